@@ -1,0 +1,2 @@
+//! The murmurate command.
+fn main() {}

@@ -1,0 +1,87 @@
+//! Every bound of the system, by name, with its reason.
+
+use core::time::Duration;
+
+/// Bytes of one control message on the wire. The largest is a `Promise` of a full group
+/// (64 shards, each a digest, a contributor set and an attempt, twice): under 8 KiB. The rest is
+/// room for records with many addresses.
+pub const FRAME_BYTES_MAX: usize = 64 * 1024;
+
+/// Peers in one exchange's group: contributor sets are 64-bit masks.
+pub const GROUP_MEMBERS_MAX: usize = 64;
+
+/// Peers that one peer knows. Up to here views are complete.
+pub const VIEW_PEERS_MAX: usize = 256;
+
+/// Links that one peer opens by itself when its view is no longer complete.
+pub const ACTIVE_LINKS_MAX: usize = 16;
+
+/// Addresses in one peer record.
+pub const RECORD_ADDRESSES_MAX: usize = 16;
+
+/// Bytes of one address in a peer record.
+pub const ADDRESS_BYTES_MAX: usize = 256;
+
+/// Peer records in one message.
+pub const RECORDS_PER_MESSAGE_MAX: usize = 32;
+
+/// Bytes of a record's signature (Ed25519).
+pub const SIGNATURE_BYTES_MAX: usize = 64;
+
+/// How long a peer record is believed.
+pub const RECORD_LIFETIME: Duration = Duration::from_secs(3600);
+
+/// How far another machine's clock may be ahead when a record's expiry is judged.
+pub const CLOCK_SKEW_MAX: Duration = Duration::from_secs(600);
+
+/// Fragments of one plan.
+pub const FRAGMENTS_MAX: usize = 1024;
+
+/// Slices that may wait for a round which this peer has not reached, per remote peer.
+pub const EARLY_SLICES_MAX: usize = 2 * GROUP_MEMBERS_MAX;
+
+/// Control messages that may wait for a round which this peer has not reached.
+pub const EARLY_MESSAGES_MAX: usize = 8 * GROUP_MEMBERS_MAX;
+
+/// Rounds ahead of ours that a message may speak of before it is dropped.
+pub const ROUNDS_AHEAD_MAX: u64 = 2;
+
+/// Ballots in one exchange before it is void: the first and one for each of three deaths.
+pub const BALLOTS_MAX: u8 = 4;
+
+/// Decided rounds whose aggregates are kept for stragglers and newcomers.
+pub const HISTORY_ROUNDS_MAX: usize = 4;
+
+/// Donors that one state transfer draws on.
+pub const DONORS_MAX: usize = 4;
+
+/// Pinned states that one donor keeps for newcomers at a time.
+pub const PINS_MAX: usize = 1;
+
+/// How long a pinned state is kept after its last request.
+pub const PIN_LIFETIME: Duration = Duration::from_secs(30);
+
+/// Bytes of one chunk of a state transfer.
+pub const STATE_CHUNK_BYTES: usize = 1 << 20;
+
+/// Bytes of a state that this build takes from the network (64 GiB).
+pub const STATE_BYTES_MAX: u64 = 64 << 30;
+
+/// Bytes of one encoded slice that this build takes from the network. A plan's own bound is
+/// usually far lower; this one is checked where no plan is known yet.
+pub const SLICE_BYTES_MAX: u64 = 4 << 30;
+
+/// Misbehaviour score at which a peer is cut off.
+pub const SCORE_MAX: u32 = 100;
+
+/// Attempts to dial one record before it is left alone until it changes.
+pub const DIAL_ATTEMPTS_MAX: u32 = 6;
+
+/// Samples of one measured quantity that a deadline is made from.
+pub const DEADLINE_SAMPLES_MAX: usize = 32;
+
+/// Bytes of a snapshot that this build reads back.
+pub const SNAPSHOT_BYTES_MAX: usize = 1 << 20;
+
+/// Outputs that one call of `handle` may leave in the queue before it is taken for a bug.
+pub const OUTPUTS_MAX: usize = 64 * 1024;

@@ -1,0 +1,176 @@
+//! What a peer tells people and metrics about. Events never drive logic.
+
+use crate::peer::Phase;
+use crate::wire::{Reason, WireError};
+use crate::{Digest, Evaluation, FragmentId, PeerId, Round, TrainSummary};
+use core::time::Duration;
+use serde::{Deserialize, Serialize};
+
+/// What a peer was waiting for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Wait {
+    /// Enough peers to begin.
+    Peers,
+    /// A state to start from.
+    State,
+    /// The round's group.
+    Group,
+    /// Contributions of the group's members.
+    Contributions,
+    /// The shards' aggregates and the votes on them.
+    Agreement,
+    /// Pushes of the gossip partners.
+    Partners,
+}
+
+/// Something worth telling.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Event {
+    /// A peer of the same run and plan is there.
+    PeerUp(PeerId),
+    /// A peer is gone.
+    PeerDown(PeerId),
+    /// A peer did not do its part in time and is not waited for until it speaks again.
+    Suspected {
+        /// Which.
+        peer: PeerId,
+        /// In which round.
+        round: Round,
+    },
+    /// We refused a peer.
+    Refused {
+        /// Which.
+        peer: PeerId,
+        /// Why.
+        reason: Reason,
+    },
+    /// A peer refused us.
+    RefusedBy {
+        /// Which.
+        peer: PeerId,
+        /// Why.
+        reason: Reason,
+    },
+    /// A new phase began.
+    Phase {
+        /// The round.
+        round: Round,
+        /// The phase.
+        phase: Phase,
+    },
+    /// The round's training ended.
+    Trained {
+        /// The round.
+        round: Round,
+        /// What it did.
+        summary: TrainSummary,
+    },
+    /// The round's group is formed.
+    Group {
+        /// The round.
+        round: Round,
+        /// Its members in `PeerId` order.
+        members: Vec<PeerId>,
+    },
+    /// A fragment's exchange ended with these contributors in each shard.
+    Decided {
+        /// The round.
+        round: Round,
+        /// The fragment.
+        fragment: FragmentId,
+        /// The ballot's number, zero when all went well.
+        ballot: u8,
+        /// Shard by shard, the contributors with their weights, in `PeerId` order.
+        contributors: Vec<Vec<(PeerId, f64)>>,
+    },
+    /// A fragment's exchange came to nothing; the anchor stays.
+    Voided {
+        /// The round.
+        round: Round,
+        /// The fragment.
+        fragment: FragmentId,
+    },
+    /// Gossip mixed what had arrived.
+    Mixed {
+        /// The round.
+        round: Round,
+        /// How many slices went in.
+        inputs: u32,
+        /// Push-sum weight afterwards.
+        weight: f64,
+    },
+    /// A transfer's link died with the transfer unacknowledged: its mass may be lost or doubled.
+    MassUncertain {
+        /// The peer.
+        peer: PeerId,
+        /// Push-sum weight in question.
+        weight: f64,
+    },
+    /// A round ended.
+    RoundEnded {
+        /// The round that ended.
+        round: Round,
+        /// Hash of the parameters (gossip) or the anchor (all-reduce) that opens the next.
+        digest: Digest,
+        /// Seconds from the round's start to its end.
+        seconds: f64,
+    },
+    /// An evaluation ended.
+    Evaluated {
+        /// The parameters at the start of this round.
+        round: Round,
+        /// What was found.
+        evaluation: Evaluation,
+    },
+    /// A checkpoint was written.
+    Saved {
+        /// The round it starts at.
+        round: Round,
+    },
+    /// This peer is behind and takes over the swarm's state.
+    CatchUp {
+        /// From which round.
+        from: Round,
+        /// To which round.
+        to: Round,
+        /// How many donors.
+        donors: u32,
+    },
+    /// A wait ended.
+    Waited {
+        /// For what.
+        wait: Wait,
+        /// How long.
+        waited: Duration,
+        /// How long at most.
+        allowed: Duration,
+        /// Whether it ended because the time was up.
+        expired: bool,
+    },
+    /// A peer broke a rule.
+    Misbehaved {
+        /// Which.
+        peer: PeerId,
+        /// Its score now.
+        score: u32,
+        /// What it did.
+        what: String,
+    },
+    /// Bytes that are not a message.
+    Malformed {
+        /// From whom.
+        peer: PeerId,
+        /// What is wrong with them.
+        error: WireError,
+    },
+    /// An order of ours failed.
+    WorkFailed {
+        /// In words.
+        what: String,
+    },
+    /// All rounds of the plan are done.
+    Finished {
+        /// How many.
+        rounds: Round,
+    },
+}

@@ -1,0 +1,111 @@
+//! What goes into a peer.
+
+use crate::wire::{Message, PeerRecord, WireError};
+use crate::{Done, OrderId, PeerId, PushOutcome, SliceId, SliceMeta, Snapshot, StateId};
+use crate::{Digest, Evaluation};
+use core::time::Duration;
+use serde::{Deserialize, Serialize};
+
+/// Something that happened, as the driver tells it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Input {
+    /// The first input.
+    Start {
+        /// What an earlier life of this peer saved, if anything.
+        snapshot: Option<Snapshot>,
+        /// Hashes of the Executor's anchor, one per fragment.
+        digests: Vec<Digest>,
+    },
+    /// A control message from a linked peer.
+    Received {
+        /// From whom (authenticated by the link).
+        from: PeerId,
+        /// What.
+        message: Message,
+    },
+    /// Bytes from a linked peer that are not a message.
+    Malformed {
+        /// From whom.
+        from: PeerId,
+        /// What is wrong with them.
+        error: WireError,
+    },
+    /// This peer's own record changed (new address, new signature).
+    Record(PeerRecord),
+    /// A link is up.
+    LinkUp(PeerId),
+    /// A link is down.
+    LinkDown(PeerId),
+    /// A link was measured.
+    Measured {
+        /// To whom.
+        peer: PeerId,
+        /// Round-trip time.
+        rtt: Duration,
+        /// Bytes per second that the link carried.
+        rate: u64,
+    },
+    /// The Executor's answer to an order.
+    Done {
+        /// The order.
+        order: OrderId,
+        /// The answer.
+        done: Done,
+    },
+    /// A slice arrived and its bytes are at the Executor's disposal.
+    Arrived {
+        /// From whom.
+        from: PeerId,
+        /// Its name.
+        slice: SliceId,
+        /// What its header said.
+        meta: SliceMeta,
+        /// Hash of its bytes; only for aggregates.
+        digest: Option<Digest>,
+    },
+    /// A push ended.
+    Pushed {
+        /// To whom.
+        to: PeerId,
+        /// What.
+        slice: SliceId,
+        /// How.
+        outcome: PushOutcome,
+    },
+    /// A fetched slice or state is at the Executor's disposal.
+    Fetched {
+        /// What.
+        what: FetchId,
+        /// Header of a fetched slice.
+        meta: Option<SliceMeta>,
+        /// Hash of a fetched slice's bytes.
+        digest: Option<Digest>,
+    },
+    /// A fetch came to nothing.
+    FetchFailed {
+        /// What.
+        what: FetchId,
+    },
+    /// The deadline that `poll_timeout` gave has passed. Too early or too late is harmless.
+    Timeout,
+    /// Leave politely: tell peers, write a checkpoint.
+    Leave,
+}
+
+/// Something that can be asked of another peer's bulk side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum FetchId {
+    /// An encoded slice.
+    Slice(SliceId),
+    /// A pinned state.
+    State(StateId),
+}
+
+/// A finished evaluation with the round it belongs to, for reports.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Evaluated {
+    /// The parameters at the start of this round.
+    pub round: crate::Round,
+    /// What was found.
+    pub evaluation: Evaluation,
+}

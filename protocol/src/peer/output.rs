@@ -1,0 +1,67 @@
+//! What comes out of a peer.
+
+use crate::peer::{Event, FetchId};
+use crate::wire::{Message, PeerRecord, Reason};
+use crate::{Order, OrderId, PeerId, SliceId, SliceMeta, Time};
+use serde::{Deserialize, Serialize};
+
+/// Something for the driver to do, in the order given.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Output {
+    /// Send a control message. Delivery is not promised; the peer has deadlines of its own.
+    Send {
+        /// To whom.
+        to: PeerId,
+        /// What.
+        message: Message,
+    },
+    /// Push an encoded slice. Answered by `Pushed`.
+    Push {
+        /// To whom.
+        to: PeerId,
+        /// What.
+        slice: SliceId,
+        /// What its header says.
+        meta: SliceMeta,
+        /// Lower goes first.
+        priority: u8,
+        /// When to give up.
+        deadline: Time,
+    },
+    /// Fetch a slice or a state. Answered by `Fetched` or `FetchFailed`.
+    Fetch {
+        /// What.
+        what: FetchId,
+        /// From whom; a state may be drawn from all of them at once.
+        from: Vec<PeerId>,
+        /// When to give up.
+        deadline: Time,
+    },
+    /// Stop pushing a slice.
+    Cancel {
+        /// Which.
+        slice: SliceId,
+    },
+    /// A work order for the Executor.
+    Order {
+        /// Its number.
+        id: OrderId,
+        /// What to do.
+        order: Order,
+    },
+    /// Let the training that is under way end at the next inner step.
+    Interrupt,
+    /// Open a link.
+    Dial(PeerRecord),
+    /// Close a link.
+    Disconnect {
+        /// To whom.
+        peer: PeerId,
+        /// Why.
+        reason: Reason,
+    },
+    /// Something for people and metrics. Never drives logic.
+    Emit(Event),
+    /// The peer is done: the driver may stop.
+    Left,
+}

@@ -1,0 +1,62 @@
+//! The phases of a peer's life and the legal steps between them.
+
+use core::fmt;
+use serde::{Deserialize, Serialize};
+
+/// Where a peer is in its round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Phase {
+    /// Not started.
+    New,
+    /// Waits for enough peers, or for a state to start from.
+    Join,
+    /// Inner steps are under way.
+    Train,
+    /// Contributions are under way.
+    Exchange,
+    /// What was agreed on is being put in force.
+    Apply,
+    /// Held data is being looked at, or a checkpoint written, between rounds.
+    Settle,
+    /// All rounds are done; still serves others.
+    Finished,
+    /// Writes its last checkpoint.
+    Leaving,
+    /// Done.
+    Left,
+}
+
+impl Phase {
+    /// Whether `next` may follow. Any phase but the last may turn to `Leaving`.
+    pub const fn may_become(self, next: Self) -> bool {
+        use Phase::{Apply, Exchange, Finished, Join, Leaving, Left, New, Settle, Train};
+        matches!(
+            (self, next),
+            (New, Join)
+                | (Join, Train | Settle | Finished)
+                | (Train, Exchange | Join | Apply)
+                | (Exchange, Apply | Join)
+                | (Apply, Settle)
+                | (Settle, Train | Join | Finished)
+                | (Finished, Join)
+                | (Leaving, Left)
+                | (New | Join | Train | Exchange | Apply | Settle | Finished, Leaving)
+        )
+    }
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::New => "new",
+            Self::Join => "join",
+            Self::Train => "train",
+            Self::Exchange => "exchange",
+            Self::Apply => "apply",
+            Self::Settle => "settle",
+            Self::Finished => "finished",
+            Self::Leaving => "leaving",
+            Self::Left => "left",
+        })
+    }
+}

@@ -1,0 +1,43 @@
+//! What a peer remembers across restarts, as bytes inside its checkpoint.
+
+use crate::wire::{WireError, decode_value, encode_value};
+use crate::{PlanHash, Round};
+use serde::{Deserialize, Serialize};
+
+/// The version of the snapshot's layout.
+pub const SNAPSHOT_VERSION: u8 = 1;
+
+/// The peer's own part of a checkpoint.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// [`SNAPSHOT_VERSION`].
+    pub version: u8,
+    /// The plan it belongs to.
+    pub plan: PlanHash,
+    /// The round that the saved parameters open.
+    pub round: Round,
+    /// Push-sum weight of the saved parameters; one after all-reduce.
+    pub weight: f64,
+}
+
+impl Snapshot {
+    /// As bytes.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        encode_value(self)
+    }
+
+    /// From bytes.
+    ///
+    /// # Errors
+    /// What is wrong with them, another version included.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, WireError> {
+        let snapshot: Self = decode_value(bytes)?;
+        if snapshot.version != SNAPSHOT_VERSION {
+            return Err(WireError::Version { theirs: snapshot.version });
+        }
+        if !(snapshot.weight.is_finite() && snapshot.weight > 0.0) {
+            return Err(WireError::OutOfRange { field: "snapshot.weight".to_owned() });
+        }
+        Ok(snapshot)
+    }
+}

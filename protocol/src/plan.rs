@@ -1,0 +1,201 @@
+//! The plan: what a peer must know of the grid, without tensors.
+//!
+//! `strategies` builds plans from the configuration; the wire carries only their hash, because two
+//! peers exchange only when their plans are equal.
+
+use crate::limits::{FRAGMENTS_MAX, STATE_BYTES_MAX};
+use crate::{Digest, FragmentId, LayoutHash, PlanHash, RunId, StepBudget};
+use core::time::Duration;
+use serde::{Deserialize, Serialize};
+
+/// Who exchanges with whom, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ExchangeKind {
+    /// Nobody: every peer trains alone. The yardstick of `utilization`.
+    None,
+    /// Push to the round's partners, mix what arrived.
+    Gossip,
+    /// Butterfly all-reduce with agreement.
+    AllReduce,
+}
+
+/// What a contribution is, relative to what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Contribution {
+    /// The gradient of one inner step at the anchor.
+    Gradient,
+    /// Parameters after the round's inner steps minus the anchor.
+    Delta,
+    /// The parameters themselves.
+    Parameters,
+}
+
+/// An upper bound on encoded bytes, linear in the number of values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BytesBound {
+    /// Bytes that are there whatever the length.
+    pub fixed: u64,
+    /// Bytes for every 1024 values.
+    pub per_1024: u64,
+}
+
+impl BytesBound {
+    /// The bound for `values` values.
+    pub const fn of(&self, values: u64) -> u64 {
+        let scaled = values.saturating_mul(self.per_1024).div_ceil(1024);
+        self.fixed.saturating_add(scaled)
+    }
+}
+
+/// One fragment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FragmentPlan {
+    /// Values (f32) in it.
+    pub len: u64,
+    /// Bound of an encoded contribution.
+    pub contribution: BytesBound,
+    /// Bound of an encoded aggregate.
+    pub aggregate: BytesBound,
+}
+
+/// Bounds of the deadlines; within them they follow what was measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeadlinePlan {
+    /// No deadline is shorter: scheduling noise of a loaded machine must fit.
+    pub floor: Duration,
+    /// Used until something has been measured.
+    pub initial: Duration,
+    /// No deadline is longer.
+    pub ceiling: Duration,
+}
+
+impl Default for DeadlinePlan {
+    fn default() -> Self {
+        Self {
+            floor: Duration::from_millis(1000),
+            initial: Duration::from_secs(5),
+            ceiling: Duration::from_secs(60),
+        }
+    }
+}
+
+/// What the peers of a run agree on before they exchange anything.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    /// The run.
+    pub run: RunId,
+    /// Hash of the model's tensors.
+    pub layout: LayoutHash,
+    /// Hash of the configuration's numeric part: codecs, optimizers, topology.
+    pub recipe: Digest,
+    /// Who exchanges with whom.
+    pub exchange: ExchangeKind,
+    /// What a contribution is.
+    pub contribution: Contribution,
+    /// How much to train in a round.
+    pub budget: StepBudget,
+    /// Rounds in all; zero means until told to stop.
+    pub rounds: u64,
+    /// The fragments, in the order of the flat parameters.
+    pub fragments: Vec<FragmentPlan>,
+    /// Bounds of the deadlines.
+    pub deadlines: DeadlinePlan,
+    /// Bytes of a state transfer.
+    pub state_bytes: u64,
+}
+
+/// Why a plan cannot be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PlanError {
+    /// It has no fragment, or more than the limit.
+    #[error("the plan has {count} fragments; it needs 1 to {FRAGMENTS_MAX}")]
+    Fragments {
+        /// How many.
+        count: usize,
+    },
+    /// A fragment without values.
+    #[error("fragment {index} is empty")]
+    EmptyFragment {
+        /// Which.
+        index: usize,
+    },
+    /// Training for no time or no steps.
+    #[error("a round of no inner steps trains nothing; give at least one")]
+    NoBudget,
+    /// Gradients are those of exactly one inner step.
+    #[error("a gradient is exchanged after every inner step: the budget must be one inner step")]
+    GradientBudget,
+    /// Gossip mixes parameters.
+    #[error(
+        "gossip mixes parameters: neighbours' deltas or gradients without an agreed anchor diverge"
+    )]
+    GossipContribution,
+    /// All-reduce agrees on deltas or gradients.
+    #[error("all-reduce exchanges deltas or gradients relative to the agreed anchor")]
+    AllReduceContribution,
+    /// The state is too large.
+    #[error("a state of {bytes} bytes is above the limit of {STATE_BYTES_MAX}")]
+    State {
+        /// Its size.
+        bytes: u64,
+    },
+    /// Deadlines out of order.
+    #[error("deadlines must satisfy 0 < floor <= initial <= ceiling")]
+    Deadlines,
+}
+
+impl Plan {
+    /// Checks that the plan can work.
+    ///
+    /// # Errors
+    /// The first rule it breaks.
+    pub fn validate(&self) -> Result<(), PlanError> {
+        if self.fragments.is_empty() || self.fragments.len() > FRAGMENTS_MAX {
+            return Err(PlanError::Fragments { count: self.fragments.len() });
+        }
+        if let Some(index) = self.fragments.iter().position(|f| f.len == 0) {
+            return Err(PlanError::EmptyFragment { index });
+        }
+        if matches!(self.budget, StepBudget::Steps(0) | StepBudget::Time(Duration::ZERO)) {
+            return Err(PlanError::NoBudget);
+        }
+        if self.contribution == Contribution::Gradient && self.budget != StepBudget::Steps(1) {
+            return Err(PlanError::GradientBudget);
+        }
+        match (self.exchange, self.contribution) {
+            (ExchangeKind::Gossip, Contribution::Delta | Contribution::Gradient) => {
+                return Err(PlanError::GossipContribution);
+            }
+            (ExchangeKind::AllReduce, Contribution::Parameters) => {
+                return Err(PlanError::AllReduceContribution);
+            }
+            _ => {}
+        }
+        if self.state_bytes > STATE_BYTES_MAX {
+            return Err(PlanError::State { bytes: self.state_bytes });
+        }
+        let d = &self.deadlines;
+        if d.floor.is_zero() || d.floor > d.initial || d.initial > d.ceiling {
+            return Err(PlanError::Deadlines);
+        }
+        Ok(())
+    }
+
+    /// The hash that peers compare.
+    pub fn hash(&self) -> PlanHash {
+        let bytes = crate::wire::canonical(self);
+        PlanHash::from_bytes(*Digest::of(&bytes).as_bytes())
+    }
+
+    /// The plan of one fragment, if there is such a fragment.
+    pub fn fragment(&self, id: FragmentId) -> Option<&FragmentPlan> {
+        self.fragments.get(usize::from(id.0))
+    }
+
+    /// Names of all fragments, in order.
+    pub fn fragment_ids(&self) -> impl Iterator<Item = FragmentId> + use<> {
+        let count = u16::try_from(self.fragments.len()).unwrap_or(u16::MAX);
+        (0..count).map(FragmentId)
+    }
+}

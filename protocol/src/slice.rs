@@ -1,0 +1,67 @@
+//! Names of what travels: slices of fragments, and what a receiver must know about one.
+
+use crate::{FragmentId, PeerId, Round};
+use serde::{Deserialize, Serialize};
+
+/// Which way a slice goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Part {
+    /// From a member towards whoever reduces or mixes it.
+    Contribution,
+    /// From a shard's owner back to the members.
+    Aggregate,
+}
+
+/// A slice: what travels of one fragment, from one peer, in one attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct SliceId {
+    /// The round it belongs to.
+    pub round: Round,
+    /// The fragment it was cut from.
+    pub fragment: FragmentId,
+    /// Which of the fragment's equal shards, from zero.
+    pub shard: u16,
+    /// Which way it goes.
+    pub part: Part,
+    /// The peer that encoded it.
+    pub origin: PeerId,
+    /// The ballot's number in which its shard was reduced; zero for gossip.
+    pub attempt: u8,
+}
+
+/// What the receiver of a slice must know beside its bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SliceMeta {
+    /// Into how many shards the fragment is cut; the slice's shard is below it.
+    pub of: u16,
+    /// The weight that travels with it: samples (all-reduce) or push-sum mass (gossip).
+    pub weight: f64,
+    /// Which members (bits in `PeerId` order) an aggregate is the weighted mean of; zero otherwise.
+    pub contributors: u64,
+    /// A tag of the group it was made for, so that two groups of one round do not mix.
+    pub group: u64,
+    /// Encoded bytes.
+    pub bytes: u64,
+}
+
+/// How a push ended, as its sender knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PushOutcome {
+    /// The receiver acknowledged it.
+    Delivered,
+    /// It surely did not arrive.
+    Lost,
+    /// The receiver declined it.
+    Refused,
+    /// The link died with the slice under way: it may have arrived.
+    Unknown,
+}
+
+/// What happened to a slice's content, as the peers agreed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Settlement {
+    /// It is part of what was applied: the residual is committed.
+    Delivered,
+    /// It is not: the decoded contribution goes back into the residual.
+    Lost,
+}

@@ -1,0 +1,22 @@
+//! Who pushes to whom in a round of gossip. `strategies` implements it; no tensors here.
+
+use crate::Round;
+
+/// Where one peer's mass goes in one round, and from where it expects some.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Partners {
+    /// Ranks to push to, each with the share of the own mass that it gets. The shares sum to less
+    /// than one; the rest stays. With W the mixing matrix, the share for `j` is `W[j][me]`.
+    pub send: Vec<(usize, f64)>,
+    /// Ranks whose push is expected, in ascending order.
+    pub receive: Vec<usize>,
+}
+
+/// A mixing matrix as a function of round and rank.
+///
+/// Ranks are positions in the list of live peers sorted by `PeerId`. Where two peers' lists
+/// differ, push-sum keeps the mean right: nobody relies on both ends agreeing.
+pub trait Topology: Send {
+    /// The partners of `rank` among `count` peers in `round`.
+    fn partners(&self, round: Round, rank: usize, count: usize) -> Partners;
+}

@@ -1,0 +1,308 @@
+//! The control messages.
+
+use crate::limits::{
+    BALLOTS_MAX, FRAGMENTS_MAX, GROUP_MEMBERS_MAX, RECORDS_PER_MESSAGE_MAX,
+};
+use crate::wire::{PeerRecord, WireError};
+use crate::{Digest, FragmentId, LayoutHash, PeerId, PlanHash, Round, RunId, StateId};
+use core::fmt;
+use serde::{Deserialize, Serialize};
+
+/// The first message on every link: who takes part in what, and how far it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello {
+    /// The run.
+    pub run: RunId,
+    /// The model.
+    pub layout: LayoutHash,
+    /// The plan.
+    pub plan: PlanHash,
+    /// The round this peer is in.
+    pub round: Round,
+    /// Hash of its anchor.
+    pub anchor: Digest,
+    /// Whether it takes part in rounds already, or still fetches a state.
+    pub ready: bool,
+}
+
+/// Why a peer is refused or leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Reason {
+    /// It leaves of its own will.
+    Leaving,
+    /// It trains another run.
+    OtherRun,
+    /// It trains another model.
+    OtherModel,
+    /// It follows another plan.
+    OtherPlan,
+    /// It speaks another version of the protocol.
+    OtherVersion,
+    /// It broke the rules too often.
+    Misbehaved,
+    /// The group is full.
+    Full,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Leaving => "it leaves",
+            Self::OtherRun => "it belongs to another run (compare `run.name` in both configs)",
+            Self::OtherModel => "it trains another model (compare the `[task]` tables)",
+            Self::OtherPlan => {
+                "it follows another plan (compare preset and strategy tables in both configs)"
+            }
+            Self::OtherVersion => {
+                "it speaks another version of the protocol (install the same release on both)"
+            }
+            Self::Misbehaved => "it broke the protocol's rules too often",
+            Self::Full => "the run has as many peers as one group can hold",
+        })
+    }
+}
+
+/// A member of a group with the weight of its contribution.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Member {
+    /// The peer.
+    pub peer: PeerId,
+    /// Samples it trained on this round.
+    pub weight: f64,
+}
+
+/// A ballot: who coordinates it breaks ties between equal numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Ballot {
+    /// Zero for the first, which needs no coordinator.
+    pub number: u8,
+    /// The member that coordinates it.
+    pub coordinator: PeerId,
+}
+
+/// One version of one shard's aggregate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ShardVersion {
+    /// Who reduced it.
+    pub owner: PeerId,
+    /// In which ballot.
+    pub attempt: u8,
+    /// Whose contributions are in it: bits in `PeerId` order of the group.
+    pub contributors: u64,
+    /// Hash of its encoded bytes.
+    pub digest: Digest,
+}
+
+/// A shard's version that a member holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Held {
+    /// The shard.
+    pub shard: u16,
+    /// Its version.
+    pub version: ShardVersion,
+}
+
+/// What a repair asks for one shard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ShardPlan {
+    /// Some member holds it: take this version, from this holder if you lack it.
+    Keep {
+        /// The version.
+        version: ShardVersion,
+        /// A member that holds its bytes.
+        holder: PeerId,
+    },
+    /// Nobody holds it: send your contribution to the new owner, who reduces it in this ballot.
+    Redo {
+        /// The successor.
+        owner: PeerId,
+    },
+}
+
+/// A control message.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Message {
+    /// Opens a link.
+    Hello(Hello),
+    /// Peers that the sender knows of.
+    Records(Vec<PeerRecord>),
+    /// The sender leaves or refuses the receiver.
+    Goodbye(Reason),
+    /// The sender's training of this round ended; sent to whoever proposes the round's group.
+    Ready {
+        /// The round.
+        round: Round,
+        /// Samples it trained on.
+        weight: f64,
+        /// Hash of the anchor it started from.
+        anchor: Digest,
+    },
+    /// The round's group.
+    Propose {
+        /// The round.
+        round: Round,
+        /// Raised with every proposer that failed before.
+        term: u8,
+        /// The members in `PeerId` order.
+        members: Vec<Member>,
+    },
+    /// The sender does not join the proposed group.
+    Decline {
+        /// The round.
+        round: Round,
+        /// The term.
+        term: u8,
+    },
+    /// The swarm is past the round that the receiver spoke of.
+    Behind {
+        /// The round the sender is in.
+        round: Round,
+    },
+    /// The sender holds all shards in these versions and would apply them.
+    Vote {
+        /// The round.
+        round: Round,
+        /// The fragment.
+        fragment: FragmentId,
+        /// The group's tag.
+        group: u64,
+        /// In which ballot.
+        ballot: Ballot,
+        /// Shard by shard.
+        versions: Vec<ShardVersion>,
+    },
+    /// Asks for a [`Message::Promise`] in a higher ballot.
+    Prepare {
+        /// The round.
+        round: Round,
+        /// The fragment.
+        fragment: FragmentId,
+        /// The group's tag.
+        group: u64,
+        /// The ballot.
+        ballot: Ballot,
+    },
+    /// The sender votes in no lower ballot any more, and says what it has.
+    Promise {
+        /// The round.
+        round: Round,
+        /// The fragment.
+        fragment: FragmentId,
+        /// The group's tag.
+        group: u64,
+        /// The ballot.
+        ballot: Ballot,
+        /// The highest ballot it voted in, and for what.
+        voted: Option<(Ballot, Vec<ShardVersion>)>,
+        /// Aggregates it holds.
+        held: Vec<Held>,
+    },
+    /// What the coordinator makes of the promises: vote for this in this ballot.
+    Repair {
+        /// The round.
+        round: Round,
+        /// The fragment.
+        fragment: FragmentId,
+        /// The group's tag.
+        group: u64,
+        /// The ballot.
+        ballot: Ballot,
+        /// Shard by shard.
+        shards: Vec<ShardPlan>,
+    },
+    /// The exchange of a fragment ended with these versions.
+    Decided {
+        /// The round.
+        round: Round,
+        /// The fragment.
+        fragment: FragmentId,
+        /// The group's tag.
+        group: u64,
+        /// In which ballot's number.
+        ballot: u8,
+        /// The members, so that a straggler can tell the contributors.
+        members: Vec<Member>,
+        /// Shard by shard.
+        versions: Vec<ShardVersion>,
+    },
+    /// Asks for the decisions of past rounds, from this one on.
+    HistoryAsk {
+        /// The first round that is lacking.
+        round: Round,
+    },
+    /// Asks a peer to keep the state of the next round boundary.
+    StateAsk,
+    /// A state that can be fetched from the sender.
+    StateOffer(StateId),
+    /// The sender has no state to give.
+    StateRefuse,
+    /// A sign of life, and how far the sender is.
+    Alive {
+        /// The round it is in.
+        round: Round,
+        /// Whether it takes part in rounds.
+        ready: bool,
+    },
+}
+
+impl Message {
+    /// Checks every count and range.
+    ///
+    /// # Errors
+    /// [`WireError::OutOfRange`] with the field.
+    pub fn check(&self) -> Result<(), WireError> {
+        let ok = |condition: bool, field: &str| match condition {
+            true => Ok(()),
+            false => Err(WireError::OutOfRange { field: field.to_owned() }),
+        };
+        let weight_ok = |weight: f64| weight.is_finite() && (0.0..=1e18).contains(&weight);
+        let group = |members: &[Member]| {
+            ok(!members.is_empty() && members.len() <= GROUP_MEMBERS_MAX, "members")?;
+            ok(members.iter().all(|m| weight_ok(m.weight)), "members.weight")?;
+            ok(members.is_sorted_by(|a, b| a.peer < b.peer), "members.order")
+        };
+        let shards = |len: usize| ok(len <= GROUP_MEMBERS_MAX, "shards");
+        let part = |fragment: FragmentId, number: u8| {
+            ok(usize::from(fragment.0) < FRAGMENTS_MAX, "fragment")?;
+            ok(number < BALLOTS_MAX, "ballot")
+        };
+        match self {
+            Self::Records(records) => {
+                ok(records.len() <= RECORDS_PER_MESSAGE_MAX, "records")?;
+                records.iter().try_for_each(PeerRecord::check)
+            }
+            Self::Ready { weight, .. } => ok(weight_ok(*weight), "weight"),
+            Self::Propose { members, .. } => group(members),
+            Self::Vote { fragment, ballot, versions, .. } => {
+                part(*fragment, ballot.number)?;
+                shards(versions.len())
+            }
+            Self::Prepare { fragment, ballot, .. } => part(*fragment, ballot.number),
+            Self::Promise { fragment, ballot, voted, held, .. } => {
+                part(*fragment, ballot.number)?;
+                shards(held.len())?;
+                shards(voted.as_ref().map_or(0, |(_, v)| v.len()))
+            }
+            Self::Repair { fragment, ballot, shards: plans, .. } => {
+                part(*fragment, ballot.number)?;
+                shards(plans.len())
+            }
+            Self::Decided { fragment, ballot, members, versions, .. } => {
+                part(*fragment, *ballot)?;
+                group(members)?;
+                shards(versions.len())
+            }
+            Self::StateOffer(state) => {
+                ok(state.bytes <= crate::limits::STATE_BYTES_MAX, "state.bytes")
+            }
+            Self::Hello(_)
+            | Self::Goodbye(_)
+            | Self::Decline { .. }
+            | Self::Behind { .. }
+            | Self::HistoryAsk { .. }
+            | Self::StateAsk
+            | Self::StateRefuse
+            | Self::Alive { .. } => Ok(()),
+        }
+    }
+}

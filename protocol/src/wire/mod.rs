@@ -1,0 +1,56 @@
+//! Control messages between peers. Tensors never pass through here: they travel as slices over
+//! the bulk side, behind a header of their own.
+
+mod codec;
+mod message;
+mod record;
+
+pub use codec::{canonical, decode, decode_value, encode, encode_value};
+pub use message::{Ballot, Held, Hello, Member, Message, Reason, ShardPlan, ShardVersion};
+pub use record::PeerRecord;
+
+use serde::{Deserialize, Serialize};
+
+/// The version byte that opens every frame. Raised with every change of a message's layout.
+pub const WIRE_VERSION: u8 = 1;
+
+/// Why bytes are not a message.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[non_exhaustive]
+pub enum WireError {
+    /// Nothing at all.
+    #[error("empty frame")]
+    Empty,
+    /// Another version of the protocol.
+    #[error("wire version {theirs} (this build speaks {WIRE_VERSION})")]
+    Version {
+        /// The version byte that was found.
+        theirs: u8,
+    },
+    /// Longer than a frame may be.
+    #[error("frame of {bytes} bytes is above the limit of {max}")]
+    TooLong {
+        /// Its length.
+        bytes: u64,
+        /// The limit.
+        max: u64,
+    },
+    /// Not the encoding of any message.
+    #[error("not a message: {0}")]
+    Undecodable(String),
+    /// A field is out of its range.
+    #[error("field `{field}` is out of range")]
+    OutOfRange {
+        /// The field.
+        field: String,
+    },
+    /// Bytes are left after the message.
+    #[error("{bytes} bytes are left after the message")]
+    Trailing {
+        /// How many.
+        bytes: u64,
+    },
+    /// A record's signature is not by the peer it names.
+    #[error("a peer record's signature does not verify")]
+    Signature,
+}

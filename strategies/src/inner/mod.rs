@@ -1,0 +1,63 @@
+//! Inner optimizers on flat slices: used by trainers within a round, and by the Executor for
+//! methods that exchange gradients. One file each.
+
+use crate::state::{StateError, StateSink, StateSource};
+use std::ops::Range;
+
+/// Takes one inner step on flat parameters.
+pub trait InnerOptimizer: Send {
+    /// Its name in the configuration.
+    fn name(&self) -> &'static str;
+
+    /// f32 per parameter that it keeps.
+    fn state_multiple(&self) -> usize;
+
+    /// Opens the next inner step: advances step counts before the pieces are applied.
+    fn begin_step(&mut self);
+
+    /// Applies the gradient of one piece: `range` is where it lies in the flat parameters.
+    /// Within one inner step each piece comes once, in any order.
+    fn apply(&mut self, range: Range<usize>, params: &mut [f32], gradient: &[f32]);
+
+    /// Inner steps taken, for bias correction.
+    fn step_count(&self) -> u64;
+
+    /// Sets the inner steps taken, after a state transfer.
+    fn set_step_count(&mut self, steps: u64);
+
+    /// The state, `state_multiple` runs of the whole parameters' length, back to back.
+    fn state(&self) -> &[f32];
+
+    /// The state, to be written into.
+    fn state_mut(&mut self) -> &mut [f32];
+
+    /// Writes state and step count as `{prefix}.state` and `{prefix}.steps`.
+    ///
+    /// # Errors
+    /// The sink's.
+    fn save(&self, prefix: &str, sink: &mut dyn StateSink) -> Result<(), StateError> {
+        sink.bytes(&format!("{prefix}.steps"), &self.step_count().to_le_bytes())?;
+        match self.state() {
+            [] => Ok(()),
+            state => sink.tensor(&format!("{prefix}.state"), state),
+        }
+    }
+
+    /// Takes back what [`InnerOptimizer::save`] wrote.
+    ///
+    /// # Errors
+    /// When something is missing or has another length.
+    fn load(&mut self, prefix: &str, source: &dyn StateSource) -> Result<(), StateError> {
+        let name = format!("{prefix}.steps");
+        let bytes = source.bytes(&name)?;
+        let steps = <[u8; 8]>::try_from(bytes.as_slice()).map_err(|_| StateError::Malformed {
+            name,
+            reason: format!("{} bytes instead of 8", bytes.len()),
+        })?;
+        self.set_step_count(u64::from_le_bytes(steps));
+        match self.state_mut() {
+            [] => Ok(()),
+            state => source.tensor(&format!("{prefix}.state"), state),
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! The arithmetic of Murmurate over flat f32: the grid, codecs, topologies, optimizers, and the
+//! [`Executor`](executor) that performs every work order of a peer.
+
+pub mod compress;
+pub mod inner;
+pub mod outer;
+pub mod slices;
+pub mod state;
+
+mod layout;
+mod trainer;
+
+pub use layout::{Layout, TensorSpec};
+pub use trainer::{Proceed, StepControl, TrainError, TrainReport, Trainer};

@@ -1,0 +1,47 @@
+//! Where encoded slices lie between codec and network: a seam, because the daemon shares them with
+//! its sockets and the simulator does not.
+
+use bytes::Bytes;
+use murmurate_protocol::SliceId;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+/// Encoded bytes by slice. Cloning `Bytes` shares them.
+pub trait SliceStore {
+    /// Puts a slice in, replacing what was there.
+    fn put(&self, slice: SliceId, bytes: Bytes);
+    /// A slice's bytes, if they are there.
+    fn get(&self, slice: &SliceId) -> Option<Bytes>;
+    /// Forgets a slice.
+    fn remove(&self, slice: &SliceId);
+}
+
+/// Slices of one thread.
+#[derive(Debug, Default)]
+pub struct LocalSlices(RefCell<BTreeMap<SliceId, Bytes>>);
+
+impl SliceStore for LocalSlices {
+    fn put(&self, slice: SliceId, bytes: Bytes) {
+        self.0.borrow_mut().insert(slice, bytes);
+    }
+
+    fn get(&self, slice: &SliceId) -> Option<Bytes> {
+        self.0.borrow().get(slice).cloned()
+    }
+
+    fn remove(&self, slice: &SliceId) {
+        self.0.borrow_mut().remove(slice);
+    }
+}
+
+impl LocalSlices {
+    /// How many slices lie here.
+    pub fn len(&self) -> usize {
+        self.0.borrow().len()
+    }
+
+    /// Whether none lies here.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}

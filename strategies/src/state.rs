@@ -1,0 +1,115 @@
+//! Named state on its way to and from a checkpoint, without IO: the host supplies sink and source.
+
+/// Why state cannot be written or taken back.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StateError {
+    /// Something is not there.
+    #[error("`{name}` is missing from the checkpoint")]
+    Missing {
+        /// Its name.
+        name: String,
+    },
+    /// Something has another size than this model needs.
+    #[error("`{name}` holds {found} values, this model needs {needed}")]
+    Size {
+        /// Its name.
+        name: String,
+        /// Values found.
+        found: usize,
+        /// Values needed.
+        needed: usize,
+    },
+    /// Something cannot be read as what it should be.
+    #[error("`{name}` cannot be read: {reason}")]
+    Malformed {
+        /// Its name.
+        name: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The host could not write.
+    #[error("{0}")]
+    Host(String),
+}
+
+/// Takes named state.
+pub trait StateSink {
+    /// A run of values.
+    ///
+    /// # Errors
+    /// When the host cannot write it.
+    fn tensor(&mut self, name: &str, values: &[f32]) -> Result<(), StateError>;
+
+    /// Anything else, small.
+    ///
+    /// # Errors
+    /// When the host cannot write it.
+    fn bytes(&mut self, name: &str, bytes: &[u8]) -> Result<(), StateError>;
+}
+
+/// Gives named state back.
+pub trait StateSource {
+    /// Copies a run of values into `into`.
+    ///
+    /// # Errors
+    /// When it is missing or has another length.
+    fn tensor(&self, name: &str, into: &mut [f32]) -> Result<(), StateError>;
+
+    /// Anything else.
+    ///
+    /// # Errors
+    /// When it is missing.
+    fn bytes(&self, name: &str) -> Result<Vec<u8>, StateError>;
+
+    /// Whether there is something of this name.
+    fn contains(&self, name: &str) -> bool;
+}
+
+/// State in memory: what the simulator restarts a crashed peer from.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MemoryState {
+    tensors: std::collections::BTreeMap<String, Vec<f32>>,
+    bytes: std::collections::BTreeMap<String, Vec<u8>>,
+}
+
+impl StateSink for MemoryState {
+    fn tensor(&mut self, name: &str, values: &[f32]) -> Result<(), StateError> {
+        self.tensors.insert(name.to_owned(), values.to_vec());
+        Ok(())
+    }
+
+    fn bytes(&mut self, name: &str, bytes: &[u8]) -> Result<(), StateError> {
+        self.bytes.insert(name.to_owned(), bytes.to_vec());
+        Ok(())
+    }
+}
+
+impl StateSource for MemoryState {
+    fn tensor(&self, name: &str, into: &mut [f32]) -> Result<(), StateError> {
+        let values = self
+            .tensors
+            .get(name)
+            .ok_or_else(|| StateError::Missing { name: name.to_owned() })?;
+        if values.len() != into.len() {
+            return Err(StateError::Size {
+                name: name.to_owned(),
+                found: values.len(),
+                needed: into.len(),
+            });
+        }
+        into.copy_from_slice(values);
+        Ok(())
+    }
+
+    fn bytes(&self, name: &str) -> Result<Vec<u8>, StateError> {
+        self.bytes
+            .get(name)
+            .cloned()
+            .ok_or_else(|| StateError::Missing { name: name.to_owned() })
+    }
+
+    fn contains(&self, name: &str) -> bool {
+        self.tensors.contains_key(name) || self.bytes.contains_key(name)
+    }
+}

@@ -1,0 +1,99 @@
+//! The trainer: whoever takes inner steps. `tasks` implements it with burn, [`toy`](crate::toy) in
+//! plain Rust.
+
+use crate::state::{StateError, StateSink, StateSource};
+use crate::Layout;
+use murmurate_protocol::{Evaluation, InnerStep};
+use std::ops::Range;
+
+/// What the caller of [`Trainer::steps`] decides at every step boundary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Proceed {
+    /// Take the inner step.
+    Go,
+    /// Stop before it.
+    Stop,
+}
+
+/// Watches and bounds a stretch of training from outside.
+pub trait StepControl {
+    /// Called before every inner step, from zero.
+    fn before(&mut self, step: InnerStep) -> Proceed;
+
+    /// Called after every inner step with the samples it saw.
+    fn after(&mut self, step: InnerStep, samples: u64) {
+        let _ = (step, samples);
+    }
+}
+
+/// What a stretch of training did.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct TrainReport {
+    /// Inner steps taken.
+    pub steps: u64,
+    /// Samples seen.
+    pub samples: u64,
+    /// Mean loss over these inner steps, in nats.
+    pub loss: f64,
+}
+
+/// Why training failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TrainError {
+    /// The loss or a gradient is NaN or infinite.
+    #[error("the training loss is no longer finite (lower the learning rate)")]
+    NotFinite,
+    /// Device or data failed.
+    #[error("{0}")]
+    Backend(String),
+}
+
+/// Takes inner steps on parameters that it owns.
+///
+/// The flat parameters are those of [`Trainer::layout`], row-major f32. All methods run on the
+/// train lane, one at a time.
+pub trait Trainer: Send {
+    /// Names, shapes and offsets of the parameters; the same for the trainer's whole life.
+    fn layout(&self) -> &Layout;
+
+    /// Takes inner steps with the trainer's own inner optimizer until `control` stops it.
+    ///
+    /// # Errors
+    /// When the loss is not finite or the backend fails; parameters are then undefined.
+    fn steps(&mut self, control: &mut dyn StepControl) -> Result<TrainReport, TrainError>;
+
+    /// One forward and backward pass on one batch. `on_ready(offset, gradient)` is called once
+    /// for each tensor with the gradient of the mean loss, in any order; together they cover the
+    /// layout. Parameters are untouched.
+    ///
+    /// # Errors
+    /// As [`Trainer::steps`].
+    fn gradients(
+        &mut self,
+        on_ready: &mut dyn FnMut(usize, &mut [f32]),
+    ) -> Result<TrainReport, TrainError>;
+
+    /// Calls `f(offset, values)` for the pieces of `range` in ascending order; what `f` writes is
+    /// in force afterwards. In place where the backend allows.
+    fn visit(&mut self, range: Range<usize>, f: &mut dyn FnMut(usize, &mut [f32]));
+
+    /// Loss and accuracy on held data.
+    ///
+    /// # Errors
+    /// When the backend fails.
+    fn evaluate(&mut self) -> Result<Evaluation, TrainError>;
+
+    /// Writes what a resumed trainer needs beside the parameters: inner optimizer, data position.
+    /// Names must start with `trainer.`.
+    ///
+    /// # Errors
+    /// The sink's.
+    fn save(&mut self, sink: &mut dyn StateSink) -> Result<(), StateError>;
+
+    /// Takes back what [`Trainer::save`] wrote.
+    ///
+    /// # Errors
+    /// When something is missing or does not fit.
+    fn load(&mut self, source: &dyn StateSource) -> Result<(), StateError>;
+}
