@@ -1,4 +1,5 @@
 //! The Murmurate daemon: everything that touches sockets, threads, disks and people. The peer, the
 //! arithmetic and the models are other crates; this one joins them.
 
+pub mod config;
 pub mod store;
