@@ -1,5 +1,9 @@
 //! The Murmurate daemon: everything that touches sockets, threads, disks and people. The peer, the
 //! arithmetic and the models are other crates; this one joins them.
 
+pub mod api;
 pub mod config;
+pub mod faults;
+pub mod progress;
+pub mod report;
 pub mod store;
