@@ -8,7 +8,7 @@ use murmurate_protocol::BytesBound;
 ///
 /// Layout: the codec's byte, then 2 bytes a value, little-endian. Relative error of normal values
 /// at most 2^-8, hence `||C(x) - x||^2 <= 2^-16 ||x||^2`; no bias over symmetric values. Source:
-/// Kalamkar et al., "A study of BFLOAT16 for deep learning training" (arXiv 1905.12322), section 3.
+/// Kalamkar et al., "A study of BFLOAT16 for deep learning training" (arXiv 1905.12322).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Bf16;
 

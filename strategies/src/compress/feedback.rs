@@ -14,7 +14,7 @@
 //! codec leaves out of each round. A contribution that is lost leaves `e' = v_t`: nothing is gone.
 //! For a codec with contraction delta the residual stays bounded by
 //! `||e||^2 <= 4 (1 - delta) / delta^2 max ||delta_t||^2`. Source: Seide et al., "1-bit stochastic
-//! gradient descent" (Interspeech 2014), eq. 5 and 6; bound: Karimireddy et al., "Error feedback
+//! gradient descent" (Interspeech 2014); bound: Karimireddy et al., "Error feedback
 //! fixes SignSGD" (ICML 2019), lemma 3. Special case: with a lossless codec the residual stays zero.
 
 /// `values += residual`: what is encoded is the delta and what earlier rounds left out.

@@ -29,9 +29,8 @@ const ROUND: f32 = 12_582_912.0;
 /// `||C(x) - x||^2 <= 4096 / 254^2 ||x||^2 = 0.0635 ||x||^2` in every block, reached only where one
 /// value outweighs all others; no bias over symmetric values. Blocks whose scale would be below the
 /// smallest normal f32 become zero. Source: Dettmers et al., "8-bit optimizers via block-wise
-/// quantization" (ICLR 2022), section 2.1, with linear instead of dynamic levels, as int8
-/// all-reduce of pseudo-gradients has it: Jaghouar et al., "INTELLECT-1" (arXiv 2412.01152),
-/// section 2.
+/// quantization" (ICLR 2022), with linear instead of dynamic levels, as int8
+/// all-reduce of pseudo-gradients has it: Jaghouar et al., "INTELLECT-1" (arXiv 2412.01152).
 #[derive(Clone, Debug, Default)]
 pub struct Int8 {
     scales: Vec<f32>,

@@ -14,7 +14,7 @@ use murmurate_protocol::BytesBound;
 /// `||C(x) - x||^2 <= (1 - k / len) ||x||^2`. Zeros are never sent, even where fewer than k values
 /// are not zero. Layout: the codec's byte, the density (f64, little-endian), then a
 /// [sparse body](super::Sparse). Source: Aji and Heafield, "Sparse communication for distributed
-/// gradient descent" (EMNLP 2017), section 3; contraction: Stich, Cordonnier and Jaggi,
+/// gradient descent" (EMNLP 2017); contraction: Stich, Cordonnier and Jaggi,
 /// "Sparsified SGD with memory" (NeurIPS 2018), lemma A.1. Special case: `density = 1` is lossless.
 #[derive(Clone, Debug)]
 pub struct TopK {

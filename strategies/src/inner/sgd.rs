@@ -12,7 +12,7 @@ use std::ops::Range;
 /// ```
 ///
 /// Shapes: x, gradient, v: `[len]`, f32. Source: Polyak, "Some methods of speeding up the
-/// convergence of iteration methods" (1964), eq. 9; the learning rate stands outside the momentum
+/// convergence of iteration methods" (1964); the learning rate stands outside the momentum
 /// as in Sutskever et al., "On the importance of initialization and momentum in deep learning"
 /// (ICML 2013), section 2, up to that scaling. Special cases: `momentum = 0` is plain SGD and keeps
 /// no state; `weight_decay = 0` has no decay.
