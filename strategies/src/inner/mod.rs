@@ -1,6 +1,15 @@
 //! Inner optimizers on flat slices: used by trainers within a round, and by the Executor for
 //! methods that exchange gradients. One file each.
 
+mod adam_w;
+mod kind;
+mod sgd;
+
+pub use adam_w::AdamW;
+pub use kind::InnerKind;
+pub(crate) use kind::{default_betas, default_eps, default_weight_decay};
+pub use sgd::Sgd;
+
 use crate::state::{StateError, StateSink, StateSource};
 use std::ops::Range;
 
