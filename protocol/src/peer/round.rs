@@ -306,7 +306,7 @@ impl Peer {
         let round = self.cx.round;
         let last = self.cx.plan.rounds > 0 && round.0 >= self.cx.plan.rounds;
         let every = self.cx.config.evaluate_every;
-        let look = last || (every > 0 && round.0 % every == 0);
+        let look = last || (every > 0 && round.0.is_multiple_of(every));
         if look && self.life.evaluated_round != Some(round) {
             self.life.evaluated_round = Some(round);
             self.life.evaluate = Some(self.cx.order(Order::Evaluate { round }));

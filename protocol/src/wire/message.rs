@@ -263,60 +263,66 @@ pub enum Message {
     },
 }
 
+/// The same answer for every check: which field is out of range.
+fn ok(condition: bool, field: &str) -> Result<(), WireError> {
+    match condition {
+        true => Ok(()),
+        false => Err(WireError::OutOfRange {
+            field: field.to_owned(),
+        }),
+    }
+}
+
+fn weight_ok(weight: f64) -> bool {
+    weight.is_finite() && (0.0..=1e18).contains(&weight)
+}
+
+fn group_ok(members: &[Member]) -> Result<(), WireError> {
+    ok(
+        !members.is_empty() && members.len() <= GROUP_MEMBERS_MAX,
+        "members",
+    )?;
+    ok(
+        members.iter().all(|m| weight_ok(m.weight)),
+        "members.weight",
+    )?;
+    ok(
+        members.is_sorted_by(|a, b| a.peer < b.peer),
+        "members.order",
+    )
+}
+
+fn part_ok(fragment: FragmentId, ballot: u8, shards: usize) -> Result<(), WireError> {
+    ok(usize::from(fragment.0) < FRAGMENTS_MAX, "fragment")?;
+    ok(ballot < BALLOTS_MAX, "ballot")?;
+    ok(shards <= GROUP_MEMBERS_MAX, "shards")
+}
+
 impl Message {
     /// Checks every count and range.
     ///
     /// # Errors
     /// [`WireError::OutOfRange`] with the field.
     pub fn check(&self) -> Result<(), WireError> {
-        let ok = |condition: bool, field: &str| match condition {
-            true => Ok(()),
-            false => Err(WireError::OutOfRange {
-                field: field.to_owned(),
-            }),
-        };
-        let weight_ok = |weight: f64| weight.is_finite() && (0.0..=1e18).contains(&weight);
-        let group = |members: &[Member]| {
-            ok(
-                !members.is_empty() && members.len() <= GROUP_MEMBERS_MAX,
-                "members",
-            )?;
-            ok(
-                members.iter().all(|m| weight_ok(m.weight)),
-                "members.weight",
-            )?;
-            ok(
-                members.is_sorted_by(|a, b| a.peer < b.peer),
-                "members.order",
-            )
-        };
-        let shards = |len: usize| ok(len <= GROUP_MEMBERS_MAX, "shards");
-        let part = |fragment: FragmentId, number: u8| {
-            ok(usize::from(fragment.0) < FRAGMENTS_MAX, "fragment")?;
-            ok(number < BALLOTS_MAX, "ballot")
-        };
         match self {
             Self::Records(records) => {
                 ok(records.len() <= RECORDS_PER_MESSAGE_MAX, "records")?;
                 records.iter().try_for_each(PeerRecord::check)
             }
             Self::Ready { weight, .. } => ok(weight_ok(*weight), "weight"),
-            Self::Propose { members, .. } => group(members),
+            Self::Propose { members, .. } => group_ok(members),
             Self::Vote {
                 fragment,
                 ballot,
                 versions,
                 ..
-            } => {
-                part(*fragment, ballot.number)?;
-                shards(versions.len())
-            }
+            } => part_ok(*fragment, ballot.number, versions.len()),
             Self::Prepare {
                 fragment, ballot, ..
             }
             | Self::Void {
                 fragment, ballot, ..
-            } => part(*fragment, ballot.number),
+            } => part_ok(*fragment, ballot.number, 0),
             Self::Promise {
                 fragment,
                 ballot,
@@ -324,19 +330,15 @@ impl Message {
                 held,
                 ..
             } => {
-                part(*fragment, ballot.number)?;
-                shards(held.len())?;
-                shards(voted.as_ref().map_or(0, |(_, v)| v.len()))
+                part_ok(*fragment, ballot.number, held.len())?;
+                part_ok(*fragment, 0, voted.as_ref().map_or(0, |(_, v)| v.len()))
             }
             Self::Repair {
                 fragment,
                 ballot,
-                shards: plans,
+                shards,
                 ..
-            } => {
-                part(*fragment, ballot.number)?;
-                shards(plans.len())
-            }
+            } => part_ok(*fragment, ballot.number, shards.len()),
             Self::Decided {
                 fragment,
                 ballot,
@@ -344,9 +346,8 @@ impl Message {
                 versions,
                 ..
             } => {
-                part(*fragment, *ballot)?;
-                group(members)?;
-                shards(versions.len())
+                part_ok(*fragment, *ballot, versions.len())?;
+                group_ok(members)
             }
             Self::StateOffer(state) => {
                 ok(state.bytes <= crate::limits::STATE_BYTES_MAX, "state.bytes")

@@ -2,7 +2,7 @@
 //! the round's cut in the other. No lane ever waits for the other's lock.
 
 use std::ops::Range;
-use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 /// Frames under way in one direction at most: one lent, one fresh after a catch-up.
 const FRAMES_MAX: usize = 4;
@@ -58,10 +58,7 @@ impl TrainEnd {
 impl MixEnd {
     /// The cut, if it has come.
     pub(super) fn receive(&self) -> Option<Frame> {
-        match self.from_train.try_recv() {
-            Ok(frame) => Some(frame),
-            Err(TryRecvError::Empty | TryRecvError::Disconnected) => None,
-        }
+        self.from_train.try_recv().ok()
     }
 
     /// Says a word for one order of the train lane.

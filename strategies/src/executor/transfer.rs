@@ -80,8 +80,8 @@ impl MixLane {
         if !finite {
             return Err(bad("a value is not finite"));
         }
-        let outer_len = self.outer.state().len() * size_of::<f32>();
-        let (anchor, rest) = values.split_at(self.anchor.len() * size_of::<f32>());
+        let outer_len = size_of_val(self.outer.state());
+        let (anchor, rest) = values.split_at(size_of_val(self.anchor.as_slice()));
         let (outer, inner) = rest.split_at(outer_len);
         fill(&mut self.anchor, anchor);
         fill(self.outer.state_mut(), outer);

@@ -9,6 +9,7 @@ use crate::peer::context::{Context, rendezvous};
 use crate::peer::timers::Timer;
 use crate::wire::{Member, Message};
 use crate::{Digest, PeerId, Round, Time, Wait};
+use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A peer that finished training a round.
@@ -17,7 +18,6 @@ struct Ready {
     round: Round,
     weight: f64,
     anchor: Digest,
-    at: Time,
 }
 
 /// What forming a group came to.
@@ -58,11 +58,9 @@ impl Grouping {
         self.term = 0;
         self.tried.clear();
         self.ready.retain(|_, r| r.round >= cx.round);
-        let since = self.since;
         for (peer, ready) in &self.ready {
             if ready.round == cx.round {
-                cx.deadlines
-                    .record(Wait::Group, *peer, since.since(ready.at) * 0);
+                cx.deadlines.record(Wait::Group, *peer, Duration::ZERO); // it waited for us
             }
         }
         self.pick(cx)
@@ -92,7 +90,6 @@ impl Grouping {
                 round,
                 weight,
                 anchor,
-                at: cx.now,
             },
         );
         if !self.active || round != cx.round {
