@@ -4,7 +4,7 @@
 use super::status::{Contributor, EvaluationStatus, GroupStatus, PeerStatus, Status, WaitStatus};
 use super::{Memory, Traffic};
 use crate::store::Progress;
-use murmurate_protocol::{Event, PeerId, Phase, Time, TrainSummary, Wait};
+use murmurate_protocol::{Event, PeerId, Phase, Round, Time, TrainSummary, Wait};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -136,6 +136,24 @@ impl Observer {
     /// The addresses changed.
     pub fn set_addresses(&mut self, addresses: Vec<String>) {
         self.status.addresses = addresses;
+    }
+
+    /// This peer, hexadecimal.
+    pub fn peer_hex(&self) -> String {
+        self.status.peer.clone()
+    }
+
+    /// Inner steps and samples of this life, the round under way included.
+    pub fn set_live_steps(&mut self, steps: u64, samples: u64) {
+        self.status.inner_steps = self.base.inner_steps + steps;
+        self.status.samples = self.base.samples + samples;
+    }
+
+    /// How far the linked peers are, in their own words.
+    pub fn set_rounds(&mut self, rounds: &[(PeerId, Round)]) {
+        for (peer, round) in rounds {
+            self.peer(*peer).round = Some(round.0);
+        }
     }
 
     /// Totals of bytes, as counted where they happen.

@@ -16,14 +16,21 @@ pub struct SteadyClock {
 impl SteadyClock {
     /// Reads the system's clock, once.
     pub fn new() -> Self {
-        let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Self { epoch: Time::ZERO + unix, start: Instant::now() }
+        let unix = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        Self {
+            epoch: Time::ZERO + unix,
+            start: Instant::now(),
+        }
     }
 
     /// When `time` will be, on the monotonic clock.
     pub fn instant(&self, time: Time) -> Instant {
         // A deadline further away than a year is as good as none.
-        let ahead = time.since(self.epoch).min(Duration::from_secs(365 * 24 * 3600));
+        let ahead = time
+            .since(self.epoch)
+            .min(Duration::from_secs(365 * 24 * 3600));
         self.start + ahead
     }
 }

@@ -10,9 +10,9 @@ use crate::net::{self, Net, NetEvent};
 use crate::progress::Printer;
 use murmurate_protocol::wire::{self, Message};
 use murmurate_protocol::{
-    Event, FetchId, Input, Output, Part, Peer, PeerId, Phase, PushOutcome, Round, Time,
+    Event, FetchId, Input, Part, Peer, PeerId, Phase, PushOutcome, Round, SliceId, Time,
 };
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -37,6 +37,12 @@ pub(super) struct Driver {
     pub(super) joining: bool,
     /// A fault that strikes at the next push that arrives.
     pub(super) armed: Option<Fault>,
+    /// Bytes before the codec of every push under way.
+    pub(super) payload_pushed: BTreeMap<(SliceId, PeerId), u64>,
+    /// Bytes before the codec.
+    pub(super) payload_sent: u64,
+    /// Bytes before the codec.
+    pub(super) payload_received: u64,
     /// Inputs that performing outputs gave rise to.
     pub(super) pending: VecDeque<Input>,
 }
@@ -127,7 +133,8 @@ impl Driver {
                 let addresses = self.addresses.clone();
                 self.status.with(|o| o.set_addresses(addresses));
                 let peer = self.status.with(|o| o.peer_hex());
-                self.printer.listening(&peer, &self.addresses, self.http.clone());
+                self.printer
+                    .listening(&peer, &self.addresses, self.http.clone());
             }
             NetEvent::ListenFailed(failure) => {
                 let text = format!("cannot listen on {failure}; the other addresses work");
@@ -141,19 +148,44 @@ impl Driver {
                 self.status.with(|o| o.measured(peer, rtt));
                 self.feed(Input::Measured { peer, rtt, rate });
             }
-            NetEvent::Arrived { from, slice, meta, digest } => {
-                self.feed(Input::Arrived { from, slice, meta, digest });
+            NetEvent::Arrived {
+                from,
+                slice,
+                meta,
+                digest,
+            } => {
+                self.payload_received += self.payload(slice, meta.of);
+                self.feed(Input::Arrived {
+                    from,
+                    slice,
+                    meta,
+                    digest,
+                });
             }
             NetEvent::Pushed { to, slice, outcome } => {
+                if outcome == PushOutcome::Delivered {
+                    self.payload_sent += self.payload_pushed.remove(&(slice, to)).unwrap_or(0);
+                } else {
+                    self.payload_pushed.remove(&(slice, to));
+                }
                 self.feed(Input::Pushed { to, slice, outcome });
                 self.pushed(slice.part, outcome);
             }
             NetEvent::Fetched { what, meta, digest } => {
+                self.payload_received += match (what, meta) {
+                    (FetchId::Slice(slice), Some(meta)) => self.payload(slice, meta.of),
+                    (FetchId::State(state), _) => state.bytes,
+                    (FetchId::Slice(_), None) => 0,
+                };
                 self.feed(Input::Fetched { what, meta, digest });
             }
             NetEvent::FetchFailed { what } => self.feed(Input::FetchFailed { what }),
             NetEvent::Record(record) => self.feed(Input::Record(record)),
-            NetEvent::BootstrapFailed { address, reason, retry_in } => {
+            NetEvent::BootstrapFailed {
+                address,
+                reason,
+                retry_in,
+            } => {
                 self.bootstrap_failed(&address.to_string(), &reason, retry_in);
             }
             NetEvent::MalformedBulk { from, what } => {
@@ -175,7 +207,10 @@ impl Driver {
                     let error = wire::WireError::Signature;
                     self.feed(Input::Malformed { from, error });
                 }
-                self.feed(Input::Received { from, message: Message::Records(records) });
+                self.feed(Input::Received {
+                    from,
+                    message: Message::Records(records),
+                });
             }
             Ok(message) => self.feed(Input::Received { from, message }),
             Err(error) => self.feed(Input::Malformed { from, error }),
@@ -184,11 +219,23 @@ impl Driver {
 
     fn bootstrap_failed(&mut self, address: &str, reason: &str, retry_in: Option<Duration>) {
         let text = match retry_in {
-            Some(wait) => format!("no answer from {address} ({reason}); trying again in {wait:.0?}"),
+            Some(wait) => {
+                format!("no answer from {address} ({reason}); trying again in {wait:.0?}")
+            }
             None => format!("no answer from {address} ({reason}); given up"),
         };
         self.printer.note(&text);
         self.ending.bootstrap = Some(format!("{address} ({reason})"));
+    }
+
+    /// Bytes of a slice before the codec: 4 for each of its values.
+    pub(super) fn payload(&self, slice: SliceId, of: u16) -> u64 {
+        let len = self
+            .peer
+            .plan()
+            .fragment(slice.fragment)
+            .map_or(0, |f| f.len);
+        4 * len / u64::from(of.max(1))
     }
 
     /// A fault in the middle of an exchange strikes once somebody has been served.
@@ -215,7 +262,8 @@ impl Driver {
             self.ending.left = true;
             return;
         }
-        self.printer.note("leaving: the checkpoint is being written (Ctrl+C again: at once)");
+        self.printer
+            .note("leaving: the checkpoint is being written (Ctrl+C again: at once)");
         self.feed(Input::Leave);
     }
 
@@ -232,10 +280,23 @@ impl Driver {
     /// Reads the counters and shows how far the daemon is.
     fn tick(&mut self) {
         let counters = self.net.counters();
-        let (sent, received) = traffic(&counters);
+        let sent = Traffic {
+            payload: self.payload_sent,
+            encoded: counters.total.bulk_out,
+            wire: counters.wire_out,
+        };
+        let received = Traffic {
+            payload: self.payload_received,
+            encoded: counters.total.bulk_in,
+            wire: counters.wire_in,
+        };
         let (steps, samples) = (self.lanes.signals().steps(), self.lanes.signals().samples());
-        let view: Vec<(PeerId, Round)> =
-            self.peer.view().greeted().map(|(id, remote)| (id, remote.round)).collect();
+        let view: Vec<(PeerId, Round)> = self
+            .peer
+            .view()
+            .greeted()
+            .map(|(id, remote)| (id, remote.round))
+            .collect();
         self.status.with(|observer| {
             observer.set_traffic(sent, received);
             observer.set_live_steps(steps, samples);
@@ -248,17 +309,13 @@ impl Driver {
     }
 }
 
-/// Totals by kind, as counted where they happen.
-fn traffic(counters: &net::CounterSnapshot) -> (Traffic, Traffic) {
-    (counters.sent().into(), counters.received().into())
-}
-
 /// Whether an event says that the swarm will not have this peer.
 pub(super) fn refusal(event: &Event) -> Option<RefusedBy> {
     match event {
-        Event::Refused { peer, reason } | Event::RefusedBy { peer, reason } => {
-            Some(RefusedBy { peer: *peer, reason: *reason })
-        }
+        Event::Refused { peer, reason } | Event::RefusedBy { peer, reason } => Some(RefusedBy {
+            peer: *peer,
+            reason: *reason,
+        }),
         _ => None,
     }
 }

@@ -20,7 +20,11 @@ pub struct RefusedBy {
 
 impl fmt::Display for RefusedBy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "peer {} and this one do not fit: {}", self.peer, self.reason)
+        write!(
+            f,
+            "peer {} and this one do not fit: {}",
+            self.peer, self.reason
+        )
     }
 }
 
@@ -47,7 +51,9 @@ pub enum DaemonError {
     #[error(transparent)]
     Api(#[from] ApiError),
     /// The checkpoint's tensors do not fit.
-    #[error("the checkpoint in {dir} cannot be taken over: {source} (move it away to start afresh)")]
+    #[error(
+        "the checkpoint in {dir} cannot be taken over: {source} (move it away to start afresh)"
+    )]
     Restore {
         /// The daemon's directory.
         dir: String,

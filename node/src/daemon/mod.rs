@@ -9,16 +9,15 @@ mod setup;
 pub use clock::SteadyClock;
 pub use error::{DaemonError, RefusedBy};
 
-use crate::api::{ApiServer, Clock};
+use crate::api::ApiServer;
 use crate::config::Config;
 use crate::faults::{Fault, Faults};
-use crate::net;
 use crate::progress::{LogMode, Printer};
 use crate::report::NodeReport;
 use driver::{Driver, Ending, Sources};
 use murmurate_protocol::{Input, Peer};
 use setup::Setup;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
@@ -81,19 +80,38 @@ async fn run_async(config: Config, options: RunOptions) -> Result<NodeReport, Da
         ending: Ending::default(),
         joining,
         armed: None,
+        payload_pushed: BTreeMap::new(),
+        payload_sent: 0,
+        payload_received: 0,
         pending: VecDeque::new(),
     };
     if let Some(line) = setup.resumed {
         driver.printer.note(&line);
     }
-    driver.feed(Input::Start { snapshot: setup.snapshot, digests });
-    driver.run(Sources { answers, events, interrupts }).await;
+    driver.feed(Input::Start {
+        snapshot: setup.snapshot,
+        digests,
+    });
+    driver
+        .run(Sources {
+            answers,
+            events,
+            interrupts,
+        })
+        .await;
     finish(driver).await
 }
 
 /// Says the last words, ends the lanes, and reports.
 async fn finish(driver: Driver) -> Result<NodeReport, DaemonError> {
-    let Driver { net, lanes, status, printer, ending, .. } = driver;
+    let Driver {
+        net,
+        lanes,
+        status,
+        printer,
+        ending,
+        ..
+    } = driver;
     net.shutdown(Instant::now() + SHUTDOWN_WAIT).await;
     if let Some(error) = ending.error {
         return Err(error);

@@ -15,18 +15,36 @@ impl Driver {
                     tracing::debug!(peer = %to, %busy, "a message was dropped");
                 }
             }
-            Output::Push { to, slice, meta, priority, deadline } => {
+            Output::Push {
+                to,
+                slice,
+                meta,
+                priority,
+                deadline,
+            } => {
                 let deadline = self.clock.instant(deadline);
-                let pushed = self.depot.describe(&slice, meta).is_some_and(|meta| {
-                    self.net.push(to, slice, meta, priority, deadline).is_ok()
-                });
-                if !pushed {
+                let pushed = self
+                    .depot
+                    .describe(&slice, meta)
+                    .is_some_and(|meta| self.net.push(to, slice, meta, priority, deadline).is_ok());
+                if pushed {
+                    let payload = self.payload(slice, meta.of);
+                    self.payload_pushed.insert((slice, to), payload);
+                } else {
                     let outcome = PushOutcome::Lost;
                     self.pending.push_back(Input::Pushed { to, slice, outcome });
                 }
             }
-            Output::Fetch { what, from, deadline } => {
-                if self.net.fetch(what, from, self.clock.instant(deadline)).is_err() {
+            Output::Fetch {
+                what,
+                from,
+                deadline,
+            } => {
+                if self
+                    .net
+                    .fetch(what, from, self.clock.instant(deadline))
+                    .is_err()
+                {
                     self.pending.push_back(fetch_failed(what));
                 }
             }
@@ -52,7 +70,9 @@ impl Driver {
         let now = self.clock.now();
         self.status.with(|observer| observer.observe(now, event));
         self.tell(event);
-        let Event::Phase { round, phase } = event else { return None };
+        let Event::Phase { round, phase } = event else {
+            return None;
+        };
         let fault = self.faults.due(*round, *phase)?;
         if *phase == Phase::Exchange && fault.phase == FaultPhase::Exchange {
             self.armed = Some(fault);

@@ -9,9 +9,7 @@ use crate::depot::Depot;
 use crate::lanes::Saver;
 use crate::net::{self, Net, NetConfig, NetEvent};
 use crate::store::{Checkpoint, Expected, Store};
-use murmurate_protocol::{
-    Contribution, ExchangeKind, PeerConfig, Plan, Snapshot, Topology,
-};
+use murmurate_protocol::{Contribution, ExchangeKind, PeerConfig, Plan, Snapshot, Topology};
 use murmurate_strategies::Layout;
 use murmurate_strategies::executor::{Executor, Parts};
 use murmurate_strategies::grid::Strategy;
@@ -51,7 +49,11 @@ impl Setup {
         )?;
         let layout = Arc::new(trainer.layout().clone());
         let plan = strategy.plan(run.id, &layout, run.rounds)?;
-        let expected = Expected { run: run.id, plan: plan.hash(), layout: layout.hash() };
+        let expected = Expected {
+            run: run.id,
+            plan: plan.hash(),
+            layout: layout.hash(),
+        };
         let checkpoint = store.resume(&expected)?;
         let parts = Parts::new(strategy, &plan, layout.len());
         let mut executor = Executor::new(trainer, parts, Box::new(WallStopwatch::new()));
@@ -60,7 +62,10 @@ impl Setup {
             None => None,
         };
         let peer = store.identity().peer();
-        let progress = checkpoint.as_ref().map(|c| c.manifest().progress).unwrap_or_default();
+        let progress = checkpoint
+            .as_ref()
+            .map(|c| c.manifest().progress)
+            .unwrap_or_default();
         let about = about(config, &plan, &layout, &peer.to_hex());
         let status = StatusHandle::new(Observer::new(about, progress), Arc::new(clock));
         let saver = Saver {
@@ -73,7 +78,11 @@ impl Setup {
             status: status.clone(),
         };
         let resumed = snapshot.as_ref().map(|s| {
-            format!("resuming from the checkpoint of round {} in {}", s.round, store.dir().display())
+            format!(
+                "resuming from the checkpoint of round {} in {}",
+                s.round,
+                store.dir().display()
+            )
         });
         Ok(Self {
             depot: Arc::new(Depot::new(plan.clone())),
@@ -99,7 +108,12 @@ impl Setup {
         net.join.clone_from(&config.network.join);
         net.mdns = config.network.mdns;
         let depot: Arc<dyn BulkStore> = Arc::clone(&self.depot) as Arc<dyn BulkStore>;
-        let largest = self.plan.fragments.iter().map(|f| f.contribution.of(f.len)).max();
+        let largest = self
+            .plan
+            .fragments
+            .iter()
+            .map(|f| f.contribution.of(f.len))
+            .max();
         let limits = BulkLimits {
             slice_bytes_max: largest.unwrap_or(0).max(1 << 20) * 2,
             ..BulkLimits::default()
@@ -108,11 +122,7 @@ impl Setup {
     }
 }
 
-fn peer_config(
-    config: &Config,
-    me: murmurate_protocol::PeerId,
-    resumed: bool,
-) -> PeerConfig {
+fn peer_config(config: &Config, me: murmurate_protocol::PeerId, resumed: bool) -> PeerConfig {
     let join = !config.network.join.is_empty();
     let start_wait = match resumed && !join {
         true => config.run.start_wait.min(FOUND_WAIT),
@@ -174,10 +184,16 @@ fn multiples(strategy: &Strategy, plan: &Plan, len: u64) -> BTreeMap<String, f64
     let mut stores = vec![
         ("parameters", 1.0),
         ("gradients", 1.0),
-        ("inner optimizer", if gradients { 2.0 * inner } else { inner }),
+        (
+            "inner optimizer",
+            if gradients { 2.0 * inner } else { inner },
+        ),
         ("anchor", 1.0),
         ("local", 1.0),
-        ("outer optimizer", strategy.outer_kind().state_multiple() as f64),
+        (
+            "outer optimizer",
+            strategy.outer_kind().state_multiple() as f64,
+        ),
         ("residual", f64::from(u8::from(strategy.error_feedback()))),
     ];
     match strategy.exchange() {
@@ -189,5 +205,6 @@ fn multiples(strategy: &Strategy, plan: &Plan, len: u64) -> BTreeMap<String, f64
         }
     }
     let kept = stores.into_iter().filter(|(_, multiple)| *multiple > 0.0);
-    kept.map(|(name, multiple)| (name.to_owned(), multiple)).collect()
+    kept.map(|(name, multiple)| (name.to_owned(), multiple))
+        .collect()
 }

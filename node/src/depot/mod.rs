@@ -24,7 +24,11 @@ pub struct Depot {
 impl Depot {
     /// Empty.
     pub fn new(plan: Plan) -> Self {
-        Self { plan, slices: Mutex::default(), states: Mutex::default() }
+        Self {
+            plan,
+            slices: Mutex::default(),
+            states: Mutex::default(),
+        }
     }
 
     /// The driver's word on which round it is: what is too far from it is not taken.

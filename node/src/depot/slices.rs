@@ -45,18 +45,26 @@ impl Slices {
             group: 0,
             bytes: bytes.len() as u64,
         };
-        self.insert(slice, Entry { meta, bytes, from: None });
+        self.insert(
+            slice,
+            Entry {
+                meta,
+                bytes,
+                from: None,
+            },
+        );
     }
 
-    pub(super) fn put_from(
-        &mut self,
-        from: PeerId,
-        slice: SliceId,
-        meta: SliceMeta,
-        bytes: Bytes,
-    ) {
+    pub(super) fn put_from(&mut self, from: PeerId, slice: SliceId, meta: SliceMeta, bytes: Bytes) {
         *self.per_sender.entry(from).or_default() += 1;
-        self.insert(slice, Entry { meta, bytes, from: Some(from) });
+        self.insert(
+            slice,
+            Entry {
+                meta,
+                bytes,
+                from: Some(from),
+            },
+        );
     }
 
     fn insert(&mut self, slice: SliceId, entry: Entry) {
@@ -67,16 +75,23 @@ impl Slices {
 
     pub(super) fn describe(&mut self, slice: &SliceId, meta: SliceMeta) -> Option<SliceMeta> {
         let entry = self.entries.get_mut(slice)?;
-        entry.meta = SliceMeta { bytes: entry.bytes.len() as u64, ..meta };
+        entry.meta = SliceMeta {
+            bytes: entry.bytes.len() as u64,
+            ..meta
+        };
         Some(entry.meta)
     }
 
     pub(super) fn get(&self, slice: &SliceId) -> Option<(SliceMeta, Bytes)> {
-        self.entries.get(slice).map(|entry| (entry.meta, entry.bytes.clone()))
+        self.entries
+            .get(slice)
+            .map(|entry| (entry.meta, entry.bytes.clone()))
     }
 
     pub(super) fn remove(&mut self, slice: &SliceId) {
-        let Some(entry) = self.entries.remove(slice) else { return };
+        let Some(entry) = self.entries.remove(slice) else {
+            return;
+        };
         self.bytes -= entry.bytes.len() as u64;
         if let Some(count) = entry.from.and_then(|from| self.per_sender.get_mut(&from)) {
             *count = count.saturating_sub(1);
@@ -125,7 +140,10 @@ mod tests {
     };
 
     fn plan() -> Plan {
-        let bound = BytesBound { fixed: 8, per_1024: 4096 };
+        let bound = BytesBound {
+            fixed: 8,
+            per_1024: 4096,
+        };
         Plan {
             run: RunId::from_bytes([1; 32]),
             layout: LayoutHash::from_bytes([2; 32]),
@@ -134,7 +152,11 @@ mod tests {
             contribution: Contribution::Delta,
             budget: StepBudget::Steps(1),
             rounds: 0,
-            fragments: vec![FragmentPlan { len: 100, contribution: bound, aggregate: bound }],
+            fragments: vec![FragmentPlan {
+                len: 100,
+                contribution: bound,
+                aggregate: bound,
+            }],
             deadlines: DeadlinePlan::default(),
             state_bytes: 1000,
         }
@@ -152,14 +174,23 @@ mod tests {
     }
 
     fn meta(of: u16, bytes: u64) -> SliceMeta {
-        SliceMeta { of, weight: 1.0, contributors: 0, group: 0, bytes }
+        SliceMeta {
+            of,
+            weight: 1.0,
+            contributors: 0,
+            group: 0,
+            bytes,
+        }
     }
 
     #[test]
     fn only_what_the_plan_allows_is_taken() {
         let (plan, from) = (plan(), PeerId::from_bytes([9; 32]));
         let mut slices = Slices::default();
-        assert_eq!(slices.accepts(&plan, from, &slice(0, 1), &meta(2, 208)), Ok(()));
+        assert_eq!(
+            slices.accepts(&plan, from, &slice(0, 1), &meta(2, 208)),
+            Ok(())
+        );
         for (id, meta, refusal) in [
             (slice(0, 2), meta(2, 10), Refusal::Unwanted),
             (slice(0, 0), meta(0, 10), Refusal::Unwanted),
@@ -167,7 +198,11 @@ mod tests {
             (slice(1000, 0), meta(2, 10), Refusal::Unwanted),
             (slice(0, 0), meta(2, 209), Refusal::TooLong),
         ] {
-            assert_eq!(slices.accepts(&plan, from, &id, &meta), Err(refusal), "{id:?} {meta:?}");
+            assert_eq!(
+                slices.accepts(&plan, from, &id, &meta),
+                Err(refusal),
+                "{id:?} {meta:?}"
+            );
         }
         slices.put_from(from, slice(0, 1), meta(2, 3), Bytes::from_static(b"abc"));
         let again = slices.accepts(&plan, from, &slice(0, 1), &meta(2, 3));
@@ -182,12 +217,18 @@ mod tests {
         let (plan, from) = (plan(), PeerId::from_bytes([9; 32]));
         let mut slices = Slices::default();
         for i in 0..SLICES_PER_SENDER_MAX {
-            let id = SliceId { attempt: (i % 250) as u8, ..slice(0, (i / 250) as u16) };
+            let id = SliceId {
+                attempt: (i % 250) as u8,
+                ..slice(0, (i / 250) as u16)
+            };
             slices.put_from(from, id, meta(64, 0), Bytes::new());
         }
         let one_more = slices.accepts(&plan, from, &slice(1, 0), &meta(2, 1));
         assert_eq!(one_more, Err(Refusal::Full));
         let other = PeerId::from_bytes([8; 32]);
-        assert_eq!(slices.accepts(&plan, other, &slice(1, 0), &meta(2, 1)), Ok(()));
+        assert_eq!(
+            slices.accepts(&plan, other, &slice(1, 0), &meta(2, 1)),
+            Ok(())
+        );
     }
 }

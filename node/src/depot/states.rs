@@ -30,7 +30,11 @@ pub(super) struct States {
 
 impl States {
     pub(super) fn pin(&mut self, state: StateId, manifest: Bytes, bytes: Bytes) {
-        self.pinned = Some(Pinned { state, manifest, bytes });
+        self.pinned = Some(Pinned {
+            state,
+            manifest,
+            bytes,
+        });
     }
 
     pub(super) fn unpin(&mut self, round: Round) {
@@ -45,7 +49,9 @@ impl States {
     pub(super) fn chunk(&self, state: &StateId, index: u32) -> Option<Bytes> {
         let pinned = self.pinned.as_ref().filter(|p| p.state == *state)?;
         let start = (index as usize).checked_mul(STATE_CHUNK_BYTES)?;
-        let end = start.saturating_add(STATE_CHUNK_BYTES).min(pinned.bytes.len());
+        let end = start
+            .saturating_add(STATE_CHUNK_BYTES)
+            .min(pinned.bytes.len());
         (start < end).then(|| pinned.bytes.slice(start..end))
     }
 
@@ -66,7 +72,10 @@ impl States {
 
     pub(super) fn has_chunk(&self, state: &StateId, index: u32) -> bool {
         let incoming = self.incoming.as_ref().filter(|i| i.state == *state);
-        incoming.and_then(|i| i.here.get(index as usize)).copied().unwrap_or(false)
+        incoming
+            .and_then(|i| i.here.get(index as usize))
+            .copied()
+            .unwrap_or(false)
     }
 
     pub(super) fn put_chunk(
@@ -104,10 +113,16 @@ mod tests {
     #[test]
     fn a_state_is_taken_only_when_every_chunk_is_here() {
         let bytes = STATE_CHUNK_BYTES as u64 + 3;
-        let state = StateId { round: Round(4), root: Digest::of(b"x"), bytes };
+        let state = StateId {
+            round: Round(4),
+            root: Digest::of(b"x"),
+            bytes,
+        };
         let mut states = States::default();
         states.begin(&state, Bytes::from_static(b"manifest"));
-        states.put_chunk(&state, 0, &vec![1; STATE_CHUNK_BYTES]).unwrap();
+        states
+            .put_chunk(&state, 0, &vec![1; STATE_CHUNK_BYTES])
+            .unwrap();
         assert!(states.take(&state).is_none());
         states.begin(&state, Bytes::from_static(b"manifest"));
         assert!(states.has_chunk(&state, 0), "an interrupted fetch goes on");

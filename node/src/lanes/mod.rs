@@ -75,13 +75,28 @@ impl Lanes {
         let (mix, mix_work) = sync_channel(ORDERS_WAITING_MAX);
         let (to_mix, train_answers, train_saver) =
             (mix.clone(), answers.clone(), Arc::clone(&saver));
-        let trainer = std::thread::Builder::new().name("train".to_owned()).spawn(move || {
-            run_train(train_lane, &train_work, &to_mix, &train_answers, &train_saver);
-        })?;
-        let mixer = std::thread::Builder::new().name("mix".to_owned()).spawn(move || {
-            run_mix(mix_lane, &mix_work, &answers, &depot, &saver);
-        })?;
-        let lanes = Self { train, mix, signals, threads: vec![trainer, mixer] };
+        let trainer = std::thread::Builder::new()
+            .name("train".to_owned())
+            .spawn(move || {
+                run_train(
+                    train_lane,
+                    &train_work,
+                    &to_mix,
+                    &train_answers,
+                    &train_saver,
+                );
+            })?;
+        let mixer = std::thread::Builder::new()
+            .name("mix".to_owned())
+            .spawn(move || {
+                run_mix(mix_lane, &mix_work, &answers, &depot, &saver);
+            })?;
+        let lanes = Self {
+            train,
+            mix,
+            signals,
+            threads: vec![trainer, mixer],
+        };
         Ok((lanes, received))
     }
 

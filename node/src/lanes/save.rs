@@ -37,7 +37,9 @@ pub(super) struct HalfSaved {
 }
 
 fn storage(error: &StoreError) -> WorkError {
-    WorkError::Storage { reason: error.to_string() }
+    WorkError::Storage {
+        reason: error.to_string(),
+    }
 }
 
 impl Saver {
@@ -54,15 +56,24 @@ impl Saver {
         };
         let (writer, mut sink) = begun().map_err(|e| storage(&e))?;
         let saved = lane.save(&mut sink);
-        saved.map_err(|e| WorkError::Storage { reason: e.to_string() })?;
+        saved.map_err(|e| WorkError::Storage {
+            reason: e.to_string(),
+        })?;
         let train = sink.finish().map_err(|e| storage(&e))?;
-        Ok(HalfSaved { writer, train, snapshot, round })
+        Ok(HalfSaved {
+            writer,
+            train,
+            snapshot,
+            round,
+        })
     }
 
     pub(super) fn finish(&self, half: HalfSaved, lane: &MixLane) -> Result<(), WorkError> {
         let mut sink = half.writer.sink("mix").map_err(|e| storage(&e))?;
         let saved = lane.save(&mut sink);
-        saved.map_err(|e| WorkError::Storage { reason: e.to_string() })?;
+        saved.map_err(|e| WorkError::Storage {
+            reason: e.to_string(),
+        })?;
         let mix = sink.finish().map_err(|e| storage(&e))?;
         let mut manifest = Manifest::new(&self.expected, half.round, self.layout.tensors());
         manifest.run_name.clone_from(&self.run_name);
@@ -77,7 +88,9 @@ impl Saver {
             train_s: Duration::from_secs_f64(status.train_s.max(0.0)).as_secs_f64(),
             wall_s: status.wall_s,
         };
-        half.writer.commit(manifest, vec![half.train, mix]).map_err(|e| storage(&e))
+        half.writer
+            .commit(manifest, vec![half.train, mix])
+            .map_err(|e| storage(&e))
     }
 }
 
