@@ -235,6 +235,12 @@ impl Butterfly {
         if self.ending.is_some() || cx.now < self.deadline {
             return;
         }
+        if self.agreement.decided.is_some() {
+            self.fetch_decided(cx);
+            cx.waited(Wait::Agreement, true);
+            self.deadline = cx.wait(Wait::Repair, cx.deadlines.ceiling());
+            return;
+        }
         let missing = match self.stage {
             Stage::Collecting => self.missing_contributors(),
             Stage::Gathering => self.missing_owners() | self.missing_voters(),
@@ -246,7 +252,7 @@ impl Butterfly {
         match self.stage {
             Stage::Collecting => {
                 cx.waited(Wait::Contributions, true);
-                self.deadline = cx.now + cx.deadlines.answer();
+                self.deadline = cx.wait(Wait::Contributions, cx.deadlines.answer());
                 self.advance(cx);
             }
             Stage::Gathering => {
@@ -273,6 +279,9 @@ impl Butterfly {
     /// Nothing was agreed.
     pub(super) fn void(&mut self, cx: &mut Context) {
         self.ending = Some(Ending::Void);
+        for wait in [Wait::Contributions, Wait::Agreement, Wait::Repair] {
+            cx.waited(wait, true);
+        }
         cx.emit(Event::Voided {
             round: self.round,
             fragment: self.fragment,

@@ -126,7 +126,14 @@ impl Grouping {
             return Formed::Waiting;
         }
         match Group::new(round, members.to_vec(), cx.me()) {
-            Some(group) => self.form(cx, group, false),
+            Some(group) => {
+                // Whoever was last, none of them took longer than this.
+                let waited = cx.now.since(self.since);
+                for (_, peer) in group.others() {
+                    cx.deadlines.record(Wait::Group, peer, waited);
+                }
+                self.form(cx, group, false)
+            }
             None => Formed::Waiting,
         }
     }

@@ -12,6 +12,7 @@ use crate::limits::BALLOTS_MAX;
 use crate::peer::context::{Context, rendezvous};
 use crate::wire::{Ballot, Held, Message, ShardPlan, ShardVersion};
 use crate::{Digest, PeerError, PeerId, SliceId, Wait};
+use core::time::Duration;
 use std::collections::BTreeMap;
 
 /// What a member promised.
@@ -37,7 +38,6 @@ impl Butterfly {
             self.void(cx);
             return;
         }
-        cx.waited(Wait::Contributions, true);
         let hopeful = members_of(self.hopeful & self.group.all());
         let winner =
             hopeful.max_by_key(|i| rendezvous(&cx.plan, self.round, number, self.group.peer(*i)));
@@ -58,7 +58,15 @@ impl Butterfly {
     fn enter(&mut self, cx: &mut Context, ballot: Ballot) {
         self.stage = Stage::Repairing;
         self.agreement.promised = self.agreement.promised.max(ballot);
-        self.deadline = cx.now + cx.deadlines.answer() * 2;
+        self.wait_for_repair(cx, cx.deadlines.answer() * 2);
+    }
+
+    /// Starts the clock of the next step of a ballot.
+    fn wait_for_repair(&mut self, cx: &mut Context, allowed: Duration) {
+        for wait in [Wait::Contributions, Wait::Agreement, Wait::Repair] {
+            cx.waited(wait, true);
+        }
+        self.deadline = cx.wait(Wait::Repair, allowed);
     }
 
     fn coordinate(&mut self, cx: &mut Context, ballot: Ballot) {
@@ -89,7 +97,7 @@ impl Butterfly {
             }
         }
         self.enter(cx, ballot);
-        self.deadline = cx.now + cx.deadlines.answer();
+        self.wait_for_repair(cx, cx.deadlines.answer());
         let own = Promised {
             voted: self.agreement.voted.clone(),
             held: self.all_held(),
@@ -329,7 +337,7 @@ impl Butterfly {
         let gone = self.give_up(!alive);
         gone.into_iter().for_each(|peer| cx.suspect(peer));
         let peers: Vec<PeerId> = self.group.others().map(|(_, p)| p).collect();
-        self.deadline = cx.now + cx.deadlines.allow(Wait::Contributions, peers);
+        self.wait_for_repair(cx, cx.deadlines.allow(Wait::Contributions, peers));
         for (shard, plan) in (0u16..).zip(shards) {
             let Some(target) = self.target(ballot, plan) else {
                 continue;
