@@ -13,6 +13,7 @@ use crate::net::record::{OwnRecord, REFRESH};
 use crate::net::streams::{Inbound, Kind};
 use crate::net::{Counters, LinkMeters, ListenFailure, NetConfig, NetError, NetEvent};
 use futures::StreamExt;
+use libp2p::core::ConnectedPoint;
 use libp2p::swarm::{ConnectionId, Swarm, SwarmEvent};
 use libp2p::{Multiaddr, Stream, identity, ping};
 use murmurate_protocol::{PeerId, RunId};
@@ -185,13 +186,19 @@ impl Network {
             SwarmEvent::ConnectionEstablished {
                 peer_id,
                 connection_id,
+                endpoint,
                 ..
             } => {
-                self.on_connected(peer_id, connection_id);
+                self.on_connected(peer_id, connection_id, &endpoint);
             }
-            SwarmEvent::ConnectionClosed { peer_id, cause, .. } => {
+            SwarmEvent::ConnectionClosed {
+                peer_id,
+                connection_id,
+                cause,
+                ..
+            } => {
                 tracing::debug!(peer = %peer_id, ?cause, "connection closed");
-                self.on_disconnected(peer_id);
+                self.on_disconnected(peer_id, connection_id);
             }
             SwarmEvent::OutgoingConnectionError {
                 connection_id,
@@ -233,7 +240,12 @@ impl Network {
         }
     }
 
-    fn on_connected(&mut self, theirs: identity::PeerId, connection: ConnectionId) {
+    fn on_connected(
+        &mut self,
+        theirs: identity::PeerId,
+        connection: ConnectionId,
+        endpoint: &ConnectedPoint,
+    ) {
         self.bootstrap.connected(connection);
         self.fallbacks.remove(&connection);
         let Some(peer) = from_libp2p(&theirs) else {
@@ -241,25 +253,45 @@ impl Network {
             self.swarm.close_connection(connection);
             return;
         };
-        self.links
-            .connected(peer, theirs, &self.counters, &self.opener, &mut self.tasks);
+        if endpoint.is_listener() {
+            let outlived = self.links.outlived(&peer, Instant::now());
+            if !outlived.is_empty()
+                && let Some(link) = self.links.remove(peer)
+            {
+                self.on_link_ended(peer, link);
+            }
+            for old in outlived {
+                self.swarm.close_connection(old);
+            }
+        }
+        let Self {
+            links,
+            counters,
+            opener,
+            tasks,
+            ..
+        } = self;
+        links.connected(peer, theirs, connection, counters, opener, tasks);
     }
 
-    fn on_disconnected(&mut self, theirs: identity::PeerId) {
+    fn on_disconnected(&mut self, theirs: identity::PeerId, connection: ConnectionId) {
         let Some(peer) = from_libp2p(&theirs) else {
             return;
         };
-        let Some(link) = self.links.disconnected(peer) else {
-            return;
-        };
+        if let Some(link) = self.links.disconnected(peer, connection) {
+            self.on_link_ended(peer, link);
+        }
+        if self.links.is_empty() {
+            self.bootstrap.alone(Instant::now());
+        }
+    }
+
+    fn on_link_ended(&mut self, peer: PeerId, link: Link) {
         self.outboxes.close(&peer);
         self.bulk.link_down(peer);
         self.meters.forget(peer);
         if link.is_up() {
             self.pending.push_back(Pending::Down(peer, link.gate));
-        }
-        if self.links.is_empty() {
-            self.bootstrap.alone(Instant::now());
         }
     }
 
