@@ -591,3 +591,30 @@ async fn garbage_and_wrong_lengths_are_reported_and_store_nothing() {
     assert!(BulkFault::Excess { of: 1 }.is_misbehaviour());
     assert!(!BulkFault::Short { bytes: 0, of: 1 }.is_misbehaviour());
 }
+
+/// Not a check but a figure: `cargo test --release -p murmurate-node throughput -- --ignored
+/// --nocapture`.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "prints a figure"]
+async fn throughput_of_pushes_on_loopback() {
+    let (mut a, mut b) = (side().await, side().await);
+    link(&mut a, &mut b).await;
+    let (count, bytes) = (50u16, 8 << 20);
+    let content = noise(bytes);
+    let began = Instant::now();
+    for shard in 0..count {
+        let (id, meta) = slice(Part::Contribution, bytes);
+        let id = SliceId { shard, ..id };
+        a.store.keep(id, meta, content.clone());
+        a.net.push(b.id, id, meta, 0, soon()).unwrap();
+    }
+    for _ in 0..count {
+        assert_eq!(outcome(&mut a).await, PushOutcome::Delivered);
+    }
+    let seconds = began.elapsed().as_secs_f64();
+    let megabytes = f64::from(count) * bytes as f64 / 1e6;
+    println!(
+        "{megabytes:.0} MB in {seconds:.2} s: {:.0} MB/s",
+        megabytes / seconds
+    );
+}

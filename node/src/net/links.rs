@@ -6,10 +6,13 @@ use crate::net::gate::Gate;
 use crate::net::handle::Outboxes;
 use crate::net::opener::Opener;
 use libp2p::identity;
+use libp2p::swarm::ConnectionId;
 use murmurate_protocol::PeerId;
 use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::Instant;
 
 /// Control streams of one peer that are read at a time: the live one and one that is being
 /// replaced.
@@ -19,6 +22,9 @@ const READERS_MAX: usize = 2;
 /// TCP this is what does.
 const PINGS_LOST_MAX: u32 = 2;
 
+/// Two ends that dial each other at once do so within this time.
+const SIMULTANEOUS: Duration = Duration::from_secs(2);
+
 /// One peer that is connected.
 #[derive(Debug)]
 pub(super) struct Link {
@@ -26,7 +32,8 @@ pub(super) struct Link {
     pub(super) end: LinkEnd,
     /// Shut when the link is down.
     pub(super) gate: Gate,
-    connections: u32,
+    connections: Vec<ConnectionId>,
+    since: Instant,
     /// Where frames go; handed to the outboxes when the link is up.
     queue: Option<mpsc::Sender<Vec<u8>>>,
     writer: AbortHandle,
@@ -72,12 +79,13 @@ impl Links {
         &mut self,
         peer: PeerId,
         theirs: identity::PeerId,
+        connection: ConnectionId,
         counters: &Counters,
         opener: &Opener,
         tasks: &mut JoinSet<()>,
     ) {
         if let Some(link) = self.links.get_mut(&peer) {
-            link.connections += 1;
+            link.connections.push(connection);
             return;
         }
         self.next += 1;
@@ -93,7 +101,8 @@ impl Links {
         let link = Link {
             end,
             gate: Gate::open(),
-            connections: 1,
+            connections: vec![connection],
+            since: Instant::now(),
             queue: Some(queue),
             writer,
             readers: VecDeque::new(),
@@ -103,12 +112,28 @@ impl Links {
     }
 
     /// A connection is gone; the link comes back when it was the last one.
-    pub(super) fn disconnected(&mut self, peer: PeerId) -> Option<Link> {
+    pub(super) fn disconnected(&mut self, peer: PeerId, connection: ConnectionId) -> Option<Link> {
         let link = self.links.get_mut(&peer)?;
-        link.connections = link.connections.saturating_sub(1);
-        if link.connections > 0 {
+        link.connections.retain(|id| *id != connection);
+        if !link.connections.is_empty() {
             return None;
         }
+        self.remove(peer)
+    }
+
+    /// The connections of a link that its peer cannot know of any more: nobody dials a peer it is
+    /// connected to, but for both dialling at once. So it was restarted, or lost us unnoticed.
+    pub(super) fn outlived(&self, peer: &PeerId, now: Instant) -> Vec<ConnectionId> {
+        match self.links.get(peer) {
+            Some(link) if now.saturating_duration_since(link.since) > SIMULTANEOUS => {
+                link.connections.clone()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Ends a link and its tasks.
+    pub(super) fn remove(&mut self, peer: PeerId) -> Option<Link> {
         let link = self.links.remove(&peer)?;
         link.writer.abort();
         link.readers.iter().for_each(AbortHandle::abort);

@@ -16,6 +16,7 @@ mod event;
 mod gate;
 mod handle;
 mod ids;
+mod lifecycle;
 mod links;
 mod meters;
 mod opener;

@@ -71,10 +71,10 @@ pub(super) struct Streams {
 }
 
 impl Streams {
-    /// Opens a stream on the oldest connection to `peer`, which both ends agree on best.
+    /// Opens a stream on the newest connection to `peer`: of a restarted peer only that one lives.
     pub(super) fn open(&mut self, peer: PeerId, kind: Kind, reply: Reply) {
-        let oldest = self.connections.get(&peer).and_then(|c| c.first());
-        let Some(connection) = oldest else {
+        let newest = self.connections.get(&peer).and_then(|c| c.last());
+        let Some(connection) = newest else {
             let _ = reply.send(Err(io::ErrorKind::NotConnected.into()));
             return;
         };

@@ -3,22 +3,20 @@
 use crate::bulk::{Bulk, BulkLimits, BulkStore, Core};
 use crate::net::behaviour::{self, Behaviour, BehaviourEvent};
 use crate::net::bootstrap::Bootstrap;
-use crate::net::control::read_frames;
 use crate::net::gate::Gate;
 use crate::net::handle::{Command, Outboxes};
 use crate::net::ids::{address_with_peer, from_libp2p};
-use crate::net::links::{Link, Links};
+use crate::net::links::Links;
 use crate::net::opener::{Internal, Opener};
 use crate::net::record::{OwnRecord, REFRESH};
-use crate::net::streams::{Inbound, Kind};
 use crate::net::{Counters, LinkMeters, ListenFailure, NetConfig, NetError, NetEvent};
 use futures::StreamExt;
 use libp2p::swarm::{ConnectionId, Swarm, SwarmEvent};
-use libp2p::{Multiaddr, Stream, identity, ping};
+use libp2p::{Multiaddr, Stream, identity};
 use murmurate_protocol::{PeerId, RunId};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout_at};
@@ -29,9 +27,6 @@ const PENDING_MAX: usize = 1024;
 
 /// Words from the tasks of streams that may wait.
 const INTERNAL_MAX: usize = 1024;
-
-/// How long the last frames of a link may hold up its end.
-const DRAIN_WAIT: Duration = Duration::from_secs(2);
 
 /// Something to do in order with the events.
 #[derive(Debug)]
@@ -56,16 +51,16 @@ pub(super) struct Network {
     /// Peers that discovery leaves alone, and until when.
     pub(super) avoided: BTreeMap<identity::PeerId, Instant>,
     pub(super) pending: VecDeque<Pending>,
-    outboxes: Arc<Outboxes>,
-    bulk: Bulk,
-    meters: Arc<LinkMeters>,
-    counters: Arc<Counters>,
+    pub(super) outboxes: Arc<Outboxes>,
+    pub(super) bulk: Bulk,
+    pub(super) meters: Arc<LinkMeters>,
+    pub(super) counters: Arc<Counters>,
     record: OwnRecord,
-    opener: Opener,
-    events: mpsc::Sender<NetEvent>,
+    pub(super) opener: Opener,
+    pub(super) events: mpsc::Sender<NetEvent>,
     commands: mpsc::Receiver<Command>,
     internal: mpsc::Receiver<Internal>,
-    tasks: JoinSet<()>,
+    pub(super) tasks: JoinSet<()>,
 }
 
 impl Network {
@@ -185,13 +180,19 @@ impl Network {
             SwarmEvent::ConnectionEstablished {
                 peer_id,
                 connection_id,
+                endpoint,
                 ..
             } => {
-                self.on_connected(peer_id, connection_id);
+                self.on_connected(peer_id, connection_id, &endpoint);
             }
-            SwarmEvent::ConnectionClosed { peer_id, cause, .. } => {
+            SwarmEvent::ConnectionClosed {
+                peer_id,
+                connection_id,
+                cause,
+                ..
+            } => {
                 tracing::debug!(peer = %peer_id, ?cause, "connection closed");
-                self.on_disconnected(peer_id);
+                self.on_disconnected(peer_id, connection_id);
             }
             SwarmEvent::OutgoingConnectionError {
                 connection_id,
@@ -233,99 +234,6 @@ impl Network {
         }
     }
 
-    fn on_connected(&mut self, theirs: identity::PeerId, connection: ConnectionId) {
-        self.bootstrap.connected(connection);
-        self.fallbacks.remove(&connection);
-        let Some(peer) = from_libp2p(&theirs) else {
-            tracing::debug!(peer = %theirs, "refused: its identity is no Ed25519 key");
-            self.swarm.close_connection(connection);
-            return;
-        };
-        self.links
-            .connected(peer, theirs, &self.counters, &self.opener, &mut self.tasks);
-    }
-
-    fn on_disconnected(&mut self, theirs: identity::PeerId) {
-        let Some(peer) = from_libp2p(&theirs) else {
-            return;
-        };
-        let Some(link) = self.links.disconnected(peer) else {
-            return;
-        };
-        self.outboxes.close(&peer);
-        self.bulk.link_down(peer);
-        self.meters.forget(peer);
-        if link.is_up() {
-            self.pending.push_back(Pending::Down(peer, link.gate));
-        }
-        if self.links.is_empty() {
-            self.bootstrap.alone(Instant::now());
-        }
-    }
-
-    fn on_stream(&mut self, inbound: Inbound) {
-        let Some(peer) = from_libp2p(&inbound.from) else {
-            return;
-        };
-        if self.links.get(&peer).is_none() {
-            return;
-        }
-        match inbound.kind {
-            Kind::Control => {
-                self.on_control_works(peer);
-                self.pending.push_back(Pending::Read(peer, inbound.stream));
-            }
-            Kind::Bulk => self
-                .bulk
-                .serve(peer, Box::new(inbound.stream), &mut self.tasks),
-        }
-    }
-
-    /// The first sign that the peer speaks the control protocol makes the link.
-    fn on_control_works(&mut self, peer: PeerId) {
-        let Some((link, queue)) = self.links.up(&peer) else {
-            return;
-        };
-        self.outboxes.open(peer, queue, link.end.tally.clone());
-        self.bulk.link_up(peer, &mut self.tasks);
-        self.tell(NetEvent::LinkUp(peer));
-    }
-
-    fn read(&mut self, peer: PeerId, stream: Stream) {
-        let Some(link) = self.links.get_mut(&peer) else {
-            return;
-        };
-        let events = self.events.clone();
-        let tally = link.end.tally.clone();
-        let task = read_frames(peer, stream, link.gate.clone(), events, tally);
-        link.reads(self.tasks.spawn(task));
-    }
-
-    fn on_ping(&mut self, event: &ping::Event) {
-        let Some(peer) = from_libp2p(&event.peer) else {
-            return;
-        };
-        let Some(link) = self.links.get_mut(&peer) else {
-            return;
-        };
-        match &event.result {
-            Ok(rtt) => {
-                link.pinged(true);
-                let measured = self.meters.pinged(peer, *rtt).filter(|_| link.is_up());
-                if let Some((rtt, rate)) = measured {
-                    self.tell(NetEvent::Measured { peer, rtt, rate });
-                }
-            }
-            Err(ping::Failure::Unsupported) => {}
-            Err(failure) => {
-                tracing::debug!(%peer, %failure, "ping");
-                if link.pinged(false) {
-                    self.swarm.close_connection(event.connection);
-                }
-            }
-        }
-    }
-
     fn on_internal(&mut self, word: Internal) {
         match word {
             Internal::Open { peer, kind, reply } => {
@@ -343,10 +251,6 @@ impl Network {
                 }
             }
         }
-    }
-
-    fn current(&self, peer: &PeerId, number: u64) -> Option<&Link> {
-        self.links.get(peer).filter(|link| link.end.link == number)
     }
 
     fn on_command(&mut self, command: Command) {
@@ -370,28 +274,6 @@ impl Network {
             // Taken out by `run` before it gets here.
             Command::Shutdown { done, .. } => drop(done),
         }
-    }
-
-    /// Lets the writer finish, then closes; the timer closes where the writer is stuck.
-    fn disconnect(&mut self, peer: PeerId) {
-        let Some(link) = self.links.get(&peer) else {
-            return;
-        };
-        let (end, up) = (link.end.clone(), link.is_up());
-        self.avoid(end.theirs);
-        if !up {
-            let _ = self.swarm.disconnect_peer_id(end.theirs);
-            return;
-        }
-        self.outboxes.close(&peer);
-        self.tasks.spawn(async move {
-            tokio::time::sleep(DRAIN_WAIT).await;
-            let close = Internal::Close {
-                peer,
-                link: end.link,
-            };
-            let _ = end.opener.network.send(close).await;
-        });
     }
 
     fn renew_record(&mut self) {

@@ -193,6 +193,27 @@ async fn a_link_is_down_when_the_other_end_is_dropped() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_restarted_peer_is_a_new_link_before_the_old_one_timed_out() {
+    let mut a = side().await;
+    let b_config = config(&[QUIC]);
+    let mut b = started(b_config.clone(), TestStore::default()).await;
+    link(&mut a, &mut b).await;
+    // The second ping: the time of simultaneous dials is over.
+    for _ in 0..2 {
+        a.until(|event| matches!(event, NetEvent::Measured { .. }).then_some(()))
+            .await;
+    }
+    // The first `b` stays silent but alive, as a process that was stopped would.
+    let mut again = started(b_config, TestStore::default()).await;
+    again.net.dial(a.record.clone()).unwrap();
+    a.down(b.id).await;
+    a.up(b.id).await;
+    again.up(a.id).await;
+    a.net.try_send(b.id, b"welcome back".to_vec()).unwrap();
+    assert_eq!(again.frame().await.1, b"welcome back");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_last_frames_are_read_before_a_disconnect() {
     let (mut a, mut b) = (side().await, side().await);
     link(&mut a, &mut b).await;
