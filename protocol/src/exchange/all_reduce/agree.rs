@@ -44,12 +44,6 @@ impl Agreement {
         }
     }
 
-    /// Who voted in a ballot, as bits.
-    pub(super) fn voters(&self, ballot: Ballot) -> u64 {
-        let voters = self.votes.get(&ballot);
-        voters.map_or(0, |v| v.keys().fold(0, |set, index| set | bit(*index)))
-    }
-
     /// What a strict majority voted for in one ballot.
     fn majority(&self, ballot: Ballot, enough: impl Fn(usize) -> bool) -> Option<&Versions> {
         let votes = self.votes.get(&ballot)?;
@@ -176,7 +170,11 @@ impl Butterfly {
 
     /// What is decided is still not here though its owners live: take it from whoever holds it.
     pub(super) fn fetch_decided(&mut self, cx: &mut Context) {
-        let versions = self.agreement.decided.as_ref().map(|(_, versions)| versions);
+        let versions = self
+            .agreement
+            .decided
+            .as_ref()
+            .map(|(_, versions)| versions);
         if let Some(holder) = versions.and_then(|versions| self.holder_of(versions)) {
             self.fetch_missing(cx, holder);
         }

@@ -243,7 +243,8 @@ impl Butterfly {
         }
         let missing = match self.stage {
             Stage::Collecting => self.missing_contributors(),
-            Stage::Gathering => self.missing_owners() | self.missing_voters(),
+            // Who has not voted may lack the same shard as others: that is for the ballot to find out.
+            Stage::Gathering => self.missing_owners(),
             Stage::Repairing => 0,
         };
         for peer in self.give_up(missing) {
@@ -270,10 +271,6 @@ impl Butterfly {
         missing
             .filter_map(|s| self.targets.get(usize::from(s)))
             .fold(0, |m, t| m | bit(t.owner))
-    }
-
-    fn missing_voters(&self) -> u64 {
-        self.group.all() & !self.agreement.voters(self.agreement.ballot)
     }
 
     /// Nothing was agreed.

@@ -241,6 +241,11 @@ impl Grouping {
                 );
             }
         }
+        if 2 * members.len() <= electorate(cx) {
+            // Slow is not gone: without a majority of those that are linked, agreeing on anything
+            // would split the run. The round is void; what was trained stays for the next.
+            return Formed::Nobody;
+        }
         for member in members.iter().filter(|m| m.peer != me) {
             let members = members.clone();
             cx.send(
@@ -274,6 +279,17 @@ impl Grouping {
         }
         Formed::Group(group)
     }
+}
+
+/// How many peers take part in rounds, this one included, whether or not they are suspected. A
+/// peer whose link is down, or that is rounds behind, is not among them.
+fn electorate(cx: &Context) -> usize {
+    let present = |round: Round| round.next() >= cx.round;
+    let others = cx
+        .view
+        .greeted()
+        .filter(|(_, r)| r.ready && !r.probation && present(r.round));
+    1 + others.count()
 }
 
 /// The anchor that most ready peers share; the proposer's own wins a tie.

@@ -20,6 +20,7 @@ use std::collections::BTreeMap;
 struct Promised {
     voted: Option<(Ballot, Vec<ShardVersion>)>,
     held: Vec<Held>,
+    hopeful: u64,
 }
 
 /// A ballot that this peer coordinates.
@@ -98,11 +99,16 @@ impl Butterfly {
         }
         self.enter(cx, ballot);
         self.wait_for_repair(cx, cx.deadlines.answer());
-        let own = Promised {
+        let own = self.own_promise();
+        self.note_promise(cx, ballot, self.group.me, own);
+    }
+
+    fn own_promise(&self) -> Promised {
+        Promised {
             voted: self.agreement.voted.clone(),
             held: self.all_held(),
-        };
-        self.note_promise(cx, ballot, self.group.me, own);
+            hopeful: self.hopeful,
+        }
     }
 
     fn all_held(&self) -> Vec<Held> {
@@ -125,7 +131,11 @@ impl Butterfly {
         }
         self.enter(cx, ballot);
         let (round, fragment, group) = (self.round, self.fragment, self.group.tag);
-        let (voted, held) = (self.agreement.voted.clone(), self.all_held());
+        let Promised {
+            voted,
+            held,
+            hopeful,
+        } = self.own_promise();
         cx.send(
             to,
             Message::Promise {
@@ -135,6 +145,7 @@ impl Butterfly {
                 ballot,
                 voted,
                 held,
+                hopeful,
             },
         );
     }
@@ -179,10 +190,18 @@ impl Butterfly {
         &mut self,
         cx: &mut Context,
         from: PeerId,
-        ballot: Ballot,
-        voted: Option<(Ballot, Vec<ShardVersion>)>,
-        held: &[Held],
+        message: &Message,
     ) -> Result<(), PeerError> {
+        let Message::Promise {
+            ballot,
+            voted,
+            held,
+            hopeful,
+            ..
+        } = message
+        else {
+            return Ok(());
+        };
         let Some(index) = self.group.index(from) else {
             return Ok(());
         };
@@ -195,17 +214,19 @@ impl Butterfly {
             cx.send(from, message);
             return Ok(());
         }
-        if ballot < self.agreement.promised {
+        if *ballot < self.agreement.promised {
             return Ok(());
         }
-        self.coordinate(cx, ballot);
+        self.coordinate(cx, *ballot);
+        let (voted, held, hopeful) = (voted.clone(), held.clone(), *hopeful);
         self.note_promise(
             cx,
-            ballot,
+            *ballot,
             index,
             Promised {
                 voted,
-                held: held.to_vec(),
+                held,
+                hopeful,
             },
         );
         Ok(())
@@ -218,8 +239,11 @@ impl Butterfly {
         if coordination.ballot != ballot || coordination.planned {
             return;
         }
+        let doubted = !promised.hopeful;
         coordination.promises.insert(index, promised);
         let promised = coordination.promises.keys().fold(0, |set, i| set | bit(*i));
+        // Somebody has waited a whole deadline for these already.
+        self.give_up(doubted & !promised);
         if self.hopeful & !promised == 0 {
             self.plan(cx);
         }
