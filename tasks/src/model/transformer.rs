@@ -256,7 +256,11 @@ mod tests {
         let model = crate::trainer::flat::edit(model, &layout, &mut Fill(&mut state));
         let logits = |bytes: [i32; 4]| {
             let bytes = Tensor::from_data(TensorData::new(bytes.to_vec(), [1, 4]), &device);
-            model.forward(bytes).into_data().try_to_vec::<f32>().unwrap()
+            model
+                .forward(bytes)
+                .into_data()
+                .try_to_vec::<f32>()
+                .unwrap()
         };
         let (a, b) = (logits([1, 2, 3, 4]), logits([1, 2, 3, 200]));
         assert_eq!(a[..3 * 256], b[..3 * 256]);
