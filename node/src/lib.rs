@@ -3,7 +3,9 @@
 
 pub mod api;
 pub mod config;
+pub mod daemon;
 pub mod faults;
+pub mod local;
 pub mod progress;
 pub mod report;
 pub mod store;

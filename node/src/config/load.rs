@@ -3,8 +3,11 @@
 
 use super::error::explain;
 use super::raw::RawConfig;
-use super::{Config, ConfigError, DaemonConfig, NetworkConfig, Place, RunConfig, ShardsConfig};
+use super::{Config, ConfigError, DaemonConfig, NetworkConfig, Place, RunConfig};
 use libp2p::Multiaddr;
+use murmurate_strategies::grid::Strategy;
+use murmurate_tasks::TaskConfig;
+use murmurate_tasks::data::Shards;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -144,31 +147,38 @@ fn section_of<'a>(table: &'a mut Table, name: &str) -> Option<&'a mut Table> {
     table.entry(name).or_insert_with(fresh).as_table_mut()
 }
 
-/// A value that cannot be, by its key.
+/// A value that cannot be.
 struct Wrong {
-    /// The key, without its table.
-    key: &'static str,
+    /// Its key with its tables, `run.rounds`; empty where the message names it.
+    key: String,
     message: String,
 }
 
 impl Wrong {
-    fn new(key: &'static str, message: impl Into<String>) -> Self {
+    fn new(key: &str, message: impl Into<String>) -> Self {
         Self {
-            key,
+            key: key.to_owned(),
             message: message.into(),
         }
     }
 
-    /// Finds the key's line. Keys of different tables may share a name; the first is taken.
+    /// A message of another crate, which names its key in backticks.
+    fn named(section: &str, message: &impl ToString) -> Self {
+        let message = message.to_string();
+        let quoted = message.split('`').skip(1).step_by(2);
+        let key = quoted.into_iter().find(|word| word.contains('.'));
+        let key = match key {
+            Some(key) if key.starts_with(section) => key.to_owned(),
+            Some(key) => format!("{section}.{key}"),
+            None if message.starts_with("preset") => format!("{section}.preset"),
+            None => section.to_owned(),
+        };
+        Self { key, message }
+    }
+
     fn in_file(self, path: &Path, text: &str) -> ConfigError {
-        let line = text.lines().position(|line| {
-            let line = line.trim_start();
-            line.strip_prefix(self.key)
-                .is_some_and(|rest| rest.trim_start().starts_with('='))
-                || line.starts_with(&format!("[{}]", self.key))
-        });
-        let place = match line {
-            Some(index) => Place::Line(path.to_owned(), index + 1),
+        let place = match line_of(text, &self.key) {
+            Some(line) => Place::Line(path.to_owned(), line),
             None => Place::File(path.to_owned()),
         };
         ConfigError::Invalid {
@@ -178,43 +188,85 @@ impl Wrong {
     }
 }
 
+/// The line that sets `key`, or else the one that opens its table.
+fn line_of(text: &str, key: &str) -> Option<usize> {
+    let (section, name) = key.rsplit_once('.').unwrap_or((key, ""));
+    let mut here = "";
+    let mut opened = None;
+    for (index, line) in text.lines().map(str::trim).enumerate() {
+        if let Some(header) = line.strip_prefix('[').and_then(|l| l.split(']').next()) {
+            here = header.trim();
+            if here == section || here == key {
+                opened = Some(index + 1);
+            }
+        } else if here == section
+            && line
+                .strip_prefix(name)
+                .is_some_and(|rest| rest.trim_start().starts_with('='))
+        {
+            return Some(index + 1);
+        }
+    }
+    opened
+}
+
 fn checked(table: &Table) -> Result<Config, Wrong> {
-    let raw: RawConfig = Value::Table(table.clone())
+    let mut raw: RawConfig = Value::Table(table.clone())
         .try_into()
         .map_err(|e: toml::de::Error| Wrong::new("", explain(e.message())))?;
     let run = run(&raw)?;
-    let shards = shards(&raw, run.seed)?;
+    let task = task(&raw)?;
+    let shards = shards(&mut raw, run.seed)?;
+    murmurate_tasks::config::validate(&task, &shards).map_err(|e| Wrong::named("shards", &e))?;
+    let strategy = Strategy::from_table(raw.strategy.clone().unwrap_or_default(), None)
+        .map_err(|e| Wrong::named("strategy", &e))?;
     let network = network(&raw)?;
     let daemon = daemon(&raw)?;
+    raw.task = Some(as_table(&task)?);
+    raw.strategy =
+        Some(toml::from_str(&strategy.to_toml()).map_err(|e| Wrong::new("strategy", e.message()))?);
     let effective = toml::to_string(&raw)
         .map_err(|e| Wrong::new("", format!("cannot be written as TOML: {e}")))?;
     Ok(Config {
         run,
-        task: raw.task.unwrap_or_default(),
+        task,
         shards,
-        strategy: raw.strategy.unwrap_or_default(),
+        strategy,
         network,
         daemon,
         effective,
     })
 }
 
+fn task(raw: &RawConfig) -> Result<TaskConfig, Wrong> {
+    match &raw.task {
+        None => Ok(TaskConfig::default()),
+        Some(table) => Value::Table(table.clone())
+            .try_into()
+            .map_err(|e: toml::de::Error| Wrong::named("task", &explain(e.message()))),
+    }
+}
+
+fn as_table(task: &TaskConfig) -> Result<Table, Wrong> {
+    Table::try_from(task).map_err(|e| Wrong::new("task", format!("cannot be written: {e}")))
+}
+
 fn run(raw: &RawConfig) -> Result<RunConfig, Wrong> {
     let raw = &raw.run;
     if raw.name.is_empty() || raw.name.len() > 128 || raw.name.contains(char::is_control) {
         return Err(Wrong::new(
-            "name",
+            "run.name",
             "`run.name` must have 1 to 128 printable characters",
         ));
     }
     if raw.start_with == 0 {
         return Err(Wrong::new(
-            "start_with",
+            "run.start_with",
             "`run.start_with` counts this daemon: at least 1",
         ));
     }
-    let start_wait = seconds("start_wait_s", "run.start_wait_s", raw.start_wait_s)?
-        .ok_or_else(|| Wrong::new("start_wait_s", "`run.start_wait_s` must be above 0"))?;
+    let start_wait = seconds("run.start_wait_s", raw.start_wait_s)?
+        .ok_or_else(|| Wrong::new("run.start_wait_s", "`run.start_wait_s` must be above 0"))?;
     Ok(RunConfig {
         id: RunConfig::id_of(&raw.name),
         name: raw.name.clone(),
@@ -225,24 +277,14 @@ fn run(raw: &RawConfig) -> Result<RunConfig, Wrong> {
     })
 }
 
-fn shards(raw: &RawConfig, seed: u64) -> Result<ShardsConfig, Wrong> {
-    let raw = &raw.shards;
-    if raw.of == 0 || raw.index >= raw.of {
-        return Err(Wrong::new(
-            "index",
-            format!(
-                "`shards.index` is {}, it counts from 0 and must be below `shards.of` = {}",
-                raw.index, raw.of
-            ),
-        ));
-    }
-    Ok(ShardsConfig {
-        kind: raw.kind.clone(),
-        alpha: raw.alpha,
-        index: raw.index,
-        of: raw.of,
-        seed: raw.seed.unwrap_or(seed),
-    })
+/// Fills in the seed, so that the effective configuration says it.
+fn shards(raw: &mut RawConfig, run_seed: u64) -> Result<Shards, Wrong> {
+    raw.shards.seed.get_or_insert(run_seed);
+    let wrong = |e: toml::de::Error| Wrong::new("shards.kind", explain(e.message()));
+    let table = Table::try_from(&raw.shards).map_err(|e| Wrong::new("shards", e.to_string()))?;
+    let shards: Shards = Value::Table(table).try_into().map_err(wrong)?;
+    shards.validate().map_err(|e| Wrong::named("shards", &e))?;
+    Ok(shards)
 }
 
 fn network(raw: &RawConfig) -> Result<NetworkConfig, Wrong> {
@@ -251,16 +293,16 @@ fn network(raw: &RawConfig) -> Result<NetworkConfig, Wrong> {
             .map(|text| address(key, text))
             .collect::<Result<Vec<_>, _>>()
     };
-    let listen = addresses("listen", &raw.network.listen)?;
+    let listen = addresses("network.listen", &raw.network.listen)?;
     if listen.is_empty() {
         return Err(Wrong::new(
-            "listen",
+            "network.listen",
             "`network.listen` needs at least one multiaddress",
         ));
     }
     Ok(NetworkConfig {
         listen,
-        join: addresses("join", &raw.network.join)?,
+        join: addresses("network.join", &raw.network.join)?,
         mdns: raw.network.mdns,
     })
 }
@@ -284,11 +326,11 @@ fn daemon(raw: &RawConfig) -> Result<DaemonConfig, Wrong> {
             "`{}` is not an address and port such as 127.0.0.1:9100",
             raw.http
         );
-        Wrong::new("http", message)
+        Wrong::new("daemon.http", message)
     })?;
     if !http.ip().is_loopback() && !raw.http_public {
         return Err(Wrong::new(
-            "http",
+            "daemon.http",
             format!(
                 "{http} can be reached from outside and anybody may read it; \
                  say so with --http-public (or http_public = true), or use 127.0.0.1"
@@ -296,23 +338,29 @@ fn daemon(raw: &RawConfig) -> Result<DaemonConfig, Wrong> {
         ));
     }
     if raw.dir.is_empty() {
-        return Err(Wrong::new("dir", "`daemon.dir` must name a directory"));
+        return Err(Wrong::new(
+            "daemon.dir",
+            "`daemon.dir` must name a directory",
+        ));
     }
     Ok(DaemonConfig {
         dir: PathBuf::from(&raw.dir),
         http,
-        save_every: seconds("save_every_s", "daemon.save_every_s", raw.save_every_s)?,
+        save_every: seconds("daemon.save_every_s", raw.save_every_s)?,
         evaluate_every: raw.evaluate_every,
-        device: raw.device.clone(),
+        device: raw
+            .device
+            .parse()
+            .map_err(|e| Wrong::named("daemon.device", &e))?,
     })
 }
 
 /// A duration in seconds; `None` for zero.
-fn seconds(key: &'static str, full: &str, value: f64) -> Result<Option<Duration>, Wrong> {
+fn seconds(key: &str, value: f64) -> Result<Option<Duration>, Wrong> {
     if !(0.0..=SECONDS_MAX).contains(&value) {
         return Err(Wrong::new(
             key,
-            format!("`{full}` must be 0 to {SECONDS_MAX} seconds"),
+            format!("`{key}` must be 0 to {SECONDS_MAX} seconds"),
         ));
     }
     Ok((value > 0.0).then(|| Duration::from_secs_f64(value)))
@@ -367,6 +415,25 @@ mod tests {
                  `shards.of` = 4",
             ),
             (
+                "[task]\nkind = \"image-classifier\"\nhiden = 3\n",
+                "node.toml:3: `task.hiden` is no key of kind = \"image-classifier\", \
+                 the nearest is `hidden`",
+            ),
+            (
+                "[strategy]\npreset = \"dilocco\"\n",
+                "node.toml:2: preset `dilocco` does not exist; did you mean `diloco`? \
+                 There are: none, bsp, local-sgd, diloco, d-psgd",
+            ),
+            (
+                "[shards]\nkind = \"by-lable\"\n",
+                "node.toml:2: unknown value `by-lable`; did you mean `by-label`?",
+            ),
+            (
+                "[daemon]\ndevice = \"cpux\"\n",
+                "node.toml:2: there is no device `cpux`, the nearest is `cpu` \
+                 (flex, cpu, wgpu, cuda, cuda:N)",
+            ),
+            (
                 "[daemon]\nsave_every_s = -1.0\n",
                 "node.toml:2: `daemon.save_every_s` must be 0 to 31536000 seconds",
             ),
@@ -418,7 +485,7 @@ mod tests {
     #[test]
     fn flags_win_and_the_effective_configuration_reads_back_the_same() {
         let overrides = Overrides {
-            preset: Some("diloco".to_owned()),
+            preset: Some("bsp".to_owned()),
             seed: Some(9),
             join: vec!["/ip4/127.0.0.1/udp/9/quic-v1".to_owned()],
             http: Some("0.0.0.0:9".to_owned()),
@@ -429,7 +496,7 @@ mod tests {
         let text = "[run]\nseed = 3\nrounds = 4\n";
         let config = Config::from_text(path, text, &overrides).unwrap();
         assert_eq!((config.run.seed, config.run.rounds), (9, 4));
-        assert_eq!(config.strategy["preset"].as_str(), Some("diloco"));
+        assert_eq!(config.strategy.name(), "bsp");
         assert!(config.joins_running());
         let again = Config::from_text(path, &config.effective, &Overrides::default()).unwrap();
         assert_eq!(again.effective, config.effective);

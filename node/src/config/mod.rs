@@ -12,6 +12,9 @@ pub use template::{Replace, template, write_template};
 
 use libp2p::Multiaddr;
 use murmurate_protocol::{Digest, RunId};
+use murmurate_strategies::grid::Strategy;
+use murmurate_tasks::data::Shards;
+use murmurate_tasks::{DeviceChoice, TaskConfig};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -22,11 +25,11 @@ pub struct Config {
     /// What all peers of a run share, and when it begins.
     pub run: RunConfig,
     /// What is trained.
-    pub task: toml::Table,
+    pub task: TaskConfig,
     /// Which part of the data is this daemon's.
-    pub shards: ShardsConfig,
+    pub shards: Shards,
     /// The point of the grid.
-    pub strategy: toml::Table,
+    pub strategy: Strategy,
     /// Addresses.
     pub network: NetworkConfig,
     /// This daemon's own business.
@@ -60,21 +63,6 @@ impl RunConfig {
     }
 }
 
-/// `[shards]`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ShardsConfig {
-    /// `iid`, `by-label` or `dirichlet`.
-    pub kind: String,
-    /// Concentration of `dirichlet`.
-    pub alpha: Option<f64>,
-    /// Which shard.
-    pub index: u32,
-    /// Of how many.
-    pub of: u32,
-    /// Seed of the split: the same on all peers.
-    pub seed: u64,
-}
-
 /// `[network]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NetworkConfig {
@@ -98,7 +86,7 @@ pub struct DaemonConfig {
     /// Held data is looked at after every so many rounds; zero for only at the end.
     pub evaluate_every: u64,
     /// Where it trains.
-    pub device: String,
+    pub device: DeviceChoice,
 }
 
 impl Config {

@@ -43,6 +43,7 @@ mod tests {
     fn what_init_writes_parses_and_says_nothing_new() {
         let written = Config::from_text(Path::new("t"), template(), &Overrides::default()).unwrap();
         let silent = Config::from_text(Path::new("t"), "", &Overrides::default()).unwrap();
+        assert_eq!(written.effective, silent.effective);
         assert_eq!(written.run, silent.run);
         assert_eq!(written.shards, silent.shards);
         assert_eq!(written.network, silent.network);
