@@ -44,6 +44,12 @@ pub enum LocalError {
         /// The last lines of its stderr.
         words: String,
     },
+    /// Signals cannot be listened to.
+    #[error("cannot listen to signals: {reason}")]
+    Signals {
+        /// What the system said.
+        reason: String,
+    },
     /// Nothing happened for too long.
     #[error("{what} after {seconds} s; the daemons were ended")]
     Stuck {

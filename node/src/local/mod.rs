@@ -42,7 +42,7 @@ pub async fn run(options: LocalOptions) -> Result<LocalReport, LocalError> {
 
 async fn run_in(options: &LocalOptions, dir: &Path) -> Result<LocalReport, LocalError> {
     let plan = LocalPlan::new(options, dir)?;
-    let mut swarm = Swarm::new(&plan, Display::new(plan.children.len()));
+    let mut swarm = Swarm::new(&plan, Display::new(plan.children.len()))?;
     let end = swarm
         .run(options.until_accuracy(&plan.preset), None)
         .await?;
@@ -50,7 +50,7 @@ async fn run_in(options: &LocalOptions, dir: &Path) -> Result<LocalReport, Local
     let baseline_s = options.baseline_s;
     if end != End::Interrupted && baseline_s > 0.0 && plan.preset != "none" {
         let baseline = LocalPlan::baseline(options, dir, &report.finished_nodes())?;
-        let mut swarm = Swarm::new(&baseline, Display::quiet());
+        let mut swarm = Swarm::new(&baseline, Display::quiet())?;
         if swarm.run(None, Some(baseline_s)).await? != End::Interrupted {
             report.compare(&swarm);
         }

@@ -12,7 +12,7 @@ use toml::{Table, Value};
 const NODES_MAX: usize = murmurate_protocol::limits::GROUP_MEMBERS_MAX;
 
 /// The accuracy that ends a run by default.
-pub const TARGET_ACCURACY: f64 = 0.95;
+const TARGET_ACCURACY: f64 = 0.95;
 
 /// Inner steps after which a run without `--rounds` ends at the latest.
 const INNER_STEPS_LIMIT: u64 = 6_000;

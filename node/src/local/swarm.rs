@@ -11,6 +11,7 @@ use rustix::process::Signal;
 use std::collections::VecDeque;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
+use tokio::signal::unix;
 use tokio::sync::mpsc;
 
 /// How long a daemon may take until it can be joined: a loaded machine reads its data slowly.
@@ -78,13 +79,22 @@ pub(super) struct Swarm {
     display: Display,
     events: Events,
     inbox: mpsc::Receiver<(usize, ChildEvent)>,
+    interrupts: unix::Signal,
     heard: Instant,
     leaving: bool,
 }
 
 impl Swarm {
     /// A swarm that is not started.
-    pub(super) fn new(plan: &LocalPlan, display: Display) -> Self {
+    ///
+    /// # Errors
+    /// When Ctrl+C cannot be listened to.
+    pub(super) fn new(plan: &LocalPlan, display: Display) -> Result<Self, LocalError> {
+        // One listener for the swarm's whole life: what comes between two waits is not lost.
+        let interrupts =
+            unix::signal(unix::SignalKind::interrupt()).map_err(|e| LocalError::Signals {
+                reason: e.to_string(),
+            })?;
         let member = |plan: &ChildPlan| Member {
             plan: plan.clone(),
             state: State::Waiting,
@@ -97,15 +107,16 @@ impl Swarm {
             ended: None,
         };
         let (events, inbox) = mpsc::channel(EVENTS_CAPACITY);
-        Self {
+        Ok(Self {
             members: plan.children.iter().map(member).collect(),
             alone: plan.alone,
             display,
             events,
             inbox,
+            interrupts,
             heard: Instant::now(),
             leaving: false,
-        }
+        })
     }
 
     /// Starts all daemons, watches them until the end, and ends them.
@@ -164,10 +175,11 @@ impl Swarm {
             .collect();
         for &place in &first {
             self.start(place)?;
-            if !self.alone && place == first[0] {
-                if self.until_listening(&[place]).await? == Some(End::Interrupted) {
-                    return Ok(Some(End::Interrupted));
-                }
+            if !self.alone
+                && place == first[0]
+                && self.until_listening(&[place]).await? == Some(End::Interrupted)
+            {
+                return Ok(Some(End::Interrupted));
             }
         }
         self.until_listening(&first).await
@@ -238,7 +250,7 @@ impl Swarm {
                 }
                 Ok(None)
             }
-            _ = tokio::signal::ctrl_c() => Ok(Some(End::Interrupted)),
+            Some(()) = self.interrupts.recv() => Ok(Some(End::Interrupted)),
             () = tokio::time::sleep(TICK) => Ok(None),
         }
     }
