@@ -52,8 +52,6 @@ pub enum DaemonError {
 
 /// All that a driver needs, built and checked but not started.
 pub struct Prepared {
-    /// The open directory; dropped last, it lets go of the lock.
-    pub store: Store,
     /// The model with its data.
     pub trainer: Box<dyn Trainer>,
     /// The model's tensors.
@@ -64,6 +62,8 @@ pub struct Prepared {
     pub expected: Expected,
     /// Where it goes on from, verified.
     pub checkpoint: Option<Checkpoint>,
+    /// The open directory; the last field, so that the lock goes last.
+    pub store: Store,
 }
 
 impl Prepared {

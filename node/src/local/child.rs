@@ -5,6 +5,7 @@ use super::LocalError;
 use super::plan::ChildPlan;
 use crate::progress::Line;
 use rustix::process::{Pid, Signal, kill_process};
+use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 use tokio::process::{Child, Command};
@@ -36,6 +37,7 @@ pub(super) struct ChildHandle {
 impl ChildHandle {
     /// Starts a daemon that joins `join`. `place` names it in its events.
     pub(super) fn spawn(
+        program: &Path,
         plan: &ChildPlan,
         place: usize,
         join: &[String],
@@ -45,7 +47,6 @@ impl ChildHandle {
             index: plan.index,
             reason: e.to_string(),
         };
-        let program = std::env::current_exe().map_err(failed)?;
         let mut command = Command::new(program);
         command
             .arg("run")

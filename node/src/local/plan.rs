@@ -150,6 +150,7 @@ pub(super) struct ChildPlan {
 #[derive(Clone, Debug)]
 pub(super) struct LocalPlan {
     pub(super) children: Vec<ChildPlan>,
+    pub(super) program: PathBuf,
     pub(super) preset: String,
     pub(super) seed: u64,
     pub(super) alone: bool,
@@ -168,8 +169,13 @@ impl LocalPlan {
         let children = (0..options.nodes)
             .map(|index| base.child(options, dir, index, threads))
             .collect::<Result<_, _>>()?;
+        let program = std::env::current_exe().map_err(|e| LocalError::Spawn {
+            index: 0,
+            reason: e.to_string(),
+        })?;
         Ok(Self {
             children,
+            program,
             preset: base.config.strategy.name().to_owned(),
             seed: base.config.run.seed,
             alone: base.config.strategy.exchange() == murmurate_protocol::ExchangeKind::None,

@@ -9,6 +9,7 @@ use crate::progress::{Line, Progress};
 use crate::report::NodeReport;
 use rustix::process::Signal;
 use std::collections::VecDeque;
+use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 use tokio::signal::unix;
@@ -75,6 +76,7 @@ pub(super) struct Member {
 #[derive(Debug)]
 pub(super) struct Swarm {
     pub(super) members: Vec<Member>,
+    program: PathBuf,
     alone: bool,
     display: Display,
     events: Events,
@@ -109,6 +111,7 @@ impl Swarm {
         let (events, inbox) = mpsc::channel(EVENTS_CAPACITY);
         Ok(Self {
             members: plan.children.iter().map(member).collect(),
+            program: plan.program.clone(),
             alone: plan.alone,
             display,
             events,
@@ -213,6 +216,7 @@ impl Swarm {
         };
         let member = &mut self.members[place];
         member.handle = Some(ChildHandle::spawn(
+            &self.program,
             &member.plan,
             place,
             &join,
@@ -369,3 +373,6 @@ impl Member {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
