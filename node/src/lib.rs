@@ -2,10 +2,14 @@
 //! arithmetic and the models are other crates; this one joins them.
 
 pub mod api;
+pub mod bulk;
 pub mod config;
 pub mod daemon;
+pub mod depot;
 pub mod faults;
+pub mod lanes;
 pub mod local;
+pub mod net;
 pub mod progress;
 pub mod report;
 pub mod store;

@@ -30,17 +30,12 @@ pub(crate) fn run(args: RunArgs) -> anyhow::Result<()> {
         write!(std::io::stdout().lock(), "{}", config.effective)?;
         return Ok(());
     }
-    let options = RunOptions {
-        log: args.log,
-        faults: args.fault,
-    };
-    // The network and the driver need little; training has threads of its own.
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()?;
-    runtime.block_on(daemon::run(config, options))?;
-    // A lane that is still busy must not hold up the exit.
-    runtime.shutdown_background();
+    daemon::run(
+        config,
+        RunOptions {
+            log: args.log,
+            faults: args.fault,
+        },
+    )?;
     Ok(())
 }
