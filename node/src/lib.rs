@@ -8,6 +8,7 @@ pub mod daemon;
 pub mod depot;
 pub mod faults;
 pub mod lanes;
+pub mod local;
 pub mod net;
 pub mod progress;
 pub mod report;

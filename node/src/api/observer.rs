@@ -37,6 +37,8 @@ pub struct Observer {
     status: Status,
     about: About,
     base: Progress,
+    /// Inner steps and samples of this life's finished trainings.
+    done: (u64, u64),
     started: Option<Time>,
     ended: Option<Time>,
     window: VecDeque<(Time, u64)>,
@@ -64,6 +66,7 @@ impl Observer {
             status,
             about,
             base,
+            done: (0, 0),
             started: None,
             ended: None,
             window,
@@ -145,8 +148,9 @@ impl Observer {
 
     /// Inner steps and samples of this life, the round under way included.
     pub fn set_live_steps(&mut self, steps: u64, samples: u64) {
-        self.status.inner_steps = self.base.inner_steps + steps;
-        self.status.samples = self.base.samples + samples;
+        let status = &mut self.status;
+        status.inner_steps = status.inner_steps.max(self.base.inner_steps + steps);
+        status.samples = status.samples.max(self.base.samples + samples);
     }
 
     /// How far the linked peers are, in their own words.
@@ -226,8 +230,11 @@ impl Observer {
 
     fn trained(&mut self, now: Time, summary: &TrainSummary) {
         let status = &mut self.status;
-        status.inner_steps += summary.steps;
-        status.samples += summary.samples;
+        self.done.0 += summary.steps;
+        self.done.1 += summary.samples;
+        // Live counts may have said so already.
+        status.inner_steps = status.inner_steps.max(self.base.inner_steps + self.done.0);
+        status.samples = status.samples.max(self.base.samples + self.done.1);
         status.train_s += summary.seconds;
         if summary.steps > 0 {
             status.loss = Some(summary.loss);
@@ -447,6 +454,19 @@ mod tests {
         };
         assert_eq!(observer.progress(at(3)), expected);
         assert_eq!(observer.status(at(3)).inner_steps_per_s, 10.0);
+    }
+
+    #[test]
+    fn live_counts_and_finished_trainings_are_not_added_up() {
+        let mut observer = Observer::new(About::default(), Progress::default());
+        observer.observe(at(1), &phase(0, Phase::Train));
+        observer.set_live_steps(15, 150);
+        assert_eq!(observer.progress(at(2)).inner_steps, 15);
+        observer.observe(at(2), &trained(20));
+        observer.set_live_steps(20, 200);
+        let progress = observer.progress(at(3));
+        assert_eq!((progress.inner_steps, progress.samples), (20, 200));
+        assert_eq!(observer.status(at(3)).inner_steps_per_s, 20.0);
     }
 
     #[test]
