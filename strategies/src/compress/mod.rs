@@ -1,5 +1,22 @@
 //! Codecs: values to bytes and back. One file each.
 
+pub mod feedback;
+
+mod bf16;
+mod f32;
+mod int8;
+mod kind;
+mod raw;
+mod sparse;
+mod top_k;
+
+pub use bf16::Bf16;
+pub use f32::F32;
+pub use int8::{INT8_BLOCK, Int8};
+pub use kind::CodecKind;
+pub use sparse::Sparse;
+pub use top_k::TopK;
+
 use murmurate_protocol::BytesBound;
 
 /// What a codec is, as data: the plan refuses combinations that cannot work.

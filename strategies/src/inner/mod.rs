@@ -1,6 +1,14 @@
 //! Inner optimizers on flat slices: used by trainers within a round, and by the Executor for
 //! methods that exchange gradients. One file each.
 
+mod adam_w;
+mod kind;
+mod sgd;
+
+pub use adam_w::AdamW;
+pub use kind::InnerKind;
+pub use sgd::Sgd;
+
 use crate::state::{StateError, StateSink, StateSource};
 use std::ops::Range;
 

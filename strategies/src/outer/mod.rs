@@ -1,5 +1,13 @@
 //! Outer optimizers: what the anchor does with the aggregated delta. One file each.
 
+mod average;
+mod kind;
+mod nesterov;
+
+pub use average::Average;
+pub use kind::OuterKind;
+pub use nesterov::Nesterov;
+
 use crate::state::{StateError, StateSink, StateSource};
 use std::ops::Range;
 

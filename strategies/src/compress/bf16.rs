@@ -1,0 +1,97 @@
+//! Codec `bf16`: the upper half of an f32, rounded. Half the bytes, the same range.
+
+use super::raw::{BATCH, expect_len, expect_tag, tag};
+use super::{Codec, CodecError, CodecProperties};
+use murmurate_protocol::BytesBound;
+
+/// `C(x)`: the bfloat16 nearest to x, ties to even; beyond the largest one, the largest one.
+///
+/// Layout: the codec's byte, then 2 bytes a value, little-endian. Relative error of normal values
+/// at most 2^-8, hence `||C(x) - x||^2 <= 2^-16 ||x||^2`; no bias over symmetric values. Source:
+/// Kalamkar et al., "A study of BFLOAT16 for deep learning training" (arXiv 1905.12322).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Bf16;
+
+/// Rounds to nearest even; finite values stay finite.
+fn to_bf16(value: f32) -> u16 {
+    let bits = value.to_bits();
+    let rounded = bits.wrapping_add(0x7fff + ((bits >> 16) & 1)) >> 16;
+    let sign = (bits >> 16) & 0x8000;
+    // Rounding up beyond the largest value carries into a full exponent: keep the largest.
+    (sign | (rounded & 0x7fff).min(0x7f7f)) as u16
+}
+
+impl Codec for Bf16 {
+    fn name(&self) -> &'static str {
+        "bf16"
+    }
+
+    fn properties(&self) -> CodecProperties {
+        CodecProperties {
+            lossless: false,
+            unbiased: true,
+            dense: true,
+            contraction: 1.0 - 1.0 / 65536.0,
+            state_multiple: 0.0,
+        }
+    }
+
+    fn bytes_bound(&self) -> BytesBound {
+        BytesBound {
+            fixed: 1,
+            per_1024: 2048,
+        }
+    }
+
+    fn encode(&mut self, values: &[f32], out: &mut Vec<u8>) {
+        out.reserve(1 + 2 * values.len());
+        out.push(tag::BF16);
+        let mut batch = [0u8; 2 * BATCH];
+        for run in values.chunks(BATCH) {
+            for (bytes, value) in batch.as_chunks_mut::<2>().0.iter_mut().zip(run) {
+                *bytes = to_bf16(*value).to_le_bytes();
+            }
+            out.extend_from_slice(&batch[..2 * run.len()]);
+        }
+    }
+
+    fn decode_add(&self, bytes: &[u8], weight: f32, acc: &mut [f32]) -> Result<(), CodecError> {
+        let values = expect_tag(bytes, tag::BF16)?;
+        expect_len(values, 2 * acc.len(), "values")?;
+        let (values, _) = values.as_chunks::<2>();
+        let carried = values.iter().fold(0u16, |seen, b| {
+            seen | ((u16::from_le_bytes(*b) & 0x7fff) + 0x0080)
+        });
+        if carried & 0x8000 != 0 {
+            return Err(CodecError::NotFinite { field: "values" });
+        }
+        for (a, b) in acc.iter_mut().zip(values) {
+            *a += weight * f32::from_bits(u32::from(u16::from_le_bytes(*b)) << 16);
+        }
+        Ok(())
+    }
+
+    fn aggregate(&self) -> Box<dyn Codec> {
+        Box::new(Self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounds_like_the_half_crate_and_saturates() {
+        let mut bits = 0x1234_5678u32;
+        for _ in 0..100_000 {
+            bits = bits.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let value = f32::from_bits(bits);
+            let reference = half::bf16::from_f32(value);
+            if value.is_finite() && reference.is_finite() {
+                assert_eq!(to_bf16(value), reference.to_bits(), "{value:e}");
+            }
+        }
+        assert_eq!(to_bf16(f32::MAX), half::bf16::MAX.to_bits());
+        assert_eq!(to_bf16(f32::MIN), half::bf16::MIN.to_bits());
+    }
+}

@@ -1,0 +1,53 @@
+//! Codec `f32`: the values themselves. Lossless.
+
+use super::raw::{add_f32s, expect_finite, expect_len, expect_tag, push_f32s, tag};
+use super::{Codec, CodecError, CodecProperties};
+use murmurate_protocol::BytesBound;
+
+/// `C(x) = x`.
+///
+/// Layout: the codec's byte, then 4 bytes a value, little-endian. Lossless; needs no error feedback
+/// and may carry anything.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct F32;
+
+impl Codec for F32 {
+    fn name(&self) -> &'static str {
+        "f32"
+    }
+
+    fn properties(&self) -> CodecProperties {
+        CodecProperties {
+            lossless: true,
+            unbiased: true,
+            dense: true,
+            contraction: 1.0,
+            state_multiple: 0.0,
+        }
+    }
+
+    fn bytes_bound(&self) -> BytesBound {
+        BytesBound {
+            fixed: 1,
+            per_1024: 4096,
+        }
+    }
+
+    fn encode(&mut self, values: &[f32], out: &mut Vec<u8>) {
+        out.reserve(1 + 4 * values.len());
+        out.push(tag::F32);
+        push_f32s(values, out);
+    }
+
+    fn decode_add(&self, bytes: &[u8], weight: f32, acc: &mut [f32]) -> Result<(), CodecError> {
+        let values = expect_tag(bytes, tag::F32)?;
+        expect_len(values, 4 * acc.len(), "values")?;
+        expect_finite(values, "values")?;
+        add_f32s(values, weight, acc);
+        Ok(())
+    }
+
+    fn aggregate(&self) -> Box<dyn Codec> {
+        Box::new(Self)
+    }
+}

@@ -1,0 +1,98 @@
+//! What the codecs share: little-endian runs of f32, checks before anything is added. The loops go
+//! over arrays of a fixed size, so that the compiler turns them into vector instructions.
+
+use super::CodecError;
+
+/// The byte that opens an encoding and names its codec. Never reused for another layout.
+pub(super) mod tag {
+    pub(in crate::compress) const F32: u8 = 1;
+    pub(in crate::compress) const BF16: u8 = 2;
+    pub(in crate::compress) const INT8: u8 = 3;
+    pub(in crate::compress) const TOP_K: u8 = 4;
+    pub(in crate::compress) const SPARSE: u8 = 5;
+}
+
+/// Values that are converted on the stack before they are appended: small enough for the first
+/// cache, so that the output is written to memory once and never zeroed first.
+pub(super) const BATCH: usize = 1024;
+
+/// Takes the opening byte off, if it is the right one.
+pub(super) fn expect_tag(bytes: &[u8], expected: u8) -> Result<&[u8], CodecError> {
+    match bytes.split_first() {
+        None => Err(CodecError::Length {
+            field: "codec",
+            needed: 1,
+            found: 0,
+        }),
+        Some((&found, rest)) if found == expected => Ok(rest),
+        Some((&found, _)) => Err(CodecError::Codec { expected, found }),
+    }
+}
+
+/// Takes the first `N` bytes off.
+pub(super) fn take<'a, const N: usize>(
+    bytes: &'a [u8],
+    field: &'static str,
+) -> Result<([u8; N], &'a [u8]), CodecError> {
+    let found = bytes.len();
+    let (head, rest) = bytes.split_first_chunk().ok_or(CodecError::Length {
+        field,
+        needed: N,
+        found,
+    })?;
+    Ok((*head, rest))
+}
+
+/// Refuses any other number of bytes than `needed`.
+pub(super) fn expect_len(
+    bytes: &[u8],
+    needed: usize,
+    field: &'static str,
+) -> Result<(), CodecError> {
+    let found = bytes.len();
+    if found == needed {
+        Ok(())
+    } else {
+        Err(CodecError::Length {
+            field,
+            needed,
+            found,
+        })
+    }
+}
+
+/// Appends values as little-endian f32.
+pub(super) fn push_f32s(values: &[f32], out: &mut Vec<u8>) {
+    let mut batch = [0u8; 4 * BATCH];
+    for run in values.chunks(BATCH) {
+        for (bytes, value) in batch.as_chunks_mut::<4>().0.iter_mut().zip(run) {
+            *bytes = value.to_le_bytes();
+        }
+        out.extend_from_slice(&batch[..4 * run.len()]);
+    }
+}
+
+/// Whether all little-endian f32 are finite. Adding one to a full exponent carries into the sign
+/// bit, which needs no branch.
+pub(super) fn all_finite(bytes: &[u8]) -> bool {
+    let carried = bytes.as_chunks::<4>().0.iter().fold(0u32, |seen, b| {
+        seen | ((u32::from_le_bytes(*b) & 0x7fff_ffff) + 0x0080_0000)
+    });
+    carried & 0x8000_0000 == 0
+}
+
+/// Refuses little-endian f32 that are not all finite.
+pub(super) fn expect_finite(bytes: &[u8], field: &'static str) -> Result<(), CodecError> {
+    if all_finite(bytes) {
+        Ok(())
+    } else {
+        Err(CodecError::NotFinite { field })
+    }
+}
+
+/// `acc += weight * values`, with values as little-endian f32.
+pub(super) fn add_f32s(bytes: &[u8], weight: f32, acc: &mut [f32]) {
+    for (a, b) in acc.iter_mut().zip(bytes.as_chunks::<4>().0) {
+        *a += weight * f32::from_le_bytes(*b);
+    }
+}

@@ -1,0 +1,173 @@
+//! Codec `top-k`: the largest values with their places. Biased: needs error feedback.
+
+use super::raw::{expect_tag, tag, take};
+use super::{Codec, CodecError, CodecProperties, Sparse, sparse};
+use murmurate_protocol::BytesBound;
+
+/// The k values of largest magnitude, exactly.
+///
+/// ```text
+/// k       = ceil(density * len)
+/// C(x)_i  = x_i where |x_i| is among the k largest (ties: the lowest index), 0 elsewhere
+/// ```
+///
+/// `||C(x) - x||^2 <= (1 - k / len) ||x||^2`. Zeros are never sent, even where fewer than k values
+/// are not zero. Layout: the codec's byte, the density (f64, little-endian), then a
+/// [sparse body](super::Sparse). Source: Aji and Heafield, "Sparse communication for distributed
+/// gradient descent" (EMNLP 2017); contraction: Stich, Cordonnier and Jaggi,
+/// "Sparsified SGD with memory" (NeurIPS 2018), lemma A.1. Special case: `density = 1` is lossless.
+#[derive(Clone, Debug)]
+pub struct TopK {
+    density: f64,
+    magnitudes: Vec<u32>,
+    chosen: Vec<u32>,
+}
+
+impl TopK {
+    /// Keeps this share of the values; `density` lies in `(0, 1]`.
+    pub fn new(density: f64) -> Self {
+        assert!(
+            density > 0.0 && density <= 1.0,
+            "the density {density} is not in (0, 1]"
+        );
+        Self {
+            density,
+            magnitudes: Vec::new(),
+            chosen: Vec::new(),
+        }
+    }
+
+    /// How many of `len` values are kept at most.
+    pub fn kept(&self, len: usize) -> usize {
+        ((self.density * len as f64).ceil() as usize).min(len)
+    }
+
+    /// Leaves the places of the kept values in `self.chosen`, ascending. Magnitudes are compared as
+    /// bits: for finite f32 that is the same order, and integers select faster.
+    fn choose(&mut self, values: &[f32]) {
+        self.chosen.clear();
+        let kept = self.kept(values.len());
+        if kept == 0 {
+            return;
+        }
+        let magnitude = |value: &f32| value.to_bits() & 0x7fff_ffff;
+        self.magnitudes.clear();
+        self.magnitudes.extend(values.iter().map(magnitude));
+        let (_, threshold, above) = {
+            let smallest_kept = values.len() - kept;
+            self.magnitudes.select_nth_unstable(smallest_kept)
+        };
+        let threshold = *threshold;
+        let mut ties = kept - above.iter().filter(|m| **m > threshold).count();
+        for (index, value) in values.iter().enumerate() {
+            let magnitude = magnitude(value);
+            if magnitude > threshold {
+                self.chosen.push(index as u32);
+            } else if magnitude == threshold && magnitude != 0 && ties > 0 {
+                ties -= 1;
+                self.chosen.push(index as u32);
+            }
+        }
+    }
+}
+
+impl Codec for TopK {
+    fn name(&self) -> &'static str {
+        "top-k"
+    }
+
+    fn properties(&self) -> CodecProperties {
+        CodecProperties {
+            lossless: self.density == 1.0,
+            unbiased: self.density == 1.0,
+            dense: self.density == 1.0,
+            contraction: self.density,
+            state_multiple: 1.0,
+        }
+    }
+
+    fn bytes_bound(&self) -> BytesBound {
+        let BytesBound { fixed, per_1024 } = sparse::bound(self.density);
+        BytesBound {
+            fixed: fixed + 1 + 8,
+            per_1024,
+        }
+    }
+
+    fn encode(&mut self, values: &[f32], out: &mut Vec<u8>) {
+        self.choose(values);
+        out.push(tag::TOP_K);
+        out.extend_from_slice(&self.density.to_le_bytes());
+        sparse::write(values, &self.chosen, out);
+    }
+
+    fn decode_add(&self, bytes: &[u8], weight: f32, acc: &mut [f32]) -> Result<(), CodecError> {
+        let rest = expect_tag(bytes, tag::TOP_K)?;
+        let (density, body) = take(rest, "density")?;
+        if density != self.density.to_le_bytes() {
+            return Err(CodecError::OutOfRange { field: "density" });
+        }
+        sparse::add(body, self.kept(acc.len()), weight, acc)
+    }
+
+    fn aggregate(&self) -> Box<dyn Codec> {
+        Box::new(Sparse::default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decoded(codec: &mut TopK, values: &[f32]) -> Vec<f32> {
+        let (mut bytes, mut acc) = (Vec::new(), vec![0.0; values.len()]);
+        codec.encode(values, &mut bytes);
+        codec.decode_add(&bytes, 1.0, &mut acc).unwrap();
+        acc
+    }
+
+    #[test]
+    fn keeps_the_largest_and_of_equals_the_first() {
+        let values = [0.5, -3.0, 1.0, -1.0, 1.0, 0.0, 2.0, 1.0];
+        let kept = decoded(&mut TopK::new(0.5), &values);
+        assert_eq!(kept, [0.0, -3.0, 1.0, -1.0, 0.0, 0.0, 2.0, 0.0]);
+    }
+
+    #[test]
+    fn keeps_what_a_full_sort_keeps() {
+        let values: Vec<f32> = (0..4097u32)
+            .map(|i| (i.wrapping_mul(2_654_435_761) % 101) as f32 - 50.0)
+            .collect();
+        for density in [0.001, 0.03, 0.5, 0.99] {
+            let mut codec = TopK::new(density);
+            let mut order: Vec<usize> = (0..values.len()).collect();
+            order.sort_by(|&a, &b| values[b].abs().total_cmp(&values[a].abs()).then(a.cmp(&b)));
+            let mut expected = vec![0.0; values.len()];
+            for &i in &order[..codec.kept(values.len())] {
+                expected[i] = values[i];
+            }
+            assert_eq!(decoded(&mut codec, &values), expected, "density {density}");
+        }
+    }
+
+    #[test]
+    fn zeros_are_not_sent() {
+        let mut values = vec![0.0; 1000];
+        values[500] = 1.0;
+        let mut bytes = Vec::new();
+        TopK::new(0.5).encode(&values, &mut bytes);
+        assert!(bytes.len() <= 9 + 5 + 2 + 4, "{} bytes", bytes.len());
+        assert_eq!(decoded(&mut TopK::new(0.5), &values), values);
+    }
+
+    #[test]
+    fn more_values_than_the_density_allows_are_refused() {
+        let values = vec![1.0; 100];
+        let mut body = vec![tag::TOP_K];
+        body.extend_from_slice(&0.1f64.to_le_bytes());
+        sparse::write(&values, &(0..11).collect::<Vec<_>>(), &mut body);
+        let mut acc = vec![0.0; 100];
+        let refused = TopK::new(0.1).decode_add(&body, 1.0, &mut acc);
+        assert_eq!(refused, Err(CodecError::OutOfRange { field: "count" }));
+    }
+}

@@ -1,0 +1,118 @@
+//! AdamW on flat slices: Adam with decoupled weight decay. No schedule, no AMSGrad.
+
+use super::InnerOptimizer;
+use std::ops::Range;
+
+/// AdamW.
+///
+/// ```text
+/// m' = beta_1 * m + (1 - beta_1) * g
+/// v' = beta_2 * v + (1 - beta_2) * g^2
+/// x' = x - lr * weight_decay * x - lr * (m' / (1 - beta_1^t)) / (sqrt(v' / (1 - beta_2^t)) + eps)
+/// ```
+///
+/// with t counted from one. Shapes: x, g, m, v: `[len]`, f32; the state is m, then v. Source:
+/// Loshchilov and Hutter, "Decoupled weight decay regularization" (ICLR 2019), algorithm 2 with
+/// the learning rate as the schedule multiplier of both terms (as deep-learning frameworks have
+/// it); bias correction from Kingma and Ba, "Adam" (ICLR 2015), algorithm 1. Special cases:
+/// `weight_decay = 0` is Adam; the first inner step moves by `lr * sign(g)` up to `eps`.
+#[derive(Clone, Debug)]
+pub struct AdamW {
+    lr: f32,
+    beta_1: f32,
+    beta_2: f32,
+    eps: f32,
+    weight_decay: f32,
+    steps: u64,
+    len: usize,
+    moments: Vec<f32>,
+}
+
+impl AdamW {
+    /// For `len` parameters.
+    pub fn new(
+        len: usize,
+        lr: f32,
+        [beta_1, beta_2]: [f32; 2],
+        eps: f32,
+        weight_decay: f32,
+    ) -> Self {
+        let moments = vec![0.0; 2 * len];
+        Self {
+            lr,
+            beta_1,
+            beta_2,
+            eps,
+            weight_decay,
+            steps: 0,
+            len,
+            moments,
+        }
+    }
+
+    /// `1 - beta^t`.
+    fn correction(&self, beta: f32) -> f64 {
+        1.0 - power(f64::from(beta), self.steps.max(1))
+    }
+}
+
+impl InnerOptimizer for AdamW {
+    fn name(&self) -> &'static str {
+        "adam-w"
+    }
+
+    fn state_multiple(&self) -> usize {
+        2
+    }
+
+    fn begin_step(&mut self) {
+        self.steps += 1;
+    }
+
+    fn apply(&mut self, range: Range<usize>, params: &mut [f32], gradient: &[f32]) {
+        assert_eq!(params.len(), range.len(), "parameters of the piece");
+        assert_eq!(gradient.len(), range.len(), "gradient of the piece");
+        let (beta_1, beta_2, eps) = (self.beta_1, self.beta_2, self.eps);
+        let step_size = (f64::from(self.lr) / self.correction(beta_1)) as f32;
+        let root_scale = (1.0 / self.correction(beta_2).sqrt()) as f32;
+        let shrink = 1.0 - self.lr * self.weight_decay;
+        let (first, second) = self.moments.split_at_mut(self.len);
+        let pieces = params.iter_mut().zip(gradient);
+        let moments = first[range.clone()].iter_mut().zip(&mut second[range]);
+        for ((x, g), (m, v)) in pieces.zip(moments) {
+            *m = beta_1 * *m + (1.0 - beta_1) * g;
+            *v = beta_2 * *v + (1.0 - beta_2) * g * g;
+            *x = shrink * *x - step_size * *m / (v.sqrt() * root_scale + eps);
+        }
+    }
+
+    fn step_count(&self) -> u64 {
+        self.steps
+    }
+
+    fn set_step_count(&mut self, steps: u64) {
+        self.steps = steps;
+    }
+
+    fn state(&self) -> &[f32] {
+        &self.moments
+    }
+
+    fn state_mut(&mut self) -> &mut [f32] {
+        &mut self.moments
+    }
+}
+
+/// `base^exponent` by squaring: `f64::powf` may differ in the last bit between machines, and peers
+/// that apply the same mean gradient must hold the same bits.
+fn power(mut base: f64, mut exponent: u64) -> f64 {
+    let mut result = 1.0;
+    while exponent > 0 {
+        if exponent & 1 == 1 {
+            result *= base;
+        }
+        base *= base;
+        exponent >>= 1;
+    }
+    result
+}

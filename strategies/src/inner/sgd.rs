@@ -1,0 +1,96 @@
+//! SGD with momentum and weight decay on flat slices. No schedule: the learning rate is constant.
+
+use super::InnerOptimizer;
+use std::ops::Range;
+
+/// Stochastic gradient descent with (heavy-ball) momentum and L2 weight decay.
+///
+/// ```text
+/// g  = gradient + weight_decay * x
+/// v' = momentum * v + g
+/// x' = x - lr * v'
+/// ```
+///
+/// Shapes: x, gradient, v: `[len]`, f32. Source: Polyak, "Some methods of speeding up the
+/// convergence of iteration methods" (1964); the learning rate stands outside the momentum
+/// as in Sutskever et al., "On the importance of initialization and momentum in deep learning"
+/// (ICML 2013), section 2, up to that scaling. Special cases: `momentum = 0` is plain SGD and keeps
+/// no state; `weight_decay = 0` has no decay.
+#[derive(Clone, Debug)]
+pub struct Sgd {
+    lr: f32,
+    momentum: f32,
+    weight_decay: f32,
+    steps: u64,
+    velocity: Vec<f32>,
+}
+
+impl Sgd {
+    /// For `len` parameters. Keeps a velocity only where there is momentum.
+    pub fn new(len: usize, lr: f32, momentum: f32, weight_decay: f32) -> Self {
+        let velocity = if momentum == 0.0 {
+            Vec::new()
+        } else {
+            vec![0.0; len]
+        };
+        Self {
+            lr,
+            momentum,
+            weight_decay,
+            steps: 0,
+            velocity,
+        }
+    }
+}
+
+impl InnerOptimizer for Sgd {
+    fn name(&self) -> &'static str {
+        "sgd"
+    }
+
+    fn state_multiple(&self) -> usize {
+        usize::from(self.momentum != 0.0)
+    }
+
+    fn begin_step(&mut self) {
+        self.steps += 1;
+    }
+
+    fn apply(&mut self, range: Range<usize>, params: &mut [f32], gradient: &[f32]) {
+        assert_eq!(params.len(), range.len(), "parameters of the piece");
+        assert_eq!(gradient.len(), range.len(), "gradient of the piece");
+        let Self {
+            lr,
+            momentum,
+            weight_decay,
+            ..
+        } = *self;
+        if self.momentum == 0.0 {
+            for (x, g) in params.iter_mut().zip(gradient) {
+                *x -= lr * (g + weight_decay * *x);
+            }
+            return;
+        }
+        let velocity = &mut self.velocity[range];
+        for ((x, g), v) in params.iter_mut().zip(gradient).zip(velocity) {
+            *v = momentum * *v + (g + weight_decay * *x);
+            *x -= lr * *v;
+        }
+    }
+
+    fn step_count(&self) -> u64 {
+        self.steps
+    }
+
+    fn set_step_count(&mut self, steps: u64) {
+        self.steps = steps;
+    }
+
+    fn state(&self) -> &[f32] {
+        &self.velocity
+    }
+
+    fn state_mut(&mut self) -> &mut [f32] {
+        &mut self.velocity
+    }
+}

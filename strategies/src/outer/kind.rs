@@ -1,0 +1,130 @@
+//! Outer optimizers as data: what the `[outer]` table says. Ranges are checked by the grid.
+
+use super::{Average, Nesterov, OuterOptimizer};
+use serde::{Deserialize, Serialize};
+
+/// An outer optimizer with its parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "optimizer", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum OuterKind {
+    /// [`Average`].
+    Average,
+    /// [`Nesterov`].
+    Nesterov {
+        /// Learning rate.
+        lr: f64,
+        /// Momentum in `[0, 1)`.
+        momentum: f64,
+    },
+}
+
+impl OuterKind {
+    /// Its name in the configuration.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Average => "average",
+            Self::Nesterov { .. } => "nesterov",
+        }
+    }
+
+    /// f32 per parameter that it keeps.
+    pub fn state_multiple(&self) -> usize {
+        self.build(0).state_multiple()
+    }
+
+    /// The optimizer itself, for `len` parameters.
+    pub fn build(&self, len: usize) -> Box<dyn OuterOptimizer> {
+        match *self {
+            Self::Average => Box::new(Average),
+            Self::Nesterov { lr, momentum } => {
+                Box::new(Nesterov::new(len, lr as f32, momentum as f32))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::MemoryState;
+
+    const LEN: usize = 11;
+
+    fn delta(round: usize) -> Vec<f32> {
+        (0..LEN)
+            .map(|i| ((round * 13 + i * 7) % 19) as f32 / 9.0 - 1.0)
+            .collect()
+    }
+
+    /// Applies rounds in two fragments.
+    fn run(kind: OuterKind, rounds: usize) -> (Vec<f32>, Box<dyn OuterOptimizer>) {
+        let mut outer = kind.build(LEN);
+        let mut anchor = vec![0.5; LEN];
+        for round in 0..rounds {
+            let mut delta = delta(round);
+            for fragment in [4..LEN, 0..4] {
+                let part = fragment.clone();
+                outer.apply(fragment, &mut anchor[part.clone()], &mut delta[part]);
+            }
+        }
+        (anchor, outer)
+    }
+
+    #[test]
+    fn nesterov_follows_its_equation() {
+        let (anchor, _) = run(
+            OuterKind::Nesterov {
+                lr: 0.7,
+                momentum: 0.9,
+            },
+            30,
+        );
+        let (mut expected, mut m) = ([0.5f64; LEN], [0.0f64; LEN]);
+        for round in 0..30 {
+            for (i, d) in delta(round).into_iter().enumerate() {
+                m[i] = 0.9 * m[i] - f64::from(d);
+                expected[i] -= 0.7 * (0.9 * m[i] - f64::from(d));
+            }
+        }
+        for (a, e) in anchor.iter().zip(expected) {
+            // f32 rounding over 30 rounds of values below ten.
+            assert!((f64::from(*a) - e).abs() < 1e-4, "{a} is not {e}");
+        }
+    }
+
+    #[test]
+    fn nesterov_without_momentum_at_rate_one_is_the_average() {
+        let (average, _) = run(OuterKind::Average, 20);
+        let (nesterov, _) = run(
+            OuterKind::Nesterov {
+                lr: 1.0,
+                momentum: 0.0,
+            },
+            20,
+        );
+        assert_eq!(average, nesterov);
+        let sum = |i: usize| (0..20).map(|round| f64::from(delta(round)[i])).sum::<f64>();
+        for (i, a) in average.iter().enumerate() {
+            assert!((f64::from(*a) - 0.5 - sum(i)).abs() < 1e-4);
+        }
+    }
+
+    #[test]
+    fn state_survives_saving_and_loading() {
+        for kind in [
+            OuterKind::Average,
+            OuterKind::Nesterov {
+                lr: 0.7,
+                momentum: 0.9,
+            },
+        ] {
+            let (_, outer) = run(kind, 5);
+            assert_eq!(outer.state().len(), kind.state_multiple() * LEN);
+            let mut state = MemoryState::default();
+            outer.save(&mut state).unwrap();
+            let mut again = kind.build(LEN);
+            again.load(&state).unwrap();
+            assert_eq!(again.state(), outer.state());
+        }
+    }
+}

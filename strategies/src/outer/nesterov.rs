@@ -1,0 +1,63 @@
+//! Outer optimizer `nesterov`: the pseudo-gradient goes through Nesterov momentum, as in DiLoCo.
+
+use super::OuterOptimizer;
+use std::ops::Range;
+
+/// Nesterov momentum on the pseudo-gradient `g = -delta`.
+///
+/// ```text
+/// m'      = momentum * m + g
+/// anchor' = anchor - lr * (g + momentum * m')
+/// ```
+///
+/// Shapes: anchor, delta, m: `[len]`, f32; m is the state. Source: Douillard et al., "DiLoCo"
+/// (arXiv 2311.08105), algorithm 1 with the outer optimizer of section 2 (learning rate 0.7,
+/// momentum 0.9); the momentum in the form of Sutskever et al. (ICML 2013), rewritten at the point
+/// where the gradient is taken. Special cases: momentum 0 is `anchor + lr * delta`; with learning
+/// rate 1 also [`Average`](super::Average).
+#[derive(Clone, Debug)]
+pub struct Nesterov {
+    lr: f32,
+    momentum: f32,
+    velocity: Vec<f32>,
+}
+
+impl Nesterov {
+    /// For `len` parameters.
+    pub fn new(len: usize, lr: f32, momentum: f32) -> Self {
+        Self {
+            lr,
+            momentum,
+            velocity: vec![0.0; len],
+        }
+    }
+}
+
+impl OuterOptimizer for Nesterov {
+    fn name(&self) -> &'static str {
+        "nesterov"
+    }
+
+    fn state_multiple(&self) -> usize {
+        1
+    }
+
+    fn apply(&mut self, range: Range<usize>, anchor: &mut [f32], delta: &mut [f32]) {
+        assert!(anchor.len() == range.len() && delta.len() == range.len());
+        let (lr, momentum) = (self.lr, self.momentum);
+        let velocity = &mut self.velocity[range];
+        for ((a, d), m) in anchor.iter_mut().zip(delta).zip(velocity) {
+            let g = -*d;
+            *m = momentum * *m + g;
+            *a -= lr * (g + momentum * *m);
+        }
+    }
+
+    fn state(&self) -> &[f32] {
+        &self.velocity
+    }
+
+    fn state_mut(&mut self) -> &mut [f32] {
+        &mut self.velocity
+    }
+}
