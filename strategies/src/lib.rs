@@ -8,6 +8,7 @@ pub mod outer;
 pub mod slices;
 pub mod state;
 pub mod topology;
+pub mod toy;
 
 mod layout;
 mod trainer;

@@ -22,13 +22,14 @@ use murmurate_protocol::{Round, Topology};
 /// analysis and tests; peers only ever ask for their own partners.
 pub fn mixing_matrix(topology: &dyn Topology, round: Round, count: usize) -> Vec<Vec<f64>> {
     let mut matrix = vec![vec![0.0; count]; count];
-    for rank in 0..count {
-        let mut kept = 1.0;
-        for (to, share) in topology.partners(round, rank, count).send {
+    let sends: Vec<_> = (0..count)
+        .map(|rank| topology.partners(round, rank, count).send)
+        .collect();
+    for (rank, send) in sends.into_iter().enumerate() {
+        let kept = 1.0 - send.iter().map(|(_, share)| share).sum::<f64>();
+        for (to, share) in send.into_iter().chain([(rank, kept)]) {
             matrix[to][rank] += share;
-            kept -= share;
         }
-        matrix[rank][rank] += kept;
     }
     matrix
 }

@@ -1,0 +1,136 @@
+//! The trainer of all toy tasks: parameters in a vector, an objective, an inner optimizer.
+
+use super::draw;
+use crate::inner::{InnerKind, InnerOptimizer};
+use crate::state::{StateError, StateSink, StateSource};
+use crate::{Layout, Proceed, StepControl, TrainError, TrainReport, Trainer};
+use murmurate_protocol::{Evaluation, InnerStep};
+use rand_chacha::ChaCha8Rng;
+use std::ops::Range;
+
+/// What a toy task minimizes, as one peer sees it.
+pub trait Objective: Send {
+    /// Names and shapes of the parameters.
+    fn layout(&self) -> Layout;
+
+    /// Samples of one batch.
+    fn batch(&self) -> u64;
+
+    /// Draws a batch, writes the gradient of its mean loss at `x`, and returns that loss.
+    fn sample(&self, rng: &mut ChaCha8Rng, x: &[f32], gradient: &mut [f32]) -> f64;
+
+    /// The loss of all peers together at `x`.
+    fn evaluate(&self, x: &[f32]) -> Evaluation;
+}
+
+/// Takes inner steps on an [`Objective`], starting from zeros on all peers.
+pub struct ToyTrainer<O> {
+    objective: O,
+    layout: Layout,
+    x: Vec<f32>,
+    gradient: Vec<f32>,
+    inner: Box<dyn InnerOptimizer>,
+    rng: ChaCha8Rng,
+}
+
+impl<O: Objective> ToyTrainer<O> {
+    /// For the peer whose own draws are this stream of the seed.
+    pub fn new(objective: O, inner: &InnerKind, seed: u64, stream: u64) -> Self {
+        let layout = objective.layout();
+        let len = layout.len();
+        Self {
+            objective,
+            layout,
+            x: vec![0.0; len],
+            gradient: vec![0.0; len],
+            inner: inner.build(len),
+            rng: draw::stream(seed, stream),
+        }
+    }
+
+    /// What it minimizes.
+    pub fn objective(&self) -> &O {
+        &self.objective
+    }
+
+    /// The parameters.
+    pub fn parameters(&self) -> &[f32] {
+        &self.x
+    }
+
+    fn sample(&mut self) -> Result<f64, TrainError> {
+        let loss = self
+            .objective
+            .sample(&mut self.rng, &self.x, &mut self.gradient);
+        if loss.is_finite() {
+            Ok(loss)
+        } else {
+            Err(TrainError::NotFinite)
+        }
+    }
+}
+
+impl<O: Objective> Trainer for ToyTrainer<O> {
+    fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    fn steps(&mut self, control: &mut dyn StepControl) -> Result<TrainReport, TrainError> {
+        let mut report = TrainReport::default();
+        while control.before(InnerStep(report.steps)) == Proceed::Go {
+            report.loss += self.sample()?;
+            self.inner.begin_step();
+            self.inner
+                .apply(0..self.x.len(), &mut self.x, &self.gradient);
+            control.after(InnerStep(report.steps), self.objective.batch());
+            report.steps += 1;
+        }
+        report.samples = report.steps * self.objective.batch();
+        report.loss /= report.steps.max(1) as f64;
+        Ok(report)
+    }
+
+    fn gradients(
+        &mut self,
+        on_ready: &mut dyn FnMut(usize, &mut [f32]),
+    ) -> Result<TrainReport, TrainError> {
+        let loss = self.sample()?;
+        for tensor in self.layout.tensors() {
+            let range = tensor.range();
+            on_ready(range.start, &mut self.gradient[range]);
+        }
+        Ok(TrainReport {
+            steps: 1,
+            samples: self.objective.batch(),
+            loss,
+        })
+    }
+
+    fn visit(&mut self, range: Range<usize>, f: &mut dyn FnMut(usize, &mut [f32])) {
+        if !range.is_empty() {
+            f(range.start, &mut self.x[range]);
+        }
+    }
+
+    fn evaluate(&mut self) -> Result<Evaluation, TrainError> {
+        Ok(self.objective.evaluate(&self.x))
+    }
+
+    fn save(&mut self, sink: &mut dyn StateSink) -> Result<(), StateError> {
+        sink.bytes("trainer.position", &self.rng.get_word_pos().to_le_bytes())?;
+        self.inner.save("trainer.inner", sink)
+    }
+
+    fn load(&mut self, source: &dyn StateSource) -> Result<(), StateError> {
+        let bytes = source.bytes("trainer.position")?;
+        let position = <[u8; 16]>::try_from(bytes.as_slice()).map_err(|_| {
+            let reason = format!("{} bytes instead of 16", bytes.len());
+            StateError::Malformed {
+                name: "trainer.position".to_owned(),
+                reason,
+            }
+        })?;
+        self.rng.set_word_pos(u128::from_le_bytes(position));
+        self.inner.load("trainer.inner", source)
+    }
+}
