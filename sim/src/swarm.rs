@@ -271,9 +271,10 @@ impl<'a> Swarm<'a> {
         let (host, start) = self.recipe.boot(index, join, checkpoint)?;
         self.slots[index].host = Some(Box::new(host));
         self.live += 1;
-        self.feed(index, Input::Record(self.recipe.record(index)))?;
+        self.checks.joined(index);
         self.feed(index, start)?;
-        self.checks.joined(index, self.slots[index].host.as_deref());
+        let record = self.recipe.record(index, self.now, u64::from(self.slots[index].life) + 1);
+        self.feed(index, Input::Record(record))?;
         self.dial_some(index);
         Ok(())
     }
@@ -339,10 +340,10 @@ impl<'a> Swarm<'a> {
     ) -> Result<(), SimError> {
         let Some(host) = self.slots[index].host.as_mut() else { return Ok(()) };
         self.trace.input(self.now, index, &input, frame);
-        self.checks.before(index, host, &input);
+        let rebases = Checks::rebases(&input);
         let refused = host.peer.handle(self.now, input).is_err();
         self.counters.rule_breaks += u64::from(refused);
-        self.checks.handled(index, host, refused);
+        self.checks.handled(index, host, refused || rebases);
         let mut left = false;
         while let Some(output) = self.slots[index].host.as_mut().and_then(|h| h.peer.poll_output()) {
             left |= matches!(output, Output::Left);
@@ -389,7 +390,7 @@ impl<'a> Swarm<'a> {
         self.counters.hear(event);
         let Some(host) = self.slots[index].host.as_mut() else { return Ok(()) };
         self.samples.hear(self.now, index, host, event);
-        self.checks.hear(index, event).map_err(|what| self.violation(index, what))
+        self.checks.hear(event).map_err(|what| self.violation(index, what))
     }
 
     /// Looks at a machine after each of its inputs.

@@ -30,13 +30,13 @@ pub(crate) struct Trace<'a> {
     hasher: blake3::Hasher,
     batch: Vec<u8>,
     last: VecDeque<Line>,
-    json: Option<&'a mut dyn Write>,
+    json: Option<Box<dyn Write + 'a>>,
     failed: Option<std::io::Error>,
 }
 
 impl<'a> Trace<'a> {
     /// An empty trace; `json` takes a line for every input and output.
-    pub(crate) fn new(json: Option<&'a mut dyn Write>) -> Self {
+    pub(crate) fn new(json: Option<Box<dyn Write + 'a>>) -> Self {
         Self {
             hasher: blake3::Hasher::new(),
             batch: Vec::with_capacity(2 * BATCH_BYTES),
@@ -55,7 +55,7 @@ impl<'a> Trace<'a> {
             None => self.batch.extend_from_slice(&wire::encode_value(input)),
         }
         self.flush_full();
-        if let Some(json) = self.json.as_deref_mut() {
+        if let Some(json) = self.json.as_mut() {
             let written = writeln!(
                 json,
                 "{{\"at_ns\":{},\"peer\":{peer},\"in\":{}}}",
@@ -68,7 +68,7 @@ impl<'a> Trace<'a> {
 
     /// Something comes out of a peer. `frame` is the encoding of a message that it sends.
     pub(crate) fn output(&mut self, at: Time, peer: usize, output: &Output, frame: Option<&[u8]>) {
-        if let Some(json) = self.json.as_deref_mut() {
+        if let Some(json) = self.json.as_mut() {
             let written = writeln!(
                 json,
                 "{{\"at_ns\":{},\"peer\":{peer},\"out\":{}}}",

@@ -113,7 +113,7 @@ impl Swarm<'_> {
     /// The last byte has left the sender.
     pub(crate) fn slice_sent(&mut self, number: u32) -> Result<(), SimError> {
         let transfer = &self.transfers[number as usize];
-        let (from, to) = (transfer.from as usize, transfer.to as usize);
+        let to = transfer.to as usize;
         let (deadline, size) = (transfer.deadline, transfer.bytes.len() as u64);
         if !transfer.open {
             self.free_transfer(number);

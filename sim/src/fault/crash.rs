@@ -24,13 +24,13 @@ impl Swarm<'_> {
     /// Gives the name of the fault back when there was a machine to take out.
     pub(crate) fn stop(&mut self, index: usize, what: &'static str) -> Option<&'static str> {
         let slot = &mut self.slots[index];
-        let host = slot.host.take()?;
+        slot.host.take()?;
         slot.life += 1;
         slot.wake_at = None;
         self.live -= 1;
         self.finished -= usize::from(slot.finished);
         slot.finished = false;
-        self.checks.gone(index, &host);
+        self.checks.gone(index);
         self.note_fault(what, index);
         let linked: Vec<usize> = self.net.linked(index).collect();
         self.net.forget(index, self.now);

@@ -33,7 +33,7 @@ impl InboxBounded {
             true => Ok(()),
             false => Err(format!("{count} {what}, at most {max} may be")),
         };
-        over("slices wait to be mixed", host.peer.waiting(), self.waiting_max)?;
+        over("slices wait to be mixed", host.peer.inbox_len(), self.waiting_max)?;
         over("slices are kept", host.slices.len(), self.slices_max)?;
         over("orders wait", host.orders(), self.orders_max)
     }

@@ -54,12 +54,9 @@ impl Checks {
         }
     }
 
-    /// A machine's first inputs were handed in.
-    pub(crate) fn joined(&mut self, index: usize, host: Option<&Host>) {
+    /// A machine starts.
+    pub(crate) fn joined(&mut self, index: usize) {
         self.rounds.reset(index);
-        if let (Some(mass), Some(host)) = (&mut self.mass, host) {
-            mass.rebase(index, host.mass());
-        }
     }
 
     /// A machine is gone with all that it held.

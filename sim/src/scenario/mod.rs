@@ -11,6 +11,7 @@ pub(crate) use raw::Checker;
 
 use crate::fault::Fault;
 use core::time::Duration;
+use murmurate_strategies::toy::ToyTask;
 use std::path::Path;
 
 /// Machines in one scenario: the table of links is quadratic in them.
@@ -49,16 +50,7 @@ pub struct Scenario {
 #[derive(Clone, Debug)]
 pub enum TaskSpec {
     /// One of the tasks in plain Rust that `strategies` brings.
-    Toy {
-        /// Which.
-        kind: ToyKind,
-        /// Parameters.
-        dimension: usize,
-        /// Its inner learning rate.
-        learning_rate: f64,
-        /// Standard deviation of the gradient's noise (quadratic) .
-        noise: f64,
-    },
+    Toy(ToyTask),
     /// Anything else: the [`TrainerFactory`](crate::TrainerFactory) makes its trainers from the
     /// rest of the table.
     Factory {
@@ -67,15 +59,6 @@ pub enum TaskSpec {
         /// The rest of the table.
         options: toml::Table,
     },
-}
-
-/// A task in plain Rust.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ToyKind {
-    /// A quadratic bowl; each peer has its own, the optimum is that of their mean.
-    Quadratic,
-    /// Logistic regression on points of its own for each peer.
-    Logistic,
 }
 
 /// Links. All machines are connected alike.
@@ -122,6 +105,11 @@ pub struct Limits {
 }
 
 impl Scenario {
+    /// Machines that are not there at the start.
+    pub(crate) fn late_peers(&self) -> usize {
+        self.faults.iter().filter(|fault| matches!(fault, Fault::Join { .. })).count()
+    }
+
     /// Reads a scenario file.
     ///
     /// # Errors

@@ -1,17 +1,18 @@
 //! A scenario file as it is written, and its way to a valid [`Scenario`].
 
 use super::{
-    ComputeSpec, Limits, NetworkSpec, PEERS_MAX, Scenario, ScenarioError, TaskSpec, ToyKind,
+    ComputeSpec, Limits, NetworkSpec, PEERS_MAX, Scenario, ScenarioError, TaskSpec,
 };
 use crate::fault::RawFault;
 use core::time::Duration;
+use murmurate_strategies::toy::ToyTask;
 use serde::Deserialize;
 
 /// Virtual seconds beyond which nothing can be scheduled (about 30 years).
 const SECONDS_MAX: f64 = 1e9;
 
 /// Parameters of a toy task.
-const DIMENSION_MAX: usize = 1 << 24;
+const DIM_MAX: usize = 1 << 24;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -32,21 +33,6 @@ struct RawScenario {
     limits: RawLimits,
     #[serde(default)]
     fault: Vec<RawFault>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct RawToy {
-    kind: String,
-    dimension: usize,
-    learning_rate: f64,
-    noise: f64,
-}
-
-impl Default for RawToy {
-    fn default() -> Self {
-        Self { kind: String::new(), dimension: 64, learning_rate: 0.1, noise: 0.0 }
-    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -174,7 +160,10 @@ pub(super) fn parse(text: &str, file: &str, name: &str) -> Result<Scenario, Scen
         return Err(check.refuse("limits.events", "is 0: nothing could happen"));
     }
     let save_every = match raw.save_every_s {
-        Some(s) => Some(check.seconds("save_every_s", check.within("save_every_s", s, (1e-3, SECONDS_MAX))?)?),
+        Some(s) => {
+            check.within("save_every_s", s, (1e-3, SECONDS_MAX))?;
+            Some(check.seconds("save_every_s", s)?)
+        }
         None => None,
     };
     let faults = raw
@@ -212,26 +201,24 @@ fn task(table: toml::Table, text: &str, check: &Checker<'_>) -> Result<TaskSpec,
             ));
         }
     };
-    let toy = match kind.as_str() {
-        "quadratic" => ToyKind::Quadratic,
-        "logistic" => ToyKind::Logistic,
-        _ => {
-            let mut options = table;
-            options.remove("kind");
-            return Ok(TaskSpec::Factory { kind, options });
-        }
-    };
-    let raw: RawToy = table.try_into().map_err(|error| explain(&error, text, check.file))?;
-    if raw.dimension == 0 || raw.dimension > DIMENSION_MAX {
-        let reason = format!("is {}: give 1 to {DIMENSION_MAX}", raw.dimension);
-        return Err(check.refuse("task.dimension", reason));
+    let mut options = table;
+    options.remove("kind");
+    if !matches!(kind.as_str(), "quadratic" | "logistic") {
+        return Ok(TaskSpec::Factory { kind, options });
     }
-    Ok(TaskSpec::Toy {
-        kind: toy,
-        dimension: raw.dimension,
-        learning_rate: check.within("task.learning_rate", raw.learning_rate, (1e-9, 1e3))?,
-        noise: check.within("task.noise", raw.noise, (0.0, 1e6))?,
-    })
+    // `strategies` calls a toy task's tag `task`.
+    options.insert("task".to_owned(), toml::Value::String(kind));
+    let toy: ToyTask = options.try_into().map_err(|error| explain(&error, text, check.file))?;
+    let (ToyTask::Quadratic { dim, heterogeneity, .. }
+    | ToyTask::Logistic { dim, heterogeneity, .. }) = toy;
+    if dim == 0 || dim > DIM_MAX {
+        return Err(check.refuse("task.dim", format!("is {dim}: give 1 to {DIM_MAX}")));
+    }
+    check.within("task.heterogeneity", heterogeneity, (0.0, 1e6))?;
+    if let ToyTask::Quadratic { noise, .. } = toy {
+        check.within("task.noise", noise, (0.0, 1e6))?;
+    }
+    Ok(TaskSpec::Toy(toy))
 }
 
 fn network(raw: &RawNetwork, check: &Checker<'_>) -> Result<NetworkSpec, ScenarioError> {
@@ -296,7 +283,7 @@ fn explain(error: &toml::de::Error, text: &str, file: &str) -> ScenarioError {
 mod tests {
     use super::*;
 
-    const GOOD: &str = "seed = 1\npeers = 4\nrounds = 3\n[task]\nkind = \"quadratic\"\n";
+    const GOOD: &str = "seed = 1\npeers = 4\nrounds = 3\n[task]\nkind = \"quadratic\"\ndim = 4\n";
 
     fn refusal(extra: &str) -> String {
         let text = format!("{GOOD}{extra}");
@@ -314,15 +301,15 @@ mod tests {
     fn an_unknown_key_names_the_nearest_and_its_line() {
         assert_eq!(
             refusal("[network]\nlatncy_ms = 3.0\n"),
-            "s.toml:7: unknown key `latncy_ms` (did you mean `latency_ms`?)"
+            "s.toml:8: unknown key `latncy_ms` (did you mean `latency_ms`?)"
         );
         assert_eq!(
-            refusal("dimensoin = 3\n"),
-            "s.toml:6: unknown key `dimensoin` (did you mean `dimension`?)"
+            refusal("nois = 3\n"),
+            "s.toml:7: unknown key `nois` (did you mean `noise`?)"
         );
         assert_eq!(
             refusal("[[fault]]\nkind = \"crash\"\npear = 1\nat_s = 1.0\n"),
-            "s.toml:8: unknown key `pear` (did you mean `peer`?)"
+            "s.toml:9: unknown key `pear` (did you mean `peer`?)"
         );
     }
 
@@ -335,7 +322,7 @@ mod tests {
             ("[network]\nbootstrap = 0\n", "network.bootstrap"),
             ("[compute]\nspeeds = [1.0, 0.0]\n", "compute.speeds"),
             ("[limits]\nevents = 0\n", "limits.events"),
-            ("dimension = 0\n", "task.dimension"),
+            ("noise = -1.0\n", "task.noise"),
             ("[[fault]]\nkind = \"crash\"\npeer = 9\nat_s = 1.0\n", "fault[0].peer"),
             ("[[fault]]\nkind = \"crash\"\npeer = 1\nat_s = -1.0\n", "fault[0].at_s"),
             ("[[fault]]\nkind = \"crash\"\npeer = 1\n", "fault[0].at_s"),
@@ -350,7 +337,7 @@ mod tests {
 
     #[test]
     fn broken_syntax_names_the_line() {
-        assert!(refusal("[network\n").starts_with("s.toml:6: "));
-        assert!(refusal("[network]\nloss = \"much\"\n").starts_with("s.toml:7: "));
+        assert!(refusal("[network\n").starts_with("s.toml:7: "));
+        assert!(refusal("[network]\nloss = \"much\"\n").starts_with("s.toml:8: "));
     }
 }
