@@ -8,6 +8,7 @@ pub mod peer;
 pub mod wire;
 
 mod count;
+mod exchange;
 mod id;
 mod order;
 mod plan;
@@ -21,7 +22,7 @@ pub use order::{
     Done, Evaluation, Lane, Order, StateId, StepBudget, StoreId, TrainSummary, WorkError,
 };
 pub use peer::{
-    Event, FetchId, Input, Output, PeerConfig, PeerError, Phase, Snapshot, Wait,
+    Event, FetchId, Input, Output, Peer, PeerConfig, PeerError, Phase, Remote, Snapshot, View, Wait,
 };
 pub use plan::{
     BytesBound, Contribution, DeadlinePlan, ExchangeKind, FragmentPlan, Plan, PlanError,

@@ -49,8 +49,23 @@ pub const ROUNDS_AHEAD_MAX: u64 = 2;
 /// Ballots in one exchange before it is void: the first and one for each of three deaths.
 pub const BALLOTS_MAX: u8 = 4;
 
+/// Proposers tried for one round before it is void.
+pub const TERMS_MAX: u8 = 4;
+
 /// Decided rounds whose aggregates are kept for stragglers and newcomers.
-pub const HISTORY_ROUNDS_MAX: usize = 4;
+pub const HISTORY_ROUNDS_MAX: usize = 32;
+
+/// Encoded bytes of decided rounds kept beyond the newest, which is always kept.
+pub const HISTORY_BYTES_MAX: u64 = 16 << 20;
+
+/// How often a peer tells its links that it is alive and how far it is.
+pub const ALIVE_EVERY: Duration = Duration::from_secs(2);
+
+/// How long a finished peer stays for others that still need its votes.
+pub const LINGER: Duration = Duration::from_secs(10);
+
+/// Push-sum slices of one sender that may wait to be mixed.
+pub const INBOX_SLICES_MAX: usize = 256;
 
 /// Donors that one state transfer draws on.
 pub const DONORS_MAX: usize = 4;

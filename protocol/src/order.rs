@@ -75,6 +75,9 @@ pub enum Order {
         fragment: FragmentId,
         /// The decided aggregates, shard by shard.
         aggregates: Vec<SliceId>,
+        /// Whether what was trained since the anchor stays on top of the new one: for a straggler
+        /// whose contribution was not part of the round.
+        keep_local: bool,
     },
     /// Give up this round's exchange of a fragment: the anchor stays, the parameters go on from
     /// where training left them, and the contribution is part of the next one. Answered by
@@ -197,10 +200,9 @@ pub enum Done {
     },
     /// The store holds the combination.
     Combined,
-    /// The fragment is in force; the digest is of the anchor (all-reduce) or of the parameters
-    /// (gossip) over the whole model.
+    /// The fragment is in force.
     Applied {
-        /// Hash over the parameters.
+        /// Hash over the fragment's anchor (all-reduce) or parameters (gossip, none).
         digest: Digest,
     },
     /// The evaluation's outcome.
@@ -211,17 +213,18 @@ pub enum Done {
     Pinned(StateId),
     /// The fetched state is in force.
     Loaded {
-        /// Hash over the anchor.
-        digest: Digest,
+        /// Hashes of the anchor, one per fragment.
+        digests: Vec<Digest>,
     },
     /// The order could not be done.
     Failed(WorkError),
 }
 
 /// Why an order could not be done.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum WorkError {
     /// A slice that came from a peer does not decode, or decodes to NaN, Inf or an absurd norm.
+    #[error("a slice of {origin} does not decode: {reason}")]
     BadSlice {
         /// The slice.
         slice: SliceId,
@@ -231,16 +234,19 @@ pub enum WorkError {
         reason: String,
     },
     /// A fetched state does not fit this model.
+    #[error("a fetched state does not fit: {reason}")]
     BadState {
         /// What is wrong with it.
         reason: String,
     },
     /// Training itself failed (device, data, loss not finite).
+    #[error("training failed: {reason}")]
     Training {
         /// What happened.
         reason: String,
     },
     /// The checkpoint could not be written.
+    #[error("the checkpoint was not written: {reason}")]
     Storage {
         /// What happened.
         reason: String,

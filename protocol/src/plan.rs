@@ -152,12 +152,17 @@ impl Plan {
     /// The first rule it breaks.
     pub fn validate(&self) -> Result<(), PlanError> {
         if self.fragments.is_empty() || self.fragments.len() > FRAGMENTS_MAX {
-            return Err(PlanError::Fragments { count: self.fragments.len() });
+            return Err(PlanError::Fragments {
+                count: self.fragments.len(),
+            });
         }
         if let Some(index) = self.fragments.iter().position(|f| f.len == 0) {
             return Err(PlanError::EmptyFragment { index });
         }
-        if matches!(self.budget, StepBudget::Steps(0) | StepBudget::Time(Duration::ZERO)) {
+        if matches!(
+            self.budget,
+            StepBudget::Steps(0) | StepBudget::Time(Duration::ZERO)
+        ) {
             return Err(PlanError::NoBudget);
         }
         if self.contribution == Contribution::Gradient && self.budget != StepBudget::Steps(1) {
@@ -173,7 +178,9 @@ impl Plan {
             _ => {}
         }
         if self.state_bytes > STATE_BYTES_MAX {
-            return Err(PlanError::State { bytes: self.state_bytes });
+            return Err(PlanError::State {
+                bytes: self.state_bytes,
+            });
         }
         let d = &self.deadlines;
         if d.floor.is_zero() || d.floor > d.initial || d.initial > d.ceiling {

@@ -46,7 +46,11 @@ impl Layout {
         let tensors = tensors
             .into_iter()
             .map(|(name, shape)| {
-                let spec = TensorSpec { name: name.into(), shape, offset };
+                let spec = TensorSpec {
+                    name: name.into(),
+                    shape,
+                    offset,
+                };
                 offset += spec.len() as u64;
                 spec
             })

@@ -1,8 +1,30 @@
 //! The arithmetic of Murmurate over flat f32: the grid, codecs, topologies, optimizers, and the
-//! [`Executor`](executor) that performs every work order of a peer.
+//! [`Executor`](executor) that performs every work order of a peer. No sockets, threads or files;
+//! no sums in unspecified order.
+//!
+//! Every strategy is a point of the [`grid`]. These have names; P is the number of parameters, n of
+//! peers in a group, and bytes are what one peer sends in a round with the codec shown (any codec
+//! of the grid may take its place, where it can work):
+//!
+//! | strategy | paper | exchange | codec | what is sent | bytes/round |
+//! |---|---|---|---|---|---|
+//! | `none` | - | none | - | nothing: the yardstick | 0 |
+//! | `bsp` | Valiant 1990 | all-reduce | `f32` | the gradient of one inner step at the anchor | 8 P (n - 1) / n |
+//! | `local-sgd` | Stich, ICLR 2019 | all-reduce | `f32` | the delta to the anchor | 8 P (n - 1) / n |
+//! | `diloco` | Douillard et al., arXiv 2311.08105 | all-reduce | `f32` | the delta to the anchor | 8 P (n - 1) / n |
+//! | `d-psgd` | Lian et al., NeurIPS 2017 | gossip, ring | `f32` | the parameters | 8 P |
+//!
+//! An all-reduce sends a contribution of every shard but one's own to its owner, and the reduction
+//! of one's own shard to every other member: twice `(n - 1) / n` of the encoded size. Gossip sends
+//! the encoded size to each partner: one for `random-matching` and `one-peer-exponential`, two for
+//! `ring`, n - 1 for `complete`. The encoded size is 4 P for `f32`, 2 P for `bf16`, about P for
+//! `int8`, at most about 5 P times the density for `top-k` (whose reductions hold the union of what
+//! was kept). Each strategy's linear model is a test (`tests/spectra.rs`).
 
 pub mod aggregate;
 pub mod compress;
+pub mod executor;
+pub mod grid;
 pub mod inner;
 pub mod outer;
 pub mod slices;

@@ -87,10 +87,9 @@ impl StateSink for MemoryState {
 
 impl StateSource for MemoryState {
     fn tensor(&self, name: &str, into: &mut [f32]) -> Result<(), StateError> {
-        let values = self
-            .tensors
-            .get(name)
-            .ok_or_else(|| StateError::Missing { name: name.to_owned() })?;
+        let values = self.tensors.get(name).ok_or_else(|| StateError::Missing {
+            name: name.to_owned(),
+        })?;
         if values.len() != into.len() {
             return Err(StateError::Size {
                 name: name.to_owned(),
@@ -106,7 +105,9 @@ impl StateSource for MemoryState {
         self.bytes
             .get(name)
             .cloned()
-            .ok_or_else(|| StateError::Missing { name: name.to_owned() })
+            .ok_or_else(|| StateError::Missing {
+                name: name.to_owned(),
+            })
     }
 
     fn contains(&self, name: &str) -> bool {

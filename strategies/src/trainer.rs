@@ -1,8 +1,8 @@
 //! The trainer: whoever takes inner steps. `tasks` implements it with burn, [`toy`](crate::toy) in
 //! plain Rust.
 
-use crate::state::{StateError, StateSink, StateSource};
 use crate::Layout;
+use crate::state::{StateError, StateSink, StateSource};
 use murmurate_protocol::{Evaluation, InnerStep};
 use std::ops::Range;
 

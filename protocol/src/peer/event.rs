@@ -168,6 +168,11 @@ pub enum Event {
         /// In words.
         what: String,
     },
+    /// No peer that has a state answered in time; there is nothing to join.
+    JoinFailed {
+        /// How long it was waited for.
+        waited: Duration,
+    },
     /// All rounds of the plan are done.
     Finished {
         /// How many.

@@ -1,8 +1,8 @@
 //! What goes into a peer.
 
 use crate::wire::{Message, PeerRecord, WireError};
-use crate::{Done, OrderId, PeerId, PushOutcome, SliceId, SliceMeta, Snapshot, StateId};
 use crate::{Digest, Evaluation};
+use crate::{Done, OrderId, PeerId, PushOutcome, SliceId, SliceMeta, Snapshot, StateId};
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
 

@@ -1,59 +1,298 @@
 //! The peer: a value that time, messages and finished work go into, and sends, deadlines and work
 //! orders come out of.
+//!
+//! This file dispatches and holds no logic of its own: `membership` knows who is there, `round`
+//! leads through a round, `catch_up` takes over a state, `donor` gives one, and the exchanges live
+//! in a folder of their own.
 
+mod blame;
+mod catch_up;
+mod config;
+pub(crate) mod context;
+mod deadlines;
+mod donor;
 mod event;
 mod input;
+mod membership;
 mod output;
 mod phase;
+mod round;
 mod snapshot;
+pub(crate) mod timers;
+mod view;
 
+pub use blame::PeerError;
+pub use config::PeerConfig;
 pub use event::{Event, Wait};
 pub use input::{Evaluated, FetchId, Input};
 pub use output::Output;
 pub use phase::Phase;
 pub use snapshot::{SNAPSHOT_VERSION, Snapshot};
+pub use view::{Remote, View};
 
-use crate::Time;
-use core::time::Duration;
+use crate::exchange::{self, Exchange, Signal};
+use crate::wire::Message;
+use crate::{Digest, Done, OrderId, PeerId, Plan, Round, Time, Topology};
+use catch_up::CatchUp;
+use context::Context;
+use donor::Donor;
+use round::Life;
+use timers::Timer;
 
-/// What is this peer's own business: no other peer need agree.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PeerConfig {
-    /// Who this peer is.
-    pub me: crate::PeerId,
-    /// Seed of its only source of randomness.
-    pub seed: u64,
-    /// How many peers, itself included, a fresh run waits for before its first round.
-    pub start_with: usize,
-    /// How long it waits for them.
-    pub start_wait: Duration,
-    /// Whether it joins a run that others began: it trains nothing before it has their state.
-    pub join: bool,
-    /// How often it writes a checkpoint; `None` for only at the end.
-    pub save_every: Option<Duration>,
-    /// Look at held data after every so many rounds; zero for only at the end.
-    pub evaluate_every: u64,
+/// One peer of a run.
+///
+/// # How to drive it
+/// 1. [`Peer::new`], then `handle(now, Input::Start { .. })`.
+/// 2. After every `handle`, drain [`Peer::poll_output`] and perform each output in order.
+/// 3. Call `handle(now, Input::Timeout)` no earlier than [`Peer::poll_timeout`] says; a call too
+///    early or too late is harmless.
+/// 4. Answer every order except `Settle`, `Release` and `Unpin` with `Input::Done`; every push
+///    with `Pushed`; every fetch with `Fetched` or `FetchFailed`.
+/// 5. `now` never goes back. Stop when [`Output::Left`] comes out.
+///
+/// It repeats to the bit: the same inputs give the same outputs.
+pub struct Peer {
+    cx: Context,
+    exchange: Box<dyn Exchange>,
+    phase: Phase,
+    life: Life,
+    catch_up: CatchUp,
+    donor: Donor,
 }
 
-/// A rule that a remote broke. The peer's state is unchanged but for the remote's score.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum PeerError {
-    /// A message that makes no sense from this peer at this time.
-    #[error("{what}")]
-    Unexpected {
-        /// In words.
-        what: String,
-    },
-    /// Bytes that are not a message.
-    #[error("malformed message: {0}")]
-    Malformed(crate::wire::WireError),
-}
+impl Peer {
+    /// A peer that has not started.
+    ///
+    /// # Panics
+    /// When the plan does not validate, or is a gossip plan without a topology: both are checked
+    /// by whoever builds it.
+    pub fn new(config: PeerConfig, plan: Plan, topology: Option<Box<dyn Topology>>) -> Self {
+        plan.validate()
+            .expect("a plan is validated when it is made");
+        let cx = Context::new(config, plan);
+        Self {
+            exchange: exchange::build(&cx, topology),
+            cx,
+            phase: Phase::New,
+            life: Life::default(),
+            catch_up: CatchUp::Idle,
+            donor: Donor::default(),
+        }
+    }
 
-/// The earliest of two optional times.
-pub(crate) fn earliest(a: Option<Time>, b: Option<Time>) -> Option<Time> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (a, b) => a.or(b),
+    /// Takes an input in. Runs to completion; bounded in work and memory.
+    ///
+    /// # Errors
+    /// When a remote broke a rule: the state is unchanged but for its score. Nothing need be done.
+    ///
+    /// # Panics
+    /// On broken invariants of its own, and when `now` goes back.
+    pub fn handle(&mut self, now: Time, input: Input) -> Result<(), PeerError> {
+        assert!(
+            now >= self.cx.now,
+            "time went back from {} to {now}",
+            self.cx.now
+        );
+        self.cx.now = now;
+        if self.phase == Phase::Left {
+            return Ok(());
+        }
+        match input {
+            Input::Start { snapshot, digests } => self.start(snapshot, digests),
+            Input::Received { from, message } => return self.received(from, &message),
+            Input::Malformed { from, error } => return self.malformed(from, error),
+            Input::Record(record) => self.own_record(record),
+            Input::LinkUp(peer) => self.link_up(peer),
+            Input::LinkDown(peer) => self.link_down(peer),
+            Input::Measured { peer, rtt, rate } => {
+                if let Some(remote) = self.cx.view.get_mut(peer) {
+                    remote.rtt = Some(rtt);
+                    remote.rate = Some(rate);
+                }
+            }
+            Input::Done { order, done } => self.done(order, &done),
+            Input::Arrived {
+                from,
+                slice,
+                meta,
+                digest,
+            } => {
+                let signal = Signal::Arrived {
+                    from,
+                    slice,
+                    meta,
+                    digest,
+                };
+                let result = self.exchange.signal(&mut self.cx, signal);
+                self.check_outcome();
+                return self.judge(from, result);
+            }
+            Input::Pushed { to, slice, outcome } => {
+                self.signal(Signal::Pushed { to, slice, outcome });
+            }
+            Input::Fetched { what, digest, .. } => self.fetched(what, digest),
+            Input::FetchFailed { what } => self.fetch_failed(what),
+            Input::Timeout => self.timeout(),
+            Input::Leave => self.leave(),
+        }
+        Ok(())
+    }
+
+    /// The next thing for the driver to do.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        self.cx.take()
+    }
+
+    /// When `Input::Timeout` is due: the minimum of all deadlines.
+    pub fn poll_timeout(&self) -> Option<Time> {
+        if self.phase == Phase::Left {
+            None
+        } else {
+            self.cx.timers.next()
+        }
+    }
+
+    /// Where this peer is in its round.
+    pub fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// The round this peer is in.
+    pub fn round(&self) -> Round {
+        self.cx.round
+    }
+
+    /// The peers this peer knows.
+    pub fn view(&self) -> &View {
+        &self.cx.view
+    }
+
+    /// The plan it follows.
+    pub fn plan(&self) -> &Plan {
+        &self.cx.plan
+    }
+
+    /// One hash over all fragments of the parameters that open this round.
+    pub fn digest(&self) -> Digest {
+        self.cx.anchor()
+    }
+
+    /// Whether it takes part in rounds.
+    pub fn ready(&self) -> bool {
+        match self.phase {
+            Phase::New | Phase::Leaving | Phase::Left => false,
+            Phase::Join => self.cx.round == Round(0) && self.catch_up.idle(),
+            _ => true,
+        }
+    }
+
+    /// Push-sum weights, fragment by fragment; empty but in gossip.
+    pub fn weights(&self) -> Vec<f64> {
+        self.exchange.weights()
+    }
+
+    /// Push-sum weight that is pushed and unacknowledged, and that arrived and is not mixed.
+    pub fn weight_in_flight(&self) -> (f64, f64) {
+        self.exchange.in_flight()
+    }
+
+    /// Slices and messages that wait for their round: bounded by `limits`.
+    pub fn inbox_len(&self) -> usize {
+        self.exchange.waiting()
+    }
+
+    fn signal(&mut self, signal: Signal<'_>) {
+        let result = self.exchange.signal(&mut self.cx, signal);
+        debug_assert!(result.is_ok(), "only messages and slices can break rules");
+        self.check_outcome();
+    }
+
+    fn received(&mut self, from: PeerId, message: &Message) -> Result<(), PeerError> {
+        let result = match message {
+            Message::Hello(hello) => {
+                self.hello(from, hello);
+                Ok(())
+            }
+            Message::Goodbye(reason) => {
+                self.goodbye(from, *reason);
+                Ok(())
+            }
+            _ if !self.heard(from, message) => Ok(()),
+            Message::Records(records) => self.records(from, records),
+            Message::Alive { round, ready } => {
+                self.alive(from, *round, *ready);
+                Ok(())
+            }
+            Message::StateAsk => {
+                self.state_asked(from);
+                Ok(())
+            }
+            Message::StateOffer(state) => {
+                self.state_offered(from, *state);
+                Ok(())
+            }
+            Message::StateRefuse => {
+                self.state_refused(from);
+                Ok(())
+            }
+            Message::HistoryAsk { round } => {
+                self.history_asked(from, *round);
+                Ok(())
+            }
+            Message::HistoryRefuse { round } => {
+                self.history_refused(from, *round);
+                Ok(())
+            }
+            message if self.replays(from, message) => {
+                self.replay_decision(message);
+                Ok(())
+            }
+            message => self
+                .exchange
+                .signal(&mut self.cx, Signal::Message { from, message }),
+        };
+        self.check_outcome();
+        self.judge(from, result)
+    }
+
+    fn done(&mut self, order: OrderId, done: &Done) {
+        if self.round_done(order, done) || self.catch_up_done(order, done) {
+            return;
+        }
+        if self.donor_done(order, done) {
+            return;
+        }
+        self.signal(Signal::Done { order, done });
+    }
+
+    fn fetched(&mut self, what: FetchId, digest: Option<Digest>) {
+        if !self.catch_up_fetched(what, digest) {
+            self.signal(Signal::Fetched { what, digest });
+        }
+    }
+
+    fn fetch_failed(&mut self, what: FetchId) {
+        if !self.catch_up_fetch_failed(what) {
+            self.signal(Signal::FetchFailed { what });
+        }
+    }
+
+    fn timeout(&mut self) {
+        let now = self.cx.now;
+        if self.cx.timers.expired(Timer::Alive, now) {
+            self.alive_tick();
+        }
+        if self.cx.timers.expired(Timer::Exchange, now) {
+            self.signal(Signal::Timeout);
+        }
+        if self.cx.timers.expired(Timer::Join, now) {
+            self.join_expired();
+        }
+        if self.cx.timers.expired(Timer::CatchUp, now) {
+            self.catch_up_expired();
+        }
+        if self.cx.timers.expired(Timer::Linger, now) {
+            self.leave();
+        }
     }
 }

@@ -40,7 +40,10 @@ impl Phase {
                 | (Settle, Train | Join | Finished)
                 | (Finished, Join)
                 | (Leaving, Left)
-                | (New | Join | Train | Exchange | Apply | Settle | Finished, Leaving)
+                | (
+                    New | Join | Train | Exchange | Apply | Settle | Finished,
+                    Leaving
+                )
         )
     }
 }

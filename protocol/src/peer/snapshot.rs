@@ -16,8 +16,8 @@ pub struct Snapshot {
     pub plan: PlanHash,
     /// The round that the saved parameters open.
     pub round: Round,
-    /// Push-sum weight of the saved parameters; one after all-reduce.
-    pub weight: f64,
+    /// Push-sum weight of the saved parameters, fragment by fragment; one after all-reduce.
+    pub weights: Vec<f64>,
 }
 
 impl Snapshot {
@@ -33,10 +33,14 @@ impl Snapshot {
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, WireError> {
         let snapshot: Self = decode_value(bytes)?;
         if snapshot.version != SNAPSHOT_VERSION {
-            return Err(WireError::Version { theirs: snapshot.version });
+            return Err(WireError::Version {
+                theirs: snapshot.version,
+            });
         }
-        if !(snapshot.weight.is_finite() && snapshot.weight > 0.0) {
-            return Err(WireError::OutOfRange { field: "snapshot.weight".to_owned() });
+        if !snapshot.weights.iter().all(|w| w.is_finite() && *w > 0.0) {
+            return Err(WireError::OutOfRange {
+                field: "snapshot.weights".to_owned(),
+            });
         }
         Ok(snapshot)
     }

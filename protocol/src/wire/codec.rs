@@ -4,7 +4,7 @@
 
 use crate::limits::{FRAME_BYTES_MAX, SNAPSHOT_BYTES_MAX};
 use crate::wire::{Message, WIRE_VERSION, WireError};
-use bincode::config::{Configuration, Fixint, LittleEndian, Limit};
+use bincode::config::{Configuration, Fixint, Limit, LittleEndian};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -22,7 +22,11 @@ pub fn encode(message: &Message) -> Vec<u8> {
     let body = bincode::serde::encode_to_vec(message, config::<FRAME_BYTES_MAX>())
         .expect("messages consist of types that always encode");
     frame.extend_from_slice(&body);
-    assert!(frame.len() <= FRAME_BYTES_MAX, "a message of {} bytes", frame.len());
+    assert!(
+        frame.len() <= FRAME_BYTES_MAX,
+        "a message of {} bytes",
+        frame.len()
+    );
     frame
 }
 

@@ -1,8 +1,6 @@
 //! The control messages.
 
-use crate::limits::{
-    BALLOTS_MAX, FRAGMENTS_MAX, GROUP_MEMBERS_MAX, RECORDS_PER_MESSAGE_MAX,
-};
+use crate::limits::{BALLOTS_MAX, FRAGMENTS_MAX, GROUP_MEMBERS_MAX, RECORDS_PER_MESSAGE_MAX};
 use crate::wire::{PeerRecord, WireError};
 use crate::{Digest, FragmentId, LayoutHash, PeerId, PlanHash, Round, RunId, StateId};
 use core::fmt;
@@ -153,10 +151,12 @@ pub enum Message {
         /// The term.
         term: u8,
     },
-    /// The swarm is past the round that the receiver spoke of.
+    /// The round that the receiver spoke of goes on, or went on, without it.
     Behind {
-        /// The round the sender is in.
+        /// The first round the receiver can take part in again.
         round: Round,
+        /// Whether the receiver's anchor is not the swarm's: past rounds will not mend it.
+        resync: bool,
     },
     /// The sender holds all shards in these versions and would apply them.
     Vote {
@@ -207,8 +207,21 @@ pub enum Message {
         group: u64,
         /// The ballot.
         ballot: Ballot,
+        /// The members that promised: bits in `PeerId` order. Nobody else is waited for.
+        alive: u64,
         /// Shard by shard.
         shards: Vec<ShardPlan>,
+    },
+    /// The coordinator found no majority: the fragment's exchange is void.
+    Void {
+        /// The round.
+        round: Round,
+        /// The fragment.
+        fragment: FragmentId,
+        /// The group's tag.
+        group: u64,
+        /// The ballot.
+        ballot: Ballot,
     },
     /// The exchange of a fragment ended with these versions.
     Decided {
@@ -225,9 +238,14 @@ pub enum Message {
         /// Shard by shard.
         versions: Vec<ShardVersion>,
     },
-    /// Asks for the decisions of past rounds, from this one on.
+    /// Asks for the decisions of a past round.
     HistoryAsk {
-        /// The first round that is lacking.
+        /// The round that is lacking.
+        round: Round,
+    },
+    /// The sender no longer has, or never had, the decisions of that round.
+    HistoryRefuse {
+        /// The round.
         round: Round,
     },
     /// Asks a peer to keep the state of the next round boundary.
@@ -245,52 +263,91 @@ pub enum Message {
     },
 }
 
+/// The same answer for every check: which field is out of range.
+fn ok(condition: bool, field: &str) -> Result<(), WireError> {
+    match condition {
+        true => Ok(()),
+        false => Err(WireError::OutOfRange {
+            field: field.to_owned(),
+        }),
+    }
+}
+
+fn weight_ok(weight: f64) -> bool {
+    weight.is_finite() && (0.0..=1e18).contains(&weight)
+}
+
+fn group_ok(members: &[Member]) -> Result<(), WireError> {
+    ok(
+        !members.is_empty() && members.len() <= GROUP_MEMBERS_MAX,
+        "members",
+    )?;
+    ok(
+        members.iter().all(|m| weight_ok(m.weight)),
+        "members.weight",
+    )?;
+    ok(
+        members.is_sorted_by(|a, b| a.peer < b.peer),
+        "members.order",
+    )
+}
+
+fn part_ok(fragment: FragmentId, ballot: u8, shards: usize) -> Result<(), WireError> {
+    ok(usize::from(fragment.0) < FRAGMENTS_MAX, "fragment")?;
+    ok(ballot < BALLOTS_MAX, "ballot")?;
+    ok(shards <= GROUP_MEMBERS_MAX, "shards")
+}
+
 impl Message {
     /// Checks every count and range.
     ///
     /// # Errors
     /// [`WireError::OutOfRange`] with the field.
     pub fn check(&self) -> Result<(), WireError> {
-        let ok = |condition: bool, field: &str| match condition {
-            true => Ok(()),
-            false => Err(WireError::OutOfRange { field: field.to_owned() }),
-        };
-        let weight_ok = |weight: f64| weight.is_finite() && (0.0..=1e18).contains(&weight);
-        let group = |members: &[Member]| {
-            ok(!members.is_empty() && members.len() <= GROUP_MEMBERS_MAX, "members")?;
-            ok(members.iter().all(|m| weight_ok(m.weight)), "members.weight")?;
-            ok(members.is_sorted_by(|a, b| a.peer < b.peer), "members.order")
-        };
-        let shards = |len: usize| ok(len <= GROUP_MEMBERS_MAX, "shards");
-        let part = |fragment: FragmentId, number: u8| {
-            ok(usize::from(fragment.0) < FRAGMENTS_MAX, "fragment")?;
-            ok(number < BALLOTS_MAX, "ballot")
-        };
         match self {
             Self::Records(records) => {
                 ok(records.len() <= RECORDS_PER_MESSAGE_MAX, "records")?;
                 records.iter().try_for_each(PeerRecord::check)
             }
             Self::Ready { weight, .. } => ok(weight_ok(*weight), "weight"),
-            Self::Propose { members, .. } => group(members),
-            Self::Vote { fragment, ballot, versions, .. } => {
-                part(*fragment, ballot.number)?;
-                shards(versions.len())
+            Self::Propose { members, .. } => group_ok(members),
+            Self::Vote {
+                fragment,
+                ballot,
+                versions,
+                ..
+            } => part_ok(*fragment, ballot.number, versions.len()),
+            Self::Prepare {
+                fragment, ballot, ..
             }
-            Self::Prepare { fragment, ballot, .. } => part(*fragment, ballot.number),
-            Self::Promise { fragment, ballot, voted, held, .. } => {
-                part(*fragment, ballot.number)?;
-                shards(held.len())?;
-                shards(voted.as_ref().map_or(0, |(_, v)| v.len()))
+            | Self::Void {
+                fragment, ballot, ..
+            } => part_ok(*fragment, ballot.number, 0),
+            Self::Promise {
+                fragment,
+                ballot,
+                voted,
+                held,
+                ..
+            } => {
+                part_ok(*fragment, ballot.number, held.len())?;
+                part_ok(*fragment, 0, voted.as_ref().map_or(0, |(_, v)| v.len()))
             }
-            Self::Repair { fragment, ballot, shards: plans, .. } => {
-                part(*fragment, ballot.number)?;
-                shards(plans.len())
-            }
-            Self::Decided { fragment, ballot, members, versions, .. } => {
-                part(*fragment, *ballot)?;
-                group(members)?;
-                shards(versions.len())
+            Self::Repair {
+                fragment,
+                ballot,
+                shards,
+                ..
+            } => part_ok(*fragment, ballot.number, shards.len()),
+            Self::Decided {
+                fragment,
+                ballot,
+                members,
+                versions,
+                ..
+            } => {
+                part_ok(*fragment, *ballot, versions.len())?;
+                group_ok(members)
             }
             Self::StateOffer(state) => {
                 ok(state.bytes <= crate::limits::STATE_BYTES_MAX, "state.bytes")
@@ -300,6 +357,7 @@ impl Message {
             | Self::Decline { .. }
             | Self::Behind { .. }
             | Self::HistoryAsk { .. }
+            | Self::HistoryRefuse { .. }
             | Self::StateAsk
             | Self::StateRefuse
             | Self::Alive { .. } => Ok(()),

@@ -28,7 +28,10 @@ pub struct PeerRecord {
 impl PeerRecord {
     /// The bytes that the signature is over: everything but the signature itself.
     pub fn signed_bytes(&self) -> Vec<u8> {
-        let unsigned = Self { signature: Vec::new(), ..self.clone() };
+        let unsigned = Self {
+            signature: Vec::new(),
+            ..self.clone()
+        };
         crate::wire::canonical(&("murmurate peer record", unsigned))
     }
 
@@ -37,7 +40,11 @@ impl PeerRecord {
     /// # Errors
     /// [`WireError::OutOfRange`] with the field that is too long.
     pub fn check(&self) -> Result<(), WireError> {
-        let out = |field: &str| Err(WireError::OutOfRange { field: field.to_owned() });
+        let out = |field: &str| {
+            Err(WireError::OutOfRange {
+                field: field.to_owned(),
+            })
+        };
         if self.addresses.len() > RECORD_ADDRESSES_MAX {
             return out("record.addresses");
         }

@@ -7,6 +7,7 @@ mod sgd;
 
 pub use adam_w::AdamW;
 pub use kind::InnerKind;
+pub(crate) use kind::{default_betas, default_eps, default_weight_decay};
 pub use sgd::Sgd;
 
 use crate::state::{StateError, StateSink, StateSource};

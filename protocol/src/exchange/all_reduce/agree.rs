@@ -1,0 +1,219 @@
+//! Agreement: a strict majority of the group must hold, and vote for, the same versions.
+//!
+//! This is single-decree Paxos per fragment. Ballot zero needs no coordinator because there is
+//! only one thing to vote for: every shard as its first owner reduced it. Higher ballots are
+//! `repair`'s. A version vector with a strict majority of votes in one ballot is decided; nobody
+//! ever decides anything else, because a coordinator first hears a strict majority and keeps the
+//! vote of the highest ballot it hears of.
+//!
+//! **Source:** Lamport 2001, "Paxos Made Simple", section 2.2.
+
+use super::butterfly::{Butterfly, Stage};
+use super::group::bit;
+use crate::peer::FetchId;
+use crate::peer::context::Context;
+use crate::wire::{Ballot, Message, ShardVersion};
+use crate::{Output, PeerError, PeerId, Wait};
+use std::collections::BTreeMap;
+
+/// A vote: one version for each shard.
+type Versions = Vec<ShardVersion>;
+
+/// What was promised, voted and decided.
+#[derive(Debug)]
+pub(super) struct Agreement {
+    /// The ballot whose targets are being followed.
+    pub(super) ballot: Ballot,
+    /// No vote is given below this ballot.
+    pub(super) promised: Ballot,
+    /// The own vote in the highest ballot.
+    pub(super) voted: Option<(Ballot, Versions)>,
+    votes: BTreeMap<Ballot, BTreeMap<usize, Versions>>,
+    /// What was decided, and in which ballot's number.
+    pub(super) decided: Option<(u8, Versions)>,
+}
+
+impl Agreement {
+    pub(super) fn new(first: Ballot) -> Self {
+        Self {
+            ballot: first,
+            promised: first,
+            voted: None,
+            votes: BTreeMap::new(),
+            decided: None,
+        }
+    }
+
+    /// Who voted in a ballot, as bits.
+    pub(super) fn voters(&self, ballot: Ballot) -> u64 {
+        let voters = self.votes.get(&ballot);
+        voters.map_or(0, |v| v.keys().fold(0, |set, index| set | bit(*index)))
+    }
+
+    /// What a strict majority voted for in one ballot.
+    fn majority(&self, ballot: Ballot, enough: impl Fn(usize) -> bool) -> Option<&Versions> {
+        let votes = self.votes.get(&ballot)?;
+        votes
+            .values()
+            .find(|v| enough(votes.values().filter(|w| w == v).count()))
+    }
+}
+
+impl Butterfly {
+    /// Votes in the current ballot once every shard is here in the version it is about.
+    pub(super) fn vote(&mut self, cx: &mut Context) {
+        let ballot = self.agreement.ballot;
+        let stale = ballot < self.agreement.promised;
+        let voted = self
+            .agreement
+            .voted
+            .as_ref()
+            .is_some_and(|(b, _)| *b >= ballot);
+        if stale || voted || self.agreement.decided.is_some() {
+            return;
+        }
+        let versions: Option<Versions> = (0..self.of).map(|s| self.fitting(s)).collect();
+        let Some(versions) = versions else { return };
+        self.agreement.voted = Some((ballot, versions.clone()));
+        for (_, peer) in self.group.others() {
+            let (round, fragment, group) = (self.round, self.fragment, self.group.tag);
+            let versions = versions.clone();
+            cx.send(
+                peer,
+                Message::Vote {
+                    round,
+                    fragment,
+                    group,
+                    ballot,
+                    versions,
+                },
+            );
+        }
+        self.count(ballot, self.group.me, versions);
+    }
+
+    /// Another member's vote.
+    pub(super) fn on_vote(
+        &mut self,
+        cx: &mut Context,
+        from: PeerId,
+        ballot: Ballot,
+        versions: &[ShardVersion],
+    ) -> Result<(), PeerError> {
+        let Some(index) = self.group.index(from) else {
+            return Ok(());
+        };
+        if versions.len() != usize::from(self.of) {
+            return Err(PeerError::Unexpected {
+                what: format!("a vote on {} shards instead of {}", versions.len(), self.of),
+            });
+        }
+        if self.stage != Stage::Repairing {
+            let since = if self.stage == Stage::Gathering {
+                self.since
+            } else {
+                cx.now
+            };
+            cx.deadlines
+                .record(Wait::Agreement, from, cx.now.since(since));
+        }
+        self.count(ballot, index, versions.to_vec());
+        self.advance(cx);
+        Ok(())
+    }
+
+    fn count(&mut self, ballot: Ballot, index: usize, versions: Versions) {
+        let votes = self.agreement.votes.entry(ballot).or_default();
+        votes.entry(index).or_insert(versions);
+        let majority = self
+            .agreement
+            .majority(ballot, |count| self.group.majority(count));
+        if self.agreement.decided.is_none()
+            && let Some(versions) = majority.cloned()
+        {
+            self.agreement.decided = Some((ballot.number, versions));
+        }
+    }
+
+    /// Somebody who ended the exchange says how.
+    pub(super) fn on_decided(
+        &mut self,
+        cx: &mut Context,
+        from: PeerId,
+        ballot: u8,
+        versions: &[ShardVersion],
+    ) {
+        if versions.len() == usize::from(self.of) && self.agreement.decided.is_none() {
+            self.agreement.decided = Some((ballot, versions.to_vec()));
+            self.fetch_missing(cx, from);
+        }
+        self.advance(cx);
+    }
+
+    /// Ends the exchange when something is decided and all of it is here.
+    pub(super) fn conclude(&mut self, cx: &mut Context) {
+        let Some((number, versions)) = self.agreement.decided.clone() else {
+            return;
+        };
+        let lacking = self.lacking(&versions);
+        if lacking.is_empty() {
+            cx.waited(Wait::Contributions, false);
+            cx.waited(Wait::Agreement, false);
+            self.apply(cx, number, &versions);
+            return;
+        }
+        let holder = self.holder_of(&versions);
+        if let Some(holder) = holder {
+            self.fetch_missing(cx, holder);
+        }
+    }
+
+    fn lacking(&self, versions: &[ShardVersion]) -> Vec<(u16, ShardVersion)> {
+        let here = |shard: u16, v: &ShardVersion| {
+            self.held
+                .get(&shard)
+                .is_some_and(|versions| versions.contains(v))
+        };
+        (0u16..)
+            .zip(versions)
+            .filter(|(s, v)| !here(*s, v))
+            .map(|(s, v)| (s, *v))
+            .collect()
+    }
+
+    /// A member that voted for these versions and therefore holds them all.
+    fn holder_of(&self, versions: &Versions) -> Option<PeerId> {
+        let votes = self.agreement.votes.values().flatten();
+        let mut holders = votes.filter(|(i, v)| **i != self.group.me && *v == versions);
+        holders.next().map(|(i, _)| self.group.peer(*i))
+    }
+
+    /// Fetches decided versions that are not here.
+    fn fetch_missing(&mut self, cx: &mut Context, holder: PeerId) {
+        let Some((_, versions)) = self.agreement.decided.clone() else {
+            return;
+        };
+        for (shard, version) in self.lacking(&versions) {
+            self.fetch(cx, shard, &version, holder);
+        }
+    }
+
+    /// Fetches one version from a member that holds it.
+    pub(super) fn fetch(
+        &mut self,
+        cx: &mut Context,
+        shard: u16,
+        version: &ShardVersion,
+        holder: PeerId,
+    ) {
+        let slice = self.aggregate(shard, version);
+        if self.fetching.insert(slice) {
+            let deadline = cx.now + cx.deadlines.ceiling();
+            cx.put(Output::Fetch {
+                what: FetchId::Slice(slice),
+                from: vec![holder],
+                deadline,
+            });
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! One fragment's butterfly all-reduce in one group: what is where, and what happens next.
+//!
+//! The work is split over three more files: `reduce` (contributions in, aggregates out), `agree`
+//! (votes) and `repair` (what a ballot above zero does about missing shards).
+
+use super::agree::Agreement;
+use super::group::{Group, bit, members_of};
+use super::reduce::Duty;
+use super::repair::Coordination;
+use crate::exchange::Ending;
+use crate::peer::context::Context;
+use crate::wire::{Ballot, ShardVersion};
+use crate::{
+    Event, FragmentId, Order, OrderId, Part, PeerId, Round, Settlement, SliceId, StoreId, Time,
+    Wait,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// An order whose answer is awaited.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Task {
+    /// Encode the own contribution to a shard.
+    Contribution(u16),
+    /// Reduce a shard.
+    Combine(u16),
+    /// Encode the aggregate of a shard.
+    Aggregate(u16),
+}
+
+/// What this peer does to end the exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Waits for contributions to its shards.
+    Collecting,
+    /// Waits for aggregates and votes.
+    Gathering,
+    /// Takes part in a ballot above zero.
+    Repairing,
+}
+
+/// Which version of a shard the current ballot is about.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Target {
+    pub(super) owner: usize,
+    pub(super) attempt: u8,
+    /// Known when the ballot keeps a version that some member holds.
+    pub(super) exact: Option<ShardVersion>,
+}
+
+/// One fragment in one group.
+#[derive(Debug)]
+pub(super) struct Butterfly {
+    pub(super) round: Round,
+    pub(super) fragment: FragmentId,
+    pub(super) group: Group,
+    /// Shards: one a member, fewer when the fragment is shorter than the group.
+    pub(super) of: u16,
+    pub(super) stage: Stage,
+    /// Members that are still waited for.
+    pub(super) hopeful: u64,
+    pub(super) since: Time,
+    pub(super) deadline: Time,
+    pub(super) tasks: BTreeMap<OrderId, Task>,
+    /// Encoded bytes of the own contribution to each shard.
+    pub(super) encoded: BTreeMap<u16, u64>,
+    /// Whose contributions are here, shard by shard.
+    pub(super) here: BTreeMap<u16, u64>,
+    /// Shards this peer reduces.
+    pub(super) duties: BTreeMap<u16, Duty>,
+    /// Versions this peer holds, shard by shard.
+    pub(super) held: BTreeMap<u16, Vec<ShardVersion>>,
+    pub(super) targets: Vec<Target>,
+    pub(super) agreement: Agreement,
+    pub(super) coordination: Option<Coordination>,
+    /// A coordinator's question that waits for the own duties to be done.
+    pub(super) asked: Option<(PeerId, Ballot)>,
+    /// Fetches under way.
+    pub(super) fetching: BTreeSet<SliceId>,
+    /// Slices whose bytes the Executor holds for this exchange.
+    pub(super) slices: BTreeSet<SliceId>,
+    pub(super) retries: BTreeMap<(PeerId, SliceId), u8>,
+    pub(super) ending: Option<Ending>,
+}
+
+impl Butterfly {
+    /// Starts: every shard of the own contribution is encoded, the next member's first, so that
+    /// not everybody pushes to the same member at once.
+    pub(super) fn new(cx: &mut Context, fragment: FragmentId, group: Group) -> Self {
+        let len = cx.plan.fragment(fragment).map_or(1, |f| f.len);
+        let of = (group.len() as u64).min(len).max(1) as u16;
+        let first = Ballot {
+            number: 0,
+            coordinator: group.peer(0),
+        };
+        let peers: Vec<PeerId> = group.others().map(|(_, p)| p).collect();
+        let allowed = cx.deadlines.allow(Wait::Contributions, peers);
+        let targets = (0..of)
+            .map(|s| Target {
+                owner: usize::from(s),
+                attempt: 0,
+                exact: None,
+            })
+            .collect();
+        let mut this = Self {
+            round: cx.round,
+            fragment,
+            of,
+            stage: Stage::Collecting,
+            hopeful: group.all(),
+            since: cx.now,
+            deadline: cx.wait(Wait::Contributions, allowed),
+            tasks: BTreeMap::new(),
+            encoded: BTreeMap::new(),
+            here: BTreeMap::new(),
+            duties: BTreeMap::new(),
+            held: BTreeMap::new(),
+            targets,
+            agreement: Agreement::new(first),
+            coordination: None,
+            asked: None,
+            fetching: BTreeSet::new(),
+            slices: BTreeSet::new(),
+            retries: BTreeMap::new(),
+            ending: None,
+            group,
+        };
+        if this.group.me < usize::from(of) {
+            let shard = this.group.me as u16;
+            this.duties.insert(shard, Duty::new(0, this.group.all()));
+        }
+        for step in 1..=of {
+            let shard = (this.group.me as u16 + step) % of;
+            let slice = this.contribution(shard, this.group.me);
+            let order = Order::Encode {
+                store: StoreId::Local,
+                slice,
+                of,
+            };
+            this.tasks
+                .insert(cx.order(order), Task::Contribution(shard));
+        }
+        this
+    }
+
+    /// The name of a member's contribution to a shard.
+    pub(super) fn contribution(&self, shard: u16, member: usize) -> SliceId {
+        SliceId {
+            round: self.round,
+            fragment: self.fragment,
+            shard,
+            part: Part::Contribution,
+            origin: self.group.peer(member),
+            attempt: 0,
+        }
+    }
+
+    /// The name of a version's bytes.
+    pub(super) fn aggregate(&self, shard: u16, version: &ShardVersion) -> SliceId {
+        SliceId {
+            round: self.round,
+            fragment: self.fragment,
+            shard,
+            part: Part::Aggregate,
+            origin: version.owner,
+            attempt: version.attempt,
+        }
+    }
+
+    /// The version of a shard that fits the current ballot, if it is here.
+    pub(super) fn fitting(&self, shard: u16) -> Option<ShardVersion> {
+        let target = self.targets.get(usize::from(shard))?;
+        let owner = self.group.peer(target.owner);
+        let versions = self.held.get(&shard)?;
+        let fits = |v: &&ShardVersion| match target.exact {
+            Some(exact) => **v == exact,
+            None => v.owner == owner && v.attempt == target.attempt,
+        };
+        versions.iter().find(fits).copied()
+    }
+
+    /// Whether the own reductions are done.
+    pub(super) fn dutiful(&self) -> bool {
+        self.duties.values().all(Duty::done)
+    }
+
+    /// Nothing more is expected of these members; gives back who they are.
+    pub(super) fn give_up(&mut self, set: u64) -> Vec<PeerId> {
+        let set = set & self.hopeful & !bit(self.group.me);
+        self.hopeful &= !set;
+        members_of(set).map(|i| self.group.peer(i)).collect()
+    }
+
+    /// Takes every next step that is possible.
+    pub(super) fn advance(&mut self, cx: &mut Context) {
+        if self.ending.is_some() {
+            return;
+        }
+        self.reduce(cx);
+        if self.stage == Stage::Collecting && self.dutiful() {
+            self.gather(cx);
+        }
+        if self.dutiful()
+            && let Some((coordinator, ballot)) = self.asked.take()
+        {
+            self.promise(cx, coordinator, ballot);
+        }
+        self.vote(cx);
+        self.conclude(cx);
+        if self.ending.is_none() && self.stage == Stage::Gathering && self.orphaned() {
+            self.start_repair(cx);
+        }
+    }
+
+    /// From here on aggregates and votes are awaited.
+    fn gather(&mut self, cx: &mut Context) {
+        cx.waited(Wait::Contributions, false);
+        self.stage = Stage::Gathering;
+        self.since = cx.now;
+        let peers: Vec<PeerId> = self.group.others().map(|(_, p)| p).collect();
+        let allowed = cx.deadlines.allow(Wait::Agreement, peers);
+        self.deadline = cx.wait(Wait::Agreement, allowed);
+    }
+
+    /// Whether a shard is missing whose owner is given up: waiting would be in vain.
+    fn orphaned(&self) -> bool {
+        (0..self.of).any(|shard| {
+            let gone = self.targets.get(usize::from(shard));
+            let gone = gone.is_some_and(|t| self.hopeful & bit(t.owner) == 0);
+            gone && self.fitting(shard).is_none()
+        })
+    }
+
+    /// The deadline has passed.
+    pub(super) fn timeout(&mut self, cx: &mut Context) {
+        if self.ending.is_some() || cx.now < self.deadline {
+            return;
+        }
+        let missing = match self.stage {
+            Stage::Collecting => self.missing_contributors(),
+            Stage::Gathering => self.missing_owners() | self.missing_voters(),
+            Stage::Repairing => 0,
+        };
+        for peer in self.give_up(missing) {
+            cx.suspect(peer);
+        }
+        match self.stage {
+            Stage::Collecting => {
+                cx.waited(Wait::Contributions, true);
+                self.deadline = cx.now + cx.deadlines.answer();
+                self.advance(cx);
+            }
+            Stage::Gathering => {
+                self.advance(cx);
+                if self.ending.is_none() && self.stage == Stage::Gathering {
+                    self.start_repair(cx);
+                }
+            }
+            Stage::Repairing => self.repair_timeout(cx),
+        }
+    }
+
+    fn missing_owners(&self) -> u64 {
+        let missing = (0..self.of).filter(|s| self.fitting(*s).is_none());
+        missing
+            .filter_map(|s| self.targets.get(usize::from(s)))
+            .fold(0, |m, t| m | bit(t.owner))
+    }
+
+    fn missing_voters(&self) -> u64 {
+        self.group.all() & !self.agreement.voters(self.agreement.ballot)
+    }
+
+    /// Nothing was agreed.
+    pub(super) fn void(&mut self, cx: &mut Context) {
+        self.ending = Some(Ending::Void);
+        cx.emit(Event::Voided {
+            round: self.round,
+            fragment: self.fragment,
+        });
+    }
+
+    /// All decided versions are here: tell the codec what became of the own contributions.
+    pub(super) fn apply(&mut self, cx: &mut Context, ballot: u8, versions: &[ShardVersion]) {
+        let mut aggregates = Vec::with_capacity(versions.len());
+        for (shard, version) in (0u16..).zip(versions) {
+            let mine = version.contributors & bit(self.group.me) != 0;
+            let outcome = if mine {
+                Settlement::Delivered
+            } else {
+                Settlement::Lost
+            };
+            if self.encoded.contains_key(&shard) {
+                let slice = self.contribution(shard, self.group.me);
+                cx.order(Order::Settle { slice, outcome });
+            }
+            aggregates.push(self.aggregate(shard, version));
+        }
+        let names = |set: u64| {
+            let known = members_of(set).filter_map(|i| self.group.members.get(i));
+            known.map(|m| (m.peer, m.weight)).collect()
+        };
+        let contributors = versions.iter().map(|v| names(v.contributors)).collect();
+        let (round, fragment) = (self.round, self.fragment);
+        cx.emit(Event::Decided {
+            round,
+            fragment,
+            ballot,
+            contributors,
+        });
+        self.ending = Some(Ending::Apply(aggregates));
+    }
+}

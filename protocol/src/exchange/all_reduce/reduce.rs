@@ -1,0 +1,346 @@
+//! Contributions in, aggregates out: the two halves of the butterfly.
+//!
+//! Member s owns shard s. Everybody pushes its contribution to shard s to its owner; the owner
+//! reduces `sum_i w_i c_i / sum_i w_i` in `PeerId` order over those that came before the deadline,
+//! encodes the result and pushes the same bytes to everybody. With n members and a message of m
+//! encoded bytes each peer sends 2 m (n-1)/n in 2 (n-1) pushes.
+//!
+//! **Source:** recursive halving made flat: Rabenseifner 2004 for the bandwidth bound; Ryabinin et
+//! al. 2020 (Moshpit SGD), section 3.2, "butterfly all-reduce" for the form used here.
+
+use super::butterfly::{Butterfly, Stage, Task};
+use super::group::{bit, members_of};
+use crate::peer::context::Context;
+use crate::wire::ShardVersion;
+use crate::{
+    Digest, Done, Order, OrderId, Output, Part, PeerError, PeerId, PushOutcome, SliceId, SliceMeta,
+    StoreId, Wait, WorkError,
+};
+
+/// How often a push that surely did not arrive is tried again.
+const PUSH_RETRIES: u8 = 2;
+
+/// Where the reduction of one shard is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Progress {
+    Collecting,
+    Combining,
+    Encoding,
+    Done,
+}
+
+/// A shard that this peer reduces.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Duty {
+    pub(super) attempt: u8,
+    /// Members whose contribution is waited for.
+    expected: u64,
+    /// Members whose contribution is in the reduction.
+    included: u64,
+    progress: Progress,
+}
+
+impl Duty {
+    pub(super) fn new(attempt: u8, expected: u64) -> Self {
+        Self {
+            attempt,
+            expected,
+            included: 0,
+            progress: Progress::Collecting,
+        }
+    }
+
+    pub(super) fn done(&self) -> bool {
+        self.progress == Progress::Done
+    }
+}
+
+impl Butterfly {
+    /// Orders every reduction whose contributions are complete.
+    pub(super) fn reduce(&mut self, cx: &mut Context) {
+        let ready: Vec<u16> = self
+            .duties
+            .iter()
+            .filter(|(shard, duty)| {
+                let here = self.here.get(shard).copied().unwrap_or(0);
+                let waited = duty.expected & self.hopeful;
+                duty.progress == Progress::Collecting && here != 0 && waited & !here == 0
+            })
+            .map(|(shard, _)| *shard)
+            .collect();
+        for shard in ready {
+            let here = self.here.get(&shard).copied().unwrap_or(0);
+            self.combine(cx, shard, here);
+        }
+    }
+
+    fn combine(&mut self, cx: &mut Context, shard: u16, set: u64) {
+        let inputs: Vec<(SliceId, f64)> = members_of(set)
+            .filter_map(|i| {
+                Some((
+                    self.contribution(shard, i),
+                    self.group.members.get(i)?.weight,
+                ))
+            })
+            .collect();
+        let Some(duty) = self.duties.get_mut(&shard) else {
+            return;
+        };
+        duty.included = set;
+        duty.progress = Progress::Combining;
+        let order = cx.order(Order::Combine {
+            round: self.round,
+            fragment: self.fragment,
+            shard,
+            of: self.of,
+            into: StoreId::Shard(shard),
+            keep: 0.0,
+            inputs,
+        });
+        self.tasks.insert(order, Task::Combine(shard));
+    }
+
+    /// Members whose contribution to an own shard is still missing.
+    pub(super) fn missing_contributors(&self) -> u64 {
+        let open = self
+            .duties
+            .iter()
+            .filter(|(_, d)| d.progress == Progress::Collecting);
+        open.fold(0, |missing, (shard, duty)| {
+            let here = self.here.get(shard).copied().unwrap_or(0);
+            missing | (duty.expected & self.hopeful & !here)
+        })
+    }
+
+    /// An order was answered; false when it is not one of this exchange.
+    pub(super) fn done(&mut self, cx: &mut Context, order: OrderId, done: &Done) -> bool {
+        let Some(task) = self.tasks.remove(&order) else {
+            return false;
+        };
+        match (task, done) {
+            (Task::Contribution(shard), Done::Encoded { bytes, .. }) => {
+                self.encoded.insert(shard, *bytes);
+                self.slices.insert(self.contribution(shard, self.group.me));
+                self.contribute(cx, shard);
+            }
+            (Task::Combine(shard), Done::Combined) => self.encode_aggregate(cx, shard),
+            (Task::Combine(shard), Done::Failed(WorkError::BadSlice { origin, .. })) => {
+                self.without(cx, shard, *origin);
+            }
+            (
+                Task::Aggregate(shard),
+                Done::Encoded {
+                    bytes,
+                    digest: Some(digest),
+                },
+            ) => {
+                self.publish(cx, shard, *bytes, *digest);
+            }
+            _ => {
+                // The own Executor failed: this peer's shards stay missing, the others repair.
+                if let Task::Combine(shard) | Task::Aggregate(shard) = task {
+                    self.duties.remove(&shard);
+                }
+            }
+        }
+        self.advance(cx);
+        true
+    }
+
+    /// Brings the own encoded contribution to whoever reduces the shard in this ballot.
+    pub(super) fn contribute(&mut self, cx: &mut Context, shard: u16) {
+        let Some(owner) = self.targets.get(usize::from(shard)).map(|t| t.owner) else {
+            return;
+        };
+        let Some(bytes) = self.encoded.get(&shard).copied() else {
+            return;
+        };
+        if owner == self.group.me {
+            *self.here.entry(shard).or_default() |= bit(owner);
+            return;
+        }
+        let meta = self.meta(bytes, self.group.members[self.group.me].weight, 0);
+        let slice = self.contribution(shard, self.group.me);
+        self.push(cx, self.group.peer(owner), slice, meta);
+    }
+
+    fn push(&mut self, cx: &mut Context, to: PeerId, slice: SliceId, meta: SliceMeta) {
+        let priority = u8::from(slice.part == Part::Contribution);
+        let deadline = cx.now + cx.deadlines.ceiling();
+        cx.put(Output::Push {
+            to,
+            slice,
+            meta,
+            priority,
+            deadline,
+        });
+    }
+
+    fn meta(&self, bytes: u64, weight: f64, contributors: u64) -> SliceMeta {
+        SliceMeta {
+            of: self.of,
+            weight,
+            contributors,
+            group: self.group.tag,
+            bytes,
+        }
+    }
+
+    fn encode_aggregate(&mut self, cx: &mut Context, shard: u16) {
+        let Some(duty) = self.duties.get_mut(&shard) else {
+            return;
+        };
+        duty.progress = Progress::Encoding;
+        let slice = SliceId {
+            part: Part::Aggregate,
+            attempt: duty.attempt,
+            ..self.contribution(shard, self.group.me)
+        };
+        let order = cx.order(Order::Encode {
+            store: StoreId::Shard(shard),
+            slice,
+            of: self.of,
+        });
+        self.tasks.insert(order, Task::Aggregate(shard));
+    }
+
+    /// A contribution does not decode: its sender is left out.
+    fn without(&mut self, cx: &mut Context, shard: u16, origin: PeerId) {
+        let Some(index) = self.group.index(origin) else {
+            return;
+        };
+        if let Some(here) = self.here.get_mut(&shard) {
+            *here &= !bit(index);
+        }
+        if let Some(duty) = self.duties.get_mut(&shard) {
+            duty.expected &= !bit(index);
+            duty.progress = Progress::Collecting;
+        }
+        self.reduce(cx);
+    }
+
+    /// The own shard is reduced: everybody gets the very bytes this peer will apply.
+    fn publish(&mut self, cx: &mut Context, shard: u16, bytes: u64, digest: Digest) {
+        let Some(duty) = self.duties.get_mut(&shard) else {
+            return;
+        };
+        duty.progress = Progress::Done;
+        let version = ShardVersion {
+            owner: self.group.peer(self.group.me),
+            attempt: duty.attempt,
+            contributors: duty.included,
+            digest,
+        };
+        let meta = self.meta(bytes, 0.0, version.contributors);
+        let slice = self.aggregate(shard, &version);
+        let to: Vec<PeerId> = self
+            .group
+            .others()
+            .filter(|(i, _)| self.hopeful & bit(*i) != 0)
+            .map(|(_, peer)| peer)
+            .collect();
+        to.into_iter()
+            .for_each(|peer| self.push(cx, peer, slice, meta));
+        self.hold(shard, version);
+    }
+
+    /// Notes that the bytes of a version are here.
+    pub(super) fn hold(&mut self, shard: u16, version: ShardVersion) {
+        self.slices.insert(self.aggregate(shard, &version));
+        let versions = self.held.entry(shard).or_default();
+        if !versions.contains(&version) {
+            versions.push(version);
+        }
+    }
+
+    /// A slice of this exchange arrived.
+    pub(super) fn arrived(
+        &mut self,
+        cx: &mut Context,
+        from: PeerId,
+        slice: SliceId,
+        meta: SliceMeta,
+        digest: Option<Digest>,
+    ) -> Result<(), PeerError> {
+        let broke = |what: &str| {
+            Err(PeerError::Unexpected {
+                what: what.to_owned(),
+            })
+        };
+        let Some(index) = self.group.index(from) else {
+            return broke("a slice from a peer outside the group");
+        };
+        if meta.of != self.of || slice.shard >= self.of || slice.origin != from {
+            return broke("a slice that does not fit the group's shards");
+        }
+        self.slices.insert(slice);
+        match (slice.part, digest) {
+            (Part::Contribution, _) => {
+                *self.here.entry(slice.shard).or_default() |= bit(index);
+                let waited = cx.now.since(self.since);
+                if self.stage == Stage::Collecting {
+                    cx.deadlines.record(Wait::Contributions, from, waited);
+                }
+            }
+            (Part::Aggregate, Some(digest)) => {
+                if meta.contributors & !self.group.all() != 0 || meta.contributors == 0 {
+                    return broke("an aggregate of contributors outside the group");
+                }
+                let held = self.held.get(&slice.shard).map_or(0, Vec::len);
+                if held >= 2 * usize::from(crate::limits::BALLOTS_MAX) {
+                    return broke("too many versions of one shard");
+                }
+                let version = ShardVersion {
+                    owner: from,
+                    attempt: slice.attempt,
+                    contributors: meta.contributors,
+                    digest,
+                };
+                self.hold(slice.shard, version);
+            }
+            (Part::Aggregate, None) => return broke("an aggregate without a digest"),
+        }
+        self.advance(cx);
+        Ok(())
+    }
+
+    /// A push ended. What surely did not arrive is tried again while it may still help.
+    pub(super) fn pushed(
+        &mut self,
+        cx: &mut Context,
+        to: PeerId,
+        slice: SliceId,
+        outcome: PushOutcome,
+    ) {
+        let open = self.ending.is_none() && self.slices.contains(&slice);
+        let hopeful = self
+            .group
+            .index(to)
+            .is_some_and(|i| self.hopeful & bit(i) != 0);
+        if outcome != PushOutcome::Lost || !open || !hopeful {
+            return;
+        }
+        let tries = self.retries.entry((to, slice)).or_default();
+        if *tries >= PUSH_RETRIES {
+            return;
+        }
+        *tries += 1;
+        let meta = match slice.part {
+            Part::Contribution => {
+                let Some(bytes) = self.encoded.get(&slice.shard).copied() else {
+                    return;
+                };
+                self.meta(bytes, self.group.members[self.group.me].weight, 0)
+            }
+            Part::Aggregate => {
+                let versions = self.held.get(&slice.shard).into_iter().flatten();
+                let mine = |v: &&ShardVersion| self.aggregate(slice.shard, v) == slice;
+                let Some(version) = versions.copied().find(|v| mine(&v)) else {
+                    return;
+                };
+                self.meta(0, 0.0, version.contributors)
+            }
+        };
+        self.push(cx, to, slice, meta);
+    }
+}

@@ -1,0 +1,348 @@
+//! Gossip: push a share of the own mass to the round's partners, mix what arrived by the deadline.
+//!
+//! Push-sum over any column-stochastic W. Peer i holds parameters z_i and weight w_i (mass
+//! w_i z_i). In a round it encodes z_i once as zh_i and pushes (zh_i, W_ji w_i) to each partner j;
+//! then
+//!
+//! ```text
+//! z_i <- (w_i z_i - sum_j W_ji w_i zh_i + sum_k m_k zh_k) / (w_i - sum_j W_ji w_i + sum_k m_k)
+//! ```
+//!
+//! over the slices k that arrived with masses m_k. With a doubly stochastic W and no loss every
+//! weight stays one and this is D-PSGD's `X W`. The sums of mass and weight over live peers plus
+//! unacknowledged transfers are conserved whatever is late, lost or refused: a push that surely
+//! did not arrive goes back into the sender's own mix.
+//!
+//! Cost per peer and round with d partners: d pushes of one encoded fragment, no control message;
+//! one latency. Waits for the expected partners of the same round until the deadline, never
+//! longer; what comes later is mixed later.
+//!
+//! **Source:** Assran et al. 2019, "Stochastic Gradient Push", algorithm 1; Kempe, Dobra, Gehrke
+//! 2003, "Gossip-Based Computation of Aggregate Information", protocol Push-Sum; Lian et al. 2017
+//! (D-PSGD) for the doubly stochastic case.
+
+mod ledger;
+mod mixing;
+
+use crate::exchange::{Ending, Exchange, Outcome, Signal};
+use crate::limits::{INBOX_SLICES_MAX, ROUNDS_AHEAD_MAX};
+use crate::peer::context::Context;
+use crate::peer::timers::Timer;
+use crate::{
+    Event, Part, PeerError, PeerId, Plan, PushOutcome, SliceId, SliceMeta, Topology, TrainSummary,
+    Wait,
+};
+use ledger::Ledger;
+use mixing::{Mixing, Stage};
+use std::collections::BTreeMap;
+
+/// A slice that arrived and is not mixed yet.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    from: PeerId,
+    slice: SliceId,
+    weight: f64,
+}
+
+/// The gossip exchange of one peer.
+pub(crate) struct Gossip {
+    topology: Box<dyn Topology>,
+    /// Push-sum weight of each fragment.
+    weights: Vec<f64>,
+    ledger: Ledger,
+    inbox: Vec<Waiting>,
+    inbox_of: BTreeMap<PeerId, usize>,
+    mixings: Vec<Mixing>,
+}
+
+impl Gossip {
+    pub(crate) fn new(plan: &Plan, topology: Box<dyn Topology>) -> Self {
+        Self {
+            topology,
+            weights: vec![1.0; plan.fragments.len()],
+            ledger: Ledger::default(),
+            inbox: Vec::new(),
+            inbox_of: BTreeMap::new(),
+            mixings: Vec::new(),
+        }
+    }
+
+    /// The round's partners by id. Ranks are positions among the live peers.
+    fn partners(&self, cx: &Context) -> (Vec<(PeerId, f64)>, Vec<PeerId>) {
+        let mut live: Vec<PeerId> = cx.view.live().map(|(id, _)| id).collect();
+        let rank = live.partition_point(|id| *id < cx.me());
+        live.insert(rank, cx.me());
+        let partners = self.topology.partners(cx.round, rank, live.len());
+        let id = |rank: usize| live.get(rank).copied().filter(|id| *id != cx.me());
+        let send = partners
+            .send
+            .iter()
+            .filter_map(|(rank, share)| Some((id(*rank)?, *share)));
+        let receive = partners.receive.iter().filter_map(|rank| id(*rank));
+        (send.collect(), receive.collect())
+    }
+
+    fn arrived(
+        &mut self,
+        cx: &mut Context,
+        from: PeerId,
+        slice: SliceId,
+        meta: SliceMeta,
+    ) -> Result<(), PeerError> {
+        let unexpected = |what: &str| {
+            Err(PeerError::Unexpected {
+                what: what.to_owned(),
+            })
+        };
+        if slice.origin != from || slice.part != Part::Contribution || slice.shard != 0 {
+            return unexpected("a gossip slice must be its sender's own contribution");
+        }
+        if !(meta.weight.is_finite() && meta.weight > 0.0 && meta.weight <= 1e6) {
+            return unexpected("a gossip slice's weight must be positive and finite");
+        }
+        if usize::from(slice.fragment.0) >= self.weights.len() {
+            return unexpected("a slice of a fragment that the plan does not have");
+        }
+        if self.inbox.iter().any(|w| w.slice == slice) {
+            return Ok(()); // a retry of what is here already
+        }
+        let count = self.inbox_of.entry(from).or_default();
+        if *count >= INBOX_SLICES_MAX {
+            return unexpected("too many gossip slices at once");
+        }
+        *count += 1;
+        self.inbox.push(Waiting {
+            from,
+            slice,
+            weight: meta.weight,
+        });
+        if let Some(mixing) = self.mixing_of(slice) {
+            mixing.expected.remove(&from);
+        }
+        self.advance(cx);
+        Ok(())
+    }
+
+    fn mixing_of(&mut self, slice: SliceId) -> Option<&mut Mixing> {
+        let mixing = self.mixings.get_mut(usize::from(slice.fragment.0))?;
+        (mixing.round <= slice.round).then_some(mixing)
+    }
+
+    fn pushed(&mut self, cx: &mut Context, to: PeerId, slice: SliceId, outcome: PushOutcome) {
+        if outcome == PushOutcome::Unknown
+            && let Some(weight) = self.ledger.drop_push(to, slice)
+        {
+            cx.emit(Event::MassUncertain { peer: to, weight });
+        } else if outcome == PushOutcome::Delivered {
+            self.ledger.drop_push(to, slice);
+        } else {
+            self.ledger.give_back(to, slice);
+        }
+        self.ledger.release(cx);
+    }
+
+    /// Takes every fragment one stage further where nothing is left to wait for.
+    fn advance(&mut self, cx: &mut Context) {
+        for index in 0..self.mixings.len() {
+            let ready = self.mixings.get(index).is_some_and(Mixing::complete);
+            if ready {
+                self.mix(cx, index);
+            }
+        }
+        let waits = self.mixings.iter().any(|m| m.stage == Stage::Collecting);
+        if !waits {
+            cx.waited(Wait::Partners, false);
+            cx.timers.stop(Timer::Exchange);
+        }
+    }
+
+    /// Orders the mix of one fragment from all that is there.
+    fn mix(&mut self, cx: &mut Context, index: usize) {
+        let (Some(mixing), Some(weight)) =
+            (self.mixings.get_mut(index), self.weights.get_mut(index))
+        else {
+            return;
+        };
+        let before = *weight;
+        let mut inputs = Vec::new();
+        if mixing.sent > 0.0 {
+            inputs.push((mixing.slice, -mixing.sent));
+        }
+        let latest = mixing.round;
+        let fragment = mixing.slice.fragment;
+        let mut taken: Vec<Waiting> = Vec::new();
+        self.inbox.retain(|w| {
+            let take = w.slice.fragment == fragment && w.slice.round <= latest;
+            if take {
+                taken.push(*w);
+            }
+            !take
+        });
+        taken.sort_by_key(|w| (w.from, w.slice));
+        for waiting in &taken {
+            if let Some(count) = self.inbox_of.get_mut(&waiting.from) {
+                *count = count.saturating_sub(1);
+            }
+            inputs.push((waiting.slice, waiting.weight));
+        }
+        inputs.extend(self.ledger.take_returned(fragment));
+        *weight += inputs.iter().map(|(_, mass)| mass).sum::<f64>();
+        mixing.mixed = taken;
+        mixing.combine(cx, before, inputs);
+    }
+
+    /// A mix could not be done because a slice is bad: undo its weight and try without it.
+    fn without(&mut self, cx: &mut Context, index: usize, bad: SliceId) {
+        let (Some(mixing), Some(weight)) =
+            (self.mixings.get_mut(index), self.weights.get_mut(index))
+        else {
+            return;
+        };
+        let (keep, mut inputs) = mixing.last_combine.clone();
+        let lost: f64 = inputs
+            .iter()
+            .filter(|(s, _)| *s == bad)
+            .map(|(_, m)| m)
+            .sum();
+        *weight -= lost;
+        inputs.retain(|(slice, _)| *slice != bad);
+        mixing.combine(cx, keep, inputs);
+    }
+
+    fn done(&mut self, cx: &mut Context, order: crate::OrderId, done: &crate::Done) {
+        let Some(index) = self.mixings.iter().position(|m| m.order == Some(order)) else {
+            return;
+        };
+        let Some(mixing) = self.mixings.get_mut(index) else {
+            return;
+        };
+        mixing.order = None;
+        match done {
+            crate::Done::Encoded { bytes, .. } => {
+                let weight = self.weights.get(index).copied().unwrap_or(1.0);
+                mixing.push(cx, weight, *bytes, &mut self.ledger);
+            }
+            crate::Done::Combined => {
+                let weight = self.weights.get(index).copied().unwrap_or(1.0);
+                mixing.end(cx, weight);
+                self.ledger.unlock(mixing.slice);
+                self.ledger.release(cx);
+            }
+            crate::Done::Failed(crate::WorkError::BadSlice { slice, .. }) => {
+                let slice = *slice;
+                self.without(cx, index, slice);
+            }
+            _ => mixing.stage = Stage::Ended(Ending::Void),
+        }
+        self.advance(cx);
+    }
+}
+
+impl Exchange for Gossip {
+    fn begin(&mut self, cx: &mut Context, _summary: &TrainSummary) {
+        let (send, receive) = self.partners(cx);
+        let allowed = cx.deadlines.allow(Wait::Partners, receive.iter().copied());
+        if !receive.is_empty() {
+            let deadline = cx.wait(Wait::Partners, allowed);
+            cx.timers.set(Timer::Exchange, deadline);
+        }
+        let fragments: Vec<_> = cx.plan.fragment_ids().collect();
+        self.mixings = fragments
+            .into_iter()
+            .map(|fragment| {
+                let mut mixing = Mixing::new(cx, fragment, send.clone(), &receive);
+                let here = self.inbox.iter().filter(|w| w.slice.fragment == fragment);
+                for waiting in here.filter(|w| w.slice.round >= cx.round) {
+                    mixing.expected.remove(&waiting.from);
+                }
+                if mixing.order.is_some() {
+                    self.ledger.lock(mixing.slice);
+                }
+                mixing
+            })
+            .collect();
+        self.advance(cx);
+    }
+
+    fn signal(&mut self, cx: &mut Context, signal: Signal<'_>) -> Result<(), PeerError> {
+        match signal {
+            Signal::Arrived {
+                from, slice, meta, ..
+            } => self.arrived(cx, from, slice, meta)?,
+            Signal::Pushed { to, slice, outcome } => self.pushed(cx, to, slice, outcome),
+            Signal::Done { order, done } => self.done(cx, order, done),
+            Signal::Gone(peer) => {
+                self.mixings.iter_mut().for_each(|m| {
+                    m.expected.remove(&peer);
+                });
+                self.advance(cx);
+            }
+            Signal::Timeout => {
+                cx.waited(Wait::Partners, true);
+                let late: Vec<PeerId> = self
+                    .mixings
+                    .iter()
+                    .flat_map(|m| m.expected.iter().copied())
+                    .collect();
+                late.into_iter().for_each(|peer| cx.suspect(peer));
+                self.mixings.iter_mut().for_each(|m| m.expected.clear());
+                self.advance(cx);
+            }
+            Signal::Message { .. } => {
+                return Err(PeerError::Unexpected {
+                    what: "an all-reduce message in a gossip run".to_owned(),
+                });
+            }
+            Signal::Fetched { .. } | Signal::FetchFailed { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn outcome(&mut self) -> Option<Outcome> {
+        let endings: Option<Vec<Ending>> = self.mixings.iter().map(Mixing::ending).collect();
+        endings.filter(|e| !e.is_empty()).map(Outcome::Ended)
+    }
+
+    fn finish(&mut self, cx: &mut Context) {
+        for mixing in std::mem::take(&mut self.mixings) {
+            for waiting in mixing.mixed {
+                cx.order(crate::Order::Release {
+                    slice: waiting.slice,
+                });
+            }
+            self.ledger.unlock(mixing.slice);
+        }
+        self.ledger.release(cx);
+        cx.timers.stop(Timer::Exchange);
+        let ahead = cx
+            .view
+            .live()
+            .map(|(_, r)| r.round)
+            .max()
+            .unwrap_or_default();
+        if ahead.since(cx.round) > ROUNDS_AHEAD_MAX {
+            cx.round = ahead; // rounds are local in gossip: a straggler skips what it missed
+        }
+    }
+
+    fn weights(&self) -> Vec<f64> {
+        self.weights.clone()
+    }
+
+    fn set_weights(&mut self, weights: &[f64]) {
+        for (mine, weight) in self.weights.iter_mut().zip(weights) {
+            *mine = *weight;
+        }
+    }
+
+    fn in_flight(&self) -> (f64, f64) {
+        (
+            self.ledger.mass(),
+            self.inbox.iter().map(|w| w.weight).sum(),
+        )
+    }
+
+    fn waiting(&self) -> usize {
+        self.inbox.len()
+    }
+}

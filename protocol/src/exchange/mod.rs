@@ -1,0 +1,135 @@
+//! Exchanges: contributions in, agreed aggregate or mix out. One interface, one file or folder
+//! each; tensor-free.
+
+mod all_reduce;
+mod gossip;
+mod none;
+
+pub(crate) use all_reduce::slices_of;
+
+use crate::peer::FetchId;
+use crate::peer::context::Context;
+use crate::wire::Message;
+use crate::{
+    Digest, Done, ExchangeKind, OrderId, PeerError, PeerId, PushOutcome, Round, SliceId, SliceMeta,
+    Topology, TrainSummary,
+};
+
+/// Something that an exchange may have to act on.
+pub(crate) enum Signal<'a> {
+    /// A message of the exchange.
+    Message { from: PeerId, message: &'a Message },
+    /// A slice arrived.
+    Arrived {
+        from: PeerId,
+        slice: SliceId,
+        meta: SliceMeta,
+        digest: Option<Digest>,
+    },
+    /// A push ended.
+    Pushed {
+        to: PeerId,
+        slice: SliceId,
+        outcome: PushOutcome,
+    },
+    /// A fetch ended well.
+    Fetched {
+        what: FetchId,
+        digest: Option<Digest>,
+    },
+    /// A fetch came to nothing.
+    FetchFailed { what: FetchId },
+    /// An order of the exchange was answered.
+    Done { order: OrderId, done: &'a Done },
+    /// A peer is gone.
+    Gone(PeerId),
+    /// Its deadline has passed.
+    Timeout,
+}
+
+/// How the exchange of one fragment ended.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Ending {
+    /// Put these aggregates (none after gossip) in force.
+    Apply(Vec<SliceId>),
+    /// Nothing was agreed: the anchor stays.
+    Void,
+}
+
+/// How a round's exchange ended.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Outcome {
+    /// Fragment by fragment.
+    Ended(Vec<Ending>),
+    /// The swarm is ahead of this peer.
+    Behind {
+        /// Who said so.
+        teller: PeerId,
+        /// Whether past rounds will not mend it.
+        resync: bool,
+    },
+}
+
+/// One way of exchanging. Lives as long as the peer; works on one round at a time.
+pub(crate) trait Exchange: Send {
+    /// The round's training ended and its contribution lies in the Executor.
+    fn begin(&mut self, cx: &mut Context, summary: &TrainSummary);
+
+    /// Something happened. Also called between `finish` and `begin`, for what comes early.
+    ///
+    /// # Errors
+    /// When a remote broke a rule.
+    fn signal(&mut self, cx: &mut Context, signal: Signal<'_>) -> Result<(), PeerError>;
+
+    /// How the round's exchange ended, once it has.
+    fn outcome(&mut self) -> Option<Outcome>;
+
+    /// The outcome is in force (or given up for a catch-up): forget the round.
+    fn finish(&mut self, cx: &mut Context);
+
+    /// The decisions of a past round, if they are still here.
+    fn history(&self, round: Round) -> Option<Vec<Message>> {
+        let _ = round;
+        None
+    }
+
+    /// Takes over decisions that were learned from others, so that they can be passed on.
+    fn remember(&mut self, cx: &mut Context, round: Round, decisions: Vec<Message>) {
+        let _ = (cx, round, decisions);
+    }
+
+    /// Push-sum weights, fragment by fragment.
+    fn weights(&self) -> Vec<f64> {
+        Vec::new()
+    }
+
+    /// Sets the push-sum weights after a restart or a catch-up.
+    fn set_weights(&mut self, weights: &[f64]) {
+        let _ = weights;
+    }
+
+    /// Weight that is pushed and not yet acknowledged, and weight that arrived and is not mixed.
+    fn in_flight(&self) -> (f64, f64) {
+        (0.0, 0.0)
+    }
+
+    /// Slices that wait in inboxes.
+    fn waiting(&self) -> usize {
+        0
+    }
+}
+
+/// Makes the exchange that a plan asks for.
+///
+/// # Panics
+/// When a gossip plan comes without a topology: whoever builds the peer passes both.
+pub(crate) fn build(cx: &Context, topology: Option<Box<dyn Topology>>) -> Box<dyn Exchange> {
+    match cx.plan.exchange {
+        ExchangeKind::None => Box::new(none::NoExchange::new(&cx.plan)),
+        ExchangeKind::AllReduce => Box::new(all_reduce::AllReduce::new()),
+        ExchangeKind::Gossip => {
+            let topology = topology.expect("a gossip plan comes with a topology");
+            Box::new(gossip::Gossip::new(&cx.plan, topology))
+        }
+    }
+}

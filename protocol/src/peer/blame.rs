@@ -1,0 +1,75 @@
+//! Blame: what a broken rule costs, and when a peer is cut off.
+
+use crate::PeerId;
+use crate::limits::SCORE_MAX;
+use crate::peer::{Event, Output, Peer};
+use crate::wire::{Message, Reason, WireError};
+
+/// What one broken rule costs; ten of them cut a peer off.
+const PENALTY: u32 = 10;
+
+/// A rule that a remote broke. The peer's state is unchanged but for the remote's score.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PeerError {
+    /// A message or slice that makes no sense from this peer at this time.
+    #[error("{what}")]
+    Unexpected {
+        /// In words.
+        what: String,
+    },
+    /// Bytes that are not a message.
+    #[error("malformed message: {0}")]
+    Malformed(WireError),
+}
+
+impl Peer {
+    /// Scores a peer that broke a rule, and cuts it off when it goes on.
+    pub(super) fn judge(
+        &mut self,
+        from: PeerId,
+        result: Result<(), PeerError>,
+    ) -> Result<(), PeerError> {
+        let Err(error) = &result else { return Ok(()) };
+        let Some(remote) = self.cx.view.get_mut(from) else {
+            return result;
+        };
+        remote.score = remote.score.saturating_add(PENALTY);
+        let (score, banned) = (remote.score, remote.banned);
+        let what = error.to_string();
+        self.cx.emit(Event::Misbehaved {
+            peer: from,
+            score,
+            what,
+        });
+        if score >= SCORE_MAX && !banned {
+            self.cut_off(from, Reason::Misbehaved);
+        }
+        result
+    }
+
+    /// Says goodbye and closes the link for good.
+    pub(super) fn cut_off(&mut self, peer: PeerId, reason: Reason) {
+        if let Some(remote) = self.cx.view.get_mut(peer) {
+            remote.banned = true;
+            remote.greeted = false;
+        }
+        self.cx.emit(Event::Refused { peer, reason });
+        self.cx.send(peer, Message::Goodbye(reason));
+        self.cx.put(Output::Disconnect { peer, reason });
+        self.peer_gone(peer);
+    }
+
+    /// Bytes that are not a message. Another version is no lie, but there is nothing to talk about.
+    pub(super) fn malformed(&mut self, from: PeerId, error: WireError) -> Result<(), PeerError> {
+        if matches!(error, WireError::Version { .. }) {
+            self.cut_off(from, Reason::OtherVersion);
+            return Err(PeerError::Malformed(error));
+        }
+        self.cx.emit(Event::Malformed {
+            peer: from,
+            error: error.clone(),
+        });
+        self.judge(from, Err(PeerError::Malformed(error)))
+    }
+}

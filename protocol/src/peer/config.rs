@@ -1,0 +1,25 @@
+//! What is a peer's own business: no other peer need agree.
+
+use crate::PeerId;
+use core::time::Duration;
+
+/// Settings of one peer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PeerConfig {
+    /// Who this peer is.
+    pub me: PeerId,
+    /// Seed of its only source of randomness.
+    pub seed: u64,
+    /// How many peers, itself included, a fresh run waits for before its first round.
+    pub start_with: usize,
+    /// How long it waits for them, or, when it joins, for a peer that has a state.
+    pub start_wait: Duration,
+    /// Whether it joins a run that others began: it trains nothing before it has their state.
+    pub join: bool,
+    /// How often it writes a checkpoint; `None` for only at the end.
+    pub save_every: Option<Duration>,
+    /// Look at held data after every so many rounds; zero for only at the end.
+    pub evaluate_every: u64,
+    /// Whether it leaves by itself when the plan's rounds are done.
+    pub leave_when_finished: bool,
+}

@@ -1,0 +1,139 @@
+//! What every part of the peer shares: who and when it is, the view, and the way out.
+
+use crate::limits::OUTPUTS_MAX;
+use crate::peer::deadlines::Deadlines;
+use crate::peer::timers::Timers;
+use crate::peer::view::View;
+use crate::peer::{Event, Output, PeerConfig, Wait};
+use crate::wire::Message;
+use crate::{Digest, Order, OrderId, PeerId, Plan, PlanHash, Round, Time};
+use core::time::Duration;
+use rand_chacha::ChaCha8Rng;
+use rand_core::SeedableRng;
+use std::collections::{BTreeMap, VecDeque};
+
+/// Shared by all parts of one peer. Parts never call each other; they act through this.
+pub(crate) struct Context {
+    pub(crate) config: PeerConfig,
+    pub(crate) plan: Plan,
+    pub(crate) plan_hash: PlanHash,
+    pub(crate) now: Time,
+    pub(crate) round: Round,
+    /// Hashes of the anchor, fragment by fragment.
+    pub(crate) digests: Vec<Digest>,
+    pub(crate) view: View,
+    pub(crate) timers: Timers,
+    pub(crate) deadlines: Deadlines,
+    pub(crate) rng: ChaCha8Rng,
+    outputs: VecDeque<Output>,
+    next_order: OrderId,
+    waits: BTreeMap<Wait, (Time, Duration)>,
+}
+
+impl Context {
+    pub(crate) fn new(config: PeerConfig, plan: Plan) -> Self {
+        let mut seed = [0u8; 32];
+        let (run, me) = (plan.run.as_bytes(), config.me);
+        let bytes = [&config.seed.to_le_bytes()[..], run, me.as_bytes()].concat();
+        seed.copy_from_slice(Digest::of(&bytes).as_bytes());
+        Self {
+            plan_hash: plan.hash(),
+            deadlines: Deadlines::new(plan.deadlines),
+            digests: Vec::new(),
+            config,
+            plan,
+            now: Time::ZERO,
+            round: Round(0),
+            view: View::default(),
+            timers: Timers::default(),
+            rng: ChaCha8Rng::from_seed(seed),
+            outputs: VecDeque::new(),
+            next_order: OrderId(0),
+            waits: BTreeMap::new(),
+        }
+    }
+
+    pub(crate) fn me(&self) -> PeerId {
+        self.config.me
+    }
+
+    /// One hash over all fragments' anchors.
+    pub(crate) fn anchor(&self) -> Digest {
+        match self.digests.as_slice() {
+            [only] => *only,
+            many => {
+                let bytes: Vec<u8> = many.iter().flat_map(|d| *d.as_bytes()).collect();
+                Digest::of(&bytes)
+            }
+        }
+    }
+
+    /// Queues an output.
+    pub(crate) fn put(&mut self, output: Output) {
+        assert!(
+            self.outputs.len() < OUTPUTS_MAX,
+            "the driver does not drain outputs"
+        );
+        self.outputs.push_back(output);
+    }
+
+    pub(crate) fn take(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    pub(crate) fn send(&mut self, to: PeerId, message: Message) {
+        debug_assert!(to != self.config.me, "a message to oneself");
+        self.put(Output::Send { to, message });
+    }
+
+    pub(crate) fn emit(&mut self, event: Event) {
+        self.put(Output::Emit(event));
+    }
+
+    /// Gives the Executor something to do.
+    pub(crate) fn order(&mut self, order: Order) -> OrderId {
+        let id = self.next_order;
+        self.next_order = id.next();
+        self.put(Output::Order { id, order });
+        id
+    }
+
+    /// A peer did not do its part: it is not waited for until it speaks again.
+    pub(crate) fn suspect(&mut self, peer: PeerId) {
+        if self.view.suspect(peer) {
+            let round = self.round;
+            self.emit(Event::Suspected { peer, round });
+        }
+    }
+
+    /// Starts the clock of a wait (once, until it ends) and gives its deadline.
+    pub(crate) fn wait(&mut self, wait: Wait, allowed: Duration) -> Time {
+        let (since, allowed) = *self.waits.entry(wait).or_insert((self.now, allowed));
+        since + allowed
+    }
+
+    /// Ends a wait, if it was under way, and reports how long it took.
+    pub(crate) fn waited(&mut self, wait: Wait, expired: bool) {
+        if let Some((since, allowed)) = self.waits.remove(&wait) {
+            let waited = self.now.since(since);
+            self.emit(Event::Waited {
+                wait,
+                waited,
+                allowed,
+                expired,
+            });
+        }
+    }
+}
+
+/// The hash whose winner proposes a round's group.
+pub(crate) fn rendezvous(plan: &Plan, round: Round, slot: u8, peer: PeerId) -> u64 {
+    let mut bytes = [0u8; 73];
+    bytes[..32].copy_from_slice(plan.run.as_bytes());
+    bytes[32..64].copy_from_slice(peer.as_bytes());
+    bytes[64..72].copy_from_slice(&round.0.to_le_bytes());
+    bytes[72] = slot;
+    let mut first = [0u8; 8];
+    first.copy_from_slice(&Digest::of(&bytes).as_bytes()[..8]);
+    u64::from_le_bytes(first)
+}

@@ -1,0 +1,128 @@
+//! Deadlines from what was measured: median + k x MAD over the last waits, link by link.
+
+use crate::PeerId;
+use crate::limits::DEADLINE_SAMPLES_MAX;
+use crate::peer::Wait;
+use crate::plan::DeadlinePlan;
+use core::time::Duration;
+use std::collections::{BTreeMap, VecDeque};
+
+/// Deviations above the median that are still waited for. For a normal distribution the MAD is
+/// 0.67 sigma, so this is about five sigma.
+const DEVIATIONS: u32 = 8;
+
+/// Samples below which the plan's initial deadline still counts.
+const SAMPLES_MIN: usize = 3;
+
+/// The last waits for one peer in one role.
+#[derive(Debug, Default)]
+struct Samples {
+    last: VecDeque<Duration>,
+}
+
+impl Samples {
+    fn add(&mut self, waited: Duration) {
+        if self.last.len() == DEADLINE_SAMPLES_MAX {
+            self.last.pop_front();
+        }
+        self.last.push_back(waited);
+    }
+
+    /// Median + k x MAD; `None` while there are too few.
+    fn estimate(&self) -> Option<Duration> {
+        if self.last.len() < SAMPLES_MIN {
+            return None;
+        }
+        let median = median(self.last.iter().copied().collect());
+        let mad = median_of_deviations(&self.last, median);
+        Some(median + mad * DEVIATIONS)
+    }
+}
+
+fn median(mut values: Vec<Duration>) -> Duration {
+    let middle = values.len() / 2;
+    *values.select_nth_unstable(middle).1
+}
+
+fn median_of_deviations(values: &VecDeque<Duration>, center: Duration) -> Duration {
+    median(values.iter().map(|v| v.abs_diff(center)).collect())
+}
+
+/// What was measured of every peer, and the deadlines that follow.
+#[derive(Debug)]
+pub(crate) struct Deadlines {
+    plan: DeadlinePlan,
+    samples: BTreeMap<(Wait, PeerId), Samples>,
+}
+
+impl Deadlines {
+    /// Nothing measured yet.
+    pub(crate) fn new(plan: DeadlinePlan) -> Self {
+        Self {
+            plan,
+            samples: BTreeMap::new(),
+        }
+    }
+
+    /// Notes how long a peer let others wait.
+    pub(crate) fn record(&mut self, wait: Wait, peer: PeerId, waited: Duration) {
+        self.samples.entry((wait, peer)).or_default().add(waited);
+    }
+
+    /// How long to wait for the slowest of `peers`.
+    pub(crate) fn allow(&self, wait: Wait, peers: impl IntoIterator<Item = PeerId>) -> Duration {
+        let slowest = peers
+            .into_iter()
+            .map(|peer| {
+                let known = self.samples.get(&(wait, peer)).and_then(Samples::estimate);
+                known.unwrap_or(self.plan.initial)
+            })
+            .max();
+        slowest
+            .unwrap_or(self.plan.floor)
+            .clamp(self.plan.floor, self.plan.ceiling)
+    }
+
+    /// How long to wait for a short answer from a peer that is there.
+    pub(crate) fn answer(&self) -> Duration {
+        self.plan.floor
+    }
+
+    /// How long a transfer of unknown speed may take at most.
+    pub(crate) fn ceiling(&self) -> Duration {
+        self.plan.ceiling
+    }
+
+    /// Forgets a peer.
+    pub(crate) fn forget(&mut self, peer: PeerId) {
+        self.samples.retain(|(_, p), _| *p != peer);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deadlines_follow_the_slowest_peer_within_the_plan() {
+        let plan = DeadlinePlan {
+            floor: Duration::from_millis(100),
+            initial: Duration::from_secs(5),
+            ceiling: Duration::from_secs(60),
+        };
+        let (a, b) = (PeerId::from_bytes([1; 32]), PeerId::from_bytes([2; 32]));
+        let mut deadlines = Deadlines::new(plan);
+        assert_eq!(deadlines.allow(Wait::Group, [a]), plan.initial);
+        assert_eq!(deadlines.allow(Wait::Group, []), plan.floor);
+        for ms in [200, 210, 190, 200] {
+            deadlines.record(Wait::Group, a, Duration::from_millis(ms));
+            deadlines.record(Wait::Group, b, Duration::from_millis(ms * 10));
+        }
+        assert_eq!(
+            deadlines.allow(Wait::Group, [a]),
+            Duration::from_millis(280)
+        );
+        assert!(deadlines.allow(Wait::Group, [a, b]) > Duration::from_secs(2));
+        assert_eq!(deadlines.allow(Wait::Contributions, [a]), plan.initial);
+    }
+}

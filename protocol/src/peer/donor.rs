@@ -1,0 +1,122 @@
+//! Giving: states for newcomers, decisions of past rounds for stragglers.
+//!
+//! A state is pinned while the own training runs, so that nobody's round waits for it. Donors that
+//! are asked in the same round pin the same bits, so a newcomer can draw on all of them.
+
+use crate::limits::{PIN_LIFETIME, VIEW_PEERS_MAX};
+use crate::peer::{Peer, Phase};
+use crate::wire::Message;
+use crate::{Done, ExchangeKind, Order, OrderId, PeerId, Round, StateId, Time};
+
+/// Who asked for what, and the pinned state.
+#[derive(Debug, Default)]
+pub(super) struct Donor {
+    askers: Vec<PeerId>,
+    history_askers: Vec<(PeerId, Round)>,
+    pinning: Option<OrderId>,
+    pinned: Option<(StateId, Time)>,
+}
+
+impl Donor {
+    pub(super) fn forget(&mut self, peer: PeerId) {
+        self.askers.retain(|p| *p != peer);
+        self.history_askers.retain(|(p, _)| *p != peer);
+    }
+}
+
+impl Peer {
+    pub(super) fn state_asked(&mut self, from: PeerId) {
+        if !self.ready() || !self.catch_up.idle() {
+            self.cx.send(from, Message::StateRefuse);
+            return;
+        }
+        if let Some(state) = self.usable_pin() {
+            self.donor.pinned = Some((state, self.cx.now));
+            self.cx.send(from, Message::StateOffer(state));
+            return;
+        }
+        if self.donor.askers.len() < VIEW_PEERS_MAX && !self.donor.askers.contains(&from) {
+            self.donor.askers.push(from);
+        }
+        if matches!(
+            self.phase,
+            Phase::Join | Phase::Train | Phase::Settle | Phase::Finished
+        ) {
+            self.pin();
+        }
+    }
+
+    /// The pinned state, while a newcomer could still catch up from it.
+    fn usable_pin(&self) -> Option<StateId> {
+        let (state, _) = self.donor.pinned?;
+        let current = state.round == self.cx.round;
+        let agreed = self.cx.plan.exchange == ExchangeKind::AllReduce;
+        let replayable = agreed && self.exchange.history(state.round).is_some();
+        (current || replayable).then_some(state)
+    }
+
+    fn pin(&mut self) {
+        if self.donor.pinning.is_none() {
+            if let Some((old, _)) = self.donor.pinned.take() {
+                self.cx.order(Order::Unpin { round: old.round });
+            }
+            self.donor.pinning = Some(self.cx.order(Order::Pin {
+                round: self.cx.round,
+            }));
+        }
+    }
+
+    /// An order of the donor was answered; false when it is not one.
+    pub(super) fn donor_done(&mut self, order: OrderId, done: &Done) -> bool {
+        if self.donor.pinning != Some(order) {
+            return false;
+        }
+        self.donor.pinning = None;
+        let answer = match done {
+            Done::Pinned(state) => {
+                self.donor.pinned = Some((*state, self.cx.now));
+                Message::StateOffer(*state)
+            }
+            _ => Message::StateRefuse,
+        };
+        for asker in std::mem::take(&mut self.donor.askers) {
+            self.cx.send(asker, answer.clone());
+        }
+        true
+    }
+
+    pub(super) fn history_asked(&mut self, from: PeerId, round: Round) {
+        if let Some(decisions) = self.exchange.history(round) {
+            for decision in decisions {
+                self.cx.send(from, decision);
+            }
+            return;
+        }
+        let under_way = matches!(self.phase, Phase::Exchange | Phase::Apply);
+        if round == self.cx.round && under_way && self.donor.history_askers.len() < VIEW_PEERS_MAX {
+            self.donor.history_askers.push((from, round));
+        } else {
+            self.cx.send(from, Message::HistoryRefuse { round });
+        }
+    }
+
+    /// A round ended: whoever waited for it is served.
+    pub(super) fn donor_round_ended(&mut self) {
+        for (peer, round) in std::mem::take(&mut self.donor.history_askers) {
+            self.history_asked(peer, round);
+        }
+        if !self.donor.askers.is_empty() {
+            self.pin();
+        }
+    }
+
+    /// Lets go of a state that nobody asked for in a while.
+    pub(super) fn donor_tick(&mut self) {
+        if let Some((state, used)) = self.donor.pinned
+            && self.cx.now.since(used) > PIN_LIFETIME
+        {
+            self.donor.pinned = None;
+            self.cx.order(Order::Unpin { round: state.round });
+        }
+    }
+}

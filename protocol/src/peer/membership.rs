@@ -1,0 +1,271 @@
+//! Membership: links, hellos, records by anti-entropy, signs of life.
+
+use crate::exchange::Signal;
+use crate::limits::{
+    ACTIVE_LINKS_MAX, ALIVE_EVERY, CLOCK_SKEW_MAX, RECORD_LIFETIME, RECORDS_PER_MESSAGE_MAX,
+    VIEW_PEERS_MAX,
+};
+use crate::peer::timers::Timer;
+use crate::peer::{Event, Output, Peer, PeerError, Phase};
+use crate::wire::{Hello, Message, PeerRecord, Reason};
+use crate::{PeerId, Round};
+use core::time::Duration;
+use rand_core::Rng;
+
+impl Peer {
+    pub(super) fn link_up(&mut self, peer: PeerId) {
+        let Some(remote) = self.cx.view.entry(peer) else {
+            self.cx.put(Output::Disconnect {
+                peer,
+                reason: Reason::Full,
+            });
+            return;
+        };
+        if remote.banned {
+            self.cx.put(Output::Disconnect {
+                peer,
+                reason: Reason::Misbehaved,
+            });
+            return;
+        }
+        remote.linked = true;
+        remote.greeted = false;
+        remote.suspected = false;
+        remote.dials = 0;
+        self.send_hello(peer);
+    }
+
+    fn send_hello(&mut self, to: PeerId) {
+        let ready = self.ready();
+        let hello = Hello {
+            run: self.cx.plan.run,
+            layout: self.cx.plan.layout,
+            plan: self.cx.plan_hash,
+            round: self.cx.round,
+            anchor: self.cx.anchor(),
+            ready,
+        };
+        self.cx.send(to, Message::Hello(hello));
+    }
+
+    pub(super) fn link_down(&mut self, peer: PeerId) {
+        let redial = self.cx.now + Duration::from_secs(1);
+        if let Some(remote) = self.cx.view.get_mut(peer) {
+            remote.linked = false;
+            remote.dials = 0;
+            remote.dial_at = Some(redial);
+        }
+        self.peer_gone(peer);
+    }
+
+    /// A peer takes no part any more: tell whoever waits for it.
+    pub(super) fn peer_gone(&mut self, peer: PeerId) {
+        let greeted = self.cx.view.get_mut(peer).is_some_and(|remote| {
+            remote.ready = false;
+            std::mem::take(&mut remote.greeted)
+        });
+        if greeted {
+            self.cx.emit(Event::PeerDown(peer));
+        }
+        self.cx.deadlines.forget(peer);
+        self.donor.forget(peer);
+        self.signal(Signal::Gone(peer));
+        self.catch_up_gone(peer);
+    }
+
+    pub(super) fn hello(&mut self, from: PeerId, hello: &Hello) {
+        let plan = &self.cx.plan;
+        let reason = if hello.run != plan.run {
+            Some(Reason::OtherRun)
+        } else if hello.layout != plan.layout {
+            Some(Reason::OtherModel)
+        } else if hello.plan != self.cx.plan_hash {
+            Some(Reason::OtherPlan)
+        } else {
+            None
+        };
+        if let Some(reason) = reason {
+            self.cut_off(from, reason);
+            return;
+        }
+        let under_way = !matches!(self.phase, Phase::New | Phase::Join);
+        let Some(remote) = self.cx.view.get_mut(from).filter(|r| r.linked && !r.banned) else {
+            return;
+        };
+        let known = std::mem::replace(&mut remote.greeted, true);
+        remote.round = hello.round;
+        remote.anchor = Some(hello.anchor);
+        remote.ready = hello.ready;
+        remote.suspected = false;
+        remote.probation = under_way && !known;
+        if !known {
+            self.cx.emit(Event::PeerUp(from));
+            self.send_records(from);
+        }
+        self.try_begin();
+    }
+
+    pub(super) fn goodbye(&mut self, from: PeerId, reason: Reason) {
+        if reason != Reason::Leaving {
+            if let Some(remote) = self.cx.view.get_mut(from) {
+                remote.dials = u32::MAX;
+            }
+            self.cx.emit(Event::RefusedBy { peer: from, reason });
+        }
+        self.peer_gone(from);
+        if self.phase == Phase::Finished {
+            self.maybe_leave();
+        }
+    }
+
+    /// Notes that a peer speaks; false when it must say hello first.
+    pub(super) fn heard(&mut self, from: PeerId, message: &Message) -> bool {
+        let round = match message {
+            Message::Ready { round, .. }
+            | Message::Propose { round, .. }
+            | Message::Vote { round, .. } => Some(*round),
+            _ => None,
+        };
+        let Some(remote) = self.cx.view.get_mut(from).filter(|r| r.greeted) else {
+            return false;
+        };
+        if let Some(round) = round {
+            remote.round = remote.round.max(round);
+            if round >= self.cx.round {
+                remote.suspected = false;
+                remote.ready = true;
+            }
+        }
+        true
+    }
+
+    pub(super) fn alive(&mut self, from: PeerId, round: Round, ready: bool) {
+        let mine = self.cx.round;
+        let Some(remote) = self.cx.view.get_mut(from) else {
+            return;
+        };
+        if ready && !remote.ready {
+            remote.probation = !matches!(self.phase, Phase::New | Phase::Join);
+        }
+        remote.round = round;
+        remote.ready = ready;
+        if round.0 + 1 >= mine.0 {
+            remote.suspected = false;
+        }
+        self.try_begin();
+        if self.phase == Phase::Finished {
+            self.maybe_leave();
+        }
+    }
+
+    /// Tells every linked peer how far this one is.
+    pub(super) fn tell_alive(&mut self) {
+        let (round, ready) = (self.cx.round, self.ready());
+        let peers: Vec<PeerId> = self.cx.view.greeted().map(|(id, _)| id).collect();
+        for peer in peers {
+            self.cx.send(peer, Message::Alive { round, ready });
+        }
+    }
+
+    pub(super) fn alive_tick(&mut self) {
+        let now = self.cx.now;
+        self.cx.timers.set(Timer::Alive, now + ALIVE_EVERY);
+        self.cx.view.expire(now);
+        self.tell_alive();
+        let silent = self
+            .cx
+            .view
+            .iter()
+            .filter(|(_, r)| r.linked && !r.greeted && !r.banned);
+        let silent: Vec<PeerId> = silent.map(|(id, _)| id).collect();
+        silent.into_iter().for_each(|peer| self.send_hello(peer));
+        self.spread_records();
+        self.dial_due();
+        self.donor_tick();
+    }
+
+    /// Anti-entropy: what this peer knows, to one linked peer at random.
+    fn spread_records(&mut self) {
+        let linked: Vec<PeerId> = self.cx.view.greeted().map(|(id, _)| id).collect();
+        if !linked.is_empty() {
+            let pick = self.cx.rng.next_u64() % linked.len() as u64;
+            if let Some(peer) = linked.get(pick as usize) {
+                self.send_records(*peer);
+            }
+        }
+    }
+
+    /// A window of the known records, at random when they are more than one message holds.
+    fn send_records(&mut self, to: PeerId) {
+        let start = self.cx.rng.next_u64() as usize;
+        let all: Vec<&PeerRecord> = self.cx.view.records(self.cx.now).collect();
+        if all.is_empty() {
+            return;
+        }
+        let first = if all.len() <= RECORDS_PER_MESSAGE_MAX {
+            0
+        } else {
+            start % all.len()
+        };
+        let window = all
+            .iter()
+            .cycle()
+            .skip(first)
+            .take(all.len().min(RECORDS_PER_MESSAGE_MAX));
+        let records = window
+            .filter(|r| r.peer != to)
+            .map(|r| (*r).clone())
+            .collect();
+        self.cx.send(to, Message::Records(records));
+    }
+
+    pub(super) fn records(
+        &mut self,
+        from: PeerId,
+        records: &[PeerRecord],
+    ) -> Result<(), PeerError> {
+        let now = self.cx.now;
+        let me = self.cx.me();
+        let latest = now + RECORD_LIFETIME + CLOCK_SKEW_MAX;
+        let mut news = false;
+        for record in records.iter().filter(|r| r.peer != me) {
+            let expires_too_late = record.expires > latest;
+            if record.run != self.cx.plan.run || expires_too_late {
+                return Err(PeerError::Unexpected {
+                    what: format!("a record of {} that cannot be, from {from}", record.peer),
+                });
+            }
+            if record.expires > now {
+                news |= self.cx.view.learn(record.clone(), now);
+            }
+        }
+        if news {
+            self.dial_due();
+        }
+        Ok(())
+    }
+
+    pub(super) fn own_record(&mut self, record: PeerRecord) {
+        self.cx.view.set_mine(record);
+        let peers: Vec<PeerId> = self.cx.view.greeted().map(|(id, _)| id).collect();
+        peers
+            .into_iter()
+            .take(ACTIVE_LINKS_MAX)
+            .for_each(|peer| self.send_records(peer));
+    }
+
+    /// Dials known peers without a link: all of them while the view is complete, else until there
+    /// are enough.
+    fn dial_due(&mut self) {
+        let linked = self.cx.view.iter().filter(|(_, r)| r.linked).count();
+        let wanted = if self.cx.view.len() < VIEW_PEERS_MAX / 2 {
+            VIEW_PEERS_MAX
+        } else {
+            ACTIVE_LINKS_MAX
+        };
+        let now = self.cx.now;
+        for record in self.cx.view.due_dials(now, wanted.saturating_sub(linked)) {
+            self.cx.put(Output::Dial(record));
+        }
+    }
+}

@@ -1,0 +1,415 @@
+//! A round's life: train, exchange, apply, settle (evaluate, save), next. And the two ends of all
+//! rounds: the start and the leave.
+
+use crate::exchange::{Ending, Outcome};
+use crate::limits::{ALIVE_EVERY, LINGER};
+use crate::peer::timers::Timer;
+use crate::peer::{Event, Output, Peer, Phase, SNAPSHOT_VERSION, Snapshot, Wait};
+use crate::wire::{Message, Reason};
+use crate::{
+    Digest, Done, ExchangeKind, FragmentId, Order, OrderId, PeerId, Round, Time, TrainSummary,
+};
+use std::collections::BTreeMap;
+
+/// Orders of the round that are under way, and when things were last done.
+#[derive(Debug, Default)]
+pub(super) struct Life {
+    train: Option<OrderId>,
+    applies: BTreeMap<OrderId, FragmentId>,
+    evaluate: Option<OrderId>,
+    save: Option<OrderId>,
+    started: Time,
+    saved_at: Time,
+    saved_round: Option<Round>,
+    evaluated_round: Option<Round>,
+}
+
+impl Peer {
+    pub(super) fn enter(&mut self, phase: Phase) {
+        assert!(
+            self.phase.may_become(phase),
+            "{} may not become {phase}",
+            self.phase
+        );
+        self.phase = phase;
+        self.cx.emit(Event::Phase {
+            round: self.cx.round,
+            phase,
+        });
+    }
+
+    pub(super) fn start(&mut self, snapshot: Option<Snapshot>, digests: Vec<Digest>) {
+        assert_eq!(self.phase, Phase::New, "a peer starts once");
+        assert_eq!(
+            digests.len(),
+            self.cx.plan.fragments.len(),
+            "one digest a fragment"
+        );
+        self.cx.digests = digests;
+        if let Some(snapshot) = snapshot {
+            assert_eq!(
+                snapshot.plan, self.cx.plan_hash,
+                "the driver checks the snapshot's plan"
+            );
+            self.cx.round = snapshot.round;
+            self.exchange.set_weights(&snapshot.weights);
+            self.life.saved_round = Some(snapshot.round);
+        }
+        self.life.saved_at = self.cx.now;
+        self.enter(Phase::Join);
+        let deadline = self.cx.wait(Wait::Peers, self.cx.config.start_wait);
+        self.cx.timers.set(Timer::Join, deadline);
+        // Peers that start together do not all speak at the same instant.
+        let spread = (self.cx.me().as_bytes()[0] as u32 + 1) * ALIVE_EVERY / 256;
+        self.cx.timers.set(Timer::Alive, self.cx.now + spread);
+        self.try_begin();
+    }
+
+    /// In `Join`: begins when there is nothing to catch up with and enough peers are there.
+    pub(super) fn try_begin(&mut self) {
+        if self.phase != Phase::Join || !self.catch_up.idle() {
+            return;
+        }
+        let exchanging = self.cx.plan.exchange != ExchangeKind::None;
+        if exchanging && self.swarm_is_elsewhere() {
+            self.cx.waited(Wait::Peers, false);
+            self.cx.timers.stop(Timer::Join);
+            self.ask_state();
+            return;
+        }
+        let others = self.cx.view.greeted().count();
+        let fresh = self.cx.round == Round(0);
+        let alone_is_fine = !self.cx.config.join && fresh;
+        let enough = if fresh {
+            others + 1 >= self.cx.config.start_with
+        } else {
+            others > 0
+        };
+        if !exchanging || (enough && (others > 0 || alone_is_fine)) {
+            self.begin();
+        }
+    }
+
+    /// Whether somebody takes part in rounds from a state that is not this peer's.
+    fn swarm_is_elsewhere(&self) -> bool {
+        let (round, anchor) = (self.cx.round, self.cx.anchor());
+        let agreed = self.cx.plan.exchange == ExchangeKind::AllReduce;
+        self.cx.view.live().any(|(_, remote)| {
+            let other =
+                agreed && remote.round == round && remote.anchor.is_some_and(|a| a != anchor);
+            remote.round > round || (other && self.cx.config.join)
+        })
+    }
+
+    /// Nobody, or not enough, came in time.
+    pub(super) fn join_expired(&mut self) {
+        if self.phase != Phase::Join || !self.catch_up.idle() {
+            return;
+        }
+        let alone = self.cx.view.greeted().next().is_none();
+        let fresh = self.cx.round == Round(0);
+        self.cx.waited(Wait::Peers, true);
+        if alone && self.cx.config.join && fresh {
+            let waited = self.cx.config.start_wait;
+            self.cx.emit(Event::JoinFailed { waited });
+            self.enter(Phase::Leaving);
+            self.left();
+        } else {
+            self.begin();
+        }
+    }
+
+    /// The first round of this life.
+    pub(super) fn begin(&mut self) {
+        self.cx.waited(Wait::Peers, false);
+        self.cx.timers.stop(Timer::Join);
+        self.next_round();
+        self.tell_alive();
+    }
+
+    /// Trains the next round, or ends when the plan's rounds are done.
+    pub(super) fn next_round(&mut self) {
+        let rounds = self.cx.plan.rounds;
+        if rounds > 0 && self.cx.round.0 >= rounds {
+            self.finish();
+            return;
+        }
+        self.enter(Phase::Train);
+        self.life.started = self.cx.now;
+        let (round, budget) = (self.cx.round, self.cx.plan.budget);
+        self.life.train = Some(self.cx.order(Order::Train { round, budget }));
+    }
+
+    fn finish(&mut self) {
+        self.enter(Phase::Finished);
+        self.cx.emit(Event::Finished {
+            rounds: self.cx.round,
+        });
+        self.tell_alive();
+        self.cx.timers.set(Timer::Linger, Time::NEVER);
+        if self.cx.config.leave_when_finished {
+            self.cx.timers.set(Timer::Linger, self.cx.now + LINGER);
+            self.maybe_leave();
+        }
+    }
+
+    /// A finished peer leaves once nobody needs it any more.
+    pub(super) fn maybe_leave(&mut self) {
+        let rounds = self.cx.plan.rounds;
+        let needed = self
+            .cx
+            .view
+            .live()
+            .any(|(_, remote)| remote.round.0 < rounds);
+        if self.cx.config.leave_when_finished && !needed {
+            self.leave();
+        }
+    }
+
+    /// An order of the round was answered; false when it is not one.
+    pub(super) fn round_done(&mut self, order: OrderId, done: &Done) -> bool {
+        if self.life.train == Some(order) {
+            self.life.train = None;
+            self.trained(done);
+        } else if let Some(fragment) = self.life.applies.remove(&order) {
+            self.applied(fragment, done);
+        } else if self.life.evaluate == Some(order) {
+            self.life.evaluate = None;
+            match done {
+                Done::Evaluated(evaluation) => {
+                    let (round, evaluation) = (self.cx.round, *evaluation);
+                    self.cx.emit(Event::Evaluated { round, evaluation });
+                }
+                other => self.report_failure(other),
+            }
+            self.settle();
+        } else if self.life.save == Some(order) {
+            self.life.save = None;
+            self.saved(done);
+        } else {
+            return false;
+        }
+        true
+    }
+
+    fn report_failure(&mut self, done: &Done) {
+        if let Done::Failed(error) = done {
+            self.cx.emit(Event::WorkFailed {
+                what: format!("{error}"),
+            });
+        }
+    }
+
+    fn trained(&mut self, done: &Done) {
+        let Done::Trained(summary) = done else {
+            // Without a trainer there is nothing this peer can give: it leaves with what it has.
+            self.report_failure(done);
+            self.leave();
+            return;
+        };
+        let (round, summary) = (self.cx.round, *summary);
+        self.cx.emit(Event::Trained { round, summary });
+        if self.phase == Phase::Leaving {
+            self.leave_after_training();
+            return;
+        }
+        self.enter(Phase::Exchange);
+        self.exchange(summary);
+    }
+
+    fn exchange(&mut self, summary: TrainSummary) {
+        self.exchange.begin(&mut self.cx, &summary);
+        self.check_outcome();
+    }
+
+    /// Whether the exchange has ended, and what follows.
+    pub(super) fn check_outcome(&mut self) {
+        if self.phase != Phase::Exchange {
+            return;
+        }
+        match self.exchange.outcome() {
+            None => {}
+            Some(Outcome::Ended(endings)) => {
+                self.enter(Phase::Apply);
+                self.apply(endings);
+            }
+            Some(Outcome::Behind { teller, resync }) => {
+                self.exchange.finish(&mut self.cx);
+                self.enter(Phase::Join);
+                self.fall_behind(teller, resync);
+            }
+        }
+    }
+
+    fn apply(&mut self, endings: Vec<Ending>) {
+        let round = self.cx.round;
+        let fragments: Vec<FragmentId> = self.cx.plan.fragment_ids().collect();
+        for (fragment, ending) in fragments.into_iter().zip(endings) {
+            let order = match ending {
+                Ending::Apply(aggregates) => Order::Apply {
+                    round,
+                    fragment,
+                    aggregates,
+                    keep_local: false,
+                },
+                Ending::Void => Order::Void { round, fragment },
+            };
+            let id = self.cx.order(order);
+            self.life.applies.insert(id, fragment);
+        }
+    }
+
+    fn applied(&mut self, fragment: FragmentId, done: &Done) {
+        match done {
+            Done::Applied { digest } => {
+                if let Some(slot) = self.cx.digests.get_mut(usize::from(fragment.0)) {
+                    *slot = *digest;
+                }
+            }
+            other => {
+                // The same bytes fail on every peer alike: the fragment's round is void for all.
+                self.report_failure(other);
+                let round = self.cx.round;
+                let id = self.cx.order(Order::Void { round, fragment });
+                self.life.applies.insert(id, fragment);
+            }
+        }
+        if self.life.applies.is_empty() {
+            self.end_round();
+        }
+    }
+
+    fn end_round(&mut self) {
+        let (round, digest) = (self.cx.round, self.cx.anchor());
+        let seconds = self.cx.now.since(self.life.started).as_secs_f64();
+        self.exchange.finish(&mut self.cx);
+        self.cx.round = self.cx.round.max(round).next();
+        self.cx.emit(Event::RoundEnded {
+            round,
+            digest,
+            seconds,
+        });
+        if self.phase == Phase::Leaving {
+            self.save();
+            return;
+        }
+        self.enter(Phase::Settle);
+        self.donor_round_ended();
+        self.settle();
+    }
+
+    /// Between rounds: looks at held data and writes a checkpoint when they are due.
+    fn settle(&mut self) {
+        if self.phase != Phase::Settle || self.life.evaluate.is_some() || self.life.save.is_some() {
+            return;
+        }
+        let round = self.cx.round;
+        let last = self.cx.plan.rounds > 0 && round.0 >= self.cx.plan.rounds;
+        let every = self.cx.config.evaluate_every;
+        let look = last || (every > 0 && round.0.is_multiple_of(every));
+        if look && self.life.evaluated_round != Some(round) {
+            self.life.evaluated_round = Some(round);
+            self.life.evaluate = Some(self.cx.order(Order::Evaluate { round }));
+            return;
+        }
+        let since = self.cx.now.since(self.life.saved_at);
+        let due = last
+            || self
+                .cx
+                .config
+                .save_every
+                .is_some_and(|every| since >= every);
+        if due && self.life.saved_round != Some(round) {
+            self.save();
+            return;
+        }
+        self.next_round();
+    }
+
+    fn save(&mut self) {
+        let weights = self.exchange.weights();
+        let snapshot = Snapshot {
+            version: SNAPSHOT_VERSION,
+            plan: self.cx.plan_hash,
+            round: self.cx.round,
+            weights,
+        };
+        let (round, snapshot) = (self.cx.round, snapshot.to_bytes());
+        self.life.save = Some(self.cx.order(Order::Save { round, snapshot }));
+    }
+
+    fn saved(&mut self, done: &Done) {
+        self.life.saved_at = self.cx.now;
+        match done {
+            Done::Saved => {
+                self.life.saved_round = Some(self.cx.round);
+                self.cx.emit(Event::Saved {
+                    round: self.cx.round,
+                });
+            }
+            other => {
+                // Training goes on without the checkpoint; the next one is tried when it is due.
+                self.life.saved_round = Some(self.cx.round);
+                self.report_failure(other);
+            }
+        }
+        match self.phase {
+            Phase::Leaving => self.left(),
+            _ => self.settle(),
+        }
+    }
+
+    /// Leaves: ends the inner step, writes a checkpoint, tells the peers.
+    pub(super) fn leave(&mut self) {
+        match self.phase {
+            Phase::Leaving | Phase::Left => return,
+            Phase::New => {
+                self.enter(Phase::Leaving);
+                self.left();
+                return;
+            }
+            _ => {}
+        }
+        let was = self.phase;
+        self.enter(Phase::Leaving);
+        for timer in [Timer::Exchange, Timer::Join, Timer::CatchUp, Timer::Linger] {
+            self.cx.timers.stop(timer);
+        }
+        if self.life.train.is_some() {
+            self.cx.put(Output::Interrupt);
+        } else if self.life.applies.is_empty() && self.life.save.is_none() {
+            if was == Phase::Exchange {
+                self.exchange.finish(&mut self.cx);
+            }
+            self.save_unless_saved();
+        }
+    }
+
+    fn save_unless_saved(&mut self) {
+        if self.life.saved_round == Some(self.cx.round) {
+            self.left();
+        } else {
+            self.save();
+        }
+    }
+
+    /// The interrupted training ended. Without an agreement to wait for, its progress counts.
+    fn leave_after_training(&mut self) {
+        if self.cx.plan.exchange == ExchangeKind::AllReduce {
+            self.save_unless_saved();
+        } else {
+            let endings = vec![Ending::Apply(Vec::new()); self.cx.plan.fragments.len()];
+            self.apply(endings);
+        }
+    }
+
+    /// Tells the peers and stops.
+    fn left(&mut self) {
+        let peers: Vec<PeerId> = self.cx.view.greeted().map(|(id, _)| id).collect();
+        for peer in peers {
+            self.cx.send(peer, Message::Goodbye(Reason::Leaving));
+        }
+        self.enter(Phase::Left);
+        self.cx.put(Output::Left);
+    }
+}

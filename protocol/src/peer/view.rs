@@ -1,0 +1,157 @@
+//! The view: the peers one knows, what they last said, and their records. Bounded.
+
+use crate::limits::{DIAL_ATTEMPTS_MAX, VIEW_PEERS_MAX};
+use crate::wire::PeerRecord;
+use crate::{Digest, PeerId, Round, Time};
+use core::time::Duration;
+use std::collections::BTreeMap;
+
+/// What is known of one other peer.
+#[derive(Clone, Debug, Default)]
+pub struct Remote {
+    /// Whether a link is up.
+    pub linked: bool,
+    /// Whether it said a compatible hello on this link.
+    pub greeted: bool,
+    /// Whether it takes part in rounds, in its own words.
+    pub ready: bool,
+    /// Whether it takes part for the first time and is not waited for yet.
+    pub probation: bool,
+    /// Whether it failed to do its part and has not spoken since.
+    pub suspected: bool,
+    /// The round it is in, in its own words.
+    pub round: Round,
+    /// Its anchor when it said hello.
+    pub anchor: Option<Digest>,
+    /// Round-trip time, once measured.
+    pub rtt: Option<Duration>,
+    /// Bytes per second, once measured.
+    pub rate: Option<u64>,
+    /// Misbehaviour so far.
+    pub score: u32,
+    /// Cut off for good.
+    pub banned: bool,
+    pub(crate) record: Option<PeerRecord>,
+    pub(crate) dials: u32,
+    pub(crate) dial_at: Option<Time>,
+}
+
+/// All peers one knows.
+#[derive(Debug, Default)]
+pub struct View {
+    remotes: BTreeMap<PeerId, Remote>,
+    mine: Option<PeerRecord>,
+}
+
+impl View {
+    /// Every known peer.
+    pub fn iter(&self) -> impl Iterator<Item = (PeerId, &Remote)> {
+        self.remotes.iter().map(|(id, remote)| (*id, remote))
+    }
+
+    /// One peer.
+    pub fn get(&self, peer: PeerId) -> Option<&Remote> {
+        self.remotes.get(&peer)
+    }
+
+    /// Peers with a link and a compatible hello.
+    pub fn greeted(&self) -> impl Iterator<Item = (PeerId, &Remote)> {
+        self.iter()
+            .filter(|(_, r)| r.linked && r.greeted && !r.banned)
+    }
+
+    /// Peers that take part in rounds and are not suspected.
+    pub fn live(&self) -> impl Iterator<Item = (PeerId, &Remote)> {
+        self.greeted().filter(|(_, r)| r.ready && !r.suspected)
+    }
+
+    /// How many peers are known.
+    pub fn len(&self) -> usize {
+        self.remotes.len()
+    }
+
+    /// Whether nobody is known.
+    pub fn is_empty(&self) -> bool {
+        self.remotes.is_empty()
+    }
+
+    pub(crate) fn get_mut(&mut self, peer: PeerId) -> Option<&mut Remote> {
+        self.remotes.get_mut(&peer)
+    }
+
+    /// The entry of a peer, made if there is room: a full view forgets somebody unlinked first.
+    pub(crate) fn entry(&mut self, peer: PeerId) -> Option<&mut Remote> {
+        if !self.remotes.contains_key(&peer) && self.remotes.len() >= VIEW_PEERS_MAX {
+            let idle = self.remotes.iter().find(|(_, r)| !r.linked && !r.banned);
+            let idle = idle.map(|(id, _)| *id)?;
+            self.remotes.remove(&idle);
+        }
+        Some(self.remotes.entry(peer).or_default())
+    }
+
+    /// Marks a peer suspected; true when it was not.
+    pub(crate) fn suspect(&mut self, peer: PeerId) -> bool {
+        match self.remotes.get_mut(&peer) {
+            Some(remote) if !remote.suspected => {
+                remote.suspected = true;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    pub(crate) fn set_mine(&mut self, record: PeerRecord) {
+        self.mine = Some(record);
+    }
+
+    /// Takes a verified record in; true when it is news.
+    pub(crate) fn learn(&mut self, record: PeerRecord, now: Time) -> bool {
+        let Some(remote) = self.entry(record.peer) else {
+            return false;
+        };
+        let news = remote
+            .record
+            .as_ref()
+            .is_none_or(|old| record.sequence > old.sequence);
+        if news {
+            remote.dials = 0;
+            remote.dial_at = Some(now);
+            remote.record = Some(record);
+        }
+        news
+    }
+
+    /// Records that are still believed, own first.
+    pub(crate) fn records(&self, now: Time) -> impl Iterator<Item = &PeerRecord> {
+        let others = self.remotes.values().filter_map(|r| r.record.as_ref());
+        self.mine
+            .iter()
+            .chain(others)
+            .filter(move |r| r.expires > now)
+    }
+
+    /// Forgets records that have expired and peers of whom nothing is left.
+    pub(crate) fn expire(&mut self, now: Time) {
+        self.remotes.retain(|_, remote| {
+            if remote.record.as_ref().is_some_and(|r| r.expires <= now) {
+                remote.record = None;
+            }
+            remote.linked || remote.banned || remote.record.is_some()
+        });
+    }
+
+    /// Peers that should be dialled now, with their records; each dial waits twice as long.
+    pub(crate) fn due_dials(&mut self, now: Time, room: usize) -> Vec<PeerRecord> {
+        self.remotes
+            .values_mut()
+            .filter(|r| !r.linked && !r.banned && r.dials < DIAL_ATTEMPTS_MAX)
+            .filter(|r| r.dial_at.is_some_and(|at| at <= now))
+            .take(room)
+            .filter_map(|remote| {
+                remote.dials += 1;
+                remote.dial_at = Some(now + Duration::from_secs(1 << remote.dials.min(6)));
+                remote.record.clone()
+            })
+            .collect()
+    }
+}

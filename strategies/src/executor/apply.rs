@@ -1,0 +1,101 @@
+//! What was agreed on becomes the anchor.
+
+use super::host::Host;
+use super::mix_lane::{Local, MixLane};
+use murmurate_protocol::{Contribution, Done, ExchangeKind, FragmentId, Round, SliceId, WorkError};
+use std::ops::Range;
+
+impl MixLane {
+    /// Puts one fragment's outcome in force; the trainer takes it over with its next order.
+    pub(super) fn apply(
+        &mut self,
+        round: Round,
+        fragment: FragmentId,
+        aggregates: &[SliceId],
+        keep_local: bool,
+        host: &dyn Host,
+    ) -> Result<Done, WorkError> {
+        self.collect();
+        let index = usize::from(fragment.0);
+        if self.exchange != ExchangeKind::AllReduce {
+            self.apply_local(fragment);
+            return Ok(Done::Applied {
+                digest: self.digest(fragment),
+            });
+        }
+        let range = self.range(fragment);
+        let delta_is_here =
+            self.local[index] == Local::Contribution && self.contribution == Contribution::Delta;
+        if keep_local && (delta_is_here || self.local[index] == Local::KeepDelta) {
+            // The local buffer holds a delta that stays: decode beside it.
+            let mut scratch = vec![0.0; range.len()];
+            self.decode(fragment, aggregates, &mut scratch, host)?;
+            self.step(round, range, &mut scratch);
+            self.local[index] = Local::KeepDelta;
+        } else {
+            let mut local = self.take_local();
+            let piece = &mut local[range.clone()];
+            piece.fill(0.0);
+            let decoded = self.decode(fragment, aggregates, piece, host);
+            if decoded.is_ok() {
+                self.step(round, range, piece);
+            }
+            self.put_local(local);
+            decoded?;
+            self.local[index] = Local::TakeAnchor;
+        }
+        Ok(Done::Applied {
+            digest: self.digest(fragment),
+        })
+    }
+
+    /// Gossip and no exchange: the anchor is the mix, or what training left.
+    fn apply_local(&mut self, fragment: FragmentId) {
+        let (index, range) = (usize::from(fragment.0), self.range(fragment));
+        if std::mem::take(&mut self.mixed[index]) {
+            self.local[index] = Local::TakeAnchor;
+        } else if self.local[index] == Local::Contribution {
+            let local = self.take_local();
+            self.anchor[range.clone()].copy_from_slice(&local[range]);
+            self.put_local(local);
+            self.local[index] = Local::Untouched;
+        }
+    }
+
+    /// Decodes a fragment's aggregates, shard by shard, into `into` (zeros).
+    fn decode(
+        &self,
+        fragment: FragmentId,
+        aggregates: &[SliceId],
+        into: &mut [f32],
+        host: &dyn Host,
+    ) -> Result<(), WorkError> {
+        let start = self.range(fragment).start;
+        let of = u16::try_from(aggregates.len()).unwrap_or(u16::MAX);
+        for slice in aggregates {
+            let shard = self.shard_range(fragment, slice.shard, of);
+            self.add(
+                &mut into[shard.start - start..shard.end - start],
+                *slice,
+                1.0,
+                host,
+            )?;
+        }
+        Ok(())
+    }
+
+    /// Moves the anchor by an aggregated delta (outer optimizer) or gradient (inner optimizer).
+    fn step(&mut self, round: Round, range: Range<usize>, aggregate: &mut [f32]) {
+        let anchor = &mut self.anchor[range.clone()];
+        match &mut self.inner {
+            Some(inner) => {
+                if self.inner_round != Some(round) {
+                    self.inner_round = Some(round);
+                    inner.begin_step();
+                }
+                inner.apply(range, anchor, aggregate);
+            }
+            None => self.outer.apply(range, anchor, aggregate),
+        }
+    }
+}

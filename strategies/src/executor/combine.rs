@@ -1,0 +1,97 @@
+//! Weighted means over decoded slices: shards of an all-reduce, and the mix of gossip. Sums run in
+//! the order that the peer gives, which is `PeerId` order.
+
+use super::host::Host;
+use super::mix_lane::MixLane;
+use crate::aggregate::{RMS_MAX, quarantine};
+use murmurate_protocol::{Done, FragmentId, Part, SliceId, WorkError};
+
+impl MixLane {
+    /// `shard = sum_k a_k decode(slice_k) / sum_k a_k`.
+    pub(super) fn reduce(
+        &mut self,
+        fragment: FragmentId,
+        shard: u16,
+        of: u16,
+        inputs: &[(SliceId, f64)],
+        host: &dyn Host,
+    ) -> Result<Done, WorkError> {
+        let len = self.shard_range(fragment, shard, of).len();
+        let mut acc = self.shards.remove(&(fragment, shard)).unwrap_or_default();
+        acc.clear();
+        acc.resize(len, 0.0);
+        let total: f64 = inputs.iter().map(|(_, weight)| weight).sum();
+        let result = self.add_all(&mut acc, inputs, total, host);
+        self.shards.insert((fragment, shard), acc);
+        result.map(|()| Done::Combined)
+    }
+
+    /// `mix = (keep local + sum_k a_k decode(slice_k)) / (keep + sum_k a_k)`, into the anchor: the
+    /// local parameters stay as training left them until the mix is good.
+    pub(super) fn mix(
+        &mut self,
+        fragment: FragmentId,
+        keep: f64,
+        inputs: &[(SliceId, f64)],
+        host: &dyn Host,
+    ) -> Result<Done, WorkError> {
+        let range = self.range(fragment);
+        let local = self.take_local();
+        let total = keep + inputs.iter().map(|(_, weight)| weight).sum::<f64>();
+        let mut anchor = std::mem::take(&mut self.anchor);
+        let share = (keep / total) as f32;
+        for (mixed, value) in anchor[range.clone()].iter_mut().zip(&local[range.clone()]) {
+            *mixed = share * value;
+        }
+        let result = self.add_all(&mut anchor[range.clone()], inputs, total, host);
+        if result.is_err() {
+            anchor[range.clone()].copy_from_slice(&local[range]);
+        }
+        self.anchor = anchor;
+        self.put_local(local);
+        self.mixed[usize::from(fragment.0)] = result.is_ok();
+        result.map(|()| Done::Combined)
+    }
+
+    /// `acc += sum_k (a_k / total) decode(slice_k)`, with every slice looked at before the next.
+    fn add_all(
+        &self,
+        acc: &mut [f32],
+        inputs: &[(SliceId, f64)],
+        total: f64,
+        host: &dyn Host,
+    ) -> Result<(), WorkError> {
+        for (slice, weight) in inputs {
+            let share = (weight / total) as f32;
+            self.add(acc, *slice, share, host)?;
+        }
+        Ok(())
+    }
+
+    /// `acc += weight decode(slice)`.
+    pub(super) fn add(
+        &self,
+        acc: &mut [f32],
+        slice: SliceId,
+        weight: f32,
+        host: &dyn Host,
+    ) -> Result<(), WorkError> {
+        let bad = |reason: String| WorkError::BadSlice {
+            slice,
+            origin: slice.origin,
+            reason,
+        };
+        let bytes = host
+            .get(&slice)
+            .ok_or_else(|| bad("its bytes are gone".to_owned()))?;
+        let codec = match slice.part {
+            Part::Aggregate => &self.aggregate_codec,
+            Part::Contribution => &self.codec,
+        };
+        codec
+            .decode_add(&bytes, weight, acc)
+            .map_err(|error| bad(error.to_string()))?;
+        quarantine(acc, RMS_MAX).map_err(|error| bad(error.to_string()))?;
+        Ok(())
+    }
+}

@@ -1,0 +1,221 @@
+//! The mix lane: owns anchor, residual, outer optimizer and shards; performs every order that is
+//! not training. Never touches the trainer.
+
+use super::frame::{Frame, MixEnd};
+use super::host::Host;
+use super::{Memory, Parts};
+use crate::compress::Codec;
+use crate::inner::InnerOptimizer;
+use crate::outer::OuterOptimizer;
+use murmurate_protocol::{
+    Contribution, Digest, Done, ExchangeKind, FragmentId, Order, PlanHash, Round, SliceId, StoreId,
+};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// What the local buffer holds of one fragment, and what the trainer is to do about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Local {
+    /// Nothing of use; the trainer goes on with what it has.
+    Untouched,
+    /// This round's contribution.
+    Contribution,
+    /// Nothing of use; the trainer takes the anchor over.
+    TakeAnchor,
+    /// A delta that the trainer takes over on top of the anchor.
+    KeepDelta,
+}
+
+/// Owns all parameters but the trainer's own.
+pub struct MixLane {
+    pub(super) exchange: ExchangeKind,
+    pub(super) contribution: Contribution,
+    pub(super) plan: PlanHash,
+    pub(super) fragments: Vec<Range<usize>>,
+    pub(super) anchor: Vec<f32>,
+    pub(super) residual: Option<Vec<f32>>,
+    pub(super) outer: Box<dyn OuterOptimizer>,
+    /// The shared inner optimizer of methods that exchange gradients.
+    pub(super) inner: Option<Box<dyn InnerOptimizer>>,
+    pub(super) local: Vec<Local>,
+    /// Whether the anchor already holds this round's mix (gossip).
+    pub(super) mixed: Vec<bool>,
+    pub(super) codec: Box<dyn Codec>,
+    pub(super) aggregate_codec: Box<dyn Codec>,
+    pub(super) shards: BTreeMap<(FragmentId, u16), Vec<f32>>,
+    /// Own contributions encoded this round, each with its fragment's shard count.
+    pub(super) encoded: BTreeMap<SliceId, u16>,
+    /// The last round in which the shared inner optimizer took its step.
+    pub(super) inner_round: Option<Round>,
+    buffer: Option<Vec<f32>>,
+    frames: MixEnd,
+}
+
+impl MixLane {
+    pub(super) fn new(parts: Parts, anchor: Vec<f32>, frames: MixEnd) -> Self {
+        let len = anchor.len();
+        let fragments = parts.fragments;
+        Self {
+            exchange: parts.exchange,
+            contribution: parts.contribution,
+            plan: parts.plan,
+            residual: parts.error_feedback.then(|| vec![0.0; len]),
+            outer: parts.outer,
+            inner: parts.inner,
+            local: vec![Local::TakeAnchor; fragments.len()],
+            mixed: vec![false; fragments.len()],
+            aggregate_codec: parts.codec.aggregate(),
+            codec: parts.codec,
+            buffer: Some(vec![0.0; len]),
+            shards: BTreeMap::new(),
+            encoded: BTreeMap::new(),
+            inner_round: None,
+            frames,
+            fragments,
+            anchor,
+        }
+    }
+
+    /// Performs an order of this lane. `Train` and `Evaluate` come here too, first: the lane hands
+    /// the train lane its buffer. `None` where nothing is answered.
+    pub fn perform(&mut self, order: &Order, host: &dyn Host) -> Option<Done> {
+        let done = match order {
+            Order::Train { .. } | Order::Evaluate { .. } => {
+                self.lend();
+                return None;
+            }
+            Order::Encode { store, slice, of } => Ok(self.encode(*store, *slice, *of, host)),
+            Order::Combine {
+                fragment,
+                shard,
+                of,
+                into,
+                keep,
+                inputs,
+                ..
+            } => match into {
+                StoreId::Local => self.mix(*fragment, *keep, inputs, host),
+                _ => self.reduce(*fragment, *shard, *of, inputs, host),
+            },
+            Order::Apply {
+                round,
+                fragment,
+                aggregates,
+                keep_local,
+            } => self.apply(*round, *fragment, aggregates, *keep_local, host),
+            Order::Void { fragment, .. } => Ok(self.void(*fragment, host)),
+            Order::Settle { slice, outcome } => {
+                self.settle(*slice, *outcome, host);
+                return None;
+            }
+            Order::Release { slice } => {
+                host.remove(slice);
+                return None;
+            }
+            Order::Pin { round } => Ok(self.pin(*round, host)),
+            Order::Unpin { round } => {
+                host.unpin(*round);
+                return None;
+            }
+            Order::Load { state, .. } => self.load_state(state, host),
+            Order::Save { .. } => return None,
+        };
+        Some(done.unwrap_or_else(Done::Failed))
+    }
+
+    /// Hash of every fragment's anchor.
+    pub fn digests(&self) -> Vec<Digest> {
+        let ids = (0..self.fragments.len()).map(|f| FragmentId(f as u16));
+        ids.map(|f| self.digest(f)).collect()
+    }
+
+    /// The anchor: the last parameters agreed on, or, in gossip, those that opened the round.
+    pub fn anchor(&self) -> &[f32] {
+        &self.anchor
+    }
+
+    /// What it keeps, by store.
+    pub fn memory(&self) -> Memory {
+        let values = |len: usize| (len * size_of::<f32>()) as u64;
+        let inner = self.inner.as_ref().map_or(0, |inner| inner.state().len());
+        Memory {
+            anchor: values(self.anchor.len()),
+            local: values(self.anchor.len()),
+            residual: values(self.residual.as_ref().map_or(0, Vec::len)),
+            outer: values(self.outer.state().len() + inner),
+            shards: values(self.shards.values().map(Vec::len).sum()),
+        }
+    }
+
+    pub(super) fn digest(&self, fragment: FragmentId) -> Digest {
+        Digest::of(bytemuck::cast_slice(&self.anchor[self.range(fragment)]))
+    }
+
+    pub(super) fn range(&self, fragment: FragmentId) -> Range<usize> {
+        self.fragments[usize::from(fragment.0)].clone()
+    }
+
+    /// Where a shard lies: `of` pieces whose lengths differ by at most one.
+    pub(super) fn shard_range(&self, fragment: FragmentId, shard: u16, of: u16) -> Range<usize> {
+        let fragment = self.range(fragment);
+        let (len, of) = (fragment.len(), usize::from(of.max(1)));
+        let at = |i: usize| fragment.start + len * i.min(of) / of;
+        at(usize::from(shard))..at(usize::from(shard) + 1)
+    }
+
+    /// Gives the train lane the buffer with what it is to take over, once a round.
+    fn lend(&mut self) {
+        let anything = self
+            .local
+            .iter()
+            .any(|l| matches!(l, Local::TakeAnchor | Local::KeepDelta));
+        if self.buffer.is_none() && !anything {
+            self.frames.send(None);
+            return;
+        }
+        let len = self.anchor.len();
+        let mut values = self.buffer.take().unwrap_or_else(|| vec![0.0; len]);
+        let mut install = Vec::new();
+        for (range, local) in self.fragments.iter().zip(&mut self.local) {
+            let (piece, anchor) = (&mut values[range.clone()], &self.anchor[range.clone()]);
+            match local {
+                Local::TakeAnchor => piece.copy_from_slice(anchor),
+                Local::KeepDelta => piece.iter_mut().zip(anchor).for_each(|(d, a)| *d += a),
+                Local::Untouched | Local::Contribution => continue,
+            }
+            install.push(range.clone());
+        }
+        self.local.fill(Local::Untouched);
+        self.frames.send(Some(Frame { values, install }));
+    }
+
+    /// Takes this round's cut in, if it has come, and makes the contribution of it.
+    pub(super) fn collect(&mut self) {
+        let Some(frame) = self.frames.receive() else {
+            return;
+        };
+        let mut values = frame.values;
+        if self.contribution == Contribution::Delta && self.exchange == ExchangeKind::AllReduce {
+            values
+                .iter_mut()
+                .zip(&self.anchor)
+                .for_each(|(v, a)| *v -= a);
+        }
+        self.buffer = Some(values);
+        self.local.fill(Local::Contribution);
+        self.mixed.fill(false);
+        self.encoded.clear();
+    }
+
+    /// The local buffer; a fresh one when it is lent out.
+    pub(super) fn take_local(&mut self) -> Vec<f32> {
+        self.collect();
+        self.buffer
+            .take()
+            .unwrap_or_else(|| vec![0.0; self.anchor.len()])
+    }
+
+    pub(super) fn put_local(&mut self, values: Vec<f32>) {
+        self.buffer = Some(values);
+    }
+}

@@ -1,0 +1,153 @@
+//! The Executor: performs every work order of a peer. The only implementation of the arithmetic;
+//! the daemon runs its two lanes on threads, the simulator calls it inline.
+//!
+//! ```text
+//!            Train, Evaluate                     Encode, Combine, Apply, Settle, Pin, Load
+//!   TrainLane (trainer, inner optimizer)   MixLane (anchor, residual, outer optimizer, shards)
+//!            |<------ frame: parameters to take over --------|
+//!            |------- frame: this round's cut -------------->|
+//! ```
+//!
+//! One buffer travels between the lanes, so that neither waits for the other: the mix lane lends
+//! it with the parameters to take over when training begins and gets it back with the cut.
+
+mod apply;
+mod combine;
+mod encode;
+mod frame;
+mod host;
+mod mix_lane;
+mod train_lane;
+mod transfer;
+
+pub use host::{Host, StateStore, Stopwatch, manifest_of};
+pub use mix_lane::MixLane;
+pub use train_lane::{TrainLane, TrainSignals};
+
+use crate::compress::Codec;
+use crate::inner::InnerOptimizer;
+use crate::outer::OuterOptimizer;
+use crate::state::{StateError, StateSink, StateSource};
+use crate::trainer::Trainer;
+use murmurate_protocol::{Contribution, Digest, Done, ExchangeKind, Order, PlanHash};
+use std::ops::Range;
+
+/// What an Executor is made of, beside its trainer.
+pub struct Parts {
+    /// The plan's hash: states of other plans are refused.
+    pub plan: PlanHash,
+    /// Who exchanges with whom.
+    pub exchange: ExchangeKind,
+    /// What a contribution is.
+    pub contribution: Contribution,
+    /// Where the fragments lie in the flat parameters.
+    pub fragments: Vec<Range<usize>>,
+    /// Encodes contributions.
+    pub codec: Box<dyn Codec>,
+    /// Whether what the codec leaves out is kept for the next round.
+    pub error_feedback: bool,
+    /// Moves the anchor by an aggregated delta.
+    pub outer: Box<dyn OuterOptimizer>,
+    /// Moves the anchor by an aggregated gradient; only for methods that exchange gradients.
+    pub inner: Option<Box<dyn InnerOptimizer>>,
+}
+
+/// Bytes that the mix lane keeps, by store.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// The last parameters agreed on.
+    pub anchor: u64,
+    /// The buffer that travels between the lanes.
+    pub local: u64,
+    /// What error feedback keeps.
+    pub residual: u64,
+    /// Outer and shared inner optimizer.
+    pub outer: u64,
+    /// Reductions of own shards.
+    pub shards: u64,
+}
+
+impl Memory {
+    /// All of it.
+    pub const fn total(&self) -> u64 {
+        self.anchor + self.local + self.residual + self.outer + self.shards
+    }
+}
+
+/// Both lanes of one peer.
+pub struct Executor {
+    train: TrainLane,
+    mix: MixLane,
+}
+
+impl Executor {
+    /// Takes the trainer's parameters as the first anchor.
+    ///
+    /// # Panics
+    /// When the fragments do not cover the trainer's layout in order.
+    pub fn new(mut trainer: Box<dyn Trainer>, parts: Parts, stopwatch: Box<dyn Stopwatch>) -> Self {
+        let len = trainer.layout().len();
+        let ends = parts
+            .fragments
+            .iter()
+            .try_fold(0, |at, r| (r.start == at).then_some(r.end));
+        assert_eq!(
+            ends,
+            Some(len),
+            "the fragments cover the parameters in order"
+        );
+        let mut anchor = vec![0.0; len];
+        trainer.visit(0..len, &mut |offset, piece| {
+            anchor[offset..offset + piece.len()].copy_from_slice(piece);
+        });
+        let (train_end, mix_end) = frame::pair();
+        let train = TrainLane::new(trainer, parts.contribution, stopwatch, train_end);
+        Self {
+            train,
+            mix: MixLane::new(parts, anchor, mix_end),
+        }
+    }
+
+    /// Performs an order, inline. `None` where nothing is answered: `Settle`, `Release`, `Unpin`,
+    /// and `Save`, which the host performs with [`Executor::save`].
+    pub fn perform(&mut self, order: &Order, host: &dyn Host) -> Option<Done> {
+        match self.mix.perform(order, host) {
+            Some(done) => Some(done),
+            None => self.train.perform(order),
+        }
+    }
+
+    /// The two lanes, for two threads. Every `Train` and `Evaluate` goes to both; `Save` is the
+    /// host's business with both.
+    pub fn split(self) -> (TrainLane, MixLane) {
+        (self.train, self.mix)
+    }
+
+    /// Hashes of the anchor, fragment by fragment.
+    pub fn digests(&self) -> Vec<Digest> {
+        self.mix.digests()
+    }
+
+    /// The last parameters agreed on; in gossip those that opened the round.
+    pub fn anchor(&self) -> &[f32] {
+        self.mix.anchor()
+    }
+
+    /// Writes both lanes' state.
+    ///
+    /// # Errors
+    /// The sink's.
+    pub fn save(&mut self, sink: &mut dyn StateSink) -> Result<(), StateError> {
+        self.mix.save(sink)?;
+        self.train.save(sink)
+    }
+
+    /// Takes both lanes' state back.
+    ///
+    /// # Errors
+    /// When something is missing or does not fit.
+    pub fn restore(&mut self, source: &dyn StateSource) -> Result<(), StateError> {
+        self.mix.restore(source)?;
+        self.train.load(source)
+    }
+}

@@ -1,0 +1,209 @@
+//! The train lane: owns the trainer, performs `Train` and `Evaluate`.
+
+use super::frame::{Frame, TrainEnd};
+use super::host::Stopwatch;
+use crate::state::{StateError, StateSink, StateSource};
+use crate::trainer::{Proceed, StepControl, TrainError, Trainer};
+use murmurate_protocol::{
+    Contribution, Done, InnerStep, Order, StepBudget, TrainSummary, WorkError,
+};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// What other threads may read of, and say to, a running train lane.
+#[derive(Debug, Default)]
+pub struct TrainSignals {
+    interrupt: AtomicBool,
+    steps: AtomicU64,
+    samples: AtomicU64,
+}
+
+impl TrainSignals {
+    /// Lets training end at the next inner step, now and from now on: for leaving.
+    pub fn interrupt(&self) {
+        self.interrupt.store(true, Ordering::Relaxed);
+    }
+
+    /// Inner steps taken since the start.
+    pub fn steps(&self) -> u64 {
+        self.steps.load(Ordering::Relaxed)
+    }
+
+    /// Samples seen since the start.
+    pub fn samples(&self) -> u64 {
+        self.samples.load(Ordering::Relaxed)
+    }
+}
+
+/// Bounds a stretch of training by the order's budget.
+struct Budget<'a> {
+    budget: StepBudget,
+    stopwatch: &'a mut dyn Stopwatch,
+    signals: &'a TrainSignals,
+}
+
+impl StepControl for Budget<'_> {
+    fn before(&mut self, step: InnerStep) -> Proceed {
+        let interrupted = self.signals.interrupt.load(Ordering::Relaxed);
+        let enough = match self.budget {
+            StepBudget::Steps(count) => step.0 >= u64::from(count),
+            StepBudget::Time(time) => step.0 > 0 && self.stopwatch.elapsed(step.0) >= time,
+        };
+        if interrupted || enough {
+            Proceed::Stop
+        } else {
+            Proceed::Go
+        }
+    }
+
+    fn after(&mut self, _step: InnerStep, samples: u64) {
+        self.signals.steps.fetch_add(1, Ordering::Relaxed);
+        self.signals.samples.fetch_add(samples, Ordering::Relaxed);
+    }
+}
+
+/// Owns the trainer. Runs on a thread of its own in the daemon, inline in the simulator.
+pub struct TrainLane {
+    trainer: Box<dyn Trainer>,
+    contribution: Contribution,
+    stopwatch: Box<dyn Stopwatch>,
+    signals: Arc<TrainSignals>,
+    frames: TrainEnd,
+    buffer: Option<Frame>,
+}
+
+impl TrainLane {
+    pub(super) fn new(
+        trainer: Box<dyn Trainer>,
+        contribution: Contribution,
+        stopwatch: Box<dyn Stopwatch>,
+        frames: TrainEnd,
+    ) -> Self {
+        let signals = Arc::new(TrainSignals::default());
+        Self {
+            trainer,
+            contribution,
+            stopwatch,
+            signals,
+            frames,
+            buffer: None,
+        }
+    }
+
+    /// For other threads.
+    pub fn signals(&self) -> Arc<TrainSignals> {
+        Arc::clone(&self.signals)
+    }
+
+    /// Performs an order of this lane; `None` for one that is not.
+    pub fn perform(&mut self, order: &Order) -> Option<Done> {
+        match order {
+            Order::Train { budget, .. } => {
+                self.install();
+                let trained = match self.contribution {
+                    Contribution::Gradient => self.gradient(),
+                    Contribution::Delta | Contribution::Parameters => self.steps(*budget),
+                };
+                Some(trained.map_or_else(failed, Done::Trained))
+            }
+            Order::Evaluate { .. } => {
+                self.install();
+                Some(self.trainer.evaluate().map_or_else(failed, Done::Evaluated))
+            }
+            _ => None,
+        }
+    }
+
+    /// Writes the trainer's own state.
+    ///
+    /// # Errors
+    /// The sink's.
+    pub fn save(&mut self, sink: &mut dyn StateSink) -> Result<(), StateError> {
+        self.trainer.save(sink)
+    }
+
+    /// Takes the trainer's own state back.
+    ///
+    /// # Errors
+    /// When something is missing or does not fit.
+    pub fn load(&mut self, source: &dyn StateSource) -> Result<(), StateError> {
+        self.trainer.load(source)
+    }
+
+    /// Puts in force what the mix lane hands over.
+    fn install(&mut self) {
+        let Some(Some(frame)) = self.frames.receive() else {
+            return;
+        };
+        for range in &frame.install {
+            let values = &frame.values;
+            self.trainer.visit(range.clone(), &mut |offset, piece| {
+                piece.copy_from_slice(&values[offset..offset + piece.len()]);
+            });
+        }
+        self.buffer = Some(frame);
+    }
+
+    /// Many inner steps, then the parameters as the cut.
+    fn steps(&mut self, budget: StepBudget) -> Result<TrainSummary, TrainError> {
+        self.stopwatch.start();
+        let mut control = Budget {
+            budget,
+            stopwatch: self.stopwatch.as_mut(),
+            signals: &self.signals,
+        };
+        let report = self.trainer.steps(&mut control)?;
+        let seconds = self.stopwatch.elapsed(report.steps).as_secs_f64();
+        let mut frame = self.take_buffer();
+        let values = &mut frame.values;
+        let whole = 0..values.len();
+        self.trainer.visit(whole, &mut |offset, piece| {
+            values[offset..offset + piece.len()].copy_from_slice(piece);
+        });
+        self.frames.send(frame);
+        Ok(summary(report, seconds))
+    }
+
+    /// One batch's gradient as the cut; the parameters stay.
+    fn gradient(&mut self) -> Result<TrainSummary, TrainError> {
+        self.stopwatch.start();
+        let mut frame = self.take_buffer();
+        let values = &mut frame.values;
+        let report = self.trainer.gradients(&mut |offset, piece| {
+            values[offset..offset + piece.len()].copy_from_slice(piece);
+        })?;
+        let seconds = self.stopwatch.elapsed(report.steps).as_secs_f64();
+        self.signals
+            .steps
+            .fetch_add(report.steps, Ordering::Relaxed);
+        self.signals
+            .samples
+            .fetch_add(report.samples, Ordering::Relaxed);
+        self.frames.send(frame);
+        Ok(summary(report, seconds))
+    }
+
+    fn take_buffer(&mut self) -> Frame {
+        let len = self.trainer.layout().len();
+        let fresh = || Frame {
+            values: vec![0.0; len],
+            install: Vec::new(),
+        };
+        self.buffer.take().unwrap_or_else(fresh)
+    }
+}
+
+fn summary(report: crate::TrainReport, seconds: f64) -> TrainSummary {
+    TrainSummary {
+        steps: report.steps,
+        samples: report.samples,
+        loss: report.loss,
+        seconds,
+    }
+}
+
+fn failed(error: TrainError) -> Done {
+    Done::Failed(WorkError::Training {
+        reason: error.to_string(),
+    })
+}

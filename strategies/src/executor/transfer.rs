@@ -1,0 +1,147 @@
+//! The swarm's state as bytes: for newcomers (pin, load) and for checkpoints (save, restore).
+//!
+//! A transferred state is a header (magic, plan hash, round, inner steps), then little-endian f32:
+//! anchor, outer optimizer, shared inner optimizer. All donors of one round make the same bytes.
+
+use super::host::{Host, manifest_of};
+use super::mix_lane::{Local, MixLane};
+use crate::state::{StateError, StateSink, StateSource};
+use bytes::Bytes;
+use murmurate_protocol::{Digest, Done, Round, StateId, WorkError};
+
+/// Opens every transferred state; the digit is the layout's version.
+const MAGIC: &[u8; 8] = b"MURMUR01";
+
+/// Bytes before the values.
+const HEADER_BYTES: usize = 8 + 32 + 8 + 8;
+
+impl MixLane {
+    /// Bytes of a transferred state.
+    pub fn state_bytes(&self) -> u64 {
+        let inner = self.inner.as_ref().map_or(0, |inner| inner.state().len());
+        let values = self.anchor.len() + self.outer.state().len() + inner;
+        (HEADER_BYTES + size_of::<f32>() * values) as u64
+    }
+
+    /// Keeps the state for newcomers.
+    pub(super) fn pin(&mut self, round: Round, host: &dyn Host) -> Done {
+        let mut out = Vec::with_capacity(self.state_bytes() as usize);
+        out.extend_from_slice(MAGIC);
+        out.extend_from_slice(self.plan.as_bytes());
+        out.extend_from_slice(&round.0.to_le_bytes());
+        let steps = self.inner.as_ref().map_or(0, |inner| inner.step_count());
+        out.extend_from_slice(&steps.to_le_bytes());
+        out.extend_from_slice(bytemuck::cast_slice(&self.anchor));
+        out.extend_from_slice(bytemuck::cast_slice(self.outer.state()));
+        if let Some(inner) = &self.inner {
+            out.extend_from_slice(bytemuck::cast_slice(inner.state()));
+        }
+        let manifest = manifest_of(&out);
+        let state = StateId {
+            round,
+            root: Digest::of(&manifest),
+            bytes: out.len() as u64,
+        };
+        host.pin(state, Bytes::from(manifest), Bytes::from(out));
+        Done::Pinned(state)
+    }
+
+    /// Takes a fetched state over.
+    pub(super) fn load_state(
+        &mut self,
+        state: &StateId,
+        host: &dyn Host,
+    ) -> Result<Done, WorkError> {
+        let bad = |reason: &str| WorkError::BadState {
+            reason: reason.to_owned(),
+        };
+        let bytes = host.take(state).ok_or_else(|| bad("it is not here"))?;
+        if bytes.len() as u64 != self.state_bytes() {
+            return Err(bad("its size is not this model's"));
+        }
+        let (header, values) = bytes.split_at(HEADER_BYTES);
+        if header[..8] != *MAGIC {
+            return Err(bad("it does not open like a state"));
+        }
+        if header[8..40] != *self.plan.as_bytes() {
+            return Err(bad("it belongs to another plan"));
+        }
+        let number = |at: usize| {
+            let mut eight = [0u8; 8];
+            eight.copy_from_slice(&header[at..at + 8]);
+            u64::from_le_bytes(eight)
+        };
+        if number(40) != state.round.0 {
+            return Err(bad("it opens another round"));
+        }
+        let finite = values
+            .chunks_exact(4)
+            .all(|v| f32::from_le_bytes([v[0], v[1], v[2], v[3]]).is_finite());
+        if !finite {
+            return Err(bad("a value is not finite"));
+        }
+        let outer_len = size_of_val(self.outer.state());
+        let (anchor, rest) = values.split_at(size_of_val(self.anchor.as_slice()));
+        let (outer, inner) = rest.split_at(outer_len);
+        fill(&mut self.anchor, anchor);
+        fill(self.outer.state_mut(), outer);
+        if let Some(optimizer) = &mut self.inner {
+            fill(optimizer.state_mut(), inner);
+            optimizer.set_step_count(number(48));
+        }
+        self.collect();
+        self.start_over();
+        Ok(Done::Loaded {
+            digests: self.digests(),
+        })
+    }
+
+    /// The anchor is another: the trainer takes it over and nothing of before counts any more.
+    fn start_over(&mut self) {
+        self.local.fill(Local::TakeAnchor);
+        self.mixed.fill(false);
+        self.encoded.clear();
+        if let Some(residual) = &mut self.residual {
+            residual.fill(0.0);
+        }
+    }
+
+    /// Writes what a resumed peer needs: `anchor`, `residual`, the optimizers' states.
+    ///
+    /// # Errors
+    /// The sink's.
+    pub fn save(&self, sink: &mut dyn StateSink) -> Result<(), StateError> {
+        sink.tensor("anchor", &self.anchor)?;
+        if let Some(residual) = &self.residual {
+            sink.tensor("residual", residual)?;
+        }
+        self.outer.save(sink)?;
+        match &self.inner {
+            Some(inner) => inner.save("inner", sink),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes back what [`MixLane::save`] wrote.
+    ///
+    /// # Errors
+    /// When something is missing or does not fit.
+    pub fn restore(&mut self, source: &dyn StateSource) -> Result<(), StateError> {
+        source.tensor("anchor", &mut self.anchor)?;
+        self.outer.load(source)?;
+        if let Some(inner) = &mut self.inner {
+            inner.load("inner", source)?;
+        }
+        self.start_over();
+        if let Some(residual) = &mut self.residual {
+            source.tensor("residual", residual)?;
+        }
+        Ok(())
+    }
+}
+
+fn fill(into: &mut [f32], bytes: &[u8]) {
+    for (value, four) in into.iter_mut().zip(bytes.chunks_exact(4)) {
+        *value = f32::from_le_bytes([four[0], four[1], four[2], four[3]]);
+    }
+}

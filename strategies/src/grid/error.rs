@@ -1,0 +1,98 @@
+//! Why a configuration is not a strategy: one line each, with the key and what to do.
+
+use murmurate_protocol::PlanError;
+
+/// Why a configuration is not a strategy.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StrategyError {
+    /// Not TOML.
+    #[error("line {line}: {message}")]
+    Syntax {
+        /// The line, from one; zero where it is not known.
+        line: usize,
+        /// What the parser says.
+        message: String,
+    },
+    /// No preset of this name.
+    #[error("preset `{found}` does not exist; {hint}")]
+    UnknownPreset {
+        /// The name.
+        found: String,
+        /// The nearest and all there are.
+        hint: String,
+    },
+    /// No key of this name.
+    #[error("key `{key}` does not exist; {hint}")]
+    UnknownKey {
+        /// Its full name.
+        key: String,
+        /// The nearest and all there are.
+        hint: String,
+    },
+    /// No method of this name.
+    #[error("`{key}`: `{found}` does not exist; {hint}")]
+    UnknownValue {
+        /// The key.
+        key: String,
+        /// Its value.
+        found: String,
+        /// The nearest and all there are.
+        hint: String,
+    },
+    /// A value of the wrong type.
+    #[error("`{key}`: {message}")]
+    Type {
+        /// The key.
+        key: String,
+        /// What was found and what is needed.
+        message: String,
+    },
+    /// A key is missing.
+    #[error("`{key}` is missing; {needed}")]
+    Missing {
+        /// The key.
+        key: &'static str,
+        /// What to give.
+        needed: &'static str,
+    },
+    /// A value out of its range.
+    #[error("`{key}` is {found}; it must be {needed}")]
+    Range {
+        /// The key.
+        key: String,
+        /// Its value.
+        found: String,
+        /// The range.
+        needed: &'static str,
+    },
+    /// A key that means nothing for the method chosen.
+    #[error("`{key}` does not apply to {method}; remove it")]
+    DoesNotApply {
+        /// The key.
+        key: &'static str,
+        /// The method chosen.
+        method: String,
+    },
+    /// A combination that cannot work.
+    #[error("`{key}`: {reason}; {remedy}")]
+    Refused {
+        /// The key to change.
+        key: &'static str,
+        /// Why it cannot work.
+        reason: &'static str,
+        /// The nearest combination that does.
+        remedy: &'static str,
+    },
+    /// More fragments than parameters.
+    #[error("`overlap.fragments` is {fragments}, but the model has {parameters} parameters")]
+    Fragments {
+        /// Fragments.
+        fragments: usize,
+        /// Parameters.
+        parameters: usize,
+    },
+    /// The plan cannot be.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+}

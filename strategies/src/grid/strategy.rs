@@ -1,0 +1,305 @@
+//! A strategy: a point of the grid that has passed all checks.
+
+use super::tables::{self, Tables};
+use super::{DEFAULT_PRESET, StrategyError, preset, refuse, validate};
+use crate::Layout;
+use crate::aggregate::AggregationKind;
+use crate::compress::{Codec, CodecKind};
+use crate::inner::{InnerKind, InnerOptimizer};
+use crate::outer::{OuterKind, OuterOptimizer};
+use crate::topology::TopologyKind;
+use core::str::FromStr;
+use murmurate_protocol::{
+    Contribution, DeadlinePlan, Digest, ExchangeKind, FragmentPlan, Plan, RunId, StepBudget,
+    Topology,
+};
+use std::ops::Range;
+
+/// Bytes that a state transfer takes beside its runs of f32: counts, names and lengths.
+pub const STATE_HEADER_BYTES: u64 = 4096;
+
+/// A point in synchronization x architecture x compression x overlap (+ outer optimizer,
+/// + aggregation rule, + inner optimizer, + deadlines) that can work.
+///
+/// The only way to one is to parse a configuration: what exists has been checked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Strategy {
+    name: String,
+    budget: StepBudget,
+    exchange: ExchangeKind,
+    contribution: Contribution,
+    topology: Option<TopologyKind>,
+    codec: CodecKind,
+    error_feedback: bool,
+    fragments: usize,
+    outer: OuterKind,
+    aggregation: AggregationKind,
+    inner: InnerKind,
+    deadlines: DeadlinePlan,
+}
+
+impl Strategy {
+    /// Reads a configuration. It is laid over a preset, key by key: the one given, else the one its
+    /// key `preset` names, else [`DEFAULT_PRESET`]. Where it chooses another method than the preset
+    /// (another codec, say), the preset's parameters of the old one are left out.
+    ///
+    /// # Errors
+    /// The first thing wrong with it.
+    ///
+    /// ```
+    /// use murmurate_strategies::grid::Strategy;
+    /// let text = "[compression]\ncodec = \"int8\"";
+    /// let strategy = Strategy::parse(text, Some("diloco")).unwrap();
+    /// assert_eq!(strategy.codec_kind().name(), "int8");
+    /// let error = Strategy::parse("[compression]\ncodec = \"int9\"", None).unwrap_err();
+    /// assert!(error.to_string().contains("did you mean `int8`?"));
+    /// ```
+    pub fn parse(toml_text: &str, preset: Option<&str>) -> Result<Self, StrategyError> {
+        Self::from_table(tables::parse(toml_text)?, preset)
+    }
+
+    /// As [`Strategy::parse`], of a table that is part of a larger configuration.
+    ///
+    /// # Errors
+    /// The first thing wrong with it.
+    pub fn from_table(
+        mut config: toml::Table,
+        preset_name: Option<&str>,
+    ) -> Result<Self, StrategyError> {
+        let named = match config.remove("preset") {
+            None => None,
+            Some(toml::Value::String(name)) => Some(name),
+            Some(other) => {
+                let message = format!("found {}, needs the name of a preset", other.type_str());
+                return Err(StrategyError::Type {
+                    key: "preset".to_owned(),
+                    message,
+                });
+            }
+        };
+        let name = preset_name
+            .or(named.as_deref())
+            .unwrap_or(DEFAULT_PRESET)
+            .to_owned();
+        let mut whole = tables::parse(preset(&name)?)?;
+        tables::check_keys(&config)?;
+        tables::lay_over(&mut whole, config);
+        Self::from_tables(name, &tables::read(&whole)?)
+    }
+
+    /// A preset as it is.
+    ///
+    /// # Errors
+    /// When there is no such preset.
+    pub fn preset(name: &str) -> Result<Self, StrategyError> {
+        Self::parse("", Some(name))
+    }
+
+    fn from_tables(name: String, tables: &Tables) -> Result<Self, StrategyError> {
+        let (exchange, contribution, topology) = validate::architecture(&tables.architecture)?;
+        let (codec, error_feedback) = validate::compression(&tables.compression)?;
+        let deadlines = tables.deadlines.clone().unwrap_or_default();
+        let strategy = Self {
+            name,
+            budget: validate::budget(&tables.synchronization)?,
+            exchange,
+            contribution,
+            topology,
+            codec,
+            error_feedback,
+            fragments: validate::fragments(&tables.overlap)?,
+            outer: validate::outer(&tables.outer)?,
+            aggregation: validate::aggregation(&tables.aggregation)?,
+            inner: validate::inner(&tables.inner)?,
+            deadlines: validate::deadlines(&deadlines)?,
+        };
+        refuse::check(&strategy)?;
+        Ok(strategy)
+    }
+
+    /// The preset that it started from.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Who exchanges with whom.
+    pub const fn exchange(&self) -> ExchangeKind {
+        self.exchange
+    }
+
+    /// What a contribution is.
+    pub const fn contribution(&self) -> Contribution {
+        self.contribution
+    }
+
+    /// How much to train in a round.
+    pub const fn budget(&self) -> StepBudget {
+        self.budget
+    }
+
+    /// Whether what the codec leaves out goes into the next round.
+    pub const fn error_feedback(&self) -> bool {
+        self.error_feedback
+    }
+
+    /// The codec of contributions, as data.
+    pub const fn codec_kind(&self) -> &CodecKind {
+        &self.codec
+    }
+
+    /// The codec of contributions.
+    pub fn codec(&self) -> Box<dyn Codec> {
+        self.codec.build()
+    }
+
+    /// The topology, as data; only gossip has one.
+    pub const fn topology_kind(&self) -> Option<TopologyKind> {
+        self.topology
+    }
+
+    /// The topology; all peers of a run must give the same seed.
+    pub fn topology(&self, seed: u64) -> Option<Box<dyn Topology>> {
+        self.topology.map(|kind| kind.build(seed))
+    }
+
+    /// The outer optimizer, as data.
+    pub const fn outer_kind(&self) -> &OuterKind {
+        &self.outer
+    }
+
+    /// The outer optimizer for `len` parameters.
+    pub fn outer(&self, len: usize) -> Box<dyn OuterOptimizer> {
+        self.outer.build(len)
+    }
+
+    /// The aggregation rule.
+    pub const fn aggregation(&self) -> AggregationKind {
+        self.aggregation
+    }
+
+    /// The inner optimizer, as data.
+    pub const fn inner_kind(&self) -> &InnerKind {
+        &self.inner
+    }
+
+    /// The inner optimizer for `len` parameters.
+    pub fn inner(&self, len: usize) -> Box<dyn InnerOptimizer> {
+        self.inner.build(len)
+    }
+
+    /// Bounds of the deadlines.
+    pub const fn deadlines(&self) -> DeadlinePlan {
+        self.deadlines
+    }
+
+    /// Equal cuts of `len` flat parameters, in order; their lengths differ by one at most.
+    pub fn fragments(&self, len: usize) -> Vec<Range<usize>> {
+        let cut = |at: usize| (at as u128 * len as u128 / self.fragments as u128) as usize;
+        (0..self.fragments).map(|at| cut(at)..cut(at + 1)).collect()
+    }
+
+    /// The plan that the peers of `run` must agree on. Zero rounds means until told to stop.
+    ///
+    /// # Errors
+    /// When the model is smaller than its fragments are many, or beyond a limit.
+    pub fn plan(&self, run: RunId, layout: &Layout, rounds: u64) -> Result<Plan, StrategyError> {
+        let parameters = layout.len();
+        if parameters < self.fragments {
+            return Err(StrategyError::Fragments {
+                fragments: self.fragments,
+                parameters,
+            });
+        }
+        let codec = self.codec();
+        let contribution = codec.bytes_bound();
+        let aggregate = codec.aggregate().bytes_bound();
+        let fragments = self
+            .fragments(parameters)
+            .into_iter()
+            .map(|range| FragmentPlan {
+                len: range.len() as u64,
+                contribution,
+                aggregate,
+            });
+        let inner = match self.contribution {
+            Contribution::Gradient => self.inner.state_multiple(),
+            Contribution::Delta | Contribution::Parameters => 0,
+        };
+        let runs = (1 + self.outer.state_multiple() + inner) as u64;
+        let plan = Plan {
+            run,
+            layout: layout.hash(),
+            recipe: Digest::of(self.recipe().as_bytes()),
+            exchange: self.exchange,
+            contribution: self.contribution,
+            budget: self.budget,
+            rounds,
+            fragments: fragments.collect(),
+            deadlines: self.deadlines,
+            state_bytes: (4 * parameters as u64).saturating_mul(runs) + STATE_HEADER_BYTES,
+        };
+        plan.validate()?;
+        Ok(plan)
+    }
+
+    /// The canonical configuration: every key that applies, in a fixed order. Parsing it gives this
+    /// strategy again.
+    pub fn to_toml(&self) -> String {
+        format!(
+            "preset = \"{}\"\n\n{}",
+            self.name,
+            canonical(&self.tables(true))
+        )
+    }
+
+    /// The part that all peers of a run must share: no name, no deadlines.
+    fn recipe(&self) -> String {
+        canonical(&self.tables(false))
+    }
+
+    fn tables(&self, deadlines: bool) -> Tables {
+        let name = |name: &str| Some(name.to_owned());
+        let mut tables = Tables::default();
+        match self.budget {
+            StepBudget::Steps(count) => tables.synchronization.inner_steps = Some(count),
+            StepBudget::Time(time) => tables.synchronization.round_time = Some(time.as_secs_f64()),
+        }
+        tables.architecture.exchange = name(match self.exchange {
+            ExchangeKind::None => "none",
+            ExchangeKind::Gossip => "gossip",
+            ExchangeKind::AllReduce => "all-reduce",
+        });
+        tables.architecture.contribution = name(match self.contribution {
+            Contribution::Gradient => "gradient",
+            Contribution::Delta => "delta",
+            Contribution::Parameters => "parameters",
+        });
+        tables.architecture.topology = self.topology.and_then(|kind| name(kind.name()));
+        tables.compression.codec = name(self.codec.name());
+        if let CodecKind::TopK { density } = self.codec {
+            tables.compression.density = Some(density);
+        }
+        tables.compression.error_feedback = Some(self.error_feedback);
+        tables.overlap.fragments = Some(self.fragments);
+        tables.outer.optimizer = name(self.outer.name());
+        if let OuterKind::Nesterov { lr, momentum } = self.outer {
+            (tables.outer.lr, tables.outer.momentum) = (Some(lr), Some(momentum));
+        }
+        tables.aggregation.rule = name(self.aggregation.name());
+        tables.set_inner(&self.inner);
+        tables.deadlines = deadlines.then(|| tables::Deadlines::from_plan(&self.deadlines));
+        tables
+    }
+}
+
+impl FromStr for Strategy {
+    type Err = StrategyError;
+
+    fn from_str(text: &str) -> Result<Self, StrategyError> {
+        Self::parse(text, None)
+    }
+}
+
+fn canonical(tables: &Tables) -> String {
+    toml::to_string(tables).expect("tables of strings and numbers are always TOML")
+}

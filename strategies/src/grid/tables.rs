@@ -1,0 +1,301 @@
+//! The configuration as it is written: one table for each dimension of the grid, nothing checked but
+//! names and types.
+
+use super::StrategyError;
+use super::registry::hint;
+use crate::inner::InnerKind;
+use core::time::Duration;
+use murmurate_protocol::DeadlinePlan;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+/// All tables. What is absent has a default.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Tables {
+    pub(super) synchronization: Synchronization,
+    pub(super) architecture: Architecture,
+    pub(super) compression: Compression,
+    pub(super) overlap: Overlap,
+    pub(super) outer: Outer,
+    pub(super) aggregation: Aggregation,
+    pub(super) inner: Inner,
+    /// Bounds of waits, not of numbers: not part of the recipe.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) deadlines: Option<Deadlines>,
+}
+
+/// How much to train in a round: one of the two.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Synchronization {
+    pub(super) inner_steps: Option<u32>,
+    /// Seconds.
+    pub(super) round_time: Option<f64>,
+}
+
+/// Who exchanges what with whom.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Architecture {
+    pub(super) exchange: Option<String>,
+    pub(super) contribution: Option<String>,
+    pub(super) topology: Option<String>,
+}
+
+/// How it is encoded.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Compression {
+    pub(super) codec: Option<String>,
+    pub(super) density: Option<f64>,
+    pub(super) error_feedback: Option<bool>,
+}
+
+/// Into how many fragments the flat parameters are cut.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Overlap {
+    pub(super) fragments: Option<usize>,
+}
+
+/// What the anchor does with the aggregate.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Outer {
+    pub(super) optimizer: Option<String>,
+    pub(super) lr: Option<f64>,
+    pub(super) momentum: Option<f64>,
+}
+
+/// How contributions become one.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Aggregation {
+    pub(super) rule: Option<String>,
+}
+
+/// What an inner step does.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Inner {
+    pub(super) optimizer: Option<String>,
+    pub(super) lr: Option<f64>,
+    pub(super) momentum: Option<f64>,
+    pub(super) weight_decay: Option<f64>,
+    pub(super) betas: Option<[f64; 2]>,
+    pub(super) eps: Option<f64>,
+}
+
+/// Bounds of the deadlines, in milliseconds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Deadlines {
+    pub(super) floor_ms: Option<u64>,
+    pub(super) initial_ms: Option<u64>,
+    pub(super) ceiling_ms: Option<u64>,
+}
+
+impl Tables {
+    /// Writes an inner optimizer down.
+    pub(super) fn set_inner(&mut self, kind: &InnerKind) {
+        self.inner = Inner {
+            optimizer: Some(kind.name().to_owned()),
+            ..Inner::default()
+        };
+        let table = &mut self.inner;
+        match *kind {
+            InnerKind::Sgd {
+                lr,
+                momentum,
+                weight_decay,
+            } => {
+                (table.lr, table.momentum) = (Some(lr), Some(momentum));
+                table.weight_decay = Some(weight_decay);
+            }
+            InnerKind::AdamW {
+                lr,
+                betas,
+                eps,
+                weight_decay,
+            } => {
+                (table.lr, table.betas, table.eps) = (Some(lr), Some(betas), Some(eps));
+                table.weight_decay = Some(weight_decay);
+            }
+        }
+    }
+}
+
+impl Deadlines {
+    /// Writes deadlines down.
+    pub(super) fn from_plan(plan: &DeadlinePlan) -> Self {
+        let ms = |time: Duration| u64::try_from(time.as_millis()).ok();
+        Self {
+            floor_ms: ms(plan.floor),
+            initial_ms: ms(plan.initial),
+            ceiling_ms: ms(plan.ceiling),
+        }
+    }
+}
+
+/// The keys of each table; a test keeps them equal to the structures above.
+const KEYS: [(&str, &[&str]); 8] = [
+    ("synchronization", &["inner_steps", "round_time"]),
+    ("architecture", &["exchange", "contribution", "topology"]),
+    ("compression", &["codec", "density", "error_feedback"]),
+    ("overlap", &["fragments"]),
+    ("outer", &["optimizer", "lr", "momentum"]),
+    ("aggregation", &["rule"]),
+    (
+        "inner",
+        &[
+            "optimizer",
+            "lr",
+            "momentum",
+            "weight_decay",
+            "betas",
+            "eps",
+        ],
+    ),
+    ("deadlines", &["floor_ms", "initial_ms", "ceiling_ms"]),
+];
+
+/// Keys that choose a method. A configuration that chooses another one than its preset does not
+/// inherit the preset's other keys of that table: they are parameters of the old one.
+const SELECTORS: [(&str, &[&str]); 5] = [
+    ("synchronization", &["inner_steps", "round_time"]),
+    ("architecture", &["exchange"]),
+    ("compression", &["codec"]),
+    ("outer", &["optimizer"]),
+    ("inner", &["optimizer"]),
+];
+
+/// Parses TOML.
+pub(super) fn parse(text: &str) -> Result<toml::Table, StrategyError> {
+    text.parse::<toml::Table>()
+        .map_err(|error| StrategyError::Syntax {
+            line: error
+                .span()
+                .map_or(0, |at| 1 + text[..at.start].matches('\n').count()),
+            message: one_line(error.message()),
+        })
+}
+
+fn one_line(message: &str) -> String {
+    message.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Refuses tables and keys that do not exist.
+pub(super) fn check_keys(config: &toml::Table) -> Result<(), StrategyError> {
+    let tables = KEYS.map(|(name, _)| name);
+    for (name, value) in config {
+        let Some((_, keys)) = KEYS.iter().find(|(table, _)| table == name) else {
+            return Err(StrategyError::UnknownKey {
+                key: name.clone(),
+                hint: hint(name, &tables),
+            });
+        };
+        let Some(table) = value.as_table() else {
+            let message = format!("found {}, needs a table: [{name}]", value.type_str());
+            return Err(StrategyError::Type {
+                key: name.clone(),
+                message,
+            });
+        };
+        if let Some(key) = table.keys().find(|key| !keys.contains(&key.as_str())) {
+            let full = format!("{name}.{key}");
+            return Err(StrategyError::UnknownKey {
+                key: full,
+                hint: hint(key, keys),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Lays a configuration over its preset, key by key. Both have passed [`check_keys`].
+pub(super) fn lay_over(preset: &mut toml::Table, config: toml::Table) {
+    for (name, value) in config {
+        let toml::Value::Table(table) = value else {
+            continue;
+        };
+        let selectors = SELECTORS
+            .iter()
+            .find(|(of, _)| *of == name)
+            .map_or(&[][..], |(_, s)| s);
+        let below = preset
+            .entry(name)
+            .or_insert_with(|| toml::Table::new().into());
+        let Some(below) = below.as_table_mut() else {
+            continue;
+        };
+        if selectors
+            .iter()
+            .any(|key| table.contains_key(*key) && table.get(*key) != below.get(*key))
+        {
+            below.clear();
+        }
+        below.extend(table);
+    }
+}
+
+/// Reads the tables.
+pub(super) fn read(config: &toml::Table) -> Result<Tables, StrategyError> {
+    Ok(Tables {
+        synchronization: table(config, "synchronization")?,
+        architecture: table(config, "architecture")?,
+        compression: table(config, "compression")?,
+        overlap: table(config, "overlap")?,
+        outer: table(config, "outer")?,
+        aggregation: table(config, "aggregation")?,
+        inner: table(config, "inner")?,
+        deadlines: Some(table(config, "deadlines")?),
+    })
+}
+
+fn table<T: DeserializeOwned + Default>(
+    config: &toml::Table,
+    name: &str,
+) -> Result<T, StrategyError> {
+    let Some(value) = config.get(name) else {
+        return Ok(T::default());
+    };
+    value.clone().try_into::<T>().map_err(|error| {
+        // The error does not name its key. Each key alone does.
+        let alone = |key: &String, value: &toml::Value| {
+            let one: toml::Table = [(key.clone(), value.clone())].into_iter().collect();
+            one.try_into::<T>().is_err()
+        };
+        let keys = value.as_table().into_iter().flatten();
+        let key = keys
+            .into_iter()
+            .find(|(key, value)| alone(key, value))
+            .map(|(key, _)| key);
+        let key = key.map_or_else(|| name.to_owned(), |key| format!("{name}.{key}"));
+        StrategyError::Type {
+            key,
+            message: one_line(error.message()),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_key_lists_are_those_of_the_structures() {
+        for (name, keys) in KEYS {
+            // An unknown key makes serde list the ones it knows, in the order of the structure.
+            let text = format!("[{name}]\nno_such_key = 1");
+            let error = toml::from_str::<Tables>(&text)
+                .unwrap_err()
+                .message()
+                .to_owned();
+            for key in keys {
+                assert!(error.contains(&format!("`{key}`")), "{error}: {key}");
+            }
+            assert_eq!(error.matches('`').count(), 2 * (keys.len() + 1), "{error}");
+        }
+    }
+}

@@ -1,0 +1,422 @@
+//! The grid as its users see it: presets, single keys over them, refusals in one clear line.
+
+use murmurate_protocol::{Contribution, DeadlinePlan, ExchangeKind, Plan, RunId, StepBudget};
+use murmurate_strategies::Layout;
+use murmurate_strategies::compress::CodecKind;
+use murmurate_strategies::grid::registry;
+use murmurate_strategies::grid::{DEFAULT_PRESET, STATE_HEADER_BYTES, Strategy, StrategyError};
+use murmurate_strategies::inner::InnerKind;
+use murmurate_strategies::outer::OuterKind;
+
+fn plan(strategy: &Strategy) -> Plan {
+    let layout = Layout::new([("weight", vec![20, 50]), ("bias", vec![7])]);
+    strategy
+        .plan(RunId::from_bytes([1; 32]), &layout, 10)
+        .unwrap()
+}
+
+#[test]
+fn every_preset_has_a_plan_and_survives_its_own_text() {
+    for name in registry::names(&registry::PRESETS) {
+        let strategy = Strategy::preset(name).unwrap();
+        assert_eq!(strategy.name(), name);
+        assert_eq!(strategy.deadlines(), DeadlinePlan::default());
+        let text = strategy.to_toml();
+        let again: Strategy = text.parse().unwrap();
+        assert_eq!(again, strategy, "{text}");
+        assert_eq!(again.to_toml(), text);
+        assert_eq!(plan(&again).hash(), plan(&strategy).hash());
+    }
+    assert_eq!("".parse::<Strategy>().unwrap().name(), DEFAULT_PRESET);
+}
+
+#[test]
+fn presets_are_the_points_they_say() {
+    let of = |name| Strategy::preset(name).unwrap();
+    let point = |name| (of(name).exchange(), of(name).contribution());
+    assert_eq!(of("none").exchange(), ExchangeKind::None);
+    assert_eq!(
+        point("bsp"),
+        (ExchangeKind::AllReduce, Contribution::Gradient)
+    );
+    assert_eq!(of("bsp").budget(), StepBudget::Steps(1));
+    assert_eq!(
+        point("local-sgd"),
+        (ExchangeKind::AllReduce, Contribution::Delta)
+    );
+    assert_eq!(*of("local-sgd").outer_kind(), OuterKind::Average);
+    assert_eq!(
+        point("diloco"),
+        (ExchangeKind::AllReduce, Contribution::Delta)
+    );
+    assert_eq!(
+        *of("diloco").outer_kind(),
+        OuterKind::Nesterov {
+            lr: 0.7,
+            momentum: 0.9
+        }
+    );
+    assert_eq!(of("diloco").inner_kind().name(), "adam-w");
+    assert_eq!(
+        point("d-psgd"),
+        (ExchangeKind::Gossip, Contribution::Parameters)
+    );
+    assert!(of("d-psgd").topology(0).is_some() && of("diloco").topology(0).is_none());
+}
+
+#[test]
+fn a_single_key_overrides_a_preset() {
+    let strategy = Strategy::parse("[outer]\nlr = 1", Some("diloco")).unwrap();
+    assert_eq!(
+        *strategy.outer_kind(),
+        OuterKind::Nesterov {
+            lr: 1.0,
+            momentum: 0.9
+        }
+    );
+    assert_eq!(*strategy.inner_kind(), InnerKind::adam_w(0.001));
+    let time = Strategy::parse("[synchronization]\nround_time = 2.5", None).unwrap();
+    assert_eq!(
+        time.budget(),
+        StepBudget::Time(std::time::Duration::from_millis(2500))
+    );
+    let named = Strategy::parse("preset = \"bsp\"", None).unwrap();
+    assert_eq!(named.name(), "bsp");
+    assert_eq!(
+        Strategy::parse("preset = \"bsp\"", Some("none"))
+            .unwrap()
+            .name(),
+        "none"
+    );
+}
+
+#[test]
+fn another_method_does_not_inherit_the_old_ones_parameters() {
+    let text = "[inner]\noptimizer = \"sgd\"\n[outer]\noptimizer = \"average\"";
+    let strategy = Strategy::parse(text, Some("diloco")).unwrap();
+    assert_eq!(*strategy.inner_kind(), InnerKind::sgd(0.1));
+    assert_eq!(*strategy.outer_kind(), OuterKind::Average);
+    let text = "[compression]\ncodec = \"top-k\"\ndensity = 0.01";
+    let strategy = Strategy::parse(text, Some("local-sgd")).unwrap();
+    assert_eq!(*strategy.codec_kind(), CodecKind::TopK { density: 0.01 });
+    assert!(
+        strategy.error_feedback(),
+        "the default where the codec needs it"
+    );
+}
+
+/// Configurations that are refused: preset, text, and what the message must say.
+const REFUSED: &[(&str, &str, &[&str])] = &[
+    (
+        "diloco",
+        "[compresion]\ncodec = \"f32\"",
+        &["`compresion`", "mean `compression`"],
+    ),
+    (
+        "diloco",
+        "[compression]\ncodek = \"f32\"",
+        &["`compression.codek`", "mean `codec`"],
+    ),
+    (
+        "diloco",
+        "[compression]\ncodec = \"topk\"",
+        &["`topk`", "mean `top-k`", "int8"],
+    ),
+    (
+        "diloco",
+        "[compression]\ncodec = 8",
+        &["`compression.codec`", "integer"],
+    ),
+    ("diloco", "compression = 8", &["`compression`", "table"]),
+    ("diloco", "preset = 8", &["`preset`"]),
+    ("diloko", "", &["`diloko`", "mean `diloco`", "d-psgd"]),
+    (
+        "diloco",
+        "[inner]\nlr = \"fast\"",
+        &["`inner.lr`", "string"],
+    ),
+    ("diloco", "[inner]\nlr = 0", &["`inner.lr`", "above 0"]),
+    ("diloco", "[inner]\nlr = nan", &["`inner.lr`"]),
+    ("diloco", "[inner]\nlr = 1e300", &["`inner.lr`"]),
+    (
+        "diloco",
+        "[inner]\nmomentum = 0.9",
+        &["`inner.momentum`", "`adam-w`"],
+    ),
+    (
+        "diloco",
+        "[inner]\nbetas = [0.9, 1.0]",
+        &["`inner.betas`", "[0, 1)"],
+    ),
+    (
+        "diloco",
+        "[outer]\nmomentum = 1",
+        &["`outer.momentum`", "[0, 1)"],
+    ),
+    (
+        "diloco",
+        "[outer]\nmomentum = 0.99999999999",
+        &["`outer.momentum`"],
+    ),
+    (
+        "local-sgd",
+        "[outer]\nlr = 0.7",
+        &["`outer.lr`", "`average`"],
+    ),
+    (
+        "diloco",
+        "[synchronization]\ninner_steps = 0",
+        &["`synchronization.inner_steps`"],
+    ),
+    (
+        "diloco",
+        "[synchronization]\ninner_steps = -1",
+        &["`synchronization.inner_steps`"],
+    ),
+    (
+        "diloco",
+        "[synchronization]\nround_time = 0",
+        &["`synchronization.round_time`"],
+    ),
+    (
+        "diloco",
+        "[synchronization]\nround_time = inf",
+        &["`synchronization.round_time`"],
+    ),
+    (
+        "none",
+        "[synchronization]\nround_time = 1\ninner_steps = 1",
+        &["not by both"],
+    ),
+    (
+        "diloco",
+        "[compression]\ncodec = \"top-k\"",
+        &["`compression.density`", "missing"],
+    ),
+    (
+        "diloco",
+        "[compression]\ncodec = \"top-k\"\ndensity = 1.5",
+        &["(0, 1]"],
+    ),
+    (
+        "diloco",
+        "[compression]\ncodec = \"top-k\"\ndensity = 0",
+        &["(0, 1]"],
+    ),
+    (
+        "diloco",
+        "[compression]\ndensity = 0.5",
+        &["`compression.density`", "`f32`"],
+    ),
+    (
+        "diloco",
+        "[overlap]\nfragments = 0",
+        &["`overlap.fragments`"],
+    ),
+    (
+        "diloco",
+        "[overlap]\nfragments = 5000",
+        &["`overlap.fragments`", "1024"],
+    ),
+    (
+        "diloco",
+        "[architecture]\ntopology = \"ring\"",
+        &["`architecture.topology`"],
+    ),
+    (
+        "diloco",
+        "[architecture]\nexchange = \"gosip\"",
+        &["mean `gossip`"],
+    ),
+    (
+        "diloco",
+        "[architecture]\nexchange = \"gossip\"",
+        &["`outer.optimizer`", "\"average\""],
+    ),
+    (
+        "diloco",
+        "[architecture]\ncontribution = \"parameters\"",
+        &["anchor", "\"delta\""],
+    ),
+    (
+        "local-sgd",
+        "[architecture]\ncontribution = \"gradient\"",
+        &["inner_steps = 1"],
+    ),
+    (
+        "bsp",
+        "[outer]\noptimizer = \"nesterov\"",
+        &["`outer.optimizer`"],
+    ),
+    (
+        "d-psgd",
+        "[architecture]\ncontribution = \"delta\"",
+        &["diverges", "\"parameters\""],
+    ),
+    (
+        "d-psgd",
+        "[architecture]\ncontribution = \"gradient\"",
+        &["diverges"],
+    ),
+    (
+        "d-psgd",
+        "[compression]\ncodec = \"top-k\"\ndensity = 0.1",
+        &[
+            "top-k of the parameters themselves",
+            "difference to a replica",
+        ],
+    ),
+    (
+        "d-psgd",
+        "[compression]\nerror_feedback = true",
+        &["`compression.error_feedback`"],
+    ),
+    (
+        "local-sgd",
+        "[compression]\ncodec = \"top-k\"\ndensity = 0.1\nerror_feedback = false",
+        &["`compression.error_feedback`", "int8"],
+    ),
+    (
+        "diloco",
+        "[aggregation]\nrule = \"median\"",
+        &["`aggregation.rule`", "weighted-mean"],
+    ),
+    (
+        "diloco",
+        "[deadlines]\nfloor_ms = 0",
+        &["`deadlines.floor_ms`"],
+    ),
+    (
+        "diloco",
+        "[deadlines]\nfloor_ms = 9000\nceiling_ms = 10",
+        &["floor_ms <= initial_ms"],
+    ),
+    ("diloco", "[inner", &["line 1"]),
+    ("diloco", "[inner]\nlr = 1\nlr = 2", &["line 3"]),
+];
+
+#[test]
+fn what_cannot_work_is_refused_in_one_line_that_names_the_key() {
+    for (preset, text, words) in REFUSED {
+        let error = match Strategy::parse(text, Some(preset)) {
+            Ok(_) => panic!("accepted: {preset} with {text}"),
+            Err(error) => error.to_string(),
+        };
+        assert!(!error.contains('\n'), "{error}");
+        for word in *words {
+            assert!(
+                error.contains(word),
+                "{preset} with {text}: {error} lacks {word}"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_can_work_is_not_refused() {
+    let gossip = "[architecture]\nexchange = \"gossip\"\ntopology = \"random-matching\"";
+    for (preset, text) in [
+        ("local-sgd", gossip),
+        ("d-psgd", "[compression]\ncodec = \"int8\""),
+        ("d-psgd", "[synchronization]\ninner_steps = 20"),
+        ("bsp", "[compression]\ncodec = \"top-k\"\ndensity = 0.01"),
+        (
+            "diloco",
+            "[compression]\ncodec = \"int8\"\nerror_feedback = true",
+        ),
+        ("none", "[compression]\ncodec = \"top-k\"\ndensity = 0.01"),
+        ("diloco", "[deadlines]\nfloor_ms = 90000"),
+        ("diloco", "[deadlines]\nceiling_ms = 300"),
+    ] {
+        let strategy = Strategy::parse(text, Some(preset)).unwrap();
+        let again: Strategy = strategy.to_toml().parse().unwrap();
+        assert_eq!(again, strategy);
+        plan(&strategy);
+    }
+}
+
+#[test]
+fn every_registered_name_is_known() {
+    for (key, entries) in registry::ALL {
+        for entry in entries {
+            let text = match key.split_once('.') {
+                None => format!("{key} = \"{}\"", entry.name),
+                Some((table, key)) => format!("[{table}]\n{key} = \"{}\"", entry.name),
+            };
+            let unknown = matches!(
+                Strategy::parse(&text, None),
+                Err(StrategyError::UnknownValue { .. } | StrategyError::UnknownPreset { .. })
+            );
+            assert!(!unknown, "{text}");
+            assert!(!entry.summary.is_empty() && !entry.source.is_empty());
+        }
+    }
+}
+
+#[test]
+fn a_plan_holds_bounds_and_state() {
+    let text = "[overlap]\nfragments = 3\n[compression]\ncodec = \"top-k\"\ndensity = 0.01";
+    let strategy = Strategy::parse(text, Some("diloco")).unwrap();
+    let plan = plan(&strategy);
+    assert_eq!(
+        plan.fragments.iter().map(|f| f.len).collect::<Vec<_>>(),
+        [335, 336, 336]
+    );
+    for fragment in &plan.fragments {
+        assert_eq!(fragment.contribution, strategy.codec().bytes_bound());
+        assert_eq!(
+            fragment.aggregate,
+            strategy.codec().aggregate().bytes_bound()
+        );
+    }
+    assert_eq!(
+        plan.state_bytes,
+        4 * 1007 * 2 + STATE_HEADER_BYTES,
+        "anchor and outer momentum"
+    );
+    let bsp = self::plan(&Strategy::preset("bsp").unwrap());
+    assert_eq!(
+        bsp.state_bytes,
+        4 * 1007 * 2 + STATE_HEADER_BYTES,
+        "anchor and inner momentum"
+    );
+    let psgd = self::plan(&Strategy::preset("d-psgd").unwrap());
+    assert_eq!(psgd.state_bytes, 4 * 1007 + STATE_HEADER_BYTES);
+
+    let ranges = strategy.fragments(1007);
+    assert_eq!(ranges.first().unwrap().start, 0);
+    assert_eq!(ranges.last().unwrap().end, 1007);
+    assert!(ranges.windows(2).all(|pair| pair[0].end == pair[1].start));
+
+    let tiny = Layout::new([("x", vec![2])]);
+    let error = strategy
+        .plan(RunId::from_bytes([1; 32]), &tiny, 0)
+        .unwrap_err();
+    assert_eq!(
+        error,
+        StrategyError::Fragments {
+            fragments: 3,
+            parameters: 2
+        }
+    );
+}
+
+#[test]
+fn the_recipe_is_of_the_numbers() {
+    let of = |text: &str| plan(&Strategy::parse(text, Some("diloco")).unwrap());
+    let base = of("");
+    assert_eq!(of("[deadlines]\nfloor_ms = 5").recipe, base.recipe);
+    assert_ne!(of("[compression]\ncodec = \"bf16\"").recipe, base.recipe);
+    assert_ne!(of("[outer]\nlr = 0.71").recipe, base.recipe);
+    assert_ne!(of("[inner]\nlr = 0.01").recipe, base.recipe);
+    let (local, same) = (
+        Strategy::preset("local-sgd").unwrap().to_toml(),
+        "preset = \"none\"",
+    );
+    let text = local.replace("preset = \"local-sgd\"", same);
+    let renamed: Strategy = text.parse().unwrap();
+    assert_eq!(
+        plan(&renamed).recipe,
+        plan(&Strategy::preset("local-sgd").unwrap()).recipe
+    );
+}

@@ -1,0 +1,226 @@
+//! The linear model of each preset on the quadratic task, and its spectral radius.
+//!
+//! On a quadratic every method with a linear inner optimizer is a linear map of the peers' state
+//! from one round to the next, the same for each dimension but for the curvatures D_i. The method
+//! converges exactly if the spectral radius of that map is below one. The models are built from the
+//! shipped presets: their learning rates, rounds, topologies.
+
+use murmurate_protocol::{Round, StepBudget};
+use murmurate_strategies::grid::Strategy;
+use murmurate_strategies::inner::InnerKind;
+use murmurate_strategies::outer::OuterKind;
+use murmurate_strategies::topology::{OnePeerExponential, Ring, TopologyKind, mixing_matrix};
+use murmurate_strategies::toy::Quadratic;
+
+const PEERS: usize = 8;
+
+/// Growth of a linear map by power iteration: the geometric mean over many rounds, because complex
+/// pairs of eigenvalues make single rounds swing.
+fn growth(len: usize, mut round: impl FnMut(u64, &mut Vec<f64>)) -> f64 {
+    let mut state: Vec<f64> = (0..len)
+        .map(|i| 1.0 + ((i * 7919) % 13) as f64 / 17.0)
+        .collect();
+    let (warm, counted) = (2000, 4000);
+    let mut logs = 0.0;
+    for at in 0..warm + counted {
+        round(at, &mut state);
+        let norm = state.iter().map(|v| v * v).sum::<f64>().sqrt();
+        if norm == 0.0 {
+            return 0.0;
+        }
+        state.iter_mut().for_each(|v| *v /= norm);
+        logs += if at < warm { 0.0 } else { norm.ln() };
+    }
+    (logs / counted as f64).exp()
+}
+
+/// The curvatures of all peers, dimension by dimension, on the toy task.
+fn curvatures() -> Vec<Vec<f64>> {
+    let peers: Vec<_> = (0..PEERS)
+        .map(|i| Quadratic::new(12, 1.0, 0.0, [i, PEERS], 1))
+        .collect();
+    (0..12)
+        .map(|d| peers.iter().map(|p| f64::from(p.own().0[d])).collect())
+        .collect()
+}
+
+/// One inner step at curvature `k` as a linear map of (x, v). AdamW is linear once its second
+/// moment stands at the level that the gradients' noise gives it: `rate` is the learning rate over
+/// the root of that moment.
+fn inner_step(kind: &InnerKind, rate: f64, k: f64, x: &mut f64, v: &mut f64) {
+    match *kind {
+        InnerKind::Sgd {
+            momentum,
+            weight_decay,
+            ..
+        } => {
+            *v = momentum * *v + (k + weight_decay) * *x;
+            *x -= rate * *v;
+        }
+        InnerKind::AdamW {
+            lr,
+            betas,
+            weight_decay,
+            ..
+        } => {
+            *v = betas[0] * *v + (1.0 - betas[0]) * k * *x;
+            *x -= lr * weight_decay * *x + rate * *v;
+        }
+    }
+}
+
+/// The rates to try: the learning rate, or for AdamW with moments from 1 down to 0.001.
+fn rates(kind: &InnerKind) -> Vec<f64> {
+    match *kind {
+        InnerKind::Sgd { lr, .. } => vec![lr],
+        InnerKind::AdamW { lr, .. } => [1.0, 0.3, 0.1, 0.01, 0.001].map(|root| lr / root).to_vec(),
+    }
+}
+
+fn inner_steps(strategy: &Strategy) -> u32 {
+    match strategy.budget() {
+        StepBudget::Steps(count) => count,
+        StepBudget::Time(_) => panic!("presets count inner steps"),
+    }
+}
+
+/// State: anchor, outer momentum, then each peer's inner momentum.
+fn all_reduce_of_deltas(strategy: &Strategy, rate: f64, curvatures: &[f64]) -> f64 {
+    growth(2 + PEERS, |_, state| {
+        let (shared, velocities) = state.split_at_mut(2);
+        let mut delta = 0.0;
+        for (v, k) in velocities.iter_mut().zip(curvatures) {
+            let mut x = shared[0];
+            for _ in 0..inner_steps(strategy) {
+                inner_step(strategy.inner_kind(), rate, *k, &mut x, v);
+            }
+            delta += (x - shared[0]) / PEERS as f64;
+        }
+        match *strategy.outer_kind() {
+            OuterKind::Average => {
+                shared[0] += delta;
+                shared[1] = 0.0;
+            }
+            OuterKind::Nesterov { lr, momentum } => {
+                shared[1] = momentum * shared[1] - delta;
+                shared[0] -= lr * (momentum * shared[1] - delta);
+            }
+        }
+    })
+}
+
+#[test]
+fn all_reduce_of_deltas_converges() {
+    for name in ["local-sgd", "diloco"] {
+        let strategy = Strategy::preset(name).unwrap();
+        for rate in rates(strategy.inner_kind()) {
+            for k in curvatures() {
+                let radius = all_reduce_of_deltas(&strategy, rate, &k);
+                assert!(radius < 1.0, "{name} at rate {rate}: {radius}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_mean_gradient_converges() {
+    let strategy = Strategy::preset("bsp").unwrap();
+    for rate in rates(strategy.inner_kind()) {
+        for k in curvatures() {
+            let mean = k.iter().sum::<f64>() / PEERS as f64;
+            let radius = growth(2, |_, state| {
+                let (x, v) = state.split_at_mut(1);
+                inner_step(strategy.inner_kind(), rate, mean, &mut x[0], &mut v[0]);
+            });
+            assert!(radius < 1.0, "bsp at rate {rate}: {radius}");
+            // Heavy ball with complex eigenvalues has the radius sqrt(momentum).
+            assert!((radius - 0.9f64.sqrt()).abs() < 2e-3, "{radius}");
+        }
+    }
+}
+
+/// State: x of each peer; inner steps without momentum, then mixing.
+fn gossip_of_parameters(kind: TopologyKind, steps: u32, rate: f64, curvatures: &[f64]) -> f64 {
+    let topology = kind.build(5);
+    let inner = InnerKind::sgd(rate);
+    growth(PEERS, |round, state| {
+        for (x, k) in state.iter_mut().zip(curvatures) {
+            (0..steps).for_each(|_| inner_step(&inner, rate, *k, x, &mut 0.0));
+        }
+        let w = mixing_matrix(&*topology, Round(round), PEERS);
+        *state = w
+            .iter()
+            .map(|row| row.iter().zip(&*state).map(|(w, x)| w * x).sum())
+            .collect();
+    })
+}
+
+#[test]
+fn gossip_of_parameters_converges_on_every_topology() {
+    let strategy = Strategy::preset("d-psgd").unwrap();
+    let InnerKind::Sgd { lr, momentum, .. } = *strategy.inner_kind() else {
+        panic!("d-psgd takes plain SGD steps")
+    };
+    assert_eq!(momentum, 0.0, "the model has no momentum");
+    assert_eq!(strategy.topology_kind(), Some(TopologyKind::Ring));
+    for kind in TopologyKind::ALL {
+        for steps in [inner_steps(&strategy), 20] {
+            for k in curvatures() {
+                let radius = gossip_of_parameters(kind, steps, lr, &k);
+                assert!(radius < 1.0, "{kind:?} with {steps} inner steps: {radius}");
+            }
+        }
+    }
+}
+
+#[test]
+fn training_alone_converges_to_its_own_optimum() {
+    let strategy = Strategy::preset("none").unwrap();
+    for rate in rates(strategy.inner_kind()) {
+        for k in curvatures().concat() {
+            let radius = growth(2, |_, state| {
+                let (x, v) = state.split_at_mut(1);
+                inner_step(strategy.inner_kind(), rate, k, &mut x[0], &mut v[0]);
+            });
+            assert!(radius < 1.0, "none at rate {rate}: {radius}");
+        }
+    }
+}
+
+/// Gossip of deltas, each peer with an anchor of its own that nobody agreed on:
+/// `a_i <- a_i + sum_j W[i][j] delta_j` with `delta_j = (c - 1) a_j`, `c = (1 - rate k)^steps`.
+fn gossip_of_deltas(w: &[Vec<f64>], contraction: f64) -> f64 {
+    growth(w.len(), |_, anchors| {
+        let deltas: Vec<f64> = anchors.iter().map(|a| (contraction - 1.0) * a).collect();
+        for (a, row) in anchors.iter_mut().zip(w) {
+            *a += row.iter().zip(&deltas).map(|(w, d)| w * d).sum::<f64>();
+        }
+    })
+}
+
+#[test]
+fn gossip_of_deltas_without_an_agreed_anchor_diverges() {
+    // Eigenvalues 1 - (1 - c) lambda: the ring of 8 has lambda = -1/3, where neighbours alternate.
+    // Five inner steps that each contract by a tenth leave c = 0.9^5.
+    let c = 0.9f64.powi(5);
+    let radius = gossip_of_deltas(&mixing_matrix(&Ring, Round(0), 8), c);
+    assert!((radius - (1.0 + (1.0 - c) / 3.0)).abs() < 1e-9, "{radius}");
+    assert!((radius - 1.1365).abs() < 1e-4, "{radius}");
+    // The mean of the peers, which is what a loss curve of the averaged model shows, looks healthy.
+    let mean = gossip_of_deltas(&[vec![1.0]], c);
+    assert!((mean - c).abs() < 1e-9, "{mean}");
+    // More training in a round makes it worse, less does not cure it.
+    for steps in [1, 50] {
+        let c = 0.9f64.powi(steps);
+        assert!(gossip_of_deltas(&mixing_matrix(&Ring, Round(0), 8), c) > 1.0);
+    }
+}
+
+#[test]
+fn gossip_of_deltas_never_brings_scattered_anchors_together() {
+    // Even with a topology whose W has no negative eigenvalue the distance between anchors does not
+    // shrink where W is singular: one-peer exponential on two peers has the eigenvalue zero.
+    let w = mixing_matrix(&OnePeerExponential, Round(0), 2);
+    let radius = gossip_of_deltas(&w, 0.5);
+    assert!((radius - 1.0).abs() < 1e-9, "{radius}");
+}
