@@ -2,6 +2,7 @@
 
 use crate::invariants::Violation;
 use crate::scenario::ScenarioError;
+use murmurate_strategies::grid::StrategyError;
 
 /// Why a simulation ended without a report.
 #[derive(Debug, thiserror::Error)]
@@ -11,10 +12,10 @@ pub enum SimError {
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
     /// The strategy cannot work, or does not fit the task.
-    #[error("strategy: {0}")]
-    Strategy(String),
+    #[error("[strategy]: {0}")]
+    Strategy(#[from] StrategyError),
     /// The task cannot be made.
-    #[error("task: {0}")]
+    #[error("[task]: {0}")]
     Task(String),
     /// A machine could not take its own checkpoint back.
     #[error("peer {peer} cannot start from its checkpoint: {reason}")]

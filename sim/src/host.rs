@@ -3,7 +3,6 @@
 
 use crate::error::SimError;
 use crate::scenario::{Scenario, TaskSpec};
-use crate::stub::{Executor, Strategy};
 use crate::task::{TrainerFactory, TrainerRequest};
 use crate::work::LaneState;
 use bytes::Bytes;
@@ -11,12 +10,15 @@ use core::time::Duration;
 use murmurate_protocol::limits::{RECORD_LIFETIME, VIEW_PEERS_MAX};
 use murmurate_protocol::wire::PeerRecord;
 use murmurate_protocol::{
-    Digest, Done, FetchId, FragmentId, Input, Lane, Order, Part, Peer, PeerConfig, PeerId, Plan,
-    SliceId, SliceMeta, Snapshot, StateId, Time,
+    Contribution, Digest, Done, FetchId, FragmentId, Input, Lane, Order, Part, Peer, PeerConfig,
+    PeerId, Plan, Round, RunId, SliceId, SliceMeta, Snapshot, StateId, StepBudget, Time,
 };
 use murmurate_strategies::Trainer;
+use murmurate_strategies::executor::{Executor, Parts, StateStore, Stopwatch};
+use murmurate_strategies::grid::Strategy;
 use murmurate_strategies::slices::{LocalSlices, SliceStore};
 use murmurate_strategies::state::MemoryState;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 /// How long a peer waits at its start for as many others as the scenario has.
@@ -29,18 +31,63 @@ pub(crate) struct Checkpoint {
     snapshot: Snapshot,
 }
 
+/// Where a machine's encoded bytes and states lie.
+#[derive(Debug, Default)]
+pub(crate) struct Stores {
+    slices: LocalSlices,
+    pinned: RefCell<BTreeMap<StateId, Bytes>>,
+    fetched: RefCell<BTreeMap<StateId, Bytes>>,
+}
+
+impl SliceStore for Stores {
+    fn put(&self, slice: SliceId, bytes: Bytes) {
+        self.slices.put(slice, bytes);
+    }
+
+    fn get(&self, slice: &SliceId) -> Option<Bytes> {
+        self.slices.get(slice)
+    }
+
+    fn remove(&self, slice: &SliceId) {
+        self.slices.remove(slice);
+    }
+}
+
+impl StateStore for Stores {
+    fn pin(&self, state: StateId, _manifest: Bytes, bytes: Bytes) {
+        self.pinned.borrow_mut().insert(state, bytes);
+    }
+
+    fn unpin(&self, round: Round) {
+        self.pinned.borrow_mut().retain(|state, _| state.round != round);
+    }
+
+    fn take(&self, state: &StateId) -> Option<Bytes> {
+        self.fetched.borrow_mut().remove(state)
+    }
+}
+
+/// The lanes know how long training takes; the Executor's own clock stands still.
+struct Stopped;
+
+impl Stopwatch for Stopped {
+    fn start(&mut self) {}
+
+    fn elapsed(&mut self, _steps: u64) -> Duration {
+        Duration::ZERO
+    }
+}
+
 /// A machine that is up.
 pub(crate) struct Host {
     pub(crate) peer: Peer,
-    pub(crate) slices: LocalSlices,
+    pub(crate) stores: Stores,
     /// Pushes whose outcome the peer does not know yet, by their number.
     pub(crate) open_pushes: Vec<u32>,
     executor: Executor,
     lanes: [LaneState; 2],
     /// Headers of aggregates that others may fetch.
     headers: BTreeMap<SliceId, SliceMeta>,
-    /// Fetched states that the Executor may be told to load.
-    states: BTreeMap<StateId, Bytes>,
 }
 
 impl core::fmt::Debug for Host {
@@ -70,16 +117,20 @@ impl Host {
 
     /// Performs an order; training takes `steps` inner steps.
     pub(crate) fn perform(&mut self, order: &Order, steps: u32) -> Option<Done> {
-        match order {
-            Order::Release { slice } => {
-                self.headers.remove(slice);
-            }
-            Order::Load { state, .. } => {
-                return self.executor.load(order, self.states.remove(state));
-            }
-            _ => {}
+        if let Order::Release { slice } = order {
+            self.headers.remove(slice);
         }
-        self.executor.perform(order, steps, &self.slices)
+        let Order::Train { round, .. } = order else {
+            return self.executor.perform(order, &self.stores);
+        };
+        // Virtual time has decided how many inner steps fit the budget.
+        let order = Order::Train { round: *round, budget: StepBudget::Steps(steps) };
+        self.executor.perform(&order, &self.stores)
+    }
+
+    /// Slices that lie here.
+    pub(crate) fn slices(&self) -> usize {
+        self.stores.slices.len()
     }
 
     /// What a checkpoint holds.
@@ -90,9 +141,9 @@ impl Host {
         Ok(Checkpoint { state, snapshot })
     }
 
-    /// All parameters, as they are.
-    pub(crate) fn parameters(&mut self) -> Vec<f32> {
-        self.executor.parameters()
+    /// All parameters as they opened the round.
+    pub(crate) fn parameters(&self) -> Vec<f32> {
+        self.executor.anchor().to_vec()
     }
 
     /// The bytes of a slice that is being pushed; its header is kept for those who fetch it.
@@ -100,7 +151,7 @@ impl Host {
         if slice.part == Part::Aggregate {
             self.headers.insert(slice, meta);
         }
-        self.slices.get(&slice)
+        self.stores.get(&slice)
     }
 
     /// A pushed slice is complete.
@@ -108,16 +159,18 @@ impl Host {
         if slice.part == Part::Aggregate {
             self.headers.insert(slice, meta);
         }
-        self.slices.put(slice, bytes);
+        self.stores.put(slice, bytes);
     }
 
     /// What this machine can give to one that fetches.
     pub(crate) fn donate(&self, what: &FetchId) -> Option<(Option<SliceMeta>, Bytes)> {
         match what {
             FetchId::Slice(slice) => {
-                Some((self.headers.get(slice).copied(), self.slices.get(slice)?))
+                Some((self.headers.get(slice).copied(), self.stores.get(slice)?))
             }
-            FetchId::State(state) => Some((None, self.executor.pinned(state)?)),
+            FetchId::State(state) => {
+                Some((None, self.stores.pinned.borrow().get(state).cloned()?))
+            }
         }
     }
 
@@ -128,10 +181,10 @@ impl Host {
                 if let Some(meta) = meta {
                     self.headers.insert(*slice, meta);
                 }
-                self.slices.put(*slice, bytes);
+                self.stores.put(*slice, bytes);
             }
             FetchId::State(state) => {
-                self.states.insert(*state, bytes);
+                self.stores.fetched.borrow_mut().insert(*state, bytes);
             }
         }
     }
@@ -153,11 +206,11 @@ impl<'a> Recipe<'a> {
         scenario: &'a Scenario,
         factory: &'a dyn TrainerFactory,
     ) -> Result<Self, SimError> {
-        let strategy = Strategy::from_table(&scenario.strategy)
-            .map_err(|error| SimError::Strategy(error.to_string()))?;
+        let strategy = Strategy::from_table(scenario.strategy.clone(), None)?;
         let layout = trainer(scenario, factory, &strategy, 0)?.layout().clone();
-        let mut plan = strategy.plan(&layout).map_err(SimError::Strategy)?;
-        plan.rounds = scenario.rounds;
+        let run = Digest::of(&scenario.seed.to_le_bytes());
+        let run = RunId::from_bytes(*run.as_bytes());
+        let plan = strategy.plan(run, &layout, scenario.rounds)?;
         let late = scenario.late_peers();
         let start_with = (scenario.peers - late).min(VIEW_PEERS_MAX / 16).max(1);
         let ids = (0..scenario.peers).map(|index| peer_id(scenario.seed, index)).collect();
@@ -210,9 +263,9 @@ impl<'a> Recipe<'a> {
             leave_when_finished: false,
         };
         let trainer = trainer(self.scenario, self.factory, &self.strategy, index)?;
-        let mut executor = Executor::new(trainer, &self.strategy);
+        let mut executor = Executor::new(trainer, self.parts(), Box::new(Stopped));
         if let Some(checkpoint) = checkpoint {
-            executor.load_checkpoint(&checkpoint.state).map_err(|error| SimError::Checkpoint {
+            executor.restore(&checkpoint.state).map_err(|error| SimError::Checkpoint {
                 peer: index,
                 reason: error.to_string(),
             })?;
@@ -222,15 +275,29 @@ impl<'a> Recipe<'a> {
             digests: executor.digests(),
         };
         let host = Host {
-            peer: Peer::new(config, self.plan.clone(), self.strategy.topology()),
-            slices: LocalSlices::default(),
+            peer: Peer::new(config, self.plan.clone(), self.strategy.topology(self.scenario.seed)),
+            stores: Stores::default(),
             open_pushes: Vec::new(),
             executor,
             lanes: [LaneState::default(), LaneState::default()],
             headers: BTreeMap::new(),
-            states: BTreeMap::new(),
         };
         Ok((host, start))
+    }
+
+    fn parts(&self) -> Parts {
+        let len = self.plan.fragments.iter().map(|f| f.len).sum::<u64>() as usize;
+        let gradients = self.plan.contribution == Contribution::Gradient;
+        Parts {
+            plan: self.plan.hash(),
+            exchange: self.plan.exchange,
+            contribution: self.plan.contribution,
+            fragments: self.strategy.fragments(len),
+            codec: self.strategy.codec(),
+            error_feedback: self.strategy.error_feedback(),
+            outer: self.strategy.outer(len),
+            inner: gradients.then(|| self.strategy.inner(len)),
+        }
     }
 
     /// Bytes that a slice stands for as f32.
@@ -268,7 +335,7 @@ fn trainer(
 ) -> Result<Box<dyn Trainer>, SimError> {
     match &scenario.task {
         TaskSpec::Toy(task) => {
-            let _ = strategy;
+            let task = task.with_inner(*strategy.inner_kind());
             Ok(task.build(index, scenario.peers, scenario.seed))
         }
         TaskSpec::Factory { kind, options } => {

@@ -25,7 +25,6 @@ mod random;
 mod report;
 mod run;
 mod scenario;
-mod stub;
 mod swarm;
 mod task;
 mod trace;

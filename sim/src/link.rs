@@ -61,16 +61,17 @@ impl Swarm<'_> {
         if !self.net.reachable(host, other) {
             return Ok(());
         }
-        let theirs = self.net.connection(other, host);
-        let mine = self.net.connection(host, other);
-        if !answer {
-            if theirs.is_some() && theirs == mine {
-                return Ok(()); // the link is up already
-            }
-            let connection = match theirs {
-                Some(connection) => connection.max(self.net.next_connection(host, other)),
-                None => self.net.next_connection(host, other),
+        // An end that believes in a link with the present life of the other keeps it: two machines
+        // that dial each other share one link.
+        let theirs = self.net.connection_with(other, host, life);
+        let mine = self.net.connection_with(host, other, other_life);
+        if answer {
+            return match theirs {
+                Some(connection) if mine.is_none() => self.connect(host, other, connection),
+                _ => Ok(()),
             };
+        }
+        if theirs.is_none() {
             let back = self.now + self.net.latency();
             self.net.hold_back(host, other, back);
             let due = Due::Up {
@@ -81,12 +82,12 @@ impl Swarm<'_> {
                 answer: true,
             };
             self.queue.push(back, due);
-            return self.connect(host, other, connection);
         }
-        match theirs {
-            Some(connection) if mine != Some(connection) => self.connect(host, other, connection),
-            _ => Ok(()),
+        if mine.is_some() {
+            return Ok(());
         }
+        let connection = theirs.unwrap_or_else(|| self.net.next_connection(host, other));
+        self.connect(host, other, connection)
     }
 
     /// Brings a link up at one end, after the fall of whatever it replaces there.
@@ -97,7 +98,8 @@ impl Swarm<'_> {
         if self.slots[host].host.is_none() {
             return Ok(());
         }
-        self.net.bring_up(host, other, connection);
+        let life = self.slots[other].life;
+        self.net.bring_up(host, (other, life), connection);
         self.counters.links += 1;
         self.feed(host, Input::LinkUp(self.slots[other].id))
     }
@@ -116,12 +118,9 @@ impl Swarm<'_> {
             return Ok(());
         }
         // A partition that healed before anybody noticed leaves the link as it was.
-        let alive = self.slots[other].host.is_some();
-        if alive && self.net.reachable(host, other) && self.net.is_up(other, host) {
-            let same = self.net.connection(other, host) == Some(connection);
-            if same {
-                return Ok(());
-            }
+        let alive = self.slots[other].host.is_some() && self.net.reachable(host, other);
+        if alive && self.net.connection(other, host) == Some(connection) {
+            return Ok(());
         }
         self.net.bring_down(host, other);
         self.pushes_of_dead_link(host, other)?;

@@ -133,7 +133,7 @@ impl Samples {
     }
 
     /// Takes in what a peer tells, with its parameters where a sample is due.
-    pub(crate) fn hear(&mut self, now: Time, index: usize, host: &mut Host, event: &Event) {
+    pub(crate) fn hear(&mut self, now: Time, index: usize, host: &Host, event: &Event) {
         match event {
             Event::RoundEnded { round, .. } => {
                 let opened = round.next();

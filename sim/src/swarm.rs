@@ -388,7 +388,7 @@ impl<'a> Swarm<'a> {
 
     fn hear(&mut self, index: usize, event: &Event) -> Result<(), SimError> {
         self.counters.hear(event);
-        let Some(host) = self.slots[index].host.as_mut() else { return Ok(()) };
+        let Some(host) = self.slots[index].host.as_deref() else { return Ok(()) };
         self.samples.hear(self.now, index, host, event);
         self.checks.hear(event).map_err(|what| self.violation(index, what))
     }

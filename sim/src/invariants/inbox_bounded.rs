@@ -34,7 +34,7 @@ impl InboxBounded {
             false => Err(format!("{count} {what}, at most {max} may be")),
         };
         over("slices wait to be mixed", host.peer.inbox_len(), self.waiting_max)?;
-        over("slices are kept", host.slices.len(), self.slices_max)?;
+        over("slices are kept", host.slices(), self.slices_max)?;
         over("orders wait", host.orders(), self.orders_max)
     }
 }

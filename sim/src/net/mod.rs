@@ -20,6 +20,8 @@ struct View {
     up: bool,
     /// Raised whenever the link comes up: what an earlier connection carried is not delivered.
     connection: u32,
+    /// Which life of the other machine it is with.
+    life: u32,
     /// When the last control message towards this machine arrives: they keep their order.
     last_arrival: Time,
 }
@@ -89,10 +91,16 @@ impl Network {
         self.view(a, b).connection.max(self.view(b, a).connection) + 1
     }
 
-    /// `of` now believes in this connection to `to`.
-    pub(crate) fn bring_up(&mut self, of: usize, to: usize, connection: u32) {
+    /// The connection that `of` believes in, if it is with this life of `to`.
+    pub(crate) fn connection_with(&self, of: usize, to: usize, life: u32) -> Option<u32> {
+        self.connection(of, to).filter(|_| self.view(of, to).life == life)
+    }
+
+    /// `of` now believes in this connection to a life of `to`.
+    pub(crate) fn bring_up(&mut self, of: usize, (to, life): (usize, u32), connection: u32) {
         let view = self.view_mut(of, to);
         view.up = true;
+        view.life = life;
         view.connection = connection;
     }
 
@@ -205,13 +213,13 @@ mod tests {
     fn an_old_connection_delivers_nothing() {
         let mut network = network(0.0);
         let first = network.next_connection(0, 1);
-        network.bring_up(0, 1, first);
-        network.bring_up(1, 0, first);
+        network.bring_up(0, (1, 0), first);
+        network.bring_up(1, (0, 0), first);
         assert!(network.delivers(0, 1, first));
         network.bring_down(1, 0);
         assert!(!network.delivers(0, 1, first));
         let second = network.next_connection(0, 1);
-        network.bring_up(1, 0, second);
+        network.bring_up(1, (0, 0), second);
         assert!(!network.delivers(0, 1, first) && network.delivers(0, 1, second));
     }
 

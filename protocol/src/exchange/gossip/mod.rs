@@ -342,6 +342,14 @@ impl Exchange for Gossip {
         )
     }
 
+    fn held(&self) -> f64 {
+        // A push leaves the weight only when its fragment is mixed.
+        let pushed = self.mixings.iter().filter(|m| m.stage == Stage::Collecting);
+        self.weights.iter().sum::<f64>() - pushed.map(|m| m.sent).sum::<f64>()
+            + self.inbox.iter().map(|w| w.weight).sum::<f64>()
+            + self.ledger.returned()
+    }
+
     fn waiting(&self) -> usize {
         self.inbox.len()
     }
