@@ -149,7 +149,9 @@ impl Gossip {
                 self.mix(cx, index);
             }
         }
-        let waits = self.mixings.iter().any(|m| m.stage == Stage::Collecting);
+        // Encoding comes before collecting: the clock of the wait goes on.
+        let open = |m: &Mixing| matches!(m.stage, Stage::Encoding | Stage::Collecting);
+        let waits = self.mixings.iter().any(open);
         if !waits {
             cx.waited(Wait::Partners, false);
             cx.timers.stop(Timer::Exchange);
