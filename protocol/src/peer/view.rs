@@ -65,6 +65,12 @@ impl View {
         self.greeted().filter(|(_, r)| r.ready && !r.suspected)
     }
 
+    /// Whether this view can hold the whole swarm, so that all peers may be expected to know the
+    /// same others.
+    pub fn is_complete(&self) -> bool {
+        self.remotes.len() < VIEW_PEERS_MAX / 2
+    }
+
     /// How many peers are known.
     pub fn len(&self) -> usize {
         self.remotes.len()
@@ -104,8 +110,12 @@ impl View {
         self.mine = Some(record);
     }
 
-    /// Takes a verified record in; true when it is news.
-    pub(crate) fn learn(&mut self, record: PeerRecord, now: Time) -> bool {
+    /// Takes a verified record in; true when it is news. A full view learns of nobody new: only a
+    /// link makes room.
+    pub(crate) fn learn(&mut self, record: &PeerRecord, now: Time) -> bool {
+        if self.remotes.len() >= VIEW_PEERS_MAX && !self.remotes.contains_key(&record.peer) {
+            return false;
+        }
         let Some(remote) = self.entry(record.peer) else {
             return false;
         };
@@ -116,7 +126,7 @@ impl View {
         if news {
             remote.dials = 0;
             remote.dial_at = Some(now);
-            remote.record = Some(record);
+            remote.record = Some(record.clone());
         }
         news
     }
