@@ -7,7 +7,7 @@ use crate::task::{TrainerFactory, TrainerRequest};
 use crate::work::LaneState;
 use bytes::Bytes;
 use core::time::Duration;
-use murmurate_protocol::limits::{RECORD_LIFETIME, VIEW_PEERS_MAX};
+use murmurate_protocol::limits::{ACTIVE_LINKS_MAX, RECORD_LIFETIME};
 use murmurate_protocol::wire::PeerRecord;
 use murmurate_protocol::{
     Contribution, Digest, Done, FetchId, FragmentId, Input, Lane, Order, Part, Peer, PeerConfig,
@@ -23,6 +23,9 @@ use std::collections::BTreeMap;
 
 /// How long a peer waits at its start for as many others as the scenario has.
 const START_WAIT: Duration = Duration::from_secs(30);
+
+/// Peers that a fresh run waits for at most: in a larger swarm nobody is linked with all.
+const START_WITH_MAX: usize = ACTIVE_LINKS_MAX;
 
 /// What a crashed machine starts again from.
 #[derive(Clone, Debug)]
@@ -212,7 +215,7 @@ impl<'a> Recipe<'a> {
         let run = RunId::from_bytes(*run.as_bytes());
         let plan = strategy.plan(run, &layout, scenario.rounds)?;
         let late = scenario.late_peers();
-        let start_with = (scenario.peers - late).min(VIEW_PEERS_MAX / 16).max(1);
+        let start_with = (scenario.peers - late).clamp(1, START_WITH_MAX);
         let ids = (0..scenario.peers).map(|index| peer_id(scenario.seed, index)).collect();
         Ok(Self { scenario, factory, strategy, plan, ids, start_with })
     }
