@@ -7,7 +7,7 @@ use crate::limits::{
 use crate::peer::timers::Timer;
 use crate::peer::{Event, Output, Peer, PeerError, Phase};
 use crate::wire::{Hello, Message, PeerRecord, Reason};
-use crate::{PeerId, Round};
+use crate::{PeerId, Round, Time};
 use core::time::Duration;
 use rand_core::Rng;
 
@@ -35,6 +35,10 @@ impl Peer {
     }
 
     fn send_hello(&mut self, to: PeerId) {
+        let now = self.cx.now;
+        if let Some(remote) = self.cx.view.get_mut(to) {
+            remote.hello_at = Some(now);
+        }
         let ready = self.ready();
         let hello = Hello {
             run: self.cx.plan.run,
@@ -88,6 +92,7 @@ impl Peer {
             return;
         }
         let under_way = !matches!(self.phase, Phase::New | Phase::Join);
+        let now = self.cx.now;
         let Some(remote) = self.cx.view.get_mut(from).filter(|r| r.linked && !r.banned) else {
             return;
         };
@@ -97,9 +102,16 @@ impl Peer {
         remote.ready = hello.ready;
         remote.suspected = false;
         remote.probation = under_way && !known;
+        // A hello that is repeated asks for ours, which got lost on its way. One that was sent
+        // just now may have crossed it.
+        let stale = |at: Time| now.since(at) >= ALIVE_EVERY / 2;
+        let answer = known && remote.hello_at.is_some_and(stale);
         if !known {
             self.cx.emit(Event::PeerUp(from));
             self.send_records(from);
+        }
+        if answer {
+            self.send_hello(from);
         }
         self.try_begin();
     }

@@ -32,6 +32,7 @@ pub struct Remote {
     /// Cut off for good.
     pub banned: bool,
     pub(crate) record: Option<PeerRecord>,
+    pub(crate) hello_at: Option<Time>,
     pub(crate) dials: u32,
     pub(crate) dial_at: Option<Time>,
 }
