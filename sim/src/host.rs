@@ -62,7 +62,9 @@ impl StateStore for Stores {
     }
 
     fn unpin(&self, round: Round) {
-        self.pinned.borrow_mut().retain(|state, _| state.round != round);
+        self.pinned
+            .borrow_mut()
+            .retain(|state, _| state.round != round);
     }
 
     fn take(&self, state: &StateId) -> Option<Bytes> {
@@ -95,7 +97,9 @@ pub(crate) struct Host {
 
 impl core::fmt::Debug for Host {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Host").field("round", &self.peer.round()).finish_non_exhaustive()
+        f.debug_struct("Host")
+            .field("round", &self.peer.round())
+            .finish_non_exhaustive()
     }
 }
 
@@ -127,7 +131,10 @@ impl Host {
             return self.executor.perform(order, &self.stores);
         };
         // Virtual time has decided how many inner steps fit the budget.
-        let order = Order::Train { round: *round, budget: StepBudget::Steps(steps) };
+        let order = Order::Train {
+            round: *round,
+            budget: StepBudget::Steps(steps),
+        };
         self.executor.perform(&order, &self.stores)
     }
 
@@ -140,7 +147,9 @@ impl Host {
     pub(crate) fn save(&mut self, snapshot: &[u8]) -> Result<Checkpoint, String> {
         let snapshot = Snapshot::from_bytes(snapshot).map_err(|error| error.to_string())?;
         let mut state = MemoryState::default();
-        self.executor.save(&mut state).map_err(|error| error.to_string())?;
+        self.executor
+            .save(&mut state)
+            .map_err(|error| error.to_string())?;
         Ok(Checkpoint { state, snapshot })
     }
 
@@ -171,9 +180,7 @@ impl Host {
             FetchId::Slice(slice) => {
                 Some((self.headers.get(slice).copied(), self.stores.get(slice)?))
             }
-            FetchId::State(state) => {
-                Some((None, self.stores.pinned.borrow().get(state).cloned()?))
-            }
+            FetchId::State(state) => Some((None, self.stores.pinned.borrow().get(state).cloned()?)),
         }
     }
 
@@ -216,8 +223,17 @@ impl<'a> Recipe<'a> {
         let plan = strategy.plan(run, &layout, scenario.rounds)?;
         let late = scenario.late_peers();
         let start_with = (scenario.peers - late).clamp(1, START_WITH_MAX);
-        let ids = (0..scenario.peers).map(|index| peer_id(scenario.seed, index)).collect();
-        Ok(Self { scenario, factory, strategy, plan, ids, start_with })
+        let ids = (0..scenario.peers)
+            .map(|index| peer_id(scenario.seed, index))
+            .collect();
+        Ok(Self {
+            scenario,
+            factory,
+            strategy,
+            plan,
+            ids,
+            start_with,
+        })
     }
 
     /// What all machines agree on.
@@ -268,17 +284,23 @@ impl<'a> Recipe<'a> {
         let trainer = trainer(self.scenario, self.factory, &self.strategy, index)?;
         let mut executor = Executor::new(trainer, self.parts(), Box::new(Stopped));
         if let Some(checkpoint) = checkpoint {
-            executor.restore(&checkpoint.state).map_err(|error| SimError::Checkpoint {
-                peer: index,
-                reason: error.to_string(),
-            })?;
+            executor
+                .restore(&checkpoint.state)
+                .map_err(|error| SimError::Checkpoint {
+                    peer: index,
+                    reason: error.to_string(),
+                })?;
         }
         let start = Input::Start {
             snapshot: checkpoint.map(|checkpoint| checkpoint.snapshot.clone()),
             digests: executor.digests(),
         };
         let host = Host {
-            peer: Peer::new(config, self.plan.clone(), self.strategy.topology(self.scenario.seed)),
+            peer: Peer::new(
+                config,
+                self.plan.clone(),
+                self.strategy.topology(self.scenario.seed),
+            ),
             stores: Stores::default(),
             open_pushes: Vec::new(),
             executor,
@@ -305,7 +327,10 @@ impl<'a> Recipe<'a> {
 
     /// Bytes that a slice stands for as f32.
     pub(crate) fn payload_bytes(&self, slice: SliceId, meta: &SliceMeta) -> u64 {
-        let values = self.plan.fragment(slice.fragment).map_or(0, |fragment| fragment.len);
+        let values = self
+            .plan
+            .fragment(slice.fragment)
+            .map_or(0, |fragment| fragment.len);
         4 * values.div_ceil(u64::from(meta.of.max(1)))
     }
 
@@ -315,9 +340,12 @@ impl<'a> Recipe<'a> {
         let whole: u64 = self.plan.fragments.iter().map(|f| f.len).sum();
         match order {
             Order::Encode { slice, of, .. } => fragment(&slice.fragment) / u64::from((*of).max(1)),
-            Order::Combine { fragment: id, of, inputs, .. } => {
-                fragment(id) / u64::from((*of).max(1)) * inputs.len() as u64
-            }
+            Order::Combine {
+                fragment: id,
+                of,
+                inputs,
+                ..
+            } => fragment(id) / u64::from((*of).max(1)) * inputs.len() as u64,
             Order::Apply { fragment: id, .. } | Order::Void { fragment: id, .. } => fragment(id),
             Order::Save { .. } | Order::Pin { .. } | Order::Load { .. } => whole,
             Order::Settle { .. }
@@ -343,7 +371,13 @@ fn trainer(
         }
         TaskSpec::Factory { kind, options } => {
             let (peers, seed) = (scenario.peers, scenario.seed);
-            let request = TrainerRequest { kind, options, peer: index, peers, seed };
+            let request = TrainerRequest {
+                kind,
+                options,
+                peer: index,
+                peers,
+                seed,
+            };
             factory.trainer(&request).map_err(SimError::Task)
         }
     }

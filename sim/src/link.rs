@@ -129,8 +129,12 @@ impl Swarm<'_> {
 
     /// Does what a peer asks: closes a link; the other end notices after the latency.
     pub(crate) fn disconnect(&mut self, index: usize, peer: PeerId) {
-        let Some(other) = self.recipe.index_of(&peer) else { return };
-        let Some(connection) = self.net.connection(index, other) else { return };
+        let Some(other) = self.recipe.index_of(&peer) else {
+            return;
+        };
+        let Some(connection) = self.net.connection(index, other) else {
+            return;
+        };
         self.net.bring_down(index, other);
         let at = self.now + self.net.latency();
         let due = |host: usize, other: usize| Due::Down {
@@ -146,15 +150,27 @@ impl Swarm<'_> {
 
     /// Sends a control message, if the link is up and the network does not lose it.
     pub(crate) fn send(&mut self, index: usize, to: PeerId, frame: Vec<u8>) {
-        let Some(other) = self.recipe.index_of(&to) else { return };
-        let Some(connection) = self.net.connection(index, other) else { return };
+        let Some(other) = self.recipe.index_of(&to) else {
+            return;
+        };
+        let Some(connection) = self.net.connection(index, other) else {
+            return;
+        };
         self.counters.messages += 1;
         self.counters.bytes_control += frame.len() as u64;
         match self.net.message(self.now, index, other, frame.len()) {
             Some(at) => {
                 let (from, to) = (index as u32, other as u32);
                 let frame = frame.into_boxed_slice();
-                self.queue.push(at, Due::Message { from, to, connection, frame });
+                self.queue.push(
+                    at,
+                    Due::Message {
+                        from,
+                        to,
+                        connection,
+                        frame,
+                    },
+                );
             }
             None => self.counters.messages_lost += 1,
         }

@@ -19,7 +19,12 @@ pub(crate) struct Queue<E> {
 impl<E> Queue<E> {
     /// An empty one.
     pub(crate) fn new() -> Self {
-        Self { heap: BinaryHeap::new(), slots: Vec::new(), free: Vec::new(), sequence: 0 }
+        Self {
+            heap: BinaryHeap::new(),
+            slots: Vec::new(),
+            free: Vec::new(),
+            sequence: 0,
+        }
     }
 
     /// Puts an event in.
@@ -41,7 +46,9 @@ impl<E> Queue<E> {
     /// Takes the next event out.
     pub(crate) fn pop(&mut self) -> Option<(Time, E)> {
         let Reverse((at, _, slot)) = self.heap.pop()?;
-        let event = self.slots[slot as usize].take().expect("a key in the heap has its event");
+        let event = self.slots[slot as usize]
+            .take()
+            .expect("a key in the heap has its event");
         self.free.push(slot);
         Some((at, event))
     }

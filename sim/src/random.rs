@@ -65,7 +65,10 @@ mod tests {
     fn draws_stay_in_range_and_have_their_mean() {
         let mut random = Random::new(1, Purpose::Setup);
         let mean = (0..10_000).map(|_| random.exponential(2.0)).sum::<f64>() / 1e4;
-        assert!((mean - 2.0).abs() < 0.1, "mean {mean}, expected 2 within 5 standard errors");
+        assert!(
+            (mean - 2.0).abs() < 0.1,
+            "mean {mean}, expected 2 within 5 standard errors"
+        );
         assert!((0..1000).all(|_| random.below(3) < 3));
         assert!(!random.chance(0.0));
     }

@@ -98,7 +98,12 @@ impl Counters {
             Event::Voided { .. } => self.voided += 1,
             Event::CatchUp { .. } => self.catch_ups += 1,
             Event::MassUncertain { weight, .. } => self.mass_uncertain += weight,
-            Event::Waited { waited, allowed, expired, .. } => {
+            Event::Waited {
+                waited,
+                allowed,
+                expired,
+                ..
+            } => {
                 self.waits_expired += u64::from(*expired);
                 if waited.as_secs_f64() > self.longest_wait_s {
                     self.longest_wait_s = waited.as_secs_f64();
@@ -129,7 +134,10 @@ pub(crate) struct Samples {
 impl Samples {
     /// One after every so many rounds; zero for none.
     pub(crate) fn new(every: u64) -> Self {
-        Self { every, rounds: BTreeMap::new() }
+        Self {
+            every,
+            rounds: BTreeMap::new(),
+        }
     }
 
     /// Takes in what a peer tells, with its parameters where a sample is due.
@@ -165,7 +173,11 @@ impl Samples {
             loss_max: gathering.losses.iter().copied().reduce(f64::max),
             accuracy: mean(&gathering.accuracies),
             consensus_distance: consensus_distance(
-                &gathering.parameters.values().map(Vec::as_slice).collect::<Vec<_>>(),
+                &gathering
+                    .parameters
+                    .values()
+                    .map(Vec::as_slice)
+                    .collect::<Vec<_>>(),
             ),
         };
         self.rounds.into_iter().map(sample).collect()
@@ -178,7 +190,9 @@ impl Samples {
 ///
 /// Special cases: one peer has distance zero; two peers each have half their distance.
 pub fn consensus_distance(parameters: &[&[f32]]) -> f64 {
-    let Some(first) = parameters.first() else { return 0.0 };
+    let Some(first) = parameters.first() else {
+        return 0.0;
+    };
     let count = parameters.len() as f64;
     let mut mean = vec![0.0f64; first.len()];
     for theta in parameters {
@@ -188,7 +202,12 @@ pub fn consensus_distance(parameters: &[&[f32]]) -> f64 {
     }
     mean.iter_mut().for_each(|m| *m /= count);
     let distance = |theta: &&[f32]| {
-        theta.iter().zip(&mean).map(|(v, m)| (f64::from(*v) - m).powi(2)).sum::<f64>().sqrt()
+        theta
+            .iter()
+            .zip(&mean)
+            .map(|(v, m)| (f64::from(*v) - m).powi(2))
+            .sum::<f64>()
+            .sqrt()
     };
     parameters.iter().map(distance).sum::<f64>() / count
 }
@@ -227,15 +246,25 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Counters { events, messages, messages_lost, pushes, pushes_lost, .. } = &self.counters;
+        let Counters {
+            events,
+            messages,
+            messages_lost,
+            pushes,
+            pushes_lost,
+            ..
+        } = &self.counters;
         let counters = &self.counters;
         writeln!(
             f,
             "{}: {} of {} peers, {} rounds, seed {}",
             self.name, self.live, self.peers, self.rounds, self.seed
         )?;
-        writeln!(f, "{:>8} {:>10} {:>6} {:>12} {:>12} {:>9} {:>12}",
-            "round", "time s", "peers", "loss", "worst", "accuracy", "consensus")?;
+        writeln!(
+            f,
+            "{:>8} {:>10} {:>6} {:>12} {:>12} {:>9} {:>12}",
+            "round", "time s", "peers", "loss", "worst", "accuracy", "consensus"
+        )?;
         let cell = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |v| format!("{v:.6}"));
         for sample in &self.samples {
             writeln!(
@@ -246,11 +275,17 @@ impl fmt::Display for Report {
                 sample.peers,
                 cell(sample.loss),
                 cell(sample.loss_max),
-                sample.accuracy.map_or_else(|| "-".to_owned(), |a| format!("{a:.4}")),
+                sample
+                    .accuracy
+                    .map_or_else(|| "-".to_owned(), |a| format!("{a:.4}")),
                 sample.consensus_distance
             )?;
         }
-        writeln!(f, "virtual {:.3} s, wall {:.3} s, {events} events", self.virtual_s, self.wall_s)?;
+        writeln!(
+            f,
+            "virtual {:.3} s, wall {:.3} s, {events} events",
+            self.virtual_s, self.wall_s
+        )?;
         writeln!(
             f,
             "control {messages} messages ({messages_lost} lost), {} B; slices {pushes} \
@@ -272,10 +307,18 @@ impl fmt::Display for Report {
             counters.longest_wait_allowed_s
         )?;
         for fault in counters.faults.iter().take(FAULTS_SHOWN) {
-            writeln!(f, "fault at {:.3} s: {} of peer {}", fault.at_s, fault.what, fault.peer)?;
+            writeln!(
+                f,
+                "fault at {:.3} s: {} of peer {}",
+                fault.at_s, fault.what, fault.peer
+            )?;
         }
         if counters.faults.len() > FAULTS_SHOWN {
-            writeln!(f, "and {} more faults", counters.faults.len() - FAULTS_SHOWN)?;
+            writeln!(
+                f,
+                "and {} more faults",
+                counters.faults.len() - FAULTS_SHOWN
+            )?;
         }
         write!(f, "trace {}", self.trace)
     }

@@ -22,7 +22,9 @@ pub struct RunOptions<'a> {
 
 impl core::fmt::Debug for RunOptions<'_> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("RunOptions").field("seed", &self.seed).finish_non_exhaustive()
+        f.debug_struct("RunOptions")
+            .field("seed", &self.seed)
+            .finish_non_exhaustive()
     }
 }
 

@@ -27,13 +27,33 @@ pub(crate) enum Due {
     /// A machine's deadline passes.
     Timeout { host: u32, life: u32 },
     /// A control message arrives.
-    Message { from: u32, to: u32, connection: u32, frame: Box<[u8]> },
+    Message {
+        from: u32,
+        to: u32,
+        connection: u32,
+        frame: Box<[u8]>,
+    },
     /// A dialled link comes up at one end.
-    Up { host: u32, life: u32, other: u32, other_life: u32, answer: bool },
+    Up {
+        host: u32,
+        life: u32,
+        other: u32,
+        other_life: u32,
+        answer: bool,
+    },
     /// A machine notices that a link is dead.
-    Down { host: u32, other: u32, connection: u32 },
+    Down {
+        host: u32,
+        other: u32,
+        connection: u32,
+    },
     /// A lane's order is done.
-    Work { host: u32, life: u32, lane: murmurate_protocol::Lane, serial: u64 },
+    Work {
+        host: u32,
+        life: u32,
+        lane: murmurate_protocol::Lane,
+        serial: u64,
+    },
     /// A pushed slice has left its sender.
     SliceSent { transfer: u32 },
     /// A pushed slice is complete at its receiver.
@@ -113,8 +133,13 @@ impl<'a> Swarm<'a> {
         let spec = &scenario.network;
         let net = Network::new(
             scenario.peers,
-            Latency { fixed: spec.latency, jitter: spec.jitter },
-            Loss { probability: spec.loss },
+            Latency {
+                fixed: spec.latency,
+                jitter: spec.jitter,
+            },
+            Loss {
+                probability: spec.loss,
+            },
             (spec.uplink, spec.downlink),
             Random::new(scenario.seed, Purpose::Network),
         );
@@ -153,7 +178,15 @@ impl<'a> Swarm<'a> {
                 late[*peer] = true;
             }
             match (fault, fault.trigger()) {
-                (Fault::RandomCrashes { mean, restart_after, until, down_max }, _) => {
+                (
+                    Fault::RandomCrashes {
+                        mean,
+                        restart_after,
+                        until,
+                        down_max,
+                    },
+                    _,
+                ) => {
                     self.random_crashes.push(RandomCrashes::new(
                         self.scenario.seed,
                         self.random_crashes.len(),
@@ -216,18 +249,30 @@ impl<'a> Swarm<'a> {
         match due {
             Due::Start { host } => self.start(host as usize),
             Due::Timeout { host, life } => self.timeout(host as usize, life),
-            Due::Message { from, to, connection, frame } => {
-                self.message(from as usize, to as usize, connection, &frame)
-            }
-            Due::Up { host, life, other, other_life, answer } => {
-                self.link_up((host as usize, life), (other as usize, other_life), answer)
-            }
-            Due::Down { host, other, connection } => {
-                self.link_down(host as usize, other as usize, connection)
-            }
-            Due::Work { host, life, lane, serial } => {
-                self.work_ends(host as usize, life, lane, serial)
-            }
+            Due::Message {
+                from,
+                to,
+                connection,
+                frame,
+            } => self.message(from as usize, to as usize, connection, &frame),
+            Due::Up {
+                host,
+                life,
+                other,
+                other_life,
+                answer,
+            } => self.link_up((host as usize, life), (other as usize, other_life), answer),
+            Due::Down {
+                host,
+                other,
+                connection,
+            } => self.link_down(host as usize, other as usize, connection),
+            Due::Work {
+                host,
+                life,
+                lane,
+                serial,
+            } => self.work_ends(host as usize, life, lane, serial),
             Due::SliceSent { transfer } => self.slice_sent(transfer),
             Due::SliceArrives { transfer } => self.slice_arrives(transfer),
             Due::PushEnds { transfer } => self.push_ends(transfer),
@@ -247,8 +292,17 @@ impl<'a> Swarm<'a> {
 
     fn strike(&mut self, number: u32) -> Result<(), SimError> {
         match &self.scenario.faults[number as usize] {
-            Fault::Crash { peer, restart_after, .. } => self.crash(*peer, *restart_after),
-            Fault::Straggler { peer, factor, lasts, .. } => {
+            Fault::Crash {
+                peer,
+                restart_after,
+                ..
+            } => self.crash(*peer, *restart_after),
+            Fault::Straggler {
+                peer,
+                factor,
+                lasts,
+                ..
+            } => {
                 self.slow_down(*peer, *factor, *lasts);
                 Ok(())
             }
@@ -273,7 +327,9 @@ impl<'a> Swarm<'a> {
         self.live += 1;
         self.checks.joined(index);
         self.feed(index, start)?;
-        let record = self.recipe.record(index, self.now, u64::from(self.slots[index].life) + 1);
+        let record = self
+            .recipe
+            .record(index, self.now, u64::from(self.slots[index].life) + 1);
         self.feed(index, Input::Record(record))?;
         self.dial_some(index);
         Ok(())
@@ -281,7 +337,9 @@ impl<'a> Swarm<'a> {
 
     fn timeout(&mut self, index: usize, life: u32) -> Result<(), SimError> {
         let slot = &mut self.slots[index];
-        let Some(host) = slot.host.as_ref().filter(|_| slot.life == life) else { return Ok(()) };
+        let Some(host) = slot.host.as_ref().filter(|_| slot.life == life) else {
+            return Ok(());
+        };
         slot.wake_at = None;
         // Deadlines move: a wake-up that came too early is put off, one that is moot is dropped.
         match host.peer.poll_timeout() {
@@ -296,18 +354,29 @@ impl<'a> Swarm<'a> {
     /// Puts the machine's next wake-up on the calendar unless an earlier one is there.
     fn arm(&mut self, index: usize) {
         let slot = &mut self.slots[index];
-        let Some(at) = slot.host.as_ref().and_then(|host| host.peer.poll_timeout()) else { return };
+        let Some(at) = slot.host.as_ref().and_then(|host| host.peer.poll_timeout()) else {
+            return;
+        };
         let at = at.max(self.now);
         if slot.wake_at.is_none_or(|wake| at < wake) {
             slot.wake_at = Some(at);
-            self.queue.push(at, Due::Timeout { host: index as u32, life: slot.life });
+            self.queue.push(
+                at,
+                Due::Timeout {
+                    host: index as u32,
+                    life: slot.life,
+                },
+            );
         }
     }
 
     /// Hands an input to a machine's peer, and does what the peer then asks for. Orders that take
     /// no time are performed at once and their answers handed in as well.
     pub(crate) fn feed(&mut self, index: usize, input: Input) -> Result<(), SimError> {
-        debug_assert!(self.inputs.is_empty(), "feed is not entered from within itself");
+        debug_assert!(
+            self.inputs.is_empty(),
+            "feed is not entered from within itself"
+        );
         self.feed_one(index, input, None)?;
         self.feed_answers(index)
     }
@@ -338,14 +407,20 @@ impl<'a> Swarm<'a> {
         input: Input,
         frame: Option<&[u8]>,
     ) -> Result<(), SimError> {
-        let Some(host) = self.slots[index].host.as_mut() else { return Ok(()) };
+        let Some(host) = self.slots[index].host.as_mut() else {
+            return Ok(());
+        };
         self.trace.input(self.now, index, &input, frame);
         let rebases = Checks::rebases(&input);
         let refused = host.peer.handle(self.now, input).is_err();
         self.counters.rule_breaks += u64::from(refused);
         self.checks.handled(index, host, refused || rebases);
         let mut left = false;
-        while let Some(output) = self.slots[index].host.as_mut().and_then(|h| h.peer.poll_output()) {
+        while let Some(output) = self.slots[index]
+            .host
+            .as_mut()
+            .and_then(|h| h.peer.poll_output())
+        {
             left |= matches!(output, Output::Left);
             self.perform(index, output)?;
         }
@@ -366,10 +441,20 @@ impl<'a> Swarm<'a> {
         }
         self.trace.output(self.now, index, &output, None);
         match output {
-            Output::Push { to, slice, meta, deadline, .. } => {
+            Output::Push {
+                to,
+                slice,
+                meta,
+                deadline,
+                ..
+            } => {
                 self.push(index, to, slice, meta, deadline);
             }
-            Output::Fetch { what, from, deadline } => self.fetch(index, what, &from, deadline),
+            Output::Fetch {
+                what,
+                from,
+                deadline,
+            } => self.fetch(index, what, &from, deadline),
             Output::Cancel { slice } => self.cancel(index, slice),
             Output::Order { id, order } => self.order(index, id, order)?,
             Output::Interrupt => self.interrupt(index),
@@ -388,15 +473,21 @@ impl<'a> Swarm<'a> {
 
     fn hear(&mut self, index: usize, event: &Event) -> Result<(), SimError> {
         self.counters.hear(event);
-        let Some(host) = self.slots[index].host.as_deref() else { return Ok(()) };
+        let Some(host) = self.slots[index].host.as_deref() else {
+            return Ok(());
+        };
         self.samples.hear(self.now, index, host, event);
-        self.checks.hear(event).map_err(|what| self.violation(index, what))
+        self.checks
+            .hear(event)
+            .map_err(|what| self.violation(index, what))
     }
 
     /// Looks at a machine after each of its inputs.
     fn after(&mut self, index: usize) -> Result<(), SimError> {
         let slot = &mut self.slots[index];
-        let Some(host) = slot.host.as_deref() else { return Ok(()) };
+        let Some(host) = slot.host.as_deref() else {
+            return Ok(());
+        };
         let (round, phase) = (host.peer.round(), host.peer.phase());
         let finished = matches!(phase, Phase::Finished | Phase::Leaving | Phase::Left);
         if finished != slot.finished {
@@ -409,20 +500,26 @@ impl<'a> Swarm<'a> {
         if !slot.waiting_faults.is_empty() || !self.waiting_joins.is_empty() {
             self.trigger_faults(index, round, phase);
         }
-        let Some(host) = self.slots[index].host.as_deref() else { return Ok(()) };
-        self.checks.after(index, host, self.now).map_err(|what| self.violation(index, what))
+        let Some(host) = self.slots[index].host.as_deref() else {
+            return Ok(());
+        };
+        self.checks
+            .after(index, host, self.now)
+            .map_err(|what| self.violation(index, what))
     }
 
-    fn trigger_faults(
-        &mut self,
-        index: usize,
-        round: murmurate_protocol::Round,
-        phase: Phase,
-    ) {
+    fn trigger_faults(&mut self, index: usize, round: murmurate_protocol::Round, phase: Phase) {
         let faults = &self.scenario.faults;
         let (queue, now) = (&mut self.queue, self.now);
         let mut strikes = |number: &u32| match faults[*number as usize].trigger() {
-            Some((When::In { round: r, phase: p, delay }, _)) => {
+            Some((
+                When::In {
+                    round: r,
+                    phase: p,
+                    delay,
+                },
+                _,
+            )) => {
                 let reached = round > r || (round == r && phase >= p && phase != Phase::Left);
                 if reached {
                     queue.push(now + delay, Due::Fault { fault: *number });
@@ -437,7 +534,11 @@ impl<'a> Swarm<'a> {
 
     /// Notes a fault for the report.
     pub(crate) fn note_fault(&mut self, what: &'static str, peer: usize) {
-        self.counters.faults.push(FaultNote { at_s: self.now.as_secs_f64(), what, peer });
+        self.counters.faults.push(FaultNote {
+            at_s: self.now.as_secs_f64(),
+            what,
+            peer,
+        });
     }
 
     /// Wraps a broken invariant in all that is needed to see it again.
@@ -460,8 +561,16 @@ impl<'a> Swarm<'a> {
 /// How many times slower than the scenario's step a machine is.
 fn slowness(scenario: &Scenario, index: usize, setup: &mut Random) -> f64 {
     let speeds = &scenario.compute.speeds;
-    let dealt = if speeds.is_empty() { 1.0 } else { speeds[index % speeds.len()] };
+    let dealt = if speeds.is_empty() {
+        1.0
+    } else {
+        speeds[index % speeds.len()]
+    };
     let spread = scenario.compute.spread;
-    let drawn = if spread > 0.0 { 1.0 + spread * setup.unit() } else { 1.0 };
+    let drawn = if spread > 0.0 {
+        1.0 + spread * setup.unit()
+    } else {
+        1.0
+    };
     drawn / dealt
 }

@@ -43,6 +43,9 @@ pub struct ToyTasksOnly;
 
 impl TrainerFactory for ToyTasksOnly {
     fn trainer(&self, request: &TrainerRequest<'_>) -> Result<Box<dyn Trainer>, String> {
-        Err(format!("unknown kind `{}`: give `quadratic` or `logistic`", request.kind))
+        Err(format!(
+            "unknown kind `{}`: give `quadratic` or `logistic`",
+            request.kind
+        ))
     }
 }

@@ -99,7 +99,9 @@ impl<'a> Trace<'a> {
     /// The last lines, oldest first, for people.
     pub(crate) fn last_lines(&self) -> Vec<String> {
         let line = |line: &Line| {
-            let other = line.other.map_or_else(String::new, |other| format!(" {other}"));
+            let other = line
+                .other
+                .map_or_else(String::new, |other| format!(" {other}"));
             let Line { at, peer, what, .. } = line;
             format!("{at} peer {peer} {} {what}{other}", char::from(line.mark))
         };
@@ -111,14 +113,7 @@ impl<'a> Trace<'a> {
         self.failed.take()
     }
 
-    fn line(
-        &mut self,
-        mark: u8,
-        at: Time,
-        peer: usize,
-        what: &'static str,
-        other: Option<PeerId>,
-    ) {
+    fn line(&mut self, mark: u8, at: Time, peer: usize, what: &'static str, other: Option<PeerId>) {
         let peer = peer as u32;
         self.batch.push(mark);
         self.batch.extend_from_slice(&at.as_nanos().to_le_bytes());
@@ -129,7 +124,13 @@ impl<'a> Trace<'a> {
         if self.last.len() == LAST_LINES {
             self.last.pop_front();
         }
-        self.last.push_back(Line { mark, at, peer, what, other });
+        self.last.push_back(Line {
+            mark,
+            at,
+            peer,
+            what,
+            other,
+        });
     }
 
     fn flush_full(&mut self) {

@@ -58,10 +58,15 @@ impl Swarm<'_> {
         let bytes = slot.host.as_mut().and_then(|host| host.pushed(slice, meta));
         let link = other.and_then(|other| Some((other, self.net.connection(index, other)?)));
         let (Some((other, connection)), Some(bytes)) = (link, bytes) else {
-            self.answer_now(Input::Pushed { to, slice, outcome: PushOutcome::Lost });
+            self.answer_now(Input::Pushed {
+                to,
+                slice,
+                outcome: PushOutcome::Lost,
+            });
             return;
         };
-        self.counters.pushed(bytes.len() as u64, self.recipe.payload_bytes(slice, &meta));
+        self.counters
+            .pushed(bytes.len() as u64, self.recipe.payload_bytes(slice, &meta));
         let flying = self.checks.mass_leaves(&meta);
         let sent_at = self.net.uplink(index).pass(self.now, bytes.len() as u64);
         let transfer = Transfer {
@@ -84,8 +89,12 @@ impl Swarm<'_> {
             host.open_pushes.push(number);
         }
         match sent_at > deadline {
-            true => self.queue.push(deadline.max(self.now), Due::PushEnds { transfer: number }),
-            false => self.queue.push(sent_at, Due::SliceSent { transfer: number }),
+            true => self
+                .queue
+                .push(deadline.max(self.now), Due::PushEnds { transfer: number }),
+            false => self
+                .queue
+                .push(sent_at, Due::SliceSent { transfer: number }),
         }
     }
 
@@ -105,7 +114,8 @@ impl Swarm<'_> {
     /// A push is over: whatever mass is still nobody's is gone for good.
     fn free_transfer(&mut self, number: u32) {
         let transfer = &mut self.transfers[number as usize];
-        self.checks.mass_vanishes(std::mem::take(&mut transfer.flying));
+        self.checks
+            .mass_vanishes(std::mem::take(&mut transfer.flying));
         transfer.bytes = Bytes::new();
         self.free_transfers.push(number);
     }
@@ -128,8 +138,12 @@ impl Swarm<'_> {
         let ready = self.now + self.net.latency();
         let arrival = self.net.downlink(to).pass(ready, size);
         match arrival > deadline {
-            true => self.queue.push(deadline.max(self.now), Due::PushEnds { transfer: number }),
-            false => self.queue.push(arrival, Due::SliceArrives { transfer: number }),
+            true => self
+                .queue
+                .push(deadline.max(self.now), Due::PushEnds { transfer: number }),
+            false => self
+                .queue
+                .push(arrival, Due::SliceArrives { transfer: number }),
         }
         Ok(())
     }
@@ -137,15 +151,19 @@ impl Swarm<'_> {
     /// The slice is complete at its receiver, if that is still there.
     pub(crate) fn slice_arrives(&mut self, number: u32) -> Result<(), SimError> {
         let transfer = &self.transfers[number as usize];
-        let (from, to, connection) =
-            (transfer.from as usize, transfer.to as usize, transfer.connection);
+        let (from, to, connection) = (
+            transfer.from as usize,
+            transfer.to as usize,
+            transfer.connection,
+        );
         if !self.net.delivers(from, to, connection) || self.slots[to].host.is_none() {
             // The transport repeats it until the partition heals, the link dies or time is up.
             let again = self.now + self.retry();
             let link_lives = self.net.connection(from, to) == Some(connection);
             let waits = transfer.open && link_lives && again < transfer.deadline;
             if waits && !self.net.reachable(from, to) {
-                self.queue.push(again, Due::SliceArrives { transfer: number });
+                self.queue
+                    .push(again, Due::SliceArrives { transfer: number });
                 return Ok(());
             }
             let at = transfer.deadline.max(self.now);
@@ -167,7 +185,15 @@ impl Swarm<'_> {
         if let Some(host) = self.slots[to].host.as_mut() {
             host.arrived(slice, meta, bytes);
         }
-        self.feed(to, Input::Arrived { from: self.slots[from].id, slice, meta, digest })
+        self.feed(
+            to,
+            Input::Arrived {
+                from: self.slots[from].id,
+                slice,
+                meta,
+                digest,
+            },
+        )
     }
 
     /// The sender learns how a push ended, unless it gave up on it before.
@@ -192,12 +218,21 @@ impl Swarm<'_> {
         if let Some(host) = self.slots[from].host.as_mut() {
             host.open_pushes.retain(|open| *open != number);
         }
-        self.feed(from, Input::Pushed { to: self.slots[to].id, slice, outcome })
+        self.feed(
+            from,
+            Input::Pushed {
+                to: self.slots[to].id,
+                slice,
+                outcome,
+            },
+        )
     }
 
     /// Does what a peer asks: stops all pushes of a slice. What has left arrives all the same.
     pub(crate) fn cancel(&mut self, index: usize, slice: SliceId) {
-        let Some(host) = self.slots[index].host.as_mut() else { return };
+        let Some(host) = self.slots[index].host.as_mut() else {
+            return;
+        };
         let transfers = &mut self.transfers;
         host.open_pushes.retain(|number| {
             let transfer = &mut transfers[*number as usize];
@@ -224,7 +259,14 @@ impl Swarm<'_> {
     ) -> Result<(), SimError> {
         for slice in self.close_pushes(index, other) {
             let outcome = PushOutcome::Unknown;
-            self.feed(index, Input::Pushed { to: self.slots[other].id, slice, outcome })?;
+            self.feed(
+                index,
+                Input::Pushed {
+                    to: self.slots[other].id,
+                    slice,
+                    outcome,
+                },
+            )?;
         }
         Ok(())
     }
@@ -233,12 +275,18 @@ impl Swarm<'_> {
     pub(crate) fn pushes_of_closed_link(&mut self, index: usize, other: usize) {
         for slice in self.close_pushes(index, other) {
             let outcome = PushOutcome::Unknown;
-            self.answer_now(Input::Pushed { to: self.slots[other].id, slice, outcome });
+            self.answer_now(Input::Pushed {
+                to: self.slots[other].id,
+                slice,
+                outcome,
+            });
         }
     }
 
     fn close_pushes(&mut self, index: usize, other: usize) -> Vec<SliceId> {
-        let Some(host) = self.slots[index].host.as_mut() else { return Vec::new() };
+        let Some(host) = self.slots[index].host.as_mut() else {
+            return Vec::new();
+        };
         let transfers = &mut self.transfers;
         let mut closed = Vec::new();
         host.open_pushes.retain(|number| {
@@ -262,7 +310,14 @@ impl Swarm<'_> {
             .collect();
         next.reverse();
         let life = self.slots[index].life;
-        self.try_donor(Fetching { host: index, life, what, deadline, donor: None, next });
+        self.try_donor(Fetching {
+            host: index,
+            life,
+            what,
+            deadline,
+            donor: None,
+            next,
+        });
     }
 
     fn try_donor(&mut self, mut fetching: Fetching) {
@@ -270,7 +325,9 @@ impl Swarm<'_> {
         fetching.donor = donor.map(|donor| (donor, self.slots[donor].life));
         let mut at = self.now + self.net.latency();
         if let Some(donor) = donor {
-            let size = self.donated(donor, &fetching.what).map_or(0, |(_, bytes)| bytes.len());
+            let size = self
+                .donated(donor, &fetching.what)
+                .map_or(0, |(_, bytes)| bytes.len());
             let sent = self.net.uplink(donor).pass(at, size as u64);
             let ready = sent + self.net.latency();
             at = self.net.downlink(fetching.host).pass(ready, size as u64);
@@ -285,7 +342,12 @@ impl Swarm<'_> {
             fetching.next.clear();
             at = fetching.deadline.max(self.now);
         }
-        self.queue.push(at, Due::FetchEnds { fetching: Box::new(fetching) });
+        self.queue.push(
+            at,
+            Due::FetchEnds {
+                fetching: Box::new(fetching),
+            },
+        );
     }
 
     fn donated(&self, donor: usize, what: &FetchId) -> Option<(Option<SliceMeta>, Bytes)> {
@@ -294,7 +356,9 @@ impl Swarm<'_> {
 
     /// A donor's answer is complete, or it never comes.
     pub(crate) fn fetch_ends(&mut self, fetching: Fetching) -> Result<(), SimError> {
-        let Fetching { host, life, what, .. } = fetching;
+        let Fetching {
+            host, life, what, ..
+        } = fetching;
         if self.slots[host].life != life || self.slots[host].host.is_none() {
             return Ok(());
         }

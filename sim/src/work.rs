@@ -46,7 +46,9 @@ impl Swarm<'_> {
         order: Order,
     ) -> Result<(), SimError> {
         let lane = order.lane();
-        let Some(host) = self.slots[index].host.as_mut() else { return Ok(()) };
+        let Some(host) = self.slots[index].host.as_mut() else {
+            return Ok(());
+        };
         host.lane(lane).waiting.push_back((id, order));
         self.run_lane(index, lane)
     }
@@ -55,11 +57,15 @@ impl Swarm<'_> {
     fn run_lane(&mut self, index: usize, lane: Lane) -> Result<(), SimError> {
         loop {
             let (life, slowness) = (self.slots[index].life, self.slots[index].slowness);
-            let Some(host) = self.slots[index].host.as_mut() else { return Ok(()) };
+            let Some(host) = self.slots[index].host.as_mut() else {
+                return Ok(());
+            };
             if host.lane(lane).running.is_some() {
                 return Ok(());
             }
-            let Some((id, order)) = host.lane(lane).waiting.pop_front() else { return Ok(()) };
+            let Some((id, order)) = host.lane(lane).waiting.pop_front() else {
+                return Ok(());
+            };
             let step = self.scenario.compute.step.mul_f64(slowness);
             let steps = steps_of(&order, step);
             let duration = match &order {
@@ -70,7 +76,13 @@ impl Swarm<'_> {
                         * slowness,
                 ),
             };
-            let running = Running { id, order, started: self.now, steps, step };
+            let running = Running {
+                id,
+                order,
+                started: self.now,
+                steps,
+                step,
+            };
             if duration.is_zero() {
                 self.execute(index, running)?;
                 continue;
@@ -79,7 +91,15 @@ impl Swarm<'_> {
             state.running = Some(running);
             state.serial += 1;
             let (host, serial) = (index as u32, state.serial);
-            self.queue.push(self.now + duration, Due::Work { host, life, lane, serial });
+            self.queue.push(
+                self.now + duration,
+                Due::Work {
+                    host,
+                    life,
+                    lane,
+                    serial,
+                },
+            );
             return Ok(());
         }
     }
@@ -95,12 +115,16 @@ impl Swarm<'_> {
         if self.slots[index].life != life {
             return Ok(());
         }
-        let Some(host) = self.slots[index].host.as_mut() else { return Ok(()) };
+        let Some(host) = self.slots[index].host.as_mut() else {
+            return Ok(());
+        };
         let state = host.lane(lane);
         if state.serial != serial {
             return Ok(());
         }
-        let Some(running) = state.running.take() else { return Ok(()) };
+        let Some(running) = state.running.take() else {
+            return Ok(());
+        };
         self.execute(index, running)?;
         self.run_lane(index, lane)?;
         self.feed_answers(index)
@@ -109,9 +133,13 @@ impl Swarm<'_> {
     /// Does what a peer asks: training ends with the inner step that is under way.
     pub(crate) fn interrupt(&mut self, index: usize) {
         let (now, life) = (self.now, self.slots[index].life);
-        let Some(host) = self.slots[index].host.as_mut() else { return };
+        let Some(host) = self.slots[index].host.as_mut() else {
+            return;
+        };
         let state = host.lane(Lane::Train);
-        let Some(running) = state.running.as_mut() else { return };
+        let Some(running) = state.running.as_mut() else {
+            return;
+        };
         if !matches!(running.order, Order::Train { .. }) {
             return;
         }
@@ -123,20 +151,36 @@ impl Swarm<'_> {
         running.steps = taken;
         let end = running.started + running.step * taken;
         state.serial += 1;
-        let due = Due::Work { host: index as u32, life, lane: Lane::Train, serial: state.serial };
+        let due = Due::Work {
+            host: index as u32,
+            life,
+            lane: Lane::Train,
+            serial: state.serial,
+        };
         self.queue.push(end.max(now), due);
     }
 
     fn execute(&mut self, index: usize, running: Running) -> Result<(), SimError> {
-        let Running { id, order, started, steps, .. } = running;
-        let Some(host) = self.slots[index].host.as_mut() else { return Ok(()) };
+        let Running {
+            id,
+            order,
+            started,
+            steps,
+            ..
+        } = running;
+        let Some(host) = self.slots[index].host.as_mut() else {
+            return Ok(());
+        };
         if let Order::Save { snapshot, .. } = &order {
             let checkpoint = host.save(snapshot).map_err(|reason| SimError::Checkpoint {
                 peer: index,
                 reason,
             })?;
             self.slots[index].checkpoint = Some(checkpoint);
-            self.answer_now(Input::Done { order: id, done: Done::Saved });
+            self.answer_now(Input::Done {
+                order: id,
+                done: Done::Saved,
+            });
             return Ok(());
         }
         let mut done = host.perform(&order, steps);
@@ -145,7 +189,9 @@ impl Swarm<'_> {
             self.counters.inner_steps += summary.steps;
         }
         if let Some(Done::Failed(error)) = &done {
-            self.counters.failures.push(format!("peer {index}: {error:?}"));
+            self.counters
+                .failures
+                .push(format!("peer {index}: {error:?}"));
         }
         if let Some(done) = done {
             self.answer_now(Input::Done { order: id, done });
@@ -157,10 +203,14 @@ impl Swarm<'_> {
 /// Inner steps that fit a budget, at least one.
 fn steps_of(order: &Order, step: Duration) -> u32 {
     match order {
-        Order::Train { budget: StepBudget::Steps(steps), .. } => *steps,
-        Order::Train { budget: StepBudget::Time(time), .. } => {
-            (time.as_secs_f64() / step.as_secs_f64()).floor().max(1.0) as u32
-        }
+        Order::Train {
+            budget: StepBudget::Steps(steps),
+            ..
+        } => *steps,
+        Order::Train {
+            budget: StepBudget::Time(time),
+            ..
+        } => (time.as_secs_f64() / step.as_secs_f64()).floor().max(1.0) as u32,
         _ => 0,
     }
 }

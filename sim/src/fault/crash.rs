@@ -37,7 +37,11 @@ impl Swarm<'_> {
         let detection = self.scenario.network.detection;
         for other in linked {
             if let Some(connection) = self.net.connection(other, index) {
-                let due = Due::Down { host: other as u32, other: index as u32, connection };
+                let due = Due::Down {
+                    host: other as u32,
+                    other: index as u32,
+                    connection,
+                };
                 self.queue.push(self.now + detection, due);
             }
         }

@@ -13,18 +13,32 @@ impl Swarm<'_> {
             self.note_fault("partition", *peer);
         }
         for peer in peers {
-            let across: Vec<usize> =
-                self.net.linked(*peer).filter(|other| !self.net.reachable(*peer, *other)).collect();
+            let across: Vec<usize> = self
+                .net
+                .linked(*peer)
+                .filter(|other| !self.net.reachable(*peer, *other))
+                .collect();
             for other in across {
                 for (of, to) in [(*peer, other), (other, *peer)] {
                     if let Some(connection) = self.net.connection(of, to) {
-                        let due = Due::Down { host: of as u32, other: to as u32, connection };
-                        self.queue.push(self.now + self.scenario.network.detection, due);
+                        let due = Due::Down {
+                            host: of as u32,
+                            other: to as u32,
+                            connection,
+                        };
+                        self.queue
+                            .push(self.now + self.scenario.network.detection, due);
                     }
                 }
             }
         }
-        self.queue.push(self.now + lasts, Due::Heal { peers: peers.to_vec(), side: self.sides });
+        self.queue.push(
+            self.now + lasts,
+            Due::Heal {
+                peers: peers.to_vec(),
+                side: self.sides,
+            },
+        );
     }
 
     /// Ends a partition. Machines dial one of the other side, as their users would have them do.

@@ -25,7 +25,13 @@ impl RandomCrashes {
         (until, down_max): (Time, usize),
     ) -> Self {
         let random = Random::new(seed.wrapping_add(number as u64), Purpose::Faults);
-        Self { mean, restart_after, until, down_max, random }
+        Self {
+            mean,
+            restart_after,
+            until,
+            down_max,
+            random,
+        }
     }
 
     fn next(&mut self, now: Time) -> Option<Time> {
@@ -39,14 +45,22 @@ impl Swarm<'_> {
     /// Puts the next crash of a process on the calendar.
     pub(crate) fn schedule_random_crash(&mut self, process: usize) {
         if let Some(at) = self.random_crashes[process].next(self.now) {
-            self.queue.push(at, Due::RandomCrash { process: process as u32 });
+            self.queue.push(
+                at,
+                Due::RandomCrash {
+                    process: process as u32,
+                },
+            );
         }
     }
 
     /// Crashes a random live machine, unless too many are down.
     pub(crate) fn random_crash(&mut self, process: usize) -> Result<(), SimError> {
         let crashes = &mut self.random_crashes[process];
-        let (index, after) = (crashes.random.below(self.slots.len()), crashes.restart_after);
+        let (index, after) = (
+            crashes.random.below(self.slots.len()),
+            crashes.restart_after,
+        );
         if self.scenario.peers - self.live < crashes.down_max {
             self.crash(index, after)?;
         }

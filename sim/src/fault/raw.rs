@@ -79,13 +79,18 @@ impl RawFault {
     ) -> Result<Fault, ScenarioError> {
         let keys = Keys { check, index };
         self.refuse_idle_keys(&keys)?;
-        let peer = |value: Option<usize>| check.peer(&keys.name("peer"), keys.need("peer", value)?, peers);
-        let restart_after =
-            self.restart_after_s.map(|s| keys.seconds("restart_after_s", s)).transpose()?;
+        let peer =
+            |value: Option<usize>| check.peer(&keys.name("peer"), keys.need("peer", value)?, peers);
+        let restart_after = self
+            .restart_after_s
+            .map(|s| keys.seconds("restart_after_s", s))
+            .transpose()?;
         Ok(match self.kind {
-            Kind::Crash => {
-                Fault::Crash { peer: peer(self.peer)?, when: self.when(&keys)?, restart_after }
-            }
+            Kind::Crash => Fault::Crash {
+                peer: peer(self.peer)?,
+                when: self.when(&keys)?,
+                restart_after,
+            },
             Kind::Straggler => {
                 let factor = keys.need("factor", self.factor)?;
                 Fault::Straggler {
@@ -109,8 +114,14 @@ impl RawFault {
                     lasts: keys.seconds("lasts_s", keys.need("lasts_s", self.lasts_s)?)?,
                 }
             }
-            Kind::Join => Fault::Join { peer: peer(self.peer)?, when: self.when(&keys)? },
-            Kind::Leave => Fault::Leave { peer: peer(self.peer)?, when: self.when(&keys)? },
+            Kind::Join => Fault::Join {
+                peer: peer(self.peer)?,
+                when: self.when(&keys)?,
+            },
+            Kind::Leave => Fault::Leave {
+                peer: peer(self.peer)?,
+                when: self.when(&keys)?,
+            },
             Kind::RandomCrashes => {
                 let mean = keys.need("mean_s", self.mean_s)?;
                 let until = keys.need("until_s", self.until_s)?;
@@ -129,9 +140,10 @@ impl RawFault {
         match (self.at_s, self.round) {
             (Some(_), Some(_)) => Err(keys.refuse("at_s", "and `round` exclude each other")),
             (None, None) => Err(keys.refuse("at_s", "is missing: give `at_s` or `round`")),
-            (Some(at), None) if self.phase.is_some() || self.delay_s.is_some() => {
-                Err(keys.refuse("at_s", &format!("is {at}: `phase` and `delay_s` go with `round`")))
-            }
+            (Some(at), None) if self.phase.is_some() || self.delay_s.is_some() => Err(keys.refuse(
+                "at_s",
+                &format!("is {at}: `phase` and `delay_s` go with `round`"),
+            )),
             (Some(at), None) => Ok(When::At(Time::ZERO + keys.seconds("at_s", at)?)),
             (None, Some(round)) => Ok(When::In {
                 round: Round(round),
@@ -158,7 +170,11 @@ impl RawFault {
             ("round", self.round.is_some(), &timed),
             ("phase", self.phase.is_some(), &timed),
             ("delay_s", self.delay_s.is_some(), &timed),
-            ("restart_after_s", self.restart_after_s.is_some(), &[Crash, RandomCrashes]),
+            (
+                "restart_after_s",
+                self.restart_after_s.is_some(),
+                &[Crash, RandomCrashes],
+            ),
             ("lasts_s", self.lasts_s.is_some(), &[Straggler, Partition]),
             ("factor", self.factor.is_some(), &[Straggler]),
             ("mean_s", self.mean_s.is_some(), &[RandomCrashes]),

@@ -8,7 +8,13 @@ impl Swarm<'_> {
     pub(crate) fn slow_down(&mut self, index: usize, factor: f64, lasts: Duration) {
         self.slots[index].slowness *= factor;
         self.note_fault("straggler", index);
-        self.queue.push(self.now + lasts, Due::SpeedUp { host: index as u32, factor });
+        self.queue.push(
+            self.now + lasts,
+            Due::SpeedUp {
+                host: index as u32,
+                factor,
+            },
+        );
     }
 
     /// Takes that back.

@@ -1,10 +1,10 @@
 //! What waits at a peer stays within its limits: slices to be mixed, slices kept, orders queued.
 
 use crate::host::Host;
+use murmurate_protocol::Plan;
 use murmurate_protocol::limits::{
     BALLOTS_MAX, EARLY_SLICES_MAX, HISTORY_ROUNDS_MAX, INBOX_SLICES_MAX,
 };
-use murmurate_protocol::Plan;
 
 /// Bounds that follow from a plan.
 #[derive(Debug)]
@@ -33,7 +33,11 @@ impl InboxBounded {
             true => Ok(()),
             false => Err(format!("{count} {what}, at most {max} may be")),
         };
-        over("slices wait to be mixed", host.peer.inbox_len(), self.waiting_max)?;
+        over(
+            "slices wait to be mixed",
+            host.peer.inbox_len(),
+            self.waiting_max,
+        )?;
         over("slices are kept", host.slices(), self.slices_max)?;
         over("orders wait", host.orders(), self.orders_max)
     }

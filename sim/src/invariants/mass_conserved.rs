@@ -19,7 +19,13 @@ pub(super) struct MassConserved {
 
 impl MassConserved {
     pub(super) fn new(peers: usize) -> Self {
-        Self { held: vec![0.0; peers], held_sum: 0.0, flying: 0.0, expected: 0.0, checks: 0 }
+        Self {
+            held: vec![0.0; peers],
+            held_sum: 0.0,
+            flying: 0.0,
+            expected: 0.0,
+            checks: 0,
+        }
     }
 
     fn set(&mut self, index: usize, held: f64) -> f64 {

@@ -81,14 +81,19 @@ impl Checks {
         matches!(
             input,
             Input::Start { .. }
-                | Input::Done { done: Done::Loaded { .. } | Done::Failed(_), .. }
+                | Input::Done {
+                    done: Done::Loaded { .. } | Done::Failed(_),
+                    ..
+                }
                 | Input::Leave
         )
     }
 
     /// A push leaves: gives the mass that nobody holds until it lands.
     pub(crate) fn mass_leaves(&mut self, meta: &SliceMeta) -> f64 {
-        self.mass.as_mut().map_or(0.0, |mass| mass.leaves(meta.weight))
+        self.mass
+            .as_mut()
+            .map_or(0.0, |mass| mass.leaves(meta.weight))
     }
 
     /// Mass arrives, or comes back to its sender.

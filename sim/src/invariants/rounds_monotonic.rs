@@ -10,7 +10,9 @@ pub(super) struct RoundsMonotonic {
 
 impl RoundsMonotonic {
     pub(super) fn new(peers: usize) -> Self {
-        Self { rounds: vec![Round::default(); peers] }
+        Self {
+            rounds: vec![Round::default(); peers],
+        }
     }
 
     pub(super) fn reset(&mut self, index: usize) {

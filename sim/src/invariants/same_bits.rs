@@ -14,18 +14,24 @@ pub(super) struct SameBits {
 
 impl SameBits {
     pub(super) const fn new() -> Self {
-        Self { digests: BTreeMap::new() }
+        Self {
+            digests: BTreeMap::new(),
+        }
     }
 
     pub(super) fn check(&mut self, event: &Event) -> Result<(), String> {
-        let Event::RoundEnded { round, digest, .. } = event else { return Ok(()) };
+        let Event::RoundEnded { round, digest, .. } = event else {
+            return Ok(());
+        };
         let first = *self.digests.entry(*round).or_insert(*digest);
         if self.digests.len() > WINDOW {
             self.digests.pop_first();
         }
         match first == *digest {
             true => Ok(()),
-            false => Err(format!("ended round {round} with {digest}, others with {first}")),
+            false => Err(format!(
+                "ended round {round} with {digest}, others with {first}"
+            )),
         }
     }
 }

@@ -8,9 +8,14 @@ const ROUNDING: Duration = Duration::from_nanos(10);
 
 pub(super) fn check(event: &Event) -> Result<(), String> {
     match event {
-        Event::Waited { wait, waited, allowed, .. } if *waited > *allowed + ROUNDING => {
-            Err(format!("waited {waited:?} for {wait:?}, allowed were {allowed:?}"))
-        }
+        Event::Waited {
+            wait,
+            waited,
+            allowed,
+            ..
+        } if *waited > *allowed + ROUNDING => Err(format!(
+            "waited {waited:?} for {wait:?}, allowed were {allowed:?}"
+        )),
         _ => Ok(()),
     }
 }

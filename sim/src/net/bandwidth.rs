@@ -14,7 +14,10 @@ pub(crate) struct Pipe {
 impl Pipe {
     /// With a rate in bytes per second; `None` for no limit.
     pub(crate) fn new(rate: Option<f64>) -> Self {
-        Self { seconds_per_byte: rate.map_or(0.0, |rate| 1.0 / rate), free_at: Time::ZERO }
+        Self {
+            seconds_per_byte: rate.map_or(0.0, |rate| 1.0 / rate),
+            free_at: Time::ZERO,
+        }
     }
 
     /// How long `bytes` take when nothing is in the way.
@@ -57,6 +60,9 @@ mod tests {
     #[test]
     fn without_a_limit_nothing_waits() {
         let mut pipe = Pipe::new(None);
-        assert_eq!(pipe.pass(Time::from_nanos(7), u64::MAX), Time::from_nanos(7));
+        assert_eq!(
+            pipe.pass(Time::from_nanos(7), u64::MAX),
+            Time::from_nanos(7)
+        );
     }
 }

@@ -93,7 +93,8 @@ impl Network {
 
     /// The connection that `of` believes in, if it is with this life of `to`.
     pub(crate) fn connection_with(&self, of: usize, to: usize, life: u32) -> Option<u32> {
-        self.connection(of, to).filter(|_| self.view(of, to).life == life)
+        self.connection(of, to)
+            .filter(|_| self.view(of, to).life == life)
     }
 
     /// `of` now believes in this connection to a life of `to`.
@@ -112,7 +113,10 @@ impl Network {
     /// The machines that `of` believes to be linked with.
     pub(crate) fn linked(&self, of: usize) -> impl Iterator<Item = usize> + '_ {
         let row = &self.views[of * self.machines..(of + 1) * self.machines];
-        row.iter().enumerate().filter(|(_, view)| view.up).map(|(to, _)| to)
+        row.iter()
+            .enumerate()
+            .filter(|(_, view)| view.up)
+            .map(|(to, _)| to)
     }
 
     /// Forgets all that a crashed machine believed and had queued.
@@ -193,7 +197,10 @@ mod tests {
     fn network(loss: f64) -> Network {
         Network::new(
             3,
-            Latency { fixed: Duration::from_millis(10), jitter: Duration::from_millis(50) },
+            Latency {
+                fixed: Duration::from_millis(10),
+                jitter: Duration::from_millis(50),
+            },
             Loss { probability: loss },
             (None, None),
             Random::new(5, Purpose::Network),
@@ -204,7 +211,11 @@ mod tests {
     fn messages_of_one_direction_keep_their_order() {
         let mut network = network(0.0);
         let arrivals: Vec<_> = (0..100)
-            .map(|i| network.message(Time::from_nanos(i), 0, 1, 10).expect("no loss"))
+            .map(|i| {
+                network
+                    .message(Time::from_nanos(i), 0, 1, 10)
+                    .expect("no loss")
+            })
             .collect();
         assert!(arrivals.is_sorted());
     }

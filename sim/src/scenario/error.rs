@@ -47,5 +47,7 @@ pub enum ScenarioError {
 }
 
 fn suggestion(nearest: Option<&str>) -> String {
-    nearest.map_or_else(String::new, |nearest| format!(" (did you mean `{nearest}`?)"))
+    nearest.map_or_else(String::new, |nearest| {
+        format!(" (did you mean `{nearest}`?)")
+    })
 }

@@ -107,7 +107,10 @@ pub struct Limits {
 impl Scenario {
     /// Machines that are not there at the start.
     pub(crate) fn late_peers(&self) -> usize {
-        self.faults.iter().filter(|fault| matches!(fault, Fault::Join { .. })).count()
+        self.faults
+            .iter()
+            .filter(|fault| matches!(fault, Fault::Join { .. }))
+            .count()
     }
 
     /// Reads a scenario file.
@@ -115,9 +118,13 @@ impl Scenario {
     /// # Errors
     /// One line that names the file, the key, and what to do.
     pub fn from_file(path: &Path) -> Result<Self, ScenarioError> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|source| ScenarioError::Read { path: path.display().to_string(), source })?;
-        let stem = path.file_stem().map_or_else(String::new, |s| s.to_string_lossy().into_owned());
+        let text = std::fs::read_to_string(path).map_err(|source| ScenarioError::Read {
+            path: path.display().to_string(),
+            source,
+        })?;
+        let stem = path
+            .file_stem()
+            .map_or_else(String::new, |s| s.to_string_lossy().into_owned());
         Self::from_toml(&text, &path.display().to_string(), &stem)
     }
 

@@ -1,8 +1,6 @@
 //! A scenario file as it is written, and its way to a valid [`Scenario`].
 
-use super::{
-    ComputeSpec, Limits, NetworkSpec, PEERS_MAX, Scenario, ScenarioError, TaskSpec,
-};
+use super::{ComputeSpec, Limits, NetworkSpec, PEERS_MAX, Scenario, ScenarioError, TaskSpec};
 use crate::fault::RawFault;
 use core::time::Duration;
 use murmurate_strategies::toy::ToyTask;
@@ -74,7 +72,12 @@ struct RawCompute {
 
 impl Default for RawCompute {
     fn default() -> Self {
-        Self { step_ms: 10.0, speeds: Vec::new(), spread: 0.0, mix_ns_per_value: 0.0 }
+        Self {
+            step_ms: 10.0,
+            speeds: Vec::new(),
+            spread: 0.0,
+            mix_ns_per_value: 0.0,
+        }
     }
 }
 
@@ -87,7 +90,10 @@ struct RawLimits {
 
 impl Default for RawLimits {
     fn default() -> Self {
-        Self { virtual_s: 86_400.0, events: 100_000_000 }
+        Self {
+            virtual_s: 86_400.0,
+            events: 100_000_000,
+        }
     }
 }
 
@@ -100,7 +106,11 @@ impl Checker<'_> {
     /// An error about a key.
     pub(crate) fn refuse(&self, key: &str, reason: impl Into<String>) -> ScenarioError {
         let (file, key) = (self.file.to_owned(), key.to_owned());
-        ScenarioError::Value { file, key, reason: reason.into() }
+        ScenarioError::Value {
+            file,
+            key,
+            reason: reason.into(),
+        }
     }
 
     /// A finite value in `low..=high`.
@@ -118,7 +128,8 @@ impl Checker<'_> {
 
     /// A span of time from a number of seconds.
     pub(crate) fn seconds(&self, key: &str, value: f64) -> Result<Duration, ScenarioError> {
-        self.within(key, value, (0.0, SECONDS_MAX)).map(Duration::from_secs_f64)
+        self.within(key, value, (0.0, SECONDS_MAX))
+            .map(Duration::from_secs_f64)
     }
 
     fn milliseconds(&self, key: &str, value: f64) -> Result<Duration, ScenarioError> {
@@ -129,7 +140,9 @@ impl Checker<'_> {
     /// Bytes per second from Mbit/s.
     fn rate(&self, key: &str, value: Option<f64>) -> Result<Option<f64>, ScenarioError> {
         let bytes = |mbit: f64| mbit * 1e6 / 8.0;
-        value.map(|mbit| self.within(key, mbit, (1e-3, 1e9)).map(bytes)).transpose()
+        value
+            .map(|mbit| self.within(key, mbit, (1e-3, 1e9)).map(bytes))
+            .transpose()
     }
 
     /// A machine that exists.
@@ -147,8 +160,7 @@ impl Checker<'_> {
 }
 
 pub(super) fn parse(text: &str, file: &str, name: &str) -> Result<Scenario, ScenarioError> {
-    let raw: RawScenario =
-        toml::from_str(text).map_err(|error| explain(&error, text, file))?;
+    let raw: RawScenario = toml::from_str(text).map_err(|error| explain(&error, text, file))?;
     let check = Checker { file };
     if raw.peers == 0 || raw.peers > PEERS_MAX {
         return Err(check.refuse("peers", format!("is {}: give 1 to {PEERS_MAX}", raw.peers)));
@@ -181,7 +193,9 @@ pub(super) fn parse(text: &str, file: &str, name: &str) -> Result<Scenario, Scen
         strategy: raw.strategy,
         network: network(&raw.network, &check)?,
         compute: compute(raw.compute, &check)?,
-        evaluate_every: raw.evaluate_every.unwrap_or_else(|| (raw.rounds / 10).max(1)),
+        evaluate_every: raw
+            .evaluate_every
+            .unwrap_or_else(|| (raw.rounds / 10).max(1)),
         save_every,
         limits: Limits {
             time: check.seconds("limits.virtual_s", raw.limits.virtual_s)?,
@@ -208,9 +222,15 @@ fn task(table: toml::Table, text: &str, check: &Checker<'_>) -> Result<TaskSpec,
     }
     // `strategies` calls a toy task's tag `task`.
     options.insert("task".to_owned(), toml::Value::String(kind));
-    let toy: ToyTask = options.try_into().map_err(|error| explain(&error, text, check.file))?;
-    let (ToyTask::Quadratic { dim, heterogeneity, .. }
-    | ToyTask::Logistic { dim, heterogeneity, .. }) = toy;
+    let toy: ToyTask = options
+        .try_into()
+        .map_err(|error| explain(&error, text, check.file))?;
+    let (ToyTask::Quadratic {
+        dim, heterogeneity, ..
+    }
+    | ToyTask::Logistic {
+        dim, heterogeneity, ..
+    }) = toy;
     if dim == 0 || dim > DIM_MAX {
         return Err(check.refuse("task.dim", format!("is {dim}: give 1 to {DIM_MAX}")));
     }
@@ -257,11 +277,17 @@ fn compute(raw: RawCompute, check: &Checker<'_>) -> Result<ComputeSpec, Scenario
 fn explain(error: &toml::de::Error, text: &str, file: &str) -> ScenarioError {
     let file = file.to_owned();
     let message = error.message().replace('\n', " ");
-    let unknown = message.strip_prefix("unknown field `").and_then(|rest| rest.split_once('`'));
+    let unknown = message
+        .strip_prefix("unknown field `")
+        .and_then(|rest| rest.split_once('`'));
     let before = |offset: usize| text.get(..offset).unwrap_or(text).lines().count().max(1);
     let line = error.span().map(|span| before(span.start + 1));
     let Some((key, known)) = unknown else {
-        return ScenarioError::Syntax { file, line: line.unwrap_or(1), reason: message };
+        return ScenarioError::Syntax {
+            file,
+            line: line.unwrap_or(1),
+            reason: message,
+        };
     };
     let line = line.unwrap_or_else(|| {
         let holds = |line: &str| line.trim_start().starts_with(key);
@@ -276,7 +302,12 @@ fn explain(error: &toml::de::Error, text: &str, file: &str) -> ScenarioError {
         .min()
         .filter(|(distance, name)| *distance <= (name.len() / 2).max(2))
         .map(|(_, name)| name.to_owned());
-    ScenarioError::UnknownKey { file, line, key: key.to_owned(), nearest }
+    ScenarioError::UnknownKey {
+        file,
+        line,
+        key: key.to_owned(),
+        nearest,
+    }
 }
 
 #[cfg(test)]
@@ -287,7 +318,9 @@ mod tests {
 
     fn refusal(extra: &str) -> String {
         let text = format!("{GOOD}{extra}");
-        parse(&text, "s.toml", "s").expect_err("must be refused").to_string()
+        parse(&text, "s.toml", "s")
+            .expect_err("must be refused")
+            .to_string()
     }
 
     #[test]
@@ -323,14 +356,26 @@ mod tests {
             ("[compute]\nspeeds = [1.0, 0.0]\n", "compute.speeds"),
             ("[limits]\nevents = 0\n", "limits.events"),
             ("noise = -1.0\n", "task.noise"),
-            ("[[fault]]\nkind = \"crash\"\npeer = 9\nat_s = 1.0\n", "fault[0].peer"),
-            ("[[fault]]\nkind = \"crash\"\npeer = 1\nat_s = -1.0\n", "fault[0].at_s"),
+            (
+                "[[fault]]\nkind = \"crash\"\npeer = 9\nat_s = 1.0\n",
+                "fault[0].peer",
+            ),
+            (
+                "[[fault]]\nkind = \"crash\"\npeer = 1\nat_s = -1.0\n",
+                "fault[0].at_s",
+            ),
             ("[[fault]]\nkind = \"crash\"\npeer = 1\n", "fault[0].at_s"),
             ("[[fault]]\nkind = \"crash\"\nat_s = 1.0\n", "fault[0].peer"),
-            ("[[fault]]\nkind = \"leave\"\npeer = 1\nat_s = 1.0\nfactor = 2.0\n", "fault[0].factor"),
+            (
+                "[[fault]]\nkind = \"leave\"\npeer = 1\nat_s = 1.0\nfactor = 2.0\n",
+                "fault[0].factor",
+            ),
         ] {
             let message = refusal(extra);
-            assert!(message.starts_with(&format!("s.toml: `{key}` ")), "{message}");
+            assert!(
+                message.starts_with(&format!("s.toml: `{key}` ")),
+                "{message}"
+            );
             assert!(!message.contains('\n'));
         }
     }
