@@ -113,6 +113,11 @@ pub(crate) trait Exchange: Send {
         (0.0, 0.0)
     }
 
+    /// Push-sum weight that is this peer's: what it pushed is not, until it comes back.
+    fn held(&self) -> f64 {
+        0.0
+    }
+
     /// Slices that wait in inboxes.
     fn waiting(&self) -> usize {
         0

@@ -3,12 +3,11 @@
 use crate::exchange::Signal;
 use crate::limits::{
     ACTIVE_LINKS_MAX, ALIVE_EVERY, CLOCK_SKEW_MAX, RECORD_LIFETIME, RECORDS_PER_MESSAGE_MAX,
-    VIEW_PEERS_MAX,
 };
 use crate::peer::timers::Timer;
 use crate::peer::{Event, Output, Peer, PeerError, Phase};
 use crate::wire::{Hello, Message, PeerRecord, Reason};
-use crate::{PeerId, Round};
+use crate::{PeerId, Round, Time};
 use core::time::Duration;
 use rand_core::Rng;
 
@@ -36,6 +35,10 @@ impl Peer {
     }
 
     fn send_hello(&mut self, to: PeerId) {
+        let now = self.cx.now;
+        if let Some(remote) = self.cx.view.get_mut(to) {
+            remote.hello_at = Some(now);
+        }
         let ready = self.ready();
         let hello = Hello {
             run: self.cx.plan.run,
@@ -89,6 +92,7 @@ impl Peer {
             return;
         }
         let under_way = !matches!(self.phase, Phase::New | Phase::Join);
+        let now = self.cx.now;
         let Some(remote) = self.cx.view.get_mut(from).filter(|r| r.linked && !r.banned) else {
             return;
         };
@@ -98,9 +102,16 @@ impl Peer {
         remote.ready = hello.ready;
         remote.suspected = false;
         remote.probation = under_way && !known;
+        // A hello that is repeated asks for ours, which got lost on its way. One that was sent
+        // just now may have crossed it.
+        let stale = |at: Time| now.since(at) >= ALIVE_EVERY / 2;
+        let answer = known && remote.hello_at.is_some_and(stale);
         if !known {
             self.cx.emit(Event::PeerUp(from));
             self.send_records(from);
+        }
+        if answer {
+            self.send_hello(from);
         }
         self.try_begin();
     }
@@ -180,7 +191,7 @@ impl Peer {
         let silent: Vec<PeerId> = silent.map(|(id, _)| id).collect();
         silent.into_iter().for_each(|peer| self.send_hello(peer));
         self.spread_records();
-        self.dial_due();
+        self.dial_due(ACTIVE_LINKS_MAX);
         self.donor_tick();
     }
 
@@ -236,11 +247,11 @@ impl Peer {
                 });
             }
             if record.expires > now {
-                news |= self.cx.view.learn(record.clone(), now);
+                news |= self.cx.view.learn(record, now);
             }
         }
         if news {
-            self.dial_due();
+            self.dial_due(0);
         }
         Ok(())
     }
@@ -254,17 +265,18 @@ impl Peer {
             .for_each(|peer| self.send_records(peer));
     }
 
-    /// Dials known peers without a link: all of them while the view is complete, else until there
-    /// are enough.
-    fn dial_due(&mut self) {
+    /// Dials known peers without a link until there are enough: all of them while the view is
+    /// complete, but a few at a time, because a young view of a large swarm looks complete too.
+    fn dial_due(&mut self, beyond_active: usize) {
         let linked = self.cx.view.iter().filter(|(_, r)| r.linked).count();
-        let wanted = if self.cx.view.len() < VIEW_PEERS_MAX / 2 {
-            VIEW_PEERS_MAX
-        } else {
-            ACTIVE_LINKS_MAX
-        };
+        let complete = self.cx.view.is_complete();
+        let beyond = if complete { beyond_active } else { 0 };
+        let room = ACTIVE_LINKS_MAX.saturating_sub(linked).max(beyond);
+        if room == 0 {
+            return;
+        }
         let now = self.cx.now;
-        for record in self.cx.view.due_dials(now, wanted.saturating_sub(linked)) {
+        for record in self.cx.view.due_dials(now, room) {
             self.cx.put(Output::Dial(record));
         }
     }

@@ -196,6 +196,12 @@ impl Peer {
         self.exchange.in_flight()
     }
 
+    /// Push-sum weight that is this peer's, over all fragments: in its parameters, its inbox, or
+    /// on its way back into them. What it pushed and does not know lost is not.
+    pub fn weight_held(&self) -> f64 {
+        self.exchange.held()
+    }
+
     /// Slices and messages that wait for their round: bounded by `limits`.
     pub fn inbox_len(&self) -> usize {
         self.exchange.waiting()

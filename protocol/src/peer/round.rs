@@ -4,7 +4,7 @@
 use crate::exchange::{Ending, Outcome};
 use crate::limits::{ALIVE_EVERY, LINGER};
 use crate::peer::timers::Timer;
-use crate::peer::{Event, Output, Peer, Phase, SNAPSHOT_VERSION, Snapshot, Wait};
+use crate::peer::{Event, Output, Peer, Phase, Remote, SNAPSHOT_VERSION, Snapshot, Wait};
 use crate::wire::{Message, Reason};
 use crate::{
     Digest, Done, ExchangeKind, FragmentId, Order, OrderId, PeerId, Round, Time, TrainSummary,
@@ -155,13 +155,13 @@ impl Peer {
 
     /// A finished peer leaves once nobody needs it any more.
     pub(super) fn maybe_leave(&mut self) {
+        if !self.cx.config.leave_when_finished {
+            return;
+        }
         let rounds = self.cx.plan.rounds;
-        let needed = self
-            .cx
-            .view
-            .live()
-            .any(|(_, remote)| remote.round.0 < rounds);
-        if self.cx.config.leave_when_finished && !needed {
+        let needs = |(_, remote): (_, &Remote)| remote.round.0 < rounds;
+        let needed = self.cx.view.live().any(needs);
+        if !needed {
             self.leave();
         }
     }

@@ -32,6 +32,7 @@ pub struct Remote {
     /// Cut off for good.
     pub banned: bool,
     pub(crate) record: Option<PeerRecord>,
+    pub(crate) hello_at: Option<Time>,
     pub(crate) dials: u32,
     pub(crate) dial_at: Option<Time>,
 }
@@ -63,6 +64,12 @@ impl View {
     /// Peers that take part in rounds and are not suspected.
     pub fn live(&self) -> impl Iterator<Item = (PeerId, &Remote)> {
         self.greeted().filter(|(_, r)| r.ready && !r.suspected)
+    }
+
+    /// Whether this view can hold the whole swarm, so that all peers may be expected to know the
+    /// same others.
+    pub fn is_complete(&self) -> bool {
+        self.remotes.len() < VIEW_PEERS_MAX / 2
     }
 
     /// How many peers are known.
@@ -104,8 +111,12 @@ impl View {
         self.mine = Some(record);
     }
 
-    /// Takes a verified record in; true when it is news.
-    pub(crate) fn learn(&mut self, record: PeerRecord, now: Time) -> bool {
+    /// Takes a verified record in; true when it is news. A full view learns of nobody new: only a
+    /// link makes room.
+    pub(crate) fn learn(&mut self, record: &PeerRecord, now: Time) -> bool {
+        if self.remotes.len() >= VIEW_PEERS_MAX && !self.remotes.contains_key(&record.peer) {
+            return false;
+        }
         let Some(remote) = self.entry(record.peer) else {
             return false;
         };
@@ -116,7 +127,7 @@ impl View {
         if news {
             remote.dials = 0;
             remote.dial_at = Some(now);
-            remote.record = Some(record);
+            remote.record = Some(record.clone());
         }
         news
     }

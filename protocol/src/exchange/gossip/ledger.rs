@@ -75,6 +75,11 @@ impl Ledger {
         }
     }
 
+    /// Weight that came back and waits to be mixed back in.
+    pub(super) fn returned(&self) -> f64 {
+        self.returned.iter().map(|(_, mass)| mass).sum()
+    }
+
     /// Weight that is under way or waits to be mixed back in.
     pub(super) fn mass(&self) -> f64 {
         self.pushes.values().sum::<f64>() + self.returned.iter().map(|(_, m)| m).sum::<f64>()

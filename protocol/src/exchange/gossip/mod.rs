@@ -29,8 +29,8 @@ use crate::limits::{INBOX_SLICES_MAX, ROUNDS_AHEAD_MAX};
 use crate::peer::context::Context;
 use crate::peer::timers::Timer;
 use crate::{
-    Event, Part, PeerError, PeerId, Plan, PushOutcome, SliceId, SliceMeta, Topology, TrainSummary,
-    Wait,
+    Event, Part, PeerError, PeerId, Plan, PushOutcome, Round, SliceId, SliceMeta, Time, Topology,
+    TrainSummary, Wait,
 };
 use ledger::Ledger;
 use mixing::{Mixing, Stage};
@@ -53,6 +53,8 @@ pub(crate) struct Gossip {
     inbox: Vec<Waiting>,
     inbox_of: BTreeMap<PeerId, usize>,
     mixings: Vec<Mixing>,
+    /// When the round's exchange began.
+    began: Time,
 }
 
 impl Gossip {
@@ -64,6 +66,7 @@ impl Gossip {
             inbox: Vec::new(),
             inbox_of: BTreeMap::new(),
             mixings: Vec::new(),
+            began: Time::ZERO,
         }
     }
 
@@ -78,8 +81,11 @@ impl Gossip {
             .send
             .iter()
             .filter_map(|(rank, share)| Some((id(*rank)?, *share)));
-        let receive = partners.receive.iter().filter_map(|rank| id(*rank));
-        (send.collect(), receive.collect())
+        // Beyond a complete view every peer ranks others than its partner does: whoever would be
+        // waited for here pushes somewhere else.
+        let complete = cx.view.is_complete();
+        let receive = partners.receive.iter().filter(|_| complete);
+        (send.collect(), receive.filter_map(|rank| id(*rank)).collect())
     }
 
     fn arrived(
@@ -116,8 +122,11 @@ impl Gossip {
             slice,
             weight: meta.weight,
         });
-        if let Some(mixing) = self.mixing_of(slice) {
-            mixing.expected.remove(&from);
+        let began = self.began;
+        if let Some(mixing) = self.mixing_of(slice)
+            && mixing.expected.remove(&from)
+        {
+            cx.deadlines.record(Wait::Partners, from, cx.now.since(began));
         }
         self.advance(cx);
         Ok(())
@@ -149,7 +158,9 @@ impl Gossip {
                 self.mix(cx, index);
             }
         }
-        let waits = self.mixings.iter().any(|m| m.stage == Stage::Collecting);
+        // Encoding comes before collecting: the clock of the wait goes on.
+        let open = |m: &Mixing| matches!(m.stage, Stage::Encoding | Stage::Collecting);
+        let waits = self.mixings.iter().any(open);
         if !waits {
             cx.waited(Wait::Partners, false);
             cx.timers.stop(Timer::Exchange);
@@ -241,6 +252,7 @@ impl Gossip {
 impl Exchange for Gossip {
     fn begin(&mut self, cx: &mut Context, _summary: &TrainSummary) {
         let (send, receive) = self.partners(cx);
+        self.began = cx.now;
         let allowed = cx.deadlines.allow(Wait::Partners, receive.iter().copied());
         if !receive.is_empty() {
             let deadline = cx.wait(Wait::Partners, allowed);
@@ -321,7 +333,9 @@ impl Exchange for Gossip {
             .max()
             .unwrap_or_default();
         if ahead.since(cx.round) > ROUNDS_AHEAD_MAX {
-            cx.round = ahead; // rounds are local in gossip: a straggler skips what it missed
+            // Rounds are local in gossip: a straggler skips what it missed and goes on with the
+            // round that the others are in.
+            cx.round = Round(ahead.0 - 1);
         }
     }
 
@@ -340,6 +354,14 @@ impl Exchange for Gossip {
             self.ledger.mass(),
             self.inbox.iter().map(|w| w.weight).sum(),
         )
+    }
+
+    fn held(&self) -> f64 {
+        // A push leaves the weight only when its fragment is mixed.
+        let pushed = self.mixings.iter().filter(|m| m.stage == Stage::Collecting);
+        self.weights.iter().sum::<f64>() - pushed.map(|m| m.sent).sum::<f64>()
+            + self.inbox.iter().map(|w| w.weight).sum::<f64>()
+            + self.ledger.returned()
     }
 
     fn waiting(&self) -> usize {

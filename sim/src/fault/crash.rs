@@ -1,0 +1,51 @@
+//! A machine stops at once: all it had but its last checkpoint is gone.
+
+use crate::error::SimError;
+use crate::swarm::{Due, Swarm};
+use core::time::Duration;
+
+impl Swarm<'_> {
+    /// Crashes a machine; a machine that is down stays as it is.
+    pub(crate) fn crash(
+        &mut self,
+        index: usize,
+        restart_after: Option<Duration>,
+    ) -> Result<(), SimError> {
+        if self.stop(index, "crash").is_none() {
+            return Ok(());
+        }
+        if let Some(after) = restart_after {
+            self.schedule_start(self.now + after, index);
+        }
+        Ok(())
+    }
+
+    /// Takes a machine out: its host and links are gone, the others notice after a while.
+    /// Gives the name of the fault back when there was a machine to take out.
+    pub(crate) fn stop(&mut self, index: usize, what: &'static str) -> Option<&'static str> {
+        let slot = &mut self.slots[index];
+        slot.host.take()?;
+        slot.life += 1;
+        slot.wake_at = None;
+        self.live -= 1;
+        self.finished -= usize::from(slot.finished);
+        slot.finished = false;
+        self.checks.gone(index);
+        self.note_fault(what, index);
+        let linked: Vec<usize> = self.net.linked(index).collect();
+        self.net.forget(index, self.now);
+        let detection = self.scenario.network.detection;
+        for other in linked {
+            if let Some(connection) = self.net.connection(other, index) {
+                let due = Due::Down {
+                    host: other as u32,
+                    other: index as u32,
+                    connection,
+                };
+                self.queue.push(self.now + detection, due);
+            }
+        }
+        self.transfers_of_dead(index);
+        Some(what)
+    }
+}

@@ -1,0 +1,191 @@
+//! A `[[fault]]` table as it is written, and its way to a valid [`Fault`].
+
+use super::{Fault, When};
+use crate::scenario::{Checker, ScenarioError};
+use core::time::Duration;
+use murmurate_protocol::{Phase, Round, Time};
+use serde::Deserialize;
+
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+enum Kind {
+    Crash,
+    Straggler,
+    Partition,
+    Join,
+    Leave,
+    RandomCrashes,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum RawPhase {
+    Train,
+    Exchange,
+    Apply,
+    Settle,
+}
+
+/// A `[[fault]]` table.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawFault {
+    kind: Kind,
+    peer: Option<usize>,
+    peers: Option<Vec<usize>>,
+    at_s: Option<f64>,
+    round: Option<u64>,
+    phase: Option<RawPhase>,
+    delay_s: Option<f64>,
+    restart_after_s: Option<f64>,
+    lasts_s: Option<f64>,
+    factor: Option<f64>,
+    mean_s: Option<f64>,
+    until_s: Option<f64>,
+    down_max: Option<usize>,
+}
+
+/// One table's keys under their full names.
+struct Keys<'a, 'b> {
+    check: &'a Checker<'b>,
+    index: usize,
+}
+
+impl Keys<'_, '_> {
+    fn name(&self, key: &str) -> String {
+        format!("fault[{}].{key}", self.index)
+    }
+
+    fn refuse(&self, key: &str, reason: &str) -> ScenarioError {
+        self.check.refuse(&self.name(key), reason)
+    }
+
+    fn need<T>(&self, key: &str, value: Option<T>) -> Result<T, ScenarioError> {
+        value.ok_or_else(|| self.refuse(key, "is missing: this kind of fault needs it"))
+    }
+
+    fn seconds(&self, key: &str, value: f64) -> Result<Duration, ScenarioError> {
+        self.check.seconds(&self.name(key), value)
+    }
+}
+
+impl RawFault {
+    /// Checks it for a scenario of so many machines; `index` is its place in the file.
+    pub(crate) fn validate(
+        self,
+        check: &Checker<'_>,
+        index: usize,
+        peers: usize,
+    ) -> Result<Fault, ScenarioError> {
+        let keys = Keys { check, index };
+        self.refuse_idle_keys(&keys)?;
+        let peer =
+            |value: Option<usize>| check.peer(&keys.name("peer"), keys.need("peer", value)?, peers);
+        let restart_after = self
+            .restart_after_s
+            .map(|s| keys.seconds("restart_after_s", s))
+            .transpose()?;
+        Ok(match self.kind {
+            Kind::Crash => Fault::Crash {
+                peer: peer(self.peer)?,
+                when: self.when(&keys)?,
+                restart_after,
+            },
+            Kind::Straggler => {
+                let factor = keys.need("factor", self.factor)?;
+                Fault::Straggler {
+                    peer: peer(self.peer)?,
+                    when: self.when(&keys)?,
+                    factor: check.within(&keys.name("factor"), factor, (1.0, 1e6))?,
+                    lasts: keys.seconds("lasts_s", keys.need("lasts_s", self.lasts_s)?)?,
+                }
+            }
+            Kind::Partition => {
+                let members = keys.need("peers", self.peers.clone())?;
+                if members.is_empty() || members.len() >= peers {
+                    return Err(keys.refuse("peers", "must leave a machine on either side"));
+                }
+                for member in &members {
+                    check.peer(&keys.name("peers"), *member, peers)?;
+                }
+                Fault::Partition {
+                    peers: members,
+                    when: self.when(&keys)?,
+                    lasts: keys.seconds("lasts_s", keys.need("lasts_s", self.lasts_s)?)?,
+                }
+            }
+            Kind::Join => Fault::Join {
+                peer: peer(self.peer)?,
+                when: self.when(&keys)?,
+            },
+            Kind::Leave => Fault::Leave {
+                peer: peer(self.peer)?,
+                when: self.when(&keys)?,
+            },
+            Kind::RandomCrashes => {
+                let mean = keys.need("mean_s", self.mean_s)?;
+                let until = keys.need("until_s", self.until_s)?;
+                check.within(&keys.name("mean_s"), mean, (1e-6, 1e9))?;
+                Fault::RandomCrashes {
+                    mean: keys.seconds("mean_s", mean)?,
+                    restart_after,
+                    until: Time::ZERO + keys.seconds("until_s", until)?,
+                    down_max: self.down_max.unwrap_or(peers / 2),
+                }
+            }
+        })
+    }
+
+    fn when(&self, keys: &Keys<'_, '_>) -> Result<When, ScenarioError> {
+        match (self.at_s, self.round) {
+            (Some(_), Some(_)) => Err(keys.refuse("at_s", "and `round` exclude each other")),
+            (None, None) => Err(keys.refuse("at_s", "is missing: give `at_s` or `round`")),
+            (Some(at), None) if self.phase.is_some() || self.delay_s.is_some() => Err(keys.refuse(
+                "at_s",
+                &format!("is {at}: `phase` and `delay_s` go with `round`"),
+            )),
+            (Some(at), None) => Ok(When::At(Time::ZERO + keys.seconds("at_s", at)?)),
+            (None, Some(round)) => Ok(When::In {
+                round: Round(round),
+                phase: match self.phase {
+                    None | Some(RawPhase::Train) => Phase::Train,
+                    Some(RawPhase::Exchange) => Phase::Exchange,
+                    Some(RawPhase::Apply) => Phase::Apply,
+                    Some(RawPhase::Settle) => Phase::Settle,
+                },
+                delay: keys.seconds("delay_s", self.delay_s.unwrap_or(0.0))?,
+            }),
+        }
+    }
+
+    /// A key that this kind does not look at is a mistake of the author's.
+    fn refuse_idle_keys(&self, keys: &Keys<'_, '_>) -> Result<(), ScenarioError> {
+        use Kind::{Crash, Join, Leave, Partition, RandomCrashes, Straggler};
+        let one = [Crash, Straggler, Join, Leave];
+        let timed = [Crash, Straggler, Partition, Join, Leave];
+        let table: [(&str, bool, &[Kind]); 12] = [
+            ("peer", self.peer.is_some(), &one),
+            ("peers", self.peers.is_some(), &[Partition]),
+            ("at_s", self.at_s.is_some(), &timed),
+            ("round", self.round.is_some(), &timed),
+            ("phase", self.phase.is_some(), &timed),
+            ("delay_s", self.delay_s.is_some(), &timed),
+            (
+                "restart_after_s",
+                self.restart_after_s.is_some(),
+                &[Crash, RandomCrashes],
+            ),
+            ("lasts_s", self.lasts_s.is_some(), &[Straggler, Partition]),
+            ("factor", self.factor.is_some(), &[Straggler]),
+            ("mean_s", self.mean_s.is_some(), &[RandomCrashes]),
+            ("until_s", self.until_s.is_some(), &[RandomCrashes]),
+            ("down_max", self.down_max.is_some(), &[RandomCrashes]),
+        ];
+        for (key, given, kinds) in table {
+            if given && !kinds.contains(&self.kind) {
+                return Err(keys.refuse(key, "means nothing for this kind of fault: remove it"));
+            }
+        }
+        Ok(())
+    }
+}

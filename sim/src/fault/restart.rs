@@ -1,0 +1,27 @@
+//! A machine starts: for the first time, or again from its last checkpoint as the same peer.
+
+use crate::error::SimError;
+use crate::swarm::{Due, Swarm};
+use murmurate_protocol::Time;
+
+impl Swarm<'_> {
+    /// Puts a start on the calendar; until then the run is not over.
+    pub(crate) fn schedule_start(&mut self, at: Time, index: usize) {
+        self.starts_due += 1;
+        self.queue.push(at, Due::Start { host: index as u32 });
+    }
+
+    /// Starts a machine; one that runs already stays as it is.
+    pub(crate) fn start(&mut self, index: usize) -> Result<(), SimError> {
+        self.starts_due -= 1;
+        if self.slots[index].host.is_some() {
+            return Ok(());
+        }
+        let again = self.slots[index].life > 0;
+        if again || self.now > Time::ZERO {
+            self.note_fault(if again { "restart" } else { "join" }, index);
+        }
+        let join = again || self.now > Time::ZERO;
+        self.boot(index, join)
+    }
+}

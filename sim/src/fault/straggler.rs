@@ -1,0 +1,24 @@
+//! A machine gets slower for a while. Training that is under way keeps its pace.
+
+use crate::swarm::{Due, Swarm};
+use core::time::Duration;
+
+impl Swarm<'_> {
+    /// Makes a machine's inner steps `factor` times slower.
+    pub(crate) fn slow_down(&mut self, index: usize, factor: f64, lasts: Duration) {
+        self.slots[index].slowness *= factor;
+        self.note_fault("straggler", index);
+        self.queue.push(
+            self.now + lasts,
+            Due::SpeedUp {
+                host: index as u32,
+                factor,
+            },
+        );
+    }
+
+    /// Takes that back.
+    pub(crate) fn speed_up(&mut self, index: usize, factor: f64) {
+        self.slots[index].slowness /= factor;
+    }
+}

@@ -1,0 +1,44 @@
+//! What waits at a peer stays within its limits: slices to be mixed, slices kept, orders queued.
+
+use crate::host::Host;
+use murmurate_protocol::Plan;
+use murmurate_protocol::limits::{
+    BALLOTS_MAX, EARLY_SLICES_MAX, HISTORY_ROUNDS_MAX, INBOX_SLICES_MAX,
+};
+
+/// Bounds that follow from a plan.
+#[derive(Debug)]
+pub(super) struct InboxBounded {
+    waiting_max: usize,
+    slices_max: usize,
+    orders_max: usize,
+}
+
+impl InboxBounded {
+    pub(super) fn new(plan: &Plan, peers: usize) -> Self {
+        let fragments = plan.fragments.len();
+        // A round holds at most every member's contribution to the own shard and every shard's
+        // aggregate, in each ballot; history holds one aggregate a shard.
+        let round = fragments * peers * (2 + usize::from(BALLOTS_MAX));
+        let history = fragments * peers * HISTORY_ROUNDS_MAX;
+        Self {
+            waiting_max: INBOX_SLICES_MAX * peers,
+            slices_max: round + history + (INBOX_SLICES_MAX + EARLY_SLICES_MAX) * peers,
+            orders_max: 8 * fragments * peers + 64,
+        }
+    }
+
+    pub(super) fn check(&self, host: &Host) -> Result<(), String> {
+        let over = |what: &str, count: usize, max: usize| match count <= max {
+            true => Ok(()),
+            false => Err(format!("{count} {what}, at most {max} may be")),
+        };
+        over(
+            "slices wait to be mixed",
+            host.peer.inbox_len(),
+            self.waiting_max,
+        )?;
+        over("slices are kept", host.slices(), self.slices_max)?;
+        over("orders wait", host.orders(), self.orders_max)
+    }
+}

@@ -1,0 +1,56 @@
+//! All-reduce: whoever ends a round holds the same bits as all others who ended it.
+
+use murmurate_protocol::{Digest, Event, Round};
+use std::collections::BTreeMap;
+
+/// Rounds that are remembered: nobody may end an older one.
+const WINDOW: usize = 256;
+
+/// The digests that rounds ended with.
+#[derive(Debug)]
+pub(super) struct SameBits {
+    digests: BTreeMap<Round, Digest>,
+}
+
+impl SameBits {
+    pub(super) const fn new() -> Self {
+        Self {
+            digests: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn check(&mut self, event: &Event) -> Result<(), String> {
+        let Event::RoundEnded { round, digest, .. } = event else {
+            return Ok(());
+        };
+        let first = *self.digests.entry(*round).or_insert(*digest);
+        if self.digests.len() > WINDOW {
+            self.digests.pop_first();
+        }
+        match first == *digest {
+            true => Ok(()),
+            false => Err(format!(
+                "ended round {round} with {digest}, others with {first}"
+            )),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peer_with_other_bits_is_found() {
+        let ended = |round, byte| Event::RoundEnded {
+            round: Round(round),
+            digest: Digest::from_bytes([byte; 32]),
+            seconds: 0.0,
+        };
+        let mut bits = SameBits::new();
+        assert!(bits.check(&ended(0, 1)).is_ok());
+        assert!(bits.check(&ended(1, 2)).is_ok());
+        assert!(bits.check(&ended(0, 1)).is_ok());
+        assert!(bits.check(&ended(1, 3)).is_err());
+    }
+}

@@ -1,0 +1,53 @@
+//! No wait is longer than its deadline, and no deadline is left behind.
+
+use core::time::Duration;
+use murmurate_protocol::{Event, Time};
+
+/// Deadlines strike to the nanosecond here; rounding of durations may cost a few.
+const ROUNDING: Duration = Duration::from_nanos(10);
+
+pub(super) fn check(event: &Event) -> Result<(), String> {
+    match event {
+        Event::Waited {
+            wait,
+            waited,
+            allowed,
+            ..
+        } if *waited > *allowed + ROUNDING => Err(format!(
+            "waited {waited:?} for {wait:?}, allowed were {allowed:?}"
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// A deadline in the past that outlives the input that should have dealt with it.
+pub(super) fn check_deadline(deadline: Option<Time>, now: Time) -> Result<(), String> {
+    match deadline {
+        Some(at) if at + STALE < now => Err(format!("the deadline of {at} was left behind")),
+        _ => Ok(()),
+    }
+}
+
+/// Timers strike when their time comes; an input of the same instant may come before them.
+const STALE: Duration = Duration::from_millis(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use murmurate_protocol::Wait;
+
+    #[test]
+    fn a_wait_beyond_its_deadline_is_found() {
+        let waited = |ms| Event::Waited {
+            wait: Wait::Partners,
+            waited: Duration::from_millis(ms),
+            allowed: Duration::from_millis(10),
+            expired: true,
+        };
+        assert!(check(&waited(10)).is_ok());
+        assert!(check(&waited(11)).is_err());
+        let (early, late) = (Time::from_nanos(5), Time::from_nanos(9_000_000));
+        assert!(check_deadline(Some(early), late).is_err());
+        assert!(check_deadline(Some(late), early).is_ok());
+    }
+}

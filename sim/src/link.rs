@@ -1,0 +1,197 @@
+//! Links between machines: dialled, up, down, and the control messages over them.
+
+use crate::error::SimError;
+use crate::swarm::{Due, Swarm};
+use murmurate_protocol::wire::{self, PeerRecord};
+use murmurate_protocol::{Input, PeerId};
+
+impl Swarm<'_> {
+    /// Dials a few machines that are up, as a daemon dials those it was told to join by.
+    pub(crate) fn dial_some(&mut self, index: usize) {
+        let up: Vec<usize> = (0..self.slots.len())
+            .filter(|other| *other != index && self.slots[*other].host.is_some())
+            .collect();
+        let wanted = self.scenario.network.bootstrap.min(up.len());
+        // Partial Fisher-Yates: `wanted` of them without repetition.
+        let mut up = up;
+        for chosen in 0..wanted {
+            let other = chosen + self.setup.below(up.len() - chosen);
+            up.swap(chosen, other);
+            self.dial_index(index, up[chosen]);
+        }
+    }
+
+    /// Does what a peer asks: dials the machine whose index is the record's address.
+    pub(crate) fn dial(&mut self, index: usize, record: &PeerRecord) {
+        if let Some(other) = self.recipe.index_of(&record.peer) {
+            self.dial_index(index, other);
+        }
+    }
+
+    fn dial_index(&mut self, index: usize, other: usize) {
+        if index == other || self.slots[other].host.is_none() || !self.net.reachable(index, other) {
+            return; // nobody answers; who dials again is the peer's business
+        }
+        self.queue.push(
+            self.now + self.net.latency(),
+            Due::Up {
+                host: other as u32,
+                life: self.slots[other].life,
+                other: index as u32,
+                other_life: self.slots[index].life,
+                answer: false,
+            },
+        );
+    }
+
+    /// One end of a dialled link comes up. The dialled end goes first; its answer brings the
+    /// dialling end up before anything that it sends.
+    pub(crate) fn link_up(
+        &mut self,
+        (host, life): (usize, u32),
+        (other, other_life): (usize, u32),
+        answer: bool,
+    ) -> Result<(), SimError> {
+        let current = |index: usize, life: u32| {
+            self.slots[index].host.is_some() && self.slots[index].life == life
+        };
+        if !current(host, life) || !current(other, other_life) {
+            return Ok(());
+        }
+        if !self.net.reachable(host, other) {
+            return Ok(());
+        }
+        // An end that believes in a link with the present life of the other keeps it: two machines
+        // that dial each other share one link.
+        let theirs = self.net.connection_with(other, host, life);
+        let mine = self.net.connection_with(host, other, other_life);
+        if answer {
+            return match theirs {
+                Some(connection) if mine.is_none() => self.connect(host, other, connection),
+                _ => Ok(()),
+            };
+        }
+        if theirs.is_none() {
+            let back = self.now + self.net.latency();
+            self.net.hold_back(host, other, back);
+            let due = Due::Up {
+                host: other as u32,
+                life: other_life,
+                other: host as u32,
+                other_life: life,
+                answer: true,
+            };
+            self.queue.push(back, due);
+        }
+        if mine.is_some() {
+            return Ok(());
+        }
+        let connection = theirs.unwrap_or_else(|| self.net.next_connection(host, other));
+        self.connect(host, other, connection)
+    }
+
+    /// Brings a link up at one end, after the fall of whatever it replaces there.
+    fn connect(&mut self, host: usize, other: usize, connection: u32) -> Result<(), SimError> {
+        if let Some(old) = self.net.connection(host, other) {
+            self.link_down(host, other, old)?;
+        }
+        if self.slots[host].host.is_none() {
+            return Ok(());
+        }
+        let life = self.slots[other].life;
+        self.net.bring_up(host, (other, life), connection);
+        self.counters.links += 1;
+        self.feed(host, Input::LinkUp(self.slots[other].id))
+    }
+
+    /// A machine notices that its link is dead.
+    pub(crate) fn link_down(
+        &mut self,
+        host: usize,
+        other: usize,
+        connection: u32,
+    ) -> Result<(), SimError> {
+        if self.net.connection(host, other) != Some(connection) {
+            return Ok(()); // replaced in the meantime
+        }
+        if self.slots[host].host.is_none() {
+            return Ok(());
+        }
+        // A partition that healed before anybody noticed leaves the link as it was.
+        let alive = self.slots[other].host.is_some() && self.net.reachable(host, other);
+        if alive && self.net.connection(other, host) == Some(connection) {
+            return Ok(());
+        }
+        self.net.bring_down(host, other);
+        self.pushes_of_dead_link(host, other)?;
+        self.feed(host, Input::LinkDown(self.slots[other].id))
+    }
+
+    /// Does what a peer asks: closes a link; the other end notices after the latency.
+    pub(crate) fn disconnect(&mut self, index: usize, peer: PeerId) {
+        let Some(other) = self.recipe.index_of(&peer) else {
+            return;
+        };
+        let Some(connection) = self.net.connection(index, other) else {
+            return;
+        };
+        self.net.bring_down(index, other);
+        let at = self.now + self.net.latency();
+        let due = |host: usize, other: usize| Due::Down {
+            host: host as u32,
+            other: other as u32,
+            connection,
+        };
+        self.net.hold_back(index, other, at);
+        self.queue.push(at, due(other, index));
+        // Its own pushes over the link end with it.
+        self.pushes_of_closed_link(index, other);
+    }
+
+    /// Sends a control message, if the link is up and the network does not lose it.
+    pub(crate) fn send(&mut self, index: usize, to: PeerId, frame: Vec<u8>) {
+        let Some(other) = self.recipe.index_of(&to) else {
+            return;
+        };
+        let Some(connection) = self.net.connection(index, other) else {
+            return;
+        };
+        self.counters.messages += 1;
+        self.counters.bytes_control += frame.len() as u64;
+        match self.net.message(self.now, index, other, frame.len()) {
+            Some(at) => {
+                let (from, to) = (index as u32, other as u32);
+                let frame = frame.into_boxed_slice();
+                self.queue.push(
+                    at,
+                    Due::Message {
+                        from,
+                        to,
+                        connection,
+                        frame,
+                    },
+                );
+            }
+            None => self.counters.messages_lost += 1,
+        }
+    }
+
+    /// A control message arrives.
+    pub(crate) fn message(
+        &mut self,
+        from: usize,
+        to: usize,
+        connection: u32,
+        frame: &[u8],
+    ) -> Result<(), SimError> {
+        if self.slots[to].host.is_none() || !self.net.delivers(from, to, connection) {
+            return Ok(());
+        }
+        let from = self.slots[from].id;
+        let input = match wire::decode(frame) {
+            Ok(message) => Input::Received { from, message },
+            Err(error) => Input::Malformed { from, error },
+        };
+        self.feed_message(to, input, frame)
+    }
+}

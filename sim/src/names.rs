@@ -1,0 +1,74 @@
+//! Short names of what goes into and comes out of peers, for traces.
+
+use murmurate_protocol::wire::Message;
+use murmurate_protocol::{Input, Order, Output, PeerId};
+
+/// An input's name, and the other peer it is about.
+pub(crate) fn of_input(input: &Input) -> (&'static str, Option<PeerId>) {
+    match input {
+        Input::Start { .. } => ("start", None),
+        Input::Received { from, message } => (of_message(message), Some(*from)),
+        Input::Malformed { from, .. } => ("malformed", Some(*from)),
+        Input::Record(_) => ("record", None),
+        Input::LinkUp(peer) => ("link up", Some(*peer)),
+        Input::LinkDown(peer) => ("link down", Some(*peer)),
+        Input::Measured { peer, .. } => ("measured", Some(*peer)),
+        Input::Done { .. } => ("done", None),
+        Input::Arrived { from, .. } => ("arrived", Some(*from)),
+        Input::Pushed { to, .. } => ("pushed", Some(*to)),
+        Input::Fetched { .. } => ("fetched", None),
+        Input::FetchFailed { .. } => ("fetch failed", None),
+        Input::Timeout => ("timeout", None),
+        Input::Leave => ("leave", None),
+    }
+}
+
+/// An output's name, and the other peer it is about.
+pub(crate) fn of_output(output: &Output) -> (&'static str, Option<PeerId>) {
+    match output {
+        Output::Send { to, message } => (of_message(message), Some(*to)),
+        Output::Push { to, .. } => ("push", Some(*to)),
+        Output::Fetch { .. } => ("fetch", None),
+        Output::Cancel { .. } => ("cancel", None),
+        Output::Order { order, .. } => (of_order(order), None),
+        Output::Interrupt => ("interrupt", None),
+        Output::Dial(record) => ("dial", Some(record.peer)),
+        Output::Disconnect { peer, .. } => ("disconnect", Some(*peer)),
+        Output::Emit(_) => ("event", None),
+        Output::Left => ("left", None),
+    }
+}
+
+fn of_message(message: &Message) -> &'static str {
+    match message {
+        Message::Hello(_) => "hello",
+        Message::Records(_) => "records",
+        Message::Goodbye(_) => "goodbye",
+        Message::Ready { .. } => "ready",
+        Message::Propose { .. } => "propose",
+        Message::Decline { .. } => "decline",
+        Message::Behind { .. } => "behind",
+        Message::Vote { .. } => "vote",
+        Message::Prepare { .. } => "prepare",
+        Message::Promise { .. } => "promise",
+        Message::Repair { .. } => "repair",
+        Message::Decided { .. } => "decided",
+        Message::Alive { .. } => "alive",
+        _ => "message",
+    }
+}
+
+fn of_order(order: &Order) -> &'static str {
+    match order {
+        Order::Train { .. } => "train",
+        Order::Encode { .. } => "encode",
+        Order::Combine { .. } => "combine",
+        Order::Apply { .. } => "apply",
+        Order::Void { .. } => "void",
+        Order::Evaluate { .. } => "evaluate",
+        Order::Save { .. } => "save",
+        Order::Pin { .. } => "pin",
+        Order::Load { .. } => "load",
+        _ => "order",
+    }
+}

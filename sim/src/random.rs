@@ -1,0 +1,75 @@
+//! The simulator's randomness: one ChaCha8 stream per purpose, all from the scenario's seed, so
+//! that more faults do not change the jitter of the network.
+
+use rand_chacha::ChaCha8Rng;
+use rand_core::{Rng, SeedableRng};
+
+/// What a stream is for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Purpose {
+    /// Jitter and loss.
+    Network,
+    /// When and whom faults hit.
+    Faults,
+    /// Speeds of machines and first links.
+    Setup,
+}
+
+/// A seeded stream of draws.
+#[derive(Clone, Debug)]
+pub(crate) struct Random(ChaCha8Rng);
+
+impl Random {
+    /// The stream of a purpose.
+    pub(crate) fn new(seed: u64, purpose: Purpose) -> Self {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        rng.set_stream(purpose as u64 + 1);
+        Self(rng)
+    }
+
+    /// Uniform in `[0, 1)`, on the grid of multiples of 2^-53.
+    pub(crate) fn unit(&mut self) -> f64 {
+        (self.0.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
+    }
+
+    /// Whether an event of this probability happens. No draw is made for an impossible one.
+    pub(crate) fn chance(&mut self, probability: f64) -> bool {
+        probability > 0.0 && self.unit() < probability
+    }
+
+    /// Uniform in `0..below`; zero when `below` is zero.
+    pub(crate) fn below(&mut self, below: usize) -> usize {
+        // The bias of the multiply-shift is below 2^-32 for any number of peers.
+        ((u128::from(self.0.next_u64()) * below as u128) >> 64) as usize
+    }
+
+    /// Exponentially distributed with this mean: the gap between events of a Poisson process.
+    pub(crate) fn exponential(&mut self, mean: f64) -> f64 {
+        -mean * (1.0 - self.unit()).ln()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn purposes_have_streams_of_their_own() {
+        let draw = |purpose| Random::new(7, purpose).unit();
+        assert_eq!(draw(Purpose::Network), draw(Purpose::Network));
+        assert_ne!(draw(Purpose::Network), draw(Purpose::Faults));
+        assert_ne!(draw(Purpose::Setup), draw(Purpose::Faults));
+    }
+
+    #[test]
+    fn draws_stay_in_range_and_have_their_mean() {
+        let mut random = Random::new(1, Purpose::Setup);
+        let mean = (0..10_000).map(|_| random.exponential(2.0)).sum::<f64>() / 1e4;
+        assert!(
+            (mean - 2.0).abs() < 0.1,
+            "mean {mean}, expected 2 within 5 standard errors"
+        );
+        assert!((0..1000).all(|_| random.below(3) < 3));
+        assert!(!random.chance(0.0));
+    }
+}

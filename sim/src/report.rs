@@ -1,0 +1,340 @@
+//! What a simulation found: a table for people, JSON for programs.
+
+use crate::host::Host;
+use murmurate_protocol::{Event, Round, Time};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// A fault that struck.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FaultNote {
+    /// Virtual seconds.
+    pub at_s: f64,
+    /// What happened.
+    pub what: &'static str,
+    /// To which machine.
+    pub peer: usize,
+}
+
+/// Loss and consensus distance of the parameters that open a round.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Sample {
+    /// The round.
+    pub round: u64,
+    /// Virtual seconds at which the last of the peers opened it.
+    pub at_s: f64,
+    /// Peers that opened it.
+    pub peers: usize,
+    /// Mean over peers of the loss on held data, in nats.
+    pub loss: Option<f64>,
+    /// The worst of them.
+    pub loss_max: Option<f64>,
+    /// Mean accuracy, where the task has one.
+    pub accuracy: Option<f64>,
+    /// Mean ||theta_i - mean theta||.
+    pub consensus_distance: f64,
+}
+
+/// What was counted.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Counters {
+    /// Events that the calendar held.
+    pub events: u64,
+    /// Inner steps taken.
+    pub inner_steps: u64,
+    /// Links that came up, each counted at both ends.
+    pub links: u64,
+    /// Control messages sent.
+    pub messages: u64,
+    /// Control messages that the network lost.
+    pub messages_lost: u64,
+    /// Bytes of control messages.
+    pub bytes_control: u64,
+    /// Slices pushed.
+    pub pushes: u64,
+    /// Slices that the network lost.
+    pub pushes_lost: u64,
+    /// Bytes of what the pushed slices stand for, as f32.
+    pub bytes_payload: u64,
+    /// Bytes of the pushed slices as encoded.
+    pub bytes_encoded: u64,
+    /// Bytes of fetched slices and states.
+    pub bytes_fetched: u64,
+    /// Rounds ended, over all peers.
+    pub rounds_ended: u64,
+    /// Fragments whose exchange came to nothing, over all peers.
+    pub voided: u64,
+    /// Waits that ended because their time was up.
+    pub waits_expired: u64,
+    /// The longest wait in seconds, and what it was allowed.
+    pub longest_wait_s: f64,
+    /// What the longest wait was allowed, in seconds.
+    pub longest_wait_allowed_s: f64,
+    /// Catch-ups begun.
+    pub catch_ups: u64,
+    /// Push-sum weight of transfers whose fate nobody knew.
+    pub mass_uncertain: f64,
+    /// Inputs that a peer took for a remote's breach of the rules.
+    pub rule_breaks: u64,
+    /// Orders that failed, in words.
+    pub failures: Vec<String>,
+    /// Faults that struck, in order.
+    pub faults: Vec<FaultNote>,
+}
+
+impl Counters {
+    /// Counts a push.
+    pub(crate) fn pushed(&mut self, encoded: u64, payload: u64) {
+        self.pushes += 1;
+        self.bytes_encoded += encoded;
+        self.bytes_payload += payload;
+    }
+
+    /// Counts what a peer tells.
+    pub(crate) fn hear(&mut self, event: &Event) {
+        match event {
+            Event::RoundEnded { .. } => self.rounds_ended += 1,
+            Event::Voided { .. } => self.voided += 1,
+            Event::CatchUp { .. } => self.catch_ups += 1,
+            Event::MassUncertain { weight, .. } => self.mass_uncertain += weight,
+            Event::Waited {
+                waited,
+                allowed,
+                expired,
+                ..
+            } => {
+                self.waits_expired += u64::from(*expired);
+                if waited.as_secs_f64() > self.longest_wait_s {
+                    self.longest_wait_s = waited.as_secs_f64();
+                    self.longest_wait_allowed_s = allowed.as_secs_f64();
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// One round's samples while they come in.
+#[derive(Clone, Debug, Default)]
+struct Gathering {
+    at: Time,
+    parameters: BTreeMap<usize, Vec<f32>>,
+    losses: Vec<f64>,
+    accuracies: Vec<f64>,
+}
+
+/// Samples by round.
+#[derive(Clone, Debug)]
+pub(crate) struct Samples {
+    every: u64,
+    rounds: BTreeMap<Round, Gathering>,
+}
+
+impl Samples {
+    /// One after every so many rounds; zero for none.
+    pub(crate) fn new(every: u64) -> Self {
+        Self {
+            every,
+            rounds: BTreeMap::new(),
+        }
+    }
+
+    /// Takes in what a peer tells, with its parameters where a sample is due.
+    pub(crate) fn hear(&mut self, now: Time, index: usize, host: &Host, event: &Event) {
+        match event {
+            Event::RoundEnded { round, .. } => {
+                let opened = round.next();
+                if self.every > 0 && opened.0.is_multiple_of(self.every) {
+                    let gathering = self.rounds.entry(opened).or_default();
+                    gathering.at = now;
+                    gathering.parameters.insert(index, host.parameters());
+                }
+            }
+            Event::Evaluated { round, evaluation } => {
+                let gathering = self.rounds.entry(*round).or_default();
+                gathering.losses.push(evaluation.loss);
+                gathering.accuracies.extend(evaluation.accuracy);
+            }
+            _ => {}
+        }
+    }
+
+    /// The finished samples.
+    pub(crate) fn finish(self) -> Vec<Sample> {
+        let mean = |values: &[f64]| {
+            (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+        };
+        let sample = |(round, gathering): (Round, Gathering)| Sample {
+            round: round.0,
+            at_s: gathering.at.as_secs_f64(),
+            peers: gathering.parameters.len(),
+            loss: mean(&gathering.losses),
+            loss_max: gathering.losses.iter().copied().reduce(f64::max),
+            accuracy: mean(&gathering.accuracies),
+            consensus_distance: consensus_distance(
+                &gathering
+                    .parameters
+                    .values()
+                    .map(Vec::as_slice)
+                    .collect::<Vec<_>>(),
+            ),
+        };
+        self.rounds.into_iter().map(sample).collect()
+    }
+}
+
+/// Mean over peers of ||theta_i - mean theta||, summed in f64; zero for none.
+///
+/// Shapes: `parameters: [N][P], f32`.
+///
+/// Special cases: one peer has distance zero; two peers each have half their distance.
+pub fn consensus_distance(parameters: &[&[f32]]) -> f64 {
+    let Some(first) = parameters.first() else {
+        return 0.0;
+    };
+    let count = parameters.len() as f64;
+    let mut mean = vec![0.0f64; first.len()];
+    for theta in parameters {
+        for (m, value) in mean.iter_mut().zip(*theta) {
+            *m += f64::from(*value);
+        }
+    }
+    mean.iter_mut().for_each(|m| *m /= count);
+    let distance = |theta: &&[f32]| {
+        theta
+            .iter()
+            .zip(&mean)
+            .map(|(v, m)| (f64::from(*v) - m).powi(2))
+            .sum::<f64>()
+            .sqrt()
+    };
+    parameters.iter().map(distance).sum::<f64>() / count
+}
+
+/// What a simulation found.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Report {
+    /// The scenario's name.
+    pub name: String,
+    /// Its seed.
+    pub seed: u64,
+    /// Machines, all that ever were.
+    pub peers: usize,
+    /// Machines that were up at the end.
+    pub live: usize,
+    /// Rounds that each had to train.
+    pub rounds: u64,
+    /// Virtual time that it took.
+    pub virtual_s: f64,
+    /// Running hash over all inputs and outputs: equal for equal runs.
+    pub trace: String,
+    /// Loss and consensus distance over the rounds.
+    pub samples: Vec<Sample>,
+    /// What was counted.
+    pub counters: Counters,
+    /// Seconds that the simulation took on this machine.
+    pub wall_s: f64,
+}
+
+impl Report {
+    /// As one JSON object.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("a report has string keys and plain values only")
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Counters {
+            events,
+            messages,
+            messages_lost,
+            pushes,
+            pushes_lost,
+            ..
+        } = &self.counters;
+        let counters = &self.counters;
+        writeln!(
+            f,
+            "{}: {} of {} peers, {} rounds, seed {}",
+            self.name, self.live, self.peers, self.rounds, self.seed
+        )?;
+        writeln!(
+            f,
+            "{:>8} {:>10} {:>6} {:>12} {:>12} {:>9} {:>12}",
+            "round", "time s", "peers", "loss", "worst", "accuracy", "consensus"
+        )?;
+        let cell = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |v| format!("{v:.6}"));
+        for sample in &self.samples {
+            writeln!(
+                f,
+                "{:>8} {:>10.3} {:>6} {:>12} {:>12} {:>9} {:>12.6}",
+                sample.round,
+                sample.at_s,
+                sample.peers,
+                cell(sample.loss),
+                cell(sample.loss_max),
+                sample
+                    .accuracy
+                    .map_or_else(|| "-".to_owned(), |a| format!("{a:.4}")),
+                sample.consensus_distance
+            )?;
+        }
+        writeln!(
+            f,
+            "virtual {:.3} s, wall {:.3} s, {events} events",
+            self.virtual_s, self.wall_s
+        )?;
+        writeln!(
+            f,
+            "control {messages} messages ({messages_lost} lost), {} B; slices {pushes} \
+             ({pushes_lost} lost), {} B payload, {} B encoded; {} B fetched",
+            counters.bytes_control,
+            counters.bytes_payload,
+            counters.bytes_encoded,
+            counters.bytes_fetched
+        )?;
+        writeln!(
+            f,
+            "{} inner steps, {} rounds ended, {} voided, {} catch-ups, longest wait {:.3} s of \
+             {:.3} s",
+            counters.inner_steps,
+            counters.rounds_ended,
+            counters.voided,
+            counters.catch_ups,
+            counters.longest_wait_s,
+            counters.longest_wait_allowed_s
+        )?;
+        for fault in counters.faults.iter().take(FAULTS_SHOWN) {
+            writeln!(
+                f,
+                "fault at {:.3} s: {} of peer {}",
+                fault.at_s, fault.what, fault.peer
+            )?;
+        }
+        if counters.faults.len() > FAULTS_SHOWN {
+            writeln!(
+                f,
+                "and {} more faults",
+                counters.faults.len() - FAULTS_SHOWN
+            )?;
+        }
+        write!(f, "trace {}", self.trace)
+    }
+}
+
+/// Faults that the table lists one by one.
+const FAULTS_SHOWN: usize = 12;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn consensus_distance_has_its_special_cases() {
+        assert_eq!(consensus_distance(&[]), 0.0);
+        assert_eq!(consensus_distance(&[&[1.0, 2.0]]), 0.0);
+        assert_eq!(consensus_distance(&[&[0.0, 0.0], &[6.0, 8.0]]), 5.0);
+    }
+}

@@ -1,0 +1,388 @@
+//! A scenario file as it is written, and its way to a valid [`Scenario`].
+
+use super::{ComputeSpec, Limits, NetworkSpec, PEERS_MAX, Scenario, ScenarioError, TaskSpec};
+use crate::fault::RawFault;
+use core::time::Duration;
+use murmurate_strategies::toy::ToyTask;
+use serde::Deserialize;
+
+/// Virtual seconds beyond which nothing can be scheduled (about 30 years).
+const SECONDS_MAX: f64 = 1e9;
+
+/// Parameters of a toy task.
+const DIM_MAX: usize = 1 << 24;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawScenario {
+    seed: u64,
+    peers: usize,
+    rounds: u64,
+    evaluate_every: Option<u64>,
+    save_every_s: Option<f64>,
+    task: toml::Table,
+    #[serde(default)]
+    strategy: toml::Table,
+    #[serde(default)]
+    network: RawNetwork,
+    #[serde(default)]
+    compute: RawCompute,
+    #[serde(default)]
+    limits: RawLimits,
+    #[serde(default)]
+    fault: Vec<RawFault>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct RawNetwork {
+    latency_ms: f64,
+    jitter_ms: f64,
+    uplink_mbit: Option<f64>,
+    downlink_mbit: Option<f64>,
+    loss: f64,
+    retry_ms: f64,
+    detection_ms: f64,
+    bootstrap: usize,
+}
+
+impl Default for RawNetwork {
+    fn default() -> Self {
+        Self {
+            latency_ms: 10.0,
+            jitter_ms: 0.0,
+            uplink_mbit: None,
+            downlink_mbit: None,
+            loss: 0.0,
+            retry_ms: 200.0,
+            detection_ms: 500.0,
+            bootstrap: 3,
+        }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct RawCompute {
+    step_ms: f64,
+    speeds: Vec<f64>,
+    spread: f64,
+    mix_ns_per_value: f64,
+}
+
+impl Default for RawCompute {
+    fn default() -> Self {
+        Self {
+            step_ms: 10.0,
+            speeds: Vec::new(),
+            spread: 0.0,
+            mix_ns_per_value: 0.0,
+        }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct RawLimits {
+    virtual_s: f64,
+    events: u64,
+}
+
+impl Default for RawLimits {
+    fn default() -> Self {
+        Self {
+            virtual_s: 86_400.0,
+            events: 100_000_000,
+        }
+    }
+}
+
+/// Checks values and names file and key when one cannot be.
+pub(crate) struct Checker<'a> {
+    file: &'a str,
+}
+
+impl Checker<'_> {
+    /// An error about a key.
+    pub(crate) fn refuse(&self, key: &str, reason: impl Into<String>) -> ScenarioError {
+        let (file, key) = (self.file.to_owned(), key.to_owned());
+        ScenarioError::Value {
+            file,
+            key,
+            reason: reason.into(),
+        }
+    }
+
+    /// A finite value in `low..=high`.
+    pub(crate) fn within(
+        &self,
+        key: &str,
+        value: f64,
+        (low, high): (f64, f64),
+    ) -> Result<f64, ScenarioError> {
+        match value.is_finite() && (low..=high).contains(&value) {
+            true => Ok(value),
+            false => Err(self.refuse(key, format!("is {value}: give {low} to {high}"))),
+        }
+    }
+
+    /// A span of time from a number of seconds.
+    pub(crate) fn seconds(&self, key: &str, value: f64) -> Result<Duration, ScenarioError> {
+        self.within(key, value, (0.0, SECONDS_MAX))
+            .map(Duration::from_secs_f64)
+    }
+
+    fn milliseconds(&self, key: &str, value: f64) -> Result<Duration, ScenarioError> {
+        self.within(key, value, (0.0, SECONDS_MAX * 1e3))
+            .map(|ms| Duration::from_secs_f64(ms / 1e3))
+    }
+
+    /// Bytes per second from Mbit/s.
+    fn rate(&self, key: &str, value: Option<f64>) -> Result<Option<f64>, ScenarioError> {
+        let bytes = |mbit: f64| mbit * 1e6 / 8.0;
+        value
+            .map(|mbit| self.within(key, mbit, (1e-3, 1e9)).map(bytes))
+            .transpose()
+    }
+
+    /// A machine that exists.
+    pub(crate) fn peer(
+        &self,
+        key: &str,
+        value: usize,
+        peers: usize,
+    ) -> Result<usize, ScenarioError> {
+        match value < peers {
+            true => Ok(value),
+            false => Err(self.refuse(key, format!("is {value}: peers are 0 to {}", peers - 1))),
+        }
+    }
+}
+
+pub(super) fn parse(text: &str, file: &str, name: &str) -> Result<Scenario, ScenarioError> {
+    let raw: RawScenario = toml::from_str(text).map_err(|error| explain(&error, text, file))?;
+    let check = Checker { file };
+    if raw.peers == 0 || raw.peers > PEERS_MAX {
+        return Err(check.refuse("peers", format!("is {}: give 1 to {PEERS_MAX}", raw.peers)));
+    }
+    if raw.rounds == 0 {
+        return Err(check.refuse("rounds", "is 0: a scenario ends after at least one round"));
+    }
+    if raw.limits.events == 0 {
+        return Err(check.refuse("limits.events", "is 0: nothing could happen"));
+    }
+    let save_every = match raw.save_every_s {
+        Some(s) => {
+            check.within("save_every_s", s, (1e-3, SECONDS_MAX))?;
+            Some(check.seconds("save_every_s", s)?)
+        }
+        None => None,
+    };
+    let faults = raw
+        .fault
+        .into_iter()
+        .enumerate()
+        .map(|(index, fault)| fault.validate(&check, index, raw.peers))
+        .collect::<Result<Vec<_>, _>>()?;
+    Ok(Scenario {
+        name: name.to_owned(),
+        seed: raw.seed,
+        peers: raw.peers,
+        rounds: raw.rounds,
+        task: task(raw.task, text, &check)?,
+        strategy: raw.strategy,
+        network: network(&raw.network, &check)?,
+        compute: compute(raw.compute, &check)?,
+        evaluate_every: raw
+            .evaluate_every
+            .unwrap_or_else(|| (raw.rounds / 10).max(1)),
+        save_every,
+        limits: Limits {
+            time: check.seconds("limits.virtual_s", raw.limits.virtual_s)?,
+            events: raw.limits.events,
+        },
+        faults,
+    })
+}
+
+fn task(table: toml::Table, text: &str, check: &Checker<'_>) -> Result<TaskSpec, ScenarioError> {
+    let kind = match table.get("kind") {
+        Some(toml::Value::String(kind)) => kind.clone(),
+        _ => {
+            return Err(check.refuse(
+                "task.kind",
+                "is missing: give `quadratic`, `logistic` or a kind that this program knows",
+            ));
+        }
+    };
+    let mut options = table;
+    options.remove("kind");
+    if !matches!(kind.as_str(), "quadratic" | "logistic") {
+        return Ok(TaskSpec::Factory { kind, options });
+    }
+    // `strategies` calls a toy task's tag `task`.
+    options.insert("task".to_owned(), toml::Value::String(kind));
+    let toy: ToyTask = options
+        .try_into()
+        .map_err(|error| explain(&error, text, check.file))?;
+    let (ToyTask::Quadratic {
+        dim, heterogeneity, ..
+    }
+    | ToyTask::Logistic {
+        dim, heterogeneity, ..
+    }) = toy;
+    if dim == 0 || dim > DIM_MAX {
+        return Err(check.refuse("task.dim", format!("is {dim}: give 1 to {DIM_MAX}")));
+    }
+    check.within("task.heterogeneity", heterogeneity, (0.0, 1e6))?;
+    if let ToyTask::Quadratic { noise, .. } = toy {
+        check.within("task.noise", noise, (0.0, 1e6))?;
+    }
+    Ok(TaskSpec::Toy(toy))
+}
+
+fn network(raw: &RawNetwork, check: &Checker<'_>) -> Result<NetworkSpec, ScenarioError> {
+    // Beyond 0.9 hardly any link ever says its first word.
+    let loss = check.within("network.loss", raw.loss, (0.0, 0.9))?;
+    if raw.bootstrap == 0 {
+        return Err(check.refuse("network.bootstrap", "is 0: no machine would know another"));
+    }
+    Ok(NetworkSpec {
+        latency: check.milliseconds("network.latency_ms", raw.latency_ms)?,
+        jitter: check.milliseconds("network.jitter_ms", raw.jitter_ms)?,
+        uplink: check.rate("network.uplink_mbit", raw.uplink_mbit)?,
+        downlink: check.rate("network.downlink_mbit", raw.downlink_mbit)?,
+        loss,
+        retry: check.milliseconds("network.retry_ms", raw.retry_ms)?,
+        detection: check.milliseconds("network.detection_ms", raw.detection_ms)?,
+        bootstrap: raw.bootstrap,
+    })
+}
+
+fn compute(raw: RawCompute, check: &Checker<'_>) -> Result<ComputeSpec, ScenarioError> {
+    for speed in &raw.speeds {
+        check.within("compute.speeds", *speed, (1e-3, 1e3))?;
+    }
+    check.within("compute.step_ms", raw.step_ms, (1e-3, SECONDS_MAX))?;
+    let per_value = check.within("compute.mix_ns_per_value", raw.mix_ns_per_value, (0.0, 1e9))?;
+    Ok(ComputeSpec {
+        step: check.milliseconds("compute.step_ms", raw.step_ms)?,
+        speeds: raw.speeds,
+        spread: check.within("compute.spread", raw.spread, (0.0, 1e3))?,
+        mix_seconds_per_value: per_value * 1e-9,
+    })
+}
+
+/// Turns serde's message into ours: the line, and the nearest known key.
+fn explain(error: &toml::de::Error, text: &str, file: &str) -> ScenarioError {
+    let file = file.to_owned();
+    let message = error.message().replace('\n', " ");
+    let unknown = message
+        .strip_prefix("unknown field `")
+        .and_then(|rest| rest.split_once('`'));
+    let before = |offset: usize| text.get(..offset).unwrap_or(text).lines().count().max(1);
+    let line = error.span().map(|span| before(span.start + 1));
+    let Some((key, known)) = unknown else {
+        return ScenarioError::Syntax {
+            file,
+            line: line.unwrap_or(1),
+            reason: message,
+        };
+    };
+    let line = line.unwrap_or_else(|| {
+        let holds = |line: &str| line.trim_start().starts_with(key);
+        text.lines().position(holds).map_or(1, |index| index + 1)
+    });
+    // The names stand between the odd and the even quotes of "expected one of `a`, `b`".
+    let nearest = known
+        .split('`')
+        .skip(1)
+        .step_by(2)
+        .map(|name| (strsim::damerau_levenshtein(key, name), name))
+        .min()
+        .filter(|(distance, name)| *distance <= (name.len() / 2).max(2))
+        .map(|(_, name)| name.to_owned());
+    ScenarioError::UnknownKey {
+        file,
+        line,
+        key: key.to_owned(),
+        nearest,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = "seed = 1\npeers = 4\nrounds = 3\n[task]\nkind = \"quadratic\"\ndim = 4\n";
+
+    fn refusal(extra: &str) -> String {
+        let text = format!("{GOOD}{extra}");
+        parse(&text, "s.toml", "s")
+            .expect_err("must be refused")
+            .to_string()
+    }
+
+    #[test]
+    fn defaults_are_valid() {
+        let scenario = parse(GOOD, "s.toml", "s").expect("valid");
+        assert_eq!((scenario.peers, scenario.evaluate_every), (4, 1));
+        assert!(scenario.network.uplink.is_none() && scenario.faults.is_empty());
+    }
+
+    #[test]
+    fn an_unknown_key_names_the_nearest_and_its_line() {
+        assert_eq!(
+            refusal("[network]\nlatncy_ms = 3.0\n"),
+            "s.toml:8: unknown key `latncy_ms` (did you mean `latency_ms`?)"
+        );
+        assert_eq!(
+            refusal("nois = 3\n"),
+            "s.toml:7: unknown key `nois` (did you mean `noise`?)"
+        );
+        assert_eq!(
+            refusal("[[fault]]\nkind = \"crash\"\npear = 1\nat_s = 1.0\n"),
+            "s.toml:9: unknown key `pear` (did you mean `peer`?)"
+        );
+    }
+
+    #[test]
+    fn impossible_numbers_are_refused() {
+        for (extra, key) in [
+            ("[network]\nuplink_mbit = -1.0\n", "network.uplink_mbit"),
+            ("[network]\nloss = 1.0\n", "network.loss"),
+            ("[network]\nlatency_ms = nan\n", "network.latency_ms"),
+            ("[network]\nbootstrap = 0\n", "network.bootstrap"),
+            ("[compute]\nspeeds = [1.0, 0.0]\n", "compute.speeds"),
+            ("[limits]\nevents = 0\n", "limits.events"),
+            ("noise = -1.0\n", "task.noise"),
+            (
+                "[[fault]]\nkind = \"crash\"\npeer = 9\nat_s = 1.0\n",
+                "fault[0].peer",
+            ),
+            (
+                "[[fault]]\nkind = \"crash\"\npeer = 1\nat_s = -1.0\n",
+                "fault[0].at_s",
+            ),
+            ("[[fault]]\nkind = \"crash\"\npeer = 1\n", "fault[0].at_s"),
+            ("[[fault]]\nkind = \"crash\"\nat_s = 1.0\n", "fault[0].peer"),
+            (
+                "[[fault]]\nkind = \"leave\"\npeer = 1\nat_s = 1.0\nfactor = 2.0\n",
+                "fault[0].factor",
+            ),
+        ] {
+            let message = refusal(extra);
+            assert!(
+                message.starts_with(&format!("s.toml: `{key}` ")),
+                "{message}"
+            );
+            assert!(!message.contains('\n'));
+        }
+    }
+
+    #[test]
+    fn broken_syntax_names_the_line() {
+        assert!(refusal("[network\n").starts_with("s.toml:7: "));
+        assert!(refusal("[network]\nloss = \"much\"\n").starts_with("s.toml:8: "));
+    }
+}

@@ -1,0 +1,576 @@
+//! The swarm: machines, network and calendar, and the loop that takes one event after the other.
+//!
+//! What machines do to each other is in `link.rs` and `transfer.rs`, what a machine does by itself
+//! in `work.rs`, what is done to it in `fault/`.
+
+use crate::error::SimError;
+use crate::fault::{Fault, RandomCrashes, When};
+use crate::host::{Checkpoint, Host, Recipe};
+use crate::invariants::Checks;
+use crate::net::{Latency, Loss, Network};
+use crate::queue::Queue;
+use crate::random::{Purpose, Random};
+use crate::report::{Counters, FaultNote, Samples};
+use crate::scenario::Scenario;
+use crate::trace::Trace;
+use crate::transfer::{Fetching, Transfer};
+use core::time::Duration;
+use murmurate_protocol::wire;
+use murmurate_protocol::{Event, Input, Output, PeerId, Phase, Time};
+use std::collections::VecDeque;
+
+/// Something that is due at a time.
+#[derive(Debug)]
+pub(crate) enum Due {
+    /// A machine starts.
+    Start { host: u32 },
+    /// A machine's deadline passes.
+    Timeout { host: u32, life: u32 },
+    /// A control message arrives.
+    Message {
+        from: u32,
+        to: u32,
+        connection: u32,
+        frame: Box<[u8]>,
+    },
+    /// A dialled link comes up at one end.
+    Up {
+        host: u32,
+        life: u32,
+        other: u32,
+        other_life: u32,
+        answer: bool,
+    },
+    /// A machine notices that a link is dead.
+    Down {
+        host: u32,
+        other: u32,
+        connection: u32,
+    },
+    /// A lane's order is done.
+    Work {
+        host: u32,
+        life: u32,
+        lane: murmurate_protocol::Lane,
+        serial: u64,
+    },
+    /// A pushed slice has left its sender.
+    SliceSent { transfer: u32 },
+    /// A pushed slice is complete at its receiver.
+    SliceArrives { transfer: u32 },
+    /// The sender learns how a push ended.
+    PushEnds { transfer: u32 },
+    /// A fetch ends.
+    FetchEnds { fetching: Box<Fetching> },
+    /// A scheduled fault strikes.
+    Fault { fault: u32 },
+    /// The next random crash.
+    RandomCrash { process: u32 },
+    /// A straggler recovers.
+    SpeedUp { host: u32, factor: f64 },
+    /// A partition ends.
+    Heal { peers: Vec<usize>, side: u32 },
+}
+
+/// A machine: what outlives its crashes, and the host while it is up.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    pub(crate) id: PeerId,
+    pub(crate) host: Option<Box<Host>>,
+    /// Raised with every crash: what an earlier life ordered is void.
+    pub(crate) life: u32,
+    pub(crate) checkpoint: Option<Checkpoint>,
+    /// Divides the speed of its inner steps.
+    pub(crate) slowness: f64,
+    /// The earliest wake-up on the calendar.
+    pub(crate) wake_at: Option<Time>,
+    pub(crate) finished: bool,
+    /// Faults that wait for a phase of this machine.
+    pub(crate) waiting_faults: Vec<u32>,
+}
+
+/// Everything.
+pub(crate) struct Swarm<'a> {
+    pub(crate) scenario: &'a Scenario,
+    pub(crate) recipe: Recipe<'a>,
+    pub(crate) now: Time,
+    pub(crate) queue: Queue<Due>,
+    pub(crate) slots: Vec<Slot>,
+    pub(crate) net: Network,
+    pub(crate) transfers: Vec<Transfer>,
+    pub(crate) free_transfers: Vec<u32>,
+    pub(crate) setup: Random,
+    pub(crate) random_crashes: Vec<RandomCrashes>,
+    /// Joins that wait for a round of any machine.
+    pub(crate) waiting_joins: Vec<u32>,
+    pub(crate) sides: u32,
+    pub(crate) live: usize,
+    pub(crate) finished: usize,
+    pub(crate) starts_due: usize,
+    pub(crate) checks: Checks,
+    pub(crate) trace: Trace<'a>,
+    pub(crate) counters: Counters,
+    pub(crate) samples: Samples,
+    inputs: VecDeque<Input>,
+}
+
+impl<'a> Swarm<'a> {
+    /// All machines that are there from the start, about to start.
+    pub(crate) fn new(scenario: &'a Scenario, recipe: Recipe<'a>, trace: Trace<'a>) -> Self {
+        let mut setup = Random::new(scenario.seed, Purpose::Setup);
+        let slots: Vec<Slot> = (0..scenario.peers)
+            .map(|index| Slot {
+                id: recipe.id(index),
+                host: None,
+                life: 0,
+                checkpoint: None,
+                slowness: slowness(scenario, index, &mut setup),
+                wake_at: None,
+                finished: false,
+                waiting_faults: Vec::new(),
+            })
+            .collect();
+        let spec = &scenario.network;
+        let net = Network::new(
+            scenario.peers,
+            Latency {
+                fixed: spec.latency,
+                jitter: spec.jitter,
+            },
+            Loss {
+                probability: spec.loss,
+            },
+            (spec.uplink, spec.downlink),
+            Random::new(scenario.seed, Purpose::Network),
+        );
+        let checks = Checks::new(scenario, &recipe);
+        let mut swarm = Self {
+            scenario,
+            recipe,
+            now: Time::ZERO,
+            queue: Queue::new(),
+            slots,
+            net,
+            transfers: Vec::new(),
+            free_transfers: Vec::new(),
+            setup,
+            random_crashes: Vec::new(),
+            waiting_joins: Vec::new(),
+            sides: 0,
+            live: 0,
+            finished: 0,
+            starts_due: 0,
+            checks,
+            trace,
+            counters: Counters::default(),
+            samples: Samples::new(scenario.evaluate_every),
+            inputs: VecDeque::new(),
+        };
+        swarm.plan_faults();
+        swarm
+    }
+
+    fn plan_faults(&mut self) {
+        let mut late = vec![false; self.scenario.peers];
+        for (number, fault) in self.scenario.faults.iter().enumerate() {
+            let number = number as u32;
+            if let Fault::Join { peer, .. } = fault {
+                late[*peer] = true;
+            }
+            match (fault, fault.trigger()) {
+                (
+                    Fault::RandomCrashes {
+                        mean,
+                        restart_after,
+                        until,
+                        down_max,
+                    },
+                    _,
+                ) => {
+                    self.random_crashes.push(RandomCrashes::new(
+                        self.scenario.seed,
+                        self.random_crashes.len(),
+                        (*mean, *restart_after),
+                        (*until, *down_max),
+                    ));
+                }
+                (_, Some((When::At(at), _))) => {
+                    self.starts_due += usize::from(matches!(fault, Fault::Join { .. }));
+                    self.queue.push(at, Due::Fault { fault: number });
+                }
+                (Fault::Join { .. }, Some(_)) => {
+                    self.starts_due += 1;
+                    self.waiting_joins.push(number);
+                }
+                (_, Some((_, peer))) => self.slots[peer].waiting_faults.push(number),
+                (_, None) => {}
+            }
+        }
+        for index in (0..self.scenario.peers).filter(|index| !late[*index]) {
+            self.schedule_start(Time::ZERO, index);
+        }
+        for process in 0..self.random_crashes.len() {
+            self.schedule_random_crash(process);
+        }
+    }
+
+    /// Takes events until every live machine has finished.
+    pub(crate) fn run(&mut self) -> Result<(), SimError> {
+        let end = Time::ZERO + self.scenario.limits.time;
+        while !self.is_over() {
+            let next = self.queue.pop();
+            let spent = self.counters.events >= self.scenario.limits.events;
+            let Some((at, due)) = next.filter(|(at, _)| *at <= end && !spent) else {
+                return Err(self.unfinished());
+            };
+            self.now = at;
+            self.counters.events += 1;
+            self.take(due)?;
+        }
+        Ok(())
+    }
+
+    fn is_over(&self) -> bool {
+        self.live == self.finished && self.starts_due == 0 && self.counters.events > 0
+    }
+
+    fn unfinished(&self) -> SimError {
+        let open = |slot: &Slot| slot.host.is_some() && !slot.finished;
+        let indices = self.slots.iter().enumerate().filter(|(_, slot)| open(slot));
+        SimError::Unfinished {
+            seed: self.scenario.seed,
+            unfinished: indices.map(|(index, _)| index).take(8).collect(),
+            virtual_s: self.now.as_secs_f64(),
+            events: self.counters.events,
+        }
+    }
+
+    fn take(&mut self, due: Due) -> Result<(), SimError> {
+        match due {
+            Due::Start { host } => self.start(host as usize),
+            Due::Timeout { host, life } => self.timeout(host as usize, life),
+            Due::Message {
+                from,
+                to,
+                connection,
+                frame,
+            } => self.message(from as usize, to as usize, connection, &frame),
+            Due::Up {
+                host,
+                life,
+                other,
+                other_life,
+                answer,
+            } => self.link_up((host as usize, life), (other as usize, other_life), answer),
+            Due::Down {
+                host,
+                other,
+                connection,
+            } => self.link_down(host as usize, other as usize, connection),
+            Due::Work {
+                host,
+                life,
+                lane,
+                serial,
+            } => self.work_ends(host as usize, life, lane, serial),
+            Due::SliceSent { transfer } => self.slice_sent(transfer),
+            Due::SliceArrives { transfer } => self.slice_arrives(transfer),
+            Due::PushEnds { transfer } => self.push_ends(transfer),
+            Due::FetchEnds { fetching } => self.fetch_ends(*fetching),
+            Due::Fault { fault } => self.strike(fault),
+            Due::RandomCrash { process } => self.random_crash(process as usize),
+            Due::SpeedUp { host, factor } => {
+                self.speed_up(host as usize, factor);
+                Ok(())
+            }
+            Due::Heal { peers, side } => {
+                self.heal(&peers, side);
+                Ok(())
+            }
+        }
+    }
+
+    fn strike(&mut self, number: u32) -> Result<(), SimError> {
+        match &self.scenario.faults[number as usize] {
+            Fault::Crash {
+                peer,
+                restart_after,
+                ..
+            } => self.crash(*peer, *restart_after),
+            Fault::Straggler {
+                peer,
+                factor,
+                lasts,
+                ..
+            } => {
+                self.slow_down(*peer, *factor, *lasts);
+                Ok(())
+            }
+            Fault::Partition { peers, lasts, .. } => {
+                self.cut_off(peers, *lasts);
+                Ok(())
+            }
+            Fault::Join { peer, .. } => self.start(*peer),
+            Fault::Leave { peer, .. } => {
+                self.note_fault("leave", *peer);
+                self.feed(*peer, Input::Leave)
+            }
+            Fault::RandomCrashes { .. } => Ok(()),
+        }
+    }
+
+    /// Boots a machine and tells its peer to start.
+    pub(crate) fn boot(&mut self, index: usize, join: bool) -> Result<(), SimError> {
+        let checkpoint = self.slots[index].checkpoint.as_ref();
+        let (host, start) = self.recipe.boot(index, join, checkpoint)?;
+        self.slots[index].host = Some(Box::new(host));
+        self.live += 1;
+        self.checks.joined(index);
+        self.feed(index, start)?;
+        let record = self
+            .recipe
+            .record(index, self.now, u64::from(self.slots[index].life) + 1);
+        self.feed(index, Input::Record(record))?;
+        self.dial_some(index);
+        Ok(())
+    }
+
+    fn timeout(&mut self, index: usize, life: u32) -> Result<(), SimError> {
+        let slot = &mut self.slots[index];
+        let Some(host) = slot.host.as_ref().filter(|_| slot.life == life) else {
+            return Ok(());
+        };
+        slot.wake_at = None;
+        // Deadlines move: a wake-up that came too early is put off, one that is moot is dropped.
+        match host.peer.poll_timeout() {
+            Some(at) if at <= self.now => self.feed(index, Input::Timeout),
+            _ => {
+                self.arm(index);
+                Ok(())
+            }
+        }
+    }
+
+    /// Puts the machine's next wake-up on the calendar unless an earlier one is there.
+    fn arm(&mut self, index: usize) {
+        let slot = &mut self.slots[index];
+        let Some(at) = slot.host.as_ref().and_then(|host| host.peer.poll_timeout()) else {
+            return;
+        };
+        let at = at.max(self.now);
+        if slot.wake_at.is_none_or(|wake| at < wake) {
+            slot.wake_at = Some(at);
+            self.queue.push(
+                at,
+                Due::Timeout {
+                    host: index as u32,
+                    life: slot.life,
+                },
+            );
+        }
+    }
+
+    /// Hands an input to a machine's peer, and does what the peer then asks for. Orders that take
+    /// no time are performed at once and their answers handed in as well.
+    pub(crate) fn feed(&mut self, index: usize, input: Input) -> Result<(), SimError> {
+        debug_assert!(
+            self.inputs.is_empty(),
+            "feed is not entered from within itself"
+        );
+        self.feed_one(index, input, None)?;
+        self.feed_answers(index)
+    }
+
+    /// Hands in the answers that are ready, until there are no more.
+    pub(crate) fn feed_answers(&mut self, index: usize) -> Result<(), SimError> {
+        while let Some(input) = self.inputs.pop_front() {
+            self.feed_one(index, input, None)?;
+        }
+        self.arm(index);
+        Ok(())
+    }
+
+    /// As [`Swarm::feed`] for a received message, whose frame is what the trace hashes.
+    pub(crate) fn feed_message(
+        &mut self,
+        index: usize,
+        input: Input,
+        frame: &[u8],
+    ) -> Result<(), SimError> {
+        self.feed_one(index, input, Some(frame))?;
+        self.feed_answers(index)
+    }
+
+    fn feed_one(
+        &mut self,
+        index: usize,
+        input: Input,
+        frame: Option<&[u8]>,
+    ) -> Result<(), SimError> {
+        let Some(host) = self.slots[index].host.as_mut() else {
+            return Ok(());
+        };
+        self.trace.input(self.now, index, &input, frame);
+        let rebases = Checks::rebases(&input);
+        let refused = host.peer.handle(self.now, input).is_err();
+        self.counters.rule_breaks += u64::from(refused);
+        self.checks.handled(index, host, refused || rebases);
+        let mut left = false;
+        while let Some(output) = self.slots[index]
+            .host
+            .as_mut()
+            .and_then(|h| h.peer.poll_output())
+        {
+            left |= matches!(output, Output::Left);
+            self.perform(index, output)?;
+        }
+        self.after(index)?;
+        if left {
+            self.stop(index, "left");
+        }
+        Ok(())
+    }
+
+    fn perform(&mut self, index: usize, output: Output) -> Result<(), SimError> {
+        if let Output::Send { to, message } = output {
+            let frame = wire::encode(&message);
+            let output = Output::Send { to, message };
+            self.trace.output(self.now, index, &output, Some(&frame));
+            self.send(index, to, frame);
+            return Ok(());
+        }
+        self.trace.output(self.now, index, &output, None);
+        match output {
+            Output::Push {
+                to,
+                slice,
+                meta,
+                deadline,
+                ..
+            } => {
+                self.push(index, to, slice, meta, deadline);
+            }
+            Output::Fetch {
+                what,
+                from,
+                deadline,
+            } => self.fetch(index, what, &from, deadline),
+            Output::Cancel { slice } => self.cancel(index, slice),
+            Output::Order { id, order } => self.order(index, id, order)?,
+            Output::Interrupt => self.interrupt(index),
+            Output::Dial(record) => self.dial(index, &record),
+            Output::Disconnect { peer, .. } => self.disconnect(index, peer),
+            Output::Emit(event) => self.hear(index, &event)?,
+            Output::Send { .. } | Output::Left => {}
+        }
+        Ok(())
+    }
+
+    /// An answer that is ready at once: handed in after the outputs at hand.
+    pub(crate) fn answer_now(&mut self, input: Input) {
+        self.inputs.push_back(input);
+    }
+
+    fn hear(&mut self, index: usize, event: &Event) -> Result<(), SimError> {
+        self.counters.hear(event);
+        let Some(host) = self.slots[index].host.as_deref() else {
+            return Ok(());
+        };
+        self.samples.hear(self.now, index, host, event);
+        self.checks
+            .hear(event)
+            .map_err(|what| self.violation(index, what))
+    }
+
+    /// Looks at a machine after each of its inputs.
+    fn after(&mut self, index: usize) -> Result<(), SimError> {
+        let slot = &mut self.slots[index];
+        let Some(host) = slot.host.as_deref() else {
+            return Ok(());
+        };
+        let (round, phase) = (host.peer.round(), host.peer.phase());
+        let finished = matches!(phase, Phase::Finished | Phase::Leaving | Phase::Left);
+        if finished != slot.finished {
+            slot.finished = finished;
+            match finished {
+                true => self.finished += 1,
+                false => self.finished -= 1,
+            }
+        }
+        if !slot.waiting_faults.is_empty() || !self.waiting_joins.is_empty() {
+            self.trigger_faults(index, round, phase);
+        }
+        let Some(host) = self.slots[index].host.as_deref() else {
+            return Ok(());
+        };
+        self.checks
+            .after(index, host, self.now)
+            .map_err(|what| self.violation(index, what))
+    }
+
+    fn trigger_faults(&mut self, index: usize, round: murmurate_protocol::Round, phase: Phase) {
+        let faults = &self.scenario.faults;
+        let (queue, now) = (&mut self.queue, self.now);
+        let mut strikes = |number: &u32| match faults[*number as usize].trigger() {
+            Some((
+                When::In {
+                    round: r,
+                    phase: p,
+                    delay,
+                },
+                _,
+            )) => {
+                let reached = round > r || (round == r && phase >= p && phase != Phase::Left);
+                if reached {
+                    queue.push(now + delay, Due::Fault { fault: *number });
+                }
+                !reached
+            }
+            _ => false,
+        };
+        self.slots[index].waiting_faults.retain(&mut strikes);
+        self.waiting_joins.retain(&mut strikes);
+    }
+
+    /// Notes a fault for the report.
+    pub(crate) fn note_fault(&mut self, what: &'static str, peer: usize) {
+        self.counters.faults.push(FaultNote {
+            at_s: self.now.as_secs_f64(),
+            what,
+            peer,
+        });
+    }
+
+    /// Wraps a broken invariant in all that is needed to see it again.
+    pub(crate) fn violation(&self, index: usize, what: String) -> SimError {
+        SimError::Violation(Box::new(crate::invariants::Violation {
+            seed: self.scenario.seed,
+            at: self.now,
+            peer: index,
+            what,
+            trace: self.trace.last_lines(),
+        }))
+    }
+
+    /// How long a message takes at least, for what is not worth a draw.
+    pub(crate) fn retry(&self) -> Duration {
+        self.scenario.network.retry
+    }
+}
+
+/// How many times slower than the scenario's step a machine is.
+fn slowness(scenario: &Scenario, index: usize, setup: &mut Random) -> f64 {
+    let speeds = &scenario.compute.speeds;
+    let dealt = if speeds.is_empty() {
+        1.0
+    } else {
+        speeds[index % speeds.len()]
+    };
+    let spread = scenario.compute.spread;
+    let drawn = if spread > 0.0 {
+        1.0 + spread * setup.unit()
+    } else {
+        1.0
+    };
+    drawn / dealt
+}

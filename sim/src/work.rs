@@ -1,0 +1,216 @@
+//! A machine's two lanes: what an order costs in virtual time, and its execution when that time
+//! is up.
+//!
+//! Training is executed at its end, because an interrupt may shorten it; nothing that the mix lane
+//! may do meanwhile touches what it works on.
+
+use crate::error::SimError;
+use crate::swarm::{Due, Swarm};
+use core::time::Duration;
+use murmurate_protocol::{Done, Input, Lane, Order, OrderId, StepBudget, Time};
+use std::collections::VecDeque;
+
+/// An order under way.
+#[derive(Debug)]
+struct Running {
+    id: OrderId,
+    order: Order,
+    started: Time,
+    /// Inner steps and seconds of one, for training.
+    steps: u32,
+    step: Duration,
+}
+
+/// One lane: what runs and what waits.
+#[derive(Debug, Default)]
+pub(crate) struct LaneState {
+    running: Option<Running>,
+    waiting: VecDeque<(OrderId, Order)>,
+    /// Raised when the end of what runs moves: the event of the old end is void.
+    serial: u64,
+}
+
+impl LaneState {
+    /// Orders in it.
+    pub(crate) fn len(&self) -> usize {
+        self.waiting.len() + usize::from(self.running.is_some())
+    }
+}
+
+impl Swarm<'_> {
+    /// Takes an order in. One that takes no time on an idle lane is executed at once.
+    pub(crate) fn order(
+        &mut self,
+        index: usize,
+        id: OrderId,
+        order: Order,
+    ) -> Result<(), SimError> {
+        let lane = order.lane();
+        let Some(host) = self.slots[index].host.as_mut() else {
+            return Ok(());
+        };
+        host.lane(lane).waiting.push_back((id, order));
+        self.run_lane(index, lane)
+    }
+
+    /// Starts what waits, as far as the lane is idle.
+    fn run_lane(&mut self, index: usize, lane: Lane) -> Result<(), SimError> {
+        loop {
+            let (life, slowness) = (self.slots[index].life, self.slots[index].slowness);
+            let Some(host) = self.slots[index].host.as_mut() else {
+                return Ok(());
+            };
+            if host.lane(lane).running.is_some() {
+                return Ok(());
+            }
+            let Some((id, order)) = host.lane(lane).waiting.pop_front() else {
+                return Ok(());
+            };
+            let step = self.scenario.compute.step.mul_f64(slowness);
+            let steps = steps_of(&order, step);
+            let duration = match &order {
+                Order::Train { .. } => step * steps,
+                order => Duration::from_secs_f64(
+                    self.scenario.compute.mix_seconds_per_value
+                        * self.recipe.values_of(order) as f64
+                        * slowness,
+                ),
+            };
+            let running = Running {
+                id,
+                order,
+                started: self.now,
+                steps,
+                step,
+            };
+            if duration.is_zero() {
+                self.execute(index, running)?;
+                continue;
+            }
+            let state = host.lane(lane);
+            state.running = Some(running);
+            state.serial += 1;
+            let (host, serial) = (index as u32, state.serial);
+            self.queue.push(
+                self.now + duration,
+                Due::Work {
+                    host,
+                    life,
+                    lane,
+                    serial,
+                },
+            );
+            return Ok(());
+        }
+    }
+
+    /// The time of what runs in a lane is up.
+    pub(crate) fn work_ends(
+        &mut self,
+        index: usize,
+        life: u32,
+        lane: Lane,
+        serial: u64,
+    ) -> Result<(), SimError> {
+        if self.slots[index].life != life {
+            return Ok(());
+        }
+        let Some(host) = self.slots[index].host.as_mut() else {
+            return Ok(());
+        };
+        let state = host.lane(lane);
+        if state.serial != serial {
+            return Ok(());
+        }
+        let Some(running) = state.running.take() else {
+            return Ok(());
+        };
+        self.execute(index, running)?;
+        self.run_lane(index, lane)?;
+        self.feed_answers(index)
+    }
+
+    /// Does what a peer asks: training ends with the inner step that is under way.
+    pub(crate) fn interrupt(&mut self, index: usize) {
+        let (now, life) = (self.now, self.slots[index].life);
+        let Some(host) = self.slots[index].host.as_mut() else {
+            return;
+        };
+        let state = host.lane(Lane::Train);
+        let Some(running) = state.running.as_mut() else {
+            return;
+        };
+        if !matches!(running.order, Order::Train { .. }) {
+            return;
+        }
+        let spent = now.since(running.started).as_secs_f64();
+        let taken = (spent / running.step.as_secs_f64()).ceil().max(1.0) as u32;
+        if taken >= running.steps {
+            return;
+        }
+        running.steps = taken;
+        let end = running.started + running.step * taken;
+        state.serial += 1;
+        let due = Due::Work {
+            host: index as u32,
+            life,
+            lane: Lane::Train,
+            serial: state.serial,
+        };
+        self.queue.push(end.max(now), due);
+    }
+
+    fn execute(&mut self, index: usize, running: Running) -> Result<(), SimError> {
+        let Running {
+            id,
+            order,
+            started,
+            steps,
+            ..
+        } = running;
+        let Some(host) = self.slots[index].host.as_mut() else {
+            return Ok(());
+        };
+        if let Order::Save { snapshot, .. } = &order {
+            let checkpoint = host.save(snapshot).map_err(|reason| SimError::Checkpoint {
+                peer: index,
+                reason,
+            })?;
+            self.slots[index].checkpoint = Some(checkpoint);
+            self.answer_now(Input::Done {
+                order: id,
+                done: Done::Saved,
+            });
+            return Ok(());
+        }
+        let mut done = host.perform(&order, steps);
+        if let Some(Done::Trained(summary)) = &mut done {
+            summary.seconds = self.now.since(started).as_secs_f64();
+            self.counters.inner_steps += summary.steps;
+        }
+        if let Some(Done::Failed(error)) = &done {
+            self.counters
+                .failures
+                .push(format!("peer {index}: {error:?}"));
+        }
+        if let Some(done) = done {
+            self.answer_now(Input::Done { order: id, done });
+        }
+        Ok(())
+    }
+}
+
+/// Inner steps that fit a budget, at least one.
+fn steps_of(order: &Order, step: Duration) -> u32 {
+    match order {
+        Order::Train {
+            budget: StepBudget::Steps(steps),
+            ..
+        } => *steps,
+        Order::Train {
+            budget: StepBudget::Time(time),
+            ..
+        } => (time.as_secs_f64() / step.as_secs_f64()).floor().max(1.0) as u32,
+        _ => 0,
+    }
+}

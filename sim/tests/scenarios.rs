@@ -1,0 +1,138 @@
+//! The scenarios that ship with the simulator, and what each of them promises.
+
+use murmurate_sim::{Report, RunOptions, Scenario, SimError, ToyTasksOnly, run_scenario};
+use std::path::PathBuf;
+
+fn scenario(name: &str) -> Scenario {
+    let file = format!("scenarios/{name}.toml");
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(file);
+    Scenario::from_file(&path).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn run(scenario: &Scenario) -> Report {
+    run_scenario(scenario, &ToyTasksOnly, RunOptions::default())
+        .unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn run_seed(scenario: &Scenario, seed: u64) -> Result<Report, SimError> {
+    let options = RunOptions {
+        seed: Some(seed),
+        ..RunOptions::default()
+    };
+    run_scenario(scenario, &ToyTasksOnly, options)
+}
+
+#[test]
+fn eight_peers_agree_and_learn() {
+    let report = run(&scenario("all-reduce-8"));
+    assert_eq!((report.live, report.counters.rounds_ended), (8, 160));
+    assert!(
+        report
+            .samples
+            .iter()
+            .all(|s| s.consensus_distance == 0.0 && s.peers == 8)
+    );
+    let (first, last) = (&report.samples[0], report.samples.last().expect("samples"));
+    assert!(last.loss < first.loss, "{report}");
+    assert!(
+        report.counters.bytes_encoded * 3 < report.counters.bytes_payload,
+        "int8: {report}"
+    );
+}
+
+#[test]
+fn three_deaths_in_three_phases_leave_five_that_hold_the_same_bits() {
+    let base = scenario("all-reduce-crash");
+    for seed in 0..8 {
+        let report = run_seed(&base, seed).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(report.live, 5, "seed {seed}: {report}");
+        let last = report.samples.last().expect("samples");
+        assert_eq!((last.round, last.peers), (20, 5), "seed {seed}: {report}");
+        assert_eq!(last.consensus_distance, 0.0, "seed {seed}: {report}");
+        let waited = report.counters.longest_wait_s;
+        assert!(
+            waited <= report.counters.longest_wait_allowed_s,
+            "seed {seed}: {report}"
+        );
+    }
+}
+
+#[test]
+fn a_straggler_does_fewer_inner_steps_and_holds_nobody_up() {
+    let base = scenario("straggler");
+    let slow = run(&base);
+    let mut undisturbed = base.clone();
+    undisturbed.faults.clear();
+    let even = run(&undisturbed);
+    assert!(slow.counters.inner_steps < even.counters.inner_steps);
+    // Three seconds at a twentieth of its speed are at most 15 rounds of 0.2 s, each longer by
+    // the one inner step that even the slowest machine takes: 20 x 20 ms.
+    assert!(
+        slow.virtual_s < even.virtual_s + 15.0 * 0.4,
+        "{slow}\n{even}"
+    );
+    assert!(
+        slow.samples.last().expect("samples").loss < Some(0.3),
+        "{slow}"
+    );
+}
+
+#[test]
+fn a_late_joiner_catches_up_and_trains_on() {
+    let report = run(&scenario("late-join"));
+    let last = report.samples.last().expect("samples");
+    assert_eq!((last.peers, last.consensus_distance), (4, 0.0), "{report}");
+    assert!(
+        report.counters.catch_ups > 0 && report.counters.bytes_fetched > 0,
+        "{report}"
+    );
+    // The last fourteen rounds at least were trained by all four.
+    assert!(report.counters.rounds_ended >= 3 * 30 + 14, "{report}");
+}
+
+#[test]
+fn a_restarted_peer_goes_on_from_its_checkpoint_and_holds_the_same_bits() {
+    let report = run(&scenario("restart"));
+    let last = report.samples.last().expect("samples");
+    assert_eq!((last.peers, last.consensus_distance), (4, 0.0), "{report}");
+    let what: Vec<_> = report
+        .counters
+        .faults
+        .iter()
+        .map(|fault| fault.what)
+        .collect();
+    assert_eq!(what, ["crash", "restart"]);
+}
+
+#[test]
+fn gossip_survives_heavy_loss() {
+    let report = run(&scenario("lossy-gossip"));
+    assert_eq!(report.live, 20);
+    assert!(report.counters.pushes_lost > 100, "{report}");
+    let (first, last) = (&report.samples[0], report.samples.last().expect("samples"));
+    assert!(last.consensus_distance < 1.0, "{report}");
+    assert!(last.loss <= first.loss, "{report}");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_trace_and_another_seed_another() {
+    for name in ["all-reduce-crash", "restart", "late-join", "straggler"] {
+        let base = scenario(name);
+        let trace = |seed| {
+            run_seed(&base, seed)
+                .unwrap_or_else(|error| panic!("{error}"))
+                .trace
+        };
+        assert_eq!(trace(11), trace(11), "{name}");
+        assert_ne!(trace(11), trace(12), "{name}");
+    }
+}
+
+#[test]
+fn a_slice_of_the_large_swarm_is_deterministic_and_finishes() {
+    let mut small = scenario("gossip-1000");
+    (small.peers, small.rounds, small.evaluate_every) = (300, 10, 10);
+    let (a, b) = (run(&small), run(&small));
+    assert_eq!(a.trace, b.trace);
+    assert_eq!(a.live, 300, "{a}");
+}
