@@ -25,12 +25,12 @@ impl Donor {
 }
 
 impl Peer {
-    pub(super) fn state_asked(&mut self, from: PeerId) {
-        if !self.ready() || !self.catch_up.idle() {
+    pub(super) fn state_asked(&mut self, from: PeerId, at_least: Round) {
+        if !self.ready() || !self.catch_up.idle() || self.cx.round < at_least {
             self.cx.send(from, Message::StateRefuse);
             return;
         }
-        if let Some(state) = self.usable_pin() {
+        if let Some(state) = self.usable_pin().filter(|state| state.round >= at_least) {
             self.donor.pinned = Some((state, self.cx.now));
             self.cx.send(from, Message::StateOffer(state));
             return;
