@@ -133,6 +133,11 @@ impl Grouping {
 
     /// The deadline has passed.
     pub(super) fn timeout(&mut self, cx: &mut Context) -> Formed {
+        if let Some(teller) = ahead(cx) {
+            self.end(cx, true);
+            let resync = false;
+            return Formed::Outcome(Outcome::Behind { teller, resync });
+        }
         if self.proposer == Some(cx.me()) {
             for peer in self.missing(cx) {
                 cx.suspect(peer);
@@ -234,6 +239,12 @@ impl Grouping {
                 );
             }
         }
+        if 2 * members.len() <= participants(cx) {
+            // The rest may be deciding this round among themselves: two groups of one round would
+            // end it with different bits.
+            self.end(cx, expired);
+            return Formed::Nobody;
+        }
         for member in members.iter().filter(|m| m.peer != me) {
             let members = members.clone();
             cx.send(
@@ -267,6 +278,18 @@ impl Grouping {
         }
         Formed::Group(group)
     }
+}
+
+/// A peer that ended the round which this one has no group for: it went on without this one.
+fn ahead(cx: &Context) -> Option<PeerId> {
+    let ahead = cx.view.greeted().filter(|(_, r)| r.ready && r.round > cx.round);
+    ahead.max_by_key(|(id, r)| (r.round, *id)).map(|(id, _)| id)
+}
+
+/// Linked peers that take part in rounds, suspected ones and this one included.
+fn participants(cx: &Context) -> usize {
+    let others = cx.view.greeted().filter(|(_, r)| r.ready && !r.probation);
+    1 + others.count()
 }
 
 /// The anchor that most ready peers share; the proposer's own wins a tie.
