@@ -478,7 +478,7 @@ impl<'a> Swarm<'a> {
         };
         self.samples.hear(self.now, index, host, event);
         self.checks
-            .hear(event)
+            .hear(index, event)
             .map_err(|what| self.violation(index, what))
     }
 

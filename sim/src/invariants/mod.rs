@@ -13,7 +13,7 @@ use crate::host::{Host, Recipe};
 use crate::scenario::Scenario;
 use inbox_bounded::InboxBounded;
 use mass_conserved::MassConserved;
-use murmurate_protocol::{Event, ExchangeKind, Input, SliceMeta, Time};
+use murmurate_protocol::{Event, ExchangeKind, Input, Round, SliceMeta, Time};
 use rounds_monotonic::RoundsMonotonic;
 use same_bits::SameBits;
 
@@ -89,6 +89,13 @@ impl Checks {
         )
     }
 
+    /// A peer gives a round up.
+    pub(crate) fn voided(&mut self, index: usize, round: Round) {
+        if let Some(bits) = &mut self.bits {
+            bits.voided(index, round);
+        }
+    }
+
     /// A push leaves: gives the mass that nobody holds until it lands.
     pub(crate) fn mass_leaves(&mut self, meta: &SliceMeta) -> f64 {
         self.mass
@@ -111,10 +118,10 @@ impl Checks {
     }
 
     /// A peer told something.
-    pub(crate) fn hear(&mut self, event: &Event) -> Result<(), String> {
+    pub(crate) fn hear(&mut self, index: usize, event: &Event) -> Result<(), String> {
         waits_bounded::check(event)?;
         match &mut self.bits {
-            Some(bits) => bits.check(event),
+            Some(bits) => bits.check(index, event),
             None => Ok(()),
         }
     }

@@ -1,4 +1,6 @@
-//! All-reduce: whoever ends a round holds the same bits as all others who ended it.
+//! All-reduce: whoever applied what a round decided holds the same bits as all others who did.
+//!
+//! A peer whose round was void kept its anchor; it is not compared until it ends another round.
 
 use murmurate_protocol::{Digest, Event, Round};
 use std::collections::BTreeMap;
@@ -10,19 +12,30 @@ const WINDOW: usize = 256;
 #[derive(Debug)]
 pub(super) struct SameBits {
     digests: BTreeMap<Round, Digest>,
+    /// The last round that was void at a peer.
+    voided: BTreeMap<usize, Round>,
 }
 
 impl SameBits {
     pub(super) const fn new() -> Self {
         Self {
             digests: BTreeMap::new(),
+            voided: BTreeMap::new(),
         }
     }
 
-    pub(super) fn check(&mut self, event: &Event) -> Result<(), String> {
+    /// A peer gives a round up.
+    pub(super) fn voided(&mut self, index: usize, round: Round) {
+        self.voided.insert(index, round);
+    }
+
+    pub(super) fn check(&mut self, index: usize, event: &Event) -> Result<(), String> {
         let Event::RoundEnded { round, digest, .. } = event else {
             return Ok(());
         };
+        if self.voided.get(&index) == Some(round) {
+            return Ok(());
+        }
         let first = *self.digests.entry(*round).or_insert(*digest);
         if self.digests.len() > WINDOW {
             self.digests.pop_first();
@@ -48,9 +61,9 @@ mod tests {
             seconds: 0.0,
         };
         let mut bits = SameBits::new();
-        assert!(bits.check(&ended(0, 1)).is_ok());
-        assert!(bits.check(&ended(1, 2)).is_ok());
-        assert!(bits.check(&ended(0, 1)).is_ok());
-        assert!(bits.check(&ended(1, 3)).is_err());
+        assert!(bits.check(0, &ended(0, 1)).is_ok());
+        assert!(bits.check(0, &ended(1, 2)).is_ok());
+        assert!(bits.check(0, &ended(0, 1)).is_ok());
+        assert!(bits.check(1, &ended(1, 3)).is_err());
     }
 }
