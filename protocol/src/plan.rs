@@ -72,7 +72,7 @@ pub struct DeadlinePlan {
 impl Default for DeadlinePlan {
     fn default() -> Self {
         Self {
-            floor: Duration::from_millis(1000),
+            floor: Duration::from_secs(2),
             initial: Duration::from_secs(5),
             ceiling: Duration::from_secs(60),
         }

@@ -412,6 +412,7 @@ impl<'a> Swarm<'a> {
         };
         self.trace.input(self.now, index, &input, frame);
         let rebases = Checks::rebases(&input);
+        let timeout = matches!(input, Input::Timeout);
         let refused = host.peer.handle(self.now, input).is_err();
         self.counters.rule_breaks += u64::from(refused);
         self.checks.handled(index, host, refused || rebases);
@@ -424,7 +425,7 @@ impl<'a> Swarm<'a> {
             left |= matches!(output, Output::Left);
             self.perform(index, output)?;
         }
-        self.after(index)?;
+        self.after(index, timeout)?;
         if left {
             self.stop(index, "left");
         }
@@ -483,7 +484,7 @@ impl<'a> Swarm<'a> {
     }
 
     /// Looks at a machine after each of its inputs.
-    fn after(&mut self, index: usize) -> Result<(), SimError> {
+    fn after(&mut self, index: usize, timeout: bool) -> Result<(), SimError> {
         let slot = &mut self.slots[index];
         let Some(host) = slot.host.as_deref() else {
             return Ok(());
@@ -504,7 +505,7 @@ impl<'a> Swarm<'a> {
             return Ok(());
         };
         self.checks
-            .after(index, host, self.now)
+            .after(index, host, timeout.then_some(self.now))
             .map_err(|what| self.violation(index, what))
     }
 

@@ -12,7 +12,7 @@ fn plan(strategy: &Strategy) -> Plan {
     let layout = Layout::new([("weight", vec![20, 50]), ("bias", vec![7])]);
     strategy
         .plan(RunId::from_bytes([1; 32]), &layout, 10)
-        .unwrap()
+        .expect("a plan")
 }
 
 #[test]

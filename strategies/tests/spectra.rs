@@ -5,12 +5,13 @@
 //! converges exactly if the spectral radius of that map is below one. The models are built from the
 //! shipped presets: their learning rates, rounds, topologies.
 
-use murmurate_protocol::{Round, StepBudget};
+use murmurate_protocol::{InnerStep, Round, StepBudget};
 use murmurate_strategies::grid::Strategy;
 use murmurate_strategies::inner::InnerKind;
 use murmurate_strategies::outer::OuterKind;
 use murmurate_strategies::topology::{OnePeerExponential, Ring, TopologyKind, mixing_matrix};
-use murmurate_strategies::toy::Quadratic;
+use murmurate_strategies::toy::{Quadratic, ToyTask};
+use murmurate_strategies::{Proceed, StepControl};
 
 const PEERS: usize = 8;
 
@@ -223,4 +224,65 @@ fn gossip_of_deltas_never_brings_scattered_anchors_together() {
     let w = mixing_matrix(&OnePeerExponential, Round(0), 2);
     let radius = gossip_of_deltas(&w, 0.5);
     assert!((radius - 1.0).abs() < 1e-9, "{radius}");
+}
+
+struct Count(u32);
+
+impl StepControl for Count {
+    fn before(&mut self, step: InnerStep) -> Proceed {
+        if step.0 < u64::from(self.0) {
+            Proceed::Go
+        } else {
+            Proceed::Stop
+        }
+    }
+}
+
+/// Rounds of `local-sgd` with the real trainers and outer optimizer, from anchors all `start`.
+fn local_sgd(start: f32, rounds: usize) -> Vec<f32> {
+    let strategy = Strategy::preset("local-sgd").expect("a shipped preset");
+    let task = ToyTask::Quadratic {
+        dim: 12,
+        heterogeneity: 1.0,
+        noise: 0.0,
+        inner: *strategy.inner_kind(),
+    };
+    let mut peers: Vec<_> = (0..PEERS).map(|i| task.build(i, PEERS, 1)).collect();
+    let (mut outer, mut anchor) = (strategy.outer(12), vec![start; 12]);
+    for _ in 0..rounds {
+        let mut delta = vec![0.0f32; 12];
+        for peer in &mut peers {
+            peer.visit(0..12, &mut |_, x| x.copy_from_slice(&anchor));
+            peer.steps(&mut Count(inner_steps(&strategy)))
+                .expect("a finite loss");
+            peer.visit(0..12, &mut |at, x| {
+                for (i, x) in x.iter().enumerate() {
+                    delta[at + i] += (x - anchor[at + i]) / PEERS as f32;
+                }
+            });
+        }
+        outer.apply(0..12, &mut anchor, &mut delta);
+    }
+    anchor
+}
+
+#[test]
+fn the_code_follows_its_linear_model() {
+    // The difference of two runs is free of the optimum and follows the linear map alone.
+    let strategy = Strategy::preset("local-sgd").unwrap();
+    let InnerKind::Sgd { lr, .. } = *strategy.inner_kind() else {
+        panic!("plain SGD")
+    };
+    for rounds in [1, 4] {
+        let (from_zero, from_one) = (local_sgd(0.0, rounds), local_sgd(1.0, rounds));
+        for (d, k) in curvatures().into_iter().enumerate() {
+            let once = k
+                .iter()
+                .map(|k| (1.0 - lr * k).powi(inner_steps(&strategy) as i32));
+            let expected = (once.sum::<f64>() / PEERS as f64).powi(rounds as i32);
+            let found = f64::from(from_one[d] - from_zero[d]);
+            // f32 rounding of 64 inner steps on values below ten.
+            assert!((found - expected).abs() < 1e-4, "{found} is not {expected}");
+        }
+    }
 }

@@ -1,1 +1,93 @@
-//! Placeholder.
+//! burn behind [`Trainer`](murmurate_strategies::Trainer): models, data, shards, devices. The only
+//! library of Murmurate that names burn; no network, no peer, no async.
+//!
+//! [`build`] is the door: a [`TaskConfig`] in, a boxed trainer out.
+//!
+//! # A task of one's own
+//!
+//! A task is a burn model, its batches and its loss: implement [`Task`] and hand it to
+//! [`BurnTrainer::new`]. burn is re-exported, so that both sides mean the same one.
+//!
+//! ```
+//! use murmurate_strategies::Trainer;
+//! use murmurate_strategies::inner::InnerKind;
+//! use murmurate_tasks::burn::module::{Initializer, Module};
+//! use murmurate_tasks::burn::nn::{Linear, LinearConfig};
+//! use murmurate_tasks::burn::tensor::{Device, Tensor, TensorData};
+//! use murmurate_tasks::{BurnTrainer, DeviceChoice, Score, Task, TaskError};
+//!
+//! #[derive(Module, Debug)]
+//! struct Line {
+//!     line: Linear,
+//! }
+//!
+//! /// Fits y = 2 x + 1.
+//! struct Fit;
+//!
+//! impl Task for Fit {
+//!     type Model = Line;
+//!     type Batch = (Tensor<2>, Tensor<2>);
+//!
+//!     fn model(&self, device: &Device) -> Line {
+//!         let line = LinearConfig::new(1, 1).with_initializer(Initializer::Zeros);
+//!         Line { line: line.init(device) }
+//!     }
+//!
+//!     fn samples(&self) -> u64 {
+//!         4
+//!     }
+//!
+//!     fn batch(&mut self, number: u64, device: &Device) -> Result<Self::Batch, TaskError> {
+//!         let x: Vec<f32> = (0..4).map(|i| ((number + i) % 7) as f32 / 7.0).collect();
+//!         let y = x.iter().map(|x| 2.0 * x + 1.0).collect();
+//!         let column = |values: Vec<f32>| Tensor::from_data(TensorData::new(values, [4, 1]), device);
+//!         Ok((column(x), column(y)))
+//!     }
+//!
+//!     fn loss(&self, model: &Line, (x, y): Self::Batch) -> Tensor<1> {
+//!         (model.line.forward(x) - y).square().mean()
+//!     }
+//!
+//!     fn held_batches(&self) -> usize {
+//!         1
+//!     }
+//!
+//!     fn score(&mut self, model: &Line, _: usize, device: &Device) -> Result<Score, TaskError> {
+//!         let (x, y) = self.batch(3, device)?;
+//!         let loss = self.loss(model, (x, y)).into_scalar::<f32>();
+//!         Ok(Score { loss_sum: 4.0 * f64::from(loss), right: None, samples: 4 })
+//!     }
+//! }
+//!
+//! let mut trainer = BurnTrainer::new(Fit, &InnerKind::sgd(0.5), &DeviceChoice::Flex, 7)?;
+//! assert_eq!(trainer.layout().tensors()[0].name, "line.weight");
+//! let before = trainer.evaluate()?.loss;
+//! murmurate_tasks::take_steps(&mut trainer, 300)?;
+//! assert!(trainer.evaluate()?.loss < before / 100.0);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+pub use burn;
+
+pub mod config;
+pub mod data;
+pub mod loss;
+pub mod model;
+
+mod build;
+mod device;
+mod error;
+mod export;
+mod init;
+mod rng;
+mod task;
+mod trainer;
+
+pub use build::{build, layout};
+pub use config::TaskConfig;
+pub use device::{DeviceChoice, DeviceError};
+pub use error::TaskError;
+pub use export::{ModelFileError, load_model, parameters, read_model, write_model};
+pub use init::{fan_in, ones, zeros};
+pub use task::{ImageTask, LanguageTask, Score, Task};
+pub use trainer::{BurnTrainer, take_steps};

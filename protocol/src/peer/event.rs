@@ -19,6 +19,8 @@ pub enum Wait {
     Contributions,
     /// The shards' aggregates and the votes on them.
     Agreement,
+    /// A higher ballot, because somebody did not do its part.
+    Repair,
     /// Pushes of the gossip partners.
     Partners,
 }

@@ -196,6 +196,9 @@ pub enum Message {
         voted: Option<(Ballot, Vec<ShardVersion>)>,
         /// Aggregates it holds.
         held: Vec<Held>,
+        /// Members it still has hope for: bits in `PeerId` order. Whoever it waited for in vain
+        /// is not waited for again.
+        hopeful: u64,
     },
     /// What the coordinator makes of the promises: vote for this in this ballot.
     Repair {

@@ -126,11 +126,19 @@ impl Checks {
         }
     }
 
-    /// An input and all of its outputs are done.
-    pub(crate) fn after(&mut self, index: usize, host: &Host, now: Time) -> Result<(), String> {
+    /// An input and all of its outputs are done; `timed_out` when the input was that a deadline
+    /// had passed by then.
+    pub(crate) fn after(
+        &mut self,
+        index: usize,
+        host: &Host,
+        timed_out: Option<Time>,
+    ) -> Result<(), String> {
         self.rounds.check(index, host.peer.round())?;
         self.inboxes.check(host)?;
-        waits_bounded::check_deadline(host.peer.poll_timeout(), now)?;
+        if let Some(now) = timed_out {
+            waits_bounded::check_deadline(host.peer.poll_timeout(), now)?;
+        }
         match &mut self.mass {
             Some(mass) => mass.check(index, host.mass()),
             None => Ok(()),

@@ -297,3 +297,79 @@ fn add_bitmap(places: &[u8], values: &[[u8; 4]], weight: f32, acc: &mut [f32]) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bound_holds_where_gaps_are_as_long_as_they_get() {
+        for distance in [1usize, 2, 127, 128, 129, 130, 1000, 16_384, 16_385, 16_386] {
+            let len = 200_000;
+            let chosen: Vec<u32> = (0..len as u32)
+                .skip(distance - 1)
+                .step_by(distance)
+                .collect();
+            let values = vec![1.0f32; len];
+            let mut body = Vec::new();
+            write(&values, &chosen, &mut body);
+            let bound = bound(chosen.len() as f64 / len as f64).of(len as u64);
+            assert!(
+                body.len() as u64 <= bound,
+                "{distance}: {} > {bound}",
+                body.len()
+            );
+            let mut back = vec![0.0; len];
+            add(&body, chosen.len(), 1.0, &mut back).unwrap();
+            assert_eq!(back.iter().filter(|v| **v == 1.0).count(), chosen.len());
+            assert!(chosen.iter().all(|place| back[*place as usize] == 1.0));
+        }
+    }
+
+    /// A body with one value and these bytes as its place.
+    fn gap_body(place: &[u8]) -> Vec<u8> {
+        let mut body = vec![GAPS, 1, 0, 0, 0];
+        body.extend_from_slice(place);
+        body.extend_from_slice(&1.0f32.to_le_bytes());
+        body
+    }
+
+    #[test]
+    fn a_place_has_one_encoding_only() {
+        let mut acc = [0.0; 200];
+        assert!(add(&gap_body(&[7]), 200, 1.0, &mut acc).is_ok());
+        assert!(
+            add(&gap_body(&[0x87, 0x01]), 200, 1.0, &mut acc).is_ok(),
+            "place 135"
+        );
+        for bad in [
+            &[0x87, 0x00][..],                     // 7, a byte longer than it needs
+            &[0x87],                               // unfinished
+            &[0xc8, 0x01],                         // 200: beyond the end
+            &[0xff, 0xff, 0xff, 0xff, 0x7f],       // beyond 32 bits
+            &[0x80, 0x80, 0x80, 0x80, 0x80, 0x01], // longer than any
+            &[7, 7],                               // a place without a value
+        ] {
+            let before = acc;
+            assert!(add(&gap_body(bad), 200, 1.0, &mut acc).is_err(), "{bad:?}");
+            assert_eq!(acc, before);
+        }
+    }
+
+    #[test]
+    fn a_bitmap_must_match_its_count_and_end() {
+        let body = |bits: [u8; 2], count: u8| {
+            let mut body = vec![BITMAP, count, 0, 0, 0, bits[0], bits[1]];
+            (0..count).for_each(|_| body.extend_from_slice(&1.0f32.to_le_bytes()));
+            body
+        };
+        let mut acc = [0.0; 10];
+        assert!(add(&body([0b101, 0b10], 3), 10, 1.0, &mut acc).is_ok());
+        assert_eq!(acc, [1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0]);
+        assert!(add(&body([0b101, 0b10], 2), 10, 1.0, &mut acc).is_err());
+        assert!(
+            add(&body([0b101, 0b100], 3), 10, 1.0, &mut acc).is_err(),
+            "a bit after the end"
+        );
+    }
+}

@@ -19,7 +19,7 @@ use murmurate_protocol::BytesBound;
 #[derive(Clone, Debug)]
 pub struct TopK {
     density: f64,
-    magnitudes: Vec<u32>,
+    candidates: Vec<u32>,
     chosen: Vec<u32>,
 }
 
@@ -32,7 +32,7 @@ impl TopK {
         );
         Self {
             density,
-            magnitudes: Vec::new(),
+            candidates: Vec::new(),
             chosen: Vec::new(),
         }
     }
@@ -42,25 +42,16 @@ impl TopK {
         ((self.density * len as f64).ceil() as usize).min(len)
     }
 
-    /// Leaves the places of the kept values in `self.chosen`, ascending. Magnitudes are compared as
-    /// bits: for finite f32 that is the same order, and integers select faster.
+    /// Leaves the places of the kept values in `self.chosen`, ascending.
     fn choose(&mut self, values: &[f32]) {
         self.chosen.clear();
         let kept = self.kept(values.len());
         if kept == 0 {
             return;
         }
-        let magnitude = |value: &f32| value.to_bits() & 0x7fff_ffff;
-        self.magnitudes.clear();
-        self.magnitudes.extend(values.iter().map(magnitude));
-        let (_, threshold, above) = {
-            let smallest_kept = values.len() - kept;
-            self.magnitudes.select_nth_unstable(smallest_kept)
-        };
-        let threshold = *threshold;
-        let mut ties = kept - above.iter().filter(|m| **m > threshold).count();
+        let (threshold, mut ties) = self.threshold(values, kept);
         for (index, value) in values.iter().enumerate() {
-            let magnitude = magnitude(value);
+            let magnitude = magnitude(*value);
             if magnitude > threshold {
                 self.chosen.push(index as u32);
             } else if magnitude == threshold && magnitude != 0 && ties > 0 {
@@ -69,6 +60,58 @@ impl TopK {
             }
         }
     }
+
+    /// The `kept`-th largest magnitude, and how many values equal to it are among the `kept`.
+    ///
+    /// A histogram over the upper bits finds the bin that it lies in; only the values of that bin
+    /// are copied and searched. That is as exact as searching all values, faster, and needs no
+    /// second copy of them.
+    fn threshold(&mut self, values: &[f32], kept: usize) -> (u32, usize) {
+        // Four histograms, because values next to each other often fall into the same bin and
+        // would wait for one another.
+        let mut counts = [[0u32; BINS]; 4];
+        let (chunks, rest) = values.as_chunks::<4>();
+        for chunk in chunks {
+            for (counts, value) in counts.iter_mut().zip(chunk) {
+                counts[bin(*value)] += 1;
+            }
+        }
+        rest.iter().for_each(|value| counts[0][bin(*value)] += 1);
+        let (mut left, mut at) = (kept, BINS - 1);
+        loop {
+            let count = counts
+                .iter()
+                .map(|counts| counts[at] as usize)
+                .sum::<usize>();
+            if left <= count || at == 0 {
+                break;
+            }
+            (left, at) = (left - count, at - 1);
+        }
+        self.candidates.clear();
+        let in_bin = values.iter().filter(|value| bin(**value) == at);
+        self.candidates
+            .extend(in_bin.map(|value| magnitude(*value)));
+        let smallest_kept = self.candidates.len() - left;
+        let (_, threshold, above) = self.candidates.select_nth_unstable(smallest_kept);
+        let threshold = *threshold;
+        (
+            threshold,
+            left - above.iter().filter(|m| **m > threshold).count(),
+        )
+    }
+}
+
+/// Bins of magnitudes: the exponent and the first four bits of the fraction.
+const BINS: usize = 1 << 12;
+
+/// The magnitude as bits: for finite f32 that is the same order, and integers compare faster.
+fn magnitude(value: f32) -> u32 {
+    value.to_bits() & 0x7fff_ffff
+}
+
+fn bin(value: f32) -> usize {
+    (magnitude(value) >> 19) as usize
 }
 
 impl Codec for TopK {
@@ -147,6 +190,27 @@ mod tests {
                 expected[i] = values[i];
             }
             assert_eq!(decoded(&mut codec, &values), expected, "density {density}");
+        }
+    }
+
+    #[test]
+    fn selection_is_exact_over_all_magnitudes() {
+        let values: Vec<f32> = (0..5000u32)
+            .map(|i| f32::from_bits(i.wrapping_mul(2_654_435_761)))
+            .map(|v| if v.is_finite() { v } else { 0.0 })
+            .collect();
+        for density in [0.0002, 0.1, 0.7, 1.0] {
+            let mut codec = TopK::new(density);
+            let mut order: Vec<u32> = values.iter().map(|v| magnitude(*v)).collect();
+            order.sort_unstable_by(|a, b| b.cmp(a));
+            let kept = codec.kept(values.len());
+            let threshold = order[kept - 1];
+            codec.choose(&values);
+            let expected = |(i, v): (usize, &f32)| {
+                (magnitude(*v) >= threshold && *v != 0.0).then_some(i as u32)
+            };
+            let expected: Vec<u32> = values.iter().enumerate().filter_map(expected).collect();
+            assert_eq!(codec.chosen, expected, "density {density}");
         }
     }
 

@@ -25,11 +25,12 @@ pub use mix_lane::MixLane;
 pub use train_lane::{TrainLane, TrainSignals};
 
 use crate::compress::Codec;
+use crate::grid::Strategy;
 use crate::inner::InnerOptimizer;
 use crate::outer::OuterOptimizer;
 use crate::state::{StateError, StateSink, StateSource};
 use crate::trainer::Trainer;
-use murmurate_protocol::{Contribution, Digest, Done, ExchangeKind, Order, PlanHash};
+use murmurate_protocol::{Contribution, Digest, Done, ExchangeKind, Order, Plan, PlanHash};
 use std::ops::Range;
 
 /// What an Executor is made of, beside its trainer.
@@ -50,6 +51,23 @@ pub struct Parts {
     pub outer: Box<dyn OuterOptimizer>,
     /// Moves the anchor by an aggregated gradient; only for methods that exchange gradients.
     pub inner: Option<Box<dyn InnerOptimizer>>,
+}
+
+impl Parts {
+    /// What a strategy's Executor is made of, for `len` flat parameters.
+    pub fn new(strategy: &Strategy, plan: &Plan, len: usize) -> Self {
+        let gradients = strategy.contribution() == Contribution::Gradient;
+        Self {
+            plan: plan.hash(),
+            exchange: strategy.exchange(),
+            contribution: strategy.contribution(),
+            fragments: strategy.fragments(len),
+            codec: strategy.codec(),
+            error_feedback: strategy.error_feedback(),
+            outer: strategy.outer(len),
+            inner: gradients.then(|| strategy.inner(len)),
+        }
+    }
 }
 
 /// Bytes that the mix lane keeps, by store.

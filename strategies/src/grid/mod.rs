@@ -35,7 +35,7 @@
 //! lr = 0.001
 //!
 //! [deadlines]                  # bounds; within them they follow what was measured
-//! floor_ms = 1000
+//! floor_ms = 2000
 //! initial_ms = 5000
 //! ceiling_ms = 60000
 //! ```

@@ -44,12 +44,6 @@ impl Agreement {
         }
     }
 
-    /// Who voted in a ballot, as bits.
-    pub(super) fn voters(&self, ballot: Ballot) -> u64 {
-        let voters = self.votes.get(&ballot);
-        voters.map_or(0, |v| v.keys().fold(0, |set, index| set | bit(*index)))
-    }
-
     /// What a strict majority voted for in one ballot.
     fn majority(&self, ballot: Ballot, enough: impl Fn(usize) -> bool) -> Option<&Versions> {
         let votes = self.votes.get(&ballot)?;
@@ -157,13 +151,31 @@ impl Butterfly {
         };
         let lacking = self.lacking(&versions);
         if lacking.is_empty() {
-            cx.waited(Wait::Contributions, false);
-            cx.waited(Wait::Agreement, false);
+            for wait in [Wait::Contributions, Wait::Agreement, Wait::Repair] {
+                cx.waited(wait, false);
+            }
             self.apply(cx, number, &versions);
             return;
         }
+        // The bytes of a living owner are on their way; those of a dead one are not.
         let holder = self.holder_of(&versions);
-        if let Some(holder) = holder {
+        for (shard, version) in lacking {
+            let owner = self.group.index(version.owner);
+            let coming = owner.is_some_and(|i| self.hopeful & bit(i) != 0);
+            if !coming && let Some(holder) = holder {
+                self.fetch(cx, shard, &version, holder);
+            }
+        }
+    }
+
+    /// What is decided is still not here though its owners live: take it from whoever holds it.
+    pub(super) fn fetch_decided(&mut self, cx: &mut Context) {
+        let versions = self
+            .agreement
+            .decided
+            .as_ref()
+            .map(|(_, versions)| versions);
+        if let Some(holder) = versions.and_then(|versions| self.holder_of(versions)) {
             self.fetch_missing(cx, holder);
         }
     }

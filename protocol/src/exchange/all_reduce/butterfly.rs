@@ -235,9 +235,16 @@ impl Butterfly {
         if self.ending.is_some() || cx.now < self.deadline {
             return;
         }
+        if self.agreement.decided.is_some() {
+            self.fetch_decided(cx);
+            cx.waited(Wait::Agreement, true);
+            self.deadline = cx.wait(Wait::Repair, cx.deadlines.ceiling());
+            return;
+        }
         let missing = match self.stage {
             Stage::Collecting => self.missing_contributors(),
-            Stage::Gathering => self.missing_owners() | self.missing_voters(),
+            // Who has not voted may lack the same shard as others: that is for the ballot to find out.
+            Stage::Gathering => self.missing_owners(),
             Stage::Repairing => 0,
         };
         for peer in self.give_up(missing) {
@@ -246,7 +253,7 @@ impl Butterfly {
         match self.stage {
             Stage::Collecting => {
                 cx.waited(Wait::Contributions, true);
-                self.deadline = cx.now + cx.deadlines.answer();
+                self.deadline = cx.wait(Wait::Contributions, cx.deadlines.answer());
                 self.advance(cx);
             }
             Stage::Gathering => {
@@ -266,13 +273,12 @@ impl Butterfly {
             .fold(0, |m, t| m | bit(t.owner))
     }
 
-    fn missing_voters(&self) -> u64 {
-        self.group.all() & !self.agreement.voters(self.agreement.ballot)
-    }
-
     /// Nothing was agreed.
     pub(super) fn void(&mut self, cx: &mut Context) {
         self.ending = Some(Ending::Void);
+        for wait in [Wait::Contributions, Wait::Agreement, Wait::Repair] {
+            cx.waited(wait, true);
+        }
         cx.emit(Event::Voided {
             round: self.round,
             fragment: self.fragment,

@@ -126,7 +126,14 @@ impl Grouping {
             return Formed::Waiting;
         }
         match Group::new(round, members.to_vec(), cx.me()) {
-            Some(group) => self.form(cx, group, false),
+            Some(group) => {
+                // Whoever was last, none of them took longer than this.
+                let waited = cx.now.since(self.since);
+                for (_, peer) in group.others() {
+                    cx.deadlines.record(Wait::Group, peer, waited);
+                }
+                self.form(cx, group, false)
+            }
             None => Formed::Waiting,
         }
     }
@@ -239,10 +246,9 @@ impl Grouping {
                 );
             }
         }
-        if 2 * members.len() <= participants(cx) {
-            // The rest may be deciding this round among themselves: two groups of one round would
-            // end it with different bits.
-            self.end(cx, expired);
+        if 2 * members.len() <= electorate(cx) {
+            // Slow is not gone: without a majority of those that are linked, agreeing on anything
+            // would split the run. The round is void; what was trained stays for the next.
             return Formed::Nobody;
         }
         for member in members.iter().filter(|m| m.peer != me) {
@@ -282,13 +288,21 @@ impl Grouping {
 
 /// A peer that ended the round which this one has no group for: it went on without this one.
 fn ahead(cx: &Context) -> Option<PeerId> {
-    let ahead = cx.view.greeted().filter(|(_, r)| r.ready && r.round > cx.round);
+    let ahead = cx
+        .view
+        .greeted()
+        .filter(|(_, r)| r.ready && r.round > cx.round);
     ahead.max_by_key(|(id, r)| (r.round, *id)).map(|(id, _)| id)
 }
 
-/// Linked peers that take part in rounds, suspected ones and this one included.
-fn participants(cx: &Context) -> usize {
-    let others = cx.view.greeted().filter(|(_, r)| r.ready && !r.probation);
+/// How many peers take part in rounds, this one included, whether or not they are suspected. A
+/// peer whose link is down, or that is rounds behind, is not among them.
+fn electorate(cx: &Context) -> usize {
+    let present = |round: Round| round.next() >= cx.round;
+    let others = cx
+        .view
+        .greeted()
+        .filter(|(_, r)| r.ready && !r.probation && present(r.round));
     1 + others.count()
 }
 

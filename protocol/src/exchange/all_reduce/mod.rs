@@ -248,14 +248,7 @@ impl AllReduce {
                 butterfly.on_vote(cx, from, *ballot, versions)?;
             }
             Message::Prepare { ballot, .. } => butterfly.on_prepare(cx, from, *ballot)?,
-            Message::Promise {
-                ballot,
-                voted,
-                held,
-                ..
-            } => {
-                butterfly.on_promise(cx, from, *ballot, voted.clone(), held)?;
-            }
+            Message::Promise { .. } => butterfly.on_promise(cx, from, message)?,
             Message::Repair {
                 ballot,
                 alive,

@@ -12,6 +12,7 @@ use crate::limits::BALLOTS_MAX;
 use crate::peer::context::{Context, rendezvous};
 use crate::wire::{Ballot, Held, Message, ShardPlan, ShardVersion};
 use crate::{Digest, PeerError, PeerId, SliceId, Wait};
+use core::time::Duration;
 use std::collections::BTreeMap;
 
 /// What a member promised.
@@ -19,6 +20,7 @@ use std::collections::BTreeMap;
 struct Promised {
     voted: Option<(Ballot, Vec<ShardVersion>)>,
     held: Vec<Held>,
+    hopeful: u64,
 }
 
 /// A ballot that this peer coordinates.
@@ -37,7 +39,6 @@ impl Butterfly {
             self.void(cx);
             return;
         }
-        cx.waited(Wait::Contributions, true);
         let hopeful = members_of(self.hopeful & self.group.all());
         let winner =
             hopeful.max_by_key(|i| rendezvous(&cx.plan, self.round, number, self.group.peer(*i)));
@@ -58,7 +59,15 @@ impl Butterfly {
     fn enter(&mut self, cx: &mut Context, ballot: Ballot) {
         self.stage = Stage::Repairing;
         self.agreement.promised = self.agreement.promised.max(ballot);
-        self.deadline = cx.now + cx.deadlines.answer() * 2;
+        self.wait_for_repair(cx, cx.deadlines.answer() * 2);
+    }
+
+    /// Starts the clock of the next step of a ballot.
+    fn wait_for_repair(&mut self, cx: &mut Context, allowed: Duration) {
+        for wait in [Wait::Contributions, Wait::Agreement, Wait::Repair] {
+            cx.waited(wait, true);
+        }
+        self.deadline = cx.wait(Wait::Repair, allowed);
     }
 
     fn coordinate(&mut self, cx: &mut Context, ballot: Ballot) {
@@ -89,12 +98,17 @@ impl Butterfly {
             }
         }
         self.enter(cx, ballot);
-        self.deadline = cx.now + cx.deadlines.answer();
-        let own = Promised {
+        self.wait_for_repair(cx, cx.deadlines.answer());
+        let own = self.own_promise();
+        self.note_promise(cx, ballot, self.group.me, own);
+    }
+
+    fn own_promise(&self) -> Promised {
+        Promised {
             voted: self.agreement.voted.clone(),
             held: self.all_held(),
-        };
-        self.note_promise(cx, ballot, self.group.me, own);
+            hopeful: self.hopeful,
+        }
     }
 
     fn all_held(&self) -> Vec<Held> {
@@ -117,7 +131,11 @@ impl Butterfly {
         }
         self.enter(cx, ballot);
         let (round, fragment, group) = (self.round, self.fragment, self.group.tag);
-        let (voted, held) = (self.agreement.voted.clone(), self.all_held());
+        let Promised {
+            voted,
+            held,
+            hopeful,
+        } = self.own_promise();
         cx.send(
             to,
             Message::Promise {
@@ -127,6 +145,7 @@ impl Butterfly {
                 ballot,
                 voted,
                 held,
+                hopeful,
             },
         );
     }
@@ -171,10 +190,18 @@ impl Butterfly {
         &mut self,
         cx: &mut Context,
         from: PeerId,
-        ballot: Ballot,
-        voted: Option<(Ballot, Vec<ShardVersion>)>,
-        held: &[Held],
+        message: &Message,
     ) -> Result<(), PeerError> {
+        let Message::Promise {
+            ballot,
+            voted,
+            held,
+            hopeful,
+            ..
+        } = message
+        else {
+            return Ok(());
+        };
         let Some(index) = self.group.index(from) else {
             return Ok(());
         };
@@ -187,17 +214,19 @@ impl Butterfly {
             cx.send(from, message);
             return Ok(());
         }
-        if ballot < self.agreement.promised {
+        if *ballot < self.agreement.promised {
             return Ok(());
         }
-        self.coordinate(cx, ballot);
+        self.coordinate(cx, *ballot);
+        let (voted, held, hopeful) = (voted.clone(), held.clone(), *hopeful);
         self.note_promise(
             cx,
-            ballot,
+            *ballot,
             index,
             Promised {
                 voted,
-                held: held.to_vec(),
+                held,
+                hopeful,
             },
         );
         Ok(())
@@ -210,8 +239,11 @@ impl Butterfly {
         if coordination.ballot != ballot || coordination.planned {
             return;
         }
+        let doubted = !promised.hopeful;
         coordination.promises.insert(index, promised);
         let promised = coordination.promises.keys().fold(0, |set, i| set | bit(*i));
+        // Somebody has waited a whole deadline for these already.
+        self.give_up(doubted & !promised);
         if self.hopeful & !promised == 0 {
             self.plan(cx);
         }
@@ -329,7 +361,7 @@ impl Butterfly {
         let gone = self.give_up(!alive);
         gone.into_iter().for_each(|peer| cx.suspect(peer));
         let peers: Vec<PeerId> = self.group.others().map(|(_, p)| p).collect();
-        self.deadline = cx.now + cx.deadlines.allow(Wait::Contributions, peers);
+        self.wait_for_repair(cx, cx.deadlines.allow(Wait::Contributions, peers));
         for (shard, plan) in (0u16..).zip(shards) {
             let Some(target) = self.target(ballot, plan) else {
                 continue;

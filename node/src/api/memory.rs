@@ -1,0 +1,85 @@
+//! How much memory this process holds, as the system counts it.
+
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// What the process holds beside what its method needs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Memory {
+    /// Resident bytes now.
+    pub rss_bytes: Option<u64>,
+    /// Resident bytes at the most.
+    pub peak_rss_bytes: Option<u64>,
+    /// Parameters of the model.
+    pub parameters: u64,
+    /// What the method needs, store by store, in multiples of 4 bytes x parameters.
+    pub multiples: BTreeMap<String, f64>,
+    /// Resident bytes beyond those multiples.
+    pub overhead_bytes: Option<i64>,
+}
+
+impl Memory {
+    /// Measures this process now.
+    pub fn measure(parameters: u64, multiples: &BTreeMap<String, f64>) -> Self {
+        let mut memory = Self {
+            parameters,
+            multiples: multiples.clone(),
+            ..Self::default()
+        };
+        memory.rss_bytes = rss_bytes();
+        memory.peak_rss_bytes = peak_rss_bytes();
+        memory.overhead_bytes = memory.rss_bytes.map(|rss| memory.overhead(rss));
+        memory
+    }
+
+    /// rss - 4 x parameters x (sum of the multiples).
+    fn overhead(&self, rss: u64) -> i64 {
+        let needed = 4.0 * self.parameters as f64 * self.multiples.values().sum::<f64>();
+        rss as i64 - needed as i64
+    }
+}
+
+/// Resident bytes of this process, where the system tells.
+pub fn rss_bytes() -> Option<u64> {
+    line_of_status("VmRSS:")
+}
+
+/// Resident bytes of this process at the most, where the system tells.
+pub fn peak_rss_bytes() -> Option<u64> {
+    line_of_status("VmHWM:")
+}
+
+fn line_of_status(key: &str) -> Option<u64> {
+    parse(&std::fs::read_to_string("/proc/self/status").ok()?, key)
+}
+
+fn parse(text: &str, key: &str) -> Option<u64> {
+    let rest = text.lines().find_map(|line| line.strip_prefix(key))?;
+    let kib: u64 = rest.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn overhead_is_what_the_multiples_do_not_explain() {
+        let multiples = BTreeMap::from([("anchor".to_owned(), 1.0), ("residual".to_owned(), 0.5)]);
+        let memory = Memory {
+            parameters: 1000,
+            multiples,
+            ..Memory::default()
+        };
+        assert_eq!(memory.overhead(10_000), 4_000);
+    }
+
+    #[test]
+    fn the_kernels_line_is_read() {
+        assert_eq!(
+            parse("VmHWM:\t  12 kB\nVmRSS:\t   5 kB\n", "VmRSS:"),
+            Some(5 * 1024)
+        );
+        assert_eq!(parse("VmRSS: x\n", "VmRSS:"), None);
+    }
+}

@@ -1,0 +1,217 @@
+//! The status as Prometheus text. Made anew for every scrape, so that it cannot differ from
+//! `/status`.
+
+use super::{Status, Traffic};
+use prometheus_client::encoding::{EncodeLabelSet, text};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::Registry;
+use std::sync::atomic::AtomicU64;
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByteLabels {
+    direction: &'static str,
+    kind: &'static str,
+}
+
+/// The text that `/metrics` answers with.
+pub fn metrics_text(status: &Status) -> String {
+    let mut registry = Registry::with_prefix("murmurate");
+    let about = vec![
+        ("version".to_owned(), status.version.clone()),
+        ("peer".to_owned(), status.peer.clone()),
+        ("run".to_owned(), status.run.clone()),
+        ("preset".to_owned(), status.preset.clone()),
+    ];
+    registry.register("daemon", "Which daemon this is", Info::new(about));
+    counters(&mut registry, status);
+    gauges(&mut registry, status);
+    bytes(&mut registry, status);
+    let mut out = String::new();
+    // Writing to a String cannot fail.
+    let _ = text::encode(&mut out, &registry);
+    out
+}
+
+fn counters(registry: &mut Registry, status: &Status) {
+    let all = [
+        ("rounds_ended", "Rounds ended", status.rounds_ended),
+        ("inner_steps", "Inner steps taken", status.inner_steps),
+        ("samples", "Samples seen", status.samples),
+        (
+            "catch_ups",
+            "States taken over from the swarm",
+            status.catch_ups,
+        ),
+        ("voids", "Exchanges that came to nothing", status.voids),
+        (
+            "expired_waits",
+            "Waits that ended by their deadline",
+            status.expired_waits,
+        ),
+        (
+            "mass_uncertain",
+            "Transfers lost or doubled, nobody knows",
+            status.mass_uncertain,
+        ),
+        (
+            "misbehaved",
+            "Rules broken by other peers",
+            status.misbehaved,
+        ),
+        ("work_failed", "Own orders that failed", status.work_failed),
+    ];
+    for (name, help, value) in all {
+        let counter: Counter = Counter::default();
+        counter.inc_by(value);
+        registry.register(name, help, counter);
+    }
+}
+
+fn gauges(registry: &mut Registry, status: &Status) {
+    let of_training = [
+        ("round", "The round under way", Some(status.round as f64)),
+        (
+            "inner_steps_per_second",
+            "Rate of the last rounds",
+            Some(status.inner_steps_per_s),
+        ),
+        (
+            "loss",
+            "Mean training loss of the last round, nats",
+            status.loss,
+        ),
+        (
+            "train_seconds",
+            "Seconds in inner steps",
+            Some(status.train_s),
+        ),
+        (
+            "wall_seconds",
+            "Seconds since the first round",
+            Some(status.wall_s),
+        ),
+    ];
+    let of_held_data = status.evaluation.map(|e| {
+        [
+            ("test_loss", "Loss on held data, nats", Some(e.loss)),
+            (
+                "test_accuracy",
+                "Share of held samples that are right",
+                e.accuracy,
+            ),
+        ]
+    });
+    let of_waits = status.longest_wait.as_ref().map(|w| {
+        [
+            ("longest_wait_seconds", "The longest wait", Some(w.waited_s)),
+            (
+                "longest_wait_deadline_seconds",
+                "Its deadline",
+                Some(w.deadline_s),
+            ),
+        ]
+    });
+    set(registry, of_training);
+    set(registry, of_held_data.into_iter().flatten());
+    set(registry, of_waits.into_iter().flatten());
+    process_gauges(registry, status);
+}
+
+fn process_gauges(registry: &mut Registry, status: &Status) {
+    let whole = |v: Option<u64>| v.map(|v| v as f64);
+    let linked = status.peers.values().filter(|p| p.linked).count();
+    let suspected = status.peers.values().filter(|p| p.suspected).count();
+    let memory = &status.memory;
+    let all = [
+        ("peers_linked", "Peers that are there", Some(linked as f64)),
+        (
+            "peers_suspected",
+            "Peers that let a deadline pass",
+            Some(suspected as f64),
+        ),
+        ("rss_bytes", "Resident memory", whole(memory.rss_bytes)),
+        (
+            "peak_rss_bytes",
+            "Most resident memory",
+            whole(memory.peak_rss_bytes),
+        ),
+        (
+            "overhead_bytes",
+            "Memory not explained",
+            memory.overhead_bytes.map(|v| v as f64),
+        ),
+        (
+            "parameters",
+            "Parameters of the model",
+            Some(memory.parameters as f64),
+        ),
+    ];
+    set(registry, all);
+}
+
+type Described = (&'static str, &'static str, Option<f64>);
+
+fn set(registry: &mut Registry, all: impl IntoIterator<Item = Described>) {
+    for (name, help, value) in all {
+        if let Some(value) = value {
+            let gauge = Gauge::<f64, AtomicU64>::default();
+            gauge.set(value);
+            registry.register(name, help, gauge);
+        }
+    }
+}
+
+fn bytes(registry: &mut Registry, status: &Status) {
+    let family = Family::<ByteLabels, Counter>::default();
+    let count = |direction, traffic: &Traffic| {
+        let kinds = [
+            ("payload", traffic.payload),
+            ("encoded", traffic.encoded),
+            ("wire", traffic.wire),
+        ];
+        for (kind, bytes) in kinds {
+            family
+                .get_or_create(&ByteLabels { direction, kind })
+                .inc_by(bytes);
+        }
+    };
+    count("sent", &status.bytes_sent);
+    count("received", &status.bytes_received);
+    registry.register(
+        "bytes",
+        "Bytes before the codec, after it, and on the wire",
+        family,
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_has_values_and_labels() {
+        let status = Status {
+            inner_steps: 42,
+            loss: Some(0.5),
+            bytes_sent: Traffic {
+                payload: 4,
+                encoded: 1,
+                wire: 2,
+            },
+            ..Status::default()
+        };
+        let text = metrics_text(&status);
+        for line in [
+            "murmurate_inner_steps_total 42",
+            "murmurate_loss 0.5",
+            "murmurate_bytes_total{direction=\"sent\",kind=\"wire\"} 2",
+        ] {
+            assert!(text.lines().any(|l| l == line), "{line} is not in\n{text}");
+        }
+        assert!(!text.contains("murmurate_test_accuracy"));
+        assert!(text.ends_with("# EOF\n"));
+    }
+}

@@ -1,0 +1,493 @@
+//! Keeps the status current from the peer's events. It only listens: nothing it holds drives
+//! anything.
+
+use super::status::{Contributor, EvaluationStatus, GroupStatus, PeerStatus, Status, WaitStatus};
+use super::{Memory, Traffic};
+use crate::store::Progress;
+use murmurate_protocol::{Event, PeerId, Phase, Round, Time, TrainSummary, Wait};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Ends of training that the current rate is taken over.
+const RATE_WINDOW: usize = 16;
+
+/// What a daemon knows about itself before its first event.
+#[derive(Clone, Debug, Default)]
+pub struct About {
+    /// The run's name.
+    pub run: String,
+    /// This peer, hexadecimal.
+    pub peer: String,
+    /// The plan's hash, hexadecimal.
+    pub plan: String,
+    /// The preset.
+    pub preset: String,
+    /// Rounds in all; zero means until told to stop.
+    pub rounds: u64,
+    /// Parameters of the model.
+    pub parameters: u64,
+    /// What the method keeps, store by store, in multiples of 4 bytes x parameters.
+    pub multiples: BTreeMap<String, f64>,
+}
+
+/// Listens to events and keeps the [`Status`].
+#[derive(Debug)]
+pub struct Observer {
+    status: Status,
+    about: About,
+    base: Progress,
+    /// Inner steps and samples of this life's finished trainings.
+    done: (u64, u64),
+    started: Option<Time>,
+    ended: Option<Time>,
+    window: VecDeque<(Time, u64)>,
+}
+
+impl Observer {
+    /// For a daemon that goes on from `base`, zero for a fresh one.
+    pub fn new(about: About, base: Progress) -> Self {
+        let status = Status {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            peer: about.peer.clone(),
+            run: about.run.clone(),
+            plan: about.plan.clone(),
+            preset: about.preset.clone(),
+            rounds: about.rounds,
+            phase: Phase::New.to_string(),
+            inner_steps: base.inner_steps,
+            samples: base.samples,
+            train_s: base.train_s,
+            wall_s: base.wall_s,
+            ..Status::default()
+        };
+        let window = VecDeque::new();
+        Self {
+            status,
+            about,
+            base,
+            done: (0, 0),
+            started: None,
+            ended: None,
+            window,
+        }
+    }
+
+    /// Takes one event in.
+    pub fn observe(&mut self, now: Time, event: &Event) {
+        let status = &mut self.status;
+        match event {
+            Event::PeerUp(peer) => self.peer(*peer).linked = true,
+            Event::PeerDown(peer) => self.peer(*peer).linked = false,
+            Event::Suspected { peer, .. } => self.peer(*peer).suspected = true,
+            Event::Phase { round, phase } => self.phase(now, round.0, *phase),
+            Event::Trained { summary, .. } => self.trained(now, summary),
+            Event::Group { round, members } => {
+                let members: Vec<String> = members.iter().map(PeerId::to_hex).collect();
+                for member in &members {
+                    let peer = status.peers.entry(member.clone()).or_default();
+                    (peer.suspected, peer.round) = (false, Some(round.0));
+                }
+                status.group = Some(GroupStatus {
+                    round: round.0,
+                    members,
+                    contributors: Vec::new(),
+                });
+            }
+            Event::Decided {
+                round,
+                contributors,
+                ..
+            } => self.decided(round.0, contributors),
+            Event::Voided { .. } => status.voids += 1,
+            Event::MassUncertain { .. } => status.mass_uncertain += 1,
+            Event::RoundEnded { round, digest, .. } => {
+                status.rounds_ended = round.0 + 1;
+                status.digest = Some(digest.to_hex());
+                status.digest_round = Some(round.0);
+            }
+            Event::Evaluated { round, evaluation } => {
+                status.evaluation = Some(EvaluationStatus {
+                    round: round.0,
+                    loss: evaluation.loss,
+                    accuracy: evaluation.accuracy,
+                });
+            }
+            Event::Saved { round } => status.saved_round = Some(round.0),
+            Event::CatchUp { .. } => status.catch_ups += 1,
+            Event::Waited {
+                wait,
+                waited,
+                allowed,
+                expired,
+            } => {
+                status.expired_waits += u64::from(*expired);
+                self.waited(*wait, *waited, *allowed);
+            }
+            Event::Misbehaved { .. } | Event::Malformed { .. } => status.misbehaved += 1,
+            Event::WorkFailed { .. } => status.work_failed += 1,
+            Event::Finished { .. } => self.ended = self.ended.or(Some(now)),
+            _ => {}
+        }
+    }
+
+    /// A link was measured.
+    pub fn measured(&mut self, peer: PeerId, rtt: Duration) {
+        self.peer(peer).rtt_s = Some(rtt.as_secs_f64());
+    }
+
+    /// The addresses changed.
+    pub fn set_addresses(&mut self, addresses: Vec<String>) {
+        self.status.addresses = addresses;
+    }
+
+    /// This peer, hexadecimal.
+    pub fn peer_hex(&self) -> String {
+        self.status.peer.clone()
+    }
+
+    /// Inner steps and samples of this life, the round under way included.
+    pub fn set_live_steps(&mut self, steps: u64, samples: u64) {
+        let status = &mut self.status;
+        status.inner_steps = status.inner_steps.max(self.base.inner_steps + steps);
+        status.samples = status.samples.max(self.base.samples + samples);
+    }
+
+    /// How far the linked peers are, in their own words.
+    pub fn set_rounds(&mut self, rounds: &[(PeerId, Round)]) {
+        for (peer, round) in rounds {
+            self.peer(*peer).round = Some(round.0);
+        }
+    }
+
+    /// Totals of bytes, as counted where they happen.
+    pub fn set_traffic(&mut self, sent: Traffic, received: Traffic) {
+        (self.status.bytes_sent, self.status.bytes_received) = (sent, received);
+    }
+
+    /// The status now, memory measured.
+    pub fn status(&mut self, now: Time) -> Status {
+        self.status.wall_s = self.wall_s(now);
+        self.status.memory = Memory::measure(self.about.parameters, &self.about.multiples);
+        self.status.clone()
+    }
+
+    /// What a checkpoint keeps of it.
+    pub fn progress(&self, now: Time) -> Progress {
+        Progress {
+            inner_steps: self.status.inner_steps,
+            samples: self.status.samples,
+            train_s: self.status.train_s,
+            wall_s: self.wall_s(now),
+        }
+    }
+
+    fn wall_s(&self, now: Time) -> f64 {
+        let until = self.ended.unwrap_or(now);
+        let since = self
+            .started
+            .map_or(0.0, |start| until.since(start).as_secs_f64());
+        self.base.wall_s + since
+    }
+
+    fn peer(&mut self, peer: PeerId) -> &mut PeerStatus {
+        self.status.peers.entry(peer.to_hex()).or_default()
+    }
+
+    fn phase(&mut self, now: Time, round: u64, phase: Phase) {
+        self.status.round = round;
+        self.status.phase = phase.to_string();
+        match phase {
+            Phase::Train => {
+                if self.started.is_none() {
+                    self.started = Some(now);
+                    self.window.push_back((now, self.status.inner_steps));
+                }
+                // More rounds after the last: newcomers may bring a finished swarm back to work.
+                self.ended = None;
+            }
+            Phase::Leaving => self.ended = self.ended.or(Some(now)),
+            _ => {}
+        }
+    }
+
+    fn decided(&mut self, round: u64, shards: &[Vec<(PeerId, f64)>]) {
+        let group = self.status.group.get_or_insert_default();
+        if group.round != round {
+            *group = GroupStatus {
+                round,
+                ..GroupStatus::default()
+            };
+        }
+        let one = |(peer, weight): &(PeerId, f64)| Contributor {
+            peer: peer.to_hex(),
+            weight: *weight,
+        };
+        group
+            .contributors
+            .extend(shards.iter().map(|shard| shard.iter().map(one).collect()));
+    }
+
+    fn trained(&mut self, now: Time, summary: &TrainSummary) {
+        let status = &mut self.status;
+        self.done.0 += summary.steps;
+        self.done.1 += summary.samples;
+        // Live counts may have said so already.
+        status.inner_steps = status.inner_steps.max(self.base.inner_steps + self.done.0);
+        status.samples = status.samples.max(self.base.samples + self.done.1);
+        status.train_s += summary.seconds;
+        if summary.steps > 0 {
+            status.loss = Some(summary.loss);
+        }
+        self.window.push_back((now, status.inner_steps));
+        if self.window.len() > RATE_WINDOW {
+            self.window.pop_front();
+        }
+        if let Some((start, steps)) = self.window.front() {
+            let seconds = now.since(*start).as_secs_f64();
+            if seconds > 0.0 {
+                status.inner_steps_per_s = (status.inner_steps - steps) as f64 / seconds;
+            }
+        }
+    }
+
+    fn waited(&mut self, wait: Wait, waited: Duration, allowed: Duration) {
+        // How long a fresh run waits for its first peers says nothing about the run itself.
+        if wait == Wait::Peers {
+            return;
+        }
+        let longest = self
+            .status
+            .longest_wait
+            .as_ref()
+            .map_or(0.0, |w| w.waited_s);
+        if waited.as_secs_f64() > longest {
+            self.status.longest_wait = Some(WaitStatus {
+                what: format!("{wait:?}").to_lowercase(),
+                waited_s: waited.as_secs_f64(),
+                deadline_s: allowed.as_secs_f64(),
+            });
+        }
+    }
+}
+
+/// The observer, shared between the driver that feeds it and whoever shows it.
+#[derive(Clone, Debug)]
+pub struct StatusHandle {
+    observer: Arc<Mutex<Observer>>,
+    clock: Arc<dyn Clock>,
+}
+
+/// The driver's clock, so that what is shown and what the peer sees are the same time.
+pub trait Clock: Send + Sync + std::fmt::Debug {
+    /// The time now.
+    fn now(&self) -> Time;
+}
+
+impl StatusHandle {
+    /// Shares an observer.
+    pub fn new(observer: Observer, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            observer: Arc::new(Mutex::new(observer)),
+            clock,
+        }
+    }
+
+    /// Changes or reads it. Short: the HTTP interface waits meanwhile.
+    pub fn with<T>(&self, f: impl FnOnce(&mut Observer) -> T) -> T {
+        f(&mut self.lock())
+    }
+
+    /// The status now.
+    pub fn status(&self) -> Status {
+        let now = self.clock.now();
+        self.lock().status(now)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Observer> {
+        // A panic elsewhere leaves at worst a half-updated display.
+        self.observer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use murmurate_protocol::{Digest, Evaluation, FragmentId, Round};
+
+    fn at(seconds: u64) -> Time {
+        Time::from_nanos(seconds * 1_000_000_000)
+    }
+
+    fn trained(steps: u64) -> Event {
+        let summary = TrainSummary {
+            steps,
+            samples: 10 * steps,
+            loss: 0.5,
+            seconds: 1.0,
+        };
+        Event::Trained {
+            round: Round(0),
+            summary,
+        }
+    }
+
+    fn phase(round: u64, phase: Phase) -> Event {
+        Event::Phase {
+            round: Round(round),
+            phase,
+        }
+    }
+
+    #[test]
+    fn a_round_is_told_in_full() {
+        let mut observer = Observer::new(About::default(), Progress::default());
+        let (a, b) = (PeerId::from_bytes([1; 32]), PeerId::from_bytes([2; 32]));
+        let (round, digest) = (Round(2), Digest::of(b"x"));
+        let evaluation = Evaluation {
+            loss: 0.25,
+            accuracy: Some(0.9),
+            samples: 100,
+        };
+        let contributors = vec![vec![(a, 200.0)], vec![(a, 200.0), (b, 100.0)]];
+        let decided = Event::Decided {
+            round,
+            fragment: FragmentId(0),
+            ballot: 0,
+            contributors,
+        };
+        let events = [
+            (1, Event::PeerUp(b)),
+            (5, phase(2, Phase::Train)),
+            (7, trained(20)),
+            (
+                7,
+                Event::Group {
+                    round,
+                    members: vec![a, b],
+                },
+            ),
+            (8, decided),
+            (
+                9,
+                Event::RoundEnded {
+                    round,
+                    digest,
+                    seconds: 4.0,
+                },
+            ),
+            (
+                9,
+                Event::Evaluated {
+                    round: Round(3),
+                    evaluation,
+                },
+            ),
+            (9, Event::Suspected { peer: b, round }),
+        ];
+        for (second, event) in &events {
+            observer.observe(at(*second), event);
+        }
+        let status = observer.status(at(11));
+        assert_eq!(
+            (status.round, status.rounds_ended, status.inner_steps),
+            (2, 3, 20)
+        );
+        assert_eq!(
+            (status.wall_s, status.train_s, status.inner_steps_per_s),
+            (6.0, 1.0, 10.0)
+        );
+        let group = status.group.unwrap();
+        assert_eq!(
+            (group.members.len(), group.contributors[1][1].weight),
+            (2, 100.0)
+        );
+        assert_eq!(status.evaluation.unwrap().accuracy, Some(0.9));
+        let peer = status.peers[&b.to_hex()];
+        assert!(peer.linked && peer.suspected && peer.round == Some(2));
+        assert_eq!(status.digest.unwrap(), digest.to_hex());
+    }
+
+    #[test]
+    fn the_clock_stops_when_all_rounds_are_done() {
+        let mut observer = Observer::new(About::default(), Progress::default());
+        observer.observe(
+            at(1),
+            &Event::Phase {
+                round: Round(0),
+                phase: Phase::Train,
+            },
+        );
+        observer.observe(at(3), &Event::Finished { rounds: Round(1) });
+        observer.observe(
+            at(9),
+            &Event::Phase {
+                round: Round(1),
+                phase: Phase::Leaving,
+            },
+        );
+        assert_eq!(observer.progress(at(20)).wall_s, 2.0);
+    }
+
+    #[test]
+    fn a_resumed_daemon_counts_on() {
+        let base = Progress {
+            inner_steps: 100,
+            samples: 1000,
+            train_s: 5.0,
+            wall_s: 8.0,
+        };
+        let mut observer = Observer::new(About::default(), base);
+        observer.observe(
+            at(1),
+            &Event::Phase {
+                round: Round(9),
+                phase: Phase::Train,
+            },
+        );
+        observer.observe(at(2), &trained(10));
+        let expected = Progress {
+            inner_steps: 110,
+            samples: 1100,
+            train_s: 6.0,
+            wall_s: 10.0,
+        };
+        assert_eq!(observer.progress(at(3)), expected);
+        assert_eq!(observer.status(at(3)).inner_steps_per_s, 10.0);
+    }
+
+    #[test]
+    fn live_counts_and_finished_trainings_are_not_added_up() {
+        let mut observer = Observer::new(About::default(), Progress::default());
+        observer.observe(at(1), &phase(0, Phase::Train));
+        observer.set_live_steps(15, 150);
+        assert_eq!(observer.progress(at(2)).inner_steps, 15);
+        observer.observe(at(2), &trained(20));
+        observer.set_live_steps(20, 200);
+        let progress = observer.progress(at(3));
+        assert_eq!((progress.inner_steps, progress.samples), (20, 200));
+        assert_eq!(observer.status(at(3)).inner_steps_per_s, 20.0);
+    }
+
+    #[test]
+    fn the_longest_wait_keeps_its_own_deadline() {
+        let mut observer = Observer::new(About::default(), Progress::default());
+        let wait = |wait, waited, allowed| Event::Waited {
+            wait,
+            waited: Duration::from_secs(waited),
+            allowed: Duration::from_secs(allowed),
+            expired: waited == allowed,
+        };
+        observer.observe(at(1), &wait(Wait::Peers, 50, 60));
+        observer.observe(at(2), &wait(Wait::Agreement, 3, 3));
+        observer.observe(at(3), &wait(Wait::Contributions, 2, 9));
+        let status = observer.status(at(4));
+        let expected = WaitStatus {
+            what: "agreement".to_owned(),
+            waited_s: 3.0,
+            deadline_s: 3.0,
+        };
+        assert_eq!(status.longest_wait, Some(expected));
+        assert_eq!(status.expired_waits, 1);
+    }
+}

@@ -1,0 +1,160 @@
+//! The HTTP interface: two pages, loopback unless told otherwise.
+
+use super::{StatusHandle, metrics_text};
+use axum::Router;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use std::net::SocketAddr;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+/// Why the interface cannot be served.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ApiError {
+    /// Somebody else has the port.
+    #[error("--http: {address} is in use; give another port, or port 0 for any free one")]
+    Busy {
+        /// The address asked for.
+        address: SocketAddr,
+    },
+    /// The address cannot be used.
+    #[error("--http: cannot listen on {address}: {source}")]
+    Listen {
+        /// The address asked for.
+        address: SocketAddr,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+/// The interface, served by a task of its own until it is dropped.
+#[derive(Debug)]
+pub struct ApiServer {
+    address: SocketAddr,
+    task: JoinHandle<()>,
+}
+
+impl ApiServer {
+    /// Starts it. Needs a tokio runtime.
+    ///
+    /// # Errors
+    /// When the address cannot be listened on.
+    pub async fn start(address: SocketAddr, status: StatusHandle) -> Result<Self, ApiError> {
+        let failed = |source: std::io::Error| match source.kind() {
+            std::io::ErrorKind::AddrInUse => ApiError::Busy { address },
+            _ => ApiError::Listen { address, source },
+        };
+        let listener = TcpListener::bind(address).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        let task = tokio::spawn(async move {
+            if let Err(error) = axum::serve(listener, routes(status)).await {
+                tracing::warn!(%error, "the HTTP interface ended");
+            }
+        });
+        Ok(Self { address, task })
+    }
+
+    /// Where it really listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for ApiServer {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+fn routes(status: StatusHandle) -> Router {
+    let metrics = status.clone();
+    Router::new()
+        .route("/status", get(move || async move { status_page(&status) }))
+        .route(
+            "/metrics",
+            get(move || async move { metrics_page(&metrics) }),
+        )
+        .fallback(|| async { (StatusCode::NOT_FOUND, "see /status and /metrics\n") })
+}
+
+fn status_page(status: &StatusHandle) -> Response {
+    match serde_json::to_string_pretty(&status.status()) {
+        Ok(mut text) => {
+            text.push('\n');
+            ([(header::CONTENT_TYPE, "application/json")], text).into_response()
+        }
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
+    }
+}
+
+fn metrics_page(status: &StatusHandle) -> Response {
+    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    (
+        [(header::CONTENT_TYPE, kind)],
+        metrics_text(&status.status()),
+    )
+        .into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::observer::Clock;
+    use crate::api::{About, Observer};
+    use crate::store::Progress;
+    use murmurate_protocol::Time;
+    use std::sync::Arc;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    #[derive(Debug)]
+    struct Still;
+
+    impl Clock for Still {
+        fn now(&self) -> Time {
+            Time::ZERO
+        }
+    }
+
+    async fn get(address: SocketAddr, path: &str) -> String {
+        let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        answer
+    }
+
+    #[tokio::test]
+    async fn both_pages_answer_and_a_busy_port_is_named() {
+        let observer = Observer::new(
+            About {
+                run: "test run".to_owned(),
+                ..About::default()
+            },
+            Progress::default(),
+        );
+        let handle = StatusHandle::new(observer, Arc::new(Still));
+        let any = "127.0.0.1:0".parse().unwrap();
+        let server = ApiServer::start(any, handle.clone()).await.unwrap();
+        let status = get(server.address(), "/status").await;
+        assert!(
+            status.contains("200 OK") && status.contains("\"run\": \"test run\""),
+            "{status}"
+        );
+        let metrics = get(server.address(), "/metrics").await;
+        assert!(metrics.contains("murmurate_round 0.0"), "{metrics}");
+        assert!(get(server.address(), "/").await.contains("404"));
+        let line = ApiServer::start(server.address(), handle)
+            .await
+            .unwrap_err()
+            .to_string();
+        let expected = format!(
+            "--http: {} is in use; give another port, or port 0 for any free one",
+            server.address()
+        );
+        assert_eq!(line, expected);
+    }
+}

@@ -1,0 +1,341 @@
+//! The arithmetic of state transfers: manifests, chunk bounds, and which chunk is asked of whom.
+//!
+//! Pure: no streams, no clocks.
+
+use bytes::Bytes;
+use murmurate_protocol::limits::{STATE_BYTES_MAX, STATE_CHUNK_BYTES};
+use murmurate_protocol::{Digest, PeerId, Round, StateId};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Bytes of one hash in a manifest.
+const DIGEST_BYTES: usize = 32;
+
+/// The manifest of a state: the hashes of its chunks one after the other.
+pub fn manifest_of(state: &[u8]) -> Bytes {
+    let hashes = state
+        .chunks(STATE_CHUNK_BYTES)
+        .flat_map(|c| *Digest::of(c).as_bytes());
+    hashes.collect::<Vec<u8>>().into()
+}
+
+/// The name of a state, given its bytes and their manifest.
+pub fn state_id_of(round: Round, state: &[u8], manifest: &[u8]) -> StateId {
+    StateId {
+        round,
+        root: Digest::of(manifest),
+        bytes: state.len() as u64,
+    }
+}
+
+/// One chunk of a state, as a view of its bytes; `None` beyond its end.
+pub fn chunk(state: &Bytes, index: u32) -> Option<Bytes> {
+    let start = (index as usize).checked_mul(STATE_CHUNK_BYTES)?;
+    let end = start.checked_add(STATE_CHUNK_BYTES)?.min(state.len());
+    (start < end).then(|| state.slice(start..end))
+}
+
+/// Why bytes are not the manifest of a state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ManifestError {
+    /// The state is larger than this build takes.
+    #[error("a state of {bytes} bytes is above the limit of {STATE_BYTES_MAX}")]
+    State {
+        /// Its size.
+        bytes: u64,
+    },
+    /// Another number of hashes than the state has chunks.
+    #[error("a manifest of {bytes} bytes where the state's size asks for {wanted}")]
+    Length {
+        /// Its size.
+        bytes: u64,
+        /// The right size.
+        wanted: u64,
+    },
+    /// Its hash is not the state's root.
+    #[error("the manifest's hash is not the state's root")]
+    Root,
+}
+
+/// The verified hashes of a state's chunks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Manifest {
+    state: StateId,
+    digests: Vec<Digest>,
+}
+
+impl Manifest {
+    /// Bytes that the manifest of a state has.
+    ///
+    /// # Errors
+    /// [`ManifestError::State`] when the state is too large.
+    pub fn bytes_for(state: &StateId) -> Result<u64, ManifestError> {
+        if state.bytes > STATE_BYTES_MAX {
+            return Err(ManifestError::State { bytes: state.bytes });
+        }
+        Ok(state.bytes.div_ceil(STATE_CHUNK_BYTES as u64) * DIGEST_BYTES as u64)
+    }
+
+    /// Checks that `bytes` are the manifest which the state's root names.
+    ///
+    /// # Errors
+    /// Why they are not.
+    pub fn verify(state: StateId, bytes: &[u8]) -> Result<Self, ManifestError> {
+        let wanted = Self::bytes_for(&state)?;
+        if bytes.len() as u64 != wanted {
+            return Err(ManifestError::Length {
+                bytes: bytes.len() as u64,
+                wanted,
+            });
+        }
+        if Digest::of(bytes) != state.root {
+            return Err(ManifestError::Root);
+        }
+        let (hashes, _) = bytes.as_chunks::<DIGEST_BYTES>();
+        Ok(Self {
+            state,
+            digests: hashes.iter().map(|h| Digest::from_bytes(*h)).collect(),
+        })
+    }
+
+    /// How many chunks there are.
+    pub fn chunks(&self) -> u32 {
+        // At most STATE_BYTES_MAX / STATE_CHUNK_BYTES = 65,536.
+        u32::try_from(self.digests.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Bytes of one chunk: all but the last are full.
+    pub fn chunk_bytes(&self, index: u32) -> Option<u64> {
+        let start = u64::from(index) * STATE_CHUNK_BYTES as u64;
+        let left = self.state.bytes.checked_sub(start)?;
+        (left > 0).then(|| left.min(STATE_CHUNK_BYTES as u64))
+    }
+
+    /// Whether `bytes` are the chunk.
+    pub fn holds(&self, index: u32, bytes: &[u8]) -> bool {
+        self.chunk_bytes(index) == Some(bytes.len() as u64)
+            && self.digests.get(index as usize) == Some(&Digest::of(bytes))
+    }
+}
+
+/// Consecutive broken streams after which a donor is left alone.
+const STRIKES_MAX: u32 = 3;
+
+/// How a request for a chunk ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ChunkOutcome {
+    /// The chunk is here.
+    Good,
+    /// The donor sent something else, or does not have the state: it is asked no more.
+    Useless,
+    /// The stream broke: it may be asked again a few times.
+    Broken,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Donor {
+    asked: usize,
+    strikes: u32,
+    useless: bool,
+}
+
+/// Which chunks are missing, asked for and here, and whom to ask next.
+///
+/// Chunks are handed out in ascending order, one at a time to the donor with the fewest requests
+/// under way; what a donor failed to give goes to the others first.
+#[derive(Debug)]
+pub(crate) struct ChunkBook {
+    missing: BTreeSet<u32>,
+    asked: BTreeMap<u32, PeerId>,
+    failed: BTreeSet<(u32, PeerId)>,
+    donors: BTreeMap<PeerId, Donor>,
+    per_donor: usize,
+}
+
+impl ChunkBook {
+    /// A book of the chunks that are still missing.
+    pub(crate) fn new(
+        missing: impl IntoIterator<Item = u32>,
+        donors: impl IntoIterator<Item = PeerId>,
+        per_donor: usize,
+    ) -> Self {
+        Self {
+            missing: missing.into_iter().collect(),
+            asked: BTreeMap::new(),
+            failed: BTreeSet::new(),
+            donors: donors.into_iter().map(|d| (d, Donor::default())).collect(),
+            per_donor: per_donor.max(1),
+        }
+    }
+
+    /// Whether every chunk is here.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.missing.is_empty() && self.asked.is_empty()
+    }
+
+    /// The next chunk to ask for, and whom; `None` when nothing can be asked now.
+    pub(crate) fn next(&mut self) -> Option<(PeerId, u32)> {
+        let per_donor = self.per_donor;
+        let mut free: Vec<(usize, PeerId)> = self
+            .donors
+            .iter()
+            .filter(|(_, d)| !d.useless && d.asked < per_donor)
+            .map(|(peer, d)| (d.asked, *peer))
+            .collect();
+        free.sort_unstable();
+        let fresh = |peer: &PeerId| {
+            self.missing
+                .iter()
+                .find(|index| !self.failed.contains(&(**index, *peer)))
+                .copied()
+        };
+        let (peer, index) = free
+            .iter()
+            .find_map(|(_, peer)| Some((*peer, fresh(peer)?)))
+            .or_else(|| Some((free.first()?.1, *self.missing.first()?)))?;
+        self.missing.remove(&index);
+        self.asked.insert(index, peer);
+        self.donors.get_mut(&peer)?.asked += 1;
+        Some((peer, index))
+    }
+
+    /// Notes how a request ended.
+    pub(crate) fn ended(&mut self, peer: PeerId, index: u32, outcome: ChunkOutcome) {
+        if self.asked.get(&index) != Some(&peer) {
+            return;
+        }
+        self.asked.remove(&index);
+        let Some(donor) = self.donors.get_mut(&peer) else {
+            return;
+        };
+        donor.asked = donor.asked.saturating_sub(1);
+        match outcome {
+            ChunkOutcome::Good => {
+                donor.strikes = 0;
+                return;
+            }
+            ChunkOutcome::Useless => donor.useless = true,
+            ChunkOutcome::Broken => {
+                donor.strikes += 1;
+                donor.useless |= donor.strikes >= STRIKES_MAX;
+            }
+        }
+        self.failed.insert((index, peer));
+        self.missing.insert(index);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn peer(n: u8) -> PeerId {
+        PeerId::from_bytes([n; 32])
+    }
+
+    fn state(bytes: usize) -> (Bytes, Bytes, StateId) {
+        let state: Bytes = (0..bytes)
+            .map(|i| (i % 251) as u8)
+            .collect::<Vec<u8>>()
+            .into();
+        let manifest = manifest_of(&state);
+        let id = state_id_of(Round(4), &state, &manifest);
+        (state, manifest, id)
+    }
+
+    #[test]
+    fn every_chunk_of_a_state_verifies_and_no_other_bytes_do() {
+        let (bytes, manifest, id) = state(2 * STATE_CHUNK_BYTES + 17);
+        let verified = Manifest::verify(id, &manifest).unwrap();
+        assert_eq!(verified.chunks(), 3);
+        for index in 0..3 {
+            let piece = chunk(&bytes, index).unwrap();
+            assert!(verified.holds(index, &piece));
+            assert!(!verified.holds(index, &piece[1..]));
+        }
+        assert!(!verified.holds(0, &chunk(&bytes, 1).unwrap()));
+        assert_eq!(verified.chunk_bytes(2), Some(17));
+        assert_eq!(verified.chunk_bytes(3), None);
+        assert_eq!(chunk(&bytes, 3), None);
+        assert!(!verified.holds(3, &[]));
+    }
+
+    #[test]
+    fn a_manifest_of_another_length_or_hash_is_refused() {
+        let (_, manifest, id) = state(STATE_CHUNK_BYTES + 1);
+        assert_eq!(
+            Manifest::verify(id, &manifest[..32]),
+            Err(ManifestError::Length {
+                bytes: 32,
+                wanted: 64
+            })
+        );
+        let mut wrong = manifest.to_vec();
+        wrong[40] ^= 1;
+        assert_eq!(Manifest::verify(id, &wrong), Err(ManifestError::Root));
+        let huge = StateId {
+            bytes: u64::MAX,
+            ..id
+        };
+        assert_eq!(
+            Manifest::bytes_for(&huge),
+            Err(ManifestError::State { bytes: u64::MAX })
+        );
+    }
+
+    #[test]
+    fn an_empty_state_has_no_chunks() {
+        let (_, manifest, id) = state(0);
+        assert_eq!(Manifest::verify(id, &manifest).unwrap().chunks(), 0);
+        assert!(ChunkBook::new(0..0, [peer(1)], 2).is_complete());
+    }
+
+    #[test]
+    fn chunks_are_spread_over_donors_and_bounded_per_donor() {
+        let mut book = ChunkBook::new(0..10, [peer(1), peer(2)], 2);
+        let asked: Vec<_> = std::iter::from_fn(|| book.next()).collect();
+        assert_eq!(
+            asked,
+            [(peer(1), 0), (peer(2), 1), (peer(1), 2), (peer(2), 3)]
+        );
+        book.ended(peer(1), 0, ChunkOutcome::Good);
+        assert_eq!(book.next(), Some((peer(1), 4)));
+        assert_eq!(book.next(), None);
+    }
+
+    #[test]
+    fn what_one_donor_lied_about_another_gives() {
+        let mut book = ChunkBook::new(0..2, [peer(1), peer(2)], 1);
+        assert_eq!(book.next(), Some((peer(1), 0)));
+        assert_eq!(book.next(), Some((peer(2), 1)));
+        book.ended(peer(1), 0, ChunkOutcome::Useless);
+        assert_eq!(
+            book.next(),
+            None,
+            "the liar is asked no more, the other is busy"
+        );
+        book.ended(peer(2), 1, ChunkOutcome::Good);
+        assert_eq!(book.next(), Some((peer(2), 0)));
+        book.ended(peer(2), 0, ChunkOutcome::Good);
+        assert!(book.is_complete());
+    }
+
+    #[test]
+    fn a_donor_whose_streams_break_is_given_up_after_three() {
+        let mut book = ChunkBook::new(0..1, [peer(1)], 4);
+        for _ in 0..STRIKES_MAX {
+            assert_eq!(book.next(), Some((peer(1), 0)));
+            book.ended(peer(1), 0, ChunkOutcome::Broken);
+        }
+        assert_eq!(book.next(), None);
+        assert!(!book.is_complete());
+    }
+
+    #[test]
+    fn an_answer_nobody_waits_for_changes_nothing() {
+        let mut book = ChunkBook::new(0..1, [peer(1), peer(2)], 1);
+        assert_eq!(book.next(), Some((peer(1), 0)));
+        book.ended(peer(2), 0, ChunkOutcome::Good);
+        assert!(!book.is_complete());
+    }
+}

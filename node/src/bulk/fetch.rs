@@ -1,0 +1,113 @@
+//! Fetching by name: one request, one reply; and slices from the first donor that has them.
+
+use crate::bulk::serve::digest_of;
+use crate::bulk::wire::{
+    Reply, Request, StreamError, finish, read_body, read_header, write_header,
+};
+use crate::bulk::{BulkFault, Core, Refusal};
+use crate::net::NetEvent;
+use bytes::Bytes;
+use murmurate_protocol::{FetchId, PeerId, SliceId, SliceMeta};
+
+/// How an attempt to fetch from one donor failed.
+#[derive(Debug)]
+pub(crate) enum FetchError {
+    /// The donor does not have it.
+    Absent,
+    /// The donor broke the rules; it has been reported.
+    Fault,
+    /// The link broke or the donor is too slow.
+    Broken,
+    /// Our own store does not take it.
+    Refused,
+}
+
+/// Asks one donor and reads the reply's bytes; faults are reported here.
+///
+/// `bytes_of` says how many bytes may follow a reply, or what is wrong with it.
+pub(crate) async fn ask<T>(
+    core: &Core,
+    donor: PeerId,
+    request: Request,
+    bytes_of: impl FnOnce(Reply) -> Result<(T, u64), FetchError>,
+) -> Result<(T, Bytes), FetchError> {
+    let asked = async {
+        let mut pipe = core.transport.open(donor).await?;
+        write_header(&mut pipe, &request, core.limits.header_wait).await?;
+        finish(&mut pipe, core.limits.header_wait).await?;
+        let reply = read_header::<Reply>(&mut pipe, core.limits.header_wait).await?;
+        let (what, bytes) = match bytes_of(reply) {
+            Ok(known) => known,
+            Err(error) => return Ok(Err(error)),
+        };
+        let tally = core.counters.of(donor);
+        let wait = core.limits.piece_wait;
+        let body = read_body(&mut pipe, bytes, wait, |n| tally.bulk_in(n)).await?;
+        Ok::<_, StreamError>(Ok((what, Bytes::from(body))))
+    };
+    match asked.await {
+        Ok(Err(FetchError::Fault)) => {
+            core.tell(NetEvent::MalformedBulk {
+                from: donor,
+                what: BulkFault::OtherReply,
+            })
+            .await;
+            Err(FetchError::Fault)
+        }
+        Ok(ended) => ended,
+        Err(StreamError::Broken) => Err(FetchError::Broken),
+        Err(StreamError::Fault(what)) => {
+            let misbehaved = what.is_misbehaviour();
+            core.tell(NetEvent::MalformedBulk { from: donor, what })
+                .await;
+            Err(if misbehaved {
+                FetchError::Fault
+            } else {
+                FetchError::Broken
+            })
+        }
+    }
+}
+
+/// Fetches a slice from the first of `donors` that gives it.
+pub(crate) async fn fetch_slice(core: &Core, slice: SliceId, donors: &[PeerId]) -> NetEvent {
+    let what = FetchId::Slice(slice);
+    for donor in donors {
+        let max = core.limits.slice_bytes_max;
+        let store = &core.store;
+        let accepted = |meta: SliceMeta| match store.accepts(*donor, &slice, &meta) {
+            Ok(()) if meta.bytes <= max => Ok((meta, meta.bytes)),
+            Err(Refusal::AlreadyHere) => Err(FetchError::Absent),
+            _ => Err(FetchError::Refused),
+        };
+        let fetched = ask(core, *donor, Request::Slice(slice), |reply| match reply {
+            Reply::Slice(meta) => accepted(meta),
+            Reply::Absent => Err(FetchError::Absent),
+            Reply::Blob { .. } => Err(FetchError::Fault),
+        });
+        match fetched.await {
+            Ok((meta, bytes)) => {
+                let digest = digest_of(&slice, &bytes);
+                core.store.put(*donor, slice, meta, bytes);
+                return NetEvent::Fetched {
+                    what,
+                    meta: Some(meta),
+                    digest,
+                };
+            }
+            Err(error) => {
+                tracing::debug!(peer = %donor, round = %slice.round, ?error, "no slice from donor");
+            }
+        }
+        if let Some((meta, bytes)) = core.store.get(&slice) {
+            // It came by another way in the meantime.
+            let digest = digest_of(&slice, &bytes);
+            return NetEvent::Fetched {
+                what,
+                meta: Some(meta),
+                digest,
+            };
+        }
+    }
+    NetEvent::FetchFailed { what }
+}

@@ -1,0 +1,31 @@
+//! Bulk transfer: slices and states between peers, over any byte stream.
+//!
+//! A push is one stream per slice: a bounded header, the bytes, one byte of acknowledgement. A
+//! fetch asks by name and gets the bytes or "not here"; a state comes in chunks from several
+//! donors at once, each chunk checked against the state's root. Nothing here knows libp2p: a
+//! [`BulkTransport`] opens streams, a [`BulkStore`] holds the bytes.
+
+mod chunks;
+mod fault;
+mod fetch;
+mod lane;
+mod limits;
+mod push;
+mod serve;
+mod state;
+mod store;
+mod transfers;
+mod transport;
+mod wire;
+
+pub use chunks::{Manifest, ManifestError, chunk, manifest_of, state_id_of};
+pub use fault::BulkFault;
+pub use limits::BulkLimits;
+pub use store::{BulkStore, Refusal};
+pub use transport::{BulkTransport, Pipe};
+
+pub(crate) use push::PushJob;
+pub(crate) use transfers::{Bulk, Core};
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,147 @@
+//! All bulk transfers of one daemon: a lane of pushes per peer, fetches, and answered streams.
+
+use crate::bulk::fetch::fetch_slice;
+use crate::bulk::lane::{LaneCommand, run_lane};
+use crate::bulk::serve::{Inbound, serve};
+use crate::bulk::state::fetch_state;
+use crate::bulk::{BulkLimits, BulkStore, BulkTransport, Pipe, PushJob};
+use crate::net::{Counters, LinkMeters, NetEvent};
+use murmurate_protocol::{FetchId, PeerId, PushOutcome, SliceId};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::{Instant, timeout_at};
+
+/// Commands that may wait for a lane to look at them.
+const LANE_COMMANDS_MAX: usize = 1024;
+
+/// What every transfer needs.
+pub(crate) struct Core {
+    /// Where bytes live.
+    pub(crate) store: Arc<dyn BulkStore>,
+    /// What opens streams.
+    pub(crate) transport: Arc<dyn BulkTransport>,
+    /// The bounds.
+    pub(crate) limits: BulkLimits,
+    /// Where results go.
+    pub(crate) events: mpsc::Sender<NetEvent>,
+    /// Where bytes are counted.
+    pub(crate) counters: Arc<Counters>,
+    /// Where rates are kept.
+    pub(crate) meters: Arc<LinkMeters>,
+}
+
+impl Core {
+    /// Reports something that must not be lost; waits while the driver is behind.
+    pub(crate) async fn tell(&self, event: NetEvent) {
+        // The driver is gone only when the daemon ends.
+        let _ = self.events.send(event).await;
+    }
+
+    /// Notes how long a delivered push took.
+    pub(crate) fn measured_push(&self, peer: PeerId, bytes: u64, took: Duration) {
+        if let Some((rtt, rate)) = self.meters.pushed(peer, bytes, took) {
+            // A measurement that finds no room is followed by another.
+            let _ = self.events.try_send(NetEvent::Measured { peer, rtt, rate });
+        }
+    }
+}
+
+/// The transfers under way. Owned by the network's task, which also owns the tasks spawned here.
+pub(crate) struct Bulk {
+    core: Arc<Core>,
+    lanes: BTreeMap<PeerId, mpsc::Sender<LaneCommand>>,
+    inbound: BTreeMap<PeerId, Inbound>,
+    fetches: BTreeMap<FetchId, AbortHandle>,
+}
+
+impl Bulk {
+    /// No transfers.
+    pub(crate) fn new(core: Core) -> Self {
+        Self {
+            core: Arc::new(core),
+            lanes: BTreeMap::new(),
+            inbound: BTreeMap::new(),
+            fetches: BTreeMap::new(),
+        }
+    }
+
+    /// A link came up: pushes to it are possible.
+    pub(crate) fn link_up(&mut self, peer: PeerId, tasks: &mut JoinSet<()>) {
+        let (commands, inbox) = mpsc::channel(LANE_COMMANDS_MAX);
+        tasks.spawn(run_lane(Arc::clone(&self.core), peer, inbox));
+        self.lanes.insert(peer, commands);
+    }
+
+    /// A link went down: its lane ends, and with it every push.
+    pub(crate) fn link_down(&mut self, peer: PeerId) {
+        self.lanes.remove(&peer);
+        self.inbound.remove(&peer);
+    }
+
+    /// Pushes a slice; an event comes back at once when that is impossible.
+    pub(crate) fn push(&mut self, to: PeerId, job: PushJob) -> Option<NetEvent> {
+        let lost = NetEvent::Pushed {
+            to,
+            slice: job.slice,
+            outcome: PushOutcome::Lost,
+        };
+        match self.lanes.get(&to) {
+            Some(lane) => lane.try_send(LaneCommand::Push(job)).err().map(|_| lost),
+            None => Some(lost),
+        }
+    }
+
+    /// Stops pushing a slice, to whomever.
+    pub(crate) fn cancel(&mut self, slice: SliceId) {
+        for lane in self.lanes.values() {
+            // A lane with a thousand unread commands is stuck: its pushes end by their deadlines.
+            let _ = lane.try_send(LaneCommand::Cancel(slice));
+        }
+    }
+
+    /// Fetches a slice or a state. A second request for the same thing takes the first one's
+    /// place; what the first one stored stays.
+    pub(crate) fn fetch(
+        &mut self,
+        what: FetchId,
+        from: Vec<PeerId>,
+        deadline: Instant,
+        tasks: &mut JoinSet<()>,
+    ) {
+        self.fetches.retain(|_, task| !task.is_finished());
+        if let Some(earlier) = self.fetches.remove(&what) {
+            earlier.abort();
+        }
+        let core = Arc::clone(&self.core);
+        let task = tasks.spawn(async move {
+            let fetched = async {
+                match what {
+                    FetchId::Slice(slice) => fetch_slice(&core, slice, &from).await,
+                    FetchId::State(state) => fetch_state(&core, state, &from).await,
+                }
+            };
+            let ended = timeout_at(deadline, fetched).await;
+            core.tell(ended.unwrap_or(NetEvent::FetchFailed { what }))
+                .await;
+        });
+        self.fetches.insert(what, task);
+    }
+
+    /// Answers a stream that a remote opened.
+    pub(crate) fn serve(&mut self, from: PeerId, pipe: Box<dyn Pipe>, tasks: &mut JoinSet<()>) {
+        let streams = self.core.limits.inbound_streams_per_peer;
+        let open = self
+            .inbound
+            .entry(from)
+            .or_insert_with(|| Inbound::new(streams))
+            .clone();
+        if open.streams.available_permits() == 0 {
+            tracing::debug!(peer = %from, "too many bulk streams at once, one was dropped");
+            return;
+        }
+        tasks.spawn(serve(Arc::clone(&self.core), from, pipe, open));
+    }
+}

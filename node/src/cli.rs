@@ -1,0 +1,205 @@
+//! The command line: clap structs and nothing else.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use murmurate_node::faults::Fault;
+use murmurate_node::local::{KillAt, LateAt, ShardsArg, StopAt};
+use murmurate_node::progress::LogMode;
+use std::path::PathBuf;
+
+/// Train one model on many machines that nobody coordinates.
+#[derive(Debug, Parser)]
+#[command(name = "murmurate", version, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run one daemon: train, and exchange with the others
+    Run(RunArgs),
+    /// Run several daemons on this machine and compare what they learnt
+    Local(LocalArgs),
+    /// Write a commented configuration
+    Init(InitArgs),
+    /// Run a scenario in virtual time
+    Sim(SimArgs),
+    /// Write a daemon's model as safetensors
+    Export(ExportArgs),
+    /// Measure a model on held data
+    Eval(EvalArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// Configuration; `murmurate init` writes one. Flags win over it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// The daemon's directory: identity, lock, checkpoint. The same directory is the same peer
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+    /// Address of a daemon of the run, as it prints it; may be given several times
+    #[arg(long, value_name = "MULTIADDR")]
+    pub(crate) join: Vec<String>,
+    /// Where to listen; may be given several times
+    #[arg(long, value_name = "MULTIADDR")]
+    pub(crate) listen: Vec<String>,
+    /// The run's name; daemons of one name train one model
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+    /// Point of the grid: none, bsp, local-sgd, diloco, d-psgd
+    #[arg(long)]
+    pub(crate) preset: Option<String>,
+    /// Seed of everything that is equal on all daemons
+    #[arg(long)]
+    pub(crate) seed: Option<u64>,
+    /// Rounds in all; 0 goes on until told to stop
+    #[arg(long)]
+    pub(crate) rounds: Option<u64>,
+    /// Daemons, this one included, that a fresh run waits for
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) start_with: Option<u32>,
+    /// Data: a path, or `bundled`
+    #[arg(long, value_name = "PATH")]
+    pub(crate) data: Option<String>,
+    /// Where to train: flex (CPU), wgpu, cuda, cuda:N
+    #[arg(long)]
+    pub(crate) device: Option<String>,
+    /// Do not look for others on the local network
+    #[arg(long)]
+    pub(crate) no_mdns: bool,
+    /// Address of /status and /metrics
+    #[arg(long, value_name = "IP:PORT")]
+    pub(crate) http: Option<String>,
+    /// Allow an --http address that can be reached from outside
+    #[arg(long)]
+    pub(crate) http_public: bool,
+    /// How to tell what happens
+    #[arg(long, value_enum, default_value_t = LogMode::Auto)]
+    pub(crate) log: LogMode,
+    /// Print the effective configuration and end
+    #[arg(long)]
+    pub(crate) show_config: bool,
+    /// Do yourself harm: kill@ROUND:PHASE, stop@ROUND
+    #[arg(long, hide = true)]
+    pub(crate) fault: Vec<Fault>,
+    /// End with this process
+    #[arg(long, hide = true, value_name = "PID")]
+    pub(crate) parent: Option<u32>,
+}
+
+/// Daemons are numbered from 0; daemon 0 is the one that the others join first.
+#[derive(Debug, Args)]
+pub(crate) struct LocalArgs {
+    /// How many daemons
+    #[arg(long, default_value_t = 4)]
+    pub(crate) nodes: usize,
+    /// Point of the grid: none, bsp, local-sgd, diloco (default), d-psgd
+    #[arg(long)]
+    pub(crate) preset: Option<String>,
+    /// What all daemons have in common, as for `murmurate run`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// End after so many rounds [default: as many as make 6000 inner steps]
+    #[arg(long)]
+    pub(crate) rounds: Option<u64>,
+    /// End when every daemon reaches this accuracy; not reaching it is an error
+    /// [default: 0.95, but none with --rounds or preset none]
+    #[arg(long, value_name = "SHARE")]
+    pub(crate) until_accuracy: Option<f64>,
+    /// How the data is split: iid, by-label, dirichlet:ALPHA [default: by-label for images]
+    #[arg(long)]
+    pub(crate) shards: Option<ShardsArg>,
+    /// Seed of model, data split and order
+    #[arg(long)]
+    pub(crate) seed: Option<u64>,
+    /// Data: a path, or `bundled`
+    #[arg(long, value_name = "PATH")]
+    pub(crate) data: Option<String>,
+    /// Where to train: flex (CPU), wgpu, cuda, cuda:N
+    #[arg(long)]
+    pub(crate) device: Option<String>,
+    /// Directory of the daemons' directories [default: a fresh one, removed at success]
+    #[arg(long)]
+    pub(crate) dir: Option<PathBuf>,
+    /// Print one JSON object on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Kill daemon N (SIGKILL) in round R: N@round:R[:train|exchange|apply]
+    #[arg(long, value_name = "N@round:R")]
+    pub(crate) kill: Vec<KillAt>,
+    /// Start daemon N when the others reach round R
+    #[arg(long, value_name = "N@round:R")]
+    pub(crate) late: Vec<LateAt>,
+    /// Stop daemon N (SIGSTOP) in round R
+    #[arg(long, value_name = "N@round:R")]
+    pub(crate) stop: Vec<StopAt>,
+    /// Afterwards train the same daemons with preset none for so long, to know what utilization is
+    /// a share of; 0 leaves it out
+    #[arg(long, value_name = "SECONDS", default_value_t = 2.0)]
+    pub(crate) baseline: f64,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct InitArgs {
+    /// Where to
+    #[arg(long, value_name = "FILE", default_value = "node.toml")]
+    pub(crate) to: PathBuf,
+    /// Replace a file that is there
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SimArgs {
+    /// The scenario
+    #[arg(value_name = "FILE.toml")]
+    pub(crate) file: PathBuf,
+    /// Print one JSON object on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What of a checkpoint is the model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StoreArg {
+    /// What the peers agreed on last
+    Anchor,
+    /// What this daemon made of it since, where it is kept
+    Parameters,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    /// The daemon's directory
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// The file to write
+    #[arg(long, value_name = "FILE")]
+    pub(crate) to: PathBuf,
+    /// Which parameters
+    #[arg(long, value_enum, default_value_t = StoreArg::Anchor)]
+    pub(crate) store: StoreArg,
+    /// Replace a file that is there
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct EvalArgs {
+    /// The model, as `murmurate export` writes it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) model: PathBuf,
+    /// Held data: a path, or `bundled` [default: as in the configuration]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) data: Option<String>,
+    /// Configuration that describes the model [default: the one inside the model file]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Where to compute: flex (CPU), wgpu, cuda, cuda:N
+    #[arg(long)]
+    pub(crate) device: Option<String>,
+    /// Print one JSON object on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}

@@ -1,0 +1,16 @@
+//! `murmurate init`: a commented configuration.
+
+use crate::cli::InitArgs;
+use murmurate_node::config::{Replace, write_template};
+
+pub(crate) fn run(args: &InitArgs) -> anyhow::Result<()> {
+    let replace = if args.force {
+        Replace::Always
+    } else {
+        Replace::Never
+    };
+    write_template(&args.to, replace)?;
+    let file = args.to.display();
+    println!("wrote {file}; start a daemon with: murmurate run --config {file}");
+    Ok(())
+}

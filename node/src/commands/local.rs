@@ -1,0 +1,45 @@
+//! `murmurate local`: a swarm on this machine.
+
+use crate::cli::LocalArgs;
+use anyhow::bail;
+use murmurate_node::local::{self, LocalOptions};
+use std::io::Write;
+
+pub(crate) fn run(args: LocalArgs) -> anyhow::Result<()> {
+    if !(0.0..=3600.0).contains(&args.baseline) {
+        bail!("--baseline: give 0 to 3600 seconds");
+    }
+    let options = LocalOptions {
+        nodes: args.nodes,
+        preset: args.preset,
+        config: args.config,
+        rounds: args.rounds,
+        until_accuracy: args.until_accuracy,
+        shards: args.shards,
+        seed: args.seed,
+        data: args.data,
+        device: args.device,
+        dir: args.dir,
+        kills: args.kill,
+        stops: args.stop,
+        lates: args.late,
+        baseline_s: args.baseline,
+        args: std::env::args().skip(1).collect(),
+    };
+    // One thread, the main one: children end with the thread that started them.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let report = runtime.block_on(local::run(options))?;
+    let mut out = std::io::stdout().lock();
+    if args.json {
+        writeln!(out, "{}", serde_json::to_string(&report)?)?;
+    } else {
+        writeln!(out, "{}", local::table(&report))?;
+    }
+    match report.missed() {
+        Some(line) => bail!(line),
+        None if report.interrupted => bail!("interrupted; the figures are those until then"),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,17 @@
+//! One file for each command: from arguments to the library and back to people.
+
+pub(crate) mod eval;
+pub(crate) mod export;
+pub(crate) mod init;
+pub(crate) mod local;
+pub(crate) mod run;
+pub(crate) mod sim;
+
+/// An error in one line.
+pub(crate) fn one_line(error: &anyhow::Error) -> String {
+    error
+        .to_string()
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
+}

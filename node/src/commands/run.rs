@@ -1,0 +1,41 @@
+//! `murmurate run`: one daemon.
+
+use crate::cli::RunArgs;
+use murmurate_node::config::{Config, Overrides};
+use murmurate_node::daemon::{self, RunOptions};
+use murmurate_node::local;
+use std::io::Write;
+
+pub(crate) fn run(args: RunArgs) -> anyhow::Result<()> {
+    if let Some(parent) = args.parent {
+        local::end_with_parent(parent)?;
+    }
+    let overrides = Overrides {
+        name: args.name,
+        preset: args.preset,
+        seed: args.seed,
+        rounds: args.rounds,
+        start_with: args.start_with,
+        data: args.data,
+        listen: args.listen,
+        join: args.join,
+        no_mdns: args.no_mdns,
+        dir: args.dir,
+        http: args.http,
+        http_public: args.http_public,
+        device: args.device,
+    };
+    let config = Config::load(args.config.as_deref(), &overrides)?;
+    if args.show_config {
+        write!(std::io::stdout().lock(), "{}", config.effective)?;
+        return Ok(());
+    }
+    daemon::run(
+        config,
+        RunOptions {
+            log: args.log,
+            faults: args.fault,
+        },
+    )?;
+    Ok(())
+}

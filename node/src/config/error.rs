@@ -1,0 +1,143 @@
+//! What can be wrong with a configuration: one line that names the file or flag and what to do.
+
+use std::path::{Path, PathBuf};
+
+/// Why a configuration cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error(
+        "{}: {reason}; `murmurate init --to {}` writes one", path.display(), path.display()
+    )]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        reason: String,
+    },
+    /// Something in the file is wrong.
+    #[error("{place}: {message}")]
+    Invalid {
+        /// The file and line, or the flag.
+        place: Place,
+        /// What is wrong and what to do.
+        message: String,
+    },
+    /// The file is there already.
+    #[error("{} exists already; give another --to, or --force to replace it", path.display())]
+    Exists {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file cannot be written.
+    #[error("{}: cannot be written: {reason}", path.display())]
+    Unwritable {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        reason: String,
+    },
+}
+
+/// Where a wrong value came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A line of a file, counted from one.
+    Line(PathBuf, usize),
+    /// A file as a whole.
+    File(PathBuf),
+    /// A flag, with its dashes.
+    Flag(&'static str),
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Line(path, line) => write!(f, "{}:{line}", path.display()),
+            Self::File(path) => write!(f, "{}", path.display()),
+            Self::Flag(flag) => f.write_str(flag),
+        }
+    }
+}
+
+impl ConfigError {
+    /// What the TOML reader said, in one line, with the nearest name where one was unknown.
+    pub(super) fn from_toml(path: &Path, text: &str, error: &toml::de::Error) -> Self {
+        let place = match error.span() {
+            Some(span) => {
+                let before = text.get(..span.start).unwrap_or(text);
+                Place::Line(path.to_owned(), before.matches('\n').count() + 1)
+            }
+            None => Place::File(path.to_owned()),
+        };
+        Self::Invalid {
+            place,
+            message: explain(error.message()),
+        }
+    }
+}
+
+/// Turns serde's list of all names into the one that was probably meant.
+pub(super) fn explain(message: &str) -> String {
+    let line = message.lines().map(str::trim).collect::<Vec<_>>().join(" ");
+    let Some(rest) = line.strip_prefix("unknown field `") else {
+        return match line.strip_prefix("unknown variant `") {
+            Some(rest) => suggest("unknown value", rest),
+            None => line,
+        };
+    };
+    suggest("unknown key", rest)
+}
+
+/// `rest` is what follows "unknown field `": the name, a backtick, then the known names.
+fn suggest(what: &str, rest: &str) -> String {
+    let mut quoted = rest.split('`').step_by(2);
+    let name = quoted.next().unwrap_or_default();
+    let known: Vec<&str> = rest.split('`').skip(2).step_by(2).collect();
+    let nearest = known
+        .iter()
+        .map(|candidate| (strsim::damerau_levenshtein(name, candidate), *candidate))
+        .min();
+    match nearest {
+        Some((distance, candidate)) if distance <= 1 + candidate.len() / 3 => {
+            format!("{what} `{name}`; did you mean `{candidate}`?")
+        }
+        Some(_) => format!("{what} `{name}`; known here: {}", known.join(", ")),
+        None => format!("{what} `{name}`; nothing may stand here"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_names_get_the_nearest_or_all() {
+        let cases = [
+            (
+                "unknown field `rouds`, expected one of `name`, `seed`, `rounds`",
+                "unknown key `rouds`; did you mean `rounds`?",
+            ),
+            (
+                "unknown field `zzzzzz`, expected `name` or `seed`",
+                "unknown key `zzzzzz`; known here: name, seed",
+            ),
+            (
+                "unknown variant `by-lable`, expected `iid` or `by-label`",
+                "unknown value `by-lable`; did you mean `by-label`?",
+            ),
+            (
+                "unknown field `a`, there are no fields",
+                "unknown key `a`; nothing may stand here",
+            ),
+            (
+                "invalid type: string \"x\",\n expected u64",
+                "invalid type: string \"x\", expected u64",
+            ),
+        ];
+        for (message, expected) in cases {
+            assert_eq!(explain(message), expected);
+        }
+    }
+}

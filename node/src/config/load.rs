@@ -1,0 +1,510 @@
+//! From file and flags to a checked [`Config`]. Flags win over the file; every error names the one
+//! or the other.
+
+use super::error::explain;
+use super::raw::RawConfig;
+use super::{Config, ConfigError, DaemonConfig, NetworkConfig, Place, RunConfig};
+use libp2p::Multiaddr;
+use murmurate_strategies::grid::Strategy;
+use murmurate_tasks::TaskConfig;
+use murmurate_tasks::data::Shards;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use toml::{Table, Value};
+
+/// The longest time that a duration in the file may name: a year.
+const SECONDS_MAX: f64 = 365.0 * 86_400.0;
+
+/// What flags say. `None` and empty leave the file's value.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Overrides {
+    /// `--name`.
+    pub name: Option<String>,
+    /// `--preset`.
+    pub preset: Option<String>,
+    /// `--seed`.
+    pub seed: Option<u64>,
+    /// `--rounds`.
+    pub rounds: Option<u64>,
+    /// `--start-with`.
+    pub start_with: Option<u32>,
+    /// `--data`.
+    pub data: Option<String>,
+    /// `--listen`, any number.
+    pub listen: Vec<String>,
+    /// `--join`, any number.
+    pub join: Vec<String>,
+    /// `--no-mdns`.
+    pub no_mdns: bool,
+    /// `--dir`.
+    pub dir: Option<PathBuf>,
+    /// `--http`.
+    pub http: Option<String>,
+    /// `--http-public`.
+    pub http_public: bool,
+    /// `--device`.
+    pub device: Option<String>,
+}
+
+impl Overrides {
+    /// Every flag that was given: its name, the key it sets and the value.
+    fn entries(&self) -> Vec<(&'static str, [&'static str; 2], Value)> {
+        let text = |v: &Option<String>| v.clone().map(Value::String);
+        let count = |v: Option<u64>| v.map(|v| Value::Integer(v.try_into().unwrap_or(i64::MAX)));
+        let list = |v: &[String]| {
+            (!v.is_empty()).then(|| Value::Array(v.iter().cloned().map(Value::String).collect()))
+        };
+        let path = |v: &Option<PathBuf>| {
+            v.as_ref()
+                .map(|v| Value::String(v.to_string_lossy().into_owned()))
+        };
+        let all = [
+            ("--name", ["run", "name"], text(&self.name)),
+            ("--preset", ["strategy", "preset"], text(&self.preset)),
+            ("--seed", ["run", "seed"], count(self.seed)),
+            ("--rounds", ["run", "rounds"], count(self.rounds)),
+            (
+                "--start-with",
+                ["run", "start_with"],
+                count(self.start_with.map(u64::from)),
+            ),
+            ("--data", ["task", "data"], text(&self.data)),
+            ("--listen", ["network", "listen"], list(&self.listen)),
+            ("--join", ["network", "join"], list(&self.join)),
+            (
+                "--no-mdns",
+                ["network", "mdns"],
+                self.no_mdns.then_some(Value::Boolean(false)),
+            ),
+            ("--dir", ["daemon", "dir"], path(&self.dir)),
+            (
+                "--http-public",
+                ["daemon", "http_public"],
+                self.http_public.then_some(Value::Boolean(true)),
+            ),
+            ("--http", ["daemon", "http"], text(&self.http)),
+            ("--device", ["daemon", "device"], text(&self.device)),
+        ];
+        all.into_iter()
+            .filter_map(|(flag, key, value)| Some((flag, key, value?)))
+            .collect()
+    }
+}
+
+impl Config {
+    /// Reads `path` (or takes the defaults when there is none) and puts the flags over it.
+    ///
+    /// # Errors
+    /// The first thing wrong, with its file and line or its flag.
+    pub fn load(path: Option<&Path>, overrides: &Overrides) -> Result<Self, ConfigError> {
+        let Some(path) = path else {
+            return Self::from_text(Path::new("the default configuration"), "", overrides);
+        };
+        let text = std::fs::read_to_string(path).map_err(|e| ConfigError::Unreadable {
+            path: path.to_owned(),
+            reason: e.to_string(),
+        })?;
+        Self::from_text(path, &text, overrides)
+    }
+
+    /// As [`Config::load`], from text that is called `path`.
+    ///
+    /// # Errors
+    /// As [`Config::load`].
+    pub fn from_text(path: &Path, text: &str, overrides: &Overrides) -> Result<Self, ConfigError> {
+        let in_file = |e: &toml::de::Error| ConfigError::from_toml(path, text, e);
+        // Once with places, so that a wrong key of the file is named by its line ...
+        toml::from_str::<RawConfig>(text).map_err(|e| in_file(&e))?;
+        let mut table: Table = toml::from_str(text).map_err(|e| in_file(&e))?;
+        let mut config = checked(&table).map_err(|wrong| wrong.in_file(path, text))?;
+        // ... and once for every flag, so that a wrong one is named as such.
+        for (flag, [section, key], value) in overrides.entries() {
+            if let Some(inner) = section_of(&mut table, section) {
+                inner.insert(key.to_owned(), value);
+            }
+            config = checked(&table).map_err(|wrong| ConfigError::Invalid {
+                place: Place::Flag(flag),
+                message: wrong.message,
+            })?;
+        }
+        Ok(config)
+    }
+}
+
+/// The table `name`, made when it is not there; the raw pass has checked that it is a table.
+fn section_of<'a>(table: &'a mut Table, name: &str) -> Option<&'a mut Table> {
+    let fresh = || {
+        let mut inner = Table::new();
+        if name == "task" {
+            inner.insert(
+                "kind".to_owned(),
+                Value::String("image-classifier".to_owned()),
+            );
+        }
+        Value::Table(inner)
+    };
+    table.entry(name).or_insert_with(fresh).as_table_mut()
+}
+
+/// A value that cannot be.
+struct Wrong {
+    /// Its key with its tables, `run.rounds`; empty where the message names it.
+    key: String,
+    message: String,
+}
+
+impl Wrong {
+    fn new(key: &str, message: impl Into<String>) -> Self {
+        Self {
+            key: key.to_owned(),
+            message: message.into(),
+        }
+    }
+
+    /// A message of another crate, which names its key in backticks.
+    fn named(section: &str, message: &impl ToString) -> Self {
+        let message = message.to_string();
+        let quoted = message.split('`').skip(1).step_by(2);
+        let key = quoted.into_iter().find(|word| word.contains('.'));
+        let key = match key {
+            Some(key) if key.starts_with(section) => key.to_owned(),
+            Some(key) => format!("{section}.{key}"),
+            None if message.starts_with("preset") => format!("{section}.preset"),
+            None => section.to_owned(),
+        };
+        Self { key, message }
+    }
+
+    fn in_file(self, path: &Path, text: &str) -> ConfigError {
+        let place = match line_of(text, &self.key) {
+            Some(line) => Place::Line(path.to_owned(), line),
+            None => Place::File(path.to_owned()),
+        };
+        ConfigError::Invalid {
+            place,
+            message: self.message,
+        }
+    }
+}
+
+/// The line that sets `key`, or else the one that opens its table.
+fn line_of(text: &str, key: &str) -> Option<usize> {
+    let (section, name) = key.rsplit_once('.').unwrap_or((key, ""));
+    let mut here = "";
+    let mut opened = None;
+    for (index, line) in text.lines().map(str::trim).enumerate() {
+        if let Some(header) = line.strip_prefix('[').and_then(|l| l.split(']').next()) {
+            here = header.trim();
+            if here == section || here == key {
+                opened = Some(index + 1);
+            }
+        } else if here == section
+            && line
+                .strip_prefix(name)
+                .is_some_and(|rest| rest.trim_start().starts_with('='))
+        {
+            return Some(index + 1);
+        }
+    }
+    opened
+}
+
+fn checked(table: &Table) -> Result<Config, Wrong> {
+    let mut raw: RawConfig = Value::Table(table.clone())
+        .try_into()
+        .map_err(|e: toml::de::Error| Wrong::new("", explain(e.message())))?;
+    let run = run(&raw)?;
+    let task = task(&raw)?;
+    let shards = shards(&mut raw, run.seed)?;
+    murmurate_tasks::config::validate(&task, &shards).map_err(|e| Wrong::named("shards", &e))?;
+    let strategy = Strategy::from_table(raw.strategy.clone().unwrap_or_default(), None)
+        .map_err(|e| Wrong::named("strategy", &e))?;
+    let network = network(&raw)?;
+    let daemon = daemon(&raw)?;
+    raw.task = Some(as_table(&task)?);
+    raw.strategy =
+        Some(toml::from_str(&strategy.to_toml()).map_err(|e| Wrong::new("strategy", e.message()))?);
+    let effective = toml::to_string(&raw)
+        .map_err(|e| Wrong::new("", format!("cannot be written as TOML: {e}")))?;
+    Ok(Config {
+        run,
+        task,
+        shards,
+        strategy,
+        network,
+        daemon,
+        effective,
+    })
+}
+
+fn task(raw: &RawConfig) -> Result<TaskConfig, Wrong> {
+    match &raw.task {
+        None => Ok(TaskConfig::default()),
+        Some(table) => Value::Table(table.clone())
+            .try_into()
+            .map_err(|e: toml::de::Error| Wrong::named("task", &explain(e.message()))),
+    }
+}
+
+fn as_table(task: &TaskConfig) -> Result<Table, Wrong> {
+    Table::try_from(task).map_err(|e| Wrong::new("task", format!("cannot be written: {e}")))
+}
+
+fn run(raw: &RawConfig) -> Result<RunConfig, Wrong> {
+    let raw = &raw.run;
+    if raw.name.is_empty() || raw.name.len() > 128 || raw.name.contains(char::is_control) {
+        return Err(Wrong::new(
+            "run.name",
+            "`run.name` must have 1 to 128 printable characters",
+        ));
+    }
+    if raw.start_with == 0 {
+        return Err(Wrong::new(
+            "run.start_with",
+            "`run.start_with` counts this daemon: at least 1",
+        ));
+    }
+    let start_wait = seconds("run.start_wait_s", raw.start_wait_s)?
+        .ok_or_else(|| Wrong::new("run.start_wait_s", "`run.start_wait_s` must be above 0"))?;
+    Ok(RunConfig {
+        id: RunConfig::id_of(&raw.name),
+        name: raw.name.clone(),
+        seed: raw.seed,
+        rounds: raw.rounds,
+        start_with: raw.start_with as usize,
+        start_wait,
+    })
+}
+
+/// Fills in the seed, so that the effective configuration says it.
+fn shards(raw: &mut RawConfig, run_seed: u64) -> Result<Shards, Wrong> {
+    raw.shards.seed.get_or_insert(run_seed);
+    let wrong = |e: toml::de::Error| Wrong::new("shards.kind", explain(e.message()));
+    let table = Table::try_from(&raw.shards).map_err(|e| Wrong::new("shards", e.to_string()))?;
+    let shards: Shards = Value::Table(table).try_into().map_err(wrong)?;
+    shards.validate().map_err(|e| Wrong::named("shards", &e))?;
+    Ok(shards)
+}
+
+fn network(raw: &RawConfig) -> Result<NetworkConfig, Wrong> {
+    let addresses = |key: &'static str, list: &[String]| {
+        list.iter()
+            .map(|text| address(key, text))
+            .collect::<Result<Vec<_>, _>>()
+    };
+    let listen = addresses("network.listen", &raw.network.listen)?;
+    if listen.is_empty() {
+        return Err(Wrong::new(
+            "network.listen",
+            "`network.listen` needs at least one multiaddress",
+        ));
+    }
+    Ok(NetworkConfig {
+        listen,
+        join: addresses("network.join", &raw.network.join)?,
+        mdns: raw.network.mdns,
+    })
+}
+
+fn address(key: &'static str, text: &str) -> Result<Multiaddr, Wrong> {
+    text.parse().map_err(|e| {
+        Wrong::new(
+            key,
+            format!(
+                "`{text}` is not a multiaddress ({e}); \
+                 write it as a daemon prints its own, such as /ip4/10.0.0.1/udp/4001/quic-v1"
+            ),
+        )
+    })
+}
+
+fn daemon(raw: &RawConfig) -> Result<DaemonConfig, Wrong> {
+    let raw = &raw.daemon;
+    let http: SocketAddr = raw.http.parse().map_err(|_| {
+        let message = format!(
+            "`{}` is not an address and port such as 127.0.0.1:9100",
+            raw.http
+        );
+        Wrong::new("daemon.http", message)
+    })?;
+    if !http.ip().is_loopback() && !raw.http_public {
+        return Err(Wrong::new(
+            "daemon.http",
+            format!(
+                "{http} can be reached from outside and anybody may read it; \
+                 say so with --http-public (or http_public = true), or use 127.0.0.1"
+            ),
+        ));
+    }
+    if raw.dir.is_empty() {
+        return Err(Wrong::new(
+            "daemon.dir",
+            "`daemon.dir` must name a directory",
+        ));
+    }
+    Ok(DaemonConfig {
+        dir: PathBuf::from(&raw.dir),
+        http,
+        save_every: seconds("daemon.save_every_s", raw.save_every_s)?,
+        evaluate_every: raw.evaluate_every,
+        device: raw
+            .device
+            .parse()
+            .map_err(|e| Wrong::named("daemon.device", &e))?,
+    })
+}
+
+/// A duration in seconds; `None` for zero.
+fn seconds(key: &str, value: f64) -> Result<Option<Duration>, Wrong> {
+    if !(0.0..=SECONDS_MAX).contains(&value) {
+        return Err(Wrong::new(
+            key,
+            format!("`{key}` must be 0 to {SECONDS_MAX} seconds"),
+        ));
+    }
+    Ok((value > 0.0).then(|| Duration::from_secs_f64(value)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(text: &str, overrides: &Overrides) -> String {
+        Config::from_text(Path::new("node.toml"), text, overrides)
+            .unwrap_err()
+            .to_string()
+    }
+
+    #[test]
+    fn nothing_said_is_the_default() {
+        let config = Config::load(None, &Overrides::default()).unwrap();
+        assert_eq!(config.run.name, "murmurate");
+        assert_eq!(config.daemon.http.to_string(), "127.0.0.1:0");
+        assert_eq!(config.network.listen.len(), 2);
+        assert!(config.network.mdns && !config.joins_running());
+    }
+
+    #[test]
+    fn wrong_files_are_named_by_line() {
+        let cases = [
+            (
+                "[run]\nrouns = 3\n",
+                "node.toml:2: unknown key `rouns`; did you mean `rounds`?",
+            ),
+            (
+                "\n[netwrk]\n",
+                "node.toml:2: unknown key `netwrk`; did you mean `network`?",
+            ),
+            (
+                "[run]\nseed = \"x\"\n",
+                "node.toml:2: invalid type: string \"x\", expected u64",
+            ),
+            (
+                "[run]\nstart_with = 0\n",
+                "node.toml:2: `run.start_with` counts this daemon: at least 1",
+            ),
+            (
+                "[daemon]\nhttp = \"0.0.0.0:80\"\n",
+                "node.toml:2: 0.0.0.0:80 can be reached from outside and anybody may read it; \
+                 say so with --http-public (or http_public = true), or use 127.0.0.1",
+            ),
+            (
+                "[shards]\nindex = 4\nof = 4\n",
+                "node.toml:2: `shards.index` is 4, it counts from 0 and must be below \
+                 `shards.of` = 4",
+            ),
+            (
+                "[task]\nkind = \"image-classifier\"\nhiden = 3\n",
+                "node.toml:3: `task.hiden` is no key of kind = \"image-classifier\", \
+                 the nearest is `hidden`",
+            ),
+            (
+                "[strategy]\npreset = \"dilocco\"\n",
+                "node.toml:2: preset `dilocco` does not exist; did you mean `diloco`? \
+                 There are: none, bsp, local-sgd, diloco, d-psgd",
+            ),
+            (
+                "[shards]\nkind = \"by-lable\"\n",
+                "node.toml:2: unknown value `by-lable`; did you mean `by-label`?",
+            ),
+            (
+                "[daemon]\ndevice = \"cpux\"\n",
+                "node.toml:2: there is no device `cpux`, the nearest is `cpu` \
+                 (flex, cpu, wgpu, cuda, cuda:N)",
+            ),
+            (
+                "[daemon]\nsave_every_s = -1.0\n",
+                "node.toml:2: `daemon.save_every_s` must be 0 to 31536000 seconds",
+            ),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(line(text, &Overrides::default()), expected);
+        }
+        let broken = line("[run\n", &Overrides::default());
+        assert!(
+            broken.starts_with("node.toml:1: ") && !broken.contains('\n'),
+            "{broken}"
+        );
+    }
+
+    #[test]
+    fn wrong_flags_are_named_by_flag() {
+        let join = Overrides {
+            join: vec!["10.0.0.1:4001".to_owned()],
+            ..Overrides::default()
+        };
+        let said = line("", &join);
+        assert!(
+            said.starts_with("--join: `10.0.0.1:4001` is not a multiaddress"),
+            "{said}"
+        );
+        let http = Overrides {
+            http: Some("localhost".to_owned()),
+            ..Overrides::default()
+        };
+        assert_eq!(
+            line("", &http),
+            "--http: `localhost` is not an address and port such as 127.0.0.1:9100"
+        );
+    }
+
+    #[test]
+    fn a_missing_file_names_the_command_that_writes_one() {
+        let path = Path::new("no/such/node.toml");
+        let said = Config::load(Some(path), &Overrides::default())
+            .unwrap_err()
+            .to_string();
+        assert!(said.starts_with("no/such/node.toml: "), "{said}");
+        assert!(
+            said.ends_with("`murmurate init --to no/such/node.toml` writes one"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn flags_win_and_the_effective_configuration_reads_back_the_same() {
+        let overrides = Overrides {
+            preset: Some("bsp".to_owned()),
+            seed: Some(9),
+            join: vec!["/ip4/127.0.0.1/udp/9/quic-v1".to_owned()],
+            http: Some("0.0.0.0:9".to_owned()),
+            http_public: true,
+            ..Overrides::default()
+        };
+        let path = Path::new("node.toml");
+        let text = "[run]\nseed = 3\nrounds = 4\n";
+        let config = Config::from_text(path, text, &overrides).unwrap();
+        assert_eq!((config.run.seed, config.run.rounds), (9, 4));
+        assert_eq!(config.strategy.name(), "bsp");
+        assert!(config.joins_running());
+        let again = Config::from_text(path, &config.effective, &Overrides::default()).unwrap();
+        assert_eq!(again.effective, config.effective);
+        assert_eq!(again.run, config.run);
+    }
+
+    #[test]
+    fn runs_of_different_names_are_strangers() {
+        assert_ne!(RunConfig::id_of("a"), RunConfig::id_of("b"));
+    }
+}

@@ -1,0 +1,98 @@
+//! The configuration of one daemon: a TOML file, then flags over it, then checked values. A
+//! [`Config`] that exists is valid as far as one daemon can tell by itself.
+
+mod error;
+mod load;
+mod raw;
+mod template;
+
+pub use error::{ConfigError, Place};
+pub use load::Overrides;
+pub use template::{Replace, template, write_template};
+
+use libp2p::Multiaddr;
+use murmurate_protocol::{Digest, RunId};
+use murmurate_strategies::grid::Strategy;
+use murmurate_tasks::data::Shards;
+use murmurate_tasks::{DeviceChoice, TaskConfig};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Everything one daemon is told.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// What all peers of a run share, and when it begins.
+    pub run: RunConfig,
+    /// What is trained.
+    pub task: TaskConfig,
+    /// Which part of the data is this daemon's.
+    pub shards: Shards,
+    /// The point of the grid.
+    pub strategy: Strategy,
+    /// Addresses.
+    pub network: NetworkConfig,
+    /// This daemon's own business.
+    pub daemon: DaemonConfig,
+    /// The same in TOML, flags included: what `--show-config` prints and a checkpoint keeps.
+    pub effective: String,
+}
+
+/// `[run]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunConfig {
+    /// Its name; peers of other names are strangers.
+    pub name: String,
+    /// The name's hash.
+    pub id: RunId,
+    /// Seed of everything that must be equal on all peers.
+    pub seed: u64,
+    /// Rounds in all; zero means until told to stop.
+    pub rounds: u64,
+    /// Daemons, this one included, that a fresh run waits for.
+    pub start_with: usize,
+    /// How long it waits for them.
+    pub start_wait: Duration,
+}
+
+impl RunConfig {
+    /// The id of the run of this name.
+    pub fn id_of(name: &str) -> RunId {
+        let text = format!("murmurate run {name}");
+        RunId::from_bytes(*Digest::of(text.as_bytes()).as_bytes())
+    }
+}
+
+/// `[network]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NetworkConfig {
+    /// Where it listens.
+    pub listen: Vec<Multiaddr>,
+    /// Daemons of the run that it dials first.
+    pub join: Vec<Multiaddr>,
+    /// Whether it looks for others on the local network.
+    pub mdns: bool,
+}
+
+/// `[daemon]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DaemonConfig {
+    /// Its directory: identity, lock, checkpoint.
+    pub dir: PathBuf,
+    /// Where `/status` and `/metrics` are served.
+    pub http: SocketAddr,
+    /// How often a checkpoint is written; `None` for only at the end.
+    pub save_every: Option<Duration>,
+    /// Held data is looked at after every so many rounds; zero for only at the end.
+    pub evaluate_every: u64,
+    /// Where it trains.
+    pub device: DeviceChoice,
+}
+
+impl Config {
+    /// Whether this daemon joins a run that others began: it has somebody to join and was not told
+    /// to be one of those a fresh run starts with.
+    pub fn joins_running(&self) -> bool {
+        !self.network.join.is_empty() && self.run.start_with <= 1
+    }
+}

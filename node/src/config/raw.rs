@@ -1,0 +1,110 @@
+//! The configuration file as it is written: serde structs and nothing else.
+
+use serde::{Deserialize, Serialize};
+
+/// The file.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct RawConfig {
+    pub(super) run: RawRun,
+    /// Checked by `murmurate-tasks`.
+    pub(super) task: Option<toml::Table>,
+    pub(super) shards: RawShards,
+    /// Checked by `murmurate-strategies`.
+    pub(super) strategy: Option<toml::Table>,
+    pub(super) network: RawNetwork,
+    pub(super) daemon: RawDaemon,
+}
+
+/// `[run]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct RawRun {
+    pub(super) name: String,
+    pub(super) seed: u64,
+    pub(super) rounds: u64,
+    pub(super) start_with: u32,
+    pub(super) start_wait_s: f64,
+}
+
+impl Default for RawRun {
+    fn default() -> Self {
+        Self {
+            name: "murmurate".to_owned(),
+            seed: 1,
+            rounds: 0,
+            start_with: 1,
+            start_wait_s: 60.0,
+        }
+    }
+}
+
+/// `[shards]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct RawShards {
+    pub(super) kind: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) alpha: Option<f64>,
+    pub(super) index: u32,
+    pub(super) of: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) seed: Option<u64>,
+}
+
+impl Default for RawShards {
+    fn default() -> Self {
+        Self {
+            kind: "iid".to_owned(),
+            alpha: None,
+            index: 0,
+            of: 1,
+            seed: None,
+        }
+    }
+}
+
+/// `[network]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct RawNetwork {
+    pub(super) listen: Vec<String>,
+    pub(super) join: Vec<String>,
+    pub(super) mdns: bool,
+}
+
+impl Default for RawNetwork {
+    fn default() -> Self {
+        let listen = ["/ip4/0.0.0.0/udp/0/quic-v1", "/ip4/0.0.0.0/tcp/0"];
+        Self {
+            listen: listen.map(str::to_owned).to_vec(),
+            join: Vec::new(),
+            mdns: true,
+        }
+    }
+}
+
+/// `[daemon]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct RawDaemon {
+    pub(super) dir: String,
+    pub(super) http: String,
+    pub(super) http_public: bool,
+    pub(super) save_every_s: f64,
+    pub(super) evaluate_every: u64,
+    pub(super) device: String,
+}
+
+impl Default for RawDaemon {
+    fn default() -> Self {
+        Self {
+            dir: "murmurate-state".to_owned(),
+            http: "127.0.0.1:0".to_owned(),
+            http_public: false,
+            save_every_s: 60.0,
+            evaluate_every: 1,
+            device: "flex".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! The daemon: builds all parts, joins them, and ends them in order.
+
+mod clock;
+mod driver;
+mod error;
+mod perform;
+mod setup;
+
+pub use clock::SteadyClock;
+pub use error::{DaemonError, RefusedBy};
+
+use crate::api::ApiServer;
+use crate::config::Config;
+use crate::faults::{Fault, Faults};
+use crate::progress::{LogMode, Printer};
+use crate::report::NodeReport;
+use driver::{Driver, Ending, Sources};
+use murmurate_protocol::{Input, Peer};
+use setup::Setup;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc;
+
+/// How long the network may take to say its last words.
+const SHUTDOWN_WAIT: Duration = Duration::from_secs(1);
+
+/// Threads that carry the network. Two, so that a long decode on one does not stop the other;
+/// training has threads of its own.
+const NETWORK_THREADS: usize = 2;
+
+/// What one start of a daemon is told beside its configuration.
+#[derive(Clone, Debug, Default)]
+pub struct RunOptions {
+    /// How it tells what it does.
+    pub log: LogMode,
+    /// Harm to do to itself.
+    pub faults: Vec<Fault>,
+}
+
+/// Runs one daemon until it has left, and gives its report.
+///
+/// # Errors
+/// When it cannot start, or ends other than by leaving; one line that says what to do.
+pub fn run(config: Config, options: RunOptions) -> Result<NodeReport, DaemonError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(NETWORK_THREADS)
+        .thread_name("net")
+        .enable_all()
+        .build()
+        .map_err(DaemonError::Runtime)?;
+    let result = runtime.block_on(run_async(config, options));
+    runtime.shutdown_timeout(SHUTDOWN_WAIT);
+    result
+}
+
+async fn run_async(config: Config, options: RunOptions) -> Result<NodeReport, DaemonError> {
+    let interrupts = watch_interrupts()?;
+    let clock = SteadyClock::new();
+    let setup = tokio::task::block_in_place(|| Setup::new(&config, clock))?;
+    let (network, events) = setup.network(&config)?;
+    let api = ApiServer::start(config.daemon.http, setup.status.clone()).await?;
+    setup.store.note_http(api.address())?;
+    let digests = setup.executor.digests();
+    let (lanes, answers) =
+        crate::lanes::Lanes::start(setup.executor, Arc::clone(&setup.depot), setup.saver)
+            .map_err(DaemonError::Runtime)?;
+    let joining = setup.peer_config.join;
+    let mut driver = Driver {
+        peer: Peer::new(setup.peer_config, setup.plan, setup.topology),
+        clock,
+        net: network,
+        depot: setup.depot,
+        lanes,
+        status: setup.status,
+        printer: Printer::new(options.log),
+        faults: Faults::new(options.faults),
+        addresses: Vec::new(),
+        http: Some(api.address().to_string()),
+        ending: Ending::default(),
+        joining,
+        armed: None,
+        payload_pushed: BTreeMap::new(),
+        payload_sent: 0,
+        payload_received: 0,
+        pending: VecDeque::new(),
+    };
+    if let Some(line) = setup.resumed {
+        driver.printer.note(&line);
+    }
+    driver.feed(Input::Start {
+        snapshot: setup.snapshot,
+        digests,
+    });
+    driver
+        .run(Sources {
+            answers,
+            events,
+            interrupts,
+        })
+        .await;
+    finish(driver).await
+}
+
+/// Says the last words, ends the lanes, and reports.
+async fn finish(driver: Driver) -> Result<NodeReport, DaemonError> {
+    let Driver {
+        net,
+        lanes,
+        status,
+        printer,
+        ending,
+        ..
+    } = driver;
+    net.shutdown(Instant::now() + SHUTDOWN_WAIT).await;
+    if let Some(error) = ending.error {
+        return Err(error);
+    }
+    tokio::task::block_in_place(|| lanes.join());
+    let report = NodeReport::from(&status.status());
+    printer.report(&report);
+    Ok(report)
+}
+
+/// Every Ctrl+C (and SIGTERM, which service managers send) as one message.
+fn watch_interrupts() -> Result<mpsc::Receiver<()>, DaemonError> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(DaemonError::Runtime)?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(DaemonError::Runtime)?;
+    let (sender, receiver) = mpsc::channel(4);
+    tokio::spawn(async move {
+        loop {
+            tokio::select! {
+                Some(()) = interrupt.recv() => {}
+                Some(()) = terminate.recv() => {}
+                else => return,
+            }
+            if sender.send(()).await.is_err() {
+                return;
+            }
+        }
+    });
+    Ok(receiver)
+}

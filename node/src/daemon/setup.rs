@@ -1,0 +1,210 @@
+//! From configuration to parts: directory, trainer, Executor, checkpoint, network.
+
+use crate::api::{About, Observer, StatusHandle};
+use crate::bulk::{BulkLimits, BulkStore};
+use crate::config::Config;
+use crate::daemon::clock::WallStopwatch;
+use crate::daemon::{DaemonError, SteadyClock};
+use crate::depot::Depot;
+use crate::lanes::Saver;
+use crate::net::{self, Net, NetConfig, NetEvent};
+use crate::store::{Checkpoint, Expected, Store};
+use murmurate_protocol::{Contribution, ExchangeKind, PeerConfig, Plan, Snapshot, Topology};
+use murmurate_strategies::Layout;
+use murmurate_strategies::executor::{Executor, Parts};
+use murmurate_strategies::grid::Strategy;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// How long a daemon with a checkpoint but without an address to join waits to be found.
+const FOUND_WAIT: Duration = Duration::from_secs(3);
+
+/// The parts of one daemon, made and not yet running.
+pub(super) struct Setup {
+    pub(super) store: Store,
+    pub(super) plan: Plan,
+    pub(super) topology: Option<Box<dyn Topology>>,
+    pub(super) peer_config: PeerConfig,
+    pub(super) executor: Executor,
+    pub(super) depot: Arc<Depot>,
+    pub(super) saver: Arc<Saver>,
+    pub(super) status: StatusHandle,
+    pub(super) snapshot: Option<Snapshot>,
+    /// What to say about the checkpoint that was taken over.
+    pub(super) resumed: Option<String>,
+}
+
+impl Setup {
+    pub(super) fn new(config: &Config, clock: SteadyClock) -> Result<Self, DaemonError> {
+        let store = Store::open(&config.daemon.dir)?;
+        let (run, strategy) = (&config.run, &config.strategy);
+        let trainer = murmurate_tasks::build(
+            &config.task,
+            strategy.inner_kind(),
+            &config.daemon.device,
+            run.seed,
+            &config.shards,
+        )?;
+        let layout = Arc::new(trainer.layout().clone());
+        let plan = strategy.plan(run.id, &layout, run.rounds)?;
+        let expected = Expected {
+            run: run.id,
+            plan: plan.hash(),
+            layout: layout.hash(),
+        };
+        let checkpoint = store.resume(&expected)?;
+        let parts = Parts::new(strategy, &plan, layout.len());
+        let mut executor = Executor::new(trainer, parts, Box::new(WallStopwatch::new()));
+        let snapshot = match &checkpoint {
+            Some(checkpoint) => Some(restore(config, checkpoint, &mut executor)?),
+            None => None,
+        };
+        let peer = store.identity().peer();
+        let progress = checkpoint
+            .as_ref()
+            .map(|c| c.manifest().progress)
+            .unwrap_or_default();
+        let about = about(config, &plan, &layout, &peer.to_hex());
+        let status = StatusHandle::new(Observer::new(about, progress), Arc::new(clock));
+        let saver = Saver {
+            dir: store.dir().to_owned(),
+            expected,
+            run_name: run.name.clone(),
+            peer: peer.to_hex(),
+            config: config.effective.clone(),
+            layout,
+            status: status.clone(),
+        };
+        let resumed = snapshot.as_ref().map(|s| {
+            format!(
+                "resuming from the checkpoint of round {} in {}",
+                s.round,
+                store.dir().display()
+            )
+        });
+        Ok(Self {
+            depot: Arc::new(Depot::new(plan.clone())),
+            topology: strategy.topology(run.seed),
+            peer_config: peer_config(config, peer, snapshot.is_some()),
+            saver: Arc::new(saver),
+            store,
+            plan,
+            executor,
+            status,
+            snapshot,
+            resumed,
+        })
+    }
+
+    /// Opens the network's ports.
+    pub(super) fn network(
+        &self,
+        config: &Config,
+    ) -> Result<(Net, mpsc::Receiver<NetEvent>), DaemonError> {
+        let mut net = NetConfig::new(self.store.identity().keypair().clone(), config.run.id);
+        net.listen.clone_from(&config.network.listen);
+        net.join.clone_from(&config.network.join);
+        net.mdns = config.network.mdns;
+        let depot: Arc<dyn BulkStore> = Arc::clone(&self.depot) as Arc<dyn BulkStore>;
+        let largest = self
+            .plan
+            .fragments
+            .iter()
+            .map(|f| f.contribution.of(f.len))
+            .max();
+        let limits = BulkLimits {
+            slice_bytes_max: largest.unwrap_or(0).max(1 << 20) * 2,
+            ..BulkLimits::default()
+        };
+        Ok(net::start(net, depot, limits)?)
+    }
+}
+
+fn peer_config(config: &Config, me: murmurate_protocol::PeerId, resumed: bool) -> PeerConfig {
+    let join = !config.network.join.is_empty();
+    let start_wait = match resumed && !join {
+        true => config.run.start_wait.min(FOUND_WAIT),
+        false => config.run.start_wait,
+    };
+    PeerConfig {
+        me,
+        seed: config.run.seed,
+        start_with: config.run.start_with,
+        start_wait,
+        join,
+        save_every: config.daemon.save_every,
+        evaluate_every: config.daemon.evaluate_every,
+        leave_when_finished: true,
+    }
+}
+
+/// Puts a checkpoint in force.
+fn restore(
+    config: &Config,
+    checkpoint: &Checkpoint,
+    executor: &mut Executor,
+) -> Result<Snapshot, DaemonError> {
+    let dir = || config.daemon.dir.display().to_string();
+    let bytes = checkpoint.manifest().snapshot();
+    let snapshot = bytes.and_then(|bytes| Snapshot::from_bytes(&bytes).ok());
+    let snapshot = snapshot.ok_or_else(|| DaemonError::Snapshot { dir: dir() })?;
+    executor
+        .restore(checkpoint)
+        .map_err(|source| DaemonError::Restore { dir: dir(), source })?;
+    Ok(snapshot)
+}
+
+fn about(config: &Config, plan: &Plan, layout: &Layout, peer: &str) -> About {
+    About {
+        run: config.run.name.clone(),
+        peer: peer.to_owned(),
+        plan: plan.hash().to_hex(),
+        preset: config.strategy.name().to_owned(),
+        rounds: config.run.rounds,
+        parameters: layout.len() as u64,
+        multiples: multiples(&config.strategy, plan, layout.len() as u64),
+    }
+}
+
+/// What the method keeps, store by store, in multiples of 4 bytes x parameters.
+///
+/// Encoded slices of an all-reduce: own contributions, those of others to the own shard, the
+/// aggregates of this round and of the one before (kept for stragglers).
+fn multiples(strategy: &Strategy, plan: &Plan, len: u64) -> BTreeMap<String, f64> {
+    let gradients = strategy.contribution() == Contribution::Gradient;
+    let inner = strategy.inner_kind().state_multiple() as f64;
+    let whole = 4.0 * len as f64;
+    let encoded = |of: fn(&murmurate_protocol::FragmentPlan) -> u64| {
+        plan.fragments.iter().map(of).sum::<u64>() as f64 / whole
+    };
+    let contribution = encoded(|f| f.contribution.of(f.len));
+    let aggregate = encoded(|f| f.aggregate.of(f.len));
+    let mut stores = vec![
+        ("parameters", 1.0),
+        ("gradients", 1.0),
+        (
+            "inner optimizer",
+            if gradients { 2.0 * inner } else { inner },
+        ),
+        ("anchor", 1.0),
+        ("local", 1.0),
+        (
+            "outer optimizer",
+            strategy.outer_kind().state_multiple() as f64,
+        ),
+        ("residual", f64::from(u8::from(strategy.error_feedback()))),
+    ];
+    match strategy.exchange() {
+        ExchangeKind::None => {}
+        ExchangeKind::Gossip => stores.push(("encoded slices", 3.0 * contribution)),
+        ExchangeKind::AllReduce => {
+            stores.push(("shard reductions", 1.0));
+            stores.push(("encoded slices", 2.0 * contribution + 2.0 * aggregate));
+        }
+    }
+    let kept = stores.into_iter().filter(|(_, multiple)| *multiple > 0.0);
+    kept.map(|(name, multiple)| (name.to_owned(), multiple))
+        .collect()
+}

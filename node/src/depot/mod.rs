@@ -1,0 +1,124 @@
+//! The depot: where encoded slices and states lie between the Executor's lanes and the network.
+//! Both sides reach it from their own threads; nobody holds its lock over work or IO.
+
+mod slices;
+mod states;
+
+use crate::bulk::{BulkStore, Refusal};
+use bytes::Bytes;
+use murmurate_protocol::{PeerId, Plan, Round, SliceId, SliceMeta, StateId};
+use murmurate_strategies::executor::StateStore;
+use murmurate_strategies::slices::SliceStore;
+use slices::Slices;
+use states::States;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Slices and states of one daemon.
+#[derive(Debug)]
+pub struct Depot {
+    plan: Plan,
+    slices: Mutex<Slices>,
+    states: Mutex<States>,
+}
+
+impl Depot {
+    /// Empty.
+    pub fn new(plan: Plan) -> Self {
+        Self {
+            plan,
+            slices: Mutex::default(),
+            states: Mutex::default(),
+        }
+    }
+
+    /// The driver's word on which round it is: what is too far from it is not taken.
+    pub fn set_round(&self, round: Round) {
+        self.slices().set_round(round);
+    }
+
+    /// Notes what the header of an own slice says; gives it back with its true size, or `None`
+    /// when the slice is not here.
+    pub fn describe(&self, slice: &SliceId, meta: SliceMeta) -> Option<SliceMeta> {
+        self.slices().describe(slice, meta)
+    }
+
+    /// Encoded bytes that lie here.
+    pub fn bytes(&self) -> u64 {
+        self.slices().bytes()
+    }
+
+    fn slices(&self) -> MutexGuard<'_, Slices> {
+        // Every change is a single insert or remove: a panic elsewhere leaves nothing half done.
+        self.slices.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn states(&self) -> MutexGuard<'_, States> {
+        self.states.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl SliceStore for Depot {
+    fn put(&self, slice: SliceId, bytes: Bytes) {
+        self.slices().put_own(slice, bytes);
+    }
+
+    fn get(&self, slice: &SliceId) -> Option<Bytes> {
+        self.slices().get(slice).map(|(_, bytes)| bytes)
+    }
+
+    fn remove(&self, slice: &SliceId) {
+        self.slices().remove(slice);
+    }
+}
+
+impl StateStore for Depot {
+    fn pin(&self, state: StateId, manifest: Bytes, bytes: Bytes) {
+        self.states().pin(state, manifest, bytes);
+    }
+
+    fn unpin(&self, round: Round) {
+        self.states().unpin(round);
+    }
+
+    fn take(&self, state: &StateId) -> Option<Bytes> {
+        self.states().take(state)
+    }
+}
+
+impl BulkStore for Depot {
+    fn get(&self, slice: &SliceId) -> Option<(SliceMeta, Bytes)> {
+        self.slices().get(slice)
+    }
+
+    fn accepts(&self, from: PeerId, slice: &SliceId, meta: &SliceMeta) -> Result<(), Refusal> {
+        self.slices().accepts(&self.plan, from, slice, meta)
+    }
+
+    fn put(&self, from: PeerId, slice: SliceId, meta: SliceMeta, bytes: Bytes) {
+        self.slices().put_from(from, slice, meta, bytes);
+    }
+
+    fn state_manifest(&self, state: &StateId) -> Option<Bytes> {
+        self.states().manifest(state)
+    }
+
+    fn state_chunk(&self, state: &StateId, index: u32) -> Option<Bytes> {
+        self.states().chunk(state, index)
+    }
+
+    fn put_state_manifest(&self, state: &StateId, manifest: Bytes) -> Result<(), Refusal> {
+        if state.bytes > self.plan.state_bytes {
+            return Err(Refusal::TooLong);
+        }
+        self.states().begin(state, manifest);
+        Ok(())
+    }
+
+    fn has_state_chunk(&self, state: &StateId, index: u32) -> bool {
+        self.states().has_chunk(state, index)
+    }
+
+    fn put_state_chunk(&self, state: &StateId, index: u32, bytes: Bytes) -> Result<(), Refusal> {
+        self.states().put_chunk(state, index, &bytes)
+    }
+}

@@ -1,0 +1,234 @@
+//! Encoded slices by name, with the bounds on what one sender may leave here.
+
+use crate::bulk::Refusal;
+use bytes::Bytes;
+use murmurate_protocol::limits::{
+    EARLY_SLICES_MAX, GROUP_MEMBERS_MAX, HISTORY_ROUNDS_MAX, ROUNDS_AHEAD_MAX,
+};
+use murmurate_protocol::{Part, PeerId, Plan, Round, SliceId, SliceMeta};
+use std::collections::BTreeMap;
+
+/// Slices of one sender that may lie here, per fragment: what may come early, and what its past
+/// rounds left in the history.
+const SLICES_PER_SENDER_MAX: usize = EARLY_SLICES_MAX + HISTORY_ROUNDS_MAX;
+
+#[derive(Debug)]
+struct Entry {
+    meta: SliceMeta,
+    bytes: Bytes,
+    from: Option<PeerId>,
+}
+
+/// What lies here.
+#[derive(Debug, Default)]
+pub(super) struct Slices {
+    entries: BTreeMap<SliceId, Entry>,
+    per_sender: BTreeMap<PeerId, usize>,
+    round: Round,
+    bytes: u64,
+}
+
+impl Slices {
+    pub(super) fn set_round(&mut self, round: Round) {
+        self.round = round;
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub(super) fn put_own(&mut self, slice: SliceId, bytes: Bytes) {
+        let meta = SliceMeta {
+            of: 1,
+            weight: 0.0,
+            contributors: 0,
+            group: 0,
+            bytes: bytes.len() as u64,
+        };
+        self.insert(
+            slice,
+            Entry {
+                meta,
+                bytes,
+                from: None,
+            },
+        );
+    }
+
+    pub(super) fn put_from(&mut self, from: PeerId, slice: SliceId, meta: SliceMeta, bytes: Bytes) {
+        *self.per_sender.entry(from).or_default() += 1;
+        self.insert(
+            slice,
+            Entry {
+                meta,
+                bytes,
+                from: Some(from),
+            },
+        );
+    }
+
+    fn insert(&mut self, slice: SliceId, entry: Entry) {
+        self.remove(&slice);
+        self.bytes += entry.bytes.len() as u64;
+        self.entries.insert(slice, entry);
+    }
+
+    pub(super) fn describe(&mut self, slice: &SliceId, meta: SliceMeta) -> Option<SliceMeta> {
+        let entry = self.entries.get_mut(slice)?;
+        entry.meta = SliceMeta {
+            bytes: entry.bytes.len() as u64,
+            ..meta
+        };
+        Some(entry.meta)
+    }
+
+    pub(super) fn get(&self, slice: &SliceId) -> Option<(SliceMeta, Bytes)> {
+        self.entries
+            .get(slice)
+            .map(|entry| (entry.meta, entry.bytes.clone()))
+    }
+
+    pub(super) fn remove(&mut self, slice: &SliceId) {
+        let Some(entry) = self.entries.remove(slice) else {
+            return;
+        };
+        self.bytes -= entry.bytes.len() as u64;
+        if let Some(count) = entry.from.and_then(|from| self.per_sender.get_mut(&from)) {
+            *count = count.saturating_sub(1);
+        }
+    }
+
+    pub(super) fn accepts(
+        &self,
+        plan: &Plan,
+        from: PeerId,
+        slice: &SliceId,
+        meta: &SliceMeta,
+    ) -> Result<(), Refusal> {
+        if self.entries.contains_key(slice) {
+            return Err(Refusal::AlreadyHere);
+        }
+        let fragment = plan.fragment(slice.fragment).ok_or(Refusal::Unwanted)?;
+        let of = u64::from(meta.of);
+        let fits = (1..=GROUP_MEMBERS_MAX as u64).contains(&of) && u64::from(slice.shard) < of;
+        let past = self.round.since(slice.round) > HISTORY_ROUNDS_MAX as u64;
+        let ahead = slice.round.since(self.round) > ROUNDS_AHEAD_MAX + HISTORY_ROUNDS_MAX as u64;
+        if !fits || past || ahead {
+            return Err(Refusal::Unwanted);
+        }
+        let bound = match slice.part {
+            Part::Contribution => fragment.contribution,
+            Part::Aggregate => fragment.aggregate,
+        };
+        if meta.bytes > bound.of(fragment.len.div_ceil(of)) {
+            return Err(Refusal::TooLong);
+        }
+        let count = self.per_sender.get(&from).copied().unwrap_or(0);
+        match count < SLICES_PER_SENDER_MAX * plan.fragments.len() {
+            true => Ok(()),
+            false => Err(Refusal::Full),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use murmurate_protocol::{
+        BytesBound, Contribution, DeadlinePlan, Digest, ExchangeKind, FragmentId, FragmentPlan,
+        LayoutHash, RunId, StepBudget,
+    };
+
+    fn plan() -> Plan {
+        let bound = BytesBound {
+            fixed: 8,
+            per_1024: 4096,
+        };
+        Plan {
+            run: RunId::from_bytes([1; 32]),
+            layout: LayoutHash::from_bytes([2; 32]),
+            recipe: Digest::from_bytes([3; 32]),
+            exchange: ExchangeKind::AllReduce,
+            contribution: Contribution::Delta,
+            budget: StepBudget::Steps(1),
+            rounds: 0,
+            fragments: vec![FragmentPlan {
+                len: 100,
+                contribution: bound,
+                aggregate: bound,
+            }],
+            deadlines: DeadlinePlan::default(),
+            state_bytes: 1000,
+        }
+    }
+
+    fn slice(round: u64, shard: u16) -> SliceId {
+        SliceId {
+            round: Round(round),
+            fragment: FragmentId(0),
+            shard,
+            part: Part::Contribution,
+            origin: PeerId::from_bytes([9; 32]),
+            attempt: 0,
+        }
+    }
+
+    fn meta(of: u16, bytes: u64) -> SliceMeta {
+        SliceMeta {
+            of,
+            weight: 1.0,
+            contributors: 0,
+            group: 0,
+            bytes,
+        }
+    }
+
+    #[test]
+    fn only_what_the_plan_allows_is_taken() {
+        let (plan, from) = (plan(), PeerId::from_bytes([9; 32]));
+        let mut slices = Slices::default();
+        assert_eq!(
+            slices.accepts(&plan, from, &slice(0, 1), &meta(2, 208)),
+            Ok(())
+        );
+        for (id, meta, refusal) in [
+            (slice(0, 2), meta(2, 10), Refusal::Unwanted),
+            (slice(0, 0), meta(0, 10), Refusal::Unwanted),
+            (slice(0, 0), meta(65, 10), Refusal::Unwanted),
+            (slice(1000, 0), meta(2, 10), Refusal::Unwanted),
+            (slice(0, 0), meta(2, 209), Refusal::TooLong),
+        ] {
+            assert_eq!(
+                slices.accepts(&plan, from, &id, &meta),
+                Err(refusal),
+                "{id:?} {meta:?}"
+            );
+        }
+        slices.put_from(from, slice(0, 1), meta(2, 3), Bytes::from_static(b"abc"));
+        let again = slices.accepts(&plan, from, &slice(0, 1), &meta(2, 3));
+        assert_eq!(again, Err(Refusal::AlreadyHere));
+        assert_eq!(slices.bytes(), 3);
+        slices.remove(&slice(0, 1));
+        assert_eq!(slices.bytes(), 0);
+    }
+
+    #[test]
+    fn one_sender_cannot_fill_the_depot() {
+        let (plan, from) = (plan(), PeerId::from_bytes([9; 32]));
+        let mut slices = Slices::default();
+        for i in 0..SLICES_PER_SENDER_MAX {
+            let id = SliceId {
+                attempt: (i % 250) as u8,
+                ..slice(0, (i / 250) as u16)
+            };
+            slices.put_from(from, id, meta(64, 0), Bytes::new());
+        }
+        let one_more = slices.accepts(&plan, from, &slice(1, 0), &meta(2, 1));
+        assert_eq!(one_more, Err(Refusal::Full));
+        let other = PeerId::from_bytes([8; 32]);
+        assert_eq!(
+            slices.accepts(&plan, other, &slice(1, 0), &meta(2, 1)),
+            Ok(())
+        );
+    }
+}

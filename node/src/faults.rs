@@ -1,0 +1,195 @@
+//! Faults on request: a daemon that kills or stops itself at an exact point of a round, so that
+//! tests and `murmurate local` can hit every phase. The process ends as by `kill -9` from outside:
+//! nothing is flushed, nothing is told to anybody.
+
+use murmurate_protocol::{Phase, Round};
+use rustix::process::{Signal, getpid, kill_process};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// What happens to the daemon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FaultAction {
+    /// SIGKILL.
+    Kill,
+    /// SIGSTOP.
+    Stop,
+}
+
+/// In which phase it happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FaultPhase {
+    /// Inner steps.
+    Train,
+    /// Contributions are under way.
+    Exchange,
+    /// The agreed result is put in force.
+    Apply,
+}
+
+impl FaultPhase {
+    /// Whether `phase` is the one meant.
+    pub fn is(self, phase: Phase) -> bool {
+        matches!(
+            (self, phase),
+            (Self::Train, Phase::Train)
+                | (Self::Exchange, Phase::Exchange)
+                | (Self::Apply, Phase::Apply)
+        )
+    }
+}
+
+impl fmt::Display for FaultPhase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Train => "train",
+            Self::Exchange => "exchange",
+            Self::Apply => "apply",
+        })
+    }
+}
+
+/// One fault of one daemon: `kill@5:exchange`, `stop@5`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fault {
+    /// What happens.
+    pub action: FaultAction,
+    /// In which round, or the first one after it that reaches the phase.
+    pub round: u64,
+    /// In which phase.
+    pub phase: FaultPhase,
+}
+
+/// Text that is no fault.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is no fault; write {form}")]
+pub struct FaultError {
+    text: String,
+    form: &'static str,
+}
+
+impl FaultError {
+    pub(crate) fn new(text: &str, form: &'static str) -> Self {
+        Self {
+            text: text.to_owned(),
+            form,
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let action = match self.action {
+            FaultAction::Kill => "kill",
+            FaultAction::Stop => "stop",
+        };
+        write!(f, "{action}@{}:{}", self.round, self.phase)
+    }
+}
+
+impl FromStr for Fault {
+    type Err = FaultError;
+
+    fn from_str(text: &str) -> Result<Self, FaultError> {
+        let bad = || FaultError::new(text, "kill@ROUND[:train|exchange|apply] or stop@ROUND");
+        let (action, rest) = text.split_once('@').ok_or_else(bad)?;
+        let action = match action {
+            "kill" => FaultAction::Kill,
+            "stop" => FaultAction::Stop,
+            _ => return Err(bad()),
+        };
+        let (round, phase) = round_and_phase(rest).ok_or_else(bad)?;
+        Ok(Self {
+            action,
+            round,
+            phase,
+        })
+    }
+}
+
+/// `R` or `R:PHASE`; training when no phase is named.
+pub(crate) fn round_and_phase(text: &str) -> Option<(u64, FaultPhase)> {
+    let (round, phase) = match text.split_once(':') {
+        None => (text, FaultPhase::Train),
+        Some((round, "train")) => (round, FaultPhase::Train),
+        Some((round, "exchange")) => (round, FaultPhase::Exchange),
+        Some((round, "apply")) => (round, FaultPhase::Apply),
+        Some(_) => return None,
+    };
+    Some((round.parse().ok()?, phase))
+}
+
+/// The faults that a daemon was started with.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Faults(Vec<Fault>);
+
+impl Faults {
+    /// These faults.
+    pub fn new(faults: Vec<Fault>) -> Self {
+        Self(faults)
+    }
+
+    /// The fault that is due when `phase` of `round` begins. It is due once.
+    pub fn due(&mut self, round: Round, phase: Phase) -> Option<Fault> {
+        let index = self
+            .0
+            .iter()
+            .position(|f| f.round <= round.0 && f.phase.is(phase))?;
+        Some(self.0.remove(index))
+    }
+}
+
+/// Does it, to this process. Returns only from a stop, after SIGCONT.
+pub fn trigger(fault: Fault) {
+    let signal = match fault.action {
+        FaultAction::Kill => Signal::KILL,
+        FaultAction::Stop => Signal::STOP,
+    };
+    if let Err(error) = kill_process(getpid(), signal) {
+        tracing::error!(%fault, %error, "the fault could not be triggered");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_are_read_and_shown() {
+        for (text, shown) in [
+            ("kill@5:exchange", "kill@5:exchange"),
+            ("kill@5", "kill@5:train"),
+            ("stop@0:apply", "stop@0:apply"),
+        ] {
+            assert_eq!(text.parse::<Fault>().unwrap().to_string(), shown);
+        }
+        for text in [
+            "",
+            "kill",
+            "kill@",
+            "kill@x",
+            "kill@3:settle",
+            "hang@3",
+            "kill@-1",
+        ] {
+            let line = text.parse::<Fault>().unwrap_err().to_string();
+            assert!(
+                line.starts_with(&format!("`{text}` is no fault; write kill@")),
+                "{line}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_fault_is_due_once_at_its_phase_or_in_the_first_round_after() {
+        let mut faults = Faults::new(vec!["kill@5:exchange".parse().unwrap()]);
+        assert_eq!(faults.due(Round(4), Phase::Exchange), None);
+        assert_eq!(faults.due(Round(5), Phase::Train), None);
+        assert!(faults.clone().due(Round(5), Phase::Exchange).is_some());
+        assert!(faults.due(Round(7), Phase::Exchange).is_some());
+        assert_eq!(faults.due(Round(8), Phase::Exchange), None);
+    }
+}

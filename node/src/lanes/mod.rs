@@ -1,0 +1,185 @@
+//! The Executor's two lanes on threads of their own: training never blocks the network, the
+//! network never blocks training.
+//!
+//! Orders go in through bounded queues, answers come out of one. A `Train` or `Evaluate` goes to
+//! both lanes; a `Save` passes from the train lane to the mix lane, which commits it.
+
+mod save;
+
+pub use save::Saver;
+
+use crate::depot::Depot;
+use murmurate_protocol::{Done, Lane, Order, OrderId, WorkError};
+use murmurate_strategies::executor::{Executor, MixLane, TrainLane, TrainSignals};
+use save::HalfSaved;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::thread::JoinHandle;
+use tokio::sync::mpsc;
+
+/// Orders that may wait for one lane. The peer gives at most a group's worth of encodes, combines
+/// and releases per fragment before it needs an answer.
+const ORDERS_WAITING_MAX: usize = 64 * 1024;
+
+/// Answers that may wait for the driver; the lanes wait for room.
+const ANSWERS_WAITING_MAX: usize = 1024;
+
+/// An order's answer.
+pub type Answer = (OrderId, Done);
+
+enum TrainWork {
+    Order(OrderId, Order),
+    Save(OrderId, u64, Vec<u8>),
+}
+
+enum MixWork {
+    Order(OrderId, Order),
+    Save(OrderId, Result<HalfSaved, WorkError>),
+}
+
+/// The lanes' threads and the way to them.
+#[derive(Debug)]
+pub struct Lanes {
+    train: SyncSender<TrainWork>,
+    mix: SyncSender<MixWork>,
+    signals: Arc<TrainSignals>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl std::fmt::Debug for TrainWork {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("TrainWork")
+    }
+}
+
+impl std::fmt::Debug for MixWork {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("MixWork")
+    }
+}
+
+impl Lanes {
+    /// Starts both threads.
+    ///
+    /// # Errors
+    /// When the system gives no thread.
+    pub fn start(
+        executor: Executor,
+        depot: Arc<Depot>,
+        saver: Arc<Saver>,
+    ) -> std::io::Result<(Self, mpsc::Receiver<Answer>)> {
+        let (train_lane, mix_lane) = executor.split();
+        let signals = train_lane.signals();
+        let (answers, received) = mpsc::channel(ANSWERS_WAITING_MAX);
+        let (train, train_work) = sync_channel(ORDERS_WAITING_MAX);
+        let (mix, mix_work) = sync_channel(ORDERS_WAITING_MAX);
+        let (to_mix, train_answers, train_saver) =
+            (mix.clone(), answers.clone(), Arc::clone(&saver));
+        let trainer = std::thread::Builder::new()
+            .name("train".to_owned())
+            .spawn(move || {
+                run_train(
+                    train_lane,
+                    &train_work,
+                    &to_mix,
+                    &train_answers,
+                    &train_saver,
+                );
+            })?;
+        let mixer = std::thread::Builder::new()
+            .name("mix".to_owned())
+            .spawn(move || {
+                run_mix(mix_lane, &mix_work, &answers, &depot, &saver);
+            })?;
+        let lanes = Self {
+            train,
+            mix,
+            signals,
+            threads: vec![trainer, mixer],
+        };
+        Ok((lanes, received))
+    }
+
+    /// Hands an order to its lane.
+    ///
+    /// # Panics
+    /// When a lane's queue is full: the peer's own bounds keep far below it.
+    pub fn submit(&self, id: OrderId, order: Order) {
+        match order {
+            Order::Save { round, snapshot } => {
+                queue(&self.train, TrainWork::Save(id, round.0, snapshot));
+            }
+            order if order.lane() == Lane::Train => {
+                queue(&self.mix, MixWork::Order(id, order.clone()));
+                queue(&self.train, TrainWork::Order(id, order));
+            }
+            order => queue(&self.mix, MixWork::Order(id, order)),
+        }
+    }
+
+    /// What the train lane lets others read and say while it works.
+    pub fn signals(&self) -> &TrainSignals {
+        &self.signals
+    }
+
+    /// Ends both threads and waits for them: the work under way is finished first.
+    pub fn join(self) {
+        drop((self.train, self.mix));
+        for thread in self.threads {
+            // A lane that panicked has printed why; there is nothing left to save.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn queue<T>(lane: &SyncSender<T>, work: T) {
+    match lane.try_send(work) {
+        Ok(()) => {}
+        Err(TrySendError::Full(_)) => panic!("{ORDERS_WAITING_MAX} orders wait for one lane"),
+        // The lane's thread ended early and said why; the driver notices the missing answer.
+        Err(TrySendError::Disconnected(_)) => tracing::error!("a lane's thread has ended"),
+    }
+}
+
+fn run_train(
+    mut lane: TrainLane,
+    work: &Receiver<TrainWork>,
+    mix: &SyncSender<MixWork>,
+    answers: &mpsc::Sender<Answer>,
+    saver: &Saver,
+) {
+    while let Ok(work) = work.recv() {
+        match work {
+            TrainWork::Order(id, order) => {
+                if let Some(done) = lane.perform(&order) {
+                    let _ = answers.blocking_send((id, done));
+                }
+            }
+            TrainWork::Save(id, round, snapshot) => {
+                let half = saver.begin(round, snapshot, &mut lane);
+                let _ = mix.send(MixWork::Save(id, half));
+            }
+        }
+    }
+}
+
+fn run_mix(
+    mut lane: MixLane,
+    work: &Receiver<MixWork>,
+    answers: &mpsc::Sender<Answer>,
+    depot: &Depot,
+    saver: &Saver,
+) {
+    while let Ok(work) = work.recv() {
+        let (id, done) = match work {
+            MixWork::Order(id, order) => (id, lane.perform(&order, depot)),
+            MixWork::Save(id, half) => {
+                let saved = half.and_then(|half| saver.finish(half, &lane));
+                (id, Some(saved.map_or_else(Done::Failed, |()| Done::Saved)))
+            }
+        };
+        if let Some(done) = done {
+            let _ = answers.blocking_send((id, done));
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Writing a checkpoint: each lane writes its own file, the second one commits both.
+
+use crate::api::StatusHandle;
+use crate::store::{CheckpointWriter, Expected, LaneFile, Manifest, StoreError};
+use murmurate_protocol::{Digest, WorkError};
+use murmurate_strategies::Layout;
+use murmurate_strategies::executor::{MixLane, TrainLane};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What every checkpoint of this daemon says beside the tensors.
+#[derive(Debug)]
+pub struct Saver {
+    /// The daemon's directory.
+    pub dir: PathBuf,
+    /// Run, plan and model.
+    pub expected: Expected,
+    /// The run's name.
+    pub run_name: String,
+    /// This peer, hexadecimal.
+    pub peer: String,
+    /// The effective configuration.
+    pub config: String,
+    /// Names and shapes of the parameters.
+    pub layout: Arc<Layout>,
+    /// Where progress is read.
+    pub status: StatusHandle,
+}
+
+/// A checkpoint of which the train lane's file is written.
+pub(super) struct HalfSaved {
+    writer: CheckpointWriter,
+    train: LaneFile,
+    snapshot: Vec<u8>,
+    round: u64,
+}
+
+fn storage(error: &StoreError) -> WorkError {
+    WorkError::Storage {
+        reason: error.to_string(),
+    }
+}
+
+impl Saver {
+    pub(super) fn begin(
+        &self,
+        round: u64,
+        snapshot: Vec<u8>,
+        lane: &mut TrainLane,
+    ) -> Result<HalfSaved, WorkError> {
+        let begun = || -> Result<_, StoreError> {
+            let writer = CheckpointWriter::begin(&self.dir, round, Arc::clone(&self.layout))?;
+            let sink = writer.sink("train")?;
+            Ok((writer, sink))
+        };
+        let (writer, mut sink) = begun().map_err(|e| storage(&e))?;
+        let saved = lane.save(&mut sink);
+        saved.map_err(|e| WorkError::Storage {
+            reason: e.to_string(),
+        })?;
+        let train = sink.finish().map_err(|e| storage(&e))?;
+        Ok(HalfSaved {
+            writer,
+            train,
+            snapshot,
+            round,
+        })
+    }
+
+    pub(super) fn finish(&self, half: HalfSaved, lane: &MixLane) -> Result<(), WorkError> {
+        let mut sink = half.writer.sink("mix").map_err(|e| storage(&e))?;
+        let saved = lane.save(&mut sink);
+        saved.map_err(|e| WorkError::Storage {
+            reason: e.to_string(),
+        })?;
+        let mix = sink.finish().map_err(|e| storage(&e))?;
+        let mut manifest = Manifest::new(&self.expected, half.round, self.layout.tensors());
+        manifest.run_name.clone_from(&self.run_name);
+        manifest.peer.clone_from(&self.peer);
+        manifest.config.clone_from(&self.config);
+        manifest.digest = Some(whole(&lane.digests()).to_hex());
+        manifest.set_snapshot(&half.snapshot);
+        let status = self.status.status();
+        manifest.progress = crate::store::Progress {
+            inner_steps: status.inner_steps,
+            samples: status.samples,
+            train_s: Duration::from_secs_f64(status.train_s.max(0.0)).as_secs_f64(),
+            wall_s: status.wall_s,
+        };
+        half.writer
+            .commit(manifest, vec![half.train, mix])
+            .map_err(|e| storage(&e))
+    }
+}
+
+/// One hash over all fragments, as the peer makes it.
+fn whole(digests: &[Digest]) -> Digest {
+    match digests {
+        [only] => *only,
+        many => {
+            let bytes: Vec<u8> = many.iter().flat_map(|d| *d.as_bytes()).collect();
+            Digest::of(&bytes)
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! One daemon of a local swarm as a child process: its lines come in, signals go out, and it never
+//! outlives this process.
+
+use super::LocalError;
+use super::plan::ChildPlan;
+use crate::progress::Line;
+use rustix::process::{Pid, Signal, kill_process};
+use std::path::Path;
+use std::process::{ExitStatus, Stdio};
+use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
+use tokio::process::{Child, Command};
+use tokio::sync::mpsc;
+
+/// Events of all children that may wait to be looked at.
+pub(super) const EVENTS_CAPACITY: usize = 1024;
+
+/// What a child tells, knowingly or not.
+#[derive(Debug)]
+pub(super) enum ChildEvent {
+    /// A line it printed for us.
+    Line(Box<Line>),
+    /// Anything else that it printed.
+    Words(String),
+    /// It ended, and all that it printed has been told.
+    Ended(ExitStatus),
+}
+
+/// Where children's events go, with the child's place in the swarm.
+pub(super) type Events = mpsc::Sender<(usize, ChildEvent)>;
+
+/// A running child. Dropped, it is killed.
+#[derive(Debug)]
+pub(super) struct ChildHandle {
+    signals: mpsc::UnboundedSender<Signal>,
+}
+
+impl ChildHandle {
+    /// Starts a daemon that joins `join`. `place` names it in its events.
+    pub(super) fn spawn(
+        program: &Path,
+        plan: &ChildPlan,
+        place: usize,
+        join: &[String],
+        events: &Events,
+    ) -> Result<Self, LocalError> {
+        let failed = |e: std::io::Error| LocalError::Spawn {
+            index: plan.index,
+            reason: e.to_string(),
+        };
+        let mut command = Command::new(program);
+        command
+            .arg("run")
+            .arg("--config")
+            .arg(&plan.config)
+            .args(["--log", "json"]);
+        command.arg("--parent").arg(std::process::id().to_string());
+        for address in join {
+            command.arg("--join").arg(address);
+        }
+        for fault in &plan.faults {
+            command.arg("--fault").arg(fault.to_string());
+        }
+        command
+            .env("RAYON_NUM_THREADS", plan.threads.to_string())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true);
+        // A group of its own: Ctrl+C on the terminal reaches us, and we tell the children.
+        #[cfg(unix)]
+        command.process_group(0);
+        let child = command.spawn().map_err(failed)?;
+        let (signals, orders) = mpsc::unbounded_channel();
+        tokio::spawn(watch(child, place, orders, events.clone()));
+        Ok(Self { signals })
+    }
+
+    /// Sends a signal; nothing happens when the child has ended.
+    pub(super) fn signal(&self, signal: Signal) {
+        let _ = self.signals.send(signal);
+    }
+}
+
+/// Owns the child, so that a signal can never hit another process that inherited its number.
+async fn watch(
+    mut child: Child,
+    place: usize,
+    mut orders: mpsc::UnboundedReceiver<Signal>,
+    events: Events,
+) {
+    let out = child
+        .stdout
+        .take()
+        .map(|out| tokio::spawn(read(out, place, events.clone())));
+    let err = child
+        .stderr
+        .take()
+        .map(|err| tokio::spawn(read(err, place, events.clone())));
+    let status = loop {
+        tokio::select! {
+            status = child.wait() => break status,
+            order = orders.recv() => match order {
+                Some(signal) => send(&child, signal),
+                // The handle is gone: nobody watches any more.
+                None => return,
+            },
+        }
+    };
+    for reader in [out, err].into_iter().flatten() {
+        let _ = reader.await;
+    }
+    if let Ok(status) = status {
+        let _ = events.send((place, ChildEvent::Ended(status))).await;
+    }
+}
+
+fn send(child: &Child, signal: Signal) {
+    let pid = child
+        .id()
+        .and_then(|id| i32::try_from(id).ok())
+        .and_then(Pid::from_raw);
+    if let Some(pid) = pid
+        && let Err(error) = kill_process(pid, signal)
+    {
+        tracing::debug!(%error, "a child could not be signalled");
+    }
+}
+
+async fn read(stream: impl AsyncRead + Unpin, place: usize, events: Events) {
+    let mut lines = BufReader::new(stream).lines();
+    while let Ok(Some(text)) = lines.next_line().await {
+        let event = match serde_json::from_str::<Line>(&text) {
+            Ok(line) => ChildEvent::Line(Box::new(line)),
+            Err(_) => ChildEvent::Words(text),
+        };
+        if events.send((place, event)).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Asks the system to end this process with its parent, process `parent`. For a daemon that was
+/// started by `murmurate local`: it ends even when that one is killed.
+///
+/// # Errors
+/// When the parent is gone already.
+pub fn end_with_parent(parent: u32) -> Result<(), LocalError> {
+    #[cfg(target_os = "linux")]
+    if let Err(error) = rustix::process::set_parent_process_death_signal(Some(Signal::KILL)) {
+        tracing::warn!(%error, "this daemon may outlive the one that started it");
+    }
+    let now = rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get());
+    if now != i32::try_from(parent).ok() {
+        return Err(LocalError::Flag {
+            flag: "--parent",
+            message: format!("process {parent} did not start this one, or is gone"),
+        });
+    }
+    Ok(())
+}

@@ -1,0 +1,81 @@
+//! `murmurate local`: a swarm on one machine. N real daemons as child processes, watched through
+//! their JSON lines. It starts, watches, ends and sums up; it takes no part in training.
+
+mod child;
+mod consensus;
+mod display;
+mod error;
+mod faults;
+mod plan;
+mod report;
+mod swarm;
+
+pub use child::end_with_parent;
+pub use error::LocalError;
+pub use faults::{KillAt, LateAt, StopAt};
+pub use plan::{LocalOptions, ShardsArg};
+pub use report::{FaultEntry, LocalReport, NodeEntry, Total, table};
+
+use display::Display;
+use plan::LocalPlan;
+use std::path::{Path, PathBuf};
+use swarm::{End, Swarm};
+
+/// Runs the swarm to its end. Needs a current-thread runtime on the main thread: the system ends
+/// the children with the thread that started them.
+///
+/// # Errors
+/// When the swarm cannot start or breaks. A target that was not reached is in the report.
+pub async fn run(options: LocalOptions) -> Result<LocalReport, LocalError> {
+    let (dir, temporary) = directory(options.dir.as_deref())?;
+    let outcome = run_in(&options, &dir).await;
+    match (&outcome, temporary) {
+        (Ok(report), true) if report.reached != Some(false) => {
+            // Only our own fresh directory; that it cannot be removed changes no result.
+            let _ = std::fs::remove_dir_all(&dir);
+        }
+        (_, true) => eprintln!("the daemons' directories are kept in {}", dir.display()),
+        _ => {}
+    }
+    outcome
+}
+
+async fn run_in(options: &LocalOptions, dir: &Path) -> Result<LocalReport, LocalError> {
+    let plan = LocalPlan::new(options, dir)?;
+    let mut swarm = Swarm::new(&plan, Display::new(plan.children.len()))?;
+    let end = swarm
+        .run(options.until_accuracy(&plan.preset), None)
+        .await?;
+    let mut report = LocalReport::new(&plan, options, &swarm, end);
+    let baseline_s = options.baseline_s;
+    if end != End::Interrupted && baseline_s > 0.0 && plan.preset != "none" {
+        let baseline = LocalPlan::baseline(options, dir, &report.finished_nodes())?;
+        let mut swarm = Swarm::new(&baseline, Display::quiet())?;
+        if swarm.run(None, Some(baseline_s)).await? != End::Interrupted {
+            report.compare(&swarm);
+        }
+    }
+    Ok(report)
+}
+
+/// The directory of the swarm, and whether it is ours to remove.
+fn directory(given: Option<&Path>) -> Result<(PathBuf, bool), LocalError> {
+    let failed = |path: &Path, e: std::io::Error| LocalError::Directory {
+        path: path.to_owned(),
+        reason: e.to_string(),
+    };
+    if let Some(path) = given {
+        std::fs::create_dir_all(path).map_err(|e| failed(path, e))?;
+        return Ok((path.to_owned(), false));
+    }
+    let base = std::env::temp_dir();
+    for attempt in 0..1000 {
+        let path = base.join(format!("murmurate-local-{}-{attempt}", std::process::id()));
+        match std::fs::create_dir(&path) {
+            Ok(()) => return Ok((path, true)),
+            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(e) => return Err(failed(&path, e)),
+        }
+    }
+    Err(failed(&base, std::io::ErrorKind::AlreadyExists.into()))
+}

@@ -1,0 +1,378 @@
+//! Watches the daemons of a local swarm from start to end. Every wait here has a deadline.
+
+use super::LocalError;
+use super::child::{ChildEvent, ChildHandle, EVENTS_CAPACITY, Events};
+use super::display::Display;
+use super::plan::{ChildPlan, LocalPlan};
+use crate::faults::{Fault, FaultAction};
+use crate::progress::{Line, Progress};
+use crate::report::NodeReport;
+use rustix::process::Signal;
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::process::ExitStatus;
+use std::time::{Duration, Instant};
+use tokio::signal::unix;
+use tokio::sync::mpsc;
+
+/// How long a daemon may take until it can be joined: a loaded machine reads its data slowly.
+const START_WAIT: Duration = Duration::from_secs(60);
+
+/// How long all daemons may say nothing at all before they are given up.
+const SILENCE_WAIT: Duration = Duration::from_secs(180);
+
+/// How long daemons may take to leave: one inner step and the disk.
+const LEAVE_WAIT: Duration = Duration::from_secs(30);
+
+/// How often deadlines are looked at.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Last lines of a daemon's stderr that are kept.
+const WORDS_MAX: usize = 5;
+
+/// What became of a daemon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// Not started yet.
+    Waiting,
+    /// Trains.
+    Running,
+    /// Stopped itself, as told.
+    Stopped,
+    /// Killed itself, as told.
+    Killed,
+    /// Left politely.
+    Finished,
+}
+
+/// How a swarm ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// Every live daemon reached the accuracy.
+    Reached,
+    /// All rounds are done.
+    RoundsDone,
+    /// The time was up.
+    TimeUp,
+    /// Ctrl+C.
+    Interrupted,
+}
+
+/// One daemon as it is seen from here.
+#[derive(Debug)]
+pub(super) struct Member {
+    pub(super) plan: ChildPlan,
+    pub(super) state: State,
+    pub(super) progress: Progress,
+    pub(super) report: Option<NodeReport>,
+    pub(super) fault: Option<(Fault, u64)>,
+    handle: Option<ChildHandle>,
+    addresses: Vec<String>,
+    words: VecDeque<String>,
+    ended: Option<ExitStatus>,
+}
+
+/// The daemons of one local swarm.
+#[derive(Debug)]
+pub(super) struct Swarm {
+    pub(super) members: Vec<Member>,
+    program: PathBuf,
+    alone: bool,
+    display: Display,
+    events: Events,
+    inbox: mpsc::Receiver<(usize, ChildEvent)>,
+    interrupts: unix::Signal,
+    heard: Instant,
+    leaving: bool,
+}
+
+impl Swarm {
+    /// A swarm that is not started.
+    ///
+    /// # Errors
+    /// When Ctrl+C cannot be listened to.
+    pub(super) fn new(plan: &LocalPlan, display: Display) -> Result<Self, LocalError> {
+        // One listener for the swarm's whole life: what comes between two waits is not lost.
+        let interrupts =
+            unix::signal(unix::SignalKind::interrupt()).map_err(|e| LocalError::Signals {
+                reason: e.to_string(),
+            })?;
+        let member = |plan: &ChildPlan| Member {
+            plan: plan.clone(),
+            state: State::Waiting,
+            progress: Progress::default(),
+            report: None,
+            fault: None,
+            handle: None,
+            addresses: Vec::new(),
+            words: VecDeque::new(),
+            ended: None,
+        };
+        let (events, inbox) = mpsc::channel(EVENTS_CAPACITY);
+        Ok(Self {
+            members: plan.children.iter().map(member).collect(),
+            program: plan.program.clone(),
+            alone: plan.alone,
+            display,
+            events,
+            inbox,
+            interrupts,
+            heard: Instant::now(),
+            leaving: false,
+        })
+    }
+
+    /// Starts all daemons, watches them until the end, and ends them.
+    pub(super) async fn run(
+        &mut self,
+        target: Option<f64>,
+        time: Option<f64>,
+    ) -> Result<End, LocalError> {
+        let end = self.train(target, time).await;
+        if !matches!(end, Err(LocalError::Died { .. })) {
+            self.leave().await;
+        }
+        self.members
+            .iter()
+            .filter_map(|m| m.handle.as_ref())
+            .for_each(|h| h.signal(Signal::KILL));
+        self.display.finish();
+        end
+    }
+
+    async fn train(&mut self, target: Option<f64>, time: Option<f64>) -> Result<End, LocalError> {
+        if self.start_all().await? == Some(End::Interrupted) {
+            return Ok(End::Interrupted);
+        }
+        let mut since: Option<Instant> = None;
+        loop {
+            if self.members.iter().any(|m| m.progress.inner_steps > 0) {
+                since.get_or_insert_with(Instant::now);
+            }
+            if let Some(end) = self.end(target) {
+                return Ok(end);
+            }
+            if let (Some(since), Some(time)) = (since, time)
+                && since.elapsed().as_secs_f64() >= time
+            {
+                return Ok(End::TimeUp);
+            }
+            if self.heard.elapsed() > SILENCE_WAIT {
+                let what = "no daemon said anything".to_owned();
+                return Err(LocalError::Stuck {
+                    what,
+                    seconds: SILENCE_WAIT.as_secs(),
+                });
+            }
+            self.start_late()?;
+            if self.next().await? == Some(End::Interrupted) {
+                return Ok(End::Interrupted);
+            }
+        }
+    }
+
+    /// Starts the daemons that are not late: the first, then the others, which join it.
+    async fn start_all(&mut self) -> Result<Option<End>, LocalError> {
+        let first: Vec<usize> = (0..self.members.len())
+            .filter(|p| self.members[*p].plan.late.is_none())
+            .collect();
+        for &place in &first {
+            self.start(place)?;
+            if !self.alone
+                && place == first[0]
+                && self.until_listening(&[place]).await? == Some(End::Interrupted)
+            {
+                return Ok(Some(End::Interrupted));
+            }
+        }
+        self.until_listening(&first).await
+    }
+
+    async fn until_listening(&mut self, places: &[usize]) -> Result<Option<End>, LocalError> {
+        let since = Instant::now();
+        while places.iter().any(|p| {
+            self.members[*p].state == State::Running && self.members[*p].addresses.is_empty()
+        }) {
+            if since.elapsed() > START_WAIT {
+                let what = "not every daemon could be joined".to_owned();
+                return Err(LocalError::Stuck {
+                    what,
+                    seconds: START_WAIT.as_secs(),
+                });
+            }
+            if self.next().await? == Some(End::Interrupted) {
+                return Ok(Some(End::Interrupted));
+            }
+        }
+        Ok(None)
+    }
+
+    fn start(&mut self, place: usize) -> Result<(), LocalError> {
+        let join: Vec<String> = if self.alone {
+            Vec::new()
+        } else {
+            let live = self.members.iter().filter(|m| m.state == State::Running);
+            live.flat_map(|m| m.addresses.iter().cloned()).collect()
+        };
+        let member = &mut self.members[place];
+        member.handle = Some(ChildHandle::spawn(
+            &self.program,
+            &member.plan,
+            place,
+            &join,
+            &self.events,
+        )?);
+        member.state = State::Running;
+        Ok(())
+    }
+
+    /// Starts late daemons when all that run have reached their round.
+    fn start_late(&mut self) -> Result<(), LocalError> {
+        let running = self.members.iter().filter(|m| m.state == State::Running);
+        let Some(slowest) = running.map(|m| m.progress.round).min() else {
+            return Ok(());
+        };
+        for place in 0..self.members.len() {
+            let member = &self.members[place];
+            let due = member.plan.late.is_some_and(|round| slowest >= round);
+            if member.state == State::Waiting && due {
+                self.display
+                    .say(&format!("daemon {} starts late", member.plan.index));
+                self.start(place)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for one event, a tick or Ctrl+C.
+    async fn next(&mut self) -> Result<Option<End>, LocalError> {
+        tokio::select! {
+            event = self.inbox.recv() => {
+                if let Some((place, event)) = event {
+                    self.heard = Instant::now();
+                    self.take(place, event)?;
+                }
+                Ok(None)
+            }
+            Some(()) = self.interrupts.recv() => Ok(Some(End::Interrupted)),
+            () = tokio::time::sleep(TICK) => Ok(None),
+        }
+    }
+
+    fn take(&mut self, place: usize, event: ChildEvent) -> Result<(), LocalError> {
+        let leaving = self.leaving;
+        let member = &mut self.members[place];
+        match event {
+            ChildEvent::Line(line) => match *line {
+                Line::Listening { addresses, .. } => member.addresses = addresses,
+                Line::Progress(progress) => {
+                    self.display.progress(place, &progress);
+                    member.progress = progress;
+                }
+                Line::Fault { fault, round } => {
+                    let index = member.plan.index;
+                    self.display
+                        .say(&format!("daemon {index}: {fault} hits in round {round}"));
+                    member.state = match fault.action {
+                        FaultAction::Kill => State::Killed,
+                        FaultAction::Stop => State::Stopped,
+                    };
+                    member.fault = Some((fault, round));
+                }
+                Line::Note { text } => {
+                    self.display
+                        .say(&format!("daemon {}: {text}", member.plan.index));
+                }
+                Line::Report(report) => member.report = Some(*report),
+            },
+            ChildEvent::Words(text) => {
+                if member.words.len() == WORDS_MAX {
+                    member.words.pop_front();
+                }
+                member.words.push_back(text);
+            }
+            ChildEvent::Ended(status) => {
+                member.ended = Some(status);
+                let polite = status.success() && member.report.is_some();
+                match member.state {
+                    State::Running if polite => member.state = State::Finished,
+                    State::Running if !leaving => return Err(member.died(status)),
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether there is nothing left to wait for.
+    fn end(&self, target: Option<f64>) -> Option<End> {
+        let live = || {
+            self.members
+                .iter()
+                .filter(|m| matches!(m.state, State::Running | State::Finished))
+        };
+        // A daemon that is still to come must have its say.
+        let waiting = self.members.iter().any(|m| m.state == State::Waiting);
+        let reached =
+            |target: f64| live().all(|m| m.accuracy().is_some_and(|accuracy| accuracy >= target));
+        if target.is_some_and(reached) && !waiting {
+            return Some(End::Reached);
+        }
+        let done = |m: &Member| m.state == State::Finished || m.progress.phase == "finished";
+        live().all(done).then_some(End::RoundsDone)
+    }
+
+    /// Tells all daemons to leave and takes their reports. A second Ctrl+C ends them at once.
+    async fn leave(&mut self) {
+        self.leaving = true;
+        for member in &self.members {
+            if let (State::Running, Some(handle)) = (member.state, &member.handle) {
+                handle.signal(Signal::INT);
+            }
+        }
+        let since = Instant::now();
+        while self
+            .members
+            .iter()
+            .any(|m| m.state == State::Running && m.ended.is_none())
+        {
+            if since.elapsed() > LEAVE_WAIT {
+                self.display
+                    .say("not every daemon left in time; the rest are killed");
+                return;
+            }
+            // Nothing that happens now is an error: the results are what is there.
+            if matches!(self.next().await, Ok(Some(End::Interrupted))) {
+                return;
+            }
+        }
+    }
+}
+
+impl Member {
+    /// The accuracy that it saw last.
+    pub(super) fn accuracy(&self) -> Option<f64> {
+        self.progress.evaluation.and_then(|e| e.accuracy)
+    }
+
+    fn died(&self, status: ExitStatus) -> LocalError {
+        let words = self
+            .words
+            .iter()
+            .map(|w| w.trim())
+            .collect::<Vec<_>>()
+            .join(" | ");
+        LocalError::Died {
+            index: self.plan.index,
+            status: status.to_string(),
+            words: if words.is_empty() {
+                "none".to_owned()
+            } else {
+                words
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,154 @@
+//! The swarm's life with shell scripts in the place of daemons: they print a daemon's lines.
+
+use super::*;
+use crate::local::plan::LocalOptions;
+use crate::local::report::LocalReport;
+use std::os::unix::fs::PermissionsExt;
+
+/// Prints a report and ends on SIGINT; until then waits without using the processor.
+const POLITE: &str = r#"trap 'kill $!; echo "{\"event\":\"report\",\"peer\":\"p\",REPORT}"; exit 0' INT
+"#;
+
+const REPORT: &str = r#"\"test_accuracy\":0.96,\"test_loss\":0.1,\"rounds\":7,\"inner_steps\":70,\"samples\":700,\"wall_s\":2.0,\"train_s\":1.0,\"bytes_sent\":{\"payload\":4,\"encoded\":2,\"wire\":3},\"bytes_received\":{\"payload\":4,\"encoded\":2,\"wire\":3},\"longest_wait_s\":0.5,\"deadline_s\":1.0,\"longest_wait_for\":\"group\",\"peak_rss_bytes\":100,\"digest\":\"d\",\"digest_round\":6,\"catch_ups\":0,\"voids\":0"#;
+
+const LISTENING: &str = r#"echo '{"event":"listening","peer":"p","addresses":["/ip4/127.0.0.1/udp/1/quic-v1"],"http":null}'
+"#;
+
+const WAIT: &str = "sleep 60 & wait\n";
+
+fn progress(round: u64, accuracy: f64) -> String {
+    let evaluation = Some(crate::api::EvaluationStatus {
+        round,
+        loss: 0.1,
+        accuracy: Some(accuracy),
+    });
+    let progress = Progress {
+        round,
+        inner_steps: 10 * round,
+        evaluation,
+        ..Progress::default()
+    };
+    format!(
+        "echo '{}'\n",
+        serde_json::to_string(&Line::Progress(progress)).unwrap()
+    )
+}
+
+/// A swarm of two whose daemons run `script`; `$3` of it is the path of their configuration.
+fn swarm(dir: &tempfile::TempDir, script: &str, options: &LocalOptions) -> (LocalPlan, Swarm) {
+    let mut plan = LocalPlan::new(options, dir.path()).unwrap();
+    plan.program = dir.path().join("daemon.sh");
+    let text = format!("#!/bin/sh\n{}{script}", POLITE.replace("REPORT", REPORT));
+    std::fs::write(&plan.program, text).unwrap();
+    std::fs::set_permissions(&plan.program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let swarm = Swarm::new(&plan, Display::quiet()).unwrap();
+    (plan, swarm)
+}
+
+fn two() -> LocalOptions {
+    LocalOptions {
+        nodes: 2,
+        ..LocalOptions::default()
+    }
+}
+
+#[tokio::test]
+async fn a_swarm_that_reaches_its_target_is_told_to_leave_and_reports() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = format!("{LISTENING}{}{WAIT}", progress(6, 0.96));
+    let (plan, mut swarm) = swarm(&dir, &script, &two());
+    let end = swarm.run(Some(0.95), None).await.unwrap();
+    assert_eq!(end, End::Reached);
+    let report = LocalReport::new(&plan, &two(), &swarm, end);
+    assert_eq!(report.reached, Some(true));
+    assert_eq!(report.total.inner_steps, 140);
+    assert!(
+        report.nodes.iter().all(|n| n.status == "finished"),
+        "{report:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_daemon_that_dies_by_itself_is_shown_with_its_last_words() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = "echo 'error: the disk is on fire' >&2; exit 3\n";
+    let (_, mut swarm) = swarm(&dir, script, &two());
+    let line = swarm.run(Some(0.95), None).await.unwrap_err().to_string();
+    assert_eq!(
+        line,
+        "daemon 0 ended unexpectedly (exit status: 3); \
+         its last words: error: the disk is on fire"
+    );
+}
+
+#[tokio::test]
+async fn a_daemon_killed_on_request_does_not_hold_up_the_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let fault = Line::Fault {
+        fault: "kill@2:exchange".parse().unwrap(),
+        round: 2,
+    };
+    let fault = serde_json::to_string(&fault).unwrap();
+    let script = format!(
+        "{LISTENING}{}case \"$*\" in *--fault*) echo '{fault}'; kill -9 $$;; esac\n{}{WAIT}",
+        progress(2, 0.5),
+        progress(6, 0.96)
+    );
+    let kills = vec!["1@round:2:exchange".parse().unwrap()];
+    let options = LocalOptions { kills, ..two() };
+    let (plan, mut swarm) = swarm(&dir, &script, &options);
+    let end = swarm.run(Some(0.95), None).await.unwrap();
+    let report = LocalReport::new(&plan, &options, &swarm, end);
+    assert_eq!(
+        (
+            report.nodes[0].status.as_str(),
+            report.nodes[1].status.as_str()
+        ),
+        ("finished", "killed")
+    );
+    assert_eq!(report.nodes[1].report.test_accuracy, Some(0.5));
+    let fault = &report.faults[0];
+    assert_eq!(
+        (fault.node, fault.kind.as_str(), fault.round),
+        (1, "kill", 2)
+    );
+    assert_eq!(fault.phase.as_deref(), Some("exchange"));
+}
+
+#[tokio::test]
+async fn a_late_daemon_starts_when_the_others_are_there_and_counts() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = format!("{LISTENING}{}{WAIT}", progress(6, 0.96));
+    let lates = vec!["1@round:5".parse().unwrap()];
+    let options = LocalOptions { lates, ..two() };
+    let (plan, mut swarm) = swarm(&dir, &script, &options);
+    let end = swarm.run(Some(0.95), None).await.unwrap();
+    let report = LocalReport::new(&plan, &options, &swarm, end);
+    assert_eq!(end, End::Reached);
+    assert_eq!(report.nodes[1].status, "finished");
+    assert_eq!(
+        (report.faults[0].kind.as_str(), report.faults[0].round),
+        ("late", 5)
+    );
+}
+
+#[tokio::test]
+async fn rounds_that_run_out_below_the_target_are_a_miss() {
+    let dir = tempfile::tempdir().unwrap();
+    let finished = progress(6, 0.5).replace("\"phase\":\"\"", "\"phase\":\"finished\"");
+    let script = format!("{LISTENING}{finished}{WAIT}");
+    let options = LocalOptions {
+        until_accuracy: Some(0.99),
+        ..two()
+    };
+    let (plan, mut swarm) = swarm(&dir, &script, &options);
+    let end = swarm.run(Some(0.99), None).await.unwrap();
+    assert_eq!(end, End::RoundsDone);
+    let line = LocalReport::new(&plan, &options, &swarm, end)
+        .missed()
+        .unwrap();
+    assert!(
+        line.starts_with("--until-accuracy: daemon 0 ended at 0.9600 after 7 rounds"),
+        "{line}"
+    );
+}

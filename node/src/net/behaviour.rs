@@ -1,0 +1,141 @@
+//! The swarm: transports, and the behaviours that make up a link and find peers.
+
+use crate::net::counters::WireCells;
+use crate::net::streams::Streams;
+use crate::net::wiretap::Wiretap;
+use crate::net::{NetConfig, NetError};
+use libp2p::connection_limits::{self, ConnectionLimits};
+use libp2p::core::Transport;
+use libp2p::core::muxing::StreamMuxerBox;
+use libp2p::core::transport::Boxed;
+use libp2p::core::upgrade::Version;
+use libp2p::identity::PeerId;
+use libp2p::kad::store::{MemoryStore, MemoryStoreConfig};
+use libp2p::swarm::behaviour::toggle::Toggle;
+use libp2p::swarm::{NetworkBehaviour, Swarm};
+use libp2p::{StreamProtocol, identify, kad, mdns, noise, ping, quic, swarm, tcp, yamux};
+use murmurate_protocol::RunId;
+use murmurate_protocol::limits::VIEW_PEERS_MAX;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Connections to one peer: two for a simultaneous dial, one for a replacement.
+const CONNECTIONS_PER_PEER_MAX: u32 = 3;
+
+/// Handshakes that may be under way in either direction.
+const HANDSHAKES_MAX: u32 = 64;
+
+/// How long a handshake may take.
+const HANDSHAKE_WAIT: Duration = Duration::from_secs(5);
+
+/// How often a link is pinged. The first ping goes out at once.
+const PING_EVERY: Duration = Duration::from_secs(5);
+
+/// Streams of one connection that the remote may have open at a time.
+const STREAMS_PER_CONNECTION_MAX: u32 = 256;
+
+/// Everything that runs over a connection.
+#[derive(NetworkBehaviour)]
+pub(super) struct Behaviour {
+    limits: connection_limits::Behaviour,
+    /// Control and bulk streams.
+    pub(super) streams: Streams,
+    identify: identify::Behaviour,
+    ping: ping::Behaviour,
+    /// Finds peers of the same run.
+    pub(super) kad: kad::Behaviour<MemoryStore>,
+    mdns: Toggle<mdns::tokio::Behaviour>,
+}
+
+/// Kademlia's protocol name of a run.
+pub(super) fn kad_protocol(run: &RunId) -> StreamProtocol {
+    StreamProtocol::try_from_owned(format!("/murmurate/{}/kad/1", run.to_hex()))
+        .expect("the name starts with a slash")
+}
+
+/// Builds the swarm. Needs a tokio runtime around it.
+pub(super) fn swarm(
+    config: &NetConfig,
+    cells: &Arc<WireCells>,
+) -> Result<Swarm<Behaviour>, NetError> {
+    let me = config.identity.public().to_peer_id();
+    let transport = transport(config, Arc::clone(cells))?;
+    let behaviour = behaviour(config, me)?;
+    let swarm_config = swarm::Config::with_tokio_executor()
+        .with_max_negotiating_inbound_streams(STREAMS_PER_CONNECTION_MAX as usize);
+    Ok(Swarm::new(transport, behaviour, me, swarm_config))
+}
+
+fn transport(
+    config: &NetConfig,
+    cells: Arc<WireCells>,
+) -> Result<Boxed<(PeerId, StreamMuxerBox)>, NetError> {
+    let mut quic = quic::Config::new(&config.identity);
+    quic.handshake_timeout = HANDSHAKE_WAIT;
+    quic.max_idle_timeout = u32::try_from(config.idle.as_millis()).unwrap_or(u32::MAX);
+    quic.keep_alive_interval = config.keep_alive;
+    quic.max_concurrent_stream_limit = STREAMS_PER_CONNECTION_MAX;
+    let noise = noise::Config::new(&config.identity).map_err(|error| NetError::Transport {
+        transport: "noise",
+        reason: error.to_string(),
+    })?;
+    let tcp = tcp::tokio::Transport::new(tcp::Config::default().nodelay(true))
+        .upgrade(Version::V1Lazy)
+        .authenticate(noise)
+        .multiplex(yamux::Config::default())
+        .timeout(HANDSHAKE_WAIT)
+        .map(|(peer, muxer), _| (peer, StreamMuxerBox::new(muxer)));
+    let quic = quic::tokio::Transport::new(quic)
+        .map(|(peer, connection), _| (peer, StreamMuxerBox::new(connection)));
+    let both = quic.or_transport(tcp).map(move |either, _| {
+        let (peer, muxer) = either.into_inner();
+        (
+            peer,
+            StreamMuxerBox::new(Wiretap::new(muxer, Arc::clone(&cells))),
+        )
+    });
+    Ok(both.boxed())
+}
+
+fn behaviour(config: &NetConfig, me: PeerId) -> Result<Behaviour, NetError> {
+    let connections = u32::try_from(VIEW_PEERS_MAX).unwrap_or(u32::MAX);
+    let limits = ConnectionLimits::default()
+        .with_max_pending_incoming(Some(HANDSHAKES_MAX))
+        .with_max_pending_outgoing(Some(HANDSHAKES_MAX))
+        .with_max_established(Some(CONNECTIONS_PER_PEER_MAX.saturating_mul(connections)))
+        .with_max_established_per_peer(Some(CONNECTIONS_PER_PEER_MAX));
+    let identify = identify::Config::new("/murmurate/1".to_owned(), config.identity.public())
+        .with_push_listen_addr_updates(true)
+        .with_cache_size(0);
+    let mdns = match config.mdns {
+        true => {
+            Some(mdns::tokio::Behaviour::new(mdns::Config::default(), me).map_err(NetError::Mdns)?)
+        }
+        false => None,
+    };
+    Ok(Behaviour {
+        limits: connection_limits::Behaviour::new(limits),
+        streams: Streams::default(),
+        identify: identify::Behaviour::new(identify),
+        ping: ping::Behaviour::new(ping::Config::new().with_interval(PING_EVERY)),
+        kad: kademlia(config, me),
+        mdns: mdns.into(),
+    })
+}
+
+/// Kademlia as a phone book only: nobody stores records with us.
+fn kademlia(config: &NetConfig, me: PeerId) -> kad::Behaviour<MemoryStore> {
+    let store = MemoryStoreConfig {
+        max_records: 0,
+        max_provided_keys: 0,
+        ..MemoryStoreConfig::default()
+    };
+    let mut kad_config = kad::Config::new(kad_protocol(&config.run));
+    kad_config.set_record_filtering(kad::StoreInserts::FilterBoth);
+    kad_config.set_query_timeout(Duration::from_secs(20));
+    let store = MemoryStore::with_config(me, store);
+    let mut kad = kad::Behaviour::with_config(me, store, kad_config);
+    // Without this, a peer answers nobody before its address has been confirmed from outside.
+    kad.set_mode(Some(kad::Mode::Server));
+    kad
+}

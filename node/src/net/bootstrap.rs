@@ -1,0 +1,172 @@
+//! The addresses to join through: when to try them again, and when to give up.
+//!
+//! Pure but for `Instant`s that are passed in.
+
+use libp2p::Multiaddr;
+use libp2p::swarm::ConnectionId;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Attempts on one address before it is given up: over nine minutes of them.
+const ATTEMPTS_MAX: u32 = 60;
+
+/// Pause after the first failure; doubled with each one.
+const PAUSE_MIN: Duration = Duration::from_millis(250);
+
+/// No pause is longer.
+const PAUSE_MAX: Duration = Duration::from_secs(10);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Due(Instant),
+    Dialling(ConnectionId),
+    Connected,
+    GivenUp,
+}
+
+#[derive(Clone, Debug)]
+struct Join {
+    address: Multiaddr,
+    stage: Stage,
+    attempts: u32,
+}
+
+/// The state of every address to join through.
+#[derive(Clone, Debug)]
+pub(super) struct Bootstrap {
+    joins: Vec<Join>,
+}
+
+impl Bootstrap {
+    /// All are due at once.
+    pub(super) fn new(addresses: Vec<Multiaddr>, now: Instant) -> Self {
+        let join = |address| Join {
+            address,
+            stage: Stage::Due(now),
+            attempts: 0,
+        };
+        Self {
+            joins: addresses.into_iter().map(join).collect(),
+        }
+    }
+
+    /// When the next address is due.
+    pub(super) fn next_at(&self) -> Option<Instant> {
+        let due = self.joins.iter().filter_map(|join| match join.stage {
+            Stage::Due(at) => Some(at),
+            _ => None,
+        });
+        due.min()
+    }
+
+    /// Addresses that are due.
+    pub(super) fn due(&self, now: Instant) -> Vec<Multiaddr> {
+        let due = |join: &&Join| matches!(join.stage, Stage::Due(at) if at <= now);
+        self.joins
+            .iter()
+            .filter(due)
+            .map(|join| join.address.clone())
+            .collect()
+    }
+
+    /// An address is being dialled.
+    pub(super) fn dialling(&mut self, address: &Multiaddr, id: ConnectionId) {
+        self.set(address, Stage::Dialling(id));
+    }
+
+    /// The peer behind an address is connected already.
+    pub(super) fn already_connected(&mut self, address: &Multiaddr) {
+        self.set(address, Stage::Connected);
+    }
+
+    /// A dial succeeded.
+    pub(super) fn connected(&mut self, id: ConnectionId) {
+        if let Some(join) = self.dialled(id) {
+            join.stage = Stage::Connected;
+            join.attempts = 0;
+        }
+    }
+
+    /// A dial failed: the address and the pause before the next attempt, if there is one.
+    pub(super) fn failed(
+        &mut self,
+        id: ConnectionId,
+        now: Instant,
+    ) -> Option<(Multiaddr, Option<Duration>)> {
+        let join = self.dialled(id)?;
+        join.attempts += 1;
+        let pause = (join.attempts < ATTEMPTS_MAX).then(|| {
+            let doubled = PAUSE_MIN.saturating_mul(1 << (join.attempts - 1).min(10));
+            doubled.min(PAUSE_MAX)
+        });
+        join.stage = pause.map_or(Stage::GivenUp, |pause| Stage::Due(now + pause));
+        Some((join.address.clone(), pause))
+    }
+
+    /// No link is left: every address is worth another try.
+    pub(super) fn alone(&mut self, now: Instant) {
+        for join in &mut self.joins {
+            if matches!(join.stage, Stage::Connected | Stage::GivenUp) {
+                join.stage = Stage::Due(now + PAUSE_MIN);
+                join.attempts = 0;
+            }
+        }
+    }
+
+    fn set(&mut self, address: &Multiaddr, stage: Stage) {
+        if let Some(join) = self.joins.iter_mut().find(|join| join.address == *address) {
+            join.stage = stage;
+        }
+    }
+
+    fn dialled(&mut self, id: ConnectionId) -> Option<&mut Join> {
+        self.joins
+            .iter_mut()
+            .find(|join| join.stage == Stage::Dialling(id))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_tried_with_growing_pauses_and_then_given_up() {
+        let now = Instant::now();
+        let address: Multiaddr = "/ip4/127.0.0.1/tcp/1".parse().unwrap();
+        let mut bootstrap = Bootstrap::new(vec![address.clone()], now);
+        let mut pauses = Vec::new();
+        for attempt in 0.. {
+            assert!(attempt < ATTEMPTS_MAX);
+            let id = ConnectionId::new_unchecked(attempt as usize);
+            bootstrap.dialling(&address, id);
+            assert_eq!(bootstrap.next_at(), None);
+            let (failed, pause) = bootstrap.failed(id, now).unwrap();
+            assert_eq!(failed, address);
+            let Some(pause) = pause else { break };
+            assert_eq!(bootstrap.next_at(), Some(now + pause));
+            pauses.push(pause);
+        }
+        assert_eq!(pauses.len() as u32, ATTEMPTS_MAX - 1);
+        assert_eq!(pauses[0], PAUSE_MIN);
+        assert_eq!(pauses[1], PAUSE_MIN * 2);
+        assert_eq!(pauses.last(), Some(&PAUSE_MAX));
+        assert_eq!(bootstrap.next_at(), None);
+        bootstrap.alone(now);
+        assert_eq!(bootstrap.next_at(), Some(now + PAUSE_MIN));
+    }
+
+    #[test]
+    fn a_connected_address_rests_until_the_peer_is_alone() {
+        let now = Instant::now();
+        let address: Multiaddr = "/ip4/127.0.0.1/tcp/1".parse().unwrap();
+        let mut bootstrap = Bootstrap::new(vec![address.clone()], now);
+        assert_eq!(bootstrap.due(now), std::slice::from_ref(&address));
+        bootstrap.dialling(&address, ConnectionId::new_unchecked(1));
+        bootstrap.connected(ConnectionId::new_unchecked(1));
+        assert_eq!(bootstrap.next_at(), None);
+        assert_eq!(bootstrap.failed(ConnectionId::new_unchecked(1), now), None);
+        bootstrap.alone(now);
+        assert!(bootstrap.next_at().is_some());
+    }
+}

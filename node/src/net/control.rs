@@ -1,0 +1,230 @@
+//! Control streams: frames with a length before each, one outbound stream per link.
+
+use crate::net::NetEvent;
+use crate::net::bucket::Bucket;
+use crate::net::counters::Tally;
+use crate::net::gate::Gate;
+use crate::net::opener::{Internal, Opener};
+use crate::net::streams::Kind;
+use futures::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use libp2p::{Stream, identity};
+use murmurate_protocol::PeerId;
+use murmurate_protocol::limits::FRAME_BYTES_MAX;
+use murmurate_protocol::wire::WireError;
+use std::io;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep, timeout};
+
+/// Frames that may wait for one peer to read.
+pub(super) const FRAMES_WAITING_MAX: usize = 256;
+
+/// How long a peer may leave a written frame unread, or a begun one unfinished.
+const FRAME_WAIT: Duration = Duration::from_secs(10);
+
+/// How long the last frames of a link may take to be read.
+const LAST_FRAMES_WAIT: Duration = Duration::from_secs(1);
+
+/// Attempts to open a control stream before the link is given up.
+const OPEN_ATTEMPTS_MAX: u32 = 4;
+
+/// Pause before the next attempt, times the number of attempts.
+const OPEN_PAUSE: Duration = Duration::from_millis(250);
+
+/// Bytes of frames that one peer may send in a burst, and in a second after that: hundreds of
+/// times what a round needs, and still a small load.
+const BURST_BYTES: u32 = 4 << 20;
+const BYTES_PER_SECOND: u32 = 2 << 20;
+
+/// What each frame costs beside its bytes, so that empty frames are no way around the bound.
+const FRAME_COST: f64 = 512.0;
+
+/// One end of a link, as its tasks know it.
+#[derive(Clone, Debug)]
+pub(super) struct LinkEnd {
+    /// The peer.
+    pub(super) peer: PeerId,
+    /// libp2p's id of it.
+    pub(super) theirs: identity::PeerId,
+    /// The link's number.
+    pub(super) link: u64,
+    /// Where its bytes are counted.
+    pub(super) tally: Tally,
+    /// What opens streams.
+    pub(super) opener: Opener,
+}
+
+impl LinkEnd {
+    async fn close(&self) {
+        let close = Internal::Close {
+            peer: self.peer,
+            link: self.link,
+        };
+        // Nobody listens only when the network itself ended.
+        let _ = self.opener.network.send(close).await;
+    }
+}
+
+/// Writes a link's frames until its queue is closed; then sees to it that they were read.
+///
+/// A broken stream is opened anew as long as there is a connection; frames that were on their way
+/// are lost, as `Send` allows.
+pub(super) async fn write_frames(end: LinkEnd, mut frames: mpsc::Receiver<Vec<u8>>) {
+    let mut attempts = 0;
+    loop {
+        let mut stream = match end.opener.open(end.theirs, Kind::Control).await {
+            Ok(stream) => stream,
+            Err(error) => {
+                attempts += 1;
+                if error.kind() == io::ErrorKind::Unsupported || attempts >= OPEN_ATTEMPTS_MAX {
+                    tracing::debug!(peer = %end.peer, %error, "no control stream");
+                    return end.close().await;
+                }
+                sleep(OPEN_PAUSE * attempts).await;
+                continue;
+            }
+        };
+        attempts = 0;
+        let up = Internal::ControlUp {
+            peer: end.peer,
+            link: end.link,
+        };
+        if end.opener.network.send(up).await.is_err() {
+            return;
+        }
+        match write_until_closed(&mut stream, &mut frames, &end.tally).await {
+            Ok(()) => {
+                // The other end closes its half when it has read all of ours.
+                let mut rest = [0u8; 1];
+                let _ = timeout(LAST_FRAMES_WAIT, async {
+                    stream.close().await?;
+                    stream.read(&mut rest).await
+                })
+                .await;
+                return end.close().await;
+            }
+            Err(error) => tracing::debug!(peer = %end.peer, %error, "control stream broke"),
+        }
+    }
+}
+
+async fn write_until_closed(
+    stream: &mut Stream,
+    frames: &mut mpsc::Receiver<Vec<u8>>,
+    tally: &Tally,
+) -> io::Result<()> {
+    let mut batch = Vec::new();
+    while let Some(frame) = frames.recv().await {
+        append(&mut batch, &frame);
+        while batch.len() < FRAME_BYTES_MAX {
+            match frames.try_recv() {
+                Ok(frame) => append(&mut batch, &frame),
+                Err(_) => break,
+            }
+        }
+        timeout(FRAME_WAIT, async {
+            stream.write_all(&batch).await?;
+            stream.flush().await
+        })
+        .await
+        .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?;
+        tally.control_out(batch.len() as u64);
+        batch.clear();
+    }
+    Ok(())
+}
+
+fn append(batch: &mut Vec<u8>, frame: &[u8]) {
+    // Frames above FRAME_BYTES_MAX never enter the queue.
+    let length = u32::try_from(frame.len()).unwrap_or(u32::MAX);
+    batch.extend_from_slice(&length.to_le_bytes());
+    batch.extend_from_slice(frame);
+}
+
+/// Reads frames from a stream that the peer opened, until it ends or breaks the rules.
+pub(super) async fn read_frames(
+    from: PeerId,
+    mut stream: Stream,
+    gate: Gate,
+    events: mpsc::Sender<NetEvent>,
+    tally: Tally,
+) {
+    let mut bucket = Bucket::new(BURST_BYTES, BYTES_PER_SECOND, Instant::now());
+    loop {
+        let read = read_frame(&mut stream).await;
+        let (event, last) = match read {
+            Ok(Some(bytes)) => {
+                tally.control_in(4 + bytes.len() as u64);
+                let cost = bytes.len() as f64 + FRAME_COST;
+                sleep(bucket.take(cost, Instant::now())).await;
+                (NetEvent::Frame { from, bytes }, false)
+            }
+            Ok(None) => break,
+            Err(error) => (NetEvent::Malformed { from, error }, true),
+        };
+        let Ok(permit) = events.reserve().await else {
+            break;
+        };
+        if !gate.pass(permit, event) || last {
+            break;
+        }
+    }
+    // Tells the writer at the other end that all was read.
+    let _ = timeout(LAST_FRAMES_WAIT, stream.close()).await;
+}
+
+/// One frame; `None` when the stream ended or broke.
+async fn read_frame(stream: &mut (impl AsyncRead + Unpin)) -> Result<Option<Vec<u8>>, WireError> {
+    let mut prefix = [0u8; 4];
+    // Silence between frames is no fault.
+    if stream.read_exact(&mut prefix).await.is_err() {
+        return Ok(None);
+    }
+    let length = u32::from_le_bytes(prefix) as usize;
+    if length == 0 {
+        return Err(WireError::Empty);
+    }
+    if length > FRAME_BYTES_MAX {
+        return Err(WireError::TooLong {
+            bytes: length as u64,
+            max: FRAME_BYTES_MAX as u64,
+        });
+    }
+    let mut frame = vec![0u8; length];
+    match timeout(FRAME_WAIT, stream.read_exact(&mut frame)).await {
+        Ok(Ok(())) => Ok(Some(frame)),
+        Ok(Err(_)) | Err(_) => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::io::Cursor;
+
+    #[tokio::test]
+    async fn frames_come_back_as_they_were_appended() {
+        let mut batch = Vec::new();
+        append(&mut batch, b"one");
+        append(&mut batch, b"three");
+        let mut stream = Cursor::new(batch);
+        assert_eq!(read_frame(&mut stream).await, Ok(Some(b"one".to_vec())));
+        assert_eq!(read_frame(&mut stream).await, Ok(Some(b"three".to_vec())));
+        assert_eq!(read_frame(&mut stream).await, Ok(None));
+    }
+
+    #[tokio::test]
+    async fn an_oversize_or_empty_frame_is_malformed() {
+        let mut stream = Cursor::new(u32::MAX.to_le_bytes());
+        let read = read_frame(&mut stream).await;
+        assert!(matches!(
+            read,
+            Err(WireError::TooLong {
+                bytes: 4_294_967_295,
+                ..
+            })
+        ));
+        let mut stream = Cursor::new([0u8; 4]);
+        assert_eq!(read_frame(&mut stream).await, Err(WireError::Empty));
+    }
+}

@@ -1,0 +1,162 @@
+//! Whom to dial: records from the driver, addresses to join through, peers that were found.
+
+use crate::net::NetEvent;
+use crate::net::behaviour::kad_protocol;
+use crate::net::ids::{from_libp2p, to_libp2p};
+use crate::net::record;
+use crate::net::swarm::Network;
+use libp2p::multiaddr::Protocol;
+use libp2p::swarm::dial_opts::{DialOpts, PeerCondition};
+use libp2p::swarm::{ConnectionId, DialError};
+use libp2p::{Multiaddr, identify, identity, kad, mdns};
+use murmurate_protocol::limits::{ACTIVE_LINKS_MAX, RECORD_ADDRESSES_MAX};
+use murmurate_protocol::wire::PeerRecord;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How long discovery leaves a peer alone that the driver disconnected.
+const AVOID: Duration = Duration::from_secs(60);
+
+/// Peers that are left alone at a time; beyond that the oldest reasons are forgotten.
+const AVOIDED_MAX: usize = 256;
+
+impl Network {
+    /// Dials the peer of a record.
+    pub(super) fn dial_record(&mut self, record: &PeerRecord) {
+        let Some(peer) = to_libp2p(&record.peer) else {
+            return;
+        };
+        let (quic, tcp) = record::addresses(record);
+        self.dial(peer, quic, tcp);
+    }
+
+    /// Dials over QUIC; TCP waits for its failure.
+    fn dial(&mut self, peer: identity::PeerId, quic: Vec<Multiaddr>, tcp: Vec<Multiaddr>) {
+        if peer == self.me || self.swarm.is_connected(&peer) {
+            return;
+        }
+        let (first, rest) = if quic.is_empty() {
+            (tcp, quic)
+        } else {
+            (quic, tcp)
+        };
+        if first.is_empty() {
+            return;
+        }
+        let options = DialOpts::peer_id(peer)
+            .condition(PeerCondition::DisconnectedAndNotDialing)
+            .addresses(first)
+            .build();
+        let id = options.connection_id();
+        if !rest.is_empty() {
+            self.fallbacks.insert(id, (peer, rest));
+        }
+        if let Err(error) = self.swarm.dial(options) {
+            self.on_dial_failed(id, &error);
+        }
+    }
+
+    /// A dial failed.
+    pub(super) fn on_dial_failed(&mut self, id: ConnectionId, error: &DialError) {
+        if let Some((address, retry_in)) = self.bootstrap.failed(id, Instant::now()) {
+            let reason = error.to_string();
+            self.tell(NetEvent::BootstrapFailed {
+                address,
+                reason,
+                retry_in,
+            });
+        }
+        let fallback = self.fallbacks.remove(&id);
+        if matches!(error, DialError::DialPeerConditionFalse(_)) {
+            return;
+        }
+        tracing::debug!(%error, "dial failed");
+        if let Some((peer, rest)) = fallback {
+            self.dial(peer, Vec::new(), rest);
+        }
+    }
+
+    /// Dials the addresses to join through that are due.
+    pub(super) fn join_again(&mut self) {
+        for address in self.bootstrap.due(Instant::now()) {
+            let connected = address
+                .iter()
+                .any(|part| matches!(part, Protocol::P2p(peer) if self.swarm.is_connected(&peer)));
+            if connected {
+                self.bootstrap.already_connected(&address);
+                continue;
+            }
+            let options = DialOpts::unknown_peer_id().address(address.clone()).build();
+            let id = options.connection_id();
+            self.bootstrap.dialling(&address, id);
+            if let Err(error) = self.swarm.dial(options) {
+                self.on_dial_failed(id, &error);
+            }
+        }
+    }
+
+    /// A connected peer says where it listens and what it speaks.
+    pub(super) fn on_identify(&mut self, event: identify::Event) {
+        let identify::Event::Received { peer_id, info, .. } = event else {
+            return;
+        };
+        if !info.protocols.contains(&kad_protocol(&self.run)) {
+            return;
+        }
+        for address in info.listen_addrs.into_iter().take(RECORD_ADDRESSES_MAX) {
+            self.swarm
+                .behaviour_mut()
+                .kad
+                .add_address(&peer_id, address);
+        }
+    }
+
+    /// Kademlia learned of a peer.
+    pub(super) fn on_kad(&mut self, event: kad::Event) {
+        match event {
+            kad::Event::RoutingUpdated {
+                peer, addresses, ..
+            } => {
+                self.found(peer, addresses.iter().cloned().collect());
+            }
+            kad::Event::RoutablePeer { peer, address }
+            | kad::Event::PendingRoutablePeer { peer, address } => self.found(peer, vec![address]),
+            _ => {}
+        }
+    }
+
+    /// A peer is on the local network.
+    pub(super) fn on_mdns(&mut self, event: mdns::Event) {
+        let mdns::Event::Discovered(peers) = event else {
+            return;
+        };
+        for (peer, address) in peers {
+            self.found(peer, vec![address]);
+        }
+    }
+
+    /// Dials a peer that was found, unless there are links enough.
+    fn found(&mut self, peer: identity::PeerId, addresses: Vec<Multiaddr>) {
+        let now = Instant::now();
+        self.avoided.retain(|_, until| *until > now);
+        let wanted = self.links.len() < ACTIVE_LINKS_MAX
+            && !self.avoided.contains_key(&peer)
+            && from_libp2p(&peer).is_some();
+        if wanted {
+            let (quic, tcp) = addresses.into_iter().partition(record::is_quic);
+            self.dial(peer, quic, tcp);
+        }
+    }
+
+    /// Discovery leaves the peer alone for a while.
+    pub(super) fn avoid(&mut self, peer: identity::PeerId) {
+        while self.avoided.len() >= AVOIDED_MAX {
+            let earliest = self.avoided.iter().min_by_key(|(_, until)| **until);
+            let Some(earliest) = earliest.map(|(peer, _)| *peer) else {
+                break;
+            };
+            self.avoided.remove(&earliest);
+        }
+        self.avoided.insert(peer, Instant::now() + AVOID);
+    }
+}

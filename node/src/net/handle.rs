@@ -1,0 +1,242 @@
+//! The handle on the network: commands without waiting, and counters.
+
+use crate::bulk::{BulkLimits, BulkStore, PushJob};
+use crate::net::control::FRAMES_WAITING_MAX;
+use crate::net::counters::{CounterSnapshot, Counters, Tally};
+use crate::net::swarm::Network;
+use crate::net::{NetConfig, NetError, NetEvent};
+use murmurate_protocol::limits::{FRAME_BYTES_MAX, OUTPUTS_MAX};
+use murmurate_protocol::wire::PeerRecord;
+use murmurate_protocol::{FetchId, PeerId, SliceId, SliceMeta};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+use tokio::sync::{mpsc, oneshot};
+
+/// Events that may wait for the driver. The largest is a frame of 64 KiB: 16 MiB at most.
+const EVENTS_WAITING_MAX: usize = 256;
+
+/// Why a command is not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Busy {
+    /// There is no link to that peer.
+    #[error("no link to that peer")]
+    NotLinked,
+    /// The queue is full.
+    #[error("the queue is full")]
+    Full,
+    /// The frame is longer than a frame may be.
+    #[error("a frame of {0} bytes is longer than {FRAME_BYTES_MAX}")]
+    TooLong(usize),
+    /// The network has ended.
+    #[error("the network has ended")]
+    Ended,
+}
+
+/// What the handle asks of the network's task.
+#[derive(Debug)]
+pub(super) enum Command {
+    Dial(PeerRecord),
+    Disconnect(PeerId),
+    Push {
+        to: PeerId,
+        job: PushJob,
+    },
+    Fetch {
+        what: FetchId,
+        from: Vec<PeerId>,
+        deadline: Instant,
+    },
+    Cancel(SliceId),
+    Shutdown {
+        deadline: Instant,
+        done: oneshot::Sender<()>,
+    },
+}
+
+/// The frame queue towards one peer.
+#[derive(Debug)]
+struct Outbox {
+    queue: mpsc::Sender<Vec<u8>>,
+    tally: Tally,
+}
+
+/// The frame queues of all links that are up.
+#[derive(Debug, Default)]
+pub(super) struct Outboxes {
+    queues: Mutex<BTreeMap<PeerId, Outbox>>,
+}
+
+impl Outboxes {
+    /// A new queue and the end that its writer reads.
+    pub(super) fn queue() -> (mpsc::Sender<Vec<u8>>, mpsc::Receiver<Vec<u8>>) {
+        mpsc::channel(FRAMES_WAITING_MAX)
+    }
+
+    /// The link is up.
+    pub(super) fn open(&self, peer: PeerId, queue: mpsc::Sender<Vec<u8>>, tally: Tally) {
+        self.lock().insert(peer, Outbox { queue, tally });
+    }
+
+    /// Nothing more is taken for the peer; its writer ends when it has written what is queued.
+    pub(super) fn close(&self, peer: &PeerId) {
+        self.lock().remove(peer);
+    }
+
+    fn try_send(&self, to: &PeerId, frame: Vec<u8>) -> Result<(), Busy> {
+        let queues = self.lock();
+        let outbox = queues.get(to).ok_or(Busy::NotLinked)?;
+        outbox.queue.try_send(frame).map_err(|_| {
+            outbox.tally.frame_dropped();
+            Busy::Full
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<PeerId, Outbox>> {
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A clonable handle on the network. When the last one is dropped the network ends.
+#[derive(Clone, Debug)]
+pub struct Net {
+    commands: mpsc::Sender<Command>,
+    outboxes: Arc<Outboxes>,
+    counters: Arc<Counters>,
+}
+
+/// Starts the network inside the current tokio runtime.
+///
+/// The ports are bound when this returns. Every event queue is bounded: a driver that stops
+/// reading events slows its remotes down, and nothing else.
+///
+/// # Errors
+/// When the identity is of another kind, no address can be listened on, or a transport cannot be
+/// set up.
+///
+/// # Panics
+/// Outside of a tokio runtime.
+pub fn start(
+    config: NetConfig,
+    store: Arc<dyn BulkStore>,
+    limits: BulkLimits,
+) -> Result<(Net, mpsc::Receiver<NetEvent>), NetError> {
+    let (events, received) = mpsc::channel(EVENTS_WAITING_MAX);
+    let (commands, inbox) = mpsc::channel(OUTPUTS_MAX);
+    let outboxes = Arc::new(Outboxes::default());
+    let counters = Arc::new(Counters::default());
+    let net = Net {
+        commands,
+        outboxes: Arc::clone(&outboxes),
+        counters: Arc::clone(&counters),
+    };
+    let network = Network::new(config, store, limits, events, inbox, outboxes, counters)?;
+    tokio::spawn(network.run());
+    Ok((net, received))
+}
+
+impl Net {
+    /// Queues a control frame.
+    ///
+    /// # Errors
+    /// When it cannot be queued; a full queue is counted as a dropped frame.
+    pub fn try_send(&self, to: PeerId, frame: Vec<u8>) -> Result<(), Busy> {
+        if frame.len() > FRAME_BYTES_MAX {
+            return Err(Busy::TooLong(frame.len()));
+        }
+        self.outboxes.try_send(&to, frame)
+    }
+
+    /// Dials a peer at the addresses of its record: over QUIC first, over TCP when that fails.
+    /// A linked peer is not dialled again.
+    ///
+    /// # Errors
+    /// When too many commands wait.
+    pub fn dial(&self, record: PeerRecord) -> Result<(), Busy> {
+        self.command(Command::Dial(record))
+    }
+
+    /// Ends the link to a peer after its queued frames were read, or a second. It is not dialled
+    /// by discovery for a while.
+    ///
+    /// # Errors
+    /// When too many commands wait.
+    pub fn disconnect(&self, peer: PeerId) -> Result<(), Busy> {
+        self.command(Command::Disconnect(peer))
+    }
+
+    /// Pushes a slice that is in the store; lower priorities go first. Ends in one
+    /// [`NetEvent::Pushed`] by the deadline.
+    ///
+    /// # Errors
+    /// When too many commands wait: then no event follows.
+    pub fn push(
+        &self,
+        to: PeerId,
+        slice: SliceId,
+        meta: SliceMeta,
+        priority: u8,
+        deadline: Instant,
+    ) -> Result<(), Busy> {
+        let deadline = tokio::time::Instant::from_std(deadline);
+        self.command(Command::Push {
+            to,
+            job: PushJob {
+                slice,
+                meta,
+                priority,
+                deadline,
+            },
+        })
+    }
+
+    /// Fetches a slice from the first of `from` that has it, or a state from all of them at once.
+    /// Ends in one [`NetEvent::Fetched`] or [`NetEvent::FetchFailed`] by the deadline; asking
+    /// again for the same thing takes the earlier request's place.
+    ///
+    /// # Errors
+    /// When too many commands wait: then no event follows.
+    pub fn fetch(&self, what: FetchId, from: Vec<PeerId>, deadline: Instant) -> Result<(), Busy> {
+        self.command(Command::Fetch {
+            what,
+            from,
+            deadline,
+        })
+    }
+
+    /// Stops pushing a slice, to whomever; each of its pushes still ends in an event.
+    ///
+    /// # Errors
+    /// When too many commands wait.
+    pub fn cancel(&self, slice: SliceId) -> Result<(), Busy> {
+        self.command(Command::Cancel(slice))
+    }
+
+    /// What passed so far.
+    pub fn counters(&self) -> CounterSnapshot {
+        self.counters.snapshot()
+    }
+
+    /// Ends the network: queued frames are written and connections closed, until the deadline.
+    pub async fn shutdown(self, deadline: Instant) {
+        let (done, ended) = oneshot::channel();
+        let asked = async {
+            let shutdown = Command::Shutdown { deadline, done };
+            if self.commands.send(shutdown).await.is_ok() {
+                // An error means that the network ended by itself.
+                let _ = ended.await;
+            }
+        };
+        let _ = tokio::time::timeout_at(tokio::time::Instant::from_std(deadline), asked).await;
+    }
+
+    fn command(&self, command: Command) -> Result<(), Busy> {
+        self.commands
+            .try_send(command)
+            .map_err(|error| match error {
+                mpsc::error::TrySendError::Full(_) => Busy::Full,
+                mpsc::error::TrySendError::Closed(_) => Busy::Ended,
+            })
+    }
+}

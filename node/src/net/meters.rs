@@ -1,0 +1,81 @@
+//! Round-trip time and rate of each link, as pings and pushes show them.
+
+use murmurate_protocol::PeerId;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// Weight of the newest push in the smoothed rate: half of it is gone after two or three pushes.
+const NEWEST: f64 = 0.25;
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Meter {
+    rtt: Option<Duration>,
+    rate: Option<f64>,
+}
+
+impl Meter {
+    fn read(self) -> Option<(Duration, u64)> {
+        Some((self.rtt?, self.rate.unwrap_or(0.0) as u64))
+    }
+}
+
+/// What is known of each link.
+#[derive(Debug, Default)]
+pub(crate) struct LinkMeters {
+    links: Mutex<BTreeMap<PeerId, Meter>>,
+}
+
+impl LinkMeters {
+    /// A ping came back.
+    pub(crate) fn pinged(&self, peer: PeerId, rtt: Duration) -> Option<(Duration, u64)> {
+        self.change(peer, |meter| meter.rtt = Some(rtt))
+    }
+
+    /// A push was acknowledged after so long.
+    pub(crate) fn pushed(
+        &self,
+        peer: PeerId,
+        bytes: u64,
+        took: Duration,
+    ) -> Option<(Duration, u64)> {
+        let newest = bytes as f64 / took.as_secs_f64().max(1e-6);
+        self.change(peer, |meter| {
+            let smoothed = |old: f64| NEWEST.mul_add(newest - old, old);
+            meter.rate = Some(meter.rate.map_or(newest, smoothed));
+        })
+    }
+
+    /// The link is gone.
+    pub(crate) fn forget(&self, peer: PeerId) {
+        self.links
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&peer);
+    }
+
+    fn change(&self, peer: PeerId, f: impl FnOnce(&mut Meter)) -> Option<(Duration, u64)> {
+        let mut links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
+        let meter = links.entry(peer).or_default();
+        f(meter);
+        meter.read()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rate_is_smoothed_and_waits_for_a_ping() {
+        let meters = LinkMeters::default();
+        let peer = PeerId::from_bytes([1; 32]);
+        let second = Duration::from_secs(1);
+        assert_eq!(meters.pushed(peer, 1000, second), None);
+        let rtt = Duration::from_millis(3);
+        assert_eq!(meters.pinged(peer, rtt), Some((rtt, 1000)));
+        assert_eq!(meters.pushed(peer, 2000, second), Some((rtt, 1250)));
+        meters.forget(peer);
+        assert_eq!(meters.pinged(peer, rtt), Some((rtt, 0)));
+    }
+}

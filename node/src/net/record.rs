@@ -1,0 +1,179 @@
+//! Peer records: making our own, and checking the signatures of others.
+
+use crate::net::ids::public_key;
+use libp2p::Multiaddr;
+use libp2p::identity::Keypair;
+use libp2p::multiaddr::Protocol;
+use murmurate_protocol::limits::{ADDRESS_BYTES_MAX, RECORD_ADDRESSES_MAX, RECORD_LIFETIME};
+use murmurate_protocol::wire::PeerRecord;
+use murmurate_protocol::{PeerId, RunId, Time};
+use std::collections::BTreeSet;
+use std::time::{Duration, SystemTime};
+
+/// How often a record is signed anew even when nothing changed: three may get lost before the
+/// first one expires.
+pub(super) const REFRESH: Duration = Duration::from_secs(RECORD_LIFETIME.as_secs() / 4);
+
+/// Whether the record's lengths are in bounds and its signature is by the peer it names.
+///
+/// Says nothing about its run or its expiry: those are the `Peer`'s to judge.
+pub fn verify(record: &PeerRecord) -> bool {
+    record.check().is_ok()
+        && public_key(&record.peer)
+            .is_some_and(|key| key.verify(&record.signed_bytes(), &record.signature))
+}
+
+/// This peer's own record and the addresses in it.
+#[derive(Debug)]
+pub(super) struct OwnRecord {
+    identity: Keypair,
+    me: PeerId,
+    run: RunId,
+    sequence: u64,
+    addresses: BTreeSet<Multiaddr>,
+}
+
+impl OwnRecord {
+    /// No addresses yet.
+    pub(super) fn new(identity: Keypair, me: PeerId, run: RunId) -> Self {
+        Self {
+            identity,
+            me,
+            run,
+            sequence: 0,
+            addresses: BTreeSet::new(),
+        }
+    }
+
+    /// Adds an address; whether that changed anything.
+    pub(super) fn add(&mut self, address: Multiaddr) -> bool {
+        self.addresses.insert(address)
+    }
+
+    /// Removes an address; whether that changed anything.
+    pub(super) fn remove(&mut self, address: &Multiaddr) -> bool {
+        self.addresses.remove(address)
+    }
+
+    /// Signs the record as of `now`. Sequences follow the clock, so that they grow over restarts;
+    /// where the clock went back they still grow while this process lives.
+    pub(super) fn sign(&mut self, now: SystemTime) -> Option<PeerRecord> {
+        let since = now
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .unwrap_or_default();
+        let nanos = u64::try_from(since.as_nanos()).unwrap_or(u64::MAX);
+        self.sequence = nanos.max(self.sequence.saturating_add(1));
+        let mut addresses: Vec<&Multiaddr> = self
+            .addresses
+            .iter()
+            .filter(|a| a.len() <= ADDRESS_BYTES_MAX)
+            .collect();
+        addresses.sort_by_key(|a| (is_loopback(a), !is_quic(a)));
+        let mut record = PeerRecord {
+            peer: self.me,
+            run: self.run,
+            sequence: self.sequence,
+            expires: Time::from_nanos(nanos) + RECORD_LIFETIME,
+            addresses: addresses
+                .iter()
+                .take(RECORD_ADDRESSES_MAX)
+                .map(|a| a.to_vec())
+                .collect(),
+            signature: Vec::new(),
+        };
+        // Ed25519 keys always sign; another kind was refused at the start.
+        record.signature = self.identity.sign(&record.signed_bytes()).ok()?;
+        Some(record)
+    }
+}
+
+/// The record's addresses that libp2p understands: over QUIC, then over TCP.
+pub(super) fn addresses(record: &PeerRecord) -> (Vec<Multiaddr>, Vec<Multiaddr>) {
+    let parsed = record
+        .addresses
+        .iter()
+        .filter(|a| a.len() <= ADDRESS_BYTES_MAX);
+    let parsed = parsed.filter_map(|bytes| Multiaddr::try_from(bytes.clone()).ok());
+    parsed.take(RECORD_ADDRESSES_MAX).partition(is_quic)
+}
+
+/// Whether the address is one of QUIC.
+pub(super) fn is_quic(address: &Multiaddr) -> bool {
+    address.iter().any(|part| matches!(part, Protocol::QuicV1))
+}
+
+fn is_loopback(address: &Multiaddr) -> bool {
+    address.iter().any(|part| match part {
+        Protocol::Ip4(ip) => ip.is_loopback(),
+        Protocol::Ip6(ip) => ip.is_loopback(),
+        _ => false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::net::from_libp2p;
+
+    fn own() -> OwnRecord {
+        let identity = Keypair::generate_ed25519();
+        let me = from_libp2p(&identity.public().to_peer_id()).unwrap();
+        OwnRecord::new(identity, me, RunId::from_bytes([7; 32]))
+    }
+
+    #[test]
+    fn a_signed_record_verifies_and_a_changed_one_does_not() {
+        let mut own = own();
+        own.add("/ip4/127.0.0.1/udp/7/quic-v1".parse().unwrap());
+        let record = own.sign(SystemTime::now()).unwrap();
+        assert!(verify(&record));
+        let moved = PeerRecord {
+            addresses: vec![vec![1, 2, 3]],
+            ..record.clone()
+        };
+        assert!(!verify(&moved));
+        let stolen = PeerRecord {
+            peer: PeerId::from_bytes([3; 32]),
+            ..record.clone()
+        };
+        assert!(!verify(&stolen));
+        assert!(!verify(&PeerRecord {
+            signature: Vec::new(),
+            ..record
+        }));
+    }
+
+    #[test]
+    fn sequences_grow_even_when_the_clock_goes_back() {
+        let mut own = own();
+        let now = SystemTime::now();
+        let first = own.sign(now).unwrap();
+        let second = own.sign(now - Duration::from_secs(100)).unwrap();
+        assert!(second.sequence > first.sequence);
+        let lived = first.expires.since(Time::ZERO);
+        assert_eq!(
+            lived,
+            now.duration_since(SystemTime::UNIX_EPOCH).unwrap() + RECORD_LIFETIME
+        );
+    }
+
+    #[test]
+    fn public_quic_addresses_come_first_and_are_dialled_first() {
+        let mut own = own();
+        for address in [
+            "/ip4/127.0.0.1/tcp/1",
+            "/ip4/10.0.0.1/tcp/1",
+            "/ip4/127.0.0.1/udp/1/quic-v1",
+            "/ip4/10.0.0.1/udp/1/quic-v1",
+        ] {
+            own.add(address.parse().unwrap());
+        }
+        let record = own.sign(SystemTime::now()).unwrap();
+        let (quic, tcp) = addresses(&record);
+        assert_eq!(
+            quic.first().unwrap().to_string(),
+            "/ip4/10.0.0.1/udp/1/quic-v1"
+        );
+        assert_eq!((quic.len(), tcp.len()), (2, 2));
+    }
+}

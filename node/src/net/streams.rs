@@ -1,0 +1,231 @@
+//! A libp2p behaviour that opens and accepts the two kinds of streams of a link.
+//!
+//! It stands where libp2p-stream would: that crate drops an inbound stream whenever one before it
+//! has not been picked up yet, opens one stream at a time per connection, and dials by itself. A
+//! burst of pushes must not lose slices, so inbound streams go through the swarm's own queues.
+
+use futures::future::Either;
+use libp2p::core::Endpoint;
+use libp2p::core::transport::PortUse;
+use libp2p::core::upgrade::{ReadyUpgrade, SelectUpgrade};
+use libp2p::identity::PeerId;
+use libp2p::swarm::handler::{
+    ConnectionEvent, DialUpgradeError, FullyNegotiatedInbound, FullyNegotiatedOutbound,
+};
+use libp2p::swarm::{
+    ConnectionClosed, ConnectionDenied, ConnectionHandler, ConnectionHandlerEvent, ConnectionId,
+    FromSwarm, NetworkBehaviour, NotifyHandler, StreamUpgradeError, SubstreamProtocol, THandler,
+    THandlerInEvent, THandlerOutEvent, ToSwarm,
+};
+use libp2p::{Multiaddr, Stream, StreamProtocol};
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::task::{Context, Poll};
+use tokio::sync::oneshot;
+
+/// The two kinds of streams between peers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Control frames.
+    Control,
+    /// Slices and states.
+    Bulk,
+}
+
+impl Kind {
+    /// Its protocol name.
+    pub(super) const fn protocol(self) -> StreamProtocol {
+        match self {
+            Self::Control => StreamProtocol::new("/murmurate/control/1"),
+            Self::Bulk => StreamProtocol::new("/murmurate/bulk/1"),
+        }
+    }
+}
+
+/// Where an opened stream goes. `Unsupported` tells a remote that does not speak our protocol.
+pub(super) type Reply = oneshot::Sender<io::Result<Stream>>;
+
+/// An inbound stream.
+#[derive(Debug)]
+pub(super) struct Inbound {
+    /// Who opened it.
+    pub(super) from: PeerId,
+    /// Its kind.
+    pub(super) kind: Kind,
+    /// The stream.
+    pub(super) stream: Stream,
+}
+
+/// A request to open a stream, on its way to a connection.
+#[derive(Debug)]
+pub(super) struct Open {
+    kind: Kind,
+    reply: Reply,
+}
+
+/// The behaviour: which connections there are, and what goes to and comes from them.
+#[derive(Debug, Default)]
+pub(super) struct Streams {
+    connections: BTreeMap<PeerId, Vec<ConnectionId>>,
+    queue: VecDeque<ToSwarm<Inbound, Open>>,
+}
+
+impl Streams {
+    /// Opens a stream on the newest connection to `peer`: of a restarted peer only that one lives.
+    pub(super) fn open(&mut self, peer: PeerId, kind: Kind, reply: Reply) {
+        let newest = self.connections.get(&peer).and_then(|c| c.last());
+        let Some(connection) = newest else {
+            let _ = reply.send(Err(io::ErrorKind::NotConnected.into()));
+            return;
+        };
+        self.queue.push_back(ToSwarm::NotifyHandler {
+            peer_id: peer,
+            handler: NotifyHandler::One(*connection),
+            event: Open { kind, reply },
+        });
+    }
+}
+
+impl NetworkBehaviour for Streams {
+    type ConnectionHandler = Handler;
+    type ToSwarm = Inbound;
+
+    fn handle_established_inbound_connection(
+        &mut self,
+        _: ConnectionId,
+        _: PeerId,
+        _: &Multiaddr,
+        _: &Multiaddr,
+    ) -> Result<THandler<Self>, ConnectionDenied> {
+        Ok(Handler::default())
+    }
+
+    fn handle_established_outbound_connection(
+        &mut self,
+        _: ConnectionId,
+        _: PeerId,
+        _: &Multiaddr,
+        _: Endpoint,
+        _: PortUse,
+    ) -> Result<THandler<Self>, ConnectionDenied> {
+        Ok(Handler::default())
+    }
+
+    fn on_swarm_event(&mut self, event: FromSwarm<'_>) {
+        match event {
+            FromSwarm::ConnectionEstablished(up) => {
+                self.connections
+                    .entry(up.peer_id)
+                    .or_default()
+                    .push(up.connection_id);
+            }
+            FromSwarm::ConnectionClosed(ConnectionClosed {
+                peer_id,
+                connection_id,
+                ..
+            }) => {
+                if let Some(open) = self.connections.get_mut(&peer_id) {
+                    open.retain(|id| *id != connection_id);
+                    if open.is_empty() {
+                        self.connections.remove(&peer_id);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn on_connection_handler_event(
+        &mut self,
+        from: PeerId,
+        _: ConnectionId,
+        (kind, stream): THandlerOutEvent<Self>,
+    ) {
+        self.queue
+            .push_back(ToSwarm::GenerateEvent(Inbound { from, kind, stream }));
+    }
+
+    fn poll(&mut self, _: &mut Context<'_>) -> Poll<ToSwarm<Inbound, THandlerInEvent<Self>>> {
+        // Woken without a waker: the queue only grows inside the swarm's task.
+        self.queue.pop_front().map_or(Poll::Pending, Poll::Ready)
+    }
+}
+
+/// One connection's share.
+#[derive(Debug, Default)]
+pub(super) struct Handler {
+    asked: VecDeque<Open>,
+    inbound: VecDeque<(Kind, Stream)>,
+}
+
+impl ConnectionHandler for Handler {
+    type FromBehaviour = Open;
+    type ToBehaviour = (Kind, Stream);
+    type InboundProtocol =
+        SelectUpgrade<ReadyUpgrade<StreamProtocol>, ReadyUpgrade<StreamProtocol>>;
+    type OutboundProtocol = ReadyUpgrade<StreamProtocol>;
+    type InboundOpenInfo = ();
+    type OutboundOpenInfo = Reply;
+
+    fn listen_protocol(&self) -> SubstreamProtocol<Self::InboundProtocol> {
+        let ready = |kind: Kind| ReadyUpgrade::new(kind.protocol());
+        SubstreamProtocol::new(
+            SelectUpgrade::new(ready(Kind::Control), ready(Kind::Bulk)),
+            (),
+        )
+    }
+
+    fn connection_keep_alive(&self) -> bool {
+        // Links end by decision or by the transport's own timeout, never for being idle.
+        true
+    }
+
+    fn poll(
+        &mut self,
+        _: &mut Context<'_>,
+    ) -> Poll<ConnectionHandlerEvent<Self::OutboundProtocol, Reply, Self::ToBehaviour>> {
+        if let Some(arrived) = self.inbound.pop_front() {
+            return Poll::Ready(ConnectionHandlerEvent::NotifyBehaviour(arrived));
+        }
+        if let Some(Open { kind, reply }) = self.asked.pop_front() {
+            let protocol = SubstreamProtocol::new(ReadyUpgrade::new(kind.protocol()), reply);
+            return Poll::Ready(ConnectionHandlerEvent::OutboundSubstreamRequest { protocol });
+        }
+        Poll::Pending
+    }
+
+    fn on_behaviour_event(&mut self, open: Open) {
+        self.asked.push_back(open);
+    }
+
+    fn on_connection_event(
+        &mut self,
+        event: ConnectionEvent<'_, Self::InboundProtocol, Self::OutboundProtocol, (), Reply>,
+    ) {
+        match event {
+            ConnectionEvent::FullyNegotiatedInbound(FullyNegotiatedInbound {
+                protocol, ..
+            }) => self.inbound.push_back(match protocol {
+                Either::Left(stream) => (Kind::Control, stream),
+                Either::Right(stream) => (Kind::Bulk, stream),
+            }),
+            ConnectionEvent::FullyNegotiatedOutbound(FullyNegotiatedOutbound {
+                protocol,
+                info,
+            }) => {
+                // Whoever asked may have given up: the stream is then dropped.
+                let _ = info.send(Ok(protocol));
+            }
+            ConnectionEvent::DialUpgradeError(DialUpgradeError { info, error }) => {
+                let error = match error {
+                    StreamUpgradeError::Timeout => io::ErrorKind::TimedOut.into(),
+                    StreamUpgradeError::NegotiationFailed => io::ErrorKind::Unsupported.into(),
+                    StreamUpgradeError::Io(error) => error,
+                    StreamUpgradeError::Apply(never) => match never {},
+                };
+                let _ = info.send(Err(error));
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,334 @@
+//! The network's task: it alone touches the swarm, and owns the tasks of every stream.
+
+use crate::bulk::{Bulk, BulkLimits, BulkStore, Core};
+use crate::net::behaviour::{self, Behaviour, BehaviourEvent};
+use crate::net::bootstrap::Bootstrap;
+use crate::net::gate::Gate;
+use crate::net::handle::{Command, Outboxes};
+use crate::net::ids::{address_with_peer, from_libp2p};
+use crate::net::links::Links;
+use crate::net::opener::{Internal, Opener};
+use crate::net::record::{OwnRecord, REFRESH};
+use crate::net::{Counters, LinkMeters, ListenFailure, NetConfig, NetError, NetEvent};
+use futures::StreamExt;
+use libp2p::swarm::{ConnectionId, Swarm, SwarmEvent};
+use libp2p::{Multiaddr, Stream, identity};
+use murmurate_protocol::{PeerId, RunId};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::SystemTime;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+/// Events that may wait in the network's task before it looks at nothing else. Each stands for a
+/// connection or a command, so this is far more than ever piles up while the driver is alive.
+const PENDING_MAX: usize = 1024;
+
+/// Words from the tasks of streams that may wait.
+const INTERNAL_MAX: usize = 1024;
+
+/// Something to do in order with the events.
+#[derive(Debug)]
+pub(super) enum Pending {
+    /// Tell the driver.
+    Event(NetEvent),
+    /// Tell the driver that a link is down, after which nothing of it may follow.
+    Down(PeerId, Gate),
+    /// Begin to read an inbound control stream, now that its link is known to be up.
+    Read(PeerId, Stream),
+}
+
+/// The network's task.
+pub(super) struct Network {
+    pub(super) swarm: Swarm<Behaviour>,
+    pub(super) links: Links,
+    pub(super) bootstrap: Bootstrap,
+    pub(super) me: identity::PeerId,
+    pub(super) run: RunId,
+    /// Addresses to try when a dial fails.
+    pub(super) fallbacks: BTreeMap<ConnectionId, (identity::PeerId, Vec<Multiaddr>)>,
+    /// Peers that discovery leaves alone, and until when.
+    pub(super) avoided: BTreeMap<identity::PeerId, Instant>,
+    pub(super) pending: VecDeque<Pending>,
+    pub(super) outboxes: Arc<Outboxes>,
+    pub(super) bulk: Bulk,
+    pub(super) meters: Arc<LinkMeters>,
+    pub(super) counters: Arc<Counters>,
+    record: OwnRecord,
+    pub(super) opener: Opener,
+    pub(super) events: mpsc::Sender<NetEvent>,
+    commands: mpsc::Receiver<Command>,
+    internal: mpsc::Receiver<Internal>,
+    pub(super) tasks: JoinSet<()>,
+}
+
+impl Network {
+    /// Binds the ports and sets everything up.
+    pub(super) fn new(
+        config: NetConfig,
+        store: Arc<dyn BulkStore>,
+        limits: BulkLimits,
+        events: mpsc::Sender<NetEvent>,
+        commands: mpsc::Receiver<Command>,
+        outboxes: Arc<Outboxes>,
+        counters: Arc<Counters>,
+    ) -> Result<Self, NetError> {
+        let me = config.identity.public().to_peer_id();
+        let ours = from_libp2p(&me).ok_or(NetError::Identity)?;
+        let mut swarm = behaviour::swarm(&config, &counters.wire())?;
+        let pending = listen(&mut swarm, &config.listen)?;
+        let (network, internal) = mpsc::channel(INTERNAL_MAX);
+        let opener = Opener { network };
+        let meters = Arc::new(LinkMeters::default());
+        let bulk = Bulk::new(Core {
+            store,
+            transport: Arc::new(opener.clone()),
+            limits,
+            events: events.clone(),
+            counters: Arc::clone(&counters),
+            meters: Arc::clone(&meters),
+        });
+        Ok(Self {
+            swarm,
+            links: Links::default(),
+            bootstrap: Bootstrap::new(config.join, Instant::now()),
+            me,
+            run: config.run,
+            fallbacks: BTreeMap::new(),
+            avoided: BTreeMap::new(),
+            pending,
+            outboxes,
+            bulk,
+            meters,
+            counters,
+            record: OwnRecord::new(config.identity, ours, config.run),
+            opener,
+            events,
+            commands,
+            internal,
+            tasks: JoinSet::new(),
+        })
+    }
+
+    /// Runs until it is told to end, every handle is dropped, or the driver stops listening.
+    pub(super) async fn run(mut self) {
+        let events = self.events.clone();
+        let mut refresh = tokio::time::interval_at(Instant::now() + REFRESH, REFRESH);
+        let ending = loop {
+            if !self.deliver() {
+                break None;
+            }
+            let room = self.pending.len() < PENDING_MAX;
+            let due = self.bootstrap.next_at();
+            tokio::select! {
+                // Only waits for room: `deliver` does the rest, in order.
+                permit = events.reserve(), if !self.pending.is_empty() => drop(permit),
+                event = self.swarm.select_next_some(), if room => self.on_swarm(event),
+                Some(word) = self.internal.recv(), if room => self.on_internal(word),
+                command = self.commands.recv(), if room => match command {
+                    Some(Command::Shutdown { deadline, done }) => break Some((deadline, done)),
+                    Some(command) => self.on_command(command),
+                    None => break None,
+                },
+                Some(ended) = self.tasks.join_next(), if !self.tasks.is_empty() => report(ended),
+                () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
+                    self.join_again();
+                }
+                _ = refresh.tick() => self.renew_record(),
+            }
+        };
+        if let Some((deadline, done)) = ending {
+            self.end(Instant::from_std(deadline), done).await;
+        }
+    }
+
+    /// Hands over what is pending while there is room; false when the driver is gone.
+    fn deliver(&mut self) -> bool {
+        while let Some(next) = self.pending.pop_front() {
+            if let Pending::Read(peer, stream) = next {
+                self.read(peer, stream);
+                continue;
+            }
+            match self.events.try_reserve() {
+                Ok(permit) => match next {
+                    Pending::Event(event) => permit.send(event),
+                    Pending::Down(peer, gate) => {
+                        gate.shut();
+                        permit.send(NetEvent::LinkDown(peer));
+                    }
+                    Pending::Read(..) => {}
+                },
+                Err(mpsc::error::TrySendError::Full(())) => {
+                    self.pending.push_front(next);
+                    return true;
+                }
+                Err(mpsc::error::TrySendError::Closed(())) => return false,
+            }
+        }
+        true
+    }
+
+    /// Queues an event for the driver.
+    pub(super) fn tell(&mut self, event: NetEvent) {
+        self.pending.push_back(Pending::Event(event));
+    }
+
+    fn on_swarm(&mut self, event: SwarmEvent<BehaviourEvent>) {
+        match event {
+            SwarmEvent::Behaviour(event) => self.on_behaviour(event),
+            SwarmEvent::ConnectionEstablished {
+                peer_id,
+                connection_id,
+                endpoint,
+                ..
+            } => {
+                self.on_connected(peer_id, connection_id, &endpoint);
+            }
+            SwarmEvent::ConnectionClosed {
+                peer_id,
+                connection_id,
+                cause,
+                ..
+            } => {
+                tracing::debug!(peer = %peer_id, ?cause, "connection closed");
+                self.on_disconnected(peer_id, connection_id);
+            }
+            SwarmEvent::OutgoingConnectionError {
+                connection_id,
+                error,
+                ..
+            } => {
+                self.on_dial_failed(connection_id, &error);
+            }
+            SwarmEvent::NewListenAddr { address, .. } => {
+                self.tell(NetEvent::Listening(address_with_peer(
+                    address.clone(),
+                    self.me,
+                )));
+                if self.record.add(address) {
+                    self.renew_record();
+                }
+            }
+            SwarmEvent::ExpiredListenAddr { address, .. } => {
+                if self.record.remove(&address) {
+                    self.renew_record();
+                }
+            }
+            SwarmEvent::ListenerClosed {
+                addresses, reason, ..
+            } => {
+                tracing::warn!(?addresses, ?reason, "a listener closed");
+            }
+            other => tracing::trace!(?other, "swarm"),
+        }
+    }
+
+    fn on_behaviour(&mut self, event: BehaviourEvent) {
+        match event {
+            BehaviourEvent::Streams(inbound) => self.on_stream(inbound),
+            BehaviourEvent::Ping(ping) => self.on_ping(&ping),
+            BehaviourEvent::Identify(event) => self.on_identify(event),
+            BehaviourEvent::Kad(event) => self.on_kad(event),
+            BehaviourEvent::Mdns(event) => self.on_mdns(event),
+        }
+    }
+
+    fn on_internal(&mut self, word: Internal) {
+        match word {
+            Internal::Open { peer, kind, reply } => {
+                self.swarm.behaviour_mut().streams.open(peer, kind, reply);
+            }
+            Internal::ControlUp { peer, link } => {
+                if self.current(&peer, link).is_some() {
+                    self.on_control_works(peer);
+                }
+            }
+            Internal::Close { peer, link } => {
+                if let Some(theirs) = self.current(&peer, link).map(|link| link.end.theirs) {
+                    // An error says that it is closed already.
+                    let _ = self.swarm.disconnect_peer_id(theirs);
+                }
+            }
+        }
+    }
+
+    fn on_command(&mut self, command: Command) {
+        match command {
+            Command::Dial(record) => self.dial_record(&record),
+            Command::Disconnect(peer) => self.disconnect(peer),
+            Command::Push { to, job } => {
+                if let Some(event) = self.bulk.push(to, job) {
+                    self.tell(event);
+                }
+            }
+            Command::Fetch {
+                what,
+                from,
+                deadline,
+            } => {
+                self.bulk
+                    .fetch(what, from, Instant::from_std(deadline), &mut self.tasks);
+            }
+            Command::Cancel(slice) => self.bulk.cancel(slice),
+            // Taken out by `run` before it gets here.
+            Command::Shutdown { done, .. } => drop(done),
+        }
+    }
+
+    fn renew_record(&mut self) {
+        if let Some(record) = self.record.sign(SystemTime::now()) {
+            self.tell(NetEvent::Record(record));
+        }
+    }
+
+    /// Writes what is queued, closes every connection, and stops.
+    async fn end(mut self, deadline: Instant, done: oneshot::Sender<()>) {
+        for peer in self.links.peers() {
+            self.disconnect(peer);
+        }
+        let closing = async {
+            while !self.links.is_empty() {
+                tokio::select! {
+                    event = self.swarm.select_next_some() => self.on_swarm(event),
+                    Some(word) = self.internal.recv() => self.on_internal(word),
+                }
+            }
+        };
+        let _ = timeout_at(deadline, closing).await;
+        drop(self);
+        let _ = done.send(());
+    }
+}
+
+/// Listens on every address that works.
+fn listen(
+    swarm: &mut Swarm<Behaviour>,
+    addresses: &[Multiaddr],
+) -> Result<VecDeque<Pending>, NetError> {
+    let mut failures = Vec::new();
+    for address in addresses {
+        if let Err(error) = swarm.listen_on(address.clone()) {
+            failures.push(ListenFailure {
+                address: address.clone(),
+                reason: error.to_string(),
+            });
+        }
+    }
+    if !failures.is_empty() && failures.len() == addresses.len() {
+        return Err(NetError::Listen { failures });
+    }
+    Ok(failures
+        .into_iter()
+        .map(|f| Pending::Event(NetEvent::ListenFailed(f)))
+        .collect())
+}
+
+/// A task that was not ended on purpose and did not return has a bug.
+fn report(ended: Result<(), tokio::task::JoinError>) {
+    if let Err(error) = ended
+        && error.is_panic()
+    {
+        tracing::error!(%error, "a task of the network panicked (please report this)");
+    }
+}

@@ -1,0 +1,10 @@
+//! What `murmurate run` tells while it runs: a live line on a terminal, plain lines elsewhere, JSON
+//! lines for a program that started it.
+
+mod line;
+mod printer;
+mod words;
+
+pub use line::{Line, Progress};
+pub use printer::{LogMode, Printer};
+pub use words::{bytes, duration};

@@ -1,0 +1,177 @@
+//! Prints what a daemon has to tell.
+
+use super::{Line, Progress};
+use crate::api::Status;
+use crate::faults::Fault;
+use crate::report::NodeReport;
+use clap::ValueEnum;
+use indicatif::{ProgressBar, ProgressStyle};
+use std::io::{IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+/// Least time between two lines of progress for a program.
+const JSON_INTERVAL: Duration = Duration::from_millis(200);
+
+/// Least time between two plain lines of progress.
+const PLAIN_INTERVAL: Duration = Duration::from_secs(2);
+
+/// How a daemon tells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum LogMode {
+    /// A live line on a terminal, plain lines elsewhere.
+    #[default]
+    Auto,
+    /// Plain lines.
+    Plain,
+    /// JSON lines on stdout.
+    Json,
+}
+
+/// Prints to stdout. A reader that went away is ignored: training goes on.
+#[derive(Debug)]
+pub struct Printer {
+    form: Form,
+    last: Option<Instant>,
+    last_evaluation: Option<u64>,
+    last_phase: String,
+}
+
+#[derive(Debug)]
+enum Form {
+    Live(ProgressBar),
+    Plain,
+    Json,
+}
+
+impl Printer {
+    /// Prints in this mode.
+    pub fn new(mode: LogMode) -> Self {
+        let form = match mode {
+            LogMode::Json => Form::Json,
+            LogMode::Auto if std::io::stderr().is_terminal() => Form::Live(live_line()),
+            LogMode::Auto | LogMode::Plain => Form::Plain,
+        };
+        Self {
+            form,
+            last: None,
+            last_evaluation: None,
+            last_phase: String::new(),
+        }
+    }
+
+    /// The daemon can be joined at these addresses.
+    pub fn listening(&self, peer: &str, addresses: &[String], http: Option<String>) {
+        if let Form::Json = self.form {
+            let addresses = addresses.to_vec();
+            json(&Line::Listening {
+                peer: peer.to_owned(),
+                addresses,
+                http,
+            });
+            return;
+        }
+        self.say(&format!("peer {peer}"));
+        for address in addresses {
+            self.say(&format!("join with: murmurate run --join {address}"));
+        }
+        if let Some(http) = http {
+            self.say(&format!("status at http://{http}/status and /metrics"));
+        }
+    }
+
+    /// How far it is. Call it as often as you like: it prints a few times a second at the most,
+    /// but always when a phase ends the run or a new evaluation is there.
+    pub fn progress(&mut self, status: &Status) {
+        let interval = match self.form {
+            Form::Plain => PLAIN_INTERVAL,
+            Form::Live(_) | Form::Json => JSON_INTERVAL,
+        };
+        let evaluation = status.evaluation.map(|e| e.round);
+        let ends = status.phase == "finished" && self.last_phase != status.phase;
+        let news = ends || matches!(self.form, Form::Json) && evaluation != self.last_evaluation;
+        if !news && self.last.is_some_and(|last| last.elapsed() < interval) {
+            return;
+        }
+        self.last = Some(Instant::now());
+        self.last_evaluation = evaluation;
+        self.last_phase.clone_from(&status.phase);
+        let progress = Progress::from(status);
+        match &self.form {
+            Form::Live(bar) => bar.set_message(progress.describe()),
+            Form::Plain => say_plain(&progress.describe()),
+            Form::Json => json(&Line::Progress(progress)),
+        }
+    }
+
+    /// Whether [`Printer::progress`] would print now for want of news: saves making a status.
+    pub fn wants_progress(&self) -> bool {
+        self.last.is_none_or(|last| last.elapsed() >= JSON_INTERVAL)
+    }
+
+    /// It is about to do itself harm, as it was told.
+    pub fn fault(&self, fault: Fault, round: u64) {
+        match self.form {
+            Form::Json => json(&Line::Fault { fault, round }),
+            _ => self.say(&format!("fault {fault} in round {round}")),
+        }
+    }
+
+    /// Something worth a line.
+    pub fn note(&self, text: &str) {
+        match self.form {
+            Form::Json => json(&Line::Note {
+                text: text.to_owned(),
+            }),
+            _ => self.say(text),
+        }
+    }
+
+    /// It ends.
+    pub fn report(&self, report: &NodeReport) {
+        use super::words::{bytes, duration, optional};
+        if let Form::Json = self.form {
+            json(&Line::Report(Box::new(report.clone())));
+            return;
+        }
+        if let Form::Live(bar) = &self.form {
+            bar.finish_and_clear();
+        }
+        self.say(&format!(
+            "{} rounds, {} inner steps, {} samples in {}; accuracy {}, loss {}; out {}, in {}",
+            report.rounds,
+            report.inner_steps,
+            report.samples,
+            duration(report.wall_s),
+            optional(report.test_accuracy),
+            optional(report.test_loss),
+            bytes(report.bytes_sent.wire),
+            bytes(report.bytes_received.wire),
+        ));
+    }
+
+    fn say(&self, text: &str) {
+        match &self.form {
+            Form::Live(bar) => bar.suspend(|| say_plain(text)),
+            Form::Plain | Form::Json => say_plain(text),
+        }
+    }
+}
+
+fn live_line() -> ProgressBar {
+    let bar = ProgressBar::new_spinner();
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}") {
+        bar.set_style(style);
+    }
+    bar
+}
+
+fn say_plain(text: &str) {
+    let _ = writeln!(std::io::stdout().lock(), "{text}");
+}
+
+fn json(line: &Line) {
+    if let Ok(text) = serde_json::to_string(line) {
+        let mut out = std::io::stdout().lock();
+        let _ = writeln!(out, "{text}").and_then(|()| out.flush());
+    }
+}

@@ -1,0 +1,214 @@
+//! Reads a committed checkpoint back, after checking that it is whole and the right one.
+
+use super::{Expected, MANIFEST, MANIFEST_VERSION, Manifest};
+use crate::store::StoreError;
+use crate::store::tensors::TensorReader;
+use murmurate_strategies::state::{StateError, StateSource};
+use std::path::{Path, PathBuf};
+
+/// A committed checkpoint.
+#[derive(Debug)]
+pub struct Checkpoint {
+    path: PathBuf,
+    manifest: Manifest,
+    readers: Vec<TensorReader>,
+}
+
+/// The manifest of a daemon's directory, if there is one.
+pub(super) fn read_manifest(dir: &Path) -> Result<Option<Manifest>, StoreError> {
+    let path = dir.join(MANIFEST);
+    let text = match std::fs::read(&path) {
+        Ok(text) => text,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(StoreError::io("read", &path, e)),
+    };
+    let damaged = |e: serde_json::Error| StoreError::damaged(&path, e.to_string());
+    let value: serde_json::Value = serde_json::from_slice(&text).map_err(damaged)?;
+    let version = value.get("version").and_then(serde_json::Value::as_u64);
+    if let Some(version) = version
+        && version != u64::from(MANIFEST_VERSION)
+    {
+        return Err(StoreError::Foreign {
+            path,
+            what: "version",
+            found: version.to_string(),
+            expected: MANIFEST_VERSION.to_string(),
+        });
+    }
+    serde_json::from_value(value).map(Some).map_err(damaged)
+}
+
+impl Checkpoint {
+    /// Opens the last committed checkpoint of a daemon's directory; `None` when there is none.
+    ///
+    /// # Errors
+    /// When the manifest or a file of it cannot be read.
+    pub fn open(dir: &Path) -> Result<Option<Self>, StoreError> {
+        let Some(manifest) = read_manifest(dir)? else {
+            return Ok(None);
+        };
+        let path = dir.join(MANIFEST);
+        if !super::is_directory_name(&manifest.directory)
+            || manifest.files.iter().any(|f| f.name.contains(['/', '\\']))
+        {
+            return Err(StoreError::damaged(
+                &path,
+                "it names files outside its directory",
+            ));
+        }
+        let home = dir.join(&manifest.directory);
+        let readers = manifest
+            .files
+            .iter()
+            .map(|file| TensorReader::open(&home.join(&file.name)))
+            .collect::<Result<_, _>>()?;
+        Ok(Some(Self {
+            path,
+            manifest,
+            readers,
+        }))
+    }
+
+    /// What it is of.
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// Checks that it is of this run, plan and model.
+    ///
+    /// # Errors
+    /// The first that differs.
+    pub fn require(&self, expected: &Expected) -> Result<(), StoreError> {
+        let m = &self.manifest;
+        let pairs = [
+            ("run", &m.run, expected.run.to_hex()),
+            ("model", &m.layout, expected.layout.to_hex()),
+            ("plan", &m.plan, expected.plan.to_hex()),
+        ];
+        for (what, found, expected) in pairs {
+            if *found != expected {
+                let short = |s: &str| s.chars().take(8).collect();
+                return Err(StoreError::Foreign {
+                    path: self.path.clone(),
+                    what,
+                    found: short(found),
+                    expected: short(&expected),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks the hash of every file.
+    ///
+    /// # Errors
+    /// When one differs from the manifest's.
+    pub fn verify(&self) -> Result<(), StoreError> {
+        self.readers
+            .iter()
+            .zip(&self.manifest.files)
+            .try_for_each(|(r, file)| r.verify(file))
+    }
+
+    /// Copies the whole-model store `name` (`parameters`, `anchor`) into `into`, as long as the
+    /// layout; `Ok(false)` when it is not there.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub fn read_store(&self, name: &str, into: &mut [f32]) -> Result<bool, StoreError> {
+        for spec in &self.manifest.tensors {
+            let full = format!("{name}.{}", spec.name);
+            let Some(values) = into.get_mut(spec.range()) else {
+                return Ok(false);
+            };
+            let mut found = false;
+            for reader in &self.readers {
+                if reader.contains(&full) {
+                    found = reader.read(&full, values)?;
+                    break;
+                }
+            }
+            if !found {
+                return Ok(false);
+            }
+        }
+        Ok(self.len() == into.len() && !into.is_empty())
+    }
+
+    /// Values in the model.
+    pub fn len(&self) -> usize {
+        self.manifest
+            .tensors
+            .iter()
+            .map(|t| t.range().end)
+            .max()
+            .unwrap_or(0)
+    }
+
+    /// Whether the model has no values.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Values kept under `name` itself.
+    fn values_of(&self, name: &str) -> Option<(&TensorReader, usize)> {
+        self.readers.iter().find_map(|reader| {
+            let values = reader.shape(name)?.iter().product::<u64>();
+            Some((reader, values as usize))
+        })
+    }
+
+    fn has_store(&self, name: &str) -> bool {
+        !self.manifest.tensors.is_empty()
+            && self.manifest.tensors.iter().all(|spec| {
+                let full = format!("{name}.{}", spec.name);
+                self.readers.iter().any(|r| r.contains(&full))
+            })
+    }
+}
+
+impl StateSource for Checkpoint {
+    fn tensor(&self, name: &str, into: &mut [f32]) -> Result<(), StateError> {
+        let size = |found| StateError::Size {
+            name: name.to_owned(),
+            found,
+            needed: into.len(),
+        };
+        if let Some((reader, found)) = self.values_of(name) {
+            if found != into.len() {
+                return Err(size(found));
+            }
+            reader.read(name, into).map_err(host)?;
+            return Ok(());
+        }
+        if !self.has_store(name) {
+            return Err(StateError::Missing {
+                name: name.to_owned(),
+            });
+        }
+        if self.len() != into.len() {
+            return Err(size(self.len()));
+        }
+        self.read_store(name, into).map_err(host)?;
+        Ok(())
+    }
+
+    fn bytes(&self, name: &str) -> Result<Vec<u8>, StateError> {
+        for reader in &self.readers {
+            if let Some(bytes) = reader.read_bytes(name).map_err(host)? {
+                return Ok(bytes);
+            }
+        }
+        Err(StateError::Missing {
+            name: name.to_owned(),
+        })
+    }
+
+    fn contains(&self, name: &str) -> bool {
+        self.readers.iter().any(|r| r.contains(name)) || self.has_store(name)
+    }
+}
+
+fn host(error: StoreError) -> StateError {
+    StateError::Host(error.to_string())
+}

@@ -1,0 +1,100 @@
+//! Writes a checkpoint beside the last one and commits it with one rename.
+
+use super::{LaneFile, LaneSink, MANIFEST, Manifest, directory_name, is_directory_name};
+use crate::store::StoreError;
+use crate::store::files::{sync_directory, write_atomically};
+use murmurate_strategies::Layout;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A checkpoint under way. Dropped without a commit it leaves nothing behind.
+#[derive(Debug)]
+pub struct CheckpointWriter {
+    dir: PathBuf,
+    target: PathBuf,
+    round: u64,
+    generation: u64,
+    layout: Arc<Layout>,
+    committed: bool,
+}
+
+impl CheckpointWriter {
+    /// Begins a checkpoint of the state that opens `round` in a daemon's directory.
+    ///
+    /// # Errors
+    /// When the directory cannot be written, or holds a checkpoint that cannot be read: that one
+    /// is not written over.
+    pub fn begin(dir: &Path, round: u64, layout: Arc<Layout>) -> Result<Self, StoreError> {
+        let last = super::reader::read_manifest(dir)?;
+        let generation = last.map_or(0, |m| m.generation.saturating_add(1));
+        let target = dir.join(directory_name(round, generation));
+        if target.exists() {
+            // What an earlier life began and never committed; no manifest names it.
+            std::fs::remove_dir_all(&target).map_err(|e| StoreError::io("remove", &target, e))?;
+        }
+        std::fs::create_dir(&target).map_err(|e| StoreError::io("create", &target, e))?;
+        Ok(Self {
+            dir: dir.to_owned(),
+            target,
+            round,
+            generation,
+            layout,
+            committed: false,
+        })
+    }
+
+    /// The file of one lane; lanes write theirs on threads of their own.
+    ///
+    /// # Errors
+    /// When the file cannot be created.
+    pub fn sink(&self, lane: &str) -> Result<LaneSink, StoreError> {
+        let path = self.target.join(format!("{lane}.safetensors"));
+        LaneSink::create(&path, Arc::clone(&self.layout))
+    }
+
+    /// Makes the checkpoint the one to resume from, then removes the one before it.
+    ///
+    /// # Errors
+    /// When the disk fails before the commit; the previous checkpoint is then still the one.
+    pub fn commit(
+        mut self,
+        mut manifest: Manifest,
+        files: Vec<LaneFile>,
+    ) -> Result<(), StoreError> {
+        manifest.round = self.round;
+        manifest.generation = self.generation;
+        manifest.directory = directory_name(self.round, self.generation);
+        manifest.files = files.into_iter().map(|f| f.0).collect();
+        sync_directory(&self.target)?;
+        sync_directory(&self.dir)?;
+        let path = self.dir.join(MANIFEST);
+        let text = serde_json::to_vec_pretty(&manifest)
+            .map_err(|e| StoreError::io("write", &path, e.into()))?;
+        write_atomically(&path, &text)?;
+        self.committed = true;
+        self.remove_others();
+        Ok(())
+    }
+
+    /// Removes every checkpoint directory but the committed one. Failure only costs space.
+    fn remove_others(&self) {
+        let Ok(entries) = std::fs::read_dir(&self.dir) else {
+            return;
+        };
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            if entry.path() != self.target && name.to_str().is_some_and(is_directory_name) {
+                let _ = std::fs::remove_dir_all(entry.path());
+            }
+        }
+    }
+}
+
+impl Drop for CheckpointWriter {
+    fn drop(&mut self) {
+        if !self.committed {
+            // Half a checkpoint is of no use; that it cannot be removed changes nothing.
+            let _ = std::fs::remove_dir_all(&self.target);
+        }
+    }
+}

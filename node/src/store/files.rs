@@ -1,0 +1,86 @@
+//! Small files that are either the old or the new one, never half of it.
+
+use crate::store::StoreError;
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// Writes `bytes` to a temporary name beside `path`, syncs it, renames it over `path` and syncs
+/// the directory: after a crash at any instant the file is whole, old or new.
+///
+/// # Errors
+/// When a step fails; the old file is then intact.
+pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+    let temporary = temporary_beside(path);
+    let written = create(&temporary, 0o644).and_then(|mut file| {
+        file.write_all(bytes)
+            .map_err(|e| StoreError::io("write", &temporary, e))?;
+        file.sync_all()
+            .map_err(|e| StoreError::io("sync", &temporary, e))
+    });
+    let renamed = written.and_then(|()| {
+        std::fs::rename(&temporary, path).map_err(|e| StoreError::io("rename", &temporary, e))
+    });
+    if renamed.is_err() {
+        // What is half written is of no use; that it cannot be removed changes nothing.
+        let _ = std::fs::remove_file(&temporary);
+    }
+    renamed?;
+    sync_parent(path)
+}
+
+/// The name under which `path` is written before it is renamed.
+pub(crate) fn temporary_beside(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".partial");
+    path.with_file_name(name)
+}
+
+/// Creates or empties a file with these permissions.
+pub(crate) fn create(path: &Path, mode: u32) -> Result<File, StoreError> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, mode);
+    #[cfg(not(unix))]
+    let _ = mode;
+    options
+        .open(path)
+        .map_err(|e| StoreError::io("create", path, e))
+}
+
+/// Makes a rename or a new name in `path`'s directory durable.
+pub(crate) fn sync_parent(path: &Path) -> Result<(), StoreError> {
+    let parent = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    sync_directory(parent)
+}
+
+/// Makes the names in `dir` durable.
+pub(crate) fn sync_directory(dir: &Path) -> Result<(), StoreError> {
+    File::open(dir)
+        .and_then(|d| d.sync_all())
+        .map_err(|e| StoreError::io("sync", dir, e))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_write_leaves_the_old_file_and_no_litter() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        write_atomically(&path, b"old").unwrap();
+        // A directory in the place of the temporary name makes the write fail.
+        std::fs::create_dir(temporary_beside(&path)).unwrap();
+        assert!(write_atomically(&path, b"new").is_err());
+        assert_eq!(std::fs::read(&path).unwrap(), b"old");
+        std::fs::remove_dir(temporary_beside(&path)).unwrap();
+        write_atomically(&path, b"new").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"new");
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+}

@@ -1,0 +1,80 @@
+//! The JSON header of a safetensors file.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Bytes of a header that this build reads: what the reference implementation accepts.
+pub(super) const HEADER_BYTES_MAX: u64 = 100_000_000;
+
+/// The name under which the format keeps free text.
+pub(super) const METADATA: &str = "__metadata__";
+
+/// Where one tensor lies.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Entry {
+    /// `F32` or, for anything that is not numbers, `U8`.
+    pub(super) dtype: String,
+    /// Outermost first.
+    pub(super) shape: Vec<u64>,
+    /// First byte and the byte after the last, from the start of the data.
+    pub(super) data_offsets: (u64, u64),
+}
+
+impl Entry {
+    /// Bytes of data.
+    pub(super) fn bytes(&self) -> u64 {
+        self.data_offsets.1.saturating_sub(self.data_offsets.0)
+    }
+
+    /// Whether shape and place agree and lie within `data` bytes.
+    pub(super) fn fits(&self, data: u64) -> bool {
+        let width = match self.dtype.as_str() {
+            "F32" => 4u64,
+            "U8" => 1,
+            _ => return true,
+        };
+        let values = self.shape.iter().try_fold(width, |n, &d| n.checked_mul(d));
+        let (start, end) = self.data_offsets;
+        start <= end && end <= data && values == Some(end - start)
+    }
+}
+
+/// Header bytes: JSON padded with spaces to `least` and to a multiple of eight, as the format wants.
+pub(super) fn encode(
+    metadata: &BTreeMap<String, String>,
+    entries: &BTreeMap<String, Entry>,
+    least: usize,
+) -> Vec<u8> {
+    let mut object = serde_json::Map::new();
+    if !metadata.is_empty() {
+        object.insert(METADATA.to_owned(), serde_json::json!(metadata));
+    }
+    for (name, entry) in entries {
+        object.insert(name.clone(), serde_json::json!(entry));
+    }
+    let mut bytes = serde_json::Value::Object(object).to_string().into_bytes();
+    let padded = bytes.len().max(least).next_multiple_of(8);
+    bytes.resize(padded, b' ');
+    bytes
+}
+
+/// The parts of a header.
+pub(super) type Parts = (BTreeMap<String, String>, BTreeMap<String, Entry>);
+
+/// Parses a header.
+pub(super) fn decode(bytes: &[u8]) -> Result<Parts, String> {
+    let mut object: serde_json::Map<String, serde_json::Value> =
+        serde_json::from_slice(bytes).map_err(|e| format!("its header is not JSON: {e}"))?;
+    let metadata = match object.remove(METADATA) {
+        Some(value) => serde_json::from_value(value).map_err(|e| format!("its metadata: {e}"))?,
+        None => BTreeMap::new(),
+    };
+    let entries = object
+        .into_iter()
+        .map(|(name, value)| match serde_json::from_value(value) {
+            Ok(entry) => Ok((name, entry)),
+            Err(e) => Err(format!("its entry `{name}`: {e}")),
+        })
+        .collect::<Result<_, _>>()?;
+    Ok((metadata, entries))
+}

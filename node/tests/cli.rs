@@ -1,0 +1,306 @@
+//! The command as users run it: help, init, and every bad input that needs no network. One clear
+//! line, exit code not 0, nothing overwritten.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn murmurate(dir: &Path, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_murmurate"))
+        .args(args)
+        .current_dir(dir)
+        .env_remove("MURMURATE_LOG")
+        .output()
+        .unwrap()
+}
+
+/// The one line on stderr of a command that must fail.
+fn failure(dir: &Path, args: &[&str]) -> String {
+    let output = murmurate(dir, args);
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{args:?}: {stderr}");
+    assert_eq!(stderr.lines().count(), 1, "{args:?}: {stderr}");
+    assert!(output.stdout.is_empty(), "{args:?}");
+    stderr
+        .trim_end()
+        .strip_prefix("error: ")
+        .unwrap_or_else(|| panic!("{stderr}"))
+        .to_owned()
+}
+
+fn success(dir: &Path, args: &[&str]) -> String {
+    let output = murmurate(dir, args);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{args:?}: {stderr}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn help_names_every_command_and_flag() {
+    let dir = tempfile::tempdir().unwrap();
+    let help = success(dir.path(), &["--help"]);
+    for command in ["run", "local", "init", "sim", "export", "eval"] {
+        assert!(help.contains(command), "{command}");
+    }
+    let local = success(dir.path(), &["local", "--help"]);
+    for flag in [
+        "--nodes",
+        "--preset",
+        "--config",
+        "--rounds",
+        "--until-accuracy",
+        "--shards",
+        "--seed",
+        "--dir",
+        "--json",
+        "--kill",
+        "--late",
+        "--stop",
+        "--baseline",
+    ] {
+        assert!(local.contains(flag), "{flag}");
+    }
+    let run = success(dir.path(), &["run", "--help"]);
+    assert!(run.contains("--join") && !run.contains("--fault"));
+    assert!(success(dir.path(), &["--version"]).starts_with("murmurate "));
+}
+
+#[test]
+fn wrong_usage_exits_with_2() {
+    let dir = tempfile::tempdir().unwrap();
+    for args in [
+        &["flock"][..],
+        &["local", "--kill", "2@5"],
+        &["local", "--shards", "by-lable"],
+    ] {
+        let output = murmurate(dir.path(), args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert!(
+            String::from_utf8_lossy(&output.stderr).starts_with("error: "),
+            "{args:?}"
+        );
+    }
+}
+
+#[test]
+fn init_writes_what_run_reads_and_never_overwrites() {
+    let dir = tempfile::tempdir().unwrap();
+    let said = success(dir.path(), &["init"]);
+    assert_eq!(
+        said,
+        "wrote node.toml; start a daemon with: murmurate run --config node.toml\n"
+    );
+    let shown = success(
+        dir.path(),
+        &["run", "--config", "node.toml", "--show-config"],
+    );
+    assert!(shown.contains("[run]\nname = \"murmurate\""), "{shown}");
+    // What is shown is itself a configuration, and says the same.
+    std::fs::write(dir.path().join("shown.toml"), &shown).unwrap();
+    let again = success(
+        dir.path(),
+        &["run", "--config", "shown.toml", "--show-config"],
+    );
+    assert_eq!(again, shown);
+
+    std::fs::write(dir.path().join("node.toml"), "mine").unwrap();
+    let line = failure(dir.path(), &["init"]);
+    assert_eq!(
+        line,
+        "node.toml exists already; give another --to, or --force to replace it"
+    );
+    assert_eq!(
+        std::fs::read_to_string(dir.path().join("node.toml")).unwrap(),
+        "mine"
+    );
+    success(dir.path(), &["init", "--force"]);
+    let line = failure(dir.path(), &["init", "--to", "no/such/node.toml"]);
+    assert!(
+        line.starts_with("no/such/node.toml: cannot be written: "),
+        "{line}"
+    );
+}
+
+#[test]
+fn a_bad_configuration_is_one_line_with_its_place() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = dir.path().join("node.toml");
+    let cases = [
+        (
+            "[run]\nrouns = 3\n",
+            "node.toml:2: unknown key `rouns`; did you mean `rounds`?",
+        ),
+        ("[run\n", "node.toml:1: "),
+        (
+            "[strategy]\npreset = \"dilocco\"\n",
+            "node.toml:2: preset `dilocco` does not exist",
+        ),
+        (
+            "[strategy]\npreset = \"d-psgd\"\n[strategy.architecture]\ncontribution = \"delta\"\n",
+            "node.toml:",
+        ),
+        (
+            "[network]\nlisten = [\"here\"]\n",
+            "node.toml:2: `here` is not a multiaddress",
+        ),
+        (
+            "[daemon]\nhttp = \"1.2.3.4:5\"\n",
+            "node.toml:2: 1.2.3.4:5 can be reached from outside",
+        ),
+    ];
+    for (text, start) in cases {
+        std::fs::write(&config, text).unwrap();
+        let line = failure(dir.path(), &["run", "--config", "node.toml"]);
+        assert!(line.starts_with(start), "{line}");
+        assert_eq!(std::fs::read_to_string(&config).unwrap(), text);
+    }
+    let line = failure(dir.path(), &["run", "--config", "none.toml"]);
+    assert!(line.starts_with("none.toml: "), "{line}");
+    assert!(
+        line.ends_with("`murmurate init --to none.toml` writes one"),
+        "{line}"
+    );
+    let line = failure(dir.path(), &["run", "--join", "10.0.0.1:4001"]);
+    assert!(
+        line.starts_with("--join: `10.0.0.1:4001` is not a multiaddress"),
+        "{line}"
+    );
+    let line = failure(dir.path(), &["run", "--device", "gpu"]);
+    assert!(
+        line.starts_with("--device: there is no device `gpu`"),
+        "{line}"
+    );
+    // Nothing of all this made a directory.
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn unreadable_data_and_a_taken_directory_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let line = failure(dir.path(), &["run", "--dir", "a", "--data", "no/such/data"]);
+    assert!(line.contains("no/such/data"), "{line}");
+    let _lock = murmurate_node::store::DirectoryLock::acquire(&dir.path().join("a")).unwrap();
+    let line = failure(dir.path(), &["run", "--dir", "a"]);
+    let pid = std::process::id();
+    assert_eq!(
+        line,
+        format!("a is in use by process {pid}; stop that daemon or give another --dir")
+    );
+}
+
+#[test]
+fn a_damaged_checkpoint_is_named_and_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let home = dir.path().join("a");
+    std::fs::create_dir(&home).unwrap();
+    std::fs::write(home.join("checkpoint.json"), "{\"version\": 1").unwrap();
+    let line = failure(dir.path(), &["run", "--dir", "a"]);
+    assert!(line.starts_with("a/checkpoint.json is damaged ("), "{line}");
+    let line = failure(dir.path(), &["export", "a", "--to", "m.safetensors"]);
+    assert!(line.starts_with("a/checkpoint.json is damaged ("), "{line}");
+    let kept = std::fs::read_to_string(home.join("checkpoint.json")).unwrap();
+    assert_eq!(kept, "{\"version\": 1");
+    assert!(!dir.path().join("m.safetensors").exists());
+}
+
+#[test]
+fn bad_flags_of_local_are_named_before_anything_starts() {
+    let dir = tempfile::tempdir().unwrap();
+    let cases = [
+        (&["--nodes", "0"][..], "--nodes: 0 daemons; give 1 to 64"),
+        (
+            &["--kill", "9@round:1"],
+            "--kill: there is no daemon 9; they are 0 to 3",
+        ),
+        (
+            &["--preset", "dilocco"],
+            "--preset: preset `dilocco` does not exist",
+        ),
+        (
+            &["--until-accuracy", "95"],
+            "--until-accuracy: give a share from 0 to 1",
+        ),
+        (&["--baseline=-1"], "--baseline: give 0 to 3600 seconds"),
+    ];
+    for (flags, start) in cases {
+        let args = [&["local", "--dir", "swarm"], flags].concat();
+        let line = failure(dir.path(), &args);
+        assert!(line.starts_with(start), "{line}");
+    }
+}
+
+#[test]
+fn export_and_eval_round_trip_a_model() {
+    use murmurate_node::config::{Config, Overrides};
+    use murmurate_node::store::{CheckpointWriter, Expected, Manifest, Store};
+    use murmurate_strategies::state::StateSink;
+    use std::sync::Arc;
+
+    let dir = tempfile::tempdir().unwrap();
+    let overrides = Overrides {
+        dir: Some(dir.path().join("a")),
+        ..Overrides::default()
+    };
+    let config = Config::load(None, &overrides).unwrap();
+    let (inner, device) = (config.strategy.inner_kind(), &config.daemon.device);
+    let mut trainer =
+        murmurate_tasks::build(&config.task, inner, device, config.run.seed, &config.shards)
+            .unwrap();
+    let measured = trainer.evaluate().unwrap();
+    let parameters = murmurate_tasks::parameters(trainer.as_mut());
+    let layout = Arc::new(trainer.layout().clone());
+    let plan = config
+        .strategy
+        .plan(config.run.id, &layout, 0)
+        .unwrap()
+        .hash();
+    let expected = Expected {
+        run: config.run.id,
+        plan,
+        layout: layout.hash(),
+    };
+    let store = Store::open(&config.daemon.dir).unwrap();
+    let writer = CheckpointWriter::begin(store.dir(), 3, layout.clone()).unwrap();
+    let mut sink = writer.sink("mix").unwrap();
+    sink.tensor("anchor", &parameters).unwrap();
+    let mut manifest = Manifest::new(&expected, 3, layout.tensors());
+    manifest.config = config.effective.clone();
+    writer
+        .commit(manifest, vec![sink.finish().unwrap()])
+        .unwrap();
+
+    let said = success(dir.path(), &["export", "a", "--to", "m.safetensors"]);
+    assert!(said.ends_with("of round 3 to m.safetensors\n"), "{said}");
+    let line = failure(dir.path(), &["export", "a", "--to", "m.safetensors"]);
+    assert!(
+        line.starts_with("--to: m.safetensors exists already"),
+        "{line}"
+    );
+    let line = failure(dir.path(), &["export", "b", "--to", "n.safetensors"]);
+    assert!(line.starts_with("b holds no checkpoint"), "{line}");
+
+    let text = success(
+        dir.path(),
+        &[
+            "eval",
+            "--model",
+            "m.safetensors",
+            "--data",
+            "bundled",
+            "--json",
+        ],
+    );
+    let found: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(found["test_accuracy"].as_f64(), measured.accuracy);
+    assert_eq!(found["test_loss"].as_f64(), Some(measured.loss));
+
+    std::fs::write(
+        dir.path().join("cnn.toml"),
+        "[task]\nkind = \"image-classifier\"\nmodel = \"cnn\"\n",
+    )
+    .unwrap();
+    let args = ["eval", "--model", "m.safetensors", "--config", "cnn.toml"];
+    let line = failure(dir.path(), &args);
+    assert!(line.contains("is it a file of another model?"), "{line}");
+}

@@ -1,0 +1,56 @@
+//! From configuration to trainer.
+
+use crate::config::{self, LanguageConfig};
+use crate::data::Shards;
+use crate::model::Transformer;
+use crate::task::{self, ImageTask, LanguageTask, Task};
+use crate::trainer::flat;
+use crate::{BurnTrainer, DeviceChoice, TaskConfig, TaskError};
+use burn::tensor::Device;
+use murmurate_strategies::inner::InnerKind;
+use murmurate_strategies::{Layout, Trainer};
+
+/// Builds the trainer of one peer. Its parameters are a function of task and seed alone, so all
+/// peers of a run start from the same bits; its data order is one of seed and shard.
+///
+/// # Errors
+/// When configuration, data, shard or device are wrong.
+pub fn build(
+    task: &TaskConfig,
+    inner: &InnerKind,
+    device: &DeviceChoice,
+    seed: u64,
+    shards: &Shards,
+) -> Result<Box<dyn Trainer>, TaskError> {
+    config::validate(task, shards)?;
+    Ok(match task {
+        TaskConfig::ImageClassifier(config) => {
+            let task = ImageTask::new(config, seed, shards)?;
+            Box::new(BurnTrainer::new(task, inner, device, seed)?)
+        }
+        TaskConfig::LanguageModel(config) => {
+            let task = LanguageTask::new(config, seed, shards)?;
+            Box::new(BurnTrainer::new(task, inner, device, seed)?)
+        }
+    })
+}
+
+/// The layout of a task's model, without its parameters. A classifier reads its images, because
+/// their size and classes are part of it.
+///
+/// # Errors
+/// When configuration or images are wrong.
+pub fn layout(task: &TaskConfig) -> Result<Layout, TaskError> {
+    task.validate()?;
+    match task {
+        TaskConfig::ImageClassifier(config) => {
+            let task = ImageTask::new(config, 0, &Shards::whole())?;
+            Ok(flat::layout(&task.model(&Device::flex())))
+        }
+        TaskConfig::LanguageModel(config) => Ok(language_layout(config)),
+    }
+}
+
+fn language_layout(config: &LanguageConfig) -> Layout {
+    flat::layout(&Transformer::zeros(task::shape(config), &Device::flex()))
+}

@@ -1,0 +1,53 @@
+//! The subset of MNIST in the binary, for a run without any data at hand: 10,000 training and
+//! 2,000 held-out images. What they are and where they come from: `tasks/data/mnist-subset`.
+
+use super::idx;
+use super::{Labelled, LabelledPair};
+use std::path::Path;
+
+const TRAIN_IMAGES: &[u8] = include_bytes!("../../data/mnist-subset/train-images-idx3-ubyte.gz");
+const TRAIN_LABELS: &[u8] = include_bytes!("../../data/mnist-subset/train-labels-idx1-ubyte.gz");
+const HELD_IMAGES: &[u8] = include_bytes!("../../data/mnist-subset/t10k-images-idx3-ubyte.gz");
+const HELD_LABELS: &[u8] = include_bytes!("../../data/mnist-subset/t10k-labels-idx1-ubyte.gz");
+
+/// Unpacks the images: about 20 ms and 9.4 MB.
+pub fn mnist() -> LabelledPair {
+    let set = |images, labels| Labelled {
+        images: idx::parse_images(images).expect("the bundled images are tested"),
+        labels: idx::parse_labels(labels).expect("the bundled labels are tested"),
+    };
+    let (train, held) = (
+        set(TRAIN_IMAGES, TRAIN_LABELS),
+        set(HELD_IMAGES, HELD_LABELS),
+    );
+    LabelledPair::new(train, held, Path::new("bundled")).expect("the bundled sets are tested")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bundled_images_are_all_there() {
+        let pair = mnist();
+        assert_eq!(
+            (pair.train.len(), pair.held.len(), pair.classes),
+            (10_000, 2_000, 10)
+        );
+        assert_eq!(
+            (pair.train.images.height, pair.train.images.width),
+            (28, 28)
+        );
+        assert_eq!(pair.train.labels[..10], [5, 0, 4, 1, 9, 2, 1, 3, 1, 4]);
+        for class in 0..10 {
+            assert_eq!(
+                pair.held
+                    .labels
+                    .iter()
+                    .filter(|&&label| label == class)
+                    .count(),
+                200
+            );
+        }
+    }
+}

@@ -1,0 +1,361 @@
+//! IDX files, the format of MNIST: a header of big-endian lengths, then bytes; gzipped or not.
+//! Bytes only: the other element types of the format are refused.
+
+use flate2::read::GzDecoder;
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+/// The most bytes one IDX file may unpack to: sixteen times the images of MNIST.
+pub const IDX_BYTES_MAX: u64 = 768 << 20;
+
+/// The longest side of an image in pixels.
+pub const IMAGE_SIDE_MAX: u32 = 1024;
+
+const UNSIGNED_BYTES: u8 = 0x08;
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+/// What is wrong with an IDX file.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum IdxProblem {
+    /// The world's: not there, not readable, a damaged gzip stream.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// It does not begin as an IDX file.
+    #[error("it does not start as an IDX file of unsigned bytes (found {0:02x?})")]
+    Magic([u8; 4]),
+    /// Another number of dimensions than images or labels have.
+    #[error("it has {found} dimensions where {needed} are needed (are images and labels swapped?)")]
+    Dimensions {
+        /// Dimensions found.
+        found: u8,
+        /// Dimensions needed.
+        needed: u8,
+    },
+    /// The header names more than is allowed.
+    #[error("its header names {bytes} bytes, the most that is read is {IDX_BYTES_MAX}")]
+    TooLarge {
+        /// Bytes the header names; the largest number where they do not fit it.
+        bytes: u64,
+    },
+    /// Images of no or too many pixels.
+    #[error("its images are {height} x {width}, from 1 to {IMAGE_SIDE_MAX} a side are read")]
+    Sides {
+        /// Rows.
+        height: u32,
+        /// Columns.
+        width: u32,
+    },
+    /// Fewer bytes than the header names.
+    #[error("it ends after {found} of {needed} bytes (copy or download it again)")]
+    Short {
+        /// Bytes found behind the header.
+        found: u64,
+        /// Bytes named by the header.
+        needed: u64,
+    },
+    /// More bytes than the header names.
+    #[error("bytes follow the {needed} that its header names (copy or download it again)")]
+    Long {
+        /// Bytes named by the header.
+        needed: u64,
+    },
+}
+
+/// An IDX file that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {problem}", file.display())]
+pub struct IdxError {
+    /// The file.
+    pub file: PathBuf,
+    /// What is wrong with it.
+    #[source]
+    pub problem: IdxProblem,
+}
+
+/// Images of one size, one byte a pixel, row-major and back to back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Images {
+    /// Rows of each.
+    pub height: usize,
+    /// Columns of each.
+    pub width: usize,
+    /// All pixels: `[images, height, width]`.
+    pub pixels: Vec<u8>,
+}
+
+impl Images {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.pixels.len() / self.area()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.pixels.is_empty()
+    }
+
+    /// Pixels of one image.
+    pub fn area(&self) -> usize {
+        self.height * self.width
+    }
+
+    /// The pixels of one image.
+    ///
+    /// # Panics
+    /// When there is no such image.
+    pub fn image(&self, index: usize) -> &[u8] {
+        let area = self.area();
+        &self.pixels[index * area..(index + 1) * area]
+    }
+}
+
+/// Reads the images of a file, gzipped or not.
+///
+/// # Errors
+/// When it cannot be read or is not an IDX file of images.
+pub fn read_images(path: &Path) -> Result<Images, IdxError> {
+    open(path)
+        .and_then(parse_images)
+        .map_err(|problem| IdxError {
+            file: path.into(),
+            problem,
+        })
+}
+
+/// Reads the labels of a file, gzipped or not.
+///
+/// # Errors
+/// When it cannot be read or is not an IDX file of labels.
+pub fn read_labels(path: &Path) -> Result<Vec<u8>, IdxError> {
+    open(path)
+        .and_then(parse_labels)
+        .map_err(|problem| IdxError {
+            file: path.into(),
+            problem,
+        })
+}
+
+/// Parses images; whether they are gzipped is seen from the first two bytes.
+///
+/// # Errors
+/// When the bytes are not an IDX file of images.
+pub fn parse_images(source: impl Read) -> Result<Images, IdxProblem> {
+    let mut source = unpack(source)?;
+    let [count, height, width] = header(&mut source)?;
+    let sides = 1..=IMAGE_SIDE_MAX;
+    if !sides.contains(&height) || !sides.contains(&width) {
+        return Err(IdxProblem::Sides { height, width });
+    }
+    let pixels = body(source, &[count, height, width])?;
+    Ok(Images {
+        height: height as usize,
+        width: width as usize,
+        pixels,
+    })
+}
+
+/// Parses labels; whether they are gzipped is seen from the first two bytes.
+///
+/// # Errors
+/// When the bytes are not an IDX file of labels.
+pub fn parse_labels(source: impl Read) -> Result<Vec<u8>, IdxProblem> {
+    let mut source = unpack(source)?;
+    let [count] = header(&mut source)?;
+    body(source, &[count])
+}
+
+fn open(path: &Path) -> Result<BufReader<File>, IdxProblem> {
+    Ok(BufReader::new(File::open(path)?))
+}
+
+fn unpack<'a>(mut source: impl Read + 'a) -> Result<Box<dyn Read + 'a>, IdxProblem> {
+    let mut start = [0; 2];
+    read_exactly(&mut source, &mut start)?;
+    let whole = io::Cursor::new(start).chain(source);
+    Ok(match start {
+        GZIP => Box::new(GzDecoder::new(whole)),
+        _ => Box::new(whole),
+    })
+}
+
+fn header<const N: usize>(source: &mut dyn Read) -> Result<[u32; N], IdxProblem> {
+    let mut magic = [0; 4];
+    read_exactly(source, &mut magic)?;
+    let [0, 0, UNSIGNED_BYTES, dimensions] = magic else {
+        return Err(IdxProblem::Magic(magic));
+    };
+    if usize::from(dimensions) != N {
+        return Err(IdxProblem::Dimensions {
+            found: dimensions,
+            needed: N as u8,
+        });
+    }
+    let mut lengths = [0; N];
+    for length in &mut lengths {
+        let mut bytes = [0; 4];
+        read_exactly(source, &mut bytes)?;
+        *length = u32::from_be_bytes(bytes);
+    }
+    Ok(lengths)
+}
+
+/// Reads what the header names. The buffer grows with the bytes that are there, so a header that
+/// lies costs nothing.
+fn body(source: Box<dyn Read + '_>, lengths: &[u32]) -> Result<Vec<u8>, IdxProblem> {
+    let needed = lengths
+        .iter()
+        .try_fold(1_u64, |product, &length| product.checked_mul(length.into()))
+        .unwrap_or(u64::MAX);
+    if needed > IDX_BYTES_MAX {
+        return Err(IdxProblem::TooLarge { bytes: needed });
+    }
+    let mut bytes = Vec::new();
+    source.take(needed + 1).read_to_end(&mut bytes)?;
+    let found = bytes.len() as u64;
+    if found < needed {
+        return Err(IdxProblem::Short { found, needed });
+    }
+    if found > needed {
+        return Err(IdxProblem::Long { needed });
+    }
+    bytes.shrink_to_fit();
+    Ok(bytes)
+}
+
+fn read_exactly(source: &mut dyn Read, into: &mut [u8]) -> Result<(), IdxProblem> {
+    let needed = into.len() as u64;
+    let mut found = 0;
+    while found < into.len() {
+        match source.read(&mut into[found..]) {
+            Ok(0) => {
+                return Err(IdxProblem::Short {
+                    found: found as u64,
+                    needed,
+                });
+            }
+            Ok(count) => found += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+/// Writes images in the same format, ungzipped: what makes the bundled subset and test files.
+pub fn encode_images(images: &Images) -> Vec<u8> {
+    let lengths = [images.len(), images.height, images.width];
+    encode(&lengths.map(|length| length as u32), &images.pixels)
+}
+
+/// Writes labels in the same format, ungzipped.
+pub fn encode_labels(labels: &[u8]) -> Vec<u8> {
+    encode(&[labels.len() as u32], labels)
+}
+
+fn encode(lengths: &[u32], bytes: &[u8]) -> Vec<u8> {
+    let mut out = vec![0, 0, UNSIGNED_BYTES, lengths.len() as u8];
+    for length in lengths {
+        out.extend_from_slice(&length.to_be_bytes());
+    }
+    out.extend_from_slice(bytes);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flate2::{Compression, write::GzEncoder};
+    use proptest::prelude::*;
+    use std::io::Write;
+
+    fn three() -> Images {
+        Images {
+            height: 2,
+            width: 3,
+            pixels: (0..18).collect(),
+        }
+    }
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    #[test]
+    fn what_was_written_is_read_gzipped_or_not() {
+        let bytes = encode_images(&three());
+        assert_eq!(parse_images(&bytes[..]).unwrap(), three());
+        assert_eq!(parse_images(&gzip(&bytes)[..]).unwrap(), three());
+        let labels = encode_labels(&[3, 1, 2]);
+        assert_eq!(parse_labels(&gzip(&labels)[..]).unwrap(), [3, 1, 2]);
+    }
+
+    #[test]
+    fn swapped_files_are_named() {
+        let error = parse_images(&encode_labels(&[1])[..])
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("swapped"), "{error}");
+    }
+
+    #[test]
+    fn a_header_that_lies_is_refused() {
+        let mut huge = vec![0, 0, 8, 3];
+        huge.extend_from_slice(&[0xff; 4]);
+        huge.extend_from_slice(&[0, 0, 4, 0, 0, 0, 4, 0]);
+        assert!(matches!(
+            parse_images(&huge[..]),
+            Err(IdxProblem::TooLarge { .. })
+        ));
+        let mut sides = vec![0, 0, 8, 3];
+        sides.extend_from_slice(&[0xff; 12]);
+        assert!(matches!(
+            parse_images(&sides[..]),
+            Err(IdxProblem::Sides { .. })
+        ));
+        let lying = encode(&[600_000_000], &[0; 10]);
+        let short = parse_labels(&lying[..]);
+        assert!(matches!(
+            short,
+            Err(IdxProblem::Short {
+                found: 10,
+                needed: 600_000_000
+            })
+        ));
+    }
+
+    proptest! {
+        #[test]
+        fn hostile_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = parse_images(&bytes[..]);
+            let _ = parse_labels(&bytes[..]);
+        }
+
+        #[test]
+        fn a_valid_start_with_hostile_lengths_never_panics(
+            lengths in proptest::array::uniform3(any::<u32>()),
+            rest in proptest::collection::vec(any::<u8>(), 0..64),
+        ) {
+            let bytes = encode(&lengths, &rest);
+            if let Ok(images) = parse_images(&bytes[..]) {
+                prop_assert_eq!(images.pixels, rest);
+            }
+        }
+
+        #[test]
+        fn cut_or_lengthened_files_are_refused(cut in 0..34_usize, more in 1..5_usize) {
+            let whole = encode_images(&three());
+            prop_assume!(cut < whole.len());
+            prop_assert!(parse_images(&whole[..cut]).is_err());
+            let packed = gzip(&whole);
+            prop_assert!(parse_images(&packed[..cut.min(packed.len() - 9)]).is_err());
+            let mut longer = whole;
+            longer.extend(std::iter::repeat_n(0, more));
+            let long = matches!(parse_images(&longer[..]), Err(IdxProblem::Long { .. }));
+            prop_assert!(long);
+        }
+    }
+}

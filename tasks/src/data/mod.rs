@@ -1,0 +1,13 @@
+//! Data and its shards. No model and no device.
+
+pub mod bundled;
+pub mod idx;
+mod labelled;
+mod passes;
+mod shard;
+mod text;
+
+pub use labelled::{DataError, Labelled, LabelledPair};
+pub use passes::Passes;
+pub use shard::{SHARDS_MAX, ShardError, ShardKind, Shards};
+pub use text::{TEXT_BYTES_MAX, TextError, read_text, split_text};

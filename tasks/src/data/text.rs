@@ -1,0 +1,135 @@
+//! Text as bytes: one file, or all files of a folder one after the other. Not decoded, because a
+//! byte-level model takes any bytes.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+/// The most bytes of text that are read into memory.
+pub const TEXT_BYTES_MAX: u64 = 4 << 30;
+
+/// How deep folders are followed.
+const DEPTH_MAX: usize = 16;
+
+/// Why text cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TextError {
+    /// The world's: not there or not readable.
+    #[error("{}: {source}", file.display())]
+    Io {
+        /// The file or folder.
+        file: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// Nothing in it.
+    #[error("{}: there is no text in it (give a file, or a folder of files)", .0.display())]
+    Empty(PathBuf),
+    /// More than fits.
+    #[error("{}: more than {TEXT_BYTES_MAX} bytes of text (give a part of it)", .0.display())]
+    TooLarge(PathBuf),
+    /// Links that go in circles, or a strange tree.
+    #[error("{}: folders more than {DEPTH_MAX} deep are not followed", .0.display())]
+    TooDeep(PathBuf),
+    /// Too few bytes for training and held-out data.
+    #[error("{}: {found} bytes of text, at least {needed} are needed", file.display())]
+    TooShort {
+        /// The file or folder.
+        file: PathBuf,
+        /// Bytes found.
+        found: usize,
+        /// Bytes needed.
+        needed: usize,
+    },
+}
+
+/// All bytes of a file, or of all files of a folder and its sub-folders in the order of their
+/// names (as bytes, so that it is the same on every machine), joined by a newline. Names that
+/// begin with a dot are left out.
+///
+/// # Errors
+/// When something cannot be read, or there is nothing, or too much.
+pub fn read_text(path: &Path) -> Result<Vec<u8>, TextError> {
+    let mut text = Vec::new();
+    append(path, &mut text, 0)?;
+    match text.is_empty() {
+        true => Err(TextError::Empty(path.into())),
+        false => Ok(text),
+    }
+}
+
+fn append(path: &Path, text: &mut Vec<u8>, depth: usize) -> Result<(), TextError> {
+    let io = |source| TextError::Io {
+        file: path.into(),
+        source,
+    };
+    if depth > DEPTH_MAX {
+        return Err(TextError::TooDeep(path.into()));
+    }
+    if fs::metadata(path).map_err(io)?.is_dir() {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(path).map_err(io)? {
+            names.push(entry.map_err(io)?.file_name());
+        }
+        names.sort_unstable();
+        let seen = names
+            .iter()
+            .filter(|name| !name.as_encoded_bytes().starts_with(b"."));
+        return seen
+            .into_iter()
+            .try_for_each(|name| append(&path.join(name), text, depth + 1));
+    }
+    if !text.is_empty() {
+        text.push(b'\n');
+    }
+    let room = TEXT_BYTES_MAX.saturating_sub(text.len() as u64);
+    let read = File::open(path)
+        .map_err(io)?
+        .take(room + 1)
+        .read_to_end(text)
+        .map_err(io)?;
+    match read as u64 > room {
+        true => Err(TextError::TooLarge(path.into())),
+        false => Ok(()),
+    }
+}
+
+/// Where training bytes and held-out bytes lie: the last `held_out` share is held out.
+pub fn split_text(len: usize, held_out: f64) -> (Range<usize>, Range<usize>) {
+    let held = ((len as f64 * held_out).ceil() as usize).min(len);
+    (0..len - held, len - held..len)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_read_in_the_order_of_its_names() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("b")).unwrap();
+        fs::write(dir.path().join("c.txt"), "three").unwrap();
+        fs::write(dir.path().join("b/x.txt"), "two").unwrap();
+        fs::write(dir.path().join("a.txt"), "one").unwrap();
+        fs::write(dir.path().join(".hidden"), "no").unwrap();
+        assert_eq!(read_text(dir.path()).unwrap(), b"one\ntwo\nthree");
+        assert_eq!(read_text(&dir.path().join("a.txt")).unwrap(), b"one");
+    }
+
+    #[test]
+    fn errors_name_the_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let missing = dir.path().join("novel.txt");
+        let error = read_text(&missing).unwrap_err().to_string();
+        assert!(error.contains("novel.txt"), "{error}");
+        assert!(matches!(read_text(dir.path()), Err(TextError::Empty(_))));
+    }
+
+    #[test]
+    fn the_end_is_held_out() {
+        assert_eq!(split_text(1000, 0.05), (0..950, 950..1000));
+        assert_eq!(split_text(3, 0.5), (0..1, 1..3));
+    }
+}

@@ -1,0 +1,148 @@
+//! Devices by name: what `--device` says. The graphics back ends are cargo features; without
+//! them their names are known but refused.
+
+use burn::tensor::Device;
+use std::fmt;
+use std::str::FromStr;
+
+const NAMES: [&str; 4] = ["flex", "cpu", "wgpu", "cuda"];
+
+/// A device by name.
+///
+/// ```
+/// use murmurate_tasks::DeviceChoice;
+/// assert_eq!("cpu".parse(), Ok(DeviceChoice::Flex));
+/// assert_eq!("cuda:1".parse(), Ok(DeviceChoice::Cuda(1)));
+/// assert!("cuba".parse::<DeviceChoice>().unwrap_err().to_string().contains("`cuda`"));
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DeviceChoice {
+    /// The processor, by burn's `flex` back end. `cpu` means the same.
+    #[default]
+    Flex,
+    /// A graphics processor by Vulkan, Metal or DirectX: the one that wgpu finds best.
+    Wgpu,
+    /// A CUDA device by its index.
+    Cuda(usize),
+}
+
+/// Why there is no such device.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DeviceError {
+    /// No device has this name.
+    #[error(
+        "there is no device `{name}`, the nearest is `{nearest}` (flex, cpu, wgpu, cuda, cuda:N)"
+    )]
+    Unknown {
+        /// The name.
+        name: String,
+        /// The nearest known one.
+        nearest: &'static str,
+    },
+    /// What follows the colon is not an index, or nothing may follow.
+    #[error("device `{0}` has a bad index (write `cuda:0`; the others take none)")]
+    Index(String),
+    /// This binary was built without it.
+    #[error("this binary was built without `{0}` (build it with `--features {0}`)")]
+    NotBuilt(&'static str),
+}
+
+impl FromStr for DeviceChoice {
+    type Err = DeviceError;
+
+    fn from_str(text: &str) -> Result<Self, DeviceError> {
+        let bad_index = || DeviceError::Index(text.to_owned());
+        let (name, index) = match text.split_once(':') {
+            Some((name, index)) => (name, Some(index)),
+            None => (text, None),
+        };
+        match (name, index) {
+            ("flex" | "cpu", None) => Ok(Self::Flex),
+            ("wgpu", None) => Ok(Self::Wgpu),
+            ("cuda", None) => Ok(Self::Cuda(0)),
+            ("cuda", Some(index)) => index.parse().map(Self::Cuda).map_err(|_| bad_index()),
+            ("flex" | "cpu" | "wgpu", Some(_)) => Err(bad_index()),
+            _ => Err(DeviceError::Unknown {
+                name: text.to_owned(),
+                nearest: crate::config::nearest(name, &NAMES),
+            }),
+        }
+    }
+}
+
+impl fmt::Display for DeviceChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Flex => f.write_str("flex"),
+            Self::Wgpu => f.write_str("wgpu"),
+            Self::Cuda(index) => write!(f, "cuda:{index}"),
+        }
+    }
+}
+
+impl DeviceChoice {
+    /// Whether parameters and gradients are reached in place. Where they are not, every inner
+    /// step of an [`InnerOptimizer`](murmurate_strategies::inner::InnerOptimizer) and every visit
+    /// copies them to the host and back: it works, but it is slow.
+    pub const fn in_place(self) -> bool {
+        matches!(self, Self::Flex)
+    }
+
+    /// burn's device.
+    ///
+    /// # Errors
+    /// When this binary was built without it.
+    pub fn open(self) -> Result<Device, DeviceError> {
+        match self {
+            Self::Flex => Ok(Device::flex()),
+            Self::Wgpu => wgpu(),
+            Self::Cuda(index) => cuda(index),
+        }
+    }
+}
+
+#[cfg(feature = "wgpu")]
+fn wgpu() -> Result<Device, DeviceError> {
+    Ok(Device::wgpu(burn::tensor::DeviceKind::DefaultDevice))
+}
+
+#[cfg(not(feature = "wgpu"))]
+const fn wgpu() -> Result<Device, DeviceError> {
+    Err(DeviceError::NotBuilt("wgpu"))
+}
+
+#[cfg(feature = "cuda")]
+fn cuda(index: usize) -> Result<Device, DeviceError> {
+    Ok(Device::cuda(index))
+}
+
+#[cfg(not(feature = "cuda"))]
+const fn cuda(_: usize) -> Result<Device, DeviceError> {
+    Err(DeviceError::NotBuilt("cuda"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_parsed_and_shown() {
+        for name in ["flex", "wgpu", "cuda:0", "cuda:7"] {
+            assert_eq!(name.parse::<DeviceChoice>().unwrap().to_string(), name);
+        }
+        assert_eq!(
+            "flex:1".parse::<DeviceChoice>(),
+            Err(DeviceError::Index("flex:1".into()))
+        );
+        assert!("cuda:x".parse::<DeviceChoice>().is_err());
+    }
+
+    #[test]
+    #[cfg(not(feature = "wgpu"))]
+    fn a_device_that_was_not_built_says_how_to_build_it() {
+        let error = DeviceChoice::Wgpu.open().unwrap_err().to_string();
+        assert!(error.contains("--features wgpu"), "{error}");
+    }
+}

@@ -1,0 +1,70 @@
+//! A small convolutional network.
+
+use burn::module::{Initializer, Module};
+use burn::nn::conv::{Conv2d, Conv2dConfig};
+use burn::nn::{Linear, LinearConfig, PaddingConfig2d};
+use burn::tensor::activation::relu;
+use burn::tensor::module::max_pool2d;
+use burn::tensor::ops::MaxPoolOptions;
+use burn::tensor::{Device, Tensor};
+
+/// The least side of an image: what is left after two poolings must be a pixel.
+pub const CNN_SIDE_MIN: usize = 4;
+
+const CHANNELS: [usize; 3] = [1, 8, 16];
+
+/// Two 3 x 3 convolutions of 8 and 16 channels, each with relu and 2 x 2 pooling, then one hidden
+/// layer.
+#[derive(Module, Debug)]
+pub struct Cnn {
+    conv1: Conv2d,
+    conv2: Conv2d,
+    hidden: Linear,
+    output: Linear,
+    height: usize,
+    width: usize,
+}
+
+impl Cnn {
+    /// All parameters zero.
+    pub fn zeros(
+        [height, width]: [usize; 2],
+        hidden: usize,
+        classes: usize,
+        device: &Device,
+    ) -> Self {
+        let conv = |input, output| {
+            Conv2dConfig::new([input, output], [3, 3])
+                .with_padding(PaddingConfig2d::Explicit(1, 1, 1, 1))
+                .with_initializer(Initializer::Zeros)
+                .init(device)
+        };
+        let linear = |input, output| {
+            LinearConfig::new(input, output)
+                .with_initializer(Initializer::Zeros)
+                .init(device)
+        };
+        Self {
+            conv1: conv(CHANNELS[0], CHANNELS[1]),
+            conv2: conv(CHANNELS[1], CHANNELS[2]),
+            hidden: linear(CHANNELS[2] * (height / 4) * (width / 4), hidden),
+            output: linear(hidden, classes),
+            height,
+            width,
+        }
+    }
+
+    /// Logits `[n, classes]` of images `[n, height * width]`.
+    pub fn forward(&self, images: Tensor<2>) -> Tensor<2> {
+        let [n, _] = images.dims();
+        let x = images.reshape([n, 1, self.height, self.width]);
+        let x = pool(relu(self.conv1.forward(x)));
+        let x = pool(relu(self.conv2.forward(x)));
+        self.output
+            .forward(relu(self.hidden.forward(x.flatten(1, 3))))
+    }
+}
+
+fn pool(x: Tensor<4>) -> Tensor<4> {
+    max_pool2d(x, MaxPoolOptions::new([2, 2]).with_stride([2, 2]))
+}

@@ -1,0 +1,31 @@
+//! The built-in models. Tensor names and shapes are those of their fields: docs/model-format.md.
+
+mod cnn;
+mod mlp;
+mod transformer;
+
+pub use cnn::{CNN_SIDE_MIN, Cnn};
+pub use mlp::Mlp;
+pub use transformer::{Block, Transformer, TransformerShape};
+
+use burn::module::Module;
+use burn::tensor::Tensor;
+
+/// An image classifier of any architecture.
+#[derive(Module, Debug)]
+pub enum Classifier {
+    /// One hidden layer.
+    Mlp(Mlp),
+    /// Two convolutions.
+    Cnn(Cnn),
+}
+
+impl Classifier {
+    /// Logits `[n, classes]` of images `[n, height * width]`.
+    pub fn forward(&self, images: Tensor<2>) -> Tensor<2> {
+        match self {
+            Self::Mlp(model) => model.forward(images),
+            Self::Cnn(model) => model.forward(images),
+        }
+    }
+}

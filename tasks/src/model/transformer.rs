@@ -1,0 +1,269 @@
+//! A byte-level transformer whose inner step on a processor is mostly matrix products: no biases,
+//! no scales in the norms, relu, flat `[batch * context, width]` activations, and an attention
+//! that walks over its scores four times an inner step rather than a dozen.
+
+use burn::module::{Initializer, Module, Param};
+use burn::nn::{Linear, LinearConfig};
+use burn::tensor::activation::{relu, softmax};
+use burn::tensor::{Device, Int, Tensor};
+
+/// Symbols: all bytes.
+const SYMBOLS: usize = 256;
+
+/// Added to mean squares, so that a norm of zeros is zeros.
+const EPS: f32 = 1e-6;
+
+/// What a masked score is off the tape; its softmax is exactly zero.
+const MASKED: f32 = -1e9;
+
+/// The sizes of a transformer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TransformerShape {
+    /// Blocks.
+    pub layers: usize,
+    /// Numbers that stand for one byte; a multiple of `heads`.
+    pub width: usize,
+    /// Attention heads.
+    pub heads: usize,
+    /// Bytes that are seen at once.
+    pub context: usize,
+}
+
+impl TransformerShape {
+    /// Useful floating-point operations of one inner step on `tokens` bytes.
+    ///
+    /// `6 P tokens + 12 layers context width tokens`: two operations per weight `P` of a matrix
+    /// product and byte, once forward and twice backward, and the same for the two products of
+    /// attention over the whole context (the causal half is not subtracted). Embeddings, norms,
+    /// softmax and the optimizer are not counted, nor is anything computed twice.
+    ///
+    /// **Source:** Chowdhery et al., PaLM, 2022, appendix B.
+    pub fn useful_flops(&self, tokens: usize) -> f64 {
+        let width = self.width as f64;
+        let weights = self.layers as f64 * 12.0 * width * width + SYMBOLS as f64 * width;
+        let attention = 12.0 * self.layers as f64 * self.context as f64 * width;
+        (6.0 * weights + attention) * tokens as f64
+    }
+}
+
+/// Predicts the next byte.
+#[derive(Module, Debug)]
+pub struct Transformer {
+    embed: Param<Tensor<2>>,
+    position: Param<Tensor<2>>,
+    blocks: Vec<Block>,
+    output: Linear,
+}
+
+/// `x + attention(norm(x))`, then `x + feed(norm(x))`.
+#[derive(Module, Debug)]
+pub struct Block {
+    query: Linear,
+    key: Linear,
+    value: Linear,
+    join: Linear,
+    widen: Linear,
+    narrow: Linear,
+    heads: usize,
+}
+
+impl Transformer {
+    /// All parameters zero.
+    ///
+    /// # Panics
+    /// When `heads` does not divide `width`.
+    pub fn zeros(shape: TransformerShape, device: &Device) -> Self {
+        let TransformerShape {
+            layers,
+            width,
+            heads,
+            context,
+        } = shape;
+        assert!(width.is_multiple_of(heads), "heads must divide the width");
+        let zeros = |shape| Initializer::Zeros.init(shape, device);
+        Self {
+            embed: zeros([SYMBOLS, width]),
+            position: zeros([context, width]),
+            blocks: (0..layers)
+                .map(|_| Block::zeros(width, heads, device))
+                .collect(),
+            output: linear(width, SYMBOLS, device),
+        }
+    }
+
+    /// Logits `[batch * context, 256]` of the byte after each; bytes: `[batch, context]`.
+    ///
+    /// # Panics
+    /// When the windows are longer than the context.
+    pub fn forward(&self, bytes: Tensor<2, Int>) -> Tensor<2> {
+        let [batch, context] = bytes.dims();
+        let x = self.embed.val().select(0, bytes.reshape([batch * context]));
+        let [_, width] = x.dims();
+        let position = self.position.val().slice([0..context]);
+        let x = x.reshape([batch, context, width]) + position.unsqueeze();
+        let mut x = x.reshape([batch * context, width]);
+        let mask = causal_mask(context, &x.device().inner());
+        for block in &self.blocks {
+            x = block.forward(x, batch, &mask);
+        }
+        self.output.forward(norm(x))
+    }
+}
+
+impl Block {
+    fn zeros(width: usize, heads: usize, device: &Device) -> Self {
+        Self {
+            query: linear(width, width, device),
+            key: linear(width, width, device),
+            value: linear(width, width, device),
+            join: linear(width, width, device),
+            widen: linear(width, 4 * width, device),
+            narrow: linear(4 * width, width, device),
+            heads,
+        }
+    }
+
+    fn forward(&self, x: Tensor<2>, batch: usize, mask: &Tensor<2>) -> Tensor<2> {
+        let [rows, width] = x.dims();
+        let split = |x: Tensor<2>| {
+            x.reshape([batch, rows / batch, self.heads, width / self.heads])
+                .swap_dims(1, 2)
+        };
+        let h = norm(x.clone());
+        let scale = (width as f32 / self.heads as f32).sqrt().recip();
+        let q = split(self.query.forward(h.clone()) * scale);
+        let k = split(self.key.forward(h.clone()));
+        let v = split(self.value.forward(h));
+        let mixed = attention(q, k, v, mask)
+            .swap_dims(1, 2)
+            .reshape([rows, width]);
+        let x = x + self.join.forward(mixed);
+        let h = relu(self.widen.forward(norm(x.clone())));
+        x + self.narrow.forward(h)
+    }
+}
+
+fn linear(input: usize, output: usize, device: &Device) -> Linear {
+    let config = LinearConfig::new(input, output).with_bias(false);
+    config.with_initializer(Initializer::Zeros).init(device)
+}
+
+/// `x / sqrt(mean(x^2) + eps)` of each row.
+///
+/// **Source:** Zhang and Sennrich, Root mean square layer normalization, 2019, eq. 4, without the
+/// gain: the weights that follow take its place.
+fn norm(x: Tensor<2>) -> Tensor<2> {
+    let scale = (x.clone().square().mean_dim(1) + EPS).sqrt().recip();
+    x * scale
+}
+
+fn causal_mask(context: usize, device: &Device) -> Tensor<2> {
+    let later = Tensor::<2>::full([context, context], MASKED, device);
+    later.triu(1)
+}
+
+/// Causal attention, `softmax(q k^T + mask) v`, with its gradient written down.
+///
+/// With `P` the softmax and `dO` the gradient of the result `O`, the gradient of the scores is
+/// `P * (dO v^T - rowsum(dO * O))`. It is linear in `dO`, so it is the derivative of
+/// `X = (P * S) v - rowsum(P * S) * O` with `P`, `v` and `O` held fixed; the result is
+/// `P v + X - X.detach()`. The row sum comes with the product: `(P * S) [v 1]`. What is left for
+/// the tape over the scores is one product each way, where a recorded softmax takes a dozen passes.
+///
+/// q (scaled), k, v: `[batch, heads, context, d]`; mask: `[context, context]`, off the tape.
+///
+/// **Source:** the gradient: Dao et al., FlashAttention, 2022, appendix B.2.
+fn attention(q: Tensor<4>, k: Tensor<4>, v: Tensor<4>, mask: &Tensor<2>) -> Tensor<4> {
+    let scores = q.matmul(k.swap_dims(2, 3));
+    let p = softmax(scores.clone().inner() + mask.clone().unsqueeze(), 3);
+    if !scores.device().is_autodiff() {
+        return p.matmul(v);
+    }
+    let [batch, heads, context, d] = v.dims();
+    let fixed = v.clone().inner();
+    let ones = Tensor::ones([batch, heads, context, 1], &fixed.device());
+    let joined = Tensor::from_inner(Tensor::cat(vec![fixed, ones], 3));
+    let p = Tensor::from_inner(p);
+    let out = p.clone().matmul(v);
+    let fixed_out = out.clone().detach();
+    let product = (scores * p).matmul(joined);
+    let sums = product.clone().narrow(3, d, 1);
+    let derivative = product.narrow(3, 0, d) - sums * fixed_out;
+    let rest = derivative.clone().detach();
+    out + (derivative - rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use burn::tensor::TensorData;
+
+    fn leaf(seed: usize, device: &Device) -> Tensor<4> {
+        let values = (0..2 * 2 * 5 * 3).map(|i| ((i * 31 + seed * 17) % 23) as f32 / 9.0 - 1.2);
+        let data = TensorData::new(values.collect::<Vec<f32>>(), [2, 2, 5, 3]);
+        Tensor::from_data(data, device).require_grad()
+    }
+
+    #[test]
+    fn attention_and_its_gradients_are_those_of_a_recorded_softmax() {
+        let device = Device::flex().autodiff();
+        let leaves = || [1, 2, 3].map(|seed| leaf(seed, &device));
+        let weight = leaf(4, &device).detach();
+        let mask = causal_mask(5, &Device::flex());
+        let (ours, theirs) = (leaves(), leaves());
+        let [q, k, v] = ours.clone();
+        let out = attention(q, k, v, &mask);
+        let [q, k, v] = theirs.clone();
+        let scores = q.matmul(k.swap_dims(2, 3)) + Tensor::from_inner(mask).unsqueeze();
+        let reference = softmax(scores, 3).matmul(v);
+        close(&out.clone().inner(), &reference.clone().inner());
+        let a = (out * weight.clone()).sum().backward();
+        let b = (reference * weight).sum().backward();
+        for (x, y) in ours.iter().zip(&theirs) {
+            close(&x.grad(&a).unwrap(), &y.grad(&b).unwrap());
+        }
+    }
+
+    fn close(a: &Tensor<4>, b: &Tensor<4>) {
+        let gap = (a.clone() - b.clone()).abs().max().into_scalar::<f32>();
+        assert!(gap < 1e-5, "{gap}");
+    }
+
+    #[test]
+    fn what_comes_later_is_not_seen() {
+        let device = Device::flex();
+        let shape = TransformerShape {
+            layers: 1,
+            width: 8,
+            heads: 2,
+            context: 4,
+        };
+        let mut state = 1_u32;
+        let model = Transformer::zeros(shape, &device);
+        let layout = crate::trainer::flat::layout(&model);
+        struct Fill<'a>(&'a mut u32);
+        impl crate::trainer::flat::Edit for Fill<'_> {
+            fn wants(&self, _: &murmurate_strategies::TensorSpec) -> bool {
+                true
+            }
+            fn edit(&mut self, _: usize, _: &murmurate_strategies::TensorSpec, v: &mut [f32]) {
+                for x in v {
+                    *self.0 = self.0.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                    *x = (*self.0 >> 8) as f32 / 8_388_608.0 - 1.0;
+                }
+            }
+        }
+        let model = crate::trainer::flat::edit(model, &layout, &mut Fill(&mut state));
+        let logits = |bytes: [i32; 4]| {
+            let bytes = Tensor::from_data(TensorData::new(bytes.to_vec(), [1, 4]), &device);
+            model
+                .forward(bytes)
+                .into_data()
+                .try_to_vec::<f32>()
+                .unwrap()
+        };
+        let (a, b) = (logits([1, 2, 3, 4]), logits([1, 2, 3, 200]));
+        assert_eq!(a[..3 * 256], b[..3 * 256]);
+        assert_ne!(a[3 * 256..], b[3 * 256..]);
+    }
+}

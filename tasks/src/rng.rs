@@ -1,0 +1,79 @@
+//! Randomness of the tasks: ChaCha8 streams named by what they are for, so that what one draws
+//! never shifts another, and only arithmetic that is the same on every machine.
+
+use rand_chacha::ChaCha8Rng;
+use rand_core::{Rng, SeedableRng};
+
+/// Stream of the initial parameters.
+pub(crate) const PARAMETERS: u32 = 1;
+/// Stream of the dealing of shards.
+pub(crate) const SHARDS: u32 = 2;
+/// Stream of the order of samples in a pass over the data.
+pub(crate) const PASSES: u32 = 3;
+/// Stream of what is drawn within a batch.
+pub(crate) const BATCHES: u32 = 4;
+
+/// The generator of (seed, purpose, number).
+pub(crate) fn stream(seed: u64, purpose: u32, number: u64) -> ChaCha8Rng {
+    let mut key = [0; 32];
+    key[..8].copy_from_slice(&seed.to_le_bytes());
+    key[8..12].copy_from_slice(&purpose.to_le_bytes());
+    key[16..24].copy_from_slice(&number.to_le_bytes());
+    ChaCha8Rng::from_seed(key)
+}
+
+/// The seed of one peer's data order: of run and shard.
+pub(crate) fn shard_seed(seed: u64, shard: u32) -> u64 {
+    seed ^ (u64::from(shard) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+/// Uniform in `[0, 1)`, 24 bits.
+pub(crate) fn unit(rng: &mut ChaCha8Rng) -> f32 {
+    (rng.next_u32() >> 8) as f32 / (1_u32 << 24) as f32
+}
+
+/// Uniform in `[0, 1)`, 53 bits.
+pub(crate) fn unit_f64(rng: &mut ChaCha8Rng) -> f64 {
+    (rng.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
+}
+
+/// Uniform in `[0, bound)` by multiplication; the bias is below `bound / 2^64`.
+///
+/// # Panics
+/// When `bound` is zero.
+pub(crate) fn below(bound: u64, rng: &mut ChaCha8Rng) -> u64 {
+    assert!(bound > 0, "nothing to draw from");
+    ((u128::from(rng.next_u64()) * u128::from(bound)) >> 64) as u64
+}
+
+/// A random order of `0..len` (Fisher-Yates).
+pub(crate) fn permutation(len: usize, rng: &mut ChaCha8Rng) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..len as u32).collect();
+    for last in (1..len).rev() {
+        order.swap(last, below(last as u64 + 1, rng) as usize);
+    }
+    order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streams_differ_by_each_of_their_names() {
+        let draw = |seed, purpose, number| stream(seed, purpose, number).next_u64();
+        let drawn = [draw(1, 1, 1), draw(2, 1, 1), draw(1, 2, 1), draw(1, 1, 2)];
+        for (index, value) in drawn.iter().enumerate() {
+            assert!(!drawn[..index].contains(value));
+        }
+        assert_eq!(draw(1, 1, 1), drawn[0]);
+    }
+
+    #[test]
+    fn a_permutation_has_every_index_once() {
+        let mut order = permutation(100, &mut stream(3, PASSES, 0));
+        assert_ne!(order, (0..100).collect::<Vec<_>>());
+        order.sort_unstable();
+        assert_eq!(order, (0..100).collect::<Vec<_>>());
+    }
+}

@@ -1,0 +1,194 @@
+//! Image classification on IDX files: shards of labelled images, moved a little at random.
+
+use super::{Score, Task};
+use crate::config::{Augmentation, DataSource, ImageConfig, ImageModel};
+use crate::data::{LabelledPair, Passes, Shards, bundled};
+use crate::model::{CNN_SIDE_MIN, Classifier, Cnn, Mlp};
+use crate::{TaskError, init, loss, rng};
+use burn::tensor::{Device, Int, Tensor, TensorData};
+use murmurate_strategies::TensorSpec;
+use rand_chacha::ChaCha8Rng;
+
+/// Mean and standard deviation of MNIST's pixels in `[0, 1]`; close enough for other images.
+const MEAN: f32 = 0.1307;
+const DEVIATION: f32 = 0.3081;
+
+/// Images evaluated at once.
+const HELD_BATCH: usize = 500;
+
+/// An image classifier and its images.
+pub struct ImageTask {
+    model: ImageModel,
+    hidden: usize,
+    augmentation: Augmentation,
+    data: LabelledPair,
+    passes: Passes,
+    seed: u64,
+}
+
+impl ImageTask {
+    /// Reads the images and keeps one shard of them.
+    ///
+    /// # Errors
+    /// When configuration, images or shard are wrong.
+    pub fn new(config: &ImageConfig, seed: u64, shards: &Shards) -> Result<Self, TaskError> {
+        let mut data = read(config)?;
+        data.keep_shard(shards, 1)?;
+        let (height, width) = (data.held.images.height, data.held.images.width);
+        if config.model == ImageModel::Cnn && height.min(width) < CNN_SIDE_MIN {
+            return Err(TaskError::ImageTooSmall { height, width });
+        }
+        let seed = rng::shard_seed(seed, shards.index);
+        Ok(Self {
+            model: config.model,
+            hidden: config.hidden as usize,
+            augmentation: config.augmentation,
+            passes: Passes::new(data.train.len(), config.batch as usize, seed),
+            data,
+            seed,
+        })
+    }
+
+    /// The images: this shard's and all held-out ones.
+    pub fn data(&self) -> &LabelledPair {
+        &self.data
+    }
+}
+
+pub(crate) fn read(config: &ImageConfig) -> Result<LabelledPair, TaskError> {
+    match &config.data {
+        DataSource::Bundled => Ok(bundled::mnist()),
+        DataSource::Path(dir) => Ok(LabelledPair::read(dir, config.held_out)?),
+    }
+}
+
+impl Task for ImageTask {
+    type Model = Classifier;
+    type Batch = (Tensor<2>, Tensor<1, Int>);
+
+    fn model(&self, device: &Device) -> Classifier {
+        let (images, classes) = (&self.data.held.images, self.data.classes);
+        match self.model {
+            ImageModel::Mlp => {
+                Classifier::Mlp(Mlp::zeros(images.area(), self.hidden, classes, device))
+            }
+            ImageModel::Cnn => {
+                let sides = [images.height, images.width];
+                Classifier::Cnn(Cnn::zeros(sides, self.hidden, classes, device))
+            }
+        }
+    }
+
+    /// He's initialization for what a relu follows; zero for the output and all biases.
+    fn initial(&self, tensor: &TensorSpec, values: &mut [f32], rng: &mut ChaCha8Rng) {
+        match tensor.shape.len() {
+            2.. if !tensor.name.starts_with("output.") => {
+                init::fan_in(tensor, std::f32::consts::SQRT_2, values, rng);
+            }
+            _ => init::zeros(values),
+        }
+    }
+
+    fn samples(&self) -> u64 {
+        self.passes.batch_len() as u64
+    }
+
+    fn batch(&mut self, number: u64, device: &Device) -> Result<Self::Batch, TaskError> {
+        let train = &self.data.train;
+        let mut rng = rng::stream(self.seed, rng::BATCHES, number);
+        let shift = self.augmentation.shift_px();
+        let indices = self.passes.batch(number);
+        let mut pixels = Vec::with_capacity(indices.len() * train.images.area());
+        let mut labels = Vec::with_capacity(indices.len());
+        for &index in indices {
+            let image = train.images.image(index as usize);
+            if shift == 0 {
+                pixels.extend(image.iter().map(|&pixel| scaled(pixel)));
+            } else {
+                let mut offset =
+                    || rng::below(2 * shift as u64 + 1, &mut rng) as isize - shift as isize;
+                let by = [offset(), offset()];
+                append_moved(&mut pixels, image, train.images.width, by);
+            }
+            labels.push(i32::from(train.labels[index as usize]));
+        }
+        Ok(tensors(pixels, labels, device))
+    }
+
+    fn loss(&self, model: &Classifier, (images, labels): Self::Batch) -> Tensor<1> {
+        loss::cross_entropy(model.forward(images), labels)
+    }
+
+    fn held_batches(&self) -> usize {
+        self.data.held.len().div_ceil(HELD_BATCH)
+    }
+
+    fn score(
+        &mut self,
+        model: &Classifier,
+        index: usize,
+        device: &Device,
+    ) -> Result<Score, TaskError> {
+        let held = &self.data.held;
+        let (start, area) = (index * HELD_BATCH, held.images.area());
+        let end = (start + HELD_BATCH).min(held.len());
+        let pixels = held.images.pixels[start * area..end * area].iter();
+        let labels = held.labels[start..end]
+            .iter()
+            .map(|&label| i32::from(label))
+            .collect();
+        let pixels = pixels.map(|&pixel| scaled(pixel)).collect();
+        let (images, labels) = tensors(pixels, labels, device);
+        let (loss_sum, right) = loss::score(model.forward(images), labels);
+        Ok(Score {
+            loss_sum,
+            right: Some(right),
+            samples: (end - start) as u64,
+        })
+    }
+}
+
+fn tensors(pixels: Vec<f32>, labels: Vec<i32>, device: &Device) -> (Tensor<2>, Tensor<1, Int>) {
+    let n = labels.len();
+    let shape = [n, pixels.len() / n];
+    (
+        Tensor::from_data(TensorData::new(pixels, shape), device),
+        Tensor::from_data(TensorData::new(labels, [n]), device),
+    )
+}
+
+fn scaled(pixel: u8) -> f32 {
+    (f32::from(pixel) / 255.0 - MEAN) / DEVIATION
+}
+
+/// Appends an image moved down and right; what comes in is background.
+fn append_moved(into: &mut Vec<f32>, image: &[u8], width: usize, [down, right]: [isize; 2]) {
+    let rows = image.chunks_exact(width);
+    let height = rows.len();
+    for row in 0..height {
+        let from = row.checked_add_signed(-down).filter(|&from| from < height);
+        for column in 0..width {
+            let at = column.checked_add_signed(-right).filter(|&at| at < width);
+            let pixel = from
+                .zip(at)
+                .map_or(0, |(from, at)| image[from * width + at]);
+            into.push(scaled(pixel));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moved_image_keeps_its_size_and_gains_background() {
+        let image = [0, 255, 0, 255];
+        let mut moved = Vec::new();
+        append_moved(&mut moved, &image, 2, [1, -1]);
+        assert_eq!(moved, [0, 0, 255, 0].map(scaled));
+        moved.clear();
+        append_moved(&mut moved, &image, 2, [0, 0]);
+        assert_eq!(moved, image.map(scaled));
+    }
+}

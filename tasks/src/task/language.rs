@@ -1,0 +1,191 @@
+//! Byte-level language modelling on any text: windows of a peer's run of the bytes.
+
+use super::{Score, Task};
+use crate::config::{DataSource, LanguageConfig};
+use crate::data::{Shards, TextError, read_text, split_text};
+use crate::model::{Transformer, TransformerShape};
+use crate::{TaskError, init, loss, rng};
+use burn::tensor::{Device, Int, Tensor, TensorData};
+use murmurate_strategies::TensorSpec;
+use rand_chacha::ChaCha8Rng;
+use std::ops::Range;
+
+/// The most windows of held-out text that are evaluated, spread evenly over it.
+const HELD_WINDOWS: usize = 512;
+
+/// Windows evaluated at once.
+const HELD_BATCH: usize = 16;
+
+/// A language model and its text.
+pub struct LanguageTask {
+    shape: TransformerShape,
+    batch: usize,
+    train: Vec<u8>,
+    held: Vec<u8>,
+    seed: u64,
+}
+
+impl LanguageTask {
+    /// Reads the text and keeps one shard of it and what is held out.
+    ///
+    /// # Errors
+    /// When text or shard are wrong.
+    pub fn new(config: &LanguageConfig, seed: u64, shards: &Shards) -> Result<Self, TaskError> {
+        let DataSource::Path(path) = &config.data else {
+            let (key, hint) = (
+                "data",
+                "no text is bundled: give a text file or a folder of them",
+            );
+            return Err(crate::config::ConfigError::Missing { key, hint }.into());
+        };
+        let text = read_text(path)?;
+        Self::of_text(config, &text, seed, shards)
+    }
+
+    /// The same on text that is at hand; `config.data` names it in errors.
+    ///
+    /// # Errors
+    /// When text or shard are wrong.
+    pub fn of_text(
+        config: &LanguageConfig,
+        text: &[u8],
+        seed: u64,
+        shards: &Shards,
+    ) -> Result<Self, TaskError> {
+        let window = config.context as usize + 1;
+        let (train, held) = split_text(text.len(), config.held_out);
+        if train.len() < window || held.len() < window {
+            let share = config.held_out.min(1.0 - config.held_out);
+            let needed = (window as f64 / share).ceil() as usize;
+            let file = String::from(config.data.clone()).into();
+            return Err(TextError::TooShort {
+                file,
+                found: text.len(),
+                needed,
+            }
+            .into());
+        }
+        let mine = shards.range(train.len(), window)?;
+        Ok(Self {
+            shape: shape(config),
+            batch: config.batch as usize,
+            train: text[mine].to_vec(),
+            held: text[held].to_vec(),
+            seed: rng::shard_seed(seed, shards.index),
+        })
+    }
+
+    /// The sizes of the model.
+    pub fn shape(&self) -> TransformerShape {
+        self.shape
+    }
+
+    fn held_windows(&self) -> usize {
+        (self.held.len() / (self.shape.context + 1)).clamp(1, HELD_WINDOWS)
+    }
+}
+
+pub(crate) fn shape(config: &LanguageConfig) -> TransformerShape {
+    TransformerShape {
+        layers: config.layers as usize,
+        width: config.width as usize,
+        heads: config.heads as usize,
+        context: config.context as usize,
+    }
+}
+
+impl Task for LanguageTask {
+    type Model = Transformer;
+    type Batch = (Tensor<2, Int>, Tensor<1, Int>);
+
+    fn model(&self, device: &Device) -> Transformer {
+        Transformer::zeros(self.shape, device)
+    }
+
+    /// Standard deviation `1 / sqrt(fan_in)` for what a norm feeds, `sqrt(2 / fan_in)` after a
+    /// relu would be halved by the depth: what ends a block starts at zero instead, so that each
+    /// block starts as the identity. The output starts at zero: all bytes alike.
+    fn initial(&self, tensor: &TensorSpec, values: &mut [f32], rng: &mut ChaCha8Rng) {
+        let ends = ["join.weight", "narrow.weight", "output.weight"];
+        if ends.iter().any(|end| tensor.name.ends_with(end)) {
+            return init::zeros(values);
+        }
+        let table = matches!(tensor.name.as_str(), "embed" | "position");
+        let gain = if table {
+            0.5 * (tensor.shape[0] as f32).sqrt()
+        } else {
+            1.0
+        };
+        init::fan_in(tensor, gain, values, rng);
+    }
+
+    fn samples(&self) -> u64 {
+        self.batch as u64
+    }
+
+    fn batch(&mut self, number: u64, device: &Device) -> Result<Self::Batch, TaskError> {
+        let mut rng = rng::stream(self.seed, rng::BATCHES, number);
+        let window = self.shape.context + 1;
+        let starts = (self.train.len() - window + 1) as u64;
+        let windows = (0..self.batch).map(|_| {
+            let start = rng::below(starts, &mut rng) as usize;
+            start..start + window
+        });
+        Ok(tensors(&self.train, windows, device))
+    }
+
+    fn loss(&self, model: &Transformer, (bytes, next): Self::Batch) -> Tensor<1> {
+        loss::cross_entropy(model.forward(bytes), next)
+    }
+
+    fn held_batches(&self) -> usize {
+        self.held_windows().div_ceil(HELD_BATCH)
+    }
+
+    fn score(
+        &mut self,
+        model: &Transformer,
+        index: usize,
+        device: &Device,
+    ) -> Result<Score, TaskError> {
+        let (windows, window) = (self.held_windows(), self.shape.context + 1);
+        let last = self.held.len() - window;
+        let first = index * HELD_BATCH;
+        let chosen = (first..windows.min(first + HELD_BATCH)).map(|place| {
+            let start = last * place / (windows - 1).max(1);
+            start..start + window
+        });
+        let (bytes, next) = tensors(&self.held, chosen, device);
+        let samples = next.dims()[0] as u64;
+        let (loss_sum, _) = loss::score(model.forward(bytes), next);
+        Ok(Score {
+            loss_sum,
+            right: None,
+            samples,
+        })
+    }
+}
+
+/// Each window without its last byte, and all of them shifted by one.
+fn tensors(
+    text: &[u8],
+    windows: impl Iterator<Item = Range<usize>>,
+    device: &Device,
+) -> (Tensor<2, Int>, Tensor<1, Int>) {
+    let (mut bytes, mut next, mut rows) = (Vec::new(), Vec::new(), 0);
+    for window in windows {
+        let window = &text[window];
+        bytes.extend(
+            window[..window.len() - 1]
+                .iter()
+                .map(|&byte| i32::from(byte)),
+        );
+        next.extend(window[1..].iter().map(|&byte| i32::from(byte)));
+        rows += 1;
+    }
+    let (len, context) = (next.len(), next.len() / rows);
+    (
+        Tensor::from_data(TensorData::new(bytes, [rows, context]), device),
+        Tensor::from_data(TensorData::new(next, [len]), device),
+    )
+}

@@ -1,0 +1,166 @@
+//! The flat parameters of a burn model: burn's visitors by place in the layout. On `flex` a
+//! tensor that nobody else holds is reached in place; elsewhere it is copied to the host and back.
+
+use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
+use burn::optim::GradientsParams;
+use burn::tensor::{Tensor, TensorData};
+use murmurate_strategies::{Layout, TensorSpec};
+
+/// Why a tensor of a model cannot be reached: a bug of the task, named.
+const FLOATS: &str = "parameters are f32: build the model on the device it is given";
+
+/// Names and shapes, without touching a value.
+pub(crate) fn layout(model: &impl Module) -> Layout {
+    let mut names = Names::default();
+    model.visit(&mut names);
+    Layout::new(names.tensors)
+}
+
+#[derive(Default)]
+struct Names {
+    path: Vec<String>,
+    tensors: Vec<(String, Vec<u64>)>,
+}
+
+impl ModuleVisitor for Names {
+    fn enter_module(&mut self, name: &str, _: &str) {
+        self.path.push(name.to_owned());
+    }
+
+    fn exit_module(&mut self, _: &str, _: &str) {
+        self.path.pop();
+    }
+
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        let shape = param.lazy_shape();
+        let shape = shape.iter().map(|&length| length as u64).collect();
+        self.tensors.push((self.path.join("."), shape));
+    }
+}
+
+/// What is done with each tensor of a model, in layout order.
+pub(crate) trait Edit {
+    /// Whether the values of this tensor are needed.
+    fn wants(&self, spec: &TensorSpec) -> bool;
+    /// Reads or writes the values.
+    fn edit(&mut self, place: usize, spec: &TensorSpec, values: &mut [f32]);
+}
+
+/// Puts every tensor of a model through an edit.
+pub(crate) fn edit<M: Module>(model: M, layout: &Layout, edit: &mut dyn Edit) -> M {
+    model.map(&mut Editor {
+        layout,
+        edit,
+        place: 0,
+    })
+}
+
+struct Editor<'a> {
+    layout: &'a Layout,
+    edit: &'a mut dyn Edit,
+    place: usize,
+}
+
+impl ModuleMapper for Editor<'_> {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let (place, spec) = (self.place, &self.layout.tensors()[self.place]);
+        self.place += 1;
+        if !self.edit.wants(spec) {
+            return param;
+        }
+        param.map(|tensor| {
+            let (device, tracked) = (tensor.device(), tensor.is_require_grad());
+            let mut data = tensor.inner().into_data();
+            self.edit
+                .edit(place, spec, data.as_mut_slice::<f32>().expect(FLOATS));
+            let tensor = Tensor::from_data(data, &device);
+            if tracked {
+                tensor.require_grad()
+            } else {
+                tensor
+            }
+        })
+    }
+}
+
+/// Puts every tensor of a model and its gradient through `f(offset, values, gradient)`. A tensor
+/// that the loss does not depend on is left out.
+pub(crate) fn descend<M: Module>(
+    model: M,
+    layout: &Layout,
+    gradients: GradientsParams,
+    f: &mut dyn FnMut(usize, &mut [f32], &[f32]),
+) -> M {
+    model.map(&mut Descent {
+        layout,
+        gradients,
+        f,
+        place: 0,
+    })
+}
+
+struct Descent<'a> {
+    layout: &'a Layout,
+    gradients: GradientsParams,
+    f: &'a mut dyn FnMut(usize, &mut [f32], &[f32]),
+    place: usize,
+}
+
+impl ModuleMapper for Descent<'_> {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let spec = &self.layout.tensors()[self.place];
+        self.place += 1;
+        let Some(gradient) = self.gradients.remove::<D>(param.id) else {
+            return param;
+        };
+        param.map(|tensor| {
+            let (device, gradient) = (tensor.device(), gradient.into_data());
+            let mut data = tensor.inner().into_data();
+            let values = data.as_mut_slice::<f32>().expect(FLOATS);
+            (self.f)(
+                spec.range().start,
+                values,
+                gradient.as_slice::<f32>().expect(FLOATS),
+            );
+            Tensor::from_data(data, &device).require_grad()
+        })
+    }
+}
+
+/// Hands out every tensor's gradient as `f(offset, gradient)`; zeros where the loss does not
+/// depend on a tensor.
+pub(crate) fn gradients(
+    model: &impl Module,
+    layout: &Layout,
+    gradients: GradientsParams,
+    f: &mut dyn FnMut(usize, &mut [f32]),
+) {
+    model.visit(&mut Handout {
+        layout,
+        gradients,
+        f,
+        place: 0,
+    });
+}
+
+struct Handout<'a> {
+    layout: &'a Layout,
+    gradients: GradientsParams,
+    f: &'a mut dyn FnMut(usize, &mut [f32]),
+    place: usize,
+}
+
+impl ModuleVisitor for Handout<'_> {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        let spec = &self.layout.tensors()[self.place];
+        self.place += 1;
+        let mut data = match self.gradients.remove::<D>(param.id) {
+            Some(gradient) => gradient.into_data(),
+            None => TensorData::zeros::<f32, _>(param.lazy_shape()),
+        };
+        (self.f)(
+            spec.range().start,
+            data.as_mut_slice::<f32>().expect(FLOATS),
+        );
+    }
+}

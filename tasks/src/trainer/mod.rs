@@ -1,0 +1,248 @@
+//! The trainer: any [`Task`] behind the `Trainer` trait. Gradients come from burn's autodiff, the
+//! inner optimizer works in place on flat slices.
+
+pub(crate) mod flat;
+
+use crate::init;
+use crate::{DeviceChoice, Task, TaskError};
+use burn::module::Module;
+use burn::optim::GradientsParams;
+use burn::tensor::Device;
+use murmurate_protocol::{Evaluation, InnerStep};
+use murmurate_strategies::inner::{InnerKind, InnerOptimizer};
+use murmurate_strategies::state::{StateError, StateSink, StateSource};
+use murmurate_strategies::{
+    Layout, Proceed, StepControl, TensorSpec, TrainError, TrainReport, Trainer,
+};
+use std::ops::Range;
+
+const POSITION: &str = "trainer.batches";
+const INNER: &str = "trainer.inner";
+
+/// Takes inner steps on a burn model.
+///
+/// The inner optimizer's state is made with the first inner step of [`Trainer::steps`]: methods
+/// that exchange gradients never pay for it.
+pub struct BurnTrainer<T: Task> {
+    task: T,
+    /// Always there between calls; taken only while burn maps it.
+    model: Option<T::Model>,
+    device: Device,
+    layout: Layout,
+    kind: InnerKind,
+    inner: Option<Box<dyn InnerOptimizer>>,
+    batches: u64,
+}
+
+const MODEL: &str = "the model is put back by whoever takes it";
+
+impl<T: Task> BurnTrainer<T> {
+    /// A trainer whose parameters are a function of task and seed, bit for bit.
+    ///
+    /// # Errors
+    /// When the device is not there.
+    pub fn new(
+        task: T,
+        inner: &InnerKind,
+        device: &DeviceChoice,
+        seed: u64,
+    ) -> Result<Self, TaskError> {
+        let device = device.open()?.autodiff();
+        let model = task.model(&device);
+        let layout = flat::layout(&model);
+        let model = flat::edit(model, &layout, &mut Initial { task: &task, seed });
+        Ok(Self {
+            task,
+            model: Some(model),
+            device,
+            layout,
+            kind: *inner,
+            inner: None,
+            batches: 0,
+        })
+    }
+
+    /// The task.
+    pub fn task(&self) -> &T {
+        &self.task
+    }
+
+    /// The model, to be asked whatever the task does not ask.
+    pub fn model(&self) -> &T::Model {
+        self.model.as_ref().expect(MODEL)
+    }
+
+    /// One forward and one backward pass over the next batch.
+    fn backward(&mut self) -> Result<(f64, GradientsParams), TrainError> {
+        let batch = self.task.batch(self.batches, &self.device)?;
+        self.batches += 1;
+        let model = self.model.as_ref().expect(MODEL);
+        let loss = self.task.loss(model, batch);
+        let value = loss.clone().into_scalar::<f32>();
+        if !value.is_finite() {
+            return Err(TrainError::NotFinite);
+        }
+        Ok((
+            f64::from(value),
+            GradientsParams::from_grads(loss.backward(), model),
+        ))
+    }
+
+    fn descend(&mut self, gradients: GradientsParams) {
+        let inner = self
+            .inner
+            .get_or_insert_with(|| self.kind.build(self.layout.len()));
+        inner.begin_step();
+        let model = self.model.take().expect(MODEL);
+        let model = flat::descend(model, &self.layout, gradients, &mut |offset, values, g| {
+            inner.apply(offset..offset + values.len(), values, g);
+        });
+        self.model = Some(model);
+    }
+}
+
+impl<T: Task> Trainer for BurnTrainer<T> {
+    fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    fn steps(&mut self, control: &mut dyn StepControl) -> Result<TrainReport, TrainError> {
+        let mut report = TrainReport::default();
+        let mut loss_sum = 0.0;
+        while control.before(InnerStep(report.steps)) == Proceed::Go {
+            let (loss, gradients) = self.backward()?;
+            self.descend(gradients);
+            let samples = self.task.samples();
+            control.after(InnerStep(report.steps), samples);
+            loss_sum += loss;
+            report.steps += 1;
+            report.samples += samples;
+        }
+        report.loss = loss_sum / report.steps.max(1) as f64;
+        Ok(report)
+    }
+
+    fn gradients(
+        &mut self,
+        on_ready: &mut dyn FnMut(usize, &mut [f32]),
+    ) -> Result<TrainReport, TrainError> {
+        let (loss, gradients) = self.backward()?;
+        let model = self.model.as_ref().expect(MODEL);
+        flat::gradients(model, &self.layout, gradients, on_ready);
+        Ok(TrainReport {
+            steps: 1,
+            samples: self.task.samples(),
+            loss,
+        })
+    }
+
+    fn visit(&mut self, range: Range<usize>, f: &mut dyn FnMut(usize, &mut [f32])) {
+        let model = self.model.take().expect(MODEL);
+        self.model = Some(flat::edit(model, &self.layout, &mut Visit { range, f }));
+    }
+
+    fn evaluate(&mut self) -> Result<Evaluation, TrainError> {
+        let model = self.model.as_ref().expect(MODEL).valid();
+        let device = self.device.clone().inner();
+        let (mut loss, mut right, mut samples) = (0.0, None, 0);
+        for index in 0..self.task.held_batches() {
+            let score = self.task.score(&model, index, &device)?;
+            loss += score.loss_sum;
+            samples += score.samples;
+            if let Some(more) = score.right {
+                *right.get_or_insert(0) += more;
+            }
+        }
+        if samples == 0 {
+            return Err(TrainError::Backend(
+                "there is no held-out data to evaluate".into(),
+            ));
+        }
+        let of = samples as f64;
+        let accuracy = right.map(|right| right as f64 / of);
+        Ok(Evaluation {
+            loss: loss / of,
+            accuracy,
+            samples,
+        })
+    }
+
+    fn save(&mut self, sink: &mut dyn StateSink) -> Result<(), StateError> {
+        sink.bytes(POSITION, &self.batches.to_le_bytes())?;
+        self.inner
+            .as_ref()
+            .map_or(Ok(()), |inner| inner.save(INNER, sink))
+    }
+
+    fn load(&mut self, source: &dyn StateSource) -> Result<(), StateError> {
+        let bytes = source.bytes(POSITION)?;
+        let batches = <[u8; 8]>::try_from(bytes.as_slice()).map_err(|_| StateError::Malformed {
+            name: POSITION.to_owned(),
+            reason: format!("{} bytes instead of 8", bytes.len()),
+        })?;
+        let inner = match source.contains(&format!("{INNER}.steps")) {
+            true => {
+                let mut inner = self.kind.build(self.layout.len());
+                inner.load(INNER, source)?;
+                Some(inner)
+            }
+            false => None,
+        };
+        self.batches = u64::from_le_bytes(batches);
+        self.inner = inner;
+        Ok(())
+    }
+}
+
+struct Initial<'a, T> {
+    task: &'a T,
+    seed: u64,
+}
+
+impl<T: Task> flat::Edit for Initial<'_, T> {
+    fn wants(&self, _: &TensorSpec) -> bool {
+        true
+    }
+
+    fn edit(&mut self, place: usize, spec: &TensorSpec, values: &mut [f32]) {
+        self.task
+            .initial(spec, values, &mut init::generator(self.seed, place));
+    }
+}
+
+struct Visit<'a> {
+    range: Range<usize>,
+    f: &'a mut dyn FnMut(usize, &mut [f32]),
+}
+
+impl flat::Edit for Visit<'_> {
+    fn wants(&self, spec: &TensorSpec) -> bool {
+        let tensor = spec.range();
+        tensor.start < self.range.end && self.range.start < tensor.end
+    }
+
+    fn edit(&mut self, _: usize, spec: &TensorSpec, values: &mut [f32]) {
+        let tensor = spec.range();
+        let start = self.range.start.max(tensor.start);
+        let end = self.range.end.min(tensor.end);
+        (self.f)(start, &mut values[start - tensor.start..end - tensor.start]);
+    }
+}
+
+/// Takes a count of inner steps, watched by nobody.
+///
+/// # Errors
+/// As [`Trainer::steps`].
+pub fn take_steps(trainer: &mut dyn Trainer, steps: u64) -> Result<TrainReport, TrainError> {
+    struct Count(u64);
+    impl StepControl for Count {
+        fn before(&mut self, step: InnerStep) -> Proceed {
+            if step.0 < self.0 {
+                Proceed::Go
+            } else {
+                Proceed::Stop
+            }
+        }
+    }
+    trainer.steps(&mut Count(steps))
+}

@@ -1,0 +1,333 @@
+//! The trainer of the built-in tasks: layouts, gradients, repetition, resumption, files.
+
+use burn::module::Module;
+use burn::optim::{GradientsParams, ModuleOptimizer, SgdConfig};
+use burn::tensor::Device;
+use murmurate_strategies::inner::InnerKind;
+use murmurate_strategies::state::MemoryState;
+use murmurate_strategies::{TrainError, Trainer};
+use murmurate_tasks::config::{
+    Augmentation, DataSource, ImageConfig, ImageModel, LanguageConfig, TaskConfig,
+};
+use murmurate_tasks::data::{ShardKind, Shards};
+use murmurate_tasks::{
+    BurnTrainer, DeviceChoice, ImageTask, LanguageTask, Task, build, burn, layout, load_model,
+    parameters, take_steps, write_model,
+};
+use std::collections::BTreeMap;
+
+const FLEX: DeviceChoice = DeviceChoice::Flex;
+
+fn image_config(model: ImageModel) -> ImageConfig {
+    ImageConfig {
+        model,
+        hidden: 16,
+        batch: 32,
+        ..ImageConfig::default()
+    }
+}
+
+fn image(model: ImageModel, inner: &InnerKind) -> Box<dyn Trainer> {
+    let task = TaskConfig::ImageClassifier(image_config(model));
+    build(&task, inner, &FLEX, 5, &Shards::whole()).unwrap()
+}
+
+fn language_config() -> LanguageConfig {
+    let usual = LanguageConfig::of(DataSource::Path("text".into()));
+    LanguageConfig {
+        layers: 2,
+        width: 32,
+        heads: 2,
+        context: 16,
+        batch: 8,
+        ..usual
+    }
+}
+
+fn language(inner: &InnerKind) -> BurnTrainer<LanguageTask> {
+    let text = b"how much wood would a woodchuck chuck if it could? ".repeat(40);
+    let task = LanguageTask::of_text(&language_config(), &text, 5, &Shards::whole()).unwrap();
+    BurnTrainer::new(task, inner, &FLEX, 5).unwrap()
+}
+
+fn bits(trainer: &mut dyn Trainer) -> Vec<u32> {
+    parameters(trainer).into_iter().map(f32::to_bits).collect()
+}
+
+fn shapes(task: &TaskConfig) -> Vec<String> {
+    let layout = layout(task).unwrap();
+    let show = |spec: &murmurate_strategies::TensorSpec| format!("{} {:?}", spec.name, spec.shape);
+    layout.tensors().iter().map(show).collect()
+}
+
+#[test]
+fn layouts_are_as_they_always_were() {
+    let mlp = TaskConfig::default();
+    assert_eq!(
+        shapes(&mlp),
+        [
+            "hidden.weight [784, 256]",
+            "hidden.bias [256]",
+            "output.weight [256, 10]",
+            "output.bias [10]",
+        ]
+    );
+    let cnn = TaskConfig::ImageClassifier(image_config(ImageModel::Cnn));
+    assert_eq!(
+        shapes(&cnn),
+        [
+            "conv1.weight [8, 1, 3, 3]",
+            "conv1.bias [8]",
+            "conv2.weight [16, 8, 3, 3]",
+            "conv2.bias [16]",
+            "hidden.weight [784, 16]",
+            "hidden.bias [16]",
+            "output.weight [16, 10]",
+            "output.bias [10]",
+        ]
+    );
+    let language = TaskConfig::LanguageModel(LanguageConfig {
+        layers: 1,
+        ..language_config()
+    });
+    assert_eq!(
+        shapes(&language),
+        [
+            "embed [256, 32]",
+            "position [16, 32]",
+            "blocks.0.query.weight [32, 32]",
+            "blocks.0.key.weight [32, 32]",
+            "blocks.0.value.weight [32, 32]",
+            "blocks.0.join.weight [32, 32]",
+            "blocks.0.widen.weight [32, 128]",
+            "blocks.0.narrow.weight [128, 32]",
+            "output.weight [32, 256]",
+        ]
+    );
+}
+
+#[test]
+fn a_trainer_has_the_layout_that_was_announced() {
+    for model in [ImageModel::Mlp, ImageModel::Cnn] {
+        let announced = layout(&TaskConfig::ImageClassifier(image_config(model))).unwrap();
+        let trainer = image(model, &InnerKind::sgd(0.1));
+        assert_eq!(*trainer.layout(), announced);
+    }
+}
+
+#[test]
+fn the_flat_path_takes_the_same_inner_steps_as_burn() {
+    let config = image_config(ImageModel::Mlp);
+    let task = || ImageTask::new(&config, 5, &Shards::whole()).unwrap();
+    let mut ours = BurnTrainer::new(task(), &InnerKind::sgd(0.1), &FLEX, 5).unwrap();
+    let start = BurnTrainer::new(task(), &InnerKind::sgd(0.1), &FLEX, 5).unwrap();
+    let (mut model, mut task) = (start.model().clone(), task());
+    drop(start);
+    let device = Device::flex().autodiff();
+    let mut sgd: ModuleOptimizer = SgdConfig::new().init();
+    for number in 0..5 {
+        let batch = task.batch(number, &device).unwrap();
+        let gradients = task.loss(&model, batch).backward();
+        let gradients = GradientsParams::from_grads(gradients, &model);
+        model = sgd.step(0.1, model, gradients);
+    }
+    take_steps(&mut ours, 5).unwrap();
+    struct Read(Vec<f32>);
+    impl burn::module::ModuleVisitor for Read {
+        fn visit_float<const D: usize>(
+            &mut self,
+            param: &burn::module::Param<burn::tensor::Tensor<D>>,
+        ) {
+            self.0.extend(param.val().inner().into_data().iter::<f32>());
+        }
+    }
+    let mut theirs = Read(Vec::new());
+    model.visit(&mut theirs);
+    for (a, b) in parameters(&mut ours).iter().zip(&theirs.0) {
+        // One rounding each way in `x - lr g`, five times.
+        assert!((a - b).abs() <= 1e-6, "{a} {b}");
+    }
+}
+
+#[test]
+fn same_seed_same_bits_and_another_seed_other_bits() {
+    let kind = InnerKind::adam_w(1e-3);
+    let (mut a, mut b) = (image(ImageModel::Mlp, &kind), image(ImageModel::Mlp, &kind));
+    assert_eq!(bits(a.as_mut()), bits(b.as_mut()));
+    take_steps(a.as_mut(), 4).unwrap();
+    take_steps(b.as_mut(), 4).unwrap();
+    assert_eq!(bits(a.as_mut()), bits(b.as_mut()));
+    let task = TaskConfig::ImageClassifier(image_config(ImageModel::Mlp));
+    let mut other = build(&task, &kind, &FLEX, 6, &Shards::whole()).unwrap();
+    take_steps(other.as_mut(), 4).unwrap();
+    assert_ne!(bits(a.as_mut()), bits(other.as_mut()));
+}
+
+#[test]
+fn all_shards_start_from_the_same_bits_and_see_other_data() {
+    let task = TaskConfig::ImageClassifier(image_config(ImageModel::Mlp));
+    let kind = InnerKind::sgd(0.1);
+    let peer = |index| {
+        let shards = Shards {
+            kind: ShardKind::ByLabel,
+            index,
+            of: 4,
+            seed: 5,
+        };
+        build(&task, &kind, &FLEX, 5, &shards).unwrap()
+    };
+    let (mut a, mut b) = (peer(0), peer(1));
+    assert_eq!(bits(a.as_mut()), bits(b.as_mut()));
+    take_steps(a.as_mut(), 1).unwrap();
+    take_steps(b.as_mut(), 1).unwrap();
+    assert_ne!(bits(a.as_mut()), bits(b.as_mut()));
+}
+
+fn resumes(mut build: impl FnMut() -> Box<dyn Trainer>) {
+    let mut through = build();
+    take_steps(through.as_mut(), 7).unwrap();
+    let mut first = build();
+    take_steps(first.as_mut(), 3).unwrap();
+    let mut state = MemoryState::default();
+    first.save(&mut state).unwrap();
+    let saved = parameters(first.as_mut());
+    let mut second = build();
+    second.load(&state).unwrap();
+    let len = saved.len();
+    second.visit(0..len, &mut |offset, values| {
+        values.copy_from_slice(&saved[offset..offset + values.len()]);
+    });
+    take_steps(second.as_mut(), 4).unwrap();
+    assert_eq!(bits(through.as_mut()), bits(second.as_mut()));
+}
+
+#[test]
+fn a_resumed_trainer_goes_on_to_the_bit() {
+    resumes(|| image(ImageModel::Mlp, &InnerKind::adam_w(1e-3)));
+    resumes(|| image(ImageModel::Cnn, &InnerKind::sgd(0.05)));
+    resumes(|| Box::new(language(&InnerKind::adam_w(1e-3))));
+}
+
+#[test]
+fn gradients_cover_the_layout_and_leave_the_parameters_alone() {
+    let mut trainer = language(&InnerKind::sgd(0.1));
+    let before = bits(&mut trainer);
+    let mut seen = vec![0_u8; trainer.layout().len()];
+    let mut norm = 0.0;
+    let report = trainer
+        .gradients(&mut |offset, gradient| {
+            for (at, value) in gradient.iter().enumerate() {
+                seen[offset + at] += 1;
+                norm += value * value;
+            }
+        })
+        .unwrap();
+    assert!(seen.iter().all(|&count| count == 1));
+    assert!(norm > 0.0 && norm.is_finite());
+    assert_eq!((report.steps, report.samples), (1, 8));
+    assert_eq!(bits(&mut trainer), before);
+}
+
+#[test]
+fn gradients_are_what_an_inner_step_uses() {
+    let mut by_hand = image(ImageModel::Mlp, &InnerKind::sgd(0.1));
+    let mut by_step = image(ImageModel::Mlp, &InnerKind::sgd(0.1));
+    let mut gradient = vec![0.0; by_hand.layout().len()];
+    by_hand
+        .gradients(&mut |offset, values| {
+            gradient[offset..offset + values.len()].copy_from_slice(values);
+        })
+        .unwrap();
+    let before = parameters(by_hand.as_mut());
+    take_steps(by_step.as_mut(), 1).unwrap();
+    let after = parameters(by_step.as_mut());
+    for ((x, g), y) in before.iter().zip(&gradient).zip(after) {
+        // One rounding of `x - lr g`.
+        assert!((x - 0.1 * g - y).abs() <= 1e-6, "{x} {g} {y}");
+    }
+}
+
+#[test]
+fn a_visit_reaches_exactly_its_range() {
+    let mut trainer = image(ImageModel::Mlp, &InnerKind::sgd(0.1));
+    let before = parameters(trainer.as_mut());
+    let hidden = trainer.layout().tensors()[1].range();
+    let range = hidden.start - 3..hidden.end + 2;
+    let mut pieces = Vec::new();
+    trainer.visit(range.clone(), &mut |offset, values| {
+        pieces.push((offset, values.len()));
+        values.fill(7.0);
+    });
+    assert_eq!(
+        pieces,
+        [(range.start, 3), (hidden.start, 16), (hidden.end, 2)]
+    );
+    for (index, (now, then)) in parameters(trainer.as_mut()).iter().zip(&before).enumerate() {
+        assert_eq!(
+            *now,
+            if range.contains(&index) { 7.0 } else { *then },
+            "{index}"
+        );
+    }
+}
+
+#[test]
+fn a_model_file_holds_the_model() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("model.safetensors");
+    let mut trained = image(ImageModel::Cnn, &InnerKind::sgd(0.05));
+    take_steps(trained.as_mut(), 3).unwrap();
+    let values = parameters(trained.as_mut());
+    write_model(&path, trained.layout(), &values, &BTreeMap::new()).unwrap();
+    let mut fresh = image(ImageModel::Cnn, &InnerKind::sgd(0.05));
+    load_model(fresh.as_mut(), &path).unwrap();
+    assert_eq!(bits(fresh.as_mut()), bits(trained.as_mut()));
+    assert_eq!(fresh.evaluate().unwrap(), trained.evaluate().unwrap());
+    let mut other = language(&InnerKind::sgd(0.1));
+    let error = load_model(&mut other, &path).unwrap_err().to_string();
+    assert!(
+        error.contains("`conv1.bias` is not of this model"),
+        "{error}"
+    );
+}
+
+#[test]
+fn both_classifiers_learn() {
+    let none = Augmentation::None;
+    for (model, lr) in [(ImageModel::Mlp, 0.1), (ImageModel::Cnn, 0.05)] {
+        let config = ImageConfig {
+            augmentation: none,
+            ..image_config(model)
+        };
+        let task = TaskConfig::ImageClassifier(config);
+        let mut trainer = build(&task, &InnerKind::sgd(lr), &FLEX, 5, &Shards::whole()).unwrap();
+        let fresh = trainer.evaluate().unwrap();
+        assert_eq!(fresh.samples, 2_000);
+        assert!((fresh.loss - 10.0_f64.ln()).abs() < 1e-3, "{fresh:?}");
+        take_steps(trainer.as_mut(), 150).unwrap();
+        let trained = trainer.evaluate().unwrap();
+        assert!(trained.accuracy.unwrap() > 0.8, "{model:?} {trained:?}");
+    }
+}
+
+#[test]
+fn the_language_model_learns() {
+    let mut trainer = language(&InnerKind::adam_w(3e-3));
+    let fresh = trainer.evaluate().unwrap();
+    assert!((fresh.loss - 256.0_f64.ln()).abs() < 1e-3, "{fresh:?}");
+    take_steps(&mut trainer, 150).unwrap();
+    let trained = trainer.evaluate().unwrap();
+    assert!(trained.loss < 1.0, "{trained:?}");
+    assert_eq!(trained.accuracy, None);
+}
+
+#[test]
+fn a_loss_that_is_not_finite_is_an_error() {
+    let mut trainer = image(ImageModel::Mlp, &InnerKind::sgd(0.1));
+    let len = trainer.layout().len();
+    trainer.visit(0..len, &mut |_, values| values.fill(f32::NAN));
+    assert!(matches!(
+        take_steps(trainer.as_mut(), 1),
+        Err(TrainError::NotFinite)
+    ));
+}
