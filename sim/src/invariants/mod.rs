@@ -62,6 +62,9 @@ impl Checks {
     /// A machine is gone with all that it held.
     pub(crate) fn gone(&mut self, index: usize) {
         self.rounds.reset(index);
+        if let Some(bits) = &mut self.bits {
+            bits.gone(index);
+        }
         if let Some(mass) = &mut self.mass {
             mass.rebase(index, 0.0);
         }

@@ -1,6 +1,8 @@
-//! All-reduce: whoever applied what a round decided holds the same bits as all others who did.
+//! All-reduce: whoever applied what a round decided holds the same bits as all others who did and
+//! are still there.
 //!
-//! A peer whose round was void kept its anchor; it is not compared until it ends another round.
+//! A peer whose round was void kept its anchor; it is not compared until it ends another round. What
+//! only the dead had decided binds nobody: one that is left alone decides anew.
 
 use murmurate_protocol::{Digest, Event, Round};
 use std::collections::BTreeMap;
@@ -11,7 +13,7 @@ const WINDOW: usize = 256;
 /// The digests that rounds ended with.
 #[derive(Debug)]
 pub(super) struct SameBits {
-    digests: BTreeMap<Round, Digest>,
+    digests: BTreeMap<Round, BTreeMap<usize, Digest>>,
     /// The last round that was void at a peer.
     voided: BTreeMap<usize, Round>,
 }
@@ -21,6 +23,13 @@ impl SameBits {
         Self {
             digests: BTreeMap::new(),
             voided: BTreeMap::new(),
+        }
+    }
+
+    /// A peer is gone.
+    pub(super) fn gone(&mut self, index: usize) {
+        for ended in self.digests.values_mut() {
+            ended.remove(&index);
         }
     }
 
@@ -36,14 +45,19 @@ impl SameBits {
         if self.voided.get(&index) == Some(round) {
             return Ok(());
         }
-        let first = *self.digests.entry(*round).or_insert(*digest);
+        let ended = self.digests.entry(*round).or_default();
+        let other = ended
+            .iter()
+            .find(|(peer, theirs)| **peer != index && *theirs != digest);
+        let other = other.map(|(peer, theirs)| (*peer, *theirs));
+        ended.insert(index, *digest);
         if self.digests.len() > WINDOW {
             self.digests.pop_first();
         }
-        match first == *digest {
-            true => Ok(()),
-            false => Err(format!(
-                "ended round {round} with {digest}, others with {first}"
+        match other {
+            None => Ok(()),
+            Some((peer, theirs)) => Err(format!(
+                "ended round {round} with {digest}, peer {peer} with {theirs}"
             )),
         }
     }
@@ -65,5 +79,7 @@ mod tests {
         assert!(bits.check(0, &ended(1, 2)).is_ok());
         assert!(bits.check(0, &ended(0, 1)).is_ok());
         assert!(bits.check(1, &ended(1, 3)).is_err());
+        bits.gone(0);
+        assert!(bits.check(1, &ended(0, 4)).is_ok(), "the dead bind nobody");
     }
 }
