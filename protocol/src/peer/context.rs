@@ -109,10 +109,15 @@ impl Context {
         }
     }
 
-    /// Starts the clock of a wait (once, until it ends) and gives its deadline.
+    /// Starts the clock of a wait (once, until it ends) and gives its deadline, which is never past:
+    /// where fragments share a wait, one that comes to it after its deadline extends it.
     pub(crate) fn wait(&mut self, wait: Wait, allowed: Duration) -> Time {
-        let (since, allowed) = *self.waits.entry(wait).or_insert((self.now, allowed));
-        since + allowed
+        let now = self.now;
+        let (since, granted) = self.waits.entry(wait).or_insert((now, allowed));
+        if *since + *granted <= now {
+            *granted = now.since(*since) + allowed;
+        }
+        *since + *granted
     }
 
     /// Ends a wait, if it was under way, and reports how long it took.

@@ -51,7 +51,9 @@ impl Peer {
         let (state, _) = self.donor.pinned?;
         let current = state.round == self.cx.round;
         let agreed = self.cx.plan.exchange == ExchangeKind::AllReduce;
-        let replayable = agreed && self.exchange.history(state.round).is_some();
+        // Every round since must still be there: one that is missing cannot be stepped over.
+        let mut since = (state.round.0..self.cx.round.0).map(Round);
+        let replayable = agreed && since.all(|round| self.exchange.history(round).is_some());
         (current || replayable).then_some(state)
     }
 

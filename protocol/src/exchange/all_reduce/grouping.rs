@@ -140,6 +140,11 @@ impl Grouping {
 
     /// The deadline has passed.
     pub(super) fn timeout(&mut self, cx: &mut Context) -> Formed {
+        if let Some(teller) = ahead(cx) {
+            self.end(cx, true);
+            let resync = false;
+            return Formed::Outcome(Outcome::Behind { teller, resync });
+        }
         if self.proposer == Some(cx.me()) {
             for peer in self.missing(cx) {
                 cx.suspect(peer);
@@ -289,6 +294,15 @@ impl Grouping {
         }
         Formed::Group(group)
     }
+}
+
+/// A peer that ended the round which this one has no group for: it went on without this one.
+fn ahead(cx: &Context) -> Option<PeerId> {
+    let ahead = cx
+        .view
+        .greeted()
+        .filter(|(_, r)| r.ready && r.round > cx.round);
+    ahead.max_by_key(|(id, r)| (r.round, *id)).map(|(id, _)| id)
 }
 
 /// How many peers take part in rounds, this one included, whether or not they are suspected. A
