@@ -5,8 +5,10 @@
 #[non_exhaustive]
 pub enum ConfigError {
     /// No such key.
-    #[error("`task.{key}` is no key of kind = \"{kind}\", the nearest is `{nearest}`")]
+    #[error("`{table}.{key}` is no key of kind = \"{kind}\", the nearest is `{nearest}`")]
     Key {
+        /// The table.
+        table: &'static str,
         /// The key.
         key: String,
         /// The kind of task.
@@ -15,8 +17,10 @@ pub enum ConfigError {
         nearest: &'static str,
     },
     /// No such name.
-    #[error("`task.{key}` = \"{name}\" is not known, the nearest is \"{nearest}\"")]
+    #[error("`{table}.{key}` = \"{name}\" is not known, the nearest is \"{nearest}\"")]
     Name {
+        /// The table.
+        table: &'static str,
         /// The key.
         key: &'static str,
         /// The name.
@@ -25,8 +29,10 @@ pub enum ConfigError {
         nearest: &'static str,
     },
     /// A key that must be there is not.
-    #[error("`task.{key}` is missing ({hint})")]
+    #[error("`{table}.{key}` is missing ({hint})")]
     Missing {
+        /// The table.
+        table: &'static str,
         /// The key.
         key: &'static str,
         /// What to write.
@@ -57,8 +63,14 @@ pub enum ConfigError {
     },
 }
 
-pub(super) fn unknown(key: &'static str, name: &str, names: &[&'static str]) -> ConfigError {
+pub(super) fn unknown(
+    table: &'static str,
+    key: &'static str,
+    name: &str,
+    names: &[&'static str],
+) -> ConfigError {
     ConfigError::Name {
+        table,
         key,
         name: name.to_owned(),
         nearest: nearest(name, names),

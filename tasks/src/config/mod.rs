@@ -3,6 +3,7 @@
 
 mod error;
 mod raw;
+mod shards;
 
 pub use error::ConfigError;
 pub(crate) use error::nearest;
@@ -11,6 +12,7 @@ use crate::data::Shards;
 use error::unknown;
 use raw::{KINDS, RawTask};
 use serde::{Deserialize, Serialize};
+pub(crate) use shards::RawShards;
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -62,7 +64,7 @@ macro_rules! names {
             fn parse(key: &'static str, name: &str) -> Result<Self, ConfigError> {
                 match name {
                     $($name => Ok(Self::$variant),)+
-                    _ => Err(unknown(key, name, Self::NAMES)),
+                    _ => Err(unknown("task", key, name, Self::NAMES)),
                 }
             }
         }
@@ -247,6 +249,7 @@ impl LanguageConfig {
         }
         match self.data {
             DataSource::Bundled => Err(ConfigError::Missing {
+                table: "task",
                 key: "data",
                 hint: "no text is bundled: give a text file or a folder of them",
             }),

@@ -46,13 +46,14 @@ impl TryFrom<RawTask> for TaskConfig {
 
     fn try_from(raw: RawTask) -> Result<Self, ConfigError> {
         let kind = raw.kind.as_deref().ok_or(ConfigError::Missing {
+            table: "task",
             key: "kind",
             hint: "\"image-classifier\" or \"language-model\"",
         })?;
         let config = match kind {
             "image-classifier" => Self::ImageClassifier(raw.image()?),
             "language-model" => Self::LanguageModel(raw.language()?),
-            _ => return Err(unknown("kind", kind, &KINDS)),
+            _ => return Err(unknown("task", "kind", kind, &KINDS)),
         };
         config.validate()?;
         Ok(config)
@@ -116,6 +117,7 @@ impl RawTask {
         match wrong {
             None => Ok(()),
             Some(key) => Err(ConfigError::Key {
+                table: "task",
                 key: key.to_owned(),
                 kind,
                 nearest: nearest(key, keys),

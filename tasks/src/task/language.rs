@@ -36,7 +36,12 @@ impl LanguageTask {
                 "data",
                 "no text is bundled: give a text file or a folder of them",
             );
-            return Err(crate::config::ConfigError::Missing { key, hint }.into());
+            return Err(crate::config::ConfigError::Missing {
+                table: "task",
+                key,
+                hint,
+            }
+            .into());
         };
         let text = read_text(path)?;
         Self::of_text(config, &text, seed, shards)
