@@ -46,6 +46,10 @@ pub const EARLY_MESSAGES_MAX: usize = 8 * GROUP_MEMBERS_MAX;
 /// Rounds ahead of ours that a message may speak of before it is dropped.
 pub const ROUNDS_AHEAD_MAX: u64 = 2;
 
+/// Rounds for which a linked peer that falls behind still counts when a group needs a majority of
+/// the run. Without it the last one to keep up would run on alone while all others catch up.
+pub const ABSENT_ROUNDS_MAX: u64 = 8;
+
 /// Ballots in one exchange before it is void: the first and one for each of three deaths.
 pub const BALLOTS_MAX: u8 = 4;
 

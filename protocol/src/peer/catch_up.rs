@@ -69,6 +69,13 @@ impl Peer {
         }
     }
 
+    /// Starts the clock of the next step of a catch-up.
+    fn wait_for_state(&mut self, allowed: Duration) {
+        self.cx.waited(Wait::State, false);
+        let deadline = self.cx.wait(Wait::State, allowed);
+        self.cx.timers.set(Timer::CatchUp, deadline);
+    }
+
     /// Asks the peers that are furthest for their state.
     pub(super) fn ask_state(&mut self) {
         let mut donors: Vec<(Round, PeerId)> = self
@@ -94,9 +101,7 @@ impl Peer {
         for peer in &donors {
             self.cx.send(*peer, Message::StateAsk { at_least });
         }
-        let deadline = self.cx.now + self.cx.deadlines.answer() * 4;
-        self.cx.wait(Wait::State, self.cx.deadlines.ceiling());
-        self.cx.timers.set(Timer::CatchUp, deadline);
+        self.wait_for_state(self.cx.deadlines.answer() * 4);
         self.catch_up = CatchUp::Asking {
             asked: donors,
             offers: BTreeMap::new(),
@@ -148,8 +153,7 @@ impl Peer {
             .max_by_key(|(state, donors)| (donors.len(), state.round));
         let Some((state, donors)) = best.map(|(s, d)| (*s, d.clone())) else {
             // Nobody had one just now: ask again when the next sign of life is due.
-            let retry = self.cx.now + self.cx.deadlines.answer();
-            self.cx.timers.set(Timer::CatchUp, retry);
+            self.wait_for_state(self.cx.deadlines.answer());
             return;
         };
         let allowed = Duration::from_secs(state.bytes / SLOWEST_RATE) + self.cx.deadlines.ceiling();
@@ -166,7 +170,7 @@ impl Peer {
             from: donors,
             deadline,
         });
-        self.cx.timers.set(Timer::CatchUp, deadline);
+        self.wait_for_state(allowed);
         self.catch_up = CatchUp::Fetching(state);
     }
 
@@ -179,6 +183,7 @@ impl Peer {
                     keep_local: false,
                 });
                 self.cx.timers.stop(Timer::CatchUp);
+                self.cx.waited(Wait::State, false);
                 self.catch_up = CatchUp::Loading(order, got);
                 true
             }
@@ -258,7 +263,6 @@ impl Peer {
         self.catch_up = CatchUp::Idle;
         self.cx.timers.stop(Timer::CatchUp);
         self.cx.waited(Wait::State, false);
-        self.cx.newcomer = true;
         if self.phase == Phase::Join {
             self.begin();
         }
@@ -267,10 +271,8 @@ impl Peer {
     /// Asks for the decisions of the round this peer is in.
     fn replay(&mut self, donor: PeerId, replayed: u32) {
         let round = self.cx.round;
-        self.cx.wait(Wait::State, self.cx.deadlines.ceiling());
         self.cx.send(donor, Message::HistoryAsk { round });
-        let allowed = self.cx.deadlines.allow(Wait::Agreement, [donor]);
-        self.cx.timers.set(Timer::CatchUp, self.cx.now + allowed);
+        self.wait_for_state(self.cx.deadlines.allow(Wait::Agreement, [donor]));
         self.catch_up = CatchUp::Replaying(Replay {
             donor: Some(donor),
             replayed,
@@ -318,7 +320,6 @@ impl Peer {
         }
         let allowed = self.cx.deadlines.ceiling();
         let deadline = self.cx.now + allowed;
-        self.cx.timers.set(Timer::CatchUp, deadline);
         let wanted: Vec<SliceId> = replay.fetching.keys().copied().collect();
         for slice in wanted {
             let from = donor.into_iter().collect();
@@ -328,6 +329,7 @@ impl Peer {
                 deadline,
             });
         }
+        self.wait_for_state(allowed);
         self.apply_replay();
     }
 
@@ -416,6 +418,7 @@ impl Peer {
 
     /// The catch-up's deadline has passed.
     pub(super) fn catch_up_expired(&mut self) {
+        self.cx.waited(Wait::State, true);
         match &self.catch_up {
             CatchUp::Idle | CatchUp::Loading(..) => {}
             CatchUp::Asking { offers, .. } if !offers.is_empty() => self.choose_state(),

@@ -19,8 +19,6 @@ pub(crate) struct Context {
     pub(crate) plan_hash: PlanHash,
     pub(crate) now: Time,
     pub(crate) round: Round,
-    /// Whether this peer caught up with a run under way and was in no group since.
-    pub(crate) newcomer: bool,
     /// Hashes of the anchor, fragment by fragment.
     pub(crate) digests: Vec<Digest>,
     pub(crate) view: View,
@@ -46,7 +44,6 @@ impl Context {
             plan,
             now: Time::ZERO,
             round: Round(0),
-            newcomer: false,
             view: View::default(),
             timers: Timers::default(),
             rng: ChaCha8Rng::from_seed(seed),

@@ -7,7 +7,7 @@ use crate::limits::{
 use crate::peer::timers::Timer;
 use crate::peer::{Event, Output, Peer, PeerError, Phase};
 use crate::wire::{Hello, Message, PeerRecord, Reason};
-use crate::{PeerId, Round, Time};
+use crate::{Digest, PeerId, Round, Time};
 use core::time::Duration;
 use rand_core::Rng;
 
@@ -65,6 +65,7 @@ impl Peer {
     pub(super) fn peer_gone(&mut self, peer: PeerId) {
         let greeted = self.cx.view.get_mut(peer).is_some_and(|remote| {
             remote.ready = false;
+            remote.grouped = None;
             std::mem::take(&mut remote.greeted)
         });
         if greeted {
@@ -150,7 +151,7 @@ impl Peer {
         true
     }
 
-    pub(super) fn alive(&mut self, from: PeerId, round: Round, ready: bool) {
+    pub(super) fn alive(&mut self, from: PeerId, round: Round, ready: bool, anchor: Digest) {
         let mine = self.cx.round;
         let Some(remote) = self.cx.view.get_mut(from) else {
             return;
@@ -160,21 +161,29 @@ impl Peer {
         }
         remote.round = round;
         remote.ready = ready;
+        remote.anchor = Some(anchor);
         if round.0 + 1 >= mine.0 {
             remote.suspected = false;
         }
         self.try_begin();
-        if self.phase == Phase::Finished {
+        if self.phase == Phase::Finished && !self.settle_the_end() {
             self.maybe_leave();
         }
     }
 
     /// Tells every linked peer how far this one is.
     pub(super) fn tell_alive(&mut self) {
-        let (round, ready) = (self.cx.round, self.ready());
+        let (round, ready, anchor) = (self.cx.round, self.ready(), self.cx.anchor());
         let peers: Vec<PeerId> = self.cx.view.greeted().map(|(id, _)| id).collect();
         for peer in peers {
-            self.cx.send(peer, Message::Alive { round, ready });
+            self.cx.send(
+                peer,
+                Message::Alive {
+                    round,
+                    ready,
+                    anchor,
+                },
+            );
         }
     }
 

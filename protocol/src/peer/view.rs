@@ -17,6 +17,8 @@ pub struct Remote {
     pub ready: bool,
     /// Whether it takes part for the first time and is not waited for yet.
     pub probation: bool,
+    /// The last round in which it was in a group with this peer, on this link.
+    pub grouped: Option<Round>,
     /// Whether it failed to do its part and has not spoken since.
     pub suspected: bool,
     /// The round it is in, in its own words.

@@ -237,8 +237,7 @@ impl Butterfly {
         }
         if self.agreement.decided.is_some() {
             self.fetch_decided(cx);
-            cx.waited(Wait::Agreement, true);
-            self.deadline = cx.wait(Wait::Repair, cx.deadlines.ceiling());
+            self.wait_for_repair(cx, cx.deadlines.ceiling());
             return;
         }
         let missing = match self.stage {

@@ -283,6 +283,9 @@ impl AllReduce {
                 let late =
                     *round < cx.round || (*round == cx.round && !self.butterflies.is_empty());
                 if late {
+                    if *round == cx.round {
+                        self.grouping.late(cx, from);
+                    }
                     let next = if *round < cx.round {
                         cx.round
                     } else {

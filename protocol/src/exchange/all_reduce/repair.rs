@@ -63,7 +63,7 @@ impl Butterfly {
     }
 
     /// Starts the clock of the next step of a ballot.
-    fn wait_for_repair(&mut self, cx: &mut Context, allowed: Duration) {
+    pub(super) fn wait_for_repair(&mut self, cx: &mut Context, allowed: Duration) {
         for wait in [Wait::Contributions, Wait::Agreement, Wait::Repair] {
             cx.waited(wait, true);
         }
