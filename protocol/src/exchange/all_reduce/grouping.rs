@@ -50,6 +50,11 @@ impl Grouping {
         self.active
     }
 
+    /// Whether a peer was told that this one is ready and waits for its word.
+    pub(super) fn asked(&self, peer: PeerId) -> bool {
+        self.active && (self.proposer == Some(peer) || self.tried.contains(&peer))
+    }
+
     /// This peer's training ended.
     pub(super) fn begin(&mut self, cx: &mut Context, weight: f64) -> Formed {
         self.active = true;
@@ -129,7 +134,7 @@ impl Grouping {
             Some(group) => {
                 // Whoever was last, none of them took longer than this.
                 let waited = cx.now.since(self.since);
-                for (_, peer) in group.others() {
+                for (_, peer) in group.others().filter(|(_, p)| cx.view.get(*p).is_some()) {
                     cx.deadlines.record(Wait::Group, peer, waited);
                 }
                 self.form(cx, group, false)
@@ -223,6 +228,12 @@ impl Grouping {
         all.insert(me, (self.weight, own));
         let anchor = common_anchor(&all, own);
         let (round, next) = (cx.round, cx.round.next());
+        let common = all.values().filter(|(_, theirs)| *theirs == anchor);
+        if 2 * common.count().min(GROUP_MEMBERS_MAX) <= electorate(cx) {
+            // Slow is not gone: without a majority of those that are linked, agreeing on anything
+            // would split the run. The round is void; what was trained stays for the next.
+            return Formed::Nobody;
+        }
         let mut members = Vec::new();
         for (peer, (weight, theirs)) in &all {
             if *theirs == anchor && members.len() < GROUP_MEMBERS_MAX {
@@ -240,11 +251,6 @@ impl Grouping {
                     },
                 );
             }
-        }
-        if 2 * members.len() <= electorate(cx) {
-            // Slow is not gone: without a majority of those that are linked, agreeing on anything
-            // would split the run. The round is void; what was trained stays for the next.
-            return Formed::Nobody;
         }
         for member in members.iter().filter(|m| m.peer != me) {
             let members = members.clone();
