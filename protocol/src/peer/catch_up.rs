@@ -79,8 +79,9 @@ impl Peer {
             self.give_up_catching_up();
             return;
         }
+        let at_least = self.cx.round;
         for peer in &donors {
-            self.cx.send(*peer, Message::StateAsk);
+            self.cx.send(*peer, Message::StateAsk { at_least });
         }
         let deadline = self.cx.now + self.cx.deadlines.answer() * 4;
         self.cx.wait(Wait::State, self.cx.deadlines.ceiling());
@@ -122,7 +123,7 @@ impl Peer {
             return;
         }
         let last = asked.is_empty();
-        if state.bytes <= self.cx.plan.state_bytes {
+        if state.bytes <= self.cx.plan.state_bytes && state.round >= self.cx.round {
             offers.entry(state).or_default().push(from);
         } else {
             self.blame_donors([from]);
@@ -260,7 +261,7 @@ impl Peer {
 
     fn loaded(&mut self, state: StateId, digests: &[Digest]) {
         self.cx.digests = digests.to_vec();
-        self.cx.round = self.cx.round.max(state.round);
+        self.cx.round = state.round;
         let ones = vec![1.0; self.cx.plan.fragments.len()];
         self.exchange.set_weights(&ones);
         self.caught_up(0);
@@ -269,7 +270,8 @@ impl Peer {
     /// The state of some round is in force: replay what came after it, or take part.
     pub(super) fn caught_up(&mut self, replayed: u32) {
         let ahead = self.cx.view.live().filter(|(_, r)| r.round > self.cx.round);
-        let ahead = ahead.filter(|(id, _)| self.in_vain(*id) == 0);
+        let least = self.cx.view.live().map(|(id, _)| self.in_vain(id)).min();
+        let ahead = ahead.filter(|(id, _)| Some(self.in_vain(*id)) == least);
         let furthest = ahead.max_by_key(|(id, r)| (r.round, *id)).map(|(id, _)| id);
         if let Some(donor) = furthest
             && self.cx.plan.exchange == ExchangeKind::AllReduce
@@ -281,6 +283,7 @@ impl Peer {
         self.vain.clear();
         self.cx.timers.stop(Timer::CatchUp);
         self.cx.waited(Wait::State, false);
+        self.cx.newcomer = true;
         if self.phase == Phase::Join {
             self.begin();
         }

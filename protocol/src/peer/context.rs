@@ -19,6 +19,8 @@ pub(crate) struct Context {
     pub(crate) plan_hash: PlanHash,
     pub(crate) now: Time,
     pub(crate) round: Round,
+    /// Whether this peer caught up with a run under way and was in no group since.
+    pub(crate) newcomer: bool,
     /// Hashes of the anchor, fragment by fragment.
     pub(crate) digests: Vec<Digest>,
     pub(crate) view: View,
@@ -45,6 +47,7 @@ impl Context {
             plan,
             now: Time::ZERO,
             round: Round(0),
+            newcomer: false,
             view: View::default(),
             timers: Timers::default(),
             rng: ChaCha8Rng::from_seed(seed),
@@ -121,18 +124,21 @@ impl Context {
         }
     }
 
-    /// Starts the clock of a wait (once, until it ends) and gives its deadline.
+    /// Starts the clock of a wait (once, until it ends) and gives its deadline, which is never past:
+    /// whoever comes to it after its deadline extends it.
     pub(crate) fn wait(&mut self, wait: Wait, allowed: Duration) -> Time {
         self.wait_in(FragmentId(0), wait, allowed)
     }
 
     /// [`Context::wait`] for what every fragment waits for by itself.
     pub(crate) fn wait_in(&mut self, part: FragmentId, wait: Wait, allowed: Duration) -> Time {
-        let clock = self
-            .waits
-            .entry((wait, part))
-            .or_insert((self.now, allowed));
-        clock.0 + clock.1
+        let now = self.now;
+        let clock = self.waits.entry((wait, part)).or_insert((now, allowed));
+        let (since, granted) = clock;
+        if *since + *granted <= now {
+            *granted = now.since(*since) + allowed;
+        }
+        *since + *granted
     }
 
     /// Ends a wait, if it was under way, and reports how long it took.
