@@ -2,9 +2,11 @@
 
 use crate::exchange::Signal;
 use crate::limits::{
-    ACTIVE_LINKS_MAX, ALIVE_EVERY, CLOCK_SKEW_MAX, RECORD_LIFETIME, RECORDS_PER_MESSAGE_MAX,
+    ACTIVE_LINKS_MAX, ALIVE_EVERY, CLOCK_SKEW_MAX, RECORD_LIFETIME, RECORDS_BYTES_MAX,
+    RECORDS_PER_MESSAGE_MAX,
 };
 use crate::peer::timers::Timer;
+use crate::peer::view::DIALS_REFUSED;
 use crate::peer::{Event, Output, Peer, PeerError, Phase};
 use crate::wire::{Hello, Message, PeerRecord, Reason};
 use crate::{Digest, PeerId, Round, Time};
@@ -30,7 +32,7 @@ impl Peer {
         remote.linked = true;
         remote.greeted = false;
         remote.suspected = false;
-        remote.dials = 0;
+        remote.forgive_dials();
         self.send_hello(peer);
     }
 
@@ -55,7 +57,7 @@ impl Peer {
         let redial = self.cx.now + Duration::from_secs(1);
         if let Some(remote) = self.cx.view.get_mut(peer) {
             remote.linked = false;
-            remote.dials = 0;
+            remote.forgive_dials();
             remote.dial_at = Some(redial);
         }
         self.peer_gone(peer);
@@ -97,6 +99,7 @@ impl Peer {
         let Some(remote) = self.cx.view.get_mut(from).filter(|r| r.linked && !r.banned) else {
             return;
         };
+        remote.dials = 0;
         let known = std::mem::replace(&mut remote.greeted, true);
         remote.round = hello.round;
         remote.anchor = Some(hello.anchor);
@@ -120,7 +123,7 @@ impl Peer {
     pub(super) fn goodbye(&mut self, from: PeerId, reason: Reason) {
         if reason != Reason::Leaving {
             if let Some(remote) = self.cx.view.get_mut(from) {
-                remote.dials = u32::MAX;
+                remote.dials = DIALS_REFUSED;
             }
             self.cx.emit(Event::RefusedBy { peer: from, reason });
         }
@@ -162,7 +165,7 @@ impl Peer {
         remote.round = round;
         remote.ready = ready;
         remote.anchor = Some(anchor);
-        if round.0 + 1 >= mine.0 {
+        if round.next() >= mine {
             remote.suspected = false;
         }
         self.try_begin();
@@ -232,8 +235,16 @@ impl Peer {
             .cycle()
             .skip(first)
             .take(all.len().min(RECORDS_PER_MESSAGE_MAX));
+        let mut room = RECORDS_BYTES_MAX;
+        let fits = |r: &&&PeerRecord| {
+            let bytes = r.wire_bytes();
+            let fits = bytes <= room;
+            room -= if fits { bytes } else { 0 };
+            fits
+        };
         let records = window
             .filter(|r| r.peer != to)
+            .filter(fits)
             .map(|r| (*r).clone())
             .collect();
         self.cx.send(to, Message::Records(records));

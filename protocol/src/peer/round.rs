@@ -4,8 +4,7 @@
 use crate::exchange::{Ending, Outcome};
 use crate::limits::{ALIVE_EVERY, LINGER};
 use crate::peer::timers::Timer;
-use crate::peer::{Event, Output, Peer, Phase, Remote, SNAPSHOT_VERSION, Snapshot, Wait};
-use crate::wire::{Message, Reason};
+use crate::peer::{Event, Peer, Phase, Remote, SNAPSHOT_VERSION, Snapshot, Wait};
 use crate::{
     Digest, Done, ExchangeKind, FragmentId, Order, OrderId, PeerId, Round, Time, TrainSummary,
 };
@@ -14,14 +13,14 @@ use std::collections::BTreeMap;
 /// Orders of the round that are under way, and when things were last done.
 #[derive(Debug, Default)]
 pub(super) struct Life {
-    train: Option<OrderId>,
-    applies: BTreeMap<OrderId, FragmentId>,
-    evaluate: Option<OrderId>,
-    save: Option<OrderId>,
-    started: Time,
-    saved_at: Time,
-    saved_round: Option<Round>,
-    evaluated_round: Option<Round>,
+    pub(super) train: Option<OrderId>,
+    pub(super) applies: BTreeMap<OrderId, FragmentId>,
+    pub(super) evaluate: Option<OrderId>,
+    pub(super) save: Option<OrderId>,
+    pub(super) started: Time,
+    pub(super) saved_at: Time,
+    pub(super) saved_round: Option<Round>,
+    pub(super) evaluated_round: Option<Round>,
 }
 
 impl Peer {
@@ -277,7 +276,7 @@ impl Peer {
         }
     }
 
-    fn apply(&mut self, endings: Vec<Ending>) {
+    pub(super) fn apply(&mut self, endings: Vec<Ending>) {
         let round = self.cx.round;
         let fragments: Vec<FragmentId> = self.cx.plan.fragment_ids().collect();
         for (fragment, ending) in fragments.into_iter().zip(endings) {
@@ -362,7 +361,7 @@ impl Peer {
         self.next_round();
     }
 
-    fn save(&mut self) {
+    pub(super) fn save(&mut self) {
         let weights = self.exchange.weights();
         let snapshot = Snapshot {
             version: SNAPSHOT_VERSION,
@@ -393,59 +392,5 @@ impl Peer {
             Phase::Leaving => self.left(),
             _ => self.settle(),
         }
-    }
-
-    /// Leaves: ends the inner step, writes a checkpoint, tells the peers.
-    pub(super) fn leave(&mut self) {
-        match self.phase {
-            Phase::Leaving | Phase::Left => return,
-            Phase::New => {
-                self.enter(Phase::Leaving);
-                self.left();
-                return;
-            }
-            _ => {}
-        }
-        let was = self.phase;
-        self.enter(Phase::Leaving);
-        for timer in [Timer::Exchange, Timer::Join, Timer::CatchUp, Timer::Linger] {
-            self.cx.timers.stop(timer);
-        }
-        if self.life.train.is_some() {
-            self.cx.put(Output::Interrupt);
-        } else if self.life.applies.is_empty() && self.life.save.is_none() {
-            if was == Phase::Exchange {
-                self.exchange.finish(&mut self.cx);
-            }
-            self.save_unless_saved();
-        }
-    }
-
-    fn save_unless_saved(&mut self) {
-        if self.life.saved_round == Some(self.cx.round) {
-            self.left();
-        } else {
-            self.save();
-        }
-    }
-
-    /// The interrupted training ended. Without an agreement to wait for, its progress counts.
-    fn leave_after_training(&mut self) {
-        if self.cx.plan.exchange == ExchangeKind::AllReduce {
-            self.save_unless_saved();
-        } else {
-            let endings = vec![Ending::Apply(Vec::new()); self.cx.plan.fragments.len()];
-            self.apply(endings);
-        }
-    }
-
-    /// Tells the peers and stops.
-    fn left(&mut self) {
-        let peers: Vec<PeerId> = self.cx.view.greeted().map(|(id, _)| id).collect();
-        for peer in peers {
-            self.cx.send(peer, Message::Goodbye(Reason::Leaving));
-        }
-        self.enter(Phase::Left);
-        self.cx.put(Output::Left);
     }
 }

@@ -339,7 +339,11 @@ impl Message {
                 ..
             } => {
                 part_ok(*fragment, ballot.number, held.len())?;
-                part_ok(*fragment, 0, voted.as_ref().map_or(0, |(_, v)| v.len()))
+                let (number, shards) = match voted {
+                    Some((ballot, versions)) => (ballot.number, versions.len()),
+                    None => (0, 0),
+                };
+                part_ok(*fragment, number, shards)
             }
             Self::Repair {
                 fragment,

@@ -324,13 +324,14 @@ fn settled(cx: &Context) -> impl Iterator<Item = PeerId> {
         .map(|(id, _)| id)
 }
 
-/// A peer that ended the round which this one has no group for: it went on without this one.
+/// A peer that ended the round which this one has no group for, where at least half of the others
+/// say that they did: they went on without this one. What fewer say is no reason to give up.
 fn ahead(cx: &Context) -> Option<PeerId> {
-    let ahead = cx
-        .view
-        .greeted()
-        .filter(|(_, r)| r.ready && r.round > cx.round);
-    ahead.max_by_key(|(id, r)| (r.round, *id)).map(|(id, _)| id)
+    let others = || cx.view.greeted().filter(|(_, r)| r.ready);
+    let ahead = || others().filter(|(_, r)| r.round > cx.round);
+    let furthest = ahead().max_by_key(|(id, r)| (r.round, *id));
+    let enough = 2 * ahead().count() >= others().count();
+    furthest.filter(|_| enough).map(|(id, _)| id)
 }
 
 /// How many peers take part in rounds, this one included, whether or not they are suspected or
