@@ -9,12 +9,13 @@
 //! - `queue`: the calendar, a heap of (time, sequence).
 //! - `net`: latency, bandwidth, loss, links, partitions.
 //! - `host`: one machine, and the only seam to `protocol` and `strategies`.
-//! - `swarm` with `link`, `transfer`, `work`: the event loop.
+//! - `swarm` with `feed`, `link`, `transfer`, `work`: the event loop.
 //! - `fault`: what goes wrong. `invariants`: what must hold nevertheless.
 //! - `scenario`: TOML in. `report`, `trace`: what comes out.
 
 mod error;
 mod fault;
+mod feed;
 mod host;
 mod invariants;
 mod link;

@@ -52,11 +52,6 @@ impl<E> Queue<E> {
         self.free.push(slot);
         Some((at, event))
     }
-
-    /// How many wait.
-    pub(crate) fn len(&self) -> usize {
-        self.heap.len()
-    }
 }
 
 #[cfg(test)]
@@ -78,6 +73,6 @@ mod tests {
             }
         }
         assert_eq!(out, "abcdfe");
-        assert_eq!(queue.len(), 0);
+        assert!(queue.pop().is_none());
     }
 }

@@ -246,15 +246,7 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Counters {
-            events,
-            messages,
-            messages_lost,
-            pushes,
-            pushes_lost,
-            ..
-        } = &self.counters;
-        let counters = &self.counters;
+        let events = self.counters.events;
         writeln!(
             f,
             "{}: {} of {} peers, {} rounds, seed {}",
@@ -286,6 +278,21 @@ impl fmt::Display for Report {
             "virtual {:.3} s, wall {:.3} s, {events} events",
             self.virtual_s, self.wall_s
         )?;
+        self.counters.fmt(f)?;
+        write!(f, "trace {}", self.trace)
+    }
+}
+
+impl fmt::Display for Counters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            messages,
+            messages_lost,
+            pushes,
+            pushes_lost,
+            ..
+        } = self;
+        let counters = self;
         writeln!(
             f,
             "control {messages} messages ({messages_lost} lost), {} B; slices {pushes} \
@@ -320,7 +327,7 @@ impl fmt::Display for Report {
                 counters.faults.len() - FAULTS_SHOWN
             )?;
         }
-        write!(f, "trace {}", self.trace)
+        Ok(())
     }
 }
 

@@ -15,8 +15,7 @@ use crate::scenario::Scenario;
 use crate::trace::Trace;
 use crate::transfer::{Fetching, Transfer};
 use core::time::Duration;
-use murmurate_protocol::wire;
-use murmurate_protocol::{Event, Input, Output, PeerId, Phase, Time};
+use murmurate_protocol::{Input, PeerId, Time};
 use std::collections::VecDeque;
 
 /// Something that is due at a time.
@@ -111,7 +110,7 @@ pub(crate) struct Swarm<'a> {
     pub(crate) trace: Trace<'a>,
     pub(crate) counters: Counters,
     pub(crate) samples: Samples,
-    inputs: VecDeque<Input>,
+    pub(crate) inputs: VecDeque<Input>,
 }
 
 impl<'a> Swarm<'a> {
@@ -333,203 +332,6 @@ impl<'a> Swarm<'a> {
         self.feed(index, Input::Record(record))?;
         self.dial_some(index);
         Ok(())
-    }
-
-    fn timeout(&mut self, index: usize, life: u32) -> Result<(), SimError> {
-        let slot = &mut self.slots[index];
-        let Some(host) = slot.host.as_ref().filter(|_| slot.life == life) else {
-            return Ok(());
-        };
-        slot.wake_at = None;
-        // Deadlines move: a wake-up that came too early is put off, one that is moot is dropped.
-        match host.peer.poll_timeout() {
-            Some(at) if at <= self.now => self.feed(index, Input::Timeout),
-            _ => {
-                self.arm(index);
-                Ok(())
-            }
-        }
-    }
-
-    /// Puts the machine's next wake-up on the calendar unless an earlier one is there.
-    fn arm(&mut self, index: usize) {
-        let slot = &mut self.slots[index];
-        let Some(at) = slot.host.as_ref().and_then(|host| host.peer.poll_timeout()) else {
-            return;
-        };
-        let at = at.max(self.now);
-        if slot.wake_at.is_none_or(|wake| at < wake) {
-            slot.wake_at = Some(at);
-            self.queue.push(
-                at,
-                Due::Timeout {
-                    host: index as u32,
-                    life: slot.life,
-                },
-            );
-        }
-    }
-
-    /// Hands an input to a machine's peer, and does what the peer then asks for. Orders that take
-    /// no time are performed at once and their answers handed in as well.
-    pub(crate) fn feed(&mut self, index: usize, input: Input) -> Result<(), SimError> {
-        debug_assert!(
-            self.inputs.is_empty(),
-            "feed is not entered from within itself"
-        );
-        self.feed_one(index, input, None)?;
-        self.feed_answers(index)
-    }
-
-    /// Hands in the answers that are ready, until there are no more.
-    pub(crate) fn feed_answers(&mut self, index: usize) -> Result<(), SimError> {
-        while let Some(input) = self.inputs.pop_front() {
-            self.feed_one(index, input, None)?;
-        }
-        self.arm(index);
-        Ok(())
-    }
-
-    /// As [`Swarm::feed`] for a received message, whose frame is what the trace hashes.
-    pub(crate) fn feed_message(
-        &mut self,
-        index: usize,
-        input: Input,
-        frame: &[u8],
-    ) -> Result<(), SimError> {
-        self.feed_one(index, input, Some(frame))?;
-        self.feed_answers(index)
-    }
-
-    fn feed_one(
-        &mut self,
-        index: usize,
-        input: Input,
-        frame: Option<&[u8]>,
-    ) -> Result<(), SimError> {
-        let Some(host) = self.slots[index].host.as_mut() else {
-            return Ok(());
-        };
-        self.trace.input(self.now, index, &input, frame);
-        let rebases = Checks::rebases(&input);
-        let refused = host.peer.handle(self.now, input).is_err();
-        self.counters.rule_breaks += u64::from(refused);
-        self.checks.handled(index, host, refused || rebases);
-        let mut left = false;
-        while let Some(output) = self.slots[index]
-            .host
-            .as_mut()
-            .and_then(|h| h.peer.poll_output())
-        {
-            left |= matches!(output, Output::Left);
-            self.perform(index, output)?;
-        }
-        self.after(index)?;
-        if left {
-            self.stop(index, "left");
-        }
-        Ok(())
-    }
-
-    fn perform(&mut self, index: usize, output: Output) -> Result<(), SimError> {
-        if let Output::Send { to, message } = output {
-            let frame = wire::encode(&message);
-            let output = Output::Send { to, message };
-            self.trace.output(self.now, index, &output, Some(&frame));
-            self.send(index, to, frame);
-            return Ok(());
-        }
-        self.trace.output(self.now, index, &output, None);
-        match output {
-            Output::Push {
-                to,
-                slice,
-                meta,
-                deadline,
-                ..
-            } => {
-                self.push(index, to, slice, meta, deadline);
-            }
-            Output::Fetch {
-                what,
-                from,
-                deadline,
-            } => self.fetch(index, what, &from, deadline),
-            Output::Cancel { slice } => self.cancel(index, slice),
-            Output::Order { id, order } => self.order(index, id, order)?,
-            Output::Interrupt => self.interrupt(index),
-            Output::Dial(record) => self.dial(index, &record),
-            Output::Disconnect { peer, .. } => self.disconnect(index, peer),
-            Output::Emit(event) => self.hear(index, &event)?,
-            Output::Send { .. } | Output::Left => {}
-        }
-        Ok(())
-    }
-
-    /// An answer that is ready at once: handed in after the outputs at hand.
-    pub(crate) fn answer_now(&mut self, input: Input) {
-        self.inputs.push_back(input);
-    }
-
-    fn hear(&mut self, index: usize, event: &Event) -> Result<(), SimError> {
-        self.counters.hear(event);
-        let Some(host) = self.slots[index].host.as_deref() else {
-            return Ok(());
-        };
-        self.samples.hear(self.now, index, host, event);
-        self.checks
-            .hear(event)
-            .map_err(|what| self.violation(index, what))
-    }
-
-    /// Looks at a machine after each of its inputs.
-    fn after(&mut self, index: usize) -> Result<(), SimError> {
-        let slot = &mut self.slots[index];
-        let Some(host) = slot.host.as_deref() else {
-            return Ok(());
-        };
-        let (round, phase) = (host.peer.round(), host.peer.phase());
-        let finished = matches!(phase, Phase::Finished | Phase::Leaving | Phase::Left);
-        if finished != slot.finished {
-            slot.finished = finished;
-            match finished {
-                true => self.finished += 1,
-                false => self.finished -= 1,
-            }
-        }
-        if !slot.waiting_faults.is_empty() || !self.waiting_joins.is_empty() {
-            self.trigger_faults(index, round, phase);
-        }
-        let Some(host) = self.slots[index].host.as_deref() else {
-            return Ok(());
-        };
-        self.checks
-            .after(index, host, self.now)
-            .map_err(|what| self.violation(index, what))
-    }
-
-    fn trigger_faults(&mut self, index: usize, round: murmurate_protocol::Round, phase: Phase) {
-        let faults = &self.scenario.faults;
-        let (queue, now) = (&mut self.queue, self.now);
-        let mut strikes = |number: &u32| match faults[*number as usize].trigger() {
-            Some((
-                When::In {
-                    round: r,
-                    phase: p,
-                    delay,
-                },
-                _,
-            )) => {
-                let reached = round > r || (round == r && phase >= p && phase != Phase::Left);
-                if reached {
-                    queue.push(now + delay, Due::Fault { fault: *number });
-                }
-                !reached
-            }
-            _ => false,
-        };
-        self.slots[index].waiting_faults.retain(&mut strikes);
-        self.waiting_joins.retain(&mut strikes);
     }
 
     /// Notes a fault for the report.

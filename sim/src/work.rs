@@ -45,6 +45,9 @@ impl Swarm<'_> {
         id: OrderId,
         order: Order,
     ) -> Result<(), SimError> {
+        if let Order::Void { round, .. } = &order {
+            self.checks.voided(index, *round);
+        }
         let lane = order.lane();
         let Some(host) = self.slots[index].host.as_mut() else {
             return Ok(());

@@ -109,9 +109,9 @@ fn gossip_survives_heavy_loss() {
     let report = run(&scenario("lossy-gossip"));
     assert_eq!(report.live, 20);
     assert!(report.counters.pushes_lost > 100, "{report}");
-    let (first, last) = (&report.samples[0], report.samples.last().expect("samples"));
-    assert!(last.consensus_distance < 1.0, "{report}");
-    assert!(last.loss <= first.loss, "{report}");
+    // From 4.6 at the start to near the common optimum, at every peer that evaluates at the end.
+    let last = report.samples.last().expect("samples");
+    assert!(last.loss < Some(1.0), "{report}");
 }
 
 #[test]

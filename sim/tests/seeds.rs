@@ -67,15 +67,12 @@ fn fifty_random_swarms_keep_their_invariants_and_finish() {
             Err(error) => failures.push(format!("seed {seed}: {error}\n{text}")),
         }
     }
-    let few = failures
-        .iter()
-        .take(3)
-        .cloned()
-        .collect::<Vec<_>>()
-        .join("\n\n");
+    let lines: Vec<&str> = failures.iter().filter_map(|f| f.lines().next()).collect();
     assert!(
         failures.is_empty(),
-        "{} of {count} swarms failed:\n{few}",
-        failures.len()
+        "{} of {count} swarms failed:\n{}\n\nthe first:\n{}",
+        failures.len(),
+        lines.join("\n"),
+        failures[0]
     );
 }

@@ -3,8 +3,9 @@
 //! the daemons do, without a network and in lockstep.
 //!
 //!     RAYON_NUM_THREADS=1 cargo run --release -p murmurate-tasks --example label_shards -- \
-//!         inner=adam-w lr=0.001 h=50 outer=nesterov:0.7:0.9 rounds=40 target=0.96
+//!         lr=0.1 h=8 outer=nesterov:0.7:0.9 rounds=100 target=0.96
 //!
+//! `shards=iid` deals them evenly; `leave=R` takes the last peer away before round R.
 //! Prints when every peer's next anchor passed the target, and with `rounds=0 alone=N` what each
 //! peer reaches alone in N inner steps.
 
@@ -90,8 +91,12 @@ fn main() -> Result<(), Failure> {
     let nodes = settings.number("nodes", 4.0)? as u32;
     let seed = settings.number("seed", 7.0)? as u64;
     let begin = Instant::now();
+    let kind = match settings.text("shards", "by-label") {
+        "iid" => ShardKind::Iid,
+        _ => ShardKind::ByLabel,
+    };
     let shards = |index| Shards {
-        kind: ShardKind::ByLabel,
+        kind,
         index,
         of: nodes,
         seed,
@@ -114,19 +119,23 @@ fn main() -> Result<(), Failure> {
 
 fn swarm(
     settings: &Settings,
-    trainers: &mut [Box<dyn Trainer>],
+    trainers: &mut Vec<Box<dyn Trainer>>,
     begin: Instant,
 ) -> Result<(), Failure> {
-    let steps = settings.number("h", 50.0)? as u64;
+    let steps = settings.number("h", 8.0)? as u64;
     let rounds = settings.number("rounds", 40.0)? as u64;
     let target = settings.number("target", 0.96)?;
     let every = settings.number("every", 5.0)? as u64;
+    let leave = settings.number("leave", 0.0)? as u64;
     let (rate, momentum) = settings.outer()?;
     let mut anchor = parameters(trainers[0].as_mut());
     let mut velocity = vec![0.0_f32; anchor.len()];
     let mut training = 0.0;
     let mut reached = false;
     for round in 1..=rounds {
+        if round == leave {
+            trainers.pop();
+        }
         let start = Instant::now();
         std::thread::scope(|scope| {
             let lanes: Vec<_> = trainers
@@ -141,7 +150,7 @@ fn swarm(
         })?;
         training += start.elapsed().as_secs_f64();
         let mut mean = vec![0.0_f32; anchor.len()];
-        for trainer in &mut *trainers {
+        for trainer in trainers.iter_mut() {
             trainer.visit(0..anchor.len(), &mut |offset, values| {
                 for (at, value) in values.iter().enumerate() {
                     mean[offset + at] += value - anchor[offset + at];
@@ -154,7 +163,7 @@ fn swarm(
             *v = momentum * *v + delta;
             *theta += rate * (delta + momentum * *v);
         }
-        for trainer in &mut *trainers {
+        for trainer in trainers.iter_mut() {
             trainer.visit(0..anchor.len(), &mut |offset, values| {
                 values.copy_from_slice(&anchor[offset..offset + values.len()]);
             });

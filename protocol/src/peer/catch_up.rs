@@ -90,8 +90,9 @@ impl Peer {
             self.give_up_catching_up();
             return;
         }
+        let at_least = self.cx.round;
         for peer in &donors {
-            self.cx.send(*peer, Message::StateAsk);
+            self.cx.send(*peer, Message::StateAsk { at_least });
         }
         let deadline = self.cx.now + self.cx.deadlines.answer() * 4;
         self.cx.wait(Wait::State, self.cx.deadlines.ceiling());
@@ -115,10 +116,13 @@ impl Peer {
         let CatchUp::Asking { asked, offers } = &mut self.catch_up else {
             return;
         };
-        if !asked.remove(&from) || state.bytes > self.cx.plan.state_bytes {
+        if !asked.remove(&from) {
             return;
         }
-        offers.entry(state).or_default().push(from);
+        let useful = state.bytes <= self.cx.plan.state_bytes && state.round >= self.cx.round;
+        if useful {
+            offers.entry(state).or_default().push(from);
+        }
         if asked.is_empty() {
             self.choose_state();
         }
@@ -235,7 +239,7 @@ impl Peer {
 
     fn loaded(&mut self, state: StateId, digests: &[Digest]) {
         self.cx.digests = digests.to_vec();
-        self.cx.round = self.cx.round.max(state.round);
+        self.cx.round = state.round;
         let ones = vec![1.0; self.cx.plan.fragments.len()];
         self.exchange.set_weights(&ones);
         self.caught_up(0);
@@ -254,6 +258,7 @@ impl Peer {
         self.catch_up = CatchUp::Idle;
         self.cx.timers.stop(Timer::CatchUp);
         self.cx.waited(Wait::State, false);
+        self.cx.newcomer = true;
         if self.phase == Phase::Join {
             self.begin();
         }

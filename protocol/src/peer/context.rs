@@ -19,6 +19,8 @@ pub(crate) struct Context {
     pub(crate) plan_hash: PlanHash,
     pub(crate) now: Time,
     pub(crate) round: Round,
+    /// Whether this peer caught up with a run under way and was in no group since.
+    pub(crate) newcomer: bool,
     /// Hashes of the anchor, fragment by fragment.
     pub(crate) digests: Vec<Digest>,
     pub(crate) view: View,
@@ -44,6 +46,7 @@ impl Context {
             plan,
             now: Time::ZERO,
             round: Round(0),
+            newcomer: false,
             view: View::default(),
             timers: Timers::default(),
             rng: ChaCha8Rng::from_seed(seed),
@@ -106,10 +109,15 @@ impl Context {
         }
     }
 
-    /// Starts the clock of a wait (once, until it ends) and gives its deadline.
+    /// Starts the clock of a wait (once, until it ends) and gives its deadline, which is never past:
+    /// where fragments share a wait, one that comes to it after its deadline extends it.
     pub(crate) fn wait(&mut self, wait: Wait, allowed: Duration) -> Time {
-        let (since, allowed) = *self.waits.entry(wait).or_insert((self.now, allowed));
-        since + allowed
+        let now = self.now;
+        let (since, granted) = self.waits.entry(wait).or_insert((now, allowed));
+        if *since + *granted <= now {
+            *granted = now.since(*since) + allowed;
+        }
+        *since + *granted
     }
 
     /// Ends a wait, if it was under way, and reports how long it took.

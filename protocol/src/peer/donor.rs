@@ -25,12 +25,12 @@ impl Donor {
 }
 
 impl Peer {
-    pub(super) fn state_asked(&mut self, from: PeerId) {
-        if !self.ready() || !self.catch_up.idle() {
+    pub(super) fn state_asked(&mut self, from: PeerId, at_least: Round) {
+        if !self.ready() || !self.catch_up.idle() || self.cx.round < at_least {
             self.cx.send(from, Message::StateRefuse);
             return;
         }
-        if let Some(state) = self.usable_pin() {
+        if let Some(state) = self.usable_pin().filter(|state| state.round >= at_least) {
             self.donor.pinned = Some((state, self.cx.now));
             self.cx.send(from, Message::StateOffer(state));
             return;
@@ -51,7 +51,9 @@ impl Peer {
         let (state, _) = self.donor.pinned?;
         let current = state.round == self.cx.round;
         let agreed = self.cx.plan.exchange == ExchangeKind::AllReduce;
-        let replayable = agreed && self.exchange.history(state.round).is_some();
+        // Every round since must still be there: one that is missing cannot be stepped over.
+        let mut since = (state.round.0..self.cx.round.0).map(Round);
+        let replayable = agreed && since.all(|round| self.exchange.history(round).is_some());
         (current || replayable).then_some(state)
     }
 

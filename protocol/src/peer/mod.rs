@@ -229,8 +229,8 @@ impl Peer {
                 self.alive(from, *round, *ready);
                 Ok(())
             }
-            Message::StateAsk => {
-                self.state_asked(from);
+            Message::StateAsk { at_least } => {
+                self.state_asked(from, *at_least);
                 Ok(())
             }
             Message::StateOffer(state) => {

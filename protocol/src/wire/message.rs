@@ -251,8 +251,11 @@ pub enum Message {
         /// The round.
         round: Round,
     },
-    /// Asks a peer to keep the state of the next round boundary.
-    StateAsk,
+    /// Asks a peer to keep a state for the sender to fetch.
+    StateAsk {
+        /// States that open an earlier round are of no use to the sender.
+        at_least: Round,
+    },
     /// A state that can be fetched from the sender.
     StateOffer(StateId),
     /// The sender has no state to give.
@@ -361,7 +364,7 @@ impl Message {
             | Self::Behind { .. }
             | Self::HistoryAsk { .. }
             | Self::HistoryRefuse { .. }
-            | Self::StateAsk
+            | Self::StateAsk { .. }
             | Self::StateRefuse
             | Self::Alive { .. } => Ok(()),
         }

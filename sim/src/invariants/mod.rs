@@ -13,7 +13,7 @@ use crate::host::{Host, Recipe};
 use crate::scenario::Scenario;
 use inbox_bounded::InboxBounded;
 use mass_conserved::MassConserved;
-use murmurate_protocol::{Event, ExchangeKind, Input, SliceMeta, Time};
+use murmurate_protocol::{Event, ExchangeKind, Input, Round, SliceMeta, Time};
 use rounds_monotonic::RoundsMonotonic;
 use same_bits::SameBits;
 
@@ -62,6 +62,9 @@ impl Checks {
     /// A machine is gone with all that it held.
     pub(crate) fn gone(&mut self, index: usize) {
         self.rounds.reset(index);
+        if let Some(bits) = &mut self.bits {
+            bits.gone(index);
+        }
         if let Some(mass) = &mut self.mass {
             mass.rebase(index, 0.0);
         }
@@ -89,6 +92,13 @@ impl Checks {
         )
     }
 
+    /// A peer gives a round up.
+    pub(crate) fn voided(&mut self, index: usize, round: Round) {
+        if let Some(bits) = &mut self.bits {
+            bits.voided(index, round);
+        }
+    }
+
     /// A push leaves: gives the mass that nobody holds until it lands.
     pub(crate) fn mass_leaves(&mut self, meta: &SliceMeta) -> f64 {
         self.mass
@@ -111,19 +121,27 @@ impl Checks {
     }
 
     /// A peer told something.
-    pub(crate) fn hear(&mut self, event: &Event) -> Result<(), String> {
+    pub(crate) fn hear(&mut self, index: usize, event: &Event) -> Result<(), String> {
         waits_bounded::check(event)?;
         match &mut self.bits {
-            Some(bits) => bits.check(event),
+            Some(bits) => bits.check(index, event),
             None => Ok(()),
         }
     }
 
-    /// An input and all of its outputs are done.
-    pub(crate) fn after(&mut self, index: usize, host: &Host, now: Time) -> Result<(), String> {
+    /// An input and all of its outputs are done; `timed_out` when the input was that a deadline
+    /// had passed by then.
+    pub(crate) fn after(
+        &mut self,
+        index: usize,
+        host: &Host,
+        timed_out: Option<Time>,
+    ) -> Result<(), String> {
         self.rounds.check(index, host.peer.round())?;
         self.inboxes.check(host)?;
-        waits_bounded::check_deadline(host.peer.poll_timeout(), now)?;
+        if let Some(now) = timed_out {
+            waits_bounded::check_deadline(host.peer.poll_timeout(), now)?;
+        }
         match &mut self.mass {
             Some(mass) => mass.check(index, host.mass()),
             None => Ok(()),

@@ -35,11 +35,6 @@ impl Pipe {
     pub(crate) fn clear(&mut self, now: Time) {
         self.free_at = self.free_at.min(now);
     }
-
-    /// When the pipe is free.
-    pub(crate) fn free_at(&self) -> Time {
-        self.free_at
-    }
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use std::ops::Range;
 pub const SHARDS_MAX: u32 = 65_536;
 
 /// How samples are dealt.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum ShardKind {
     /// Every shard like the whole.
@@ -28,6 +28,7 @@ pub enum ShardKind {
 
 /// One peer's shard.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "crate::config::RawShards")]
 pub struct Shards {
     /// How samples are dealt.
     #[serde(flatten)]

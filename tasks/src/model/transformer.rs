@@ -99,7 +99,7 @@ impl Transformer {
         let [batch, context] = bytes.dims();
         let x = self.embed.val().select(0, bytes.reshape([batch * context]));
         let [_, width] = x.dims();
-        let position = self.position.val().slice([0..context]);
+        let position = self.position.val().narrow(0, 0, context);
         let x = x.reshape([batch, context, width]) + position.unsqueeze();
         let mut x = x.reshape([batch * context, width]);
         let mask = causal_mask(context, &x.device().inner());

@@ -36,7 +36,12 @@ impl LanguageTask {
                 "data",
                 "no text is bundled: give a text file or a folder of them",
             );
-            return Err(crate::config::ConfigError::Missing { key, hint }.into());
+            return Err(crate::config::ConfigError::Missing {
+                table: "task",
+                key,
+                hint,
+            }
+            .into());
         };
         let text = read_text(path)?;
         Self::of_text(config, &text, seed, shards)
@@ -102,9 +107,8 @@ impl Task for LanguageTask {
         Transformer::zeros(self.shape, device)
     }
 
-    /// Standard deviation `1 / sqrt(fan_in)` for what a norm feeds, `sqrt(2 / fan_in)` after a
-    /// relu would be halved by the depth: what ends a block starts at zero instead, so that each
-    /// block starts as the identity. The output starts at zero: all bytes alike.
+    /// What ends a block starts at zero, so that each block starts as the identity, and so does
+    /// the output: all bytes alike. Tables have the deviation 0.5, the rest `1 / sqrt(fan_in)`.
     fn initial(&self, tensor: &TensorSpec, values: &mut [f32], rng: &mut ChaCha8Rng) {
         let ends = ["join.weight", "narrow.weight", "output.weight"];
         if ends.iter().any(|end| tensor.name.ends_with(end)) {

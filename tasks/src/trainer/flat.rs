@@ -4,6 +4,7 @@
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::optim::GradientsParams;
 use burn::tensor::{Tensor, TensorData};
+use murmurate_strategies::inner::InnerOptimizer;
 use murmurate_strategies::{Layout, TensorSpec};
 
 /// Why a tensor of a model cannot be reached: a bug of the task, named.
@@ -16,6 +17,12 @@ pub(crate) fn layout(model: &impl Module) -> Layout {
     Layout::new(names.tensors)
 }
 
+/// The variant of an enum is not part of a name: which of several models it is does not change
+/// what its tensors are called.
+fn is_variant(container: &str) -> bool {
+    container.starts_with("Enum:")
+}
+
 #[derive(Default)]
 struct Names {
     path: Vec<String>,
@@ -23,12 +30,16 @@ struct Names {
 }
 
 impl ModuleVisitor for Names {
-    fn enter_module(&mut self, name: &str, _: &str) {
-        self.path.push(name.to_owned());
+    fn enter_module(&mut self, name: &str, container: &str) {
+        if !is_variant(container) {
+            self.path.push(name.to_owned());
+        }
     }
 
-    fn exit_module(&mut self, _: &str, _: &str) {
-        self.path.pop();
+    fn exit_module(&mut self, _: &str, container: &str) {
+        if !is_variant(container) {
+            self.path.pop();
+        }
     }
 
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
@@ -83,18 +94,18 @@ impl ModuleMapper for Editor<'_> {
     }
 }
 
-/// Puts every tensor of a model and its gradient through `f(offset, values, gradient)`. A tensor
-/// that the loss does not depend on is left out.
+/// Puts every tensor of a model and its gradient through an inner optimizer that has begun its
+/// step. A tensor that the loss does not depend on is left out.
 pub(crate) fn descend<M: Module>(
     model: M,
     layout: &Layout,
     gradients: GradientsParams,
-    f: &mut dyn FnMut(usize, &mut [f32], &[f32]),
+    inner: &mut dyn InnerOptimizer,
 ) -> M {
     model.map(&mut Descent {
         layout,
         gradients,
-        f,
+        inner,
         place: 0,
     })
 }
@@ -102,7 +113,7 @@ pub(crate) fn descend<M: Module>(
 struct Descent<'a> {
     layout: &'a Layout,
     gradients: GradientsParams,
-    f: &'a mut dyn FnMut(usize, &mut [f32], &[f32]),
+    inner: &'a mut dyn InnerOptimizer,
     place: usize,
 }
 
@@ -117,11 +128,8 @@ impl ModuleMapper for Descent<'_> {
             let (device, gradient) = (tensor.device(), gradient.into_data());
             let mut data = tensor.inner().into_data();
             let values = data.as_mut_slice::<f32>().expect(FLOATS);
-            (self.f)(
-                spec.range().start,
-                values,
-                gradient.as_slice::<f32>().expect(FLOATS),
-            );
+            let gradient = gradient.as_slice::<f32>().expect(FLOATS);
+            self.inner.apply(spec.range(), values, gradient);
             Tensor::from_data(data, &device).require_grad()
         })
     }

@@ -94,9 +94,7 @@ impl<T: Task> BurnTrainer<T> {
             .get_or_insert_with(|| self.kind.build(self.layout.len()));
         inner.begin_step();
         let model = self.model.take().expect(MODEL);
-        let model = flat::descend(model, &self.layout, gradients, &mut |offset, values, g| {
-            inner.apply(offset..offset + values.len(), values, g);
-        });
+        let model = flat::descend(model, &self.layout, gradients, inner.as_mut());
         self.model = Some(model);
     }
 }

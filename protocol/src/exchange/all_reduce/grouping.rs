@@ -140,6 +140,11 @@ impl Grouping {
 
     /// The deadline has passed.
     pub(super) fn timeout(&mut self, cx: &mut Context) -> Formed {
+        if let Some(teller) = ahead(cx) {
+            self.end(cx, true);
+            let resync = false;
+            return Formed::Outcome(Outcome::Behind { teller, resync });
+        }
         if self.proposer == Some(cx.me()) {
             for peer in self.missing(cx) {
                 cx.suspect(peer);
@@ -165,13 +170,22 @@ impl Grouping {
     /// Chooses the proposer and tells it that this peer is ready.
     fn pick(&mut self, cx: &mut Context) -> Formed {
         let me = cx.me();
-        let candidates = cx.view.live().map(|(id, _)| id).chain([me]);
-        let winner = candidates
-            .filter(|id| *id == me || !self.tried.contains(id))
+        // Newcomers do not propose: others may not know yet that they are there.
+        let settled: Vec<PeerId> = cx
+            .view
+            .live()
+            .filter(|(_, r)| !r.probation)
+            .map(|(id, _)| id)
+            .collect();
+        let own = (!cx.newcomer || settled.is_empty()).then_some(me);
+        let winner = settled
+            .iter()
+            .copied()
+            .filter(|id| !self.tried.contains(id))
+            .chain(own)
             .max_by_key(|id| (rendezvous(&cx.plan, cx.round, 0, *id), *id));
         self.proposer = winner;
-        let live: Vec<PeerId> = cx.view.live().map(|(id, _)| id).collect();
-        let mut allowed = cx.deadlines.allow(Wait::Group, live);
+        let mut allowed = cx.deadlines.allow(Wait::Group, settled);
         match winner {
             Some(peer) if peer != me => {
                 // The proposer may use all of its own deadline before it proposes.
@@ -272,6 +286,7 @@ impl Grouping {
 
     fn form(&mut self, cx: &mut Context, group: Group, expired: bool) -> Formed {
         self.end(cx, expired);
+        cx.newcomer = false;
         for (_, peer) in group.others() {
             if let Some(remote) = cx.view.get_mut(peer) {
                 remote.probation = false;
@@ -279,6 +294,15 @@ impl Grouping {
         }
         Formed::Group(group)
     }
+}
+
+/// A peer that ended the round which this one has no group for: it went on without this one.
+fn ahead(cx: &Context) -> Option<PeerId> {
+    let ahead = cx
+        .view
+        .greeted()
+        .filter(|(_, r)| r.ready && r.round > cx.round);
+    ahead.max_by_key(|(id, r)| (r.round, *id)).map(|(id, _)| id)
 }
 
 /// How many peers take part in rounds, this one included, whether or not they are suspected. A

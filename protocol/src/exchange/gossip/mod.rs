@@ -85,7 +85,10 @@ impl Gossip {
         // waited for here pushes somewhere else.
         let complete = cx.view.is_complete();
         let receive = partners.receive.iter().filter(|_| complete);
-        (send.collect(), receive.filter_map(|rank| id(*rank)).collect())
+        (
+            send.collect(),
+            receive.filter_map(|rank| id(*rank)).collect(),
+        )
     }
 
     fn arrived(
@@ -126,7 +129,8 @@ impl Gossip {
         if let Some(mixing) = self.mixing_of(slice)
             && mixing.expected.remove(&from)
         {
-            cx.deadlines.record(Wait::Partners, from, cx.now.since(began));
+            cx.deadlines
+                .record(Wait::Partners, from, cx.now.since(began));
         }
         self.advance(cx);
         Ok(())

@@ -1,10 +1,18 @@
 //! The task as configuration: what the `[task]` and `[shards]` tables say. Parsed strictly: a
 //! wrong name or number is one line that names the key and, for names, the nearest right one.
 
+mod error;
+mod raw;
+mod shards;
+
+pub use error::ConfigError;
+pub(crate) use error::nearest;
+
 use crate::data::Shards;
-use serde::de::IgnoredAny;
+use error::unknown;
+use raw::{KINDS, RawTask};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+pub(crate) use shards::RawShards;
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -12,79 +20,8 @@ use std::path::PathBuf;
 /// The data that the binary brings along.
 pub const BUNDLED: &str = "bundled";
 
-const KINDS: [&str; 2] = ["image-classifier", "language-model"];
-const IMAGE_KEYS: [&str; 7] = [
-    "kind",
-    "data",
-    "held_out",
-    "model",
-    "hidden",
-    "batch",
-    "augmentation",
-];
-const LANGUAGE_KEYS: [&str; 8] = [
-    "kind", "data", "held_out", "layers", "width", "heads", "context", "batch",
-];
-
 /// The most hidden units and the widest model.
 const WIDTH_MAX: u32 = 16_384;
-
-/// A configuration that makes no sense, in one line.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ConfigError {
-    /// No such key.
-    #[error("`task.{key}` is no key of kind = \"{kind}\", the nearest is `{nearest}`")]
-    Key {
-        /// The key.
-        key: String,
-        /// The kind of task.
-        kind: &'static str,
-        /// The nearest known key.
-        nearest: &'static str,
-    },
-    /// No such name.
-    #[error("`task.{key}` = \"{name}\" is not known, the nearest is \"{nearest}\"")]
-    Name {
-        /// The key.
-        key: &'static str,
-        /// The name.
-        name: String,
-        /// The nearest known name.
-        nearest: &'static str,
-    },
-    /// A key that must be there is not.
-    #[error("`task.{key}` is missing ({hint})")]
-    Missing {
-        /// The key.
-        key: &'static str,
-        /// What to write.
-        hint: &'static str,
-    },
-    /// A count out of its bounds.
-    #[error("`task.{key}` is {found}, it must be from {least} to {most}")]
-    Count {
-        /// The key.
-        key: &'static str,
-        /// The value.
-        found: u32,
-        /// The least.
-        least: u32,
-        /// The most.
-        most: u32,
-    },
-    /// Not a share.
-    #[error("`task.held_out` is {0}, it must be a share from 0.001 to 0.5")]
-    HeldOut(f64),
-    /// Heads must divide the width.
-    #[error("`task.heads` = {heads} does not divide `task.width` = {width}")]
-    Heads {
-        /// Heads.
-        heads: u32,
-        /// Width.
-        width: u32,
-    },
-}
 
 /// Where data come from.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -127,7 +64,7 @@ macro_rules! names {
             fn parse(key: &'static str, name: &str) -> Result<Self, ConfigError> {
                 match name {
                     $($name => Ok(Self::$variant),)+
-                    _ => Err(unknown(key, name, Self::NAMES)),
+                    _ => Err(unknown("task", key, name, Self::NAMES)),
                 }
             }
         }
@@ -229,7 +166,7 @@ impl Default for ImageConfig {
             held_out: None,
             model: ImageModel::Mlp,
             hidden: 256,
-            batch: 64,
+            batch: 128,
             augmentation: Augmentation::Shift1,
         }
     }
@@ -312,6 +249,7 @@ impl LanguageConfig {
         }
         match self.data {
             DataSource::Bundled => Err(ConfigError::Missing {
+                table: "task",
                 key: "data",
                 hint: "no text is bundled: give a text file or a folder of them",
             }),
@@ -338,125 +276,6 @@ fn share(held_out: f64) -> Result<(), ConfigError> {
         true => Ok(()),
         false => Err(ConfigError::HeldOut(held_out)),
     }
-}
-
-/// Every key of every kind: which belong together is checked with better words than serde's.
-#[derive(Deserialize)]
-struct RawTask {
-    kind: Option<String>,
-    data: Option<DataSource>,
-    held_out: Option<f64>,
-    model: Option<String>,
-    hidden: Option<u32>,
-    batch: Option<u32>,
-    augmentation: Option<String>,
-    layers: Option<u32>,
-    width: Option<u32>,
-    heads: Option<u32>,
-    context: Option<u32>,
-    #[serde(flatten)]
-    others: BTreeMap<String, IgnoredAny>,
-}
-
-impl TryFrom<RawTask> for TaskConfig {
-    type Error = ConfigError;
-
-    fn try_from(raw: RawTask) -> Result<Self, ConfigError> {
-        let kind = raw.kind.as_deref().ok_or(ConfigError::Missing {
-            key: "kind",
-            hint: "\"image-classifier\" or \"language-model\"",
-        })?;
-        let config = match kind {
-            "image-classifier" => Self::ImageClassifier(raw.image()?),
-            "language-model" => Self::LanguageModel(raw.language()?),
-            _ => return Err(unknown("kind", kind, &KINDS)),
-        };
-        config.validate()?;
-        Ok(config)
-    }
-}
-
-impl RawTask {
-    fn image(self) -> Result<ImageConfig, ConfigError> {
-        let foreign = [
-            ("layers", self.layers.is_some()),
-            ("width", self.width.is_some()),
-            ("heads", self.heads.is_some()),
-            ("context", self.context.is_some()),
-        ];
-        self.only(KINDS[0], &foreign, &IMAGE_KEYS)?;
-        let usual = ImageConfig::default();
-        let model = self.model.as_deref();
-        let augmentation = self.augmentation.as_deref();
-        Ok(ImageConfig {
-            model: model.map_or(Ok(usual.model), |name| ImageModel::parse("model", name))?,
-            augmentation: augmentation.map_or(Ok(usual.augmentation), |name| {
-                Augmentation::parse("augmentation", name)
-            })?,
-            data: self.data.unwrap_or(usual.data),
-            held_out: self.held_out,
-            hidden: self.hidden.unwrap_or(usual.hidden),
-            batch: self.batch.unwrap_or(usual.batch),
-        })
-    }
-
-    fn language(self) -> Result<LanguageConfig, ConfigError> {
-        let foreign = [
-            ("model", self.model.is_some()),
-            ("hidden", self.hidden.is_some()),
-            ("augmentation", self.augmentation.is_some()),
-        ];
-        self.only(KINDS[1], &foreign, &LANGUAGE_KEYS)?;
-        let usual = LanguageConfig::of(self.data.unwrap_or_default());
-        Ok(LanguageConfig {
-            held_out: self.held_out.unwrap_or(usual.held_out),
-            layers: self.layers.unwrap_or(usual.layers),
-            width: self.width.unwrap_or(usual.width),
-            heads: self.heads.unwrap_or(usual.heads),
-            context: self.context.unwrap_or(usual.context),
-            batch: self.batch.unwrap_or(usual.batch),
-            data: usual.data,
-        })
-    }
-
-    fn only(
-        &self,
-        kind: &'static str,
-        foreign: &[(&'static str, bool)],
-        keys: &[&'static str],
-    ) -> Result<(), ConfigError> {
-        let foreign = foreign
-            .iter()
-            .filter(|(_, there)| *there)
-            .map(|(key, _)| *key);
-        let wrong = foreign.chain(self.others.keys().map(String::as_str)).next();
-        match wrong {
-            None => Ok(()),
-            Some(key) => Err(ConfigError::Key {
-                key: key.to_owned(),
-                kind,
-                nearest: nearest(key, keys),
-            }),
-        }
-    }
-}
-
-fn unknown(key: &'static str, name: &str, names: &[&'static str]) -> ConfigError {
-    ConfigError::Name {
-        key,
-        name: name.to_owned(),
-        nearest: nearest(name, names),
-    }
-}
-
-/// The known name that is most like a wrong one.
-pub(crate) fn nearest(name: &str, names: &[&'static str]) -> &'static str {
-    let likeness = |known: &&&str| (strsim::jaro_winkler(name, known) * 1e6) as u64;
-    names
-        .iter()
-        .max_by_key(likeness)
-        .copied()
-        .unwrap_or_default()
 }
 
 impl fmt::Display for TaskConfig {

@@ -1,0 +1,118 @@
+//! The `[shards]` table as it is written.
+
+use super::error::unknown;
+use super::{ConfigError, nearest};
+use crate::TaskError;
+use crate::data::{ShardKind, Shards};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use std::collections::BTreeMap;
+
+const KINDS: [&str; 3] = ["iid", "by-label", "dirichlet"];
+const KEYS: [&str; 5] = ["kind", "alpha", "index", "of", "seed"];
+
+/// What is not said is the one shard that is everything.
+#[derive(Deserialize)]
+pub(crate) struct RawShards {
+    kind: Option<String>,
+    alpha: Option<f64>,
+    index: Option<u32>,
+    of: Option<u32>,
+    seed: Option<u64>,
+    #[serde(flatten)]
+    others: BTreeMap<String, IgnoredAny>,
+}
+
+impl TryFrom<RawShards> for Shards {
+    type Error = TaskError;
+
+    fn try_from(raw: RawShards) -> Result<Self, TaskError> {
+        let name = raw.kind.as_deref().unwrap_or(KINDS[0]);
+        let key = |key: &str, kind, keys| ConfigError::Key {
+            table: "shards",
+            key: key.to_owned(),
+            kind,
+            nearest: nearest(key, keys),
+        };
+        let kind = match (name, raw.alpha) {
+            ("iid", None) => ShardKind::Iid,
+            ("by-label", None) => ShardKind::ByLabel,
+            ("dirichlet", Some(alpha)) => ShardKind::Dirichlet { alpha },
+            ("dirichlet", None) => {
+                let hint = "the concentration of kind = \"dirichlet\", such as 0.5";
+                let (table, missing) = ("shards", "alpha");
+                return Err(ConfigError::Missing {
+                    table,
+                    key: missing,
+                    hint,
+                }
+                .into());
+            }
+            ("iid", Some(_)) => return Err(key("alpha", "iid", &["kind"]).into()),
+            ("by-label", Some(_)) => return Err(key("alpha", "by-label", &["kind"]).into()),
+            _ => return Err(unknown("shards", "kind", name, &KINDS).into()),
+        };
+        if let Some(other) = raw.others.keys().next() {
+            let known = KINDS
+                .iter()
+                .find(|known| **known == name)
+                .copied()
+                .unwrap_or_default();
+            return Err(key(other, known, &KEYS).into());
+        }
+        let whole = Self::whole();
+        let shards = Self {
+            kind,
+            index: raw.index.unwrap_or(whole.index),
+            of: raw.of.unwrap_or(whole.of),
+            seed: raw.seed.unwrap_or(whole.seed),
+        };
+        shards.validate()?;
+        Ok(shards)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Shards, String> {
+        toml::from_str::<Shards>(text).map_err(|error| error.message().to_owned())
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        for kind in [
+            ShardKind::Iid,
+            ShardKind::ByLabel,
+            ShardKind::Dirichlet { alpha: 0.5 },
+        ] {
+            let shards = Shards {
+                kind,
+                index: 2,
+                of: 5,
+                seed: 9,
+            };
+            assert_eq!(parse(&toml::to_string(&shards).unwrap()), Ok(shards));
+        }
+        assert_eq!(parse(""), Ok(Shards::whole()));
+    }
+
+    #[test]
+    fn wrong_keys_and_names_are_one_line() {
+        let cases = [
+            ("kind = \"by-lable\"", "the nearest is \"by-label\""),
+            ("kind = \"dirichlet\"", "`shards.alpha` is missing"),
+            ("alpha = 0.5", "`shards.alpha` is no key of kind = \"iid\""),
+            ("indx = 1", "the nearest is `index`"),
+            ("index = 3\nof = 3", "`shards.index` is 3"),
+        ];
+        for (text, expected) in cases {
+            let error = parse(text).unwrap_err();
+            assert!(
+                error.contains(expected) && !error.contains('\n'),
+                "{text}: {error}"
+            );
+        }
+    }
+}
