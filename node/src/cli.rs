@@ -155,6 +155,12 @@ pub(crate) struct SimArgs {
     /// The scenario
     #[arg(value_name = "FILE.toml")]
     pub(crate) file: PathBuf,
+    /// Instead of the scenario's seed
+    #[arg(long)]
+    pub(crate) seed: Option<u64>,
+    /// Write a JSON line for every input and output of every peer
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Option<PathBuf>,
     /// Print one JSON object on stdout
     #[arg(long)]
     pub(crate) json: bool,
