@@ -25,6 +25,9 @@ pub const ADDRESS_BYTES_MAX: usize = 256;
 /// Peer records in one message.
 pub const RECORDS_PER_MESSAGE_MAX: usize = 32;
 
+/// Bytes of the records in one message: a frame must hold them, however long each is.
+pub const RECORDS_BYTES_MAX: usize = FRAME_BYTES_MAX - 1024;
+
 /// Bytes of a record's signature (Ed25519).
 pub const SIGNATURE_BYTES_MAX: usize = 64;
 
@@ -41,10 +44,21 @@ pub const FRAGMENTS_MAX: usize = 1024;
 pub const EARLY_SLICES_MAX: usize = 2 * GROUP_MEMBERS_MAX;
 
 /// Control messages that may wait for a round which this peer has not reached.
-pub const EARLY_MESSAGES_MAX: usize = 8 * GROUP_MEMBERS_MAX;
+pub const EARLY_MESSAGES_MAX: usize = 16 * GROUP_MEMBERS_MAX;
+
+/// Of these, those of one remote peer: the others' must not be crowded out.
+pub const EARLY_MESSAGES_PER_PEER_MAX: usize = EARLY_MESSAGES_MAX / 16;
 
 /// Rounds ahead of ours that a message may speak of before it is dropped.
 pub const ROUNDS_AHEAD_MAX: u64 = 2;
+
+/// Rounds for which a linked peer that falls behind still counts when a group needs a majority of
+/// the run. Without it the last one to keep up would run on alone while all others catch up.
+pub const ABSENT_ROUNDS_MAX: u64 = 8;
+
+/// Times that an exchange which is decided looks for what it lacks before the peer gives it up and
+/// takes the swarm's state instead.
+pub const SEARCHES_MAX: u8 = 3;
 
 /// Ballots in one exchange before it is void: the first and one for each of three deaths.
 pub const BALLOTS_MAX: u8 = 4;
@@ -92,11 +106,18 @@ pub const SCORE_MAX: u32 = 100;
 /// Attempts to dial one record before it is left alone until it changes.
 pub const DIAL_ATTEMPTS_MAX: u32 = 6;
 
+/// Measured quantities (a wait for a peer) that deadlines are made from.
+pub const DEADLINES_MAX: usize = 8 * VIEW_PEERS_MAX;
+
 /// Samples of one measured quantity that a deadline is made from.
 pub const DEADLINE_SAMPLES_MAX: usize = 32;
 
 /// Bytes of a snapshot that this build reads back.
 pub const SNAPSHOT_BYTES_MAX: usize = 1 << 20;
 
-/// Outputs that one call of `handle` may leave in the queue before it is taken for a bug.
-pub const OUTPUTS_MAX: usize = 64 * 1024;
+/// Outputs that one call of `handle` may leave in the queue before it is taken for a bug: the
+/// decisions of every fragment for every peer that asked for them.
+pub const OUTPUTS_MAX: usize = 4 * FRAGMENTS_MAX * VIEW_PEERS_MAX;
+
+/// Broken rules that one input may uncover beside its own.
+pub const ACCUSED_MAX: usize = VIEW_PEERS_MAX;

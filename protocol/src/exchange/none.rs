@@ -2,7 +2,7 @@
 
 use crate::exchange::{Ending, Exchange, Outcome, Signal};
 use crate::peer::context::Context;
-use crate::{PeerError, Plan, TrainSummary};
+use crate::{Order, PeerError, Plan, TrainSummary};
 
 /// Ends every round at once with what training left.
 pub(crate) struct NoExchange {
@@ -24,8 +24,18 @@ impl Exchange for NoExchange {
         self.ended = true;
     }
 
-    fn signal(&mut self, _cx: &mut Context, _signal: Signal<'_>) -> Result<(), PeerError> {
-        Ok(())
+    fn signal(&mut self, cx: &mut Context, signal: Signal<'_>) -> Result<(), PeerError> {
+        let what = match signal {
+            Signal::Arrived { slice, .. } => {
+                cx.order(Order::Release { slice });
+                "a slice"
+            }
+            Signal::Message { .. } => "an exchange's message",
+            _ => return Ok(()),
+        };
+        Err(PeerError::Unexpected {
+            what: format!("{what} in a run that exchanges nothing"),
+        })
     }
 
     fn outcome(&mut self) -> Option<Outcome> {

@@ -2,6 +2,7 @@
 
 use crate::PeerId;
 use crate::limits::SCORE_MAX;
+use crate::peer::view::DIALS_REFUSED;
 use crate::peer::{Event, Output, Peer};
 use crate::wire::{Message, Reason, WireError};
 
@@ -48,11 +49,12 @@ impl Peer {
         result
     }
 
-    /// Says goodbye and closes the link for good.
+    /// Says goodbye and closes the link; for good where the peer broke rules.
     pub(super) fn cut_off(&mut self, peer: PeerId, reason: Reason) {
         if let Some(remote) = self.cx.view.get_mut(peer) {
-            remote.banned = true;
-            remote.greeted = false;
+            // Another run, model, plan or version is a mistake that its owner may mend.
+            remote.banned |= reason == Reason::Misbehaved;
+            remote.dials = DIALS_REFUSED;
         }
         self.cx.emit(Event::Refused { peer, reason });
         self.cx.send(peer, Message::Goodbye(reason));

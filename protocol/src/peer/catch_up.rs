@@ -5,33 +5,17 @@
 //! from several donors, then replays what was decided while it was under way. Nobody else's round
 //! waits for either.
 
-use crate::exchange::slices_of;
-use crate::limits::DONORS_MAX;
+use crate::limits::{DONORS_MAX, VIEW_PEERS_MAX};
+use crate::peer::replay::Replay;
 use crate::peer::timers::Timer;
 use crate::peer::{Event, FetchId, Output, Peer, Phase, Wait};
 use crate::wire::Message;
-use crate::{
-    Digest, Done, ExchangeKind, FragmentId, Order, OrderId, PeerId, Round, SliceId, StateId,
-};
+use crate::{Digest, Done, ExchangeKind, Order, OrderId, PeerId, Round, StateId};
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Bytes per second below which a state transfer is given up.
 const SLOWEST_RATE: u64 = 64 << 10;
-
-/// Replayed rounds over which a straggler's own delta is kept.
-const STALENESS_MAX: u32 = 2;
-
-/// A past round that is being replayed.
-#[derive(Debug, Default)]
-pub(super) struct Replay {
-    donor: Option<PeerId>,
-    decisions: BTreeMap<FragmentId, Message>,
-    fetching: BTreeMap<SliceId, Digest>,
-    applies: BTreeMap<OrderId, FragmentId>,
-    started: bool,
-    replayed: u32,
-}
 
 /// How far the catch-up is.
 #[derive(Debug)]
@@ -43,10 +27,10 @@ pub(super) enum CatchUp {
         asked: BTreeSet<PeerId>,
         offers: BTreeMap<StateId, Vec<PeerId>>,
     },
-    /// A state is on its way.
-    Fetching(StateId),
+    /// A state is on its way, from these donors.
+    Fetching(StateId, Vec<PeerId>),
     /// The Executor takes it over.
-    Loading(OrderId, StateId),
+    Loading(OrderId, StateId, Vec<PeerId>),
     /// A past round is being replayed.
     Replaying(Replay),
 }
@@ -69,14 +53,26 @@ impl Peer {
         }
     }
 
-    /// Asks the peers that are furthest for their state.
+    /// Starts the clock of the next step of a catch-up.
+    pub(super) fn wait_for_state(&mut self, allowed: Duration) {
+        self.cx.waited(Wait::State, false);
+        let deadline = self.cx.wait(Wait::State, allowed);
+        self.cx.timers.set(Timer::CatchUp, deadline);
+    }
+
+    /// Asks the peers that are furthest for their state: of those that were asked in vain least
+    /// often, so that one that only says it is far does not keep others from helping.
     pub(super) fn ask_state(&mut self) {
-        let mut donors: Vec<(Round, PeerId)> = self
-            .cx
-            .view
-            .greeted()
-            .filter(|(_, r)| r.ready)
-            .map(|(id, r)| (r.round, id))
+        self.drop_replay();
+        let ready = self.cx.view.greeted().filter(|(_, r)| r.ready);
+        let ready: Vec<_> = ready
+            .map(|(id, r)| (self.in_vain(id), r.round, id))
+            .collect();
+        let least = ready.iter().map(|(vain, ..)| *vain).min();
+        let mut donors: Vec<(Round, PeerId)> = ready
+            .into_iter()
+            .filter(|(vain, ..)| Some(*vain) == least)
+            .map(|(_, round, id)| (round, id))
             .collect();
         donors.sort_by_key(|(round, id)| (std::cmp::Reverse(*round), *id));
         donors.truncate(DONORS_MAX);
@@ -94,13 +90,25 @@ impl Peer {
         for peer in &donors {
             self.cx.send(*peer, Message::StateAsk { at_least });
         }
-        let deadline = self.cx.now + self.cx.deadlines.answer() * 4;
-        self.cx.wait(Wait::State, self.cx.deadlines.ceiling());
-        self.cx.timers.set(Timer::CatchUp, deadline);
+        self.wait_for_state(self.cx.deadlines.answer() * 4);
         self.catch_up = CatchUp::Asking {
             asked: donors,
             offers: BTreeMap::new(),
         };
+    }
+
+    pub(super) fn in_vain(&self, peer: PeerId) -> u32 {
+        self.vain.get(&peer).copied().unwrap_or(0)
+    }
+
+    /// These peers did not help.
+    pub(super) fn blame_donors(&mut self, donors: impl IntoIterator<Item = PeerId>) {
+        for peer in donors {
+            if self.vain.len() < VIEW_PEERS_MAX || self.vain.contains_key(&peer) {
+                let vain = self.vain.entry(peer).or_default();
+                *vain = vain.saturating_add(1);
+            }
+        }
     }
 
     /// Nobody is there who could help: go on from the own state, or wait for somebody to come.
@@ -119,11 +127,13 @@ impl Peer {
         if !asked.remove(&from) {
             return;
         }
-        let useful = state.bytes <= self.cx.plan.state_bytes && state.round >= self.cx.round;
-        if useful {
+        let last = asked.is_empty();
+        if state.bytes <= self.cx.plan.state_bytes && state.round >= self.cx.round {
             offers.entry(state).or_default().push(from);
+        } else {
+            self.blame_donors([from]);
         }
-        if asked.is_empty() {
+        if last {
             self.choose_state();
         }
     }
@@ -132,8 +142,11 @@ impl Peer {
         let CatchUp::Asking { asked, .. } = &mut self.catch_up else {
             return;
         };
-        asked.remove(&from);
-        if asked.is_empty() {
+        let (mine, last) = (asked.remove(&from), asked.is_empty());
+        if mine {
+            self.blame_donors([from]);
+        }
+        if last {
             self.choose_state();
         }
     }
@@ -148,8 +161,7 @@ impl Peer {
             .max_by_key(|(state, donors)| (donors.len(), state.round));
         let Some((state, donors)) = best.map(|(s, d)| (*s, d.clone())) else {
             // Nobody had one just now: ask again when the next sign of life is due.
-            let retry = self.cx.now + self.cx.deadlines.answer();
-            self.cx.timers.set(Timer::CatchUp, retry);
+            self.wait_for_state(self.cx.deadlines.answer());
             return;
         };
         let allowed = Duration::from_secs(state.bytes / SLOWEST_RATE) + self.cx.deadlines.ceiling();
@@ -163,30 +175,36 @@ impl Peer {
         });
         self.cx.put(Output::Fetch {
             what: FetchId::State(state),
-            from: donors,
+            from: donors.clone(),
             deadline,
         });
-        self.cx.timers.set(Timer::CatchUp, deadline);
-        self.catch_up = CatchUp::Fetching(state);
+        self.wait_for_state(allowed);
+        self.catch_up = CatchUp::Fetching(state, donors);
     }
 
     /// A fetch for the catch-up ended well; false when it was not for it.
     pub(super) fn catch_up_fetched(&mut self, what: FetchId, digest: Option<Digest>) -> bool {
         match (&mut self.catch_up, what) {
-            (CatchUp::Fetching(state), FetchId::State(got)) if *state == got => {
+            (CatchUp::Fetching(state, donors), FetchId::State(got)) if *state == got => {
+                let donors = std::mem::take(donors);
                 let order = self.cx.order(Order::Load {
                     state: got,
                     keep_local: false,
                 });
                 self.cx.timers.stop(Timer::CatchUp);
-                self.catch_up = CatchUp::Loading(order, got);
+                self.cx.waited(Wait::State, false);
+                self.catch_up = CatchUp::Loading(order, got, donors);
                 true
             }
             (CatchUp::Replaying(replay), FetchId::Slice(slice)) => {
-                match replay.fetching.remove(&slice) {
-                    Some(wanted) if Some(wanted) == digest => self.apply_replay(),
-                    Some(_) => self.ask_state(),
-                    None => return false,
+                let Some(wanted) = replay.fetching.remove(&slice) else {
+                    return false;
+                };
+                replay.here.push(slice);
+                if Some(wanted) == digest {
+                    self.apply_replay();
+                } else {
+                    self.ask_state();
                 }
                 true
             }
@@ -198,7 +216,7 @@ impl Peer {
     /// A fetch for the catch-up failed; false when it was not for it.
     pub(super) fn catch_up_fetch_failed(&mut self, what: FetchId) -> bool {
         let mine = match (&self.catch_up, what) {
-            (CatchUp::Fetching(state), FetchId::State(lost)) => *state == lost,
+            (CatchUp::Fetching(state, _), FetchId::State(lost)) => *state == lost,
             (CatchUp::Replaying(replay), FetchId::Slice(slice)) => {
                 replay.fetching.contains_key(&slice)
             }
@@ -206,22 +224,31 @@ impl Peer {
             _ => false,
         };
         if mine {
-            self.ask_state();
+            self.fetch_was_in_vain();
         }
         mine
+    }
+
+    /// Asks others than those whose state did not come or did not fit.
+    fn fetch_was_in_vain(&mut self) {
+        if let CatchUp::Fetching(_, donors) | CatchUp::Loading(_, _, donors) = &mut self.catch_up {
+            let donors = std::mem::take(donors);
+            self.blame_donors(donors);
+        }
+        self.ask_state();
     }
 
     /// An order of the catch-up was answered; false when it is not one.
     pub(super) fn catch_up_done(&mut self, order: OrderId, done: &Done) -> bool {
         match &mut self.catch_up {
-            CatchUp::Loading(id, state) if *id == order => {
+            CatchUp::Loading(id, state, _) if *id == order => {
                 let state = *state;
                 match done {
                     Done::Loaded { digests } => self.loaded(state, digests),
                     other => {
                         let what = format!("cannot take over the fetched state: {other:?}");
                         self.cx.emit(Event::WorkFailed { what });
-                        self.ask_state();
+                        self.fetch_was_in_vain();
                     }
                 }
                 true
@@ -246,8 +273,10 @@ impl Peer {
     }
 
     /// The state of some round is in force: replay what came after it, or take part.
-    fn caught_up(&mut self, replayed: u32) {
+    pub(super) fn caught_up(&mut self, replayed: u32) {
         let ahead = self.cx.view.live().filter(|(_, r)| r.round > self.cx.round);
+        let least = self.cx.view.live().map(|(id, _)| self.in_vain(id)).min();
+        let ahead = ahead.filter(|(id, _)| Some(self.in_vain(*id)) == least);
         let furthest = ahead.max_by_key(|(id, r)| (r.round, *id)).map(|(id, _)| id);
         if let Some(donor) = furthest
             && self.cx.plan.exchange == ExchangeKind::AllReduce
@@ -256,150 +285,11 @@ impl Peer {
             return;
         }
         self.catch_up = CatchUp::Idle;
+        self.vain.clear();
         self.cx.timers.stop(Timer::CatchUp);
         self.cx.waited(Wait::State, false);
-        self.cx.newcomer = true;
         if self.phase == Phase::Join {
             self.begin();
-        }
-    }
-
-    /// Asks for the decisions of the round this peer is in.
-    fn replay(&mut self, donor: PeerId, replayed: u32) {
-        let round = self.cx.round;
-        self.cx.wait(Wait::State, self.cx.deadlines.ceiling());
-        self.cx.send(donor, Message::HistoryAsk { round });
-        let allowed = self.cx.deadlines.allow(Wait::Agreement, [donor]);
-        self.cx.timers.set(Timer::CatchUp, self.cx.now + allowed);
-        self.catch_up = CatchUp::Replaying(Replay {
-            donor: Some(donor),
-            replayed,
-            ..Replay::default()
-        });
-    }
-
-    /// Whether a message is a decision that the replay waits for.
-    pub(super) fn replays(&self, from: PeerId, message: &Message) -> bool {
-        let CatchUp::Replaying(replay) = &self.catch_up else {
-            return false;
-        };
-        let round = match message {
-            Message::Decided { round, .. } | Message::Void { round, .. } => *round,
-            _ => return false,
-        };
-        replay.donor == Some(from) && round == self.cx.round && !replay.started
-    }
-
-    /// One fragment's decision; with all of them, their slices are fetched.
-    pub(super) fn replay_decision(&mut self, message: &Message) {
-        let CatchUp::Replaying(replay) = &mut self.catch_up else {
-            return;
-        };
-        let fragment = match message {
-            Message::Decided { fragment, .. } | Message::Void { fragment, .. } => *fragment,
-            _ => return,
-        };
-        if usize::from(fragment.0) < self.cx.plan.fragments.len() {
-            replay.decisions.insert(fragment, message.clone());
-        }
-        if replay.decisions.len() < self.cx.plan.fragments.len() {
-            return;
-        }
-        replay.started = true;
-        let donor = replay.donor;
-        for decision in replay.decisions.values() {
-            let Message::Decided { versions, .. } = decision else {
-                continue;
-            };
-            let digests = versions.iter().map(|v| v.digest);
-            replay
-                .fetching
-                .extend(slices_of(decision).into_iter().zip(digests));
-        }
-        let allowed = self.cx.deadlines.ceiling();
-        let deadline = self.cx.now + allowed;
-        self.cx.timers.set(Timer::CatchUp, deadline);
-        let wanted: Vec<SliceId> = replay.fetching.keys().copied().collect();
-        for slice in wanted {
-            let from = donor.into_iter().collect();
-            self.cx.put(Output::Fetch {
-                what: FetchId::Slice(slice),
-                from,
-                deadline,
-            });
-        }
-        self.apply_replay();
-    }
-
-    /// All slices are here: put the round in force, with the own delta on top while it is fresh.
-    fn apply_replay(&mut self) {
-        let CatchUp::Replaying(replay) = &mut self.catch_up else {
-            return;
-        };
-        if !replay.fetching.is_empty() || !replay.applies.is_empty() {
-            return;
-        }
-        let (round, keep_local) = (self.cx.round, replay.replayed < STALENESS_MAX);
-        for (fragment, decision) in &replay.decisions {
-            if matches!(decision, Message::Decided { .. }) {
-                let (fragment, aggregates) = (*fragment, slices_of(decision));
-                let order = Order::Apply {
-                    round,
-                    fragment,
-                    aggregates,
-                    keep_local,
-                };
-                replay.applies.insert(self.cx.order(order), fragment);
-            }
-        }
-        if replay.applies.is_empty() {
-            self.round_replayed();
-        }
-    }
-
-    fn replayed(&mut self, fragment: FragmentId, done: &Done) {
-        match done {
-            Done::Applied { digest } => {
-                if let Some(slot) = self.cx.digests.get_mut(usize::from(fragment.0)) {
-                    *slot = *digest;
-                }
-            }
-            _ => {
-                self.ask_state();
-                return;
-            }
-        }
-        let CatchUp::Replaying(replay) = &self.catch_up else {
-            return;
-        };
-        if replay.applies.is_empty() {
-            self.round_replayed();
-        }
-    }
-
-    fn round_replayed(&mut self) {
-        let CatchUp::Replaying(replay) = &mut self.catch_up else {
-            return;
-        };
-        let decisions = std::mem::take(&mut replay.decisions)
-            .into_values()
-            .collect();
-        let replayed = replay.replayed + 1;
-        let round = self.cx.round;
-        self.exchange.remember(&mut self.cx, round, decisions);
-        self.cx.emit(Event::CatchUp {
-            from: round,
-            to: round.next(),
-            donors: 1,
-        });
-        self.cx.round = round.next();
-        self.caught_up(replayed);
-    }
-
-    pub(super) fn history_refused(&mut self, from: PeerId, round: Round) {
-        let mine = matches!(&self.catch_up, CatchUp::Replaying(r) if r.donor == Some(from));
-        if mine && round == self.cx.round {
-            self.ask_state();
         }
     }
 
@@ -416,12 +306,20 @@ impl Peer {
 
     /// The catch-up's deadline has passed.
     pub(super) fn catch_up_expired(&mut self) {
-        match &self.catch_up {
+        self.cx.waited(Wait::State, true);
+        match &mut self.catch_up {
             CatchUp::Idle | CatchUp::Loading(..) => {}
-            CatchUp::Asking { offers, .. } if !offers.is_empty() => self.choose_state(),
-            CatchUp::Asking { .. } | CatchUp::Fetching(_) | CatchUp::Replaying(_) => {
-                self.ask_state();
+            CatchUp::Asking { asked, offers } => {
+                let (silent, offered) = (std::mem::take(asked), !offers.is_empty());
+                self.blame_donors(silent);
+                if offered {
+                    self.choose_state();
+                } else {
+                    self.ask_state();
+                }
             }
+            CatchUp::Fetching(..) => self.fetch_was_in_vain(),
+            CatchUp::Replaying(_) => self.ask_state(),
         }
     }
 }

@@ -1,12 +1,12 @@
 //! What every part of the peer shares: who and when it is, the view, and the way out.
 
-use crate::limits::OUTPUTS_MAX;
+use crate::limits::{ACCUSED_MAX, OUTPUTS_MAX};
 use crate::peer::deadlines::Deadlines;
 use crate::peer::timers::Timers;
 use crate::peer::view::View;
 use crate::peer::{Event, Output, PeerConfig, Wait};
 use crate::wire::Message;
-use crate::{Digest, Order, OrderId, PeerId, Plan, PlanHash, Round, Time};
+use crate::{Digest, FragmentId, Order, OrderId, PeerId, Plan, PlanHash, Round, Time};
 use core::time::Duration;
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
@@ -19,8 +19,6 @@ pub(crate) struct Context {
     pub(crate) plan_hash: PlanHash,
     pub(crate) now: Time,
     pub(crate) round: Round,
-    /// Whether this peer caught up with a run under way and was in no group since.
-    pub(crate) newcomer: bool,
     /// Hashes of the anchor, fragment by fragment.
     pub(crate) digests: Vec<Digest>,
     pub(crate) view: View,
@@ -29,7 +27,8 @@ pub(crate) struct Context {
     pub(crate) rng: ChaCha8Rng,
     outputs: VecDeque<Output>,
     next_order: OrderId,
-    waits: BTreeMap<Wait, (Time, Duration)>,
+    waits: BTreeMap<(Wait, FragmentId), (Time, Duration)>,
+    accused: Vec<(PeerId, String)>,
 }
 
 impl Context {
@@ -46,13 +45,13 @@ impl Context {
             plan,
             now: Time::ZERO,
             round: Round(0),
-            newcomer: false,
             view: View::default(),
             timers: Timers::default(),
             rng: ChaCha8Rng::from_seed(seed),
             outputs: VecDeque::new(),
             next_order: OrderId(0),
             waits: BTreeMap::new(),
+            accused: Vec::new(),
         }
     }
 
@@ -101,6 +100,19 @@ impl Context {
         id
     }
 
+    /// A peer broke a rule, though not with the input that is being handled: it is judged when
+    /// that has been done.
+    pub(crate) fn accuse(&mut self, peer: PeerId, what: String) {
+        if peer != self.config.me && self.accused.len() < ACCUSED_MAX {
+            self.accused.push((peer, what));
+        }
+    }
+
+    /// The next accusation to judge.
+    pub(crate) fn accused(&mut self) -> Option<(PeerId, String)> {
+        self.accused.pop()
+    }
+
     /// A peer did not do its part: it is not waited for until it speaks again.
     pub(crate) fn suspect(&mut self, peer: PeerId) {
         if self.view.suspect(peer) {
@@ -110,10 +122,16 @@ impl Context {
     }
 
     /// Starts the clock of a wait (once, until it ends) and gives its deadline, which is never past:
-    /// where fragments share a wait, one that comes to it after its deadline extends it.
+    /// whoever comes to it after its deadline extends it.
     pub(crate) fn wait(&mut self, wait: Wait, allowed: Duration) -> Time {
+        self.wait_in(FragmentId(0), wait, allowed)
+    }
+
+    /// [`Context::wait`] for what every fragment waits for by itself.
+    pub(crate) fn wait_in(&mut self, part: FragmentId, wait: Wait, allowed: Duration) -> Time {
         let now = self.now;
-        let (since, granted) = self.waits.entry(wait).or_insert((now, allowed));
+        let clock = self.waits.entry((wait, part)).or_insert((now, allowed));
+        let (since, granted) = clock;
         if *since + *granted <= now {
             *granted = now.since(*since) + allowed;
         }
@@ -122,7 +140,12 @@ impl Context {
 
     /// Ends a wait, if it was under way, and reports how long it took.
     pub(crate) fn waited(&mut self, wait: Wait, expired: bool) {
-        if let Some((since, allowed)) = self.waits.remove(&wait) {
+        self.waited_in(FragmentId(0), wait, expired);
+    }
+
+    /// [`Context::waited`] for what every fragment waits for by itself.
+    pub(crate) fn waited_in(&mut self, part: FragmentId, wait: Wait, expired: bool) {
+        if let Some((since, allowed)) = self.waits.remove(&(wait, part)) {
             let waited = self.now.since(since);
             self.emit(Event::Waited {
                 wait,

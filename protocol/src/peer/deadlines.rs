@@ -1,7 +1,7 @@
 //! Deadlines from what was measured: median + k x MAD over the last waits, link by link.
 
 use crate::PeerId;
-use crate::limits::DEADLINE_SAMPLES_MAX;
+use crate::limits::{DEADLINE_SAMPLES_MAX, DEADLINES_MAX};
 use crate::peer::Wait;
 use crate::plan::DeadlinePlan;
 use core::time::Duration;
@@ -66,7 +66,10 @@ impl Deadlines {
 
     /// Notes how long a peer let others wait.
     pub(crate) fn record(&mut self, wait: Wait, peer: PeerId, waited: Duration) {
-        self.samples.entry((wait, peer)).or_default().add(waited);
+        let known = self.samples.contains_key(&(wait, peer));
+        if known || self.samples.len() < DEADLINES_MAX {
+            self.samples.entry((wait, peer)).or_default().add(waited);
+        }
     }
 
     /// How long to wait for the slowest of `peers`.

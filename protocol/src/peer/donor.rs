@@ -95,8 +95,11 @@ impl Peer {
             return;
         }
         let under_way = matches!(self.phase, Phase::Exchange | Phase::Apply);
-        if round == self.cx.round && under_way && self.donor.history_askers.len() < VIEW_PEERS_MAX {
-            self.donor.history_askers.push((from, round));
+        let askers = &mut self.donor.history_askers;
+        if round == self.cx.round && under_way && askers.len() < VIEW_PEERS_MAX {
+            if !askers.contains(&(from, round)) {
+                askers.push((from, round));
+            }
         } else {
             self.cx.send(from, Message::HistoryRefuse { round });
         }

@@ -2,12 +2,14 @@
 
 use crate::exchange::Signal;
 use crate::limits::{
-    ACTIVE_LINKS_MAX, ALIVE_EVERY, CLOCK_SKEW_MAX, RECORD_LIFETIME, RECORDS_PER_MESSAGE_MAX,
+    ACTIVE_LINKS_MAX, ALIVE_EVERY, CLOCK_SKEW_MAX, RECORD_LIFETIME, RECORDS_BYTES_MAX,
+    RECORDS_PER_MESSAGE_MAX,
 };
 use crate::peer::timers::Timer;
+use crate::peer::view::DIALS_REFUSED;
 use crate::peer::{Event, Output, Peer, PeerError, Phase};
 use crate::wire::{Hello, Message, PeerRecord, Reason};
-use crate::{PeerId, Round, Time};
+use crate::{Digest, PeerId, Round, Time};
 use core::time::Duration;
 use rand_core::Rng;
 
@@ -30,7 +32,7 @@ impl Peer {
         remote.linked = true;
         remote.greeted = false;
         remote.suspected = false;
-        remote.dials = 0;
+        remote.forgive_dials();
         self.send_hello(peer);
     }
 
@@ -55,7 +57,7 @@ impl Peer {
         let redial = self.cx.now + Duration::from_secs(1);
         if let Some(remote) = self.cx.view.get_mut(peer) {
             remote.linked = false;
-            remote.dials = 0;
+            remote.forgive_dials();
             remote.dial_at = Some(redial);
         }
         self.peer_gone(peer);
@@ -65,6 +67,7 @@ impl Peer {
     pub(super) fn peer_gone(&mut self, peer: PeerId) {
         let greeted = self.cx.view.get_mut(peer).is_some_and(|remote| {
             remote.ready = false;
+            remote.grouped = None;
             std::mem::take(&mut remote.greeted)
         });
         if greeted {
@@ -96,6 +99,7 @@ impl Peer {
         let Some(remote) = self.cx.view.get_mut(from).filter(|r| r.linked && !r.banned) else {
             return;
         };
+        remote.dials = 0;
         let known = std::mem::replace(&mut remote.greeted, true);
         remote.round = hello.round;
         remote.anchor = Some(hello.anchor);
@@ -119,7 +123,7 @@ impl Peer {
     pub(super) fn goodbye(&mut self, from: PeerId, reason: Reason) {
         if reason != Reason::Leaving {
             if let Some(remote) = self.cx.view.get_mut(from) {
-                remote.dials = u32::MAX;
+                remote.dials = DIALS_REFUSED;
             }
             self.cx.emit(Event::RefusedBy { peer: from, reason });
         }
@@ -150,7 +154,7 @@ impl Peer {
         true
     }
 
-    pub(super) fn alive(&mut self, from: PeerId, round: Round, ready: bool) {
+    pub(super) fn alive(&mut self, from: PeerId, round: Round, ready: bool, anchor: Digest) {
         let mine = self.cx.round;
         let Some(remote) = self.cx.view.get_mut(from) else {
             return;
@@ -160,21 +164,29 @@ impl Peer {
         }
         remote.round = round;
         remote.ready = ready;
-        if round.0 + 1 >= mine.0 {
+        remote.anchor = Some(anchor);
+        if round.next() >= mine {
             remote.suspected = false;
         }
         self.try_begin();
-        if self.phase == Phase::Finished {
+        if self.phase == Phase::Finished && !self.settle_the_end() {
             self.maybe_leave();
         }
     }
 
     /// Tells every linked peer how far this one is.
     pub(super) fn tell_alive(&mut self) {
-        let (round, ready) = (self.cx.round, self.ready());
+        let (round, ready, anchor) = (self.cx.round, self.ready(), self.cx.anchor());
         let peers: Vec<PeerId> = self.cx.view.greeted().map(|(id, _)| id).collect();
         for peer in peers {
-            self.cx.send(peer, Message::Alive { round, ready });
+            self.cx.send(
+                peer,
+                Message::Alive {
+                    round,
+                    ready,
+                    anchor,
+                },
+            );
         }
     }
 
@@ -223,8 +235,16 @@ impl Peer {
             .cycle()
             .skip(first)
             .take(all.len().min(RECORDS_PER_MESSAGE_MAX));
+        let mut room = RECORDS_BYTES_MAX;
+        let fits = |r: &&&PeerRecord| {
+            let bytes = r.wire_bytes();
+            let fits = bytes <= room;
+            room -= if fits { bytes } else { 0 };
+            fits
+        };
         let records = window
             .filter(|r| r.peer != to)
+            .filter(fits)
             .map(|r| (*r).clone())
             .collect();
         self.cx.send(to, Message::Records(records));

@@ -13,9 +13,11 @@ mod deadlines;
 mod donor;
 mod event;
 mod input;
+mod leave;
 mod membership;
 mod output;
 mod phase;
+mod replay;
 mod round;
 mod snapshot;
 pub(crate) mod timers;
@@ -32,12 +34,16 @@ pub use view::{Remote, View};
 
 use crate::exchange::{self, Exchange, Signal};
 use crate::wire::Message;
-use crate::{Digest, Done, OrderId, PeerId, Plan, Round, Time, Topology};
+use crate::{
+    Digest, Done, Order, OrderId, PeerId, Plan, Round, SliceId, SliceMeta, Time, Topology,
+};
 use catch_up::CatchUp;
 use context::Context;
 use donor::Donor;
 use round::Life;
+use std::collections::BTreeMap;
 use timers::Timer;
+use view::DIALS_REFUSED;
 
 /// One peer of a run.
 ///
@@ -57,6 +63,8 @@ pub struct Peer {
     phase: Phase,
     life: Life,
     catch_up: CatchUp,
+    /// How often peers were asked for help in vain during this catch-up.
+    vain: BTreeMap<PeerId, u32>,
     donor: Donor,
 }
 
@@ -76,6 +84,7 @@ impl Peer {
             phase: Phase::New,
             life: Life::default(),
             catch_up: CatchUp::Idle,
+            vain: BTreeMap::new(),
             donor: Donor::default(),
         }
     }
@@ -97,6 +106,15 @@ impl Peer {
         if self.phase == Phase::Left {
             return Ok(());
         }
+        let result = self.dispatch(input);
+        while let Some((peer, what)) = self.cx.accused() {
+            // It is scored; there is nobody to hand the error to.
+            let _ = self.judge(peer, Err(PeerError::Unexpected { what }));
+        }
+        result
+    }
+
+    fn dispatch(&mut self, input: Input) -> Result<(), PeerError> {
         match input {
             Input::Start { snapshot, digests } => self.start(snapshot, digests),
             Input::Received { from, message } => return self.received(from, &message),
@@ -116,17 +134,7 @@ impl Peer {
                 slice,
                 meta,
                 digest,
-            } => {
-                let signal = Signal::Arrived {
-                    from,
-                    slice,
-                    meta,
-                    digest,
-                };
-                let result = self.exchange.signal(&mut self.cx, signal);
-                self.check_outcome();
-                return self.judge(from, result);
-            }
+            } => return self.arrived(from, slice, meta, digest),
             Input::Pushed { to, slice, outcome } => {
                 self.signal(Signal::Pushed { to, slice, outcome });
             }
@@ -207,6 +215,36 @@ impl Peer {
         self.exchange.waiting()
     }
 
+    /// A slice arrived. One from a stranger, or a peer that refused or was refused, is nobody's.
+    /// Hellos and slices overtake each other: whether it was greeted yet does not matter.
+    fn arrived(
+        &mut self,
+        from: PeerId,
+        slice: SliceId,
+        meta: SliceMeta,
+        digest: Option<Digest>,
+    ) -> Result<(), PeerError> {
+        let remote = self.cx.view.get(from);
+        let known = remote.is_some_and(|r| !r.banned && r.dials != DIALS_REFUSED);
+        let own = slice.origin == from;
+        let result = if known && own {
+            let signal = Signal::Arrived {
+                from,
+                slice,
+                meta,
+                digest,
+            };
+            self.exchange.signal(&mut self.cx, signal)
+        } else {
+            self.cx.order(Order::Release { slice });
+            Err(PeerError::Unexpected {
+                what: "a slice of somebody else, or from a stranger".to_owned(),
+            })
+        };
+        self.check_outcome();
+        self.judge(from, result)
+    }
+
     fn signal(&mut self, signal: Signal<'_>) {
         let result = self.exchange.signal(&mut self.cx, signal);
         debug_assert!(result.is_ok(), "only messages and slices can break rules");
@@ -225,8 +263,12 @@ impl Peer {
             }
             _ if !self.heard(from, message) => Ok(()),
             Message::Records(records) => self.records(from, records),
-            Message::Alive { round, ready } => {
-                self.alive(from, *round, *ready);
+            Message::Alive {
+                round,
+                ready,
+                anchor,
+            } => {
+                self.alive(from, *round, *ready, *anchor);
                 Ok(())
             }
             Message::StateAsk { at_least } => {
@@ -249,10 +291,7 @@ impl Peer {
                 self.history_refused(from, *round);
                 Ok(())
             }
-            message if self.replays(from, message) => {
-                self.replay_decision(message);
-                Ok(())
-            }
+            message if self.replays(from, message) => self.replay_decision(message),
             message => self
                 .exchange
                 .signal(&mut self.cx, Signal::Message { from, message }),

@@ -4,8 +4,7 @@
 use crate::exchange::{Ending, Outcome};
 use crate::limits::{ALIVE_EVERY, LINGER};
 use crate::peer::timers::Timer;
-use crate::peer::{Event, Output, Peer, Phase, Remote, SNAPSHOT_VERSION, Snapshot, Wait};
-use crate::wire::{Message, Reason};
+use crate::peer::{Event, Peer, Phase, Remote, SNAPSHOT_VERSION, Snapshot, Wait};
 use crate::{
     Digest, Done, ExchangeKind, FragmentId, Order, OrderId, PeerId, Round, Time, TrainSummary,
 };
@@ -14,14 +13,14 @@ use std::collections::BTreeMap;
 /// Orders of the round that are under way, and when things were last done.
 #[derive(Debug, Default)]
 pub(super) struct Life {
-    train: Option<OrderId>,
-    applies: BTreeMap<OrderId, FragmentId>,
-    evaluate: Option<OrderId>,
-    save: Option<OrderId>,
-    started: Time,
-    saved_at: Time,
-    saved_round: Option<Round>,
-    evaluated_round: Option<Round>,
+    pub(super) train: Option<OrderId>,
+    pub(super) applies: BTreeMap<OrderId, FragmentId>,
+    pub(super) evaluate: Option<OrderId>,
+    pub(super) save: Option<OrderId>,
+    pub(super) started: Time,
+    pub(super) saved_at: Time,
+    pub(super) saved_round: Option<Round>,
+    pub(super) evaluated_round: Option<Round>,
 }
 
 impl Peer {
@@ -80,10 +79,12 @@ impl Peer {
         let others = self.cx.view.greeted().count();
         let fresh = self.cx.round == Round(0);
         let alone_is_fine = !self.cx.config.join && fresh;
+        // Whoever comes back goes on with peers that take part in rounds, or waits for them.
+        let live = self.cx.view.live().count();
         let enough = if fresh {
             others + 1 >= self.cx.config.start_with
         } else {
-            others > 0
+            live > 0
         };
         if !exchanging || (enough && (others > 0 || alone_is_fine)) {
             self.begin();
@@ -153,13 +154,47 @@ impl Peer {
         }
     }
 
+    /// A message lost in the very last round can leave finished peers apart, and no further round
+    /// mends it: whoever holds what fewer peers hold takes the others' state over. True when this
+    /// peer does.
+    pub(super) fn settle_the_end(&mut self) -> bool {
+        if self.cx.plan.exchange != ExchangeKind::AllReduce {
+            return false;
+        }
+        let mine = self.cx.anchor();
+        let mut holders: BTreeMap<Digest, (usize, Option<PeerId>)> = BTreeMap::new();
+        holders.insert(mine, (1, None));
+        let round = self.cx.round;
+        for (peer, remote) in self.cx.view.live().filter(|(_, r)| r.round == round) {
+            let Some(anchor) = remote.anchor else {
+                continue;
+            };
+            let (count, holder) = holders.entry(anchor).or_default();
+            *count += 1;
+            holder.get_or_insert(peer);
+        }
+        let most = holders
+            .into_iter()
+            .max_by_key(|(anchor, (count, _))| (*count, *anchor));
+        let Some((_, (_, Some(holder)))) = most.filter(|(anchor, _)| *anchor != mine) else {
+            return false;
+        };
+        self.enter(Phase::Join);
+        self.fall_behind(holder, true);
+        true
+    }
+
     /// A finished peer leaves once nobody needs it any more.
     pub(super) fn maybe_leave(&mut self) {
         if !self.cx.config.leave_when_finished {
             return;
         }
         let rounds = self.cx.plan.rounds;
-        let needs = |(_, remote): (_, &Remote)| remote.round.0 < rounds;
+        let anchor = self.cx.anchor();
+        let agreed = self.cx.plan.exchange == ExchangeKind::AllReduce;
+        let needs = |(_, remote): (_, &Remote)| {
+            remote.round.0 < rounds || (agreed && remote.anchor != Some(anchor))
+        };
         let needed = self.cx.view.live().any(needs);
         if !needed {
             self.leave();
@@ -241,7 +276,7 @@ impl Peer {
         }
     }
 
-    fn apply(&mut self, endings: Vec<Ending>) {
+    pub(super) fn apply(&mut self, endings: Vec<Ending>) {
         let round = self.cx.round;
         let fragments: Vec<FragmentId> = self.cx.plan.fragment_ids().collect();
         for (fragment, ending) in fragments.into_iter().zip(endings) {
@@ -326,7 +361,7 @@ impl Peer {
         self.next_round();
     }
 
-    fn save(&mut self) {
+    pub(super) fn save(&mut self) {
         let weights = self.exchange.weights();
         let snapshot = Snapshot {
             version: SNAPSHOT_VERSION,
@@ -357,59 +392,5 @@ impl Peer {
             Phase::Leaving => self.left(),
             _ => self.settle(),
         }
-    }
-
-    /// Leaves: ends the inner step, writes a checkpoint, tells the peers.
-    pub(super) fn leave(&mut self) {
-        match self.phase {
-            Phase::Leaving | Phase::Left => return,
-            Phase::New => {
-                self.enter(Phase::Leaving);
-                self.left();
-                return;
-            }
-            _ => {}
-        }
-        let was = self.phase;
-        self.enter(Phase::Leaving);
-        for timer in [Timer::Exchange, Timer::Join, Timer::CatchUp, Timer::Linger] {
-            self.cx.timers.stop(timer);
-        }
-        if self.life.train.is_some() {
-            self.cx.put(Output::Interrupt);
-        } else if self.life.applies.is_empty() && self.life.save.is_none() {
-            if was == Phase::Exchange {
-                self.exchange.finish(&mut self.cx);
-            }
-            self.save_unless_saved();
-        }
-    }
-
-    fn save_unless_saved(&mut self) {
-        if self.life.saved_round == Some(self.cx.round) {
-            self.left();
-        } else {
-            self.save();
-        }
-    }
-
-    /// The interrupted training ended. Without an agreement to wait for, its progress counts.
-    fn leave_after_training(&mut self) {
-        if self.cx.plan.exchange == ExchangeKind::AllReduce {
-            self.save_unless_saved();
-        } else {
-            let endings = vec![Ending::Apply(Vec::new()); self.cx.plan.fragments.len()];
-            self.apply(endings);
-        }
-    }
-
-    /// Tells the peers and stops.
-    fn left(&mut self) {
-        let peers: Vec<PeerId> = self.cx.view.greeted().map(|(id, _)| id).collect();
-        for peer in peers {
-            self.cx.send(peer, Message::Goodbye(Reason::Leaving));
-        }
-        self.enter(Phase::Left);
-        self.cx.put(Output::Left);
     }
 }

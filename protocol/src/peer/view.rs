@@ -17,6 +17,8 @@ pub struct Remote {
     pub ready: bool,
     /// Whether it takes part for the first time and is not waited for yet.
     pub probation: bool,
+    /// The last round in which it was in a group with this peer, on this link.
+    pub grouped: Option<Round>,
     /// Whether it failed to do its part and has not spoken since.
     pub suspected: bool,
     /// The round it is in, in its own words.
@@ -35,6 +37,18 @@ pub struct Remote {
     pub(crate) hello_at: Option<Time>,
     pub(crate) dials: u32,
     pub(crate) dial_at: Option<Time>,
+}
+
+/// Dials of a peer that refused this one: left alone until its record changes.
+pub(crate) const DIALS_REFUSED: u32 = u32::MAX;
+
+impl Remote {
+    /// Lets it be dialled again from the shortest wait on, unless one of the two refused the other.
+    pub(crate) fn forgive_dials(&mut self) {
+        if self.dials != DIALS_REFUSED {
+            self.dials = 0;
+        }
+    }
 }
 
 /// All peers one knows.
@@ -89,7 +103,8 @@ impl View {
     /// The entry of a peer, made if there is room: a full view forgets somebody unlinked first.
     pub(crate) fn entry(&mut self, peer: PeerId) -> Option<&mut Remote> {
         if !self.remotes.contains_key(&peer) && self.remotes.len() >= VIEW_PEERS_MAX {
-            let idle = self.remotes.iter().find(|(_, r)| !r.linked && !r.banned);
+            let unlinked = self.remotes.iter().filter(|(_, r)| !r.linked);
+            let idle = unlinked.min_by_key(|(id, r)| (r.banned, **id));
             let idle = idle.map(|(id, _)| *id)?;
             self.remotes.remove(&idle);
         }
@@ -155,7 +170,8 @@ impl View {
     pub(crate) fn due_dials(&mut self, now: Time, room: usize) -> Vec<PeerRecord> {
         self.remotes
             .values_mut()
-            .filter(|r| !r.linked && !r.banned && r.dials < DIAL_ATTEMPTS_MAX)
+            .filter(|r| !r.linked && !r.banned && r.record.is_some())
+            .filter(|r| r.dials < DIAL_ATTEMPTS_MAX)
             .filter(|r| r.dial_at.is_some_and(|at| at <= now))
             .take(room)
             .filter_map(|remote| {

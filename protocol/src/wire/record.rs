@@ -35,6 +35,11 @@ impl PeerRecord {
         crate::wire::canonical(&("murmurate peer record", unsigned))
     }
 
+    /// Bytes on the wire.
+    pub fn wire_bytes(&self) -> usize {
+        crate::wire::encode_value(self).len()
+    }
+
     /// Checks lengths and counts.
     ///
     /// # Errors

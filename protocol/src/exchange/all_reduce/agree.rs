@@ -10,11 +10,12 @@
 
 use super::butterfly::{Butterfly, Stage};
 use super::group::bit;
+use crate::limits::SEARCHES_MAX;
 use crate::peer::FetchId;
 use crate::peer::context::Context;
 use crate::wire::{Ballot, Message, ShardVersion};
 use crate::{Output, PeerError, PeerId, Wait};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A vote: one version for each shard.
 type Versions = Vec<ShardVersion>;
@@ -31,6 +32,8 @@ pub(super) struct Agreement {
     votes: BTreeMap<Ballot, BTreeMap<usize, Versions>>,
     /// What was decided, and in which ballot's number.
     pub(super) decided: Option<(u8, Versions)>,
+    /// Who said so, where it was not the votes.
+    told_by: Option<PeerId>,
 }
 
 impl Agreement {
@@ -41,6 +44,7 @@ impl Agreement {
             voted: None,
             votes: BTreeMap::new(),
             decided: None,
+            told_by: None,
         }
     }
 
@@ -102,6 +106,12 @@ impl Butterfly {
                 what: format!("a vote on {} shards instead of {}", versions.len(), self.of),
             });
         }
+        let unled = ballot.number == 0 && ballot.coordinator != self.group.peer(0);
+        if unled || self.group.index(ballot.coordinator).is_none() {
+            return Err(PeerError::Unexpected {
+                what: "a vote in a ballot that nobody of the group coordinates".to_owned(),
+            });
+        }
         if self.stage != Stage::Repairing {
             let since = if self.stage == Stage::Gathering {
                 self.since
@@ -139,6 +149,7 @@ impl Butterfly {
     ) {
         if versions.len() == usize::from(self.of) && self.agreement.decided.is_none() {
             self.agreement.decided = Some((ballot, versions.to_vec()));
+            self.agreement.told_by = Some(from);
             self.fetch_missing(cx, from);
         }
         self.advance(cx);
@@ -152,13 +163,13 @@ impl Butterfly {
         let lacking = self.lacking(&versions);
         if lacking.is_empty() {
             for wait in [Wait::Contributions, Wait::Agreement, Wait::Repair] {
-                cx.waited(wait, false);
+                cx.waited_in(self.fragment, wait, false);
             }
             self.apply(cx, number, &versions);
             return;
         }
         // The bytes of a living owner are on their way; those of a dead one are not.
-        let holder = self.holder_of(&versions);
+        let holder = self.holders_of(&versions).first().copied();
         for (shard, version) in lacking {
             let owner = self.group.index(version.owner);
             let coming = owner.is_some_and(|i| self.hopeful & bit(i) != 0);
@@ -168,15 +179,31 @@ impl Butterfly {
         }
     }
 
-    /// What is decided is still not here though its owners live: take it from whoever holds it.
-    pub(super) fn fetch_decided(&mut self, cx: &mut Context) {
-        let versions = self
-            .agreement
-            .decided
-            .as_ref()
-            .map(|(_, versions)| versions);
-        if let Some(holder) = versions.and_then(|versions| self.holder_of(versions)) {
-            self.fetch_missing(cx, holder);
+    /// What is decided is still not here though its owners live: take it from whoever holds it,
+    /// each time from another; after [`SEARCHES_MAX`] times from a newer state.
+    pub(super) fn search(&mut self, cx: &mut Context) {
+        let Some((_, versions)) = self.agreement.decided.clone() else {
+            return;
+        };
+        let holders = self.holders_of(&versions);
+        let told_by = self.agreement.told_by.filter(|p| !holders.contains(p));
+        let holders: Vec<PeerId> = holders.into_iter().chain(told_by).collect();
+        self.searches += 1;
+        for wait in [Wait::Contributions, Wait::Agreement, Wait::Repair] {
+            cx.waited_in(self.fragment, wait, true);
+        }
+        let next = holders.get(usize::from(self.searches) % holders.len().max(1));
+        if self.searches > SEARCHES_MAX || next.is_none() {
+            let first = holders.first().copied();
+            self.missed = first.or_else(|| self.group.others().map(|(_, p)| p).next());
+            if self.missed.is_none() {
+                self.void(cx);
+            }
+            return;
+        }
+        self.deadline = cx.wait_in(self.fragment, Wait::Repair, cx.deadlines.ceiling());
+        if let Some(holder) = next {
+            self.fetch_missing(cx, *holder);
         }
     }
 
@@ -193,11 +220,12 @@ impl Butterfly {
             .collect()
     }
 
-    /// A member that voted for these versions and therefore holds them all.
-    fn holder_of(&self, versions: &Versions) -> Option<PeerId> {
+    /// Members that voted for these versions and therefore hold them all.
+    fn holders_of(&self, versions: &Versions) -> Vec<PeerId> {
         let votes = self.agreement.votes.values().flatten();
-        let mut holders = votes.filter(|(i, v)| **i != self.group.me && *v == versions);
-        holders.next().map(|(i, _)| self.group.peer(*i))
+        let holders = votes.filter(|(i, v)| **i != self.group.me && *v == versions);
+        let indices: BTreeSet<usize> = holders.map(|(i, _)| *i).collect();
+        indices.into_iter().map(|i| self.group.peer(i)).collect()
     }
 
     /// Fetches decided versions that are not here.

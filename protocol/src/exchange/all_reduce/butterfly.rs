@@ -4,9 +4,9 @@
 //! (votes) and `repair` (what a ballot above zero does about missing shards).
 
 use super::agree::Agreement;
+use super::coordinate::Coordination;
 use super::group::{Group, bit, members_of};
 use super::reduce::Duty;
-use super::repair::Coordination;
 use crate::exchange::Ending;
 use crate::peer::context::Context;
 use crate::wire::{Ballot, ShardVersion};
@@ -21,10 +21,10 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) enum Task {
     /// Encode the own contribution to a shard.
     Contribution(u16),
-    /// Reduce a shard.
-    Combine(u16),
-    /// Encode the aggregate of a shard.
-    Aggregate(u16),
+    /// Reduce a shard, in this attempt.
+    Combine(u16, u8),
+    /// Encode the aggregate of a shard, in this attempt.
+    Aggregate(u16, u8),
 }
 
 /// What this peer does to end the exchange.
@@ -80,6 +80,10 @@ pub(super) struct Butterfly {
     pub(super) slices: BTreeSet<SliceId>,
     pub(super) retries: BTreeMap<(PeerId, SliceId), u8>,
     pub(super) ending: Option<Ending>,
+    /// How often it was looked for what is decided and not here.
+    pub(super) searches: u8,
+    /// Who knows more: what is decided cannot be had any more.
+    pub(super) missed: Option<PeerId>,
 }
 
 impl Butterfly {
@@ -108,7 +112,7 @@ impl Butterfly {
             stage: Stage::Collecting,
             hopeful: group.all(),
             since: cx.now,
-            deadline: cx.wait(Wait::Contributions, allowed),
+            deadline: cx.wait_in(fragment, Wait::Contributions, allowed),
             tasks: BTreeMap::new(),
             encoded: BTreeMap::new(),
             here: BTreeMap::new(),
@@ -122,6 +126,8 @@ impl Butterfly {
             slices: BTreeSet::new(),
             retries: BTreeMap::new(),
             ending: None,
+            searches: 0,
+            missed: None,
             group,
         };
         if this.group.me < usize::from(of) {
@@ -154,6 +160,20 @@ impl Butterfly {
         }
     }
 
+    /// Every slice whose bytes the Executor holds, or will once it has done what it was asked.
+    pub(super) fn all_slices(&self) -> BTreeSet<SliceId> {
+        let under_way = self.tasks.values().filter_map(|task| match *task {
+            Task::Contribution(shard) => Some(self.contribution(shard, self.group.me)),
+            Task::Aggregate(shard, attempt) => Some(SliceId {
+                part: Part::Aggregate,
+                attempt,
+                ..self.contribution(shard, self.group.me)
+            }),
+            Task::Combine(..) => None,
+        });
+        self.slices.iter().copied().chain(under_way).collect()
+    }
+
     /// The name of a version's bytes.
     pub(super) fn aggregate(&self, shard: u16, version: &ShardVersion) -> SliceId {
         SliceId {
@@ -178,6 +198,11 @@ impl Butterfly {
         versions.iter().find(fits).copied()
     }
 
+    /// Whether nothing is left to do.
+    pub(super) fn over(&self) -> bool {
+        self.ending.is_some() || self.missed.is_some()
+    }
+
     /// Whether the own reductions are done.
     pub(super) fn dutiful(&self) -> bool {
         self.duties.values().all(Duty::done)
@@ -192,7 +217,7 @@ impl Butterfly {
 
     /// Takes every next step that is possible.
     pub(super) fn advance(&mut self, cx: &mut Context) {
-        if self.ending.is_some() {
+        if self.over() {
             return;
         }
         self.reduce(cx);
@@ -213,12 +238,12 @@ impl Butterfly {
 
     /// From here on aggregates and votes are awaited.
     fn gather(&mut self, cx: &mut Context) {
-        cx.waited(Wait::Contributions, false);
+        cx.waited_in(self.fragment, Wait::Contributions, false);
         self.stage = Stage::Gathering;
         self.since = cx.now;
         let peers: Vec<PeerId> = self.group.others().map(|(_, p)| p).collect();
         let allowed = cx.deadlines.allow(Wait::Agreement, peers);
-        self.deadline = cx.wait(Wait::Agreement, allowed);
+        self.deadline = cx.wait_in(self.fragment, Wait::Agreement, allowed);
     }
 
     /// Whether a shard is missing whose owner is given up: waiting would be in vain.
@@ -232,13 +257,11 @@ impl Butterfly {
 
     /// The deadline has passed.
     pub(super) fn timeout(&mut self, cx: &mut Context) {
-        if self.ending.is_some() || cx.now < self.deadline {
+        if self.over() || cx.now < self.deadline {
             return;
         }
         if self.agreement.decided.is_some() {
-            self.fetch_decided(cx);
-            cx.waited(Wait::Agreement, true);
-            self.deadline = cx.wait(Wait::Repair, cx.deadlines.ceiling());
+            self.search(cx);
             return;
         }
         let missing = match self.stage {
@@ -252,8 +275,9 @@ impl Butterfly {
         }
         match self.stage {
             Stage::Collecting => {
-                cx.waited(Wait::Contributions, true);
-                self.deadline = cx.wait(Wait::Contributions, cx.deadlines.answer());
+                cx.waited_in(self.fragment, Wait::Contributions, true);
+                self.deadline =
+                    cx.wait_in(self.fragment, Wait::Contributions, cx.deadlines.answer());
                 self.advance(cx);
             }
             Stage::Gathering => {
@@ -277,7 +301,7 @@ impl Butterfly {
     pub(super) fn void(&mut self, cx: &mut Context) {
         self.ending = Some(Ending::Void);
         for wait in [Wait::Contributions, Wait::Agreement, Wait::Repair] {
-            cx.waited(wait, true);
+            cx.waited_in(self.fragment, wait, true);
         }
         cx.emit(Event::Voided {
             round: self.round,

@@ -42,6 +42,13 @@ impl History {
         let Some(round) = butterflies.first().map(|b| b.round) else {
             return;
         };
+        if butterflies.iter().any(|b| b.ending.is_none()) {
+            // Given up half-way: how the round ended others know better.
+            for slice in butterflies.iter().flat_map(Butterfly::all_slices) {
+                cx.order(Order::Release { slice });
+            }
+            return;
+        }
         let mut past = Past {
             round,
             decisions: Vec::new(),
@@ -53,8 +60,9 @@ impl History {
                 Some(Ending::Apply(aggregates)) => aggregates.clone(),
                 _ => Vec::new(),
             };
-            for slice in butterfly.slices.iter().filter(|s| !keep.contains(s)) {
-                cx.order(Order::Release { slice: *slice });
+            let all = butterfly.all_slices();
+            for slice in all.into_iter().filter(|s| !keep.contains(s)) {
+                cx.order(Order::Release { slice });
             }
             let void = Message::Void {
                 round,

@@ -11,16 +11,17 @@
 
 mod agree;
 mod butterfly;
+mod coordinate;
 mod group;
 mod grouping;
 mod history;
+mod mailbox;
 mod reduce;
 mod repair;
 
 pub(crate) use history::slices_of;
 
 use crate::exchange::{Ending, Exchange, Outcome, Signal};
-use crate::limits::{EARLY_MESSAGES_MAX, EARLY_SLICES_MAX, ROUNDS_AHEAD_MAX};
 use crate::peer::FetchId;
 use crate::peer::context::Context;
 use crate::peer::timers::Timer;
@@ -32,6 +33,7 @@ use butterfly::Butterfly;
 use group::Group;
 use grouping::{Formed, Grouping};
 use history::History;
+use mailbox::address;
 
 /// A slice that came before its group was known.
 type EarlySlice = (PeerId, SliceId, SliceMeta, Option<Digest>);
@@ -46,49 +48,6 @@ pub(crate) struct AllReduce {
     outcome: Option<Outcome>,
 }
 
-/// Round, fragment and group of a message that belongs to one butterfly.
-fn address(message: &Message) -> Option<(Round, FragmentId, u64)> {
-    match message {
-        Message::Vote {
-            round,
-            fragment,
-            group,
-            ..
-        }
-        | Message::Prepare {
-            round,
-            fragment,
-            group,
-            ..
-        }
-        | Message::Promise {
-            round,
-            fragment,
-            group,
-            ..
-        }
-        | Message::Repair {
-            round,
-            fragment,
-            group,
-            ..
-        }
-        | Message::Void {
-            round,
-            fragment,
-            group,
-            ..
-        }
-        | Message::Decided {
-            round,
-            fragment,
-            group,
-            ..
-        } => Some((*round, *fragment, *group)),
-        _ => None,
-    }
-}
-
 impl AllReduce {
     pub(crate) fn new() -> Self {
         Self {
@@ -101,24 +60,22 @@ impl AllReduce {
         }
     }
 
-    fn formed(&mut self, cx: &mut Context, formed: Formed) -> Result<(), PeerError> {
+    fn formed(&mut self, cx: &mut Context, formed: Formed) {
         match formed {
-            Formed::Waiting => Ok(()),
+            Formed::Waiting => {}
             Formed::Group(group) => self.start(cx, group),
             Formed::Outcome(outcome) => {
                 self.outcome = Some(outcome);
-                Ok(())
             }
             Formed::Nobody => {
                 self.grouping.end(cx, true);
                 self.outcome = Some(Outcome::Ended(vec![Ending::Void; cx.plan.fragments.len()]));
-                Ok(())
             }
         }
     }
 
     /// The group is known: start every fragment and hand it what came early.
-    fn start(&mut self, cx: &mut Context, group: Group) -> Result<(), PeerError> {
+    fn start(&mut self, cx: &mut Context, group: Group) {
         let members = group.members.iter().map(|m| m.peer).collect();
         cx.emit(Event::Group {
             round: cx.round,
@@ -131,12 +88,13 @@ impl AllReduce {
             .map(|f| Butterfly::new(cx, f, group.clone()))
             .collect();
         let round = cx.round;
-        let mut result = Ok(());
         for (from, slice, meta, digest) in std::mem::take(&mut self.early_slices) {
             if slice.round > round {
                 self.early_slices.push((from, slice, meta, digest));
             } else if slice.round == round && meta.group == tag {
-                result = result.and(self.arrived(cx, from, slice, meta, digest));
+                if let Err(error) = self.arrived(cx, from, slice, meta, digest) {
+                    cx.accuse(from, error.to_string());
+                }
             } else {
                 cx.order(Order::Release { slice });
             }
@@ -145,127 +103,18 @@ impl AllReduce {
             match address(&message) {
                 Some((r, ..)) if r > round => self.early_messages.push((from, message)),
                 Some((r, _, g)) if r == round && g == tag => {
-                    result = result.and(self.deliver(cx, from, &message));
+                    if let Err(error) = self.deliver(cx, from, &message) {
+                        cx.accuse(from, error.to_string());
+                    }
                 }
                 _ => {}
             }
         }
         self.settle(cx);
-        result
-    }
-
-    fn arrived(
-        &mut self,
-        cx: &mut Context,
-        from: PeerId,
-        slice: SliceId,
-        meta: SliceMeta,
-        digest: Option<Digest>,
-    ) -> Result<(), PeerError> {
-        let current = slice.round == cx.round;
-        if current && let Some(butterfly) = self.of_fragment(slice.fragment) {
-            if butterfly.group.tag == meta.group && butterfly.ending.is_none() {
-                let result = butterfly.arrived(cx, from, slice, meta, digest);
-                if result.is_err() {
-                    cx.order(Order::Release { slice });
-                }
-                return result;
-            }
-        } else if slice.round >= cx.round && slice.round.since(cx.round) <= ROUNDS_AHEAD_MAX {
-            let count = self
-                .early_slices
-                .iter()
-                .filter(|(f, ..)| *f == from)
-                .count();
-            if count < EARLY_SLICES_MAX {
-                self.early_slices.push((from, slice, meta, digest));
-                return Ok(());
-            }
-            cx.order(Order::Release { slice });
-            return Err(PeerError::Unexpected {
-                what: "too many early slices".to_owned(),
-            });
-        }
-        let known = self
-            .of_fragment(slice.fragment)
-            .is_some_and(|b| b.slices.contains(&slice));
-        if !known && !self.kept(slice) {
-            cx.order(Order::Release { slice });
-        }
-        Ok(())
-    }
-
-    /// Whether a slice's bytes belong to a decided round.
-    fn kept(&self, slice: SliceId) -> bool {
-        let decision = self.history.decision(slice.round, slice.fragment);
-        decision.is_some_and(|d| slices_of(d).contains(&slice))
     }
 
     fn of_fragment(&mut self, fragment: FragmentId) -> Option<&mut Butterfly> {
         self.butterflies.get_mut(usize::from(fragment.0))
-    }
-
-    /// A message for one butterfly.
-    fn deliver(
-        &mut self,
-        cx: &mut Context,
-        from: PeerId,
-        message: &Message,
-    ) -> Result<(), PeerError> {
-        let Some((round, fragment, group)) = address(message) else {
-            return Ok(());
-        };
-        if round < cx.round {
-            // Late, but not lost: whoever still works on that round learns how it ended.
-            let answer = self.history.decision(round, fragment);
-            let asks = matches!(message, Message::Promise { .. } | Message::Prepare { .. });
-            if asks && let Some(answer) = answer.cloned() {
-                cx.send(from, answer);
-            }
-            return Ok(());
-        }
-        let Some(butterfly) = self.of_fragment(fragment).filter(|b| b.round == round) else {
-            let ahead = round.since(cx.round);
-            if ahead <= ROUNDS_AHEAD_MAX && self.early_messages.len() < EARLY_MESSAGES_MAX {
-                self.early_messages.push((from, message.clone()));
-            }
-            return Ok(());
-        };
-        if butterfly.group.tag != group {
-            return Ok(());
-        }
-        if butterfly.ending.is_some() {
-            let asks = matches!(message, Message::Promise { .. } | Message::Prepare { .. });
-            if asks && let Some(answer) = butterfly.decision() {
-                cx.send(from, answer);
-            }
-            return Ok(());
-        }
-        match message {
-            Message::Vote {
-                ballot, versions, ..
-            } => {
-                butterfly.on_vote(cx, from, *ballot, versions)?;
-            }
-            Message::Prepare { ballot, .. } => butterfly.on_prepare(cx, from, *ballot)?,
-            Message::Promise { .. } => butterfly.on_promise(cx, from, message)?,
-            Message::Repair {
-                ballot,
-                alive,
-                shards,
-                ..
-            } => {
-                butterfly.on_repair(cx, from, *ballot, *alive, shards)?;
-            }
-            Message::Void { ballot, .. } => butterfly.on_void(cx, from, *ballot),
-            Message::Decided {
-                ballot, versions, ..
-            } => {
-                butterfly.on_decided(cx, from, *ballot, versions);
-            }
-            _ => {}
-        }
-        Ok(())
     }
 
     fn message(
@@ -283,6 +132,9 @@ impl AllReduce {
                 let late =
                     *round < cx.round || (*round == cx.round && !self.butterflies.is_empty());
                 if late {
+                    if *round == cx.round {
+                        self.grouping.late(cx, from);
+                    }
                     let next = if *round < cx.round {
                         cx.round
                     } else {
@@ -298,7 +150,8 @@ impl AllReduce {
                     return Ok(());
                 }
                 let formed = self.grouping.ready(cx, from, *round, *weight, *anchor);
-                self.formed(cx, formed)
+                self.formed(cx, formed);
+                Ok(())
             }
             Message::Propose {
                 round,
@@ -306,7 +159,8 @@ impl AllReduce {
                 members,
             } => {
                 let formed = self.grouping.proposed(cx, from, *round, *term, members);
-                self.formed(cx, formed)
+                self.formed(cx, formed);
+                Ok(())
             }
             Message::Decline { round, .. } => {
                 if *round == cx.round {
@@ -350,6 +204,13 @@ impl AllReduce {
         if self.butterflies.is_empty() {
             return;
         }
+        if let Some(teller) = self.butterflies.iter().find_map(|b| b.missed) {
+            cx.timers.stop(Timer::Exchange);
+            let resync = true;
+            self.outcome
+                .get_or_insert(Outcome::Behind { teller, resync });
+            return;
+        }
         let open = self.butterflies.iter().filter(|b| b.ending.is_none());
         match open.map(|b| b.deadline).min() {
             Some(deadline) => cx.timers.set(Timer::Exchange, deadline),
@@ -367,8 +228,7 @@ impl Exchange for AllReduce {
     fn begin(&mut self, cx: &mut Context, summary: &TrainSummary) {
         self.outcome = None;
         let formed = self.grouping.begin(cx, summary.samples as f64);
-        // What comes early is checked when it arrives; a broken rule was scored then.
-        let _ = self.formed(cx, formed);
+        self.formed(cx, formed);
         self.settle(cx);
     }
 
@@ -393,14 +253,12 @@ impl Exchange for AllReduce {
                 what: FetchId::Slice(slice),
                 digest,
             } => {
-                match self
-                    .of_fragment(slice.fragment)
-                    .filter(|b| b.round == slice.round)
-                {
-                    Some(butterfly) => butterfly.fetched(cx, slice, digest),
-                    None => {
-                        cx.order(Order::Release { slice });
-                    }
+                let kept = self.kept(slice);
+                let butterfly = self.of_fragment(slice.fragment);
+                if let Some(butterfly) = butterfly.filter(|b| b.round == slice.round) {
+                    butterfly.fetched(cx, slice, digest);
+                } else if !kept {
+                    cx.order(Order::Release { slice });
                 }
                 Ok(())
             }
@@ -419,17 +277,16 @@ impl Exchange for AllReduce {
             Signal::Gone(peer) => {
                 self.gone(cx, peer);
                 let formed = self.grouping.gone(cx, peer);
-                self.formed(cx, formed)
+                self.formed(cx, formed);
+                Ok(())
             }
             Signal::Timeout => {
                 self.butterflies.iter_mut().for_each(|b| b.timeout(cx));
-                match self.grouping.active() {
-                    true => {
-                        let formed = self.grouping.timeout(cx);
-                        self.formed(cx, formed)
-                    }
-                    false => Ok(()),
+                if self.grouping.active() {
+                    let formed = self.grouping.timeout(cx);
+                    self.formed(cx, formed);
                 }
+                Ok(())
             }
             Signal::Fetched { .. } | Signal::FetchFailed { .. } => Ok(()),
         };

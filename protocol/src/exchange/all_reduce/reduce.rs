@@ -10,6 +10,7 @@
 
 use super::butterfly::{Butterfly, Stage, Task};
 use super::group::{bit, members_of};
+use crate::limits::{BALLOTS_MAX, GROUP_MEMBERS_MAX};
 use crate::peer::context::Context;
 use crate::wire::ShardVersion;
 use crate::{
@@ -37,6 +38,8 @@ pub(super) struct Duty {
     expected: u64,
     /// Members whose contribution is in the reduction.
     included: u64,
+    /// Encoded bytes of the reduction, once there is one.
+    bytes: u64,
     progress: Progress,
 }
 
@@ -46,6 +49,7 @@ impl Duty {
             attempt,
             expected,
             included: 0,
+            bytes: 0,
             progress: Progress::Collecting,
         }
     }
@@ -86,7 +90,14 @@ impl Butterfly {
         let Some(duty) = self.duties.get_mut(&shard) else {
             return;
         };
+        let total: f64 = inputs.iter().map(|(_, weight)| weight).sum();
+        if total <= 0.0 {
+            // Nobody trained on anything: there is no mean. The shard stays missing.
+            self.duties.remove(&shard);
+            return;
+        }
         duty.included = set;
+        let attempt = duty.attempt;
         duty.progress = Progress::Combining;
         let order = cx.order(Order::Combine {
             round: self.round,
@@ -97,7 +108,7 @@ impl Butterfly {
             keep: 0.0,
             inputs,
         });
-        self.tasks.insert(order, Task::Combine(shard));
+        self.tasks.insert(order, Task::Combine(shard, attempt));
     }
 
     /// Members whose contribution to an own shard is still missing.
@@ -123,12 +134,30 @@ impl Butterfly {
                 self.slices.insert(self.contribution(shard, self.group.me));
                 self.contribute(cx, shard);
             }
-            (Task::Combine(shard), Done::Combined) => self.encode_aggregate(cx, shard),
-            (Task::Combine(shard), Done::Failed(WorkError::BadSlice { origin, .. })) => {
-                self.without(cx, shard, *origin);
+            (Task::Combine(shard, attempt), _) | (Task::Aggregate(shard, attempt), _)
+                if self.duties.get(&shard).is_none_or(|d| d.attempt != attempt) =>
+            {
+                // A ballot gave this shard to somebody, or to this peer once more.
+                if let Task::Aggregate(..) = task {
+                    self.slices.insert(SliceId {
+                        part: Part::Aggregate,
+                        attempt,
+                        ..self.contribution(shard, self.group.me)
+                    });
+                }
+            }
+            (Task::Combine(shard, _), Done::Combined) => self.encode_aggregate(cx, shard),
+            (Task::Combine(shard, _), Done::Failed(WorkError::BadSlice { slice, reason, .. }))
+                if self.group.index(slice.origin).is_some() =>
+            {
+                cx.accuse(
+                    slice.origin,
+                    format!("a contribution that is bad: {reason}"),
+                );
+                self.without(cx, shard, slice.origin);
             }
             (
-                Task::Aggregate(shard),
+                Task::Aggregate(shard, _),
                 Done::Encoded {
                     bytes,
                     digest: Some(digest),
@@ -136,12 +165,11 @@ impl Butterfly {
             ) => {
                 self.publish(cx, shard, *bytes, *digest);
             }
-            _ => {
+            (Task::Combine(shard, _) | Task::Aggregate(shard, _), _) => {
                 // The own Executor failed: this peer's shards stay missing, the others repair.
-                if let Task::Combine(shard) | Task::Aggregate(shard) = task {
-                    self.duties.remove(&shard);
-                }
+                self.duties.remove(&shard);
             }
+            (Task::Contribution(_), _) => {}
         }
         self.advance(cx);
         true
@@ -191,9 +219,10 @@ impl Butterfly {
             return;
         };
         duty.progress = Progress::Encoding;
+        let attempt = duty.attempt;
         let slice = SliceId {
             part: Part::Aggregate,
-            attempt: duty.attempt,
+            attempt,
             ..self.contribution(shard, self.group.me)
         };
         let order = cx.order(Order::Encode {
@@ -201,7 +230,7 @@ impl Butterfly {
             slice,
             of: self.of,
         });
-        self.tasks.insert(order, Task::Aggregate(shard));
+        self.tasks.insert(order, Task::Aggregate(shard, attempt));
     }
 
     /// A contribution does not decode: its sender is left out.
@@ -225,6 +254,7 @@ impl Butterfly {
             return;
         };
         duty.progress = Progress::Done;
+        duty.bytes = bytes;
         let version = ShardVersion {
             owner: self.group.peer(self.group.me),
             attempt: duty.attempt,
@@ -270,12 +300,16 @@ impl Butterfly {
         let Some(index) = self.group.index(from) else {
             return broke("a slice from a peer outside the group");
         };
-        if meta.of != self.of || slice.shard >= self.of || slice.origin != from {
+        let attempts = match slice.part {
+            Part::Contribution => 1,
+            Part::Aggregate => BALLOTS_MAX,
+        };
+        if meta.of != self.of || slice.shard >= self.of || slice.attempt >= attempts {
             return broke("a slice that does not fit the group's shards");
         }
-        self.slices.insert(slice);
         match (slice.part, digest) {
             (Part::Contribution, _) => {
+                self.slices.insert(slice);
                 *self.here.entry(slice.shard).or_default() |= bit(index);
                 let waited = cx.now.since(self.since);
                 if self.stage == Stage::Collecting {
@@ -286,8 +320,14 @@ impl Butterfly {
                 if meta.contributors & !self.group.all() != 0 || meta.contributors == 0 {
                     return broke("an aggregate of contributors outside the group");
                 }
-                let held = self.held.get(&slice.shard).map_or(0, Vec::len);
-                if held >= 2 * usize::from(crate::limits::BALLOTS_MAX) {
+                let versions = self.held.entry(slice.shard).or_default();
+                let same = |v: &ShardVersion| v.owner == from && v.attempt == slice.attempt;
+                if versions.iter().any(|v| same(v) && v.digest != digest) {
+                    // Which of them others got nobody can tell: none of them is held any more.
+                    versions.retain(|v| !same(v));
+                    return broke("two versions of one shard under one name");
+                }
+                if versions.len() >= GROUP_MEMBERS_MAX {
                     return broke("too many versions of one shard");
                 }
                 let version = ShardVersion {
@@ -312,7 +352,7 @@ impl Butterfly {
         slice: SliceId,
         outcome: PushOutcome,
     ) {
-        let open = self.ending.is_none() && self.slices.contains(&slice);
+        let open = !self.over() && self.slices.contains(&slice);
         let hopeful = self
             .group
             .index(to)
@@ -338,7 +378,10 @@ impl Butterfly {
                 let Some(version) = versions.copied().find(|v| mine(&v)) else {
                     return;
                 };
-                self.meta(0, 0.0, version.contributors)
+                let duty = self.duties.get(&slice.shard);
+                let bytes = duty.filter(|d| d.attempt == slice.attempt).map(|d| d.bytes);
+                let Some(bytes) = bytes else { return };
+                self.meta(bytes, 0.0, version.contributors)
             }
         };
         self.push(cx, to, slice, meta);

@@ -6,30 +6,14 @@
 //! shard that somebody holds stays; a shard that nobody holds is reduced again by a successor.
 
 use super::butterfly::{Butterfly, Stage, Target};
+use super::coordinate::Promised;
 use super::group::{bit, members_of};
 use super::reduce::Duty;
 use crate::limits::BALLOTS_MAX;
 use crate::peer::context::{Context, rendezvous};
-use crate::wire::{Ballot, Held, Message, ShardPlan, ShardVersion};
+use crate::wire::{Ballot, Message, ShardPlan};
 use crate::{Digest, PeerError, PeerId, SliceId, Wait};
 use core::time::Duration;
-use std::collections::BTreeMap;
-
-/// What a member promised.
-#[derive(Clone, Debug)]
-struct Promised {
-    voted: Option<(Ballot, Vec<ShardVersion>)>,
-    held: Vec<Held>,
-    hopeful: u64,
-}
-
-/// A ballot that this peer coordinates.
-#[derive(Debug)]
-pub(super) struct Coordination {
-    ballot: Ballot,
-    promises: BTreeMap<usize, Promised>,
-    planned: bool,
-}
 
 impl Butterfly {
     /// Asks for the next ballot.
@@ -56,71 +40,18 @@ impl Butterfly {
     }
 
     /// Promises not to vote below `ballot` and starts the clock of its answer.
-    fn enter(&mut self, cx: &mut Context, ballot: Ballot) {
+    pub(super) fn enter(&mut self, cx: &mut Context, ballot: Ballot) {
         self.stage = Stage::Repairing;
         self.agreement.promised = self.agreement.promised.max(ballot);
         self.wait_for_repair(cx, cx.deadlines.answer() * 2);
     }
 
     /// Starts the clock of the next step of a ballot.
-    fn wait_for_repair(&mut self, cx: &mut Context, allowed: Duration) {
+    pub(super) fn wait_for_repair(&mut self, cx: &mut Context, allowed: Duration) {
         for wait in [Wait::Contributions, Wait::Agreement, Wait::Repair] {
-            cx.waited(wait, true);
+            cx.waited_in(self.fragment, wait, true);
         }
-        self.deadline = cx.wait(Wait::Repair, allowed);
-    }
-
-    fn coordinate(&mut self, cx: &mut Context, ballot: Ballot) {
-        let running = self
-            .coordination
-            .as_ref()
-            .is_some_and(|c| c.ballot >= ballot);
-        if running {
-            return;
-        }
-        self.coordination = Some(Coordination {
-            ballot,
-            promises: BTreeMap::new(),
-            planned: false,
-        });
-        let (round, fragment, group) = (self.round, self.fragment, self.group.tag);
-        for (index, peer) in self.group.others() {
-            if self.hopeful & bit(index) != 0 {
-                cx.send(
-                    peer,
-                    Message::Prepare {
-                        round,
-                        fragment,
-                        group,
-                        ballot,
-                    },
-                );
-            }
-        }
-        self.enter(cx, ballot);
-        self.wait_for_repair(cx, cx.deadlines.answer());
-        let own = self.own_promise();
-        self.note_promise(cx, ballot, self.group.me, own);
-    }
-
-    fn own_promise(&self) -> Promised {
-        Promised {
-            voted: self.agreement.voted.clone(),
-            held: self.all_held(),
-            hopeful: self.hopeful,
-        }
-    }
-
-    fn all_held(&self) -> Vec<Held> {
-        let all = self.held.iter();
-        let newest =
-            all.filter_map(|(s, versions)| Some((s, versions.iter().max_by_key(|v| v.attempt)?)));
-        newest
-            .map(|(shard, version)| Held {
-                shard: *shard,
-                version: *version,
-            })
-            .collect()
+        self.deadline = cx.wait_in(self.fragment, Wait::Repair, allowed);
     }
 
     /// Sends the promise; if the exchange is decided here already, says so instead.
@@ -185,154 +116,6 @@ impl Butterfly {
         Ok(())
     }
 
-    /// A member promises, perhaps unasked.
-    pub(super) fn on_promise(
-        &mut self,
-        cx: &mut Context,
-        from: PeerId,
-        message: &Message,
-    ) -> Result<(), PeerError> {
-        let Message::Promise {
-            ballot,
-            voted,
-            held,
-            hopeful,
-            ..
-        } = message
-        else {
-            return Ok(());
-        };
-        let Some(index) = self.group.index(from) else {
-            return Ok(());
-        };
-        if ballot.coordinator != self.group.peer(self.group.me) || ballot.number == 0 {
-            return Err(PeerError::Unexpected {
-                what: "a promise to somebody else".to_owned(),
-            });
-        }
-        if let Some(message) = self.decision() {
-            cx.send(from, message);
-            return Ok(());
-        }
-        if *ballot < self.agreement.promised {
-            return Ok(());
-        }
-        self.coordinate(cx, *ballot);
-        let (voted, held, hopeful) = (voted.clone(), held.clone(), *hopeful);
-        self.note_promise(
-            cx,
-            *ballot,
-            index,
-            Promised {
-                voted,
-                held,
-                hopeful,
-            },
-        );
-        Ok(())
-    }
-
-    fn note_promise(&mut self, cx: &mut Context, ballot: Ballot, index: usize, promised: Promised) {
-        let Some(coordination) = &mut self.coordination else {
-            return;
-        };
-        if coordination.ballot != ballot || coordination.planned {
-            return;
-        }
-        let doubted = !promised.hopeful;
-        coordination.promises.insert(index, promised);
-        let promised = coordination.promises.keys().fold(0, |set, i| set | bit(*i));
-        // Somebody has waited a whole deadline for these already.
-        self.give_up(doubted & !promised);
-        if self.hopeful & !promised == 0 {
-            self.plan(cx);
-        }
-    }
-
-    /// Makes the plan, or finds that there is no majority.
-    fn plan(&mut self, cx: &mut Context) {
-        let Some(coordination) = &mut self.coordination else {
-            return;
-        };
-        coordination.planned = true;
-        let ballot = coordination.ballot;
-        let promises = coordination.promises.clone();
-        let alive = promises.keys().fold(0, |set, i| set | bit(*i));
-        let (round, fragment, group) = (self.round, self.fragment, self.group.tag);
-        if !self.group.majority(promises.len()) {
-            for (_, peer) in self.group.others().filter(|(i, _)| alive & bit(*i) != 0) {
-                cx.send(
-                    peer,
-                    Message::Void {
-                        round,
-                        fragment,
-                        group,
-                        ballot,
-                    },
-                );
-            }
-            self.void(cx);
-            return;
-        }
-        let shards = self.shard_plans(&promises);
-        for (_, peer) in self.group.others().filter(|(i, _)| alive & bit(*i) != 0) {
-            let shards = shards.clone();
-            cx.send(
-                peer,
-                Message::Repair {
-                    round,
-                    fragment,
-                    group,
-                    ballot,
-                    alive,
-                    shards,
-                },
-            );
-        }
-        self.follow(cx, ballot, alive, &shards);
-    }
-
-    fn shard_plans(&self, promises: &BTreeMap<usize, Promised>) -> Vec<ShardPlan> {
-        let voted = promises
-            .iter()
-            .filter_map(|(i, p)| p.voted.as_ref().map(|(b, versions)| (*b, *i, versions)))
-            .filter(|(_, _, versions)| versions.len() == usize::from(self.of))
-            .max_by_key(|(ballot, _, _)| *ballot);
-        if let Some((_, voter, versions)) = voted {
-            let holder = self.group.peer(voter);
-            return versions
-                .iter()
-                .map(|v| ShardPlan::Keep {
-                    version: *v,
-                    holder,
-                })
-                .collect();
-        }
-        let alive: Vec<usize> = promises.keys().copied().collect();
-        (0..self.of)
-            .map(|shard| {
-                let held = promises
-                    .iter()
-                    .flat_map(|(i, p)| p.held.iter().map(move |h| (*i, h)));
-                let best = held
-                    .filter(|(_, h)| h.shard == shard)
-                    .max_by_key(|(i, h)| (h.version.attempt, std::cmp::Reverse(*i)));
-                match best {
-                    Some((holder, held)) => ShardPlan::Keep {
-                        version: held.version,
-                        holder: self.group.peer(holder),
-                    },
-                    None => {
-                        let successor = alive[usize::from(shard) % alive.len()];
-                        ShardPlan::Redo {
-                            owner: self.group.peer(successor),
-                        }
-                    }
-                }
-            })
-            .collect()
-    }
-
     /// The coordinator's plan arrived.
     pub(super) fn on_repair(
         &mut self,
@@ -342,7 +125,13 @@ impl Butterfly {
         alive: u64,
         shards: &[ShardPlan],
     ) -> Result<(), PeerError> {
-        let fits = shards.len() == usize::from(self.of) && alive & !self.group.all() == 0;
+        let member = |peer: &PeerId| self.group.index(*peer).is_some();
+        let fits = shards.len() == usize::from(self.of)
+            && alive & !self.group.all() == 0
+            && shards.iter().all(|plan| match plan {
+                ShardPlan::Keep { version, holder } => member(&version.owner) && member(holder),
+                ShardPlan::Redo { owner } => member(owner),
+            });
         if ballot.coordinator != from || !fits {
             return Err(PeerError::Unexpected {
                 what: "a repair that does not fit".to_owned(),
@@ -355,7 +144,13 @@ impl Butterfly {
     }
 
     /// Works towards a vote on the plan.
-    fn follow(&mut self, cx: &mut Context, ballot: Ballot, alive: u64, shards: &[ShardPlan]) {
+    pub(super) fn follow(
+        &mut self,
+        cx: &mut Context,
+        ballot: Ballot,
+        alive: u64,
+        shards: &[ShardPlan],
+    ) {
         self.enter(cx, ballot);
         self.agreement.ballot = ballot;
         let gone = self.give_up(!alive);
@@ -377,7 +172,9 @@ impl Butterfly {
                     }
                 }
                 ShardPlan::Redo { .. } => {
-                    if target.owner == self.group.me {
+                    let known = self.duties.get(&shard);
+                    let known = known.is_some_and(|d| d.attempt == ballot.number);
+                    if target.owner == self.group.me && !known {
                         self.duties.insert(shard, Duty::new(ballot.number, alive));
                     }
                     self.contribute(cx, shard);
@@ -434,10 +231,10 @@ impl Butterfly {
 
     /// A fetch ended.
     pub(super) fn fetched(&mut self, cx: &mut Context, slice: SliceId, digest: Option<Digest>) {
+        self.slices.insert(slice);
         if !self.fetching.remove(&slice) {
             return;
         }
-        self.slices.insert(slice);
         let decided = self
             .agreement
             .decided
@@ -459,7 +256,7 @@ impl Butterfly {
 
     /// A fetch came to nothing: somebody else may hold it, or the next ballot mends it.
     pub(super) fn fetch_failed(&mut self, cx: &mut Context, slice: SliceId) {
-        if self.fetching.remove(&slice) && self.ending.is_none() {
+        if self.fetching.remove(&slice) && !self.over() {
             self.deadline = self.deadline.min(cx.now + cx.deadlines.answer());
         }
     }

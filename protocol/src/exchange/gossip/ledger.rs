@@ -50,6 +50,11 @@ impl Ledger {
         self.kept.insert(slice);
     }
 
+    /// A mix is under way that reads slices which came back.
+    pub(super) fn hold(&mut self, mix: SliceId) {
+        self.locked.insert(mix);
+    }
+
     /// The mix has read it, and with it all older slices that came back.
     pub(super) fn unlock(&mut self, slice: SliceId) {
         self.locked.remove(&slice);

@@ -187,7 +187,10 @@ impl Gossip {
         let fragment = mixing.slice.fragment;
         let mut taken: Vec<Waiting> = Vec::new();
         self.inbox.retain(|w| {
-            let take = w.slice.fragment == fragment && w.slice.round <= latest;
+            // What is far ahead will not be waited for: its mass counts now.
+            let ahead = w.slice.round.since(latest);
+            let due = ahead == 0 || ahead > ROUNDS_AHEAD_MAX;
+            let take = w.slice.fragment == fragment && due;
             if take {
                 taken.push(*w);
             }
@@ -197,10 +200,17 @@ impl Gossip {
         for waiting in &taken {
             if let Some(count) = self.inbox_of.get_mut(&waiting.from) {
                 *count = count.saturating_sub(1);
+                if *count == 0 {
+                    self.inbox_of.remove(&waiting.from);
+                }
             }
             inputs.push((waiting.slice, waiting.weight));
         }
-        inputs.extend(self.ledger.take_returned(fragment));
+        let returned = self.ledger.take_returned(fragment);
+        if !returned.is_empty() {
+            self.ledger.hold(mixing.slice);
+        }
+        inputs.extend(returned);
         *weight += inputs.iter().map(|(_, mass)| mass).sum::<f64>();
         mixing.mixed = taken;
         mixing.combine(cx, before, inputs);
@@ -214,13 +224,15 @@ impl Gossip {
             return;
         };
         let (keep, mut inputs) = mixing.last_combine.clone();
-        let lost: f64 = inputs
-            .iter()
-            .filter(|(s, _)| *s == bad)
-            .map(|(_, m)| m)
-            .sum();
-        *weight -= lost;
+        let all = inputs.len();
+        let lost = inputs.iter().filter(|(slice, _)| *slice == bad);
+        *weight -= lost.map(|(_, mass)| mass).sum::<f64>();
         inputs.retain(|(slice, _)| *slice != bad);
+        if inputs.len() == all {
+            // Not one of the inputs: without them would be the same again.
+            mixing.stage = Stage::Ended(Ending::Void);
+            return;
+        }
         mixing.combine(cx, keep, inputs);
     }
 
@@ -243,11 +255,20 @@ impl Gossip {
                 self.ledger.unlock(mixing.slice);
                 self.ledger.release(cx);
             }
-            crate::Done::Failed(crate::WorkError::BadSlice { slice, .. }) => {
+            crate::Done::Failed(crate::WorkError::BadSlice { slice, reason, .. }) => {
                 let slice = *slice;
+                cx.accuse(slice.origin, format!("a slice that is bad: {reason}"));
                 self.without(cx, index, slice);
             }
-            _ => mixing.stage = Stage::Ended(Ending::Void),
+            _ => {
+                if mixing.stage == Stage::Combining
+                    && let Some(weight) = self.weights.get_mut(index)
+                {
+                    // The parameters are unmixed; what was pushed is gone from their mass.
+                    *weight = mixing.last_combine.0 - mixing.sent;
+                }
+                mixing.stage = Stage::Ended(Ending::Void);
+            }
         }
         self.advance(cx);
     }
@@ -284,7 +305,13 @@ impl Exchange for Gossip {
         match signal {
             Signal::Arrived {
                 from, slice, meta, ..
-            } => self.arrived(cx, from, slice, meta)?,
+            } => {
+                let result = self.arrived(cx, from, slice, meta);
+                if result.is_err() {
+                    cx.order(crate::Order::Release { slice });
+                }
+                return result;
+            }
             Signal::Pushed { to, slice, outcome } => self.pushed(cx, to, slice, outcome),
             Signal::Done { order, done } => self.done(cx, order, done),
             Signal::Gone(peer) => {
@@ -330,12 +357,11 @@ impl Exchange for Gossip {
         }
         self.ledger.release(cx);
         cx.timers.stop(Timer::Exchange);
-        let ahead = cx
-            .view
-            .live()
-            .map(|(_, r)| r.round)
-            .max()
-            .unwrap_or_default();
+        // The median: what a single peer says of itself moves nobody.
+        let mut rounds: Vec<Round> = cx.view.live().map(|(_, r)| r.round).collect();
+        let middle = rounds.len().saturating_sub(1) / 2;
+        rounds.sort_unstable();
+        let ahead = rounds.get(middle).copied().unwrap_or_default();
         if ahead.since(cx.round) > ROUNDS_AHEAD_MAX {
             // Rounds are local in gossip: a straggler skips what it missed and goes on with the
             // round that the others are in.

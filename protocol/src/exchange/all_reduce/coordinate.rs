@@ -1,0 +1,241 @@
+//! The coordinator's side of a ballot above zero: questions, promises, the plan.
+
+use super::butterfly::Butterfly;
+use super::group::bit;
+use crate::peer::context::Context;
+use crate::wire::{Ballot, Held, Message, ShardPlan, ShardVersion};
+use crate::{PeerError, PeerId};
+use std::collections::BTreeMap;
+
+/// A ballot that this peer coordinates.
+#[derive(Debug)]
+pub(super) struct Coordination {
+    pub(super) ballot: Ballot,
+    pub(super) promises: BTreeMap<usize, Promised>,
+    pub(super) planned: bool,
+}
+
+/// What a member promised.
+#[derive(Clone, Debug)]
+pub(super) struct Promised {
+    pub(super) voted: Option<(Ballot, Vec<ShardVersion>)>,
+    pub(super) held: Vec<Held>,
+    pub(super) hopeful: u64,
+}
+
+impl Butterfly {
+    pub(super) fn coordinate(&mut self, cx: &mut Context, ballot: Ballot) {
+        let running = self
+            .coordination
+            .as_ref()
+            .is_some_and(|c| c.ballot >= ballot);
+        if running {
+            return;
+        }
+        self.coordination = Some(Coordination {
+            ballot,
+            promises: BTreeMap::new(),
+            planned: false,
+        });
+        let (round, fragment, group) = (self.round, self.fragment, self.group.tag);
+        for (index, peer) in self.group.others() {
+            if self.hopeful & bit(index) != 0 {
+                cx.send(
+                    peer,
+                    Message::Prepare {
+                        round,
+                        fragment,
+                        group,
+                        ballot,
+                    },
+                );
+            }
+        }
+        self.enter(cx, ballot);
+        self.wait_for_repair(cx, cx.deadlines.answer());
+        let own = self.own_promise();
+        self.note_promise(cx, ballot, self.group.me, own);
+    }
+
+    pub(super) fn own_promise(&self) -> Promised {
+        Promised {
+            voted: self.agreement.voted.clone(),
+            held: self.all_held(),
+            hopeful: self.hopeful,
+        }
+    }
+
+    pub(super) fn all_held(&self) -> Vec<Held> {
+        let all = self.held.iter();
+        let newest =
+            all.filter_map(|(s, versions)| Some((s, versions.iter().max_by_key(|v| v.attempt)?)));
+        newest
+            .map(|(shard, version)| Held {
+                shard: *shard,
+                version: *version,
+            })
+            .collect()
+    }
+
+    /// A member promises, perhaps unasked.
+    pub(super) fn on_promise(
+        &mut self,
+        cx: &mut Context,
+        from: PeerId,
+        message: &Message,
+    ) -> Result<(), PeerError> {
+        let Message::Promise {
+            ballot,
+            voted,
+            held,
+            hopeful,
+            ..
+        } = message
+        else {
+            return Ok(());
+        };
+        let Some(index) = self.group.index(from) else {
+            return Ok(());
+        };
+        if ballot.coordinator != self.group.peer(self.group.me) || ballot.number == 0 {
+            return Err(PeerError::Unexpected {
+                what: "a promise to somebody else".to_owned(),
+            });
+        }
+        let voted_too_high = voted.as_ref().is_some_and(|(b, _)| b >= ballot);
+        let versions = voted.iter().flat_map(|(_, versions)| versions);
+        let mut versions = versions.chain(held.iter().map(|h| &h.version));
+        if voted_too_high || versions.any(|v| self.group.index(v.owner).is_none()) {
+            return Err(PeerError::Unexpected {
+                what: "a promise that cannot be".to_owned(),
+            });
+        }
+        if let Some(message) = self.decision() {
+            cx.send(from, message);
+            return Ok(());
+        }
+        if *ballot < self.agreement.promised {
+            return Ok(());
+        }
+        self.coordinate(cx, *ballot);
+        let (voted, held, hopeful) = (voted.clone(), held.clone(), *hopeful);
+        self.note_promise(
+            cx,
+            *ballot,
+            index,
+            Promised {
+                voted,
+                held,
+                hopeful,
+            },
+        );
+        Ok(())
+    }
+
+    pub(super) fn note_promise(
+        &mut self,
+        cx: &mut Context,
+        ballot: Ballot,
+        index: usize,
+        promised: Promised,
+    ) {
+        let Some(coordination) = &mut self.coordination else {
+            return;
+        };
+        if coordination.ballot != ballot || coordination.planned {
+            return;
+        }
+        let doubted = !promised.hopeful;
+        coordination.promises.insert(index, promised);
+        let promised = coordination.promises.keys().fold(0, |set, i| set | bit(*i));
+        // Somebody has waited a whole deadline for these already.
+        self.give_up(doubted & !promised);
+        if self.hopeful & !promised == 0 {
+            self.plan(cx);
+        }
+    }
+
+    /// Makes the plan, or finds that there is no majority.
+    pub(super) fn plan(&mut self, cx: &mut Context) {
+        let Some(coordination) = &mut self.coordination else {
+            return;
+        };
+        coordination.planned = true;
+        let ballot = coordination.ballot;
+        let promises = coordination.promises.clone();
+        let alive = promises.keys().fold(0, |set, i| set | bit(*i));
+        let (round, fragment, group) = (self.round, self.fragment, self.group.tag);
+        if !self.group.majority(promises.len()) {
+            for (_, peer) in self.group.others().filter(|(i, _)| alive & bit(*i) != 0) {
+                cx.send(
+                    peer,
+                    Message::Void {
+                        round,
+                        fragment,
+                        group,
+                        ballot,
+                    },
+                );
+            }
+            self.void(cx);
+            return;
+        }
+        let shards = self.shard_plans(&promises);
+        for (_, peer) in self.group.others().filter(|(i, _)| alive & bit(*i) != 0) {
+            let shards = shards.clone();
+            cx.send(
+                peer,
+                Message::Repair {
+                    round,
+                    fragment,
+                    group,
+                    ballot,
+                    alive,
+                    shards,
+                },
+            );
+        }
+        self.follow(cx, ballot, alive, &shards);
+    }
+
+    pub(super) fn shard_plans(&self, promises: &BTreeMap<usize, Promised>) -> Vec<ShardPlan> {
+        let voted = promises
+            .iter()
+            .filter_map(|(i, p)| p.voted.as_ref().map(|(b, versions)| (*b, *i, versions)))
+            .filter(|(_, _, versions)| versions.len() == usize::from(self.of))
+            .max_by_key(|(ballot, _, _)| *ballot);
+        if let Some((_, voter, versions)) = voted {
+            let holder = self.group.peer(voter);
+            return versions
+                .iter()
+                .map(|v| ShardPlan::Keep {
+                    version: *v,
+                    holder,
+                })
+                .collect();
+        }
+        let alive: Vec<usize> = promises.keys().copied().collect();
+        (0..self.of)
+            .map(|shard| {
+                let held = promises
+                    .iter()
+                    .flat_map(|(i, p)| p.held.iter().map(move |h| (*i, h)));
+                let best = held
+                    .filter(|(_, h)| h.shard == shard)
+                    .max_by_key(|(i, h)| (h.version.attempt, std::cmp::Reverse(*i)));
+                match best {
+                    Some((holder, held)) => ShardPlan::Keep {
+                        version: held.version,
+                        holder: self.group.peer(holder),
+                    },
+                    None => {
+                        let successor = alive[usize::from(shard) % alive.len()];
+                        ShardPlan::Redo {
+                            owner: self.group.peer(successor),
+                        }
+                    }
+                }
+            })
+            .collect()
+    }
+}

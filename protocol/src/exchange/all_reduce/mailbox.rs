@@ -1,0 +1,174 @@
+//! What arrives for a round's exchange: slices and messages, early, in time or late.
+
+use super::AllReduce;
+use super::history::slices_of;
+use crate::limits::{
+    EARLY_MESSAGES_MAX, EARLY_MESSAGES_PER_PEER_MAX, EARLY_SLICES_MAX, ROUNDS_AHEAD_MAX,
+};
+use crate::peer::context::Context;
+use crate::wire::Message;
+use crate::{Digest, FragmentId, Order, PeerError, PeerId, Round, SliceId, SliceMeta};
+
+/// Round, fragment and group of a message that belongs to one butterfly.
+pub(super) fn address(message: &Message) -> Option<(Round, FragmentId, u64)> {
+    match message {
+        Message::Vote {
+            round,
+            fragment,
+            group,
+            ..
+        }
+        | Message::Prepare {
+            round,
+            fragment,
+            group,
+            ..
+        }
+        | Message::Promise {
+            round,
+            fragment,
+            group,
+            ..
+        }
+        | Message::Repair {
+            round,
+            fragment,
+            group,
+            ..
+        }
+        | Message::Void {
+            round,
+            fragment,
+            group,
+            ..
+        }
+        | Message::Decided {
+            round,
+            fragment,
+            group,
+            ..
+        } => Some((*round, *fragment, *group)),
+        _ => None,
+    }
+}
+
+impl AllReduce {
+    pub(super) fn arrived(
+        &mut self,
+        cx: &mut Context,
+        from: PeerId,
+        slice: SliceId,
+        meta: SliceMeta,
+        digest: Option<Digest>,
+    ) -> Result<(), PeerError> {
+        let current = slice.round == cx.round;
+        if current && let Some(butterfly) = self.of_fragment(slice.fragment) {
+            if butterfly.group.tag == meta.group && !butterfly.over() {
+                let result = butterfly.arrived(cx, from, slice, meta, digest);
+                if result.is_err() {
+                    cx.order(Order::Release { slice });
+                }
+                return result;
+            }
+        } else if slice.round >= cx.round && slice.round.since(cx.round) <= ROUNDS_AHEAD_MAX {
+            let count = self
+                .early_slices
+                .iter()
+                .filter(|(f, ..)| *f == from)
+                .count();
+            if count < EARLY_SLICES_MAX {
+                self.early_slices.push((from, slice, meta, digest));
+                return Ok(());
+            }
+            cx.order(Order::Release { slice });
+            return Err(PeerError::Unexpected {
+                what: "too many early slices".to_owned(),
+            });
+        }
+        let known = self
+            .of_fragment(slice.fragment)
+            .is_some_and(|b| b.slices.contains(&slice));
+        if !known && !self.kept(slice) {
+            cx.order(Order::Release { slice });
+        }
+        Ok(())
+    }
+
+    /// Whether a slice's bytes belong to a decided round.
+    pub(super) fn kept(&self, slice: SliceId) -> bool {
+        let decision = self.history.decision(slice.round, slice.fragment);
+        decision.is_some_and(|d| slices_of(d).contains(&slice))
+    }
+
+    /// A message for one butterfly.
+    pub(super) fn deliver(
+        &mut self,
+        cx: &mut Context,
+        from: PeerId,
+        message: &Message,
+    ) -> Result<(), PeerError> {
+        let Some((round, fragment, group)) = address(message) else {
+            return Ok(());
+        };
+        if round < cx.round {
+            // Late, but not lost: whoever still works on that round learns how it ended.
+            let answer = self.history.decision(round, fragment);
+            let asks = matches!(message, Message::Promise { .. } | Message::Prepare { .. });
+            if asks && let Some(answer) = answer.cloned() {
+                cx.send(from, answer);
+            }
+            return Ok(());
+        }
+        let Some(butterfly) = self.of_fragment(fragment).filter(|b| b.round == round) else {
+            let ahead = round.since(cx.round);
+            let of_sender = self.early_messages.iter().filter(|(f, _)| *f == from);
+            if ahead <= ROUNDS_AHEAD_MAX
+                && self.early_messages.len() < EARLY_MESSAGES_MAX
+                && of_sender.count() < EARLY_MESSAGES_PER_PEER_MAX
+            {
+                self.early_messages.push((from, message.clone()));
+            }
+            return Ok(());
+        };
+        if butterfly.group.tag != group {
+            return Ok(());
+        }
+        if butterfly.group.index(from).is_none() {
+            return Err(PeerError::Unexpected {
+                what: "a message of a group from a peer outside it".to_owned(),
+            });
+        }
+        if butterfly.over() {
+            let asks = matches!(message, Message::Promise { .. } | Message::Prepare { .. });
+            if asks && let Some(answer) = butterfly.decision() {
+                cx.send(from, answer);
+            }
+            return Ok(());
+        }
+        match message {
+            Message::Vote {
+                ballot, versions, ..
+            } => {
+                butterfly.on_vote(cx, from, *ballot, versions)?;
+            }
+            Message::Prepare { ballot, .. } => butterfly.on_prepare(cx, from, *ballot)?,
+            Message::Promise { .. } => butterfly.on_promise(cx, from, message)?,
+            Message::Repair {
+                ballot,
+                alive,
+                shards,
+                ..
+            } => {
+                butterfly.on_repair(cx, from, *ballot, *alive, shards)?;
+            }
+            Message::Void { ballot, .. } => butterfly.on_void(cx, from, *ballot),
+            Message::Decided {
+                ballot, versions, ..
+            } => {
+                butterfly.on_decided(cx, from, *ballot, versions);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}

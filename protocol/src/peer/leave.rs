@@ -1,0 +1,63 @@
+//! Leaving: the end of the inner step, a last checkpoint, a word to the peers.
+
+use crate::exchange::Ending;
+use crate::peer::timers::Timer;
+use crate::peer::{Output, Peer, Phase};
+use crate::wire::{Message, Reason};
+use crate::{ExchangeKind, PeerId};
+
+impl Peer {
+    /// Leaves: ends the inner step, writes a checkpoint, tells the peers.
+    pub(super) fn leave(&mut self) {
+        match self.phase {
+            Phase::Leaving | Phase::Left => return,
+            Phase::New => {
+                self.enter(Phase::Leaving);
+                self.left();
+                return;
+            }
+            _ => {}
+        }
+        let was = self.phase;
+        self.enter(Phase::Leaving);
+        for timer in [Timer::Exchange, Timer::Join, Timer::CatchUp, Timer::Linger] {
+            self.cx.timers.stop(timer);
+        }
+        if self.life.train.is_some() {
+            self.cx.put(Output::Interrupt);
+        } else if self.life.applies.is_empty() && self.life.save.is_none() {
+            if was == Phase::Exchange {
+                self.exchange.finish(&mut self.cx);
+            }
+            self.save_unless_saved();
+        }
+    }
+
+    pub(super) fn save_unless_saved(&mut self) {
+        if self.life.saved_round == Some(self.cx.round) {
+            self.left();
+        } else {
+            self.save();
+        }
+    }
+
+    /// The interrupted training ended. Without an agreement to wait for, its progress counts.
+    pub(super) fn leave_after_training(&mut self) {
+        if self.cx.plan.exchange == ExchangeKind::AllReduce {
+            self.save_unless_saved();
+        } else {
+            let endings = vec![Ending::Apply(Vec::new()); self.cx.plan.fragments.len()];
+            self.apply(endings);
+        }
+    }
+
+    /// Tells the peers and stops.
+    pub(super) fn left(&mut self) {
+        let peers: Vec<PeerId> = self.cx.view.greeted().map(|(id, _)| id).collect();
+        for peer in peers {
+            self.cx.send(peer, Message::Goodbye(Reason::Leaving));
+        }
+        self.enter(Phase::Left);
+        self.cx.put(Output::Left);
+    }
+}

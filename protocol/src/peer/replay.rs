@@ -1,0 +1,199 @@
+//! Replaying: a straggler that missed a round or two takes over their decisions (the encoded
+//! aggregates, a fraction of a state) and keeps what it trained on top.
+
+use super::catch_up::CatchUp;
+use crate::exchange::slices_of;
+use crate::peer::{Event, FetchId, Output, Peer, PeerError, Wait};
+use crate::wire::Message;
+use crate::{Digest, Done, FragmentId, Order, OrderId, PeerId, Round, SliceId};
+use std::collections::BTreeMap;
+
+/// Replayed rounds over which a straggler's own delta is kept.
+const STALENESS_MAX: u32 = 2;
+
+/// A past round that is being replayed.
+#[derive(Debug, Default)]
+pub(super) struct Replay {
+    pub(super) donor: Option<PeerId>,
+    pub(super) decisions: BTreeMap<FragmentId, Message>,
+    pub(super) fetching: BTreeMap<SliceId, Digest>,
+    /// Fetched slices, until the round is in force and the history keeps them.
+    pub(super) here: Vec<SliceId>,
+    pub(super) applies: BTreeMap<OrderId, FragmentId>,
+    pub(super) started: bool,
+    pub(super) replayed: u32,
+}
+
+impl Peer {
+    /// Asks for the decisions of the round this peer is in.
+    pub(super) fn replay(&mut self, donor: PeerId, replayed: u32) {
+        let round = self.cx.round;
+        self.cx.send(donor, Message::HistoryAsk { round });
+        self.wait_for_state(self.cx.deadlines.allow(Wait::Agreement, [donor]));
+        self.catch_up = CatchUp::Replaying(Replay {
+            donor: Some(donor),
+            replayed,
+            ..Replay::default()
+        });
+    }
+
+    /// Whether a message is a decision that the replay waits for.
+    pub(super) fn replays(&self, from: PeerId, message: &Message) -> bool {
+        let CatchUp::Replaying(replay) = &self.catch_up else {
+            return false;
+        };
+        let round = match message {
+            Message::Decided { round, .. } | Message::Void { round, .. } => *round,
+            _ => return false,
+        };
+        replay.donor == Some(from) && round == self.cx.round && !replay.started
+    }
+
+    /// One fragment's decision; with all of them, their slices are fetched.
+    pub(super) fn replay_decision(&mut self, message: &Message) -> Result<(), PeerError> {
+        let CatchUp::Replaying(replay) = &mut self.catch_up else {
+            return Ok(());
+        };
+        let (fragment, shards) = match message {
+            Message::Decided {
+                fragment,
+                members,
+                versions,
+                ..
+            } => (
+                *fragment,
+                Some((members.len() as u64, versions.len() as u64)),
+            ),
+            Message::Void { fragment, .. } => (*fragment, None),
+            _ => return Ok(()),
+        };
+        let plan = self.cx.plan.fragment(fragment);
+        let fits = plan.is_some_and(|plan| {
+            shards.is_none_or(|(members, shards)| shards == members.min(plan.len))
+        });
+        if !fits {
+            return Err(PeerError::Unexpected {
+                what: "a decision that does not fit the plan".to_owned(),
+            });
+        }
+        replay.decisions.insert(fragment, message.clone());
+        if replay.decisions.len() == self.cx.plan.fragments.len() {
+            self.fetch_replay();
+        }
+        Ok(())
+    }
+
+    /// All decisions of the round are known: fetches their slices.
+    pub(super) fn fetch_replay(&mut self) {
+        let CatchUp::Replaying(replay) = &mut self.catch_up else {
+            return;
+        };
+        replay.started = true;
+        let donor = replay.donor;
+        for decision in replay.decisions.values() {
+            let Message::Decided { versions, .. } = decision else {
+                continue;
+            };
+            let digests = versions.iter().map(|v| v.digest);
+            replay
+                .fetching
+                .extend(slices_of(decision).into_iter().zip(digests));
+        }
+        let allowed = self.cx.deadlines.ceiling();
+        let deadline = self.cx.now + allowed;
+        let wanted: Vec<SliceId> = replay.fetching.keys().copied().collect();
+        for slice in wanted {
+            let from = donor.into_iter().collect();
+            self.cx.put(Output::Fetch {
+                what: FetchId::Slice(slice),
+                from,
+                deadline,
+            });
+        }
+        self.wait_for_state(allowed);
+        self.apply_replay();
+    }
+
+    /// All slices are here: put the round in force, with the own delta on top while it is fresh.
+    pub(super) fn apply_replay(&mut self) {
+        let CatchUp::Replaying(replay) = &mut self.catch_up else {
+            return;
+        };
+        if !replay.fetching.is_empty() || !replay.applies.is_empty() {
+            return;
+        }
+        let (round, keep_local) = (self.cx.round, replay.replayed < STALENESS_MAX);
+        for (fragment, decision) in &replay.decisions {
+            if matches!(decision, Message::Decided { .. }) {
+                let (fragment, aggregates) = (*fragment, slices_of(decision));
+                let order = Order::Apply {
+                    round,
+                    fragment,
+                    aggregates,
+                    keep_local,
+                };
+                replay.applies.insert(self.cx.order(order), fragment);
+            }
+        }
+        if replay.applies.is_empty() {
+            self.round_replayed();
+        }
+    }
+
+    pub(super) fn replayed(&mut self, fragment: FragmentId, done: &Done) {
+        match done {
+            Done::Applied { digest } => {
+                if let Some(slot) = self.cx.digests.get_mut(usize::from(fragment.0)) {
+                    *slot = *digest;
+                }
+            }
+            _ => {
+                self.ask_state();
+                return;
+            }
+        }
+        let CatchUp::Replaying(replay) = &self.catch_up else {
+            return;
+        };
+        if replay.applies.is_empty() {
+            self.round_replayed();
+        }
+    }
+
+    pub(super) fn round_replayed(&mut self) {
+        let CatchUp::Replaying(replay) = &mut self.catch_up else {
+            return;
+        };
+        let decisions = std::mem::take(&mut replay.decisions)
+            .into_values()
+            .collect();
+        let replayed = replay.replayed + 1;
+        let round = self.cx.round;
+        self.exchange.remember(&mut self.cx, round, decisions);
+        self.cx.emit(Event::CatchUp {
+            from: round,
+            to: round.next(),
+            donors: 1,
+        });
+        self.cx.round = round.next();
+        self.caught_up(replayed);
+    }
+
+    /// Lets go of what an abandoned replay has fetched.
+    pub(super) fn drop_replay(&mut self) {
+        if let CatchUp::Replaying(replay) = &mut self.catch_up {
+            for slice in std::mem::take(&mut replay.here) {
+                self.cx.order(Order::Release { slice });
+            }
+            let donor = replay.donor;
+            self.blame_donors(donor);
+        }
+    }
+
+    pub(super) fn history_refused(&mut self, from: PeerId, round: Round) {
+        let mine = matches!(&self.catch_up, CatchUp::Replaying(r) if r.donor == Some(from));
+        if mine && round == self.cx.round {
+            self.ask_state();
+        }
+    }
+}
