@@ -104,7 +104,7 @@ pub(crate) struct LocalArgs {
     #[arg(long)]
     pub(crate) rounds: Option<u64>,
     /// End when every daemon reaches this accuracy; not reaching it is an error
-    /// [default: 0.95, but none with --rounds or preset none]
+    /// [default: 0.96, but none with --rounds or preset none]
     #[arg(long, value_name = "SHARE")]
     pub(crate) until_accuracy: Option<f64>,
     /// How the data is split: iid, by-label, dirichlet:ALPHA [default: by-label for images]

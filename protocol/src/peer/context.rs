@@ -19,6 +19,8 @@ pub(crate) struct Context {
     pub(crate) plan_hash: PlanHash,
     pub(crate) now: Time,
     pub(crate) round: Round,
+    /// Tells this life of the peer from earlier ones.
+    pub(crate) life: u8,
     /// Hashes of the anchor, fragment by fragment.
     pub(crate) digests: Vec<Digest>,
     pub(crate) view: View,
@@ -45,6 +47,7 @@ impl Context {
             plan,
             now: Time::ZERO,
             round: Round(0),
+            life: 0,
             view: View::default(),
             timers: Timers::default(),
             rng: ChaCha8Rng::from_seed(seed),

@@ -45,6 +45,8 @@ impl Peer {
             "one digest a fragment"
         );
         self.cx.digests = digests;
+        let started = Digest::of(&self.cx.now.as_nanos().to_le_bytes());
+        self.cx.life = started.as_bytes()[0];
         if let Some(snapshot) = snapshot {
             assert_eq!(
                 snapshot.plan, self.cx.plan_hash,
