@@ -1,7 +1,7 @@
 //! Which crate may depend on which, from the resolved graph of `cargo metadata`. Not what a crate does with them.
 
 use crate::files::root;
-use cargo_metadata::{CargoOpt, DependencyKind, Metadata, MetadataCommand, PackageId};
+use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, PackageId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
@@ -26,13 +26,11 @@ fn host() -> String {
     host.expect("rustc -vV names its host").to_owned()
 }
 
-/// Normal dependencies, neither of tests nor of build scripts. `features` as in Cargo.
-fn graph(features: &[&str]) -> Graph {
+/// The workspace's normal dependencies, neither of tests nor of build scripts, with its default features.
+fn graph() -> Graph {
     let mut command = MetadataCommand::new();
     command.manifest_path(root().join("Cargo.toml"));
     command.other_options(vec!["--locked".into(), "--filter-platform".into(), host()]);
-    let features = features.iter().map(|feature| (*feature).to_owned());
-    command.features(CargoOpt::SomeFeatures(features.collect()));
     let metadata = command
         .exec()
         .expect("cargo metadata runs with Cargo.lock as it is");
@@ -105,7 +103,7 @@ fn direct_users<'a>(graph: &'a Graph, family: &str) -> Vec<&'a str> {
 
 /// Fails when a package reaches what it must not.
 fn forbid(from: &str, families: &[&str], ours: &[&str]) {
-    let bad = forbidden_ways(&graph(&[]), from, families, ours);
+    let bad = forbidden_ways(&graph(), from, families, ours);
     assert!(
         bad.is_empty(),
         "{from} must not depend on:\n{}",
@@ -147,7 +145,7 @@ fn sim_knows_neither_network_nor_burn() {
 
 #[test]
 fn one_crate_uses_the_network_and_one_burn() {
-    let graph = graph(&[]);
+    let graph = graph();
     assert_eq!(direct_users(&graph, "tokio"), ["murmurate-node"]);
     assert_eq!(direct_users(&graph, "libp2p"), ["murmurate-node"]);
     assert_eq!(direct_users(&graph, "burn"), ["murmurate-tasks"]);
@@ -174,7 +172,6 @@ fn the_workspace_has_no_other_member() {
 }
 
 /// A graph from lines of `from: to to`.
-#[cfg(test)]
 fn drawn(lines: &[&str]) -> Graph {
     let edges = lines.iter().filter_map(|line| line.split_once(':'));
     edges
