@@ -107,7 +107,8 @@ pub(crate) struct LocalArgs {
     /// [default: 0.96, but none with --rounds or preset none]
     #[arg(long, value_name = "SHARE")]
     pub(crate) until_accuracy: Option<f64>,
-    /// How the data is split: iid, by-label, dirichlet:ALPHA [default: by-label for images]
+    /// How the data is split: iid, by-label, dirichlet:ALPHA [default: by-label for images, but iid
+    /// with --kill or --stop, which take a daemon's classes away]
     #[arg(long)]
     pub(crate) shards: Option<ShardsArg>,
     /// Seed of model, data split and order

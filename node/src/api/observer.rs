@@ -196,6 +196,8 @@ impl Observer {
 
     fn phase(&mut self, now: Time, round: u64, phase: Phase) {
         self.status.round = round;
+        // Those of earlier lives, and those that were caught up with, have ended too.
+        self.status.rounds_ended = self.status.rounds_ended.max(round);
         self.status.phase = phase.to_string();
         match phase {
             Phase::Train => {
@@ -446,6 +448,7 @@ mod tests {
             },
         );
         observer.observe(at(2), &trained(10));
+        assert_eq!(observer.status(at(2)).rounds_ended, 9);
         let expected = Progress {
             inner_steps: 110,
             samples: 1100,

@@ -16,6 +16,8 @@ use crate::progress::{LogMode, Printer};
 use crate::report::NodeReport;
 use driver::{Driver, Ending, Sources};
 use murmurate_protocol::{Input, Peer};
+use murmurate_strategies::Trainer;
+use murmurate_tasks::TaskError;
 use setup::Setup;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -38,26 +40,54 @@ pub struct RunOptions {
     pub faults: Vec<Fault>,
 }
 
-/// Runs one daemon until it has left, and gives its report.
+/// Runs one daemon of a built-in task until it has left, and gives its report.
 ///
 /// # Errors
 /// When it cannot start, or ends other than by leaving; one line that says what to do.
 pub fn run(config: Config, options: RunOptions) -> Result<NodeReport, DaemonError> {
+    run_with_trainer(config, options, |config| {
+        murmurate_tasks::build(
+            &config.task,
+            config.strategy.inner_kind(),
+            &config.daemon.device,
+            config.run.seed,
+            &config.shards,
+        )
+    })
+}
+
+/// As [`run`], with a trainer of one's own in the place of the configuration's `[task]`. It is
+/// made once the daemon's directory is held; see the example `own_task`.
+///
+/// The trainer must start from the same bits on every daemon of the run (a function of
+/// `config.run.seed`), or their exchanges come to nothing.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_with_trainer(
+    config: Config,
+    options: RunOptions,
+    make: impl FnOnce(&Config) -> Result<Box<dyn Trainer>, TaskError>,
+) -> Result<NodeReport, DaemonError> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(NETWORK_THREADS)
         .thread_name("net")
         .enable_all()
         .build()
         .map_err(DaemonError::Runtime)?;
-    let result = runtime.block_on(run_async(config, options));
+    let result = runtime.block_on(run_async(config, options, make));
     runtime.shutdown_timeout(SHUTDOWN_WAIT);
     result
 }
 
-async fn run_async(config: Config, options: RunOptions) -> Result<NodeReport, DaemonError> {
+async fn run_async(
+    config: Config,
+    options: RunOptions,
+    make: impl FnOnce(&Config) -> Result<Box<dyn Trainer>, TaskError>,
+) -> Result<NodeReport, DaemonError> {
     let interrupts = watch_interrupts()?;
     let clock = SteadyClock::new();
-    let setup = tokio::task::block_in_place(|| Setup::new(&config, clock))?;
+    let setup = tokio::task::block_in_place(|| Setup::new(&config, clock, make))?;
     let (network, events) = setup.network(&config)?;
     let api = ApiServer::start(config.daemon.http, setup.status.clone()).await?;
     setup.store.note_http(api.address())?;

@@ -10,9 +10,10 @@ use crate::lanes::Saver;
 use crate::net::{self, Net, NetConfig, NetEvent};
 use crate::store::{Checkpoint, Expected, Store};
 use murmurate_protocol::{Contribution, ExchangeKind, PeerConfig, Plan, Snapshot, Topology};
-use murmurate_strategies::Layout;
 use murmurate_strategies::executor::{Executor, Parts};
 use murmurate_strategies::grid::Strategy;
+use murmurate_strategies::{Layout, Trainer};
+use murmurate_tasks::TaskError;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,16 +38,14 @@ pub(super) struct Setup {
 }
 
 impl Setup {
-    pub(super) fn new(config: &Config, clock: SteadyClock) -> Result<Self, DaemonError> {
+    pub(super) fn new(
+        config: &Config,
+        clock: SteadyClock,
+        make: impl FnOnce(&Config) -> Result<Box<dyn Trainer>, TaskError>,
+    ) -> Result<Self, DaemonError> {
         let store = Store::open(&config.daemon.dir)?;
         let (run, strategy) = (&config.run, &config.strategy);
-        let trainer = murmurate_tasks::build(
-            &config.task,
-            strategy.inner_kind(),
-            &config.daemon.device,
-            run.seed,
-            &config.shards,
-        )?;
+        let trainer = make(config)?;
         let layout = Arc::new(trainer.layout().clone());
         let plan = strategy.plan(run.id, &layout, run.rounds)?;
         let expected = Expected {

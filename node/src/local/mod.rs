@@ -8,13 +8,15 @@ mod error;
 mod faults;
 mod plan;
 mod report;
+mod shards;
 mod swarm;
 
 pub use child::end_with_parent;
 pub use error::LocalError;
 pub use faults::{KillAt, LateAt, StopAt};
-pub use plan::{LocalOptions, ShardsArg};
+pub use plan::LocalOptions;
 pub use report::{FaultEntry, LocalReport, NodeEntry, Total, table};
+pub use shards::ShardsArg;
 
 use display::Display;
 use plan::LocalPlan;
@@ -42,7 +44,11 @@ pub async fn run(options: LocalOptions) -> Result<LocalReport, LocalError> {
 
 async fn run_in(options: &LocalOptions, dir: &Path) -> Result<LocalReport, LocalError> {
     let plan = LocalPlan::new(options, dir)?;
-    let mut swarm = Swarm::new(&plan, Display::new(plan.children.len()))?;
+    let display = Display::new(plan.children.len());
+    if let Some(note) = plan.note {
+        display.say(note);
+    }
+    let mut swarm = Swarm::new(&plan, display)?;
     let end = swarm
         .run(options.until_accuracy(&plan.preset), None)
         .await?;

@@ -1,11 +1,11 @@
 //! What the daemons of a local swarm are told: one configuration each, derived from one.
 
+use super::shards::{ShardsArg, choose};
 use super::{KillAt, LateAt, LocalError, StopAt};
 use crate::config::{Config, ConfigError, Overrides};
 use crate::faults::{Fault, FaultAction};
 use murmurate_protocol::StepBudget;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use toml::{Table, Value};
 
 /// Daemons of one local swarm: as many as one group holds.
@@ -22,37 +22,6 @@ const EVALUATE_STEPS: u64 = 50;
 
 /// Rounds after which such a run ends where a round is a time.
 const TIMED_ROUNDS_LIMIT: u64 = 200;
-
-/// How the data is split: `--shards`.
-#[derive(Clone, Debug, PartialEq)]
-pub enum ShardsArg {
-    /// Everybody like the whole.
-    Iid,
-    /// A few classes each.
-    ByLabel,
-    /// Shares drawn from a Dirichlet distribution of this concentration.
-    Dirichlet(f64),
-}
-
-impl FromStr for ShardsArg {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text.split_once(':') {
-            None if text == "iid" => return Ok(Self::Iid),
-            None if text == "by-label" => return Ok(Self::ByLabel),
-            Some(("dirichlet", alpha)) => {
-                if let Ok(alpha) = alpha.parse() {
-                    return Ok(Self::Dirichlet(alpha));
-                }
-            }
-            _ => {}
-        }
-        Err(format!(
-            "`{text}` is no split; write iid, by-label or dirichlet:ALPHA"
-        ))
-    }
-}
 
 /// What `murmurate local` is told.
 #[derive(Clone, Debug, Default)]
@@ -154,6 +123,8 @@ pub(super) struct LocalPlan {
     pub(super) preset: String,
     pub(super) seed: u64,
     pub(super) alone: bool,
+    /// What a person should know of the choices made for them.
+    pub(super) note: Option<&'static str>,
 }
 
 impl LocalPlan {
@@ -179,6 +150,7 @@ impl LocalPlan {
             preset: base.config.strategy.name().to_owned(),
             seed: base.config.run.seed,
             alone: base.config.strategy.exchange() == murmurate_protocol::ExchangeKind::None,
+            note: choose(options, &base.config.task).1,
         })
     }
 
@@ -192,6 +164,7 @@ impl LocalPlan {
         plain.rounds = Some(u64::from(u32::MAX));
         (plain.kills, plain.stops, plain.lates) = (Vec::new(), Vec::new(), Vec::new());
         let base = Base::new(&plain)?.alone()?;
+        plain.shards = choose(options, &base.config.task).0;
         let mut plan = Self::with(&plain, &dir.join("baseline"), &base)?;
         plan.children.retain(|child| nodes.contains(&child.index));
         Ok(plan)
@@ -311,17 +284,7 @@ impl Base {
         let alone = self.config.strategy.exchange() == murmurate_protocol::ExchangeKind::None;
         let first = options.nodes - options.lates.len();
         let start_with = if late || alone { 1 } else { first as u64 };
-        let labelled = matches!(
-            self.config.task,
-            murmurate_tasks::TaskConfig::ImageClassifier(_)
-        );
-        let shards = match &options.shards {
-            Some(shards) => Some(shards.clone()),
-            // What the file says of shards stands.
-            None if options.config.is_some() => None,
-            None if labelled => Some(ShardsArg::ByLabel),
-            None => Some(ShardsArg::Iid),
-        };
+        let (shards, _) = choose(options, &self.config.task);
         let listen = ["/ip4/127.0.0.1/udp/0/quic-v1", "/ip4/127.0.0.1/tcp/0"];
         let listen = Value::Array(listen.iter().map(|a| text(a)).collect());
         let mut set = |section: &str, key: &str, value: Value| {
@@ -402,10 +365,7 @@ mod tests {
         for index in 0..4 {
             let config = config_of(&plan, index);
             assert_eq!((config.shards.index, config.shards.of), (index as u32, 4));
-            assert_eq!(
-                config.shards.kind,
-                murmurate_tasks::data::ShardKind::ByLabel
-            );
+            assert_eq!(config.shards.kind, murmurate_tasks::data::ShardKind::Iid);
             assert_eq!(config.daemon.dir, plan.children[index].dir);
             assert!(!config.network.mdns);
         }

@@ -1,0 +1,161 @@
+//! "full disk, corrupt or foreign checkpoint [...]: nothing overwritten, nothing lost"
+
+use murmurate_tests::{Daemon, Settings, Turn, program, turn};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Every checkpoint file below `dir` with its bytes.
+fn checkpoint(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if path.is_dir() {
+            files.extend(checkpoint(&path));
+        } else if name != "lock" && name != "http.addr" {
+            files.insert(path.clone(), std::fs::read(&path).unwrap());
+        }
+    }
+    files
+}
+
+/// A daemon's directory with the checkpoint of a few rounds.
+fn saved(turn: &Turn, dir: &Path) -> PathBuf {
+    let home = dir.join("a");
+    let settings = Settings {
+        rounds: 3,
+        ..Settings::default()
+    };
+    Daemon::start(turn, &settings, &home, &[]).end().polite();
+    assert!(
+        checkpoint(&home).len() >= 4,
+        "identity, manifest, one file a lane"
+    );
+    home
+}
+
+#[test]
+fn a_corrupt_checkpoint_is_named_and_left_alone() {
+    let turn = turn();
+    let dir = tempfile::tempdir().unwrap();
+    let home = saved(&turn, dir.path());
+    let settings = Settings {
+        rounds: 3,
+        ..Settings::default()
+    };
+    let files = checkpoint(&home);
+    for (path, bytes) in files
+        .iter()
+        .filter(|(path, _)| !path.ends_with("identity.key"))
+    {
+        let mut flipped = bytes.clone();
+        let middle = flipped.len() / 2;
+        flipped[middle] ^= 1;
+        std::fs::write(path, &flipped).unwrap();
+        let before = checkpoint(&home);
+        let ended = Daemon::start(&turn, &settings, &home, &[]).end();
+        let line = ended.failed();
+        assert!(line.contains(" is damaged ("), "{path:?}: {line}");
+        assert!(line.contains("move it away to start afresh"), "{line}");
+        assert_eq!(checkpoint(&home), before, "{path:?}");
+        std::fs::write(path, bytes).unwrap();
+    }
+    // Mended, it is taken.
+    Daemon::start(&turn, &settings, &home, &[]).end().polite();
+}
+
+#[test]
+fn a_foreign_checkpoint_is_named_and_left_alone() {
+    let turn = turn();
+    let dir = tempfile::tempdir().unwrap();
+    let home = saved(&turn, dir.path());
+    let before = checkpoint(&home);
+    let usual = Settings {
+        rounds: 3,
+        ..Settings::default()
+    };
+    let cases = [
+        (
+            "run",
+            Settings {
+                name: "another".to_owned(),
+                ..usual.clone()
+            },
+        ),
+        (
+            "model",
+            Settings {
+                task: "hidden = 64".to_owned(),
+                ..usual.clone()
+            },
+        ),
+        (
+            "plan",
+            Settings {
+                preset: "local-sgd".to_owned(),
+                ..usual
+            },
+        ),
+    ];
+    for (what, settings) in cases {
+        let ended = Daemon::start(&turn, &settings, &home, &[]).end();
+        let line = ended.failed();
+        assert!(
+            line.contains(&format!("belongs to another {what} (")),
+            "{line}"
+        );
+        assert!(line.contains("give another --dir"), "{line}");
+        assert_eq!(checkpoint(&home), before, "{what}");
+    }
+}
+
+/// A limit on the size of files is as much of a full disk as can be had without being root.
+#[test]
+fn a_disk_that_takes_no_more_leaves_the_last_checkpoint_intact() {
+    let turn = turn();
+    let dir = tempfile::tempdir().unwrap();
+    let home = saved(&turn, dir.path());
+    let before = checkpoint(&home);
+    let settings = Settings {
+        rounds: 0,
+        save_every_s: 0.2,
+        ..Settings::default()
+    };
+    // The plan says how many rounds there are; this one has no end, so it is another run's.
+    let endless = dir.path().join("b");
+    let mut first = Daemon::start(&turn, &settings, &endless, &[]);
+    first.reaches(3);
+    first.interrupt().polite();
+    let kept = checkpoint(&endless);
+
+    let mut command = Command::new("sh");
+    // The signal would end the process; ignored, writing fails instead. 16 blocks: 8 or 16 KiB.
+    command
+        .args(["-c", "trap '' XFSZ; ulimit -f 16; exec \"$@\"", "sh"])
+        .arg(program())
+        .arg("run")
+        .arg("--config")
+        .arg(settings.write(&endless));
+    let mut daemon = Daemon::spawn(&turn, command);
+    let note = daemon.notes("cannot write");
+    assert!(note.contains("safetensors"), "{note}");
+    let round = daemon.reaches(0).round;
+    // Training goes on all the same.
+    daemon.reaches(round + 5);
+    let ended = daemon.interrupt();
+    assert_ne!(
+        ended.status.code(),
+        Some(0),
+        "its progress is not on the disk: {ended:?}"
+    );
+    for (path, bytes) in &kept {
+        assert_eq!(&std::fs::read(path).unwrap(), bytes, "{}", path.display());
+    }
+    // With room again, it goes on from there.
+    let mut again = Daemon::start(&turn, &settings, &endless, &[]);
+    again.notes("resuming from the checkpoint of round");
+    again.reaches(4);
+    again.interrupt().polite();
+    assert_eq!(checkpoint(&home), before);
+}

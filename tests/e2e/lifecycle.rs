@@ -1,0 +1,205 @@
+//! Starting, dying, coming back, leaving: daemons started one by one, as on many machines.
+
+use murmurate_node::progress::Line;
+use murmurate_tests::{Daemon, Settings, Turn, status, turn, wait_until};
+use rustix::process::Signal;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long a swarm may take to agree again.
+const AGREE_WAIT: Duration = Duration::from_secs(60);
+
+/// Daemons that start a fresh run together.
+struct Flock {
+    settings: Settings,
+    dir: tempfile::TempDir,
+    daemons: Vec<Daemon>,
+    addresses: Vec<String>,
+    https: Vec<String>,
+    peers: Vec<String>,
+}
+
+impl Flock {
+    /// Starts `count` daemons that wait for each other.
+    fn start(turn: &Turn, count: u32, settings: Settings) -> Self {
+        let settings = Settings {
+            start_with: count,
+            ..settings
+        };
+        let mut flock = Self {
+            settings,
+            dir: tempfile::tempdir().unwrap(),
+            daemons: Vec::new(),
+            addresses: Vec::new(),
+            https: Vec::new(),
+            peers: Vec::new(),
+        };
+        for _ in 0..count {
+            flock.add(turn);
+        }
+        flock
+    }
+
+    fn home(&self, index: usize) -> PathBuf {
+        self.dir.path().join(format!("node-{index}"))
+    }
+
+    /// Starts one more, which joins the first.
+    fn add(&mut self, turn: &Turn) {
+        let index = self.daemons.len();
+        let settings = self.settings.shard(index as u32 % 4);
+        let join: Vec<&str> = self
+            .addresses
+            .first()
+            .map(String::as_str)
+            .into_iter()
+            .collect();
+        let mut daemon = Daemon::start(turn, &settings, &self.home(index), &join);
+        let (peer, address, http) = daemon.listening();
+        self.daemons.push(daemon);
+        self.addresses.push(address);
+        self.https.push(http);
+        self.peers.push(peer);
+    }
+
+    /// Starts daemon `index` again, in its directory.
+    fn again(&mut self, turn: &Turn, index: usize) {
+        let settings = Settings {
+            start_with: 1,
+            ..self.settings.shard(index as u32)
+        };
+        let join = self.addresses[0].clone();
+        let mut daemon = Daemon::start(turn, &settings, &self.home(index), &[&join]);
+        daemon.notes("resuming from the checkpoint of round");
+        let (peer, _, http) = daemon.listening();
+        assert_eq!(
+            peer, self.peers[index],
+            "the same directory is the same peer"
+        );
+        self.daemons[index] = daemon;
+        self.https[index] = http;
+    }
+
+    fn round(&self, index: usize) -> u64 {
+        status(&self.https[index])["round"].as_u64().unwrap()
+    }
+
+    /// Waits until these daemons show the same digest of the same round, `round` or later, and
+    /// were all members of the group that made it.
+    fn agree(&self, indices: &[usize], round: u64) {
+        let what = format!("{indices:?} agree after round {round}");
+        wait_until(&what, AGREE_WAIT, || {
+            let seen: Vec<Value> = indices.iter().map(|i| status(&self.https[*i])).collect();
+            let first = &seen[0];
+            let together = |s: &Value| {
+                s["digest"].is_string()
+                    && s["digest"] == first["digest"]
+                    && s["digest_round"] == first["digest_round"]
+                    && s["digest_round"].as_u64() >= Some(round)
+                    && s["group"]["members"].as_array().map_or(0, Vec::len) >= indices.len()
+            };
+            seen.iter().all(together).then_some(())
+        });
+    }
+}
+
+/// Rounds of about a tenth of a second, without end.
+fn unhurried() -> Settings {
+    Settings {
+        inner_steps: Some(24),
+        save_every_s: 0.5,
+        ..Settings::default()
+    }
+}
+
+fn saved_round(http: &str) -> Option<u64> {
+    status(http)["saved_round"].as_u64()
+}
+
+/// "The same directory started again resumes as the same peer from its checkpoint."
+#[test]
+fn a_killed_daemon_comes_back_as_the_same_peer() {
+    let turn = turn();
+    let mut flock = Flock::start(&turn, 3, unhurried());
+    wait_until("a checkpoint", AGREE_WAIT, || {
+        saved_round(&flock.https[2]).filter(|r| *r >= 2)
+    });
+    flock.daemons[2].signal(Signal::KILL);
+    let gone_at = flock.round(0);
+    flock.daemons[0].reaches(gone_at + 4);
+    flock.again(&turn, 2);
+    let back_at = flock.round(0);
+    flock.agree(&[0, 1, 2], back_at);
+    for daemon in flock.daemons {
+        daemon.interrupt().polite();
+    }
+}
+
+/// "two joining while a third dies"
+#[test]
+fn two_join_while_a_third_dies() {
+    let turn = turn();
+    let mut flock = Flock::start(&turn, 3, unhurried());
+    flock.daemons[0].reaches(3);
+    flock.settings.start_with = 1;
+    flock.add(&turn);
+    flock.daemons[2].signal(Signal::KILL);
+    flock.add(&turn);
+    let round = flock.round(0);
+    flock.agree(&[0, 1, 3, 4], round + 2);
+    for newcomer in [3, 4] {
+        let catch_ups = status(&flock.https[newcomer])["catch_ups"].as_u64();
+        assert!(catch_ups > Some(0), "daemon {newcomer} took the state over");
+    }
+}
+
+/// "Ctrl+C leaves politely (peers told, checkpoint written with progress)"
+#[test]
+fn ctrl_c_leaves_politely_and_the_others_go_on() {
+    let turn = turn();
+    let settings = Settings {
+        save_every_s: 0.0,
+        ..unhurried()
+    };
+    let mut flock = Flock::start(&turn, 3, settings);
+    flock.daemons[2].reaches(3);
+    let leaver = flock.daemons.remove(2);
+    let ended = leaver.interrupt();
+    let report = ended.polite();
+    assert!(report.inner_steps > 0 && report.rounds >= 3, "{report:?}");
+    let manifest = std::fs::read_to_string(flock.home(2).join("checkpoint.json")).unwrap();
+    let manifest: Value = serde_json::from_str(&manifest).unwrap();
+    assert!(manifest["round"].as_u64() >= Some(3), "{manifest}");
+    assert_eq!(manifest["progress"]["inner_steps"], report.inner_steps);
+    let left_at = flock.round(0);
+    flock.agree(&[0, 1], left_at + 3);
+    // Its peers were told, so that nobody waited for it until a deadline.
+    assert_eq!(status(&flock.https[0])["expired_waits"], 0);
+}
+
+/// "a second Ctrl+C exits at once"
+#[test]
+fn a_second_ctrl_c_does_not_wait_for_the_inner_step() {
+    let turn = turn();
+    let dir = tempfile::tempdir().unwrap();
+    let home = dir.path().join("slow");
+    // An inner step of seconds, so that the second signal comes before the first is done.
+    let settings = Settings {
+        task: "hidden = 4096\nbatch = 2048".to_owned(),
+        ..Settings::default()
+    };
+    let mut daemon = Daemon::start(&turn, &settings, &home, &[]);
+    daemon.wait_for("training", |line| match line {
+        Line::Progress(progress) => (progress.phase == "train").then_some(()),
+        _ => None,
+    });
+    daemon.signal(Signal::INT);
+    daemon.notes("Ctrl+C again: at once");
+    let line = daemon.interrupt().failed().to_owned();
+    assert_eq!(
+        line,
+        "interrupted before the checkpoint was written; the previous one is intact"
+    );
+    assert!(!Path::new(&home.join("checkpoint.json")).exists());
+}

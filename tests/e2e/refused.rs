@@ -1,0 +1,155 @@
+//! "one clear line that names the file or flag and what to do, exit code not 0, nothing
+//! overwritten, nothing lost": daemons that do not fit, and starts that cannot be.
+//!
+//! More bad input that needs no second process is tested in `node/tests/cli.rs`.
+
+use murmurate_tests::{Daemon, Settings, failure, turn};
+use std::net::{TcpListener, UdpSocket};
+
+/// A daemon with these settings that joins one with the usual ones is told so and ends.
+fn refused(change: impl FnOnce(&mut Settings)) -> String {
+    let turn = turn();
+    let dir = tempfile::tempdir().unwrap();
+    let settings = Settings {
+        start_wait_s: 5.0,
+        ..Settings::default()
+    };
+    let mut first = Daemon::start(&turn, &settings, &dir.path().join("first"), &[]);
+    let (_, address, _) = first.listening();
+    first.reaches(1);
+    let mut other = settings.shard(1);
+    change(&mut other);
+    let second = Daemon::start(&turn, &other, &dir.path().join("second"), &[&address]);
+    let line = second.end().failed().to_owned();
+    // The other one does not mind.
+    first.interrupt().polite();
+    line
+}
+
+/// "a wrong run, plan or protocol version refused with a clear message"
+#[test]
+fn another_run_is_refused() {
+    let line = refused(|s| s.name = "another".to_owned());
+    assert!(
+        line.contains("it belongs to another run (compare `run.name`"),
+        "{line}"
+    );
+}
+
+/// "wrong model for a run"
+#[test]
+fn another_model_is_refused() {
+    let line = refused(|s| s.task = "hidden = 64".to_owned());
+    assert!(
+        line.contains("it trains another model (compare the `[task]`"),
+        "{line}"
+    );
+}
+
+#[test]
+fn another_plan_is_refused() {
+    let line = refused(|s| s.preset = "local-sgd".to_owned());
+    assert!(
+        line.contains("it follows another plan (compare preset"),
+        "{line}"
+    );
+}
+
+/// "unreachable bootstrap"
+#[test]
+fn an_address_where_nobody_answers_is_named() {
+    let turn = turn();
+    let dir = tempfile::tempdir().unwrap();
+    // Bound and never answered, so that the port cannot be anybody else's.
+    let deaf = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = format!(
+        "/ip4/127.0.0.1/udp/{}/quic-v1",
+        deaf.local_addr().unwrap().port()
+    );
+    let settings = Settings {
+        start_wait_s: 2.0,
+        ..Settings::default()
+    };
+    let daemon = Daemon::start(&turn, &settings, &dir.path().join("a"), &[&address]);
+    let line = daemon.end().failed().to_owned();
+    assert!(
+        line.starts_with("no peer of the run could be reached"),
+        "{line}"
+    );
+    assert!(
+        line.contains(&address) && line.contains("check the address"),
+        "{line}"
+    );
+}
+
+/// "busy port"
+#[test]
+fn a_busy_port_is_named() {
+    let turn = turn();
+    let dir = tempfile::tempdir().unwrap();
+    let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+    let ports = [
+        udp.local_addr().unwrap().port(),
+        tcp.local_addr().unwrap().port(),
+    ];
+    let settings = Settings {
+        ports,
+        ..Settings::default()
+    };
+    let daemon = Daemon::start(&turn, &settings, &dir.path().join("a"), &[]);
+    let line = daemon.end().failed().to_owned();
+    assert!(
+        ports.iter().any(|p| line.contains(&p.to_string())),
+        "{line}"
+    );
+    // One port that is free is enough.
+    let settings = Settings {
+        ports: [0, ports[1]],
+        rounds: 2,
+        ..Settings::default()
+    };
+    let ended = Daemon::start(&turn, &settings, &dir.path().join("b"), &[]).end();
+    ended.polite();
+    let told = |n: &String| n.contains(&ports[1].to_string()) && n.contains("cannot listen on");
+    assert!(ended.notes.iter().any(told), "{ended:?}");
+}
+
+/// "second instance in the same directory"
+#[test]
+fn a_second_daemon_in_the_same_directory_is_refused() {
+    let turn = turn();
+    let dir = tempfile::tempdir().unwrap();
+    let home = dir.path().join("a");
+    let mut first = Daemon::start(&turn, &Settings::default(), &home, &[]);
+    first.listening();
+    let second = Daemon::start(&turn, &Settings::default(), &home, &[]);
+    let line = second.end().failed().to_owned();
+    let holder = format!("is in use by process {}", first.id());
+    assert!(
+        line.contains(&holder) && line.contains("give another --dir"),
+        "{line}"
+    );
+    first.interrupt().polite();
+}
+
+/// "A missing or malformed config, unknown key (nearest name suggested)"
+#[test]
+fn a_bad_configuration_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let line = failure(dir.path(), &["run", "--config", "node.toml"]);
+    assert!(
+        line.ends_with("`murmurate init --to node.toml` writes one"),
+        "{line}"
+    );
+    std::fs::write(
+        dir.path().join("node.toml"),
+        "[daemon]\nsave_evry_s = 1.0\n",
+    )
+    .unwrap();
+    let line = failure(dir.path(), &["run", "--config", "node.toml"]);
+    assert_eq!(
+        line,
+        "node.toml:2: unknown key `save_evry_s`; did you mean `save_every_s`?"
+    );
+}

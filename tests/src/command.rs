@@ -1,0 +1,85 @@
+//! Commands that end by themselves: run, wait, look at what they said.
+
+use crate::{Turn, program};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
+
+/// How long a command may take before it is killed: far more than any here takes.
+const COMMAND_WAIT: Duration = Duration::from_secs(240);
+
+/// What a command did.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// Its exit code; `None` when a signal ended it.
+    pub code: Option<i32>,
+    /// What it printed.
+    pub stdout: String,
+    /// What it complained about.
+    pub stderr: String,
+    /// Seconds it took.
+    pub seconds: f64,
+}
+
+/// Runs `murmurate` in `dir`.
+pub fn murmurate(dir: &Path, args: &[&str]) -> Outcome {
+    let since = Instant::now();
+    let child = Command::new(program())
+        .args(args)
+        .current_dir(dir)
+        .env_remove("MURMURATE_LOG")
+        .env("RAYON_NUM_THREADS", "1")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let (sender, ended) = channel();
+    std::thread::spawn(move || sender.send(child.wait_with_output()));
+    let Ok(output) = ended.recv_timeout(COMMAND_WAIT) else {
+        // Its own children end with it.
+        kill_process(pid.unwrap(), Signal::KILL).unwrap();
+        let output = ended.recv().unwrap().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        panic!("{args:?} does not end; it said:\n{said}");
+    };
+    let output = output.unwrap();
+    Outcome {
+        code: output.status.code(),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+        seconds: since.elapsed().as_secs_f64(),
+    }
+}
+
+/// Runs `murmurate`, which must succeed; what it printed.
+pub fn success(dir: &Path, args: &[&str]) -> String {
+    let outcome = murmurate(dir, args);
+    assert_eq!(outcome.code, Some(0), "{args:?}: {}", outcome.stderr);
+    outcome.stdout
+}
+
+/// Runs `murmurate`, which must fail with one clear line; that line.
+pub fn failure(dir: &Path, args: &[&str]) -> String {
+    let Outcome { code, stderr, .. } = murmurate(dir, args);
+    assert_eq!(code, Some(1), "{args:?}: {stderr}");
+    let errors = stderr.lines().filter_map(|l| l.strip_prefix("error: "));
+    let errors: Vec<&str> = errors.collect();
+    assert_eq!(errors.len(), 1, "{args:?}: {stderr}");
+    assert!(!stderr.contains("panicked"), "{args:?}: {stderr}");
+    errors[0].to_owned()
+}
+
+/// Runs `murmurate local` with these arguments; the object that it prints.
+pub fn local(_turn: &Turn, args: &[&str]) -> Value {
+    let dir = tempfile::tempdir().unwrap();
+    let always = ["local", "--json", "--baseline", "0", "--dir", "swarm"];
+    let outcome = murmurate(dir.path(), &[&always, args].concat());
+    assert_eq!(outcome.code, Some(0), "{args:?}: {}", outcome.stderr);
+    println!("local {args:?}: {:.1} s", outcome.seconds);
+    serde_json::from_str(&outcome.stdout).unwrap()
+}

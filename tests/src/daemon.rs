@@ -1,0 +1,237 @@
+//! One daemon as a child process: its JSON lines come in, signals go out. Dropped, it is killed.
+
+use crate::{Settings, Turn, program};
+use murmurate_node::progress::{Line, Progress};
+use murmurate_node::report::NodeReport;
+use rustix::process::{Pid, Signal, kill_process};
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+/// How long anything here may take on a loaded machine, unless the test says otherwise.
+const USUAL_WAIT: Duration = Duration::from_secs(60);
+
+/// What a child tells.
+#[derive(Debug)]
+enum News {
+    Line(Box<Line>),
+    Words(String),
+}
+
+/// A daemon that runs.
+#[derive(Debug)]
+pub struct Daemon {
+    child: Child,
+    news: Receiver<News>,
+    /// All that it said, for whoever must find out why.
+    transcript: Vec<String>,
+    report: Option<NodeReport>,
+    notes: Vec<String>,
+    errors: Vec<String>,
+}
+
+/// A daemon that has ended.
+#[derive(Clone, Debug)]
+pub struct Ended {
+    /// How.
+    pub status: ExitStatus,
+    /// Its report, if it left politely.
+    pub report: Option<NodeReport>,
+    /// What it noted on its way.
+    pub notes: Vec<String>,
+    /// What it wrote to stderr.
+    pub errors: Vec<String>,
+}
+
+impl Ended {
+    /// The report of a daemon that left politely.
+    pub fn polite(&self) -> &NodeReport {
+        assert!(self.status.success(), "{self:?}");
+        self.report.as_ref().expect("it left without a report")
+    }
+
+    /// The one line of a daemon that failed.
+    pub fn failed(&self) -> &str {
+        assert_eq!(self.status.code(), Some(1), "{self:?}");
+        assert_eq!(self.errors.len(), 1, "{self:?}");
+        self.errors[0].strip_prefix("error: ").expect("an error")
+    }
+}
+
+impl Daemon {
+    /// Starts a daemon in `dir` that joins `join`.
+    pub fn start(turn: &Turn, settings: &Settings, dir: &Path, join: &[&str]) -> Self {
+        Self::start_with(turn, settings, dir, join, &[])
+    }
+
+    /// As [`Daemon::start`], with more flags.
+    pub fn start_with(
+        turn: &Turn,
+        settings: &Settings,
+        dir: &Path,
+        join: &[&str],
+        flags: &[&str],
+    ) -> Self {
+        let mut command = Command::new(program());
+        command.arg("run").arg("--config").arg(settings.write(dir));
+        for address in join {
+            command.args(["--join", address]);
+        }
+        command.args(flags);
+        Self::spawn(turn, command)
+    }
+
+    /// Starts any program that prints a daemon's lines, told so by `--log json`.
+    pub fn spawn(_turn: &Turn, mut command: Command) -> Self {
+        let mut child = command
+            .args(["--log", "json"])
+            .env("RAYON_NUM_THREADS", "1")
+            .env_remove("MURMURATE_LOG")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (sender, news) = channel();
+        read(child.stdout.take().unwrap(), sender.clone());
+        read(child.stderr.take().unwrap(), sender);
+        Self {
+            child,
+            news,
+            transcript: Vec::new(),
+            report: None,
+            notes: Vec::new(),
+            errors: Vec::new(),
+        }
+    }
+
+    /// Waits for a line of which `found` makes something. Lines are looked at once, in order.
+    pub fn wait_for<T>(&mut self, what: &str, mut found: impl FnMut(&Line) -> Option<T>) -> T {
+        let until = Instant::now() + USUAL_WAIT;
+        loop {
+            match self.next(until) {
+                Ok(Some(line)) => {
+                    if let Some(it) = found(&line) {
+                        return it;
+                    }
+                }
+                Ok(None) => {}
+                Err(error) => panic!("{what}: {error}; it said:\n{}", self.transcript.join("\n")),
+            }
+        }
+    }
+
+    /// Waits until it can be joined; its peer id, address and HTTP address.
+    pub fn listening(&mut self) -> (String, String, String) {
+        self.wait_for("listening", |line| match line {
+            Line::Listening {
+                peer,
+                addresses,
+                http,
+            } => {
+                let quic = addresses.iter().find(|a| a.contains("quic-v1"))?;
+                Some((peer.clone(), quic.clone(), http.clone()?))
+            }
+            _ => None,
+        })
+    }
+
+    /// Waits until it is in round `round` or further.
+    pub fn reaches(&mut self, round: u64) -> Progress {
+        self.wait_for(&format!("round {round}"), |line| match line {
+            Line::Progress(progress) if progress.round >= round => Some(progress.clone()),
+            _ => None,
+        })
+    }
+
+    /// Waits for a note that contains `text`.
+    pub fn notes(&mut self, text: &str) -> String {
+        self.wait_for(&format!("a note with `{text}`"), |line| match line {
+            Line::Note { text: note } if note.contains(text) => Some(note.clone()),
+            _ => None,
+        })
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: Signal) {
+        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        kill_process(pid.unwrap(), signal).unwrap();
+    }
+
+    /// Ctrl+C, and its end.
+    pub fn interrupt(self) -> Ended {
+        self.signal(Signal::INT);
+        self.end()
+    }
+
+    /// Waits for its end.
+    pub fn end(mut self) -> Ended {
+        let until = Instant::now() + USUAL_WAIT * 2;
+        loop {
+            match self.next(until) {
+                Ok(_) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => {
+                    panic!("it does not end; it said:\n{}", self.transcript.join("\n"))
+                }
+            }
+        }
+        // Both its streams are closed: it has ended, or is about to.
+        let status = self.child.wait().unwrap();
+        Ended {
+            status,
+            report: self.report.take(),
+            notes: std::mem::take(&mut self.notes),
+            errors: std::mem::take(&mut self.errors),
+        }
+    }
+
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    fn next(&mut self, until: Instant) -> Result<Option<Line>, RecvTimeoutError> {
+        let left = until.saturating_duration_since(Instant::now());
+        match self.news.recv_timeout(left)? {
+            News::Words(words) => {
+                self.transcript.push(words.clone());
+                self.errors.push(words);
+                Ok(None)
+            }
+            News::Line(line) => {
+                self.transcript.push(format!("{line:?}"));
+                match line.as_ref() {
+                    Line::Report(report) => self.report = Some((**report).clone()),
+                    Line::Note { text } => self.notes.push(text.clone()),
+                    _ => {}
+                }
+                Ok(Some(*line))
+            }
+        }
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        // It may have ended already; SIGKILL also ends a stopped one.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn read(stream: impl Read + Send + 'static, to: Sender<News>) {
+    std::thread::spawn(move || {
+        for text in BufReader::new(stream).lines().map_while(Result::ok) {
+            let news = match serde_json::from_str(&text) {
+                Ok(line) => News::Line(Box::new(line)),
+                Err(_) => News::Words(text),
+            };
+            if to.send(news).is_err() {
+                return;
+            }
+        }
+    });
+}
