@@ -104,7 +104,12 @@ impl Peer {
         remote.anchor = Some(hello.anchor);
         remote.ready = hello.ready;
         remote.suspected = false;
-        remote.probation = under_way && !known;
+        if !known {
+            remote.settle();
+            if under_way {
+                remote.on_trial(hello.round);
+            }
+        }
         // A hello that is repeated asks for ours, which got lost on its way. One that was sent
         // just now may have crossed it.
         let stale = |at: Time| now.since(at) >= ALIVE_EVERY / 2;
@@ -159,7 +164,10 @@ impl Peer {
             return;
         };
         if ready && !remote.ready {
-            remote.probation = !matches!(self.phase, Phase::New | Phase::Join);
+            match self.phase {
+                Phase::New | Phase::Join => remote.settle(),
+                _ => remote.on_trial(round),
+            }
         }
         remote.round = round;
         remote.ready = ready;

@@ -295,7 +295,7 @@ impl Grouping {
         cx.newcomer = false;
         for (_, peer) in group.others() {
             if let Some(remote) = cx.view.get_mut(peer) {
-                remote.probation = false;
+                remote.settle();
             }
         }
         Formed::Group(group)
