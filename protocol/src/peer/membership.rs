@@ -94,6 +94,7 @@ impl Peer {
             return;
         }
         let under_way = !matches!(self.phase, Phase::New | Phase::Join);
+        let mine = self.cx.round;
         let now = self.cx.now;
         let Some(remote) = self.cx.view.get_mut(from).filter(|r| r.linked && !r.banned) else {
             return;
@@ -104,9 +105,12 @@ impl Peer {
         remote.anchor = Some(hello.anchor);
         remote.ready = hello.ready;
         remote.suspected = false;
-        if !known {
+        if known {
             remote.settle();
-            if under_way {
+        } else {
+            // Whoever trains a round that is not behind was there before this peer.
+            remote.settle();
+            if under_way && !(hello.ready && hello.round >= mine) {
                 remote.on_trial(hello.round);
             }
         }

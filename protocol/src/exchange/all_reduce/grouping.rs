@@ -42,6 +42,8 @@ pub(super) struct Grouping {
     tried: BTreeSet<PeerId>,
     proposer: Option<PeerId>,
     ready: BTreeMap<PeerId, Ready>,
+    /// Rounds in a row that found no group: by so many this peer is further than those it is with.
+    voids: u64,
 }
 
 impl Grouping {
@@ -61,6 +63,9 @@ impl Grouping {
         self.weight = weight;
         self.since = cx.now;
         self.term = 0;
+        if cx.newcomer {
+            self.voids = 0;
+        }
         self.tried.clear();
         self.ready.retain(|_, r| r.round >= cx.round);
         for (peer, ready) in &self.ready {
@@ -167,6 +172,7 @@ impl Grouping {
         self.term += 1;
         cx.waited(Wait::Group, true);
         if self.term >= TERMS_MAX {
+            self.voids += 1;
             return Formed::Nobody;
         }
         self.pick(cx)
@@ -243,7 +249,8 @@ impl Grouping {
         let anchor = common_anchor(&all, own);
         let (round, next) = (cx.round, cx.round.next());
         let common = all.values().filter(|(_, theirs)| *theirs == anchor);
-        if 2 * common.count().min(GROUP_MEMBERS_MAX) <= electorate(cx) {
+        if 2 * common.count().min(GROUP_MEMBERS_MAX) <= electorate(cx, self.voids) {
+            self.voids += 1;
             // Slow is not gone: without a majority of those that are linked, agreeing on anything
             // would split the run. The round is void; what was trained stays for the next.
             return Formed::Nobody;
@@ -292,6 +299,7 @@ impl Grouping {
 
     fn form(&mut self, cx: &mut Context, group: Group, expired: bool) -> Formed {
         self.end(cx, expired);
+        self.voids = 0;
         cx.newcomer = false;
         for (_, peer) in group.others() {
             if let Some(remote) = cx.view.get_mut(peer) {
@@ -302,20 +310,19 @@ impl Grouping {
     }
 }
 
-/// A peer that ended the round which this one has no group for, where at least half of the others
-/// say that they did: they went on without this one. What fewer say is no reason to give up.
+/// A peer that ended the round which this one has no group for: it went on without this one.
 fn ahead(cx: &Context) -> Option<PeerId> {
     let others = || cx.view.greeted().filter(|(_, r)| r.ready);
     let ahead = || others().filter(|(_, r)| r.round > cx.round);
     let furthest = ahead().max_by_key(|(id, r)| (r.round, *id));
-    let enough = 2 * ahead().count() >= others().count();
-    furthest.filter(|_| enough).map(|(id, _)| id)
+    furthest.map(|(id, _)| id)
 }
 
 /// How many peers take part in rounds, this one included, whether or not they are suspected. A
-/// peer whose link is down, or that is rounds behind, is not among them.
-fn electorate(cx: &Context) -> usize {
-    let present = |round: Round| round.next() >= cx.round;
+/// peer whose link is down, or that is rounds behind, is not among them: but rounds that this one
+/// went on without a group make nobody else a straggler.
+fn electorate(cx: &Context, voids: u64) -> usize {
+    let present = |round: Round| cx.round.since(round) <= 1 + voids;
     let others = cx
         .view
         .greeted()
