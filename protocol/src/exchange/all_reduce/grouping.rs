@@ -250,6 +250,11 @@ impl Grouping {
         let (round, next) = (cx.round, cx.round.next());
         let common = all.values().filter(|(_, theirs)| *theirs == anchor);
         if 2 * common.count().min(GROUP_MEMBERS_MAX) <= electorate(cx, self.voids) {
+            if let Some(teller) = ahead(cx) {
+                self.end(cx, expired);
+                let resync = false;
+                return Formed::Outcome(Outcome::Behind { teller, resync });
+            }
             self.voids += 1;
             // Slow is not gone: without a majority of those that are linked, agreeing on anything
             // would split the run. The round is void; what was trained stays for the next.
@@ -326,7 +331,7 @@ fn electorate(cx: &Context, voids: u64) -> usize {
     let others = cx
         .view
         .greeted()
-        .filter(|(_, r)| r.ready && !r.probation && present(r.round));
+        .filter(|(_, r)| r.ready && (!r.probation || r.round > cx.round) && present(r.round));
     1 + others.count()
 }
 
