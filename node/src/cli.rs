@@ -104,7 +104,7 @@ pub(crate) struct LocalArgs {
     #[arg(long)]
     pub(crate) rounds: Option<u64>,
     /// End when every daemon reaches this accuracy; not reaching it is an error
-    /// [default: 0.95, but none with --rounds or preset none]
+    /// [default: 0.96, but none with --rounds or preset none]
     #[arg(long, value_name = "SHARE")]
     pub(crate) until_accuracy: Option<f64>,
     /// How the data is split: iid, by-label, dirichlet:ALPHA [default: by-label for images]
@@ -155,6 +155,12 @@ pub(crate) struct SimArgs {
     /// The scenario
     #[arg(value_name = "FILE.toml")]
     pub(crate) file: PathBuf,
+    /// Instead of the scenario's seed
+    #[arg(long)]
+    pub(crate) seed: Option<u64>,
+    /// Write a JSON line for every input and output of every peer
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Option<PathBuf>,
     /// Print one JSON object on stdout
     #[arg(long)]
     pub(crate) json: bool,

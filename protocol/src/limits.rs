@@ -52,6 +52,10 @@ pub const EARLY_MESSAGES_PER_PEER_MAX: usize = EARLY_MESSAGES_MAX / 16;
 /// Rounds ahead of ours that a message may speak of before it is dropped.
 pub const ROUNDS_AHEAD_MAX: u64 = 2;
 
+/// Rounds for which a linked peer that falls behind still counts when a group needs a majority of
+/// the run. Without it the last one to keep up would run on alone while all others catch up.
+pub const ABSENT_ROUNDS_MAX: u64 = 8;
+
 /// Times that an exchange which is decided looks for what it lacks before the peer gives it up and
 /// takes the swarm's state instead.
 pub const SEARCHES_MAX: u8 = 3;

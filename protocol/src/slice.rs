@@ -25,7 +25,8 @@ pub struct SliceId {
     pub part: Part,
     /// The peer that encoded it.
     pub origin: PeerId,
-    /// The ballot's number in which its shard was reduced; zero for gossip.
+    /// The ballot's number in which its shard was reduced; in gossip a tag of the sender's life, so
+    /// that what it pushed before a restart is not taken for what it pushes after.
     pub attempt: u8,
 }
 

@@ -376,6 +376,7 @@ fn trainer(
                 options,
                 peer: index,
                 peers,
+                inner: strategy.inner_kind(),
                 seed,
             };
             factory.trainer(&request).map_err(SimError::Task)

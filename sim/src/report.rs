@@ -231,6 +231,8 @@ pub struct Report {
     pub trace: String,
     /// Loss and consensus distance over the rounds.
     pub samples: Vec<Sample>,
+    /// Mean ||theta_i - mean theta|| at the very end.
+    pub consensus_distance: f64,
     /// What was counted.
     pub counters: Counters,
     /// Seconds that the simulation took on this machine.

@@ -68,6 +68,7 @@ pub fn run_scenario(
         rounds: scenario.rounds,
         virtual_s: swarm.now.as_secs_f64(),
         trace: swarm.trace.digest().to_hex(),
+        consensus_distance: swarm.consensus_distance(),
         samples: swarm.samples.finish(),
         counters: swarm.counters,
         wall_s: began.elapsed().as_secs_f64(),

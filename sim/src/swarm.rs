@@ -10,13 +10,16 @@ use crate::invariants::Checks;
 use crate::net::{Latency, Loss, Network};
 use crate::queue::Queue;
 use crate::random::{Purpose, Random};
-use crate::report::{Counters, FaultNote, Samples};
+use crate::report::{Counters, FaultNote, Samples, consensus_distance};
 use crate::scenario::Scenario;
 use crate::trace::Trace;
 use crate::transfer::{Fetching, Transfer};
 use core::time::Duration;
-use murmurate_protocol::{Input, PeerId, Time};
+use murmurate_protocol::{ExchangeKind, Input, PeerId, Time};
 use std::collections::VecDeque;
+
+/// Virtual time that finished peers get to settle what a message lost in the last round left open.
+const EPILOGUE: Duration = Duration::from_secs(30);
 
 /// Something that is due at a time.
 #[derive(Debug)]
@@ -216,7 +219,13 @@ impl<'a> Swarm<'a> {
     /// Takes events until every live machine has finished.
     pub(crate) fn run(&mut self) -> Result<(), SimError> {
         let end = Time::ZERO + self.scenario.limits.time;
-        while !self.is_over() {
+        let mut over: Option<Time> = None;
+        loop {
+            // Finished peers that hold different bits get a while to settle it between them.
+            over = self.is_over().then(|| over.unwrap_or(self.now));
+            if over.is_some_and(|at| self.agreed() || self.now.since(at) > EPILOGUE) {
+                return Ok(());
+            }
             let next = self.queue.pop();
             let spent = self.counters.events >= self.scenario.limits.events;
             let Some((at, due)) = next.filter(|(at, _)| *at <= end && !spent) else {
@@ -226,7 +235,27 @@ impl<'a> Swarm<'a> {
             self.counters.events += 1;
             self.take(due)?;
         }
-        Ok(())
+    }
+
+    /// Whether nothing is left to settle: after an all-reduce all live peers hold the same bits.
+    fn agreed(&self) -> bool {
+        if self.recipe.plan().exchange != ExchangeKind::AllReduce {
+            return true;
+        }
+        let mut digests = self
+            .slots
+            .iter()
+            .filter_map(|s| Some(s.host.as_ref()?.peer.digest()));
+        let first = digests.next();
+        digests.all(|digest| Some(digest) == first)
+    }
+
+    /// Mean ||theta_i - mean theta|| over the peers that are up.
+    pub(crate) fn consensus_distance(&self) -> f64 {
+        let hosts = self.slots.iter().filter_map(|slot| slot.host.as_ref());
+        let parameters: Vec<Vec<f32>> = hosts.map(|host| host.parameters()).collect();
+        let slices: Vec<&[f32]> = parameters.iter().map(Vec::as_slice).collect();
+        consensus_distance(&slices)
     }
 
     fn is_over(&self) -> bool {

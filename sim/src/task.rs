@@ -1,6 +1,7 @@
 //! What is learned: toy tasks from `strategies`, anything else from whoever runs the simulation.
 
 use murmurate_strategies::Trainer;
+use murmurate_strategies::inner::InnerKind;
 
 /// One machine's share of a task.
 #[derive(Clone, Debug)]
@@ -13,6 +14,8 @@ pub struct TrainerRequest<'a> {
     pub peer: usize,
     /// Of how many.
     pub peers: usize,
+    /// The inner optimizer that the scenario's strategy asks for.
+    pub inner: &'a InnerKind,
     /// The scenario's seed: parameters must start alike on all machines, data may differ.
     pub seed: u64,
 }

@@ -54,6 +54,13 @@ fn run(text: &str) -> Result<Report, SimError> {
     run_scenario(&scenario, &ToyTasksOnly, RunOptions::default())
 }
 
+/// Faults have long ended when a run does: after an all-reduce everybody must hold the same bits.
+fn disagreement(text: &str, report: &Report) -> Option<String> {
+    let gossip = text.contains("preset = \"d-psgd\"");
+    let (live, apart) = (report.live, report.consensus_distance);
+    (!gossip && apart > 0.0).then(|| format!("{live} peers end {apart} apart"))
+}
+
 #[test]
 fn fifty_random_swarms_keep_their_invariants_and_finish() {
     let first: u64 = std::env::var("MURMURATE_SEED").map_or(0, |s| s.parse().expect("a number"));
@@ -62,8 +69,14 @@ fn fifty_random_swarms_keep_their_invariants_and_finish() {
     for seed in first..first + count {
         let text = scenario(seed);
         match run(&text) {
-            Ok(report) if report.counters.failures.is_empty() => {}
-            Ok(report) => failures.push(format!("seed {seed}: {:?}", report.counters.failures)),
+            Ok(report) if !report.counters.failures.is_empty() => {
+                failures.push(format!("seed {seed}: {:?}", report.counters.failures));
+            }
+            Ok(report) => {
+                if let Some(what) = disagreement(&text, &report) {
+                    failures.push(format!("seed {seed}: {what}\n{text}"));
+                }
+            }
             Err(error) => failures.push(format!("seed {seed}: {error}\n{text}")),
         }
     }

@@ -56,7 +56,7 @@ fn presets_are_the_points_they_say() {
             momentum: 0.9
         }
     );
-    assert_eq!(of("diloco").inner_kind().name(), "adam-w");
+    assert_eq!(of("diloco").inner_kind().name(), "sgd");
     assert_eq!(
         point("d-psgd"),
         (ExchangeKind::Gossip, Contribution::Parameters)

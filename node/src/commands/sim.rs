@@ -1,12 +1,55 @@
-//! `murmurate sim`: a scenario in virtual time.
+//! `murmurate sim`: a scenario in virtual time, with toy tasks or the daemon's own.
 
 use crate::cli::SimArgs;
-use anyhow::{anyhow, bail};
+use anyhow::Context;
+use murmurate_sim::{RunOptions, TrainerRequest, run_file};
+use murmurate_strategies::Trainer;
+use murmurate_tasks::data::Shards;
+use murmurate_tasks::{DeviceChoice, TaskConfig};
+use std::io::{BufWriter, Write};
 
 pub(crate) fn run(args: &SimArgs) -> anyhow::Result<()> {
-    let file = args.file.display();
-    let text = std::fs::read_to_string(&args.file)
-        .map_err(|e| anyhow!("{file}: cannot be read ({e}); give a scenario file"))?;
-    let _ = (text, args.json);
-    bail!("{file}: this build has no simulator")
+    let trace = match &args.trace {
+        Some(path) => {
+            let file = std::fs::File::create(path)
+                .with_context(|| format!("--trace: {} cannot be written", path.display()))?;
+            Some(Box::new(BufWriter::new(file)) as Box<dyn Write>)
+        }
+        None => None,
+    };
+    let options = RunOptions {
+        seed: args.seed,
+        trace,
+    };
+    let report = run_file(&args.file, &trainer, options)?;
+    match args.json {
+        true => println!("{}", report.to_json()),
+        false => print!("{report}"),
+    }
+    Ok(())
+}
+
+/// A trainer of a task that the simulator does not know: the scenario's `[task]` is written as in
+/// a daemon's configuration, and so is its `[task.shards]`, where index and count go without
+/// saying.
+fn trainer(request: &TrainerRequest<'_>) -> Result<Box<dyn Trainer>, String> {
+    let words = |e: toml::de::Error| e.message().to_owned();
+    let mut table = request.options.clone();
+    let mut shards = match table.remove("shards") {
+        None => toml::Table::from_iter([("kind".to_owned(), "iid".into())]),
+        Some(toml::Value::Table(shards)) => shards,
+        Some(_) => return Err("`task.shards` must be a table".to_owned()),
+    };
+    let number = |n: usize| toml::Value::Integer(i64::try_from(n).unwrap_or(i64::MAX));
+    shards.insert("index".to_owned(), number(request.peer));
+    shards.insert("of".to_owned(), number(request.peers));
+    shards.entry("seed").or_insert(toml::Value::Integer(
+        i64::try_from(request.seed).unwrap_or(i64::MAX),
+    ));
+    table.insert("kind".to_owned(), request.kind.into());
+    let task: TaskConfig = toml::Value::Table(table).try_into().map_err(words)?;
+    let shards: Shards = toml::Value::Table(shards).try_into().map_err(words)?;
+    let device = DeviceChoice::Flex;
+    murmurate_tasks::build(&task, request.inner, &device, request.seed, &shards)
+        .map_err(|e| e.to_string())
 }

@@ -51,6 +51,16 @@ mod tests {
     }
 
     #[test]
+    fn the_example_in_deploy_is_what_init_writes() {
+        let example = include_str!("../../../deploy/config/node.example.toml");
+        assert_eq!(
+            example,
+            template(),
+            "run `murmurate init --force --to deploy/config/node.example.toml`"
+        );
+    }
+
+    #[test]
     fn a_file_that_is_there_is_replaced_only_on_request() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("node.toml");

@@ -242,10 +242,12 @@ impl Driver {
     fn pushed(&mut self, part: Part, outcome: PushOutcome) {
         let served = outcome == PushOutcome::Delivered;
         let exchanging = self.peer.phase() == Phase::Exchange;
-        if served && (part == Part::Aggregate || !exchanging || self.gossips()) {
-            if let Some(fault) = self.armed.take() {
-                self.strike(fault);
-            }
+        let serves = part == Part::Aggregate || !exchanging || self.gossips();
+        if served
+            && serves
+            && let Some(fault) = self.armed.take()
+        {
+            self.strike(fault);
         }
     }
 

@@ -12,7 +12,7 @@ use toml::{Table, Value};
 const NODES_MAX: usize = murmurate_protocol::limits::GROUP_MEMBERS_MAX;
 
 /// The accuracy that ends a run by default.
-const TARGET_ACCURACY: f64 = 0.95;
+const TARGET_ACCURACY: f64 = 0.96;
 
 /// Inner steps after which a run without `--rounds` ends at the latest.
 const INNER_STEPS_LIMIT: u64 = 6_000;
@@ -90,7 +90,7 @@ pub struct LocalOptions {
 }
 
 impl LocalOptions {
-    /// The accuracy to stop at: the one asked for; by default 0.95, but none where rounds were
+    /// The accuracy to stop at: the one asked for; by default 0.96, but none where rounds were
     /// asked for or nobody exchanges anything.
     pub fn until_accuracy(&self, preset: &str) -> Option<f64> {
         let usual = self.rounds.is_none() && preset != "none";

@@ -53,6 +53,13 @@ impl Peer {
         }
     }
 
+    /// Starts the clock of the next step of a catch-up.
+    pub(super) fn wait_for_state(&mut self, allowed: Duration) {
+        self.cx.waited(Wait::State, false);
+        let deadline = self.cx.wait(Wait::State, allowed);
+        self.cx.timers.set(Timer::CatchUp, deadline);
+    }
+
     /// Asks the peers that are furthest for their state: of those that were asked in vain least
     /// often, so that one that only says it is far does not keep others from helping.
     pub(super) fn ask_state(&mut self) {
@@ -84,9 +91,7 @@ impl Peer {
         for peer in &donors {
             self.cx.send(*peer, Message::StateAsk { at_least });
         }
-        let deadline = self.cx.now + self.cx.deadlines.answer() * 4;
-        self.cx.wait(Wait::State, self.cx.deadlines.ceiling());
-        self.cx.timers.set(Timer::CatchUp, deadline);
+        self.wait_for_state(self.cx.deadlines.answer() * 4);
         self.catch_up = CatchUp::Asking {
             asked: donors,
             offers: BTreeMap::new(),
@@ -157,8 +162,7 @@ impl Peer {
             .max_by_key(|(state, donors)| (donors.len(), state.round));
         let Some((state, donors)) = best.map(|(s, d)| (*s, d.clone())) else {
             // Nobody had one just now: ask again when the next sign of life is due.
-            let retry = self.cx.now + self.cx.deadlines.answer();
-            self.cx.timers.set(Timer::CatchUp, retry);
+            self.wait_for_state(self.cx.deadlines.answer());
             return;
         };
         let allowed = Duration::from_secs(state.bytes / SLOWEST_RATE) + self.cx.deadlines.ceiling();
@@ -175,7 +179,7 @@ impl Peer {
             from: donors.clone(),
             deadline,
         });
-        self.cx.timers.set(Timer::CatchUp, deadline);
+        self.wait_for_state(allowed);
         self.catch_up = CatchUp::Fetching(state, donors);
     }
 
@@ -189,6 +193,7 @@ impl Peer {
                     keep_local: false,
                 });
                 self.cx.timers.stop(Timer::CatchUp);
+                self.cx.waited(Wait::State, false);
                 self.catch_up = CatchUp::Loading(order, got, donors);
                 true
             }
@@ -284,7 +289,6 @@ impl Peer {
         self.vain.clear();
         self.cx.timers.stop(Timer::CatchUp);
         self.cx.waited(Wait::State, false);
-        self.cx.newcomer = true;
         if self.phase == Phase::Join {
             self.begin();
         }
@@ -303,6 +307,7 @@ impl Peer {
 
     /// The catch-up's deadline has passed.
     pub(super) fn catch_up_expired(&mut self) {
+        self.cx.waited(Wait::State, true);
         match &mut self.catch_up {
             CatchUp::Idle | CatchUp::Loading(..) => {}
             CatchUp::Asking { asked, offers } => {

@@ -19,8 +19,8 @@ pub(crate) struct Context {
     pub(crate) plan_hash: PlanHash,
     pub(crate) now: Time,
     pub(crate) round: Round,
-    /// Whether this peer caught up with a run under way and was in no group since.
-    pub(crate) newcomer: bool,
+    /// Tells this life of the peer from earlier ones.
+    pub(crate) life: u8,
     /// Hashes of the anchor, fragment by fragment.
     pub(crate) digests: Vec<Digest>,
     pub(crate) view: View,
@@ -47,7 +47,7 @@ impl Context {
             plan,
             now: Time::ZERO,
             round: Round(0),
-            newcomer: false,
+            life: 0,
             view: View::default(),
             timers: Timers::default(),
             rng: ChaCha8Rng::from_seed(seed),

@@ -9,7 +9,7 @@ use crate::peer::timers::Timer;
 use crate::peer::view::DIALS_REFUSED;
 use crate::peer::{Event, Output, Peer, PeerError, Phase};
 use crate::wire::{Hello, Message, PeerRecord, Reason};
-use crate::{PeerId, Round, Time};
+use crate::{Digest, PeerId, Round, Time};
 use core::time::Duration;
 use rand_core::Rng;
 
@@ -67,6 +67,7 @@ impl Peer {
     pub(super) fn peer_gone(&mut self, peer: PeerId) {
         let greeted = self.cx.view.get_mut(peer).is_some_and(|remote| {
             remote.ready = false;
+            remote.grouped = None;
             std::mem::take(&mut remote.greeted)
         });
         if greeted {
@@ -94,7 +95,6 @@ impl Peer {
             return;
         }
         let under_way = !matches!(self.phase, Phase::New | Phase::Join);
-        let mine = self.cx.round;
         let now = self.cx.now;
         let Some(remote) = self.cx.view.get_mut(from).filter(|r| r.linked && !r.banned) else {
             return;
@@ -105,15 +105,7 @@ impl Peer {
         remote.anchor = Some(hello.anchor);
         remote.ready = hello.ready;
         remote.suspected = false;
-        if known {
-            remote.settle();
-        } else {
-            // Whoever trains a round that is not behind was there before this peer.
-            remote.settle();
-            if under_way && !(hello.ready && hello.round >= mine) {
-                remote.on_trial(hello.round);
-            }
-        }
+        remote.probation = under_way && !known;
         // A hello that is repeated asks for ours, which got lost on its way. One that was sent
         // just now may have crossed it.
         let stale = |at: Time| now.since(at) >= ALIVE_EVERY / 2;
@@ -162,34 +154,39 @@ impl Peer {
         true
     }
 
-    pub(super) fn alive(&mut self, from: PeerId, round: Round, ready: bool) {
+    pub(super) fn alive(&mut self, from: PeerId, round: Round, ready: bool, anchor: Digest) {
         let mine = self.cx.round;
         let Some(remote) = self.cx.view.get_mut(from) else {
             return;
         };
         if ready && !remote.ready {
-            match self.phase {
-                Phase::New | Phase::Join => remote.settle(),
-                _ => remote.on_trial(round),
-            }
+            remote.probation = !matches!(self.phase, Phase::New | Phase::Join);
         }
         remote.round = round;
         remote.ready = ready;
+        remote.anchor = Some(anchor);
         if round.next() >= mine {
             remote.suspected = false;
         }
         self.try_begin();
-        if self.phase == Phase::Finished {
+        if self.phase == Phase::Finished && !self.settle_the_end() {
             self.maybe_leave();
         }
     }
 
     /// Tells every linked peer how far this one is.
     pub(super) fn tell_alive(&mut self) {
-        let (round, ready) = (self.cx.round, self.ready());
+        let (round, ready, anchor) = (self.cx.round, self.ready(), self.cx.anchor());
         let peers: Vec<PeerId> = self.cx.view.greeted().map(|(id, _)| id).collect();
         for peer in peers {
-            self.cx.send(peer, Message::Alive { round, ready });
+            self.cx.send(
+                peer,
+                Message::Alive {
+                    round,
+                    ready,
+                    anchor,
+                },
+            );
         }
     }
 

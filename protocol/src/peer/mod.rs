@@ -263,8 +263,12 @@ impl Peer {
             }
             _ if !self.heard(from, message) => Ok(()),
             Message::Records(records) => self.records(from, records),
-            Message::Alive { round, ready } => {
-                self.alive(from, *round, *ready);
+            Message::Alive {
+                round,
+                ready,
+                anchor,
+            } => {
+                self.alive(from, *round, *ready, *anchor);
                 Ok(())
             }
             Message::StateAsk { at_least } => {

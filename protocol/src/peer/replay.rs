@@ -3,7 +3,6 @@
 
 use super::catch_up::CatchUp;
 use crate::exchange::slices_of;
-use crate::peer::timers::Timer;
 use crate::peer::{Event, FetchId, Output, Peer, PeerError, Wait};
 use crate::wire::Message;
 use crate::{Digest, Done, FragmentId, Order, OrderId, PeerId, Round, SliceId};
@@ -29,10 +28,8 @@ impl Peer {
     /// Asks for the decisions of the round this peer is in.
     pub(super) fn replay(&mut self, donor: PeerId, replayed: u32) {
         let round = self.cx.round;
-        self.cx.wait(Wait::State, self.cx.deadlines.ceiling());
         self.cx.send(donor, Message::HistoryAsk { round });
-        let allowed = self.cx.deadlines.allow(Wait::Agreement, [donor]);
-        self.cx.timers.set(Timer::CatchUp, self.cx.now + allowed);
+        self.wait_for_state(self.cx.deadlines.allow(Wait::Agreement, [donor]));
         self.catch_up = CatchUp::Replaying(Replay {
             donor: Some(donor),
             replayed,
@@ -104,7 +101,6 @@ impl Peer {
         }
         let allowed = self.cx.deadlines.ceiling();
         let deadline = self.cx.now + allowed;
-        self.cx.timers.set(Timer::CatchUp, deadline);
         let wanted: Vec<SliceId> = replay.fetching.keys().copied().collect();
         for slice in wanted {
             let from = donor.into_iter().collect();
@@ -114,6 +110,7 @@ impl Peer {
                 deadline,
             });
         }
+        self.wait_for_state(allowed);
         self.apply_replay();
     }
 

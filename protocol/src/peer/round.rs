@@ -5,7 +5,9 @@ use crate::exchange::{Ending, Outcome};
 use crate::limits::{ALIVE_EVERY, LINGER};
 use crate::peer::timers::Timer;
 use crate::peer::{Event, Peer, Phase, Remote, SNAPSHOT_VERSION, Snapshot, Wait};
-use crate::{Digest, Done, ExchangeKind, FragmentId, Order, OrderId, Round, Time, TrainSummary};
+use crate::{
+    Digest, Done, ExchangeKind, FragmentId, Order, OrderId, PeerId, Round, Time, TrainSummary,
+};
 use std::collections::BTreeMap;
 
 /// Orders of the round that are under way, and when things were last done.
@@ -43,6 +45,8 @@ impl Peer {
             "one digest a fragment"
         );
         self.cx.digests = digests;
+        let started = Digest::of(&self.cx.now.as_nanos().to_le_bytes());
+        self.cx.life = started.as_bytes()[0];
         if let Some(snapshot) = snapshot {
             assert_eq!(
                 snapshot.plan, self.cx.plan_hash,
@@ -77,10 +81,12 @@ impl Peer {
         let others = self.cx.view.greeted().count();
         let fresh = self.cx.round == Round(0);
         let alone_is_fine = !self.cx.config.join && fresh;
+        // Whoever comes back goes on with peers that take part in rounds, or waits for them.
+        let live = self.cx.view.live().count();
         let enough = if fresh {
             others + 1 >= self.cx.config.start_with
         } else {
-            others > 0
+            live > 0
         };
         if !exchanging || (enough && (others > 0 || alone_is_fine)) {
             self.begin();
@@ -150,13 +156,47 @@ impl Peer {
         }
     }
 
+    /// A message lost in the very last round can leave finished peers apart, and no further round
+    /// mends it: whoever holds what fewer peers hold takes the others' state over. True when this
+    /// peer does.
+    pub(super) fn settle_the_end(&mut self) -> bool {
+        if self.cx.plan.exchange != ExchangeKind::AllReduce {
+            return false;
+        }
+        let mine = self.cx.anchor();
+        let mut holders: BTreeMap<Digest, (usize, Option<PeerId>)> = BTreeMap::new();
+        holders.insert(mine, (1, None));
+        let round = self.cx.round;
+        for (peer, remote) in self.cx.view.live().filter(|(_, r)| r.round == round) {
+            let Some(anchor) = remote.anchor else {
+                continue;
+            };
+            let (count, holder) = holders.entry(anchor).or_default();
+            *count += 1;
+            holder.get_or_insert(peer);
+        }
+        let most = holders
+            .into_iter()
+            .max_by_key(|(anchor, (count, _))| (*count, *anchor));
+        let Some((_, (_, Some(holder)))) = most.filter(|(anchor, _)| *anchor != mine) else {
+            return false;
+        };
+        self.enter(Phase::Join);
+        self.fall_behind(holder, true);
+        true
+    }
+
     /// A finished peer leaves once nobody needs it any more.
     pub(super) fn maybe_leave(&mut self) {
         if !self.cx.config.leave_when_finished {
             return;
         }
         let rounds = self.cx.plan.rounds;
-        let needs = |(_, remote): (_, &Remote)| remote.round.0 < rounds;
+        let anchor = self.cx.anchor();
+        let agreed = self.cx.plan.exchange == ExchangeKind::AllReduce;
+        let needs = |(_, remote): (_, &Remote)| {
+            remote.round.0 < rounds || (agreed && remote.anchor != Some(anchor))
+        };
         let needed = self.cx.view.live().any(needs);
         if !needed {
             self.leave();

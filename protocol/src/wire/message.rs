@@ -126,7 +126,7 @@ pub enum Message {
     Records(Vec<PeerRecord>),
     /// The sender leaves or refuses the receiver.
     Goodbye(Reason),
-    /// The sender's training of this round ended; sent to whoever proposes the round's group.
+    /// The sender's training of this round ended; sent to everybody.
     Ready {
         /// The round.
         round: Round,
@@ -266,6 +266,8 @@ pub enum Message {
         round: Round,
         /// Whether it takes part in rounds.
         ready: bool,
+        /// Hash of its anchor.
+        anchor: Digest,
     },
 }
 

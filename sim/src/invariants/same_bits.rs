@@ -1,19 +1,25 @@
-//! All-reduce: whoever applied what a round decided holds the same bits as all others who did and
-//! are still there.
+//! All-reduce: all members of a group that apply what it decided hold the same bits.
 //!
-//! A peer whose round was void kept its anchor; it is not compared until it ends another round. What
-//! only the dead had decided binds nobody: one that is left alone decides anew.
+//! Two groups of one round are two groups: where links were down or hellos lost, both sides go on
+//! and settle it when they meet again, which the end of a run shows. A peer whose round was void
+//! kept its anchor and is not compared. What only the dead had decided binds nobody: one that is
+//! left alone decides anew.
 
-use murmurate_protocol::{Digest, Event, Round};
+use murmurate_protocol::{Digest, Event, PeerId, Round};
 use std::collections::BTreeMap;
 
-/// Rounds that are remembered: nobody may end an older one.
-const WINDOW: usize = 256;
+/// Groups that are remembered: nobody may end an older round.
+const WINDOW: usize = 1024;
 
-/// The digests that rounds ended with.
+/// A group: its round and its members.
+type Group = (Round, Vec<PeerId>);
+
+/// The digests that groups ended with.
 #[derive(Debug)]
 pub(super) struct SameBits {
-    digests: BTreeMap<Round, BTreeMap<usize, Digest>>,
+    digests: BTreeMap<Group, BTreeMap<usize, Digest>>,
+    /// The last group of each peer.
+    groups: BTreeMap<usize, Group>,
     /// The last round that was void at a peer.
     voided: BTreeMap<usize, Round>,
 }
@@ -22,12 +28,14 @@ impl SameBits {
     pub(super) const fn new() -> Self {
         Self {
             digests: BTreeMap::new(),
+            groups: BTreeMap::new(),
             voided: BTreeMap::new(),
         }
     }
 
     /// A peer is gone.
     pub(super) fn gone(&mut self, index: usize) {
+        self.groups.remove(&index);
         for ended in self.digests.values_mut() {
             ended.remove(&index);
         }
@@ -39,25 +47,34 @@ impl SameBits {
     }
 
     pub(super) fn check(&mut self, index: usize, event: &Event) -> Result<(), String> {
-        let Event::RoundEnded { round, digest, .. } = event else {
+        match event {
+            Event::Group { round, members } => {
+                self.groups.insert(index, (*round, members.clone()));
+                Ok(())
+            }
+            Event::RoundEnded { round, digest, .. } => self.ended(index, *round, *digest),
+            _ => Ok(()),
+        }
+    }
+
+    fn ended(&mut self, index: usize, round: Round, digest: Digest) -> Result<(), String> {
+        let group = self.groups.remove(&index).filter(|(r, _)| *r == round);
+        let Some(group) = group.filter(|_| self.voided.get(&index) != Some(&round)) else {
             return Ok(());
         };
-        if self.voided.get(&index) == Some(round) {
-            return Ok(());
-        }
-        let ended = self.digests.entry(*round).or_default();
+        let ended = self.digests.entry(group).or_default();
         let other = ended
             .iter()
-            .find(|(peer, theirs)| **peer != index && *theirs != digest);
+            .find(|(peer, theirs)| **peer != index && **theirs != digest);
         let other = other.map(|(peer, theirs)| (*peer, *theirs));
-        ended.insert(index, *digest);
+        ended.insert(index, digest);
         if self.digests.len() > WINDOW {
             self.digests.pop_first();
         }
         match other {
             None => Ok(()),
             Some((peer, theirs)) => Err(format!(
-                "ended round {round} with {digest}, peer {peer} with {theirs}"
+                "ended round {round} with {digest}, peer {peer} of the same group with {theirs}"
             )),
         }
     }
@@ -67,19 +84,54 @@ impl SameBits {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_peer_with_other_bits_is_found() {
-        let ended = |round, byte| Event::RoundEnded {
+    fn group(round: u64, members: &[u8]) -> Event {
+        let members = members
+            .iter()
+            .map(|m| PeerId::from_bytes([*m; 32]))
+            .collect();
+        Event::Group {
+            round: Round(round),
+            members,
+        }
+    }
+
+    fn ended(round: u64, byte: u8) -> Event {
+        Event::RoundEnded {
             round: Round(round),
             digest: Digest::from_bytes([byte; 32]),
             seconds: 0.0,
-        };
+        }
+    }
+
+    #[test]
+    fn a_member_with_other_bits_is_found() {
         let mut bits = SameBits::new();
-        assert!(bits.check(0, &ended(0, 1)).is_ok());
-        assert!(bits.check(0, &ended(1, 2)).is_ok());
-        assert!(bits.check(0, &ended(0, 1)).is_ok());
-        assert!(bits.check(1, &ended(1, 3)).is_err());
+        for (peer, event, good) in [
+            (0, group(0, &[0, 1]), true),
+            (1, group(0, &[0, 1]), true),
+            (0, ended(0, 1), true),
+            (1, ended(0, 1), true),
+            (0, group(1, &[0, 1]), true),
+            (1, group(1, &[0, 1]), true),
+            (2, group(1, &[2]), true),
+            (0, ended(1, 2), true),
+            (2, ended(1, 7), true),
+            (1, ended(1, 3), false),
+        ] {
+            assert_eq!(bits.check(peer, &event).is_ok(), good, "{peer} {event:?}");
+        }
+    }
+
+    #[test]
+    fn the_dead_and_the_void_bind_nobody() {
+        let mut bits = SameBits::new();
+        for peer in 0..3 {
+            bits.check(peer, &group(4, &[0, 1, 2])).unwrap();
+        }
+        bits.check(0, &ended(4, 1)).unwrap();
         bits.gone(0);
-        assert!(bits.check(1, &ended(0, 4)).is_ok(), "the dead bind nobody");
+        bits.voided(1, Round(4));
+        bits.check(1, &ended(4, 2)).unwrap();
+        bits.check(2, &ended(4, 3)).unwrap();
     }
 }

@@ -9,12 +9,12 @@ pub const DEFAULT_PRESET: &str = "diloco";
 /// No exchange. The yardstick of utilization: the same inner steps, nothing else.
 const NONE: &str = r#"
 [synchronization]
-inner_steps = 50
+inner_steps = 8
 [architecture]
 exchange = "none"
 [inner]
-optimizer = "adam-w"
-lr = 0.001
+optimizer = "sgd"
+lr = 0.1
 "#;
 
 /// Bulk-synchronous data parallelism: the inner optimizer takes the mean gradient.
@@ -48,7 +48,7 @@ lr = 0.1
 /// days, and 50 is the low end of what it reports.
 const DILOCO: &str = r#"
 [synchronization]
-inner_steps = 50
+inner_steps = 8
 [architecture]
 exchange = "all-reduce"
 contribution = "delta"
@@ -57,8 +57,8 @@ optimizer = "nesterov"
 lr = 0.7
 momentum = 0.9
 [inner]
-optimizer = "adam-w"
-lr = 0.001
+optimizer = "sgd"
+lr = 0.1
 "#;
 
 /// Decentralized parallel SGD: one inner step, then mixing with the neighbours on a ring.

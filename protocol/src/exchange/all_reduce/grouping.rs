@@ -1,14 +1,18 @@
-//! Forming a round's group: whoever wins the rendezvous hash of (run, round) proposes it once the
-//! peers it knows are ready or its deadline has passed. One round trip when all is well; one
-//! deadline and the next winner when the proposer is gone.
+//! Forming a round's group. Whoever has trained tells everybody that it is ready; once all peers
+//! that take part are, or the deadline has passed, the winner of the rendezvous hash of (run, round)
+//! among the ready ones proposes the group. One way and one proposal when all is well, which is a
+//! round trip; one deadline and the next winner when a peer is gone.
+//!
+//! Everybody hears everybody's word, so nobody's idea of the proposer rests on views that differ.
+//! With at most 64 members these are at most 63 small messages a peer and round.
 
 use super::group::Group;
 use crate::exchange::Outcome;
-use crate::limits::{GROUP_MEMBERS_MAX, TERMS_MAX};
+use crate::limits::{ABSENT_ROUNDS_MAX, GROUP_MEMBERS_MAX, TERMS_MAX};
 use crate::peer::context::{Context, rendezvous};
 use crate::peer::timers::Timer;
 use crate::wire::{Member, Message};
-use crate::{Digest, PeerId, Round, Time, Wait};
+use crate::{Digest, PeerId, Remote, Round, Time, Wait};
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,7 +32,7 @@ pub(super) enum Formed {
     Group(Group),
     /// No group, but an outcome.
     Outcome(Outcome),
-    /// No proposer answered.
+    /// No proposer answered, or too few peers are ready.
     Nobody,
 }
 
@@ -38,12 +42,12 @@ pub(super) struct Grouping {
     active: bool,
     weight: f64,
     since: Time,
+    /// Nobody else is waited for: what is ready now is the group.
+    closed: bool,
     term: u8,
     tried: BTreeSet<PeerId>,
     proposer: Option<PeerId>,
     ready: BTreeMap<PeerId, Ready>,
-    /// Rounds in a row that found no group: by so many this peer is further than those it is with.
-    voids: u64,
 }
 
 impl Grouping {
@@ -52,28 +56,38 @@ impl Grouping {
         self.active
     }
 
-    /// Whether a peer was told that this one is ready and waits for its word.
-    pub(super) fn asked(&self, peer: PeerId) -> bool {
-        self.active && (self.proposer == Some(peer) || self.tried.contains(&peer))
-    }
-
-    /// This peer's training ended.
+    /// This peer's training ended: it tells everybody.
     pub(super) fn begin(&mut self, cx: &mut Context, weight: f64) -> Formed {
         self.active = true;
+        self.closed = false;
         self.weight = weight;
         self.since = cx.now;
         self.term = 0;
-        if cx.newcomer {
-            self.voids = 0;
-        }
         self.tried.clear();
+        self.proposer = None;
         self.ready.retain(|_, r| r.round >= cx.round);
         for (peer, ready) in &self.ready {
             if ready.round == cx.round {
                 cx.deadlines.record(Wait::Group, *peer, Duration::ZERO); // it waited for us
             }
         }
-        self.pick(cx)
+        let (round, anchor) = (cx.round, cx.anchor());
+        let everybody: Vec<PeerId> = cx.view.greeted().map(|(id, _)| id).collect();
+        for peer in everybody {
+            cx.send(
+                peer,
+                Message::Ready {
+                    round,
+                    weight,
+                    anchor,
+                },
+            );
+        }
+        let settled: Vec<PeerId> = settled(cx).collect();
+        let allowed = cx.deadlines.allow(Wait::Group, settled);
+        let deadline = cx.wait(Wait::Group, allowed);
+        cx.timers.set(Timer::Exchange, deadline);
+        self.consider(cx)
     }
 
     /// The round has a group, or is given up.
@@ -107,15 +121,21 @@ impl Grouping {
         }
         cx.deadlines
             .record(Wait::Group, from, cx.now.since(self.since));
-        self.consider(cx, false)
+        self.consider(cx)
     }
 
-    /// A peer is gone or was suspected: perhaps nobody is left to wait for, or the proposer is it.
+    /// A peer was ready too late for its round: the next deadlines take it into account.
+    pub(super) fn late(&self, cx: &mut Context, from: PeerId) {
+        cx.deadlines
+            .record(Wait::Group, from, cx.now.since(self.since));
+    }
+
+    /// A peer is gone: perhaps nobody is left to wait for, or it was to propose.
     pub(super) fn gone(&mut self, cx: &mut Context, peer: PeerId) -> Formed {
         self.ready.remove(&peer);
         match self.active {
             true if self.proposer == Some(peer) => self.next(cx),
-            true => self.consider(cx, false),
+            true => self.consider(cx),
             false => Formed::Waiting,
         }
     }
@@ -136,14 +156,7 @@ impl Grouping {
             return Formed::Waiting;
         }
         match Group::new(round, members.to_vec(), cx.me()) {
-            Some(group) => {
-                // Whoever was last, none of them took longer than this.
-                let waited = cx.now.since(self.since);
-                for (_, peer) in group.others().filter(|(_, p)| cx.view.get(*p).is_some()) {
-                    cx.deadlines.record(Wait::Group, peer, waited);
-                }
-                self.form(cx, group, false)
-            }
+            Some(group) => self.form(cx, group, false),
             None => Formed::Waiting,
         }
     }
@@ -152,187 +165,189 @@ impl Grouping {
     pub(super) fn timeout(&mut self, cx: &mut Context) -> Formed {
         if let Some(teller) = ahead(cx) {
             self.end(cx, true);
-            let resync = false;
-            return Formed::Outcome(Outcome::Behind { teller, resync });
+            return Formed::Outcome(Outcome::Behind {
+                teller,
+                resync: false,
+            });
         }
-        if self.proposer == Some(cx.me()) {
-            for peer in self.missing(cx) {
-                cx.suspect(peer);
+        if self.closed {
+            if let Some(proposer) = self.proposer {
+                cx.suspect(proposer);
             }
-            return self.consider(cx, true);
+            return self.next(cx);
         }
-        if let Some(proposer) = self.proposer {
-            cx.suspect(proposer);
+        for peer in self.missing(cx) {
+            cx.suspect(peer);
         }
-        self.next(cx)
+        self.closed = true;
+        self.elect(cx)
     }
 
+    /// The proposer did not propose: the next winner.
     fn next(&mut self, cx: &mut Context) -> Formed {
-        self.tried.extend(self.proposer);
+        self.tried.extend(self.proposer.take());
         self.term += 1;
-        cx.waited(Wait::Group, true);
-        if self.term >= TERMS_MAX {
-            self.voids += 1;
-            return Formed::Nobody;
+        match self.term < TERMS_MAX {
+            true => self.elect(cx),
+            false => Formed::Nobody,
         }
-        self.pick(cx)
-    }
-
-    /// Chooses the proposer and tells it that this peer is ready.
-    fn pick(&mut self, cx: &mut Context) -> Formed {
-        let me = cx.me();
-        // Newcomers do not propose: others may not know yet that they are there.
-        let settled: Vec<PeerId> = cx
-            .view
-            .live()
-            .filter(|(_, r)| !r.probation)
-            .map(|(id, _)| id)
-            .collect();
-        let own = (!cx.newcomer || settled.is_empty()).then_some(me);
-        let winner = settled
-            .iter()
-            .copied()
-            .filter(|id| !self.tried.contains(id))
-            .chain(own)
-            .max_by_key(|id| (rendezvous(&cx.plan, cx.round, 0, *id), *id));
-        self.proposer = winner;
-        let mut allowed = cx.deadlines.allow(Wait::Group, settled);
-        match winner {
-            Some(peer) if peer != me => {
-                // The proposer may use all of its own deadline before it proposes.
-                allowed = allowed + allowed / 2 + cx.deadlines.answer();
-                let anchor = cx.anchor();
-                let message = Message::Ready {
-                    round: cx.round,
-                    weight: self.weight,
-                    anchor,
-                };
-                cx.send(peer, message);
-            }
-            _ => {}
-        }
-        let deadline = cx.wait(Wait::Group, allowed);
-        cx.timers.set(Timer::Exchange, deadline);
-        self.consider(cx, false)
     }
 
     /// Live peers that are not ready; newcomers are welcome but not waited for.
     fn missing(&self, cx: &Context) -> Vec<PeerId> {
         let here = |id: &PeerId| self.ready.get(id).is_some_and(|r| r.round == cx.round);
-        let live = cx
-            .view
-            .live()
-            .filter(|(_, r)| !r.probation)
-            .map(|(id, _)| id);
-        live.filter(|id| !here(id)).collect()
+        settled(cx).filter(|id| !here(id)).collect()
     }
 
-    /// Proposes when this peer is the proposer and everybody is ready, or time is up.
-    fn consider(&mut self, cx: &mut Context, time_is_up: bool) -> Formed {
-        let mine = self.proposer == Some(cx.me());
-        if !mine || !(time_is_up || self.missing(cx).is_empty()) {
+    fn consider(&mut self, cx: &mut Context) -> Formed {
+        let here = || self.all_ready(cx).len();
+        if self.closed || !self.missing(cx).is_empty() || 2 * here() <= electorate(cx) {
             return Formed::Waiting;
         }
-        self.propose(cx, time_is_up)
+        self.closed = true;
+        self.elect(cx)
     }
 
-    fn propose(&mut self, cx: &mut Context, expired: bool) -> Formed {
-        let own = cx.anchor();
-        let me = cx.me();
-        let mut all: BTreeMap<PeerId, (f64, Digest)> = self
+    /// Everybody that is ready for this round, this peer included.
+    fn all_ready(&self, cx: &Context) -> BTreeMap<PeerId, (f64, Digest)> {
+        let linked = |id: &PeerId| cx.view.get(*id).is_some_and(|v| v.linked && v.greeted);
+        let others = self
             .ready
             .iter()
-            .filter(|(id, r)| r.round == cx.round && cx.view.get(**id).is_some_and(|v| v.linked))
-            .map(|(id, r)| (*id, (r.weight, r.anchor)))
+            .filter(|(id, r)| r.round == cx.round && linked(id));
+        let mut all: BTreeMap<PeerId, (f64, Digest)> =
+            others.map(|(id, r)| (*id, (r.weight, r.anchor))).collect();
+        all.insert(cx.me(), (self.weight, cx.anchor()));
+        all
+    }
+
+    /// Who proposes, among the ready peers that share the most common anchor.
+    fn elect(&mut self, cx: &mut Context) -> Formed {
+        let all = self.all_ready(cx);
+        let anchor = common_anchor(&all, cx.anchor());
+        let agreed: Vec<PeerId> = all
+            .iter()
+            .filter(|(_, (_, a))| *a == anchor)
+            .map(|(id, _)| *id)
             .collect();
-        all.insert(me, (self.weight, own));
-        let anchor = common_anchor(&all, own);
-        let (round, next) = (cx.round, cx.round.next());
-        let common = all.values().filter(|(_, theirs)| *theirs == anchor);
-        if 2 * common.count().min(GROUP_MEMBERS_MAX) <= electorate(cx, self.voids) {
-            if let Some(teller) = ahead(cx) {
-                self.end(cx, expired);
-                let resync = false;
-                return Formed::Outcome(Outcome::Behind { teller, resync });
-            }
-            self.voids += 1;
+        if anchor != cx.anchor() {
+            self.end(cx, false);
+            let teller = agreed.first().copied().unwrap_or(cx.me());
+            return Formed::Outcome(Outcome::Behind {
+                teller,
+                resync: true,
+            });
+        }
+        if 2 * agreed.len() <= electorate(cx) {
             // Slow is not gone: without a majority of those that are linked, agreeing on anything
             // would split the run. The round is void; what was trained stays for the next.
             return Formed::Nobody;
         }
+        let untried = agreed.into_iter().filter(|id| !self.tried.contains(id));
+        let winner = untried.max_by_key(|id| (rendezvous(&cx.plan, cx.round, 0, *id), *id));
+        self.proposer = winner;
+        match winner {
+            None => Formed::Nobody,
+            Some(peer) if peer == cx.me() => self.propose(cx, &all, anchor),
+            Some(peer) => {
+                // It may use all of its own deadline before it proposes.
+                cx.waited(Wait::Group, false);
+                let own = cx.deadlines.allow(Wait::Group, [peer]);
+                let deadline = cx.wait(Wait::Group, own + cx.deadlines.answer());
+                cx.timers.set(Timer::Exchange, deadline);
+                Formed::Waiting
+            }
+        }
+    }
+
+    fn propose(
+        &mut self,
+        cx: &mut Context,
+        all: &BTreeMap<PeerId, (f64, Digest)>,
+        anchor: Digest,
+    ) -> Formed {
+        let (me, round, term) = (cx.me(), cx.round, self.term);
         let mut members = Vec::new();
-        for (peer, (weight, theirs)) in &all {
+        for (peer, (weight, theirs)) in all {
             if *theirs == anchor && members.len() < GROUP_MEMBERS_MAX {
                 members.push(Member {
                     peer: *peer,
                     weight: *weight,
                 });
-            } else if *peer != me {
+            } else {
                 let resync = *theirs != anchor;
                 cx.send(
                     *peer,
                     Message::Behind {
-                        round: next,
+                        round: round.next(),
                         resync,
                     },
                 );
             }
         }
-        for member in members.iter().filter(|m| m.peer != me) {
-            let members = members.clone();
-            cx.send(
-                member.peer,
-                Message::Propose {
-                    round,
-                    term: self.term,
-                    members,
-                },
-            );
-        }
         match Group::new(round, members.clone(), me) {
-            Some(group) => self.form(cx, group, expired),
-            None => {
-                self.end(cx, expired);
-                let teller = members.first().map_or(me, |m| m.peer);
-                Formed::Outcome(Outcome::Behind {
-                    teller,
-                    resync: true,
-                })
+            Some(group) => {
+                for (_, peer) in group.others() {
+                    let members = members.clone();
+                    cx.send(
+                        peer,
+                        Message::Propose {
+                            round,
+                            term,
+                            members,
+                        },
+                    );
+                }
+                self.form(cx, group, false)
             }
+            None => Formed::Nobody, // the group is full without this peer
         }
     }
 
     fn form(&mut self, cx: &mut Context, group: Group, expired: bool) -> Formed {
         self.end(cx, expired);
-        self.voids = 0;
-        cx.newcomer = false;
         for (_, peer) in group.others() {
             if let Some(remote) = cx.view.get_mut(peer) {
-                remote.settle();
+                remote.probation = false;
+                remote.grouped = Some(cx.round);
             }
         }
         Formed::Group(group)
     }
 }
 
-/// A peer that ended the round which this one has no group for: it went on without this one.
+/// Live peers that are waited for.
+fn settled(cx: &Context) -> impl Iterator<Item = PeerId> {
+    cx.view
+        .live()
+        .filter(|(_, r)| !r.probation)
+        .map(|(id, _)| id)
+}
+
+/// A peer that ended the round which this one has no group for, where at least half of the others
+/// say that they did: they went on without this one. What fewer say is no reason to give up.
 fn ahead(cx: &Context) -> Option<PeerId> {
     let others = || cx.view.greeted().filter(|(_, r)| r.ready);
     let ahead = || others().filter(|(_, r)| r.round > cx.round);
     let furthest = ahead().max_by_key(|(id, r)| (r.round, *id));
-    furthest.map(|(id, _)| id)
+    let enough = 2 * ahead().count() >= others().count();
+    furthest.filter(|_| enough).map(|(id, _)| id)
 }
 
-/// How many peers take part in rounds, this one included, whether or not they are suspected. A
-/// peer whose link is down, or that is rounds behind, is not among them: but rounds that this one
-/// went on without a group make nobody else a straggler.
-fn electorate(cx: &Context, voids: u64) -> usize {
-    let present = |round: Round| cx.round.since(round) <= 1 + voids;
-    let others = cx
+/// How many peers take part in rounds, this one included, whether or not they are suspected or
+/// fell behind a moment ago. A peer whose link is down, or that has long been behind, is not among
+/// them.
+fn electorate(cx: &Context) -> usize {
+    let counts = |remote: &Remote| {
+        let present = remote.ready && remote.round.next() >= cx.round;
+        let recent = |round: Round| cx.round.since(round) <= ABSENT_ROUNDS_MAX;
+        present || remote.grouped.is_some_and(recent)
+    };
+    1 + cx
         .view
         .greeted()
-        .filter(|(_, r)| r.ready && (!r.probation || r.round > cx.round) && present(r.round));
-    1 + others.count()
+        .filter(|(_, remote)| counts(remote))
+        .count()
 }
 
 /// The anchor that most ready peers share; the proposer's own wins a tie.

@@ -132,6 +132,9 @@ impl AllReduce {
                 let late =
                     *round < cx.round || (*round == cx.round && !self.butterflies.is_empty());
                 if late {
+                    if *round == cx.round {
+                        self.grouping.late(cx, from);
+                    }
                     let next = if *round < cx.round {
                         cx.round
                     } else {
@@ -166,7 +169,7 @@ impl AllReduce {
                 Ok(())
             }
             Message::Behind { round, resync } => {
-                let mine = self.grouping.asked(from) && *round > cx.round;
+                let mine = self.grouping.active() && *round > cx.round;
                 if mine {
                     self.grouping.end(cx, false);
                     self.outcome = Some(Outcome::Behind {

@@ -56,7 +56,7 @@ impl Mixing {
             shard: 0,
             part: Part::Contribution,
             origin: cx.me(),
-            attempt: 0,
+            attempt: cx.life,
         };
         let order = (!partners.is_empty()).then(|| {
             cx.order(Order::Encode {
