@@ -33,16 +33,42 @@ pub struct Remote {
     pub score: u32,
     /// Cut off for good.
     pub banned: bool,
+    /// From which round on it is waited for once more, and how many rounds later after that.
+    pub(crate) trial: Option<(Round, u64)>,
     pub(crate) record: Option<PeerRecord>,
     pub(crate) hello_at: Option<Time>,
     pub(crate) dials: u32,
     pub(crate) dial_at: Option<Time>,
 }
 
+/// Rounds after which a peer that always comes late is waited for again.
+const TRIAL_GAP_MAX: u64 = 64;
+
 /// Dials of a peer that refused this one: left alone until its record changes.
 pub(crate) const DIALS_REFUSED: u32 = u32::MAX;
 
 impl Remote {
+    /// It takes part again, from `round` on: on probation at first, then waited for in one round,
+    /// and if that was in vain in one of ever fewer. A newcomer begins its first rounds a little
+    /// after the others and would come late for ever if nobody ever waited for it.
+    pub(crate) fn on_trial(&mut self, round: Round) {
+        let (from, gap) = self.trial.unwrap_or((round.next(), 1));
+        self.probation = round < from;
+        self.trial = Some(match self.probation {
+            true => (from, gap),
+            false => (
+                Round(round.0.saturating_add(gap)),
+                (2 * gap).min(TRIAL_GAP_MAX),
+            ),
+        });
+    }
+
+    /// It did its part with others: it is waited for like everybody else.
+    pub(crate) fn settle(&mut self) {
+        self.probation = false;
+        self.trial = None;
+    }
+
     /// Lets it be dialled again from the shortest wait on, unless one of the two refused the other.
     pub(crate) fn forgive_dials(&mut self) {
         if self.dials != DIALS_REFUSED {
