@@ -5,6 +5,8 @@
     reason = "every test file uses its own part of it"
 )]
 
+pub mod club;
+
 use core::time::Duration;
 use murmurate_protocol::wire::{
     Ballot, Held, Hello, Member, Message, PeerRecord, Reason, ShardPlan, ShardVersion,
