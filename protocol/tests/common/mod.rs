@@ -20,12 +20,12 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 /// A peer whose id is one byte, repeated.
-pub fn peer(id: u8) -> PeerId {
+pub(crate) fn peer(id: u8) -> PeerId {
     PeerId::from_bytes([id; 32])
 }
 
 /// A plan of so many fragments of 10 values.
-pub fn plan(exchange: ExchangeKind, fragments: usize) -> Plan {
+pub(crate) fn plan(exchange: ExchangeKind, fragments: usize) -> Plan {
     let bound = BytesBound {
         fixed: 8,
         per_1024: 4096,
@@ -55,7 +55,7 @@ pub fn plan(exchange: ExchangeKind, fragments: usize) -> Plan {
 }
 
 /// A peer's own settings: it begins alone.
-pub fn config(me: PeerId) -> PeerConfig {
+pub(crate) fn config(me: PeerId) -> PeerConfig {
     PeerConfig {
         me,
         seed: 7,
@@ -68,15 +68,15 @@ pub fn config(me: PeerId) -> PeerConfig {
     }
 }
 
-pub fn any_peer() -> impl Strategy<Value = PeerId> {
+pub(crate) fn any_peer() -> impl Strategy<Value = PeerId> {
     (0u8..6).prop_map(peer)
 }
 
-pub fn any_digest() -> impl Strategy<Value = Digest> {
+pub(crate) fn any_digest() -> impl Strategy<Value = Digest> {
     (0u8..4).prop_map(|id| Digest::from_bytes([id; 32]))
 }
 
-pub fn any_round() -> impl Strategy<Value = Round> {
+pub(crate) fn any_round() -> impl Strategy<Value = Round> {
     prop_oneof![
         8 => (0u64..6).prop_map(Round),
         1 => any::<u64>().prop_map(Round),
@@ -84,7 +84,7 @@ pub fn any_round() -> impl Strategy<Value = Round> {
     ]
 }
 
-pub fn any_fragment() -> impl Strategy<Value = FragmentId> {
+pub(crate) fn any_fragment() -> impl Strategy<Value = FragmentId> {
     prop_oneof![8 => Just(0u16), 1 => 0u16..1024].prop_map(FragmentId)
 }
 
@@ -119,7 +119,7 @@ fn any_members() -> impl Strategy<Value = Vec<Member>> {
     })
 }
 
-pub fn any_record() -> impl Strategy<Value = PeerRecord> {
+pub(crate) fn any_record() -> impl Strategy<Value = PeerRecord> {
     let addresses = vec(vec(any::<u8>(), 0..40), 0..4);
     (any_peer(), any::<bool>(), 0u64..4, any::<u64>(), addresses).prop_map(
         |(peer, ours, sequence, expires, addresses)| PeerRecord {
@@ -161,7 +161,7 @@ fn any_hello() -> impl Strategy<Value = Message> {
 
 /// The tag of the group that these peers form in a round, as the first eight bytes of the hash of
 /// both.
-pub fn group_tag(round: Round, members: &[PeerId]) -> u64 {
+pub(crate) fn group_tag(round: Round, members: &[PeerId]) -> u64 {
     let mut bytes = round.0.to_le_bytes().to_vec();
     members.iter().for_each(|m| bytes.extend(m.as_bytes()));
     let mut first = [0u8; 8];
@@ -259,7 +259,7 @@ fn any_exchange_message() -> impl Strategy<Value = Message> {
     ]
 }
 
-pub fn any_state() -> impl Strategy<Value = StateId> {
+pub(crate) fn any_state() -> impl Strategy<Value = StateId> {
     (any_round(), any_digest(), 0u64..2000).prop_map(|(round, root, bytes)| StateId {
         round,
         root,
@@ -268,7 +268,7 @@ pub fn any_state() -> impl Strategy<Value = StateId> {
 }
 
 /// Any message that passes its own checks.
-pub fn any_message() -> impl Strategy<Value = Message> {
+pub(crate) fn any_message() -> impl Strategy<Value = Message> {
     let bits = || (any_round(), 0u8..4, any::<bool>());
     prop_oneof![
         4 => any_hello(),
@@ -292,7 +292,7 @@ pub fn any_message() -> impl Strategy<Value = Message> {
 }
 
 /// A slice with its header; most are their sender's own.
-pub fn any_slice(from: PeerId) -> impl Strategy<Value = (SliceId, SliceMeta)> {
+pub(crate) fn any_slice(from: PeerId) -> impl Strategy<Value = (SliceId, SliceMeta)> {
     let part = prop_oneof![Just(Part::Contribution), Just(Part::Aggregate)];
     let origin = prop_oneof![8 => Just(from), 1 => any_peer()];
     let name = (any_address(), 0u16..4, part, origin, 0u8..5);
