@@ -74,7 +74,7 @@ fn a_single_key_overrides_a_preset() {
             momentum: 0.9
         }
     );
-    assert_eq!(*strategy.inner_kind(), InnerKind::adam_w(0.001));
+    assert_eq!(*strategy.inner_kind(), InnerKind::sgd(0.1));
     let time = Strategy::parse("[synchronization]\nround_time = 2.5", None).unwrap();
     assert_eq!(
         time.budget(),
@@ -140,12 +140,12 @@ const REFUSED: &[(&str, &str, &[&str])] = &[
     ("diloco", "[inner]\nlr = 1e300", &["`inner.lr`"]),
     (
         "diloco",
-        "[inner]\nmomentum = 0.9",
+        "[inner]\noptimizer = \"adam-w\"\nlr = 0.1\nmomentum = 0.9",
         &["`inner.momentum`", "`adam-w`"],
     ),
     (
         "diloco",
-        "[inner]\nbetas = [0.9, 1.0]",
+        "[inner]\noptimizer = \"adam-w\"\nlr = 0.1\nbetas = [0.9, 1.0]",
         &["`inner.betas`", "[0, 1)"],
     ),
     (

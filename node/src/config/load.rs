@@ -280,7 +280,10 @@ fn run(raw: &RawConfig) -> Result<RunConfig, Wrong> {
 /// Fills in the seed, so that the effective configuration says it.
 fn shards(raw: &mut RawConfig, run_seed: u64) -> Result<Shards, Wrong> {
     raw.shards.seed.get_or_insert(run_seed);
-    let wrong = |e: toml::de::Error| Wrong::new("shards.kind", explain(e.message()));
+    let wrong = |e: toml::de::Error| match explain(e.message()) {
+        message if message.contains("`shards.") => Wrong::named("shards", &message),
+        message => Wrong::new("shards.kind", message),
+    };
     let table = Table::try_from(&raw.shards).map_err(|e| Wrong::new("shards", e.to_string()))?;
     let shards: Shards = Value::Table(table).try_into().map_err(wrong)?;
     shards.validate().map_err(|e| Wrong::named("shards", &e))?;
@@ -426,7 +429,7 @@ mod tests {
             ),
             (
                 "[shards]\nkind = \"by-lable\"\n",
-                "node.toml:2: unknown value `by-lable`; did you mean `by-label`?",
+                "node.toml:2: `shards.kind` = \"by-lable\" is not known, the nearest is \"by-label\"",
             ),
             (
                 "[daemon]\ndevice = \"cpux\"\n",
