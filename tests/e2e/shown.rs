@@ -6,6 +6,7 @@ use murmurate_tests::{Daemon, Settings, get, status, turn, wait_until};
 use std::net::SocketAddr;
 use std::time::Duration;
 
+/// Resident bytes beyond the documented multiples.
 const OVERHEAD_MAX: i64 = 60_000_000;
 
 #[test]
