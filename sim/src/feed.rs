@@ -1,9 +1,10 @@
 //! Inputs into a peer and outputs out of it: the only place where a peer is handed anything.
 
+use crate::due::Due;
 use crate::error::SimError;
 use crate::fault::When;
 use crate::invariants::Checks;
-use crate::swarm::{Due, Swarm};
+use crate::swarm::Swarm;
 use murmurate_protocol::wire;
 use murmurate_protocol::{Event, Input, Output, Phase, Round};
 

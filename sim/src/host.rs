@@ -3,6 +3,7 @@
 
 use crate::error::SimError;
 use crate::scenario::{Scenario, TaskSpec};
+use crate::stores::Stores;
 use crate::task::{TrainerFactory, TrainerRequest};
 use crate::work::LaneState;
 use bytes::Bytes;
@@ -11,14 +12,13 @@ use murmurate_protocol::limits::{ACTIVE_LINKS_MAX, RECORD_LIFETIME};
 use murmurate_protocol::wire::PeerRecord;
 use murmurate_protocol::{
     Contribution, Digest, Done, FetchId, FragmentId, Input, Lane, Order, Part, Peer, PeerConfig,
-    PeerId, Plan, Round, RunId, SliceId, SliceMeta, Snapshot, StateId, StepBudget, Time,
+    PeerId, Plan, RunId, SliceId, SliceMeta, Snapshot, StepBudget, Time,
 };
 use murmurate_strategies::Trainer;
-use murmurate_strategies::executor::{Executor, Parts, StateStore, Stopwatch};
+use murmurate_strategies::executor::{Executor, Parts, Stopwatch};
 use murmurate_strategies::grid::Strategy;
-use murmurate_strategies::slices::{LocalSlices, SliceStore};
+use murmurate_strategies::slices::SliceStore;
 use murmurate_strategies::state::MemoryState;
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 /// How long a peer waits at its start for as many others as the scenario has.
@@ -32,44 +32,6 @@ const START_WITH_MAX: usize = ACTIVE_LINKS_MAX;
 pub(crate) struct Checkpoint {
     state: MemoryState,
     snapshot: Snapshot,
-}
-
-/// Where a machine's encoded bytes and states lie.
-#[derive(Debug, Default)]
-pub(crate) struct Stores {
-    slices: LocalSlices,
-    pinned: RefCell<BTreeMap<StateId, Bytes>>,
-    fetched: RefCell<BTreeMap<StateId, Bytes>>,
-}
-
-impl SliceStore for Stores {
-    fn put(&self, slice: SliceId, bytes: Bytes) {
-        self.slices.put(slice, bytes);
-    }
-
-    fn get(&self, slice: &SliceId) -> Option<Bytes> {
-        self.slices.get(slice)
-    }
-
-    fn remove(&self, slice: &SliceId) {
-        self.slices.remove(slice);
-    }
-}
-
-impl StateStore for Stores {
-    fn pin(&self, state: StateId, _manifest: Bytes, bytes: Bytes) {
-        self.pinned.borrow_mut().insert(state, bytes);
-    }
-
-    fn unpin(&self, round: Round) {
-        self.pinned
-            .borrow_mut()
-            .retain(|state, _| state.round != round);
-    }
-
-    fn take(&self, state: &StateId) -> Option<Bytes> {
-        self.fetched.borrow_mut().remove(state)
-    }
 }
 
 /// The lanes know how long training takes; the Executor's own clock stands still.
@@ -140,7 +102,7 @@ impl Host {
 
     /// Slices that lie here.
     pub(crate) fn slices(&self) -> usize {
-        self.stores.slices.len()
+        self.stores.slices()
     }
 
     /// What a checkpoint holds.
@@ -180,7 +142,7 @@ impl Host {
             FetchId::Slice(slice) => {
                 Some((self.headers.get(slice).copied(), self.stores.get(slice)?))
             }
-            FetchId::State(state) => Some((None, self.stores.pinned.borrow().get(state).cloned()?)),
+            FetchId::State(state) => Some((None, self.stores.pinned(state)?)),
         }
     }
 
@@ -194,7 +156,7 @@ impl Host {
                 self.stores.put(*slice, bytes);
             }
             FetchId::State(state) => {
-                self.stores.fetched.borrow_mut().insert(*state, bytes);
+                self.stores.keep_fetched(*state, bytes);
             }
         }
     }

@@ -13,6 +13,7 @@
 //! - `fault`: what goes wrong. `invariants`: what must hold nevertheless.
 //! - `scenario`: TOML in. `report`, `trace`: what comes out.
 
+mod due;
 mod error;
 mod fault;
 mod feed;
@@ -26,6 +27,7 @@ mod random;
 mod report;
 mod run;
 mod scenario;
+mod stores;
 mod swarm;
 mod task;
 mod trace;

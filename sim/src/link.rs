@@ -1,7 +1,8 @@
 //! Links between machines: dialled, up, down, and the control messages over them.
 
+use crate::due::Due;
 use crate::error::SimError;
-use crate::swarm::{Due, Swarm};
+use crate::swarm::Swarm;
 use murmurate_protocol::wire::{self, PeerRecord};
 use murmurate_protocol::{Input, PeerId};
 

@@ -3,6 +3,7 @@
 //! What machines do to each other is in `link.rs` and `transfer.rs`, what a machine does by itself
 //! in `work.rs`, what is done to it in `fault/`.
 
+use crate::due::Due;
 use crate::error::SimError;
 use crate::fault::{Fault, RandomCrashes, When};
 use crate::host::{Checkpoint, Host, Recipe};
@@ -13,66 +14,13 @@ use crate::random::{Purpose, Random};
 use crate::report::{Counters, FaultNote, Samples, consensus_distance};
 use crate::scenario::Scenario;
 use crate::trace::Trace;
-use crate::transfer::{Fetching, Transfer};
+use crate::transfer::Transfer;
 use core::time::Duration;
 use murmurate_protocol::{ExchangeKind, Input, PeerId, Time};
 use std::collections::VecDeque;
 
 /// Virtual time that finished peers get to settle what a message lost in the last round left open.
 const EPILOGUE: Duration = Duration::from_secs(30);
-
-/// Something that is due at a time.
-#[derive(Debug)]
-pub(crate) enum Due {
-    /// A machine starts.
-    Start { host: u32 },
-    /// A machine's deadline passes.
-    Timeout { host: u32, life: u32 },
-    /// A control message arrives.
-    Message {
-        from: u32,
-        to: u32,
-        connection: u32,
-        frame: Box<[u8]>,
-    },
-    /// A dialled link comes up at one end.
-    Up {
-        host: u32,
-        life: u32,
-        other: u32,
-        other_life: u32,
-        answer: bool,
-    },
-    /// A machine notices that a link is dead.
-    Down {
-        host: u32,
-        other: u32,
-        connection: u32,
-    },
-    /// A lane's order is done.
-    Work {
-        host: u32,
-        life: u32,
-        lane: murmurate_protocol::Lane,
-        serial: u64,
-    },
-    /// A pushed slice has left its sender.
-    SliceSent { transfer: u32 },
-    /// A pushed slice is complete at its receiver.
-    SliceArrives { transfer: u32 },
-    /// The sender learns how a push ended.
-    PushEnds { transfer: u32 },
-    /// A fetch ends.
-    FetchEnds { fetching: Box<Fetching> },
-    /// A scheduled fault strikes.
-    Fault { fault: u32 },
-    /// The next random crash.
-    RandomCrash { process: u32 },
-    /// A straggler recovers.
-    SpeedUp { host: u32, factor: f64 },
-    /// A partition ends.
-    Heal { peers: Vec<usize>, side: u32 },
-}
 
 /// A machine: what outlives its crashes, and the host while it is up.
 #[derive(Debug)]

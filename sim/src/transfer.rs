@@ -2,9 +2,10 @@
 //!
 //! A push has exactly one event on the calendar at any time, until it is over.
 
+use crate::due::Due;
 use crate::error::SimError;
 use crate::net::Fate;
-use crate::swarm::{Due, Swarm};
+use crate::swarm::Swarm;
 use bytes::Bytes;
 use murmurate_protocol::{
     Digest, FetchId, Input, Part, PeerId, PushOutcome, SliceId, SliceMeta, Time,

@@ -4,8 +4,9 @@
 //! Training is executed at its end, because an interrupt may shorten it; nothing that the mix lane
 //! may do meanwhile touches what it works on.
 
+use crate::due::Due;
 use crate::error::SimError;
-use crate::swarm::{Due, Swarm};
+use crate::swarm::Swarm;
 use core::time::Duration;
 use murmurate_protocol::{Done, Input, Lane, Order, OrderId, StepBudget, Time};
 use std::collections::VecDeque;

@@ -86,6 +86,7 @@ impl Peer {
             self.give_up_catching_up();
             return;
         }
+        self.cx.waited(Wait::State, true);
         let at_least = self.cx.round;
         for peer in &donors {
             self.cx.send(*peer, Message::StateAsk { at_least });

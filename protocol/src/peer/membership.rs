@@ -160,7 +160,10 @@ impl Peer {
             return;
         };
         if ready && !remote.ready {
-            remote.probation = !matches!(self.phase, Phase::New | Phase::Join);
+            match self.phase {
+                Phase::New | Phase::Join => remote.settle(),
+                _ => remote.on_trial(round),
+            }
         }
         remote.round = round;
         remote.ready = ready;

@@ -33,7 +33,7 @@ pub use snapshot::{SNAPSHOT_VERSION, Snapshot};
 pub use view::{Remote, View};
 
 use crate::exchange::{self, Exchange, Signal};
-use crate::wire::Message;
+use crate::wire::{Message, Reason};
 use crate::{
     Digest, Done, Order, OrderId, PeerId, Plan, Round, SliceId, SliceMeta, Time, Topology,
 };
@@ -116,6 +116,13 @@ impl Peer {
 
     fn dispatch(&mut self, input: Input) -> Result<(), PeerError> {
         match input {
+            // Somebody else runs with this peer's identity: there is nothing to say to oneself.
+            Input::LinkUp(peer) if peer == self.cx.me() => {
+                let reason = Reason::Misbehaved;
+                self.cx.put(Output::Disconnect { peer, reason });
+            }
+            Input::Received { from, .. } | Input::Malformed { from, .. }
+                if from == self.cx.me() => {}
             Input::Start { snapshot, digests } => self.start(snapshot, digests),
             Input::Received { from, message } => return self.received(from, &message),
             Input::Malformed { from, error } => return self.malformed(from, error),

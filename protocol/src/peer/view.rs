@@ -33,16 +33,42 @@ pub struct Remote {
     pub score: u32,
     /// Cut off for good.
     pub banned: bool,
+    /// From which round on it is waited for once more, and how many rounds later after that.
+    pub(crate) trial: Option<(Round, u64)>,
     pub(crate) record: Option<PeerRecord>,
     pub(crate) hello_at: Option<Time>,
     pub(crate) dials: u32,
     pub(crate) dial_at: Option<Time>,
 }
 
+/// Rounds after which a peer that always comes late is waited for again.
+const TRIAL_GAP_MAX: u64 = 64;
+
 /// Dials of a peer that refused this one: left alone until its record changes.
 pub(crate) const DIALS_REFUSED: u32 = u32::MAX;
 
 impl Remote {
+    /// It takes part again, from `round` on: on probation at first, then waited for in one round,
+    /// and if that was in vain in one of ever fewer. A newcomer begins its first rounds a little
+    /// after the others and would come late for ever if nobody ever waited for it.
+    pub(crate) fn on_trial(&mut self, round: Round) {
+        let (from, gap) = self.trial.unwrap_or((round.next(), 1));
+        self.probation = round < from;
+        self.trial = Some(match self.probation {
+            true => (from, gap),
+            false => (
+                Round(round.0.saturating_add(gap)),
+                (2 * gap).min(TRIAL_GAP_MAX),
+            ),
+        });
+    }
+
+    /// It did its part with others: it is waited for like everybody else.
+    pub(crate) fn settle(&mut self) {
+        self.probation = false;
+        self.trial = None;
+    }
+
     /// Lets it be dialled again from the shortest wait on, unless one of the two refused the other.
     pub(crate) fn forgive_dials(&mut self) {
         if self.dials != DIALS_REFUSED {
@@ -180,5 +206,117 @@ impl View {
                 remote.record.clone()
             })
             .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::RunId;
+
+    fn peer(id: u16) -> PeerId {
+        let mut bytes = [0; 32];
+        bytes[..2].copy_from_slice(&id.to_be_bytes());
+        PeerId::from_bytes(bytes)
+    }
+
+    fn record(id: u16, sequence: u64, expires: u64) -> PeerRecord {
+        PeerRecord {
+            peer: peer(id),
+            run: RunId::from_bytes([1; 32]),
+            sequence,
+            expires: Time::ZERO + Duration::from_secs(expires),
+            addresses: Vec::new(),
+            signature: Vec::new(),
+        }
+    }
+
+    fn at(seconds: u64) -> Time {
+        Time::ZERO + Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn a_full_view_learns_of_nobody_and_a_link_makes_room() {
+        let mut view = View::default();
+        for id in 0..VIEW_PEERS_MAX as u16 {
+            assert!(view.learn(&record(id, 1, 60), at(0)));
+        }
+        assert!(!view.learn(&record(5000, 1, 60), at(0)));
+        view.get_mut(peer(0)).expect("known").linked = true;
+        assert!(view.entry(peer(5000)).is_some());
+        assert_eq!(view.len(), VIEW_PEERS_MAX);
+        assert!(view.get(peer(0)).is_some(), "who is linked stays");
+        assert!(view.get(peer(1)).is_none(), "the first that is not goes");
+    }
+
+    #[test]
+    fn a_view_full_of_banned_peers_still_takes_a_link() {
+        let mut view = View::default();
+        for id in 0..VIEW_PEERS_MAX as u16 {
+            view.entry(peer(id)).expect("room").banned = true;
+        }
+        assert!(view.entry(peer(5000)).is_some());
+        for (_, remote) in &mut view.remotes {
+            remote.linked = true;
+        }
+        assert!(view.entry(peer(5001)).is_none(), "links are never dropped");
+    }
+
+    #[test]
+    fn records_expire_and_the_newest_counts() {
+        let mut view = View::default();
+        assert!(view.learn(&record(1, 2, 10), at(0)));
+        assert!(!view.learn(&record(1, 2, 99), at(0)), "not news");
+        assert!(!view.learn(&record(1, 1, 99), at(0)), "older");
+        assert!(view.learn(&record(1, 3, 20), at(0)));
+        assert_eq!(view.records(at(19)).count(), 1);
+        assert_eq!(view.records(at(20)).count(), 0);
+        view.expire(at(20));
+        assert!(view.is_empty());
+    }
+
+    #[test]
+    fn every_dial_waits_twice_as_long_and_the_last_is_the_last() {
+        let mut view = View::default();
+        view.learn(&record(1, 1, 10_000), at(0));
+        let mut dialled = Vec::new();
+        for second in 0..1000 {
+            if !view.due_dials(at(second), 4).is_empty() {
+                dialled.push(second);
+            }
+        }
+        assert_eq!(dialled, [0, 2, 6, 14, 30, 62]);
+        assert_eq!(dialled.len(), DIAL_ATTEMPTS_MAX as usize);
+        assert!(view.learn(&record(1, 2, 10_000), at(1000)));
+        assert_eq!(
+            view.due_dials(at(1000), 4).len(),
+            1,
+            "a new record is tried"
+        );
+    }
+
+    #[test]
+    fn who_refused_is_dialled_again_only_with_a_new_record() {
+        let mut view = View::default();
+        view.learn(&record(1, 1, 10_000), at(0));
+        let remote = view.get_mut(peer(1)).expect("known");
+        remote.dials = DIALS_REFUSED;
+        remote.forgive_dials();
+        remote.dial_at = Some(at(1));
+        assert!(view.due_dials(at(500), 4).is_empty());
+        view.learn(&record(1, 2, 10_000), at(500));
+        assert_eq!(view.due_dials(at(500), 4).len(), 1);
+    }
+
+    #[test]
+    fn one_that_is_always_late_is_waited_for_ever_more_seldom() {
+        let mut remote = Remote::default();
+        let waited: Vec<u64> = (10..60)
+            .filter(|round| {
+                remote.on_trial(Round(*round));
+                !remote.probation
+            })
+            .collect();
+        assert_eq!(waited, [11, 12, 14, 18, 26, 42]);
     }
 }

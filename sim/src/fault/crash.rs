@@ -1,7 +1,8 @@
 //! A machine stops at once: all it had but its last checkpoint is gone.
 
+use crate::due::Due;
 use crate::error::SimError;
-use crate::swarm::{Due, Swarm};
+use crate::swarm::Swarm;
 use core::time::Duration;
 
 impl Swarm<'_> {

@@ -1,7 +1,8 @@
 //! Machines are cut off from all others for a while. Links across fall after the detection time,
 //! unless the partition heals before.
 
-use crate::swarm::{Due, Swarm};
+use crate::due::Due;
+use crate::swarm::Swarm;
 use core::time::Duration;
 
 impl Swarm<'_> {

@@ -1,8 +1,9 @@
 //! Random crashes: a Poisson process over the whole swarm.
 
+use crate::due::Due;
 use crate::error::SimError;
 use crate::random::{Purpose, Random};
-use crate::swarm::{Due, Swarm};
+use crate::swarm::Swarm;
 use core::time::Duration;
 use murmurate_protocol::Time;
 

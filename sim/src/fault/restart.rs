@@ -1,7 +1,8 @@
 //! A machine starts: for the first time, or again from its last checkpoint as the same peer.
 
+use crate::due::Due;
 use crate::error::SimError;
-use crate::swarm::{Due, Swarm};
+use crate::swarm::Swarm;
 use murmurate_protocol::Time;
 
 impl Swarm<'_> {

@@ -1,6 +1,7 @@
 //! A machine gets slower for a while. Training that is under way keeps its pace.
 
-use crate::swarm::{Due, Swarm};
+use crate::due::Due;
+use crate::swarm::Swarm;
 use core::time::Duration;
 
 impl Swarm<'_> {

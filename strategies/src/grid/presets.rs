@@ -44,8 +44,8 @@ optimizer = "sgd"
 lr = 0.1
 "#;
 
-/// DiLoCo with the paper's optimizers; its round of 500 inner steps is for models that train for
-/// days, and 50 is the low end of what it reports.
+/// DiLoCo with the paper's outer optimizer. Its rounds of 500 inner steps of AdamW are for models
+/// that train for days; where every peer has other classes they drift too far apart.
 const DILOCO: &str = r#"
 [synchronization]
 inner_steps = 8

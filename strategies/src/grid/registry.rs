@@ -34,7 +34,7 @@ pub const PRESETS: [Entry; 5] = [
     ),
     entry(
         "diloco",
-        "as local-sgd, with AdamW inside and Nesterov momentum outside",
+        "as local-sgd, with Nesterov momentum outside",
         "Douillard et al., arXiv 2311.08105",
     ),
     entry(

@@ -308,7 +308,7 @@ impl Grouping {
         self.end(cx, expired);
         for (_, peer) in group.others() {
             if let Some(remote) = cx.view.get_mut(peer) {
-                remote.probation = false;
+                remote.settle();
                 remote.grouped = Some(cx.round);
             }
         }

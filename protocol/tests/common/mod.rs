@@ -1,0 +1,321 @@
+//! Arbitrary ids, messages and plans for the tests of this crate.
+#![allow(
+    dead_code,
+    missing_docs,
+    reason = "every test file uses its own part of it"
+)]
+
+pub mod club;
+
+use core::time::Duration;
+use murmurate_protocol::wire::{
+    Ballot, Held, Hello, Member, Message, PeerRecord, Reason, ShardPlan, ShardVersion,
+};
+use murmurate_protocol::{
+    BytesBound, Contribution, DeadlinePlan, Digest, ExchangeKind, FragmentId, FragmentPlan,
+    LayoutHash, Part, PeerConfig, PeerId, Plan, PlanHash, Round, RunId, SliceId, SliceMeta,
+    StateId, StepBudget, Time,
+};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+/// A peer whose id is one byte, repeated.
+pub fn peer(id: u8) -> PeerId {
+    PeerId::from_bytes([id; 32])
+}
+
+/// A plan of so many fragments of 10 values.
+pub fn plan(exchange: ExchangeKind, fragments: usize) -> Plan {
+    let bound = BytesBound {
+        fixed: 8,
+        per_1024: 4096,
+    };
+    Plan {
+        run: RunId::from_bytes([1; 32]),
+        layout: LayoutHash::from_bytes([2; 32]),
+        recipe: Digest::from_bytes([3; 32]),
+        exchange,
+        contribution: match exchange {
+            ExchangeKind::AllReduce => Contribution::Delta,
+            _ => Contribution::Parameters,
+        },
+        budget: StepBudget::Steps(1),
+        rounds: 0,
+        fragments: vec![
+            FragmentPlan {
+                len: 10,
+                contribution: bound,
+                aggregate: bound,
+            };
+            fragments
+        ],
+        deadlines: DeadlinePlan::default(),
+        state_bytes: 1000,
+    }
+}
+
+/// A peer's own settings: it begins alone.
+pub fn config(me: PeerId) -> PeerConfig {
+    PeerConfig {
+        me,
+        seed: 7,
+        start_with: 1,
+        start_wait: Duration::from_secs(5),
+        join: false,
+        save_every: None,
+        evaluate_every: 0,
+        leave_when_finished: false,
+    }
+}
+
+pub fn any_peer() -> impl Strategy<Value = PeerId> {
+    (0u8..6).prop_map(peer)
+}
+
+pub fn any_digest() -> impl Strategy<Value = Digest> {
+    (0u8..4).prop_map(|id| Digest::from_bytes([id; 32]))
+}
+
+pub fn any_round() -> impl Strategy<Value = Round> {
+    prop_oneof![
+        8 => (0u64..6).prop_map(Round),
+        1 => any::<u64>().prop_map(Round),
+        1 => Just(Round(u64::MAX)),
+    ]
+}
+
+pub fn any_fragment() -> impl Strategy<Value = FragmentId> {
+    prop_oneof![8 => Just(0u16), 1 => 0u16..1024].prop_map(FragmentId)
+}
+
+fn any_weight() -> impl Strategy<Value = f64> {
+    prop_oneof![Just(0.0), Just(1.0), 0.0..1e18]
+}
+
+fn any_ballot() -> impl Strategy<Value = Ballot> {
+    (0u8..4, any_peer()).prop_map(|(number, coordinator)| Ballot {
+        number,
+        coordinator,
+    })
+}
+
+fn any_version() -> impl Strategy<Value = ShardVersion> {
+    (any_peer(), 0u8..5, any::<u64>(), any_digest()).prop_map(
+        |(owner, attempt, contributors, digest)| ShardVersion {
+            owner,
+            attempt,
+            contributors: contributors & 0xf,
+            digest,
+        },
+    )
+}
+
+fn any_members() -> impl Strategy<Value = Vec<Member>> {
+    proptest::collection::btree_map(any_peer(), any_weight(), 1..6).prop_map(|members| {
+        let members = members.into_iter();
+        members
+            .map(|(peer, weight)| Member { peer, weight })
+            .collect()
+    })
+}
+
+pub fn any_record() -> impl Strategy<Value = PeerRecord> {
+    let addresses = vec(vec(any::<u8>(), 0..40), 0..4);
+    (any_peer(), any::<bool>(), 0u64..4, any::<u64>(), addresses).prop_map(
+        |(peer, ours, sequence, expires, addresses)| PeerRecord {
+            peer,
+            run: RunId::from_bytes([u8::from(ours); 32]),
+            sequence,
+            expires: Time::from_nanos(expires >> (sequence * 8)),
+            addresses,
+            signature: vec![7; 64],
+        },
+    )
+}
+
+fn any_reason() -> impl Strategy<Value = Reason> {
+    prop_oneof![
+        Just(Reason::Leaving),
+        Just(Reason::OtherPlan),
+        Just(Reason::Misbehaved),
+        Just(Reason::Full),
+    ]
+}
+
+fn any_hello() -> impl Strategy<Value = Message> {
+    let plan = prop_oneof![8 => Just(true), 1 => Just(false)];
+    (plan, any_round(), any_digest(), any::<bool>()).prop_map(|(same, round, anchor, ready)| {
+        Message::Hello(Hello {
+            run: RunId::from_bytes([1; 32]),
+            layout: LayoutHash::from_bytes([2; 32]),
+            plan: match same {
+                true => self::plan(ExchangeKind::AllReduce, 1).hash(),
+                false => PlanHash::from_bytes([9; 32]),
+            },
+            round,
+            anchor,
+            ready,
+        })
+    })
+}
+
+/// The tag of the group that these peers form in a round, as the first eight bytes of the hash of
+/// both.
+pub fn group_tag(round: Round, members: &[PeerId]) -> u64 {
+    let mut bytes = round.0.to_le_bytes().to_vec();
+    members.iter().for_each(|m| bytes.extend(m.as_bytes()));
+    let mut first = [0u8; 8];
+    first.copy_from_slice(&Digest::of(&bytes).as_bytes()[..8]);
+    u64::from_le_bytes(first)
+}
+
+/// Round, fragment and the tag of a group that may well be the current one.
+fn any_address() -> impl Strategy<Value = (Round, FragmentId, u64)> {
+    let members = proptest::collection::btree_set(0u8..4, 1..4);
+    (any_round(), any_fragment(), members).prop_map(|(round, fragment, members)| {
+        let members: Vec<PeerId> = members.into_iter().map(peer).collect();
+        (round, fragment, group_tag(round, &members))
+    })
+}
+
+fn any_exchange_message() -> impl Strategy<Value = Message> {
+    let plans = prop_oneof![
+        (any_version(), any_peer())
+            .prop_map(|(version, holder)| ShardPlan::Keep { version, holder }),
+        any_peer().prop_map(|owner| ShardPlan::Redo { owner }),
+    ];
+    let versions = || vec(any_version(), 0..4);
+    let held = vec(
+        (0u16..4, any_version()).prop_map(|(shard, version)| Held { shard, version }),
+        0..4,
+    );
+    let voted = proptest::option::of((any_ballot(), versions()));
+    let at = any_address;
+    prop_oneof![
+        (at(), any_ballot(), versions()).prop_map(
+            |((round, fragment, group), ballot, versions)| {
+                Message::Vote {
+                    round,
+                    fragment,
+                    group,
+                    ballot,
+                    versions,
+                }
+            }
+        ),
+        (at(), any_ballot()).prop_map(|((round, fragment, group), ballot)| {
+            Message::Prepare {
+                round,
+                fragment,
+                group,
+                ballot,
+            }
+        }),
+        (at(), any_ballot(), voted, held, any::<u64>()).prop_map(
+            |((round, fragment, group), ballot, voted, held, hopeful)| {
+                Message::Promise {
+                    round,
+                    fragment,
+                    group,
+                    ballot,
+                    voted,
+                    held,
+                    hopeful,
+                }
+            }
+        ),
+        (at(), any_ballot(), 0u64..16, vec(plans, 0..4)).prop_map(
+            |((round, fragment, group), ballot, alive, shards)| {
+                Message::Repair {
+                    round,
+                    fragment,
+                    group,
+                    ballot,
+                    alive,
+                    shards,
+                }
+            }
+        ),
+        (at(), any_ballot()).prop_map(|((round, fragment, group), ballot)| {
+            Message::Void {
+                round,
+                fragment,
+                group,
+                ballot,
+            }
+        }),
+        (at(), 0u8..4, any_members(), versions()).prop_map(
+            |((round, fragment, group), ballot, members, versions)| {
+                Message::Decided {
+                    round,
+                    fragment,
+                    group,
+                    ballot,
+                    members,
+                    versions,
+                }
+            }
+        ),
+    ]
+}
+
+pub fn any_state() -> impl Strategy<Value = StateId> {
+    (any_round(), any_digest(), 0u64..2000).prop_map(|(round, root, bytes)| StateId {
+        round,
+        root,
+        bytes,
+    })
+}
+
+/// Any message that passes its own checks.
+pub fn any_message() -> impl Strategy<Value = Message> {
+    let bits = || (any_round(), 0u8..4, any::<bool>());
+    prop_oneof![
+        4 => any_hello(),
+        2 => vec(any_record(), 0..4).prop_map(Message::Records),
+        1 => any_reason().prop_map(Message::Goodbye),
+        4 => (any_round(), any_weight(), any_digest())
+            .prop_map(|(round, weight, anchor)| Message::Ready { round, weight, anchor }),
+        4 => (any_round(), 0u8..4, any_members())
+            .prop_map(|(round, term, members)| Message::Propose { round, term, members }),
+        1 => bits().prop_map(|(round, term, _)| Message::Decline { round, term }),
+        1 => bits().prop_map(|(round, _, resync)| Message::Behind { round, resync }),
+        8 => any_exchange_message(),
+        1 => any_round().prop_map(|round| Message::HistoryAsk { round }),
+        1 => any_round().prop_map(|round| Message::HistoryRefuse { round }),
+        1 => any_round().prop_map(|at_least| Message::StateAsk { at_least }),
+        1 => any_state().prop_map(Message::StateOffer),
+        1 => Just(Message::StateRefuse),
+        2 => (bits(), any_digest())
+            .prop_map(|((round, _, ready), anchor)| Message::Alive { round, ready, anchor }),
+    ]
+}
+
+/// A slice with its header; most are their sender's own.
+pub fn any_slice(from: PeerId) -> impl Strategy<Value = (SliceId, SliceMeta)> {
+    let part = prop_oneof![Just(Part::Contribution), Just(Part::Aggregate)];
+    let origin = prop_oneof![8 => Just(from), 1 => any_peer()];
+    let name = (any_address(), 0u16..4, part, origin, 0u8..5);
+    let weight = prop_oneof![Just(0.5), Just(f64::NAN), Just(-1.0), 0.0..2.0];
+    (name, 0u16..5, weight, 0u64..16).prop_map(
+        |(((round, fragment, group), shard, part, origin, attempt), of, weight, contributors)| {
+            (
+                SliceId {
+                    round,
+                    fragment,
+                    shard,
+                    part,
+                    origin,
+                    attempt,
+                },
+                SliceMeta {
+                    of,
+                    weight,
+                    contributors,
+                    group,
+                    bytes: 48,
+                },
+            )
+        },
+    )
+}

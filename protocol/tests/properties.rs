@@ -1,0 +1,406 @@
+//! Properties of the wire and of the peer under arbitrary inputs.
+
+mod common;
+
+use common::{any_message, any_peer, any_record, any_slice, any_state, config, peer, plan};
+use core::time::Duration;
+use murmurate_protocol::limits::{FRAME_BYTES_MAX, OUTPUTS_MAX};
+use murmurate_protocol::wire::{
+    Hello, Message, PeerRecord, WireError, decode, decode_value, encode,
+};
+use murmurate_protocol::{
+    Digest, Done, Evaluation, Event, ExchangeKind, FetchId, Input, Order, OrderId, Output,
+    Partners, Peer, PeerId, Phase, PlanHash, PushOutcome, Round, SliceId, SliceMeta, StateId, Time,
+    Topology, TrainSummary, WorkError,
+};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use std::collections::VecDeque;
+
+proptest! {
+    #[test]
+    fn what_is_encoded_decodes_to_the_same(message in any_message()) {
+        prop_assert!(message.check().is_ok());
+        let frame = encode(&message);
+        prop_assert!(frame.len() <= FRAME_BYTES_MAX);
+        prop_assert_eq!(decode(&frame), Ok(message));
+    }
+
+    #[test]
+    fn arbitrary_bytes_are_refused_without_a_panic(mut bytes in vec(any::<u8>(), 0..400)) {
+        let _ = decode(&bytes);
+        let _ = decode_value::<SliceMeta>(&bytes);
+        let _ = decode_value::<(SliceId, SliceMeta)>(&bytes);
+        let _ = decode_value::<StateId>(&bytes);
+        let _ = decode_value::<PeerRecord>(&bytes);
+        // With the right version byte and a variant that exists they get further.
+        if bytes.len() > 4 {
+            bytes[0] = murmurate_protocol::wire::WIRE_VERSION;
+            bytes[1] %= 19;
+            bytes[2..5].fill(0);
+            if let Ok(message) = decode(&bytes) {
+                prop_assert_eq!(encode(&message), bytes);
+            }
+        }
+    }
+
+    #[test]
+    fn a_damaged_frame_is_refused_or_another_message(
+        message in any_message(), at in any::<prop::sample::Index>(), to in any::<u8>(),
+    ) {
+        let mut frame = encode(&message);
+        let at = at.index(frame.len());
+        frame[at] = to;
+        if let Ok(other) = decode(&frame) {
+            prop_assert_eq!(encode(&other), frame);
+        }
+    }
+}
+
+#[test]
+fn a_claimed_length_beyond_the_frame_is_refused_before_it_is_believed() {
+    let records = encode(&Message::Records(Vec::new()));
+    // Version, variant, then the count of records as eight bytes.
+    assert_eq!(records.len(), 1 + 4 + 8);
+    for claimed in [33u64, 1 << 20, 1 << 40, u64::MAX] {
+        let mut frame = records.clone();
+        frame[5..13].copy_from_slice(&claimed.to_le_bytes());
+        assert!(
+            matches!(decode(&frame), Err(WireError::Undecodable(_))),
+            "{claimed}"
+        );
+    }
+    let long = vec![1u8; FRAME_BYTES_MAX + 1];
+    assert!(matches!(decode(&long), Err(WireError::TooLong { .. })));
+}
+
+/// Everybody pushes half to the next rank.
+struct Ring;
+
+impl Topology for Ring {
+    fn partners(&self, _round: Round, rank: usize, count: usize) -> Partners {
+        let next = (rank + 1) % count;
+        let last = (rank + count - 1) % count;
+        Partners {
+            send: vec![(next, 0.5)],
+            receive: vec![last],
+        }
+    }
+}
+
+/// Something that may happen to a peer.
+#[derive(Clone, Debug)]
+enum Step {
+    Message(PeerId, Message),
+    Slice(PeerId, SliceId, SliceMeta, Option<Digest>),
+    Up(PeerId),
+    Down(PeerId),
+    /// Waits so long.
+    Pass(u64),
+    /// Waits for the next deadline.
+    Expire,
+    /// Answers an order: well, or with a failure.
+    Done(prop::sample::Index, bool),
+    Pushed(prop::sample::Index, u8),
+    Fetched(prop::sample::Index, bool, u8),
+    Malformed(PeerId),
+    Record(PeerRecord),
+    Unasked(FetchId),
+    Leave,
+}
+
+fn any_step() -> impl Strategy<Value = Step> {
+    let slice = any_peer().prop_flat_map(|from| (Just(from), any_slice(from)));
+    let digest = prop::option::of((0u8..4).prop_map(|b| Digest::from_bytes([b; 32])));
+    prop_oneof![
+        12 => (any_peer(), any_message()).prop_map(|(from, m)| Step::Message(from, m)),
+        4 => (slice, digest).prop_map(|((from, (s, m)), d)| Step::Slice(from, s, m, d)),
+        4 => any_peer().prop_map(Step::Up),
+        1 => any_peer().prop_map(Step::Down),
+        2 => (0u64..3000).prop_map(Step::Pass),
+        3 => Just(Step::Expire),
+        12 => (any::<prop::sample::Index>(), prop::bool::weighted(0.1))
+            .prop_map(|(at, fails)| Step::Done(at, fails)),
+        3 => (any::<prop::sample::Index>(), 0u8..4).prop_map(|(at, how)| Step::Pushed(at, how)),
+        3 => (any::<prop::sample::Index>(), any::<bool>(), 0u8..4)
+            .prop_map(|(at, fails, digest)| Step::Fetched(at, fails, digest)),
+        1 => any_peer().prop_map(Step::Malformed),
+        1 => any_record().prop_map(Step::Record),
+        1 => any_state().prop_map(|state| Step::Unasked(FetchId::State(state))),
+        1 => prop::bool::weighted(0.02).prop_map(|leave| match leave {
+            true => Step::Leave,
+            false => Step::Expire,
+        }),
+    ]
+}
+
+/// A peer with what it asked for and what was seen of it.
+struct Driven {
+    peer: Peer,
+    now: Time,
+    orders: VecDeque<(OrderId, Order)>,
+    pushes: VecDeque<(PeerId, SliceId)>,
+    fetches: VecDeque<FetchId>,
+    phase: Phase,
+    round: Round,
+}
+
+impl Driven {
+    fn new(exchange: ExchangeKind) -> Self {
+        let topology = (exchange == ExchangeKind::Gossip).then(|| Box::new(Ring) as _);
+        let mut driven = Self {
+            peer: Peer::new(config(peer(0)), plan(exchange, 1), topology),
+            now: Time::from_nanos(1),
+            orders: VecDeque::new(),
+            pushes: VecDeque::new(),
+            fetches: VecDeque::new(),
+            phase: Phase::New,
+            round: Round(0),
+        };
+        driven.feed(Input::Start {
+            snapshot: None,
+            digests: vec![Digest::from_bytes([0; 32])],
+        });
+        driven
+    }
+
+    fn feed(&mut self, input: Input) {
+        let _ = self.peer.handle(self.now, input);
+        let mut count = 0;
+        while let Some(output) = self.peer.poll_output() {
+            count += 1;
+            match output {
+                Output::Order { id, order } => match order {
+                    Order::Settle { .. } | Order::Release { .. } | Order::Unpin { .. } => {}
+                    order => self.orders.push_back((id, order)),
+                },
+                Output::Push {
+                    to,
+                    slice,
+                    deadline,
+                    ..
+                } => {
+                    assert!(deadline > self.now, "a push that is late at once");
+                    assert_ne!(to, peer(0), "a push to oneself");
+                    self.pushes.push_back((to, slice));
+                }
+                Output::Fetch {
+                    what,
+                    deadline,
+                    from,
+                } => {
+                    assert!(deadline > self.now && !from.is_empty());
+                    self.fetches.push_back(what);
+                }
+                Output::Send { to, message } => {
+                    assert_ne!(to, peer(0), "a message to oneself");
+                    assert_eq!(message.check(), Ok(()), "{message:?}");
+                    assert!(encode(&message).len() <= FRAME_BYTES_MAX);
+                }
+                Output::Emit(Event::Phase { phase, .. }) => {
+                    assert!(self.phase.may_become(phase), "{} to {phase}", self.phase);
+                    self.phase = phase;
+                }
+                _ => {}
+            }
+        }
+        assert!(count < OUTPUTS_MAX / 100, "{count} outputs of one input");
+        assert!(self.peer.round() >= self.round, "rounds go back");
+        self.round = self.peer.round();
+    }
+
+    /// What a peer of the same plan says first.
+    fn hello(&self) -> Message {
+        let plan = self.peer.plan();
+        Message::Hello(Hello {
+            run: plan.run,
+            layout: plan.layout,
+            plan: plan.hash(),
+            round: Round(0),
+            anchor: Digest::from_bytes([0; 32]),
+            ready: true,
+        })
+    }
+
+    /// What an honest Executor would say.
+    fn answer(order: &Order, fails: bool) -> Done {
+        let digest = Digest::from_bytes([2; 32]);
+        if fails {
+            return Done::Failed(match order {
+                Order::Combine { inputs, .. } if !inputs.is_empty() => WorkError::BadSlice {
+                    slice: inputs[0].0,
+                    origin: inputs[0].0.origin,
+                    reason: "made up".to_owned(),
+                },
+                _ => WorkError::Storage {
+                    reason: "made up".to_owned(),
+                },
+            });
+        }
+        match order {
+            Order::Train { .. } => Done::Trained(TrainSummary {
+                steps: 1,
+                samples: 8,
+                ..TrainSummary::default()
+            }),
+            Order::Encode { .. } => Done::Encoded {
+                bytes: 48,
+                digest: Some(digest),
+            },
+            Order::Combine { .. } => Done::Combined,
+            Order::Evaluate { .. } => Done::Evaluated(Evaluation::default()),
+            Order::Save { .. } => Done::Saved,
+            Order::Pin { round } => Done::Pinned(StateId {
+                round: *round,
+                root: digest,
+                bytes: 9,
+            }),
+            Order::Load { .. } => Done::Loaded {
+                digests: vec![digest],
+            },
+            _ => Done::Applied { digest },
+        }
+    }
+
+    fn step(&mut self, step: Step) {
+        let take = |at: prop::sample::Index, len: usize| (len > 0).then(|| at.index(len));
+        let input = match step {
+            Step::Message(from, message) => Input::Received {
+                from,
+                message: match message {
+                    Message::Hello(hello) if hello.plan != PlanHash::from_bytes([9; 32]) => {
+                        self.hello()
+                    }
+                    other => other,
+                },
+            },
+            Step::Slice(from, slice, meta, digest) => Input::Arrived {
+                from,
+                slice,
+                meta,
+                digest,
+            },
+            Step::Up(who) => Input::LinkUp(who),
+            Step::Down(who) => Input::LinkDown(who),
+            Step::Pass(ms) => {
+                self.now = self.now + Duration::from_millis(ms);
+                Input::Timeout
+            }
+            Step::Expire => {
+                let Some(at) = self.peer.poll_timeout() else {
+                    return;
+                };
+                self.now = self.now.max(at);
+                if self.now == Time::NEVER {
+                    return;
+                }
+                Input::Timeout
+            }
+            Step::Done(at, fails) => {
+                // Orders of one lane are answered in order, but the lanes go their own ways.
+                let Some(at) = take(at, self.orders.len().min(3)) else {
+                    return;
+                };
+                let Some((order, what)) = self.orders.remove(at) else {
+                    return;
+                };
+                let done = Self::answer(&what, fails);
+                Input::Done { order, done }
+            }
+            Step::Pushed(at, how) => {
+                let Some(at) = take(at, self.pushes.len()) else {
+                    return;
+                };
+                let Some((to, slice)) = self.pushes.remove(at) else {
+                    return;
+                };
+                let outcome = [
+                    PushOutcome::Delivered,
+                    PushOutcome::Lost,
+                    PushOutcome::Refused,
+                    PushOutcome::Unknown,
+                ][usize::from(how)];
+                Input::Pushed { to, slice, outcome }
+            }
+            Step::Fetched(at, fails, digest) => {
+                let Some(at) = take(at, self.fetches.len()) else {
+                    return;
+                };
+                let Some(what) = self.fetches.remove(at) else {
+                    return;
+                };
+                match fails {
+                    true => Input::FetchFailed { what },
+                    false => Input::Fetched {
+                        what,
+                        meta: None,
+                        digest: Some(Digest::from_bytes([digest; 32])),
+                    },
+                }
+            }
+            Step::Malformed(from) => Input::Malformed {
+                from,
+                error: WireError::Empty,
+            },
+            Step::Record(record) => Input::Record(record),
+            Step::Unasked(what) => Input::FetchFailed { what },
+            Step::Leave => Input::Leave,
+        };
+        self.feed(input);
+    }
+
+    /// Whatever was said, timeouts alone come to an end at every instant.
+    fn settle_timers(&mut self) {
+        for _ in 0..16 {
+            match self.peer.poll_timeout() {
+                Some(at) if at <= self.now => self.feed(Input::Timeout),
+                _ => return,
+            }
+        }
+        panic!(
+            "at {} a deadline of {:?} stays in the past",
+            self.now,
+            self.peer.poll_timeout()
+        );
+    }
+}
+
+fn survives(exchange: ExchangeKind, steps: Vec<Step>) {
+    let mut driven = Driven::new(exchange);
+    for id in 1..4 {
+        driven.feed(Input::LinkUp(peer(id)));
+        driven.feed(Input::Received {
+            from: peer(id),
+            message: driven.hello(),
+        });
+    }
+    for step in steps {
+        driven.step(step);
+        driven.settle_timers();
+    }
+    assert!(driven.peer.inbox_len() < 2000);
+    assert!(driven.peer.view().len() <= murmurate_protocol::limits::VIEW_PEERS_MAX);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        // More with PROPTEST_CASES; four hundred cases a peer take a second.
+        cases: std::env::var("PROPTEST_CASES").map_or(400, |n| n.parse().expect("a number")),
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn no_inputs_break_a_peer_of_an_all_reduce(steps in vec(any_step(), 0..160)) {
+        survives(ExchangeKind::AllReduce, steps);
+    }
+
+    #[test]
+    fn no_inputs_break_a_peer_that_gossips(steps in vec(any_step(), 0..160)) {
+        survives(ExchangeKind::Gossip, steps);
+    }
+
+    #[test]
+    fn no_inputs_break_a_peer_that_exchanges_nothing(steps in vec(any_step(), 0..80)) {
+        survives(ExchangeKind::None, steps);
+    }
+}

@@ -1,0 +1,58 @@
+//! What the calendar holds: the events of a run. What each does when its time comes is in
+//! `swarm.rs`.
+
+use crate::transfer::Fetching;
+use murmurate_protocol::Lane;
+
+/// Something that is due at a time.
+#[derive(Debug)]
+pub(crate) enum Due {
+    /// A machine starts.
+    Start { host: u32 },
+    /// A machine's deadline passes.
+    Timeout { host: u32, life: u32 },
+    /// A control message arrives.
+    Message {
+        from: u32,
+        to: u32,
+        connection: u32,
+        frame: Box<[u8]>,
+    },
+    /// A dialled link comes up at one end.
+    Up {
+        host: u32,
+        life: u32,
+        other: u32,
+        other_life: u32,
+        answer: bool,
+    },
+    /// A machine notices that a link is dead.
+    Down {
+        host: u32,
+        other: u32,
+        connection: u32,
+    },
+    /// A lane's order is done.
+    Work {
+        host: u32,
+        life: u32,
+        lane: Lane,
+        serial: u64,
+    },
+    /// A pushed slice has left its sender.
+    SliceSent { transfer: u32 },
+    /// A pushed slice is complete at its receiver.
+    SliceArrives { transfer: u32 },
+    /// The sender learns how a push ended.
+    PushEnds { transfer: u32 },
+    /// A fetch ends.
+    FetchEnds { fetching: Box<Fetching> },
+    /// A scheduled fault strikes.
+    Fault { fault: u32 },
+    /// The next random crash.
+    RandomCrash { process: u32 },
+    /// A straggler recovers.
+    SpeedUp { host: u32, factor: f64 },
+    /// A partition ends.
+    Heal { peers: Vec<usize>, side: u32 },
+}

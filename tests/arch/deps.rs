@@ -1,0 +1,213 @@
+//! Which crate may depend on which, from the resolved graph of `cargo metadata`. Not what a crate does with them.
+
+use crate::files::root;
+use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, PackageId};
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command;
+
+/// Each package's name to those it depends on. Two versions of a package are one.
+type Graph = BTreeMap<String, BTreeSet<String>>;
+
+const OURS: [&str; 6] = [
+    "murmurate-protocol",
+    "murmurate-strategies",
+    "murmurate-tasks",
+    "murmurate-sim",
+    "murmurate-node",
+    "murmurate-tests",
+];
+
+/// The target this machine builds for: the graph of others is not what is linked here.
+fn host() -> String {
+    let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".into());
+    let output = Command::new(rustc).arg("-vV").output().expect("rustc runs");
+    let text = String::from_utf8(output.stdout).expect("rustc prints UTF-8");
+    let host = text.lines().find_map(|line| line.strip_prefix("host: "));
+    host.expect("rustc -vV names its host").to_owned()
+}
+
+/// The workspace's normal dependencies, neither of tests nor of build scripts, with its default features.
+fn graph() -> Graph {
+    let mut command = MetadataCommand::new();
+    command.manifest_path(root().join("Cargo.toml"));
+    command.other_options(vec!["--locked".into(), "--filter-platform".into(), host()]);
+    let metadata = command
+        .exec()
+        .expect("cargo metadata runs with Cargo.lock as it is");
+    normal_edges(&metadata)
+}
+
+/// The edges of the resolved graph which are linked into the package.
+fn normal_edges(metadata: &Metadata) -> Graph {
+    let names: BTreeMap<&PackageId, String> = metadata
+        .packages
+        .iter()
+        .map(|package| (&package.id, package.name.to_string()))
+        .collect();
+    let resolve = metadata.resolve.as_ref().expect("asked with dependencies");
+    let mut graph = Graph::new();
+    for node in &resolve.nodes {
+        let edges = graph.entry(names[&node.id].clone()).or_default();
+        for dependency in &node.deps {
+            let mut kinds = dependency.dep_kinds.iter();
+            if kinds.any(|kind| kind.kind == DependencyKind::Normal) {
+                edges.insert(names[&dependency.pkg].clone());
+            }
+        }
+    }
+    graph
+}
+
+/// The first way found from `from` to each package it depends on, itself included.
+fn ways(graph: &Graph, from: &str) -> BTreeMap<String, String> {
+    let mut ways = BTreeMap::from([(from.to_owned(), from.to_owned())]);
+    let mut left = vec![from.to_owned()];
+    while let Some(name) = left.pop() {
+        for next in graph.get(&name).into_iter().flatten() {
+            if !ways.contains_key(next) {
+                ways.insert(next.clone(), format!("{} -> {next}", ways[&name]));
+                left.push(next.clone());
+            }
+        }
+    }
+    ways
+}
+
+/// Whether a package is of a family: `libp2p` and `libp2p-swarm` are both of `libp2p`.
+fn is_of(package: &str, family: &str) -> bool {
+    let rest = package.strip_prefix(family);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+}
+
+/// The ways from a package to anything of a forbidden family or to one of ours it may not use.
+fn forbidden_ways(graph: &Graph, from: &str, families: &[&str], ours: &[&str]) -> Vec<String> {
+    assert!(graph.contains_key(from), "{from} is not in the workspace");
+    ways(graph, from)
+        .into_iter()
+        .filter(|(to, _)| {
+            let other_of_ours = is_of(to, "murmurate") && !ours.contains(&to.as_str());
+            to != from && (other_of_ours || families.iter().any(|family| is_of(to, family)))
+        })
+        .map(|(_, way)| way)
+        .collect()
+}
+
+/// Our packages which depend directly on one of a family.
+fn direct_users<'a>(graph: &'a Graph, family: &str) -> Vec<&'a str> {
+    OURS.into_iter()
+        .filter_map(|ours| graph.get_key_value(ours))
+        .filter(|(_, to)| to.iter().any(|to| is_of(to, family)))
+        .map(|(ours, _)| ours.as_str())
+        .collect()
+}
+
+/// Fails when a package reaches what it must not.
+fn forbid(from: &str, families: &[&str], ours: &[&str]) {
+    let bad = forbidden_ways(&graph(), from, families, ours);
+    assert!(
+        bad.is_empty(),
+        "{from} must not depend on:\n{}",
+        bad.join("\n")
+    );
+}
+
+#[test]
+fn protocol_depends_on_none_of_ours() {
+    forbid("murmurate-protocol", &["tokio", "burn", "libp2p"], &[]);
+}
+
+#[test]
+fn strategies_depends_on_protocol_only() {
+    forbid(
+        "murmurate-strategies",
+        &["tokio", "burn", "libp2p"],
+        &["murmurate-protocol"],
+    );
+}
+
+#[test]
+fn tasks_knows_no_network() {
+    forbid(
+        "murmurate-tasks",
+        &["tokio", "libp2p"],
+        &["murmurate-protocol", "murmurate-strategies"],
+    );
+}
+
+#[test]
+fn sim_knows_neither_network_nor_burn() {
+    forbid(
+        "murmurate-sim",
+        &["tokio", "libp2p", "burn"],
+        &["murmurate-protocol", "murmurate-strategies"],
+    );
+}
+
+#[test]
+fn one_crate_uses_the_network_and_one_burn() {
+    let graph = graph();
+    assert_eq!(direct_users(&graph, "tokio"), ["murmurate-node"]);
+    assert_eq!(direct_users(&graph, "libp2p"), ["murmurate-node"]);
+    assert_eq!(direct_users(&graph, "burn"), ["murmurate-tasks"]);
+}
+
+#[test]
+fn the_workspace_has_no_other_member() {
+    let metadata = MetadataCommand::new()
+        .manifest_path(root().join("Cargo.toml"))
+        .no_deps()
+        .exec()
+        .expect("cargo metadata runs");
+    let members: BTreeSet<String> = metadata
+        .workspace_packages()
+        .iter()
+        .map(|package| package.name.to_string())
+        .collect();
+    let known = OURS.map(str::to_owned);
+    assert_eq!(
+        members,
+        BTreeSet::from(known),
+        "give a new member its rules here and its place in ARCHITECTURE.md"
+    );
+}
+
+/// A graph from lines of `from: to to`.
+fn drawn(lines: &[&str]) -> Graph {
+    let edges = lines.iter().filter_map(|line| line.split_once(':'));
+    edges
+        .map(|(from, to)| {
+            let to = to.split_whitespace().map(str::to_owned).collect();
+            (from.to_owned(), to)
+        })
+        .collect()
+}
+
+#[test]
+fn a_long_way_is_found() {
+    let graph = drawn(&[
+        "murmurate-sim: serde helper murmurate-protocol",
+        "helper: tokio-util",
+        "tokio-util: tokio helper",
+    ]);
+    let bad = forbidden_ways(&graph, "murmurate-sim", &["tokio"], &["murmurate-protocol"]);
+    assert_eq!(
+        bad,
+        [
+            "murmurate-sim -> helper -> tokio-util -> tokio",
+            "murmurate-sim -> helper -> tokio-util"
+        ]
+    );
+    let bad = forbidden_ways(&graph, "murmurate-sim", &["libp2p"], &[]);
+    assert_eq!(bad, ["murmurate-sim -> murmurate-protocol"]);
+}
+
+#[test]
+fn direct_users_are_found() {
+    let graph = drawn(&[
+        "murmurate-node: libp2p-stream murmurate-tasks",
+        "murmurate-tasks: burn",
+        "murmurate-sim: burner",
+    ]);
+    assert_eq!(direct_users(&graph, "libp2p"), ["murmurate-node"]);
+    assert_eq!(direct_users(&graph, "burn"), ["murmurate-tasks"]);
+}
