@@ -6,7 +6,7 @@ use common::{any_message, any_peer, any_record, any_slice, any_state, config, pe
 use core::time::Duration;
 use murmurate_protocol::limits::{FRAME_BYTES_MAX, OUTPUTS_MAX};
 use murmurate_protocol::wire::{
-    Hello, Message, PeerRecord, WireError, decode, decode_value, encode,
+    Hello, Message, PeerRecord, Reason, WIRE_VERSION, WireError, decode, decode_value, encode,
 };
 use murmurate_protocol::{
     Digest, Done, Evaluation, Event, ExchangeKind, FetchId, Input, Order, OrderId, Output,
@@ -72,6 +72,39 @@ fn a_claimed_length_beyond_the_frame_is_refused_before_it_is_believed() {
     }
     let long = vec![1u8; FRAME_BYTES_MAX + 1];
     assert!(matches!(decode(&long), Err(WireError::TooLong { .. })));
+}
+
+#[test]
+fn a_peer_of_another_wire_version_is_told_and_cut_off() {
+    let mut frame = encode(&Message::Records(Vec::new()));
+    frame[0] = WIRE_VERSION + 1;
+    let error = decode(&frame).unwrap_err();
+    let theirs = WIRE_VERSION + 1;
+    assert_eq!(error, WireError::Version { theirs });
+
+    let mut me = Peer::new(config(peer(1)), plan(ExchangeKind::AllReduce, 1), None);
+    let started = Input::Start {
+        snapshot: None,
+        digests: vec![Digest::from_bytes([0; 32])],
+    };
+    me.handle(Time::ZERO, started).unwrap();
+    let from = peer(2);
+    me.handle(Time::ZERO, Input::LinkUp(from)).unwrap();
+    let refused = me.handle(Time::ZERO, Input::Malformed { from, error });
+    assert!(refused.is_err());
+    let outputs: Vec<Output> = std::iter::from_fn(|| me.poll_output()).collect();
+    let reason = Reason::OtherVersion;
+    let told = |o: &Output| matches!(o, Output::Emit(Event::Refused { peer, reason: r }) if *peer == from && *r == reason);
+    let cut = |o: &Output| matches!(o, Output::Disconnect { peer, reason: r } if *peer == from && *r == reason);
+    assert!(
+        outputs.iter().any(told) && outputs.iter().any(cut),
+        "{outputs:?}"
+    );
+    assert!(
+        reason
+            .to_string()
+            .contains("install the same release on both")
+    );
 }
 
 /// Everybody pushes half to the next rank.

@@ -10,7 +10,8 @@ use crate::net::{self, Net, NetEvent};
 use crate::progress::Printer;
 use murmurate_protocol::wire::{self, Message};
 use murmurate_protocol::{
-    Event, FetchId, Input, Part, Peer, PeerId, Phase, PushOutcome, Round, SliceId, Time,
+    Done, Event, FetchId, Input, Part, Peer, PeerId, Phase, PushOutcome, Round, SliceId, Time,
+    WorkError,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -55,7 +56,9 @@ pub(super) struct Ending {
     pub(super) refused: Vec<RefusedBy>,
     pub(super) met_anyone: bool,
     pub(super) bootstrap: Option<String>,
-    interrupts: u32,
+    /// Why the last checkpoint was not written.
+    pub(super) unsaved: Option<String>,
+    pub(super) interrupts: u32,
 }
 
 /// Where the loop's news come from.
@@ -78,7 +81,10 @@ impl Driver {
                 biased;
                 Some(()) = sources.interrupts.recv() => self.interrupted(),
                 answer = sources.answers.recv() => match answer {
-                    Some((order, done)) => self.feed(Input::Done { order, done }),
+                    Some((order, done)) => {
+                        self.note_saving(&done);
+                        self.feed(Input::Done { order, done });
+                    }
                     None => self.lanes_ended(),
                 },
                 () = sleep => self.feed(Input::Timeout),
@@ -267,6 +273,17 @@ impl Driver {
         self.printer
             .note("leaving: the checkpoint is being written (Ctrl+C again: at once)");
         self.feed(Input::Leave);
+    }
+
+    /// A disk that is full when the daemon leaves must show in its exit code.
+    fn note_saving(&mut self, done: &Done) {
+        match done {
+            Done::Saved => self.ending.unsaved = None,
+            Done::Failed(error @ WorkError::Storage { .. }) => {
+                self.ending.unsaved = Some(error.to_string());
+            }
+            _ => {}
+        }
     }
 
     fn lanes_ended(&mut self) {

@@ -80,6 +80,12 @@ pub enum DaemonError {
     /// Somebody to join who does not fit.
     #[error("{0}")]
     Refused(RefusedBy),
+    /// It left without a checkpoint of its last rounds.
+    #[error("{reason}; what was trained since the last checkpoint is lost, that one is intact")]
+    Unsaved {
+        /// What the disk said.
+        reason: String,
+    },
     /// A second Ctrl+C.
     #[error("interrupted before the checkpoint was written; the previous one is intact")]
     Interrupted,

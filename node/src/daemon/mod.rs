@@ -15,6 +15,7 @@ use crate::faults::{Fault, Faults};
 use crate::progress::{LogMode, Printer};
 use crate::report::NodeReport;
 use driver::{Driver, Ending, Sources};
+use libp2p::Multiaddr;
 use murmurate_protocol::{Input, Peer};
 use murmurate_strategies::Trainer;
 use murmurate_tasks::TaskError;
@@ -107,7 +108,10 @@ async fn run_async(
         faults: Faults::new(options.faults),
         addresses: Vec::new(),
         http: Some(api.address().to_string()),
-        ending: Ending::default(),
+        ending: Ending {
+            bootstrap: unanswered(&config.network.join),
+            ..Ending::default()
+        },
         joining,
         armed: None,
         payload_pushed: BTreeMap::new(),
@@ -149,7 +153,16 @@ async fn finish(driver: Driver) -> Result<NodeReport, DaemonError> {
     tokio::task::block_in_place(|| lanes.join());
     let report = NodeReport::from(&status.status());
     printer.report(&report);
-    Ok(report)
+    match ending.unsaved {
+        Some(reason) => Err(DaemonError::Unsaved { reason }),
+        None => Ok(report),
+    }
+}
+
+/// What is known of the addresses to join before any of them has answered or failed.
+fn unanswered(join: &[Multiaddr]) -> Option<String> {
+    let addresses: Vec<String> = join.iter().map(Multiaddr::to_string).collect();
+    (!addresses.is_empty()).then(|| format!("{} (no answer)", addresses.join(", ")))
 }
 
 /// Every Ctrl+C (and SIGTERM, which service managers send) as one message.

@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 /// The version of the checkpoint's form.
 pub const MANIFEST_VERSION: u32 = 1;
 
+/// What stands in the place of the checksum while it is computed.
+const NO_CHECKSUM: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+
 /// What a checkpoint is of. Written last; its rename is the commit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -42,6 +45,8 @@ pub struct Manifest {
     pub progress: Progress,
     /// The files with their hashes; set by the writer.
     pub files: Vec<TensorFile>,
+    /// BLAKE3, hexadecimal, of the file with [`NO_CHECKSUM`] in its place; set by the writer.
+    pub checksum: String,
 }
 
 /// What a daemon had done when it wrote a checkpoint: reports go on from there.
@@ -89,7 +94,37 @@ impl Manifest {
             tensors: tensors.to_vec(),
             progress: Progress::default(),
             files: Vec::new(),
+            checksum: NO_CHECKSUM.to_owned(),
         }
+    }
+
+    /// The file's text, with its checksum.
+    ///
+    /// # Errors
+    /// When it cannot be written as JSON.
+    pub(super) fn text(&self) -> serde_json::Result<String> {
+        let bare = Self {
+            checksum: NO_CHECKSUM.to_owned(),
+            ..self.clone()
+        };
+        let text = serde_json::to_string_pretty(&bare)?;
+        let sum = blake3::hash(text.as_bytes()).to_hex();
+        // The last field: no other that happens to be all zeros is meant.
+        let at = text.rfind(NO_CHECKSUM).unwrap_or(text.len());
+        let (before, after) = text.split_at(at);
+        Ok(before.to_owned() + sum.as_str() + after.trim_start_matches('0'))
+    }
+
+    /// Whether `text`, which this manifest was read from, is as it was written.
+    pub(super) fn is_whole(&self, text: &str) -> bool {
+        let Some((before, after)) = text.rsplit_once(&self.checksum) else {
+            return false;
+        };
+        let mut hasher = blake3::Hasher::new();
+        for part in [before, NO_CHECKSUM, after] {
+            hasher.update(part.as_bytes());
+        }
+        hasher.finalize().to_hex().as_str() == self.checksum
     }
 
     /// Keeps the peer's snapshot.
@@ -116,6 +151,29 @@ impl Manifest {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_changed_text_does_not_have_its_checksum() {
+        let expected = Expected {
+            run: RunId::from_bytes([1; 32]),
+            plan: PlanHash::from_bytes([2; 32]),
+            layout: LayoutHash::from_bytes([0; 32]),
+        };
+        let mut manifest = Manifest::new(&expected, 7, &[]);
+        manifest.progress.wall_s = 0.1 + 0.2;
+        let text = manifest.text().unwrap();
+        let read: Manifest = serde_json::from_str(&text).unwrap();
+        assert!(read.is_whole(&text));
+        for index in 0..text.len() {
+            let mut changed = text.clone().into_bytes();
+            changed[index] ^= 1;
+            let Ok(changed) = String::from_utf8(changed) else {
+                continue;
+            };
+            let read = serde_json::from_str::<Manifest>(&changed);
+            assert!(!read.is_ok_and(|m| m.is_whole(&changed)), "{index}");
+        }
+    }
 
     #[test]
     fn a_snapshot_round_trips_and_nonsense_is_none() {

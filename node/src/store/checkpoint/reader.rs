@@ -35,7 +35,11 @@ pub(super) fn read_manifest(dir: &Path) -> Result<Option<Manifest>, StoreError> 
             expected: MANIFEST_VERSION.to_string(),
         });
     }
-    serde_json::from_value(value).map(Some).map_err(damaged)
+    let manifest: Manifest = serde_json::from_value(value).map_err(damaged)?;
+    if !str::from_utf8(&text).is_ok_and(|text| manifest.is_whole(text)) {
+        return Err(StoreError::damaged(&path, "its checksum does not match"));
+    }
+    Ok(Some(manifest))
 }
 
 impl Checkpoint {

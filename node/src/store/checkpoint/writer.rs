@@ -68,9 +68,10 @@ impl CheckpointWriter {
         sync_directory(&self.target)?;
         sync_directory(&self.dir)?;
         let path = self.dir.join(MANIFEST);
-        let text = serde_json::to_vec_pretty(&manifest)
+        let text = manifest
+            .text()
             .map_err(|e| StoreError::io("write", &path, e.into()))?;
-        write_atomically(&path, &text)?;
+        write_atomically(&path, text.as_bytes())?;
         self.committed = true;
         self.remove_others();
         Ok(())
