@@ -1,0 +1,368 @@
+//! Membership and gossip against what a single peer may say: nothing of it may crash, move or
+//! drain the others.
+
+mod common;
+
+use common::{config, peer, plan};
+use core::time::Duration;
+use murmurate_protocol::limits::{ADDRESS_BYTES_MAX, FRAME_BYTES_MAX, RECORD_ADDRESSES_MAX};
+use murmurate_protocol::wire::{Hello, Message, PeerRecord, Reason, encode};
+use murmurate_protocol::{
+    Digest, Done, Event, ExchangeKind, FragmentId, Input, Order, Output, Part, Partners, Peer,
+    PeerId, PlanHash, PushOutcome, Round, RunId, SliceId, SliceMeta, Time, Topology, TrainSummary,
+    WorkError,
+};
+
+/// Pushes half of the mass to the other of two, and waits for nobody.
+struct Half;
+
+impl Topology for Half {
+    fn partners(&self, _round: Round, rank: usize, count: usize) -> Partners {
+        Partners {
+            send: (count == 2).then(|| (1 - rank, 0.5)).into_iter().collect(),
+            receive: Vec::new(),
+        }
+    }
+}
+
+/// A peer and everything that came out of it.
+struct One {
+    peer: Peer,
+    now: Time,
+    outputs: Vec<Output>,
+}
+
+impl One {
+    fn new(exchange: ExchangeKind) -> Self {
+        let topology = (exchange == ExchangeKind::Gossip).then(|| Box::new(Half) as _);
+        let mut settings = config(peer(0));
+        settings.start_with = 2;
+        let mut one = Self {
+            peer: Peer::new(settings, plan(exchange, 1), topology),
+            now: Time::from_nanos(1),
+            outputs: Vec::new(),
+        };
+        let digests = vec![Digest::of(b"anchor")];
+        one.feed(Input::Start {
+            snapshot: None,
+            digests,
+        });
+        one
+    }
+
+    fn feed(&mut self, input: Input) {
+        let _ = self.peer.handle(self.now, input);
+        while let Some(output) = self.peer.poll_output() {
+            self.outputs.push(output);
+        }
+    }
+
+    fn pass(&mut self, seconds: u64) {
+        self.now = self.now + Duration::from_secs(seconds);
+        self.feed(Input::Timeout);
+    }
+
+    fn hello(&self) -> Hello {
+        let plan = self.peer.plan();
+        Hello {
+            run: plan.run,
+            layout: plan.layout,
+            plan: plan.hash(),
+            round: Round(0),
+            anchor: self.peer.digest(),
+            ready: true,
+        }
+    }
+
+    fn meet(&mut self, other: PeerId) {
+        self.feed(Input::LinkUp(other));
+        let message = Message::Hello(self.hello());
+        self.hear(other, message);
+    }
+
+    fn hear(&mut self, from: PeerId, message: Message) {
+        self.feed(Input::Received { from, message });
+    }
+
+    /// Answers the orders so far; the last `Train` too.
+    fn work(&mut self, mut answer: impl FnMut(&Order) -> Option<Done>) {
+        for output in std::mem::take(&mut self.outputs) {
+            if let Output::Order { id, order } = output {
+                match answer(&order) {
+                    Some(done) => self.feed(Input::Done { order: id, done }),
+                    None => self.outputs.push(Output::Order { id, order }),
+                }
+            } else {
+                self.outputs.push(output);
+            }
+        }
+    }
+
+    fn pushed(&self) -> Option<SliceId> {
+        self.outputs.iter().find_map(|o| match o {
+            Output::Push { slice, .. } => Some(*slice),
+            _ => None,
+        })
+    }
+
+    fn released(&self, wanted: SliceId) -> bool {
+        let release = |o: &Output| matches!(o, Output::Order { order: Order::Release { slice }, .. } if *slice == wanted);
+        self.outputs.iter().any(release)
+    }
+}
+
+fn trained() -> Done {
+    Done::Trained(TrainSummary {
+        steps: 1,
+        samples: 8,
+        ..TrainSummary::default()
+    })
+}
+
+/// What an Executor answers that never fails.
+fn honest(order: &Order) -> Option<Done> {
+    Some(match order {
+        Order::Train { .. } => trained(),
+        Order::Encode { .. } => Done::Encoded {
+            bytes: 48,
+            digest: None,
+        },
+        Order::Combine { .. } => Done::Combined,
+        Order::Apply { .. } | Order::Void { .. } => Done::Applied {
+            digest: Digest::of(b"mixed"),
+        },
+        _ => return None,
+    })
+}
+
+#[test]
+fn records_of_full_length_are_passed_on_in_frames_that_hold_them() {
+    let mut one = One::new(ExchangeKind::AllReduce);
+    one.meet(peer(1));
+    for id in 10..42 {
+        let record = PeerRecord {
+            peer: peer(id),
+            run: RunId::from_bytes([1; 32]),
+            sequence: 1,
+            expires: one.now + Duration::from_secs(60),
+            addresses: vec![vec![7; ADDRESS_BYTES_MAX]; RECORD_ADDRESSES_MAX],
+            signature: vec![7; 64],
+        };
+        one.hear(peer(1), Message::Records(vec![record]));
+    }
+    one.pass(2);
+    let spread = one.outputs.iter().filter_map(|o| match o {
+        Output::Send {
+            message: message @ Message::Records(records),
+            ..
+        } => Some((encode(message).len(), records.len())),
+        _ => None,
+    });
+    let (bytes, count) = spread.max().expect("records are spread");
+    assert!(
+        bytes <= FRAME_BYTES_MAX && count > 8,
+        "{count} in {bytes} bytes"
+    );
+}
+
+#[test]
+fn a_round_at_the_end_of_its_range_overflows_nothing() {
+    for exchange in [ExchangeKind::AllReduce, ExchangeKind::Gossip] {
+        let mut one = One::new(exchange);
+        one.meet(peer(1));
+        let (round, anchor) = (Round(u64::MAX), Digest::of(b"far"));
+        one.hear(
+            peer(1),
+            Message::Alive {
+                round,
+                ready: true,
+                anchor,
+            },
+        );
+        one.hear(
+            peer(1),
+            Message::Ready {
+                round,
+                weight: 1.0,
+                anchor,
+            },
+        );
+        one.work(honest);
+        one.pass(600);
+        assert!(one.peer.round() < Round(10));
+    }
+}
+
+#[test]
+fn a_peer_of_another_plan_may_come_back_with_the_right_one() {
+    let mut one = One::new(ExchangeKind::AllReduce);
+    one.feed(Input::LinkUp(peer(1)));
+    let other = Hello {
+        plan: PlanHash::from_bytes([9; 32]),
+        ..one.hello()
+    };
+    one.hear(peer(1), Message::Hello(other));
+    let refused =
+        |o: &Output| matches!(o, Output::Disconnect { reason, .. } if *reason == Reason::OtherPlan);
+    assert!(one.outputs.iter().any(refused));
+    one.feed(Input::LinkDown(peer(1)));
+    one.meet(peer(1));
+    let remote = one.peer.view().get(peer(1)).expect("known");
+    assert!(remote.greeted && !remote.banned);
+}
+
+#[test]
+fn a_copy_of_the_own_identity_is_not_spoken_to() {
+    let mut one = One::new(ExchangeKind::AllReduce);
+    one.outputs.clear();
+    one.meet(peer(0));
+    assert!(one.peer.view().is_empty());
+    assert!(matches!(
+        one.outputs.as_slice(),
+        [Output::Disconnect { .. }]
+    ));
+}
+
+/// A gossiping peer of two that has just pushed half of its mass.
+fn pusher() -> (One, SliceId) {
+    let mut one = One::new(ExchangeKind::Gossip);
+    one.meet(peer(1));
+    one.work(honest);
+    // Encode, then the push, which the mix does not wait for.
+    one.work(|order| match order {
+        Order::Encode { .. } => honest(order),
+        _ => None,
+    });
+    let slice = one.pushed().expect("half is pushed");
+    one.work(honest);
+    one.work(honest);
+    (one, slice)
+}
+
+#[test]
+fn mass_is_conserved_however_a_push_ends() {
+    for outcome in [
+        PushOutcome::Delivered,
+        PushOutcome::Lost,
+        PushOutcome::Refused,
+        PushOutcome::Unknown,
+    ] {
+        let (mut one, slice) = pusher();
+        assert_eq!(one.peer.weights(), [0.5]);
+        assert_eq!(one.peer.weight_in_flight().0, 0.5);
+        let to = peer(1);
+        one.feed(Input::Pushed { to, slice, outcome });
+        let gone = matches!(outcome, PushOutcome::Delivered | PushOutcome::Unknown);
+        assert_eq!(
+            one.peer.weight_held(),
+            if gone { 0.5 } else { 1.0 },
+            "{outcome:?}"
+        );
+        let uncertain = one.outputs.iter().any(
+            |o| matches!(o, Output::Emit(Event::MassUncertain { weight, .. }) if *weight == 0.5),
+        );
+        assert_eq!(uncertain, outcome == PushOutcome::Unknown);
+        assert_eq!(one.released(slice), gone, "what came back is still needed");
+        // Answered once more, nothing changes.
+        one.feed(Input::Pushed { to, slice, outcome });
+        assert_eq!(one.peer.weight_held(), if gone { 0.5 } else { 1.0 });
+    }
+}
+
+fn gossip_slice(round: u64, origin: u8) -> (SliceId, SliceMeta) {
+    let slice = SliceId {
+        round: Round(round),
+        fragment: FragmentId(0),
+        shard: 0,
+        part: Part::Contribution,
+        origin: peer(origin),
+        attempt: 0,
+    };
+    let meta = SliceMeta {
+        of: 1,
+        weight: 0.25,
+        contributors: 0,
+        group: 0,
+        bytes: 48,
+    };
+    (slice, meta)
+}
+
+#[test]
+fn a_refused_slice_is_released_and_so_is_every_slice_where_nothing_is_exchanged() {
+    for exchange in [ExchangeKind::Gossip, ExchangeKind::None] {
+        let mut one = One::new(exchange);
+        one.meet(peer(1));
+        let (slice, meta) = gossip_slice(0, 1);
+        let meta = SliceMeta {
+            weight: f64::NAN,
+            ..meta
+        };
+        one.feed(Input::Arrived {
+            from: peer(1),
+            slice,
+            meta,
+            digest: None,
+        });
+        assert!(one.released(slice), "{exchange:?}");
+        let score = one.peer.view().get(peer(1)).map(|r| r.score);
+        assert_eq!(score, Some(10), "{exchange:?}");
+    }
+}
+
+#[test]
+fn a_slice_from_a_round_far_ahead_is_mixed_and_not_kept_for_ever() {
+    let mut one = One::new(ExchangeKind::Gossip);
+    one.meet(peer(1));
+    let (slice, meta) = gossip_slice(1_000_000, 1);
+    one.feed(Input::Arrived {
+        from: peer(1),
+        slice,
+        meta,
+        digest: None,
+    });
+    assert_eq!(one.peer.inbox_len(), 1);
+    one.work(honest);
+    one.work(honest);
+    assert_eq!(one.peer.inbox_len(), 0);
+    assert_eq!(one.peer.weights(), [0.75]);
+}
+
+#[test]
+fn a_mix_goes_on_without_a_bad_slice_whose_sender_is_scored() {
+    let mut one = One::new(ExchangeKind::Gossip);
+    one.meet(peer(1));
+    let (slice, meta) = gossip_slice(0, 1);
+    one.feed(Input::Arrived {
+        from: peer(1),
+        slice,
+        meta,
+        digest: None,
+    });
+    one.work(honest);
+    one.work(|order| match order {
+        Order::Combine { inputs, .. } if inputs.iter().any(|(s, _)| *s == slice) => {
+            Some(Done::Failed(WorkError::BadSlice {
+                slice,
+                origin: slice.origin,
+                reason: "NaN".to_owned(),
+            }))
+        }
+        Order::Encode { .. } => honest(order),
+        _ => None,
+    });
+    assert_eq!(one.peer.view().get(peer(1)).map(|r| r.score), Some(0));
+    one.work(|order| match order {
+        Order::Combine { inputs, .. } if inputs.iter().any(|(s, _)| *s == slice) => {
+            Some(Done::Failed(WorkError::BadSlice {
+                slice,
+                origin: slice.origin,
+                reason: "NaN".to_owned(),
+            }))
+        }
+        _ => None,
+    });
+    assert_eq!(one.peer.view().get(peer(1)).map(|r| r.score), Some(10));
+    one.work(honest);
+    assert_eq!(one.peer.weights(), [0.5], "its mass is not in the mix");
+}
