@@ -1,6 +1,16 @@
 //! The all-reduce with agreement, member by member: deaths at the worst moments, liars, and slices
 //! that nobody needs any more.
 
+#![allow(
+    unreachable_pub,
+    dead_code,
+    clippy::disallowed_methods,
+    clippy::too_many_lines,
+    clippy::type_complexity,
+    clippy::collapsible_match,
+    reason = "tests read settings of their own, and list one case after the other"
+)]
+
 mod common;
 
 use common::club::Club;

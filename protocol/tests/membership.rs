@@ -1,6 +1,16 @@
 //! Membership and gossip against what a single peer may say: nothing of it may crash, move or
 //! drain the others.
 
+#![allow(
+    unreachable_pub,
+    dead_code,
+    clippy::disallowed_methods,
+    clippy::too_many_lines,
+    clippy::type_complexity,
+    clippy::collapsible_match,
+    reason = "tests read settings of their own, and list one case after the other"
+)]
+
 mod common;
 
 use common::{config, peer, plan};

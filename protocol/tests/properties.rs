@@ -1,5 +1,15 @@
 //! Properties of the wire and of the peer under arbitrary inputs.
 
+#![allow(
+    unreachable_pub,
+    dead_code,
+    clippy::disallowed_methods,
+    clippy::too_many_lines,
+    clippy::type_complexity,
+    clippy::collapsible_match,
+    reason = "tests read settings of their own, and list one case after the other"
+)]
+
 mod common;
 
 use common::{any_message, any_peer, any_record, any_slice, any_state, config, peer, plan};

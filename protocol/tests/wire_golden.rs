@@ -2,6 +2,16 @@
 //! write the files anew with `MURMURATE_GOLDEN=write cargo test -p murmurate-protocol --test
 //! wire_golden`.
 
+#![allow(
+    unreachable_pub,
+    dead_code,
+    clippy::disallowed_methods,
+    clippy::too_many_lines,
+    clippy::type_complexity,
+    clippy::collapsible_match,
+    reason = "tests read settings of their own, and list one case after the other"
+)]
+
 use murmurate_protocol::wire::{
     Ballot, Held, Hello, Member, Message, PeerRecord, Reason, ShardPlan, ShardVersion,
     WIRE_VERSION, decode, encode, encode_value,

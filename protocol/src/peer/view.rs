@@ -256,7 +256,7 @@ mod tests {
             view.entry(peer(id)).expect("room").banned = true;
         }
         assert!(view.entry(peer(5000)).is_some());
-        for (_, remote) in &mut view.remotes {
+        for remote in view.remotes.values_mut() {
             remote.linked = true;
         }
         assert!(view.entry(peer(5001)).is_none(), "links are never dropped");
