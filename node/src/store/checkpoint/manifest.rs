@@ -45,7 +45,7 @@ pub struct Manifest {
     pub progress: Progress,
     /// The files with their hashes; set by the writer.
     pub files: Vec<TensorFile>,
-    /// BLAKE3, hexadecimal, of the file with [`NO_CHECKSUM`] in its place; set by the writer.
+    /// BLAKE3, hexadecimal, of the file with sixty-four zeros in its place; set by the writer.
     pub checksum: String,
 }
 
