@@ -79,6 +79,19 @@ pub enum Order {
         /// whose contribution was not part of the round.
         keep_local: bool,
     },
+    /// Make the weighted mean of contributions, summed in the order given, the move of a fragment's
+    /// anchor, and hand the new anchor to the trainer: what every member does by itself where
+    /// contributions travel as they are. Answered by [`Done::Applied`]; a failure changes nothing.
+    Gather {
+        /// The round that ends.
+        round: Round,
+        /// The fragment.
+        fragment: FragmentId,
+        /// The contributions with their weights, in `PeerId` order.
+        inputs: Vec<(SliceId, f64)>,
+        /// As in [`Order::Apply`].
+        keep_local: bool,
+    },
     /// Give up this round's exchange of a fragment: the anchor stays, the parameters go on from
     /// where training left them, and the contribution is part of the next one. Answered by
     /// [`Done::Applied`] with the unchanged anchor's digest.

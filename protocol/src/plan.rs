@@ -17,6 +17,47 @@ pub enum ExchangeKind {
     Gossip,
     /// Butterfly all-reduce with agreement.
     AllReduce,
+    /// Every member gets every contribution as it was encoded and combines them itself, with
+    /// agreement.
+    Gathered,
+    /// A parameter server whose shards some of the members own, all in the same round, with
+    /// agreement.
+    Server(ServerPlan),
+}
+
+impl ExchangeKind {
+    /// Whether a round ends with one anchor that a majority of the group agreed on.
+    pub const fn agrees(self) -> bool {
+        matches!(self, Self::AllReduce | Self::Gathered | Self::Server(_))
+    }
+
+    /// Whether a contribution is what training changed of the anchor, and not the parameters.
+    pub const fn moves_the_anchor(self) -> bool {
+        self.agrees()
+    }
+
+    /// Into how many parts, each voted on by itself, a fragment of `len` values is cut in a group of
+    /// so many members. Gathered they are the members' contributions.
+    pub fn parts(self, len: u64, members: usize) -> u64 {
+        let members = members as u64;
+        match self {
+            Self::Gathered => members,
+            Self::Server(server) => members.min(len).min(u64::from(server.owners)).max(1),
+            _ => members.min(len).max(1),
+        }
+    }
+}
+
+/// A parameter server whose members all work on the same round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerPlan {
+    /// Members that own a shard of each fragment.
+    pub owners: u16,
+    /// Contributions that are enough to go on with (n of m, backup workers); zero is everybody's.
+    /// Less than a majority never is.
+    pub enough: u16,
+    /// How long the others are waited for once there are enough.
+    pub grace: Duration,
 }
 
 /// What a contribution is, relative to what.
@@ -132,8 +173,11 @@ pub enum PlanError {
     )]
     GossipContribution,
     /// All-reduce agrees on deltas or gradients.
-    #[error("all-reduce exchanges deltas or gradients relative to the agreed anchor")]
+    #[error("what peers agree on are deltas or gradients relative to the agreed anchor")]
     AllReduceContribution,
+    /// A server of nobody.
+    #[error("a parameter server needs at least one owner of shards")]
+    NoOwners,
     /// The state is too large.
     #[error("a state of {bytes} bytes is above the limit of {STATE_BYTES_MAX}")]
     State {
@@ -172,8 +216,11 @@ impl Plan {
             (ExchangeKind::Gossip, Contribution::Delta | Contribution::Gradient) => {
                 return Err(PlanError::GossipContribution);
             }
-            (ExchangeKind::AllReduce, Contribution::Parameters) => {
+            (kind, Contribution::Parameters) if kind.agrees() => {
                 return Err(PlanError::AllReduceContribution);
+            }
+            (ExchangeKind::Server(server), _) if server.owners == 0 => {
+                return Err(PlanError::NoOwners);
             }
             _ => {}
         }

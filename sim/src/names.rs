@@ -64,6 +64,7 @@ fn of_order(order: &Order) -> &'static str {
         Order::Encode { .. } => "encode",
         Order::Combine { .. } => "combine",
         Order::Apply { .. } => "apply",
+        Order::Gather { .. } => "gather",
         Order::Void { .. } => "void",
         Order::Evaluate { .. } => "evaluate",
         Order::Save { .. } => "save",

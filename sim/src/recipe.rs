@@ -191,6 +191,11 @@ impl<'a> Recipe<'a> {
                 inputs,
                 ..
             } => fragment(id) / u64::from((*of).max(1)) * inputs.len() as u64,
+            Order::Gather {
+                fragment: id,
+                inputs,
+                ..
+            } => fragment(id) * (inputs.len() as u64 + 1),
             Order::Apply { fragment: id, .. } | Order::Void { fragment: id, .. } => fragment(id),
             Order::Save { .. } | Order::Pin { .. } | Order::Load { .. } => whole,
             Order::Settle { .. }

@@ -59,6 +59,12 @@ impl Timing {
                 aggregates,
                 ..
             } => Some(self.apply(*fragment, &wire::canonical(&(*round, aggregates)))),
+            Order::Gather {
+                round,
+                fragment,
+                inputs,
+                ..
+            } => Some(self.apply(*fragment, &wire::canonical(&(*round, inputs)))),
             Order::Void { fragment, .. } => Some(Done::Applied {
                 digest: self.digests[usize::from(fragment.0)],
             }),

@@ -200,7 +200,12 @@ fn multiples(strategy: &Strategy, plan: &Plan, len: u64) -> BTreeMap<String, f64
     match strategy.exchange() {
         ExchangeKind::None => {}
         ExchangeKind::Gossip => stores.push(("encoded slices", 3.0 * contribution)),
-        ExchangeKind::AllReduce => {
+        ExchangeKind::Gathered => {
+            let members = murmurate_protocol::limits::GROUP_MEMBERS_MAX as f64;
+            stores.push(("gathered slices", members * contribution * open));
+            stores.push(("history", kept(members * contribution)));
+        }
+        ExchangeKind::AllReduce | ExchangeKind::Server(_) => {
             stores.push(("shard reductions", open));
             let slices = 2.0 * contribution + aggregate;
             stores.push(("encoded slices", slices * open / contribution.min(1.0)));

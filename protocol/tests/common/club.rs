@@ -93,6 +93,11 @@ impl Club {
 
     /// As [`Club::new`], each from an anchor of its own.
     pub fn with_anchors(count: u8, anchor: impl Fn(u8) -> Digest) -> Self {
+        Self::of(ExchangeKind::AllReduce, count, anchor)
+    }
+
+    /// As [`Club::with_anchors`], with another exchange.
+    pub fn of(exchange: ExchangeKind, count: u8, anchor: impl Fn(u8) -> Digest) -> Self {
         let mut club = Self {
             members: BTreeMap::new(),
             tapes: BTreeMap::new(),
@@ -107,7 +112,7 @@ impl Club {
             let mut settings = config(peer(id));
             settings.start_with = usize::from(count);
             let member = Member {
-                peer: Peer::new(settings, plan(ExchangeKind::AllReduce, 1), None),
+                peer: Peer::new(settings, plan(exchange, 1), None),
                 anchor: anchor(id),
                 store: BTreeMap::new(),
                 events: Vec::new(),
@@ -349,6 +354,25 @@ impl Club {
                     })
                     .chain(*member.anchor.as_bytes())
                     .collect();
+                member.anchor = Digest::of(&bytes);
+                Done::Applied {
+                    digest: member.anchor,
+                }
+            }
+            Order::Gather { inputs, .. } => {
+                if let Some((slice, _)) = inputs.iter().find(|(s, _)| Some(s.origin) == bad) {
+                    return Some(Done::Failed(WorkError::BadSlice {
+                        slice: *slice,
+                        origin: slice.origin,
+                        reason: "NaN".to_owned(),
+                    }));
+                }
+                let mut bytes = member.anchor.as_bytes().to_vec();
+                for (slice, weight) in inputs {
+                    let digest = member.store.get(slice).expect("what is gathered is here");
+                    bytes.extend_from_slice(digest.as_bytes());
+                    bytes.extend_from_slice(&weight.to_le_bytes());
+                }
                 member.anchor = Digest::of(&bytes);
                 Done::Applied {
                     digest: member.anchor,

@@ -37,7 +37,7 @@ pub(crate) fn plan(exchange: ExchangeKind, fragments: usize) -> Plan {
         recipe: Digest::from_bytes([3; 32]),
         exchange,
         contribution: match exchange {
-            ExchangeKind::AllReduce => Contribution::Delta,
+            kind if kind.agrees() => Contribution::Delta,
             _ => Contribution::Parameters,
         },
         budget: StepBudget::Steps(1),

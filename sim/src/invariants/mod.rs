@@ -51,7 +51,7 @@ impl Checks {
             rounds: RoundsMonotonic::new(scenario.peers),
             inboxes: InboxBounded::new(recipe.plan(), scenario.peers),
             mass: (exchange == ExchangeKind::Gossip).then(|| MassConserved::new(scenario.peers)),
-            bits: (exchange == ExchangeKind::AllReduce).then(SameBits::new),
+            bits: exchange.agrees().then(SameBits::new),
         }
     }
 

@@ -18,11 +18,7 @@ impl MixLane {
         host: &dyn Host,
     ) -> Result<Done, WorkError> {
         let range = self.shard_range(slice.fragment, slice.shard, of);
-        let codec = match slice.part {
-            Part::Aggregate => &self.aggregate_codec,
-            Part::Contribution => &self.codec,
-        };
-        let bound = codec.bytes_bound().of(range.len() as u64);
+        let bound = self.codec_of(slice.part).bytes_bound().of(range.len() as u64);
         let mut out = Vec::with_capacity(usize::try_from(bound).unwrap_or(0));
         if let StoreId::Shard(shard) = store {
             let values = self.shards.get(&(slice.fragment, shard));

@@ -122,6 +122,12 @@ impl MixLane {
                 aggregates,
                 keep_local,
             } => self.apply(*round, *fragment, aggregates, *keep_local, host),
+            Order::Gather {
+                round,
+                fragment,
+                inputs,
+                keep_local,
+            } => self.gather(*round, *fragment, inputs, *keep_local, host),
             Order::Void { fragment, .. } => Ok(self.void(*fragment, host)),
             Order::Settle { slice, outcome } => {
                 self.settle(*slice, *outcome, host);
@@ -216,7 +222,7 @@ impl MixLane {
             return;
         };
         let mut values = frame.values;
-        if self.contribution == Contribution::Delta && self.exchange == ExchangeKind::AllReduce {
+        if self.contribution == Contribution::Delta && self.exchange.moves_the_anchor() {
             values
                 .iter_mut()
                 .zip(&self.anchor)

@@ -8,10 +8,13 @@
 //! [synchronization]            # one of the two
 //! inner_steps = 50             # inner steps of a round
 //! round_time = 2.5             # or seconds: slow machines do fewer and weigh less
+//! enough = 6                   # parameter-server: so many contributions are enough; 0 is all
+//! grace_ms = 500               # and how long the others are waited for after that
 //!
 //! [architecture]
-//! exchange = "all-reduce"      # none, gossip, all-reduce
-//! contribution = "delta"       # gradient, delta (all-reduce); parameters (gossip)
+//! exchange = "all-reduce"      # none, gossip, all-reduce, gathered, parameter-server
+//! contribution = "delta"       # gradient, delta; parameters (gossip)
+//! owners = 2                   # parameter-server: peers that own a shard of each fragment
 //! topology = "base-k"          # gossip only; all are in `registry::TOPOLOGIES`
 //! degree = 1                   # base-k: partners a round; equi-static, random-regular
 //! group = 4                    # hierarchical: peers of an island; moshpit: of a group
@@ -60,6 +63,7 @@ mod mixing;
 mod optimizers;
 mod presets;
 mod refuse;
+mod server;
 mod strategy;
 mod tables;
 mod validate;

@@ -23,7 +23,9 @@ pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
     match strategy.exchange() {
         ExchangeKind::None => return Ok(()),
         ExchangeKind::Gossip => gossip(strategy)?,
-        ExchangeKind::AllReduce => all_reduce(strategy)?,
+        ExchangeKind::AllReduce | ExchangeKind::Gathered | ExchangeKind::Server(_) => {
+            all_reduce(strategy)?;
+        }
     }
     codec(
         &strategy.codec().properties(),
@@ -40,12 +42,12 @@ fn codec(
     contribution: Contribution,
     error_feedback: bool,
 ) -> Result<(), StrategyError> {
-    let all_reduce = exchange == ExchangeKind::AllReduce;
-    if all_reduce && properties.reduction == Reduction::Gathered {
+    let reduces = matches!(exchange, ExchangeKind::AllReduce | ExchangeKind::Server(_));
+    if reduces && properties.reduction == Reduction::Gathered {
         return refused(
             "compression.codec",
             "whoever decodes it needs every peer's contribution apart, and all-reduce sums them on their way",
-            "use another codec, such as \"top-k\"",
+            "use exchange = \"gathered\", or another codec, such as \"top-k\"",
         );
     }
     if !properties.scaled && contribution != Contribution::Gradient {

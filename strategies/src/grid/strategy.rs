@@ -2,7 +2,7 @@
 
 use super::tables::{self, Tables};
 use super::{DEFAULT_PRESET, StrategyError, preset, refuse, validate};
-use super::{mixing, optimizers};
+use super::{mixing, optimizers, server};
 use crate::Layout;
 use crate::aggregate::AggregationKind;
 use crate::compress::{Codec, CodecKind};
@@ -102,6 +102,7 @@ impl Strategy {
 
     fn from_tables(name: String, tables: &Tables) -> Result<Self, StrategyError> {
         let (exchange, contribution, topology) = validate::architecture(&tables.architecture)?;
+        let exchange = server::exchange(exchange, tables)?;
         let (codec, error_feedback) = validate::compression(&tables.compression)?;
         let deadlines = tables.deadlines.clone().unwrap_or_default();
         let strategy = Self {
@@ -222,8 +223,8 @@ impl Strategy {
     /// in flight is small beside a large model.
     pub fn fragments(&self, len: usize) -> Vec<Range<usize>> {
         let usual = match self.exchange {
-            ExchangeKind::AllReduce => len.div_ceil(FRAGMENT_LEN).clamp(1, FRAGMENTS_MAX),
             ExchangeKind::None | ExchangeKind::Gossip => 1,
+            _ => len.div_ceil(FRAGMENT_LEN).clamp(1, FRAGMENTS_MAX),
         };
         let count = self.fragments.unwrap_or(usual);
         let cut = |at: usize| (at as u128 * len as u128 / count as u128) as usize;
@@ -244,7 +245,10 @@ impl Strategy {
         }
         let codec = self.codec();
         let contribution = codec.bytes_bound();
-        let aggregate = codec.aggregate().bytes_bound();
+        let aggregate = match self.exchange {
+            ExchangeKind::Gathered => contribution,
+            _ => codec.aggregate().bytes_bound(),
+        };
         let fragments = self
             .fragments(parameters)
             .into_iter()
@@ -296,11 +300,7 @@ impl Strategy {
             StepBudget::Steps(count) => tables.synchronization.inner_steps = Some(count),
             StepBudget::Time(time) => tables.synchronization.round_time = Some(time.as_secs_f64()),
         }
-        tables.architecture.exchange = name(match self.exchange {
-            ExchangeKind::None => "none",
-            ExchangeKind::Gossip => "gossip",
-            ExchangeKind::AllReduce => "all-reduce",
-        });
+        tables.set_exchange(self.exchange);
         tables.architecture.contribution = name(match self.contribution {
             Contribution::Gradient => "gradient",
             Contribution::Delta => "delta",

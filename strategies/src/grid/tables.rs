@@ -32,6 +32,8 @@ pub(super) struct Synchronization {
     pub(super) inner_steps: Option<u32>,
     /// Seconds.
     pub(super) round_time: Option<f64>,
+    pub(super) enough: Option<usize>,
+    pub(super) grace_ms: Option<u64>,
 }
 
 /// Who exchanges what with whom.
@@ -44,6 +46,7 @@ pub(super) struct Architecture {
     pub(super) degree: Option<usize>,
     pub(super) group: Option<usize>,
     pub(super) budget: Option<f64>,
+    pub(super) owners: Option<usize>,
 }
 
 /// How it is encoded.
@@ -124,7 +127,10 @@ impl Deadlines {
 /// The keys of each table; a test keeps them equal to the structures above. Those of codecs come on
 /// top.
 const KEYS: [(&str, &[&str]); 8] = [
-    ("synchronization", &["inner_steps", "round_time"]),
+    (
+        "synchronization",
+        &["inner_steps", "round_time", "enough", "grace_ms"],
+    ),
     (
         "architecture",
         &[
@@ -134,6 +140,7 @@ const KEYS: [(&str, &[&str]); 8] = [
             "degree",
             "group",
             "budget",
+            "owners",
         ],
     ),
     ("compression", &["codec", "error_feedback"]),

@@ -11,7 +11,7 @@ use crate::exchange::Ending;
 use crate::peer::context::Context;
 use crate::wire::{Ballot, ShardVersion};
 use crate::{
-    Event, FragmentId, Order, OrderId, Part, PeerId, Round, Settlement, SliceId, StoreId, Time,
+    Event, ExchangeKind, FragmentId, Order, OrderId, Part, PeerId, Round, Settlement, SliceId, StoreId, Time,
     Wait,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -53,8 +53,11 @@ pub(super) struct Butterfly {
     pub(super) round: Round,
     pub(super) fragment: FragmentId,
     pub(super) group: Group,
-    /// Shards: one a member, fewer when the fragment is shorter than the group.
+    /// Parts that are voted on: shards, one a member, fewer when the fragment is shorter than the
+    /// group or few own any; or the members' contributions, where they are gathered.
     pub(super) of: u16,
+    /// Whether a part is a member's whole contribution, as it was encoded.
+    pub(super) gathered: bool,
     pub(super) stage: Stage,
     /// Members that are still waited for.
     pub(super) hopeful: u64,
@@ -94,7 +97,8 @@ impl Butterfly {
     /// fragment of the round: nobody waits for them once more.
     pub(super) fn new(cx: &mut Context, fragment: FragmentId, group: Group, lost: u64) -> Self {
         let len = cx.plan.fragment(fragment).map_or(1, |f| f.len);
-        let of = (group.len() as u64).min(len).max(1) as u16;
+        let of = cx.plan.exchange.parts(len, group.len()) as u16;
+        let owners = super::server::owners(cx, &group, of);
         let first = Ballot {
             number: 0,
             coordinator: group.peer(0),
@@ -103,17 +107,17 @@ impl Butterfly {
         let allowed = cx
             .deadlines
             .allow(Wait::Contributions, peers.map(|(_, p)| p));
-        let targets = (0..of)
-            .map(|s| Target {
-                owner: usize::from(s),
-                attempt: 0,
-                exact: None,
-            })
-            .collect();
+        let first_owner = |owner: &usize| Target {
+            owner: *owner,
+            attempt: 0,
+            exact: None,
+        };
+        let targets = owners.iter().map(first_owner).collect();
         let mut this = Self {
             round: cx.round,
             fragment,
             of,
+            gathered: cx.plan.exchange == ExchangeKind::Gathered,
             stage: Stage::Collecting,
             hopeful: group.all() & !lost,
             since: cx.now,
@@ -136,9 +140,14 @@ impl Butterfly {
             told: false,
             group,
         };
-        if this.group.me < usize::from(of) {
-            let shard = this.group.me as u16;
-            this.duties.insert(shard, Duty::new(0, this.group.all()));
+        if this.gathered {
+            this.offer(cx);
+            return this;
+        }
+        for (shard, owner) in (0u16..).zip(owners) {
+            if owner == this.group.me {
+                this.duties.insert(shard, Duty::new(0, this.group.all()));
+            }
         }
         for step in 1..=of {
             let shard = (this.group.me as u16 + step) % of;
@@ -159,7 +168,7 @@ impl Butterfly {
         SliceId {
             round: self.round,
             fragment: self.fragment,
-            shard,
+            shard: if self.gathered { 0 } else { shard },
             part: Part::Contribution,
             origin: self.group.peer(member),
             attempt: 0,
@@ -202,7 +211,7 @@ impl Butterfly {
         SliceId {
             round: self.round,
             fragment: self.fragment,
-            shard,
+            shard: if self.gathered { 0 } else { shard },
             part: Part::Aggregate,
             origin: version.owner,
             attempt: version.attempt,
@@ -334,6 +343,10 @@ impl Butterfly {
 
     /// All decided versions are here: tell the codec what became of the own contributions.
     pub(super) fn apply(&mut self, cx: &mut Context, ballot: u8, versions: &[ShardVersion]) {
+        if self.gathered {
+            self.gather_in(cx, ballot, versions);
+            return;
+        }
         let mut aggregates = Vec::with_capacity(versions.len());
         for (shard, version) in (0u16..).zip(versions) {
             let mine = version.contributors & bit(self.group.me) != 0;

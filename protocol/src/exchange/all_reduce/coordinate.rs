@@ -180,7 +180,7 @@ impl Butterfly {
             self.void(cx);
             return;
         }
-        let shards = self.shard_plans(&promises);
+        let shards = self.shard_plans(cx, &promises);
         for (_, peer) in self.group.others().filter(|(i, _)| alive & bit(*i) != 0) {
             let shards = shards.clone();
             cx.send(
@@ -198,7 +198,11 @@ impl Butterfly {
         self.follow(cx, ballot, alive, &shards);
     }
 
-    pub(super) fn shard_plans(&self, promises: &BTreeMap<usize, Promised>) -> Vec<ShardPlan> {
+    pub(super) fn shard_plans(
+        &self,
+        cx: &Context,
+        promises: &BTreeMap<usize, Promised>,
+    ) -> Vec<ShardPlan> {
         let voted = promises
             .iter()
             .filter_map(|(i, p)| p.voted.as_ref().map(|(b, versions)| (*b, *i, versions)))
@@ -215,6 +219,7 @@ impl Butterfly {
                 .collect();
         }
         let alive: Vec<usize> = promises.keys().copied().collect();
+        let ranked = super::server::ranked(cx, &self.group, alive);
         (0..self.of)
             .map(|shard| {
                 let held = promises
@@ -229,7 +234,7 @@ impl Butterfly {
                         holder: self.group.peer(holder),
                     },
                     None => {
-                        let successor = alive[usize::from(shard) % alive.len()];
+                        let successor = ranked[usize::from(shard) % ranked.len()];
                         ShardPlan::Redo {
                             owner: self.group.peer(successor),
                         }

@@ -12,7 +12,7 @@ use crate::limits::{ABSENT_ROUNDS_MAX, GROUP_MEMBERS_MAX, TERMS_MAX};
 use crate::peer::context::{Context, rendezvous};
 use crate::peer::timers::Timer;
 use crate::wire::{Member, Message};
-use crate::{Digest, PeerId, Remote, Round, Time, Wait};
+use crate::{Digest, ExchangeKind, PeerId, Remote, Round, Time, Wait};
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -44,6 +44,8 @@ pub(super) struct Grouping {
     since: Time,
     /// Nobody else is waited for: what is ready now is the group.
     closed: bool,
+    /// Until when the rest is waited for, once enough are ready.
+    grace: Option<Time>,
     term: u8,
     tried: BTreeSet<PeerId>,
     proposer: Option<PeerId>,
@@ -60,6 +62,7 @@ impl Grouping {
     pub(super) fn begin(&mut self, cx: &mut Context, weight: f64) -> Formed {
         self.active = true;
         self.closed = false;
+        self.grace = None;
         self.weight = weight;
         self.since = cx.now;
         self.term = 0;
@@ -181,8 +184,10 @@ impl Grouping {
             }
             return self.next(cx);
         }
-        for peer in self.missing(cx) {
-            cx.suspect(peer);
+        if !self.grace_is_over(cx) {
+            for peer in self.missing(cx) {
+                cx.suspect(peer);
+            }
         }
         self.closed = true;
         self.elect(cx)
@@ -205,12 +210,35 @@ impl Grouping {
     }
 
     fn consider(&mut self, cx: &mut Context) -> Formed {
-        let here = || self.all_ready(cx).len();
-        if self.closed || !self.missing(cx).is_empty() || 2 * here() <= electorate(cx) {
+        if self.closed || 2 * self.all_ready(cx).len() <= electorate(cx) {
             return Formed::Waiting;
+        }
+        if !self.missing(cx).is_empty() {
+            self.start_grace(cx);
+            if !self.grace_is_over(cx) {
+                return Formed::Waiting;
+            }
         }
         self.closed = true;
         self.elect(cx)
+    }
+
+    /// Once enough are ready, the others are waited for a little longer and no more: they are late,
+    /// not suspected.
+    fn start_grace(&mut self, cx: &mut Context) {
+        let ExchangeKind::Server(server) = cx.plan.exchange else {
+            return;
+        };
+        let enough = usize::from(server.enough);
+        if enough > 0 && self.grace.is_none() && self.all_ready(cx).len() >= enough {
+            let deadline = cx.wait(Wait::Group, server.grace).min(cx.now + server.grace);
+            self.grace = Some(deadline);
+            cx.timers.set(Timer::Exchange, deadline);
+        }
+    }
+
+    fn grace_is_over(&self, cx: &Context) -> bool {
+        self.grace.is_some_and(|until| until <= cx.now)
     }
 
     /// Everybody that is ready for this round, this peer included.

@@ -18,15 +18,17 @@ mod agree;
 mod butterfly;
 mod coordinate;
 mod forming;
+mod gathered;
 mod group;
 mod grouping;
 mod history;
 mod mailbox;
 mod reduce;
 mod repair;
+mod server;
 mod window;
 
-pub(crate) use history::slices_of;
+pub(crate) use history::{inputs_of, slices_of};
 
 use crate::exchange::{Ending, Exchange, Outcome, Signal};
 use crate::peer::FetchId;
@@ -277,6 +279,11 @@ impl Exchange for AllReduce {
         if let Some(butterfly) = butterfly.filter(|b| b.told) {
             self.history.close(cx, butterfly);
         }
+    }
+
+    fn without(&mut self, cx: &mut Context, bad: SliceId, reason: &str) -> Option<Ending> {
+        let butterfly = self.of_fragment(bad.fragment)?;
+        butterfly.leave_out(cx, bad, reason)
     }
 
     fn outcome(&mut self) -> Option<Outcome> {

@@ -54,6 +54,15 @@ impl Duty {
         }
     }
 
+    /// The own contribution as it is, that is being encoded.
+    pub(super) fn offer(me: usize) -> Self {
+        Self {
+            included: bit(me),
+            progress: Progress::Encoding,
+            ..Self::new(0, 0)
+        }
+    }
+
     pub(super) fn done(&self) -> bool {
         self.progress == Progress::Done
     }
@@ -165,6 +174,9 @@ impl Butterfly {
                     digest: Some(digest),
                 },
             ) => {
+                if self.gathered {
+                    self.encoded.insert(shard, *bytes);
+                }
                 self.publish(cx, shard, *bytes, *digest);
             }
             (Task::Combine(shard, _) | Task::Aggregate(shard, _), _) => {
@@ -208,7 +220,7 @@ impl Butterfly {
 
     fn meta(&self, bytes: u64, weight: f64, contributors: u64) -> SliceMeta {
         SliceMeta {
-            of: self.of,
+            of: self.cut(),
             weight,
             contributors,
             group: self.group.tag,
@@ -306,9 +318,13 @@ impl Butterfly {
             Part::Contribution => 1,
             Part::Aggregate => BALLOTS_MAX,
         };
-        if meta.of != self.of || slice.shard >= self.of || slice.attempt >= attempts {
+        if meta.of != self.cut() || slice.shard >= self.cut() || slice.attempt >= attempts {
             return broke("a slice that does not fit the group's shards");
         }
+        if self.gathered && (slice.part != Part::Aggregate || meta.contributors != bit(index)) {
+            return broke("a contribution that is not its sender's own");
+        }
+        let part = self.part_of(&slice);
         match (slice.part, digest) {
             (Part::Contribution, _) => {
                 self.slices.insert(slice);
@@ -322,7 +338,7 @@ impl Butterfly {
                 if meta.contributors & !self.group.all() != 0 || meta.contributors == 0 {
                     return broke("an aggregate of contributors outside the group");
                 }
-                let versions = self.held.entry(slice.shard).or_default();
+                let versions = self.held.entry(part).or_default();
                 let same = |v: &ShardVersion| v.owner == from && v.attempt == slice.attempt;
                 if versions.iter().any(|v| same(v) && v.digest != digest) {
                     // Which of them others got nobody can tell: none of them is held any more.
@@ -338,7 +354,7 @@ impl Butterfly {
                     contributors: meta.contributors,
                     digest,
                 };
-                self.hold(slice.shard, version);
+                self.hold(part, version);
             }
             (Part::Aggregate, None) => return broke("an aggregate without a digest"),
         }
@@ -375,12 +391,13 @@ impl Butterfly {
                 self.meta(bytes, self.group.members[self.group.me].weight, 0)
             }
             Part::Aggregate => {
-                let versions = self.held.get(&slice.shard).into_iter().flatten();
-                let mine = |v: &&ShardVersion| self.aggregate(slice.shard, v) == slice;
+                let part = self.part_of(&slice);
+                let versions = self.held.get(&part).into_iter().flatten();
+                let mine = |v: &&ShardVersion| self.aggregate(part, v) == slice;
                 let Some(version) = versions.copied().find(|v| mine(&v)) else {
                     return;
                 };
-                let duty = self.duties.get(&slice.shard);
+                let duty = self.duties.get(&part);
                 let bytes = duty.filter(|d| d.attempt == slice.attempt).map(|d| d.bytes);
                 let Some(bytes) = bytes else { return };
                 self.meta(bytes, 0.0, version.contributors)

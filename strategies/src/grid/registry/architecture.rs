@@ -3,7 +3,7 @@
 use super::{Entry, Key, key};
 
 /// Values of `architecture.exchange`.
-pub const EXCHANGES: [Entry; 3] = [
+pub const EXCHANGES: [Entry; 5] = [
     Entry::new("none", "nobody exchanges anything", "x_i' = x_i", "-"),
     Entry::new(
         "gossip",
@@ -17,7 +17,41 @@ pub const EXCHANGES: [Entry; 3] = [
         "a' = outer(a, sum_i w_i C(d_i) / sum_i w_i), over the contributors that the group agreed on",
         "Thakur et al., IJHPCA 2005",
     ),
+    Entry::new(
+        "gathered",
+        "everybody gets every contribution as it is encoded and combines them, all agree on which",
+        "a' = outer(a, sum_i w_i C(d_i) / sum_i w_i), over the contributors that the group agreed on; no C of the sum",
+        "Lin et al., ICLR 2018; Xu et al., ICDCS 2021",
+    ),
+    Entry::new(
+        "parameter-server",
+        "k peers own the shards, by rendezvous hash; a dead one's successor holds the center",
+        "a' = outer(a, C(sum_i w_i C(d_i) / sum_i w_i)), shard s at the peer of the s-th highest hash",
+        "Li et al., OSDI 2014; Jiang et al., OSDI 2020; Chen et al., arXiv 1604.00981",
+    )
+    .with(&[OWNERS, ENOUGH, GRACE]),
 ];
+
+const OWNERS: Key = key(
+    "architecture.owners",
+    "from 1 to 64",
+    "1",
+    "peers that own a shard of each fragment",
+);
+
+const ENOUGH: Key = key(
+    "synchronization.enough",
+    "from 0 to 64",
+    "0",
+    "contributions that are enough; 0 is all",
+);
+
+const GRACE: Key = key(
+    "synchronization.grace_ms",
+    "from 0 milliseconds to a day",
+    "0",
+    "how long the others are waited for once there are enough",
+);
 
 /// Values of `architecture.contribution`.
 pub const CONTRIBUTIONS: [Entry; 3] = [
