@@ -3,7 +3,7 @@
 //! `strategies` builds plans from the configuration; the wire carries only their hash, because two
 //! peers exchange only when their plans are equal.
 
-use crate::limits::{FRAGMENTS_MAX, STATE_BYTES_MAX};
+use crate::limits::{FRAGMENTS_MAX, GROUP_MEMBERS_MAX, STATE_BYTES_MAX};
 use crate::{Digest, FragmentId, LayoutHash, PlanHash, RunId, StepBudget};
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
@@ -23,6 +23,8 @@ pub enum ExchangeKind {
     /// A parameter server whose shards some of the members own, all in the same round, with
     /// agreement.
     Server(ServerPlan),
+    /// A parameter server whose peers need not be in the same round.
+    Center(CenterPlan),
 }
 
 impl ExchangeKind {
@@ -33,7 +35,7 @@ impl ExchangeKind {
 
     /// Whether a contribution is what training changed of the anchor, and not the parameters.
     pub const fn moves_the_anchor(self) -> bool {
-        self.agrees()
+        self.agrees() || matches!(self, Self::Center(_))
     }
 
     /// Into how many parts, each voted on by itself, a fragment of `len` values is cut in a group of
@@ -42,6 +44,7 @@ impl ExchangeKind {
         let members = members as u64;
         match self {
             Self::Gathered => members,
+            Self::Center(center) => u64::from(center.owners).min(len).max(1),
             Self::Server(server) => members.min(len).min(u64::from(server.owners)).max(1),
             _ => members.min(len).max(1),
         }
@@ -58,6 +61,17 @@ pub struct ServerPlan {
     pub enough: u16,
     /// How long the others are waited for once there are enough.
     pub grace: Duration,
+}
+
+/// A parameter server whose peers go on by themselves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CenterPlan {
+    /// Shards of each fragment, each with an owner.
+    pub owners: u16,
+    /// Rounds that the fastest peer may be ahead of the slowest, at least one; `None` for any.
+    pub lead: Option<u32>,
+    /// Contributions that a shard takes in at once, at least one.
+    pub buffer: u16,
 }
 
 /// What a contribution is, relative to what.
@@ -175,9 +189,12 @@ pub enum PlanError {
     /// All-reduce agrees on deltas or gradients.
     #[error("what peers agree on are deltas or gradients relative to the agreed anchor")]
     AllReduceContribution,
-    /// A server of nobody.
-    #[error("a parameter server needs at least one owner of shards")]
+    /// A server of nobody, or of more than a group can hold.
+    #[error("a parameter server needs 1 to {GROUP_MEMBERS_MAX} owners of shards")]
     NoOwners,
+    /// Nobody could ever be the first to go on, or nothing would ever be taken in.
+    #[error("a center needs a lead of at least one round and 1 to {GROUP_MEMBERS_MAX} arrivals")]
+    Center,
     /// The state is too large.
     #[error("a state of {bytes} bytes is above the limit of {STATE_BYTES_MAX}")]
     State {
@@ -221,6 +238,15 @@ impl Plan {
             }
             (ExchangeKind::Server(server), _) if server.owners == 0 => {
                 return Err(PlanError::NoOwners);
+            }
+            (ExchangeKind::Center(center), _) => {
+                if center.owners == 0 || usize::from(center.owners) > GROUP_MEMBERS_MAX {
+                    return Err(PlanError::NoOwners);
+                }
+                let many = usize::from(center.buffer) > GROUP_MEMBERS_MAX;
+                if center.lead == Some(0) || center.buffer == 0 || many {
+                    return Err(PlanError::Center);
+                }
             }
             _ => {}
         }

@@ -190,6 +190,15 @@ fn messages() -> Vec<(&'static str, Message)> {
                 anchor: state.root,
             },
         ),
+        ("center-ask", Message::CenterAsk { fragment, shard: 4 }),
+        (
+            "center-moved",
+            Message::CenterMoved {
+                round,
+                fragment,
+                shard: 4,
+            },
+        ),
     ]
 }
 

@@ -191,6 +191,12 @@ impl<'a> Recipe<'a> {
                 inputs,
                 ..
             } => fragment(id) / u64::from((*of).max(1)) * inputs.len() as u64,
+            Order::Arrive {
+                fragment: id,
+                of,
+                inputs,
+                ..
+            } => fragment(id) / u64::from((*of).max(1)) * (inputs.len() as u64 + 1),
             Order::Gather {
                 fragment: id,
                 inputs,

@@ -52,7 +52,7 @@ impl Timing {
                 ..TrainSummary::default()
             })),
             Order::Encode { slice, of, .. } => Some(self.encode(*slice, *of, stores)),
-            Order::Combine { .. } => Some(Done::Combined),
+            Order::Combine { .. } | Order::Arrive { .. } => Some(Done::Combined),
             Order::Apply {
                 round,
                 fragment,

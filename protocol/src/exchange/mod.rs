@@ -2,6 +2,7 @@
 //! each; tensor-free.
 
 mod all_reduce;
+mod center;
 mod gossip;
 mod none;
 
@@ -43,6 +44,8 @@ pub(crate) enum Signal<'a> {
     Done { order: OrderId, done: &'a Done },
     /// A peer is gone.
     Gone(PeerId),
+    /// A peer has said how far it is.
+    Heard(PeerId),
     /// Its deadline has passed.
     Timeout,
 }
@@ -157,6 +160,7 @@ pub(crate) fn build(cx: &Context, topology: Option<Box<dyn Topology>>) -> Box<dy
         ExchangeKind::AllReduce | ExchangeKind::Gathered | ExchangeKind::Server(_) => {
             Box::new(all_reduce::AllReduce::new())
         }
+        ExchangeKind::Center(center) => Box::new(center::Center::new(&cx.plan, center)),
         ExchangeKind::Gossip => {
             let topology = topology.expect("a gossip plan comes with a topology");
             Box::new(gossip::Gossip::new(&cx.plan, topology))

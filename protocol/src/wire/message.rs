@@ -269,6 +269,23 @@ pub enum Message {
         /// Hash of its anchor.
         anchor: Digest,
     },
+    /// The sender owns a shard of the center and lacks the version that the receiver has pulled:
+    /// asks for it.
+    CenterAsk {
+        /// The fragment.
+        fragment: FragmentId,
+        /// The shard.
+        shard: u16,
+    },
+    /// The sender does not own the shard of the center that the receiver contributed to.
+    CenterMoved {
+        /// The receiver's round.
+        round: Round,
+        /// The fragment.
+        fragment: FragmentId,
+        /// The shard.
+        shard: u16,
+    },
 }
 
 /// The same answer for every check: which field is out of range.
@@ -372,6 +389,8 @@ impl Message {
             | Self::HistoryRefuse { .. }
             | Self::StateAsk { .. }
             | Self::StateRefuse
+            | Self::CenterAsk { .. }
+            | Self::CenterMoved { .. }
             | Self::Alive { .. } => Ok(()),
         }
     }

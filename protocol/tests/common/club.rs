@@ -359,6 +359,7 @@ impl Club {
                     digest: member.anchor,
                 }
             }
+            Order::Arrive { .. } => Done::Combined,
             Order::Gather { inputs, .. } => {
                 if let Some((slice, _)) = inputs.iter().find(|(s, _)| Some(s.origin) == bad) {
                     return Some(Done::Failed(WorkError::BadSlice {

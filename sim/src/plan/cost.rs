@@ -67,6 +67,7 @@ impl Cost {
             (ExchangeKind::None, _) | (_, 1) => Traffic::default(),
             (ExchangeKind::AllReduce, _) => all_reduce(&plan, cluster),
             (ExchangeKind::Gathered, _) => gathered(&plan, cluster),
+            (ExchangeKind::Center(center), _) => one_by_one(&plan, cluster, center.owners),
             (ExchangeKind::Server(server), _) => in_step(&plan, cluster, server.owners),
             (ExchangeKind::Gossip, _) => gossip(strategy, &plan, cluster),
         };
@@ -191,6 +192,28 @@ fn in_step(plan: &Plan, cluster: &Cluster, owners: u16) -> Traffic {
         // Encode all, sum up a part of every member, apply all.
         values: (2.0 + members / owners) * values,
         held: contribution + aggregate + inward,
+    }
+}
+
+/// A parameter server of k owners among n peers that go on by themselves: a worker's round takes its own
+/// contribution up and the center down, and shares the owners' links with n - 1 others:
+/// T = max(C + M, (n-1)/k (C + M)) / min(up, down) + 2 latencies. Bytes are those of an owner.
+fn one_by_one(plan: &Plan, cluster: &Cluster, owners: u16) -> Traffic {
+    let peers = cluster.peers as f64;
+    let owners = f64::from(owners).min(peers);
+    let (contribution, center) = encoded(plan);
+    let share = (peers - 1.0) / owners;
+    let rest = 1.0 - 1.0 / owners;
+    let slower = cluster.link.up.min(cluster.link.down);
+    let latency: Duration = cluster.link.latency * 2;
+    let values = cluster.parameters as f64;
+    Traffic {
+        up: share * center + rest * contribution,
+        down: share * contribution + rest * center,
+        seconds: share.max(1.0) * (contribution + center) / slower + latency.as_secs_f64(),
+        // Encode all, move a part by every arrival and encode it for each, apply all.
+        values: (2.0 + 2.0 * peers / owners) * values,
+        held: 2.0 * contribution + center,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::host::Host;
 use super::mix_lane::{Local, MixLane};
-use murmurate_protocol::{Contribution, Done, FragmentId, Round, SliceId, WorkError};
+use murmurate_protocol::{Contribution, Done, ExchangeKind, FragmentId, Round, SliceId, WorkError};
 use std::ops::Range;
 
 impl MixLane {
@@ -17,6 +17,9 @@ impl MixLane {
     ) -> Result<Done, WorkError> {
         self.collect();
         let index = usize::from(fragment.0);
+        if let ExchangeKind::Center(_) = self.exchange {
+            return self.pull(fragment, aggregates, host);
+        }
         if !self.exchange.agrees() {
             self.apply_local(fragment);
             return Ok(Done::Applied {

@@ -5,9 +5,9 @@ use super::codec_state::CodecState;
 use super::frame::{Frame, MixEnd};
 use super::host::Host;
 use super::robust::Robust;
-use super::{Memory, Parts};
+use super::{CenterRule, Memory, Parts};
 use crate::TensorSpec;
-use crate::compress::Codec;
+use crate::compress::{Codec, F32};
 use crate::inner::InnerOptimizer;
 use crate::outer::OuterOptimizer;
 use murmurate_protocol::{
@@ -49,6 +49,9 @@ pub struct MixLane {
     pub(super) codec_state: CodecState,
     pub(super) aggregate_codec: Box<dyn Codec>,
     pub(super) shards: BTreeMap<(FragmentId, u16), Vec<f32>>,
+    /// Own shards of a parameter server's center.
+    pub(super) centers: BTreeMap<(FragmentId, u16), Vec<f32>>,
+    pub(super) center: CenterRule,
     /// Own contributions encoded this round, each with its fragment's shard count.
     pub(super) encoded: BTreeMap<SliceId, u16>,
     /// The last round in which the shared inner optimizer took its step.
@@ -83,10 +86,16 @@ impl MixLane {
             local: vec![Local::TakeAnchor; fragments.len()],
             mixed: vec![false; fragments.len()],
             codec_state: CodecState::new(properties.planes, len, tensors),
-            aggregate_codec: parts.codec.aggregate(),
+            aggregate_codec: match parts.exchange {
+                // The center itself travels, and not a move of it.
+                ExchangeKind::Center(_) => Box::new(F32),
+                _ => parts.codec.aggregate(),
+            },
             codec: parts.codec,
             buffer: Some(vec![0.0; len]),
             shards: BTreeMap::new(),
+            centers: BTreeMap::new(),
+            center: parts.center,
             encoded: BTreeMap::new(),
             inner_round: None,
             frames,
@@ -114,6 +123,7 @@ impl MixLane {
                 ..
             } => match into {
                 StoreId::Local => self.mix(*fragment, *keep, inputs, host),
+                StoreId::Center => self.seed(*fragment, *shard, *of, inputs, host),
                 _ => self.reduce(*fragment, *shard, *of, inputs, host),
             },
             Order::Apply {
@@ -122,6 +132,12 @@ impl MixLane {
                 aggregates,
                 keep_local,
             } => self.apply(*round, *fragment, aggregates, *keep_local, host),
+            Order::Arrive {
+                fragment,
+                shard,
+                of,
+                inputs,
+            } => self.arrive(*fragment, *shard, *of, inputs, host),
             Order::Gather {
                 round,
                 fragment,
@@ -164,13 +180,14 @@ impl MixLane {
         let values = |len: usize| (len * size_of::<f32>()) as u64;
         let inner = self.inner.as_ref().map_or(0, |inner| inner.state().len());
         let decoded = self.robust.as_ref().map_or(0, Robust::len);
+        let reduced = self.shards.values().chain(self.centers.values());
         Memory {
             anchor: values(self.anchor.len()),
             local: values(self.anchor.len()),
             residual: values(self.residual.as_ref().map_or(0, Vec::len)),
             codec: values(self.codec_state.len()),
             outer: values(self.outer.state().len() + inner),
-            shards: values(decoded + self.shards.values().map(Vec::len).sum::<usize>()),
+            shards: values(decoded + reduced.map(Vec::len).sum::<usize>()),
         }
     }
 

@@ -8,8 +8,12 @@
 //! [synchronization]            # one of the two
 //! inner_steps = 50             # inner steps of a round
 //! round_time = 2.5             # or seconds: slow machines do fewer and weigh less
-//! enough = 6                   # parameter-server: so many contributions are enough; 0 is all
-//! grace_ms = 500               # and how long the others are waited for after that
+//! mode = "bsp"                 # parameter-server: bsp, ssp or asp
+//! enough = 6                   # bsp: so many contributions are enough; 0 is all
+//! grace_ms = 500               # bsp: how long the others are waited for after that
+//! lead = 3                     # ssp: rounds that the fastest may be ahead of the slowest
+//! buffer = 1                   # ssp, asp: contributions that a shard takes in at once
+//! staleness = "inverse-root"   # ssp, asp: constant, inverse, inverse-root
 //!
 //! [architecture]
 //! exchange = "all-reduce"      # none, gossip, all-reduce, gathered, parameter-server
@@ -29,11 +33,15 @@
 //! fragments = 4                # equal cuts; default: of 2^20 values in an all-reduce, else 1
 //!
 //! [outer]
-//! optimizer = "nesterov"       # average, nesterov, slow-mo, fed-adagrad, fed-adam, fed-yogi
+//! optimizer = "nesterov"       # average, nesterov, slow-mo, fed-adagrad, fed-adam, fed-yogi,
+//!                              # delayed-nesterov, easgd
 //! lr = 0.7                     # all but average
 //! momentum = 0.9               # nesterov, slow-mo, fed-adagrad
 //! betas = [0.9, 0.99]          # fed-adam, fed-yogi
 //! eps = 0.001                  # fed-adagrad, fed-adam, fed-yogi
+//! every = 4                    # delayed-nesterov: arrivals for which momentum is applied once
+//! spread = 0.0                 # delayed-nesterov: of it over the arrivals between
+//! alpha = 0.225                # easgd: of the distance each way
 //!
 //! [aggregation]
 //! rule = "centered-clip"       # all are in `registry::RULES`; by default "weighted-mean"

@@ -5,9 +5,10 @@ use super::{DEFAULT_PRESET, StrategyError, preset, refuse, validate};
 use super::{mixing, optimizers, server};
 use crate::Layout;
 use crate::aggregate::AggregationKind;
-use crate::compress::{Codec, CodecKind};
+use crate::compress::{Codec, CodecKind, F32};
+use crate::executor::CenterRule;
 use crate::inner::{InnerKind, InnerOptimizer};
-use crate::outer::{OuterKind, OuterOptimizer};
+use crate::outer::{OuterKind, OuterOptimizer, StalenessWeight};
 use crate::topology::TopologyKind;
 use core::str::FromStr;
 use murmurate_protocol::limits::FRAGMENTS_MAX;
@@ -32,6 +33,7 @@ pub struct Strategy {
     name: String,
     budget: StepBudget,
     exchange: ExchangeKind,
+    staleness: StalenessWeight,
     contribution: Contribution,
     topology: Option<TopologyKind>,
     codec: CodecKind,
@@ -102,13 +104,14 @@ impl Strategy {
 
     fn from_tables(name: String, tables: &Tables) -> Result<Self, StrategyError> {
         let (exchange, contribution, topology) = validate::architecture(&tables.architecture)?;
-        let exchange = server::exchange(exchange, tables)?;
+        let (exchange, staleness) = server::exchange(exchange, tables)?;
         let (codec, error_feedback) = validate::compression(&tables.compression)?;
         let deadlines = tables.deadlines.clone().unwrap_or_default();
         let strategy = Self {
             name,
             budget: validate::budget(&tables.synchronization)?,
             exchange,
+            staleness,
             contribution,
             topology,
             codec,
@@ -176,6 +179,17 @@ impl Strategy {
     /// The outer optimizer for `len` parameters.
     pub fn outer(&self, len: usize) -> Box<dyn OuterOptimizer> {
         self.outer.build(len)
+    }
+
+    /// How a center takes arrivals in.
+    pub const fn center(&self) -> CenterRule {
+        CenterRule {
+            staleness: self.staleness,
+            elastic: match self.outer {
+                OuterKind::Easgd { alpha } => Some(alpha),
+                _ => None,
+            },
+        }
     }
 
     /// The aggregation rule.
@@ -247,6 +261,7 @@ impl Strategy {
         let contribution = codec.bytes_bound();
         let aggregate = match self.exchange {
             ExchangeKind::Gathered => contribution,
+            ExchangeKind::Center(_) => F32.bytes_bound(),
             _ => codec.aggregate().bytes_bound(),
         };
         let fragments = self
@@ -300,7 +315,7 @@ impl Strategy {
             StepBudget::Steps(count) => tables.synchronization.inner_steps = Some(count),
             StepBudget::Time(time) => tables.synchronization.round_time = Some(time.as_secs_f64()),
         }
-        tables.set_exchange(self.exchange);
+        tables.set_exchange(self.exchange, self.staleness);
         tables.architecture.contribution = name(match self.contribution {
             Contribution::Gradient => "gradient",
             Contribution::Delta => "delta",

@@ -32,8 +32,12 @@ pub(super) struct Synchronization {
     pub(super) inner_steps: Option<u32>,
     /// Seconds.
     pub(super) round_time: Option<f64>,
+    pub(super) mode: Option<String>,
     pub(super) enough: Option<usize>,
     pub(super) grace_ms: Option<u64>,
+    pub(super) lead: Option<usize>,
+    pub(super) buffer: Option<usize>,
+    pub(super) staleness: Option<String>,
 }
 
 /// Who exchanges what with whom.
@@ -76,6 +80,9 @@ pub(super) struct Outer {
     pub(super) momentum: Option<f64>,
     pub(super) betas: Option<[f64; 2]>,
     pub(super) eps: Option<f64>,
+    pub(super) every: Option<usize>,
+    pub(super) spread: Option<f64>,
+    pub(super) alpha: Option<f64>,
 }
 
 /// How contributions become one.
@@ -129,7 +136,16 @@ impl Deadlines {
 const KEYS: [(&str, &[&str]); 8] = [
     (
         "synchronization",
-        &["inner_steps", "round_time", "enough", "grace_ms"],
+        &[
+            "inner_steps",
+            "round_time",
+            "mode",
+            "enough",
+            "grace_ms",
+            "lead",
+            "buffer",
+            "staleness",
+        ],
     ),
     (
         "architecture",
@@ -145,7 +161,19 @@ const KEYS: [(&str, &[&str]); 8] = [
     ),
     ("compression", &["codec", "error_feedback"]),
     ("overlap", &["fragments"]),
-    ("outer", &["optimizer", "lr", "momentum", "betas", "eps"]),
+    (
+        "outer",
+        &[
+            "optimizer",
+            "lr",
+            "momentum",
+            "betas",
+            "eps",
+            "every",
+            "spread",
+            "alpha",
+        ],
+    ),
     (
         "aggregation",
         &["rule", "liars", "radius", "iterations", "bucket"],
@@ -169,7 +197,7 @@ const KEYS: [(&str, &[&str]); 8] = [
 /// Keys that choose a method. A configuration that chooses another one than its preset does not
 /// inherit the preset's other keys of that table: they are parameters of the old one.
 const SELECTORS: [(&str, &[&str]); 6] = [
-    ("synchronization", &["inner_steps", "round_time"]),
+    ("synchronization", &["inner_steps", "round_time", "mode"]),
     ("architecture", &["exchange"]),
     ("compression", &["codec"]),
     ("outer", &["optimizer"]),

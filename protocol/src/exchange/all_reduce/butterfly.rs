@@ -11,8 +11,8 @@ use crate::exchange::Ending;
 use crate::peer::context::Context;
 use crate::wire::{Ballot, ShardVersion};
 use crate::{
-    Event, ExchangeKind, FragmentId, Order, OrderId, Part, PeerId, Round, Settlement, SliceId, StoreId, Time,
-    Wait,
+    Event, ExchangeKind, FragmentId, Order, OrderId, Part, PeerId, Round, Settlement, SliceId,
+    StoreId, Time, Wait,
 };
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -36,7 +36,11 @@ impl Butterfly {
             ..self.contribution(part, self.group.me)
         };
         let store = StoreId::Local;
-        let order = cx.order(Order::Encode { store, slice, of: 1 });
+        let order = cx.order(Order::Encode {
+            store,
+            slice,
+            of: 1,
+        });
         self.tasks.insert(order, Task::Aggregate(part, 0));
     }
 

@@ -231,7 +231,9 @@ impl Grouping {
         };
         let enough = usize::from(server.enough);
         if enough > 0 && self.grace.is_none() && self.all_ready(cx).len() >= enough {
-            let deadline = cx.wait(Wait::Group, server.grace).min(cx.now + server.grace);
+            let deadline = cx
+                .wait(Wait::Group, server.grace)
+                .min(cx.now + server.grace);
             self.grace = Some(deadline);
             cx.timers.set(Timer::Exchange, deadline);
         }

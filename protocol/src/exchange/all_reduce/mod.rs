@@ -255,7 +255,7 @@ impl Exchange for AllReduce {
                 }
                 Ok(())
             }
-            Signal::Fetched { .. } | Signal::FetchFailed { .. } => Ok(()),
+            Signal::Fetched { .. } | Signal::FetchFailed { .. } | Signal::Heard(_) => Ok(()),
         };
         self.settle(cx);
         result

@@ -292,6 +292,9 @@ impl Butterfly {
     pub(super) fn hold(&mut self, shard: u16, version: ShardVersion) {
         self.slices.insert(self.aggregate(shard, &version));
         let versions = self.held.entry(shard).or_default();
+        // Bytes of one name are here once: others of that name are here no more.
+        let same = |v: &ShardVersion| (v.owner, v.attempt) == (version.owner, version.attempt);
+        versions.retain(|v| !same(v) || *v == version);
         if !versions.contains(&version) {
             versions.push(version);
         }

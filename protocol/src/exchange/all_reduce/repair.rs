@@ -246,10 +246,7 @@ impl Butterfly {
             .decided
             .iter()
             .flat_map(|(_, v)| v.get(usize::from(part)));
-        let wanted = self
-            .targets
-            .get(usize::from(part))
-            .and_then(|t| t.exact);
+        let wanted = self.targets.get(usize::from(part)).and_then(|t| t.exact);
         let version = decided
             .copied()
             .chain(wanted)

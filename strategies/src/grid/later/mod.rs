@@ -36,7 +36,6 @@ const fn later(
     }
 }
 
-const SERVER: &str = "it needs a parameter-server exchange: arrivals at a center, one by one";
 const GRADIENTS: &str =
     "it changes the gradient of every inner step, which trainers do not hand out";
 const SECOND: &str = "it needs a gossip exchange with a second message beside the parameters";

@@ -29,7 +29,7 @@ pub const EXCHANGES: [Entry; 5] = [
         "a' = outer(a, C(sum_i w_i C(d_i) / sum_i w_i)), shard s at the peer of the s-th highest hash",
         "Li et al., OSDI 2014; Jiang et al., OSDI 2020; Chen et al., arXiv 1604.00981",
     )
-    .with(&[OWNERS, ENOUGH, GRACE]),
+    .with(&[OWNERS]),
 ];
 
 const OWNERS: Key = key(
@@ -37,20 +37,6 @@ const OWNERS: Key = key(
     "from 1 to 64",
     "1",
     "peers that own a shard of each fragment",
-);
-
-const ENOUGH: Key = key(
-    "synchronization.enough",
-    "from 0 to 64",
-    "0",
-    "contributions that are enough; 0 is all",
-);
-
-const GRACE: Key = key(
-    "synchronization.grace_ms",
-    "from 0 milliseconds to a day",
-    "0",
-    "how long the others are waited for once there are enough",
 );
 
 /// Values of `architecture.contribution`.
