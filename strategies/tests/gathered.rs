@@ -11,15 +11,15 @@ use murmurate_strategies::toy::ToyTask;
 const ROUNDS: u64 = 12;
 
 /// Five peers' common anchor after some rounds.
-fn anchor(preset: &str, architecture: &str, codec: &str) -> Vec<f32> {
+fn anchor(preset: &str, architecture: &str, codec: &str, rounds: u64) -> Vec<f32> {
     let text = format!(
         "preset = \"{preset}\"\n[architecture]\n{architecture}\n[compression]\n{codec}\n\
          [overlap]\nfragments = 3\n"
     );
     let make = Box::new(|index| ToyTask::quadratic(203).build(index, 5, 11));
     let mut swarm = Swarm::new(&text, 5, 0, make);
-    swarm.run(ROUNDS);
-    let last = Round(ROUNDS - 1);
+    swarm.run(rounds);
+    let last = Round(rounds - 1);
     let anchor = swarm.members[&peer(0)].anchors[&last].clone();
     for member in swarm.members.values() {
         assert_eq!(member.anchors[&last], anchor, "all hold the same bits");
@@ -42,7 +42,7 @@ fn without_compression_all_of_them_are_the_all_reduce() {
     ] {
         let of = |exchange: &str| {
             let text = format!("{exchange}\ncontribution = \"{contribution}\"");
-            anchor(preset, &text, "codec = \"f32\"")
+            anchor(preset, &text, "codec = \"f32\"", ROUNDS)
         };
         let reduced = of("exchange = \"all-reduce\"");
         for exchange in [
@@ -58,14 +58,15 @@ fn without_compression_all_of_them_are_the_all_reduce() {
 
 #[test]
 fn gathered_contributions_are_not_encoded_once_more() {
-    // The mean of four-bit contributions is exact where it is gathered; reduced it is rounded again.
+    // Of one round, in which all move the same way: five independent roundings average out, and the mean's
+    // own rounding comes on top only where it is encoded again.
     let of = |exchange: &str, codec: &str| {
         let text = format!("exchange = \"{exchange}\"\ncontribution = \"delta\"");
-        anchor("local-sgd", &text, codec)
+        anchor("local-sgd", &text, codec, 1)
     };
     let exact = of("all-reduce", "codec = \"f32\"");
     let coarse = "codec = \"bf16\"";
     let gathered = apart(&exact, &of("gathered", coarse));
     let reduced = apart(&exact, &of("all-reduce", coarse));
-    assert!(gathered < reduced, "{gathered} {reduced}");
+    assert!(1.5 * gathered < reduced, "{gathered} {reduced}");
 }

@@ -143,6 +143,9 @@ fn arrivals_at_a_center(strategy: &Strategy, rate: f64, curvatures: &[f64]) -> f
     growth(4 + PEERS, |at, state| {
         let (shared, pulled) = state.split_at_mut(4);
         let peer = at as usize % PEERS;
+        if !matches!(strategy.outer_kind(), OuterKind::DelayedNesterov { .. }) {
+            shared[1..3].fill(0.0);
+        }
         let (mut x, mut v) = (pulled[peer], 0.0);
         for _ in 0..inner_steps(strategy) {
             inner_step(
@@ -157,6 +160,7 @@ fn arrivals_at_a_center(strategy: &Strategy, rate: f64, curvatures: &[f64]) -> f
             let pull = alpha * (x - shared[0]);
             shared[0] += pull;
             pulled[peer] = x - pull;
+            shared[3] = 0.0;
             return;
         }
         shared[3] += weight * (x - pulled[peer]);
