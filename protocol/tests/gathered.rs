@@ -229,13 +229,12 @@ fn counted(exchange: ExchangeKind, count: u8) -> BTreeMap<&'static str, u64> {
         true
     });
     club.run_to(6);
-    let found = counts.borrow().clone();
-    found
+    counts.take()
 }
 
 #[test]
 fn messages_are_those_of_the_formula() {
-    for count in (2..=33u8).step_by(1) {
+    for count in 2..=33u8 {
         let n = u64::from(count);
         let expected = |pushes: u64| {
             let control = [

@@ -14,6 +14,21 @@ fn betas(key: &str, betas: [f64; 2]) -> Result<[f64; 2], StrategyError> {
         .map(|()| betas)
 }
 
+/// Delayed Nesterov momentum.
+fn delayed(table: &Outer, lr: f64, momentum: f64) -> Result<OuterKind, StrategyError> {
+    let every = table.every.unwrap_or(4);
+    let every = count("outer.every", every, [1, 1000], "from 1 to 1000")?;
+    let (key, spread) = ("outer.spread", table.spread.unwrap_or(0.0));
+    let ok = spread >= 0.0 && spread * every as f64 <= 1.0;
+    range(ok, key, spread, "in [0, 1/every]")?;
+    Ok(OuterKind::DelayedNesterov {
+        lr,
+        momentum,
+        every: every as u32,
+        spread,
+    })
+}
+
 /// The outer optimizer.
 pub(super) fn outer(table: &Outer) -> Result<OuterKind, StrategyError> {
     let name = choose(&table.optimizer, "average", "outer.optimizer", &OUTERS)?;
@@ -48,19 +63,7 @@ pub(super) fn outer(table: &Outer) -> Result<OuterKind, StrategyError> {
     let moments = || betas("outer.betas", table.betas.unwrap_or([0.9, 0.99]));
     let eps = || above_zero("outer.eps", table.eps.unwrap_or(1e-3));
     Ok(match name {
-        "delayed-nesterov" => {
-            let every = table.every.unwrap_or(4);
-            let every = count("outer.every", every, [1, 1000], "from 1 to 1000")?;
-            let (key, spread) = ("outer.spread", table.spread.unwrap_or(0.0));
-            let ok = spread >= 0.0 && spread * every as f64 <= 1.0;
-            range(ok, key, spread, "in [0, 1/every]")?;
-            OuterKind::DelayedNesterov {
-                lr: lr(0.7)?,
-                momentum: momentum(0.9)?,
-                every: every as u32,
-                spread,
-            }
-        }
+        "delayed-nesterov" => delayed(table, lr(0.7)?, momentum(0.9)?)?,
         "easgd" => {
             let (key, alpha) = ("outer.alpha", table.alpha.unwrap_or(0.225));
             range(alpha as f32 > 0.0 && alpha < 1.0, key, alpha, "in (0, 1)")?;

@@ -12,7 +12,7 @@ use crate::limits::{ABSENT_ROUNDS_MAX, GROUP_MEMBERS_MAX, TERMS_MAX};
 use crate::peer::context::{Context, rendezvous};
 use crate::peer::timers::Timer;
 use crate::wire::{Member, Message};
-use crate::{Digest, ExchangeKind, PeerId, Remote, Round, Time, Wait};
+use crate::{Digest, PeerId, Remote, Round, Time, Wait};
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -45,7 +45,7 @@ pub(super) struct Grouping {
     /// Nobody else is waited for: what is ready now is the group.
     closed: bool,
     /// Until when the rest is waited for, once enough are ready.
-    grace: Option<Time>,
+    pub(super) grace: Option<Time>,
     term: u8,
     tried: BTreeSet<PeerId>,
     proposer: Option<PeerId>,
@@ -223,28 +223,8 @@ impl Grouping {
         self.elect(cx)
     }
 
-    /// Once enough are ready, the others are waited for a little longer and no more: they are late,
-    /// not suspected.
-    fn start_grace(&mut self, cx: &mut Context) {
-        let ExchangeKind::Server(server) = cx.plan.exchange else {
-            return;
-        };
-        let enough = usize::from(server.enough);
-        if enough > 0 && self.grace.is_none() && self.all_ready(cx).len() >= enough {
-            let deadline = cx
-                .wait(Wait::Group, server.grace)
-                .min(cx.now + server.grace);
-            self.grace = Some(deadline);
-            cx.timers.set(Timer::Exchange, deadline);
-        }
-    }
-
-    fn grace_is_over(&self, cx: &Context) -> bool {
-        self.grace.is_some_and(|until| until <= cx.now)
-    }
-
     /// Everybody that is ready for this round, this peer included.
-    fn all_ready(&self, cx: &Context) -> BTreeMap<PeerId, (f64, Digest)> {
+    pub(super) fn all_ready(&self, cx: &Context) -> BTreeMap<PeerId, (f64, Digest)> {
         let linked = |id: &PeerId| cx.view.get(*id).is_some_and(|v| v.linked && v.greeted);
         let others = self
             .ready

@@ -25,6 +25,7 @@ mod history;
 mod mailbox;
 mod reduce;
 mod repair;
+mod resend;
 mod server;
 mod window;
 

@@ -14,12 +14,9 @@ use crate::limits::{BALLOTS_MAX, GROUP_MEMBERS_MAX};
 use crate::peer::context::Context;
 use crate::wire::ShardVersion;
 use crate::{
-    Digest, Done, Order, OrderId, Output, Part, PeerError, PeerId, PushOutcome, SliceId, SliceMeta,
-    StoreId, Wait, WorkError,
+    Digest, Done, Order, OrderId, Output, Part, PeerError, PeerId, SliceId, SliceMeta, StoreId,
+    Wait, WorkError,
 };
-
-/// How often a push that surely did not arrive is tried again.
-const PUSH_RETRIES: u8 = 2;
 
 /// Where the reduction of one shard is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +36,7 @@ pub(super) struct Duty {
     /// Members whose contribution is in the reduction.
     included: u64,
     /// Encoded bytes of the reduction, once there is one.
-    bytes: u64,
+    pub(super) bytes: u64,
     progress: Progress,
 }
 
@@ -206,7 +203,7 @@ impl Butterfly {
         self.push(cx, self.group.peer(owner), slice, meta);
     }
 
-    fn push(&mut self, cx: &mut Context, to: PeerId, slice: SliceId, meta: SliceMeta) {
+    pub(super) fn push(&mut self, cx: &mut Context, to: PeerId, slice: SliceId, meta: SliceMeta) {
         let priority = u8::from(slice.part == Part::Contribution);
         let deadline = cx.now + cx.deadlines.ceiling();
         cx.put(Output::Push {
@@ -218,7 +215,7 @@ impl Butterfly {
         });
     }
 
-    fn meta(&self, bytes: u64, weight: f64, contributors: u64) -> SliceMeta {
+    pub(super) fn meta(&self, bytes: u64, weight: f64, contributors: u64) -> SliceMeta {
         SliceMeta {
             of: self.cut(),
             weight,
@@ -363,49 +360,5 @@ impl Butterfly {
         }
         self.advance(cx);
         Ok(())
-    }
-
-    /// A push ended. What surely did not arrive is tried again while it may still help.
-    pub(super) fn pushed(
-        &mut self,
-        cx: &mut Context,
-        to: PeerId,
-        slice: SliceId,
-        outcome: PushOutcome,
-    ) {
-        let open = !self.over() && self.slices.contains(&slice);
-        let hopeful = self
-            .group
-            .index(to)
-            .is_some_and(|i| self.hopeful & bit(i) != 0);
-        if outcome != PushOutcome::Lost || !open || !hopeful {
-            return;
-        }
-        let tries = self.retries.entry((to, slice)).or_default();
-        if *tries >= PUSH_RETRIES {
-            return;
-        }
-        *tries += 1;
-        let meta = match slice.part {
-            Part::Contribution => {
-                let Some(bytes) = self.encoded.get(&slice.shard).copied() else {
-                    return;
-                };
-                self.meta(bytes, self.group.members[self.group.me].weight, 0)
-            }
-            Part::Aggregate => {
-                let part = self.part_of(&slice);
-                let versions = self.held.get(&part).into_iter().flatten();
-                let mine = |v: &&ShardVersion| self.aggregate(part, v) == slice;
-                let Some(version) = versions.copied().find(|v| mine(&v)) else {
-                    return;
-                };
-                let duty = self.duties.get(&part);
-                let bytes = duty.filter(|d| d.attempt == slice.attempt).map(|d| d.bytes);
-                let Some(bytes) = bytes else { return };
-                self.meta(bytes, 0.0, version.contributors)
-            }
-        };
-        self.push(cx, to, slice, meta);
     }
 }

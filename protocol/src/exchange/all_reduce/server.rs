@@ -22,8 +22,10 @@
 //! (backup workers).
 
 use super::group::Group;
+use super::grouping::Grouping;
 use crate::peer::context::{Context, rendezvous};
-use crate::{ExchangeKind, Round};
+use crate::peer::timers::Timer;
+use crate::{ExchangeKind, Round, Wait};
 
 /// The owner of every part in the first ballot.
 pub(super) fn owners(cx: &Context, group: &Group, of: u16) -> Vec<usize> {
@@ -40,4 +42,26 @@ pub(super) fn ranked(cx: &Context, group: &Group, mut members: Vec<usize>) -> Ve
         members.sort_by_key(|i| (std::cmp::Reverse(rank(i)), *i));
     }
     members
+}
+
+impl Grouping {
+    /// Once enough are ready, the others are waited for a little longer and no more: they are late,
+    /// not suspected.
+    pub(super) fn start_grace(&mut self, cx: &mut Context) {
+        let ExchangeKind::Server(server) = cx.plan.exchange else {
+            return;
+        };
+        let enough = usize::from(server.enough);
+        if enough > 0 && self.grace.is_none() && self.all_ready(cx).len() >= enough {
+            let deadline = cx
+                .wait(Wait::Group, server.grace)
+                .min(cx.now + server.grace);
+            self.grace = Some(deadline);
+            cx.timers.set(Timer::Exchange, deadline);
+        }
+    }
+
+    pub(super) fn grace_is_over(&self, cx: &Context) -> bool {
+        self.grace.is_some_and(|until| until <= cx.now)
+    }
 }

@@ -52,7 +52,7 @@ impl Center {
         let Some(shard) = self.shards.get_mut(&place) else {
             return Ok(());
         };
-        let most = at_once.max(WAITING_PER_SENDER_MAX).min(INBOX_SLICES_MAX);
+        let most = at_once.clamp(WAITING_PER_SENDER_MAX, INBOX_SLICES_MAX);
         if shard.waiting_of(from) >= most {
             return Err(PeerError::Unexpected {
                 what: "too many contributions to one shard at once".to_owned(),
