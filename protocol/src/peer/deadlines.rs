@@ -74,11 +74,23 @@ impl Deadlines {
 
     /// How long to wait for the slowest of `peers`.
     pub(crate) fn allow(&self, wait: Wait, peers: impl IntoIterator<Item = PeerId>) -> Duration {
+        self.allow_hops(wait, peers, 1)
+    }
+
+    /// [`Deadlines::allow`] for what comes after so many steps that depend on one another: while
+    /// nothing is measured each of them gets the plan's initial deadline.
+    pub(crate) fn allow_hops(
+        &self,
+        wait: Wait,
+        peers: impl IntoIterator<Item = PeerId>,
+        hops: u32,
+    ) -> Duration {
+        let initial = self.plan.initial.saturating_mul(hops);
         let slowest = peers
             .into_iter()
             .map(|peer| {
                 let known = self.samples.get(&(wait, peer)).and_then(Samples::estimate);
-                known.unwrap_or(self.plan.initial)
+                known.unwrap_or(initial)
             })
             .max();
         slowest
