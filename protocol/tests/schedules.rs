@@ -19,7 +19,8 @@ use common::peer;
 use core::time::Duration;
 use murmurate_protocol::wire::{Message, ShardVersion};
 use murmurate_protocol::{
-    Digest, Event, FragmentId, Part, PeerId, Phase, PushOutcome, Round, Schedule, SliceId,
+    Digest, Event, ExchangeKind, FragmentId, Part, PeerId, Phase, PushOutcome, Round, Schedule,
+    SliceId,
 };
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -43,7 +44,13 @@ fn finished(club: &Club) -> bool {
 
 /// Runs to the end of the plan's rounds and looks at what must hold.
 fn together(club: &mut Club) {
-    club.run_until(600, finished);
+    // What is lost in the last round is mended after it.
+    let one = |club: &Club| {
+        let mut anchors = club.members.values().map(|m| m.anchor);
+        let first = anchors.next();
+        anchors.all(|anchor| Some(anchor) == first)
+    };
+    club.run_until(600, |club| finished(club) && one(club));
     assert!(finished(club), "at {}", club.now);
     club.anchor();
     for event in club.members.values().flat_map(|m| &m.events) {
@@ -141,7 +148,8 @@ fn pushes_that_are_lost_once_are_sent_again() {
         });
         together(&mut club);
         let decided = club.decided(1);
-        assert_eq!(decided.len(), 6);
+        // Who is served last may find the others a round ahead, and take theirs.
+        assert!(decided.len() > 3);
         assert!(
             decided.iter().all(|d| d.0 == 0),
             "{schedule:?}: {decided:?}"
@@ -152,7 +160,7 @@ fn pushes_that_are_lost_once_are_sent_again() {
 #[test]
 fn whatever_is_lost_survivors_hold_the_same_bits() {
     for schedule in SCHEDULES {
-        for seed in 0..24u64 {
+        for seed in 0..100u64 {
             let mut club = Club::scheduled(5, schedule, 4);
             let mut draw = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
             club.fate = Box::new(move |_, _, slice| {
@@ -371,9 +379,9 @@ fn one_that_stalls_for_ever_costs_one_deadline_and_is_left_out() {
                 others_finish(&mut club, id);
                 let took = club.now.since(began);
                 let what = format!("{schedule:?} {n} {victim}: {took:?}");
-                // Deadlines are the floor here, 2 s: the schedule's, two questions that nobody
-                // answers, and the next group's.
-                assert!(took < Duration::from_secs(12), "{what}");
+                // Deadlines are the floor here, 2 s: the schedule's, two for a ballot that the
+                // silent one should coordinate, a question to it, and those of the next group.
+                assert!(took < Duration::from_secs(16), "{what}");
                 for round in 6..8 {
                     let decided = club.decided(round);
                     let same = decided.iter().all(|d| d.1 == decided[0].1);
@@ -406,36 +414,33 @@ fn one_that_brings_nothing_but_answers_is_left_out() {
 }
 
 #[test]
-fn one_whose_bytes_are_of_chance_is_found_out_and_cut_off() {
+fn one_whose_bytes_are_of_chance_is_found_out_and_nobody_else() {
     for schedule in SCHEDULES {
         for n in [4, 5, 8] {
             for liar in [1, 2, n] {
                 let mut club = Club::scheduled(n, schedule, 60);
                 club.garbles = Some((peer(liar), 2));
-                let bans = |club: &Club| {
-                    let others = club.members.iter().filter(|(id, _)| **id != peer(liar));
-                    let views = others.filter_map(|(_, m)| m.peer.view().get(peer(liar)));
-                    views.filter(|remote| remote.banned).count()
-                };
                 let what = format!("{schedule:?} {n}, liar {liar}");
-                club.run_until(6000, |club| bans(club) > 0 || finished(club));
-                assert!(bans(&club) > 0, "{what}: nobody noticed at {}", club.now);
-                let honest = club.members.iter().filter(|(id, _)| **id != peer(liar));
-                for (id, member) in honest {
-                    for other in (1..=n).filter(|o| *o != liar && peer(*o) != *id) {
-                        let score = member.peer.view().get(peer(other)).map(|r| r.score);
-                        assert!(
-                            score.is_none_or(|s| s == 0),
-                            "{what}: {id:?} blames {other}"
-                        );
-                    }
+                let honest = |club: &Club| {
+                    let all = club.members.iter().filter(|(id, _)| **id != peer(liar));
+                    let mut anchors = all.map(|(_, m)| (m.anchor, m.peer.phase()));
+                    let first = anchors.next();
+                    first.is_some_and(|f| f.1 == Phase::Finished && anchors.all(|a| a == f))
+                };
+                club.run_until(6000, honest);
+                let blamed = |by: &PeerId, who: PeerId| {
+                    let view = club.members[by].peer.view();
+                    view.get(who).is_some_and(|remote| remote.score > 0)
+                };
+                let others = || club.members.keys().filter(|id| **id != peer(liar));
+                assert!(others().any(|by| blamed(by, peer(liar))), "{what}");
+                for by in others() {
+                    let unjust = others().find(|who| *who != by && blamed(by, **who));
+                    assert_eq!(unjust, None, "{what}: {by:?} blames who did nothing");
                 }
-                // All that is ever applied is checked by the club to be a mean.
-                for round in 2..club.members[&peer(liar % n + 1)].peer.round().0 {
-                    let decided = club.decided(round);
-                    let same = decided.iter().all(|d| d.1 == decided[0].1);
-                    assert!(same, "{what}: round {round}: {decided:?}");
-                }
+                // All that was applied on the way is checked by the club to be a mean.
+                let anchors: Vec<Digest> = others().map(|id| club.members[id].anchor).collect();
+                assert!(anchors.iter().all(|a| *a == anchors[0]), "{what}");
             }
         }
     }
@@ -496,5 +501,25 @@ fn words_and_slices_that_the_schedule_does_not_have_are_refused() {
         let me = club.members.get_mut(&peer(1)).expect("a member");
         assert!(me.peer.handle(club.now, input).is_err());
         while me.peer.poll_output().is_some() {}
+    }
+}
+
+#[test]
+fn a_fragment_shorter_than_its_shards_goes_directly_and_others_beside_it_do_not() {
+    let mut plan = common::plan(ExchangeKind::AllReduce, 3);
+    (plan.schedule, plan.rounds) = (Schedule::Ring, 3);
+    plan.fragments[1].len = 700;
+    let mut club = Club::of(12, &plan, |_| Digest::of(b"anchor"));
+    club.run_until(600, finished);
+    assert!(finished(&club));
+    let partial = |fragment: u16| {
+        let of = |s: &&(PeerId, SliceId, u64)| s.1.fragment == FragmentId(fragment);
+        let partial = |s: &(PeerId, SliceId, u64)| s.1.part == Part::Partial;
+        club.pushes.iter().filter(of).any(partial)
+    };
+    assert_eq!([0, 1, 2].map(partial), [false, true, false]);
+    for member in club.members.values() {
+        let decided = |e: &&Event| matches!(e, Event::Decided { ballot: 0, .. });
+        assert_eq!(member.events.iter().filter(decided).count(), 9);
     }
 }

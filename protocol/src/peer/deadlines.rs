@@ -74,27 +74,32 @@ impl Deadlines {
 
     /// How long to wait for the slowest of `peers`.
     pub(crate) fn allow(&self, wait: Wait, peers: impl IntoIterator<Item = PeerId>) -> Duration {
-        self.allow_hops(wait, peers, 1)
+        let slowest = peers
+            .into_iter()
+            .map(|peer| {
+                let known = self.samples.get(&(wait, peer)).and_then(Samples::estimate);
+                known.unwrap_or(self.plan.initial)
+            })
+            .max();
+        slowest
+            .unwrap_or(self.plan.floor)
+            .clamp(self.plan.floor, self.plan.ceiling)
     }
 
-    /// [`Deadlines::allow`] for what comes after so many steps that depend on one another: while
-    /// nothing is measured each of them gets the plan's initial deadline.
-    pub(crate) fn allow_hops(
+    /// [`Deadlines::allow`] for what comes after so many steps that depend on one another. All who
+    /// take part wait for the same chain of steps: what was measured of one of them counts for
+    /// those of whom nothing is; before that every step gets the plan's initial deadline.
+    pub(crate) fn allow_chain(
         &self,
         wait: Wait,
         peers: impl IntoIterator<Item = PeerId>,
         hops: u32,
     ) -> Duration {
-        let initial = self.plan.initial.saturating_mul(hops);
-        let slowest = peers
-            .into_iter()
-            .map(|peer| {
-                let known = self.samples.get(&(wait, peer)).and_then(Samples::estimate);
-                known.unwrap_or(initial)
-            })
-            .max();
+        let peers = peers.into_iter();
+        let known = peers.filter_map(|peer| self.samples.get(&(wait, peer))?.estimate());
+        let slowest = known.max();
         slowest
-            .unwrap_or(self.plan.floor)
+            .unwrap_or(self.plan.initial.saturating_mul(hops))
             .clamp(self.plan.floor, self.plan.ceiling)
     }
 

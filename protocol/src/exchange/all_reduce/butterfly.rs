@@ -112,8 +112,7 @@ impl Butterfly {
         let len = cx.plan.fragment(fragment).map_or(1, |f| f.len);
         // A fragment shorter than the schedule's shards goes directly.
         let program = program.filter(|program| program.shards() as u64 <= len);
-        let direct = (group.len() as u64).min(len).max(1) as usize;
-        let of = program.as_ref().map_or(direct, |p| p.shards()) as u16;
+        let of = cx.plan.schedule.shards(group.len(), len) as u16;
         let first = Ballot {
             number: 0,
             coordinator: group.peer(0),
@@ -122,9 +121,11 @@ impl Butterfly {
         let peers = group
             .others()
             .filter(|(i, _)| senders & !lost & bit(*i) != 0);
-        let hops = program.as_ref().map_or(1, |p| p.hops);
         let peers = peers.map(|(_, p)| p);
-        let allowed = cx.deadlines.allow_hops(Wait::Contributions, peers, hops);
+        let allowed = match &program {
+            Some(p) => cx.deadlines.allow_chain(Wait::Contributions, peers, p.hops),
+            None => cx.deadlines.allow(Wait::Contributions, peers),
+        };
         let owner = |s: u16| program.as_ref().map_or(usize::from(s), |p| p.owner(s));
         let targets = (0..of)
             .map(|s| Target {
@@ -257,8 +258,11 @@ impl Butterfly {
         self.stage = Stage::Gathering;
         self.since = cx.now;
         let peers: Vec<PeerId> = self.group.others().map(|(_, p)| p).collect();
-        let hops = self.relay.as_ref().map_or(1, |relay| relay.program.hops);
-        let allowed = cx.deadlines.allow_hops(Wait::Agreement, peers, hops);
+        let deadlines = &cx.deadlines;
+        let allowed = match &self.relay {
+            Some(relay) => deadlines.allow_chain(Wait::Agreement, peers, relay.program.hops),
+            None => deadlines.allow(Wait::Agreement, peers),
+        };
         self.deadline = cx.wait_in(self.fragment, Wait::Agreement, allowed);
     }
 

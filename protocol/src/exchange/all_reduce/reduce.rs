@@ -370,7 +370,8 @@ impl Butterfly {
         slice: SliceId,
         outcome: PushOutcome,
     ) {
-        let open = !self.over() && self.slices.contains(&slice);
+        // Others may lack an aggregate though this peer has all of them.
+        let open = self.slices.contains(&slice) && (!self.over() || slice.part == Part::Aggregate);
         let hopeful = self
             .group
             .index(to)

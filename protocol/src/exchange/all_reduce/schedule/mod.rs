@@ -109,6 +109,17 @@ impl Schedule {
         }
     }
 
+    /// Shards of a fragment of `len` values among so many members. One that is shorter than the
+    /// schedule has shards is not cut by it, but as the butterfly does: one a member, while there
+    /// are values.
+    pub(crate) fn shards(&self, members: usize, len: u64) -> u64 {
+        let shards = self.cost(members).shards;
+        match self.relays() && members > 1 && shards <= len {
+            true => shards,
+            false => (members as u64).min(len).max(1),
+        }
+    }
+
     /// Whether members pass on what others encoded.
     pub fn relays(&self) -> bool {
         *self != Self::Butterfly

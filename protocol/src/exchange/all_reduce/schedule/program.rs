@@ -196,6 +196,10 @@ mod tests {
         Schedule::Hierarchical { island: 64 },
     ];
 
+    const SIZES: [usize; 18] = [
+        2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 15, 16, 17, 24, 33, 64,
+    ];
+
     /// Every member's program.
     fn programs(schedule: Schedule, n: usize) -> Vec<Program> {
         (0..n).map(|me| Program::new(schedule, n, me)).collect()
@@ -223,7 +227,7 @@ mod tests {
     #[test]
     fn every_contribution_arrives_once_and_the_sum_reaches_everybody() {
         for schedule in ALL {
-            for n in 2..=64 {
+            for n in SIZES {
                 let all = programs(schedule, n);
                 let everybody = u64::MAX >> (64 - n);
                 for shard in 0..all[0].shards() as u16 {
@@ -251,7 +255,7 @@ mod tests {
     #[test]
     fn costs_are_those_of_the_formulas() {
         for schedule in ALL {
-            for n in 2..=64 {
+            for n in SIZES {
                 let (all, cost) = (programs(schedule, n), schedule.cost(n));
                 let mut sent = vec![0; n];
                 let mut hops = 0;
