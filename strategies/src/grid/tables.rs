@@ -130,6 +130,7 @@ const KEYS: [(&str, &[&str]); 8] = [
         "architecture",
         &[
             "exchange",
+            "schedule",
             "contribution",
             "topology",
             "degree",
