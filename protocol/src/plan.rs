@@ -4,7 +4,7 @@
 //! peers exchange only when their plans are equal.
 
 use crate::limits::{FRAGMENTS_MAX, GROUP_MEMBERS_MAX, STATE_BYTES_MAX};
-use crate::{Digest, FragmentId, LayoutHash, PlanHash, RunId, StepBudget};
+use crate::{Digest, FragmentId, LayoutHash, PlanHash, RunId, Schedule, StepBudget};
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +15,7 @@ pub enum ExchangeKind {
     None,
     /// Push to the round's partners, mix what arrived.
     Gossip,
-    /// Butterfly all-reduce with agreement.
+    /// All-reduce with agreement, along the plan's [`Schedule`].
     AllReduce,
     /// Every member gets every contribution as it was encoded and combines them itself, with
     /// agreement.
@@ -145,6 +145,8 @@ pub struct Plan {
     pub recipe: Digest,
     /// Who exchanges with whom.
     pub exchange: ExchangeKind,
+    /// Which way an all-reduce sums up.
+    pub schedule: Schedule,
     /// What a contribution is.
     pub contribution: Contribution,
     /// How much to train in a round.
@@ -195,6 +197,11 @@ pub enum PlanError {
     /// Nobody could ever be the first to go on, or nothing would ever be taken in.
     #[error("a center needs a lead of at least one round and 1 to {GROUP_MEMBERS_MAX} arrivals")]
     Center,
+    /// A schedule of something that follows none.
+    #[error(
+        "only an all-reduce follows a schedule: use the butterfly elsewhere, it is the default"
+    )]
+    Schedule,
     /// The state is too large.
     #[error("a state of {bytes} bytes is above the limit of {STATE_BYTES_MAX}")]
     State {
@@ -250,6 +257,9 @@ impl Plan {
             }
             _ => {}
         }
+        if self.exchange != ExchangeKind::AllReduce && self.schedule != Schedule::Butterfly {
+            return Err(PlanError::Schedule);
+        }
         if self.state_bytes > STATE_BYTES_MAX {
             return Err(PlanError::State {
                 bytes: self.state_bytes,
@@ -260,6 +270,15 @@ impl Plan {
             return Err(PlanError::Deadlines);
         }
         Ok(())
+    }
+
+    /// Into how many parts, each voted on by itself, a fragment of `len` values is cut in a group of
+    /// so many members.
+    pub(crate) fn parts(&self, len: u64, members: usize) -> u64 {
+        match self.exchange {
+            ExchangeKind::AllReduce => self.schedule.shards(members, len),
+            other => other.parts(len, members),
+        }
     }
 
     /// The hash that peers compare.

@@ -34,7 +34,7 @@ fn server(owners: u16) -> ExchangeKind {
 }
 
 fn club(exchange: ExchangeKind, count: u8) -> Club {
-    Club::of(exchange, count, |_| Digest::of(b"anchor"))
+    Club::exchanging(exchange, count, |_| Digest::of(b"anchor"))
 }
 
 fn members(ids: impl IntoIterator<Item = u8>) -> Vec<PeerId> {

@@ -6,6 +6,7 @@ mod center;
 mod gossip;
 mod none;
 
+pub use all_reduce::{Schedule, ScheduleCost};
 pub(crate) use all_reduce::{inputs_of, slices_of};
 
 use crate::peer::FetchId;

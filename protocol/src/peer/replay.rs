@@ -64,10 +64,9 @@ impl Peer {
             Message::Void { fragment, .. } => (*fragment, None),
             _ => return Ok(()),
         };
-        let plan = self.cx.plan.fragment(fragment);
-        let fits = plan.is_some_and(|plan| {
-            let parts = |members| self.cx.plan.exchange.parts(plan.len, members);
-            shards.is_none_or(|(members, shards)| shards == parts(members))
+        let plan = &self.cx.plan;
+        let fits = plan.fragment(fragment).is_some_and(|fragment| {
+            shards.is_none_or(|(members, shards)| shards == plan.parts(fragment.len, members))
         });
         if !fits {
             return Err(PeerError::Unexpected {

@@ -18,7 +18,8 @@ impl MixLane {
         host: &dyn Host,
     ) -> Result<Done, WorkError> {
         let len = self.shard_range(fragment, shard, of).len();
-        let mut acc = self.shards.remove(&(fragment, shard)).unwrap_or_default();
+        let kept = self.shards.remove(&(fragment, shard));
+        let mut acc = kept.unwrap_or_else(|| std::mem::take(&mut self.spare));
         acc.clear();
         acc.resize(len, 0.0);
         let total: f64 = inputs.iter().map(|(_, weight)| weight).sum();
@@ -140,10 +141,9 @@ impl MixLane {
     /// Which codec a slice is of: contributions that are gathered stay as they are.
     pub(super) fn codec_of(&self, part: Part) -> &dyn Codec {
         match part {
-            Part::Aggregate if self.exchange != ExchangeKind::Gathered => {
-                self.aggregate_codec.as_ref()
-            }
-            _ => self.codec.as_ref(),
+            Part::Contribution => self.codec.as_ref(),
+            Part::Aggregate if self.exchange == ExchangeKind::Gathered => self.codec.as_ref(),
+            Part::Aggregate | Part::Partial => self.aggregate_codec.as_ref(),
         }
     }
 }

@@ -11,7 +11,8 @@ use crate::compress::{Codec, F32};
 use crate::inner::InnerOptimizer;
 use crate::outer::OuterOptimizer;
 use murmurate_protocol::{
-    Contribution, Digest, Done, ExchangeKind, FragmentId, Order, PlanHash, Round, SliceId, StoreId,
+    Contribution, Digest, Done, ExchangeKind, FragmentId, Order, Part, PlanHash, Round, SliceId,
+    StoreId,
 };
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -52,6 +53,8 @@ pub struct MixLane {
     /// Own shards of a parameter server's center.
     pub(super) centers: BTreeMap<(FragmentId, u16), Vec<f32>>,
     pub(super) center: CenterRule,
+    /// Room of a reduction that is no longer needed.
+    pub(super) spare: Vec<f32>,
     /// Own contributions encoded this round, each with its fragment's shard count.
     pub(super) encoded: BTreeMap<SliceId, u16>,
     /// The last round in which the shared inner optimizer took its step.
@@ -96,6 +99,7 @@ impl MixLane {
             shards: BTreeMap::new(),
             centers: BTreeMap::new(),
             center: parts.center,
+            spare: Vec::new(),
             encoded: BTreeMap::new(),
             inner_round: None,
             frames,
@@ -180,14 +184,29 @@ impl MixLane {
         let values = |len: usize| (len * size_of::<f32>()) as u64;
         let inner = self.inner.as_ref().map_or(0, |inner| inner.state().len());
         let decoded = self.robust.as_ref().map_or(0, Robust::len);
-        let reduced = self.shards.values().chain(self.centers.values());
+        let centers = self.centers.values().map(Vec::len).sum::<usize>();
         Memory {
             anchor: values(self.anchor.len()),
             local: values(self.anchor.len()),
             residual: values(self.residual.as_ref().map_or(0, Vec::len)),
             codec: values(self.codec_state.len()),
             outer: values(self.outer.state().len() + inner),
-            shards: values(decoded + reduced.map(Vec::len).sum::<usize>()),
+            shards: values(decoded + self.reduced() + centers + self.spare.len()),
+        }
+    }
+
+    /// Values of reductions that are kept.
+    fn reduced(&self) -> usize {
+        self.shards.values().map(Vec::len).sum()
+    }
+
+    /// A reduction is encoded. A partial sum is of no more use; an owner reduces the same shard
+    /// again in the next round, but where everybody owns everything its room is for the next one.
+    pub(super) fn reduction_encoded(&mut self, slice: &SliceId) {
+        let roomy = 2 * self.reduced() <= self.anchor.len();
+        if slice.part == Part::Partial || !roomy {
+            let reduction = self.shards.remove(&(slice.fragment, slice.shard));
+            self.spare = reduction.unwrap_or_default();
         }
     }
 

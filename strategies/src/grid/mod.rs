@@ -71,6 +71,7 @@ mod mixing;
 mod optimizers;
 mod presets;
 mod refuse;
+mod schedule;
 mod server;
 mod strategy;
 mod tables;

@@ -2,7 +2,7 @@
 
 use super::tables::{self, Tables};
 use super::{DEFAULT_PRESET, StrategyError, preset, refuse, validate};
-use super::{mixing, optimizers, server};
+use super::{mixing, optimizers, schedule, server};
 use crate::Layout;
 use crate::aggregate::AggregationKind;
 use crate::compress::{Codec, CodecKind, F32};
@@ -13,8 +13,8 @@ use crate::topology::TopologyKind;
 use core::str::FromStr;
 use murmurate_protocol::limits::FRAGMENTS_MAX;
 use murmurate_protocol::{
-    Contribution, DeadlinePlan, Digest, ExchangeKind, FragmentPlan, Plan, RunId, StepBudget,
-    Topology,
+    Contribution, DeadlinePlan, Digest, ExchangeKind, FragmentPlan, Plan, RunId, Schedule,
+    StepBudget, Topology,
 };
 use std::ops::Range;
 
@@ -34,6 +34,7 @@ pub struct Strategy {
     budget: StepBudget,
     exchange: ExchangeKind,
     staleness: StalenessWeight,
+    schedule: Schedule,
     contribution: Contribution,
     topology: Option<TopologyKind>,
     codec: CodecKind,
@@ -112,6 +113,7 @@ impl Strategy {
             budget: validate::budget(&tables.synchronization)?,
             exchange,
             staleness,
+            schedule: schedule::read(exchange, &tables.architecture)?,
             contribution,
             topology,
             codec,
@@ -134,6 +136,11 @@ impl Strategy {
     /// Who exchanges with whom.
     pub const fn exchange(&self) -> ExchangeKind {
         self.exchange
+    }
+
+    /// Which way an all-reduce sums up.
+    pub const fn schedule(&self) -> Schedule {
+        self.schedule
     }
 
     /// What a contribution is.
@@ -282,6 +289,7 @@ impl Strategy {
             layout: layout.hash(),
             recipe: Digest::of(self.recipe().as_bytes()),
             exchange: self.exchange,
+            schedule: self.schedule,
             contribution: self.contribution,
             budget: self.budget,
             rounds,
@@ -321,6 +329,9 @@ impl Strategy {
             Contribution::Delta => "delta",
             Contribution::Parameters => "parameters",
         });
+        if self.exchange == ExchangeKind::AllReduce {
+            tables.architecture.set_schedule(self.schedule);
+        }
         if let Some(kind) = &self.topology {
             tables.architecture.set_topology(kind);
         }

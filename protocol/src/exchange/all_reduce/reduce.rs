@@ -35,8 +35,6 @@ pub(super) struct Duty {
     expected: u64,
     /// Members whose contribution is in the reduction.
     included: u64,
-    /// Encoded bytes of the reduction, once there is one.
-    pub(super) bytes: u64,
     progress: Progress,
 }
 
@@ -46,7 +44,6 @@ impl Duty {
             attempt,
             expected,
             included: 0,
-            bytes: 0,
             progress: Progress::Collecting,
         }
     }
@@ -134,6 +131,12 @@ impl Butterfly {
         let Some(task) = self.tasks.remove(&order) else {
             return false;
         };
+        if let Task::Fold(shard) | Task::Value(shard) = task {
+            let name = self.next_value(shard);
+            self.relay_done(cx, task, name, done);
+            self.advance(cx);
+            return true;
+        }
         match (task, done) {
             (Task::Contribution(shard), Done::Encoded { bytes, .. }) => {
                 self.encoded.insert(shard, *bytes);
@@ -180,7 +183,7 @@ impl Butterfly {
                 // The own Executor failed: this peer's shards stay missing, the others repair.
                 self.duties.remove(&shard);
             }
-            (Task::Contribution(_), _) => {}
+            (Task::Contribution(_) | Task::Fold(_) | Task::Value(_), _) => {}
         }
         self.advance(cx);
         true
@@ -194,6 +197,9 @@ impl Butterfly {
         let Some(bytes) = self.encoded.get(&shard).copied() else {
             return;
         };
+        if self.relay_own(shard, bytes) {
+            return;
+        }
         if owner == self.group.me {
             *self.here.entry(shard).or_default() |= bit(owner);
             return;
@@ -204,7 +210,8 @@ impl Butterfly {
     }
 
     pub(super) fn push(&mut self, cx: &mut Context, to: PeerId, slice: SliceId, meta: SliceMeta) {
-        let priority = u8::from(slice.part == Part::Contribution);
+        self.metas.insert(slice, meta);
+        let priority = u8::from(slice.part != Part::Aggregate);
         let deadline = cx.now + cx.deadlines.ceiling();
         cx.put(Output::Push {
             to,
@@ -265,7 +272,6 @@ impl Butterfly {
             return;
         };
         duty.progress = Progress::Done;
-        duty.bytes = bytes;
         let version = ShardVersion {
             owner: self.group.peer(self.group.me),
             attempt: duty.attempt,
@@ -289,12 +295,9 @@ impl Butterfly {
     pub(super) fn hold(&mut self, shard: u16, version: ShardVersion) {
         self.slices.insert(self.aggregate(shard, &version));
         let versions = self.held.entry(shard).or_default();
-        // Bytes of one name are here once: others of that name are here no more.
-        let same = |v: &ShardVersion| (v.owner, v.attempt) == (version.owner, version.attempt);
-        versions.retain(|v| !same(v) || *v == version);
-        if !versions.contains(&version) {
-            versions.push(version);
-        }
+        // The bytes of another version of that name are overwritten.
+        versions.retain(|v| (v.owner, v.attempt) != (version.owner, version.attempt));
+        versions.push(version);
     }
 
     /// A slice of this exchange arrived.
@@ -317,6 +320,7 @@ impl Butterfly {
         let attempts = match slice.part {
             Part::Contribution => 1,
             Part::Aggregate => BALLOTS_MAX,
+            Part::Partial => u8::MAX,
         };
         if meta.of != self.cut() || slice.shard >= self.cut() || slice.attempt >= attempts {
             return broke("a slice that does not fit the group's shards");
@@ -324,13 +328,22 @@ impl Butterfly {
         if self.gathered && (slice.part != Part::Aggregate || meta.contributors != bit(index)) {
             return broke("a contribution that is not its sender's own");
         }
+        let handed_on = slice.part == Part::Aggregate && slice.attempt == 0;
+        if slice.part == Part::Partial || (handed_on && self.relay.is_some()) {
+            return self.relay_arrived(cx, from, slice, meta, digest);
+        }
+        if slice.origin != from {
+            return broke("a slice of somebody else");
+        }
         let part = self.part_of(&slice);
         match (slice.part, digest) {
+            (Part::Partial, _) => {}
             (Part::Contribution, _) => {
                 self.slices.insert(slice);
+                self.relay_came(cx, index, slice, bit(index));
                 *self.here.entry(slice.shard).or_default() |= bit(index);
                 let waited = cx.now.since(self.since);
-                if self.stage == Stage::Collecting {
+                if self.stage == Stage::Collecting && self.relay.is_none() {
                     cx.deadlines.record(Wait::Contributions, from, waited);
                 }
             }

@@ -3,7 +3,6 @@
 use super::butterfly::Butterfly;
 use super::group::bit;
 use crate::peer::context::Context;
-use crate::wire::ShardVersion;
 use crate::{Part, PeerId, PushOutcome, SliceId};
 
 /// How often a push that surely did not arrive is tried again.
@@ -18,7 +17,8 @@ impl Butterfly {
         slice: SliceId,
         outcome: PushOutcome,
     ) {
-        let open = !self.over() && self.slices.contains(&slice);
+        // Others may lack an aggregate though this peer has all of them.
+        let open = self.slices.contains(&slice) && (!self.over() || slice.part == Part::Aggregate);
         let hopeful = self
             .group
             .index(to)
@@ -31,25 +31,8 @@ impl Butterfly {
             return;
         }
         *tries += 1;
-        let meta = match slice.part {
-            Part::Contribution => {
-                let Some(bytes) = self.encoded.get(&slice.shard).copied() else {
-                    return;
-                };
-                self.meta(bytes, self.group.members[self.group.me].weight, 0)
-            }
-            Part::Aggregate => {
-                let part = self.part_of(&slice);
-                let versions = self.held.get(&part).into_iter().flatten();
-                let mine = |v: &&ShardVersion| self.aggregate(part, v) == slice;
-                let Some(version) = versions.copied().find(|v| mine(&v)) else {
-                    return;
-                };
-                let duty = self.duties.get(&part);
-                let bytes = duty.filter(|d| d.attempt == slice.attempt).map(|d| d.bytes);
-                let Some(bytes) = bytes else { return };
-                self.meta(bytes, 0.0, version.contributors)
-            }
+        let Some(meta) = self.metas.get(&slice).copied() else {
+            return;
         };
         self.push(cx, to, slice, meta);
     }

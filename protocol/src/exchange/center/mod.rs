@@ -167,6 +167,9 @@ impl Center {
             });
         }
         match slice.part {
+            Part::Partial => Err(PeerError::Unexpected {
+                what: "a partial sum in a run with a center".to_owned(),
+            }),
             Part::Contribution => {
                 let arrival = Arrival {
                     from,
@@ -191,6 +194,7 @@ impl Center {
 
     fn pushed(&mut self, cx: &mut Context, to: PeerId, slice: SliceId, outcome: PushOutcome) {
         match slice.part {
+            Part::Partial => {}
             Part::Contribution => {
                 if matches!(outcome, PushOutcome::Lost | PushOutcome::Refused) {
                     self.push_failed(cx, to, slice);
