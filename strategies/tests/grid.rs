@@ -195,7 +195,7 @@ const REFUSED: &[(&str, &str, &[&str])] = &[
     ),
     (
         "diloco",
-        "[compression]\ncodec = \"top-k\"\ndensity = 0.05",
+        "[compression]\ncodec = \"top-k\"",
         &["`compression.density`", "missing"],
     ),
     (
