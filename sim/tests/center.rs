@@ -123,7 +123,9 @@ fn one_that_stalls_is_not_waited_for_longer_than_a_deadline() {
                  lasts_s = 8.0\n"
             );
             let report = run_text(&text(preset, &fault), None);
-            learned(&report, PEERS, 1.0, &format!("{preset} {fault}"));
+            // An owner that was left behind has the center of then until somebody pushes to it again, and
+            // here the others have ended.
+            learned(&report, PEERS, 4.0, &format!("{preset} {fault}"));
             // Where the lead is bounded the others wait for it once, and then go on without it.
             let expired = report.counters.waits_expired;
             assert_eq!(expired > 0, preset == "ssp", "{fault} {report}");

@@ -87,7 +87,7 @@ impl Work {
         let lacking = stage.from.iter().filter(|source| {
             let gone = (self.left_out | !hopeful) & bit(source.member) != 0;
             let here = self.arrived.contains_key(&(source.member, source.value));
-            !here && !(one_way && source.alone && gone)
+            !(here || one_way && source.alone && gone)
         });
         lacking.map(|source| source.member).collect()
     }

@@ -30,7 +30,7 @@ impl Hierarchical {
 impl Trees for Hierarchical {
     fn up(&self, n: usize, shard: usize, rank: usize) -> Option<usize> {
         let (island, leaders) = (rank / self.island, self.leaders(n));
-        if rank % self.island != 0 {
+        if !rank.is_multiple_of(self.island) {
             return Some(island * self.island);
         }
         (island != shard).then_some((island + 1) % leaders * self.island)
@@ -38,7 +38,7 @@ impl Trees for Hierarchical {
 
     fn down(&self, n: usize, shard: usize, rank: usize) -> Option<usize> {
         let (island, leaders) = (rank / self.island, self.leaders(n));
-        if rank % self.island != 0 {
+        if !rank.is_multiple_of(self.island) {
             return Some(island * self.island);
         }
         (island != shard).then_some((island + leaders - 1) % leaders * self.island)
