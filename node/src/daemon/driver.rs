@@ -276,7 +276,8 @@ impl Driver {
     }
 
     fn gossips(&self) -> bool {
-        self.peer.plan().exchange == murmurate_protocol::ExchangeKind::Gossip
+        use murmurate_protocol::ExchangeKind::{Center, Gossip};
+        matches!(self.peer.plan().exchange, Gossip | Center(_))
     }
 
     /// Ctrl+C: politely the first time, at once the second.
