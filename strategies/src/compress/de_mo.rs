@@ -152,7 +152,7 @@ impl Codec for DeMo {
                 largest,
             } = scratch;
             let start = chosen.len();
-            largest.choose_chunk(tile, 0..TILE, self.kept, chosen);
+            largest.choose_chunk(tile, 0, self.kept, chosen);
             for place in &mut chosen[start..] {
                 values.push(tile[*place as usize]);
                 *place += first;

@@ -169,7 +169,7 @@ impl Pick for Dgc {
                 momentum: self.momentum,
                 share: share as f32,
             });
-            *folded = true;
+            *folded = delta.len();
         }
         let kept = kept(self.density_at(context.round), source.len());
         self.largest.choose(source, kept, context.seed, chosen);

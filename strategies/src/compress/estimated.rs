@@ -5,9 +5,6 @@ use super::pick::{Pick, kept};
 use super::select::{Largest, Source};
 use super::{CodecProperties, EncodeContext, top_k};
 
-/// The largest magnitude, as bits.
-pub(super) const MOST: u32 = u32::MAX >> 1;
-
 /// Guesses the magnitude that parts the largest from the others.
 pub(super) trait Estimate: Send + 'static {
     /// The codec's name in the configuration.

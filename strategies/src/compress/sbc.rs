@@ -86,9 +86,9 @@ impl Pick for Sbc {
         };
         let mut positive = core::mem::take(&mut self.positive);
         of(&mut positive, |value| value > 0.0);
-        self.largest.keep(values, kept, 0, &mut positive);
+        self.largest.keep(values, 0, kept, 0, &mut positive);
         of(chosen, |value| value < 0.0);
-        self.largest.keep(values, kept, 0, chosen);
+        self.largest.keep(values, 0, kept, 0, chosen);
         if self.mean(values, &positive) >= self.mean(values, chosen) {
             core::mem::swap(&mut positive, chosen);
         }

@@ -3,7 +3,6 @@
 
 use super::random::Random;
 use super::simd::{Kernel, vectorized};
-use core::ops::Range;
 
 /// The magnitude as bits.
 #[inline(always)]
@@ -23,8 +22,8 @@ pub(super) enum Source<'a> {
         residual: &'a mut [f32],
         /// What is kept of it.
         decay: f32,
-        /// Whether the residual is the sum already.
-        folded: bool,
+        /// How many values of the residual, from the first on, are the sum already.
+        folded: usize,
     },
 }
 
@@ -45,51 +44,74 @@ impl Source<'_> {
                 delta,
                 residual,
                 decay,
-                folded: false,
-            } => decay * residual[at] + delta[at],
+                folded,
+            } if at >= *folded => decay * residual[at] + delta[at],
             Self::Feedback { residual, .. } => residual[at],
         }
     }
 
     /// All of them, folded.
     pub(super) fn values(&mut self) -> &[f32] {
+        self.first(self.len())
+    }
+
+    /// The first of them, folded.
+    fn first(&mut self, count: usize) -> &[f32] {
         match self {
-            Self::Values(values) => values,
+            Self::Values(values) => &values[..count],
             Self::Feedback {
                 delta,
                 residual,
                 decay,
                 folded,
             } => {
-                if !*folded {
-                    fold(delta, residual, *decay);
-                    *folded = true;
+                if *folded < count {
+                    fold(
+                        &delta[*folded..count],
+                        &mut residual[*folded..count],
+                        *decay,
+                    );
+                    *folded = count;
                 }
-                residual
+                &residual[..count]
             }
         }
     }
 
-    /// Leaves in `chosen` the places of magnitudes in `from..=to` (as bits), ascending. All values
-    /// are folded after it.
-    pub(super) fn select(&mut self, from: u32, to: u32, chosen: &mut Vec<u32>) {
+    /// Folds chunk after chunk, and looks at each while it is in the first cache: its first place,
+    /// its values, and what the round's delta has of them (the values themselves without feedback).
+    pub(super) fn each_chunk(&mut self, chunk: usize, mut look: impl FnMut(u32, &[f32], &[f32])) {
+        let len = self.len();
+        for from in (0..len).step_by(chunk) {
+            let to = (from + chunk).min(len);
+            self.first(to);
+            match self {
+                Self::Values(values) => look(from as u32, &values[from..to], &values[from..to]),
+                Self::Feedback {
+                    delta, residual, ..
+                } => look(from as u32, &residual[from..to], &delta[from..to]),
+            }
+        }
+    }
+
+    /// Leaves in `chosen` the places of magnitudes of `from` (as bits) and more, ascending. All
+    /// values are folded after it.
+    pub(super) fn select(&mut self, from: u32, chosen: &mut Vec<u32>) {
         chosen.clear();
-        let span = to.saturating_sub(from);
         if let Self::Feedback {
             delta,
             residual,
             decay,
-            folded: folded @ false,
+            folded: folded @ 0,
         } = self
         {
-            *folded = true;
+            *folded = delta.len();
             let decay = *decay;
             return vectorized(SelectFolding {
                 delta,
                 residual,
                 decay,
                 from,
-                span,
                 chosen,
             });
         }
@@ -98,20 +120,23 @@ impl Source<'_> {
             values,
             first: 0,
             from,
-            span,
             chosen,
         });
     }
 
     /// Magnitudes of `count` values spread over all, one at random in each of as many runs.
     pub(super) fn sample(&self, count: usize, seed: u64, out: &mut Vec<u32>) {
-        let (len, random) = (self.len(), Random::new(seed));
-        let cut = |at: usize| (at as u128 * len as u128 / count.max(1) as u128) as usize;
+        let (len, random) = (self.len() as u64, Random::new(seed));
+        // Both below 2^32: no product overflows.
+        let cut = |at: usize| at as u64 * len / count.max(1) as u64;
+        let mut first = 0;
         out.clear();
         out.extend((0..count).map(|at| {
-            let (first, last) = (cut(at), cut(at + 1));
-            let within = (u64::from(random.bits(at as u32)) * (last - first) as u64) >> 32;
-            magnitude(self.get(first + within as usize))
+            let last = cut(at + 1);
+            let within = (u64::from(random.bits(at as u32)) * (last - first)) >> 32;
+            let place = first + within;
+            first = last;
+            magnitude(self.get(place as usize))
         }));
     }
 }
@@ -142,33 +167,45 @@ impl Kernel for Fold<'_> {
     }
 }
 
-/// Values that are looked at together: most such runs have none that is large.
-const LANES: usize = 32;
+/// Values that are looked at together. As many that the compiler makes a loop of vectors of them and
+/// not a row of single steps, as it does of few.
+const RUN: usize = 1024;
 
-/// Appends the places of those in the range.
-#[inline(always)]
-fn append(values: &[f32], first: usize, from: u32, span: u32, chosen: &mut Vec<u32>) {
-    let (mut found, mut count) = ([0u32; LANES], 0);
-    for (at, value) in values.iter().enumerate() {
-        found[count % LANES] = (first + at) as u32;
-        count += usize::from(magnitude(*value).wrapping_sub(from) <= span);
+/// Which values of a run are large, a byte each.
+struct Marks([u8; RUN]);
+
+impl Marks {
+    /// Marks those of magnitude `from` and more.
+    #[inline(always)]
+    fn set(&mut self, values: &[f32], from: u32) {
+        for (mark, value) in self.0.iter_mut().zip(values) {
+            *mark = u8::from(magnitude(*value) >= from);
+        }
+        self.0[values.len()..].fill(0);
     }
-    chosen.extend_from_slice(&found[..count.min(LANES)]);
-}
 
-#[inline(always)]
-fn any(values: &[f32; LANES], from: u32, span: u32) -> bool {
-    let hits = values
-        .iter()
-        .map(|value| u32::from(magnitude(*value).wrapping_sub(from) <= span));
-    hits.fold(0, |any, hit| any | hit) != 0
+    /// Appends the places of those that are marked.
+    #[inline(always)]
+    fn append(&self, first: u32, chosen: &mut Vec<u32>) {
+        for (first, marks) in (first..).step_by(32).zip(self.0.as_chunks::<32>().0) {
+            if *marks == [0; 32] {
+                continue;
+            }
+            for (first, marks) in (first..).step_by(8).zip(marks.as_chunks::<8>().0) {
+                let mut left = u64::from_le_bytes(*marks);
+                while left != 0 {
+                    chosen.push(first + left.trailing_zeros() / 8);
+                    left &= left - 1;
+                }
+            }
+        }
+    }
 }
 
 struct Select<'a> {
     values: &'a [f32],
-    first: usize,
+    first: u32,
     from: u32,
-    span: u32,
     chosen: &'a mut Vec<u32>,
 }
 
@@ -177,15 +214,11 @@ impl Kernel for Select<'_> {
 
     #[inline(always)]
     fn run(self) {
-        let (runs, rest) = self.values.as_chunks::<LANES>();
-        for (at, run) in runs.iter().enumerate() {
-            if any(run, self.from, self.span) {
-                let first = self.first + at * LANES;
-                append(run, first, self.from, self.span, self.chosen);
-            }
+        let mut marks = Marks([0; RUN]);
+        for (first, run) in (self.first..).step_by(RUN).zip(self.values.chunks(RUN)) {
+            marks.set(run, self.from);
+            marks.append(first, self.chosen);
         }
-        let first = self.first + runs.len() * LANES;
-        append(rest, first, self.from, self.span, self.chosen);
     }
 }
 
@@ -194,7 +227,6 @@ struct SelectFolding<'a> {
     residual: &'a mut [f32],
     decay: f32,
     from: u32,
-    span: u32,
     chosen: &'a mut Vec<u32>,
 }
 
@@ -203,21 +235,15 @@ impl Kernel for SelectFolding<'_> {
 
     #[inline(always)]
     fn run(self) {
-        let (runs, rest) = self.residual.as_chunks_mut::<LANES>();
-        let (deltas, last) = self.delta.as_chunks::<LANES>();
-        let whole = runs.len() * LANES;
-        for (at, (run, delta)) in runs.iter_mut().zip(deltas).enumerate() {
+        let mut marks = Marks([0; RUN]);
+        let runs = self.residual.chunks_mut(RUN).zip(self.delta.chunks(RUN));
+        for (first, (run, delta)) in (0..).step_by(RUN).zip(runs) {
             for (e, d) in run.iter_mut().zip(delta) {
                 *e = self.decay * *e + d;
             }
-            if any(run, self.from, self.span) {
-                append(run, at * LANES, self.from, self.span, self.chosen);
-            }
+            marks.set(run, self.from);
+            marks.append(first, self.chosen);
         }
-        for (e, d) in rest.iter_mut().zip(last) {
-            *e = self.decay * *e + d;
-        }
-        append(rest, whole, self.from, self.span, self.chosen);
     }
 }
 
@@ -247,8 +273,7 @@ impl Largest {
         if rank > count {
             return 0;
         }
-        let (_, least, _) = self.magnitudes.select_nth_unstable(count - rank);
-        *least
+        nth_largest(&mut self.magnitudes, rank)
     }
 
     /// Leaves in `chosen` the places of the `kept` values of largest magnitude (ties: the lowest
@@ -275,11 +300,11 @@ impl Largest {
             true => self.estimate(source, density, 3.0, seed).max(1),
             false => 1,
         };
-        source.select(near, u32::MAX >> 1, chosen);
+        source.select(near, chosen);
         if near > 1 && chosen.len() < kept {
-            source.select(1, u32::MAX >> 1, chosen);
+            source.select(1, chosen);
         }
-        self.keep(source.values(), kept, 0, chosen);
+        self.keep(source.values(), 0, kept, 0, chosen);
     }
 
     /// Appends the places of the `kept` values of largest magnitude of a chunk that lies at `first`.
@@ -288,8 +313,8 @@ impl Largest {
     /// more than the threshold, and not much less: few values are left to search.
     pub(super) fn choose_chunk(
         &mut self,
-        values: &[f32],
-        chunk: Range<usize>,
+        chunk: &[f32],
+        first: u32,
         kept: usize,
         chosen: &mut Vec<u32>,
     ) {
@@ -300,27 +325,27 @@ impl Largest {
             self.magnitudes.clear();
             self.magnitudes.resize(groups, 0);
             vectorized(Maxima {
-                values: &values[chunk.clone()],
+                values: chunk,
                 maxima: &mut self.magnitudes,
             });
-            let (_, least, _) = self.magnitudes.select_nth_unstable(groups - kept);
-            near = (*least).max(1);
+            near = nth_largest(&mut self.magnitudes, kept).max(1);
         }
         let start = chosen.len();
         vectorized(Select {
-            values: &values[chunk.clone()],
-            first: chunk.start,
+            values: chunk,
+            first,
             from: near,
-            span: (u32::MAX >> 1) - near,
             chosen,
         });
-        self.keep(values, kept, start, chosen);
+        self.keep(chunk, first, kept, start, chosen);
     }
 
-    /// Leaves the `kept` largest of those that are chosen from the `start`-th on.
+    /// Leaves the `kept` largest of those that are chosen from the `start`-th on; the place of the
+    /// first of `values` is `first`.
     pub(super) fn keep(
         &mut self,
         values: &[f32],
+        first: u32,
         kept: usize,
         start: usize,
         chosen: &mut Vec<u32>,
@@ -332,25 +357,64 @@ impl Largest {
         if kept == 0 {
             return chosen.truncate(start);
         }
-        let magnitude = |place: &u32| magnitude(values[*place as usize]);
+        let magnitude = |place: u32| magnitude(values[(place - first) as usize]);
         self.magnitudes.clear();
-        self.magnitudes
-            .extend(chosen[start..].iter().map(magnitude));
-        let (_, threshold, above) = self.magnitudes.select_nth_unstable(found - kept);
-        let threshold = *threshold;
-        let above = above.iter().filter(|m| **m > threshold).count();
+        let those = chosen[start..].iter();
+        self.magnitudes.extend(those.map(|place| magnitude(*place)));
+        let threshold = nth_largest(&mut self.magnitudes, kept);
+        let above = self.magnitudes.iter().filter(|m| **m > threshold).count();
         let (mut ties, mut end) = (kept - above, start);
         for at in start..chosen.len() {
             let place = chosen[at];
-            let magnitude = magnitude(&place);
+            let magnitude = magnitude(place);
             let tie = magnitude == threshold && ties > 0;
             ties -= usize::from(tie);
-            if tie || magnitude > threshold {
-                chosen[end] = place;
-                end += 1;
-            }
+            // Written whether it stays or not: nobody can foretell which.
+            chosen[end] = place;
+            end += usize::from(tie | (magnitude > threshold));
         }
         chosen.truncate(end);
+    }
+}
+
+/// Magnitudes that are searched by bisection: of more, sorting in part has less to read.
+const BISECTED: usize = 1 << 17;
+
+/// The `rank`-th largest magnitude, counted from one. May change their order.
+fn nth_largest(magnitudes: &mut [u32], rank: usize) -> u32 {
+    if magnitudes.len() > BISECTED {
+        let at = magnitudes.len() - rank;
+        return *magnitudes.select_nth_unstable(at).1;
+    }
+    vectorized(NthLargest { magnitudes, rank })
+}
+
+/// Bit by bit the largest number that `rank` magnitudes reach: without a branch that depends on
+/// them but one.
+struct NthLargest<'a> {
+    magnitudes: &'a [u32],
+    rank: usize,
+}
+
+impl Kernel for NthLargest<'_> {
+    type Output = u32;
+
+    #[inline(always)]
+    fn run(self) -> u32 {
+        let mut reached = 0;
+        for bit in (0..31).rev() {
+            let tried = reached | 1 << bit;
+            let those = self.magnitudes.iter().map(|m| u32::from(*m >= tried));
+            let count = those.sum::<u32>() as usize;
+            if count == self.rank {
+                let least = |least: u32, m: &u32| if *m >= tried { least.min(*m) } else { least };
+                return self.magnitudes.iter().fold(u32::MAX, least);
+            }
+            if count > self.rank {
+                reached = tried;
+            }
+        }
+        reached
     }
 }
 

@@ -1,6 +1,6 @@
 //! Codec `top-k-sampled`: top-k by a threshold from a sample. Biased: needs error feedback.
 
-use super::estimated::{Estimate, Estimated, MOST};
+use super::estimated::{Estimate, Estimated};
 use super::header::Header;
 use super::pick::{DECAY, DENSITY, Picked};
 use super::raw::tag;
@@ -50,6 +50,6 @@ impl Estimate for Sampled {
             0 => 1,
             _ => self.0.estimate(source, density, 0.0, seed).max(1),
         };
-        source.select(threshold, MOST, chosen);
+        source.select(threshold, chosen);
     }
 }

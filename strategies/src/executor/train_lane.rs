@@ -1,7 +1,8 @@
 //! The train lane: owns the trainer, performs `Train` and `Evaluate`.
 
-use super::frame::{Frame, TrainEnd};
+use super::frame::{Frame, Install, TrainEnd};
 use super::host::Stopwatch;
+use crate::correct::Correction;
 use crate::state::{StateError, StateSink, StateSource};
 use crate::trainer::{Proceed, StepControl, TrainError, Trainer};
 use murmurate_protocol::{
@@ -9,6 +10,9 @@ use murmurate_protocol::{
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// What a correction must be told when it resumes.
+const CORRECTION: &str = "trainer.correction";
 
 /// What other threads may read of, and say to, a running train lane.
 #[derive(Debug, Default)]
@@ -40,6 +44,7 @@ struct Budget<'a> {
     budget: StepBudget,
     stopwatch: &'a mut dyn Stopwatch,
     signals: &'a TrainSignals,
+    correction: Option<&'a dyn Correction>,
 }
 
 impl StepControl for Budget<'_> {
@@ -60,12 +65,21 @@ impl StepControl for Budget<'_> {
         self.signals.steps.fetch_add(1, Ordering::Relaxed);
         self.signals.samples.fetch_add(samples, Ordering::Relaxed);
     }
+
+    fn correct(&mut self, offset: usize, values: &[f32], gradient: &mut [f32]) {
+        if let Some(correction) = self.correction {
+            correction.correct(offset, values, gradient);
+        }
+    }
 }
 
 /// Owns the trainer. Runs on a thread of its own in the daemon, inline in the simulator.
 pub struct TrainLane {
     trainer: Box<dyn Trainer>,
     contribution: Contribution,
+    correction: Option<Box<dyn Correction>>,
+    /// Inner steps since the parameters were last agreed on.
+    steps: u64,
     stopwatch: Box<dyn Stopwatch>,
     signals: Arc<TrainSignals>,
     frames: TrainEnd,
@@ -76,6 +90,7 @@ impl TrainLane {
     pub(super) fn new(
         trainer: Box<dyn Trainer>,
         contribution: Contribution,
+        correction: Option<Box<dyn Correction>>,
         stopwatch: Box<dyn Stopwatch>,
         frames: TrainEnd,
     ) -> Self {
@@ -83,6 +98,8 @@ impl TrainLane {
         Self {
             trainer,
             contribution,
+            correction,
+            steps: 0,
             stopwatch,
             signals,
             frames,
@@ -119,6 +136,14 @@ impl TrainLane {
     /// # Errors
     /// The sink's.
     pub fn save(&mut self, sink: &mut dyn StateSink) -> Result<(), StateError> {
+        match self
+            .correction
+            .as_deref()
+            .map_or(&[][..], Correction::state)
+        {
+            [] => {}
+            state => sink.tensor(CORRECTION, state)?,
+        }
         self.trainer.save(sink)
     }
 
@@ -127,7 +152,16 @@ impl TrainLane {
     /// # Errors
     /// When something is missing or does not fit.
     pub fn load(&mut self, source: &dyn StateSource) -> Result<(), StateError> {
-        self.trainer.load(source)
+        let mut state = vec![0.0; self.correction.as_ref().map_or(0, |c| c.state().len())];
+        if !state.is_empty() {
+            source.tensor(CORRECTION, &mut state)?;
+        }
+        self.trainer.load(source)?;
+        if let Some(correction) = &mut self.correction {
+            correction.state_mut().copy_from_slice(&state);
+        }
+        self.steps = 0;
+        Ok(())
     }
 
     /// Puts in force what the mix lane hands over.
@@ -135,11 +169,19 @@ impl TrainLane {
         let Some(Some(frame)) = self.frames.receive() else {
             return;
         };
-        for range in &frame.install {
-            let values = &frame.values;
+        let (values, steps) = (&frame.values, self.steps);
+        for Install { range, agreed } in &frame.install {
+            let correction = &mut self.correction;
             self.trainer.visit(range.clone(), &mut |offset, piece| {
-                piece.copy_from_slice(&values[offset..offset + piece.len()]);
+                let taken = &values[offset..offset + piece.len()];
+                if let Some(correction) = correction {
+                    correction.taken_over(offset, piece, taken, *agreed, steps);
+                }
+                piece.copy_from_slice(taken);
             });
+        }
+        if frame.install.iter().any(|piece| piece.agreed) {
+            self.steps = 0;
         }
         self.buffer = Some(frame);
     }
@@ -151,8 +193,10 @@ impl TrainLane {
             budget,
             stopwatch: self.stopwatch.as_mut(),
             signals: &self.signals,
+            correction: self.correction.as_deref(),
         };
         let report = self.trainer.steps(&mut control)?;
+        self.steps += report.steps;
         let seconds = self.stopwatch.elapsed(report.steps).as_secs_f64();
         let mut frame = self.take_buffer();
         let values = &mut frame.values;

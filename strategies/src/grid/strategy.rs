@@ -6,6 +6,7 @@ use super::{mixing, optimizers};
 use crate::Layout;
 use crate::aggregate::AggregationKind;
 use crate::compress::{Codec, CodecKind};
+use crate::correct::{Correction, CorrectionKind};
 use crate::inner::{InnerKind, InnerOptimizer};
 use crate::outer::{OuterKind, OuterOptimizer};
 use crate::topology::TopologyKind;
@@ -40,6 +41,7 @@ pub struct Strategy {
     outer: OuterKind,
     aggregation: AggregationKind,
     inner: InnerKind,
+    correction: CorrectionKind,
     deadlines: DeadlinePlan,
 }
 
@@ -116,6 +118,7 @@ impl Strategy {
             outer: optimizers::outer(&tables.outer)?,
             aggregation: mixing::aggregation(&tables.aggregation)?,
             inner: optimizers::inner(&tables.inner)?,
+            correction: optimizers::correction(&tables.inner)?,
             deadlines: validate::deadlines(&deadlines)?,
         };
         refuse::check(&strategy)?;
@@ -192,6 +195,16 @@ impl Strategy {
         self.inner.build(len)
     }
 
+    /// The correction of inner steps' gradients, as data.
+    pub const fn correction_kind(&self) -> &CorrectionKind {
+        &self.correction
+    }
+
+    /// The correction of inner steps' gradients, for `len` parameters.
+    pub fn correction(&self, len: usize) -> Option<Box<dyn Correction>> {
+        self.correction.build(len, self.inner.lr())
+    }
+
     /// What the method keeps between rounds, store by store, in multiples of 4 bytes x parameters;
     /// what an exchange has under way comes on top.
     pub fn stores(&self) -> Vec<(&'static str, usize)> {
@@ -207,6 +220,7 @@ impl Strategy {
             ("outer optimizer", self.outer.state_multiple()),
             ("residual", usize::from(self.error_feedback)),
             ("codec", self.codec.build().properties().planes),
+            ("correction", self.correction.state_multiple()),
         ];
         stores.retain(|(_, multiple)| *multiple > 0);
         stores
@@ -316,6 +330,7 @@ impl Strategy {
         tables.outer = tables::Outer::from_kind(&self.outer);
         tables.aggregation = tables::Aggregation::from_kind(&self.aggregation);
         tables.inner = tables::Inner::from_kind(&self.inner);
+        tables.inner.set_correction(&self.correction);
         tables.deadlines = deadlines.then(|| tables::Deadlines::from_plan(&self.deadlines));
         tables
     }
