@@ -4,10 +4,15 @@
 
 mod common;
 
+use common::store::{Still, Store};
 use common::{Swarm, peer};
-use murmurate_protocol::Round;
+use murmurate_protocol::{
+    Done, FragmentId, Order, Part, Round, RunId, SliceId, StepBudget, StoreId,
+};
 use murmurate_strategies::correct::CorrectionKind;
+use murmurate_strategies::executor::{Executor, Parts};
 use murmurate_strategies::grid::Strategy;
+use murmurate_strategies::state::{MemoryState, StateSink};
 use murmurate_strategies::toy::{Quadratic, ToyTask};
 
 const DIM: usize = 16;
@@ -127,7 +132,7 @@ fn quasi_global_momentum_is_of_how_mixing_moved_the_parameters() {
         }
     }
     for (at, x) in x.iter().enumerate() {
-        let found = &swarm.members[&peer(at)].anchors[&Round(rounds)];
+        let found = &swarm.members[&peer(at)].anchors[&Round(rounds - 1)];
         assert_close(found, x, &format!("peer {at}"));
     }
 }
@@ -176,12 +181,12 @@ fn corrections_that_cannot_work_are_refused() {
         (
             "bsp",
             "correction = \"fed-prox\"",
-            ["an anchor", "or use contribution"],
+            ["spring to the anchor", "or use contribution"],
         ),
         (
             "d-psgd",
             "correction = \"fed-prox\"",
-            ["an anchor", "or use contribution"],
+            ["spring to the anchor", "or use contribution"],
         ),
         (
             "none",
@@ -208,5 +213,99 @@ fn corrections_that_cannot_work_are_refused() {
             words.iter().all(|word| said.contains(word)),
             "{preset}: {said}"
         );
+    }
+}
+
+const MOMENTUM: &str = "preset = \"d-psgd\"\n[inner]\ncorrection = \"quasi-global\"";
+
+fn executor() -> Executor {
+    let strategy: Strategy = MOMENTUM.parse().unwrap();
+    let trainer = ToyTask::quadratic(DIM).build(0, 2, SEED);
+    let plan = strategy.plan(RunId::from_bytes([1; 32]), trainer.layout(), 0);
+    let parts = Parts::new(&strategy, &plan.unwrap(), DIM);
+    Executor::new(trainer, parts, Box::new(Still))
+}
+
+/// A round of gossip with nobody but oneself: half is sent, and comes back.
+fn round(executor: &mut Executor, store: &Store, round: u64) -> Vec<f32> {
+    let (round, fragment, budget) = (Round(round), FragmentId(0), StepBudget::Steps(2));
+    let slice = SliceId {
+        round,
+        fragment,
+        shard: 0,
+        part: Part::Contribution,
+        origin: peer(0),
+        attempt: 0,
+    };
+    let orders = [
+        Order::Train { round, budget },
+        Order::Encode {
+            store: StoreId::Local,
+            slice,
+            of: 1,
+        },
+        Order::Combine {
+            round,
+            fragment,
+            shard: 0,
+            of: 1,
+            into: StoreId::Local,
+            keep: 0.5,
+            inputs: vec![(slice, 0.5)],
+        },
+        Order::Apply {
+            round,
+            fragment,
+            aggregates: Vec::new(),
+            keep_local: false,
+        },
+    ];
+    for order in &orders {
+        if let Some(Done::Failed(error)) = executor.perform(order, store) {
+            panic!("{order:?}: {error}");
+        }
+    }
+    executor.anchor().to_vec()
+}
+
+fn saved(executor: &mut Executor) -> MemoryState {
+    let mut state = MemoryState::default();
+    executor.save(&mut state).unwrap();
+    state
+}
+
+#[test]
+fn a_restored_momentum_goes_on_to_the_bit() {
+    let (mut first, store) = (executor(), Store::default());
+    (0..4).for_each(|at| _ = round(&mut first, &store, at));
+    let state = saved(&mut first);
+    let mut again = executor();
+    again.restore(&state).unwrap();
+    assert_eq!(saved(&mut again), state);
+    for at in 4..9 {
+        let [one, other] = [&mut first, &mut again].map(|e| round(e, &store, at));
+        assert_eq!(one, other, "round {at}");
+    }
+}
+
+#[test]
+fn a_damaged_momentum_is_refused_and_changes_nothing() {
+    let (mut donor, store) = (executor(), Store::default());
+    (0..3).for_each(|at| _ = round(&mut donor, &store, at));
+    for (name, short) in [
+        ("trainer.correction.state", false),
+        ("trainer.correction.steps", true),
+    ] {
+        let mut damaged = saved(&mut donor);
+        match short {
+            true => damaged.bytes(name, &[1, 2]).unwrap(),
+            false => damaged.tensor(name, &[f32::NAN; 2 * DIM]).unwrap(),
+        }
+        let mut restored = executor();
+        round(&mut restored, &store, 0);
+        let before = saved(&mut restored);
+        let error = restored.restore(&damaged).unwrap_err();
+        assert!(error.to_string().contains(name), "{error}");
+        assert!(saved(&mut restored) == before, "{name}");
     }
 }

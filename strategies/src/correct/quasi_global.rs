@@ -20,9 +20,9 @@ use super::Correction;
 pub struct QuasiGlobal {
     beta: f32,
     mu: f32,
-    momentum: Vec<f32>,
-    before: Vec<f32>,
     lr: f32,
+    /// The momentum, then the parameters before.
+    kept: Vec<f32>,
 }
 
 impl QuasiGlobal {
@@ -31,9 +31,8 @@ impl QuasiGlobal {
         Self {
             beta,
             mu,
-            momentum: vec![0.0; len],
-            before: vec![0.0; len],
             lr: 1.0,
+            kept: vec![0.0; 2 * len],
         }
     }
 
@@ -44,9 +43,10 @@ impl QuasiGlobal {
 
     /// Takes the inner step; `x` becomes what is sent.
     pub fn advance(&mut self, x: &mut [f32], gradient: &[f32], lr: f32) {
-        self.before.copy_from_slice(x);
-        for ((x, g), m) in x.iter_mut().zip(gradient).zip(&self.momentum) {
-            *x -= lr * (self.beta * m + g);
+        let (momentum, before) = self.kept.split_at_mut(x.len());
+        before.copy_from_slice(x);
+        for ((x, g), m) in x.iter_mut().zip(gradient).zip(momentum) {
+            *x -= lr * (self.beta * *m + g);
         }
     }
 
@@ -58,9 +58,11 @@ impl QuasiGlobal {
     /// The momentum of the piece at `offset`, from how far its parameters moved in steps that add up
     /// to `rate`.
     fn renew(&mut self, offset: usize, mix: &[f32], rate: f32) {
+        let len = self.kept.len() / 2;
+        let (momentum, before) = self.kept.split_at_mut(len);
         let piece = offset..offset + mix.len();
-        let moved = self.before[piece.clone()].iter().zip(mix);
-        for (m, (before, after)) in self.momentum[piece].iter_mut().zip(moved) {
+        let moved = before[piece.clone()].iter().zip(mix);
+        for (m, (before, after)) in momentum[piece].iter_mut().zip(moved) {
             *m = self.mu * *m + (1.0 - self.mu) * (before - after) / rate;
         }
     }
@@ -68,25 +70,26 @@ impl QuasiGlobal {
 
 impl Correction for QuasiGlobal {
     fn taken_over(&mut self, offset: usize, _: &[f32], taken: &[f32], _: bool, steps: u64) {
-        // The first parameters, and those of a checkpoint, come from nowhere.
+        // The first parameters come from nowhere.
         if steps > 0 {
             self.renew(offset, taken, steps as f32 * self.lr);
         }
-        self.before[offset..offset + taken.len()].copy_from_slice(taken);
+        let before = self.kept.len() / 2 + offset;
+        self.kept[before..before + taken.len()].copy_from_slice(taken);
     }
 
     fn correct(&self, offset: usize, values: &[f32], gradient: &mut [f32]) {
-        let momentum = &self.momentum[offset..offset + values.len()];
+        let momentum = &self.kept[offset..offset + values.len()];
         for (g, m) in gradient.iter_mut().zip(momentum) {
             *g += self.beta * m;
         }
     }
 
     fn state(&self) -> &[f32] {
-        &self.momentum
+        &self.kept
     }
 
     fn state_mut(&mut self) -> &mut [f32] {
-        &mut self.momentum
+        &mut self.kept
     }
 }

@@ -11,8 +11,10 @@ use murmurate_protocol::{
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// What a correction must be told when it resumes.
-const CORRECTION: &str = "trainer.correction";
+/// What a correction must be told when it resumes, and the inner steps since the parameters were last
+/// agreed on.
+const CORRECTION: &str = "trainer.correction.state";
+const CORRECTION_STEPS: &str = "trainer.correction.steps";
 
 /// What other threads may read of, and say to, a running train lane.
 #[derive(Debug, Default)]
@@ -142,7 +144,10 @@ impl TrainLane {
             .map_or(&[][..], Correction::state)
         {
             [] => {}
-            state => sink.tensor(CORRECTION, state)?,
+            state => {
+                sink.tensor(CORRECTION, state)?;
+                sink.bytes(CORRECTION_STEPS, &self.steps.to_le_bytes())?;
+            }
         }
         self.trainer.save(sink)
     }
@@ -152,16 +157,40 @@ impl TrainLane {
     /// # Errors
     /// When something is missing or does not fit.
     pub fn load(&mut self, source: &dyn StateSource) -> Result<(), StateError> {
-        let mut state = vec![0.0; self.correction.as_ref().map_or(0, |c| c.state().len())];
-        if !state.is_empty() {
-            source.tensor(CORRECTION, &mut state)?;
-        }
+        let kept = self.read_correction(source)?;
         self.trainer.load(source)?;
-        if let Some(correction) = &mut self.correction {
-            correction.state_mut().copy_from_slice(&state);
-        }
         self.steps = 0;
+        if let (Some(correction), Some((state, steps))) = (&mut self.correction, kept) {
+            correction.state_mut().copy_from_slice(&state);
+            self.steps = steps;
+        }
         Ok(())
+    }
+
+    /// What a checkpoint holds of the correction, if it keeps anything: state and inner steps.
+    fn read_correction(
+        &self,
+        source: &dyn StateSource,
+    ) -> Result<Option<(Vec<f32>, u64)>, StateError> {
+        let len = self.correction.as_ref().map_or(0, |c| c.state().len());
+        if len == 0 {
+            return Ok(None);
+        }
+        let bad = |name: &str, reason: String| StateError::Malformed {
+            name: name.to_owned(),
+            reason,
+        };
+        let mut state = vec![0.0; len];
+        source.tensor(CORRECTION, &mut state)?;
+        if !state.iter().all(|value| value.is_finite()) {
+            return Err(bad(CORRECTION, "a value is not finite".to_owned()));
+        }
+        let bytes = source.bytes(CORRECTION_STEPS)?;
+        let steps = <[u8; 8]>::try_from(bytes.as_slice()).map_err(|_| {
+            let reason = format!("{} bytes instead of 8", bytes.len());
+            bad(CORRECTION_STEPS, reason)
+        })?;
+        Ok(Some((state, u64::from_le_bytes(steps))))
     }
 
     /// Puts in force what the mix lane hands over.
