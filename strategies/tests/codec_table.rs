@@ -133,7 +133,12 @@ fn facts(spec: &CodecSpec, samples: &[Sample]) -> [String; 2] {
         parameters.join(", ")
     );
     for [bits, error] in samples.iter().map(|sample| measure(&kind, sample)) {
-        let _ = write!(before, " {bits:.2} | {error:.3} |");
+        // Signs without a scale are no estimate of x.
+        let error = match properties.scaled {
+            true => format!("{error:.3}"),
+            false => "-".to_owned(),
+        };
+        let _ = write!(before, " {bits:.2} | {error} |");
     }
     let summed = match properties.reduction {
         Reduction::WhileEncoded => "while encoded",
@@ -189,6 +194,30 @@ fn values() -> Vec<f32> {
         .collect()
 }
 
+/// Where the speeds were measured, with memcpy for comparison.
+fn machine(values: &[f32]) -> String {
+    let cpus = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let name = cpus
+        .lines()
+        .find_map(|line| line.strip_prefix("model name"));
+    let name = name.map_or("unknown", |name| name.trim_matches([' ', '\t', ':']));
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load = load.split(' ').next().unwrap_or("?");
+    let mut copy = vec![0.0; values.len()];
+    let mut best = f64::INFINITY;
+    for _ in 0..RUNS {
+        let start = Instant::now();
+        std::hint::black_box(&mut copy).copy_from_slice(values);
+        best = best.min(start.elapsed().as_secs_f64());
+    }
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let copied = 4e-9 * values.len() as f64 / best;
+    format!(
+        "\nSpeeds: {name}, {}, one core of {cores}, load average {load}; memcpy of the same values: {copied:.2} GB/s.\n",
+        std::env::consts::ARCH
+    )
+}
+
 fn head(samples: &[Sample]) -> String {
     let about: Vec<_> = samples
         .iter()
@@ -196,11 +225,12 @@ fn head(samples: &[Sample]) -> String {
         .collect();
     format!(
         "# Codecs\n\nEvery codec on two real deltas of 16 inner steps, without error feedback, each parameter at its default \
-         or what is shown:\n\n{}\n\nBits are of the whole encoding, for each value. The error is `||C(x) - x|| / ||x||`; it may be \
-         above 1 for an unbiased codec. Speeds are GB/s of\nf32 on one core, 10 million values, and depend on the machine: \
-         `cargo bench -p murmurate-strategies --bench codecs` measures them with memcpy beside.\nState is in multiples of the \
-         parameters, error feedback's residual among it. Reduced: whether an all-reduce may sum contributions on\ntheir way. Written \
-         by `strategies/tests/codec_table.rs`, which compares all but the speeds.\n\n\
+         or at what is shown:\n\n{}\n\nBits are of the whole encoding, for each value. The error is `||C(x) - x|| / ||x||`: above 1 it is \
+         that of an unbiased codec, whose errors cancel out over peers\nand rounds. Speeds are GB/s of f32 on one core, 10 million \
+         nearly normal values, encoded without a residual; on your machine `cargo bench -p murmurate-strategies\n--bench codecs` \
+         measures them, with a residual and as fractions of memcpy too. State is in multiples of the parameters, error feedback's residual \
+         among it. Reduced:\nwhether an all-reduce may sum contributions on their way. Made by `strategies/tests/codec_table.rs` \
+         and `tasks/examples/delta_samples.rs`; do not edit.\n\n\
          | codec | source | parameters | mnist: bits | error | transformer: bits | error | encode | decode_add | state | reduced |\n\
          |---|---|---|---|---|---|---|---|---|---|---|\n",
         about.join("\n")
@@ -215,8 +245,9 @@ fn the_page_says_what_codecs_do() {
         for spec in CODECS {
             let ([before, after], [encode, add]) =
                 (facts(spec, &samples), speeds(&kind(spec), &values));
-            let _ = writeln!(page, "{before} {encode:.1} | {add:.1} |{after}");
+            let _ = writeln!(page, "{before} {encode:.2} | {add:.2} |{after}");
         }
+        page.push_str(&machine(&values));
         std::fs::write(&path, page).unwrap();
     }
     let page = std::fs::read_to_string(&path).unwrap();

@@ -1,9 +1,10 @@
 //! Codec `chunk-top-k`: the largest of every chunk. Biased: needs error feedback.
 
 use super::header::Header;
+use super::largest::Largest;
 use super::pick::{DECAY, DENSITY, Pick, Picked, kept};
 use super::raw::tag;
-use super::select::{Largest, Source};
+use super::select::Source;
 use super::spec::{CodecSpec, Parameter, Range};
 use super::values::VALUES;
 use super::{CodecProperties, EncodeContext, top_k};

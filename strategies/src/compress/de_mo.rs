@@ -2,9 +2,10 @@
 
 use super::dct::{Dct, TILE};
 use super::header::Header;
+use super::largest::Largest;
 use super::pick::DECAY;
 use super::raw::tag;
-use super::select::{Largest, fold};
+use super::select::fold;
 use super::spec::{CodecSpec, Parameter, Range};
 use super::values::VALUES;
 use super::{

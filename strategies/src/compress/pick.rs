@@ -129,6 +129,11 @@ impl<P: Pick> Picked<P> {
         )
     }
 
+    /// As [`Picked::of`], for rules whose residual does not decay or that keep none.
+    pub(super) fn steady(kind: &CodecKind, pick: P) -> Box<dyn Codec> {
+        Self::boxed(pick, values::build(kind.choice("values")), 1.0)
+    }
+
     /// Encodes; leaves the chosen places in the scratch, and gives where the values begin in `out`.
     fn write(
         &mut self,

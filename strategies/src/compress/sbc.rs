@@ -1,10 +1,11 @@
 //! Codec `sbc`: the largest of one sign, as their mean. Biased: needs error feedback.
 
 use super::header::Header;
+use super::largest::Largest;
 use super::one_scale::{OneScale, magnitudes};
 use super::pick::{DECAY, DENSITY, Pick, Picked, kept};
 use super::raw::tag;
-use super::select::{Largest, Source};
+use super::select::Source;
 use super::spec::CodecSpec;
 use super::{CodecProperties, EncodeContext};
 

@@ -2,9 +2,10 @@
 
 use super::estimated::{Estimate, Estimated};
 use super::header::Header;
+use super::largest::Largest;
 use super::pick::{DECAY, DENSITY, Picked};
 use super::raw::tag;
-use super::select::{Largest, Source};
+use super::select::Source;
 use super::spec::CodecSpec;
 use super::values::VALUES;
 
