@@ -164,8 +164,9 @@ impl Kernel for NthLargest<'_> {
             let those = self.magnitudes.iter().map(|m| u32::from(*m >= tried));
             let count = those.sum::<u32>() as usize;
             if count == self.rank {
-                let least = |least: u32, m: &u32| if *m >= tried { least.min(*m) } else { least };
-                return self.magnitudes.iter().fold(u32::MAX, least);
+                let those = self.magnitudes.iter();
+                let those = those.map(|m| if *m >= tried { *m } else { u32::MAX });
+                return those.fold(u32::MAX, u32::min);
             }
             if count > self.rank {
                 reached = tried;
