@@ -19,7 +19,7 @@ impl MixLane {
     ) -> Result<Done, WorkError> {
         let range = self.shard_range(slice.fragment, slice.shard, of);
         let codec = match slice.part {
-            Part::Aggregate => &self.aggregate_codec,
+            Part::Aggregate | Part::Partial => &self.aggregate_codec,
             Part::Contribution => &self.codec,
         };
         let bound = codec.bytes_bound().of(range.len() as u64);
@@ -35,6 +35,7 @@ impl MixLane {
                 ..EncodeContext::seeded(seed, &mut memory)
             };
             self.aggregate_codec.encode(values, &mut context, &mut out);
+            self.reduction_encoded(&slice);
         } else {
             let local = self.take_local();
             let encoded = self.encode_local(&local[range.clone()], slice, of, &mut out);

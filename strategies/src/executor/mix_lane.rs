@@ -11,7 +11,8 @@ use crate::compress::Codec;
 use crate::inner::InnerOptimizer;
 use crate::outer::OuterOptimizer;
 use murmurate_protocol::{
-    Contribution, Digest, Done, ExchangeKind, FragmentId, Order, PlanHash, Round, SliceId, StoreId,
+    Contribution, Digest, Done, ExchangeKind, FragmentId, Order, Part, PlanHash, Round, SliceId,
+    StoreId,
 };
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -49,6 +50,8 @@ pub struct MixLane {
     pub(super) codec_state: CodecState,
     pub(super) aggregate_codec: Box<dyn Codec>,
     pub(super) shards: BTreeMap<(FragmentId, u16), Vec<f32>>,
+    /// Room of a reduction that is no longer needed.
+    pub(super) spare: Vec<f32>,
     /// Own contributions encoded this round, each with its fragment's shard count.
     pub(super) encoded: BTreeMap<SliceId, u16>,
     /// The last round in which the shared inner optimizer took its step.
@@ -87,6 +90,7 @@ impl MixLane {
             codec: parts.codec,
             buffer: Some(vec![0.0; len]),
             shards: BTreeMap::new(),
+            spare: Vec::new(),
             encoded: BTreeMap::new(),
             inner_round: None,
             frames,
@@ -164,7 +168,22 @@ impl MixLane {
             residual: values(self.residual.as_ref().map_or(0, Vec::len)),
             codec: values(self.codec_state.len()),
             outer: values(self.outer.state().len() + inner),
-            shards: values(decoded + self.shards.values().map(Vec::len).sum::<usize>()),
+            shards: values(decoded + self.reduced() + self.spare.len()),
+        }
+    }
+
+    /// Values of reductions that are kept.
+    fn reduced(&self) -> usize {
+        self.shards.values().map(Vec::len).sum()
+    }
+
+    /// A reduction is encoded. A partial sum is of no more use; an owner reduces the same shard
+    /// again in the next round, but where everybody owns everything its room is for the next one.
+    pub(super) fn reduction_encoded(&mut self, slice: &SliceId) {
+        let roomy = 2 * self.reduced() <= self.anchor.len();
+        if slice.part == Part::Partial || !roomy {
+            let reduction = self.shards.remove(&(slice.fragment, slice.shard));
+            self.spare = reduction.unwrap_or_default();
         }
     }
 

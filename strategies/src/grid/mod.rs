@@ -63,6 +63,7 @@ mod mixing;
 mod optimizers;
 mod presets;
 mod refuse;
+mod schedule;
 mod strategy;
 mod tables;
 mod validate;

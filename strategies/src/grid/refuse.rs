@@ -1,6 +1,6 @@
 //! Combinations of methods that cannot work, each with the reason and the nearest that does.
 
-use super::{Strategy, StrategyError};
+use super::{Strategy, StrategyError, schedule};
 use crate::aggregate::AggregationKind;
 use crate::compress::{CodecProperties, Reduction};
 use crate::correct::CorrectionKind;
@@ -161,6 +161,7 @@ fn all_reduce(strategy: &Strategy) -> Result<(), StrategyError> {
             "use \"delta\" (with outer \"average\" that is the mean of the parameters)",
         );
     }
+    schedule::check(strategy)?;
     rule(strategy)?;
     if strategy.contribution() == Contribution::Gradient {
         if strategy.inner_kind().needs_shapes() {

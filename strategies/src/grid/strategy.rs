@@ -2,7 +2,7 @@
 
 use super::tables::{self, Tables};
 use super::{DEFAULT_PRESET, StrategyError, preset, refuse, validate};
-use super::{mixing, optimizers};
+use super::{mixing, optimizers, schedule};
 use crate::Layout;
 use crate::aggregate::AggregationKind;
 use crate::compress::{Codec, CodecKind};
@@ -13,8 +13,8 @@ use crate::topology::TopologyKind;
 use core::str::FromStr;
 use murmurate_protocol::limits::FRAGMENTS_MAX;
 use murmurate_protocol::{
-    Contribution, DeadlinePlan, Digest, ExchangeKind, FragmentPlan, Plan, RunId, StepBudget,
-    Topology,
+    Contribution, DeadlinePlan, Digest, ExchangeKind, FragmentPlan, Plan, RunId, Schedule,
+    StepBudget, Topology,
 };
 use std::ops::Range;
 
@@ -33,6 +33,7 @@ pub struct Strategy {
     name: String,
     budget: StepBudget,
     exchange: ExchangeKind,
+    schedule: Schedule,
     contribution: Contribution,
     topology: Option<TopologyKind>,
     codec: CodecKind,
@@ -110,6 +111,7 @@ impl Strategy {
             name,
             budget: validate::budget(&tables.synchronization)?,
             exchange,
+            schedule: schedule::read(exchange, &tables.architecture)?,
             contribution,
             topology,
             codec,
@@ -133,6 +135,11 @@ impl Strategy {
     /// Who exchanges with whom.
     pub const fn exchange(&self) -> ExchangeKind {
         self.exchange
+    }
+
+    /// Which way an all-reduce sums up.
+    pub const fn schedule(&self) -> Schedule {
+        self.schedule
     }
 
     /// What a contribution is.
@@ -277,6 +284,7 @@ impl Strategy {
             layout: layout.hash(),
             recipe: Digest::of(self.recipe().as_bytes()),
             exchange: self.exchange,
+            schedule: self.schedule,
             contribution: self.contribution,
             budget: self.budget,
             rounds,
@@ -320,6 +328,9 @@ impl Strategy {
             Contribution::Delta => "delta",
             Contribution::Parameters => "parameters",
         });
+        if self.exchange == ExchangeKind::AllReduce {
+            tables.architecture.set_schedule(self.schedule);
+        }
         if let Some(kind) = &self.topology {
             tables.architecture.set_topology(kind);
         }

@@ -39,6 +39,7 @@ pub(super) struct Synchronization {
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Architecture {
     pub(super) exchange: Option<String>,
+    pub(super) schedule: Option<String>,
     pub(super) contribution: Option<String>,
     pub(super) topology: Option<String>,
     pub(super) degree: Option<usize>,
@@ -131,6 +132,7 @@ const KEYS: [(&str, &[&str]); 8] = [
         "architecture",
         &[
             "exchange",
+            "schedule",
             "contribution",
             "topology",
             "degree",
