@@ -99,7 +99,7 @@ fn answer(order: &Order, well: bool, fragments: usize) -> Option<Done> {
     if !well {
         let reason = "no".to_owned();
         return Some(Done::Failed(match order {
-            Order::Combine { inputs, .. } if !inputs.is_empty() => {
+            Order::Combine { inputs, .. } | Order::Gather { inputs, .. } if !inputs.is_empty() => {
                 let slice = inputs[0].0;
                 WorkError::BadSlice { slice, origin: slice.origin, reason }
             }
@@ -116,7 +116,7 @@ fn answer(order: &Order, well: bool, fragments: usize) -> Option<Done> {
             let digest = (slice.part == Part::Aggregate).then_some(digest);
             Done::Encoded { bytes: 48, digest }
         }
-        Order::Combine { .. } => Done::Combined,
+        Order::Combine { .. } | Order::Arrive { .. } => Done::Combined,
         Order::Evaluate { .. } => Done::Evaluated(murmurate_protocol::Evaluation::default()),
         Order::Save { .. } => Done::Saved,
         Order::Pin { round } => {

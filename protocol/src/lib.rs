@@ -87,7 +87,8 @@ pub use peer::{
     Event, FetchId, Input, Output, Peer, PeerConfig, PeerError, Phase, Remote, Snapshot, View, Wait,
 };
 pub use plan::{
-    BytesBound, Contribution, DeadlinePlan, ExchangeKind, FragmentPlan, Plan, PlanError,
+    BytesBound, CenterPlan, Contribution, DeadlinePlan, ExchangeKind, FragmentPlan, Plan,
+    PlanError, ServerPlan,
 };
 pub use slice::{Part, PushOutcome, Settlement, SliceId, SliceMeta};
 pub use time::Time;

@@ -24,6 +24,8 @@ pub enum StoreId {
     Anchor,
     /// The reduction of one shard that this peer owns.
     Shard(u16),
+    /// This peer's shards of a parameter server's center.
+    Center,
 }
 
 /// A piece of work for the Executor.
@@ -47,7 +49,8 @@ pub enum Order {
         of: u16,
     },
     /// `into = (keep * into + sum_k a_k * decode(slice_k)) / (keep + sum_k a_k)`, summed in the
-    /// order given. With [`StoreId::Local`] it changes the parameters' mix for [`Order::Apply`].
+    /// order given. With [`StoreId::Local`] it changes the parameters' mix for [`Order::Apply`]. With
+    /// [`StoreId::Center`] and no inputs the shard becomes the anchor's.
     /// Answered by [`Done::Combined`].
     Combine {
         /// The round it is for.
@@ -77,6 +80,32 @@ pub enum Order {
         aggregates: Vec<SliceId>,
         /// Whether what was trained since the anchor stays on top of the new one: for a straggler
         /// whose contribution was not part of the round.
+        keep_local: bool,
+    },
+    /// Move an own shard of the center by contributions, each with its staleness: how many versions
+    /// of the shard there were since its sender pulled it. Answered by [`Done::Combined`]; a failure
+    /// changes nothing.
+    Arrive {
+        /// The fragment.
+        fragment: FragmentId,
+        /// The shard.
+        shard: u16,
+        /// Into how many shards the fragment is cut.
+        of: u16,
+        /// The contributions in the order in which they came.
+        inputs: Vec<(SliceId, u64)>,
+    },
+    /// Make the weighted mean of contributions, summed in the order given, the move of a fragment's
+    /// anchor, and hand the new anchor to the trainer: what every member does by itself where
+    /// contributions travel as they are. Answered by [`Done::Applied`]; a failure changes nothing.
+    Gather {
+        /// The round that ends.
+        round: Round,
+        /// The fragment.
+        fragment: FragmentId,
+        /// The contributions with their weights, in `PeerId` order.
+        inputs: Vec<(SliceId, f64)>,
+        /// As in [`Order::Apply`].
         keep_local: bool,
     },
     /// Give up this round's exchange of a fragment: the anchor stays, the parameters go on from

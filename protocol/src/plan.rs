@@ -3,7 +3,7 @@
 //! `strategies` builds plans from the configuration; the wire carries only their hash, because two
 //! peers exchange only when their plans are equal.
 
-use crate::limits::{FRAGMENTS_MAX, STATE_BYTES_MAX};
+use crate::limits::{FRAGMENTS_MAX, GROUP_MEMBERS_MAX, STATE_BYTES_MAX};
 use crate::{Digest, FragmentId, LayoutHash, PlanHash, RunId, Schedule, StepBudget};
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
@@ -17,6 +17,61 @@ pub enum ExchangeKind {
     Gossip,
     /// All-reduce with agreement, along the plan's [`Schedule`].
     AllReduce,
+    /// Every member gets every contribution as it was encoded and combines them itself, with
+    /// agreement.
+    Gathered,
+    /// A parameter server whose shards some of the members own, all in the same round, with
+    /// agreement.
+    Server(ServerPlan),
+    /// A parameter server whose peers need not be in the same round.
+    Center(CenterPlan),
+}
+
+impl ExchangeKind {
+    /// Whether a round ends with one anchor that a majority of the group agreed on.
+    pub const fn agrees(self) -> bool {
+        matches!(self, Self::AllReduce | Self::Gathered | Self::Server(_))
+    }
+
+    /// Whether a contribution is what training changed of the anchor, and not the parameters.
+    pub const fn moves_the_anchor(self) -> bool {
+        self.agrees() || matches!(self, Self::Center(_))
+    }
+
+    /// Into how many parts, each voted on by itself, a fragment of `len` values is cut in a group of
+    /// so many members. Gathered they are the members' contributions.
+    pub fn parts(self, len: u64, members: usize) -> u64 {
+        let members = members as u64;
+        match self {
+            Self::Gathered => members,
+            Self::Center(center) => u64::from(center.owners).min(len).max(1),
+            Self::Server(server) => members.min(len).min(u64::from(server.owners)).max(1),
+            _ => members.min(len).max(1),
+        }
+    }
+}
+
+/// A parameter server whose members all work on the same round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerPlan {
+    /// Members that own a shard of each fragment.
+    pub owners: u16,
+    /// Contributions that are enough to go on with (n of m, backup workers); zero is everybody's.
+    /// Less than a majority never is.
+    pub enough: u16,
+    /// How long the others are waited for once there are enough.
+    pub grace: Duration,
+}
+
+/// A parameter server whose peers go on by themselves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CenterPlan {
+    /// Shards of each fragment, each with an owner.
+    pub owners: u16,
+    /// Rounds that the fastest peer may be ahead of the slowest, at least one; `None` for any.
+    pub lead: Option<u32>,
+    /// Contributions that a shard takes in at once, at least one.
+    pub buffer: u16,
 }
 
 /// What a contribution is, relative to what.
@@ -134,8 +189,14 @@ pub enum PlanError {
     )]
     GossipContribution,
     /// All-reduce agrees on deltas or gradients.
-    #[error("all-reduce exchanges deltas or gradients relative to the agreed anchor")]
+    #[error("what peers agree on are deltas or gradients relative to the agreed anchor")]
     AllReduceContribution,
+    /// A server of nobody, or of more than a group can hold.
+    #[error("a parameter server needs 1 to {GROUP_MEMBERS_MAX} owners of shards")]
+    NoOwners,
+    /// Nobody could ever be the first to go on, or nothing would ever be taken in.
+    #[error("a center needs a lead of at least one round and 1 to {GROUP_MEMBERS_MAX} arrivals")]
+    Center,
     /// A schedule of something that follows none.
     #[error(
         "only an all-reduce follows a schedule: use the butterfly elsewhere, it is the default"
@@ -179,8 +240,20 @@ impl Plan {
             (ExchangeKind::Gossip, Contribution::Delta | Contribution::Gradient) => {
                 return Err(PlanError::GossipContribution);
             }
-            (ExchangeKind::AllReduce, Contribution::Parameters) => {
+            (kind, Contribution::Parameters) if kind.agrees() => {
                 return Err(PlanError::AllReduceContribution);
+            }
+            (ExchangeKind::Server(server), _) if server.owners == 0 => {
+                return Err(PlanError::NoOwners);
+            }
+            (ExchangeKind::Center(center), _) => {
+                if center.owners == 0 || usize::from(center.owners) > GROUP_MEMBERS_MAX {
+                    return Err(PlanError::NoOwners);
+                }
+                let many = usize::from(center.buffer) > GROUP_MEMBERS_MAX;
+                if center.lead == Some(0) || center.buffer == 0 || many {
+                    return Err(PlanError::Center);
+                }
             }
             _ => {}
         }
@@ -197,6 +270,15 @@ impl Plan {
             return Err(PlanError::Deadlines);
         }
         Ok(())
+    }
+
+    /// Into how many parts, each voted on by itself, a fragment of `len` values is cut in a group of
+    /// so many members.
+    pub(crate) fn parts(&self, len: u64, members: usize) -> u64 {
+        match self.exchange {
+            ExchangeKind::AllReduce => self.schedule.shards(members, len),
+            other => other.parts(len, members),
+        }
     }
 
     /// The hash that peers compare.

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 pub enum Part {
     /// From a member towards whoever reduces or mixes it.
     Contribution,
-    /// From a shard's owner back to the members.
+    /// From a shard's owner back to the members: what they vote on by its hash. Where contributions
+    /// are gathered, each of them as it is.
     Aggregate,
     /// From member to member along a schedule: the mean of some contributions.
     Partial,

@@ -19,9 +19,9 @@ use murmurate_protocol::wire::{
     Hello, Message, PeerRecord, Reason, WIRE_VERSION, WireError, decode, decode_value, encode,
 };
 use murmurate_protocol::{
-    Digest, Done, Evaluation, Event, ExchangeKind, FetchId, Input, Order, OrderId, Output,
-    Partners, Peer, PeerId, Phase, PlanHash, PushOutcome, Round, SliceId, SliceMeta, StateId, Time,
-    Topology, TrainSummary, WorkError,
+    CenterPlan, Digest, Done, Evaluation, Event, ExchangeKind, FetchId, Input, Order, OrderId,
+    Output, Partners, Peer, PeerId, Phase, PlanHash, PushOutcome, Round, ServerPlan, SliceId,
+    SliceMeta, StateId, Time, Topology, TrainSummary, WorkError,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -270,11 +270,20 @@ impl Driven {
         let digest = Digest::from_bytes([2; 32]);
         if fails {
             return Done::Failed(match order {
-                Order::Combine { inputs, .. } if !inputs.is_empty() => WorkError::BadSlice {
+                Order::Arrive { inputs, .. } if !inputs.is_empty() => WorkError::BadSlice {
                     slice: inputs[0].0,
                     origin: inputs[0].0.origin,
                     reason: "made up".to_owned(),
                 },
+                Order::Combine { inputs, .. } | Order::Gather { inputs, .. }
+                    if !inputs.is_empty() =>
+                {
+                    WorkError::BadSlice {
+                        slice: inputs[0].0,
+                        origin: inputs[0].0.origin,
+                        reason: "made up".to_owned(),
+                    }
+                }
                 _ => WorkError::Storage {
                     reason: "made up".to_owned(),
                 },
@@ -290,7 +299,7 @@ impl Driven {
                 bytes: 48,
                 digest: Some(digest),
             },
-            Order::Combine { .. } => Done::Combined,
+            Order::Combine { .. } | Order::Arrive { .. } => Done::Combined,
             Order::Evaluate { .. } => Done::Evaluated(Evaluation::default()),
             Order::Save { .. } => Done::Saved,
             Order::Pin { round } => Done::Pinned(StateId {
@@ -435,6 +444,22 @@ proptest! {
     #[test]
     fn no_inputs_break_a_peer_of_an_all_reduce(steps in vec(any_step(), 0..160)) {
         survives(ExchangeKind::AllReduce, steps);
+    }
+
+    #[test]
+    fn no_inputs_break_a_peer_that_gathers(steps in vec(any_step(), 0..160)) {
+        survives(ExchangeKind::Gathered, steps);
+    }
+
+    #[test]
+    fn no_inputs_break_a_peer_of_a_parameter_server(
+        steps in vec(any_step(), 0..160),
+        lead in proptest::option::of(1u32..3),
+    ) {
+        let (owners, buffer) = (2, 2);
+        survives(ExchangeKind::Center(CenterPlan { owners, lead, buffer }), steps.clone());
+        let (enough, grace) = (3, Duration::from_millis(500));
+        survives(ExchangeKind::Server(ServerPlan { owners, enough, grace }), steps);
     }
 
     #[test]

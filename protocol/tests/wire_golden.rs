@@ -200,6 +200,15 @@ fn messages() -> Vec<(&'static str, Message)> {
                 version: version(2),
             },
         ),
+        ("center-ask", Message::CenterAsk { fragment, shard: 4 }),
+        (
+            "center-moved",
+            Message::CenterMoved {
+                round,
+                fragment,
+                shard: 4,
+            },
+        ),
     ]
 }
 

@@ -65,6 +65,8 @@ fn of_order(order: &Order) -> &'static str {
         Order::Encode { .. } => "encode",
         Order::Combine { .. } => "combine",
         Order::Apply { .. } => "apply",
+        Order::Gather { .. } => "gather",
+        Order::Arrive { .. } => "arrive",
         Order::Void { .. } => "void",
         Order::Evaluate { .. } => "evaluate",
         Order::Save { .. } => "save",

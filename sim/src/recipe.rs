@@ -191,6 +191,17 @@ impl<'a> Recipe<'a> {
                 inputs,
                 ..
             } => fragment(id) / u64::from((*of).max(1)) * inputs.len() as u64,
+            Order::Arrive {
+                fragment: id,
+                of,
+                inputs,
+                ..
+            } => fragment(id) / u64::from((*of).max(1)) * (inputs.len() as u64 + 1),
+            Order::Gather {
+                fragment: id,
+                inputs,
+                ..
+            } => fragment(id) * (inputs.len() as u64 + 1),
             Order::Apply { fragment: id, .. } | Order::Void { fragment: id, .. } => fragment(id),
             Order::Save { .. } | Order::Pin { .. } | Order::Load { .. } => whole,
             Order::Settle { .. }

@@ -20,7 +20,7 @@ use crate::speed;
 use crate::trace::Trace;
 use crate::transfer::Transfer;
 use core::time::Duration;
-use murmurate_protocol::{ExchangeKind, Input, PeerId, Time};
+use murmurate_protocol::{Input, PeerId, Time};
 use std::collections::VecDeque;
 
 /// Virtual time that finished peers get to settle what a message lost in the last round left open.
@@ -201,7 +201,7 @@ impl<'a> Swarm<'a> {
 
     /// Whether nothing is left to settle: after an all-reduce all live peers hold the same bits.
     fn agreed(&self) -> bool {
-        if self.recipe.plan().exchange != ExchangeKind::AllReduce {
+        if !self.recipe.plan().exchange.agrees() {
             return true;
         }
         let mut digests = self

@@ -52,13 +52,19 @@ impl Timing {
                 ..TrainSummary::default()
             })),
             Order::Encode { slice, of, .. } => Some(self.encode(*slice, *of, stores)),
-            Order::Combine { .. } => Some(Done::Combined),
+            Order::Combine { .. } | Order::Arrive { .. } => Some(Done::Combined),
             Order::Apply {
                 round,
                 fragment,
                 aggregates,
                 ..
             } => Some(self.apply(*fragment, &wire::canonical(&(*round, aggregates)))),
+            Order::Gather {
+                round,
+                fragment,
+                inputs,
+                ..
+            } => Some(self.apply(*fragment, &wire::canonical(&(*round, inputs)))),
             Order::Void { fragment, .. } => Some(Done::Applied {
                 digest: self.digests[usize::from(fragment.0)],
             }),

@@ -10,6 +10,8 @@ use std::collections::BTreeSet;
 fn base(method: &Method) -> &'static str {
     match (method.key, method.name) {
         ("architecture.topology", _) | ("inner.correction", "quasi-global") => "d-psgd",
+        ("synchronization.mode", _) => "asp",
+        (_, "easgd") => "easgd",
         ("aggregation.rule", _) | ("compression.codec", "sign-sgd" | "dgc") => "bsp",
         _ => "local-sgd",
     }
@@ -28,6 +30,9 @@ fn given(key: &str) -> &'static str {
 fn text(method: &Method, more: &[(&str, &str)]) -> String {
     let (table, selector) = method.key.split_once('.').unwrap();
     let mut text = format!("[{table}]\n{selector} = \"{}\"\n", method.name);
+    if table == "synchronization" {
+        text += "inner_steps = 1\n";
+    }
     for key in &method.keys {
         let (_, short) = key.name.split_once('.').unwrap();
         let more = more.iter().find(|(name, _)| *name == key.name);
@@ -57,7 +62,13 @@ fn keys_and_defaults_are_those_of_the_configuration() {
         let mut written: BTreeSet<String> =
             whole[table].as_table().unwrap().keys().cloned().collect();
         // What is no key of the method: the one that chooses it, and those of all methods.
-        for key in [selector, "exchange", "contribution", "error_feedback"] {
+        for key in [
+            selector,
+            "exchange",
+            "contribution",
+            "error_feedback",
+            "inner_steps",
+        ] {
             written.remove(key);
         }
         if method.key == "inner.correction" {

@@ -5,7 +5,7 @@
 //! converges exactly if the spectral radius of that map is below one. The models are built from the
 //! shipped presets: their learning rates, rounds, topologies.
 
-use murmurate_protocol::{InnerStep, Round, StepBudget};
+use murmurate_protocol::{ExchangeKind, InnerStep, Round, StepBudget};
 use murmurate_strategies::grid::Strategy;
 use murmurate_strategies::inner::InnerKind;
 use murmurate_strategies::outer::OuterKind;
@@ -128,6 +128,99 @@ fn all_reduce_of_deltas_converges() {
             }
         }
     }
+}
+
+/// The center of a parameter server at which eight peers arrive in turn, each with what it made of the
+/// center as it pulled it eight arrivals ago. State: center, momentum, its buffer, arrivals that wait; then
+/// what each peer pulled (elastic: its own parameters).
+fn arrivals_at_a_center(strategy: &Strategy, rate: f64, curvatures: &[f64]) -> f64 {
+    let ExchangeKind::Center(plan) = strategy.exchange() else {
+        panic!("a preset with a center");
+    };
+    let at_once = u64::from(plan.buffer);
+    let rule = strategy.center();
+    let weight = rule.staleness.of((PEERS as u64 - 1) / at_once) / at_once as f64;
+    growth(4 + PEERS, |at, state| {
+        let (shared, pulled) = state.split_at_mut(4);
+        let peer = at as usize % PEERS;
+        if !matches!(strategy.outer_kind(), OuterKind::DelayedNesterov { .. }) {
+            shared[1..3].fill(0.0);
+        }
+        let (mut x, mut v) = (pulled[peer], 0.0);
+        for _ in 0..inner_steps(strategy) {
+            inner_step(
+                strategy.inner_kind(),
+                rate,
+                curvatures[peer],
+                &mut x,
+                &mut v,
+            );
+        }
+        if let Some(alpha) = rule.elastic {
+            let pull = alpha * (x - shared[0]);
+            shared[0] += pull;
+            pulled[peer] = x - pull;
+            shared[3] = 0.0;
+            return;
+        }
+        shared[3] += weight * (x - pulled[peer]);
+        if (at + 1).is_multiple_of(at_once) {
+            let delta = std::mem::take(&mut shared[3]);
+            match *strategy.outer_kind() {
+                OuterKind::DelayedNesterov {
+                    lr,
+                    momentum,
+                    every,
+                    spread,
+                } => {
+                    let n = f64::from(every);
+                    shared[2] -= delta;
+                    let turn = (at + 1).is_multiple_of(u64::from(every));
+                    if turn {
+                        shared[1] = momentum * shared[1] + shared[2] / n;
+                        shared[2] = 0.0;
+                    }
+                    let share = if turn {
+                        1.0 - spread * n + spread
+                    } else {
+                        spread
+                    };
+                    shared[0] -= lr * (share * momentum * shared[1] - delta / n);
+                }
+                _ => shared[0] += delta,
+            }
+        }
+        pulled[peer] = shared[0];
+    })
+}
+
+#[test]
+fn arrivals_at_a_center_converge() {
+    for name in ["asp", "ssp", "fedbuff", "async-local-sgd", "easgd"] {
+        let strategy = Strategy::preset(name).unwrap();
+        for rate in rates(strategy.inner_kind()) {
+            for k in curvatures() {
+                let radius = arrivals_at_a_center(&strategy, rate, &k);
+                assert!(radius < 1.0, "{name} at rate {rate}: {radius}");
+            }
+        }
+    }
+}
+
+#[test]
+fn momentum_on_every_late_arrival_diverges_and_delayed_it_does_not() {
+    // Rounds that go all the way: delayed to every eighth arrival 0.5 is stable, on every arrival it is not.
+    let text = |every: u32| {
+        format!(
+            "[synchronization]\nmode = \"asp\"\ninner_steps = 60\n[outer]\nmomentum = 0.5\nevery = {every}\n"
+        )
+    };
+    let radius = |every| {
+        let strategy = Strategy::parse(&text(every), Some("async-local-sgd")).unwrap();
+        arrivals_at_a_center(&strategy, 0.1, &[1.0; PEERS])
+    };
+    assert!(radius(8) < 1.0, "{}", radius(8));
+    assert!(radius(1) > 1.0, "{}", radius(1));
 }
 
 #[test]

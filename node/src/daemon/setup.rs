@@ -200,7 +200,16 @@ fn multiples(strategy: &Strategy, plan: &Plan, len: u64) -> BTreeMap<String, f64
     match strategy.exchange() {
         ExchangeKind::None => {}
         ExchangeKind::Gossip => stores.push(("encoded slices", 3.0 * contribution)),
-        ExchangeKind::AllReduce => {
+        ExchangeKind::Center(_) => {
+            stores.push(("own shards of the center", 1.0));
+            stores.push(("encoded slices", 2.0 * contribution + 2.0 * aggregate));
+        }
+        ExchangeKind::Gathered => {
+            let members = murmurate_protocol::limits::GROUP_MEMBERS_MAX as f64;
+            stores.push(("gathered slices", members * contribution * open));
+            stores.push(("history", kept(members * contribution)));
+        }
+        ExchangeKind::AllReduce | ExchangeKind::Server(_) => {
             stores.push(("shard reductions", open));
             // Where sums are passed on, a partial one comes and goes for every shard.
             let partial = if strategy.schedule().relays() {

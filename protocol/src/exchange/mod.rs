@@ -2,11 +2,12 @@
 //! each; tensor-free.
 
 mod all_reduce;
+mod center;
 mod gossip;
 mod none;
 
-pub(crate) use all_reduce::slices_of;
 pub use all_reduce::{Schedule, ScheduleCost};
+pub(crate) use all_reduce::{inputs_of, slices_of};
 
 use crate::peer::FetchId;
 use crate::peer::context::Context;
@@ -44,6 +45,8 @@ pub(crate) enum Signal<'a> {
     Done { order: OrderId, done: &'a Done },
     /// A peer is gone.
     Gone(PeerId),
+    /// A peer has said how far it is.
+    Heard(PeerId),
     /// Its deadline has passed.
     Timeout,
 }
@@ -53,6 +56,8 @@ pub(crate) enum Signal<'a> {
 pub(crate) enum Ending {
     /// Put these aggregates (none after gossip) in force.
     Apply(Vec<SliceId>),
+    /// Put the weighted mean of these contributions in force.
+    Gather(Vec<(SliceId, f64)>),
     /// Nothing was agreed: the anchor stays.
     Void,
 }
@@ -88,6 +93,13 @@ pub(crate) trait Exchange: Send {
     /// What a fragment's exchange ended with is in force: the bytes that only it needed can go.
     fn applied(&mut self, cx: &mut Context, fragment: FragmentId) {
         let _ = (cx, fragment);
+    }
+
+    /// What a fragment ended with cannot be put in force because of one slice, at every member
+    /// alike: what there is without it. `None` where the fragment is void without it.
+    fn without(&mut self, cx: &mut Context, bad: SliceId, reason: &str) -> Option<Ending> {
+        let _ = (cx, bad, reason);
+        None
     }
 
     /// How the round's exchange ended, once it has.
@@ -146,7 +158,10 @@ pub(crate) trait Exchange: Send {
 pub(crate) fn build(cx: &Context, topology: Option<Box<dyn Topology>>) -> Box<dyn Exchange> {
     match cx.plan.exchange {
         ExchangeKind::None => Box::new(none::NoExchange::new(&cx.plan)),
-        ExchangeKind::AllReduce => Box::new(all_reduce::AllReduce::new()),
+        ExchangeKind::AllReduce | ExchangeKind::Gathered | ExchangeKind::Server(_) => {
+            Box::new(all_reduce::AllReduce::new())
+        }
+        ExchangeKind::Center(center) => Box::new(center::Center::new(&cx.plan, center)),
         ExchangeKind::Gossip => {
             let topology = topology.expect("a gossip plan comes with a topology");
             Box::new(gossip::Gossip::new(&cx.plan, topology))

@@ -2,7 +2,7 @@
 
 use crate::exchange::Ending;
 use crate::peer::{Event, Peer, Phase};
-use crate::{Done, FragmentId, Order};
+use crate::{Done, FragmentId, Order, WorkError};
 
 impl Peer {
     /// What one fragment's exchange ended with, while others may still be under way.
@@ -13,6 +13,12 @@ impl Peer {
                 round,
                 fragment,
                 aggregates,
+                keep_local: false,
+            },
+            Ending::Gather(inputs) => Order::Gather {
+                round,
+                fragment,
+                inputs,
                 keep_local: false,
             },
             Ending::Void => Order::Void { round, fragment },
@@ -29,8 +35,15 @@ impl Peer {
                 }
             }
             other => {
-                // The same bytes fail on every peer alike: the fragment's round is void for all.
+                // The same bytes fail on every peer alike: the fragment goes on without them, or its
+                // round is void, for all.
                 self.report_failure(other);
+                if let Done::Failed(WorkError::BadSlice { slice, reason, .. }) = other
+                    && let Some(ending) = self.exchange.without(&mut self.cx, *slice, reason)
+                {
+                    self.apply(fragment, ending);
+                    return;
+                }
                 let round = self.cx.round;
                 let id = self.cx.order(Order::Void { round, fragment });
                 self.life.applies.insert(id, fragment);

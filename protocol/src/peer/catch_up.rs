@@ -10,7 +10,7 @@ use crate::peer::replay::Replay;
 use crate::peer::timers::Timer;
 use crate::peer::{Event, FetchId, Output, Peer, Phase, Wait};
 use crate::wire::Message;
-use crate::{Digest, Done, ExchangeKind, Order, OrderId, PeerId, Round, StateId};
+use crate::{Digest, Done, Order, OrderId, PeerId, Round, StateId};
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -45,7 +45,7 @@ impl Peer {
     /// The swarm went on without this peer.
     pub(super) fn fall_behind(&mut self, teller: PeerId, resync: bool) {
         self.tell_alive();
-        let agreed = self.cx.plan.exchange == ExchangeKind::AllReduce;
+        let agreed = self.cx.plan.exchange.agrees();
         if agreed && !resync {
             self.replay(teller, 0);
         } else {
@@ -288,7 +288,7 @@ impl Peer {
         let ahead = ahead.filter(|(id, _)| Some(self.in_vain(*id)) == least);
         let furthest = ahead.max_by_key(|(id, r)| (r.round, *id)).map(|(id, _)| id);
         if let Some(donor) = furthest
-            && self.cx.plan.exchange == ExchangeKind::AllReduce
+            && self.cx.plan.exchange.agrees()
         {
             self.replay(donor, replayed);
             return;

@@ -6,7 +6,7 @@
 use crate::limits::{PIN_LIFETIME, VIEW_PEERS_MAX};
 use crate::peer::{Peer, Phase};
 use crate::wire::Message;
-use crate::{Done, ExchangeKind, Order, OrderId, PeerId, Round, StateId, Time};
+use crate::{Done, Order, OrderId, PeerId, Round, StateId, Time};
 
 /// Who asked for what, and the pinned state.
 #[derive(Debug, Default)]
@@ -50,7 +50,7 @@ impl Peer {
     fn usable_pin(&self) -> Option<StateId> {
         let (state, _) = self.donor.pinned?;
         let current = state.round == self.cx.round;
-        let agreed = self.cx.plan.exchange == ExchangeKind::AllReduce;
+        let agreed = self.cx.plan.exchange.agrees();
         // Every round since must still be there: one that is missing cannot be stepped over.
         let mut since = (state.round.0..self.cx.round.0).map(Round);
         let fragments = self.cx.plan.fragments.len();

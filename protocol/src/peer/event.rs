@@ -23,6 +23,10 @@ pub enum Wait {
     Repair,
     /// Pushes of the gossip partners.
     Partners,
+    /// Shards of the center, from their owners.
+    Center,
+    /// Peers that are too far behind for this one to go on.
+    Lead,
 }
 
 /// Something worth telling.

@@ -1,10 +1,10 @@
 //! Leaving: the end of the inner step, a last checkpoint, a word to the peers.
 
+use crate::PeerId;
 use crate::exchange::Ending;
 use crate::peer::timers::Timer;
 use crate::peer::{Output, Peer, Phase};
 use crate::wire::{Message, Reason};
-use crate::{ExchangeKind, PeerId};
 
 impl Peer {
     /// Leaves: ends the inner step, writes a checkpoint, tells the peers.
@@ -44,7 +44,7 @@ impl Peer {
 
     /// The interrupted training ended. Without an agreement to wait for, its progress counts.
     pub(super) fn leave_after_training(&mut self) {
-        if self.cx.plan.exchange == ExchangeKind::AllReduce {
+        if self.cx.plan.exchange.moves_the_anchor() {
             self.save_unless_saved();
         } else {
             for fragment in self.cx.plan.fragment_ids() {

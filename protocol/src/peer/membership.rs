@@ -171,6 +171,7 @@ impl Peer {
         if round.next() >= mine {
             remote.suspected = false;
         }
+        self.signal(Signal::Heard(from));
         self.try_begin();
         if self.phase == Phase::Finished && !self.settle_the_end() {
             self.maybe_leave();

@@ -2,10 +2,10 @@
 //! aggregates, a fraction of a state) and keeps what it trained on top.
 
 use super::catch_up::CatchUp;
-use crate::exchange::slices_of;
+use crate::exchange::{inputs_of, slices_of};
 use crate::peer::{Event, FetchId, Output, Peer, PeerError, Wait};
 use crate::wire::Message;
-use crate::{Digest, Done, FragmentId, Order, OrderId, PeerId, Round, SliceId};
+use crate::{Digest, Done, ExchangeKind, FragmentId, Order, OrderId, PeerId, Round, SliceId};
 use std::collections::BTreeMap;
 
 /// Replayed rounds over which a straggler's own delta is kept.
@@ -66,9 +66,7 @@ impl Peer {
         };
         let plan = &self.cx.plan;
         let fits = plan.fragment(fragment).is_some_and(|fragment| {
-            shards.is_none_or(|(members, shards)| {
-                shards == plan.schedule.shards(members, fragment.len)
-            })
+            shards.is_none_or(|(members, shards)| shards == plan.parts(fragment.len, members))
         });
         if !fits {
             return Err(PeerError::Unexpected {
@@ -93,10 +91,10 @@ impl Peer {
             let Message::Decided { versions, .. } = decision else {
                 continue;
             };
-            let digests = versions.iter().map(|v| v.digest);
-            replay
-                .fetching
-                .extend(slices_of(decision).into_iter().zip(digests));
+            let present = versions.iter().filter(|v| v.contributors != 0);
+            let digests = present.map(|v| v.digest);
+            let slices = slices_of(self.cx.plan.exchange, decision);
+            replay.fetching.extend(slices.into_iter().zip(digests));
         }
         let allowed = self.cx.deadlines.ceiling();
         let deadline = self.cx.now + allowed;
@@ -124,12 +122,20 @@ impl Peer {
         let (round, keep_local) = (self.cx.round, replay.replayed < STALENESS_MAX);
         for (fragment, decision) in &replay.decisions {
             if matches!(decision, Message::Decided { .. }) {
-                let (fragment, aggregates) = (*fragment, slices_of(decision));
-                let order = Order::Apply {
-                    round,
-                    fragment,
-                    aggregates,
-                    keep_local,
+                let (fragment, kind) = (*fragment, self.cx.plan.exchange);
+                let order = match kind {
+                    ExchangeKind::Gathered => Order::Gather {
+                        round,
+                        fragment,
+                        inputs: inputs_of(decision),
+                        keep_local,
+                    },
+                    _ => Order::Apply {
+                        round,
+                        fragment,
+                        aggregates: slices_of(kind, decision),
+                        keep_local,
+                    },
                 };
                 replay.applies.insert(self.cx.order(order), fragment);
             }

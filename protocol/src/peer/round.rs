@@ -98,7 +98,7 @@ impl Peer {
     /// Whether somebody takes part in rounds from a state that is not this peer's.
     fn swarm_is_elsewhere(&self) -> bool {
         let (round, anchor) = (self.cx.round, self.cx.anchor());
-        let agreed = self.cx.plan.exchange == ExchangeKind::AllReduce;
+        let agreed = self.cx.plan.exchange.agrees();
         self.cx.view.live().any(|(_, remote)| {
             let other =
                 agreed && remote.round == round && remote.anchor.is_some_and(|a| a != anchor);
@@ -162,7 +162,7 @@ impl Peer {
     /// mends it: whoever holds what fewer peers hold takes the others' state over. True when this
     /// peer does.
     pub(super) fn settle_the_end(&mut self) -> bool {
-        if self.cx.plan.exchange != ExchangeKind::AllReduce {
+        if !self.cx.plan.exchange.agrees() {
             return false;
         }
         let mine = self.cx.anchor();
@@ -195,7 +195,7 @@ impl Peer {
         }
         let rounds = self.cx.plan.rounds;
         let anchor = self.cx.anchor();
-        let agreed = self.cx.plan.exchange == ExchangeKind::AllReduce;
+        let agreed = self.cx.plan.exchange.agrees();
         let needs = |(_, remote): (_, &Remote)| {
             remote.round.0 < rounds || (agreed && remote.anchor != Some(anchor))
         };

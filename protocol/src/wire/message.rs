@@ -1,7 +1,7 @@
 //! The control messages.
 
 use crate::limits::{BALLOTS_MAX, FRAGMENTS_MAX, GROUP_MEMBERS_MAX, RECORDS_PER_MESSAGE_MAX};
-use crate::wire::{PeerRecord, WireError};
+use crate::wire::{Ballot, Held, PeerRecord, ShardPlan, ShardVersion, WireError};
 use crate::{Digest, FragmentId, LayoutHash, PeerId, PlanHash, Round, RunId, StateId};
 use core::fmt;
 use serde::{Deserialize, Serialize};
@@ -67,54 +67,6 @@ pub struct Member {
     pub peer: PeerId,
     /// Samples it trained on this round.
     pub weight: f64,
-}
-
-/// A ballot: who coordinates it breaks ties between equal numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Ballot {
-    /// Zero for the first, which needs no coordinator.
-    pub number: u8,
-    /// The member that coordinates it.
-    pub coordinator: PeerId,
-}
-
-/// One version of one shard's aggregate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct ShardVersion {
-    /// Who reduced it.
-    pub owner: PeerId,
-    /// In which ballot.
-    pub attempt: u8,
-    /// Whose contributions are in it: bits in `PeerId` order of the group.
-    pub contributors: u64,
-    /// Hash of its encoded bytes.
-    pub digest: Digest,
-}
-
-/// A shard's version that a member holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Held {
-    /// The shard.
-    pub shard: u16,
-    /// Its version.
-    pub version: ShardVersion,
-}
-
-/// What a repair asks for one shard.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum ShardPlan {
-    /// Some member holds it: take this version, from this holder if you lack it.
-    Keep {
-        /// The version.
-        version: ShardVersion,
-        /// A member that holds its bytes.
-        holder: PeerId,
-    },
-    /// Nobody holds it: send your contribution to the new owner, who reduces it in this ballot.
-    Redo {
-        /// The successor.
-        owner: PeerId,
-    },
 }
 
 /// A control message.
@@ -282,6 +234,23 @@ pub enum Message {
         /// The sender's version of it.
         version: ShardVersion,
     },
+    /// The sender owns a shard of the center and lacks the version that the receiver has pulled:
+    /// asks for it.
+    CenterAsk {
+        /// The fragment.
+        fragment: FragmentId,
+        /// The shard.
+        shard: u16,
+    },
+    /// The sender does not own the shard of the center that the receiver contributed to.
+    CenterMoved {
+        /// The receiver's round.
+        round: Round,
+        /// The fragment.
+        fragment: FragmentId,
+        /// The shard.
+        shard: u16,
+    },
 }
 
 /// The same answer for every check: which field is out of range.
@@ -388,6 +357,8 @@ impl Message {
             | Self::HistoryRefuse { .. }
             | Self::StateAsk { .. }
             | Self::StateRefuse
+            | Self::CenterAsk { .. }
+            | Self::CenterMoved { .. }
             | Self::Alive { .. } => Ok(()),
         }
     }

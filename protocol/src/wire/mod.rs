@@ -1,12 +1,14 @@
 //! Control messages between peers. Tensors never pass through here: they travel as slices over
 //! the bulk side, behind a header of their own.
 
+mod ballot;
 mod codec;
 mod message;
 mod record;
 
+pub use ballot::{Ballot, Held, ShardPlan, ShardVersion};
 pub use codec::{canonical, decode, decode_value, encode, encode_value};
-pub use message::{Ballot, Held, Hello, Member, Message, Reason, ShardPlan, ShardVersion};
+pub use message::{Hello, Member, Message, Reason};
 pub use record::PeerRecord;
 
 use serde::{Deserialize, Serialize};

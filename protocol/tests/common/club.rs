@@ -110,7 +110,12 @@ impl Club {
 
     /// As [`Club::new`], each from an anchor of its own.
     pub fn with_anchors(count: u8, anchor: impl Fn(u8) -> Digest) -> Self {
-        Self::of(count, &plan(ExchangeKind::AllReduce, 1), anchor)
+        Self::exchanging(ExchangeKind::AllReduce, count, anchor)
+    }
+
+    /// As [`Club::with_anchors`], with another exchange.
+    pub fn exchanging(exchange: ExchangeKind, count: u8, anchor: impl Fn(u8) -> Digest) -> Self {
+        Self::of(count, &plan(exchange, 1), anchor)
     }
 
     /// Members that follow a schedule for so many rounds, with a fragment long enough for it.
@@ -434,6 +439,26 @@ impl Club {
                     })
                     .chain(*member.anchor.as_bytes())
                     .collect();
+                member.anchor = Digest::of(&bytes);
+                Done::Applied {
+                    digest: member.anchor,
+                }
+            }
+            Order::Arrive { .. } => Done::Combined,
+            Order::Gather { inputs, .. } => {
+                if let Some((slice, _)) = inputs.iter().find(|(s, _)| Some(s.origin) == bad) {
+                    return Some(Done::Failed(WorkError::BadSlice {
+                        slice: *slice,
+                        origin: slice.origin,
+                        reason: "NaN".to_owned(),
+                    }));
+                }
+                let mut bytes = member.anchor.as_bytes().to_vec();
+                for (slice, weight) in inputs {
+                    let digest = member.store.get(slice).expect("what is gathered is here");
+                    bytes.extend_from_slice(digest.as_bytes());
+                    bytes.extend_from_slice(&weight.to_le_bytes());
+                }
                 member.anchor = Digest::of(&bytes);
                 Done::Applied {
                     digest: member.anchor,

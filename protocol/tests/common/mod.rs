@@ -38,7 +38,7 @@ pub(crate) fn plan(exchange: ExchangeKind, fragments: usize) -> Plan {
         exchange,
         schedule: Schedule::Butterfly,
         contribution: match exchange {
-            ExchangeKind::AllReduce => Contribution::Delta,
+            kind if kind.moves_the_anchor() => Contribution::Delta,
             _ => Contribution::Parameters,
         },
         budget: StepBudget::Steps(1),
@@ -297,6 +297,11 @@ pub(crate) fn any_message() -> impl Strategy<Value = Message> {
         1 => any_round().prop_map(|at_least| Message::StateAsk { at_least }),
         1 => any_state().prop_map(Message::StateOffer),
         1 => Just(Message::StateRefuse),
+        1 => (any_fragment(), 0u16..4)
+            .prop_map(|(fragment, shard)| Message::CenterAsk { fragment, shard }),
+        1 => (any_round(), any_fragment(), 0u16..4).prop_map(|(round, fragment, shard)| {
+            Message::CenterMoved { round, fragment, shard }
+        }),
         2 => (bits(), any_digest())
             .prop_map(|((round, _, ready), anchor)| Message::Alive { round, ready, anchor }),
     ]

@@ -4,6 +4,7 @@
 //! stay fast.
 
 mod inbox_bounded;
+mod lead_bounded;
 mod mass_conserved;
 mod rounds_monotonic;
 mod same_bits;
@@ -13,8 +14,9 @@ use crate::host::Host;
 use crate::recipe::Recipe;
 use crate::scenario::Scenario;
 use inbox_bounded::InboxBounded;
+use lead_bounded::LeadBounded;
 use mass_conserved::MassConserved;
-use murmurate_protocol::{Event, ExchangeKind, Input, Round, SliceMeta, Time};
+use murmurate_protocol::{Event, ExchangeKind, Input, PeerId, Round, SliceMeta, Time};
 use rounds_monotonic::RoundsMonotonic;
 use same_bits::SameBits;
 
@@ -41,6 +43,8 @@ pub(crate) struct Checks {
     inboxes: InboxBounded,
     mass: Option<MassConserved>,
     bits: Option<SameBits>,
+    lead: Option<LeadBounded>,
+    ids: Vec<PeerId>,
 }
 
 impl Checks {
@@ -51,7 +55,12 @@ impl Checks {
             rounds: RoundsMonotonic::new(scenario.peers),
             inboxes: InboxBounded::new(recipe.plan(), scenario.peers),
             mass: (exchange == ExchangeKind::Gossip).then(|| MassConserved::new(scenario.peers)),
-            bits: (exchange == ExchangeKind::AllReduce).then(SameBits::new),
+            bits: exchange.agrees().then(SameBits::new),
+            lead: match exchange {
+                ExchangeKind::Center(center) => center.lead.map(LeadBounded::new),
+                _ => None,
+            },
+            ids: (0..scenario.peers).map(|index| recipe.id(index)).collect(),
         }
     }
 
@@ -65,6 +74,9 @@ impl Checks {
         self.rounds.reset(index);
         if let Some(bits) = &mut self.bits {
             bits.gone(index);
+        }
+        if let Some(lead) = &mut self.lead {
+            lead.gone(self.ids[index]);
         }
         if let Some(mass) = &mut self.mass {
             mass.rebase(index, 0.0);
@@ -140,6 +152,9 @@ impl Checks {
     ) -> Result<(), String> {
         self.rounds.check(index, host.peer.round())?;
         self.inboxes.check(host)?;
+        if let Some(lead) = &mut self.lead {
+            lead.check(self.ids[index], &host.peer)?;
+        }
         if let Some(now) = timed_out {
             waits_bounded::check_deadline(host.peer.poll_timeout(), now)?;
         }

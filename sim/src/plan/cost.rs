@@ -66,6 +66,9 @@ impl Cost {
         let traffic = match (strategy.exchange(), cluster.peers) {
             (ExchangeKind::None, _) | (_, 1) => Traffic::default(),
             (ExchangeKind::AllReduce, _) => all_reduce(&plan, cluster),
+            (ExchangeKind::Gathered, _) => gathered(&plan, cluster),
+            (ExchangeKind::Center(center), _) => one_by_one(&plan, cluster, center.owners),
+            (ExchangeKind::Server(server), _) => in_step(&plan, cluster, server.owners),
             (ExchangeKind::Gossip, _) => gossip(strategy, &plan, cluster),
         };
         let step = cluster.step.as_secs_f64();
@@ -152,6 +155,73 @@ fn all_reduce(plan: &Plan, cluster: &Cluster) -> Traffic {
         // Encode all, sum up one shard of every member, apply all.
         values: 3.0 * values,
         held: contribution + aggregate + share * contribution,
+    }
+}
+
+/// Gathered contributions among g members: each sends its whole contribution to the g - 1 others and
+/// gets theirs: T = (g-1) C / min(up, down) + 4 latencies.
+fn gathered(plan: &Plan, cluster: &Cluster) -> Traffic {
+    let members = cluster.peers.min(GROUP_MEMBERS_MAX) as f64;
+    let (contribution, _) = encoded(plan);
+    let bytes = (members - 1.0) * contribution;
+    let latency: Duration = cluster.link.latency * (HOPS_AGREEMENT + 1);
+    let values = cluster.parameters as f64;
+    Traffic {
+        up: bytes,
+        down: bytes,
+        seconds: bytes / cluster.link.up.min(cluster.link.down) + latency.as_secs_f64(),
+        // Encode all, sum up all of every member, apply all.
+        values: (2.0 + members) * values,
+        held: members * contribution,
+    }
+}
+
+/// A parameter server of k owners among g members in step: the owners' links bind, over which the
+/// contributions of g - 1 others to their k-th part come in and as many reductions go out:
+/// T = (g-1)/k (C + A) / min(up, down) + 5 latencies. Bytes are those of an owner; who owns nothing
+/// moves C up and A down.
+fn in_step(plan: &Plan, cluster: &Cluster, owners: u16) -> Traffic {
+    let members = cluster.peers.min(GROUP_MEMBERS_MAX) as f64;
+    let owners = f64::from(owners).min(members);
+    let (contribution, aggregate) = encoded(plan);
+    let (inward, outward) = (
+        (members - 1.0) / owners * contribution,
+        (members - 1.0) / owners * aggregate,
+    );
+    // Its own part it neither sends nor gets.
+    let rest = 1.0 - 1.0 / owners;
+    let slower = cluster.link.up.min(cluster.link.down);
+    let latency: Duration = cluster.link.latency * (HOPS_AGREEMENT + 2);
+    let values = cluster.parameters as f64;
+    Traffic {
+        up: outward + rest * contribution,
+        down: inward + rest * aggregate,
+        seconds: (inward + outward) / slower + latency.as_secs_f64(),
+        // Encode all, sum up a part of every member, apply all.
+        values: (2.0 + members / owners) * values,
+        held: contribution + aggregate + inward,
+    }
+}
+
+/// A parameter server of k owners among n peers that go on by themselves: a worker's round takes its own
+/// contribution up and the center down, and shares the owners' links with n - 1 others:
+/// T = max(C + M, (n-1)/k (C + M)) / min(up, down) + 2 latencies. Bytes are those of an owner.
+fn one_by_one(plan: &Plan, cluster: &Cluster, owners: u16) -> Traffic {
+    let peers = cluster.peers as f64;
+    let owners = f64::from(owners).min(peers);
+    let (contribution, center) = encoded(plan);
+    let share = (peers - 1.0) / owners;
+    let rest = 1.0 - 1.0 / owners;
+    let slower = cluster.link.up.min(cluster.link.down);
+    let latency: Duration = cluster.link.latency * 2;
+    let values = cluster.parameters as f64;
+    Traffic {
+        up: share * center + rest * contribution,
+        down: share * contribution + rest * center,
+        seconds: share.max(1.0) * (contribution + center) / slower + latency.as_secs_f64(),
+        // Encode all, move a part by every arrival and encode it for each, apply all.
+        values: (2.0 + 2.0 * peers / owners) * values,
+        held: 2.0 * contribution + center,
     }
 }
 

@@ -17,16 +17,17 @@ impl MixLane {
     ) -> Result<Done, WorkError> {
         self.collect();
         let index = usize::from(fragment.0);
-        if self.exchange != ExchangeKind::AllReduce {
+        if let ExchangeKind::Center(_) = self.exchange {
+            return self.pull(fragment, aggregates, host);
+        }
+        if !self.exchange.agrees() {
             self.apply_local(fragment);
             return Ok(Done::Applied {
                 digest: self.digest(fragment),
             });
         }
         let range = self.range(fragment);
-        let delta_is_here =
-            self.local[index] == Local::Contribution && self.contribution == Contribution::Delta;
-        if keep_local && (delta_is_here || self.local[index] == Local::KeepDelta) {
+        if keep_local && self.holds_delta(fragment) {
             // The local buffer holds a delta that stays: decode beside it.
             let mut scratch = vec![0.0; range.len()];
             self.decode(fragment, aggregates, &mut scratch, host)?;
@@ -47,6 +48,29 @@ impl MixLane {
         Ok(Done::Applied {
             digest: self.digest(fragment),
         })
+    }
+
+    /// Whether the local buffer holds what was trained since the anchor.
+    fn holds_delta(&self, fragment: FragmentId) -> bool {
+        let local = self.local[usize::from(fragment.0)];
+        let delta = local == Local::Contribution && self.contribution == Contribution::Delta;
+        delta || local == Local::KeepDelta
+    }
+
+    /// Moves the anchor by an aggregate; what was trained since stays on top or goes.
+    pub(super) fn put_in_force(
+        &mut self,
+        round: Round,
+        fragment: FragmentId,
+        aggregate: &mut [f32],
+        keep_local: bool,
+    ) {
+        let keep = keep_local && self.holds_delta(fragment);
+        self.step(round, self.range(fragment), aggregate);
+        self.local[usize::from(fragment.0)] = match keep {
+            true => Local::KeepDelta,
+            false => Local::TakeAnchor,
+        };
     }
 
     /// Gossip and no exchange: the anchor is the mix, or what training left.

@@ -4,7 +4,8 @@
 use super::host::Host;
 use super::mix_lane::MixLane;
 use crate::aggregate::{RMS_MAX, quarantine};
-use murmurate_protocol::{Done, FragmentId, Part, SliceId, WorkError};
+use crate::compress::Codec;
+use murmurate_protocol::{Done, ExchangeKind, FragmentId, Part, Round, SliceId, WorkError};
 
 impl MixLane {
     /// `shard = sum_k a_k decode(slice_k) / sum_k a_k`, or what the plan's other rule makes of them.
@@ -32,6 +33,26 @@ impl MixLane {
         };
         self.shards.insert((fragment, shard), acc);
         result.map(|()| Done::Combined)
+    }
+
+    /// The weighted mean of whole contributions, or what the plan's other rule makes of them, becomes
+    /// the move of the anchor.
+    pub(super) fn gather(
+        &mut self,
+        round: Round,
+        fragment: FragmentId,
+        inputs: &[(SliceId, f64)],
+        keep_local: bool,
+        host: &dyn Host,
+    ) -> Result<Done, WorkError> {
+        self.collect();
+        self.reduce(fragment, 0, 1, inputs, host)?;
+        let mut moved = self.shards.remove(&(fragment, 0)).unwrap_or_default();
+        self.put_in_force(round, fragment, &mut moved, keep_local);
+        self.shards.insert((fragment, 0), moved);
+        Ok(Done::Applied {
+            digest: self.digest(fragment),
+        })
     }
 
     /// `mix = (keep local + sum_k a_k decode(slice_k)) / (keep + sum_k a_k)`, into the anchor: the
@@ -113,12 +134,17 @@ impl MixLane {
         let bytes = host
             .get(&slice)
             .ok_or_else(|| bad(slice, "its bytes are gone".to_owned()))?;
-        let codec = match slice.part {
-            Part::Aggregate | Part::Partial => &self.aggregate_codec,
-            Part::Contribution => &self.codec,
-        };
-        let added = codec.decode_add(&bytes, weight, acc);
+        let added = self.codec_of(slice.part).decode_add(&bytes, weight, acc);
         added.map_err(|error| bad(slice, error.to_string()))
+    }
+
+    /// Which codec a slice is of: contributions that are gathered stay as they are.
+    pub(super) fn codec_of(&self, part: Part) -> &dyn Codec {
+        match part {
+            Part::Contribution => self.codec.as_ref(),
+            Part::Aggregate if self.exchange == ExchangeKind::Gathered => self.codec.as_ref(),
+            Part::Aggregate | Part::Partial => self.aggregate_codec.as_ref(),
+        }
     }
 }
 

@@ -18,15 +18,18 @@ impl MixLane {
         host: &dyn Host,
     ) -> Result<Done, WorkError> {
         let range = self.shard_range(slice.fragment, slice.shard, of);
-        let codec = match slice.part {
-            Part::Aggregate | Part::Partial => &self.aggregate_codec,
-            Part::Contribution => &self.codec,
-        };
-        let bound = codec.bytes_bound().of(range.len() as u64);
+        let bound = self
+            .codec_of(slice.part)
+            .bytes_bound()
+            .of(range.len() as u64);
         let mut out = Vec::with_capacity(usize::try_from(bound).unwrap_or(0));
-        if let StoreId::Shard(shard) = store {
-            let values = self.shards.get(&(slice.fragment, shard));
-            let values = values.map_or(&[][..], Vec::as_slice);
+        if store != StoreId::Local {
+            let held = match store {
+                StoreId::Shard(shard) => self.shards.get(&(slice.fragment, shard)),
+                StoreId::Center => self.centers.get(&(slice.fragment, slice.shard)),
+                StoreId::Local | StoreId::Anchor => None,
+            };
+            let values = held.map_or(&self.anchor[range], Vec::as_slice);
             let (seed, shared_seed) = seeds(&self.plan, &slice);
             let mut memory = Vec::new();
             let mut context = EncodeContext {

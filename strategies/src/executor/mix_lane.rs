@@ -5,9 +5,9 @@ use super::codec_state::CodecState;
 use super::frame::{Frame, Install, MixEnd};
 use super::host::Host;
 use super::robust::Robust;
-use super::{Memory, Parts};
+use super::{CenterRule, Memory, Parts};
 use crate::TensorSpec;
-use crate::compress::Codec;
+use crate::compress::{Codec, F32};
 use crate::inner::InnerOptimizer;
 use crate::outer::OuterOptimizer;
 use murmurate_protocol::{
@@ -50,6 +50,9 @@ pub struct MixLane {
     pub(super) codec_state: CodecState,
     pub(super) aggregate_codec: Box<dyn Codec>,
     pub(super) shards: BTreeMap<(FragmentId, u16), Vec<f32>>,
+    /// Own shards of a parameter server's center.
+    pub(super) centers: BTreeMap<(FragmentId, u16), Vec<f32>>,
+    pub(super) center: CenterRule,
     /// Room of a reduction that is no longer needed.
     pub(super) spare: Vec<f32>,
     /// Own contributions encoded this round, each with its fragment's shard count.
@@ -86,10 +89,16 @@ impl MixLane {
             local: vec![Local::TakeAnchor; fragments.len()],
             mixed: vec![false; fragments.len()],
             codec_state: CodecState::new(properties.planes, len, tensors),
-            aggregate_codec: parts.codec.aggregate(),
+            aggregate_codec: match parts.exchange {
+                // The center itself travels, and not a move of it.
+                ExchangeKind::Center(_) => Box::new(F32),
+                _ => parts.codec.aggregate(),
+            },
             codec: parts.codec,
             buffer: Some(vec![0.0; len]),
             shards: BTreeMap::new(),
+            centers: BTreeMap::new(),
+            center: parts.center,
             spare: Vec::new(),
             encoded: BTreeMap::new(),
             inner_round: None,
@@ -118,6 +127,7 @@ impl MixLane {
                 ..
             } => match into {
                 StoreId::Local => self.mix(*fragment, *keep, inputs, host),
+                StoreId::Center => self.seed(*fragment, *shard, *of, inputs, host),
                 _ => self.reduce(*fragment, *shard, *of, inputs, host),
             },
             Order::Apply {
@@ -126,6 +136,18 @@ impl MixLane {
                 aggregates,
                 keep_local,
             } => self.apply(*round, *fragment, aggregates, *keep_local, host),
+            Order::Arrive {
+                fragment,
+                shard,
+                of,
+                inputs,
+            } => self.arrive(*fragment, *shard, *of, inputs, host),
+            Order::Gather {
+                round,
+                fragment,
+                inputs,
+                keep_local,
+            } => self.gather(*round, *fragment, inputs, *keep_local, host),
             Order::Void { fragment, .. } => Ok(self.void(*fragment, host)),
             Order::Settle { slice, outcome } => {
                 self.settle(*slice, *outcome, host);
@@ -162,13 +184,14 @@ impl MixLane {
         let values = |len: usize| (len * size_of::<f32>()) as u64;
         let inner = self.inner.as_ref().map_or(0, |inner| inner.state().len());
         let decoded = self.robust.as_ref().map_or(0, Robust::len);
+        let centers = self.centers.values().map(Vec::len).sum::<usize>();
         Memory {
             anchor: values(self.anchor.len()),
             local: values(self.anchor.len()),
             residual: values(self.residual.as_ref().map_or(0, Vec::len)),
             codec: values(self.codec_state.len()),
             outer: values(self.outer.state().len() + inner),
-            shards: values(decoded + self.reduced() + self.spare.len()),
+            shards: values(decoded + self.reduced() + centers + self.spare.len()),
         }
     }
 
@@ -237,7 +260,7 @@ impl MixLane {
             return;
         };
         let mut values = frame.values;
-        if self.contribution == Contribution::Delta && self.exchange == ExchangeKind::AllReduce {
+        if self.contribution == Contribution::Delta && self.exchange.moves_the_anchor() {
             values
                 .iter_mut()
                 .zip(&self.anchor)

@@ -12,6 +12,7 @@
 //! it with the parameters to take over when training begins and gets it back with the cut.
 
 mod apply;
+mod center;
 mod codec_state;
 mod combine;
 mod encode;
@@ -22,6 +23,7 @@ mod robust;
 mod train_lane;
 mod transfer;
 
+pub use center::CenterRule;
 pub use host::{Host, StateStore, Stopwatch, manifest_of};
 pub use mix_lane::MixLane;
 pub use train_lane::{TrainLane, TrainSignals};
@@ -51,6 +53,8 @@ pub struct Parts {
     pub codec: Box<dyn Codec>,
     /// Whether what the codec leaves out is kept for the next round.
     pub error_feedback: bool,
+    /// How a center takes arrivals in.
+    pub center: CenterRule,
     /// How contributions become one; `None` is the weighted mean.
     pub rule: Option<Box<dyn Aggregator>>,
     /// Moves the anchor by an aggregated delta.
@@ -72,6 +76,7 @@ impl Parts {
             fragments: strategy.fragments(len),
             codec: strategy.codec(),
             error_feedback: strategy.error_feedback(),
+            center: strategy.center(),
             rule: strategy.aggregation().build(),
             outer: strategy.outer(len),
             inner: gradients.then(|| strategy.inner(len)),
@@ -93,7 +98,7 @@ pub struct Memory {
     pub codec: u64,
     /// Outer and shared inner optimizer.
     pub outer: u64,
-    /// Reductions of own shards, and what robust rules decode for them.
+    /// Reductions of own shards, own shards of a center, and what robust rules decode for them.
     pub shards: u64,
 }
 

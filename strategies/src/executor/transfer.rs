@@ -102,6 +102,7 @@ impl MixLane {
         self.local.fill(Local::TakeAnchor);
         self.mixed.fill(false);
         self.encoded.clear();
+        self.centers.clear();
         if let Some(residual) = &mut self.residual {
             residual.fill(0.0);
         }

@@ -8,10 +8,17 @@
 //! [synchronization]            # one of the two
 //! inner_steps = 50             # inner steps of a round
 //! round_time = 2.5             # or seconds: slow machines do fewer and weigh less
+//! mode = "bsp"                 # parameter-server: bsp, ssp or asp
+//! enough = 6                   # bsp: so many contributions are enough; 0 is all
+//! grace_ms = 500               # bsp: how long the others are waited for after that
+//! lead = 3                     # ssp: rounds that the fastest may be ahead of the slowest
+//! buffer = 1                   # ssp, asp: contributions that a shard takes in at once
+//! staleness = "inverse-root"   # ssp, asp: constant, inverse, inverse-root
 //!
 //! [architecture]
-//! exchange = "all-reduce"      # none, gossip, all-reduce
-//! contribution = "delta"       # gradient, delta (all-reduce); parameters (gossip)
+//! exchange = "all-reduce"      # none, gossip, all-reduce, gathered, parameter-server
+//! contribution = "delta"       # gradient, delta; parameters (gossip)
+//! owners = 2                   # parameter-server: peers that own a shard of each fragment
 //! topology = "base-k"          # gossip only; all are in `registry::TOPOLOGIES`
 //! degree = 1                   # base-k: partners a round; equi-static, random-regular
 //! group = 4                    # hierarchical: peers of an island; moshpit: of a group
@@ -26,11 +33,15 @@
 //! fragments = 4                # equal cuts; default: of 2^20 values in an all-reduce, else 1
 //!
 //! [outer]
-//! optimizer = "nesterov"       # average, nesterov, slow-mo, fed-adagrad, fed-adam, fed-yogi
+//! optimizer = "nesterov"       # average, nesterov, slow-mo, fed-adagrad, fed-adam, fed-yogi,
+//!                              # delayed-nesterov, easgd
 //! lr = 0.7                     # all but average
 //! momentum = 0.9               # nesterov, slow-mo, fed-adagrad
 //! betas = [0.9, 0.99]          # fed-adam, fed-yogi
 //! eps = 0.001                  # fed-adagrad, fed-adam, fed-yogi
+//! every = 4                    # delayed-nesterov: arrivals for which momentum is applied once
+//! spread = 0.0                 # delayed-nesterov: of it over the arrivals between
+//! alpha = 0.225                # easgd: of the distance each way
 //!
 //! [aggregation]
 //! rule = "centered-clip"       # all are in `registry::RULES`; by default "weighted-mean"
@@ -64,6 +75,7 @@ mod optimizers;
 mod presets;
 mod refuse;
 mod schedule;
+mod server;
 mod strategy;
 mod tables;
 mod validate;

@@ -3,7 +3,7 @@
 use super::StrategyError;
 use super::registry::{CORRECTIONS, INNERS, OUTERS};
 use super::tables::{Inner, Outer};
-use super::validate::{above_zero, absent, below_one, choose, not_negative, range};
+use super::validate::{above_zero, absent, below_one, choose, count, not_negative, range};
 use crate::correct::CorrectionKind;
 use crate::inner::{InnerKind, default_betas, default_eps, default_weight_decay};
 use crate::outer::OuterKind;
@@ -15,11 +15,29 @@ fn betas(key: &str, betas: [f64; 2]) -> Result<[f64; 2], StrategyError> {
         .map(|()| betas)
 }
 
+/// Delayed Nesterov momentum.
+fn delayed(table: &Outer, lr: f64, momentum: f64) -> Result<OuterKind, StrategyError> {
+    let every = table.every.unwrap_or(4);
+    let every = count("outer.every", every, [1, 1000], "from 1 to 1000")?;
+    let (key, spread) = ("outer.spread", table.spread.unwrap_or(0.0));
+    let ok = spread >= 0.0 && spread * every as f64 <= 1.0;
+    range(ok, key, spread, "in [0, 1/every]")?;
+    Ok(OuterKind::DelayedNesterov {
+        lr,
+        momentum,
+        every: every as u32,
+        spread,
+    })
+}
+
 /// The outer optimizer.
 pub(super) fn outer(table: &Outer) -> Result<OuterKind, StrategyError> {
     let name = choose(&table.optimizer, "average", "outer.optimizer", &OUTERS)?;
     let [heavy, adaptive] = [
-        matches!(name, "nesterov" | "slow-mo" | "fed-adagrad"),
+        matches!(
+            name,
+            "delayed-nesterov" | "nesterov" | "slow-mo" | "fed-adagrad"
+        ),
         matches!(name, "fed-adam" | "fed-yogi"),
     ];
     if !heavy && !adaptive {
@@ -34,11 +52,24 @@ pub(super) fn outer(table: &Outer) -> Result<OuterKind, StrategyError> {
     if !adaptive && name != "fed-adagrad" {
         absent(&table.eps, "outer.eps", name)?;
     }
+    if name != "delayed-nesterov" {
+        absent(&table.every, "outer.every", name)?;
+        absent(&table.spread, "outer.spread", name)?;
+    }
+    if name != "easgd" {
+        absent(&table.alpha, "outer.alpha", name)?;
+    }
     let lr = |default| above_zero("outer.lr", table.lr.unwrap_or(default));
     let momentum = |default| below_one("outer.momentum", table.momentum.unwrap_or(default));
     let moments = || betas("outer.betas", table.betas.unwrap_or([0.9, 0.99]));
     let eps = || above_zero("outer.eps", table.eps.unwrap_or(1e-3));
     Ok(match name {
+        "delayed-nesterov" => delayed(table, lr(0.7)?, momentum(0.9)?)?,
+        "easgd" => {
+            let (key, alpha) = ("outer.alpha", table.alpha.unwrap_or(0.225));
+            range(alpha as f32 > 0.0 && alpha < 1.0, key, alpha, "in (0, 1)")?;
+            OuterKind::Easgd { alpha }
+        }
         "fed-adagrad" => OuterKind::FedAdagrad {
             lr: lr(0.01)?,
             momentum: momentum(0.0)?,
@@ -176,6 +207,16 @@ impl Outer {
         };
         match *kind {
             OuterKind::Average => {}
+            OuterKind::DelayedNesterov {
+                lr,
+                momentum,
+                every,
+                spread,
+            } => {
+                (table.lr, table.momentum) = (Some(lr), Some(momentum));
+                (table.every, table.spread) = (Some(every as usize), Some(spread));
+            }
+            OuterKind::Easgd { alpha } => table.alpha = Some(alpha),
             OuterKind::FedAdagrad { lr, momentum, eps } => {
                 (table.lr, table.momentum, table.eps) = (Some(lr), Some(momentum), Some(eps));
             }

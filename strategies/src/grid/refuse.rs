@@ -26,7 +26,10 @@ pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
     match strategy.exchange() {
         ExchangeKind::None => return Ok(()),
         ExchangeKind::Gossip => gossip(strategy)?,
-        ExchangeKind::AllReduce => all_reduce(strategy)?,
+        ExchangeKind::AllReduce | ExchangeKind::Gathered | ExchangeKind::Server(_) => {
+            all_reduce(strategy)?;
+        }
+        ExchangeKind::Center(_) => center(strategy)?,
     }
     codec(
         &strategy.codec().properties(),
@@ -82,12 +85,12 @@ fn codec(
     contribution: Contribution,
     error_feedback: bool,
 ) -> Result<(), StrategyError> {
-    let all_reduce = exchange == ExchangeKind::AllReduce;
-    if all_reduce && properties.reduction == Reduction::Gathered {
+    let reduces = matches!(exchange, ExchangeKind::AllReduce | ExchangeKind::Server(_));
+    if reduces && properties.reduction == Reduction::Gathered {
         return refused(
             "compression.codec",
             "whoever decodes it needs every peer's contribution apart, and all-reduce sums them on their way",
-            "use another codec, such as \"top-k\"",
+            "use exchange = \"gathered\", or another codec, such as \"top-k\"",
         );
     }
     if !properties.scaled && contribution != Contribution::Gradient {
@@ -112,6 +115,49 @@ fn codec(
         );
     }
     Ok(())
+}
+
+/// What a center that takes arrivals one by one needs of the rest.
+fn center(strategy: &Strategy) -> Result<(), StrategyError> {
+    let elastic = matches!(strategy.outer_kind(), OuterKind::Easgd { .. });
+    let parameters = strategy.contribution() == Contribution::Parameters;
+    if elastic != parameters {
+        return refused(
+            "architecture.contribution",
+            "elastic averaging, and it alone, draws the parameters themselves to a center",
+            "use \"parameters\" with outer \"easgd\", or \"delta\" with another",
+        );
+    }
+    if strategy.aggregation() != AggregationKind::WeightedMean {
+        return refused(
+            "aggregation.rule",
+            "a robust rule compares contributions side by side, and here they arrive one by one",
+            "use \"weighted-mean\", or mode = \"bsp\"",
+        );
+    }
+    if elastic {
+        let codec = strategy.codec().properties();
+        if !codec.dense || strategy.error_feedback() {
+            return refused(
+                "compression.codec",
+                "a coarse codec or top-k of the parameters themselves is refused: only of a difference",
+                "use \"int8\" without error feedback, or contribution = \"delta\"",
+            );
+        }
+        return Ok(());
+    }
+    let counted = !matches!(
+        strategy.inner_kind(),
+        InnerKind::Sgd { .. } | InnerKind::Signum { .. }
+    );
+    if strategy.contribution() == Contribution::Gradient && counted {
+        return refused(
+            "inner.optimizer",
+            "it counts the model's inner steps, and shards of a center move one by one",
+            "use \"sgd\", or contribution = \"delta\"",
+        );
+    }
+    all_reduce(strategy)
 }
 
 fn gossip(strategy: &Strategy) -> Result<(), StrategyError> {
@@ -154,6 +200,13 @@ fn gossip(strategy: &Strategy) -> Result<(), StrategyError> {
 }
 
 fn all_reduce(strategy: &Strategy) -> Result<(), StrategyError> {
+    if matches!(strategy.outer_kind(), OuterKind::Easgd { .. }) {
+        return refused(
+            "outer.optimizer",
+            "elastic averaging needs a center that parameters arrive at one by one",
+            "use \"average\", or exchange = \"parameter-server\" with mode = \"asp\"",
+        );
+    }
     if strategy.contribution() == Contribution::Parameters {
         return refused(
             "architecture.contribution",

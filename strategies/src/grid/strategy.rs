@@ -2,13 +2,14 @@
 
 use super::tables::{self, Tables};
 use super::{DEFAULT_PRESET, StrategyError, preset, refuse, validate};
-use super::{mixing, optimizers, schedule};
+use super::{mixing, optimizers, schedule, server};
 use crate::Layout;
 use crate::aggregate::AggregationKind;
-use crate::compress::{Codec, CodecKind};
+use crate::compress::{Codec, CodecKind, F32};
 use crate::correct::{Correction, CorrectionKind};
+use crate::executor::CenterRule;
 use crate::inner::{InnerKind, InnerOptimizer};
-use crate::outer::{OuterKind, OuterOptimizer};
+use crate::outer::{OuterKind, OuterOptimizer, StalenessWeight};
 use crate::topology::TopologyKind;
 use core::str::FromStr;
 use murmurate_protocol::limits::FRAGMENTS_MAX;
@@ -33,6 +34,7 @@ pub struct Strategy {
     name: String,
     budget: StepBudget,
     exchange: ExchangeKind,
+    staleness: StalenessWeight,
     schedule: Schedule,
     contribution: Contribution,
     topology: Option<TopologyKind>,
@@ -105,12 +107,14 @@ impl Strategy {
 
     fn from_tables(name: String, tables: &Tables) -> Result<Self, StrategyError> {
         let (exchange, contribution, topology) = validate::architecture(&tables.architecture)?;
+        let (exchange, staleness) = server::exchange(exchange, tables)?;
         let (codec, error_feedback) = validate::compression(&tables.compression)?;
         let deadlines = tables.deadlines.clone().unwrap_or_default();
         let strategy = Self {
             name,
             budget: validate::budget(&tables.synchronization)?,
             exchange,
+            staleness,
             schedule: schedule::read(exchange, &tables.architecture)?,
             contribution,
             topology,
@@ -187,6 +191,17 @@ impl Strategy {
         self.outer.build(len)
     }
 
+    /// How a center takes arrivals in.
+    pub const fn center(&self) -> CenterRule {
+        CenterRule {
+            staleness: self.staleness,
+            elastic: match self.outer {
+                OuterKind::Easgd { alpha } => Some(alpha),
+                _ => None,
+            },
+        }
+    }
+
     /// The aggregation rule.
     pub const fn aggregation(&self) -> AggregationKind {
         self.aggregation
@@ -243,8 +258,8 @@ impl Strategy {
     /// in flight is small beside a large model.
     pub fn fragments(&self, len: usize) -> Vec<Range<usize>> {
         let usual = match self.exchange {
-            ExchangeKind::AllReduce => len.div_ceil(FRAGMENT_LEN).clamp(1, FRAGMENTS_MAX),
             ExchangeKind::None | ExchangeKind::Gossip => 1,
+            _ => len.div_ceil(FRAGMENT_LEN).clamp(1, FRAGMENTS_MAX),
         };
         let count = self.fragments.unwrap_or(usual);
         let cut = |at: usize| (at as u128 * len as u128 / count as u128) as usize;
@@ -265,7 +280,11 @@ impl Strategy {
         }
         let codec = self.codec();
         let contribution = codec.bytes_bound();
-        let aggregate = codec.aggregate().bytes_bound();
+        let aggregate = match self.exchange {
+            ExchangeKind::Gathered => contribution,
+            ExchangeKind::Center(_) => F32.bytes_bound(),
+            _ => codec.aggregate().bytes_bound(),
+        };
         let fragments = self
             .fragments(parameters)
             .into_iter()
@@ -318,11 +337,7 @@ impl Strategy {
             StepBudget::Steps(count) => tables.synchronization.inner_steps = Some(count),
             StepBudget::Time(time) => tables.synchronization.round_time = Some(time.as_secs_f64()),
         }
-        tables.architecture.exchange = name(match self.exchange {
-            ExchangeKind::None => "none",
-            ExchangeKind::Gossip => "gossip",
-            ExchangeKind::AllReduce => "all-reduce",
-        });
+        tables.set_exchange(self.exchange, self.staleness);
         tables.architecture.contribution = name(match self.contribution {
             Contribution::Gradient => "gradient",
             Contribution::Delta => "delta",

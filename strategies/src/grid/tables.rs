@@ -32,6 +32,12 @@ pub(super) struct Synchronization {
     pub(super) inner_steps: Option<u32>,
     /// Seconds.
     pub(super) round_time: Option<f64>,
+    pub(super) mode: Option<String>,
+    pub(super) enough: Option<usize>,
+    pub(super) grace_ms: Option<u64>,
+    pub(super) lead: Option<usize>,
+    pub(super) buffer: Option<usize>,
+    pub(super) staleness: Option<String>,
 }
 
 /// Who exchanges what with whom.
@@ -45,6 +51,7 @@ pub(super) struct Architecture {
     pub(super) degree: Option<usize>,
     pub(super) group: Option<usize>,
     pub(super) budget: Option<f64>,
+    pub(super) owners: Option<usize>,
 }
 
 /// How it is encoded.
@@ -74,6 +81,9 @@ pub(super) struct Outer {
     pub(super) momentum: Option<f64>,
     pub(super) betas: Option<[f64; 2]>,
     pub(super) eps: Option<f64>,
+    pub(super) every: Option<usize>,
+    pub(super) spread: Option<f64>,
+    pub(super) alpha: Option<f64>,
 }
 
 /// How contributions become one.
@@ -127,7 +137,19 @@ impl Deadlines {
 /// The keys of each table; a test keeps them equal to the structures above. Those of codecs come on
 /// top.
 const KEYS: [(&str, &[&str]); 8] = [
-    ("synchronization", &["inner_steps", "round_time"]),
+    (
+        "synchronization",
+        &[
+            "inner_steps",
+            "round_time",
+            "mode",
+            "enough",
+            "grace_ms",
+            "lead",
+            "buffer",
+            "staleness",
+        ],
+    ),
     (
         "architecture",
         &[
@@ -138,11 +160,24 @@ const KEYS: [(&str, &[&str]); 8] = [
             "degree",
             "group",
             "budget",
+            "owners",
         ],
     ),
     ("compression", &["codec", "error_feedback"]),
     ("overlap", &["fragments"]),
-    ("outer", &["optimizer", "lr", "momentum", "betas", "eps"]),
+    (
+        "outer",
+        &[
+            "optimizer",
+            "lr",
+            "momentum",
+            "betas",
+            "eps",
+            "every",
+            "spread",
+            "alpha",
+        ],
+    ),
     (
         "aggregation",
         &["rule", "liars", "radius", "iterations", "bucket"],
@@ -168,7 +203,7 @@ const KEYS: [(&str, &[&str]); 8] = [
 /// Keys that choose a method. A configuration that chooses another one than its preset does not
 /// inherit the preset's other keys of that table: they are parameters of the old one.
 const SELECTORS: [(&str, &[&str]); 6] = [
-    ("synchronization", &["inner_steps", "round_time"]),
+    ("synchronization", &["inner_steps", "round_time", "mode"]),
     ("architecture", &["exchange"]),
     ("compression", &["codec"]),
     ("outer", &["optimizer"]),

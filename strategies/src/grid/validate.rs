@@ -4,7 +4,7 @@
 use super::StrategyError;
 use super::registry::{CODECS, CONTRIBUTIONS, EXCHANGES, Entry, hint, names};
 use super::tables::{Architecture, Compression, Deadlines, Overlap, Synchronization};
-use super::{later, mixing};
+use super::{later, mixing, server};
 use crate::compress::CodecKind;
 use crate::topology::TopologyKind;
 use core::time::Duration;
@@ -140,6 +140,8 @@ pub(super) fn architecture(
     let (exchange, contribution) = match name {
         "none" => (ExchangeKind::None, "delta"),
         "gossip" => (ExchangeKind::Gossip, "parameters"),
+        "gathered" => (ExchangeKind::Gathered, "delta"),
+        "parameter-server" => (ExchangeKind::Server(server::IN_STEP), "delta"),
         _ => (ExchangeKind::AllReduce, "delta"),
     };
     let key = "architecture.contribution";

@@ -1,5 +1,8 @@
-//! Delayed Nesterov momentum, for deltas that arrive one by one. Pure arithmetic: the exchange that brings
-//! single arrivals to a center is not part of this crate.
+//! Outer optimizer `delayed-nesterov`: Nesterov momentum for deltas that arrive at a center one by one.
+
+use super::OuterOptimizer;
+use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// Applies momentum only with every N-th arrival, because momentum and staleness add up.
 ///
@@ -10,19 +13,21 @@
 /// the others:          center' = center - lr (c momentum m + g / N)
 /// ```
 ///
-/// Shapes: center, delta, m, buffer: `[len]`, f32; the state is m and the buffer, twice the parameters, and
-/// a count. c in `[0, 1/N]` spreads the momentum over the arrivals between. Source: Liu et al.,
-/// "Asynchronous local-SGD training for language modeling" (2024), algorithm 3. Special cases: N = 1, c = 0
-/// is [`Nesterov`](super::Nesterov); momentum 0 is `center + lr delta / N`.
+/// Shapes: center, delta, m, buffer: `[len]`, f32; the state is m, then the buffer, twice the parameters.
+/// Arrivals are counted run by run (a run is a shard of the center, or a fragment), from the start of this
+/// life: a successor begins to count anew. c in `[0, 1/N]` spreads the momentum over the arrivals between.
+/// Source: Liu et al., "Asynchronous local-SGD training for language modeling" (2024), algorithm 3. Special
+/// cases: N = 1, c = 0 is [`Nesterov`](super::Nesterov); momentum 0 is `center + lr delta / N`.
 #[derive(Clone, Debug)]
 pub struct DelayedNesterov {
     lr: f32,
     momentum: f32,
     every: u32,
     spread: f32,
-    arrivals: u64,
-    velocity: Vec<f32>,
-    buffer: Vec<f32>,
+    /// By where a run begins.
+    arrivals: BTreeMap<usize, u64>,
+    /// The velocity, then the buffer.
+    state: Vec<f32>,
 }
 
 impl DelayedNesterov {
@@ -33,34 +38,59 @@ impl DelayedNesterov {
             momentum,
             every: every.max(1),
             spread,
-            arrivals: 0,
-            velocity: vec![0.0; len],
-            buffer: vec![0.0; len],
+            arrivals: BTreeMap::new(),
+            state: vec![0.0; 2 * len],
         }
     }
 
-    /// Takes one arrival in.
+    /// Takes one arrival of all parameters in.
     ///
     /// # Panics
     /// If the lengths differ.
     pub fn arrive(&mut self, center: &mut [f32], delta: &[f32]) {
-        assert!(center.len() == self.buffer.len() && delta.len() == center.len());
-        self.arrivals += 1;
+        let whole = 0..self.state.len() / 2;
+        self.apply(whole, center, &mut delta.to_vec());
+    }
+}
+
+impl OuterOptimizer for DelayedNesterov {
+    fn name(&self) -> &'static str {
+        "delayed-nesterov"
+    }
+
+    fn state_multiple(&self) -> usize {
+        2
+    }
+
+    fn apply(&mut self, range: Range<usize>, anchor: &mut [f32], delta: &mut [f32]) {
+        assert!(anchor.len() == range.len() && delta.len() == range.len());
+        let arrivals = self.arrivals.entry(range.start).or_default();
+        *arrivals += 1;
         let share = 1.0 / self.every as f32;
-        let turn = self.arrivals.is_multiple_of(u64::from(self.every));
+        let turn = arrivals.is_multiple_of(u64::from(self.every));
         let pull = if turn {
             1.0 - self.spread * self.every as f32 + self.spread
         } else {
             self.spread
         } * self.momentum;
-        let state = self.velocity.iter_mut().zip(&mut self.buffer);
-        for ((x, d), (m, b)) in center.iter_mut().zip(delta).zip(state) {
-            *b -= d;
+        let half = self.state.len() / 2;
+        let (velocity, buffer) = self.state.split_at_mut(half);
+        let state = velocity[range.clone()].iter_mut().zip(&mut buffer[range]);
+        for ((x, d), (m, b)) in anchor.iter_mut().zip(delta).zip(state) {
+            *b -= *d;
             if turn {
                 *m = self.momentum * *m + share * *b;
                 *b = 0.0;
             }
-            *x -= self.lr * (pull * *m - share * d);
+            *x -= self.lr * (pull * *m - share * *d);
         }
+    }
+
+    fn state(&self) -> &[f32] {
+        &self.state
+    }
+
+    fn state_mut(&mut self) -> &mut [f32] {
+        &mut self.state
     }
 }

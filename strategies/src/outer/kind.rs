@@ -1,6 +1,6 @@
 //! Outer optimizers as data: what the `[outer]` table says. Ranges are checked by the grid.
 
-use super::{Average, FedOpt, Nesterov, OuterOptimizer, SecondMoment, SlowMo};
+use super::{Average, DelayedNesterov, FedOpt, Nesterov, OuterOptimizer, SecondMoment, SlowMo};
 use serde::{Deserialize, Serialize};
 
 /// An outer optimizer with its parameters.
@@ -9,6 +9,22 @@ use serde::{Deserialize, Serialize};
 pub enum OuterKind {
     /// [`Average`].
     Average,
+    /// [`DelayedNesterov`].
+    DelayedNesterov {
+        /// Learning rate.
+        lr: f64,
+        /// Momentum in `[0, 1)`.
+        momentum: f64,
+        /// Arrivals for which momentum is applied once.
+        every: u32,
+        /// How much of it is spread over the arrivals between.
+        spread: f64,
+    },
+    /// Elastic averaging: the Executor's rule of arrivals at a center.
+    Easgd {
+        /// How much of the distance between center and parameters goes each way.
+        alpha: f64,
+    },
     /// [`FedOpt`] with [`SecondMoment::Adagrad`].
     FedAdagrad {
         /// Learning rate.
@@ -57,6 +73,8 @@ impl OuterKind {
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Average => "average",
+            Self::DelayedNesterov { .. } => "delayed-nesterov",
+            Self::Easgd { .. } => "easgd",
             Self::FedAdagrad { .. } => "fed-adagrad",
             Self::FedAdam { .. } => "fed-adam",
             Self::FedYogi { .. } => "fed-yogi",
@@ -77,7 +95,19 @@ impl OuterKind {
             Box::new(FedOpt::new(len, rule, lr as f32, betas, eps as f32))
         };
         match *self {
-            Self::Average => Box::new(Average),
+            Self::Average | Self::Easgd { .. } => Box::new(Average),
+            Self::DelayedNesterov {
+                lr,
+                momentum,
+                every,
+                spread,
+            } => Box::new(DelayedNesterov::new(
+                len,
+                lr as f32,
+                momentum as f32,
+                every,
+                spread as f32,
+            )),
             Self::FedAdagrad { lr, momentum, eps } => {
                 adaptive(SecondMoment::Adagrad, lr, [momentum, 0.0], eps)
             }

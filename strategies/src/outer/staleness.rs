@@ -1,5 +1,5 @@
-//! What a late contribution counts: weights by staleness, and delay compensation. Pure arithmetic: all-reduce
-//! takes nothing late; asynchronous exchanges multiply a contribution's weight with these.
+//! What a late contribution counts: weights by staleness, and delay compensation. All-reduce takes nothing
+//! late; a parameter server multiplies what arrives with these. Delay compensation is arithmetic alone.
 
 /// How a weight falls with staleness s, in rounds.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -438,7 +438,7 @@ impl Swarm {
                 fragment,
                 aggregates,
                 ..
-            } => {
+            } if self.plan.exchange.agrees() => {
                 let name = (*round, *fragment);
                 let applied = self
                     .applied

@@ -218,7 +218,7 @@ impl Butterfly {
         };
         (0u16..)
             .zip(versions)
-            .filter(|(s, v)| !here(*s, v))
+            .filter(|(s, v)| !here(*s, v) && !self.left_out(v))
             .map(|(s, v)| (s, *v))
             .collect()
     }

@@ -13,8 +13,8 @@ use crate::exchange::Ending;
 use crate::peer::context::Context;
 use crate::wire::{Ballot, ShardVersion};
 use crate::{
-    Event, FragmentId, Order, OrderId, PeerId, Round, Settlement, SliceId, SliceMeta, StoreId,
-    Time, Wait,
+    Event, ExchangeKind, FragmentId, Order, OrderId, PeerId, Round, Settlement, SliceId, SliceMeta,
+    StoreId, Time, Wait,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -60,8 +60,11 @@ pub(super) struct Butterfly {
     pub(super) round: Round,
     pub(super) fragment: FragmentId,
     pub(super) group: Group,
-    /// Shards: one a member, fewer when the fragment is shorter than the group.
+    /// Parts that are voted on: shards, one a member, fewer when the fragment is shorter than the
+    /// group or few own any; or the members' contributions, where they are gathered.
     pub(super) of: u16,
+    /// Whether a part is a member's whole contribution, as it was encoded.
+    pub(super) gathered: bool,
     pub(super) stage: Stage,
     /// Members that are still waited for.
     pub(super) hopeful: u64,
@@ -112,7 +115,8 @@ impl Butterfly {
         let len = cx.plan.fragment(fragment).map_or(1, |f| f.len);
         // A fragment shorter than the schedule's shards goes directly.
         let program = program.filter(|program| program.shards() as u64 <= len);
-        let of = cx.plan.schedule.shards(group.len(), len) as u16;
+        let of = cx.plan.parts(len, group.len()) as u16;
+        let owners = super::server::owners(cx, &group, of);
         let first = Ballot {
             number: 0,
             coordinator: group.peer(0),
@@ -126,7 +130,11 @@ impl Butterfly {
             Some(p) => cx.deadlines.allow_chain(Wait::Contributions, peers, p.hops),
             None => cx.deadlines.allow(Wait::Contributions, peers),
         };
-        let owner = |s: u16| program.as_ref().map_or(usize::from(s), |p| p.owner(s));
+        let direct = |s: u16| owners.get(usize::from(s)).copied().unwrap_or(0);
+        let owner = |s: u16| {
+            let scheduled = program.as_ref().map(|p| p.owner(s));
+            scheduled.unwrap_or_else(|| direct(s))
+        };
         let targets = (0..of)
             .map(|s| Target {
                 owner: owner(s),
@@ -139,6 +147,7 @@ impl Butterfly {
             round: cx.round,
             fragment,
             of,
+            gathered: cx.plan.exchange == ExchangeKind::Gathered,
             stage: Stage::Collecting,
             hopeful: group.all() & !lost,
             since: cx.now,
@@ -163,9 +172,14 @@ impl Butterfly {
             told: false,
             group,
         };
-        if this.relay.is_none() && this.group.me < usize::from(of) {
-            let shard = this.group.me as u16;
-            this.duties.insert(shard, Duty::new(0, this.group.all()));
+        if this.gathered {
+            this.offer(cx);
+            return this;
+        }
+        for (shard, owner) in (0u16..).zip(owners) {
+            if this.relay.is_none() && owner == this.group.me {
+                this.duties.insert(shard, Duty::new(0, this.group.all()));
+            }
         }
         this.encode_all(cx);
         this
@@ -336,6 +350,10 @@ impl Butterfly {
 
     /// All decided versions are here: tell the codec what became of the own contributions.
     pub(super) fn apply(&mut self, cx: &mut Context, ballot: u8, versions: &[ShardVersion]) {
+        if self.gathered {
+            self.gather_in(cx, ballot, versions);
+            return;
+        }
         let mut aggregates = Vec::with_capacity(versions.len());
         for (shard, version) in (0u16..).zip(versions) {
             let mine = version.contributors & bit(self.group.me) != 0;

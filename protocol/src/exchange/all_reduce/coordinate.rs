@@ -180,7 +180,7 @@ impl Butterfly {
             self.void(cx);
             return;
         }
-        let shards = self.shard_plans(ballot, &promises);
+        let shards = self.shard_plans(cx, ballot, &promises);
         for (_, peer) in self.group.others().filter(|(i, _)| alive & bit(*i) != 0) {
             let shards = shards.clone();
             cx.send(
@@ -198,7 +198,12 @@ impl Butterfly {
         self.follow(cx, ballot, alive, &shards);
     }
 
-    fn shard_plans(&self, ballot: Ballot, promises: &BTreeMap<usize, Promised>) -> Vec<ShardPlan> {
+    fn shard_plans(
+        &self,
+        cx: &Context,
+        ballot: Ballot,
+        promises: &BTreeMap<usize, Promised>,
+    ) -> Vec<ShardPlan> {
         let voted = promises
             .iter()
             .filter_map(|(i, p)| p.voted.as_ref().map(|(b, versions)| (*b, *i, versions)))
@@ -228,6 +233,7 @@ impl Butterfly {
         if heirs.is_empty() {
             heirs = alive;
         }
+        let heirs = super::server::ranked(cx, &self.group, heirs);
         let plan = |shard| match best(shard) {
             Some((holder, held)) => ShardPlan::Keep {
                 version: held.version,

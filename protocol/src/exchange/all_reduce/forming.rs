@@ -109,7 +109,7 @@ impl AllReduce {
             return;
         }
         // What of this round is in force here nobody can replay on top of.
-        let begun = |b: &Butterfly| matches!(b.ending, Some(Ending::Apply(_)));
+        let begun = |b: &Butterfly| matches!(b.ending, Some(Ending::Apply(_) | Ending::Gather(_)));
         let resync = resync || self.butterflies.iter().any(begun);
         cx.timers.stop(Timer::Exchange);
         self.outcome = Some(Outcome::Behind { teller, resync });

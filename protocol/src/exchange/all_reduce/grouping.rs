@@ -44,6 +44,8 @@ pub(super) struct Grouping {
     since: Time,
     /// Nobody else is waited for: what is ready now is the group.
     closed: bool,
+    /// Until when the rest is waited for, once enough are ready.
+    pub(super) grace: Option<Time>,
     term: u8,
     tried: BTreeSet<PeerId>,
     proposer: Option<PeerId>,
@@ -60,6 +62,7 @@ impl Grouping {
     pub(super) fn begin(&mut self, cx: &mut Context, weight: f64) -> Formed {
         self.active = true;
         self.closed = false;
+        self.grace = None;
         self.weight = weight;
         self.since = cx.now;
         self.term = 0;
@@ -181,8 +184,10 @@ impl Grouping {
             }
             return self.next(cx);
         }
-        for peer in self.missing(cx) {
-            cx.suspect(peer);
+        if !self.grace_is_over(cx) {
+            for peer in self.missing(cx) {
+                cx.suspect(peer);
+            }
         }
         self.closed = true;
         self.elect(cx)
@@ -205,16 +210,21 @@ impl Grouping {
     }
 
     fn consider(&mut self, cx: &mut Context) -> Formed {
-        let here = || self.all_ready(cx).len();
-        if self.closed || !self.missing(cx).is_empty() || 2 * here() <= electorate(cx) {
+        if self.closed || 2 * self.all_ready(cx).len() <= electorate(cx) {
             return Formed::Waiting;
+        }
+        if !self.missing(cx).is_empty() {
+            self.start_grace(cx);
+            if !self.grace_is_over(cx) {
+                return Formed::Waiting;
+            }
         }
         self.closed = true;
         self.elect(cx)
     }
 
     /// Everybody that is ready for this round, this peer included.
-    fn all_ready(&self, cx: &Context) -> BTreeMap<PeerId, (f64, Digest)> {
+    pub(super) fn all_ready(&self, cx: &Context) -> BTreeMap<PeerId, (f64, Digest)> {
         let linked = |id: &PeerId| cx.view.get(*id).is_some_and(|v| v.linked && v.greeted);
         let others = self
             .ready

@@ -7,7 +7,7 @@ use crate::limits::{
 };
 use crate::peer::context::Context;
 use crate::wire::Message;
-use crate::{FragmentId, Order, Part, Round, SliceId};
+use crate::{ExchangeKind, FragmentId, Order, Part, Round, SliceId};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// One round, as far as it is decided and in force.
@@ -75,6 +75,7 @@ impl History {
     pub(super) fn close(&mut self, cx: &mut Context, butterfly: &mut Butterfly) {
         let keep = match &butterfly.ending {
             Some(Ending::Apply(aggregates)) => aggregates.clone(),
+            Some(Ending::Gather(inputs)) => inputs.iter().map(|(slice, _)| *slice).collect(),
             _ => Vec::new(),
         };
         butterfly.release(cx, &keep);
@@ -104,11 +105,11 @@ impl History {
         if self.past.back().is_none_or(|newest| newest.round != round) {
             self.past.push_back(Past::new(round));
         }
-        let slices = slices_of(&decision);
+        let slices = slices_of(cx.plan.exchange, &decision);
         let bytes = if slices.is_empty() {
             0
         } else {
-            bytes_of(cx, fragment)
+            bytes_of(cx, fragment, slices.len() as u64)
         };
         self.slices.extend(slices);
         if let Some(newest) = self.past.back_mut() {
@@ -150,7 +151,7 @@ impl History {
     }
 
     fn release(&mut self, cx: &mut Context, decision: &Message) {
-        for slice in slices_of(decision) {
+        for slice in slices_of(cx.plan.exchange, decision) {
             if self.slices.remove(&slice) {
                 cx.order(Order::Release { slice });
             }
@@ -163,7 +164,7 @@ impl History {
 }
 
 /// The slices that a decision names.
-pub(crate) fn slices_of(decision: &Message) -> Vec<SliceId> {
+pub(crate) fn slices_of(kind: ExchangeKind, decision: &Message) -> Vec<SliceId> {
     let Message::Decided {
         round,
         fragment,
@@ -173,19 +174,40 @@ pub(crate) fn slices_of(decision: &Message) -> Vec<SliceId> {
     else {
         return Vec::new();
     };
+    let gathered = kind == ExchangeKind::Gathered;
     let name = |(shard, version): (u16, &crate::wire::ShardVersion)| SliceId {
         round: *round,
         fragment: *fragment,
-        shard,
+        shard: if gathered { 0 } else { shard },
         part: Part::Aggregate,
         origin: version.owner,
         attempt: version.attempt,
     };
-    (0u16..).zip(versions).map(name).collect()
+    let all = (0u16..).zip(versions);
+    let present = all.filter(|(_, version)| version.contributors != 0);
+    present.map(name).collect()
 }
 
-fn bytes_of(cx: &Context, fragment: FragmentId) -> u64 {
-    cx.plan
+/// The contributions that a decision names, with their members' weights.
+pub(crate) fn inputs_of(decision: &Message) -> Vec<(SliceId, f64)> {
+    let Message::Decided { members, .. } = decision else {
+        return Vec::new();
+    };
+    let weight = |peer| members.iter().find(|m| m.peer == peer).map(|m| m.weight);
+    let slices = slices_of(ExchangeKind::Gathered, decision).into_iter();
+    slices
+        .map(|slice| (slice, weight(slice.origin).unwrap_or(0.0)))
+        .collect()
+}
+
+/// About what the bytes of a decided fragment are: its shards together are as long as it is.
+fn bytes_of(cx: &Context, fragment: FragmentId, slices: u64) -> u64 {
+    let whole = cx
+        .plan
         .fragment(fragment)
-        .map_or(0, |f| f.aggregate.of(f.len))
+        .map_or(0, |f| f.aggregate.of(f.len));
+    match cx.plan.exchange {
+        ExchangeKind::Gathered => whole * slices,
+        _ => whole,
+    }
 }

@@ -18,6 +18,7 @@ mod agree;
 mod butterfly;
 mod coordinate;
 mod forming;
+mod gathered;
 mod group;
 mod grouping;
 mod handover;
@@ -26,11 +27,13 @@ mod mailbox;
 mod reduce;
 mod relay;
 mod repair;
+mod resend;
 mod schedule;
+mod server;
 mod slices;
 mod window;
 
-pub(crate) use history::slices_of;
+pub(crate) use history::{inputs_of, slices_of};
 pub use schedule::{Schedule, ScheduleCost};
 
 use crate::exchange::{Ending, Exchange, Outcome, Signal};
@@ -263,7 +266,7 @@ impl Exchange for AllReduce {
                 }
                 Ok(())
             }
-            Signal::Fetched { .. } | Signal::FetchFailed { .. } => Ok(()),
+            Signal::Fetched { .. } | Signal::FetchFailed { .. } | Signal::Heard(_) => Ok(()),
         };
         self.settle(cx);
         result
@@ -287,6 +290,11 @@ impl Exchange for AllReduce {
         if let Some(butterfly) = butterfly.filter(|b| b.told) {
             self.history.close(cx, butterfly);
         }
+    }
+
+    fn without(&mut self, cx: &mut Context, bad: SliceId, reason: &str) -> Option<Ending> {
+        let butterfly = self.of_fragment(bad.fragment)?;
+        butterfly.leave_out(cx, bad, reason)
     }
 
     fn outcome(&mut self) -> Option<Outcome> {

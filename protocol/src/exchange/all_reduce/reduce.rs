@@ -14,12 +14,9 @@ use crate::limits::{BALLOTS_MAX, GROUP_MEMBERS_MAX};
 use crate::peer::context::Context;
 use crate::wire::ShardVersion;
 use crate::{
-    Digest, Done, Order, OrderId, Output, Part, PeerError, PeerId, PushOutcome, SliceId, SliceMeta,
-    StoreId, Wait, WorkError,
+    Digest, Done, Order, OrderId, Output, Part, PeerError, PeerId, SliceId, SliceMeta, StoreId,
+    Wait, WorkError,
 };
-
-/// How often a push that surely did not arrive is tried again.
-const PUSH_RETRIES: u8 = 2;
 
 /// Where the reduction of one shard is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +45,15 @@ impl Duty {
             expected,
             included: 0,
             progress: Progress::Collecting,
+        }
+    }
+
+    /// The own contribution as it is, that is being encoded.
+    pub(super) fn offer(me: usize) -> Self {
+        Self {
+            included: bit(me),
+            progress: Progress::Encoding,
+            ..Self::new(0, 0)
         }
     }
 
@@ -168,6 +174,9 @@ impl Butterfly {
                     digest: Some(digest),
                 },
             ) => {
+                if self.gathered {
+                    self.encoded.insert(shard, *bytes);
+                }
                 self.publish(cx, shard, *bytes, *digest);
             }
             (Task::Combine(shard, _) | Task::Aggregate(shard, _), _) => {
@@ -215,7 +224,7 @@ impl Butterfly {
 
     pub(super) fn meta(&self, bytes: u64, weight: f64, contributors: u64) -> SliceMeta {
         SliceMeta {
-            of: self.of,
+            of: self.cut(),
             weight,
             contributors,
             group: self.group.tag,
@@ -313,8 +322,11 @@ impl Butterfly {
             Part::Aggregate => BALLOTS_MAX,
             Part::Partial => u8::MAX,
         };
-        if meta.of != self.of || slice.shard >= self.of || slice.attempt >= attempts {
+        if meta.of != self.cut() || slice.shard >= self.cut() || slice.attempt >= attempts {
             return broke("a slice that does not fit the group's shards");
+        }
+        if self.gathered && (slice.part != Part::Aggregate || meta.contributors != bit(index)) {
+            return broke("a contribution that is not its sender's own");
         }
         let handed_on = slice.part == Part::Aggregate && slice.attempt == 0;
         if slice.part == Part::Partial || (handed_on && self.relay.is_some()) {
@@ -323,6 +335,7 @@ impl Butterfly {
         if slice.origin != from {
             return broke("a slice of somebody else");
         }
+        let part = self.part_of(&slice);
         match (slice.part, digest) {
             (Part::Partial, _) => {}
             (Part::Contribution, _) => {
@@ -338,7 +351,7 @@ impl Butterfly {
                 if meta.contributors & !self.group.all() != 0 || meta.contributors == 0 {
                     return broke("an aggregate of contributors outside the group");
                 }
-                let versions = self.held.entry(slice.shard).or_default();
+                let versions = self.held.entry(part).or_default();
                 let same = |v: &ShardVersion| v.owner == from && v.attempt == slice.attempt;
                 if versions.iter().any(|v| same(v) && v.digest != digest) {
                     // Which of them others got nobody can tell: none of them is held any more.
@@ -354,39 +367,11 @@ impl Butterfly {
                     contributors: meta.contributors,
                     digest,
                 };
-                self.hold(slice.shard, version);
+                self.hold(part, version);
             }
             (Part::Aggregate, None) => return broke("an aggregate without a digest"),
         }
         self.advance(cx);
         Ok(())
-    }
-
-    /// A push ended. What surely did not arrive is tried again while it may still help.
-    pub(super) fn pushed(
-        &mut self,
-        cx: &mut Context,
-        to: PeerId,
-        slice: SliceId,
-        outcome: PushOutcome,
-    ) {
-        // Others may lack an aggregate though this peer has all of them.
-        let open = self.slices.contains(&slice) && (!self.over() || slice.part == Part::Aggregate);
-        let hopeful = self
-            .group
-            .index(to)
-            .is_some_and(|i| self.hopeful & bit(i) != 0);
-        if outcome != PushOutcome::Lost || !open || !hopeful {
-            return;
-        }
-        let tries = self.retries.entry((to, slice)).or_default();
-        if *tries >= PUSH_RETRIES {
-            return;
-        }
-        *tries += 1;
-        let Some(meta) = self.metas.get(&slice).copied() else {
-            return;
-        };
-        self.push(cx, to, slice, meta);
     }
 }

@@ -161,13 +161,16 @@ impl Butterfly {
         let peers: Vec<PeerId> = self.group.others().map(|(_, p)| p).collect();
         self.wait_for_repair(cx, cx.deadlines.allow(Wait::Contributions, peers));
         for (shard, plan) in (0u16..).zip(shards) {
-            let Some(target) = self.target(ballot, plan) else {
+            let Some(target) = self.target(ballot, shard, plan) else {
                 continue;
             };
             if let Some(slot) = self.targets.get_mut(usize::from(shard)) {
                 *slot = target;
             }
             match plan {
+                _ if target.exact.is_some_and(|v| self.left_out(&v)) => {
+                    self.do_without(shard, target.exact);
+                }
                 ShardPlan::Keep { version, holder } => {
                     let here = self.fitting(shard).is_some();
                     if !here && *holder != self.group.peer(self.group.me) {
@@ -187,8 +190,10 @@ impl Butterfly {
         self.advance(cx);
     }
 
-    fn target(&self, ballot: Ballot, plan: &ShardPlan) -> Option<Target> {
+    fn target(&self, ballot: Ballot, shard: u16, plan: &ShardPlan) -> Option<Target> {
         Some(match plan {
+            // Nobody else can make a member's contribution: what none holds is left out.
+            ShardPlan::Redo { .. } if self.gathered => self.absence(ballot, shard),
             ShardPlan::Keep { version, .. } => Target {
                 owner: self.group.index(version.owner)?,
                 attempt: version.attempt,
@@ -246,21 +251,19 @@ impl Butterfly {
         if !self.fetching.remove(&slice) {
             return;
         }
+        let part = self.part_of(&slice);
         let decided = self
             .agreement
             .decided
             .iter()
-            .flat_map(|(_, v)| v.get(usize::from(slice.shard)));
-        let wanted = self
-            .targets
-            .get(usize::from(slice.shard))
-            .and_then(|t| t.exact);
+            .flat_map(|(_, v)| v.get(usize::from(part)));
+        let wanted = self.targets.get(usize::from(part)).and_then(|t| t.exact);
         let version = decided
             .copied()
             .chain(wanted)
-            .find(|v| Some(v.digest) == digest && self.aggregate(slice.shard, v) == slice);
+            .find(|v| Some(v.digest) == digest && self.aggregate(part, v) == slice);
         if let Some(version) = version {
-            self.hold(slice.shard, version);
+            self.hold(part, version);
         }
         self.advance(cx);
     }

@@ -12,7 +12,7 @@ impl Butterfly {
         SliceId {
             round: self.round,
             fragment: self.fragment,
-            shard,
+            shard: if self.gathered { 0 } else { shard },
             part: Part::Contribution,
             origin: self.group.peer(member),
             attempt: 0,
@@ -49,7 +49,7 @@ impl Butterfly {
         SliceId {
             round: self.round,
             fragment: self.fragment,
-            shard,
+            shard: if self.gathered { 0 } else { shard },
             part: Part::Aggregate,
             origin: version.owner,
             attempt: version.attempt,

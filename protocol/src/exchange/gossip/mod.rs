@@ -336,7 +336,7 @@ impl Exchange for Gossip {
                     what: "an all-reduce message in a gossip run".to_owned(),
                 });
             }
-            Signal::Fetched { .. } | Signal::FetchFailed { .. } => {}
+            Signal::Fetched { .. } | Signal::FetchFailed { .. } | Signal::Heard(_) => {}
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Methods that no exchange carries yet. Their arithmetic is in this crate.
 
-use super::{EXTRAPOLATED, Later, PAIRS, RELAY, REPLICAS, SECOND, SERVER, VARIATES, later};
+use super::{EXTRAPOLATED, Later, PAIRS, RELAY, REPLICAS, SECOND, VARIATES, later};
 
 const TOPOLOGY: &str = "architecture.topology";
 const CORRECTION: &str = "inner.correction";
@@ -11,7 +11,7 @@ const FEEDBACK: &str = "use \"top-k\" with error feedback";
 const PLAIN: &str = "leave the key out";
 
 /// All of them, by key and name.
-pub const LATER: [Later; 27] = [
+pub const LATER: [Later; 25] = [
     later(
         "aggregation.rule",
         [
@@ -275,28 +275,6 @@ pub const LATER: [Later; 27] = [
         ],
         VARIATES,
         "use \"fed-prox\"",
-    ),
-    later(
-        OUTER,
-        [
-            "delayed-nesterov",
-            "momentum with every N-th arrival",
-            "b' = b + g; every N-th: m' = mu m + b' / N, a' = a - lr ((1 - c N + c) mu m' + g / N)",
-            "Liu et al., arXiv 2401.09135",
-        ],
-        SERVER,
-        "use \"nesterov\"",
-    ),
-    later(
-        OUTER,
-        [
-            "easgd",
-            "elastic averaging with a center",
-            "x' = x - alpha (x - c), c' = c + alpha (x - c)",
-            "Zhang et al., NeurIPS 2015",
-        ],
-        SERVER,
-        "use \"average\"",
     ),
     later(
         OUTER,

@@ -36,7 +36,6 @@ const fn later(
     }
 }
 
-const SERVER: &str = "it needs a parameter-server exchange: arrivals at a center, one by one";
 const VARIATES: &str = "it needs an exchange with the peers' control variates as a second message: their mean must be known whoever comes, goes or loses a round";
 const SECOND: &str = "it needs a gossip exchange with a second message beside the parameters";
 const REPLICAS: &str = "it needs a gossip exchange of differences to replicas";

@@ -1,6 +1,6 @@
 //! Presets that no exchange, codec or schedule allows yet.
 
-use super::{EXTRAPOLATED, Later, PAIRS, RELAY, REPLICAS, SECOND, SERVER, VARIATES, later};
+use super::{EXTRAPOLATED, Later, PAIRS, RELAY, REPLICAS, SECOND, VARIATES, later};
 
 const fn preset(
     [name, summary, equation, source]: [&'static str; 4],
@@ -12,8 +12,6 @@ const fn preset(
 
 const SCHEDULE: &str =
     "it changes from one point of the grid to another while it runs, and plans do not change";
-const LEAD: &str =
-    "it needs an exchange in which peers may be rounds apart, and rounds end for all together";
 const STAGGERED: &str = "it needs fragments exchanged at other times than a round's end";
 const UNDER_TRAINING: &str =
     "it needs an exchange that goes on while the next round trains from its own result";
@@ -24,7 +22,7 @@ const BSP: &str = "use \"bsp\"";
 const D_PSGD: &str = "use \"d-psgd\" with topology = \"base-k\"";
 
 /// All of them, by name.
-pub const LATER_PRESETS: [Later; 24] = [
+pub const LATER_PRESETS: [Later; 20] = [
     preset(
         [
             "ad-psgd",
@@ -34,26 +32,6 @@ pub const LATER_PRESETS: [Later; 24] = [
         ],
         "it needs an exchange of pairs without rounds",
         "use \"d-psgd\" with topology = \"random-matching\"",
-    ),
-    preset(
-        [
-            "asp",
-            "a center takes every gradient as it arrives",
-            "a' = a - lr g(a_old)",
-            "Dean et al., NeurIPS 2012; Lian et al., NeurIPS 2015",
-        ],
-        SERVER,
-        LOCAL_SGD,
-    ),
-    preset(
-        [
-            "async-local-sgd",
-            "a center takes every delta as it arrives, with delayed momentum",
-            "outer delayed-nesterov on arrivals, inner steps by speed",
-            "Liu et al., arXiv 2401.09135",
-        ],
-        SERVER,
-        "use \"diloco\" with `synchronization.round_time`",
     ),
     preset(
         [
@@ -122,8 +100,8 @@ pub const LATER_PRESETS: [Later; 24] = [
             "a' = a + sum tokens_i d_i / sum tokens_i over the quorum and its grace window",
             "arXiv 2604.21428",
         ],
-        SERVER,
-        "use \"diloco\" with `synchronization.round_time`",
+        STAGGERED,
+        "use \"diloco\" with exchange = \"parameter-server\" and `synchronization.enough`",
     ),
     preset(
         [
@@ -154,16 +132,6 @@ pub const LATER_PRESETS: [Later; 24] = [
         ],
         UNDER_TRAINING,
         DILOCO,
-    ),
-    preset(
-        [
-            "easgd",
-            "elastic averaging with a center",
-            "x' = x - lr g - alpha (x - c), c' = c + alpha sum_i (x_i - c)",
-            "Zhang et al., NeurIPS 2015",
-        ],
-        SERVER,
-        LOCAL_SGD,
     ),
     preset(
         [
@@ -234,16 +202,6 @@ pub const LATER_PRESETS: [Later; 24] = [
         ],
         VARIATES,
         "use \"fedavg\"",
-    ),
-    preset(
-        [
-            "ssp",
-            "bsp in which the fastest may be s rounds ahead",
-            "a' = a - lr g(a_old), lead <= s",
-            "Ho et al., NeurIPS 2013",
-        ],
-        LEAD,
-        "use \"local-sgd\" with `synchronization.round_time`",
     ),
     preset(
         [

@@ -24,7 +24,7 @@ const fn point([name, summary, equation, source]: [&'static str; 4], text: &'sta
 }
 
 /// All of them, the yardstick first, then by what is exchanged.
-pub(super) const ALL: [Preset; 19] = [
+pub(super) const ALL: [Preset; 24] = [
     point(
         [
             "none",
@@ -159,6 +159,51 @@ pub(super) const ALL: [Preset; 19] = [
             "Therien et al., arXiv 2505.23725",
         ],
         include_str!("muloco.toml"),
+    ),
+    point(
+        [
+            "ssp",
+            "gradients to a center as they come; the fastest may be a few rounds ahead",
+            "c' = inner(c, g_i(c_old)), begin round r when min_i r_i >= r - lead",
+            "Ho et al., NeurIPS 2013",
+        ],
+        include_str!("ssp.toml"),
+    ),
+    point(
+        [
+            "asp",
+            "a center takes every gradient as it arrives",
+            "c' = inner(c, g_i(c_old))",
+            "Dean et al., NeurIPS 2012; Lian et al., NeurIPS 2015",
+        ],
+        include_str!("asp.toml"),
+    ),
+    point(
+        [
+            "fedbuff",
+            "a center takes ten deltas at once, the late ones for less",
+            "c' = c + sum_k d_k / (K sqrt(1 + tau_k))",
+            "Nguyen et al., AISTATS 2022",
+        ],
+        include_str!("fedbuff.toml"),
+    ),
+    point(
+        [
+            "async-local-sgd",
+            "a center takes every delta as it arrives, with delayed momentum",
+            "outer delayed-nesterov on arrivals",
+            "Liu et al., arXiv 2401.09135",
+        ],
+        include_str!("async-local-sgd.toml"),
+    ),
+    point(
+        [
+            "easgd",
+            "elastic averaging with a center",
+            "x' = x - alpha (x - c), c' = c + alpha (x - c)",
+            "Zhang et al., NeurIPS 2015",
+        ],
+        include_str!("easgd.toml"),
     ),
     point(
         [

@@ -3,7 +3,7 @@
 use super::{Entry, Key, key};
 
 /// Values of `architecture.exchange`.
-pub const EXCHANGES: [Entry; 3] = [
+pub const EXCHANGES: [Entry; 5] = [
     Entry::new("none", "nobody exchanges anything", "x_i' = x_i", "-"),
     Entry::new(
         "gossip",
@@ -17,8 +17,27 @@ pub const EXCHANGES: [Entry; 3] = [
         "a' = outer(a, sum_i w_i C(d_i) / sum_i w_i), over the contributors that the group agreed on",
         "Thakur et al., IJHPCA 2005",
     ),
+    Entry::new(
+        "gathered",
+        "everybody gets every contribution as it is encoded and combines them, all agree on which",
+        "a' = outer(a, sum_i w_i C(d_i) / sum_i w_i), over the contributors that the group agreed on; no C of the sum",
+        "Lin et al., ICLR 2018; Xu et al., ICDCS 2021",
+    ),
+    Entry::new(
+        "parameter-server",
+        "k peers own the shards, by rendezvous hash; a dead one's successor holds the center",
+        "a' = outer(a, C(sum_i w_i C(d_i) / sum_i w_i)), shard s at the peer of the s-th highest hash",
+        "Li et al., OSDI 2014; Jiang et al., OSDI 2020; Chen et al., arXiv 1604.00981",
+    )
+    .with(&[OWNERS]),
 ];
 
+const OWNERS: Key = key(
+    "architecture.owners",
+    "from 1 to 64",
+    "1",
+    "peers that own a shard of each fragment",
+);
 /// Values of `architecture.schedule`: which way an all-reduce of n members and m bytes sums up. Of
 /// each what the busiest member sends, and how many pushes depend on one another.
 pub const SCHEDULES: [Entry; 8] = [

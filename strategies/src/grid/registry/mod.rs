@@ -4,11 +4,13 @@
 
 mod architecture;
 mod codecs;
+mod modes;
 mod optimizers;
 mod rules;
 
 pub use architecture::{CONTRIBUTIONS, EXCHANGES, SCHEDULES, TOPOLOGIES};
 pub use codecs::CODECS;
+pub use modes::MODES;
 pub use optimizers::{CORRECTIONS, INNERS, OUTERS};
 pub use rules::RULES;
 
@@ -98,8 +100,9 @@ pub const PRESETS: [Entry; presets::ALL.len()] = {
 };
 
 /// All lists with the key that chooses from them.
-pub const ALL: [(&str, &[Entry]); 10] = [
+pub const ALL: [(&str, &[Entry]); 11] = [
     ("preset", &PRESETS),
+    ("synchronization.mode", &MODES),
     ("architecture.exchange", &EXCHANGES),
     ("architecture.schedule", &SCHEDULES),
     ("architecture.contribution", &CONTRIBUTIONS),

@@ -33,14 +33,49 @@ const OUTER_EPS: Key = key(
     "the degree of adaptivity, tau in the paper",
 );
 
+const EVERY: Key = key(
+    "outer.every",
+    "from 1 to 1000",
+    "4",
+    "arrivals for which momentum is applied once",
+);
+
+const SPREAD: Key = key(
+    "outer.spread",
+    "in [0, 1/every]",
+    "0.0",
+    "how much of the momentum is spread over the arrivals between",
+);
+
+const ALPHA: Key = key(
+    "outer.alpha",
+    "in (0, 1)",
+    "0.225",
+    "how much of the distance goes each way",
+);
+
 /// Values of `outer.optimizer`. D is the aggregated delta.
-pub const OUTERS: [Entry; 6] = [
+pub const OUTERS: [Entry; 8] = [
     Entry::new(
         "average",
         "the anchor becomes the mean",
         "a' = a + D",
         "McMahan et al., AISTATS 2017",
     ),
+    Entry::new(
+        "delayed-nesterov",
+        "momentum with every N-th arrival",
+        "b' = b - D; every N-th: m' = mu m + b' / N, a' = a - lr ((1 - c N + c) mu m' - D / N); else a' = a - lr (c mu m - D / N)",
+        "Liu et al., arXiv 2401.09135",
+    )
+    .with(&[outer_lr("0.7"), outer_momentum("0.9"), EVERY, SPREAD]),
+    Entry::new(
+        "easgd",
+        "elastic averaging with a center",
+        "x' = x - alpha (x - c), c' = c + alpha (x - c)",
+        "Zhang et al., NeurIPS 2015",
+    )
+    .with(&[ALPHA]),
     Entry::new(
         "fed-adagrad",
         "an adaptive step that never forgets",

@@ -1,0 +1,39 @@
+//! What surely did not arrive is pushed again, a few times.
+
+use super::butterfly::Butterfly;
+use super::group::bit;
+use crate::peer::context::Context;
+use crate::{Part, PeerId, PushOutcome, SliceId};
+
+/// How often a push that surely did not arrive is tried again.
+const PUSH_RETRIES: u8 = 2;
+
+impl Butterfly {
+    /// A push ended. What surely did not arrive is tried again while it may still help.
+    pub(super) fn pushed(
+        &mut self,
+        cx: &mut Context,
+        to: PeerId,
+        slice: SliceId,
+        outcome: PushOutcome,
+    ) {
+        // Others may lack an aggregate though this peer has all of them.
+        let open = self.slices.contains(&slice) && (!self.over() || slice.part == Part::Aggregate);
+        let hopeful = self
+            .group
+            .index(to)
+            .is_some_and(|i| self.hopeful & bit(i) != 0);
+        if outcome != PushOutcome::Lost || !open || !hopeful {
+            return;
+        }
+        let tries = self.retries.entry((to, slice)).or_default();
+        if *tries >= PUSH_RETRIES {
+            return;
+        }
+        *tries += 1;
+        let Some(meta) = self.metas.get(&slice).copied() else {
+            return;
+        };
+        self.push(cx, to, slice, meta);
+    }
+}

@@ -1,0 +1,67 @@
+//! A parameter server among the members, all in the same round: k of them own the shards of every
+//! fragment, chosen by rendezvous hash, so that they stay the same while they live and any peer may be
+//! one. Workers push each shard to its owner; the owner sends the reduction back to all.
+//!
+//! The anchor that a worker would pull is the old one moved by the reduction, and everybody holds the
+//! old one: so it is the reduction that travels, and every member holds the center. A successor of a dead
+//! owner therefore has it at once: it reduces what the workers still hold, in the next ballot. Everything
+//! else is the butterfly's with other owners; with k = n it is the butterfly.
+//!
+//! Cost per round with n members, k owners, f fragments of m encoded bytes in all: f k (n - 1) pushes of
+//! contributions and as many of reductions, about m / (f k) bytes each. A worker that owns nothing sends
+//! m bytes and gets m; an owner gets m (n - 1) / k and sends as much. Control messages as in all-reduce.
+//! Between k = 1, where one link carries all, and k = n, where all carry the same, lies BytePS's choice
+//! of k by what the links can carry.
+//!
+//! With `enough` below n the round goes on with the first `enough` that are ready and whoever comes
+//! within the grace (backup workers, quorum); the late take the round's outcome over with what they
+//! trained on top, and are part of the next.
+//!
+//! **Source:** Li et al. 2014, "Scaling Distributed Machine Learning with the Parameter Server"; Jiang
+//! et al. 2020, "BytePS", section 4.1; Chen et al. 2016, "Revisiting Distributed Synchronous SGD"
+//! (backup workers).
+
+use super::group::Group;
+use super::grouping::Grouping;
+use crate::peer::context::{Context, rendezvous};
+use crate::peer::timers::Timer;
+use crate::{ExchangeKind, Round, Wait};
+
+/// The owner of every part in the first ballot.
+pub(super) fn owners(cx: &Context, group: &Group, of: u16) -> Vec<usize> {
+    let mut owners = ranked(cx, group, (0..group.len()).collect());
+    owners.truncate(usize::from(of));
+    owners
+}
+
+/// Members in the order in which they own parts: those of a parameter server by rendezvous hash over
+/// the run, so that a death moves only the dead member's shards; others as they are.
+pub(super) fn ranked(cx: &Context, group: &Group, mut members: Vec<usize>) -> Vec<usize> {
+    if let ExchangeKind::Server(_) = cx.plan.exchange {
+        let rank = |i: &usize| rendezvous(&cx.plan, Round(0), 0, group.peer(*i));
+        members.sort_by_key(|i| (std::cmp::Reverse(rank(i)), *i));
+    }
+    members
+}
+
+impl Grouping {
+    /// Once enough are ready, the others are waited for a little longer and no more: they are late,
+    /// not suspected.
+    pub(super) fn start_grace(&mut self, cx: &mut Context) {
+        let ExchangeKind::Server(server) = cx.plan.exchange else {
+            return;
+        };
+        let enough = usize::from(server.enough);
+        if enough > 0 && self.grace.is_none() && self.all_ready(cx).len() >= enough {
+            let deadline = cx
+                .wait(Wait::Group, server.grace)
+                .min(cx.now + server.grace);
+            self.grace = Some(deadline);
+            cx.timers.set(Timer::Exchange, deadline);
+        }
+    }
+
+    pub(super) fn grace_is_over(&self, cx: &Context) -> bool {
+        self.grace.is_some_and(|until| until <= cx.now)
+    }
+}

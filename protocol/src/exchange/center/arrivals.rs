@@ -1,0 +1,167 @@
+//! Contributions at the owner of a shard: taken in one by one or so many at once, weighed by how old
+//! the center was that they were computed from.
+
+use super::owner::Shard;
+use super::{Center, Place, Task};
+use crate::limits::INBOX_SLICES_MAX;
+use crate::peer::context::Context;
+use crate::wire::Message;
+use crate::{Done, Order, PeerError, PeerId, Round, SliceId, WorkError};
+
+/// A contribution that has come.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arrival {
+    pub(super) from: PeerId,
+    pub(super) slice: SliceId,
+    /// The version of the center that its sender had pulled.
+    pub(super) base: u64,
+    /// Its sender's round.
+    pub(super) round: Round,
+}
+
+/// Contributions of one sender to one shard that may wait beyond a full buffer.
+const WAITING_PER_SENDER_MAX: usize = 4;
+
+impl Center {
+    /// A contribution to a shard, perhaps the own one.
+    pub(super) fn arrival(
+        &mut self,
+        cx: &mut Context,
+        place: Place,
+        arrival: Arrival,
+    ) -> Result<(), PeerError> {
+        let (me, from) = (cx.me(), arrival.from);
+        if from != me && Self::owner(cx, place.1, &[]) != Some(me) {
+            cx.order(Order::Release {
+                slice: arrival.slice,
+            });
+            let (fragment, shard) = place;
+            let round = arrival.round;
+            cx.send(
+                from,
+                Message::CenterMoved {
+                    round,
+                    fragment,
+                    shard,
+                },
+            );
+            return Ok(());
+        }
+        self.own(cx, place);
+        let (elastic, at_once) = (self.elastic, usize::from(self.plan.buffer));
+        let Some(shard) = self.shards.get_mut(&place) else {
+            return Ok(());
+        };
+        let most = at_once.clamp(WAITING_PER_SENDER_MAX, INBOX_SLICES_MAX);
+        if shard.waiting_of(from) >= most {
+            return Err(PeerError::Unexpected {
+                what: "too many contributions to one shard at once".to_owned(),
+            });
+        }
+        if elastic {
+            // The center itself never travels as a whole: whoever is behind takes the number over.
+            shard.version = shard.version.max(arrival.base);
+        } else if arrival.base > shard.version {
+            shard.ahead.push(arrival);
+            self.ask(cx, place, from);
+            return Ok(());
+        }
+        self.take(cx, place, arrival);
+        Ok(())
+    }
+
+    /// Takes a contribution in and answers it.
+    pub(super) fn take(&mut self, cx: &mut Context, place: Place, arrival: Arrival) {
+        if self.elastic {
+            self.reply(cx, place, arrival.from, arrival.round);
+        }
+        let Some(shard) = self.shards.get_mut(&place) else {
+            return;
+        };
+        shard.buffer.push(arrival);
+        if shard.buffer.len() >= usize::from(self.plan.buffer.max(1)) {
+            let arrivals = std::mem::take(&mut shard.buffer);
+            self.arrive(cx, place, arrivals);
+        }
+        if !self.elastic {
+            self.reply(cx, place, arrival.from, arrival.round);
+        }
+    }
+
+    /// Orders the move of a shard by these contributions.
+    fn arrive(&mut self, cx: &mut Context, place: Place, arrivals: Vec<Arrival>) {
+        let Some(shard) = self.shards.get_mut(&place) else {
+            return;
+        };
+        let version = shard.version;
+        shard.version = version.saturating_add(1);
+        let stale = |a: &Arrival| (a.slice, version.saturating_sub(a.base));
+        let order = Order::Arrive {
+            fragment: place.0,
+            shard: place.1,
+            of: Self::of(cx, place.0),
+            inputs: arrivals.iter().map(stale).collect(),
+        };
+        let id = cx.order(order);
+        self.tasks.insert(id, Task::Arrive(place, arrivals));
+    }
+
+    /// Contributions are in, or one of them is bad: the others go in without it.
+    pub(super) fn arrived_done(
+        &mut self,
+        cx: &mut Context,
+        place: Place,
+        mut arrivals: Vec<Arrival>,
+        done: &Done,
+    ) {
+        if let Done::Failed(WorkError::BadSlice { slice, reason, .. }) = done {
+            let bad = *slice;
+            cx.accuse(bad.origin, format!("a contribution that is bad: {reason}"));
+            let all = arrivals.len();
+            arrivals.retain(|a| a.slice != bad);
+            if arrivals.len() < all {
+                cx.order(Order::Release { slice: bad });
+                if !arrivals.is_empty() {
+                    self.arrive(cx, place, arrivals);
+                }
+                return;
+            }
+        }
+        for arrival in arrivals {
+            cx.order(Order::Release {
+                slice: arrival.slice,
+            });
+        }
+    }
+
+    /// A newer copy is here: what waited for it goes in, in the order in which it came.
+    pub(super) fn take_waiting(&mut self, cx: &mut Context, place: Place) {
+        let Some(shard) = self.shards.get_mut(&place) else {
+            return;
+        };
+        let version = shard.version;
+        let due: Vec<Arrival> = shard.ahead.extract_if(.., |a| a.base <= version).collect();
+        let next = shard.ahead.first().map(|a| a.from);
+        for arrival in due {
+            self.take(cx, place, arrival);
+        }
+        if let Some(next) = next {
+            self.ask(cx, place, next);
+        }
+    }
+
+    /// Whoever promised a newer copy did not send it: what waited for it goes unanswered.
+    pub(super) fn ask_timeout(&mut self, cx: &mut Context) {
+        let now = cx.now;
+        let late = |shard: &&mut Shard| shard.asked_until().is_some_and(|until| until <= now);
+        let late: Vec<&mut Shard> = self.shards.values_mut().filter(late).collect();
+        for shard in late {
+            shard.asked = None;
+            for arrival in std::mem::take(&mut shard.ahead) {
+                cx.order(Order::Release {
+                    slice: arrival.slice,
+                });
+            }
+        }
+    }
+}

@@ -1,0 +1,344 @@
+//! A parameter server whose peers need not be in the same round: contributions arrive at the owners of
+//! the center's shards one by one, each worker pulls what it needs and goes on (ASP), or waits for the
+//! slowest when it is too far ahead (SSP). Any peer may own a shard: the winner of the rendezvous hash
+//! over the live peers does.
+//!
+//! ```text
+//! push:   c' = outer(c, mean_k w(tau_k) C(d_k)) over the K arrivals that are taken in at once
+//! pull:   a_i = c'                       tau_k = versions of the center since k pulled it
+//! lead:   a peer begins round r only when all live peers are in round r - s or later
+//! ```
+//!
+//! With elastic averaging parameters travel instead, and neither takes the other's over:
+//! `c' = c + alpha (x_i - c)`, `x_i' = x_i - alpha (x_i - c)`.
+//!
+//! Every version of a shard has a number, and every worker holds the shard as it last pulled it. When an
+//! owner dies the next in hash order goes on from its own copy; a worker that has pulled a newer one says
+//! so with its next push and is asked for it first. What is lost are the arrivals that nobody has pulled.
+//! Who owns a shard is not voted on: a peer that is not the owner in its own view refuses, and the worker
+//! tries the next. A round whose pushes nobody answers is void: what was trained stays for the next.
+//!
+//! Cost per worker and round with k shards, f fragments of m encoded bytes and a center of M bytes (f32)
+//! in all: f k pushes of contributions (m / (f k) bytes each) and f k replies (M / (f k)), fewer by those
+//! of its own shards; with a bounded lead n - 1 signs of life. Latency: two ways. Each worker waits for its
+//! owners' answers until the deadline, never longer, and an owner waits for nobody.
+//!
+//! **Source:** Dean et al. 2012 (Downpour) and Lian et al. 2015 (ASP); Ho et al. 2013 (SSP), section 3;
+//! Nguyen et al. 2022, "FedBuff" (K arrivals at once); Zhang et al. 2015 (EASGD), algorithm 1; Li et al.
+//! 2014, "Scaling Distributed Machine Learning with the Parameter Server", section 4.3 (owners and their
+//! successors).
+
+mod arrivals;
+mod lead;
+mod owner;
+mod pull;
+
+use crate::exchange::{Ending, Exchange, Outcome, Signal};
+use crate::peer::context::{Context, rendezvous};
+use crate::peer::timers::Timer;
+use crate::wire::Message;
+use crate::{
+    CenterPlan, Contribution, Done, FragmentId, Order, OrderId, Part, PeerError, PeerId, Plan,
+    PushOutcome, Round, SliceId, SliceMeta, TrainSummary, Wait,
+};
+use arrivals::Arrival;
+use lead::Lead;
+use owner::{Reply, Shard};
+use pull::Pull;
+use std::collections::BTreeMap;
+
+/// A shard of a fragment.
+type Place = (FragmentId, u16);
+
+/// Marks the name of a worker's copy of the center, beside replies of owners.
+const COPY: u8 = 0x80;
+
+/// No center moves so often: a version above it is made up, and would leave no room for the next.
+const VERSION_MAX: u64 = 1 << 60;
+
+/// An order whose answer is awaited.
+#[derive(Clone, Debug)]
+enum Task {
+    /// Encode the own contribution to a shard.
+    Contribution(Place),
+    /// Encode an own shard of the center for those who wait for it.
+    Reply(SliceId),
+    /// Take contributions in.
+    Arrive(Place, Vec<Arrival>),
+    /// Encode what was last pulled, for a successor.
+    Copy(SliceId, PeerId),
+    /// Take a worker's copy over.
+    Adopt(SliceId),
+    /// Begin from the own anchor.
+    Seed,
+}
+
+/// The center exchange of one peer: a worker, and perhaps an owner.
+pub(crate) struct Center {
+    plan: CenterPlan,
+    /// Whether parameters travel, and a reply is the center before the arrival.
+    elastic: bool,
+    /// The version at which each shard was last pulled.
+    bases: BTreeMap<Place, u64>,
+    pulls: Vec<Pull>,
+    shards: BTreeMap<Place, Shard>,
+    replies: BTreeMap<SliceId, Reply>,
+    /// Copies on their way to successors, with their bytes once they are encoded.
+    copies: BTreeMap<SliceId, PeerId>,
+    tasks: BTreeMap<OrderId, Task>,
+    lead: Lead,
+    outcome: Option<Outcome>,
+}
+
+impl Center {
+    pub(crate) fn new(plan: &Plan, center: CenterPlan) -> Self {
+        Self {
+            plan: center,
+            elastic: plan.contribution == Contribution::Parameters,
+            bases: BTreeMap::new(),
+            pulls: Vec::new(),
+            shards: BTreeMap::new(),
+            replies: BTreeMap::new(),
+            copies: BTreeMap::new(),
+            tasks: BTreeMap::new(),
+            lead: Lead::default(),
+            outcome: None,
+        }
+    }
+
+    /// The version at which a shard was last pulled.
+    fn base(&self, place: Place) -> u64 {
+        self.bases.get(&place).copied().unwrap_or(0)
+    }
+
+    /// Into how many shards a fragment is cut.
+    fn of(cx: &Context, fragment: FragmentId) -> u16 {
+        let len = cx.plan.fragment(fragment).map_or(1, |f| f.len);
+        cx.plan.exchange.parts(len, 1) as u16
+    }
+
+    /// The owner of a shard among the live peers, but for those in `not`.
+    fn owner(cx: &Context, shard: u16, not: &[PeerId]) -> Option<PeerId> {
+        let live = cx.view.live().map(|(id, _)| id).chain([cx.me()]);
+        let left = live.filter(|id| !not.contains(id));
+        left.max_by_key(|id| (rendezvous(&cx.plan, Round(0), shard as u8, *id), *id))
+    }
+
+    fn done(&mut self, cx: &mut Context, order: OrderId, done: &Done) {
+        let Some(task) = self.tasks.remove(&order) else {
+            return;
+        };
+        let bytes = match done {
+            Done::Encoded { bytes, .. } => Some(*bytes),
+            _ => None,
+        };
+        match task {
+            Task::Contribution(place) => self.encoded(cx, place, bytes),
+            Task::Reply(slice) => self.reply_encoded(cx, slice, bytes),
+            Task::Arrive(place, arrivals) => self.arrived_done(cx, place, arrivals, done),
+            Task::Copy(slice, to) => self.copy_encoded(cx, slice, to, bytes),
+            Task::Adopt(slice) => {
+                if let Done::Failed(error) = done {
+                    cx.accuse(slice.origin, format!("a copy of the center: {error}"));
+                }
+                cx.order(Order::Release { slice });
+            }
+            Task::Seed => {}
+        }
+    }
+
+    fn arrived(
+        &mut self,
+        cx: &mut Context,
+        from: PeerId,
+        slice: SliceId,
+        meta: SliceMeta,
+    ) -> Result<(), PeerError> {
+        let place = (slice.fragment, slice.shard);
+        let known = cx.plan.fragment(slice.fragment).is_some();
+        if !known || meta.of != Self::of(cx, slice.fragment) || slice.shard >= meta.of {
+            return Err(PeerError::Unexpected {
+                what: "a slice that does not fit the center's shards".to_owned(),
+            });
+        }
+        if meta.contributors > VERSION_MAX {
+            return Err(PeerError::Unexpected {
+                what: "a version that no center reaches".to_owned(),
+            });
+        }
+        match slice.part {
+            Part::Partial => Err(PeerError::Unexpected {
+                what: "a partial sum in a run with a center".to_owned(),
+            }),
+            Part::Contribution => {
+                let arrival = Arrival {
+                    from,
+                    slice,
+                    base: meta.contributors,
+                    round: Round(meta.group),
+                };
+                self.arrival(cx, place, arrival)
+            }
+            Part::Aggregate if slice.attempt & COPY != 0 => {
+                self.copy_arrived(cx, place, from, slice, meta.contributors);
+                Ok(())
+            }
+            Part::Aggregate => {
+                if !self.pulled(cx, place, from, slice, &meta) {
+                    cx.order(Order::Release { slice });
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn pushed(&mut self, cx: &mut Context, to: PeerId, slice: SliceId, outcome: PushOutcome) {
+        match slice.part {
+            Part::Partial => {}
+            Part::Contribution => {
+                if matches!(outcome, PushOutcome::Lost | PushOutcome::Refused) {
+                    self.push_failed(cx, to, slice);
+                }
+            }
+            Part::Aggregate if slice.attempt & COPY != 0 => {
+                if self.copies.remove(&slice).is_some() {
+                    cx.order(Order::Release { slice });
+                }
+            }
+            Part::Aggregate => self.reply_pushed(cx, to, slice, outcome),
+        }
+    }
+
+    fn message(
+        &mut self,
+        cx: &mut Context,
+        from: PeerId,
+        message: &Message,
+    ) -> Result<(), PeerError> {
+        match message {
+            Message::CenterAsk { fragment, shard } => {
+                if cx.plan.fragment(*fragment).is_none() || *shard >= Self::of(cx, *fragment) {
+                    return Err(PeerError::Unexpected {
+                        what: "a question for a shard that the center does not have".to_owned(),
+                    });
+                }
+                self.asked_for_copy(cx, from, (*fragment, *shard));
+                Ok(())
+            }
+            Message::CenterMoved {
+                round,
+                fragment,
+                shard,
+            } => {
+                if *round == cx.round {
+                    self.moved(cx, from, (*fragment, *shard));
+                }
+                Ok(())
+            }
+            _ => Err(PeerError::Unexpected {
+                what: "an all-reduce message in a run with a center".to_owned(),
+            }),
+        }
+    }
+
+    /// After every signal: what can end ends, and the timer follows the earliest deadline.
+    fn settle(&mut self, cx: &mut Context) {
+        self.sweep(cx);
+        self.check_end(cx);
+        let pulls = self.pulls.iter().filter(|p| p.ending.is_none());
+        let asked = self.shards.values().filter_map(Shard::asked_until);
+        let all = pulls
+            .map(|p| p.deadline)
+            .chain(asked)
+            .chain(self.lead.until);
+        match all.min() {
+            Some(deadline) => cx.timers.set(Timer::Exchange, deadline),
+            None => cx.timers.stop(Timer::Exchange),
+        }
+    }
+}
+
+impl Exchange for Center {
+    fn begin(&mut self, cx: &mut Context, _summary: &TrainSummary) {
+        self.outcome = None;
+        self.start_pulls(cx);
+        self.settle(cx);
+    }
+
+    fn signal(&mut self, cx: &mut Context, signal: Signal<'_>) -> Result<(), PeerError> {
+        let result = match signal {
+            Signal::Message { from, message } => self.message(cx, from, message),
+            Signal::Arrived {
+                from, slice, meta, ..
+            } => {
+                let result = self.arrived(cx, from, slice, meta);
+                if result.is_err() {
+                    cx.order(Order::Release { slice });
+                }
+                result
+            }
+            Signal::Pushed { to, slice, outcome } => {
+                self.pushed(cx, to, slice, outcome);
+                Ok(())
+            }
+            Signal::Done { order, done } => {
+                self.done(cx, order, done);
+                Ok(())
+            }
+            Signal::Gone(peer) => {
+                self.owner_gone(cx, peer);
+                Ok(())
+            }
+            Signal::Heard(peer) => {
+                self.heard(cx, peer);
+                Ok(())
+            }
+            Signal::Timeout => {
+                self.pull_timeout(cx);
+                self.ask_timeout(cx);
+                self.lead_timeout(cx);
+                Ok(())
+            }
+            Signal::Fetched { .. } | Signal::FetchFailed { .. } => Ok(()),
+        };
+        self.settle(cx);
+        result
+    }
+
+    fn ended(&mut self, _cx: &Context) -> Vec<(FragmentId, Ending)> {
+        let untold = self.pulls.iter_mut().filter(|p| !p.told);
+        let ended = untold.filter_map(|p| {
+            let ending = p.ending.clone()?;
+            p.told = true;
+            Some((p.fragment, ending))
+        });
+        ended.collect()
+    }
+
+    fn applied(&mut self, cx: &mut Context, fragment: FragmentId) {
+        self.pull_applied(cx, fragment);
+    }
+
+    fn without(&mut self, cx: &mut Context, bad: SliceId, reason: &str) -> Option<Ending> {
+        cx.accuse(bad.origin, format!("a center that is bad: {reason}"));
+        None
+    }
+
+    fn outcome(&mut self) -> Option<Outcome> {
+        self.outcome.take()
+    }
+
+    fn finish(&mut self, cx: &mut Context) {
+        for fragment in cx.plan.fragment_ids() {
+            cx.waited_in(fragment, Wait::Center, false);
+            self.pull_applied(cx, fragment);
+        }
+        self.pulls.clear();
+        self.end_lead(cx);
+        self.settle(cx);
+    }
+
+    fn waiting(&self) -> usize {
+        self.shards.values().map(Shard::waiting).sum()
+    }
+}

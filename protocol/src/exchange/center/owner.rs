@@ -1,0 +1,296 @@
+//! The center's shards at their owner: versions, replies, and how a successor comes by the newest copy.
+
+use super::arrivals::Arrival;
+use super::{COPY, Center, Place, Task};
+use crate::peer::context::Context;
+use crate::wire::Message;
+use crate::{Order, Output, Part, PeerId, PushOutcome, Round, SliceId, SliceMeta, StoreId, Time};
+use std::collections::BTreeMap;
+
+/// How often a reply that surely did not arrive is pushed again.
+const REPLY_RETRIES: u8 = 2;
+
+/// A shard of the center that this peer owns, or owned.
+#[derive(Debug, Default)]
+pub(super) struct Shard {
+    /// Raised with every move.
+    pub(super) version: u64,
+    /// Contributions that wait until there are as many as are taken in at once.
+    pub(super) buffer: Vec<Arrival>,
+    /// Contributions whose sender has pulled a newer version.
+    pub(super) ahead: Vec<Arrival>,
+    /// Who was asked for a newer copy, and until when.
+    pub(super) asked: Option<(PeerId, Time)>,
+}
+
+impl Shard {
+    pub(super) fn waiting(&self) -> usize {
+        self.buffer.len() + self.ahead.len()
+    }
+
+    pub(super) fn waiting_of(&self, peer: PeerId) -> usize {
+        let all = self.buffer.iter().chain(&self.ahead);
+        all.filter(|a| a.from == peer).count()
+    }
+
+    pub(super) fn asked_until(&self) -> Option<Time> {
+        self.asked.map(|(_, until)| until)
+    }
+}
+
+/// One version of a shard, encoded for those who wait for it.
+#[derive(Debug, Default)]
+pub(super) struct Reply {
+    /// Zero until it is encoded.
+    bytes: u64,
+    /// Who gets it, for which of their rounds, and how often it was tried.
+    to: BTreeMap<PeerId, (Round, u8)>,
+    /// Pushes under way.
+    open: u32,
+    /// Whether this peer's own pull reads it.
+    pub(super) mine: bool,
+}
+
+impl Center {
+    /// Begins to own a shard, from the own anchor: at once, or once more when this peer has pulled a
+    /// newer version from another owner since.
+    pub(super) fn own(&mut self, cx: &mut Context, place: Place) {
+        let base = self.base(place);
+        let held = self.shards.get(&place).map(|shard| shard.version);
+        if held.is_some_and(|version| version >= base) {
+            return;
+        }
+        self.shards.entry(place).or_default().version = base;
+        let order = Order::Combine {
+            round: cx.round,
+            fragment: place.0,
+            shard: place.1,
+            of: Self::of(cx, place.0),
+            into: StoreId::Center,
+            keep: 0.0,
+            inputs: Vec::new(),
+        };
+        let id = cx.order(order);
+        self.tasks.insert(id, Task::Seed);
+    }
+
+    /// Sends the present version of a shard to somebody.
+    pub(super) fn reply(&mut self, cx: &mut Context, place: Place, to: PeerId, round: Round) {
+        let Some(shard) = self.shards.get(&place) else {
+            return;
+        };
+        let slice = SliceId {
+            round: Round(shard.version),
+            fragment: place.0,
+            shard: place.1,
+            part: Part::Aggregate,
+            origin: cx.me(),
+            attempt: cx.life & !COPY,
+        };
+        let known = self.replies.contains_key(&slice);
+        let reply = self.replies.entry(slice).or_default();
+        reply.to.insert(to, (round, 0));
+        if reply.bytes > 0 {
+            self.push_reply(cx, slice, to);
+        } else if !known {
+            let store = StoreId::Center;
+            let of = Self::of(cx, place.0);
+            let id = cx.order(Order::Encode { store, slice, of });
+            self.tasks.insert(id, Task::Reply(slice));
+        }
+    }
+
+    pub(super) fn reply_encoded(&mut self, cx: &mut Context, slice: SliceId, bytes: Option<u64>) {
+        let Some(bytes) = bytes else {
+            // The own Executor failed: the workers' deadlines deal with it.
+            self.replies.remove(&slice);
+            return;
+        };
+        let Some(reply) = self.replies.get_mut(&slice) else {
+            return;
+        };
+        reply.bytes = bytes;
+        let to: Vec<PeerId> = reply.to.keys().copied().collect();
+        for peer in to {
+            self.push_reply(cx, slice, peer);
+        }
+    }
+
+    fn push_reply(&mut self, cx: &mut Context, slice: SliceId, to: PeerId) {
+        let Some(reply) = self.replies.get_mut(&slice) else {
+            return;
+        };
+        let Some((round, _)) = reply.to.get(&to).copied() else {
+            return;
+        };
+        let meta = SliceMeta {
+            of: Self::of(cx, slice.fragment),
+            weight: 1.0,
+            contributors: slice.round.0,
+            group: round.0,
+            bytes: reply.bytes,
+        };
+        if to == cx.me() {
+            reply.to.remove(&to);
+            reply.mine = true;
+            let place = (slice.fragment, slice.shard);
+            if !self.pulled(cx, place, to, slice, &meta)
+                && let Some(reply) = self.replies.get_mut(&slice)
+            {
+                reply.mine = false;
+            }
+            return;
+        }
+        reply.open += 1;
+        let deadline = cx.now + cx.deadlines.ceiling();
+        cx.put(Output::Push {
+            to,
+            slice,
+            meta,
+            priority: 0,
+            deadline,
+        });
+    }
+
+    /// A reply's push ended. What surely did not arrive is tried again.
+    pub(super) fn reply_pushed(
+        &mut self,
+        cx: &mut Context,
+        to: PeerId,
+        slice: SliceId,
+        outcome: PushOutcome,
+    ) {
+        let Some(reply) = self.replies.get_mut(&slice) else {
+            return;
+        };
+        reply.open = reply.open.saturating_sub(1);
+        let tries = match reply.to.get_mut(&to) {
+            Some((_, tries)) if outcome == PushOutcome::Lost => {
+                *tries += 1;
+                *tries
+            }
+            _ => u8::MAX,
+        };
+        if tries <= REPLY_RETRIES {
+            self.push_reply(cx, slice, to);
+        } else {
+            reply.to.remove(&to);
+        }
+    }
+
+    /// Lets go of versions that nobody reads any more.
+    pub(super) fn sweep(&mut self, cx: &mut Context) {
+        let shards = &self.shards;
+        let old = |slice: &SliceId| {
+            let shard = shards.get(&(slice.fragment, slice.shard));
+            shard.is_none_or(|s| s.version != slice.round.0)
+        };
+        let free = |slice: &SliceId, reply: &mut Reply| {
+            reply.bytes > 0 && reply.open == 0 && !reply.mine && old(slice)
+        };
+        for (slice, _) in self.replies.extract_if(.., free) {
+            cx.order(Order::Release { slice });
+        }
+    }
+
+    /// This peer's pull has read its own reply.
+    pub(super) fn own_reply_read(&mut self, slice: SliceId) {
+        if let Some(reply) = self.replies.get_mut(&slice) {
+            reply.mine = false;
+        }
+    }
+
+    /// Asks a worker for the newer version that it has pulled.
+    pub(super) fn ask(&mut self, cx: &mut Context, place: Place, from: PeerId) {
+        let until = cx.now + cx.deadlines.answer() * 2;
+        let Some(shard) = self.shards.get_mut(&place) else {
+            return;
+        };
+        if shard.asked.is_none() {
+            shard.asked = Some((from, until));
+            let (fragment, shard) = place;
+            cx.send(from, Message::CenterAsk { fragment, shard });
+        }
+    }
+
+    /// An owner lacks what this peer has pulled.
+    pub(super) fn asked_for_copy(&mut self, cx: &mut Context, asker: PeerId, place: Place) {
+        let base = self.base(place);
+        let slice = SliceId {
+            round: Round(base),
+            fragment: place.0,
+            shard: place.1,
+            part: Part::Aggregate,
+            origin: cx.me(),
+            attempt: cx.life | COPY,
+        };
+        if base == 0 || self.elastic || self.copies.contains_key(&slice) {
+            return;
+        }
+        self.copies.insert(slice, asker);
+        let store = StoreId::Anchor;
+        let of = Self::of(cx, place.0);
+        let id = cx.order(Order::Encode { store, slice, of });
+        self.tasks.insert(id, Task::Copy(slice, asker));
+    }
+
+    pub(super) fn copy_encoded(
+        &mut self,
+        cx: &mut Context,
+        slice: SliceId,
+        to: PeerId,
+        bytes: Option<u64>,
+    ) {
+        let Some(bytes) = bytes else {
+            self.copies.remove(&slice);
+            return;
+        };
+        let meta = SliceMeta {
+            of: Self::of(cx, slice.fragment),
+            weight: 1.0,
+            contributors: slice.round.0,
+            group: 0,
+            bytes,
+        };
+        let deadline = cx.now + cx.deadlines.ceiling();
+        cx.put(Output::Push {
+            to,
+            slice,
+            meta,
+            priority: 0,
+            deadline,
+        });
+    }
+
+    /// A worker's copy of a shard has come: it is the center now, if it was asked for and is newer.
+    pub(super) fn copy_arrived(
+        &mut self,
+        cx: &mut Context,
+        place: Place,
+        from: PeerId,
+        slice: SliceId,
+        version: u64,
+    ) {
+        let wanted = self.shards.get_mut(&place).filter(|shard| {
+            shard.asked.is_some_and(|(asked, _)| asked == from) && version > shard.version
+        });
+        let Some(shard) = wanted else {
+            cx.order(Order::Release { slice });
+            return;
+        };
+        shard.asked = None;
+        shard.version = version;
+        let order = Order::Combine {
+            round: cx.round,
+            fragment: place.0,
+            shard: place.1,
+            of: Self::of(cx, place.0),
+            into: StoreId::Center,
+            keep: 0.0,
+            inputs: vec![(slice, 1.0)],
+        };
+        let id = cx.order(order);
+        self.tasks.insert(id, Task::Adopt(slice));
+        self.take_waiting(cx, place);
+    }
+}

@@ -1,0 +1,343 @@
+//! A worker's round: push each shard's contribution to its owner, pull the shard back; with another
+//! owner when one does not answer.
+
+use super::{Arrival, Center, Place, Task};
+use crate::exchange::Ending;
+use crate::peer::context::Context;
+use crate::{
+    Event, FragmentId, Order, Output, Part, PeerId, Settlement, SliceId, SliceMeta, StoreId, Time,
+    Wait,
+};
+
+/// How often a contribution is pushed before its shard is given up for the round.
+const TRIES_MAX: u8 = 4;
+
+/// One shard of one fragment on its way.
+#[derive(Debug)]
+struct Wanted {
+    owner: Option<PeerId>,
+    /// Who said that it is no owner.
+    refused: Vec<PeerId>,
+    /// Encoded bytes of the contribution; zero until it is encoded.
+    bytes: u64,
+    tries: u8,
+    /// What came back, and its version.
+    got: Option<(SliceId, u64)>,
+    /// Nobody answers.
+    given_up: bool,
+}
+
+/// One fragment in one round.
+#[derive(Debug)]
+pub(super) struct Pull {
+    pub(super) fragment: FragmentId,
+    shards: Vec<Wanted>,
+    since: Time,
+    pub(super) deadline: Time,
+    pub(super) ending: Option<Ending>,
+    pub(super) told: bool,
+    closed: bool,
+}
+
+impl Pull {
+    fn open(&self) -> impl Iterator<Item = u16> {
+        let open = |w: &Wanted| w.got.is_none() && !w.given_up;
+        let all = (0u16..).zip(&self.shards);
+        all.filter(move |(_, w)| open(w)).map(|(shard, _)| shard)
+    }
+}
+
+impl Center {
+    /// The own contribution to a shard.
+    fn contribution(cx: &Context, (fragment, shard): Place) -> SliceId {
+        SliceId {
+            round: cx.round,
+            fragment,
+            shard,
+            part: Part::Contribution,
+            origin: cx.me(),
+            attempt: cx.life,
+        }
+    }
+
+    fn wanted(&mut self, place: Place) -> Option<&mut Wanted> {
+        let pull = self.pulls.get_mut(usize::from(place.0.0))?;
+        pull.shards.get_mut(usize::from(place.1))
+    }
+
+    /// Encodes the contribution to every shard.
+    pub(super) fn start_pulls(&mut self, cx: &mut Context) {
+        let fragments: Vec<FragmentId> = cx.plan.fragment_ids().collect();
+        self.pulls.clear();
+        for fragment in fragments {
+            let of = Self::of(cx, fragment);
+            let mut shards = Vec::with_capacity(usize::from(of));
+            for shard in 0..of {
+                let slice = Self::contribution(cx, (fragment, shard));
+                let store = StoreId::Local;
+                let id = cx.order(Order::Encode { store, slice, of });
+                self.tasks.insert(id, Task::Contribution((fragment, shard)));
+                shards.push(Wanted {
+                    owner: Self::owner(cx, shard, &[]),
+                    refused: Vec::new(),
+                    bytes: 0,
+                    tries: 0,
+                    got: None,
+                    given_up: false,
+                });
+            }
+            let owners = shards.iter().filter_map(|w| w.owner);
+            let allowed = cx.deadlines.allow(Wait::Center, owners);
+            self.pulls.push(Pull {
+                fragment,
+                shards,
+                since: cx.now,
+                deadline: cx.wait_in(fragment, Wait::Center, allowed),
+                ending: None,
+                told: false,
+                closed: false,
+            });
+        }
+    }
+
+    pub(super) fn encoded(&mut self, cx: &mut Context, place: Place, bytes: Option<u64>) {
+        let Some(wanted) = self.wanted(place) else {
+            return;
+        };
+        match bytes {
+            Some(bytes) => {
+                wanted.bytes = bytes;
+                self.bring(cx, place);
+            }
+            None => {
+                // Training left what is not finite: it goes nowhere.
+                wanted.given_up = true;
+                self.conclude(cx, place.0);
+            }
+        }
+    }
+
+    /// Brings the contribution to the shard's owner.
+    fn bring(&mut self, cx: &mut Context, place: Place) {
+        let (slice, base) = (Self::contribution(cx, place), self.base(place));
+        let of = Self::of(cx, place.0);
+        let Some(wanted) = self.wanted(place) else {
+            return;
+        };
+        wanted.tries += 1;
+        wanted.owner = match wanted.tries <= TRIES_MAX {
+            true => Self::owner(cx, place.1, &wanted.refused),
+            false => None,
+        };
+        let (bytes, round) = (wanted.bytes, cx.round);
+        let Some(owner) = wanted.owner else {
+            wanted.given_up = true;
+            self.conclude(cx, place.0);
+            return;
+        };
+        if owner == cx.me() {
+            let arrival = Arrival {
+                from: owner,
+                slice,
+                base,
+                round,
+            };
+            let taken = self.arrival(cx, place, arrival);
+            debug_assert!(taken.is_ok(), "the own contribution waits once");
+            return;
+        }
+        let meta = SliceMeta {
+            of,
+            weight: 1.0,
+            contributors: base,
+            group: round.0,
+            bytes,
+        };
+        let deadline = cx.now + cx.deadlines.ceiling();
+        cx.put(Output::Push {
+            to: owner,
+            slice,
+            meta,
+            priority: 1,
+            deadline,
+        });
+    }
+
+    /// A shard came back; false when nobody waits for it.
+    pub(super) fn pulled(
+        &mut self,
+        cx: &mut Context,
+        place: Place,
+        from: PeerId,
+        slice: SliceId,
+        meta: &SliceMeta,
+    ) -> bool {
+        let round = cx.round;
+        let Some(wanted) = self.wanted(place) else {
+            return false;
+        };
+        if wanted.got.is_some_and(|(got, _)| got == slice) {
+            return true; // a retry of what is here already
+        }
+        let fits = wanted.owner == Some(from) && meta.group == round.0;
+        if !fits || wanted.got.is_some() || wanted.given_up {
+            return false;
+        }
+        wanted.got = Some((slice, meta.contributors));
+        if let Some(pull) = self.pulls.get(usize::from(place.0.0)) {
+            let waited = cx.now.since(pull.since);
+            cx.deadlines.record(Wait::Center, from, waited);
+        }
+        self.conclude(cx, place.0);
+        true
+    }
+
+    /// Ends a fragment once nothing of it is waited for.
+    fn conclude(&mut self, cx: &mut Context, fragment: FragmentId) {
+        let Some(pull) = self.pulls.get_mut(usize::from(fragment.0)) else {
+            return;
+        };
+        if pull.ending.is_some() || pull.open().next().is_some() {
+            return;
+        }
+        let got: Vec<SliceId> = pull.shards.iter().filter_map(|w| Some(w.got?.0)).collect();
+        cx.waited_in(fragment, Wait::Center, got.is_empty());
+        if got.is_empty() {
+            pull.ending = Some(Ending::Void);
+            let round = cx.round;
+            cx.emit(Event::Voided { round, fragment });
+            return;
+        }
+        for (shard, wanted) in (0u16..).zip(&pull.shards) {
+            let outcome = match wanted.got {
+                Some(_) => Settlement::Delivered,
+                None => Settlement::Lost,
+            };
+            if wanted.bytes > 0 {
+                let slice = Self::contribution(cx, (fragment, shard));
+                cx.order(Order::Settle { slice, outcome });
+            }
+        }
+        pull.ending = Some(Ending::Apply(got));
+    }
+
+    /// What a fragment ended with is in force, or the round is given up: lets go of it.
+    pub(super) fn pull_applied(&mut self, cx: &mut Context, fragment: FragmentId) {
+        let me = cx.me();
+        let Some(pull) = self.pulls.get_mut(usize::from(fragment.0)) else {
+            return;
+        };
+        if std::mem::replace(&mut pull.closed, true) {
+            return;
+        }
+        let applied = matches!(pull.ending, Some(Ending::Apply(_)));
+        let mut own = Vec::new();
+        for (shard, wanted) in (0u16..).zip(&pull.shards) {
+            let place = (fragment, shard);
+            if let Some((slice, version)) = wanted.got {
+                if applied {
+                    self.bases.insert(place, version);
+                }
+                match slice.origin == me {
+                    true => own.push(slice),
+                    false => {
+                        cx.order(Order::Release { slice });
+                    }
+                }
+            }
+            // What was brought to this peer itself goes when it has been taken in.
+            if wanted.bytes > 0 && wanted.owner != Some(me) {
+                let slice = Self::contribution(cx, place);
+                cx.order(Order::Release { slice });
+            }
+        }
+        own.into_iter().for_each(|slice| self.own_reply_read(slice));
+    }
+
+    /// Pushes once more what was not answered, to whoever owns the shard now.
+    fn retry(&mut self, cx: &mut Context, place: Place) {
+        let busy = |w: &Wanted, me: PeerId| w.bytes == 0 || w.owner == Some(me);
+        let me = cx.me();
+        if let Some(wanted) = self.wanted(place)
+            && !busy(wanted, me)
+            && wanted.got.is_none()
+            && !wanted.given_up
+        {
+            self.bring(cx, place);
+        }
+    }
+
+    pub(super) fn pull_timeout(&mut self, cx: &mut Context) {
+        let (now, me) = (cx.now, cx.me());
+        let late = |p: &&mut Pull| p.ending.is_none() && p.deadline <= now;
+        let mut again = Vec::new();
+        for pull in self.pulls.iter_mut().filter(late) {
+            let fragment = pull.fragment;
+            let open: Vec<u16> = pull.open().collect();
+            let silent = open
+                .iter()
+                .filter_map(|s| pull.shards[usize::from(*s)].owner);
+            for owner in silent.filter(|owner| *owner != me) {
+                cx.suspect(owner);
+            }
+            again.extend(open.into_iter().map(|shard| (fragment, shard)));
+        }
+        for place in again {
+            self.retry(cx, place);
+            self.renew(cx, place.0);
+        }
+    }
+
+    /// A new wait for the owners of now.
+    fn renew(&mut self, cx: &mut Context, fragment: FragmentId) {
+        let Some(pull) = self.pulls.get_mut(usize::from(fragment.0)) else {
+            return;
+        };
+        if pull.ending.is_some() {
+            return;
+        }
+        let owners = pull.shards.iter().filter(|w| w.got.is_none());
+        let allowed = cx
+            .deadlines
+            .allow(Wait::Center, owners.filter_map(|w| w.owner));
+        cx.waited_in(fragment, Wait::Center, true);
+        pull.deadline = cx.wait_in(fragment, Wait::Center, allowed);
+    }
+
+    /// The shards that a peer was to answer.
+    fn open_at(&self, peer: PeerId) -> Vec<Place> {
+        let mut places = Vec::new();
+        for pull in self.pulls.iter().filter(|p| p.ending.is_none()) {
+            let open = pull.open();
+            let at = open.filter(|s| pull.shards[usize::from(*s)].owner == Some(peer));
+            places.extend(at.map(|shard| (pull.fragment, shard)));
+        }
+        places
+    }
+
+    pub(super) fn owner_gone(&mut self, cx: &mut Context, peer: PeerId) {
+        for place in self.open_at(peer) {
+            self.retry(cx, place);
+            self.renew(cx, place.0);
+        }
+    }
+
+    /// A peer is not the owner in its own view.
+    pub(super) fn moved(&mut self, cx: &mut Context, from: PeerId, place: Place) {
+        if !self.open_at(from).contains(&place) {
+            return;
+        }
+        if let Some(wanted) = self.wanted(place) {
+            wanted.refused.push(from);
+        }
+        self.retry(cx, place);
+    }
+
+    /// A push surely did not arrive.
+    pub(super) fn push_failed(&mut self, cx: &mut Context, to: PeerId, slice: SliceId) {
+        let place = (slice.fragment, slice.shard);
+        if slice.round == cx.round && self.open_at(to).contains(&place) {
+            self.retry(cx, place);
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! What members of a group vote on, and what a repair asks for.
+
+use crate::{Digest, PeerId};
+use serde::{Deserialize, Serialize};
+
+/// A ballot: who coordinates it breaks ties between equal numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Ballot {
+    /// Zero for the first, which needs no coordinator.
+    pub number: u8,
+    /// The member that coordinates it.
+    pub coordinator: PeerId,
+}
+
+/// One version of one shard's aggregate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ShardVersion {
+    /// Who reduced it.
+    pub owner: PeerId,
+    /// In which ballot.
+    pub attempt: u8,
+    /// Whose contributions are in it: bits in `PeerId` order of the group.
+    pub contributors: u64,
+    /// Hash of its encoded bytes.
+    pub digest: Digest,
+}
+
+/// A shard's version that a member holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Held {
+    /// The shard.
+    pub shard: u16,
+    /// Its version.
+    pub version: ShardVersion,
+}
+
+/// What a repair asks for one shard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ShardPlan {
+    /// Some member holds it: take this version, from this holder if you lack it.
+    Keep {
+        /// The version.
+        version: ShardVersion,
+        /// A member that holds its bytes.
+        holder: PeerId,
+    },
+    /// Nobody holds it: send your contribution to the new owner, who reduces it in this ballot.
+    Redo {
+        /// The successor.
+        owner: PeerId,
+    },
+}

@@ -1,0 +1,197 @@
+//! A parameter server whose peers go on by themselves, under faults: the invariants (among them that no
+//! peer is further ahead than the lead allows) are checked after every event; here it is asserted what
+//! comes of the run.
+
+use murmurate_sim::{Report, RunOptions, Scenario, SimError, ToyTasksOnly, run_scenario};
+
+const PEERS: usize = 6;
+const ROUNDS: u64 = 60;
+
+/// Presets of the center, with what a run of [`ROUNDS`] rounds leaves of the loss at most.
+const PRESETS: [(&str, f64); 5] = [
+    ("asp", 0.6),
+    ("ssp", 0.6),
+    ("fedbuff", 2.0),
+    ("async-local-sgd", 0.6),
+    ("easgd", 0.6),
+];
+
+fn text(preset: &str, more: &str) -> String {
+    format!(
+        "seed = 2\npeers = {PEERS}\nrounds = {ROUNDS}\nevaluate_every = {ROUNDS}\n\
+         [task]\nkind = \"quadratic\"\ndim = 64\nnoise = 0.0\nheterogeneity = 0.1\n\
+         [strategy]\npreset = \"{preset}\"\n\
+         [strategy.deadlines]\nfloor_ms = 500\ninitial_ms = 3000\n\
+         [network]\nlatency_ms = 20.0\ndetection_ms = 300.0\nbootstrap = 32\n{more}"
+    )
+}
+
+fn try_text(text: &str, seed: Option<u64>) -> Result<Report, SimError> {
+    let scenario = Scenario::from_toml(text, "center", "center").unwrap_or_else(|e| panic!("{e}"));
+    let options = RunOptions {
+        seed,
+        ..RunOptions::default()
+    };
+    run_scenario(&scenario, &ToyTasksOnly, options)
+}
+
+fn run_text(text: &str, seed: Option<u64>) -> Report {
+    try_text(text, seed).unwrap_or_else(|e| panic!("{e}\n{text}"))
+}
+
+/// So many are there in the end, and the worst of them has come so far down from about 13.
+fn learned(report: &Report, peers: usize, loss: f64, what: &str) {
+    assert_eq!(report.live, peers, "{what}: {report}");
+    let last = report.samples.last().expect("samples");
+    // A straggler that jumps over the last round is not sampled.
+    assert_eq!(last.round, ROUNDS, "{what}: {report}");
+    assert!(last.peers + 1 >= peers, "{what}: {report}");
+    assert!(last.loss_max < Some(loss), "{what}: {report}");
+    let counters = &report.counters;
+    assert!(
+        counters.longest_wait_s <= counters.longest_wait_allowed_s,
+        "{what}: {report}"
+    );
+}
+
+#[test]
+fn without_faults_all_learn_and_nothing_is_void() {
+    for (preset, loss) in PRESETS {
+        let report = run_text(&text(preset, ""), None);
+        learned(&report, PEERS, loss, preset);
+        assert_eq!(report.counters.rounds_ended, PEERS as u64 * ROUNDS);
+        assert_eq!(report.counters.voided, 0, "{preset}: {report}");
+    }
+}
+
+#[test]
+fn loss_and_jitter_cost_time() {
+    for (preset, loss) in PRESETS {
+        for seed in 0..2 {
+            let network = "jitter_ms = 15.0\nloss = 0.03";
+            let report = run_text(&text(preset, network), Some(seed));
+            learned(&report, PEERS, 2.0 * loss, preset);
+        }
+    }
+}
+
+#[test]
+fn whoever_dies_at_any_moment_its_shards_go_on_at_a_successor() {
+    let moments = [
+        ("train", 0.005),
+        ("exchange", 0.0),
+        ("exchange", 0.01),
+        ("exchange", 0.025),
+        ("exchange", 0.035),
+        ("apply", 0.0),
+    ];
+    for preset in ["asp", "ssp"] {
+        for (phase, delay) in moments {
+            // The owners are among them.
+            for victim in 0..PEERS {
+                let fault = format!(
+                    "[[fault]]\nkind = \"crash\"\npeer = {victim}\nround = 30\nphase = \"{phase}\"\n\
+                     delay_s = {delay}\n"
+                );
+                let report = run_text(&text(preset, &fault), None);
+                learned(&report, PEERS - 1, 1.0, &format!("{preset} {fault}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn an_owner_that_comes_back_takes_the_newest_copy_over() {
+    for (preset, loss) in PRESETS {
+        for victim in 0..PEERS {
+            let fault = format!(
+                "[[fault]]\nkind = \"crash\"\npeer = {victim}\nround = 20\nphase = \"exchange\"\n\
+                 delay_s = 0.01\nrestart_after_s = 1.0\n"
+            );
+            let report = run_text(&text(preset, &fault), None);
+            learned(&report, PEERS, 3.0 * loss, &format!("{preset} {fault}"));
+        }
+    }
+}
+
+#[test]
+fn one_that_stalls_is_not_waited_for_longer_than_a_deadline() {
+    for preset in ["asp", "ssp"] {
+        for victim in 0..PEERS {
+            let fault = format!(
+                "[[fault]]\nkind = \"straggler\"\npeer = {victim}\nat_s = 1.0\nfactor = 10000.0\n\
+                 lasts_s = 8.0\n"
+            );
+            let report = run_text(&text(preset, &fault), None);
+            // An owner that was left behind has the center of then until somebody pushes to it again, and
+            // here the others have ended.
+            learned(&report, PEERS, 4.0, &format!("{preset} {fault}"));
+            // Where the lead is bounded the others wait for it once, and then go on without it.
+            let expired = report.counters.waits_expired;
+            assert_eq!(expired > 0, preset == "ssp", "{fault} {report}");
+        }
+    }
+}
+
+#[test]
+fn nonsense_moves_nothing() {
+    for preset in ["asp", "ssp"] {
+        for lie in ["garbage", "truncated"] {
+            for victim in 0..3 {
+                let fault = format!(
+                    "[[fault]]\nkind = \"byzantine\"\npeer = {victim}\nat_s = 1.0\nlasts_s = 0.06\n\
+                     lie = \"{lie}\"\n"
+                );
+                let report = run_text(&text(preset, &fault), None);
+                assert!(report.counters.lies > 0, "{report}");
+                learned(&report, PEERS, 1.0, &format!("{preset} {fault}"));
+            }
+        }
+    }
+}
+
+/// A swarm of which one peer is four times slower.
+fn uneven(preset: &str, more: &str) -> Report {
+    let speeds = "[compute]\nstep_ms = 100.0\nspeeds = [1.0, 1.0, 1.0, 1.0, 1.0, 0.25]\n";
+    run_text(&text(preset, &format!("{speeds}{more}")), None)
+}
+
+#[test]
+fn the_fast_wait_for_the_slow_only_when_their_lead_is_bounded() {
+    let (asp, ssp) = (uneven("asp", ""), uneven("ssp", ""));
+    // All end with the slowest; the fast ones wait for it only where the lead is bounded.
+    assert!(asp.counters.waits_expired == 0 && ssp.counters.waits_expired == 0);
+    let bsp = "[strategy.architecture]\nexchange = \"parameter-server\"\nowners = 2\n\
+               contribution = \"gradient\"\n";
+    let bsp = uneven("bsp", bsp);
+    let time_of = |report: &Report| report.virtual_s;
+    assert!(time_of(&ssp) <= time_of(&bsp) * 1.05, "{ssp}\n{bsp}");
+    // Without a bound the fast are done after about 60 rounds of their own, long before the slow.
+    assert!(time_of(&asp) <= time_of(&ssp) * 1.05, "{asp}\n{ssp}");
+}
+
+/// Pushes and bytes of a run of so many peers whose contributions and replies are f32.
+fn traffic(owners: u64, peers: usize) -> (u64, u64) {
+    // Inner steps long enough that all have met when the first one ends.
+    let center =
+        format!("[strategy.architecture]\nowners = {owners}\n[compute]\nstep_ms = 500.0\n");
+    let text = text("asp", &center)
+        .replace(&format!("peers = {PEERS}"), &format!("peers = {peers}"))
+        .replace(&format!("rounds = {ROUNDS}"), "rounds = 3");
+    let report = run_text(&text, None);
+    assert_eq!(report.counters.rounds_ended, 3 * peers as u64);
+    (report.counters.pushes, report.counters.bytes_encoded)
+}
+
+#[test]
+fn pushes_and_bytes_are_those_of_the_formula() {
+    for peers in 2..=33u64 {
+        for owners in [1u64, 3] {
+            let (pushes, bytes) = traffic(owners, peers as usize);
+            // Each of k shards goes to its owner from n - 1 others, and comes back.
+            assert_eq!(pushes, 3 * 2 * owners * (peers - 1), "{peers} {owners}");
+            let expected = 3 * 2 * (peers - 1) * (owners + 4 * 64);
+            assert_eq!(bytes, expected, "{peers} {owners}");
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! Every exchange under the same faults: none, loss and jitter, deaths before, during and after each
+//! kind of message, one that stalls, one that sends nonsense. The simulator checks its invariants after
+//! every event; what is asserted here is what the survivors have in the end.
+
+use murmurate_sim::{Report, RunOptions, Scenario, ToyTasksOnly, run_scenario};
+
+const PEERS: usize = 6;
+const ROUNDS: u64 = 16;
+
+/// Exchanges whose peers agree on every round, as their architecture tables say them.
+const AGREEING: [&str; 4] = [
+    "exchange = \"all-reduce\"",
+    "exchange = \"gathered\"",
+    "exchange = \"parameter-server\"\nowners = 2",
+    "exchange = \"parameter-server\"\nowners = 1",
+];
+
+fn text(architecture: &str, network: &str, faults: &str) -> String {
+    format!(
+        "seed = 2\npeers = {PEERS}\nrounds = {ROUNDS}\n\
+         [task]\nkind = \"quadratic\"\ndim = 64\nnoise = 0.0\nheterogeneity = 0.0\n\
+         [strategy]\npreset = \"local-sgd\"\n\
+         [strategy.architecture]\n{architecture}\n\
+         [strategy.deadlines]\nfloor_ms = 500\ninitial_ms = 4000\n\
+         [network]\nlatency_ms = 20.0\ndetection_ms = 300.0\nbootstrap = 32\n{network}\n{faults}"
+    )
+}
+
+fn run_text(text: &str, seed: Option<u64>) -> Report {
+    let scenario =
+        Scenario::from_toml(text, "exchanges", "exchanges").unwrap_or_else(|e| panic!("{e}"));
+    let options = RunOptions {
+        seed,
+        ..RunOptions::default()
+    };
+    run_scenario(&scenario, &ToyTasksOnly, options).unwrap_or_else(|e| panic!("{e}\n{text}"))
+}
+
+/// So many are there in the end, hold the same bits, and have learned.
+fn agreed(report: &Report, peers: usize, what: &str) {
+    assert_eq!(report.live, peers, "{what}: {report}");
+    // Whoever takes a state over in the last round is not sampled; the simulator waits for equal bits.
+    let last = report.samples.last().expect("samples");
+    assert_eq!(
+        (last.round, last.consensus_distance),
+        (ROUNDS, 0.0),
+        "{what}: {report}"
+    );
+    assert!(last.loss < Some(1e-3), "{what}: {report}");
+    let counters = &report.counters;
+    assert!(
+        counters.longest_wait_s <= counters.longest_wait_allowed_s,
+        "{what}: {report}"
+    );
+}
+
+#[test]
+fn without_faults_all_hold_the_same_bits_in_every_round() {
+    for architecture in AGREEING {
+        let report = run_text(&text(architecture, "", ""), None);
+        agreed(&report, PEERS, architecture);
+        assert_eq!(report.counters.rounds_ended, PEERS as u64 * ROUNDS);
+        assert_eq!((report.counters.voided, report.counters.catch_ups), (0, 0));
+        assert!(report.samples.iter().all(|s| s.consensus_distance == 0.0));
+    }
+}
+
+#[test]
+fn loss_and_jitter_cost_time_and_leave_the_same_bits() {
+    let network = "jitter_ms = 15.0\nloss = 0.03";
+    for architecture in AGREEING {
+        for seed in 0..3 {
+            let report = run_text(&text(architecture, network, ""), Some(seed));
+            agreed(&report, PEERS, architecture);
+        }
+    }
+}
+
+#[test]
+fn whoever_dies_before_during_or_after_any_message_leaves_the_others_with_the_same_bits() {
+    // A round's messages with 20 ms each way: ready and propose, contributions, reductions, votes.
+    let moments = [
+        ("train", 0.05),
+        ("exchange", 0.0),
+        ("exchange", 0.03),
+        ("exchange", 0.05),
+        ("exchange", 0.07),
+        ("exchange", 0.09),
+        ("exchange", 0.11),
+        ("apply", 0.0),
+    ];
+    for architecture in AGREEING {
+        for (phase, delay) in moments {
+            // Owners are among them, whoever they are.
+            for victim in 0..PEERS {
+                let fault = format!(
+                    "[[fault]]\nkind = \"crash\"\npeer = {victim}\nround = 4\nphase = \"{phase}\"\n\
+                     delay_s = {delay}\n"
+                );
+                let report = run_text(&text(architecture, "", &fault), None);
+                agreed(&report, PEERS - 1, &format!("{architecture} {fault}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn one_that_stalls_is_not_waited_for_and_catches_up() {
+    for architecture in AGREEING {
+        for victim in 0..PEERS {
+            let fault = format!(
+                "[[fault]]\nkind = \"straggler\"\npeer = {victim}\nat_s = 1.0\nfactor = 10000.0\n\
+                 lasts_s = 3.0\n"
+            );
+            let report = run_text(&text(architecture, "", &fault), None);
+            agreed(&report, PEERS, &format!("{architecture} {fault}"));
+        }
+    }
+}
+
+#[test]
+fn a_dead_peer_that_comes_back_holds_what_the_others_hold() {
+    for architecture in AGREEING {
+        let fault = "[[fault]]\nkind = \"crash\"\npeer = 3\nround = 4\nphase = \"exchange\"\n\
+                     delay_s = 0.05\nrestart_after_s = 1.0\n";
+        let report = run_text(&text(architecture, "", fault), None);
+        agreed(&report, PEERS, architecture);
+    }
+}
+
+#[test]
+fn nonsense_is_found_and_left_out() {
+    for architecture in AGREEING {
+        for lie in ["garbage", "truncated"] {
+            let fault = format!(
+                "[[fault]]\nkind = \"byzantine\"\npeer = 1\nat_s = 1.0\nlasts_s = 0.5\nlie = \"{lie}\"\n"
+            );
+            let report = run_text(&text(architecture, "", &fault), None);
+            assert!(report.counters.lies > 0, "{fault} {report}");
+            agreed(&report, PEERS, &format!("{architecture} {fault}"));
+        }
+    }
+}
+
+/// Pushes and bytes of a run of so many peers whose contributions are f32: one byte before the values.
+fn traffic(architecture: &str, peers: usize) -> (u64, u64) {
+    let text = text(architecture, "", "")
+        .replace(&format!("peers = {PEERS}"), &format!("peers = {peers}"))
+        .replace(&format!("rounds = {ROUNDS}"), "rounds = 2");
+    let report = run_text(&text, None);
+    assert_eq!(report.counters.rounds_ended, 2 * peers as u64);
+    (report.counters.pushes, report.counters.bytes_encoded)
+}
+
+#[test]
+fn pushes_and_bytes_are_those_of_the_formula() {
+    let (rounds, values) = (2, 4 * 64);
+    for peers in 2..=33u64 {
+        let n = peers as usize;
+        // n (n - 1) whole contributions.
+        let pushes = rounds * peers * (peers - 1);
+        assert_eq!(
+            traffic("exchange = \"gathered\"", n),
+            (pushes, pushes * (1 + values)),
+            "{n}"
+        );
+        for owners in [1u64, 3, 64] {
+            let architecture = format!("exchange = \"parameter-server\"\nowners = {owners}");
+            // Each of k shards goes to its owner from n - 1 others, and back.
+            let shards = owners.min(peers);
+            let pushes = rounds * 2 * shards * (peers - 1);
+            let bytes = rounds * 2 * (peers - 1) * (shards + values);
+            assert_eq!(traffic(&architecture, n), (pushes, bytes), "{n} {owners}");
+        }
+    }
+}
+
+#[test]
+fn enough_go_on_without_the_slowest_who_takes_their_outcome_over() {
+    // One is slower than the others: a round of theirs takes 0.16 s, of its own 0.4 s.
+    let slow = "[compute]\nstep_ms = 10.0\nspeeds = [1.0, 1.0, 1.0, 1.0, 1.0, 0.4]\n";
+    let all = "exchange = \"parameter-server\"\nowners = 2";
+    let waits = run_text(&text(all, "", slow), None);
+    agreed(&waits, PEERS, all);
+    let quorum = format!("{slow}[strategy.synchronization]\ninner_steps = 16\nenough = 5\n");
+    let goes_on = run_text(&text(all, "", &quorum), None);
+    agreed(&goes_on, PEERS, all);
+    assert!(
+        goes_on.virtual_s < 0.8 * waits.virtual_s,
+        "{goes_on}\n{waits}"
+    );
+    assert!(goes_on.counters.catch_ups > 0, "{goes_on}");
+    // Whoever comes within the grace is part of the round.
+    let patient = format!("{quorum}grace_ms = 400\n");
+    let patient = run_text(&text(all, "", &patient), None);
+    agreed(&patient, PEERS, all);
+    assert_eq!(patient.counters.catch_ups, 0, "{patient}");
+}

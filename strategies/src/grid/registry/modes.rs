@@ -1,0 +1,63 @@
+//! Who waits for whom at a parameter server, by name.
+
+use super::{Entry, Key, key};
+
+const ENOUGH: Key = key(
+    "synchronization.enough",
+    "from 0 to 64",
+    "0",
+    "contributions that are enough; 0 is all",
+);
+
+const GRACE: Key = key(
+    "synchronization.grace_ms",
+    "from 0 milliseconds to a day",
+    "0",
+    "how long the others are waited for once there are enough",
+);
+
+const LEAD: Key = key(
+    "synchronization.lead",
+    "from 1 to a million",
+    "3",
+    "rounds that the fastest may be ahead of the slowest",
+);
+
+const BUFFER: Key = key(
+    "synchronization.buffer",
+    "from 1 to 64",
+    "1",
+    "contributions that a shard takes in at once",
+);
+
+const STALENESS: Key = key(
+    "synchronization.staleness",
+    "constant, inverse, inverse-root",
+    "\"constant\"",
+    "what a late contribution counts",
+);
+
+/// Values of `synchronization.mode`.
+pub const MODES: [Entry; 3] = [
+    Entry::new(
+        "bsp",
+        "all in the same round, or the first n of m and who comes within a grace",
+        "a' = outer(a, sum_i w_i d_i / sum_i w_i), i over those in time; the late are part of the next round",
+        "Valiant 1990; Chen et al., arXiv 1604.00981",
+    )
+    .with(&[ENOUGH, GRACE]),
+    Entry::new(
+        "ssp",
+        "as asp, and the fastest waits for the slowest when it is too far ahead",
+        "c' = outer(c, sum_k w(tau_k) d_k / K), begin round r when min_i r_i >= r - lead",
+        "Ho et al., NeurIPS 2013",
+    )
+    .with(&[LEAD, BUFFER, STALENESS]),
+    Entry::new(
+        "asp",
+        "nobody waits: contributions are taken in as they arrive",
+        "c' = outer(c, sum_k w(tau_k) d_k / K), w(tau) = 1, 1 / max(1, tau) or (1 + tau)^(-1/2)",
+        "Dean et al., NeurIPS 2012; Lian et al., NeurIPS 2015; Zhang et al., IJCAI 2016; Nguyen et al., AISTATS 2022",
+    )
+    .with(&[BUFFER, STALENESS]),
+];

@@ -1,0 +1,142 @@
+//! Parameter servers between the written tables and their plans.
+
+use super::StrategyError;
+use super::registry::{MODES, hint};
+use super::tables::Tables;
+use super::validate::{absent, choose, count, range};
+use crate::outer::StalenessWeight;
+use core::time::Duration;
+use murmurate_protocol::limits::GROUP_MEMBERS_MAX;
+use murmurate_protocol::{CenterPlan, ExchangeKind, ServerPlan};
+
+/// The longest grace that can be asked for: a day.
+const GRACE_MS_MAX: u64 = 86_400_000;
+
+/// One owner, and everybody is waited for.
+pub(super) const IN_STEP: ServerPlan = ServerPlan {
+    owners: 1,
+    enough: 0,
+    grace: Duration::ZERO,
+};
+
+/// Staleness weights by name.
+const STALENESS: [(&str, StalenessWeight); 3] = [
+    ("constant", StalenessWeight::Constant),
+    ("inverse", StalenessWeight::Inverse),
+    ("inverse-root", StalenessWeight::InverseRoot),
+];
+
+/// What the tables say of a parameter server; of others that they say nothing.
+pub(super) fn exchange(
+    kind: ExchangeKind,
+    tables: &Tables,
+) -> Result<(ExchangeKind, StalenessWeight), StrategyError> {
+    let (of, when) = (&tables.architecture, &tables.synchronization);
+    let ExchangeKind::Server(_) = kind else {
+        let name = name_of(kind);
+        absent(&of.owners, "architecture.owners", name)?;
+        absent(&when.mode, "synchronization.mode", name)?;
+        others_absent(tables, name, &[])?;
+        return Ok((kind, StalenessWeight::Constant));
+    };
+    let owners = of.owners.unwrap_or(usize::from(IN_STEP.owners));
+    let owners = members("architecture.owners", owners, 1)?;
+    let mode = choose(&when.mode, "bsp", "synchronization.mode", &MODES)?;
+    if mode == "bsp" {
+        others_absent(tables, mode, &["enough", "grace_ms"])?;
+        let (key, grace) = ("synchronization.grace_ms", when.grace_ms.unwrap_or(0));
+        let needed = "from 0 milliseconds to a day";
+        range(grace <= GRACE_MS_MAX, key, grace as f64, needed)?;
+        let server = ServerPlan {
+            owners,
+            enough: members("synchronization.enough", when.enough.unwrap_or(0), 0)?,
+            grace: Duration::from_millis(grace),
+        };
+        return Ok((ExchangeKind::Server(server), StalenessWeight::Constant));
+    }
+    let bounded = mode == "ssp";
+    let apply: &[&str] = match bounded {
+        true => &["lead", "buffer", "staleness"],
+        false => &["buffer", "staleness"],
+    };
+    others_absent(tables, mode, apply)?;
+    let (key, lead) = ("synchronization.lead", when.lead.unwrap_or(3));
+    let lead = count(key, lead, [1, 1_000_000], "from 1 to a million")? as u32;
+    let center = CenterPlan {
+        owners,
+        lead: bounded.then_some(lead),
+        buffer: members("synchronization.buffer", when.buffer.unwrap_or(1), 1)?,
+    };
+    let staleness = staleness(when.staleness.as_deref().unwrap_or("constant"))?;
+    Ok((ExchangeKind::Center(center), staleness))
+}
+
+fn members(key: &str, value: usize, least: usize) -> Result<u16, StrategyError> {
+    let needed = ["from 0 to 64", "from 1 to 64"][least];
+    Ok(count(key, value, [least, GROUP_MEMBERS_MAX], needed)? as u16)
+}
+
+fn staleness(name: &str) -> Result<StalenessWeight, StrategyError> {
+    let found = STALENESS.iter().find(|(known, _)| *known == name);
+    found
+        .map(|(_, weight)| *weight)
+        .ok_or_else(|| StrategyError::UnknownValue {
+            key: "synchronization.staleness".to_owned(),
+            found: name.to_owned(),
+            hint: hint(name, &STALENESS.map(|(known, _)| known)),
+        })
+}
+
+/// Refuses the keys of other modes.
+fn others_absent(tables: &Tables, method: &str, apply: &[&str]) -> Result<(), StrategyError> {
+    let when = &tables.synchronization;
+    let numbers = [
+        ("synchronization.enough", when.enough.is_some()),
+        ("synchronization.grace_ms", when.grace_ms.is_some()),
+        ("synchronization.lead", when.lead.is_some()),
+        ("synchronization.buffer", when.buffer.is_some()),
+        ("synchronization.staleness", when.staleness.is_some()),
+    ];
+    for (key, given) in numbers {
+        let applies = apply.iter().any(|name| key.ends_with(name));
+        absent(&(given && !applies).then_some(()), key, method)?;
+    }
+    Ok(())
+}
+
+/// The exchange's name in the configuration.
+pub(super) const fn name_of(kind: ExchangeKind) -> &'static str {
+    match kind {
+        ExchangeKind::None => "none",
+        ExchangeKind::Gossip => "gossip",
+        ExchangeKind::AllReduce => "all-reduce",
+        ExchangeKind::Gathered => "gathered",
+        ExchangeKind::Server(_) | ExchangeKind::Center(_) => "parameter-server",
+    }
+}
+
+impl Tables {
+    /// Writes an exchange down.
+    pub(super) fn set_exchange(&mut self, kind: ExchangeKind, staleness: StalenessWeight) {
+        self.architecture.exchange = Some(name_of(kind).to_owned());
+        let when = &mut self.synchronization;
+        match kind {
+            ExchangeKind::Server(server) => {
+                self.architecture.owners = Some(usize::from(server.owners));
+                when.mode = Some("bsp".to_owned());
+                when.enough = Some(usize::from(server.enough));
+                when.grace_ms = u64::try_from(server.grace.as_millis()).ok();
+            }
+            ExchangeKind::Center(center) => {
+                self.architecture.owners = Some(usize::from(center.owners));
+                let mode = if center.lead.is_some() { "ssp" } else { "asp" };
+                when.mode = Some(mode.to_owned());
+                when.lead = center.lead.map(|lead| lead as usize);
+                when.buffer = Some(usize::from(center.buffer));
+                let name = STALENESS.iter().find(|(_, weight)| *weight == staleness);
+                when.staleness = name.map(|(name, _)| (*name).to_owned());
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! The exchanges that agree are one law: gathered contributions and a parameter server in step give what the
+//! all-reduce gives.
+#![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
+
+mod common;
+
+use common::{Swarm, peer};
+use murmurate_protocol::Round;
+use murmurate_strategies::toy::ToyTask;
+
+const ROUNDS: u64 = 12;
+
+/// Five peers' common anchor after some rounds.
+fn anchor(preset: &str, architecture: &str, codec: &str, rounds: u64) -> Vec<f32> {
+    let text = format!(
+        "preset = \"{preset}\"\n[architecture]\n{architecture}\n[compression]\n{codec}\n\
+         [overlap]\nfragments = 3\n"
+    );
+    let make = Box::new(|index| ToyTask::quadratic(203).build(index, 5, 11));
+    let mut swarm = Swarm::new(&text, 5, 0, make);
+    swarm.run(rounds);
+    let last = Round(rounds - 1);
+    let anchor = swarm.members[&peer(0)].anchors[&last].clone();
+    for member in swarm.members.values() {
+        assert_eq!(member.anchors[&last], anchor, "all hold the same bits");
+    }
+    anchor
+}
+
+fn apart(a: &[f32], b: &[f32]) -> f64 {
+    let norm = |values: &mut dyn Iterator<Item = f64>| values.map(|v| v * v).sum::<f64>().sqrt();
+    let far = norm(&mut a.iter().zip(b).map(|(a, b)| f64::from(a - b)));
+    far / norm(&mut a.iter().map(|a| f64::from(*a)))
+}
+
+#[test]
+fn without_compression_all_of_them_are_the_all_reduce() {
+    for (preset, contribution) in [
+        ("bsp", "gradient"),
+        ("local-sgd", "delta"),
+        ("diloco", "delta"),
+    ] {
+        let of = |exchange: &str| {
+            let text = format!("{exchange}\ncontribution = \"{contribution}\"");
+            anchor(preset, &text, "codec = \"f32\"", ROUNDS)
+        };
+        let reduced = of("exchange = \"all-reduce\"");
+        for exchange in [
+            "exchange = \"gathered\"",
+            "exchange = \"parameter-server\"\nowners = 1",
+            "exchange = \"parameter-server\"\nowners = 3",
+        ] {
+            let far = apart(&reduced, &of(exchange));
+            assert!(far < 1e-6, "{preset} {exchange}: {far}");
+        }
+    }
+}
+
+#[test]
+fn gathered_contributions_are_not_encoded_once_more() {
+    // Of one round, in which all move the same way: five independent roundings average out, and the mean's
+    // own rounding comes on top only where it is encoded again.
+    let of = |exchange: &str, codec: &str| {
+        let text = format!("exchange = \"{exchange}\"\ncontribution = \"delta\"");
+        anchor("local-sgd", &text, codec, 1)
+    };
+    let exact = of("all-reduce", "codec = \"f32\"");
+    let coarse = "codec = \"bf16\"";
+    let gathered = apart(&exact, &of("gathered", coarse));
+    let reduced = apart(&exact, &of("all-reduce", coarse));
+    assert!(1.5 * gathered < reduced, "{gathered} {reduced}");
+}
