@@ -433,7 +433,7 @@ const REFUSED: &[(&str, &str, &[&str])] = &[
     (
         "d-psgd",
         "[inner]\ncorrection = \"scaffold\"",
-        &["`inner.correction`", "gradient of every inner step"],
+        &["`inner.correction`", "control variates"],
     ),
     (
         "d-psgd",

@@ -2,7 +2,7 @@
 //! not training. Never touches the trainer.
 
 use super::codec_state::CodecState;
-use super::frame::{Frame, MixEnd};
+use super::frame::{Frame, Install, MixEnd};
 use super::host::Host;
 use super::robust::Robust;
 use super::{CenterRule, Memory, Parts};
@@ -241,12 +241,14 @@ impl MixLane {
         let mut install = Vec::new();
         for (range, local) in self.fragments.iter().zip(&mut self.local) {
             let (piece, anchor) = (&mut values[range.clone()], &self.anchor[range.clone()]);
+            let agreed = *local == Local::TakeAnchor;
             match local {
                 Local::TakeAnchor => piece.copy_from_slice(anchor),
                 Local::KeepDelta => piece.iter_mut().zip(anchor).for_each(|(d, a)| *d += a),
                 Local::Untouched | Local::Contribution => continue,
             }
-            install.push(range.clone());
+            let range = range.clone();
+            install.push(Install { range, agreed });
         }
         self.local.fill(Local::Untouched);
         self.frames.send(Some(Frame { values, install }));

@@ -6,6 +6,7 @@ use super::{mixing, optimizers, schedule, server};
 use crate::Layout;
 use crate::aggregate::AggregationKind;
 use crate::compress::{Codec, CodecKind, F32};
+use crate::correct::{Correction, CorrectionKind};
 use crate::executor::CenterRule;
 use crate::inner::{InnerKind, InnerOptimizer};
 use crate::outer::{OuterKind, OuterOptimizer, StalenessWeight};
@@ -43,6 +44,7 @@ pub struct Strategy {
     outer: OuterKind,
     aggregation: AggregationKind,
     inner: InnerKind,
+    correction: CorrectionKind,
     deadlines: DeadlinePlan,
 }
 
@@ -122,6 +124,7 @@ impl Strategy {
             outer: optimizers::outer(&tables.outer)?,
             aggregation: mixing::aggregation(&tables.aggregation)?,
             inner: optimizers::inner(&tables.inner)?,
+            correction: optimizers::correction(&tables.inner)?,
             deadlines: validate::deadlines(&deadlines)?,
         };
         refuse::check(&strategy)?;
@@ -214,6 +217,16 @@ impl Strategy {
         self.inner.build(len)
     }
 
+    /// The correction of inner steps' gradients, as data.
+    pub const fn correction_kind(&self) -> &CorrectionKind {
+        &self.correction
+    }
+
+    /// The correction of inner steps' gradients, for `len` parameters.
+    pub fn correction(&self, len: usize) -> Option<Box<dyn Correction>> {
+        self.correction.build(len, self.inner.lr())
+    }
+
     /// What the method keeps between rounds, store by store, in multiples of 4 bytes x parameters;
     /// what an exchange has under way comes on top.
     pub fn stores(&self) -> Vec<(&'static str, usize)> {
@@ -229,6 +242,7 @@ impl Strategy {
             ("outer optimizer", self.outer.state_multiple()),
             ("residual", usize::from(self.error_feedback)),
             ("codec", self.codec.build().properties().planes),
+            ("correction", self.correction.state_multiple()),
         ];
         stores.retain(|(_, multiple)| *multiple > 0);
         stores
@@ -342,6 +356,7 @@ impl Strategy {
         tables.outer = tables::Outer::from_kind(&self.outer);
         tables.aggregation = tables::Aggregation::from_kind(&self.aggregation);
         tables.inner = tables::Inner::from_kind(&self.inner);
+        tables.inner.set_correction(&self.correction);
         tables.deadlines = deadlines.then(|| tables::Deadlines::from_plan(&self.deadlines));
         tables
     }

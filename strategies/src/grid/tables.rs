@@ -109,6 +109,8 @@ pub(super) struct Inner {
     pub(super) eps: Option<f64>,
     pub(super) freeze: Option<u64>,
     pub(super) correction: Option<String>,
+    pub(super) mu: Option<f64>,
+    pub(super) beta: Option<f64>,
 }
 
 /// Bounds of the deadlines, in milliseconds.
@@ -191,6 +193,8 @@ const KEYS: [(&str, &[&str]); 8] = [
             "eps",
             "freeze",
             "correction",
+            "mu",
+            "beta",
         ],
     ),
     ("deadlines", &["floor_ms", "initial_ms", "ceiling_ms"]),

@@ -1,6 +1,6 @@
 //! Presets that no exchange, codec or schedule allows yet.
 
-use super::{EXTRAPOLATED, GRADIENTS, Later, PAIRS, RELAY, REPLICAS, SECOND, later};
+use super::{EXTRAPOLATED, Later, PAIRS, RELAY, REPLICAS, SECOND, VARIATES, later};
 
 const fn preset(
     [name, summary, equation, source]: [&'static str; 4],
@@ -22,7 +22,7 @@ const BSP: &str = "use \"bsp\"";
 const D_PSGD: &str = "use \"d-psgd\" with topology = \"base-k\"";
 
 /// All of them, by name.
-pub const LATER_PRESETS: [Later; 21] = [
+pub const LATER_PRESETS: [Later; 20] = [
     preset(
         [
             "ad-psgd",
@@ -135,16 +135,6 @@ pub const LATER_PRESETS: [Later; 21] = [
     ),
     preset(
         [
-            "fedprox",
-            "fedavg with a spring to the anchor",
-            "g' = g + mu (x - a)",
-            "Li et al., MLSys 2020",
-        ],
-        GRADIENTS,
-        "use \"fedavg\"",
-    ),
-    preset(
-        [
             "gradient-tracking",
             "gossip with a tracker of the mean gradient",
             "x' = W (x - lr y), y' = W y + g' - g",
@@ -210,7 +200,7 @@ pub const LATER_PRESETS: [Later; 21] = [
             "g' = g - c_i + c",
             "Karimireddy et al., ICML 2020",
         ],
-        GRADIENTS,
+        VARIATES,
         "use \"fedavg\"",
     ),
     preset(
