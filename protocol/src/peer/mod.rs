@@ -44,7 +44,6 @@ use donor::Donor;
 use round::Life;
 use std::collections::BTreeMap;
 use timers::Timer;
-use view::DIALS_REFUSED;
 
 /// One peer of a run.
 ///
@@ -223,8 +222,9 @@ impl Peer {
         self.exchange.waiting()
     }
 
-    /// A slice arrived. One from a stranger, or a peer that refused or was refused, is nobody's.
-    /// Hellos and slices overtake each other: whether it was greeted yet does not matter.
+    /// A slice arrived. One from a stranger, or a peer that was refused, is nobody's. Whether it was
+    /// greeted yet does not matter, nor whether it has said goodbye since: messages and slices overtake
+    /// each other, and what it pushed before is acknowledged and lies here alone.
     fn arrived(
         &mut self,
         from: PeerId,
@@ -233,7 +233,7 @@ impl Peer {
         digest: Option<Digest>,
     ) -> Result<(), PeerError> {
         let remote = self.cx.view.get(from);
-        let known = remote.is_some_and(|r| !r.banned && r.dials != DIALS_REFUSED);
+        let known = remote.is_some_and(|r| !r.banned && !r.refused);
         let own = slice.origin == from;
         let result = if known && own {
             let signal = Signal::Arrived {
