@@ -77,6 +77,7 @@ mod time;
 mod topology;
 
 pub use count::{FragmentId, InnerStep, OrderId, Round};
+pub use exchange::Standing;
 pub use id::{Digest, LayoutHash, PeerId, PlanHash, RunId};
 pub use order::{
     Done, Evaluation, Lane, Order, StateId, StepBudget, StoreId, TrainSummary, WorkError,

@@ -17,6 +17,17 @@ pub enum ExchangeKind {
     Gossip,
     /// Butterfly all-reduce with agreement.
     AllReduce,
+    /// Neighbours exchange encoded differences to replicas of each other.
+    Replicas,
+    /// Pairs of neighbours average whenever one of the two begins to, waiting for nobody.
+    Pairs,
+}
+
+impl ExchangeKind {
+    /// Whether peers mix parameters with neighbours that a topology names.
+    pub const fn has_neighbours(self) -> bool {
+        matches!(self, Self::Gossip | Self::Replicas | Self::Pairs)
+    }
 }
 
 /// What a contribution is, relative to what.
@@ -169,7 +180,9 @@ impl Plan {
             return Err(PlanError::GradientBudget);
         }
         match (self.exchange, self.contribution) {
-            (ExchangeKind::Gossip, Contribution::Delta | Contribution::Gradient) => {
+            (exchange, Contribution::Delta | Contribution::Gradient)
+                if exchange.has_neighbours() =>
+            {
                 return Err(PlanError::GossipContribution);
             }
             (ExchangeKind::AllReduce, Contribution::Parameters) => {

@@ -196,6 +196,7 @@ impl<'a> Recipe<'a> {
             Order::Settle { .. }
             | Order::Release { .. }
             | Order::Unpin { .. }
+            | Order::Forget { .. }
             | Order::Train { .. }
             | Order::Evaluate { .. } => 0,
         }

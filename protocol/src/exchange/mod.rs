@@ -4,8 +4,10 @@
 mod all_reduce;
 mod gossip;
 mod none;
+mod pairwise;
 
 pub(crate) use all_reduce::slices_of;
+pub use pairwise::Standing;
 
 use crate::peer::FetchId;
 use crate::peer::context::Context;
@@ -132,6 +134,11 @@ pub(crate) trait Exchange: Send {
         0.0
     }
 
+    /// How far it is with each neighbour; empty but in exchanges between two.
+    fn standings(&self) -> Vec<Standing> {
+        Vec::new()
+    }
+
     /// Slices that wait in inboxes.
     fn waiting(&self) -> usize {
         0
@@ -141,7 +148,7 @@ pub(crate) trait Exchange: Send {
 /// Makes the exchange that a plan asks for.
 ///
 /// # Panics
-/// When a gossip plan comes without a topology: whoever builds the peer passes both.
+/// When a plan that needs a topology comes without one: whoever builds the peer passes both.
 pub(crate) fn build(cx: &Context, topology: Option<Box<dyn Topology>>) -> Box<dyn Exchange> {
     match cx.plan.exchange {
         ExchangeKind::None => Box::new(none::NoExchange::new(&cx.plan)),
@@ -149,6 +156,10 @@ pub(crate) fn build(cx: &Context, topology: Option<Box<dyn Topology>>) -> Box<dy
         ExchangeKind::Gossip => {
             let topology = topology.expect("a gossip plan comes with a topology");
             Box::new(gossip::Gossip::new(&cx.plan, topology))
+        }
+        ExchangeKind::Replicas | ExchangeKind::Pairs => {
+            let topology = topology.expect("a plan of pairs comes with a topology");
+            Box::new(pairwise::Pairwise::new(&cx.plan, topology))
         }
     }
 }

@@ -33,7 +33,7 @@ pub use phase::Phase;
 pub use snapshot::{SNAPSHOT_VERSION, Snapshot};
 pub use view::{Remote, View};
 
-use crate::exchange::{self, Exchange, Signal};
+use crate::exchange::{self, Exchange, Signal, Standing};
 use crate::wire::{Message, Reason};
 use crate::{
     Digest, Done, Order, OrderId, PeerId, Plan, Round, SliceId, SliceMeta, Time, Topology,
@@ -52,7 +52,7 @@ use timers::Timer;
 /// 2. After every `handle`, drain [`Peer::poll_output`] and perform each output in order.
 /// 3. Call `handle(now, Input::Timeout)` no earlier than [`Peer::poll_timeout`] says; a call too
 ///    early or too late is harmless.
-/// 4. Answer every order except `Settle`, `Release` and `Unpin` with `Input::Done`; every push
+/// 4. Answer every order except `Settle`, `Release`, `Unpin` and `Forget` with `Input::Done`; every push
 ///    with `Pushed`; every fetch with `Fetched` or `FetchFailed`.
 /// 5. `now` never goes back. Stop when [`Output::Left`] comes out.
 ///
@@ -72,8 +72,8 @@ impl Peer {
     /// A peer that has not started.
     ///
     /// # Panics
-    /// When the plan does not validate, or is a gossip plan without a topology: both are checked
-    /// by whoever builds it.
+    /// When the plan does not validate, or needs a topology and has none: both are checked by whoever
+    /// builds it.
     pub fn new(config: PeerConfig, plan: Plan, topology: Option<Box<dyn Topology>>) -> Self {
         plan.validate()
             .expect("a plan is validated when it is made");
@@ -215,6 +215,11 @@ impl Peer {
     /// on its way back into them. What it pushed and does not know lost is not.
     pub fn weight_held(&self) -> f64 {
         self.exchange.held()
+    }
+
+    /// How far it is with each neighbour and fragment; empty but in exchanges between two.
+    pub fn standings(&self) -> Vec<Standing> {
+        self.exchange.standings()
     }
 
     /// Slices and messages that wait for their round: bounded by `limits`.

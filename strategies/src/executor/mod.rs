@@ -135,7 +135,7 @@ impl Executor {
         }
     }
 
-    /// Performs an order, inline. `None` where nothing is answered: `Settle`, `Release`, `Unpin`,
+    /// Performs an order, inline. `None` where nothing is answered: `Settle`, `Release`, `Unpin`, `Forget`,
     /// and `Save`, which the host performs with [`Executor::save`].
     pub fn perform(&mut self, order: &Order, host: &dyn Host) -> Option<Done> {
         match self.mix.perform(order, host) {
