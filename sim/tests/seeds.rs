@@ -2,7 +2,8 @@
 //! finish. A failure prints the scenario, which is all that is needed to see it again.
 //! `MURMURATE_SEED` and `MURMURATE_SEEDS` choose the first and how many.
 
-use murmurate_sim::seeds::{random_scenario, run_seed};
+use murmurate_sim::Report;
+use murmurate_sim::seeds::{SeedFailure, random_scenario, run_seed, run_seed_of};
 
 fn number(variable: &str, otherwise: u64) -> u64 {
     std::env::var(variable).map_or(otherwise, |text| text.parse().expect("a number"))
@@ -10,9 +11,18 @@ fn number(variable: &str, otherwise: u64) -> u64 {
 
 #[test]
 fn fifty_random_swarms_keep_their_invariants_and_finish() {
+    hold(run_seed);
+}
+
+#[test]
+fn fifty_random_swarms_of_pairwise_exchanges_keep_their_invariants_and_finish() {
+    hold(|seed| run_seed_of(seed, &["choco", "d2", "ad-psgd"]));
+}
+
+fn hold(run: impl Fn(u64) -> Result<Report, Box<SeedFailure>>) {
     let first = number("MURMURATE_SEED", 0);
     let count = number("MURMURATE_SEEDS", 50);
-    let runs = (first..first + count).map(run_seed);
+    let runs = (first..first + count).map(run);
     let failures: Vec<String> = runs
         .filter_map(|run| run.err().map(|failure| failure.to_string()))
         .collect();

@@ -45,6 +45,8 @@ fn with_keys() -> Vec<Method> {
     let mut all = catalogue();
     all.retain(|m| m.refused.is_none() && m.key.contains('.') && m.name != "none");
     all.retain(|m| !matches!(m.key, "architecture.exchange" | "architecture.contribution"));
+    // A correction's keys are those of its optimizer.
+    all.retain(|m| m.key != "inner.correction");
     all
 }
 

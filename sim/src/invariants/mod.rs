@@ -3,6 +3,7 @@
 //! Each check is one file and costs a few operations on the peer at hand, so that a thousand peers
 //! stay fast.
 
+mod edges_agree;
 mod inbox_bounded;
 mod mass_conserved;
 mod rounds_monotonic;
@@ -12,9 +13,10 @@ mod waits_bounded;
 use crate::host::Host;
 use crate::recipe::Recipe;
 use crate::scenario::Scenario;
+use edges_agree::EdgesAgree;
 use inbox_bounded::InboxBounded;
 use mass_conserved::MassConserved;
-use murmurate_protocol::{Event, ExchangeKind, Input, Round, SliceMeta, Time};
+use murmurate_protocol::{Event, ExchangeKind, Input, PeerId, Round, SliceMeta, Time};
 use rounds_monotonic::RoundsMonotonic;
 use same_bits::SameBits;
 
@@ -41,6 +43,7 @@ pub(crate) struct Checks {
     inboxes: InboxBounded,
     mass: Option<MassConserved>,
     bits: Option<SameBits>,
+    edges: Option<EdgesAgree>,
 }
 
 impl Checks {
@@ -52,6 +55,8 @@ impl Checks {
             inboxes: InboxBounded::new(recipe.plan(), scenario.peers),
             mass: (exchange == ExchangeKind::Gossip).then(|| MassConserved::new(scenario.peers)),
             bits: (exchange == ExchangeKind::AllReduce).then(SameBits::new),
+            edges: matches!(exchange, ExchangeKind::Replicas | ExchangeKind::Pairs)
+                .then(EdgesAgree::default),
         }
     }
 
@@ -61,7 +66,10 @@ impl Checks {
     }
 
     /// A machine is gone with all that it held.
-    pub(crate) fn gone(&mut self, index: usize) {
+    pub(crate) fn gone(&mut self, index: usize, peer: PeerId) {
+        if let Some(edges) = &mut self.edges {
+            edges.gone(peer);
+        }
         self.rounds.reset(index);
         if let Some(bits) = &mut self.bits {
             bits.gone(index);
@@ -134,7 +142,7 @@ impl Checks {
     /// had passed by then.
     pub(crate) fn after(
         &mut self,
-        index: usize,
+        (index, me): (usize, PeerId),
         host: &Host,
         timed_out: Option<Time>,
     ) -> Result<(), String> {
@@ -142,6 +150,9 @@ impl Checks {
         self.inboxes.check(host)?;
         if let Some(now) = timed_out {
             waits_bounded::check_deadline(host.peer.poll_timeout(), now)?;
+        }
+        if let Some(edges) = &mut self.edges {
+            edges.check(me, &host.peer.standings())?;
         }
         match &mut self.mass {
             Some(mass) => mass.check(index, host.mass()),

@@ -66,7 +66,8 @@ impl Cost {
         let traffic = match (strategy.exchange(), cluster.peers) {
             (ExchangeKind::None, _) | (_, 1) => Traffic::default(),
             (ExchangeKind::AllReduce, _) => all_reduce(&plan, cluster),
-            (ExchangeKind::Gossip, _) => gossip(strategy, &plan, cluster),
+            (ExchangeKind::Gossip | ExchangeKind::Replicas, _) => gossip(strategy, &plan, cluster),
+            (ExchangeKind::Pairs, _) => pairs(&plan, cluster),
         };
         let step = cluster.step.as_secs_f64();
         let inner_steps = match strategy.budget() {
@@ -147,7 +148,21 @@ fn all_reduce(plan: &Plan, cluster: &Cluster) -> Traffic {
     }
 }
 
-/// Gossip: the whole contribution to each partner, as much from each; d pushes share the uplink:
+/// Pairs: in every round one exchange begun and one answered at most, one of each on average; nobody
+/// waits for them: T = 0.
+fn pairs(plan: &Plan, cluster: &Cluster) -> Traffic {
+    let (contribution, _) = encoded(plan);
+    Traffic {
+        up: contribution,
+        down: contribution,
+        seconds: 0.0,
+        // Encode, and mix the own and the other's.
+        values: 3.0 * cluster.parameters as f64,
+        held: 2.0 * contribution,
+    }
+}
+
+/// Gossip, of parameters or of differences to replicas: the whole contribution to each partner, as much from each; d pushes share the uplink:
 /// T = d C / min(up, down) + latency.
 fn gossip(strategy: &Strategy, plan: &Plan, cluster: &Cluster) -> Traffic {
     let (contribution, _) = encoded(plan);

@@ -35,6 +35,8 @@ impl MixLane {
                 ..EncodeContext::seeded(seed, &mut memory)
             };
             self.aggregate_codec.encode(values, &mut context, &mut out);
+        } else if let StoreId::Replica(peer) = store {
+            self.encode_difference(peer, slice, &mut out)?;
         } else {
             let local = self.take_local();
             let encoded = self.encode_local(&local[range.clone()], slice, of, &mut out);

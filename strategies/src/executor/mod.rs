@@ -18,6 +18,7 @@ mod encode;
 mod frame;
 mod host;
 mod mix_lane;
+mod replicas;
 mod robust;
 mod train_lane;
 mod transfer;
@@ -50,6 +51,9 @@ pub struct Parts {
     pub codec: Box<dyn Codec>,
     /// Whether what the codec leaves out is kept for the next round.
     pub error_feedback: bool,
+    /// How far neighbours with replicas of each other move towards each other, and whether by exact
+    /// diffusion.
+    pub replicas: Option<(f32, bool)>,
     /// How contributions become one; `None` is the weighted mean.
     pub rule: Option<Box<dyn Aggregator>>,
     /// Moves the anchor by an aggregated delta.
@@ -69,6 +73,7 @@ impl Parts {
             fragments: strategy.fragments(len),
             codec: strategy.codec(),
             error_feedback: strategy.error_feedback(),
+            replicas: strategy.replicas(),
             rule: strategy.aggregation().build(),
             outer: strategy.outer(len),
             inner: gradients.then(|| strategy.inner(len)),
@@ -89,6 +94,8 @@ pub struct Memory {
     pub codec: u64,
     /// Outer and shared inner optimizer.
     pub outer: u64,
+    /// What neighbours and this peer know of each other.
+    pub replicas: u64,
     /// Reductions of own shards, and what robust rules decode for them.
     pub shards: u64,
 }
@@ -96,7 +103,8 @@ pub struct Memory {
 impl Memory {
     /// All of it.
     pub const fn total(&self) -> u64 {
-        self.anchor + self.local + self.residual + self.codec + self.outer + self.shards
+        let kept = self.residual + self.codec + self.outer + self.replicas;
+        self.anchor + self.local + kept + self.shards
     }
 }
 

@@ -10,9 +10,10 @@
 //! round_time = 2.5             # or seconds: slow machines do fewer and weigh less
 //!
 //! [architecture]
-//! exchange = "all-reduce"      # none, gossip, all-reduce
-//! contribution = "delta"       # gradient, delta (all-reduce); parameters (gossip)
-//! topology = "base-k"          # gossip only; all are in `registry::TOPOLOGIES`
+//! exchange = "all-reduce"      # none, all-reduce; between neighbours: gossip, replicas, pairs
+//! contribution = "delta"       # gradient, delta (all-reduce); parameters (between neighbours)
+//! topology = "base-k"          # between neighbours; all are in `registry::TOPOLOGIES`
+//! rate = 0.04                  # replicas: how far neighbours move towards each other
 //! degree = 1                   # base-k: partners a round; equi-static, random-regular
 //! group = 4                    # hierarchical: peers of an island; moshpit: of a group
 //! budget = 0.5                 # matcha: share of the edges in force
@@ -67,5 +68,6 @@ mod validate;
 pub use catalogue::{Method, MethodKey, Refusal, catalogue, find};
 pub use error::StrategyError;
 pub use later::{LATER, LATER_PRESETS, Later};
+pub use optimizers::Correction;
 pub use presets::{DEFAULT_PRESET, preset};
 pub use strategy::{STATE_HEADER_BYTES, Strategy};

@@ -84,8 +84,37 @@ fn refuse_unused(table: &Inner, name: &str) -> Result<(), StrategyError> {
 }
 
 /// The inner optimizer.
+/// What a peer changes of its parameters or gradients so that unequal data do no harm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Correction {
+    /// Nothing.
+    None,
+    /// What has moved along the links is taken off before every exchange.
+    ExactDiffusion,
+}
+
+impl Correction {
+    /// Its name in the configuration.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::ExactDiffusion => "exact-diffusion",
+        }
+    }
+}
+
+/// The correction.
+pub(super) fn correction(table: &Inner) -> Result<Correction, StrategyError> {
+    let key = "inner.correction";
+    Ok(
+        match choose(&table.correction, "none", key, &CORRECTIONS)? {
+            "exact-diffusion" => Correction::ExactDiffusion,
+            _ => Correction::None,
+        },
+    )
+}
+
 pub(super) fn inner(table: &Inner) -> Result<InnerKind, StrategyError> {
-    choose(&table.correction, "none", "inner.correction", &CORRECTIONS)?;
     let name = choose(&table.optimizer, "adam-w", "inner.optimizer", &INNERS)?;
     refuse_unused(table, name)?;
     let lr = |default| above_zero("inner.lr", table.lr.unwrap_or(default));

@@ -1,9 +1,10 @@
 //! Combinations of methods that cannot work, each with the reason and the nearest that does.
 
-use super::{Strategy, StrategyError};
+use super::{Correction, Strategy, StrategyError};
 use crate::aggregate::AggregationKind;
 use crate::compress::{CodecProperties, Reduction};
 use crate::outer::OuterKind;
+use crate::topology::TopologyKind;
 use murmurate_protocol::{Contribution, ExchangeKind, StepBudget};
 
 const fn refused(
@@ -22,8 +23,16 @@ const fn refused(
 pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
     match strategy.exchange() {
         ExchangeKind::None => return Ok(()),
-        ExchangeKind::Gossip => gossip(strategy)?,
+        ExchangeKind::Gossip => parameters_as_they_are(strategy)?,
+        ExchangeKind::Pairs => {
+            symmetric(strategy)?;
+            parameters_as_they_are(strategy)?;
+        }
+        ExchangeKind::Replicas => replicas(strategy)?,
         ExchangeKind::AllReduce => all_reduce(strategy)?,
+    }
+    if strategy.correction() != Correction::None {
+        correction(strategy)?;
     }
     codec(
         &strategy.codec().properties(),
@@ -55,7 +64,7 @@ fn codec(
             "use contribution = \"gradient\", or codec \"ef-sign\"",
         );
     }
-    if properties.needs_feedback && !error_feedback {
+    if properties.needs_feedback && !error_feedback && exchange != ExchangeKind::Replicas {
         return refused(
             "compression.error_feedback",
             "a biased codec such as top-k never sends what it leaves out, and stalls",
@@ -72,7 +81,8 @@ fn codec(
     Ok(())
 }
 
-fn gossip(strategy: &Strategy) -> Result<(), StrategyError> {
+/// What no mixing of parameters with neighbours can have.
+fn neighbours(strategy: &Strategy) -> Result<(), StrategyError> {
     if strategy.contribution() != Contribution::Parameters {
         return refused(
             "architecture.contribution",
@@ -94,11 +104,79 @@ fn gossip(strategy: &Strategy) -> Result<(), StrategyError> {
             "use \"average\", or exchange = \"all-reduce\"",
         );
     }
+    Ok(())
+}
+
+/// What needs both ends of a link to move.
+fn symmetric(strategy: &Strategy) -> Result<(), StrategyError> {
+    match strategy
+        .topology_kind()
+        .is_some_and(|kind| !kind.symmetric())
+    {
+        true => refused(
+            "architecture.topology",
+            "two ends exchange with each other, and in this topology whom one pushes to does not push back",
+            "use \"ring\", \"torus\" or \"hypercube\", or exchange = \"gossip\"",
+        ),
+        false => Ok(()),
+    }
+}
+
+/// Differences to replicas of neighbours.
+fn replicas(strategy: &Strategy) -> Result<(), StrategyError> {
+    neighbours(strategy)?;
+    symmetric(strategy)?;
+    if strategy.topology_kind() == Some(TopologyKind::RandomMatching) {
+        return refused(
+            "architecture.topology",
+            "everybody meets everybody in time, and each would keep replicas of all",
+            "use \"ring\", \"torus\" or \"matcha\"",
+        );
+    }
+    if strategy.error_feedback() {
+        return refused(
+            "compression.error_feedback",
+            "the difference to a replica holds what was left out before, and a residual would count it twice",
+            "set it to false",
+        );
+    }
+    let properties = strategy.codec().properties();
+    if properties.error >= 1.0 || properties.planes > 0 {
+        return refused(
+            "compression.codec",
+            "a replica comes nearer only with a codec that leaves out less than there is and keeps no momentum",
+            "use \"top-k\", \"ef-sign\" or \"int8\"",
+        );
+    }
+    Ok(())
+}
+
+/// Corrections of unequal data.
+fn correction(strategy: &Strategy) -> Result<(), StrategyError> {
+    if strategy.exchange() != ExchangeKind::Replicas {
+        return refused(
+            "inner.correction",
+            "it takes off what has moved along each link, which other exchanges do not tell apart",
+            "use exchange = \"replicas\"",
+        );
+    }
+    if strategy.budget() != StepBudget::Steps(1) {
+        return refused(
+            "synchronization.inner_steps",
+            "what has moved along the links makes up for one inner step",
+            "set inner_steps = 1, or leave `inner.correction` out",
+        );
+    }
+    Ok(())
+}
+
+fn parameters_as_they_are(strategy: &Strategy) -> Result<(), StrategyError> {
+    neighbours(strategy)?;
     if !strategy.codec().properties().dense {
         return refused(
             "compression.codec",
             "a coarse codec or top-k of the parameters themselves is refused: only of a difference to a replica",
-            "use \"int8\", or exchange = \"all-reduce\"",
+            "use \"int8\", or exchange = \"replicas\" or \"all-reduce\"",
         );
     }
     if strategy.error_feedback() {

@@ -1,20 +1,22 @@
 //! A strategy: a point of the grid that has passed all checks.
 
+use super::optimizers::Correction;
 use super::tables::{self, Tables};
 use super::{DEFAULT_PRESET, StrategyError, preset, refuse, validate};
 use super::{mixing, optimizers};
 use crate::Layout;
 use crate::aggregate::AggregationKind;
-use crate::compress::{Codec, CodecKind};
+use crate::compress::{Codec, CodecKind, F32};
 use crate::inner::{InnerKind, InnerOptimizer};
 use crate::outer::{OuterKind, OuterOptimizer};
 use crate::topology::TopologyKind;
 use core::str::FromStr;
 use murmurate_protocol::limits::FRAGMENTS_MAX;
 use murmurate_protocol::{
-    Contribution, DeadlinePlan, Digest, ExchangeKind, FragmentPlan, Plan, RunId, StepBudget,
+    Contribution, DeadlinePlan, Digest, ExchangeKind, FragmentPlan, Plan, Round, RunId, StepBudget,
     Topology,
 };
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// Values of one fragment at most where the configuration does not say: 4 MiB as f32.
@@ -34,6 +36,8 @@ pub struct Strategy {
     exchange: ExchangeKind,
     contribution: Contribution,
     topology: Option<TopologyKind>,
+    rate: Option<f64>,
+    correction: Correction,
     codec: CodecKind,
     error_feedback: bool,
     fragments: Option<usize>,
@@ -101,8 +105,13 @@ impl Strategy {
     }
 
     fn from_tables(name: String, tables: &Tables) -> Result<Self, StrategyError> {
-        let (exchange, contribution, topology) = validate::architecture(&tables.architecture)?;
-        let (codec, error_feedback) = validate::compression(&tables.compression)?;
+        let validate::Exchanges {
+            exchange,
+            contribution,
+            topology,
+            rate,
+        } = validate::architecture(&tables.architecture)?;
+        let (codec, error_feedback) = validate::compression(&tables.compression, exchange)?;
         let deadlines = tables.deadlines.clone().unwrap_or_default();
         let strategy = Self {
             name,
@@ -110,6 +119,8 @@ impl Strategy {
             exchange,
             contribution,
             topology,
+            rate,
+            correction: optimizers::correction(&tables.inner)?,
             codec,
             error_feedback,
             fragments: validate::fragments(&tables.overlap)?,
@@ -157,7 +168,19 @@ impl Strategy {
         self.codec.build()
     }
 
-    /// The topology, as data; only gossip has one.
+    /// What a peer changes of its parameters or gradients so that unequal data do no harm.
+    pub const fn correction(&self) -> Correction {
+        self.correction
+    }
+
+    /// How far neighbours with replicas of each other move towards each other, and whether by exact
+    /// diffusion; only in exchanges of differences to replicas.
+    pub fn replicas(&self) -> Option<(f32, bool)> {
+        let corrects = self.correction == Correction::ExactDiffusion;
+        self.rate.map(|rate| (rate as f32, corrects))
+    }
+
+    /// The topology, as data; only exchanges between neighbours have one.
     pub const fn topology_kind(&self) -> Option<TopologyKind> {
         self.topology
     }
@@ -206,10 +229,25 @@ impl Strategy {
             ("local", 1),
             ("outer optimizer", self.outer.state_multiple()),
             ("residual", usize::from(self.error_feedback)),
+            ("replicas of neighbours", self.replica_runs()),
             ("codec", self.codec.build().properties().planes),
         ];
         stores.retain(|(_, multiple)| *multiple > 0);
         stores
+    }
+
+    /// Runs of replicas among 16 peers: two for each neighbour that one meets, three with exact diffusion.
+    fn replica_runs(&self) -> usize {
+        let Some((_, corrects)) = self.replicas() else {
+            return 0;
+        };
+        let met = self.topology(0).map_or(0, |topology| {
+            let rounds = (0..64).map(Round);
+            let met = rounds.flat_map(|round| topology.partners(round, 5, 16).send);
+            let met: BTreeSet<usize> = met.map(|(rank, _)| rank).collect();
+            met.len()
+        });
+        met * (2 + usize::from(corrects))
     }
 
     /// Bounds of the deadlines.
@@ -223,7 +261,7 @@ impl Strategy {
     pub fn fragments(&self, len: usize) -> Vec<Range<usize>> {
         let usual = match self.exchange {
             ExchangeKind::AllReduce => len.div_ceil(FRAGMENT_LEN).clamp(1, FRAGMENTS_MAX),
-            ExchangeKind::None | ExchangeKind::Gossip => 1,
+            _ => 1,
         };
         let count = self.fragments.unwrap_or(usual);
         let cut = |at: usize| (at as u128 * len as u128 / count as u128) as usize;
@@ -244,7 +282,11 @@ impl Strategy {
         }
         let codec = self.codec();
         let contribution = codec.bytes_bound();
-        let aggregate = codec.aggregate().bytes_bound();
+        let aggregate = match self.exchange {
+            // What a session between neighbours begins with.
+            ExchangeKind::Replicas => F32.bytes_bound(),
+            _ => codec.aggregate().bytes_bound(),
+        };
         let fragments = self
             .fragments(parameters)
             .into_iter()
@@ -299,6 +341,8 @@ impl Strategy {
         tables.architecture.exchange = name(match self.exchange {
             ExchangeKind::None => "none",
             ExchangeKind::Gossip => "gossip",
+            ExchangeKind::Replicas => "replicas",
+            ExchangeKind::Pairs => "pairs",
             ExchangeKind::AllReduce => "all-reduce",
         });
         tables.architecture.contribution = name(match self.contribution {
@@ -309,6 +353,7 @@ impl Strategy {
         if let Some(kind) = &self.topology {
             tables.architecture.set_topology(kind);
         }
+        tables.architecture.rate = self.rate;
         tables.compression.codec = name(self.codec.name());
         tables.compression.parameters = self.codec.to_table();
         tables.compression.error_feedback = Some(self.error_feedback);
@@ -316,6 +361,9 @@ impl Strategy {
         tables.outer = tables::Outer::from_kind(&self.outer);
         tables.aggregation = tables::Aggregation::from_kind(&self.aggregation);
         tables.inner = tables::Inner::from_kind(&self.inner);
+        if self.correction != Correction::None {
+            tables.inner.correction = name(self.correction.name());
+        }
         tables.deadlines = deadlines.then(|| tables::Deadlines::from_plan(&self.deadlines));
         tables
     }

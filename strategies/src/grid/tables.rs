@@ -44,6 +44,7 @@ pub(super) struct Architecture {
     pub(super) degree: Option<usize>,
     pub(super) group: Option<usize>,
     pub(super) budget: Option<f64>,
+    pub(super) rate: Option<f64>,
 }
 
 /// How it is encoded.
@@ -134,6 +135,7 @@ const KEYS: [(&str, &[&str]); 8] = [
             "degree",
             "group",
             "budget",
+            "rate",
         ],
     ),
     ("compression", &["codec", "error_feedback"]),

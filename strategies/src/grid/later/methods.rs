@@ -1,6 +1,6 @@
 //! Methods that no exchange carries yet. Their arithmetic is in this crate.
 
-use super::{EXTRAPOLATED, GRADIENTS, Later, PAIRS, RELAY, REPLICAS, SECOND, SERVER, later};
+use super::{GRADIENTS, Later, PAIRS, RELAY, REPLICAS, SECOND, SERVER, later};
 
 const TOPOLOGY: &str = "architecture.topology";
 const CORRECTION: &str = "inner.correction";
@@ -11,7 +11,7 @@ const FEEDBACK: &str = "use \"top-k\" with error feedback";
 const PLAIN: &str = "leave the key out";
 
 /// All of them, by key and name.
-pub const LATER: [Later; 29] = [
+pub const LATER: [Later; 26] = [
     later(
         "aggregation.rule",
         [
@@ -125,17 +125,6 @@ pub const LATER: [Later; 29] = [
     later(
         CODEC,
         [
-            "choco",
-            "differences to replicas",
-            "q = C(x - h), h' = h + q, x' = x + gamma sum_j w_ij (h_j - h_i)",
-            "Koloskova et al., ICML 2019",
-        ],
-        REPLICAS,
-        "use \"int8\"",
-    ),
-    later(
-        CODEC,
-        [
             "dcd",
             "differences to replicas",
             "q = C(x_{t+1/2} - x_t), x_{t+1} = x_t + q, with x_{t+1/2} = sum_j w_ij x_j - eta g",
@@ -208,28 +197,6 @@ pub const LATER: [Later; 29] = [
             "Zhao et al., NeurIPS 2022",
         ],
         REPLICAS,
-        PLAIN,
-    ),
-    later(
-        CORRECTION,
-        [
-            "cedas",
-            "exact diffusion, compressed",
-            "y = x - lr g - d, q = C(y - h), d' = d + gamma/2 sum_j W_ij (y^_i - y^_j), x' = x - lr g - d'",
-            "Huang and Pu 2023",
-        ],
-        REPLICAS,
-        PLAIN,
-    ),
-    later(
-        CORRECTION,
-        [
-            "exact-diffusion",
-            "D2: the last round's bias taken out",
-            "psi' = x - lr g, x' = W (psi' + x - psi)",
-            "Tang et al., ICML 2018",
-        ],
-        EXTRAPOLATED,
         PLAIN,
     ),
     later(

@@ -1,6 +1,6 @@
 //! Presets that no exchange, codec or schedule allows yet.
 
-use super::{EXTRAPOLATED, GRADIENTS, Later, PAIRS, RELAY, REPLICAS, SECOND, SERVER, later};
+use super::{GRADIENTS, Later, PAIRS, RELAY, REPLICAS, SECOND, SERVER, later};
 
 const fn preset(
     [name, summary, equation, source]: [&'static str; 4],
@@ -24,17 +24,7 @@ const BSP: &str = "use \"bsp\"";
 const D_PSGD: &str = "use \"d-psgd\" with topology = \"base-k\"";
 
 /// All of them, by name.
-pub const LATER_PRESETS: [Later; 25] = [
-    preset(
-        [
-            "ad-psgd",
-            "pairs average whenever one of them is ready",
-            "x_i, x_j <- (x_i + x_j) / 2, then x_i' = x_i - lr g",
-            "Lian et al., ICML 2018",
-        ],
-        "it needs an exchange of pairs without rounds",
-        "use \"d-psgd\" with topology = \"random-matching\"",
-    ),
+pub const LATER_PRESETS: [Later; 22] = [
     preset(
         [
             "asp",
@@ -87,16 +77,6 @@ pub const LATER_PRESETS: [Later; 25] = [
     ),
     preset(
         [
-            "choco",
-            "gossip of compressed differences to replicas",
-            "h_i' = h_i + C(x_i - h_i), x_i' = x_i + gamma sum_j W_ij (h_j - h_i)",
-            "Koloskova et al., ICML 2019",
-        ],
-        REPLICAS,
-        "use \"d-psgd\" with codec = \"int8\"",
-    ),
-    preset(
-        [
             "co2",
             "local inner steps over an all-reduce one round late",
             "as slowmo with D of the round before, and a penalty of its age",
@@ -104,16 +84,6 @@ pub const LATER_PRESETS: [Later; 25] = [
         ],
         UNDER_TRAINING,
         "use \"slowmo\"",
-    ),
-    preset(
-        [
-            "d2",
-            "gossip without the bias of unequal data",
-            "x' = W (2 x - x_old - lr (g - g_old))",
-            "Tang et al., ICML 2018",
-        ],
-        EXTRAPOLATED,
-        D_PSGD,
     ),
     preset(
         [

@@ -24,7 +24,7 @@ const fn point([name, summary, equation, source]: [&'static str; 4], text: &'sta
 }
 
 /// All of them, the yardstick first, then by what is exchanged.
-pub(super) const ALL: [Preset; 18] = [
+pub(super) const ALL: [Preset; 21] = [
     point(
         [
             "none",
@@ -177,6 +177,33 @@ pub(super) const ALL: [Preset; 18] = [
             "Daily et al., arXiv 1803.05880",
         ],
         include_str!("gossipgrad.toml"),
+    ),
+    point(
+        [
+            "ad-psgd",
+            "pairs average whenever one of them is ready",
+            "x_i, x_j <- (x_i + x_j) / 2, then x_i' = x_i - lr g",
+            "Lian et al., ICML 2018",
+        ],
+        include_str!("ad-psgd.toml"),
+    ),
+    point(
+        [
+            "choco",
+            "gossip of compressed differences to replicas",
+            "h_i' = h_i + C(x_i - h_i), x_i' = x_i + rate sum_j W_ij (h_j - h_i)",
+            "Koloskova et al., ICML 2019",
+        ],
+        include_str!("choco.toml"),
+    ),
+    point(
+        [
+            "d2",
+            "gossip without the bias of unequal data",
+            "x' = W (2 x - x_old - lr (g - g_old)), as y = x - lr g - d, d' = d + (y - W y), x' = y - (d' - d)",
+            "Tang et al., ICML 2018; Yuan et al., IEEE TSP 2019",
+        ],
+        include_str!("d2.toml"),
     ),
     point(
         [

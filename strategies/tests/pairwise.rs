@@ -1,0 +1,197 @@
+//! Exchanges between two, with real peers and Executors: what one end gains the other loses, on links that
+//! lose, repeat and forget; consensus follows the mixing matrix; costs are those of the doc.
+#![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
+
+mod common;
+
+use common::{Draw, Fate, Resting, Swarm, peer};
+use murmurate_protocol::{Part, Round};
+use murmurate_strategies::Trainer;
+use murmurate_strategies::topology::{Ring, mixing_matrix};
+
+const DIM: usize = 37;
+
+fn swarm(text: &str, peers: usize, seed: u64) -> Swarm {
+    let make = Box::new(|index| Box::new(Resting::new(index, DIM)) as Box<dyn Trainer>);
+    Swarm::new(text, peers, seed, make)
+}
+
+/// Replicas, coarse and fine, and pairs.
+const METHODS: [&str; 4] = [
+    "preset = \"choco\"\n[compression]\ncodec = \"top-k\"\ndensity = 0.1",
+    "preset = \"choco\"\n[architecture]\nrate = 0.5\n[compression]\ncodec = \"int8\"",
+    "preset = \"ad-psgd\"",
+    "preset = \"ad-psgd\"\n[architecture]\ntopology = \"ring\"\n[compression]\ncodec = \"bf16\"",
+];
+
+/// The sum of every value over the peers, and the largest distance of a peer from the mean.
+fn sums(swarm: &Swarm) -> (Vec<f64>, f64) {
+    let n = swarm.members.len() as f64;
+    let anchors: Vec<&[f32]> = swarm
+        .members
+        .values()
+        .map(|member| member.executor.anchor())
+        .collect();
+    let sum = |at: usize| anchors.iter().map(|x| f64::from(x[at])).sum::<f64>();
+    let sums: Vec<f64> = (0..DIM).map(sum).collect();
+    let off = anchors.iter().flat_map(|x| {
+        let pairs = x.iter().zip(&sums);
+        pairs.map(|(x, sum)| (f64::from(*x) - sum / n).abs())
+    });
+    let off = off.fold(0.0, f64::max);
+    (sums, off)
+}
+
+/// Whether at both ends of every link the same exchanges are done.
+fn even(swarm: &Swarm) -> bool {
+    let ends = |me| swarm.members[&me].peer.standings();
+    swarm.members.keys().all(|me| {
+        ends(*me).iter().all(|mine| {
+            let theirs = ends(mine.peer).into_iter();
+            let mut theirs = theirs.filter(|s| s.peer == *me && s.fragment == mine.fragment);
+            theirs.any(|s| (s.session, s.exchanges) == (mine.session, mine.exchanges))
+        })
+    })
+}
+
+#[test]
+fn the_sum_over_the_peers_is_conserved_and_they_come_together() {
+    for text in METHODS {
+        for (peers, seed) in [(2, 0), (3, 1), (5, 2), (8, 3)] {
+            let mut swarm = swarm(text, peers, seed);
+            swarm.run(1);
+            let start = sums(&swarm).1;
+            let (before, _) = initial(peers);
+            swarm.run(300);
+            swarm.run_until(even);
+            let (after, end) = sums(&swarm);
+            for (before, after) in before.iter().zip(&after) {
+                let off = (before - after).abs();
+                assert!(off < 2e-3, "{text} {peers}: {before} became {after}");
+            }
+            assert!(end < 0.6 * start, "{text} {peers}: {start} to {end}");
+        }
+    }
+}
+
+fn initial(peers: usize) -> (Vec<f64>, usize) {
+    let starts: Vec<Resting> = (0..peers).map(|index| Resting::new(index, DIM)).collect();
+    let sum = |at: usize| starts.iter().map(|t| f64::from(t.x[at])).sum();
+    ((0..DIM).map(sum).collect(), peers)
+}
+
+#[test]
+fn the_sum_is_conserved_where_pushes_are_lost_or_of_unknown_fate() {
+    for text in METHODS {
+        for seed in 1..6 {
+            let mut swarm = swarm(text, 4, seed);
+            let mut draw = Draw(seed * 77);
+            swarm.fate = Box::new(move |_| match draw.below(10) {
+                0 => Fate::Lost,
+                1 => Fate::Unheard,
+                2 => Fate::Vanished,
+                _ => Fate::Delivered,
+            });
+            swarm.run(200);
+            swarm.run_until(even);
+            let (before, _) = initial(4);
+            for (before, after) in before.iter().zip(&sums(&swarm).0) {
+                let off = (before - after).abs();
+                assert!(off < 2e-3, "{text} seed {seed}: {before} became {after}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_lossless_codec_at_rate_one_mixes_by_the_matrix() {
+    let text = "preset = \"choco\"\n[architecture]\nrate = 1.0\n[compression]\ncodec = \"f32\"";
+    for peers in [3, 5, 8] {
+        let mut swarm = swarm(text, peers, 0);
+        swarm.run(6);
+        let w = mixing_matrix(&Ring, Round(0), peers);
+        // Ranks are positions among all ids, which grow with the index.
+        let mut x: Vec<Vec<f64>> = (0..peers)
+            .map(|index| {
+                let start = Resting::new(index, DIM).x;
+                start.iter().map(|v| f64::from(*v)).collect()
+            })
+            .collect();
+        for round in 0..6 {
+            x = w
+                .iter()
+                .map(|row| {
+                    let at = |d: usize| row.iter().zip(&x).map(|(w, x)| w * x[d]).sum();
+                    (0..DIM).map(at).collect()
+                })
+                .collect();
+            for (index, x) in x.iter().enumerate() {
+                let found = &swarm.members[&peer(index)].anchors[&Round(round)];
+                for (found, expected) in found.iter().zip(x) {
+                    let off = (f64::from(*found) - expected).abs();
+                    assert!(off < 1e-4, "{peers} peers, round {round}: {off}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_round_of_replicas_is_one_push_to_each_neighbour() {
+    let text = "preset = \"choco\"\n[compression]\ncodec = \"int8\"";
+    for peers in 2..=33 {
+        let mut swarm = swarm(text, peers, 0);
+        let rounds = 4;
+        swarm.run(rounds);
+        let degree = if peers == 2 { 1 } else { 2 };
+        let plan = swarm.plan.fragments[0];
+        let pushed = swarm.encoded.iter().filter(|(s, _)| s.round.0 < rounds);
+        let (mut whole, mut differences) = (0, 0);
+        for (slice, bytes) in pushed {
+            match slice.part {
+                Part::Aggregate => {
+                    whole += 1;
+                    assert_eq!(bytes.len() as u64, plan.aggregate.of(plan.len));
+                }
+                Part::Contribution => {
+                    differences += 1;
+                    assert!(bytes.len() as u64 <= plan.contribution.of(plan.len));
+                }
+            }
+        }
+        // A session begins with the parameters whole; every later round has one difference a link.
+        assert_eq!(whole, peers * degree, "{peers} peers");
+        let later = peers * degree * (rounds as usize - 1);
+        assert_eq!(differences, later, "{peers} peers");
+    }
+}
+
+#[test]
+fn a_link_that_was_down_begins_anew_and_a_dead_neighbour_takes_nothing_along() {
+    for text in METHODS {
+        let mut swarm = swarm(text, 5, 4);
+        swarm.run(20);
+        swarm.run_until(even);
+        swarm.kill(peer(2));
+        swarm.run_until(|swarm| {
+            swarm
+                .members
+                .values()
+                .all(|m| m.peer.view().live().count() == 3)
+        });
+        let from = swarm.rounds().into_iter().max().unwrap();
+        swarm.run(from + 20);
+        swarm.run_until(even);
+        let (middle, far) = sums(&swarm);
+        swarm.run(from + 200);
+        swarm.run_until(even);
+        let (after, near) = sums(&swarm);
+        for (middle, after) in middle.iter().zip(&after) {
+            assert!(
+                (middle - after).abs() < 2e-3,
+                "{text}: {middle} became {after}"
+            );
+        }
+        assert!(near < far, "{text}: {far} to {near}");
+    }
+}
