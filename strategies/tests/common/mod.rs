@@ -162,6 +162,8 @@ pub struct Swarm {
     /// What becomes of a slice's push.
     pub fate: Box<dyn FnMut(&SliceId) -> Fate>,
     pub dead: Vec<PeerId>,
+    /// The last push of each exchange between two: sender, receiver, session, number.
+    pub pushes: BTreeMap<(PeerId, PeerId, u64, u64), (SliceId, SliceMeta)>,
     /// Every slice that was ever encoded.
     pub encoded: BTreeMap<SliceId, Bytes>,
     pub stated: BTreeMap<(Round, FragmentId), Stated>,
@@ -199,6 +201,7 @@ impl Swarm {
             fatal: Box::new(|_, _, _| false),
             fate: Box::new(|_| Fate::Delivered),
             dead: Vec::new(),
+            pushes: BTreeMap::new(),
             encoded: BTreeMap::new(),
             stated: BTreeMap::new(),
             applied: BTreeMap::new(),
@@ -412,6 +415,8 @@ impl Swarm {
                 let bytes = store.get(&slice).expect("what is pushed is here");
                 assert_eq!(bytes.len() as u64, meta.bytes, "the header says how long");
                 store.headers.borrow_mut().insert(slice, meta);
+                let exchange = (who, to, meta.group, meta.contributors);
+                self.pushes.insert(exchange, (slice, meta));
                 self.put(who, to, Item::Slice { slice, meta, bytes });
             }
             Output::Fetch { what, from, .. } => self.fetch(who, what, &from),

@@ -36,6 +36,8 @@ pub(super) struct Sent {
     pub(super) number: u32,
     /// Whether a push of it is under way; else it is due again.
     pub(super) under_way: bool,
+    /// How often it was pushed again since the round began.
+    pub(super) again: u8,
 }
 
 /// What an arrived slice means to this end.
@@ -242,6 +244,7 @@ mod tests {
             },
             number,
             under_way: true,
+            again: 0,
         });
     }
 

@@ -2,7 +2,7 @@
 
 use super::Pairwise;
 use super::edge::{Edge, Half, Meaning, Sent, Waiting};
-use crate::limits::HISTORY_ROUNDS_MAX;
+use crate::limits::{HISTORY_ROUNDS_MAX, PUSHES_AT_ONCE_MAX};
 use crate::peer::context::Context;
 use crate::{
     Event, FragmentId, Order, OrderId, Output, Part, PeerError, PeerId, PushOutcome, SliceId,
@@ -12,12 +12,12 @@ use crate::{
 impl Pairwise {
     /// Pushes again what surely or perhaps did not arrive; gives up on what never does.
     pub(super) fn push_again(&mut self, cx: &mut Context) {
-        let live: Vec<PeerId> = cx.view.live().map(|(id, _)| id).collect();
+        let linked: Vec<PeerId> = cx.view.greeted().map(|(id, _)| id).collect();
         let mut stuck = Vec::new();
         for ((fragment, peer), edge) in &mut self.edges {
             let due = edge.unheard.iter_mut().filter(|sent| !sent.under_way);
-            for sent in due.filter(|_| live.contains(peer)) {
-                sent.under_way = true;
+            for sent in due.filter(|_| linked.contains(peer)) {
+                (sent.under_way, sent.again) = (true, 0);
                 push(cx, *peer, sent.slice, sent.meta);
             }
             let rounds = |sent: &Sent| cx.round.since(sent.slice.round);
@@ -67,6 +67,10 @@ impl Pairwise {
             Meaning::Kept => {
                 for free in edge.heard(|sent| sent.number < number) {
                     cx.order(Order::Release { slice: free });
+                }
+                if let Some(remote) = cx.view.get_mut(from) {
+                    // It does its part, however late.
+                    remote.suspected = false;
                 }
                 self.arrived_in_time(cx, from, slice.fragment);
                 self.advance(cx);
@@ -142,7 +146,13 @@ impl Pairwise {
                 cx.order(Order::Release { slice: free });
             }
         } else if let Some(sent) = edge.unheard.iter_mut().find(|s| s.slice == slice) {
-            sent.under_way = false;
+            // At once a few times, then with the next round: a link that is dead is soon known to be.
+            sent.under_way = sent.again < PUSHES_AT_ONCE_MAX;
+            if sent.under_way {
+                sent.again += 1;
+                let meta = sent.meta;
+                push(cx, to, slice, meta);
+            }
         }
     }
 
@@ -171,6 +181,7 @@ impl Pairwise {
                     meta,
                     number: edge.number,
                     under_way: true,
+                    again: 0,
                 });
                 push(cx, peer, slice, meta);
             }

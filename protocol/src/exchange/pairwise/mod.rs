@@ -86,7 +86,7 @@ impl Pairwise {
             let id = live.get(rank).copied()?;
             (id != cx.me()).then_some((id, share))
         });
-        named.take(NEIGHBOURS_MAX).collect()
+        named.collect()
     }
 
     /// With whom to begin or go on in this round, and what to offer each.
@@ -100,6 +100,7 @@ impl Pairwise {
             .take(NEIGHBOURS_MAX)
             .collect();
         if self.replicas {
+            partners.truncate(NEIGHBOURS_MAX);
             // Whoever takes this peer for a neighbour gets an answer that moves nothing.
             let others = answered.into_iter();
             let strangers: Vec<_> = others

@@ -192,7 +192,7 @@ pub(super) const ALL: [Preset; 21] = [
             "choco",
             "gossip of compressed differences to replicas",
             "h_i' = h_i + C(x_i - h_i), x_i' = x_i + rate sum_j W_ij (h_j - h_i)",
-            "Koloskova et al., ICML 2019",
+            "Koloskova et al., ICML 2019 and ICLR 2020",
         ],
         include_str!("choco.toml"),
     ),
