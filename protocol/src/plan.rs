@@ -21,12 +21,27 @@ pub enum ExchangeKind {
     Replicas,
     /// Pairs of neighbours average whenever one of the two begins to, waiting for nobody.
     Pairs,
+    /// Gossip that waits for nobody: push to the round's partners, mix whatever has arrived.
+    Push,
 }
 
 impl ExchangeKind {
     /// Whether peers mix parameters with neighbours that a topology names.
     pub const fn has_neighbours(self) -> bool {
-        matches!(self, Self::Gossip | Self::Replicas | Self::Pairs)
+        matches!(
+            self,
+            Self::Gossip | Self::Replicas | Self::Pairs | Self::Push
+        )
+    }
+
+    /// Whether pushes carry push-sum mass.
+    pub const fn has_mass(self) -> bool {
+        matches!(self, Self::Gossip | Self::Push)
+    }
+
+    /// Whether peers wait for each other, so that those who exchange are in rounds near each other.
+    pub const fn waits(self) -> bool {
+        !matches!(self, Self::None | Self::Pairs | Self::Push)
     }
 }
 

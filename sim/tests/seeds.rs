@@ -16,7 +16,7 @@ fn fifty_random_swarms_keep_their_invariants_and_finish() {
 
 #[test]
 fn fifty_random_swarms_of_pairwise_exchanges_keep_their_invariants_and_finish() {
-    hold(|seed| run_seed_of(seed, &["choco", "d2", "ad-psgd"]));
+    hold(|seed| run_seed_of(seed, &["choco", "d2", "ad-psgd", "osgp"]));
 }
 
 fn hold(run: impl Fn(u64) -> Result<Report, Box<SeedFailure>>) {

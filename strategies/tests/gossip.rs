@@ -51,3 +51,28 @@ fn the_sums_of_x_and_of_the_weight_are_conserved() {
         }
     }
 }
+
+#[test]
+fn pushes_that_nobody_waits_for_conserve_the_sums() {
+    for topology in ["one-peer-exponential", "equi-dyn", "random-matching"] {
+        for (peers, seed) in [(2, 0), (3, 1), (8, 2)] {
+            let text = format!("preset = \"osgp\"\n[architecture]\ntopology = \"{topology}\"");
+            let make = Box::new(|index| Box::new(Resting::new(index, DIM)) as Box<dyn Trainer>);
+            let mut swarm = Swarm::new(&text, peers, seed, make);
+            swarm.run(10 * ROUNDS);
+            let weights: f64 = swarm.members.values().map(|m| m.peer.weight_held()).sum();
+            assert!(
+                (weights - peers as f64).abs() < 1e-9,
+                "{text} {peers}: {weights}"
+            );
+            let starts: Vec<Resting> = (0..peers).map(|i| Resting::new(i, DIM)).collect();
+            for at in 0..DIM {
+                let mean = starts.iter().map(|t| f64::from(t.x[at])).sum::<f64>() / peers as f64;
+                for member in swarm.members.values() {
+                    let off = (f64::from(member.executor.anchor()[at]) - mean).abs();
+                    assert!(off < 0.05, "{text} {peers}: {off} from the mean");
+                }
+            }
+        }
+    }
+}

@@ -6,9 +6,11 @@ mod common;
 
 use common::decode::decode;
 use common::{Draw, Fate, Resting, Swarm, peer};
-use murmurate_protocol::{Order, Output, Part, PeerId, Round};
+use murmurate_protocol::{Order, Output, Part, PeerId, Round, Standing};
 use murmurate_strategies::Trainer;
+use murmurate_strategies::grid::Strategy;
 use murmurate_strategies::topology::{Ring, mixing_matrix};
+use murmurate_strategies::toy::{Quadratic, ToyTask};
 
 const DIM: usize = 37;
 
@@ -25,44 +27,52 @@ const METHODS: [&str; 4] = [
     "preset = \"ad-psgd\"\n[architecture]\ntopology = \"ring\"\n[compression]\ncodec = \"bf16\"",
 ];
 
-/// Where pairs are, one end may have mixed what the other has not: what is still to come to the peers.
+/// What both ends decode of one's half of an exchange: with replicas all that was sent in the session.
+fn half(swarm: &Swarm, from: PeerId, to: PeerId, [session, number]: [u32; 2]) -> (Vec<f64>, f64) {
+    let first = swarm.strategy.replicas().map_or(number, |_| 0);
+    let (mut values, mut share) = (vec![0.0; DIM], 0.0);
+    for at in first..=number {
+        let (slice, meta) = swarm.pushes[&(from, to, u64::from(session), u64::from(at))];
+        let decoded = decode(&swarm.encoded[&slice], DIM);
+        values.iter_mut().zip(decoded).for_each(|(v, d)| *v += d);
+        share = meta.weight;
+    }
+    (values, share)
+}
+
+/// What is still to come to peers: one end of a link may have mixed what the other has not come to.
 fn owed(swarm: &Swarm) -> Vec<f64> {
+    let rate = swarm
+        .strategy
+        .replicas()
+        .map_or(1.0, |(rate, _)| f64::from(rate));
     let mut owed = vec![0.0; DIM];
     for (me, member) in &swarm.members {
         for mine in member.peer.standings() {
-            let theirs = swarm.members[&mine.peer].peer.standings().into_iter();
-            let mut theirs = theirs.filter(|s| s.peer == *me && s.session == mine.session);
-            if theirs.all(|s| s.exchanges != mine.exchanges + 1) {
+            let Some(other) = swarm.members.get(&mine.peer) else {
+                continue;
+            };
+            let mut theirs = other.peer.standings().into_iter();
+            let ahead =
+                |s: &Standing| s.session == mine.session && s.exchanges == mine.exchanges + 1;
+            if !theirs.any(|s| s.peer == *me && ahead(&s)) {
                 continue;
             }
-            let half = |from: PeerId, to: PeerId| {
-                let name = (from, to, u64::from(mine.session), u64::from(mine.exchanges));
-                let (slice, meta) = swarm.pushes[&name];
-                (decode(&swarm.encoded[&slice], DIM), meta.weight)
-            };
-            let ((own, offered), (other, asked)) = (half(*me, mine.peer), half(mine.peer, *me));
+            let at = [mine.session, mine.exchanges];
+            let (own, offered) = half(swarm, *me, mine.peer, at);
+            let (other, asked) = half(swarm, mine.peer, *me, at);
             for (owed, (own, other)) in owed.iter_mut().zip(own.iter().zip(&other)) {
-                *owed += offered.min(asked) * (other - own);
+                *owed += rate * offered.min(asked) * (other - own);
             }
         }
     }
     owed
 }
 
-/// Lets replicas come to where both ends of every link have done the same; pairs never rest.
-fn settle(swarm: &mut Swarm) {
-    if swarm.strategy.replicas().is_some() {
-        swarm.run_until(even);
-    }
-}
-
 /// The sum of every value over the peers and what is owed to them, and the largest distance of a peer
 /// from the mean.
 fn sums(swarm: &Swarm) -> (Vec<f64>, f64) {
-    let owed = match swarm.strategy.replicas() {
-        Some(_) => vec![0.0; DIM],
-        None => owed(swarm),
-    };
+    let owed = owed(swarm);
     let n = swarm.members.len() as f64;
     let anchors: Vec<&[f32]> = swarm
         .members
@@ -79,18 +89,6 @@ fn sums(swarm: &Swarm) -> (Vec<f64>, f64) {
     (sums, off)
 }
 
-/// Whether at both ends of every link the same exchanges are done.
-fn even(swarm: &Swarm) -> bool {
-    let ends = |me| swarm.members[&me].peer.standings();
-    swarm.members.keys().all(|me| {
-        ends(*me).iter().all(|mine| {
-            let theirs = ends(mine.peer).into_iter();
-            let mut theirs = theirs.filter(|s| s.peer == *me && s.fragment == mine.fragment);
-            theirs.any(|s| (s.session, s.exchanges) == (mine.session, mine.exchanges))
-        })
-    })
-}
-
 #[test]
 fn the_sum_over_the_peers_is_conserved_and_they_come_together() {
     for text in METHODS {
@@ -100,7 +98,6 @@ fn the_sum_over_the_peers_is_conserved_and_they_come_together() {
             let start = sums(&swarm).1;
             let before = initial(peers);
             swarm.run(300);
-            settle(&mut swarm);
             let (after, end) = sums(&swarm);
             for (before, after) in before.iter().zip(&after) {
                 let off = (before - after).abs();
@@ -130,8 +127,6 @@ fn the_sum_is_conserved_where_pushes_are_lost_or_of_unknown_fate() {
                 _ => Fate::Delivered,
             });
             swarm.run(200);
-            swarm.fate = Box::new(|_| Fate::Delivered);
-            settle(&mut swarm);
             let before = initial(4);
             for (before, after) in before.iter().zip(&sums(&swarm).0) {
                 let off = (before - after).abs();
@@ -208,7 +203,7 @@ fn a_round_of_replicas_is_one_push_to_each_neighbour() {
 type Moment = fn(&Output) -> bool;
 
 #[test]
-fn a_death_at_any_message_leaves_the_others_even_and_at_work() {
+fn a_death_at_any_message_leaves_the_others_sum_as_it_is() {
     let moments: [(&str, Moment); 5] = [
         ("train", |o| {
             matches!(
@@ -258,16 +253,19 @@ fn a_death_at_any_message_leaves_the_others_even_and_at_work() {
             swarm.run_until(|swarm| swarm.dead.len() == 1);
             let from = swarm.rounds().into_iter().max().unwrap();
             swarm.run(from + 30);
-            settle(&mut swarm);
             let before = sums(&swarm);
             swarm.run(from + 200);
-            settle(&mut swarm);
             let after = sums(&swarm);
             for (before, after) in before.0.iter().zip(&after.0) {
                 let off = (before - after).abs();
                 assert!(off < 2e-3, "{text}, {name}: {before} became {after}");
             }
-            assert!(after.1 <= before.1, "{text}, {name}");
+            assert!(
+                after.1 <= before.1.max(1e-3),
+                "{text}, {name}: {} to {}",
+                before.1,
+                after.1
+            );
         }
     }
 }
@@ -277,7 +275,6 @@ fn a_link_that_was_down_begins_anew_and_a_dead_neighbour_takes_nothing_along() {
     for text in METHODS {
         let mut swarm = swarm(text, 5, 4);
         swarm.run(20);
-        settle(&mut swarm);
         swarm.kill(peer(2));
         swarm.run_until(|swarm| {
             swarm
@@ -287,10 +284,8 @@ fn a_link_that_was_down_begins_anew_and_a_dead_neighbour_takes_nothing_along() {
         });
         let from = swarm.rounds().into_iter().max().unwrap();
         swarm.run(from + 20);
-        settle(&mut swarm);
         let (middle, far) = sums(&swarm);
         swarm.run(from + 200);
-        settle(&mut swarm);
         let (after, near) = sums(&swarm);
         for (middle, after) in middle.iter().zip(&after) {
             assert!(
@@ -298,6 +293,67 @@ fn a_link_that_was_down_begins_anew_and_a_dead_neighbour_takes_nothing_along() {
                 "{text}: {middle} became {after}"
             );
         }
-        assert!(near < far, "{text}: {far} to {near}");
+        assert!(near <= far.max(1e-3), "{text}: {far} to {near}");
+    }
+}
+
+#[test]
+fn exact_diffusion_reaches_the_optimum_with_coarse_codecs() {
+    for compression in ["codec = \"int8\"", "codec = \"ef-sign\""] {
+        let text =
+            format!("preset = \"d2\"\n[architecture]\nrate = 0.2\n[compression]\n{compression}");
+        let strategy: Strategy = text.parse().unwrap();
+        let (dim, peers, apart) = (32, 4, 0.3);
+        let task = ToyTask::Quadratic {
+            dim,
+            heterogeneity: apart,
+            noise: 0.0,
+            inner: *strategy.inner_kind(),
+        };
+        let make = Box::new(move |index| task.build(index, peers, 3));
+        let mut swarm = Swarm::new(&text, peers, 0, make);
+        (200..=2000).step_by(200).for_each(|round| swarm.run(round));
+        let objective = Quadratic::new(dim, apart, 0.0, [0, peers], 3);
+        for member in swarm.members.values() {
+            let loss = objective.global_loss(member.executor.anchor());
+            assert!(loss < 1e-6, "{compression}: {loss:e}");
+        }
+    }
+}
+
+/// What one peer's death takes along of exact diffusion leaves no bias: the others find the optimum of
+/// those that are left.
+#[test]
+fn exact_diffusion_finds_the_optimum_of_those_that_are_left() {
+    let text = "preset = \"d2\"";
+    let strategy = Strategy::preset("d2").unwrap();
+    let (dim, peers) = (32, 4);
+    let task = ToyTask::Quadratic {
+        dim,
+        heterogeneity: 0.3,
+        noise: 0.0,
+        inner: *strategy.inner_kind(),
+    };
+    let make = Box::new(move |index| task.build(index, peers, 3));
+    let mut swarm = Swarm::new(text, peers, 0, make);
+    swarm.run(50);
+    swarm.kill(peer(1));
+    for round in (200..=1000).step_by(200) {
+        swarm.run(round);
+    }
+    let own: Vec<Quadratic> = [0, 2, 3]
+        .into_iter()
+        .map(|index| Quadratic::new(dim, 0.3, 0.0, [index, peers], 3))
+        .collect();
+    for at in 0..dim {
+        // The gradients of the three sum to zero where their common loss is least.
+        let pulls = own
+            .iter()
+            .map(|q| (f64::from(q.own().0[at]), f64::from(q.own().1[at])));
+        let (weight, moment) = pulls.fold((0.0, 0.0), |(w, m), (k, c)| (w + k, m + k * c));
+        for member in swarm.members.values() {
+            let off = (f64::from(member.executor.anchor()[at]) - moment / weight).abs();
+            assert!(off < 1e-4, "dimension {at}: {off} off");
+        }
     }
 }

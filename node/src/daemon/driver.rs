@@ -276,7 +276,7 @@ impl Driver {
     }
 
     fn gossips(&self) -> bool {
-        self.peer.plan().exchange == murmurate_protocol::ExchangeKind::Gossip
+        self.peer.plan().exchange.has_neighbours()
     }
 
     /// Ctrl+C: politely the first time, at once the second.

@@ -153,7 +153,7 @@ pub(crate) fn build(cx: &Context, topology: Option<Box<dyn Topology>>) -> Box<dy
     match cx.plan.exchange {
         ExchangeKind::None => Box::new(none::NoExchange::new(&cx.plan)),
         ExchangeKind::AllReduce => Box::new(all_reduce::AllReduce::new()),
-        ExchangeKind::Gossip => {
+        ExchangeKind::Gossip | ExchangeKind::Push => {
             let topology = topology.expect("a gossip plan comes with a topology");
             Box::new(gossip::Gossip::new(&cx.plan, topology))
         }

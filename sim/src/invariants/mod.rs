@@ -53,7 +53,9 @@ impl Checks {
         Self {
             rounds: RoundsMonotonic::new(scenario.peers),
             inboxes: InboxBounded::new(recipe.plan(), scenario.peers),
-            mass: (exchange == ExchangeKind::Gossip).then(|| MassConserved::new(scenario.peers)),
+            mass: exchange
+                .has_mass()
+                .then(|| MassConserved::new(scenario.peers)),
             bits: (exchange == ExchangeKind::AllReduce).then(SameBits::new),
             edges: matches!(exchange, ExchangeKind::Replicas | ExchangeKind::Pairs)
                 .then(EdgesAgree::default),

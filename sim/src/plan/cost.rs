@@ -68,6 +68,11 @@ impl Cost {
             (ExchangeKind::AllReduce, _) => all_reduce(&plan, cluster),
             (ExchangeKind::Gossip | ExchangeKind::Replicas, _) => gossip(strategy, &plan, cluster),
             (ExchangeKind::Pairs, _) => pairs(&plan, cluster),
+            // Nobody waits.
+            (ExchangeKind::Push, _) => Traffic {
+                seconds: 0.0,
+                ..gossip(strategy, &plan, cluster)
+            },
         };
         let step = cluster.step.as_secs_f64();
         let inner_steps = match strategy.budget() {

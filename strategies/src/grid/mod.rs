@@ -10,7 +10,7 @@
 //! round_time = 2.5             # or seconds: slow machines do fewer and weigh less
 //!
 //! [architecture]
-//! exchange = "all-reduce"      # none, all-reduce; between neighbours: gossip, replicas, pairs
+//! exchange = "all-reduce"      # none, all-reduce; between neighbours: gossip, push, replicas, pairs
 //! contribution = "delta"       # gradient, delta (all-reduce); parameters (between neighbours)
 //! topology = "base-k"          # between neighbours; all are in `registry::TOPOLOGIES`
 //! rate = 0.04                  # replicas: how far neighbours move towards each other

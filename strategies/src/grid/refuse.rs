@@ -23,7 +23,7 @@ const fn refused(
 pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
     match strategy.exchange() {
         ExchangeKind::None => return Ok(()),
-        ExchangeKind::Gossip => parameters_as_they_are(strategy)?,
+        ExchangeKind::Gossip | ExchangeKind::Push => parameters_as_they_are(strategy)?,
         ExchangeKind::Pairs => {
             symmetric(strategy)?;
             parameters_as_they_are(strategy)?;

@@ -343,6 +343,7 @@ impl Strategy {
             ExchangeKind::Gossip => "gossip",
             ExchangeKind::Replicas => "replicas",
             ExchangeKind::Pairs => "pairs",
+            ExchangeKind::Push => "push",
             ExchangeKind::AllReduce => "all-reduce",
         });
         tables.architecture.contribution = name(match self.contribution {

@@ -145,6 +145,7 @@ pub(super) fn architecture(table: &Architecture) -> Result<Exchanges, StrategyEr
         "gossip" => (ExchangeKind::Gossip, "parameters"),
         "replicas" => (ExchangeKind::Replicas, "parameters"),
         "pairs" => (ExchangeKind::Pairs, "parameters"),
+        "push" => (ExchangeKind::Push, "parameters"),
         _ => (ExchangeKind::AllReduce, "delta"),
     };
     let key = "architecture.contribution";

@@ -24,7 +24,7 @@ const fn point([name, summary, equation, source]: [&'static str; 4], text: &'sta
 }
 
 /// All of them, the yardstick first, then by what is exchanged.
-pub(super) const ALL: [Preset; 21] = [
+pub(super) const ALL: [Preset; 22] = [
     point(
         [
             "none",
@@ -168,6 +168,15 @@ pub(super) const ALL: [Preset; 21] = [
             "Assran et al., ICML 2019",
         ],
         include_str!("sgp.toml"),
+    ),
+    point(
+        [
+            "osgp",
+            "sgp that does not wait for what is under way",
+            "as sgp, over what has arrived",
+            "Assran et al., ICML 2019, algorithm 2",
+        ],
+        include_str!("osgp.toml"),
     ),
     point(
         [

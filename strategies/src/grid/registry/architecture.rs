@@ -3,7 +3,7 @@
 use super::{Entry, Key, key};
 
 /// Values of `architecture.exchange`.
-pub const EXCHANGES: [Entry; 5] = [
+pub const EXCHANGES: [Entry; 6] = [
     Entry::new("none", "nobody exchanges anything", "x_i' = x_i", "-"),
     Entry::new(
         "gossip",
@@ -23,6 +23,12 @@ pub const EXCHANGES: [Entry; 5] = [
         "two neighbours average whenever one of them begins to, nobody waits",
         "x_i' = x_i + w (C(x_j) - C(x_i)), x_j' = x_j - w (C(x_j) - C(x_i)), w = 1/2, less where several are under way",
         "Lian et al., ICML 2018",
+    ),
+    Entry::new(
+        "push",
+        "as gossip, and nobody waits: whatever has arrived is mixed",
+        "x_i' = (m_i x_i + sum_k m_k C(x_k)) / (m_i + sum_k m_k) over the slices k that are there, of any round",
+        "overlapped SGP: Assran et al., ICML 2019; GoSGD: Blot et al., arXiv 1611.09726",
     ),
     Entry::new(
         "all-reduce",
