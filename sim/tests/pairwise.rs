@@ -19,10 +19,16 @@ fn run(preset: &str, rounds: u64, more: &str) -> Report {
     report.unwrap_or_else(|error| panic!("{preset}: {error}"))
 }
 
-/// The mean loss above the optimum that is left.
-fn left(report: &Report) -> f64 {
+/// Whether the mean loss above the optimum is what the method leaves on data that differ: exact
+/// diffusion nothing but what is under way, the others what one neighbour or two a round cannot mend.
+fn found(preset: &str, report: &Report) -> bool {
     let last = report.samples.last().expect("samples");
-    last.loss.expect("a loss")
+    let most = match preset {
+        "d2" => 0.01,
+        "choco" => 0.1,
+        _ => 0.3,
+    };
+    last.loss.expect("a loss") < most
 }
 
 const QUIET: &str = "[network]\nlatency_ms = 5.0\n";
@@ -38,7 +44,7 @@ fn without_faults_all_find_the_common_optimum() {
             "{report}"
         );
         assert_eq!(report.counters.mass_uncertain, 0.0, "{report}");
-        assert!(left(&report) < 0.1, "{report}");
+        assert!(found(preset, &report), "{report}");
     }
 }
 
@@ -52,7 +58,7 @@ fn loss_and_jitter_cost_time_and_nothing_else() {
             (6, 0),
             "{report}"
         );
-        assert!(left(&report) < 0.1, "{report}");
+        assert!(found(preset, &report), "{report}");
     }
 }
 
@@ -83,7 +89,7 @@ fn a_restarted_peer_takes_part_again() {
         );
         let report = run(preset, 300, &fault);
         assert_eq!(report.live, 6, "{report}");
-        assert!(left(&report) < 0.1, "{report}");
+        assert!(found(preset, &report), "{report}");
     }
 }
 
