@@ -299,9 +299,10 @@ fn a_link_that_was_down_begins_anew_and_a_dead_neighbour_takes_nothing_along() {
 
 #[test]
 fn exact_diffusion_reaches_the_optimum_with_coarse_codecs() {
-    for compression in ["codec = \"int8\"", "codec = \"ef-sign\""] {
-        let text =
-            format!("preset = \"d2\"\n[architecture]\nrate = 0.2\n[compression]\n{compression}");
+    for (codec, rate) in [("int8", 0.5), ("int4", 0.5), ("int4", 0.2), ("bf16", 0.5)] {
+        let text = format!(
+            "preset = \"d2\"\n[architecture]\nrate = {rate}\n[compression]\ncodec = \"{codec}\""
+        );
         let strategy: Strategy = text.parse().unwrap();
         let (dim, peers, apart) = (32, 4, 0.3);
         let task = ToyTask::Quadratic {
@@ -316,7 +317,8 @@ fn exact_diffusion_reaches_the_optimum_with_coarse_codecs() {
         let objective = Quadratic::new(dim, apart, 0.0, [0, peers], 3);
         for member in swarm.members.values() {
             let loss = objective.global_loss(member.executor.anchor());
-            assert!(loss < 1e-6, "{compression}: {loss:e}");
+            println!("{codec} {rate}: {loss:e}");
+            assert!(loss < 1e-6, "{codec} {rate}: {loss:e}");
         }
     }
 }

@@ -167,6 +167,13 @@ fn correction(strategy: &Strategy) -> Result<(), StrategyError> {
             "set inner_steps = 1, or leave `inner.correction` out",
         );
     }
+    if !strategy.codec().properties().unbiased {
+        return refused(
+            "compression.codec",
+            "what a biased codec leaves out on one side adds up in what has moved, and diverges",
+            "use \"int8\" or \"int4\", or leave `inner.correction` out",
+        );
+    }
     Ok(())
 }
 
