@@ -261,7 +261,10 @@ impl Exchange for Pairwise {
     }
 
     fn standings(&self) -> Vec<Standing> {
-        let open = self.edges.iter().filter(|(_, edge)| edge.open && !edge.closing);
+        let open = self
+            .edges
+            .iter()
+            .filter(|(_, edge)| edge.open && !edge.closing);
         let standings = open.map(|((fragment, peer), edge)| Standing {
             peer: *peer,
             fragment: *fragment,
