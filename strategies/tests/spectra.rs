@@ -199,7 +199,7 @@ fn the_gossip_of_presets_converges() {
 /// much as `delta` allows: C(z) = delta z.
 fn replicas(strategy: &Strategy, w: &[Vec<f64>], delta: f64, curvatures: &[f64]) -> f64 {
     let (rate, lr) = (
-        f64::from(strategy.replicas().unwrap().0),
+        f64::from(strategy.replicas().expect("replicas have a rate").0),
         rates(strategy.inner_kind())[0],
     );
     growth(2 * PEERS, |_, state| {
@@ -230,7 +230,7 @@ fn differences_to_replicas_converge() {
 /// State: x of each peer, then what has moved away from it, whose sum is zero.
 fn exact_diffusion(strategy: &Strategy, w: &[Vec<f64>], curvatures: &[f64]) -> f64 {
     let (rate, lr) = (
-        f64::from(strategy.replicas().unwrap().0),
+        f64::from(strategy.replicas().expect("replicas have a rate").0),
         rates(strategy.inner_kind())[0],
     );
     growth(2 * PEERS, |_, state| {
