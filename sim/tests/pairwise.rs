@@ -2,7 +2,7 @@
 
 use murmurate_sim::{Report, RunOptions, Scenario, ToyTasksOnly, run_scenario};
 
-const PRESETS: [&str; 4] = ["choco", "d2", "ad-psgd", "osgp"];
+const PRESETS: [&str; 5] = ["choco", "deepsqueeze", "d2", "ad-psgd", "osgp"];
 
 /// Six machines for so many rounds; the invariants are checked after every event.
 fn run(preset: &str, rounds: u64, more: &str) -> Report {

@@ -113,9 +113,9 @@ fn another_method_does_not_inherit_the_old_ones_parameters() {
 /// Configurations that are refused: preset, text, and what the message must say.
 const REFUSED: &[(&str, &str, &[&str])] = &[
     (
-        "choco",
+        "d2",
         "[compression]\nerror_feedback = true",
-        &["`compression.error_feedback`", "count it twice"],
+        &["`compression.error_feedback`", "what has moved"],
     ),
     (
         "choco",

@@ -20,16 +20,19 @@ fn swarm(text: &str, peers: usize, seed: u64) -> Swarm {
 }
 
 /// Replicas, coarse and fine, and pairs.
-const METHODS: [&str; 4] = [
+const METHODS: [&str; 5] = [
     "preset = \"choco\"\n[architecture]\nrate = 0.1\n[compression]\ncodec = \"top-k\"\ndensity = 0.1",
     "preset = \"choco\"\n[architecture]\nrate = 0.5\n[compression]\ncodec = \"int8\"",
+    "preset = \"deepsqueeze\"\n[compression]\ncodec = \"int8\"",
     "preset = \"ad-psgd\"",
     "preset = \"ad-psgd\"\n[architecture]\ntopology = \"ring\"\n[compression]\ncodec = \"bf16\"",
 ];
 
 /// What both ends decode of one's half of an exchange: with replicas all that was sent in the session.
 fn half(swarm: &Swarm, from: PeerId, to: PeerId, [session, number]: [u32; 2]) -> (Vec<f64>, f64) {
-    let first = swarm.strategy.replicas().map_or(number, |_| 0);
+    let strategy = &swarm.strategy;
+    let sums = strategy.replicas().is_some() && !strategy.error_feedback();
+    let first = if sums { 0 } else { number };
     let (mut values, mut share) = (vec![0.0; DIM], 0.0);
     for at in first..=number {
         let (slice, meta) = swarm.pushes[&(from, to, u64::from(session), u64::from(at))];

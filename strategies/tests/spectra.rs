@@ -227,6 +227,40 @@ fn differences_to_replicas_converge() {
     }
 }
 
+/// State: x of each peer, then what the codec C(z) = delta z left out.
+fn squeezed(strategy: &Strategy, w: &[Vec<f64>], delta: f64, curvatures: &[f64]) -> f64 {
+    let (rate, lr) = (
+        f64::from(strategy.replicas().expect("replicas have a rate").0),
+        rates(strategy.inner_kind())[0],
+    );
+    growth(2 * PEERS, |_, state| {
+        let (all, left) = state.split_at_mut(PEERS);
+        let mut sent = vec![0.0; PEERS];
+        let here = all.iter_mut().zip(left).zip(curvatures);
+        for (sent, ((x, e), k)) in sent.iter_mut().zip(here) {
+            *x -= lr * k * *x;
+            let v = *x + *e;
+            (*sent, *e) = (delta * v, (1.0 - delta) * v);
+        }
+        for (i, x) in all.iter_mut().enumerate() {
+            let pulls = w[i].iter().zip(&sent).map(|(w, c)| w * (c - sent[i]));
+            *x += rate * pulls.sum::<f64>();
+        }
+    })
+}
+
+#[test]
+fn error_feedback_between_neighbours_converges() {
+    let strategy = Strategy::preset("deepsqueeze").unwrap();
+    let w = mixing_matrix(&Ring, Round(0), PEERS);
+    for delta in [0.05, 0.1, 0.3, 0.6, 1.0] {
+        for k in curvatures() {
+            let radius = squeezed(&strategy, &w, delta, &k);
+            assert!(radius < 1.0, "deepsqueeze with delta {delta}: {radius}");
+        }
+    }
+}
+
 /// State: x of each peer, then what has moved away from it, whose sum is zero.
 fn exact_diffusion(strategy: &Strategy, w: &[Vec<f64>], curvatures: &[f64]) -> f64 {
     let (rate, lr) = (

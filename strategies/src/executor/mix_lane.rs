@@ -82,7 +82,7 @@ impl MixLane {
             residual: parts.error_feedback.then(|| vec![0.0; len]),
             replicas: parts
                 .replicas
-                .map(|(rate, corrects)| Replicas::new(rate, corrects)),
+                .map(|(rate, keeps)| Replicas::new(rate, keeps)),
             robust: parts.rule.map(Robust::new),
             outer: parts.outer,
             inner: parts.inner,

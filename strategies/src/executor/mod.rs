@@ -25,6 +25,7 @@ mod transfer;
 
 pub use host::{Host, StateStore, Stopwatch, manifest_of};
 pub use mix_lane::MixLane;
+pub use replicas::Keeps;
 pub use train_lane::{TrainLane, TrainSignals};
 
 use crate::aggregate::Aggregator;
@@ -51,9 +52,8 @@ pub struct Parts {
     pub codec: Box<dyn Codec>,
     /// Whether what the codec leaves out is kept for the next round.
     pub error_feedback: bool,
-    /// How far neighbours with replicas of each other move towards each other, and whether by exact
-    /// diffusion.
-    pub replicas: Option<(f32, bool)>,
+    /// How far neighbours with replicas of each other move towards each other, and what they keep.
+    pub replicas: Option<(f32, Keeps)>,
     /// How contributions become one; `None` is the weighted mean.
     pub rule: Option<Box<dyn Aggregator>>,
     /// Moves the anchor by an aggregated delta.
@@ -66,14 +66,22 @@ impl Parts {
     /// What a strategy's Executor is made of, for `len` flat parameters.
     pub fn new(strategy: &Strategy, plan: &Plan, len: usize) -> Self {
         let gradients = strategy.contribution() == Contribution::Gradient;
+        let keeps = |corrects: bool| match (corrects, strategy.error_feedback()) {
+            (true, _) => Keeps::Moves,
+            (false, true) => Keeps::Residual,
+            (false, false) => Keeps::Replicas,
+        };
         Self {
             plan: plan.hash(),
             exchange: strategy.exchange(),
             contribution: strategy.contribution(),
             fragments: strategy.fragments(len),
             codec: strategy.codec(),
-            error_feedback: strategy.error_feedback(),
-            replicas: strategy.replicas(),
+            // Between neighbours what is left out is kept for each by itself.
+            error_feedback: strategy.error_feedback() && strategy.replicas().is_none(),
+            replicas: strategy
+                .replicas()
+                .map(|(rate, corrects)| (rate, keeps(corrects))),
             rule: strategy.aggregation().build(),
             outer: strategy.outer(len),
             inner: gradients.then(|| strategy.inner(len)),

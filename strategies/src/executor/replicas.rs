@@ -20,10 +20,18 @@
 //! over the peers stays zero; a neighbour that is gone takes its d along at both ends, and what is
 //! left still sums to zero.
 //!
+//! With error feedback there is no difference to a replica: what is sent is `C(x + e_j)`, h holds the
+//! last slice alone, and what the codec left out waits in e_j for the next (DeepSqueeze):
+//!
+//! ```text
+//! encoded: h_ij' = decode(C(x + e_j)),   e_j' = x + e_j - h_ij'        arrived: h_ji' = decode(q_j)
+//! ```
+//!
 //! Shapes: `[len]` of a fragment, f32. State: two runs for each neighbour, three with exact
-//! diffusion. **Source:** Koloskova et al. 2019 (ICML), algorithm 2, with one replica for each neighbour in
+//! diffusion or error feedback. **Source:** Koloskova et al. 2019 (ICML), algorithm 2, with one replica for each neighbour in
 //! the place of one for all; Tang et al. 2018 (ICML), D2, and Yuan et al. 2019 (IEEE TSP), exact
-//! diffusion, in the form of Huang and Pu 2023, CEDAS, algorithm 1, with `rate = gamma / 2`. Special cases:
+//! diffusion, in the form of Huang and Pu 2023, CEDAS, algorithm 1, with `rate = gamma / 2`; Tang et al. 2019
+//! (arXiv 1907.07346), DeepSqueeze, algorithm 1, with one residual for each neighbour. Special cases:
 //! a lossless codec and rate 1 are D-PSGD's `X W`; rate 1/2 with exact diffusion is D2 with `(I + W) / 2`.
 
 use super::host::Host;
@@ -32,6 +40,17 @@ use crate::aggregate::{RMS_MAX, quarantine};
 use crate::compress::Codec;
 use murmurate_protocol::{Done, FragmentId, Part, PeerId, SliceId, WorkError};
 use std::collections::BTreeMap;
+
+/// What is kept for each neighbour beside what the two know of each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keeps {
+    /// Nothing.
+    Replicas,
+    /// What has moved along the edge: exact diffusion.
+    Moves,
+    /// What the codec left out, and no replicas: error feedback.
+    Residual,
+}
 
 /// What two neighbours know of each other in one fragment.
 #[derive(Debug, Default)]
@@ -42,23 +61,37 @@ struct Copies {
     taken: Option<SliceId>,
     /// Minus what has moved along this edge; empty without exact diffusion.
     moved: Vec<f32>,
+    /// What the codec left out; empty without error feedback.
+    residual: Vec<f32>,
+}
+
+impl Copies {
+    /// A session begins: neither end knows anything of the other.
+    fn begin(&mut self, len: usize, keeps: Keeps) {
+        self.mine.clear();
+        self.moved.clear();
+        self.residual.clear();
+        self.mine.resize(len, 0.0);
+        if keeps == Keeps::Moves {
+            self.moved.resize(len, 0.0);
+        }
+    }
 }
 
 /// All replicas of one peer.
 #[derive(Debug)]
 pub(super) struct Replicas {
     rate: f32,
-    /// Whether exact diffusion keeps what has moved.
-    corrects: bool,
+    keeps: Keeps,
     copies: BTreeMap<(FragmentId, PeerId), Copies>,
     scratch: Vec<f32>,
 }
 
 impl Replicas {
-    pub(super) const fn new(rate: f32, corrects: bool) -> Self {
+    pub(super) const fn new(rate: f32, keeps: Keeps) -> Self {
         Self {
             rate,
-            corrects,
+            keeps,
             copies: BTreeMap::new(),
             scratch: Vec::new(),
         }
@@ -68,7 +101,7 @@ impl Replicas {
     pub(super) fn len(&self) -> usize {
         let copies = self.copies.values();
         copies
-            .map(|c| c.mine.len() + c.theirs.len() + c.moved.len())
+            .map(|c| c.mine.len() + c.theirs.len() + c.moved.len() + c.residual.len())
             .sum::<usize>()
             + self.scratch.len()
     }
@@ -102,7 +135,7 @@ impl Replicas {
             return Ok(());
         }
         self.scratch.clear();
-        if slice.part == Part::Aggregate {
+        if slice.part == Part::Aggregate || self.keeps == Keeps::Residual {
             self.scratch.resize(len, 0.0);
         } else if copies.theirs.len() == len {
             self.scratch.extend_from_slice(&copies.theirs);
@@ -135,24 +168,33 @@ impl MixLane {
         if let (Ok(_), Some(replicas)) = (&finite, &mut self.replicas) {
             let copies = replicas.copies.entry((slice.fragment, peer)).or_default();
             let mut context = self.codec_state.context(&self.plan, &slice, 1, &range);
+            let begins = slice.part == Part::Aggregate;
+            if begins {
+                copies.begin(values.len(), replicas.keeps);
+            }
             let known = &mut copies.mine;
-            let decoded = if slice.part == Part::Aggregate {
-                known.clear();
-                known.resize(values.len(), 0.0);
-                copies.moved.clear();
-                if replicas.corrects {
-                    copies.moved.resize(values.len(), 0.0);
-                }
-                self.aggregate_codec.encode(values, &mut context, out);
-                self.aggregate_codec.decode_add(out, 1.0, known)
+            known.resize(values.len(), 0.0);
+            let codec = match begins {
+                true => &mut self.aggregate_codec,
+                false => &mut self.codec,
+            };
+            if replicas.keeps == Keeps::Residual && !begins {
+                let residual = &mut copies.residual;
+                residual.resize(values.len(), 0.0);
+                residual.iter_mut().zip(values).for_each(|(e, x)| *e += x);
+                codec.encode(residual, &mut context, out);
+                known.fill(0.0);
             } else {
-                known.resize(values.len(), 0.0);
                 let difference = &mut replicas.scratch;
                 difference.clear();
                 difference.extend(values.iter().zip(&*known).map(|(x, h)| x - h));
-                self.codec.encode(difference, &mut context, out);
-                self.codec.decode_add(out, 1.0, known)
-            };
+                codec.encode(difference, &mut context, out);
+            }
+            let decoded = codec.decode_add(out, 1.0, known);
+            if replicas.keeps == Keeps::Residual && !begins {
+                let left = copies.residual.iter_mut().zip(&*known);
+                left.for_each(|(e, h)| *e -= h);
+            }
             assert!(
                 decoded.is_ok(),
                 "a codec decodes what it encoded: {decoded:?}"
@@ -215,7 +257,7 @@ impl MixLane {
             };
             let pairs = copies.theirs.iter().zip(&copies.mine);
             let flows = pairs.map(|(theirs, mine)| share * (theirs - mine));
-            if replicas.corrects {
+            if replicas.keeps == Keeps::Moves {
                 let here = anchor.iter_mut().zip(&mut copies.moved);
                 for ((x, moved), flow) in here.zip(flows) {
                     *x += flow;

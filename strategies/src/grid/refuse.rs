@@ -133,15 +133,15 @@ fn replicas(strategy: &Strategy) -> Result<(), StrategyError> {
             "use \"ring\", \"torus\" or \"matcha\"",
         );
     }
-    if strategy.error_feedback() {
+    if strategy.error_feedback() && strategy.correction() != Correction::None {
         return refused(
             "compression.error_feedback",
-            "the difference to a replica holds what was left out before, and a residual would count it twice",
+            "what a residual brings later would be counted with what has moved",
             "set it to false",
         );
     }
     let properties = strategy.codec().properties();
-    if properties.error >= 1.0 || properties.planes > 0 {
+    if properties.error >= 1.0 || properties.planes > 0 || properties.decay < 1.0 {
         return refused(
             "compression.codec",
             "a replica comes nearer only with a codec that leaves out less than there is and keeps no momentum",

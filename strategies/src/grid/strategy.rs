@@ -228,7 +228,10 @@ impl Strategy {
             ("anchor", 1),
             ("local", 1),
             ("outer optimizer", self.outer.state_multiple()),
-            ("residual", usize::from(self.error_feedback)),
+            (
+                "residual",
+                usize::from(self.error_feedback && self.rate.is_none()),
+            ),
             ("replicas of neighbours", self.replica_runs()),
             ("codec", self.codec.build().properties().planes),
         ];
@@ -236,7 +239,8 @@ impl Strategy {
         stores
     }
 
-    /// Runs of replicas among 16 peers: two for each neighbour that one meets, three with exact diffusion.
+    /// Runs of replicas among 16 peers: two for each neighbour that one meets, three with exact diffusion
+    /// or error feedback.
     fn replica_runs(&self) -> usize {
         let Some((_, corrects)) = self.replicas() else {
             return 0;
@@ -247,7 +251,7 @@ impl Strategy {
             let met: BTreeSet<usize> = met.map(|(rank, _)| rank).collect();
             met.len()
         });
-        met * (2 + usize::from(corrects))
+        met * (2 + usize::from(corrects || self.error_feedback))
     }
 
     /// Bounds of the deadlines.

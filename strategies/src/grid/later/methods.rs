@@ -1,17 +1,19 @@
 //! Methods that no exchange carries yet. Their arithmetic is in this crate.
 
-use super::{GRADIENTS, Later, PAIRS, RELAY, REPLICAS, SECOND, SERVER, later};
+use super::{GRADIENTS, Later, PAIRS, RELAY, SECOND, SERVER, later};
 
 const TOPOLOGY: &str = "architecture.topology";
 const CORRECTION: &str = "inner.correction";
 const OUTER: &str = "outer.optimizer";
 const CODEC: &str = "compression.codec";
 const SHIFTS: &str = "the group must keep the mean of every member's shift, and members that come, go or lose a round break it";
+const FORKS: &str =
+    "its replicas are the parameters themselves, and a slice that one neighbour lacks forks them";
 const FEEDBACK: &str = "use \"top-k\" with error feedback";
 const PLAIN: &str = "leave the key out";
 
 /// All of them, by key and name.
-pub const LATER: [Later; 26] = [
+pub const LATER: [Later; 25] = [
     later(
         "aggregation.rule",
         [
@@ -130,8 +132,8 @@ pub const LATER: [Later; 26] = [
             "q = C(x_{t+1/2} - x_t), x_{t+1} = x_t + q, with x_{t+1/2} = sum_j w_ij x_j - eta g",
             "Tang et al., NeurIPS 2018",
         ],
-        REPLICAS,
-        "use \"int8\"",
+        FORKS,
+        "use exchange = \"replicas\"",
     ),
     later(
         CODEC,
@@ -141,19 +143,8 @@ pub const LATER: [Later; 26] = [
             "z = (1 - t/2) x_t + (t/2) x_{t+1}, neighbours keep h' = (1 - 2/t) h + (2/t) C(z)",
             "Tang et al., NeurIPS 2018",
         ],
-        REPLICAS,
-        "use \"int8\"",
-    ),
-    later(
-        CODEC,
-        [
-            "deep-squeeze",
-            "gossip of models with error feedback",
-            "v = x - eta g + e, sent C(v), e = v - C(v), x' = x + eta_c sum_j w_ij (C(v_j) - C(v_i))",
-            "Tang et al., arXiv 1907.07346",
-        ],
-        "it sends what its residual adds to the parameters, which gossip does not know of",
-        "use \"int8\"",
+        FORKS,
+        "use exchange = \"replicas\"",
     ),
     later(
         CODEC,
@@ -196,7 +187,7 @@ pub const LATER: [Later; 26] = [
             "x' = x + gamma (W h - h) - lr v, h' = h + C(x' - h); v' = v + gamma (W k - k) + g' - g, k' = k + C(v' - k)",
             "Zhao et al., NeurIPS 2022",
         ],
-        REPLICAS,
+        SECOND,
         PLAIN,
     ),
     later(

@@ -40,7 +40,6 @@ const SERVER: &str = "it needs a parameter-server exchange: arrivals at a center
 const GRADIENTS: &str =
     "it changes the gradient of every inner step, which trainers do not hand out";
 const SECOND: &str = "it needs a gossip exchange with a second message beside the parameters";
-const REPLICAS: &str = "it needs a gossip exchange of differences to replicas";
 const PAIRS: &str = "it needs an exchange in which pairs hand over both anchor and delta";
 const RELAY: &str = "it needs an exchange that relays sums along a tree instead of mixing";
 /// Refuses a name that is one of these.

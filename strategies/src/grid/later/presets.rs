@@ -1,6 +1,6 @@
 //! Presets that no exchange, codec or schedule allows yet.
 
-use super::{GRADIENTS, Later, PAIRS, RELAY, REPLICAS, SECOND, SERVER, later};
+use super::{GRADIENTS, Later, PAIRS, RELAY, SECOND, SERVER, later};
 
 const fn preset(
     [name, summary, equation, source]: [&'static str; 4],
@@ -21,10 +21,11 @@ const LAYERS: &str = "it needs gradients that leave layer by layer while the bac
 const DILOCO: &str = "use \"diloco\"";
 const LOCAL_SGD: &str = "use \"local-sgd\"";
 const BSP: &str = "use \"bsp\"";
+const D2: &str = "use \"d2\", which codecs such as int4 may compress";
 const D_PSGD: &str = "use \"d-psgd\" with topology = \"base-k\"";
 
 /// All of them, by name.
-pub const LATER_PRESETS: [Later; 22] = [
+pub const LATER_PRESETS: [Later; 21] = [
     preset(
         [
             "asp",
@@ -52,8 +53,8 @@ pub const LATER_PRESETS: [Later; 22] = [
             "x' = x + gamma (W h - h) - lr v, v' = v + gamma (W k - k) + g' - g",
             "Zhao et al., NeurIPS 2022",
         ],
-        REPLICAS,
-        D_PSGD,
+        SECOND,
+        D2,
     ),
     preset(
         [
@@ -94,16 +95,6 @@ pub const LATER_PRESETS: [Later; 22] = [
         ],
         SERVER,
         "use \"diloco\" with `synchronization.round_time`",
-    ),
-    preset(
-        [
-            "deepsqueeze",
-            "gossip with error feedback",
-            "v = x - lr g + e, x' = x + eta (W - I) C(v), e' = v - C(v)",
-            "Tang et al., arXiv 1907.07346",
-        ],
-        REPLICAS,
-        "use \"d-psgd\" with codec = \"int8\"",
     ),
     preset(
         [
@@ -153,7 +144,7 @@ pub const LATER_PRESETS: [Later; 22] = [
             "Nedic et al., SIAM J. Optim. 2017",
         ],
         SECOND,
-        D_PSGD,
+        D2,
     ),
     preset(
         [

@@ -24,7 +24,7 @@ const fn point([name, summary, equation, source]: [&'static str; 4], text: &'sta
 }
 
 /// All of them, the yardstick first, then by what is exchanged.
-pub(super) const ALL: [Preset; 22] = [
+pub(super) const ALL: [Preset; 23] = [
     point(
         [
             "none",
@@ -204,6 +204,15 @@ pub(super) const ALL: [Preset; 22] = [
             "Koloskova et al., ICML 2019 and ICLR 2020",
         ],
         include_str!("choco.toml"),
+    ),
+    point(
+        [
+            "deepsqueeze",
+            "gossip with error feedback",
+            "v = x - lr g + e, x' = x + rate sum_j W_ij (C(v_j) - C(v_i)), e' = v - C(v)",
+            "Tang et al., arXiv 1907.07346",
+        ],
+        include_str!("deepsqueeze.toml"),
     ),
     point(
         [
