@@ -99,6 +99,9 @@ pub const INBOX_SLICES_MAX: usize = 256;
 /// bits of a slice's name tell them apart.
 pub const NEIGHBOURS_MAX: usize = 32;
 
+/// Rounds after which a peer that waits for a neighbour's half begins an exchange with another.
+pub const PATIENCE_ROUNDS: u64 = 4;
+
 /// How often a slice between two neighbours that did not arrive is pushed again in one round.
 pub const PUSHES_AT_ONCE_MAX: u8 = 3;
 

@@ -362,3 +362,30 @@ fn exact_diffusion_finds_the_optimum_of_those_that_are_left() {
         }
     }
 }
+
+#[test]
+fn a_neighbour_that_never_answers_stops_nobody_from_meeting_others() {
+    for text in METHODS {
+        let mut swarm = swarm(text, 5, 6);
+        swarm.fate = Box::new(
+            |slice| match slice.origin == peer(4) && slice.round >= Round(5) {
+                true => Fate::Vanished,
+                false => Fate::Delivered,
+            },
+        );
+        let spread = |swarm: &Swarm| {
+            let of = |at: usize| {
+                let values = (0..4).map(|i| swarm.members[&peer(i)].executor.anchor()[at]);
+                let (low, high) =
+                    values.fold((f32::MAX, f32::MIN), |(l, h), v| (l.min(v), h.max(v)));
+                high - low
+            };
+            (0..DIM).map(of).fold(0.0, f32::max)
+        };
+        swarm.run(8);
+        let start = spread(&swarm);
+        swarm.run(100);
+        let end = spread(&swarm);
+        assert!(end < 0.2 * start, "{text}: {start} to {end}");
+    }
+}

@@ -21,7 +21,8 @@
 //!   deadline. Cost per peer and round with d partners: d pushes of one encoded fragment, no control
 //!   message; one latency. Beginning a session costs one push of 4 bytes a value each way.
 //! - **Pairs** (AD-PSGD): h is the parameters as they were when the slice was encoded. Every round
-//!   begins an exchange with one neighbour drawn from the topology unless one is under way, answers
+//!   begins an exchange with one neighbour drawn from the topology unless one is under way (one that is
+//!   late for some rounds no longer counts: its neighbour may have stalled), answers
 //!   those that others began, mixes what is complete and waits for nobody: nothing can wait in a
 //!   circle. Cost per peer and round: at most one push begun and one answered for each that came; no
 //!   latency.
@@ -37,7 +38,7 @@ mod mixing;
 mod standing;
 
 use crate::exchange::{Ending, Exchange, Outcome, Signal};
-use crate::limits::{NEIGHBOURS_MAX, ROUNDS_AHEAD_MAX};
+use crate::limits::{NEIGHBOURS_MAX, PATIENCE_ROUNDS, ROUNDS_AHEAD_MAX};
 use crate::peer::context::Context;
 use crate::peer::timers::Timer;
 use crate::{
@@ -110,14 +111,22 @@ impl Pairwise {
             partners.extend(strangers);
             return partners;
         }
-        let mut open = self
-            .of(fragment)
-            .filter(|(_, edge)| edge.half != Half::Idle)
-            .count();
+        let busy = |edge: &Edge| edge.half != Half::Idle;
+        let mut open = self.of(fragment).filter(|(_, edge)| busy(edge)).count();
+        let late = |edge: &Edge| match edge.half {
+            Half::Pushed(slice, _) => cx.round.since(slice.round) >= PATIENCE_ROUNDS,
+            _ => false,
+        };
+        let waits_for_one = self.of(fragment).any(|(_, e)| busy(e) && !late(e));
         let mut chosen = answered;
-        if open == 0 && chosen.is_empty() && !partners.is_empty() {
-            let drawn = (cx.rng.next_u64() % partners.len() as u64) as usize;
-            chosen.extend(partners.get(drawn).map(|(id, _)| *id));
+        if !waits_for_one && chosen.is_empty() {
+            partners.retain(|(id, _)| {
+                let edge = self.edges.get(&(fragment, *id));
+                edge.is_none_or(|edge| !busy(edge))
+            });
+            let drawn = cx.rng.next_u64().checked_rem(partners.len() as u64);
+            let drawn = drawn.and_then(|at| partners.get(at as usize));
+            chosen.extend(drawn.map(|(id, _)| *id));
         }
         // Of m exchanges under way at a time none moves more than 1 / (m + 1) of the distance.
         let offered = chosen.into_iter().map(|id| {
