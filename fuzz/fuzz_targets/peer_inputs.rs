@@ -93,7 +93,7 @@ fn plan(gossip: bool, fragments: u8) -> Plan {
 /// An Executor's answer; `None` where an order is not answered.
 fn answer(order: &Order, well: bool, fragments: usize) -> Option<Done> {
     let digest = Digest::of(b"some bits");
-    if matches!(order, Order::Settle { .. } | Order::Release { .. } | Order::Unpin { .. }) {
+    if matches!(order, Order::Settle { .. } | Order::Release { .. } | Order::Unpin { .. } | Order::Forget { .. }) {
         return None;
     }
     if !well {

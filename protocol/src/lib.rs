@@ -78,7 +78,7 @@ mod time;
 mod topology;
 
 pub use count::{FragmentId, InnerStep, OrderId, Round};
-pub use exchange::{Schedule, ScheduleCost};
+pub use exchange::{Schedule, ScheduleCost, Standing};
 pub use id::{Digest, LayoutHash, PeerId, PlanHash, RunId};
 pub use order::{
     Done, Evaluation, Lane, Order, StateId, StepBudget, StoreId, TrainSummary, WorkError,

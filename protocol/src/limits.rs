@@ -99,6 +99,16 @@ pub const LINGER: Duration = Duration::from_secs(10);
 /// Push-sum slices of one sender and one fragment that may wait to be mixed.
 pub const INBOX_SLICES_MAX: usize = 256;
 
+/// Neighbours that one round of exchanges between two begins with, and as many that it answers: six
+/// bits of a slice's name tell them apart.
+pub const NEIGHBOURS_MAX: usize = 32;
+
+/// Rounds after which a peer that waits for a neighbour's half begins an exchange with another.
+pub const PATIENCE_ROUNDS: u64 = 4;
+
+/// How often a slice between two neighbours that did not arrive is pushed again in one round.
+pub const PUSHES_AT_ONCE_MAX: u8 = 3;
+
 /// Donors that one state transfer draws on.
 pub const DONORS_MAX: usize = 4;
 

@@ -26,6 +26,9 @@ pub enum StoreId {
     Shard(u16),
     /// This peer's shards of a parameter server's center.
     Center,
+    /// What this neighbour knows of the own parameters: encoding from it is encoding what they differ
+    /// from it, and moves it there; a whole slice (`Part::Aggregate`) begins it anew.
+    Replica(PeerId),
 }
 
 /// A piece of work for the Executor.
@@ -51,7 +54,9 @@ pub enum Order {
     /// `into = (keep * into + sum_k a_k * decode(slice_k)) / (keep + sum_k a_k)`, summed in the
     /// order given. With [`StoreId::Local`] it changes the parameters' mix for [`Order::Apply`]. With
     /// [`StoreId::Center`] and no inputs the shard becomes the anchor's.
-    /// Answered by [`Done::Combined`].
+    /// In a run of replicas each slice moves the replica of its origin instead, and
+    /// `into += rate * sum_k a_k (replica of k here - own replica at k)`. Nothing has changed when it
+    /// fails. Answered by [`Done::Combined`].
     Combine {
         /// The round it is for.
         round: Round,
@@ -157,6 +162,11 @@ pub enum Order {
     Load {
         /// The state.
         state: StateId,
+    },
+    /// Forget all replicas that have to do with a peer. Not answered.
+    Forget {
+        /// The peer.
+        peer: PeerId,
     },
 }
 

@@ -23,11 +23,35 @@ pub enum ExchangeKind {
     /// A parameter server whose shards some of the members own, all in the same round, with
     /// agreement.
     Server(ServerPlan),
+    /// Neighbours exchange encoded differences to replicas of each other.
+    Replicas,
+    /// Pairs of neighbours average whenever one of the two begins to, waiting for nobody.
+    Pairs,
+    /// Gossip that waits for nobody: push to the round's partners, mix whatever has arrived.
+    Push,
     /// A parameter server whose peers need not be in the same round.
     Center(CenterPlan),
 }
 
 impl ExchangeKind {
+    /// Whether peers mix parameters with neighbours that a topology names.
+    pub const fn has_neighbours(self) -> bool {
+        matches!(
+            self,
+            Self::Gossip | Self::Replicas | Self::Pairs | Self::Push
+        )
+    }
+
+    /// Whether pushes carry push-sum mass.
+    pub const fn has_mass(self) -> bool {
+        matches!(self, Self::Gossip | Self::Push)
+    }
+
+    /// Whether peers wait for each other, so that those who exchange are in rounds near each other.
+    pub const fn waits(self) -> bool {
+        !matches!(self, Self::None | Self::Pairs | Self::Push)
+    }
+
     /// Whether a round ends with one anchor that a majority of the group agreed on.
     pub const fn agrees(self) -> bool {
         matches!(self, Self::AllReduce | Self::Gathered | Self::Server(_))
@@ -237,7 +261,9 @@ impl Plan {
             return Err(PlanError::GradientBudget);
         }
         match (self.exchange, self.contribution) {
-            (ExchangeKind::Gossip, Contribution::Delta | Contribution::Gradient) => {
+            (exchange, Contribution::Delta | Contribution::Gradient)
+                if exchange.has_neighbours() =>
+            {
                 return Err(PlanError::GossipContribution);
             }
             (kind, Contribution::Parameters) if kind.agrees() => {

@@ -9,7 +9,8 @@ pub enum Part {
     /// From a member towards whoever reduces or mixes it.
     Contribution,
     /// From a shard's owner back to the members: what they vote on by its hash. Where contributions
-    /// are gathered, each of them as it is.
+    /// are gathered, each of them as it is; between neighbours with replicas the whole parameters, which
+    /// a session begins with.
     Aggregate,
     /// From member to member along a schedule: the mean of some contributions.
     Partial,
@@ -30,7 +31,8 @@ pub struct SliceId {
     pub origin: PeerId,
     /// The ballot's number in which its shard was reduced; in gossip a tag of the sender's life, so
     /// that what it pushed before a restart is not taken for what it pushes after; of a partial sum
-    /// the stage of its sender's part in the schedule.
+    /// the stage of its sender's part in the schedule; between neighbours the tag and which of the
+    /// round's slices it is.
     pub attempt: u8,
 }
 
@@ -39,12 +41,14 @@ pub struct SliceId {
 pub struct SliceMeta {
     /// Into how many shards the fragment is cut; the slice's shard is below it.
     pub of: u16,
-    /// The weight that travels with it: samples (all-reduce) or push-sum mass (gossip).
+    /// The weight that travels with it: samples (all-reduce), push-sum mass (gossip), or the share that
+    /// its sender offers (between neighbours).
     pub weight: f64,
     /// Which members (bits in `PeerId` order) an aggregate or a partial sum is the weighted mean of;
-    /// zero otherwise.
+    /// between neighbours the number of the exchange in its session; zero otherwise.
     pub contributors: u64,
-    /// A tag of the group it was made for, so that two groups of one round do not mix.
+    /// A tag of the group it was made for, so that two groups of one round do not mix; between
+    /// neighbours the session.
     pub group: u64,
     /// Encoded bytes.
     pub bytes: u64,

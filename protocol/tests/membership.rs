@@ -46,7 +46,7 @@ struct One {
 
 impl One {
     fn new(exchange: ExchangeKind) -> Self {
-        let topology = (exchange == ExchangeKind::Gossip).then(|| Box::new(Half) as _);
+        let topology = exchange.has_neighbours().then(|| Box::new(Half) as _);
         let mut settings = config(peer(0));
         settings.start_with = 2;
         let mut one = Self {
@@ -319,6 +319,35 @@ fn a_refused_slice_is_released_and_so_is_every_slice_where_nothing_is_exchanged(
         assert!(one.released(slice), "{exchange:?}");
         let score = one.peer.view().get(peer(1)).map(|r| r.score);
         assert_eq!(score, Some(10), "{exchange:?}");
+    }
+}
+
+/// Its sender has the acknowledgement: whoever turned it away would lose its mass for all.
+#[test]
+fn what_was_pushed_before_a_goodbye_counts_and_what_a_refused_peer_pushes_does_not() {
+    for refuses in [false, true] {
+        let mut one = One::new(ExchangeKind::Gossip);
+        one.meet(peer(1));
+        if refuses {
+            let other = Hello {
+                plan: PlanHash::from_bytes([9; 32]),
+                ..one.hello()
+            };
+            one.hear(peer(1), Message::Hello(other));
+        } else {
+            one.hear(peer(1), Message::Goodbye(Reason::Misbehaved));
+        }
+        let held = one.peer.weight_held();
+        let (slice, meta) = gossip_slice(0, 1);
+        one.feed(Input::Arrived {
+            from: peer(1),
+            slice,
+            meta,
+            digest: None,
+        });
+        let gained = one.peer.weight_held() - held;
+        assert_eq!(gained, if refuses { 0.0 } else { 0.25 });
+        assert_eq!(one.released(slice), refuses);
     }
 }
 

@@ -12,7 +12,9 @@
 
 mod common;
 
-use common::{any_message, any_peer, any_record, any_slice, any_state, config, peer, plan};
+use common::{
+    any_half, any_message, any_peer, any_record, any_slice, any_state, config, peer, plan,
+};
 use core::time::Duration;
 use murmurate_protocol::limits::{FRAME_BYTES_MAX, OUTPUTS_MAX};
 use murmurate_protocol::wire::{
@@ -153,7 +155,8 @@ enum Step {
 }
 
 fn any_step() -> impl Strategy<Value = Step> {
-    let slice = any_peer().prop_flat_map(|from| (Just(from), any_slice(from)));
+    let slice =
+        any_peer().prop_flat_map(|from| (Just(from), prop_oneof![any_slice(from), any_half(from)]));
     let digest = prop::option::of((0u8..4).prop_map(|b| Digest::from_bytes([b; 32])));
     prop_oneof![
         12 => (any_peer(), any_message()).prop_map(|(from, m)| Step::Message(from, m)),
@@ -190,7 +193,7 @@ struct Driven {
 
 impl Driven {
     fn new(exchange: ExchangeKind) -> Self {
-        let topology = (exchange == ExchangeKind::Gossip).then(|| Box::new(Ring) as _);
+        let topology = exchange.has_neighbours().then(|| Box::new(Ring) as _);
         let mut driven = Self {
             peer: Peer::new(config(peer(0)), plan(exchange, 1), topology),
             now: Time::from_nanos(1),
@@ -214,7 +217,10 @@ impl Driven {
             count += 1;
             match output {
                 Output::Order { id, order } => match order {
-                    Order::Settle { .. } | Order::Release { .. } | Order::Unpin { .. } => {}
+                    Order::Settle { .. }
+                    | Order::Release { .. }
+                    | Order::Unpin { .. }
+                    | Order::Forget { .. } => {}
                     order => self.orders.push_back((id, order)),
                 },
                 Output::Push {
@@ -465,6 +471,21 @@ proptest! {
     #[test]
     fn no_inputs_break_a_peer_that_gossips(steps in vec(any_step(), 0..160)) {
         survives(ExchangeKind::Gossip, steps);
+    }
+
+    #[test]
+    fn no_inputs_break_a_peer_with_replicas(steps in vec(any_step(), 0..160)) {
+        survives(ExchangeKind::Replicas, steps);
+    }
+
+    #[test]
+    fn no_inputs_break_a_peer_of_pairs(steps in vec(any_step(), 0..160)) {
+        survives(ExchangeKind::Pairs, steps);
+    }
+
+    #[test]
+    fn no_inputs_break_a_peer_that_waits_for_nobody(steps in vec(any_step(), 0..160)) {
+        survives(ExchangeKind::Push, steps);
     }
 
     #[test]

@@ -191,11 +191,12 @@ impl Swarm<'_> {
             self.trigger_faults(index, round, phase);
         }
         let clock = self.clock(index);
+        let me = self.slots[index].id;
         let Some(host) = self.slots[index].host.as_deref() else {
             return Ok(());
         };
         self.checks
-            .after(index, host, timeout.then_some(clock))
+            .after((index, me), host, timeout.then_some(clock))
             .map_err(|what| self.violation(index, what))
     }
 

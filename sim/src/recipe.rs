@@ -207,6 +207,7 @@ impl<'a> Recipe<'a> {
             Order::Settle { .. }
             | Order::Release { .. }
             | Order::Unpin { .. }
+            | Order::Forget { .. }
             | Order::Train { .. }
             | Order::Evaluate { .. } => 0,
         }

@@ -68,7 +68,7 @@ impl Timing {
             Order::Void { fragment, .. } => Some(Done::Applied {
                 digest: self.digests[usize::from(fragment.0)],
             }),
-            Order::Settle { .. } | Order::Save { .. } => None,
+            Order::Settle { .. } | Order::Save { .. } | Order::Forget { .. } => None,
             Order::Release { slice } => {
                 stores.remove(slice);
                 None

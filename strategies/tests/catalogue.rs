@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 fn base(method: &Method) -> &'static str {
     match (method.key, method.name) {
         ("architecture.topology", _) | ("inner.correction", "quasi-global") => "d-psgd",
+        ("inner.correction", "exact-diffusion") => "d2",
         ("synchronization.mode", _) => "asp",
         (_, "easgd") => "easgd",
         ("aggregation.rule", _) | ("compression.codec", "sign-sgd" | "dgc") => "bsp",
@@ -50,6 +51,8 @@ fn with_keys() -> Vec<Method> {
     let mut all = catalogue();
     all.retain(|m| m.refused.is_none() && m.key.contains('.') && m.name != "none");
     all.retain(|m| !matches!(m.key, "architecture.exchange" | "architecture.contribution"));
+    // A correction's keys are those of its optimizer.
+    all.retain(|m| m.key != "inner.correction");
     all
 }
 

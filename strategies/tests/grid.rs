@@ -113,6 +113,61 @@ fn another_method_does_not_inherit_the_old_ones_parameters() {
 /// Configurations that are refused: preset, text, and what the message must say.
 const REFUSED: &[(&str, &str, &[&str])] = &[
     (
+        "d2",
+        "[compression]\nerror_feedback = true",
+        &["`compression.error_feedback`", "what has moved"],
+    ),
+    (
+        "choco",
+        "[architecture]\ntopology = \"exponential\"",
+        &["`architecture.topology`", "does not push back"],
+    ),
+    (
+        "choco",
+        "[architecture]\ntopology = \"random-matching\"",
+        &["`architecture.topology`", "replicas of all"],
+    ),
+    (
+        "choco",
+        "[architecture]\nrate = 1.5",
+        &["`architecture.rate`", "in (0, 1]"],
+    ),
+    (
+        "choco",
+        "[compression]\ncodec = \"dgc\"\ndensity = 0.01",
+        &["`compression.codec`", "keeps no momentum"],
+    ),
+    (
+        "d-psgd",
+        "[architecture]\nrate = 0.5",
+        &["`architecture.rate`", "`gossip`"],
+    ),
+    (
+        "d-psgd",
+        "[inner]\ncorrection = \"exact-diffusion\"",
+        &["`inner.correction`", "exchange = \"replicas\""],
+    ),
+    (
+        "d2",
+        "[synchronization]\ninner_steps = 4",
+        &["`synchronization.inner_steps`", "one inner step"],
+    ),
+    (
+        "d2",
+        "[compression]\ncodec = \"ef-sign\"",
+        &["`compression.codec`", "adds up", "int8"],
+    ),
+    (
+        "ad-psgd",
+        "[compression]\ncodec = \"top-k\"\ndensity = 0.01",
+        &["`compression.codec`", "replica"],
+    ),
+    (
+        "ad-psgd",
+        "[architecture]\ntopology = \"equi-dyn\"",
+        &["`architecture.topology`", "does not push back"],
+    ),
+    (
         "diloco",
         "[compresion]\ncodec = \"f32\"",
         &["`compresion`", "mean `compression`"],

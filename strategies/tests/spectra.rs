@@ -288,6 +288,121 @@ fn the_gossip_of_presets_converges() {
     }
 }
 
+/// State: x of each peer, then what its neighbours know of it. A codec that is linear and leaves out as
+/// much as `delta` allows: C(z) = delta z.
+fn replicas(strategy: &Strategy, w: &[Vec<f64>], delta: f64, curvatures: &[f64]) -> f64 {
+    let (rate, lr) = (
+        f64::from(strategy.replicas().expect("replicas have a rate").0),
+        rates(strategy.inner_kind())[0],
+    );
+    growth(2 * PEERS, |_, state| {
+        let (all, known) = state.split_at_mut(PEERS);
+        for ((x, h), k) in all.iter_mut().zip(&mut *known).zip(curvatures) {
+            *x -= lr * k * *x;
+            *h += delta * (*x - *h);
+        }
+        for (i, x) in all.iter_mut().enumerate() {
+            let pulls = w[i].iter().zip(&*known).map(|(w, h)| w * (h - known[i]));
+            *x += rate * pulls.sum::<f64>();
+        }
+    })
+}
+
+#[test]
+fn differences_to_replicas_converge() {
+    let strategy = Strategy::preset("choco").unwrap();
+    let w = mixing_matrix(&Ring, Round(0), PEERS);
+    for delta in [0.05, 0.1, 0.3, 0.6, 1.0] {
+        for k in curvatures() {
+            let radius = replicas(&strategy, &w, delta, &k);
+            assert!(radius < 1.0, "choco with delta {delta}: {radius}");
+        }
+    }
+}
+
+/// State: x of each peer, then what the codec C(z) = delta z left out.
+fn squeezed(strategy: &Strategy, w: &[Vec<f64>], delta: f64, curvatures: &[f64]) -> f64 {
+    let (rate, lr) = (
+        f64::from(strategy.replicas().expect("replicas have a rate").0),
+        rates(strategy.inner_kind())[0],
+    );
+    growth(2 * PEERS, |_, state| {
+        let (all, left) = state.split_at_mut(PEERS);
+        let mut sent = vec![0.0; PEERS];
+        let here = all.iter_mut().zip(left).zip(curvatures);
+        for (sent, ((x, e), k)) in sent.iter_mut().zip(here) {
+            *x -= lr * k * *x;
+            let v = *x + *e;
+            (*sent, *e) = (delta * v, (1.0 - delta) * v);
+        }
+        for (i, x) in all.iter_mut().enumerate() {
+            let pulls = w[i].iter().zip(&sent).map(|(w, c)| w * (c - sent[i]));
+            *x += rate * pulls.sum::<f64>();
+        }
+    })
+}
+
+#[test]
+fn error_feedback_between_neighbours_converges() {
+    let strategy = Strategy::preset("deepsqueeze").unwrap();
+    let w = mixing_matrix(&Ring, Round(0), PEERS);
+    for delta in [0.05, 0.1, 0.3, 0.6, 1.0] {
+        for k in curvatures() {
+            let radius = squeezed(&strategy, &w, delta, &k);
+            assert!(radius < 1.0, "deepsqueeze with delta {delta}: {radius}");
+        }
+    }
+}
+
+/// State: x of each peer, then what has moved away from it, whose sum is zero.
+fn exact_diffusion(strategy: &Strategy, w: &[Vec<f64>], curvatures: &[f64]) -> f64 {
+    let (rate, lr) = (
+        f64::from(strategy.replicas().expect("replicas have a rate").0),
+        rates(strategy.inner_kind())[0],
+    );
+    growth(2 * PEERS, |_, state| {
+        let (all, moved) = state.split_at_mut(PEERS);
+        let mean = moved.iter().sum::<f64>() / PEERS as f64;
+        moved.iter_mut().for_each(|d| *d -= mean);
+        for ((y, d), k) in all.iter_mut().zip(&*moved).zip(curvatures) {
+            *y -= lr * k * *y + d;
+        }
+        let flows: Vec<f64> = w
+            .iter()
+            .zip(&*all)
+            .map(|(row, own)| {
+                let pulls = row.iter().zip(&*all).map(|(w, y)| w * (y - own));
+                rate * pulls.sum::<f64>()
+            })
+            .collect();
+        for ((y, d), flow) in all.iter_mut().zip(moved).zip(flows) {
+            *y += flow;
+            *d -= flow;
+        }
+    })
+}
+
+#[test]
+fn exact_diffusion_converges() {
+    let strategy = Strategy::preset("d2").unwrap();
+    let w = mixing_matrix(&Ring, Round(0), PEERS);
+    for k in curvatures() {
+        let radius = exact_diffusion(&strategy, &w, &k);
+        assert!(radius < 1.0, "d2: {radius}");
+    }
+}
+
+#[test]
+fn averaging_in_random_pairs_converges() {
+    // As if every exchange ended within its round: what is late is not in the model.
+    let strategy = Strategy::preset("ad-psgd").unwrap();
+    let matrices = matrices(TopologyKind::RandomMatching);
+    for k in curvatures() {
+        let radius = gossip_of_parameters(&matrices, 1, strategy.inner_kind(), &k);
+        assert!(radius < 1.0, "ad-psgd: {radius}");
+    }
+}
+
 #[test]
 fn gossip_of_parameters_converges_on_every_topology() {
     let strategy = Strategy::preset("d-psgd").unwrap();

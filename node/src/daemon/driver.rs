@@ -13,7 +13,8 @@ use crate::net::{self, Net, NetEvent};
 use crate::progress::Printer;
 use murmurate_protocol::wire::{self, Message};
 use murmurate_protocol::{
-    Done, Event, FetchId, Input, Part, Peer, PeerId, Phase, PushOutcome, SliceId, Time, WorkError,
+    Done, Event, ExchangeKind, FetchId, Input, Part, Peer, PeerId, Phase, PushOutcome, SliceId,
+    Time, WorkError,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -276,8 +277,8 @@ impl Driver {
     }
 
     fn gossips(&self) -> bool {
-        use murmurate_protocol::ExchangeKind::{Center, Gossip};
-        matches!(self.peer.plan().exchange, Gossip | Center(_))
+        let exchange = self.peer.plan().exchange;
+        exchange.has_neighbours() || matches!(exchange, ExchangeKind::Center(_))
     }
 
     /// Ctrl+C: politely the first time, at once the second.

@@ -199,7 +199,13 @@ fn multiples(strategy: &Strategy, plan: &Plan, len: u64) -> BTreeMap<String, f64
         .collect();
     match strategy.exchange() {
         ExchangeKind::None => {}
-        ExchangeKind::Gossip => stores.push(("encoded slices", 3.0 * contribution)),
+        ExchangeKind::Gossip | ExchangeKind::Push => {
+            stores.push(("encoded slices", 3.0 * contribution));
+        }
+        // Own halves until they are heard of, and the other ends'.
+        ExchangeKind::Replicas | ExchangeKind::Pairs => {
+            stores.push(("encoded slices", 4.0 * contribution));
+        }
         ExchangeKind::Center(_) => {
             stores.push(("own shards of the center", 1.0));
             stores.push(("encoded slices", 2.0 * contribution + 2.0 * aggregate));

@@ -113,7 +113,8 @@ impl Slices {
         let fits = (1..=GROUP_MEMBERS_MAX as u64).contains(&of) && u64::from(slice.shard) < of;
         let past = self.round.since(slice.round) > HISTORY_ROUNDS_MAX as u64;
         let ahead = slice.round.since(self.round) > ROUNDS_AHEAD_MAX + HISTORY_ROUNDS_MAX as u64;
-        if !fits || past || ahead {
+        let by_rounds = plan.exchange.waits();
+        if !fits || (by_rounds && (past || ahead)) {
             return Err(Refusal::Unwanted);
         }
         let bound = match slice.part {

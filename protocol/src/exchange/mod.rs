@@ -5,9 +5,11 @@ mod all_reduce;
 mod center;
 mod gossip;
 mod none;
+mod pairwise;
 
 pub use all_reduce::{Schedule, ScheduleCost};
 pub(crate) use all_reduce::{inputs_of, slices_of};
+pub use pairwise::Standing;
 
 use crate::peer::FetchId;
 use crate::peer::context::Context;
@@ -145,6 +147,11 @@ pub(crate) trait Exchange: Send {
         0.0
     }
 
+    /// How far it is with each neighbour; empty but in exchanges between two.
+    fn standings(&self) -> Vec<Standing> {
+        Vec::new()
+    }
+
     /// Slices that wait in inboxes.
     fn waiting(&self) -> usize {
         0
@@ -154,7 +161,7 @@ pub(crate) trait Exchange: Send {
 /// Makes the exchange that a plan asks for.
 ///
 /// # Panics
-/// When a gossip plan comes without a topology: whoever builds the peer passes both.
+/// When a plan that needs a topology comes without one: whoever builds the peer passes both.
 pub(crate) fn build(cx: &Context, topology: Option<Box<dyn Topology>>) -> Box<dyn Exchange> {
     match cx.plan.exchange {
         ExchangeKind::None => Box::new(none::NoExchange::new(&cx.plan)),
@@ -162,9 +169,13 @@ pub(crate) fn build(cx: &Context, topology: Option<Box<dyn Topology>>) -> Box<dy
             Box::new(all_reduce::AllReduce::new())
         }
         ExchangeKind::Center(center) => Box::new(center::Center::new(&cx.plan, center)),
-        ExchangeKind::Gossip => {
+        ExchangeKind::Gossip | ExchangeKind::Push => {
             let topology = topology.expect("a gossip plan comes with a topology");
             Box::new(gossip::Gossip::new(&cx.plan, topology))
+        }
+        ExchangeKind::Replicas | ExchangeKind::Pairs => {
+            let topology = topology.expect("a plan of pairs comes with a topology");
+            Box::new(pairwise::Pairwise::new(&cx.plan, topology))
         }
     }
 }

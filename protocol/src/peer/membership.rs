@@ -32,6 +32,7 @@ impl Peer {
         remote.linked = true;
         remote.greeted = false;
         remote.suspected = false;
+        remote.refused = false;
         remote.forgive_dials();
         self.send_hello(peer);
     }

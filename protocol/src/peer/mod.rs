@@ -33,7 +33,7 @@ pub use phase::Phase;
 pub use snapshot::{SNAPSHOT_VERSION, Snapshot};
 pub use view::{Remote, View};
 
-use crate::exchange::{self, Exchange, Signal};
+use crate::exchange::{self, Exchange, Signal, Standing};
 use crate::wire::{Message, Reason};
 use crate::{
     Digest, Done, Order, OrderId, Part, PeerId, Plan, Round, SliceId, SliceMeta, Time, Topology,
@@ -44,7 +44,6 @@ use donor::Donor;
 use round::Life;
 use std::collections::BTreeMap;
 use timers::Timer;
-use view::DIALS_REFUSED;
 
 /// One peer of a run.
 ///
@@ -53,7 +52,7 @@ use view::DIALS_REFUSED;
 /// 2. After every `handle`, drain [`Peer::poll_output`] and perform each output in order.
 /// 3. Call `handle(now, Input::Timeout)` no earlier than [`Peer::poll_timeout`] says; a call too
 ///    early or too late is harmless.
-/// 4. Answer every order except `Settle`, `Release` and `Unpin` with `Input::Done`; every push
+/// 4. Answer every order except `Settle`, `Release`, `Unpin` and `Forget` with `Input::Done`; every push
 ///    with `Pushed`; every fetch with `Fetched` or `FetchFailed`.
 /// 5. `now` never goes back. Stop when [`Output::Left`] comes out.
 ///
@@ -73,8 +72,8 @@ impl Peer {
     /// A peer that has not started.
     ///
     /// # Panics
-    /// When the plan does not validate, or is a gossip plan without a topology: both are checked
-    /// by whoever builds it.
+    /// When the plan does not validate, or needs a topology and has none: both are checked by whoever
+    /// builds it.
     pub fn new(config: PeerConfig, plan: Plan, topology: Option<Box<dyn Topology>>) -> Self {
         plan.validate()
             .expect("a plan is validated when it is made");
@@ -218,13 +217,19 @@ impl Peer {
         self.exchange.held()
     }
 
+    /// How far it is with each neighbour and fragment; empty but in exchanges between two.
+    pub fn standings(&self) -> Vec<Standing> {
+        self.exchange.standings()
+    }
+
     /// Slices and messages that wait for their round: bounded by `limits`.
     pub fn inbox_len(&self) -> usize {
         self.exchange.waiting()
     }
 
-    /// A slice arrived. One from a stranger, or a peer that refused or was refused, is nobody's.
-    /// Hellos and slices overtake each other: whether it was greeted yet does not matter.
+    /// A slice arrived. One from a stranger, or a peer that was refused, is nobody's. Whether it was
+    /// greeted yet does not matter, nor whether it has said goodbye since: messages and slices overtake
+    /// each other, and what it pushed before is acknowledged and lies here alone.
     fn arrived(
         &mut self,
         from: PeerId,
@@ -233,7 +238,7 @@ impl Peer {
         digest: Option<Digest>,
     ) -> Result<(), PeerError> {
         let remote = self.cx.view.get(from);
-        let known = remote.is_some_and(|r| !r.banned && r.dials != DIALS_REFUSED);
+        let known = remote.is_some_and(|r| !r.banned && !r.refused);
         // What an aggregate passes through hands that did not make it, the exchange knows.
         let handed_on = slice.part == Part::Aggregate && self.cx.plan.schedule.relays();
         let own = slice.origin == from || handed_on;

@@ -33,6 +33,8 @@ pub struct Remote {
     pub score: u32,
     /// Cut off for good.
     pub banned: bool,
+    /// Whether this peer said goodbye to it on this link: what it sends is nobody's.
+    pub(crate) refused: bool,
     /// From which round on it is waited for once more, and how many rounds later after that.
     pub(crate) trial: Option<(Round, u64)>,
     pub(crate) record: Option<PeerRecord>,

@@ -2,7 +2,7 @@
 
 use crate::limits::RECORD_TOPOLOGY_BYTES_MAX;
 use crate::record::RecordError;
-use crate::{ExchangeKind, PeerConfig, Plan};
+use crate::{PeerConfig, Plan};
 use serde::{Deserialize, Serialize};
 
 /// All that a peer is made from. What it starts from, the snapshot, is in its first input.
@@ -22,7 +22,7 @@ impl RecordHeader {
     pub(super) fn check(&self) -> Result<(), RecordError> {
         self.plan.validate()?;
         let topology = self.topology.as_ref();
-        let lacking = self.plan.exchange == ExchangeKind::Gossip && topology.is_none();
+        let lacking = self.plan.exchange.has_neighbours() && topology.is_none();
         match lacking || topology.is_some_and(|bytes| bytes.len() > RECORD_TOPOLOGY_BYTES_MAX) {
             true => Err(RecordError::Topology),
             false => Ok(()),

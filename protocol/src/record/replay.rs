@@ -1,7 +1,7 @@
 //! Repeats a record: its inputs into a fresh peer, the peer's outputs against its hashes.
 
 use crate::record::{Entry, OutputHash, RecordError, RecordHeader};
-use crate::{ExchangeKind, Input, Output, Peer, Time, Topology};
+use crate::{Input, Output, Peer, Time, Topology};
 
 /// Where the outputs are first not those of the record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ impl Replay {
         topology: Option<Box<dyn Topology>>,
     ) -> Result<Self, RecordError> {
         header.check()?;
-        if header.plan.exchange == ExchangeKind::Gossip && topology.is_none() {
+        if header.plan.exchange.has_neighbours() && topology.is_none() {
             return Err(RecordError::Topology);
         }
         Ok(Self {

@@ -471,7 +471,7 @@ impl Club {
                 member.store.remove(slice);
                 return None;
             }
-            Order::Settle { .. } | Order::Unpin { .. } => return None,
+            Order::Settle { .. } | Order::Unpin { .. } | Order::Forget { .. } => return None,
             Order::Evaluate { .. } => Done::Evaluated(Evaluation::default()),
             Order::Save { .. } => Done::Saved,
             Order::Pin { round } => Done::Pinned(StateId {

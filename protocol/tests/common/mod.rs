@@ -339,3 +339,17 @@ pub(crate) fn any_slice(from: PeerId) -> impl Strategy<Value = (SliceId, SliceMe
         },
     )
 }
+
+/// A slice that exchanges between two may well take for one of theirs.
+pub(crate) fn any_half(from: PeerId) -> impl Strategy<Value = (SliceId, SliceMeta)> {
+    let numbers = (any_slice(from), 0u64..4, 0u64..4);
+    numbers.prop_map(|((mut slice, mut meta), session, number)| {
+        slice.shard = 0;
+        slice.part = match number {
+            0 => slice.part,
+            _ => Part::Contribution,
+        };
+        (meta.of, meta.group, meta.contributors) = (1, session, number);
+        (slice, meta)
+    })
+}

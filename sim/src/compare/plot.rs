@@ -112,11 +112,11 @@ pub(super) fn svg(axes: Axes<'_>, curves: &[Curve<'_>]) -> String {
         let (value, at) = (y.value(share), x.value(share));
         let ((_, down), (across, _)) = (place(x.low, value), place(at, y.low));
         let (end, foot) = (width - 8.0, height - bottom + 14.0);
-        let _ = write!(
+        let _ = writeln!(
             out,
             "<line class=\"grid\" x1=\"{left}\" x2=\"{end}\" y1=\"{down:.1}\" y2=\"{down:.1}\"/>\
              <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>\
-             <text x=\"{across:.1}\" y=\"{foot}\" text-anchor=\"middle\">{}</text>\n",
+             <text x=\"{across:.1}\" y=\"{foot}\" text-anchor=\"middle\">{}</text>",
             left - 4.0,
             down + 4.0,
             short(value),
@@ -124,10 +124,10 @@ pub(super) fn svg(axes: Axes<'_>, curves: &[Curve<'_>]) -> String {
         );
     }
     let (_, goal) = place(x.low, axes.target);
-    let _ = write!(
+    let _ = writeln!(
         out,
         "<line class=\"target\" x1=\"{left}\" x2=\"{}\" y1=\"{goal:.1}\" y2=\"{goal:.1}\"/>\n\
-         <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>\n",
+         <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
         width - 8.0,
         (left + width) / 2.0,
         height - 2.0,

@@ -31,7 +31,7 @@ impl Swarm<'_> {
         self.live -= 1;
         self.finished -= usize::from(slot.finished);
         slot.finished = false;
-        self.checks.gone(index);
+        self.checks.gone(index, self.slots[index].id);
         self.note_fault(what, index);
         let linked: Vec<usize> = self.net.linked(index).collect();
         self.net.forget(index);

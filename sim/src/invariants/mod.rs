@@ -3,6 +3,7 @@
 //! Each check is one file and costs a few operations on the peer at hand, so that a thousand peers
 //! stay fast.
 
+mod edges_agree;
 mod inbox_bounded;
 mod lead_bounded;
 mod mass_conserved;
@@ -13,6 +14,7 @@ mod waits_bounded;
 use crate::host::Host;
 use crate::recipe::Recipe;
 use crate::scenario::Scenario;
+use edges_agree::EdgesAgree;
 use inbox_bounded::InboxBounded;
 use lead_bounded::LeadBounded;
 use mass_conserved::MassConserved;
@@ -45,6 +47,7 @@ pub(crate) struct Checks {
     bits: Option<SameBits>,
     lead: Option<LeadBounded>,
     ids: Vec<PeerId>,
+    edges: Option<EdgesAgree>,
 }
 
 impl Checks {
@@ -54,13 +57,17 @@ impl Checks {
         Self {
             rounds: RoundsMonotonic::new(scenario.peers),
             inboxes: InboxBounded::new(recipe.plan(), scenario.peers),
-            mass: (exchange == ExchangeKind::Gossip).then(|| MassConserved::new(scenario.peers)),
+            mass: exchange
+                .has_mass()
+                .then(|| MassConserved::new(scenario.peers)),
             bits: exchange.agrees().then(SameBits::new),
             lead: match exchange {
                 ExchangeKind::Center(center) => center.lead.map(LeadBounded::new),
                 _ => None,
             },
             ids: (0..scenario.peers).map(|index| recipe.id(index)).collect(),
+            edges: matches!(exchange, ExchangeKind::Replicas | ExchangeKind::Pairs)
+                .then(EdgesAgree::default),
         }
     }
 
@@ -70,7 +77,10 @@ impl Checks {
     }
 
     /// A machine is gone with all that it held.
-    pub(crate) fn gone(&mut self, index: usize) {
+    pub(crate) fn gone(&mut self, index: usize, peer: PeerId) {
+        if let Some(edges) = &mut self.edges {
+            edges.gone(peer);
+        }
         self.rounds.reset(index);
         if let Some(bits) = &mut self.bits {
             bits.gone(index);
@@ -146,7 +156,7 @@ impl Checks {
     /// had passed by then.
     pub(crate) fn after(
         &mut self,
-        index: usize,
+        (index, me): (usize, PeerId),
         host: &Host,
         timed_out: Option<Time>,
     ) -> Result<(), String> {
@@ -157,6 +167,9 @@ impl Checks {
         }
         if let Some(now) = timed_out {
             waits_bounded::check_deadline(host.peer.poll_timeout(), now)?;
+        }
+        if let Some(edges) = &mut self.edges {
+            edges.check(me, &host.peer.standings())?;
         }
         match &mut self.mass {
             Some(mass) => mass.check(index, host.mass()),

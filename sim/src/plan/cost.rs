@@ -69,7 +69,13 @@ impl Cost {
             (ExchangeKind::Gathered, _) => gathered(&plan, cluster),
             (ExchangeKind::Center(center), _) => one_by_one(&plan, cluster, center.owners),
             (ExchangeKind::Server(server), _) => in_step(&plan, cluster, server.owners),
-            (ExchangeKind::Gossip, _) => gossip(strategy, &plan, cluster),
+            (ExchangeKind::Gossip | ExchangeKind::Replicas, _) => gossip(strategy, &plan, cluster),
+            (ExchangeKind::Pairs, _) => pairs(&plan, cluster),
+            // Nobody waits.
+            (ExchangeKind::Push, _) => Traffic {
+                seconds: 0.0,
+                ..gossip(strategy, &plan, cluster)
+            },
         };
         let step = cluster.step.as_secs_f64();
         let inner_steps = match strategy.budget() {
@@ -225,7 +231,21 @@ fn one_by_one(plan: &Plan, cluster: &Cluster, owners: u16) -> Traffic {
     }
 }
 
-/// Gossip: the whole contribution to each partner, as much from each; d pushes share the uplink:
+/// Pairs: in every round one exchange begun and one answered at most, one of each on average; nobody
+/// waits for them: T = 0.
+fn pairs(plan: &Plan, cluster: &Cluster) -> Traffic {
+    let (contribution, _) = encoded(plan);
+    Traffic {
+        up: contribution,
+        down: contribution,
+        seconds: 0.0,
+        // Encode, and mix the own and the other's.
+        values: 3.0 * cluster.parameters as f64,
+        held: 2.0 * contribution,
+    }
+}
+
+/// Gossip, of parameters or of differences to replicas: the whole contribution to each partner, as much from each; d pushes share the uplink:
 /// T = d C / min(up, down) + latency.
 fn gossip(strategy: &Strategy, plan: &Plan, cluster: &Cluster) -> Traffic {
     let (contribution, _) = encoded(plan);

@@ -29,11 +29,19 @@ impl Draw {
     }
 }
 
+/// The presets of [`random_scenario`].
+const PRESETS: [&str; 4] = ["local-sgd", "diloco", "bsp", "d-psgd"];
+
 /// The scenario of a seed.
 pub fn random_scenario(seed: u64) -> String {
+    random_scenario_of(seed, &PRESETS)
+}
+
+/// The scenario of a seed with one of these presets.
+pub fn random_scenario_of(seed: u64, presets: &[&str]) -> String {
     let mut draw = Draw(ChaCha8Rng::seed_from_u64(seed));
     let peers = 2 + draw.below(8);
-    let mut text = strategy(seed, peers, &mut draw);
+    let mut text = strategy(seed, peers, presets, &mut draw);
     text += &network(peers, &mut draw);
     text += &compute(&mut draw);
     text += &faults(peers, &mut draw);
@@ -41,8 +49,8 @@ pub fn random_scenario(seed: u64) -> String {
     text
 }
 
-fn strategy(seed: u64, peers: u64, draw: &mut Draw) -> String {
-    let preset = draw.one_of(&["local-sgd", "diloco", "bsp", "d-psgd"]);
+fn strategy(seed: u64, peers: u64, presets: &[&str], draw: &mut Draw) -> String {
+    let preset = draw.one_of(presets);
     let codec = draw.one_of(&["f32", "bf16", "int8"]);
     let schedule = SCHEDULES[(seed / 2 % 8) as usize];
     let schedule = match preset != "d-psgd" && codec != "int8" {

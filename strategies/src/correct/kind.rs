@@ -18,6 +18,9 @@ pub enum CorrectionKind {
         /// Decay of the momentum, in `[0, 1)`.
         beta: f64,
     },
+    /// What has moved along the links is taken off before every exchange. No gradient is changed: replicas of
+    /// neighbours are kept for it, and the exchange does it.
+    ExactDiffusion,
 }
 
 impl CorrectionKind {
@@ -27,13 +30,14 @@ impl CorrectionKind {
             Self::None => "none",
             Self::FedProx { .. } => "fed-prox",
             Self::QuasiGlobal { .. } => "quasi-global",
+            Self::ExactDiffusion => "exact-diffusion",
         }
     }
 
     /// f32 per parameter that it keeps.
     pub const fn state_multiple(&self) -> usize {
         match self {
-            Self::None => 0,
+            Self::None | Self::ExactDiffusion => 0,
             Self::FedProx { .. } => 1,
             Self::QuasiGlobal { .. } => 2,
         }
@@ -42,7 +46,7 @@ impl CorrectionKind {
     /// The correction itself, for `len` parameters and inner steps at rate `lr`.
     pub fn build(&self, len: usize, lr: f64) -> Option<Box<dyn Correction>> {
         match *self {
-            Self::None => None,
+            Self::None | Self::ExactDiffusion => None,
             Self::FedProx { mu } => Some(Box::new(Spring::new(len, mu as f32))),
             Self::QuasiGlobal { beta } => {
                 let beta = beta as f32;

@@ -23,11 +23,13 @@ impl MixLane {
             .bytes_bound()
             .of(range.len() as u64);
         let mut out = Vec::with_capacity(usize::try_from(bound).unwrap_or(0));
-        if store != StoreId::Local {
+        if let StoreId::Replica(peer) = store {
+            self.encode_difference(peer, slice, &mut out)?;
+        } else if store != StoreId::Local {
             let held = match store {
                 StoreId::Shard(shard) => self.shards.get(&(slice.fragment, shard)),
                 StoreId::Center => self.centers.get(&(slice.fragment, slice.shard)),
-                StoreId::Local | StoreId::Anchor => None,
+                StoreId::Local | StoreId::Anchor | StoreId::Replica(_) => None,
             };
             let values = held.map_or(&self.anchor[range], Vec::as_slice);
             let (seed, shared_seed) = seeds(&self.plan, &slice);

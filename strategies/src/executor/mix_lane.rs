@@ -4,6 +4,7 @@
 use super::codec_state::CodecState;
 use super::frame::{Frame, Install, MixEnd};
 use super::host::Host;
+use super::replicas::Replicas;
 use super::robust::Robust;
 use super::{CenterRule, Memory, Parts};
 use crate::TensorSpec;
@@ -38,6 +39,8 @@ pub struct MixLane {
     pub(super) fragments: Vec<Range<usize>>,
     pub(super) anchor: Vec<f32>,
     pub(super) residual: Option<Vec<f32>>,
+    /// Only where neighbours have replicas of each other.
+    pub(super) replicas: Option<Replicas>,
     /// `None` is the weighted mean.
     pub(super) robust: Option<Robust>,
     pub(super) outer: Box<dyn OuterOptimizer>,
@@ -83,6 +86,9 @@ impl MixLane {
             contribution: parts.contribution,
             plan: parts.plan,
             residual: parts.error_feedback.then(|| vec![0.0; len]),
+            replicas: parts
+                .replicas
+                .map(|(rate, keeps)| Replicas::new(rate, keeps)),
             robust: parts.rule.map(Robust::new),
             outer: parts.outer,
             inner: parts.inner,
@@ -90,8 +96,8 @@ impl MixLane {
             mixed: vec![false; fragments.len()],
             codec_state: CodecState::new(properties.planes, len, tensors),
             aggregate_codec: match parts.exchange {
-                // The center itself travels, and not a move of it.
-                ExchangeKind::Center(_) => Box::new(F32),
+                // The center itself travels, and not a move of it; what a session begins with goes whole.
+                ExchangeKind::Center(_) | ExchangeKind::Replicas => Box::new(F32),
                 _ => parts.codec.aggregate(),
             },
             codec: parts.codec,
@@ -126,6 +132,9 @@ impl MixLane {
                 inputs,
                 ..
             } => match into {
+                StoreId::Local if self.replicas.is_some() => {
+                    self.mix_replicas(*fragment, inputs, host)
+                }
                 StoreId::Local => self.mix(*fragment, *keep, inputs, host),
                 StoreId::Center => self.seed(*fragment, *shard, *of, inputs, host),
                 _ => self.reduce(*fragment, *shard, *of, inputs, host),
@@ -155,6 +164,12 @@ impl MixLane {
             }
             Order::Release { slice } => {
                 host.remove(slice);
+                return None;
+            }
+            Order::Forget { peer } => {
+                if let Some(replicas) = &mut self.replicas {
+                    replicas.forget(*peer);
+                }
                 return None;
             }
             Order::Pin { round } => Ok(self.pin(*round, host)),
@@ -190,6 +205,7 @@ impl MixLane {
             local: values(self.anchor.len()),
             residual: values(self.residual.as_ref().map_or(0, Vec::len)),
             codec: values(self.codec_state.len()),
+            replicas: values(self.replicas.as_ref().map_or(0, Replicas::len)),
             outer: values(self.outer.state().len() + inner),
             shards: values(decoded + self.reduced() + centers + self.spare.len()),
         }
@@ -265,6 +281,12 @@ impl MixLane {
                 .iter_mut()
                 .zip(&self.anchor)
                 .for_each(|(v, a)| *v -= a);
+        }
+        if let Some(replicas) = &self.replicas {
+            for (index, range) in self.fragments.iter().enumerate() {
+                let fragment = FragmentId(index as u16);
+                replicas.correct(fragment, &mut values[range.clone()]);
+            }
         }
         self.buffer = Some(values);
         self.local.fill(Local::Contribution);

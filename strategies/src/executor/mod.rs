@@ -19,6 +19,7 @@ mod encode;
 mod frame;
 mod host;
 mod mix_lane;
+mod replicas;
 mod robust;
 mod train_lane;
 mod transfer;
@@ -26,6 +27,7 @@ mod transfer;
 pub use center::CenterRule;
 pub use host::{Host, StateStore, Stopwatch, manifest_of};
 pub use mix_lane::MixLane;
+pub use replicas::Keeps;
 pub use train_lane::{TrainLane, TrainSignals};
 
 use crate::aggregate::Aggregator;
@@ -55,6 +57,8 @@ pub struct Parts {
     pub error_feedback: bool,
     /// How a center takes arrivals in.
     pub center: CenterRule,
+    /// How far neighbours with replicas of each other move towards each other, and what they keep.
+    pub replicas: Option<(f32, Keeps)>,
     /// How contributions become one; `None` is the weighted mean.
     pub rule: Option<Box<dyn Aggregator>>,
     /// Moves the anchor by an aggregated delta.
@@ -69,14 +73,23 @@ impl Parts {
     /// What a strategy's Executor is made of, for `len` flat parameters.
     pub fn new(strategy: &Strategy, plan: &Plan, len: usize) -> Self {
         let gradients = strategy.contribution() == Contribution::Gradient;
+        let keeps = |corrects: bool| match (corrects, strategy.error_feedback()) {
+            (true, _) => Keeps::Moves,
+            (false, true) => Keeps::Residual,
+            (false, false) => Keeps::Replicas,
+        };
         Self {
             plan: plan.hash(),
             exchange: strategy.exchange(),
             contribution: strategy.contribution(),
             fragments: strategy.fragments(len),
             codec: strategy.codec(),
-            error_feedback: strategy.error_feedback(),
             center: strategy.center(),
+            // Between neighbours what is left out is kept for each by itself.
+            error_feedback: strategy.error_feedback() && strategy.replicas().is_none(),
+            replicas: strategy
+                .replicas()
+                .map(|(rate, corrects)| (rate, keeps(corrects))),
             rule: strategy.aggregation().build(),
             outer: strategy.outer(len),
             inner: gradients.then(|| strategy.inner(len)),
@@ -98,6 +111,8 @@ pub struct Memory {
     pub codec: u64,
     /// Outer and shared inner optimizer.
     pub outer: u64,
+    /// What neighbours and this peer know of each other.
+    pub replicas: u64,
     /// Reductions of own shards, own shards of a center, and what robust rules decode for them.
     pub shards: u64,
 }
@@ -105,7 +120,8 @@ pub struct Memory {
 impl Memory {
     /// All of it.
     pub const fn total(&self) -> u64 {
-        self.anchor + self.local + self.residual + self.codec + self.outer + self.shards
+        let kept = self.residual + self.codec + self.outer + self.replicas;
+        self.anchor + self.local + kept + self.shards
     }
 }
 
@@ -155,7 +171,7 @@ impl Executor {
         }
     }
 
-    /// Performs an order, inline. `None` where nothing is answered: `Settle`, `Release`, `Unpin`,
+    /// Performs an order, inline. `None` where nothing is answered: `Settle`, `Release`, `Unpin`, `Forget`,
     /// and `Save`, which the host performs with [`Executor::save`].
     pub fn perform(&mut self, order: &Order, host: &dyn Host) -> Option<Done> {
         match self.mix.perform(order, host) {

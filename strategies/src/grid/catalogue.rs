@@ -187,6 +187,7 @@ fn inner(entry: &Entry) -> Vec<(&'static str, usize)> {
 fn correction(entry: &Entry) -> Vec<(&'static str, usize)> {
     let preset = match entry.name {
         "quasi-global" => "d-psgd",
+        "exact-diffusion" => "d2",
         _ => "local-sgd",
     };
     let text = format!("[inner]\ncorrection = \"{}\"", entry.name);

@@ -8,7 +8,13 @@ use super::validate::{above_zero, absent, choose, count, range};
 use crate::aggregate::AggregationKind;
 use crate::topology::TopologyKind;
 
-/// The topology of gossip.
+/// How far neighbours with replicas move towards each other.
+pub(super) fn rate(table: &Architecture) -> Result<f64, StrategyError> {
+    let (key, rate) = ("architecture.rate", table.rate.unwrap_or(1.0));
+    range(rate as f32 > 0.0 && rate <= 1.0, key, rate, "in (0, 1]").map(|()| rate)
+}
+
+/// Who is whose neighbour.
 pub(super) fn topology(table: &Architecture) -> Result<TopologyKind, StrategyError> {
     let key = "architecture.topology";
     let name = choose(&table.topology, "ring", key, &TOPOLOGIES)?;

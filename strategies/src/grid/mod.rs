@@ -16,10 +16,12 @@
 //! staleness = "inverse-root"   # ssp, asp: constant, inverse, inverse-root
 //!
 //! [architecture]
-//! exchange = "all-reduce"      # none, gossip, all-reduce, gathered, parameter-server
-//! contribution = "delta"       # gradient, delta; parameters (gossip)
+//! exchange = "all-reduce"      # none, all-reduce, gathered, parameter-server; between neighbours:
+//!                              # gossip, push, replicas, pairs
+//! contribution = "delta"       # gradient, delta; parameters (between neighbours)
 //! owners = 2                   # parameter-server: peers that own a shard of each fragment
-//! topology = "base-k"          # gossip only; all are in `registry::TOPOLOGIES`
+//! topology = "base-k"          # between neighbours; all are in `registry::TOPOLOGIES`
+//! rate = 0.04                  # replicas: how far neighbours move towards each other
 //! degree = 1                   # base-k: partners a round; equi-static, random-regular
 //! group = 4                    # hierarchical: peers of an island; moshpit: of a group
 //! budget = 0.5                 # matcha: share of the edges in force
@@ -55,7 +57,8 @@
 //!                              # adam-w, lamb (lr, betas, eps, weight_decay),
 //!                              # one-bit-adam, zero-one-adam (lr, betas, eps, freeze)
 //! lr = 0.001
-//! correction = "fed-prox"      # none, fed-prox (all-reduce of deltas), quasi-global (gossip, plain sgd)
+//! correction = "fed-prox"      # none, fed-prox (all-reduce of deltas), quasi-global (gossip, plain sgd),
+//!                              # exact-diffusion (replicas)
 //! mu = 0.01                    # fed-prox
 //! beta = 0.9                   # quasi-global
 //!

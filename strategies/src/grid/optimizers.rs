@@ -191,6 +191,7 @@ pub(super) fn correction(table: &Inner) -> Result<CorrectionKind, StrategyError>
         "fed-prox" => CorrectionKind::FedProx {
             mu: above_zero("inner.mu", table.mu.unwrap_or(0.01))?,
         },
+        "exact-diffusion" => CorrectionKind::ExactDiffusion,
         "quasi-global" => CorrectionKind::QuasiGlobal {
             beta: below_one("inner.beta", table.beta.unwrap_or(0.9))?,
         },
@@ -294,6 +295,7 @@ impl Inner {
     pub(super) fn set_correction(&mut self, kind: &CorrectionKind) {
         match *kind {
             CorrectionKind::None => return,
+            CorrectionKind::ExactDiffusion => {}
             CorrectionKind::FedProx { mu } => self.mu = Some(mu),
             CorrectionKind::QuasiGlobal { beta } => self.beta = Some(beta),
         }

@@ -6,6 +6,7 @@ use crate::compress::{CodecProperties, Reduction};
 use crate::correct::CorrectionKind;
 use crate::inner::InnerKind;
 use crate::outer::OuterKind;
+use crate::topology::TopologyKind;
 use murmurate_protocol::{Contribution, ExchangeKind, StepBudget};
 
 const fn refused(
@@ -25,7 +26,12 @@ pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
     correction(strategy)?;
     match strategy.exchange() {
         ExchangeKind::None => return Ok(()),
-        ExchangeKind::Gossip => gossip(strategy)?,
+        ExchangeKind::Gossip | ExchangeKind::Push => parameters_as_they_are(strategy)?,
+        ExchangeKind::Pairs => {
+            symmetric(strategy)?;
+            parameters_as_they_are(strategy)?;
+        }
+        ExchangeKind::Replicas => replicas(strategy)?,
         ExchangeKind::AllReduce | ExchangeKind::Gathered | ExchangeKind::Server(_) => {
             all_reduce(strategy)?;
         }
@@ -50,6 +56,7 @@ fn correction(strategy: &Strategy) -> Result<(), StrategyError> {
     );
     match strategy.correction_kind() {
         CorrectionKind::None => Ok(()),
+        CorrectionKind::ExactDiffusion => exact_diffusion(strategy),
         CorrectionKind::FedProx { .. } if strategy.contribution() != Contribution::Delta => {
             refused(
                 KEY,
@@ -100,7 +107,7 @@ fn codec(
             "use contribution = \"gradient\", or codec \"ef-sign\"",
         );
     }
-    if properties.needs_feedback && !error_feedback {
+    if properties.needs_feedback && !error_feedback && exchange != ExchangeKind::Replicas {
         return refused(
             "compression.error_feedback",
             "a biased codec such as top-k never sends what it leaves out, and stalls",
@@ -160,7 +167,8 @@ fn center(strategy: &Strategy) -> Result<(), StrategyError> {
     all_reduce(strategy)
 }
 
-fn gossip(strategy: &Strategy) -> Result<(), StrategyError> {
+/// What no mixing of parameters with neighbours can have.
+fn neighbours(strategy: &Strategy) -> Result<(), StrategyError> {
     if strategy.contribution() != Contribution::Parameters {
         return refused(
             "architecture.contribution",
@@ -182,11 +190,86 @@ fn gossip(strategy: &Strategy) -> Result<(), StrategyError> {
             "use \"average\", or exchange = \"all-reduce\"",
         );
     }
+    Ok(())
+}
+
+/// What needs both ends of a link to move.
+fn symmetric(strategy: &Strategy) -> Result<(), StrategyError> {
+    match strategy
+        .topology_kind()
+        .is_some_and(|kind| !kind.symmetric())
+    {
+        true => refused(
+            "architecture.topology",
+            "two ends exchange with each other, and in this topology whom one pushes to does not push back",
+            "use \"ring\", \"torus\" or \"hypercube\", or exchange = \"gossip\"",
+        ),
+        false => Ok(()),
+    }
+}
+
+/// Differences to replicas of neighbours.
+fn replicas(strategy: &Strategy) -> Result<(), StrategyError> {
+    neighbours(strategy)?;
+    symmetric(strategy)?;
+    if strategy.topology_kind() == Some(TopologyKind::RandomMatching) {
+        return refused(
+            "architecture.topology",
+            "everybody meets everybody in time, and each would keep replicas of all",
+            "use \"ring\", \"torus\" or \"matcha\"",
+        );
+    }
+    if strategy.error_feedback() && *strategy.correction_kind() == CorrectionKind::ExactDiffusion {
+        return refused(
+            "compression.error_feedback",
+            "what a residual brings later would be counted with what has moved",
+            "set it to false",
+        );
+    }
+    let properties = strategy.codec().properties();
+    if properties.error >= 1.0 || properties.planes > 0 || properties.decay < 1.0 {
+        return refused(
+            "compression.codec",
+            "a replica comes nearer only with a codec that leaves out less than there is and keeps no momentum",
+            "use \"top-k\", \"ef-sign\" or \"int8\"",
+        );
+    }
+    Ok(())
+}
+
+/// What exact diffusion needs of the rest.
+fn exact_diffusion(strategy: &Strategy) -> Result<(), StrategyError> {
+    if strategy.exchange() != ExchangeKind::Replicas {
+        return refused(
+            "inner.correction",
+            "it takes off what has moved along each link, which other exchanges do not tell apart",
+            "use exchange = \"replicas\"",
+        );
+    }
+    if strategy.budget() != StepBudget::Steps(1) {
+        return refused(
+            "synchronization.inner_steps",
+            "what has moved along the links makes up for one inner step",
+            "set inner_steps = 1, or leave `inner.correction` out",
+        );
+    }
+    if !strategy.codec().properties().unbiased {
+        return refused(
+            "compression.codec",
+            "what a biased codec leaves out on one side adds up in what has moved, and diverges",
+            "use \"int8\" or \"int4\", or leave `inner.correction` out",
+        );
+    }
+    Ok(())
+}
+
+fn parameters_as_they_are(strategy: &Strategy) -> Result<(), StrategyError> {
+    neighbours(strategy)?;
     if !strategy.codec().properties().dense {
         return refused(
             "compression.codec",
             "a coarse codec or top-k of the parameters themselves is refused: only of a difference to a replica",
-            "use \"int8\", or exchange = \"all-reduce\"",
+            "use \"int8\", or exchange = \"replicas\" or \"all-reduce\"",
         );
     }
     if strategy.error_feedback() {

@@ -109,6 +109,9 @@ pub(super) const fn name_of(kind: ExchangeKind) -> &'static str {
     match kind {
         ExchangeKind::None => "none",
         ExchangeKind::Gossip => "gossip",
+        ExchangeKind::Replicas => "replicas",
+        ExchangeKind::Pairs => "pairs",
+        ExchangeKind::Push => "push",
         ExchangeKind::AllReduce => "all-reduce",
         ExchangeKind::Gathered => "gathered",
         ExchangeKind::Server(_) | ExchangeKind::Center(_) => "parameter-server",

@@ -14,9 +14,10 @@ use crate::topology::TopologyKind;
 use core::str::FromStr;
 use murmurate_protocol::limits::FRAGMENTS_MAX;
 use murmurate_protocol::{
-    Contribution, DeadlinePlan, Digest, ExchangeKind, FragmentPlan, Plan, RunId, Schedule,
+    Contribution, DeadlinePlan, Digest, ExchangeKind, FragmentPlan, Plan, Round, RunId, Schedule,
     StepBudget, Topology,
 };
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// Values of one fragment at most where the configuration does not say: 4 MiB as f32.
@@ -38,6 +39,7 @@ pub struct Strategy {
     schedule: Schedule,
     contribution: Contribution,
     topology: Option<TopologyKind>,
+    rate: Option<f64>,
     codec: CodecKind,
     error_feedback: bool,
     fragments: Option<usize>,
@@ -106,9 +108,14 @@ impl Strategy {
     }
 
     fn from_tables(name: String, tables: &Tables) -> Result<Self, StrategyError> {
-        let (exchange, contribution, topology) = validate::architecture(&tables.architecture)?;
+        let validate::Exchanges {
+            exchange,
+            contribution,
+            topology,
+            rate,
+        } = validate::architecture(&tables.architecture)?;
         let (exchange, staleness) = server::exchange(exchange, tables)?;
-        let (codec, error_feedback) = validate::compression(&tables.compression)?;
+        let (codec, error_feedback) = validate::compression(&tables.compression, exchange)?;
         let deadlines = tables.deadlines.clone().unwrap_or_default();
         let strategy = Self {
             name,
@@ -118,6 +125,7 @@ impl Strategy {
             schedule: schedule::read(exchange, &tables.architecture)?,
             contribution,
             topology,
+            rate,
             codec,
             error_feedback,
             fragments: validate::fragments(&tables.overlap)?,
@@ -171,7 +179,14 @@ impl Strategy {
         self.codec.build()
     }
 
-    /// The topology, as data; only gossip has one.
+    /// How far neighbours with replicas of each other move towards each other, and whether by exact
+    /// diffusion; only in exchanges of differences to replicas.
+    pub fn replicas(&self) -> Option<(f32, bool)> {
+        let corrects = self.correction == CorrectionKind::ExactDiffusion;
+        self.rate.map(|rate| (rate as f32, corrects))
+    }
+
+    /// The topology, as data; only exchanges between neighbours have one.
     pub const fn topology_kind(&self) -> Option<TopologyKind> {
         self.topology
     }
@@ -240,12 +255,31 @@ impl Strategy {
             ("anchor", 1),
             ("local", 1),
             ("outer optimizer", self.outer.state_multiple()),
-            ("residual", usize::from(self.error_feedback)),
+            (
+                "residual",
+                usize::from(self.error_feedback && self.rate.is_none()),
+            ),
+            ("replicas of neighbours", self.replica_runs()),
             ("codec", self.codec.build().properties().planes),
             ("correction", self.correction.state_multiple()),
         ];
         stores.retain(|(_, multiple)| *multiple > 0);
         stores
+    }
+
+    /// Runs of replicas among 16 peers: two for each neighbour that one meets, three with exact diffusion
+    /// or error feedback.
+    fn replica_runs(&self) -> usize {
+        let Some((_, corrects)) = self.replicas() else {
+            return 0;
+        };
+        let met = self.topology(0).map_or(0, |topology| {
+            let rounds = (0..64).map(Round);
+            let met = rounds.flat_map(|round| topology.partners(round, 5, 16).send);
+            let met: BTreeSet<usize> = met.map(|(rank, _)| rank).collect();
+            met.len()
+        });
+        met * (2 + usize::from(corrects || self.error_feedback))
     }
 
     /// Bounds of the deadlines.
@@ -258,7 +292,7 @@ impl Strategy {
     /// in flight is small beside a large model.
     pub fn fragments(&self, len: usize) -> Vec<Range<usize>> {
         let usual = match self.exchange {
-            ExchangeKind::None | ExchangeKind::Gossip => 1,
+            kind if kind == ExchangeKind::None || kind.has_neighbours() => 1,
             _ => len.div_ceil(FRAGMENT_LEN).clamp(1, FRAGMENTS_MAX),
         };
         let count = self.fragments.unwrap_or(usual);
@@ -282,7 +316,8 @@ impl Strategy {
         let contribution = codec.bytes_bound();
         let aggregate = match self.exchange {
             ExchangeKind::Gathered => contribution,
-            ExchangeKind::Center(_) => F32.bytes_bound(),
+            // The center itself travels; a session between neighbours begins with whole parameters.
+            ExchangeKind::Center(_) | ExchangeKind::Replicas => F32.bytes_bound(),
             _ => codec.aggregate().bytes_bound(),
         };
         let fragments = self
@@ -349,6 +384,7 @@ impl Strategy {
         if let Some(kind) = &self.topology {
             tables.architecture.set_topology(kind);
         }
+        tables.architecture.rate = self.rate;
         tables.compression.codec = name(self.codec.name());
         tables.compression.parameters = self.codec.to_table();
         tables.compression.error_feedback = Some(self.error_feedback);

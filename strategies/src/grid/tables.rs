@@ -52,6 +52,7 @@ pub(super) struct Architecture {
     pub(super) group: Option<usize>,
     pub(super) budget: Option<f64>,
     pub(super) owners: Option<usize>,
+    pub(super) rate: Option<f64>,
 }
 
 /// How it is encoded.
@@ -161,6 +162,7 @@ const KEYS: [(&str, &[&str]); 8] = [
             "group",
             "budget",
             "owners",
+            "rate",
         ],
     ),
     ("compression", &["codec", "error_feedback"]),

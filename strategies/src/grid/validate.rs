@@ -127,21 +127,27 @@ pub(super) fn budget(table: &Synchronization) -> Result<StepBudget, StrategyErro
     }
 }
 
-/// Exchange, contribution and topology.
-pub(super) fn architecture(
-    table: &Architecture,
-) -> Result<(ExchangeKind, Contribution, Option<TopologyKind>), StrategyError> {
-    let name = choose(
-        &table.exchange,
-        "all-reduce",
-        "architecture.exchange",
-        &EXCHANGES,
-    )?;
+/// Who exchanges what with whom.
+pub(super) struct Exchanges {
+    pub(super) exchange: ExchangeKind,
+    pub(super) contribution: Contribution,
+    pub(super) topology: Option<TopologyKind>,
+    /// How far neighbours with replicas move towards each other.
+    pub(super) rate: Option<f64>,
+}
+
+/// Exchange, contribution, topology and rate.
+pub(super) fn architecture(table: &Architecture) -> Result<Exchanges, StrategyError> {
+    let key = "architecture.exchange";
+    let name = choose(&table.exchange, "all-reduce", key, &EXCHANGES)?;
     let (exchange, contribution) = match name {
         "none" => (ExchangeKind::None, "delta"),
         "gossip" => (ExchangeKind::Gossip, "parameters"),
         "gathered" => (ExchangeKind::Gathered, "delta"),
         "parameter-server" => (ExchangeKind::Server(server::IN_STEP), "delta"),
+        "replicas" => (ExchangeKind::Replicas, "parameters"),
+        "pairs" => (ExchangeKind::Pairs, "parameters"),
+        "push" => (ExchangeKind::Push, "parameters"),
         _ => (ExchangeKind::AllReduce, "delta"),
     };
     let key = "architecture.contribution";
@@ -150,25 +156,42 @@ pub(super) fn architecture(
         "parameters" => Contribution::Parameters,
         _ => Contribution::Delta,
     };
-    if exchange == ExchangeKind::Gossip {
-        return Ok((exchange, contribution, Some(mixing::topology(table)?)));
-    }
-    absent(&table.topology, "architecture.topology", name)?;
-    absent(&table.degree, "architecture.degree", name)?;
-    if exchange != ExchangeKind::AllReduce {
-        absent(&table.group, "architecture.group", name)?;
-    }
-    absent(&table.budget, "architecture.budget", name)?;
-    Ok((exchange, contribution, None))
+    let rate = match exchange {
+        ExchangeKind::Replicas => Some(mixing::rate(table)?),
+        _ => {
+            absent(&table.rate, "architecture.rate", name)?;
+            None
+        }
+    };
+    let topology = if exchange.has_neighbours() {
+        Some(mixing::topology(table)?)
+    } else {
+        absent(&table.topology, "architecture.topology", name)?;
+        absent(&table.degree, "architecture.degree", name)?;
+        if exchange != ExchangeKind::AllReduce {
+            absent(&table.group, "architecture.group", name)?;
+        }
+        absent(&table.budget, "architecture.budget", name)?;
+        None
+    };
+    Ok(Exchanges {
+        exchange,
+        contribution,
+        topology,
+        rate,
+    })
 }
 
-/// Codec and whether what it leaves out is fed back: by default where the codec needs it.
-pub(super) fn compression(table: &Compression) -> Result<(CodecKind, bool), StrategyError> {
+/// Codec and whether what it leaves out is fed back: by default where the codec needs it, and not in
+/// differences to replicas, which hold what was left out.
+pub(super) fn compression(
+    table: &Compression,
+    exchange: ExchangeKind,
+) -> Result<(CodecKind, bool), StrategyError> {
     let name = choose(&table.codec, "f32", "compression.codec", &CODECS)?;
     let codec = CodecKind::from_table(name, &table.parameters)?;
-    let feedback = table
-        .error_feedback
-        .unwrap_or(codec.build().properties().needs_feedback);
+    let needed = codec.build().properties().needs_feedback && exchange != ExchangeKind::Replicas;
+    let feedback = table.error_feedback.unwrap_or(needed);
     Ok((codec, feedback))
 }
 

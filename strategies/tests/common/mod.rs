@@ -4,11 +4,13 @@
     dead_code,
     missing_docs,
     unreachable_pub,
+    unused_imports,
     clippy::unwrap_used,
     reason = "helpers of tests; every test file uses its own part of them"
 )]
 
 pub mod decode;
+mod resting;
 pub mod store;
 
 use bytes::Bytes;
@@ -21,6 +23,7 @@ use murmurate_strategies::executor::{Executor, Parts};
 use murmurate_strategies::grid::Strategy;
 use murmurate_strategies::slices::SliceStore;
 use murmurate_strategies::state::{MemoryState, StateSource};
+pub use resting::Resting;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -34,6 +37,18 @@ pub type Fatal = Box<dyn FnMut(PeerId, Round, &Output) -> bool>;
 
 pub fn peer(index: usize) -> PeerId {
     PeerId::from_bytes([index as u8 + 1; 32])
+}
+
+/// What becomes of a push.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    Delivered,
+    /// It does not arrive, and its sender knows.
+    Lost,
+    /// It arrives, and its sender never knows.
+    Unheard,
+    /// It does not arrive, and its sender never knows.
+    Vanished,
 }
 
 /// What the inner steps of a round take; all else takes no time.
@@ -144,7 +159,11 @@ pub struct Swarm {
     pub members: BTreeMap<PeerId, Member>,
     pub now: Time,
     pub fatal: Fatal,
+    /// What becomes of a slice's push.
+    pub fate: Box<dyn FnMut(&SliceId) -> Fate>,
     pub dead: Vec<PeerId>,
+    /// The last push of each exchange between two: sender, receiver, session, number.
+    pub pushes: BTreeMap<(PeerId, PeerId, u64, u64), (SliceId, SliceMeta)>,
     /// Every slice that was ever encoded.
     pub encoded: BTreeMap<SliceId, Bytes>,
     pub stated: BTreeMap<(Round, FragmentId), Stated>,
@@ -180,7 +199,9 @@ impl Swarm {
             members: BTreeMap::new(),
             now: Time::from_nanos(1),
             fatal: Box::new(|_, _, _| false),
+            fate: Box::new(|_| Fate::Delivered),
             dead: Vec::new(),
+            pushes: BTreeMap::new(),
             encoded: BTreeMap::new(),
             stated: BTreeMap::new(),
             applied: BTreeMap::new(),
@@ -336,11 +357,16 @@ impl Swarm {
         let input = match item {
             Item::Input(input) => input,
             Item::Slice { slice, meta, bytes } => {
-                let outcome = match self.members.get(&to) {
-                    Some(_) => PushOutcome::Delivered,
-                    None => PushOutcome::Lost,
+                let fate = (self.fate)(&slice);
+                let outcome = match (self.members.get(&to), fate) {
+                    (None, _) | (_, Fate::Lost) => PushOutcome::Lost,
+                    (_, Fate::Delivered) => PushOutcome::Delivered,
+                    (_, Fate::Unheard | Fate::Vanished) => PushOutcome::Unknown,
                 };
                 self.tell(from, from, Input::Pushed { to, slice, outcome });
+                if matches!(fate, Fate::Lost | Fate::Vanished) {
+                    return;
+                }
                 let Some(member) = self.members.get(&to) else {
                     return;
                 };
@@ -389,6 +415,8 @@ impl Swarm {
                 let bytes = store.get(&slice).expect("what is pushed is here");
                 assert_eq!(bytes.len() as u64, meta.bytes, "the header says how long");
                 store.headers.borrow_mut().insert(slice, meta);
+                let exchange = (who, to, meta.group, meta.contributors);
+                self.pushes.insert(exchange, (slice, meta));
                 self.put(who, to, Item::Slice { slice, meta, bytes });
             }
             Output::Fetch { what, from, .. } => self.fetch(who, what, &from),

@@ -1,6 +1,5 @@
 //! One fragment's way through one round of gossip: encode, push, collect, combine.
 
-use super::Waiting;
 use super::ledger::Ledger;
 use crate::exchange::Ending;
 use crate::peer::context::Context;
@@ -8,6 +7,14 @@ use crate::{
     Event, FragmentId, Order, OrderId, Output, Part, PeerId, Round, SliceId, SliceMeta, StoreId,
 };
 use std::collections::BTreeSet;
+
+/// A slice that arrived and is not mixed yet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waiting {
+    pub(super) from: PeerId,
+    pub(super) slice: SliceId,
+    pub(super) weight: f64,
+}
 
 /// Where a fragment is.
 #[derive(Clone, Debug, PartialEq)]

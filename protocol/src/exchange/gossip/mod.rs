@@ -15,11 +15,12 @@
 //!
 //! Cost per peer and round with d partners: d pushes of one encoded fragment, no control message;
 //! one latency. Waits for the expected partners of the same round until the deadline, never
-//! longer; what comes later is mixed later.
+//! longer; what comes later is mixed later. `ExchangeKind::Push` is the same without the wait: no
+//! latency, and whatever has arrived is mixed, of whichever round (overlapped SGP, GoSGD).
 //!
 //! **Source:** Assran et al. 2019, "Stochastic Gradient Push", algorithm 1; Kempe, Dobra, Gehrke
 //! 2003, "Gossip-Based Computation of Aggregate Information", protocol Push-Sum; Lian et al. 2017
-//! (D-PSGD) for the doubly stochastic case.
+//! (D-PSGD) for the doubly stochastic case; Blot et al. 2016, GoSGD, for pushes that nobody waits for.
 
 mod ledger;
 mod mixing;
@@ -33,20 +34,14 @@ use crate::{
     Topology, TrainSummary, Wait,
 };
 use ledger::Ledger;
-use mixing::{Mixing, Stage};
+use mixing::{Mixing, Stage, Waiting};
 use std::collections::BTreeMap;
-
-/// A slice that arrived and is not mixed yet.
-#[derive(Clone, Copy, Debug)]
-struct Waiting {
-    from: PeerId,
-    slice: SliceId,
-    weight: f64,
-}
 
 /// The gossip exchange of one peer.
 pub(crate) struct Gossip {
     topology: Box<dyn Topology>,
+    /// Whether the round's partners are waited for.
+    waits: bool,
     /// Push-sum weight of each fragment.
     weights: Vec<f64>,
     ledger: Ledger,
@@ -61,6 +56,7 @@ impl Gossip {
     pub(crate) fn new(plan: &Plan, topology: Box<dyn Topology>) -> Self {
         Self {
             topology,
+            waits: plan.exchange.waits(),
             weights: vec![1.0; plan.fragments.len()],
             ledger: Ledger::default(),
             inbox: Vec::new(),
@@ -83,7 +79,7 @@ impl Gossip {
             .filter_map(|(rank, share)| Some((id(*rank)?, *share)));
         // Beyond a complete view every peer ranks others than its partner does: whoever would be
         // waited for here pushes somewhere else.
-        let complete = cx.view.is_complete();
+        let complete = self.waits && cx.view.is_complete();
         let receive = partners.receive.iter().filter(|_| complete);
         (
             send.collect(),
@@ -184,12 +180,12 @@ impl Gossip {
             inputs.push((mixing.slice, -mixing.sent));
         }
         let latest = mixing.round;
-        let fragment = mixing.slice.fragment;
+        let (fragment, waits) = (mixing.slice.fragment, self.waits);
         let mut taken: Vec<Waiting> = Vec::new();
         self.inbox.retain(|w| {
             // What is far ahead will not be waited for: its mass counts now.
             let ahead = w.slice.round.since(latest);
-            let due = ahead == 0 || ahead > ROUNDS_AHEAD_MAX;
+            let due = !waits || ahead == 0 || ahead > ROUNDS_AHEAD_MAX;
             let take = w.slice.fragment == fragment && due;
             if take {
                 taken.push(*w);
@@ -364,7 +360,7 @@ impl Exchange for Gossip {
         self.ledger.release(cx);
         cx.timers.stop(Timer::Exchange);
         let ahead = cx.view.median_round();
-        if ahead.since(cx.round) > ROUNDS_AHEAD_MAX {
+        if self.waits && ahead.since(cx.round) > ROUNDS_AHEAD_MAX {
             // Rounds are local in gossip: a straggler skips what it missed and goes on with the
             // round that the others are in.
             cx.round = Round(ahead.0 - 1);

@@ -1,17 +1,19 @@
 //! Methods that no exchange carries yet. Their arithmetic is in this crate.
 
-use super::{EXTRAPOLATED, Later, PAIRS, RELAY, REPLICAS, SECOND, VARIATES, later};
+use super::{Later, PAIRS, RELAY, SECOND, VARIATES, later};
 
 const TOPOLOGY: &str = "architecture.topology";
 const CORRECTION: &str = "inner.correction";
 const OUTER: &str = "outer.optimizer";
 const CODEC: &str = "compression.codec";
 const SHIFTS: &str = "the group must keep the mean of every member's shift, and members that come, go or lose a round break it";
+const FORKS: &str =
+    "its replicas are the parameters themselves, and a slice that one neighbour lacks forks them";
 const FEEDBACK: &str = "use \"top-k\" with error feedback";
 const PLAIN: &str = "leave the key out";
 
 /// All of them, by key and name.
-pub const LATER: [Later; 25] = [
+pub const LATER: [Later; 21] = [
     later(
         "aggregation.rule",
         [
@@ -125,24 +127,13 @@ pub const LATER: [Later; 25] = [
     later(
         CODEC,
         [
-            "choco",
-            "differences to replicas",
-            "q = C(x - h), h' = h + q, x' = x + gamma sum_j w_ij (h_j - h_i)",
-            "Koloskova et al., ICML 2019",
-        ],
-        REPLICAS,
-        "use \"int8\"",
-    ),
-    later(
-        CODEC,
-        [
             "dcd",
             "differences to replicas",
             "q = C(x_{t+1/2} - x_t), x_{t+1} = x_t + q, with x_{t+1/2} = sum_j w_ij x_j - eta g",
             "Tang et al., NeurIPS 2018",
         ],
-        REPLICAS,
-        "use \"int8\"",
+        FORKS,
+        "use exchange = \"replicas\"",
     ),
     later(
         CODEC,
@@ -152,19 +143,8 @@ pub const LATER: [Later; 25] = [
             "z = (1 - t/2) x_t + (t/2) x_{t+1}, neighbours keep h' = (1 - 2/t) h + (2/t) C(z)",
             "Tang et al., NeurIPS 2018",
         ],
-        REPLICAS,
-        "use \"int8\"",
-    ),
-    later(
-        CODEC,
-        [
-            "deep-squeeze",
-            "gossip of models with error feedback",
-            "v = x - eta g + e, sent C(v), e = v - C(v), x' = x + eta_c sum_j w_ij (C(v_j) - C(v_i))",
-            "Tang et al., arXiv 1907.07346",
-        ],
-        "it sends what its residual adds to the parameters, which gossip does not know of",
-        "use \"int8\"",
+        FORKS,
+        "use exchange = \"replicas\"",
     ),
     later(
         CODEC,
@@ -207,29 +187,7 @@ pub const LATER: [Later; 25] = [
             "x' = x + gamma (W h - h) - lr v, h' = h + C(x' - h); v' = v + gamma (W k - k) + g' - g, k' = k + C(v' - k)",
             "Zhao et al., NeurIPS 2022",
         ],
-        REPLICAS,
-        PLAIN,
-    ),
-    later(
-        CORRECTION,
-        [
-            "cedas",
-            "exact diffusion, compressed",
-            "y = x - lr g - d, q = C(y - h), d' = d + gamma/2 sum_j W_ij (y^_i - y^_j), x' = x - lr g - d'",
-            "Huang and Pu 2023",
-        ],
-        REPLICAS,
-        PLAIN,
-    ),
-    later(
-        CORRECTION,
-        [
-            "exact-diffusion",
-            "D2: the last round's bias taken out",
-            "psi' = x - lr g, x' = W (psi' + x - psi)",
-            "Tang et al., ICML 2018",
-        ],
-        EXTRAPOLATED,
+        SECOND,
         PLAIN,
     ),
     later(

@@ -38,12 +38,8 @@ const fn later(
 
 const VARIATES: &str = "it needs an exchange with the peers' control variates as a second message: their mean must be known whoever comes, goes or loses a round";
 const SECOND: &str = "it needs a gossip exchange with a second message beside the parameters";
-const REPLICAS: &str = "it needs a gossip exchange of differences to replicas";
 const PAIRS: &str = "it needs an exchange in which pairs hand over both anchor and delta";
 const RELAY: &str = "it needs an exchange that relays sums along a tree instead of mixing";
-const EXTRAPOLATED: &str =
-    "it sends what it extrapolates and not the parameters, which gossip does not know of";
-
 /// Refuses a name that is one of these.
 pub(super) fn check(key: &str, name: &str) -> Result<(), StrategyError> {
     let mut all = LATER.iter().chain(&LATER_PRESETS);

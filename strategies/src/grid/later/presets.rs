@@ -1,6 +1,6 @@
 //! Presets that no exchange, codec or schedule allows yet.
 
-use super::{EXTRAPOLATED, Later, PAIRS, RELAY, REPLICAS, SECOND, VARIATES, later};
+use super::{Later, PAIRS, RELAY, SECOND, VARIATES, later};
 
 const fn preset(
     [name, summary, equation, source]: [&'static str; 4],
@@ -19,20 +19,11 @@ const LAYERS: &str = "it needs gradients that leave layer by layer while the bac
 const DILOCO: &str = "use \"diloco\"";
 const LOCAL_SGD: &str = "use \"local-sgd\"";
 const BSP: &str = "use \"bsp\"";
+const D2: &str = "use \"d2\", which codecs such as int4 may compress";
 const D_PSGD: &str = "use \"d-psgd\" with topology = \"base-k\"";
 
 /// All of them, by name.
-pub const LATER_PRESETS: [Later; 20] = [
-    preset(
-        [
-            "ad-psgd",
-            "pairs average whenever one of them is ready",
-            "x_i, x_j <- (x_i + x_j) / 2, then x_i' = x_i - lr g",
-            "Lian et al., ICML 2018",
-        ],
-        "it needs an exchange of pairs without rounds",
-        "use \"d-psgd\" with topology = \"random-matching\"",
-    ),
+pub const LATER_PRESETS: [Later; 16] = [
     preset(
         [
             "beer",
@@ -40,8 +31,8 @@ pub const LATER_PRESETS: [Later; 20] = [
             "x' = x + gamma (W h - h) - lr v, v' = v + gamma (W k - k) + g' - g",
             "Zhao et al., NeurIPS 2022",
         ],
-        REPLICAS,
-        D_PSGD,
+        SECOND,
+        D2,
     ),
     preset(
         [
@@ -65,16 +56,6 @@ pub const LATER_PRESETS: [Later; 20] = [
     ),
     preset(
         [
-            "choco",
-            "gossip of compressed differences to replicas",
-            "h_i' = h_i + C(x_i - h_i), x_i' = x_i + gamma sum_j W_ij (h_j - h_i)",
-            "Koloskova et al., ICML 2019",
-        ],
-        REPLICAS,
-        "use \"d-psgd\" with codec = \"int8\"",
-    ),
-    preset(
-        [
             "co2",
             "local inner steps over an all-reduce one round late",
             "as slowmo with D of the round before, and a penalty of its age",
@@ -85,16 +66,6 @@ pub const LATER_PRESETS: [Later; 20] = [
     ),
     preset(
         [
-            "d2",
-            "gossip without the bias of unequal data",
-            "x' = W (2 x - x_old - lr (g - g_old))",
-            "Tang et al., ICML 2018",
-        ],
-        EXTRAPOLATED,
-        D_PSGD,
-    ),
-    preset(
-        [
             "decoupled-diloco",
             "learners push fragments to a quorum",
             "a' = a + sum tokens_i d_i / sum tokens_i over the quorum and its grace window",
@@ -102,16 +73,6 @@ pub const LATER_PRESETS: [Later; 20] = [
         ],
         STAGGERED,
         "use \"diloco\" with exchange = \"parameter-server\" and `synchronization.enough`",
-    ),
-    preset(
-        [
-            "deepsqueeze",
-            "gossip with error feedback",
-            "v = x - lr g + e, x' = x + eta (W - I) C(v), e' = v - C(v)",
-            "Tang et al., arXiv 1907.07346",
-        ],
-        REPLICAS,
-        "use \"d-psgd\" with codec = \"int8\"",
     ),
     preset(
         [
@@ -141,7 +102,7 @@ pub const LATER_PRESETS: [Later; 20] = [
             "Nedic et al., SIAM J. Optim. 2017",
         ],
         SECOND,
-        D_PSGD,
+        D2,
     ),
     preset(
         [

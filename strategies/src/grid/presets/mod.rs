@@ -24,7 +24,7 @@ const fn point([name, summary, equation, source]: [&'static str; 4], text: &'sta
 }
 
 /// All of them, the yardstick first, then by what is exchanged.
-pub(super) const ALL: [Preset; 24] = [
+pub(super) const ALL: [Preset; 29] = [
     point(
         [
             "none",
@@ -225,12 +225,57 @@ pub(super) const ALL: [Preset; 24] = [
     ),
     point(
         [
+            "osgp",
+            "sgp that does not wait for what is under way",
+            "as sgp, over what has arrived",
+            "Assran et al., ICML 2019, algorithm 2",
+        ],
+        include_str!("osgp.toml"),
+    ),
+    point(
+        [
             "gossipgrad",
             "mixing with one partner that rotates after every inner step",
             "x_i' = (x_i + x_j) / 2, j at a distance that changes with the round",
             "Daily et al., arXiv 1803.05880",
         ],
         include_str!("gossipgrad.toml"),
+    ),
+    point(
+        [
+            "ad-psgd",
+            "pairs average whenever one of them is ready",
+            "x_i, x_j <- (x_i + x_j) / 2, then x_i' = x_i - lr g",
+            "Lian et al., ICML 2018",
+        ],
+        include_str!("ad-psgd.toml"),
+    ),
+    point(
+        [
+            "choco",
+            "gossip of compressed differences to replicas",
+            "h_i' = h_i + C(x_i - h_i), x_i' = x_i + rate sum_j W_ij (h_j - h_i)",
+            "Koloskova et al., ICML 2019 and ICLR 2020",
+        ],
+        include_str!("choco.toml"),
+    ),
+    point(
+        [
+            "deepsqueeze",
+            "gossip with error feedback",
+            "v = x - lr g + e, x' = x + rate sum_j W_ij (C(v_j) - C(v_i)), e' = v - C(v)",
+            "Tang et al., arXiv 1907.07346",
+        ],
+        include_str!("deepsqueeze.toml"),
+    ),
+    point(
+        [
+            "d2",
+            "gossip without the bias of unequal data",
+            "x' = W (2 x - x_old - lr (g - g_old)), as y = x - lr g - d, d' = d + (y - W y), x' = y - (d' - d)",
+            "Tang et al., ICML 2018; Yuan et al., IEEE TSP 2019",
+        ],
+        include_str!("d2.toml"),
     ),
     point(
         [

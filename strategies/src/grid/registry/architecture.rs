@@ -3,13 +3,32 @@
 use super::{Entry, Key, key};
 
 /// Values of `architecture.exchange`.
-pub const EXCHANGES: [Entry; 5] = [
+pub const EXCHANGES: [Entry; 8] = [
     Entry::new("none", "nobody exchanges anything", "x_i' = x_i", "-"),
     Entry::new(
         "gossip",
         "push to the round's partners, mix what arrived",
         "x_i' = (m_i x_i + sum_k m_k C(x_k)) / (m_i + sum_k m_k), m_i = w_i - sum_j W_ji w_i, m_k the masses that arrived",
         "Lian et al., NeurIPS 2017; push-sum: Kempe et al., FOCS 2003; Assran et al., ICML 2019",
+    ),
+    Entry::new(
+        "replicas",
+        "neighbours exchange differences to replicas of each other",
+        "h_i' = h_i + C(x_i - h_i), x_i' = x_i + rate sum_j W_ij (h_j - h_i), as much to one end as from the other",
+        "Koloskova et al., ICML 2019",
+    )
+    .with(&[RATE]),
+    Entry::new(
+        "pairs",
+        "two neighbours average whenever one of them begins to, nobody waits",
+        "x_i' = x_i + w (C(x_j) - C(x_i)), x_j' = x_j - w (C(x_j) - C(x_i)), w = 1/2, less where several are under way",
+        "Lian et al., ICML 2018",
+    ),
+    Entry::new(
+        "push",
+        "as gossip, and nobody waits: whatever has arrived is mixed",
+        "x_i' = (m_i x_i + sum_k m_k C(x_k)) / (m_i + sum_k m_k) over the slices k that are there, of any round",
+        "overlapped SGP: Assran et al., ICML 2019; GoSGD: Blot et al., arXiv 1611.09726",
     ),
     Entry::new(
         "all-reduce",
@@ -123,6 +142,13 @@ const GROUP: Key = key(
     "from 2 to 64",
     "4",
     "peers of an island or of a group",
+);
+
+const RATE: Key = key(
+    "architecture.rate",
+    "in (0, 1]",
+    "1.0",
+    "how far neighbours move towards each other: small for coarse codecs",
 );
 
 const BUDGET: Key = key(

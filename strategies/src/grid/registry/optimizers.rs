@@ -222,7 +222,7 @@ pub const INNERS: [Entry; 7] = [
 ];
 
 /// Values of `inner.correction`; the others are in [`LATER`](super::super::LATER).
-pub const CORRECTIONS: [Entry; 3] = [
+pub const CORRECTIONS: [Entry; 4] = [
     Entry::new("none", "the trainer's own gradients", "g' = g", "-"),
     Entry::new(
         "fed-prox",
@@ -248,4 +248,10 @@ pub const CORRECTIONS: [Entry; 3] = [
         "0.9",
         "what is left of the last momentum",
     )]),
+    Entry::new(
+        "exact-diffusion",
+        "D2: what has moved along the links is taken off before every exchange",
+        "y = x - lr g - d, d' = d + rate sum_j W_ij (h_i - h_j), x' = y - (d' - d), h the replicas of y",
+        "Tang et al., ICML 2018; Yuan et al., IEEE TSP 2019; compressed: Huang and Pu 2023",
+    ),
 ];

@@ -1,0 +1,123 @@
+//! Exchanges between two in the simulator: faults of every kind, each alone, and what each method promises.
+
+use murmurate_sim::{Report, RunOptions, Scenario, ToyTasksOnly, run_scenario};
+
+const PRESETS: [&str; 5] = ["choco", "deepsqueeze", "d2", "ad-psgd", "osgp"];
+
+/// Six machines for so many rounds; the invariants are checked after every event.
+fn run(preset: &str, rounds: u64, more: &str) -> Report {
+    let text = format!(
+        "seed = 5\npeers = 6\nrounds = {rounds}\nsave_every_s = 0.5\nevaluate_every = {rounds}\n\
+         [task]\nkind = \"quadratic\"\ndim = 32\nheterogeneity = 0.3\n\
+         [strategy]\npreset = \"{preset}\"\n\
+         [strategy.deadlines]\nfloor_ms = 100\ninitial_ms = 500\nceiling_ms = 2000\n\
+         [compute]\nstep_ms = 20.0\n[limits]\nvirtual_s = 3600.0\nevents = 3_000_000\n{more}"
+    );
+    let scenario = Scenario::from_toml(&text, preset, preset);
+    let scenario = scenario.unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let report = run_scenario(&scenario, &ToyTasksOnly, RunOptions::default());
+    report.unwrap_or_else(|error| panic!("{preset}: {error}"))
+}
+
+/// Whether the mean loss above the optimum is what the method leaves on data that differ: exact
+/// diffusion nothing but what is under way, the others what one neighbour or two a round cannot mend.
+fn found(preset: &str, report: &Report) -> bool {
+    let last = report.samples.last().expect("samples");
+    let most = match preset {
+        "d2" => 0.01,
+        "choco" => 0.1,
+        _ => 0.3,
+    };
+    last.loss.expect("a loss") < most
+}
+
+const QUIET: &str = "[network]\nlatency_ms = 5.0\n";
+const LOSSY: &str = "[network]\nlatency_ms = 5.0\njitter_ms = 20.0\nloss = 0.2\nretry_ms = 50.0\n";
+
+#[test]
+fn without_faults_all_find_the_common_optimum() {
+    for preset in PRESETS {
+        let report = run(preset, 300, QUIET);
+        assert_eq!(
+            (report.live, report.counters.rule_breaks),
+            (6, 0),
+            "{report}"
+        );
+        assert_eq!(report.counters.mass_uncertain, 0.0, "{report}");
+        assert!(found(preset, &report), "{report}");
+    }
+}
+
+#[test]
+fn loss_and_jitter_cost_time_and_nothing_else() {
+    for preset in PRESETS {
+        let report = run(preset, 300, LOSSY);
+        assert!(report.counters.pushes_lost > 100, "{report}");
+        assert_eq!(
+            (report.live, report.counters.rule_breaks),
+            (6, 0),
+            "{report}"
+        );
+        assert!(found(preset, &report), "{report}");
+    }
+}
+
+#[test]
+fn a_death_in_any_phase_leaves_five_that_finish() {
+    for preset in PRESETS {
+        for phase in ["train", "exchange", "apply"] {
+            for delay in ["0.0", "0.003", "0.006", "0.012"] {
+                let fault = format!(
+                    "{QUIET}[[fault]]\nkind = \"crash\"\npeer = 2\nround = 9\n\
+                     phase = \"{phase}\"\ndelay_s = {delay}\n"
+                );
+                let report = run(preset, 60, &fault);
+                assert_eq!(report.live, 5, "{preset} {phase} {delay}: {report}");
+                let longest = report.counters.longest_wait_allowed_s;
+                assert!(report.counters.longest_wait_s <= longest, "{report}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_restarted_peer_takes_part_again() {
+    for preset in PRESETS {
+        let fault = format!(
+            "{LOSSY}[[fault]]\nkind = \"crash\"\npeer = 2\nround = 9\nphase = \"exchange\"\n\
+             delay_s = 0.003\nrestart_after_s = 1.5\n"
+        );
+        let report = run(preset, 300, &fault);
+        assert_eq!(report.live, 6, "{report}");
+        assert!(found(preset, &report), "{report}");
+    }
+}
+
+#[test]
+fn a_peer_that_stalls_holds_nobody_up_for_more_than_a_deadline() {
+    for preset in PRESETS {
+        let fault = format!(
+            "{QUIET}[[fault]]\nkind = \"straggler\"\npeer = 2\nat_s = 0.5\nfactor = 1000.0\n\
+             lasts_s = 60.0\n"
+        );
+        let report = run(preset, 60, &fault);
+        assert_eq!(report.live, 6, "{report}");
+        let longest = report.counters.longest_wait_allowed_s;
+        assert!(report.counters.longest_wait_s <= longest, "{report}");
+    }
+}
+
+#[test]
+fn nonsense_is_refused_and_the_others_go_on() {
+    for preset in PRESETS {
+        for lie in ["garbage", "truncated", "flipped-bit"] {
+            let fault = format!(
+                "{QUIET}[[fault]]\nkind = \"byzantine\"\npeer = 2\nround = 5\n\
+                 phase = \"train\"\nlie = \"{lie}\"\nlasts_s = 0.5\n"
+            );
+            let report = run(preset, 60, &fault);
+            assert!(report.counters.lies > 0, "{report}");
+            assert!(report.live >= 5, "{report}");
+        }
+    }
+}

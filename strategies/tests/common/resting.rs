@@ -1,0 +1,63 @@
+//! A trainer that changes nothing.
+
+use super::Draw;
+use murmurate_protocol::{Evaluation, InnerStep};
+use murmurate_strategies::state::{StateError, StateSink, StateSource};
+use murmurate_strategies::{Layout, Proceed, StepControl, TrainError, TrainReport, Trainer};
+use std::ops::Range;
+
+/// Takes inner steps that change nothing: what moves the parameters is gossip alone.
+pub struct Resting {
+    layout: Layout,
+    pub x: Vec<f32>,
+}
+
+impl Resting {
+    pub fn new(index: usize, dim: usize) -> Self {
+        let mut draw = Draw(index as u64 + 1);
+        let x = (0..dim).map(|_| draw.below(2001) as f32 / 100.0 - 10.0);
+        Self {
+            layout: Layout::new([("x", vec![dim as u64])]),
+            x: x.collect(),
+        }
+    }
+}
+
+impl Trainer for Resting {
+    fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    fn steps(&mut self, control: &mut dyn StepControl) -> Result<TrainReport, TrainError> {
+        let mut report = TrainReport::default();
+        while control.before(InnerStep(report.steps)) == Proceed::Go {
+            control.after(InnerStep(report.steps), 1);
+            report.steps += 1;
+            report.samples += 1;
+        }
+        Ok(report)
+    }
+
+    fn gradients(
+        &mut self,
+        _: &mut dyn FnMut(usize, &mut [f32]),
+    ) -> Result<TrainReport, TrainError> {
+        Err(TrainError::Backend("gossip asks for none".to_owned()))
+    }
+
+    fn visit(&mut self, range: Range<usize>, f: &mut dyn FnMut(usize, &mut [f32])) {
+        f(range.start, &mut self.x[range]);
+    }
+
+    fn evaluate(&mut self) -> Result<Evaluation, TrainError> {
+        Ok(Evaluation::default())
+    }
+
+    fn save(&mut self, _: &mut dyn StateSink) -> Result<(), StateError> {
+        Ok(())
+    }
+
+    fn load(&mut self, _: &dyn StateSource) -> Result<(), StateError> {
+        Ok(())
+    }
+}
