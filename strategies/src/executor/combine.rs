@@ -17,7 +17,8 @@ impl MixLane {
         host: &dyn Host,
     ) -> Result<Done, WorkError> {
         let len = self.shard_range(fragment, shard, of).len();
-        let mut acc = self.shards.remove(&(fragment, shard)).unwrap_or_default();
+        let kept = self.shards.remove(&(fragment, shard));
+        let mut acc = kept.unwrap_or_else(|| std::mem::take(&mut self.spare));
         acc.clear();
         acc.resize(len, 0.0);
         let total: f64 = inputs.iter().map(|(_, weight)| weight).sum();

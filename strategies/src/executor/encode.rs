@@ -35,6 +35,7 @@ impl MixLane {
                 ..EncodeContext::seeded(seed, &mut memory)
             };
             self.aggregate_codec.encode(values, &mut context, &mut out);
+            self.reduction_encoded(&slice);
         } else {
             let local = self.take_local();
             let encoded = self.encode_local(&local[range.clone()], slice, of, &mut out);

@@ -49,6 +49,8 @@ pub struct MixLane {
     pub(super) codec_state: CodecState,
     pub(super) aggregate_codec: Box<dyn Codec>,
     pub(super) shards: BTreeMap<(FragmentId, u16), Vec<f32>>,
+    /// Room of a reduction that is no longer needed.
+    pub(super) spare: Vec<f32>,
     /// Own contributions encoded this round, each with its fragment's shard count.
     pub(super) encoded: BTreeMap<SliceId, u16>,
     /// The last round in which the shared inner optimizer took its step.
@@ -87,6 +89,7 @@ impl MixLane {
             codec: parts.codec,
             buffer: Some(vec![0.0; len]),
             shards: BTreeMap::new(),
+            spare: Vec::new(),
             encoded: BTreeMap::new(),
             inner_round: None,
             frames,
@@ -157,6 +160,7 @@ impl MixLane {
     pub fn memory(&self) -> Memory {
         let values = |len: usize| (len * size_of::<f32>()) as u64;
         let inner = self.inner.as_ref().map_or(0, |inner| inner.state().len());
+        let reduced: usize = self.shards.values().map(Vec::len).sum();
         let decoded = self.robust.as_ref().map_or(0, Robust::len);
         Memory {
             anchor: values(self.anchor.len()),
@@ -164,7 +168,16 @@ impl MixLane {
             residual: values(self.residual.as_ref().map_or(0, Vec::len)),
             codec: values(self.codec_state.len()),
             outer: values(self.outer.state().len() + inner),
-            shards: values(decoded + self.shards.values().map(Vec::len).sum::<usize>()),
+            shards: values(decoded + reduced + self.spare.len()),
+        }
+    }
+
+    /// A reduction is encoded: of an all-reduce everybody, its owner too, goes on with those bytes, and the
+    /// next reduction takes its room. Kept, the reductions of a round would be another model in `of` parts.
+    pub(super) fn reduction_encoded(&mut self, slice: &SliceId) {
+        if self.exchange == ExchangeKind::AllReduce {
+            let reduction = self.shards.remove(&(slice.fragment, slice.shard));
+            self.spare = reduction.unwrap_or_default();
         }
     }
 
