@@ -99,7 +99,14 @@ fn limits_of_a_running_daemon_are_shown_and_changed() {
     std::fs::write(&address, format!("{}\n", server.address())).unwrap();
     let none = "{\"max_rate\":null,\"max_rate_per_peer\":null}\n";
     assert_eq!(success(here, &["limit", "."]), none);
-    let change = ["limit", ".", "--max-rate", "10 MB/s", "--max-rate-per-peer", "500"];
+    let change = [
+        "limit",
+        ".",
+        "--max-rate",
+        "10 MB/s",
+        "--max-rate-per-peer",
+        "500",
+    ];
     let changed = "{\"max_rate\":10000000,\"max_rate_per_peer\":500}\n";
     assert_eq!(success(here, &change), changed);
     let lifted = success(here, &["limit", ".", "--max-rate", "none"]);
