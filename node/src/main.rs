@@ -1,5 +1,6 @@
 //! The `murmurate` command: parse, run, one line when it goes wrong, exit code.
 
+mod allocator;
 mod cli;
 mod commands;
 
@@ -7,18 +8,16 @@ use clap::Parser;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
-// burn allocates in every operation; the system's allocator gives big blocks back to the kernel
-// each time.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 /// What is logged without `MURMURATE_LOG`. Kademlia warns of every fresh run's first daemon that it
 /// knows nobody, which is so.
 const LOG: &str = "warn,libp2p_kad=error";
 
 fn main() -> ExitCode {
-    small_pages();
+    allocator::small_pages();
     let cli = cli::Cli::parse();
+    if matches!(cli.command, cli::Command::Run(_) | cli::Command::Bench(_)) {
+        allocator::give_back_soon();
+    }
     tracing_subscriber::fmt()
         .with_env_filter(
             tracing_subscriber::EnvFilter::try_from_env("MURMURATE_LOG")
@@ -45,15 +44,5 @@ fn main() -> ExitCode {
             eprintln!("error: {}", commands::one_line(&error));
             ExitCode::FAILURE
         }
-    }
-}
-
-/// Asks the system for pages of the usual size only. The allocator asks for huge ones, and a page
-/// of 2 MB of which a few kB are used counts as a whole: 38 MB more a daemon with the default model,
-/// at the same inner steps per second (measured, x86-64).
-fn small_pages() {
-    #[cfg(target_os = "linux")]
-    if rustix::thread::disable_transparent_huge_pages(true).is_err() {
-        // An old kernel or a sandbox: more memory is used, nothing else.
     }
 }

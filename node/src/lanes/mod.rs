@@ -13,12 +13,12 @@ use murmurate_protocol::{Done, Lane, Order, OrderId, WorkError};
 use murmurate_strategies::executor::{Executor, MixLane, TrainLane, TrainSignals};
 use save::HalfSaved;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
-use tokio::sync::mpsc;
+use tokio::sync::mpsc::{self, Receiver, Sender, error::TrySendError};
 
 /// Orders that may wait for one lane. The peer gives at most a group's worth of encodes, combines
-/// and releases per fragment before it needs an answer.
+/// and releases per fragment before it needs an answer. The queues grow by what waits in them: room
+/// for all of it from the start would be 18 MB.
 const ORDERS_WAITING_MAX: usize = 64 * 1024;
 
 /// Answers that may wait for the driver; the lanes wait for room.
@@ -40,8 +40,8 @@ enum MixWork {
 /// The lanes' threads and the way to them.
 #[derive(Debug)]
 pub struct Lanes {
-    train: SyncSender<TrainWork>,
-    mix: SyncSender<MixWork>,
+    train: Sender<TrainWork>,
+    mix: Sender<MixWork>,
     signals: Arc<TrainSignals>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -71,15 +71,15 @@ impl Lanes {
         let (train_lane, mix_lane) = executor.split();
         let signals = train_lane.signals();
         let (answers, received) = mpsc::channel(ANSWERS_WAITING_MAX);
-        let (train, train_work) = sync_channel(ORDERS_WAITING_MAX);
-        let (mix, mix_work) = sync_channel(ORDERS_WAITING_MAX);
+        let (train, mut train_work) = mpsc::channel(ORDERS_WAITING_MAX);
+        let (mix, mut mix_work) = mpsc::channel(ORDERS_WAITING_MAX);
         let (to_mix, train_answers, train_saver) = (mix.clone(), answers.clone(), saver.clone());
         let trainer = std::thread::Builder::new()
             .name("train".to_owned())
             .spawn(move || {
                 run_train(
                     train_lane,
-                    &train_work,
+                    &mut train_work,
                     &to_mix,
                     &train_answers,
                     train_saver.as_deref(),
@@ -88,7 +88,7 @@ impl Lanes {
         let mixer = std::thread::Builder::new()
             .name("mix".to_owned())
             .spawn(move || {
-                run_mix(mix_lane, &mix_work, &answers, &depot, saver.as_deref());
+                run_mix(mix_lane, &mut mix_work, &answers, &depot, saver.as_deref());
             })?;
         let lanes = Self {
             train,
@@ -131,23 +131,23 @@ impl Lanes {
     }
 }
 
-fn queue<T>(lane: &SyncSender<T>, work: T) {
+fn queue<T>(lane: &Sender<T>, work: T) {
     match lane.try_send(work) {
         Ok(()) => {}
         Err(TrySendError::Full(_)) => panic!("{ORDERS_WAITING_MAX} orders wait for one lane"),
         // The lane's thread ended early and said why; the driver notices the missing answer.
-        Err(TrySendError::Disconnected(_)) => tracing::error!("a lane's thread has ended"),
+        Err(TrySendError::Closed(_)) => tracing::error!("a lane's thread has ended"),
     }
 }
 
 fn run_train(
     mut lane: TrainLane,
-    work: &Receiver<TrainWork>,
-    mix: &SyncSender<MixWork>,
+    work: &mut Receiver<TrainWork>,
+    mix: &Sender<MixWork>,
     answers: &mpsc::Sender<Answer>,
     saver: Option<&Saver>,
 ) {
-    while let Ok(work) = work.recv() {
+    while let Some(work) = work.blocking_recv() {
         match work {
             TrainWork::Order(id, order) => {
                 if let Some(done) = lane.perform(&order) {
@@ -156,7 +156,7 @@ fn run_train(
             }
             TrainWork::Save(id, round, snapshot) => {
                 let half = saver.map(|saver| saver.begin(round, snapshot, &mut lane));
-                let _ = mix.send(MixWork::Save(id, half));
+                let _ = mix.blocking_send(MixWork::Save(id, half));
             }
         }
     }
@@ -164,12 +164,12 @@ fn run_train(
 
 fn run_mix(
     mut lane: MixLane,
-    work: &Receiver<MixWork>,
+    work: &mut Receiver<MixWork>,
     answers: &mpsc::Sender<Answer>,
     depot: &Depot,
     saver: Option<&Saver>,
 ) {
-    while let Ok(work) = work.recv() {
+    while let Some(work) = work.blocking_recv() {
         let (id, done) = match work {
             MixWork::Order(id, order) => (id, lane.perform(&order, depot)),
             MixWork::Save(id, half) => {

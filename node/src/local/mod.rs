@@ -39,6 +39,8 @@ pub async fn run(options: LocalOptions) -> Result<LocalReport, LocalError> {
             // Only our own fresh directory; that it cannot be removed changes no result.
             let _ = std::fs::remove_dir_all(&dir);
         }
+        // Refused before a daemon had anything to keep: the directory is empty and goes.
+        (Err(_), true) if std::fs::remove_dir(&dir).is_ok() => {}
         (_, true) => eprintln!("the daemons' directories are kept in {}", dir.display()),
         _ => {}
     }
