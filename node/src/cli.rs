@@ -211,6 +211,33 @@ pub(crate) struct SimArgs {
 pub(crate) enum SimCommand {
     /// Predict a table of measured training speeds from its BSP-A2A rows alone
     Survey(SurveyArgs),
+    /// Run presets beside each other on several tasks and networks
+    Compare(CompareArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompareArgs {
+    /// What is compared on what, as sim/scenarios/comparison/comparison.toml
+    #[arg(value_name = "FILE.toml")]
+    pub(crate) file: PathBuf,
+    /// Write a page with curves and tables
+    #[arg(long, value_name = "FILE.html")]
+    pub(crate) html: Option<PathBuf>,
+    /// Only these presets
+    #[arg(long, value_delimiter = ',')]
+    pub(crate) presets: Vec<String>,
+    /// Only these sizes of the swarm
+    #[arg(long, value_delimiter = ',')]
+    pub(crate) peers: Vec<usize>,
+    /// Only these seeds
+    #[arg(long, value_delimiter = ',')]
+    pub(crate) seeds: Vec<u64>,
+    /// Only tasks whose name contains this
+    #[arg(long)]
+    pub(crate) task: Option<String>,
+    /// Print one JSON object on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

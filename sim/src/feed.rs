@@ -165,7 +165,8 @@ impl Swarm<'_> {
         let Some(host) = self.slots[index].host.as_deref() else {
             return Ok(());
         };
-        self.samples.hear(self.now, index, host, event);
+        let now = (self.now, self.counters.bytes());
+        self.samples.hear(now, index, host, event);
         self.checks
             .hear(index, event)
             .map_err(|what| self.violation(index, what))

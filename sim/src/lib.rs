@@ -15,9 +15,11 @@
 //! - `replay`: the record of one daemon's peer, once more.
 //! - `scenario`: TOML in. `report`, `trace`: what comes out.
 //! - [`seeds`]: random scenarios by the hundred.
+//! - [`compare`]: presets beside each other on several tasks and networks.
 //! - [`plan`]: what each preset would make of a cluster.
 //! - [`survey`]: a timing model of synchronous clusters, held against published measurements.
 
+pub mod compare;
 mod drift;
 mod due;
 mod error;

@@ -26,6 +26,8 @@ pub struct Sample {
     pub at_s: f64,
     /// Peers that opened it.
     pub peers: usize,
+    /// Bytes that all peers together had sent by then: control messages, slices as encoded, fetches.
+    pub bytes: u64,
     /// Mean over peers of the loss on held data, in nats.
     pub loss: Option<f64>,
     /// The worst of them.
@@ -86,6 +88,11 @@ pub struct Counters {
 }
 
 impl Counters {
+    /// Bytes that all peers together have sent.
+    pub fn bytes(&self) -> u64 {
+        self.bytes_control + self.bytes_encoded + self.bytes_fetched
+    }
+
     /// Counts a push.
     pub(crate) fn pushed(&mut self, encoded: u64, payload: u64) {
         self.pushes += 1;
@@ -121,6 +128,7 @@ impl Counters {
 #[derive(Clone, Debug, Default)]
 struct Gathering {
     at: Time,
+    bytes: u64,
     parameters: BTreeMap<usize, Vec<f32>>,
     losses: Vec<f64>,
     accuracies: Vec<f64>,
@@ -143,13 +151,20 @@ impl Samples {
     }
 
     /// Takes in what a peer tells, with its parameters where a sample is due.
-    pub(crate) fn hear(&mut self, now: Time, index: usize, host: &Host, event: &Event) {
+    pub(crate) fn hear(
+        &mut self,
+        (now, bytes): (Time, u64),
+        index: usize,
+        host: &Host,
+        event: &Event,
+    ) {
         match event {
             Event::RoundEnded { round, .. } => {
                 let opened = round.next();
                 if self.every > 0 && opened.0.is_multiple_of(self.every) {
                     let gathering = self.rounds.entry(opened).or_default();
                     gathering.at = now;
+                    gathering.bytes = bytes;
                     gathering.parameters.insert(index, host.parameters());
                 }
             }
@@ -171,6 +186,7 @@ impl Samples {
             round: round.0,
             at_s: gathering.at.as_secs_f64(),
             peers: gathering.parameters.len(),
+            bytes: gathering.bytes,
             loss: mean(&gathering.losses),
             loss_max: gathering.losses.iter().copied().reduce(f64::max),
             accuracy: mean(&gathering.accuracies),

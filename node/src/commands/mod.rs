@@ -1,6 +1,7 @@
 //! One file for each command: from arguments to the library and back to people.
 
 pub(crate) mod bench;
+pub(crate) mod compare;
 pub(crate) mod eval;
 pub(crate) mod export;
 pub(crate) mod init;

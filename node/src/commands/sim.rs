@@ -1,6 +1,6 @@
 //! `murmurate sim`: a scenario in virtual time, with toy tasks or the daemon's own.
 
-use super::survey;
+use super::{compare, survey};
 use crate::cli::{SimArgs, SimCommand};
 use anyhow::{Context, bail};
 use murmurate_node::daemon::BINARY;
@@ -13,8 +13,10 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 pub(crate) fn run(args: &SimArgs) -> anyhow::Result<()> {
-    if let Some(SimCommand::Survey(args)) = &args.what {
-        return survey::run(args);
+    match &args.what {
+        Some(SimCommand::Survey(args)) => return survey::run(args),
+        Some(SimCommand::Compare(args)) => return compare::run(args, &trainer),
+        None => {}
     }
     if let Some(count) = args.seeds {
         return seeds(args.seed.unwrap_or(0), count);

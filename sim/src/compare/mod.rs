@@ -1,0 +1,58 @@
+//! Presets beside each other: the same tasks, the same samples, several networks.
+//!
+//! Every run is a scenario of its own, put together from a comparison's parts; what comes out is a
+//! curve over rounds, bytes and virtual seconds, and what each preset needed to reach the target.
+//!
+//! - `spec`: TOML in. `outcome`: one run. `report`: all of them, JSON.
+//! - `html`, `plot`: a page that needs nothing else.
+
+mod html;
+mod outcome;
+mod plot;
+mod report;
+mod spec;
+
+pub use outcome::{Outcome, Point, Reached};
+pub use report::ComparisonReport;
+pub use spec::{Comparison, Data, NetworkChoice, Target, TaskChoice};
+
+use crate::error::SimError;
+use crate::run::{RunOptions, run_scenario};
+use crate::task::TrainerFactory;
+use spec::Cell;
+
+/// Runs everything. `progress` is told before each run how many are done, of how many, and what
+/// comes. A preset that a task refuses, or a run that breaks, has its reason in its [`Outcome`].
+///
+/// # Errors
+/// When a part of the comparison cannot be a scenario whatever the preset.
+pub fn run_comparison(
+    comparison: &Comparison,
+    factory: &dyn TrainerFactory,
+    progress: &mut dyn FnMut(usize, usize, &str),
+) -> Result<ComparisonReport, SimError> {
+    let cells = comparison.cells();
+    let mut outcomes = Vec::with_capacity(cells.len());
+    for (done, cell) in cells.iter().enumerate() {
+        progress(done, cells.len(), &cell.to_string());
+        outcomes.push(play(comparison, cell, factory)?);
+    }
+    Ok(ComparisonReport::new(comparison, outcomes))
+}
+
+fn play(
+    comparison: &Comparison,
+    cell: &Cell<'_>,
+    factory: &dyn TrainerFactory,
+) -> Result<Outcome, SimError> {
+    let scenario = match comparison.scenario(cell) {
+        Ok(scenario) => scenario,
+        Err(SimError::Strategy(refusal)) => return Ok(Outcome::failed(cell, refusal.to_string())),
+        Err(error) => return Err(error),
+    };
+    match run_scenario(&scenario, factory, RunOptions::default()) {
+        Ok(report) => Ok(Outcome::new(cell, &report)),
+        Err(error @ (SimError::Scenario(_) | SimError::Task(_))) => Err(error),
+        Err(error) => Ok(Outcome::failed(cell, error.to_string())),
+    }
+}

@@ -1,0 +1,243 @@
+//! A comparison: tasks, data, networks, presets, sizes and seeds, as a TOML file lists them.
+
+use crate::error::SimError;
+use crate::scenario::{Checker, Scenario, ScenarioError, explain};
+use murmurate_protocol::StepBudget;
+use murmurate_strategies::grid::Strategy;
+use murmurate_strategies::grid::registry::PRESETS;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// Rounds of a preset whose rounds are so many seconds: the file says how many inner steps they hold.
+const STEPS_OF_A_TIMED_ROUND: u32 = 10;
+
+/// What reaching the target means: one of the two.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Target {
+    /// Mean loss over the peers at most this, in nats.
+    pub loss: Option<f64>,
+    /// Mean accuracy over the peers at least this.
+    pub accuracy: Option<f64>,
+}
+
+/// How a task's data lie.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Data {
+    /// What the report calls it.
+    pub name: String,
+    /// A part of the scenario.
+    pub scenario: toml::Table,
+}
+
+/// One task.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TaskChoice {
+    /// What the report calls it.
+    pub name: String,
+    /// Inner steps of each peer: presets with longer rounds have fewer.
+    pub inner_steps: u64,
+    /// When it counts as learned.
+    pub target: Target,
+    /// A part of the scenario.
+    pub scenario: toml::Table,
+    /// How its data lie, one after the other.
+    pub data: Vec<Data>,
+}
+
+/// One network.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NetworkChoice {
+    /// What the report calls it.
+    pub name: String,
+    /// A part of the scenario.
+    pub scenario: toml::Table,
+}
+
+/// What is compared on what.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Comparison {
+    /// Presets; none for all that exchange something.
+    #[serde(default)]
+    pub presets: Vec<String>,
+    /// Sizes of the swarm.
+    pub peers: Vec<usize>,
+    /// Each run is repeated with each of them.
+    pub seeds: Vec<u64>,
+    /// Points of a curve.
+    pub points: u64,
+    /// What is learned.
+    pub task: Vec<TaskChoice>,
+    /// On what.
+    pub network: Vec<NetworkChoice>,
+    /// What errors and the report call the file.
+    #[serde(skip_deserializing, default)]
+    pub file: String,
+}
+
+/// One run.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cell<'a> {
+    pub(super) task: &'a TaskChoice,
+    pub(super) data: &'a Data,
+    pub(super) peers: usize,
+    pub(super) network: &'a NetworkChoice,
+    pub(super) preset: &'a str,
+    pub(super) seed: u64,
+}
+
+impl std::fmt::Display for Cell<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (task, data, network) = (&self.task.name, &self.data.name, &self.network.name);
+        let (peers, preset, seed) = (self.peers, self.preset, self.seed);
+        write!(
+            f,
+            "{preset}: {task}, {data}, {peers} peers, {network}, seed {seed}"
+        )
+    }
+}
+
+impl Comparison {
+    /// Reads a comparison file.
+    ///
+    /// # Errors
+    /// One line that names the file, the key, and what to do.
+    pub fn from_file(path: &Path) -> Result<Self, ScenarioError> {
+        let text = std::fs::read_to_string(path).map_err(|source| ScenarioError::Read {
+            path: path.display().to_string(),
+            source,
+        })?;
+        Self::from_toml(&text, &path.display().to_string())
+    }
+
+    /// Reads a comparison from text; `file` is what errors call it.
+    ///
+    /// # Errors
+    /// As [`Comparison::from_file`].
+    pub fn from_toml(text: &str, file: &str) -> Result<Self, ScenarioError> {
+        let mut comparison: Self =
+            toml::from_str(text).map_err(|error| explain(&error, text, file))?;
+        file.clone_into(&mut comparison.file);
+        let check = Checker::new(file, text);
+        for (key, count) in [
+            ("peers", comparison.peers.len()),
+            ("seeds", comparison.seeds.len()),
+            ("task", comparison.task.len()),
+            ("network", comparison.network.len()),
+        ] {
+            if count == 0 {
+                return Err(check.refuse(key, "is empty: nothing would run"));
+            }
+        }
+        if comparison.points == 0 {
+            return Err(check.refuse("points", "is 0: a curve needs at least one"));
+        }
+        for (index, task) in comparison.task.iter().enumerate() {
+            let key = |leaf: &str| format!("task[{index}].{leaf}");
+            if task.inner_steps == 0 {
+                return Err(check.refuse(&key("inner_steps"), "is 0: nothing would be learned"));
+            }
+            if task.target.loss.is_some() == task.target.accuracy.is_some() {
+                let reason = "needs either `loss` or `accuracy`";
+                return Err(check.refuse(&key("target"), reason));
+            }
+            if task.data.is_empty() {
+                return Err(check.refuse(&key("data"), "is empty: nothing would run"));
+            }
+        }
+        comparison.known(&check)?;
+        Ok(comparison)
+    }
+
+    fn known(&self, check: &Checker<'_>) -> Result<(), ScenarioError> {
+        for preset in &self.presets {
+            Strategy::preset(preset).map_err(|error| check.refuse("presets", error.to_string()))?;
+        }
+        Ok(())
+    }
+
+    /// The presets that it compares.
+    pub fn presets(&self) -> Vec<&str> {
+        if !self.presets.is_empty() {
+            return self.presets.iter().map(String::as_str).collect();
+        }
+        let all = PRESETS.iter().map(|entry| entry.name);
+        all.filter(|name| *name != "none").collect()
+    }
+
+    /// All runs, those of one picture beside each other.
+    pub(super) fn cells(&self) -> Vec<Cell<'_>> {
+        let mut cells = Vec::new();
+        for task in &self.task {
+            for data in &task.data {
+                for &peers in &self.peers {
+                    for network in &self.network {
+                        for preset in self.presets() {
+                            cells.extend(self.seeds.iter().map(|&seed| Cell {
+                                task,
+                                data,
+                                peers,
+                                network,
+                                preset,
+                                seed,
+                            }));
+                        }
+                    }
+                }
+            }
+        }
+        cells
+    }
+
+    /// The scenario of one run.
+    pub(super) fn scenario(&self, cell: &Cell<'_>) -> Result<Scenario, SimError> {
+        let mut table = toml::Table::new();
+        for part in [
+            &cell.task.scenario,
+            &cell.data.scenario,
+            &cell.network.scenario,
+        ] {
+            merge(&mut table, part);
+        }
+        let strategy = table
+            .entry("strategy")
+            .or_insert_with(|| toml::Table::new().into());
+        if let toml::Value::Table(strategy) = strategy {
+            strategy.insert("preset".to_owned(), cell.preset.into());
+            let strategy = Strategy::from_table(strategy.clone(), None)?;
+            let steps = match strategy.budget() {
+                StepBudget::Steps(steps) => steps,
+                StepBudget::Time(_) => STEPS_OF_A_TIMED_ROUND,
+            };
+            let rounds = cell.task.inner_steps.div_ceil(u64::from(steps));
+            table.insert("rounds".to_owned(), whole(rounds));
+            let every = (rounds / self.points).max(1);
+            table.insert("evaluate_every".to_owned(), whole(every));
+        }
+        table.insert("peers".to_owned(), whole(cell.peers as u64));
+        table.insert("seed".to_owned(), whole(cell.seed));
+        let text = toml::to_string(&table).expect("what was TOML can be written as TOML");
+        let file = format!("{} ({cell})", self.file);
+        Ok(Scenario::from_toml(&text, &file, cell.preset)?)
+    }
+}
+
+fn whole(value: u64) -> toml::Value {
+    toml::Value::Integer(i64::try_from(value).unwrap_or(i64::MAX))
+}
+
+/// Puts a part over what is there: tables are merged, all else is replaced.
+fn merge(table: &mut toml::Table, part: &toml::Table) {
+    for (key, value) in part {
+        match (table.get_mut(key), value) {
+            (Some(toml::Value::Table(old)), toml::Value::Table(new)) => merge(old, new),
+            _ => {
+                table.insert(key.clone(), value.clone());
+            }
+        }
+    }
+}
