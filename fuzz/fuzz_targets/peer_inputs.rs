@@ -8,7 +8,7 @@ use murmurate_protocol::limits::OUTPUTS_MAX;
 use murmurate_protocol::{
     BytesBound, Contribution, DeadlinePlan, Digest, Done, ExchangeKind, FetchId, FragmentId,
     FragmentPlan, Input, LayoutHash, Order, OrderId, Output, Part, Peer, PeerConfig, PeerId, Plan,
-    PushOutcome, Round, RunId, SliceId, SliceMeta, StateId, StepBudget, Time, TrainSummary,
+    PushOutcome, Round, RunId, Schedule, SliceId, SliceMeta, StateId, StepBudget, Time, TrainSummary,
     WorkError, wire,
 };
 use murmurate_strategies::topology::TopologyKind;
@@ -70,6 +70,17 @@ fn plan(gossip: bool, fragments: u8) -> Plan {
         layout: LayoutHash::from_bytes([2; 32]),
         recipe: Digest::from_bytes([3; 32]),
         exchange: if gossip { ExchangeKind::Gossip } else { ExchangeKind::AllReduce },
+        schedule: match fragments / 4 % 8 {
+            _ if gossip => Schedule::Butterfly,
+            1 => Schedule::Ring,
+            2 => Schedule::RecursiveDoubling,
+            3 => Schedule::HalvingDoubling,
+            4 => Schedule::BinaryTree,
+            5 => Schedule::DoubleTree,
+            6 => Schedule::Torus,
+            7 => Schedule::Hierarchical { island: 2 },
+            _ => Schedule::Butterfly,
+        },
         contribution: if gossip { Contribution::Parameters } else { Contribution::Delta },
         budget: StepBudget::Steps(1),
         rounds: 0,
@@ -139,7 +150,11 @@ fn input(step: Step<'_>, open: &mut Vec<Open>, fragments: usize) -> Option<Input
             Err(error) => Input::Malformed { from: peer(from), error },
         },
         Step::Arrived { from, slice, of, weight, contributors, group } => {
-            let part = if slice.aggregate { Part::Aggregate } else { Part::Contribution };
+            let part = match (slice.aggregate, slice.attempt % 2) {
+                (true, _) => Part::Aggregate,
+                (false, 0) => Part::Contribution,
+                (false, _) => Part::Partial,
+            };
             let name = SliceId {
                 round: Round(u64::from(slice.round)),
                 fragment: FragmentId(slice.fragment % 8),

@@ -13,6 +13,7 @@
 //! # let plan = Plan {
 //! #     run: RunId::from_bytes([1; 32]), layout: LayoutHash::from_bytes([2; 32]),
 //! #     recipe: Digest::from_bytes([3; 32]), exchange: ExchangeKind::AllReduce,
+//! #     schedule: Schedule::Butterfly,
 //! #     contribution: Contribution::Delta, budget: StepBudget::Steps(1), rounds: 0,
 //! #     fragments: vec![FragmentPlan { len: 10, contribution: bound, aggregate: bound }],
 //! #     deadlines: DeadlinePlan::default(), state_bytes: 0,
@@ -77,6 +78,7 @@ mod time;
 mod topology;
 
 pub use count::{FragmentId, InnerStep, OrderId, Round};
+pub use exchange::{Schedule, ScheduleCost};
 pub use id::{Digest, LayoutHash, PeerId, PlanHash, RunId};
 pub use order::{
     Done, Evaluation, Lane, Order, StateId, StepBudget, StoreId, TrainSummary, WorkError,

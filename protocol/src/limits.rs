@@ -43,6 +43,10 @@ pub const FRAGMENTS_MAX: usize = 1024;
 /// Slices that may wait for a round which this peer has not reached, per remote peer.
 pub const EARLY_SLICES_MAX: usize = 2 * GROUP_MEMBERS_MAX;
 
+/// As [`EARLY_SLICES_MAX`] where schedules make one peer bring many shards: a partial sum and an
+/// aggregate of every shard of every fragment in the window.
+pub const EARLY_RELAYED_MAX: usize = 2 * GROUP_MEMBERS_MAX * WINDOW_FRAGMENTS_MAX;
+
 /// Control messages that may wait for a round which this peer has not reached.
 pub const EARLY_MESSAGES_MAX: usize = 16 * GROUP_MEMBERS_MAX;
 

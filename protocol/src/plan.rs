@@ -4,7 +4,7 @@
 //! peers exchange only when their plans are equal.
 
 use crate::limits::{FRAGMENTS_MAX, STATE_BYTES_MAX};
-use crate::{Digest, FragmentId, LayoutHash, PlanHash, RunId, StepBudget};
+use crate::{Digest, FragmentId, LayoutHash, PlanHash, RunId, Schedule, StepBudget};
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +15,7 @@ pub enum ExchangeKind {
     None,
     /// Push to the round's partners, mix what arrived.
     Gossip,
-    /// Butterfly all-reduce with agreement.
+    /// All-reduce with agreement, along the plan's [`Schedule`].
     AllReduce,
 }
 
@@ -90,6 +90,8 @@ pub struct Plan {
     pub recipe: Digest,
     /// Who exchanges with whom.
     pub exchange: ExchangeKind,
+    /// Which way an all-reduce sums up.
+    pub schedule: Schedule,
     /// What a contribution is.
     pub contribution: Contribution,
     /// How much to train in a round.
@@ -134,6 +136,11 @@ pub enum PlanError {
     /// All-reduce agrees on deltas or gradients.
     #[error("all-reduce exchanges deltas or gradients relative to the agreed anchor")]
     AllReduceContribution,
+    /// A schedule of something that follows none.
+    #[error(
+        "only an all-reduce follows a schedule: use the butterfly elsewhere, it is the default"
+    )]
+    Schedule,
     /// The state is too large.
     #[error("a state of {bytes} bytes is above the limit of {STATE_BYTES_MAX}")]
     State {
@@ -176,6 +183,9 @@ impl Plan {
                 return Err(PlanError::AllReduceContribution);
             }
             _ => {}
+        }
+        if self.exchange != ExchangeKind::AllReduce && self.schedule != Schedule::Butterfly {
+            return Err(PlanError::Schedule);
         }
         if self.state_bytes > STATE_BYTES_MAX {
             return Err(PlanError::State {

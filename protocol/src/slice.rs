@@ -10,6 +10,8 @@ pub enum Part {
     Contribution,
     /// From a shard's owner back to the members.
     Aggregate,
+    /// From member to member along a schedule: the mean of some contributions.
+    Partial,
 }
 
 /// A slice: what travels of one fragment, from one peer, in one attempt.
@@ -23,10 +25,11 @@ pub struct SliceId {
     pub shard: u16,
     /// Which way it goes.
     pub part: Part,
-    /// The peer that encoded it.
+    /// The peer that encoded it. Schedules in which all members make the same aggregate name one.
     pub origin: PeerId,
     /// The ballot's number in which its shard was reduced; in gossip a tag of the sender's life, so
-    /// that what it pushed before a restart is not taken for what it pushes after.
+    /// that what it pushed before a restart is not taken for what it pushes after; of a partial sum
+    /// the stage of its sender's part in the schedule.
     pub attempt: u8,
 }
 
@@ -37,7 +40,8 @@ pub struct SliceMeta {
     pub of: u16,
     /// The weight that travels with it: samples (all-reduce) or push-sum mass (gossip).
     pub weight: f64,
-    /// Which members (bits in `PeerId` order) an aggregate is the weighted mean of; zero otherwise.
+    /// Which members (bits in `PeerId` order) an aggregate or a partial sum is the weighted mean of;
+    /// zero otherwise.
     pub contributors: u64,
     /// A tag of the group it was made for, so that two groups of one round do not mix.
     pub group: u64,

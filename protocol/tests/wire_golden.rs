@@ -190,6 +190,16 @@ fn messages() -> Vec<(&'static str, Message)> {
                 anchor: state.root,
             },
         ),
+        (
+            "reduced",
+            Message::Reduced {
+                round,
+                fragment,
+                group,
+                shard: 1,
+                version: version(2),
+            },
+        ),
     ]
 }
 

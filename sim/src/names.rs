@@ -50,6 +50,7 @@ fn of_message(message: &Message) -> &'static str {
         Message::Behind { .. } => "behind",
         Message::Vote { .. } => "vote",
         Message::Prepare { .. } => "prepare",
+        Message::Reduced { .. } => "reduced",
         Message::Promise { .. } => "promise",
         Message::Repair { .. } => "repair",
         Message::Decided { .. } => "decided",

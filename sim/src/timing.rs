@@ -101,7 +101,7 @@ impl Timing {
         let values = fragment.len.div_ceil(u64::from(of.max(1)));
         let bytes = match slice.part {
             Part::Contribution => fragment.contribution.of(values),
-            Part::Aggregate => fragment.aggregate.of(values),
+            Part::Aggregate | Part::Partial => fragment.aggregate.of(values),
         };
         stores.put(slice, Bytes::new());
         Done::Encoded {

@@ -24,6 +24,13 @@ pub trait StepControl {
     fn after(&mut self, step: InnerStep, samples: u64) {
         let _ = (step, samples);
     }
+
+    /// Called in every inner step for each tensor that has a gradient, before the inner optimizer
+    /// takes it: changes the gradient in place. `offset` is where the tensor lies in the flat
+    /// parameters, `values` are its parameters.
+    fn correct(&mut self, offset: usize, values: &[f32], gradient: &mut [f32]) {
+        let _ = (offset, values, gradient);
+    }
 }
 
 /// What a stretch of training did.
@@ -57,7 +64,8 @@ pub trait Trainer: Send {
     /// Names, shapes and offsets of the parameters; the same for the trainer's whole life.
     fn layout(&self) -> &Layout;
 
-    /// Takes inner steps with the trainer's own inner optimizer until `control` stops it.
+    /// Takes inner steps with the trainer's own inner optimizer until `control` stops it, on
+    /// gradients that `control` has corrected.
     ///
     /// # Errors
     /// When the loss is not finite or the backend fails; parameters are then undefined.

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 /// A preset in which the methods of a key can be chosen.
 fn base(method: &Method) -> &'static str {
     match (method.key, method.name) {
-        ("architecture.topology", _) => "d-psgd",
+        ("architecture.topology", _) | ("inner.correction", "quasi-global") => "d-psgd",
         ("aggregation.rule", _) | ("compression.codec", "sign-sgd" | "dgc") => "bsp",
         _ => "local-sgd",
     }
@@ -59,6 +59,12 @@ fn keys_and_defaults_are_those_of_the_configuration() {
         // What is no key of the method: the one that chooses it, and those of all methods.
         for key in [selector, "exchange", "contribution", "error_feedback"] {
             written.remove(key);
+        }
+        if method.key == "inner.correction" {
+            // Beside it stands the inner optimizer.
+            for key in ["optimizer", "lr", "momentum", "weight_decay"] {
+                written.remove(key);
+            }
         }
         let listed = method
             .keys

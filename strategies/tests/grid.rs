@@ -284,6 +284,36 @@ const REFUSED: &[(&str, &str, &[&str])] = &[
     ),
     (
         "diloco",
+        "[architecture]\nschedule = \"rnig\"",
+        &["`architecture.schedule`", "mean `ring`", "halving-doubling"],
+    ),
+    (
+        "d-psgd",
+        "[architecture]\nschedule = \"torus\"",
+        &["`architecture.schedule`", "`gossip`"],
+    ),
+    (
+        "diloco",
+        "[architecture]\nschedule = \"ring\"\ngroup = 4",
+        &["`architecture.group`", "`ring`"],
+    ),
+    (
+        "diloco",
+        "[architecture]\nschedule = \"hierarchical\"\ngroup = 1",
+        &["`architecture.group`", "from 2 to 64"],
+    ),
+    (
+        "diloco",
+        "[architecture]\nschedule = \"ring\"\n[compression]\ncodec = \"int8\"",
+        &["rounded anew", "\"butterfly\"", "\"bf16\""],
+    ),
+    (
+        "diloco",
+        "[architecture]\nschedule = \"double-tree\"\n[aggregation]\nrule = \"median\"",
+        &["apart", "\"butterfly\"", "\"weighted-mean\""],
+    ),
+    (
+        "diloco",
         "[architecture]\nexchange = \"gosip\"",
         &["mean `gossip`"],
     ),
@@ -403,7 +433,7 @@ const REFUSED: &[(&str, &str, &[&str])] = &[
     (
         "d-psgd",
         "[inner]\ncorrection = \"scaffold\"",
-        &["`inner.correction`", "gradient of every inner step"],
+        &["`inner.correction`", "control variates"],
     ),
     (
         "d-psgd",
@@ -506,6 +536,14 @@ fn what_can_work_is_not_refused() {
         (
             "d-psgd",
             "[architecture]\ntopology = \"moshpit\"\ngroup = 8",
+        ),
+        (
+            "diloco",
+            "[architecture]\nschedule = \"hierarchical\"\ngroup = 6",
+        ),
+        (
+            "bsp",
+            "[architecture]\nschedule = \"ring\"\n[compression]\ncodec = \"top-k\"\ndensity = 0.05",
         ),
     ] {
         let strategy = Strategy::parse(text, Some(preset)).unwrap();

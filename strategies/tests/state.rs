@@ -19,10 +19,11 @@ use murmurate_strategies::toy::ToyTask;
 
 const DIM: usize = 57;
 const FRAGMENT: FragmentId = FragmentId(0);
-const STRATEGIES: [&str; 3] = [
+const STRATEGIES: [&str; 4] = [
     "preset = \"diloco\"\n[compression]\ncodec = \"top-k\"\ndensity = 0.1",
     "preset = \"diloco\"\n[compression]\ncodec = \"int8\"\nerror_feedback = true",
     "preset = \"bsp\"",
+    "preset = \"fedprox\"",
 ];
 
 fn executor(text: &str, index: usize) -> Executor {

@@ -5,9 +5,10 @@
 use burn::module::Module;
 use burn::optim::{GradientsParams, ModuleOptimizer, SgdConfig};
 use burn::tensor::Device;
+use murmurate_protocol::InnerStep;
 use murmurate_strategies::inner::InnerKind;
 use murmurate_strategies::state::MemoryState;
-use murmurate_strategies::{TrainError, Trainer};
+use murmurate_strategies::{Proceed, StepControl, TrainError, Trainer};
 use murmurate_tasks::config::{
     Augmentation, DataSource, ImageConfig, ImageModel, LanguageConfig, TaskConfig,
 };
@@ -332,4 +333,72 @@ fn a_loss_that_is_not_finite_is_an_error() {
         take_steps(trainer.as_mut(), 1),
         Err(TrainError::NotFinite)
     ));
+}
+
+/// So many inner steps with FedProx's spring to where they began.
+struct Sprung {
+    left: u64,
+    mu: f32,
+    anchor: Vec<f32>,
+    seen: usize,
+}
+
+impl StepControl for Sprung {
+    fn before(&mut self, step: InnerStep) -> Proceed {
+        match step.0 < self.left {
+            true => Proceed::Go,
+            false => Proceed::Stop,
+        }
+    }
+
+    fn correct(&mut self, offset: usize, values: &[f32], gradient: &mut [f32]) {
+        let anchor = &self.anchor[offset..offset + values.len()];
+        for ((g, x), a) in gradient.iter_mut().zip(values).zip(anchor) {
+            *g += self.mu * (x - a);
+        }
+        self.seen += values.len();
+    }
+}
+
+#[test]
+fn the_inner_optimizer_takes_what_control_makes_of_the_gradient() {
+    let (lr, mu, steps) = (0.1f32, 0.5f32, 3);
+    let mut corrected = language(&InnerKind::sgd(0.1));
+    let mut by_hand = language(&InnerKind::sgd(0.1));
+    let anchor = parameters(&mut corrected);
+    let mut control = Sprung {
+        left: steps,
+        mu,
+        anchor: anchor.clone(),
+        seen: 0,
+    };
+    corrected.steps(&mut control).unwrap();
+    assert_eq!(control.seen, steps as usize * anchor.len());
+    for _ in 0..steps {
+        let mut gradient = vec![0.0; anchor.len()];
+        by_hand
+            .gradients(&mut |offset, g| gradient[offset..offset + g.len()].copy_from_slice(g))
+            .unwrap();
+        by_hand.visit(0..anchor.len(), &mut |offset, piece| {
+            for (at, x) in (offset..).zip(piece) {
+                *x -= lr * (gradient[at] + mu * (*x - anchor[at]));
+            }
+        });
+    }
+    let plain = {
+        let mut plain = language(&InnerKind::sgd(0.1));
+        take_steps(&mut plain, steps).unwrap();
+        parameters(&mut plain)
+    };
+    let (found, expected) = (parameters(&mut corrected), parameters(&mut by_hand));
+    let apart = |a: &[f32], b: &[f32]| {
+        let far = a.iter().zip(b).map(|(a, b)| (a - b).abs());
+        far.fold(0.0, f32::max)
+    };
+    assert!(
+        apart(&found, &expected) < 1e-6,
+        "{}",
+        apart(&found, &expected)
+    );
+    assert!(apart(&found, &plain) > 1e-5, "the spring pulls");
 }

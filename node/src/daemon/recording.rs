@@ -246,6 +246,7 @@ mod tests {
                 layout: LayoutHash::from_bytes([2; 32]),
                 recipe: Digest::from_bytes([3; 32]),
                 exchange: ExchangeKind::AllReduce,
+                schedule: murmurate_protocol::Schedule::Butterfly,
                 contribution: Contribution::Delta,
                 budget: StepBudget::Steps(1),
                 rounds: 0,

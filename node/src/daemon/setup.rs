@@ -202,7 +202,13 @@ fn multiples(strategy: &Strategy, plan: &Plan, len: u64) -> BTreeMap<String, f64
         ExchangeKind::Gossip => stores.push(("encoded slices", 3.0 * contribution)),
         ExchangeKind::AllReduce => {
             stores.push(("shard reductions", open));
-            let slices = 2.0 * contribution + aggregate;
+            // Where sums are passed on, a partial one comes and goes for every shard.
+            let partial = if strategy.schedule().relays() {
+                2.0 * aggregate
+            } else {
+                0.0
+            };
+            let slices = 2.0 * contribution + aggregate + partial;
             stores.push(("encoded slices", slices * open / contribution.min(1.0)));
             stores.push(("history", kept(aggregate)));
         }

@@ -118,13 +118,18 @@ impl Slices {
         }
         let bound = match slice.part {
             Part::Contribution => fragment.contribution,
-            Part::Aggregate => fragment.aggregate,
+            Part::Aggregate | Part::Partial => fragment.aggregate,
         };
         if meta.bytes > bound.of(fragment.len.div_ceil(of)) {
             return Err(Refusal::TooLong);
         }
         let count = self.per_sender.get(&from).copied().unwrap_or(0);
-        match count < SLICES_PER_SENDER_MAX * plan.fragments.len() {
+        // Where members hand on what others reduced, one brings every shard.
+        let shards = match plan.schedule.relays() {
+            true => GROUP_MEMBERS_MAX,
+            false => 1,
+        };
+        match count < SLICES_PER_SENDER_MAX * shards * plan.fragments.len() {
             true => Ok(()),
             false => Err(Refusal::Full),
         }
@@ -149,6 +154,7 @@ mod tests {
             layout: LayoutHash::from_bytes([2; 32]),
             recipe: Digest::from_bytes([3; 32]),
             exchange: ExchangeKind::AllReduce,
+            schedule: murmurate_protocol::Schedule::Butterfly,
             contribution: Contribution::Delta,
             budget: StepBudget::Steps(1),
             rounds: 0,

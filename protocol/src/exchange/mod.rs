@@ -6,6 +6,7 @@ mod gossip;
 mod none;
 
 pub(crate) use all_reduce::slices_of;
+pub use all_reduce::{Schedule, ScheduleCost};
 
 use crate::peer::FetchId;
 use crate::peer::context::Context;

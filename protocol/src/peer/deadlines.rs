@@ -86,6 +86,23 @@ impl Deadlines {
             .clamp(self.plan.floor, self.plan.ceiling)
     }
 
+    /// [`Deadlines::allow`] for what comes after so many steps that depend on one another. All who
+    /// take part wait for the same chain of steps: what was measured of one of them counts for
+    /// those of whom nothing is; before that every step gets the plan's initial deadline.
+    pub(crate) fn allow_chain(
+        &self,
+        wait: Wait,
+        peers: impl IntoIterator<Item = PeerId>,
+        hops: u32,
+    ) -> Duration {
+        let peers = peers.into_iter();
+        let known = peers.filter_map(|peer| self.samples.get(&(wait, peer))?.estimate());
+        let slowest = known.max();
+        slowest
+            .unwrap_or(self.plan.initial.saturating_mul(hops))
+            .clamp(self.plan.floor, self.plan.ceiling)
+    }
+
     /// How long to wait for a short answer from a peer that is there.
     pub(crate) fn answer(&self) -> Duration {
         self.plan.floor

@@ -36,7 +36,7 @@ pub use view::{Remote, View};
 use crate::exchange::{self, Exchange, Signal};
 use crate::wire::{Message, Reason};
 use crate::{
-    Digest, Done, Order, OrderId, PeerId, Plan, Round, SliceId, SliceMeta, Time, Topology,
+    Digest, Done, Order, OrderId, Part, PeerId, Plan, Round, SliceId, SliceMeta, Time, Topology,
 };
 use catch_up::CatchUp;
 use context::Context;
@@ -234,7 +234,9 @@ impl Peer {
     ) -> Result<(), PeerError> {
         let remote = self.cx.view.get(from);
         let known = remote.is_some_and(|r| !r.banned && r.dials != DIALS_REFUSED);
-        let own = slice.origin == from;
+        // What an aggregate passes through hands that did not make it, the exchange knows.
+        let handed_on = slice.part == Part::Aggregate && self.cx.plan.schedule.relays();
+        let own = slice.origin == from || handed_on;
         let result = if known && own {
             let signal = Signal::Arrived {
                 from,

@@ -60,16 +60,15 @@ impl Peer {
                 members,
                 versions,
                 ..
-            } => (
-                *fragment,
-                Some((members.len() as u64, versions.len() as u64)),
-            ),
+            } => (*fragment, Some((members.len(), versions.len() as u64))),
             Message::Void { fragment, .. } => (*fragment, None),
             _ => return Ok(()),
         };
-        let plan = self.cx.plan.fragment(fragment);
-        let fits = plan.is_some_and(|plan| {
-            shards.is_none_or(|(members, shards)| shards == members.min(plan.len))
+        let plan = &self.cx.plan;
+        let fits = plan.fragment(fragment).is_some_and(|fragment| {
+            shards.is_none_or(|(members, shards)| {
+                shards == plan.schedule.shards(members, fragment.len)
+            })
         });
         if !fits {
             return Err(PeerError::Unexpected {

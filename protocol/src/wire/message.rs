@@ -269,6 +269,19 @@ pub enum Message {
         /// Hash of its anchor.
         anchor: Digest,
     },
+    /// The sender has reduced a shard, and others hand it on: what it must be.
+    Reduced {
+        /// The round.
+        round: Round,
+        /// The fragment.
+        fragment: FragmentId,
+        /// The group's tag.
+        group: u64,
+        /// The shard.
+        shard: u16,
+        /// The sender's version of it.
+        version: ShardVersion,
+    },
 }
 
 /// The same answer for every check: which field is out of range.
@@ -361,6 +374,9 @@ impl Message {
                 part_ok(*fragment, *ballot, versions.len())?;
                 group_ok(members)
             }
+            Self::Reduced {
+                fragment, shard, ..
+            } => part_ok(*fragment, 0, usize::from(*shard)),
             Self::StateOffer(state) => {
                 ok(state.bytes <= crate::limits::STATE_BYTES_MAX, "state.bytes")
             }

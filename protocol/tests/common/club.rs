@@ -15,10 +15,13 @@ use core::time::Duration;
 use murmurate_protocol::record::{Framer, RecordHeader, Recorder};
 use murmurate_protocol::wire::Message;
 use murmurate_protocol::{
-    Digest, Done, Evaluation, Event, ExchangeKind, FetchId, Input, Order, Output, Part, Peer,
-    PeerError, PeerId, PushOutcome, SliceId, StateId, Time, TrainSummary, WorkError,
+    Digest, Done, Evaluation, Event, ExchangeKind, FetchId, FragmentId, Input, Order, Output, Part,
+    Peer, PeerError, PeerId, Plan, PushOutcome, Round, Schedule, SliceId, StateId, StoreId, Time,
+    TrainSummary, WorkError,
 };
+use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
 
 /// What the network does with a push, decided by sender, receiver and slice.
 pub type Fate = Box<dyn FnMut(PeerId, PeerId, &SliceId) -> Option<PushOutcome>>;
@@ -30,8 +33,12 @@ pub struct Member {
     pub store: BTreeMap<SliceId, Digest>,
     pub events: Vec<Event>,
     pub broken: Vec<PeerError>,
-    combined: String,
+    /// What its reductions are made of.
+    shards: BTreeMap<(FragmentId, u16), Value>,
 }
+
+/// The mean of contributions, by whose they are and with what share.
+pub type Value = BTreeMap<PeerId, f64>;
 
 /// A member's record, as its driver would keep it.
 pub struct Tape {
@@ -78,6 +85,16 @@ pub struct Club {
     pub fate: Fate,
     /// A contribution of this peer does not decode.
     pub bad: Option<PeerId>,
+    /// What encoded bytes hold, by their hash: what is not here does not decode.
+    pub values: BTreeMap<Digest, Value>,
+    /// What was pushed under a name, by whom.
+    bodies: BTreeMap<(PeerId, SliceId), Digest>,
+    /// Every push: who, what, how many bytes.
+    pub pushes: Vec<(PeerId, SliceId, u64)>,
+    /// Bytes that this peer pushes from a round on are of chance.
+    pub garbles: Option<(PeerId, u64)>,
+    /// Dies with the output that is being performed.
+    pub doom: Rc<Cell<Option<PeerId>>>,
     queue: VecDeque<(PeerId, Input)>,
     /// Called with every message; false loses it.
     pub hears: Box<dyn FnMut(PeerId, PeerId, &Message) -> bool>,
@@ -93,12 +110,31 @@ impl Club {
 
     /// As [`Club::new`], each from an anchor of its own.
     pub fn with_anchors(count: u8, anchor: impl Fn(u8) -> Digest) -> Self {
+        Self::of(count, &plan(ExchangeKind::AllReduce, 1), anchor)
+    }
+
+    /// Members that follow a schedule for so many rounds, with a fragment long enough for it.
+    pub fn scheduled(count: u8, schedule: Schedule, rounds: u64) -> Self {
+        let mut plan = plan(ExchangeKind::AllReduce, 1);
+        (plan.schedule, plan.rounds) = (schedule, rounds);
+        let len = 64 * schedule.cost(usize::from(count)).shards;
+        plan.fragments.iter_mut().for_each(|f| f.len = len);
+        Self::of(count, &plan, |_| Digest::of(b"anchor"))
+    }
+
+    /// So many members that follow a plan.
+    pub fn of(count: u8, plan: &Plan, anchor: impl Fn(u8) -> Digest) -> Self {
         let mut club = Self {
             members: BTreeMap::new(),
             tapes: BTreeMap::new(),
             now: Time::from_nanos(1),
             fate: Box::new(|_, _, _| Some(PushOutcome::Delivered)),
             bad: None,
+            values: BTreeMap::new(),
+            bodies: BTreeMap::new(),
+            pushes: Vec::new(),
+            garbles: None,
+            doom: Rc::default(),
             queue: VecDeque::new(),
             hears: Box::new(|_, _, _| true),
             dying: Vec::new(),
@@ -107,14 +143,14 @@ impl Club {
             let mut settings = config(peer(id));
             settings.start_with = usize::from(count);
             let member = Member {
-                peer: Peer::new(settings, plan(ExchangeKind::AllReduce, 1), None),
+                peer: Peer::new(settings, plan.clone(), None),
                 anchor: anchor(id),
                 store: BTreeMap::new(),
                 events: Vec::new(),
                 broken: Vec::new(),
-                combined: String::new(),
+                shards: BTreeMap::new(),
             };
-            let digests = vec![member.anchor];
+            let digests = vec![member.anchor; plan.fragments.len()];
             club.members.insert(peer(id), member);
             club.tell(
                 peer(id),
@@ -200,10 +236,11 @@ impl Club {
         let Some(member) = self.members.get_mut(&to) else {
             return;
         };
-        if let Input::Arrived { slice, digest, .. } = &input {
+        if let Input::Arrived { from, slice, .. } = &input {
+            let body = self.bodies.get(&(*from, *slice)).copied();
             member
                 .store
-                .insert(*slice, digest.unwrap_or(Digest::of(b"contribution")));
+                .insert(*slice, body.unwrap_or(Digest::of(b"nothing")));
         }
         let mut tape = self.tapes.get_mut(&to);
         if let Some(tape) = &mut tape {
@@ -219,9 +256,12 @@ impl Club {
             }
             outputs.push(output);
         }
-        outputs
-            .into_iter()
-            .for_each(|output| self.perform(to, output));
+        for output in outputs {
+            if self.doom.get() != Some(to) {
+                self.perform(to, output);
+            }
+        }
+        self.dying.extend(self.doom.take());
         for victim in std::mem::take(&mut self.dying) {
             self.kill(victim);
         }
@@ -245,6 +285,15 @@ impl Club {
                 };
                 let known = *member.store.get(&slice).expect("what is pushed is here");
                 assert!(meta.bytes > 0, "a header says how long its slice is");
+                self.pushes.push((who, slice, meta.bytes));
+                let known = match self
+                    .garbles
+                    .is_some_and(|(liar, since)| liar == who && slice.round.0 >= since)
+                {
+                    true => Digest::of(format!("{who:?} {to:?} {slice:?}").as_bytes()),
+                    false => known,
+                };
+                self.bodies.insert((who, slice), known);
                 if outcome == PushOutcome::Delivered {
                     let digest = (slice.part == Part::Aggregate).then_some(known);
                     self.tell(
@@ -310,34 +359,70 @@ impl Club {
         Some(match order {
             Order::Train { .. } => Done::Trained(TrainSummary {
                 steps: 1,
-                samples: 8,
+                samples: 8 + u64::from(who.as_bytes()[0]),
                 ..TrainSummary::default()
             }),
-            Order::Encode { slice, .. } => {
-                let digest = match slice.part {
-                    Part::Aggregate => {
-                        Digest::of(format!("{slice:?} {}", member.combined).as_bytes())
-                    }
-                    Part::Contribution => Digest::of(b"contribution"),
+            Order::Encode { store, slice, of } => {
+                let value = match store {
+                    StoreId::Shard(shard) => member.shards[&(slice.fragment, *shard)].clone(),
+                    _ => Value::from([(who, 1.0)]),
                 };
+                let place = (slice.round, slice.fragment, slice.shard, of);
+                let digest = Digest::of(format!("{place:?} {value:?}").as_bytes());
+                self.values.insert(digest, value);
                 member.store.insert(*slice, digest);
+                let plan = member.peer.plan();
+                let len = plan.fragment(slice.fragment).map_or(0, |f| f.len);
+                let at = |shard: u16| len * u64::from(shard) / u64::from(*of);
+                let bytes = 4 * (at(slice.shard + 1) - at(slice.shard));
                 let digest = (slice.part == Part::Aggregate).then_some(digest);
-                Done::Encoded { bytes: 48, digest }
+                Done::Encoded { bytes, digest }
             }
-            Order::Combine { inputs, .. } => {
-                let found = inputs.iter().find(|(s, _)| Some(s.origin) == bad);
-                if let Some((slice, _)) = found.filter(|(s, _)| s.origin != who) {
-                    return Some(Done::Failed(WorkError::BadSlice {
-                        slice: *slice,
-                        origin: slice.origin,
-                        reason: "NaN".to_owned(),
-                    }));
+            Order::Combine {
+                fragment,
+                shard,
+                inputs,
+                ..
+            } => {
+                let total: f64 = inputs.iter().map(|(_, weight)| weight).sum();
+                let mut value = Value::new();
+                for (slice, weight) in inputs {
+                    let found = self.values.get(&member.store[slice]);
+                    let liar = Some(slice.origin) == bad && slice.origin != who;
+                    let Some(found) = found.filter(|_| !liar) else {
+                        return Some(Done::Failed(WorkError::BadSlice {
+                            slice: *slice,
+                            origin: slice.origin,
+                            reason: "NaN".to_owned(),
+                        }));
+                    };
+                    for (peer, share) in found {
+                        *value.entry(*peer).or_default() += share * weight / total;
+                    }
                 }
-                assert!(inputs.iter().all(|(s, _)| member.store.contains_key(s)));
-                member.combined = format!("{inputs:?}");
+                member.shards.insert((*fragment, *shard), value);
                 Done::Combined
             }
-            Order::Apply { aggregates, .. } => {
+            Order::Apply {
+                aggregates,
+                round,
+                fragment,
+                ..
+            } => {
+                for slice in aggregates {
+                    let digest = member.store.get(slice).expect("what is applied is here");
+                    let Some(value) = self.values.get(digest) else {
+                        return Some(Done::Failed(WorkError::BadSlice {
+                            slice: *slice,
+                            origin: slice.origin,
+                            reason: "garbage".to_owned(),
+                        }));
+                    };
+                    let stated = stated(&member.events, *round, *fragment, slice.shard);
+                    if let Some(stated) = stated {
+                        assert_mean(value, &stated);
+                    }
+                }
                 let bytes: Vec<u8> = aggregates
                     .iter()
                     .flat_map(|s| {
@@ -372,10 +457,20 @@ impl Club {
             Order::Load { state } => {
                 member.anchor = state.root;
                 Done::Loaded {
-                    digests: vec![member.anchor],
+                    digests: vec![member.anchor; member.peer.plan().fragments.len()],
                 }
             }
         })
+    }
+
+    /// Bytes and pushes of a round, member by member.
+    pub fn sent(&self, round: u64) -> BTreeMap<PeerId, (u64, u64)> {
+        let mut sent: BTreeMap<PeerId, (u64, u64)> = BTreeMap::new();
+        for (who, _, bytes) in self.pushes.iter().filter(|(_, s, _)| s.round.0 == round) {
+            let (pushes, all) = sent.entry(*who).or_default();
+            (*pushes, *all) = (*pushes + 1, *all + bytes);
+        }
+        sent
     }
 
     /// What the members decided in a round: ballot and contributors of every shard.
@@ -411,4 +506,33 @@ impl Club {
         assert_eq!(anchors.len(), 1, "the members hold different anchors");
         anchors[0]
     }
+}
+
+/// The contributors of a shard, as a member said it had decided.
+fn stated(
+    events: &[Event],
+    round: Round,
+    fragment: FragmentId,
+    shard: u16,
+) -> Option<Vec<(PeerId, f64)>> {
+    events.iter().rev().find_map(|event| match event {
+        Event::Decided {
+            round: r,
+            fragment: f,
+            contributors,
+            ..
+        } if (*r, *f) == (round, fragment) => contributors.get(usize::from(shard)).cloned(),
+        _ => None,
+    })
+}
+
+/// An aggregate is the weighted mean of the stated set.
+fn assert_mean(value: &Value, stated: &[(PeerId, f64)]) {
+    let total: f64 = stated.iter().map(|(_, weight)| weight).sum();
+    let close = |(peer, weight): &(PeerId, f64)| {
+        let share = value.get(peer).copied().unwrap_or(0.0);
+        (share - weight / total).abs() < 1e-9
+    };
+    let whole = value.len() == stated.len() && stated.iter().all(close);
+    assert!(whole, "{value:?} is not the mean of {stated:?}");
 }

@@ -14,8 +14,8 @@ use murmurate_protocol::wire::{
 };
 use murmurate_protocol::{
     BytesBound, Contribution, DeadlinePlan, Digest, ExchangeKind, FragmentId, FragmentPlan,
-    LayoutHash, Part, PeerConfig, PeerId, Plan, PlanHash, Round, RunId, SliceId, SliceMeta,
-    StateId, StepBudget, Time,
+    LayoutHash, Part, PeerConfig, PeerId, Plan, PlanHash, Round, RunId, Schedule, SliceId,
+    SliceMeta, StateId, StepBudget, Time,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -36,6 +36,7 @@ pub(crate) fn plan(exchange: ExchangeKind, fragments: usize) -> Plan {
         layout: LayoutHash::from_bytes([2; 32]),
         recipe: Digest::from_bytes([3; 32]),
         exchange,
+        schedule: Schedule::Butterfly,
         contribution: match exchange {
             ExchangeKind::AllReduce => Contribution::Delta,
             _ => Contribution::Parameters,
@@ -237,6 +238,15 @@ fn any_exchange_message() -> impl Strategy<Value = Message> {
                 }
             }
         ),
+        (at(), 0u16..5, any_version()).prop_map(|((round, fragment, group), shard, version)| {
+            Message::Reduced {
+                round,
+                fragment,
+                group,
+                shard,
+                version,
+            }
+        }),
         (at(), any_ballot()).prop_map(|((round, fragment, group), ballot)| {
             Message::Void {
                 round,
@@ -294,7 +304,11 @@ pub(crate) fn any_message() -> impl Strategy<Value = Message> {
 
 /// A slice with its header; most are their sender's own.
 pub(crate) fn any_slice(from: PeerId) -> impl Strategy<Value = (SliceId, SliceMeta)> {
-    let part = prop_oneof![Just(Part::Contribution), Just(Part::Aggregate)];
+    let part = prop_oneof![
+        Just(Part::Contribution),
+        Just(Part::Aggregate),
+        Just(Part::Partial)
+    ];
     let origin = prop_oneof![8 => Just(from), 1 => any_peer()];
     let name = (any_address(), 0u16..4, part, origin, 0u8..5);
     let weight = prop_oneof![Just(0.5), Just(f64::NAN), Just(-1.0), 0.0..2.0];

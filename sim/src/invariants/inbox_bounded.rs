@@ -3,7 +3,7 @@
 use crate::host::Host;
 use murmurate_protocol::Plan;
 use murmurate_protocol::limits::{
-    BALLOTS_MAX, EARLY_SLICES_MAX, HISTORY_ROUNDS_MAX, INBOX_SLICES_MAX,
+    BALLOTS_MAX, EARLY_RELAYED_MAX, EARLY_SLICES_MAX, HISTORY_ROUNDS_MAX, INBOX_SLICES_MAX,
 };
 
 /// Bounds that follow from a plan.
@@ -22,9 +22,13 @@ impl InboxBounded {
         let round = fragments * peers * (2 + usize::from(BALLOTS_MAX));
         let history = fragments * peers * HISTORY_ROUNDS_MAX;
         let inbox = INBOX_SLICES_MAX * fragments;
+        let early = match plan.schedule.relays() {
+            true => EARLY_RELAYED_MAX,
+            false => EARLY_SLICES_MAX,
+        };
         Self {
             waiting_max: inbox * peers,
-            slices_max: round + history + (inbox + EARLY_SLICES_MAX) * peers,
+            slices_max: round + history + (inbox + early) * peers,
             orders_max: 8 * fragments * peers + 64,
         }
     }

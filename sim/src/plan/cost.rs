@@ -12,8 +12,8 @@ use serde::Serialize;
 /// 6 GB/s of one core.
 const MIX_NS_PER_VALUE: f64 = 2.0;
 
-/// One-way latencies of an all-reduce: ready, propose, push, push back, vote.
-const HOPS_ALL_REDUCE: u32 = 5;
+/// One-way latencies of an all-reduce beside those of its schedule: ready, propose, vote.
+const HOPS_AGREEMENT: u32 = 3;
 
 /// Ranks and rounds over which a topology's pushes are averaged.
 const SAMPLED: usize = 8;
@@ -124,23 +124,31 @@ fn encoded(plan: &Plan) -> (f64, f64) {
     })
 }
 
-/// Butterfly all-reduce among g members: each sends (g-1)/g of its contribution to the owners of the
-/// shards, then its own shard's aggregate to the g-1 others, and receives as much. The second
-/// phase begins when the first is over: T = (g-1)/g (C + A) / min(up, down) + 5 latencies.
+/// All-reduce among g members, by its schedule's cost: S shards, h hops, b pushes of the busiest
+/// member. Up go partial sums (C bytes; in the butterfly the contributions themselves), down
+/// aggregates (A bytes), half of the busiest member's pushes each:
+/// T = max(b, h / F) / S (C + A) / 2 / min(up, down) + (h + 3) latencies, F the fragments, which
+/// follow one another. The 3 are ready, propose, vote.
 ///
-/// Special cases: more peers than a group takes train in several groups of that size.
+/// Special cases: more peers than a group takes train in several groups of that size. Of the butterfly
+/// b / S (C + A) / 2 = (g-1)/g (C + A).
 fn all_reduce(plan: &Plan, cluster: &Cluster) -> Traffic {
-    let members = cluster.peers.min(GROUP_MEMBERS_MAX) as f64;
-    let share = (members - 1.0) / members;
+    let members = cluster.peers.min(GROUP_MEMBERS_MAX);
+    let cost = plan.schedule.cost(members);
+    let shards = cost.shards as f64;
+    let share = (members - 1) as f64 / members as f64;
     let (contribution, aggregate) = encoded(plan);
-    let bytes = share * (contribution + aggregate);
+    let whole = (contribution + aggregate) / 2.0;
+    let bytes = cost.busiest as f64 / shards * whole;
+    let chain = cost.hops as f64 / shards / plan.fragments.len() as f64 * whole;
     let slower = cluster.link.up.min(cluster.link.down);
-    let latency: Duration = cluster.link.latency * HOPS_ALL_REDUCE;
+    let hops = u32::try_from(cost.hops).unwrap_or(u32::MAX);
+    let latency: Duration = cluster.link.latency * hops.saturating_add(HOPS_AGREEMENT);
     let values = cluster.parameters as f64;
     Traffic {
         up: bytes,
         down: bytes,
-        seconds: bytes / slower + latency.as_secs_f64(),
+        seconds: bytes.max(chain) / slower + latency.as_secs_f64(),
         // Encode all, sum up one shard of every member, apply all.
         values: 3.0 * values,
         held: contribution + aggregate + share * contribution,

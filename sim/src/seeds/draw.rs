@@ -4,6 +4,18 @@ use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 use std::fmt::Write;
 
+/// What all-reduces whose codec allows it sum up along, in turn.
+const SCHEDULES: [&str; 8] = [
+    "butterfly",
+    "ring",
+    "recursive-doubling",
+    "halving-doubling",
+    "binary-tree",
+    "double-tree",
+    "torus",
+    "hierarchical",
+];
+
 /// Draws of one scenario.
 struct Draw(ChaCha8Rng);
 
@@ -32,6 +44,11 @@ pub fn random_scenario(seed: u64) -> String {
 fn strategy(seed: u64, peers: u64, draw: &mut Draw) -> String {
     let preset = draw.one_of(&["local-sgd", "diloco", "bsp", "d-psgd"]);
     let codec = draw.one_of(&["f32", "bf16", "int8"]);
+    let schedule = SCHEDULES[(seed / 2 % 8) as usize];
+    let schedule = match preset != "d-psgd" && codec != "int8" {
+        true => format!("[strategy.architecture]\nschedule = \"{schedule}\"\n"),
+        false => String::new(),
+    };
     // Forty are more than are open at a time.
     let fragments = [1, 2, 3, 40][draw.below(4) as usize];
     let rounds = 10 + draw.below(20);
@@ -39,7 +56,7 @@ fn strategy(seed: u64, peers: u64, draw: &mut Draw) -> String {
         "seed = {seed}\npeers = {peers}\nrounds = {rounds}\nsave_every_s = 0.5\n\
          [task]\nkind = \"quadratic\"\ndim = 48\n\
          [strategy]\npreset = \"{preset}\"\n[strategy.compression]\ncodec = \"{codec}\"\n\
-         [strategy.overlap]\nfragments = {fragments}\n\
+         {schedule}[strategy.overlap]\nfragments = {fragments}\n\
          [strategy.deadlines]\nfloor_ms = 300\ninitial_ms = 1000\nceiling_ms = 5000\n\
          [limits]\nvirtual_s = 3600.0\nevents = 3_000_000\n"
     )

@@ -3,7 +3,7 @@
 use super::header::Header;
 use super::lanes::largest;
 use super::pick::{DECAY, Pick, Picked};
-use super::raw::tag;
+use super::raw::{BATCH, tag};
 use super::select::Source;
 use super::simd::{Kernel, vectorized};
 use super::spec::{CodecSpec, Parameter, Range};
@@ -53,6 +53,7 @@ struct AdaComp {
 struct Bins<'a> {
     values: &'a [f32],
     delta: &'a [f32],
+    first: u32,
     bin: usize,
     chosen: &'a mut Vec<u32>,
 }
@@ -66,7 +67,7 @@ impl Kernel for Bins<'_> {
             .values
             .chunks(self.bin)
             .zip(self.delta.chunks(self.bin));
-        for (first, (values, delta)) in (0..).step_by(self.bin).zip(bins) {
+        for (first, (values, delta)) in (self.first..).step_by(self.bin).zip(bins) {
             let most = largest(values);
             for (at, (g, d)) in (first..).zip(values.iter().zip(delta)) {
                 if (g + d).abs() >= most && *g != 0.0 {
@@ -101,19 +102,15 @@ impl Pick for AdaComp {
         chosen: &mut Vec<u32>,
     ) {
         chosen.clear();
-        source.values();
-        let (values, delta) = match source {
-            Source::Values(values) => (*values, *values),
-            Source::Feedback {
-                delta, residual, ..
-            } => (&**residual, *delta),
-        };
         let bin = self.bin;
-        vectorized(Bins {
-            values,
-            delta,
-            bin,
-            chosen,
+        source.each_chunk(bin * (BATCH / bin).max(1), |first, values, delta| {
+            vectorized(Bins {
+                values,
+                delta,
+                first,
+                bin,
+                chosen,
+            });
         });
     }
 }

@@ -1,9 +1,10 @@
 //! Codec `chunk-top-k`: the largest of every chunk. Biased: needs error feedback.
 
 use super::header::Header;
+use super::largest::Largest;
 use super::pick::{DECAY, DENSITY, Pick, Picked, kept};
 use super::raw::tag;
-use super::select::{Largest, Source};
+use super::select::Source;
 use super::spec::{CodecSpec, Parameter, Range};
 use super::values::VALUES;
 use super::{CodecProperties, EncodeContext, top_k};
@@ -84,11 +85,9 @@ impl Pick for ChunkTopK {
         chosen: &mut Vec<u32>,
     ) {
         chosen.clear();
-        let values = source.values();
-        let kept = kept(self.density, self.chunk);
-        for first in (0..values.len()).step_by(self.chunk) {
-            let chunk = first..(first + self.chunk).min(values.len());
-            self.largest.choose_chunk(values, chunk, kept, chosen);
-        }
+        let (kept, largest) = (kept(self.density, self.chunk), &mut self.largest);
+        source.each_chunk(self.chunk, |first, values, _| {
+            largest.choose_chunk(values, first, kept, chosen);
+        });
     }
 }

@@ -2,10 +2,11 @@
 //! feedback.
 
 use super::header::Header;
+use super::largest::Largest;
 use super::pick::{DENSITY, kept};
 use super::random::Random;
 use super::raw::{expect_finite, expect_len, push_f32s, tag, take};
-use super::select::{Largest, Source};
+use super::select::Source;
 use super::spec::{CodecSpec, Parameter, Range};
 use super::{Codec, CodecError, CodecProperties, EncodeContext, Sparse};
 use core::cell::RefCell;

@@ -1,7 +1,8 @@
 //! The discrete cosine transform of tiles of 64 x 64. Own code and no crate: its bits must be those
 //! of every machine, which a library that chooses its algorithm by the CPU does not promise.
 
-use super::simd::{Kernel, vectorized};
+use super::simd::dispatched;
+use pulp::{Simd, WithSimd};
 
 /// Values along one side of a tile.
 pub(super) const SIDE: usize = 64;
@@ -9,11 +10,8 @@ pub(super) const SIDE: usize = 64;
 /// Values of a tile.
 pub(super) const TILE: usize = SIDE * SIDE;
 
-/// Columns that are transformed together.
-const LANES: usize = 16;
-
-/// Rows of some columns.
-type Rows<const N: usize> = [[f32; LANES]; N];
+/// Outputs whose sums grow together: an addition need not wait for the one before it.
+const TOGETHER: usize = 8;
 
 /// The orthonormal DCT-II along both sides, and its inverse.
 ///
@@ -22,15 +20,23 @@ type Rows<const N: usize> = [[f32; LANES]; N];
 /// ```
 ///
 /// Three times the even half is folded off (`s_i = x_i + x_{N-1-i}`, `d_i = x_i - x_{N-1-i}`), so that
-/// 64 values take 1408 multiplications instead of 4096. The
-/// coefficient of frequency u from row to row and v from column to column lies at `64 u + v`. Source: Ahmed, Natarajan and Rao,
-/// "Discrete cosine transform" (IEEE Trans. Computers 1974).
+/// 64 values take 1408 multiplications instead of 4096. The coefficient of frequency u from row to
+/// row and v from column to column lies at `64 u + v`. Source: Ahmed, Natarajan and Rao, "Discrete
+/// cosine transform" (IEEE Trans. Computers 1974).
 #[derive(Clone, Debug)]
 pub(super) struct Dct {
-    odd_32: [[f32; 32]; 32],
-    odd_16: [[f32; 16]; 16],
-    odd_8: [[f32; 8]; 8],
-    even_8: [[f32; 8]; 8],
+    forward: Halves,
+    inverse: Halves,
+}
+
+/// Factors of the odd halves of 64, 32 and 16 and of the even one of 16, by blocks of outputs: of each
+/// block a row for every input. The odd ones are their own transposes.
+#[derive(Clone, Debug)]
+struct Halves {
+    odd_32: Vec<[f32; TOGETHER]>,
+    odd_16: Vec<[f32; TOGETHER]>,
+    odd_8: Vec<[f32; TOGETHER]>,
+    even_8: Vec<[f32; TOGETHER]>,
 }
 
 /// `cos(pi m / 128)` for m below 256: half angles by square roots, the others by recurrence, the
@@ -57,34 +63,28 @@ impl Dct {
     /// With its tables.
     pub(super) fn new() -> Self {
         let table = cosines();
-        let mut dct = Self {
-            odd_32: [[0.0; 32]; 32],
-            odd_16: [[0.0; 16]; 16],
-            odd_8: [[0.0; 8]; 8],
-            even_8: [[0.0; 8]; 8],
-        };
-        // The odd half of a transform of N: cos(pi (2 i + 1) (2 k + 1) / 2 N).
+        // Of a transform of N: cos(pi (2 i + 1) k / 2 N), its odd half for odd k only.
         let angle = |n: usize, product: usize| table[product * (SIDE / n) % 256] as f32;
-        for k in 0..32 {
-            for i in 0..32 {
-                let product = (2 * i + 1) * (2 * k + 1);
-                dct.odd_32[k][i] = angle(64, product);
-                if i < 16 && k < 16 {
-                    dct.odd_16[k][i] = angle(32, product);
-                }
-                if i < 8 && k < 8 {
-                    dct.odd_8[k][i] = angle(16, product);
-                    dct.even_8[k][i] = angle(8, (2 * i + 1) * k);
-                }
-            }
+        let odd = |half: usize| {
+            let factor = |k: usize, i: usize| angle(2 * half, (2 * i + 1) * (2 * k + 1));
+            blocks(half, factor)
+        };
+        let halves = |even_8| Halves {
+            odd_32: odd(32),
+            odd_16: odd(16),
+            odd_8: odd(8),
+            even_8,
+        };
+        Self {
+            forward: halves(blocks(8, |k, i| angle(8, (2 * i + 1) * k))),
+            inverse: halves(blocks(8, |i, k| angle(8, (2 * i + 1) * k))),
         }
-        dct
     }
 
     /// Coefficients of a tile, in its place.
     pub(super) fn forward(&self, tile: &mut [f32; TILE]) {
-        vectorized(Sides {
-            dct: self,
+        dispatched(Sides {
+            halves: &self.forward,
             tile,
             forward: true,
         });
@@ -92,41 +92,54 @@ impl Dct {
 
     /// The tile of coefficients, in their place.
     pub(super) fn inverse(&self, tile: &mut [f32; TILE]) {
-        vectorized(Sides {
-            dct: self,
+        dispatched(Sides {
+            halves: &self.inverse,
             tile,
             forward: false,
         });
     }
 }
 
+/// `factor(output, input)` of n outputs and inputs.
+fn blocks(n: usize, factor: impl Fn(usize, usize) -> f32) -> Vec<[f32; TOGETHER]> {
+    let factor = &factor;
+    let outputs = (0..n).step_by(TOGETHER);
+    let rows = outputs
+        .flat_map(|first| (0..n).map(move |i| core::array::from_fn(|k| factor(first + k, i))));
+    rows.collect()
+}
+
 struct Sides<'a> {
-    dct: &'a Dct,
+    halves: &'a Halves,
     tile: &'a mut [f32; TILE],
     forward: bool,
 }
 
-impl Kernel for Sides<'_> {
+impl WithSimd for Sides<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run(self) {
-        // Each pass transforms the columns and leaves them as rows.
+    fn with_simd<S: Simd>(self, simd: S) {
+        // Each pass transforms the columns, as many as a vector has lanes at once, and leaves them as
+        // rows.
         for _ in 0..2 {
             let mut turned = [0.0; TILE];
-            let (columns, _) = turned.as_chunks_mut::<SIDE>();
-            for first in (0..SIDE).step_by(LANES) {
-                let mut rows = [[0.0; LANES]; SIDE];
-                for (row, all) in rows.iter_mut().zip(self.tile.as_chunks::<SIDE>().0) {
-                    row.copy_from_slice(&all[first..first + LANES]);
+            let (vectors, _) = S::as_simd_f32s(self.tile);
+            let width = SIDE / S::F32_LANES;
+            for column in 0..width {
+                let mut x = [simd.splat_f32s(0.0); SIDE];
+                for (x, row) in x.iter_mut().zip(vectors.chunks_exact(width)) {
+                    *x = row[column];
                 }
-                let rows = match self.forward {
-                    true => forward(self.dct, &rows),
-                    false => inverse(self.dct, &rows),
+                let x = match self.forward {
+                    true => forward(simd, self.halves, x),
+                    false => inverse(simd, self.halves, x),
                 };
-                for (lane, column) in columns[first..first + LANES].iter_mut().enumerate() {
-                    for (value, row) in column.iter_mut().zip(&rows) {
-                        *value = row[lane];
+                let first = column * S::F32_LANES;
+                for (k, x) in x.iter().enumerate() {
+                    let lanes: &[f32] = bytemuck::cast_slice(core::slice::from_ref(x));
+                    for (lane, value) in lanes.iter().enumerate() {
+                        turned[(first + lane) * SIDE + k] = *value;
                     }
                 }
             }
@@ -135,51 +148,57 @@ impl Kernel for Sides<'_> {
     }
 }
 
-/// `out_k = sum_i table_ki x_i`.
+/// `out_k = sum_i factor_ki x_i`, each sum in ascending order.
 #[inline(always)]
-fn product<const N: usize>(table: &[[f32; N]; N], x: &Rows<N>) -> Rows<N> {
-    let mut out = [[0.0; LANES]; N];
-    for (out, factors) in out.iter_mut().zip(table) {
-        let mut sum = [0.0; LANES];
-        for (factor, x) in factors.iter().zip(x) {
-            for (sum, x) in sum.iter_mut().zip(x) {
-                *sum += factor * x;
+fn product<S: Simd>(simd: S, factors: &[[f32; TOGETHER]], x: &[S::f32s], out: &mut [S::f32s]) {
+    let blocks = factors.chunks_exact(x.len());
+    for (out, factors) in out.chunks_exact_mut(TOGETHER).zip(blocks) {
+        let mut sums = [simd.splat_f32s(0.0); TOGETHER];
+        for (x, factors) in x.iter().zip(factors) {
+            for (sum, factor) in sums.iter_mut().zip(factors) {
+                let share = simd.mul_f32s(simd.splat_f32s(*factor), *x);
+                *sum = simd.add_f32s(*sum, share);
             }
         }
-        *out = sum;
+        out.copy_from_slice(&sums);
     }
+}
+
+/// Sums of opposite values in the first half, differences in the second, the first of them last; and
+/// the way back, but for a factor of two.
+#[inline(always)]
+fn fold<S: Simd>(simd: S, x: &mut [S::f32s]) {
+    let (first, second) = x.split_at_mut(x.len() / 2);
+    for (a, b) in first.iter_mut().zip(second.iter_mut().rev()) {
+        (*a, *b) = (simd.add_f32s(*a, *b), simd.sub_f32s(*a, *b));
+    }
+}
+
+/// All four products: of the folded halves, the even one first.
+#[inline(always)]
+fn products<S: Simd>(simd: S, halves: &Halves, x: &[S::f32s; SIDE]) -> [S::f32s; SIDE] {
+    let mut out = [simd.splat_f32s(0.0); SIDE];
+    product(simd, &halves.even_8, &x[..8], &mut out[..8]);
+    product(simd, &halves.odd_8, &x[8..16], &mut out[8..16]);
+    product(simd, &halves.odd_16, &x[16..32], &mut out[16..32]);
+    product(simd, &halves.odd_32, &x[32..], &mut out[32..]);
     out
 }
 
-/// Sums and differences of opposite rows.
+/// Where coefficient k lies among the halves: its trailing zeros say in which.
 #[inline(always)]
-fn part<const N: usize, const H: usize>(x: &Rows<N>) -> (Rows<H>, Rows<H>) {
-    let (mut sums, mut differences) = ([[0.0; LANES]; H], [[0.0; LANES]; H]);
-    for i in 0..H {
-        for lane in 0..LANES {
-            sums[i][lane] = x[i][lane] + x[N - 1 - i][lane];
-            differences[i][lane] = x[i][lane] - x[N - 1 - i][lane];
-        }
+const fn place(k: usize) -> usize {
+    match k % 8 {
+        0 => k / 8,
+        4 => 8 + k / 8,
+        2 | 6 => 16 + k / 4,
+        _ => 32 + k / 2,
     }
-    (sums, differences)
-}
-
-/// Undoes `part` but for a factor of two.
-#[inline(always)]
-fn join<const N: usize, const H: usize>(sums: &Rows<H>, differences: &Rows<H>) -> Rows<N> {
-    let mut x = [[0.0; LANES]; N];
-    for i in 0..H {
-        for lane in 0..LANES {
-            x[i][lane] = sums[i][lane] + differences[i][lane];
-            x[N - 1 - i][lane] = sums[i][lane] - differences[i][lane];
-        }
-    }
-    x
 }
 
 /// `c_k`.
 #[inline(always)]
-fn norm(k: usize) -> f32 {
+const fn norm(k: usize) -> f32 {
     if k == 0 {
         0.125
     } else {
@@ -188,51 +207,30 @@ fn norm(k: usize) -> f32 {
 }
 
 #[inline(always)]
-fn forward(dct: &Dct, x: &Rows<64>) -> Rows<64> {
-    let (sums, differences) = part::<64, 32>(x);
-    let odd_32 = product(&dct.odd_32, &differences);
-    let (sums, differences) = part::<32, 16>(&sums);
-    let odd_16 = product(&dct.odd_16, &differences);
-    let (sums, differences) = part::<16, 8>(&sums);
-    let odd_8 = product(&dct.odd_8, &differences);
-    let even_8 = product(&dct.even_8, &sums);
-    let mut out = [[0.0; LANES]; 64];
-    for (k, out) in out.iter_mut().enumerate() {
-        let row = match k.trailing_zeros() {
-            0 => &odd_32[k / 2],
-            1 => &odd_16[k / 4],
-            2 => &odd_8[k / 8],
-            _ => &even_8[k / 8],
-        };
-        for (out, value) in out.iter_mut().zip(row) {
-            *out = norm(k) * value;
-        }
+fn forward<S: Simd>(simd: S, halves: &Halves, mut x: [S::f32s; SIDE]) -> [S::f32s; SIDE] {
+    for half in [32, 16, 8] {
+        fold(simd, &mut x[..2 * half]);
+        x[half..2 * half].reverse();
     }
-    out
+    let y = products(simd, halves, &x);
+    for (k, x) in x.iter_mut().enumerate() {
+        *x = simd.mul_f32s(simd.splat_f32s(norm(k)), y[place(k)]);
+    }
+    x
 }
 
 #[inline(always)]
-fn inverse(dct: &Dct, coefficients: &Rows<64>) -> Rows<64> {
-    let mut x = *coefficients;
-    for (k, row) in x.iter_mut().enumerate() {
-        row.iter_mut().for_each(|value| *value *= norm(k));
+fn inverse<S: Simd>(simd: S, halves: &Halves, x: [S::f32s; SIDE]) -> [S::f32s; SIDE] {
+    let mut y = x;
+    for (k, x) in x.iter().enumerate() {
+        y[place(k)] = simd.mul_f32s(simd.splat_f32s(norm(k)), *x);
     }
-    let odd_32: Rows<32> = core::array::from_fn(|k| x[2 * k + 1]);
-    let odd_16: Rows<16> = core::array::from_fn(|k| x[4 * k + 2]);
-    let odd_8: Rows<8> = core::array::from_fn(|k| x[8 * k + 4]);
-    let even_8: Rows<8> = core::array::from_fn(|k| x[8 * k]);
-    // The odd tables are their own transposes.
-    let mut even = [[0.0; LANES]; 8];
-    for (k, row) in even_8.iter().enumerate() {
-        for (i, sum) in even.iter_mut().enumerate() {
-            for (sum, value) in sum.iter_mut().zip(row) {
-                *sum += dct.even_8[k][i] * value;
-            }
-        }
+    let mut x = products(simd, halves, &y);
+    for half in [8, 16, 32] {
+        x[half..2 * half].reverse();
+        fold(simd, &mut x[..2 * half]);
     }
-    let sums = join::<16, 8>(&even, &product(&dct.odd_8, &odd_8));
-    let sums = join::<32, 16>(&sums, &product(&dct.odd_16, &odd_16));
-    join::<64, 32>(&sums, &product(&dct.odd_32, &odd_32))
+    x
 }
 
 #[cfg(test)]

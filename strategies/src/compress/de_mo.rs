@@ -2,9 +2,10 @@
 
 use super::dct::{Dct, TILE};
 use super::header::Header;
+use super::largest::Largest;
 use super::pick::DECAY;
 use super::raw::tag;
-use super::select::{Largest, fold};
+use super::select::fold;
 use super::spec::{CodecSpec, Parameter, Range};
 use super::values::VALUES;
 use super::{
@@ -152,7 +153,7 @@ impl Codec for DeMo {
                 largest,
             } = scratch;
             let start = chosen.len();
-            largest.choose_chunk(tile, 0..TILE, self.kept, chosen);
+            largest.choose_chunk(tile, 0, self.kept, chosen);
             for place in &mut chosen[start..] {
                 values.push(tile[*place as usize]);
                 *place += first;

@@ -2,9 +2,10 @@
 
 use super::header::Header;
 use super::lanes::sum_of_squares;
+use super::largest::Largest;
 use super::pick::{DENSITY, Pick, Picked, kept};
 use super::raw::tag;
-use super::select::{Largest, Source};
+use super::select::Source;
 use super::simd::{Kernel, vectorized};
 use super::spec::{CodecSpec, Parameter, Range};
 use super::values::VALUES;
@@ -23,7 +24,7 @@ pub(super) const SPEC: CodecSpec = CodecSpec {
             warm_up: kind.count("warm_up") as u32,
             largest: Largest::default(),
         };
-        Picked::boxed(pick, super::values::build(kind.choice("values")), 1.0)
+        Picked::steady(kind, pick)
     },
 };
 
@@ -169,7 +170,7 @@ impl Pick for Dgc {
                 momentum: self.momentum,
                 share: share as f32,
             });
-            *folded = true;
+            *folded = delta.len();
         }
         let kept = kept(self.density_at(context.round), source.len());
         self.largest.choose(source, kept, context.seed, chosen);

@@ -1,12 +1,10 @@
 //! Top-k by a threshold that is estimated: what `top-k-sampled`, `gaussian-k` and `sidco` share.
 
 use super::header::Header;
+use super::largest::Largest;
 use super::pick::{Pick, kept};
-use super::select::{Largest, Source};
+use super::select::Source;
 use super::{CodecProperties, EncodeContext, top_k};
-
-/// The largest magnitude, as bits.
-pub(super) const MOST: u32 = u32::MAX >> 1;
 
 /// Guesses the magnitude that parts the largest from the others.
 pub(super) trait Estimate: Send + 'static {

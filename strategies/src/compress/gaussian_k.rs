@@ -1,6 +1,6 @@
 //! Codec `gaussian-k`: top-k by the threshold of a normal distribution. Biased: needs error feedback.
 
-use super::estimated::{Estimate, Estimated, MOST};
+use super::estimated::{Estimate, Estimated};
 use super::header::Header;
 use super::lanes::{fold, to_finite};
 use super::pick::{DECAY, DENSITY, Picked, kept};
@@ -76,7 +76,7 @@ impl Estimate for Gaussian {
         let deviation = (square / len.max(1) as f64 - mean * mean).max(0.0).sqrt();
         let mut threshold = exceeded(density / 2.0) * deviation + mean.abs();
         for _ in 0..4 {
-            source.select(magnitude(to_finite(threshold)).max(1), MOST, chosen);
+            source.select(magnitude(to_finite(threshold)).max(1), chosen);
             let found = chosen.len();
             if 3 * found < 2 * wanted {
                 threshold *= 0.5;

@@ -66,27 +66,26 @@ impl<const BITS: u32> Means<BITS> {
     }
 
     /// Sum and number of the values of each bucket. In sixteen lanes of f32, each of 64 values, and
-    /// then across them in f64.
+    /// then across them in f64. A pass for each bucket: its lanes stay in registers.
     #[inline(always)]
     fn buckets(&self, values: &[f32], threshold: f32) -> ([f64; 4], [u32; 4]) {
-        let (mut sums, mut counts) = ([[0.0f32; 16]; 4], [[0u32; 16]; 4]);
-        let mut take = |run: &[f32]| {
-            for (at, value) in run.iter().enumerate() {
-                let code = Self::code(*value, threshold);
-                for bucket in 0..Self::BUCKETS {
-                    let here = code == bucket as u32;
-                    sums[bucket][at] += if here { *value } else { 0.0 };
-                    counts[bucket][at] += u32::from(here);
+        let (mut sums, mut counts) = ([0.0; 4], [0; 4]);
+        for bucket in 0..Self::BUCKETS {
+            let (mut sum, mut count) = ([0.0f32; 16], [0u32; 16]);
+            let mut take = |run: &[f32]| {
+                for ((sum, count), value) in sum.iter_mut().zip(&mut count).zip(run) {
+                    let here = Self::code(*value, threshold) == bucket as u32;
+                    *sum += if here { *value } else { 0.0 };
+                    *count += u32::from(here);
                 }
-            }
-        };
-        let (chunks, rest) = values.as_chunks::<16>();
-        chunks.iter().for_each(|chunk| take(chunk));
-        take(rest);
-        (
-            sums.map(|lanes| lanes.iter().map(|sum| f64::from(*sum)).sum()),
-            counts.map(|lanes| lanes.iter().sum()),
-        )
+            };
+            let (chunks, rest) = values.as_chunks::<16>();
+            chunks.iter().for_each(|chunk| take(chunk));
+            take(rest);
+            sums[bucket] = sum.iter().map(|sum| f64::from(*sum)).sum();
+            counts[bucket] = count.iter().sum();
+        }
+        (sums, counts)
     }
 }
 

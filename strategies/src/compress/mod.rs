@@ -28,6 +28,7 @@ mod header;
 mod int;
 mod kind;
 mod lanes;
+mod largest;
 mod low_rank;
 mod means;
 mod min_max;

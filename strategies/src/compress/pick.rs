@@ -90,6 +90,15 @@ struct Scratch {
     values: Vec<f32>,
 }
 
+impl Scratch {
+    /// `acc += weight * values` at their places.
+    fn add(&self, weight: f32, acc: &mut [f32]) {
+        for (place, value) in self.chosen.iter().zip(&self.values) {
+            acc[*place as usize] += weight * value;
+        }
+    }
+}
+
 /// The codec of a rule.
 pub(super) struct Picked<P> {
     pick: P,
@@ -120,13 +129,18 @@ impl<P: Pick> Picked<P> {
         )
     }
 
-    /// Encodes; leaves the chosen places in the scratch.
+    /// As [`Picked::of`], for rules whose residual does not decay or that keep none.
+    pub(super) fn steady(kind: &CodecKind, pick: P) -> Box<dyn Codec> {
+        Self::boxed(pick, values::build(kind.choice("values")), 1.0)
+    }
+
+    /// Encodes; leaves the chosen places in the scratch, and gives where the values begin in `out`.
     fn write(
         &mut self,
         source: &mut Source<'_>,
         context: &mut EncodeContext<'_>,
         out: &mut Vec<u8>,
-    ) {
+    ) -> usize {
         let scratch = self.scratch.get_mut();
         self.pick.choose(source, context, &mut scratch.chosen);
         let all = source.values();
@@ -142,7 +156,9 @@ impl<P: Pick> Picked<P> {
             round: context.round,
             ..EncodeContext::seeded(context.seed, &mut self.memory)
         };
+        let start = out.len();
         self.values.encode(&scratch.values, &mut inner, out);
+        start
     }
 
     /// Reads all; nothing is wrong with what is then in the scratch.
@@ -180,7 +196,7 @@ impl<P: Pick> Codec for Picked<P> {
     }
 
     fn encode(&mut self, values: &[f32], context: &mut EncodeContext<'_>, out: &mut Vec<u8>) {
-        self.write(&mut Source::Values(values), context, out);
+        let _ = self.write(&mut Source::Values(values), context, out);
     }
 
     fn encode_residual(
@@ -191,24 +207,27 @@ impl<P: Pick> Codec for Picked<P> {
         out: &mut Vec<u8>,
     ) {
         assert_eq!(delta.len(), residual.len());
-        let start = out.len();
         let mut source = Source::Feedback {
             delta,
             residual,
             decay: self.decay,
-            folded: false,
+            folded: 0,
         };
-        self.write(&mut source, context, out);
-        let left = self.decode_add(&out[start..], -1.0, residual);
+        let start = self.write(&mut source, context, out);
+        // The places are those that have just been written: only the values must be read.
+        let scratch = self.scratch.get_mut();
+        scratch.values.fill(0.0);
+        let left = self
+            .values
+            .decode_add(&out[start..], 1.0, &mut scratch.values);
         debug_assert!(left.is_ok(), "a codec decodes what it encoded: {left:?}");
+        scratch.add(-1.0, residual);
     }
 
     fn decode_add(&self, bytes: &[u8], weight: f32, acc: &mut [f32]) -> Result<(), CodecError> {
         let scratch = &mut *self.scratch.borrow_mut();
         self.read(bytes, acc.len(), scratch)?;
-        for (place, value) in scratch.chosen.iter().zip(&scratch.values) {
-            acc[*place as usize] += weight * value;
-        }
+        scratch.add(weight, acc);
         Ok(())
     }
 

@@ -73,17 +73,18 @@ impl Writer<'_> {
     fn put(&mut self, bits: u32, count: u32) {
         self.bits |= u64::from(bits) << self.have;
         self.have += count;
-        while self.have >= 8 {
-            self.out.push(self.bits as u8);
-            self.bits >>= 8;
-            self.have -= 8;
+        if self.have >= 32 {
+            self.out
+                .extend_from_slice(&(self.bits as u32).to_le_bytes());
+            self.bits >>= 32;
+            self.have -= 32;
         }
     }
 
     fn finish(self) {
-        if self.have > 0 {
-            self.out.push(self.bits as u8);
-        }
+        let bytes = self.have.div_ceil(8) as usize;
+        self.out
+            .extend_from_slice(&self.bits.to_le_bytes()[..bytes]);
     }
 }
 
@@ -177,9 +178,11 @@ pub(super) fn write(chosen: &[u32], len: usize, out: &mut Vec<u8>) {
             .for_each(|place| bitmap[*place as usize / 8] |= 1 << (place % 8));
     } else if sizes.rice.1 <= sizes.local {
         head(RICE, out);
+        out.reserve(sizes.rice.1);
         write_rice(chosen, sizes.rice.0, out);
     } else {
         head(LOCAL, out);
+        out.reserve(sizes.local);
         write_local(chosen, len, out);
     }
 }

@@ -22,10 +22,7 @@ pub(super) const UNBIASED_SPEC: CodecSpec = CodecSpec {
     summary: "values at random places, as much larger as they are fewer",
     source: "Konecny et al., arXiv 1610.05492",
     parameters: &[DENSITY, VALUES],
-    build: |kind| {
-        let values = super::values::build(kind.choice("values"));
-        Picked::boxed(RandomK::new(kind.number("density"), true), values, 1.0)
-    },
+    build: |kind| Picked::steady(kind, RandomK::new(kind.number("density"), true)),
 };
 
 /// k of d values at places that are a function of a seed that all peers share.

@@ -1,10 +1,11 @@
 //! Codec `sbc`: the largest of one sign, as their mean. Biased: needs error feedback.
 
 use super::header::Header;
+use super::largest::Largest;
 use super::one_scale::{OneScale, magnitudes};
 use super::pick::{DECAY, DENSITY, Pick, Picked, kept};
 use super::raw::tag;
-use super::select::{Largest, Source};
+use super::select::Source;
 use super::spec::CodecSpec;
 use super::{CodecProperties, EncodeContext};
 
@@ -86,9 +87,9 @@ impl Pick for Sbc {
         };
         let mut positive = core::mem::take(&mut self.positive);
         of(&mut positive, |value| value > 0.0);
-        self.largest.keep(values, kept, 0, &mut positive);
+        self.largest.keep(values, 0, kept, 0, &mut positive);
         of(chosen, |value| value < 0.0);
-        self.largest.keep(values, kept, 0, chosen);
+        self.largest.keep(values, 0, kept, 0, chosen);
         if self.mean(values, &positive) >= self.mean(values, chosen) {
             core::mem::swap(&mut positive, chosen);
         }

@@ -3,7 +3,6 @@
 
 use super::random::Random;
 use super::simd::{Kernel, vectorized};
-use core::ops::Range;
 
 /// The magnitude as bits.
 #[inline(always)]
@@ -23,8 +22,8 @@ pub(super) enum Source<'a> {
         residual: &'a mut [f32],
         /// What is kept of it.
         decay: f32,
-        /// Whether the residual is the sum already.
-        folded: bool,
+        /// How many values of the residual, from the first on, are the sum already.
+        folded: usize,
     },
 }
 
@@ -45,51 +44,74 @@ impl Source<'_> {
                 delta,
                 residual,
                 decay,
-                folded: false,
-            } => decay * residual[at] + delta[at],
+                folded,
+            } if at >= *folded => decay * residual[at] + delta[at],
             Self::Feedback { residual, .. } => residual[at],
         }
     }
 
     /// All of them, folded.
     pub(super) fn values(&mut self) -> &[f32] {
+        self.first(self.len())
+    }
+
+    /// The first of them, folded.
+    fn first(&mut self, count: usize) -> &[f32] {
         match self {
-            Self::Values(values) => values,
+            Self::Values(values) => &values[..count],
             Self::Feedback {
                 delta,
                 residual,
                 decay,
                 folded,
             } => {
-                if !*folded {
-                    fold(delta, residual, *decay);
-                    *folded = true;
+                if *folded < count {
+                    fold(
+                        &delta[*folded..count],
+                        &mut residual[*folded..count],
+                        *decay,
+                    );
+                    *folded = count;
                 }
-                residual
+                &residual[..count]
             }
         }
     }
 
-    /// Leaves in `chosen` the places of magnitudes in `from..=to` (as bits), ascending. All values
-    /// are folded after it.
-    pub(super) fn select(&mut self, from: u32, to: u32, chosen: &mut Vec<u32>) {
+    /// Folds chunk after chunk, and looks at each while it is in the first cache: its first place,
+    /// its values, and what the round's delta has of them (the values themselves without feedback).
+    pub(super) fn each_chunk(&mut self, chunk: usize, mut look: impl FnMut(u32, &[f32], &[f32])) {
+        let len = self.len();
+        for from in (0..len).step_by(chunk) {
+            let to = (from + chunk).min(len);
+            self.first(to);
+            match self {
+                Self::Values(values) => look(from as u32, &values[from..to], &values[from..to]),
+                Self::Feedback {
+                    delta, residual, ..
+                } => look(from as u32, &residual[from..to], &delta[from..to]),
+            }
+        }
+    }
+
+    /// Leaves in `chosen` the places of magnitudes of `from` (as bits) and more, ascending. All
+    /// values are folded after it.
+    pub(super) fn select(&mut self, from: u32, chosen: &mut Vec<u32>) {
         chosen.clear();
-        let span = to.saturating_sub(from);
         if let Self::Feedback {
             delta,
             residual,
             decay,
-            folded: folded @ false,
+            folded: folded @ 0,
         } = self
         {
-            *folded = true;
+            *folded = delta.len();
             let decay = *decay;
             return vectorized(SelectFolding {
                 delta,
                 residual,
                 decay,
                 from,
-                span,
                 chosen,
             });
         }
@@ -98,20 +120,23 @@ impl Source<'_> {
             values,
             first: 0,
             from,
-            span,
             chosen,
         });
     }
 
     /// Magnitudes of `count` values spread over all, one at random in each of as many runs.
     pub(super) fn sample(&self, count: usize, seed: u64, out: &mut Vec<u32>) {
-        let (len, random) = (self.len(), Random::new(seed));
-        let cut = |at: usize| (at as u128 * len as u128 / count.max(1) as u128) as usize;
+        let (len, random) = (self.len() as u64, Random::new(seed));
+        // Both below 2^32: no product overflows.
+        let cut = |at: usize| at as u64 * len / count.max(1) as u64;
+        let mut first = 0;
         out.clear();
         out.extend((0..count).map(|at| {
-            let (first, last) = (cut(at), cut(at + 1));
-            let within = (u64::from(random.bits(at as u32)) * (last - first) as u64) >> 32;
-            magnitude(self.get(first + within as usize))
+            let last = cut(at + 1);
+            let within = (u64::from(random.bits(at as u32)) * (last - first)) >> 32;
+            let place = first + within;
+            first = last;
+            magnitude(self.get(place as usize))
         }));
     }
 }
@@ -142,34 +167,47 @@ impl Kernel for Fold<'_> {
     }
 }
 
-/// Values that are looked at together: most such runs have none that is large.
-const LANES: usize = 32;
+/// Values that are looked at together. As many that the compiler makes a loop of vectors of them and
+/// not a row of single steps, as it does of few.
+const RUN: usize = 1024;
 
-/// Appends the places of those in the range.
-#[inline(always)]
-fn append(values: &[f32], first: usize, from: u32, span: u32, chosen: &mut Vec<u32>) {
-    let (mut found, mut count) = ([0u32; LANES], 0);
-    for (at, value) in values.iter().enumerate() {
-        found[count % LANES] = (first + at) as u32;
-        count += usize::from(magnitude(*value).wrapping_sub(from) <= span);
+/// Which values of a run are large, a byte each.
+struct Marks([u8; RUN]);
+
+impl Marks {
+    /// Marks those of magnitude `from` and more.
+    #[inline(always)]
+    fn set(&mut self, values: &[f32], from: u32) {
+        for (mark, value) in self.0.iter_mut().zip(values) {
+            *mark = u8::from(magnitude(*value) >= from);
+        }
+        self.0[values.len()..].fill(0);
     }
-    chosen.extend_from_slice(&found[..count.min(LANES)]);
+
+    /// Appends the places of those that are marked.
+    #[inline(always)]
+    fn append(&self, first: u32, chosen: &mut Vec<u32>) {
+        for (first, marks) in (first..).step_by(32).zip(self.0.as_chunks::<32>().0) {
+            if *marks == [0; 32] {
+                continue;
+            }
+            for (first, marks) in (first..).step_by(8).zip(marks.as_chunks::<8>().0) {
+                let mut left = u64::from_le_bytes(*marks);
+                while left != 0 {
+                    chosen.push(first + left.trailing_zeros() / 8);
+                    left &= left - 1;
+                }
+            }
+        }
+    }
 }
 
-#[inline(always)]
-fn any(values: &[f32; LANES], from: u32, span: u32) -> bool {
-    let hits = values
-        .iter()
-        .map(|value| u32::from(magnitude(*value).wrapping_sub(from) <= span));
-    hits.fold(0, |any, hit| any | hit) != 0
-}
-
-struct Select<'a> {
-    values: &'a [f32],
-    first: usize,
-    from: u32,
-    span: u32,
-    chosen: &'a mut Vec<u32>,
+/// Appends the places of magnitudes of `from` (as bits) and more; the first value's is `first`.
+pub(super) struct Select<'a> {
+    pub(super) values: &'a [f32],
+    pub(super) first: u32,
+    pub(super) from: u32,
+    pub(super) chosen: &'a mut Vec<u32>,
 }
 
 impl Kernel for Select<'_> {
@@ -177,15 +215,11 @@ impl Kernel for Select<'_> {
 
     #[inline(always)]
     fn run(self) {
-        let (runs, rest) = self.values.as_chunks::<LANES>();
-        for (at, run) in runs.iter().enumerate() {
-            if any(run, self.from, self.span) {
-                let first = self.first + at * LANES;
-                append(run, first, self.from, self.span, self.chosen);
-            }
+        let mut marks = Marks([0; RUN]);
+        for (first, run) in (self.first..).step_by(RUN).zip(self.values.chunks(RUN)) {
+            marks.set(run, self.from);
+            marks.append(first, self.chosen);
         }
-        let first = self.first + runs.len() * LANES;
-        append(rest, first, self.from, self.span, self.chosen);
     }
 }
 
@@ -194,7 +228,6 @@ struct SelectFolding<'a> {
     residual: &'a mut [f32],
     decay: f32,
     from: u32,
-    span: u32,
     chosen: &'a mut Vec<u32>,
 }
 
@@ -203,172 +236,14 @@ impl Kernel for SelectFolding<'_> {
 
     #[inline(always)]
     fn run(self) {
-        let (runs, rest) = self.residual.as_chunks_mut::<LANES>();
-        let (deltas, last) = self.delta.as_chunks::<LANES>();
-        let whole = runs.len() * LANES;
-        for (at, (run, delta)) in runs.iter_mut().zip(deltas).enumerate() {
+        let mut marks = Marks([0; RUN]);
+        let runs = self.residual.chunks_mut(RUN).zip(self.delta.chunks(RUN));
+        for (first, (run, delta)) in (0..).step_by(RUN).zip(runs) {
             for (e, d) in run.iter_mut().zip(delta) {
                 *e = self.decay * *e + d;
             }
-            if any(run, self.from, self.span) {
-                append(run, at * LANES, self.from, self.span, self.chosen);
-            }
-        }
-        for (e, d) in rest.iter_mut().zip(last) {
-            *e = self.decay * *e + d;
-        }
-        append(rest, whole, self.from, self.span, self.chosen);
-    }
-}
-
-/// Finds the largest exactly, without sorting: keeps its scratch.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Largest {
-    magnitudes: Vec<u32>,
-}
-
-/// Values that tell about all of them.
-const SAMPLE: usize = 1 << 14;
-
-impl Largest {
-    /// The least magnitude among the `rank` largest of a sample, which stands for all; zero where
-    /// the sample has fewer values.
-    pub(super) fn estimate(
-        &mut self,
-        source: &Source<'_>,
-        density: f64,
-        slack: f64,
-        seed: u64,
-    ) -> u32 {
-        let count = SAMPLE.min(source.len());
-        source.sample(count, seed, &mut self.magnitudes);
-        let rank = density * count as f64;
-        let rank = (rank + slack * (rank.sqrt() + 1.0)).round().max(1.0) as usize;
-        if rank > count {
-            return 0;
-        }
-        let (_, least, _) = self.magnitudes.select_nth_unstable(count - rank);
-        *least
-    }
-
-    /// Leaves in `chosen` the places of the `kept` values of largest magnitude (ties: the lowest
-    /// place), ascending, without zeros.
-    ///
-    /// A sample says where the threshold lies nearly; one pass collects what is above a little
-    /// less, and among those few the exact one is found. Where the sample misled, the whole is
-    /// searched.
-    pub(super) fn choose(
-        &mut self,
-        source: &mut Source<'_>,
-        kept: usize,
-        seed: u64,
-        chosen: &mut Vec<u32>,
-    ) {
-        chosen.clear();
-        let len = source.len();
-        if kept == 0 {
-            source.values();
-            return;
-        }
-        let density = kept as f64 / len as f64;
-        let near = match len > 4 * SAMPLE && density < 0.3 {
-            true => self.estimate(source, density, 3.0, seed).max(1),
-            false => 1,
-        };
-        source.select(near, u32::MAX >> 1, chosen);
-        if near > 1 && chosen.len() < kept {
-            source.select(1, u32::MAX >> 1, chosen);
-        }
-        self.keep(source.values(), kept, 0, chosen);
-    }
-
-    /// Appends the places of the `kept` values of largest magnitude of a chunk that lies at `first`.
-    ///
-    /// The values are parted into groups of sixteen. Of the largest of each, the `kept`-th is no
-    /// more than the threshold, and not much less: few values are left to search.
-    pub(super) fn choose_chunk(
-        &mut self,
-        values: &[f32],
-        chunk: Range<usize>,
-        kept: usize,
-        chosen: &mut Vec<u32>,
-    ) {
-        const GROUP: usize = 16;
-        let groups = chunk.len() / GROUP;
-        let mut near = 1;
-        if kept > 0 && 4 * kept <= groups {
-            self.magnitudes.clear();
-            self.magnitudes.resize(groups, 0);
-            vectorized(Maxima {
-                values: &values[chunk.clone()],
-                maxima: &mut self.magnitudes,
-            });
-            let (_, least, _) = self.magnitudes.select_nth_unstable(groups - kept);
-            near = (*least).max(1);
-        }
-        let start = chosen.len();
-        vectorized(Select {
-            values: &values[chunk.clone()],
-            first: chunk.start,
-            from: near,
-            span: (u32::MAX >> 1) - near,
-            chosen,
-        });
-        self.keep(values, kept, start, chosen);
-    }
-
-    /// Leaves the `kept` largest of those that are chosen from the `start`-th on.
-    pub(super) fn keep(
-        &mut self,
-        values: &[f32],
-        kept: usize,
-        start: usize,
-        chosen: &mut Vec<u32>,
-    ) {
-        let found = chosen.len() - start;
-        if found <= kept {
-            return;
-        }
-        if kept == 0 {
-            return chosen.truncate(start);
-        }
-        let magnitude = |place: &u32| magnitude(values[*place as usize]);
-        self.magnitudes.clear();
-        self.magnitudes
-            .extend(chosen[start..].iter().map(magnitude));
-        let (_, threshold, above) = self.magnitudes.select_nth_unstable(found - kept);
-        let threshold = *threshold;
-        let above = above.iter().filter(|m| **m > threshold).count();
-        let (mut ties, mut end) = (kept - above, start);
-        for at in start..chosen.len() {
-            let place = chosen[at];
-            let magnitude = magnitude(&place);
-            let tie = magnitude == threshold && ties > 0;
-            ties -= usize::from(tie);
-            if tie || magnitude > threshold {
-                chosen[end] = place;
-                end += 1;
-            }
-        }
-        chosen.truncate(end);
-    }
-}
-
-/// The largest magnitude of every group: of values whose places are equal modulo their number.
-struct Maxima<'a> {
-    values: &'a [f32],
-    maxima: &'a mut [u32],
-}
-
-impl Kernel for Maxima<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        for row in self.values.chunks(self.maxima.len()) {
-            for (most, value) in self.maxima.iter_mut().zip(row) {
-                *most = magnitude(*value).max(*most);
-            }
+            marks.set(run, self.from);
+            marks.append(first, self.chosen);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Codec `sidco`: top-k by thresholds of exponential distributions. Biased: needs error feedback.
 
-use super::estimated::{Estimate, Estimated, MOST};
+use super::estimated::{Estimate, Estimated};
 use super::header::Header;
 use super::lanes::{fold, to_finite};
 use super::pick::{DECAY, DENSITY, Picked};
@@ -121,7 +121,7 @@ impl Estimate for Sidco {
             }
             threshold += of_stage * sum / count;
         }
-        source.select(magnitude(to_finite(threshold)).max(1), MOST, chosen);
+        source.select(magnitude(to_finite(threshold)).max(1), chosen);
     }
 }
 

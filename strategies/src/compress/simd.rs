@@ -22,12 +22,17 @@ pub(super) trait Kernel {
 
 /// Runs a kernel with the widest instructions there are.
 pub(super) fn vectorized<K: Kernel>(kernel: K) -> K::Output {
+    dispatched(Call(kernel))
+}
+
+/// As [`vectorized`], for work that names its vectors itself: where the compiler finds none.
+pub(super) fn dispatched<W: WithSimd>(work: W) -> W::Output {
     let arch = if SCALAR.get() {
         Arch::Scalar
     } else {
         Arch::new()
     };
-    arch.dispatch(Call(kernel))
+    arch.dispatch(work)
 }
 
 /// Runs `f` with the kernels of this thread kept to what every CPU of the target has: what tests

@@ -94,7 +94,7 @@ impl Pick for Threshold {
         _: &mut EncodeContext<'_>,
         chosen: &mut Vec<u32>,
     ) {
-        source.select(magnitude(self.tau), u32::MAX >> 1, chosen);
+        source.select(magnitude(self.tau), chosen);
     }
 
     fn rescale(&self, _: &[u32], values: &mut [f32]) {

@@ -1,10 +1,11 @@
 //! Codecs `top-k` and `stc`: the largest values with their places. Biased: needs error feedback.
 
 use super::header::Header;
+use super::largest::Largest;
 use super::one_scale::OneScale;
 use super::pick::{DECAY, DENSITY, Pick, Picked, kept};
 use super::raw::tag;
-use super::select::{Largest, Source};
+use super::select::Source;
 use super::spec::CodecSpec;
 use super::values::VALUES;
 use super::{CodecProperties, EncodeContext};

@@ -1,10 +1,11 @@
 //! Codec `top-k-sampled`: top-k by a threshold from a sample. Biased: needs error feedback.
 
-use super::estimated::{Estimate, Estimated, MOST};
+use super::estimated::{Estimate, Estimated};
 use super::header::Header;
+use super::largest::Largest;
 use super::pick::{DECAY, DENSITY, Picked};
 use super::raw::tag;
-use super::select::{Largest, Source};
+use super::select::Source;
 use super::spec::CodecSpec;
 use super::values::VALUES;
 
@@ -50,6 +51,6 @@ impl Estimate for Sampled {
             0 => 1,
             _ => self.0.estimate(source, density, 0.0, seed).max(1),
         };
-        source.select(threshold, MOST, chosen);
+        source.select(threshold, chosen);
     }
 }

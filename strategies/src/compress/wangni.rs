@@ -21,7 +21,7 @@ pub(super) const SPEC: CodecSpec = CodecSpec {
             density: kind.number("density"),
             least: 0.0,
         };
-        Picked::boxed(pick, super::values::build(kind.choice("values")), 1.0)
+        Picked::steady(kind, pick)
     },
 };
 

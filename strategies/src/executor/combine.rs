@@ -114,7 +114,7 @@ impl MixLane {
             .get(&slice)
             .ok_or_else(|| bad(slice, "its bytes are gone".to_owned()))?;
         let codec = match slice.part {
-            Part::Aggregate => &self.aggregate_codec,
+            Part::Aggregate | Part::Partial => &self.aggregate_codec,
             Part::Contribution => &self.codec,
         };
         let added = codec.decode_add(&bytes, weight, acc);

@@ -19,7 +19,7 @@ impl MixLane {
     ) -> Result<Done, WorkError> {
         let range = self.shard_range(slice.fragment, slice.shard, of);
         let codec = match slice.part {
-            Part::Aggregate => &self.aggregate_codec,
+            Part::Aggregate | Part::Partial => &self.aggregate_codec,
             Part::Contribution => &self.codec,
         };
         let bound = codec.bytes_bound().of(range.len() as u64);

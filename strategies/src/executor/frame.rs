@@ -12,7 +12,15 @@ const FRAMES_MAX: usize = 4;
 pub(super) struct Frame {
     pub(super) values: Vec<f32>,
     /// Towards the trainer: the pieces to put in force.
-    pub(super) install: Vec<Range<usize>>,
+    pub(super) install: Vec<Install>,
+}
+
+/// A piece to put in force.
+#[derive(Clone, Debug)]
+pub(super) struct Install {
+    pub(super) range: Range<usize>,
+    /// Whether it is the anchor itself, or that and a delta which is kept.
+    pub(super) agreed: bool,
 }
 
 /// The train lane's end.

@@ -2,7 +2,7 @@
 //! not training. Never touches the trainer.
 
 use super::codec_state::CodecState;
-use super::frame::{Frame, MixEnd};
+use super::frame::{Frame, Install, MixEnd};
 use super::host::Host;
 use super::robust::Robust;
 use super::{Memory, Parts};
@@ -11,7 +11,8 @@ use crate::compress::Codec;
 use crate::inner::InnerOptimizer;
 use crate::outer::OuterOptimizer;
 use murmurate_protocol::{
-    Contribution, Digest, Done, ExchangeKind, FragmentId, Order, PlanHash, Round, SliceId, StoreId,
+    Contribution, Digest, Done, ExchangeKind, FragmentId, Order, Part, PlanHash, Round, SliceId,
+    StoreId,
 };
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -172,10 +173,11 @@ impl MixLane {
         }
     }
 
-    /// A reduction is encoded: of an all-reduce everybody, its owner too, goes on with those bytes, and the
-    /// next reduction takes its room. Kept, the reductions of a round would be another model in `of` parts.
+    /// A reduction is encoded: of an all-reduce everybody, its owner too, goes on with those bytes, and of
+    /// a partial sum the next member. The next reduction takes its room: kept, the reductions of a round
+    /// would be another model in as many parts as there are owners.
     pub(super) fn reduction_encoded(&mut self, slice: &SliceId) {
-        if self.exchange == ExchangeKind::AllReduce {
+        if slice.part == Part::Partial || self.exchange == ExchangeKind::AllReduce {
             let reduction = self.shards.remove(&(slice.fragment, slice.shard));
             self.spare = reduction.unwrap_or_default();
         }
@@ -212,12 +214,14 @@ impl MixLane {
         let mut install = Vec::new();
         for (range, local) in self.fragments.iter().zip(&mut self.local) {
             let (piece, anchor) = (&mut values[range.clone()], &self.anchor[range.clone()]);
+            let agreed = *local == Local::TakeAnchor;
             match local {
                 Local::TakeAnchor => piece.copy_from_slice(anchor),
                 Local::KeepDelta => piece.iter_mut().zip(anchor).for_each(|(d, a)| *d += a),
                 Local::Untouched | Local::Contribution => continue,
             }
-            install.push(range.clone());
+            let range = range.clone();
+            install.push(Install { range, agreed });
         }
         self.local.fill(Local::Untouched);
         self.frames.send(Some(Frame { values, install }));

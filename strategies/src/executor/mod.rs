@@ -28,6 +28,7 @@ pub use train_lane::{TrainLane, TrainSignals};
 
 use crate::aggregate::Aggregator;
 use crate::compress::Codec;
+use crate::correct::Correction;
 use crate::grid::Strategy;
 use crate::inner::InnerOptimizer;
 use crate::outer::OuterOptimizer;
@@ -56,6 +57,8 @@ pub struct Parts {
     pub outer: Box<dyn OuterOptimizer>,
     /// Moves the anchor by an aggregated gradient; only for methods that exchange gradients.
     pub inner: Option<Box<dyn InnerOptimizer>>,
+    /// Corrects the gradients of the trainer's inner steps.
+    pub correction: Option<Box<dyn Correction>>,
 }
 
 impl Parts {
@@ -72,6 +75,7 @@ impl Parts {
             rule: strategy.aggregation().build(),
             outer: strategy.outer(len),
             inner: gradients.then(|| strategy.inner(len)),
+            correction: strategy.correction(len),
         }
     }
 }
@@ -111,7 +115,11 @@ impl Executor {
     ///
     /// # Panics
     /// When the fragments do not cover the trainer's layout in order.
-    pub fn new(mut trainer: Box<dyn Trainer>, parts: Parts, stopwatch: Box<dyn Stopwatch>) -> Self {
+    pub fn new(
+        mut trainer: Box<dyn Trainer>,
+        mut parts: Parts,
+        stopwatch: Box<dyn Stopwatch>,
+    ) -> Self {
         let len = trainer.layout().len();
         let ends = parts
             .fragments
@@ -128,7 +136,14 @@ impl Executor {
             anchor[offset..offset + piece.len()].copy_from_slice(piece);
         });
         let (train_end, mix_end) = frame::pair();
-        let train = TrainLane::new(trainer, parts.contribution, stopwatch, train_end);
+        let correction = parts.correction.take();
+        let train = TrainLane::new(
+            trainer,
+            parts.contribution,
+            correction,
+            stopwatch,
+            train_end,
+        );
         Self {
             train,
             mix: MixLane::new(parts, anchor, tensors, mix_end),

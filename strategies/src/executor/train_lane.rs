@@ -1,7 +1,8 @@
 //! The train lane: owns the trainer, performs `Train` and `Evaluate`.
 
-use super::frame::{Frame, TrainEnd};
+use super::frame::{Frame, Install, TrainEnd};
 use super::host::Stopwatch;
+use crate::correct::Correction;
 use crate::state::{StateError, StateSink, StateSource};
 use crate::trainer::{Proceed, StepControl, TrainError, Trainer};
 use murmurate_protocol::{
@@ -9,6 +10,11 @@ use murmurate_protocol::{
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// What a correction must be told when it resumes, and the inner steps since the parameters were last
+/// agreed on.
+const CORRECTION: &str = "trainer.correction.state";
+const CORRECTION_STEPS: &str = "trainer.correction.steps";
 
 /// What other threads may read of, and say to, a running train lane.
 #[derive(Debug, Default)]
@@ -40,6 +46,7 @@ struct Budget<'a> {
     budget: StepBudget,
     stopwatch: &'a mut dyn Stopwatch,
     signals: &'a TrainSignals,
+    correction: Option<&'a dyn Correction>,
 }
 
 impl StepControl for Budget<'_> {
@@ -60,12 +67,21 @@ impl StepControl for Budget<'_> {
         self.signals.steps.fetch_add(1, Ordering::Relaxed);
         self.signals.samples.fetch_add(samples, Ordering::Relaxed);
     }
+
+    fn correct(&mut self, offset: usize, values: &[f32], gradient: &mut [f32]) {
+        if let Some(correction) = self.correction {
+            correction.correct(offset, values, gradient);
+        }
+    }
 }
 
 /// Owns the trainer. Runs on a thread of its own in the daemon, inline in the simulator.
 pub struct TrainLane {
     trainer: Box<dyn Trainer>,
     contribution: Contribution,
+    correction: Option<Box<dyn Correction>>,
+    /// Inner steps since the parameters were last agreed on.
+    steps: u64,
     stopwatch: Box<dyn Stopwatch>,
     signals: Arc<TrainSignals>,
     frames: TrainEnd,
@@ -76,6 +92,7 @@ impl TrainLane {
     pub(super) fn new(
         trainer: Box<dyn Trainer>,
         contribution: Contribution,
+        correction: Option<Box<dyn Correction>>,
         stopwatch: Box<dyn Stopwatch>,
         frames: TrainEnd,
     ) -> Self {
@@ -83,6 +100,8 @@ impl TrainLane {
         Self {
             trainer,
             contribution,
+            correction,
+            steps: 0,
             stopwatch,
             signals,
             frames,
@@ -119,6 +138,17 @@ impl TrainLane {
     /// # Errors
     /// The sink's.
     pub fn save(&mut self, sink: &mut dyn StateSink) -> Result<(), StateError> {
+        match self
+            .correction
+            .as_deref()
+            .map_or(&[][..], Correction::state)
+        {
+            [] => {}
+            state => {
+                sink.tensor(CORRECTION, state)?;
+                sink.bytes(CORRECTION_STEPS, &self.steps.to_le_bytes())?;
+            }
+        }
         self.trainer.save(sink)
     }
 
@@ -127,7 +157,40 @@ impl TrainLane {
     /// # Errors
     /// When something is missing or does not fit.
     pub fn load(&mut self, source: &dyn StateSource) -> Result<(), StateError> {
-        self.trainer.load(source)
+        let kept = self.read_correction(source)?;
+        self.trainer.load(source)?;
+        self.steps = 0;
+        if let (Some(correction), Some((state, steps))) = (&mut self.correction, kept) {
+            correction.state_mut().copy_from_slice(&state);
+            self.steps = steps;
+        }
+        Ok(())
+    }
+
+    /// What a checkpoint holds of the correction, if it keeps anything: state and inner steps.
+    fn read_correction(
+        &self,
+        source: &dyn StateSource,
+    ) -> Result<Option<(Vec<f32>, u64)>, StateError> {
+        let len = self.correction.as_ref().map_or(0, |c| c.state().len());
+        if len == 0 {
+            return Ok(None);
+        }
+        let bad = |name: &str, reason: String| StateError::Malformed {
+            name: name.to_owned(),
+            reason,
+        };
+        let mut state = vec![0.0; len];
+        source.tensor(CORRECTION, &mut state)?;
+        if !state.iter().all(|value| value.is_finite()) {
+            return Err(bad(CORRECTION, "a value is not finite".to_owned()));
+        }
+        let bytes = source.bytes(CORRECTION_STEPS)?;
+        let steps = <[u8; 8]>::try_from(bytes.as_slice()).map_err(|_| {
+            let reason = format!("{} bytes instead of 8", bytes.len());
+            bad(CORRECTION_STEPS, reason)
+        })?;
+        Ok(Some((state, u64::from_le_bytes(steps))))
     }
 
     /// Puts in force what the mix lane hands over.
@@ -135,11 +198,19 @@ impl TrainLane {
         let Some(Some(frame)) = self.frames.receive() else {
             return;
         };
-        for range in &frame.install {
-            let values = &frame.values;
+        let (values, steps) = (&frame.values, self.steps);
+        for Install { range, agreed } in &frame.install {
+            let correction = &mut self.correction;
             self.trainer.visit(range.clone(), &mut |offset, piece| {
-                piece.copy_from_slice(&values[offset..offset + piece.len()]);
+                let taken = &values[offset..offset + piece.len()];
+                if let Some(correction) = correction {
+                    correction.taken_over(offset, piece, taken, *agreed, steps);
+                }
+                piece.copy_from_slice(taken);
             });
+        }
+        if frame.install.iter().any(|piece| piece.agreed) {
+            self.steps = 0;
         }
         self.buffer = Some(frame);
     }
@@ -151,8 +222,10 @@ impl TrainLane {
             budget,
             stopwatch: self.stopwatch.as_mut(),
             signals: &self.signals,
+            correction: self.correction.as_deref(),
         };
         let report = self.trainer.steps(&mut control)?;
+        self.steps += report.steps;
         let seconds = self.stopwatch.elapsed(report.steps).as_secs_f64();
         let mut frame = self.take_buffer();
         let values = &mut frame.values;

@@ -144,6 +144,7 @@ fn method(key: &'static str, entry: &Entry) -> Method {
         }
         "outer.optimizer" => method.state = outer(entry),
         "inner.optimizer" => method.state = inner(entry),
+        "inner.correction" => method.state = correction(entry),
         "aggregation.rule" if entry.name != "weighted-mean" => {
             method.state = vec![("decoded contributions", 1)];
         }
@@ -179,6 +180,16 @@ fn inner(entry: &Entry) -> Vec<(&'static str, usize)> {
         kind => kind.state_multiple(),
     };
     some("inner optimizer", multiple)
+}
+
+fn correction(entry: &Entry) -> Vec<(&'static str, usize)> {
+    let preset = match entry.name {
+        "quasi-global" => "d-psgd",
+        _ => "local-sgd",
+    };
+    let text = format!("[inner]\ncorrection = \"{}\"", entry.name);
+    let strategy = Strategy::parse(&text, Some(preset)).expect("tests parse every correction");
+    some("correction", strategy.correction_kind().state_multiple())
 }
 
 fn some(store: &'static str, multiple: usize) -> Vec<(&'static str, usize)> {

@@ -44,6 +44,9 @@
 //!                              # adam-w, lamb (lr, betas, eps, weight_decay),
 //!                              # one-bit-adam, zero-one-adam (lr, betas, eps, freeze)
 //! lr = 0.001
+//! correction = "fed-prox"      # none, fed-prox (all-reduce of deltas), quasi-global (gossip, plain sgd)
+//! mu = 0.01                    # fed-prox
+//! beta = 0.9                   # quasi-global
 //!
 //! [deadlines]                  # bounds; within them they follow what was measured
 //! floor_ms = 2000
@@ -60,6 +63,7 @@ mod mixing;
 mod optimizers;
 mod presets;
 mod refuse;
+mod schedule;
 mod strategy;
 mod tables;
 mod validate;

@@ -4,6 +4,7 @@ use super::StrategyError;
 use super::registry::{CORRECTIONS, INNERS, OUTERS};
 use super::tables::{Inner, Outer};
 use super::validate::{above_zero, absent, below_one, choose, not_negative, range};
+use crate::correct::CorrectionKind;
 use crate::inner::{InnerKind, default_betas, default_eps, default_weight_decay};
 use crate::outer::OuterKind;
 
@@ -85,7 +86,6 @@ fn refuse_unused(table: &Inner, name: &str) -> Result<(), StrategyError> {
 
 /// The inner optimizer.
 pub(super) fn inner(table: &Inner) -> Result<InnerKind, StrategyError> {
-    choose(&table.correction, "none", "inner.correction", &CORRECTIONS)?;
     let name = choose(&table.optimizer, "adam-w", "inner.optimizer", &INNERS)?;
     refuse_unused(table, name)?;
     let lr = |default| above_zero("inner.lr", table.lr.unwrap_or(default));
@@ -144,6 +144,26 @@ pub(super) fn inner(table: &Inner) -> Result<InnerKind, StrategyError> {
             eps: eps()?,
             weight_decay: decay(default_weight_decay())?,
         },
+    })
+}
+
+/// The correction of inner steps' gradients.
+pub(super) fn correction(table: &Inner) -> Result<CorrectionKind, StrategyError> {
+    let name = choose(&table.correction, "none", "inner.correction", &CORRECTIONS)?;
+    if name != "fed-prox" {
+        absent(&table.mu, "inner.mu", name)?;
+    }
+    if name != "quasi-global" {
+        absent(&table.beta, "inner.beta", name)?;
+    }
+    Ok(match name {
+        "fed-prox" => CorrectionKind::FedProx {
+            mu: above_zero("inner.mu", table.mu.unwrap_or(0.01))?,
+        },
+        "quasi-global" => CorrectionKind::QuasiGlobal {
+            beta: below_one("inner.beta", table.beta.unwrap_or(0.9))?,
+        },
+        _ => CorrectionKind::None,
     })
 }
 
@@ -228,5 +248,14 @@ impl Inner {
             }
         }
         table
+    }
+    /// Writes a correction down.
+    pub(super) fn set_correction(&mut self, kind: &CorrectionKind) {
+        match *kind {
+            CorrectionKind::None => return,
+            CorrectionKind::FedProx { mu } => self.mu = Some(mu),
+            CorrectionKind::QuasiGlobal { beta } => self.beta = Some(beta),
+        }
+        self.correction = Some(kind.name().to_owned());
     }
 }

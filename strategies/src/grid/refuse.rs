@@ -1,8 +1,10 @@
 //! Combinations of methods that cannot work, each with the reason and the nearest that does.
 
-use super::{Strategy, StrategyError};
+use super::{Strategy, StrategyError, schedule};
 use crate::aggregate::AggregationKind;
 use crate::compress::{CodecProperties, Reduction};
+use crate::correct::CorrectionKind;
+use crate::inner::InnerKind;
 use crate::outer::OuterKind;
 use murmurate_protocol::{Contribution, ExchangeKind, StepBudget};
 
@@ -20,6 +22,7 @@ const fn refused(
 
 /// Refuses what cannot work.
 pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
+    correction(strategy)?;
     match strategy.exchange() {
         ExchangeKind::None => return Ok(()),
         ExchangeKind::Gossip => gossip(strategy)?,
@@ -31,6 +34,45 @@ pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
         strategy.contribution(),
         strategy.error_feedback(),
     )
+}
+
+/// What a correction of gradients needs of the rest.
+fn correction(strategy: &Strategy) -> Result<(), StrategyError> {
+    const KEY: &str = "inner.correction";
+    const PLAIN: &str =
+        "leave the key out, or use contribution = \"delta\" with exchange = \"all-reduce\"";
+    let plain_sgd = matches!(
+        strategy.inner_kind(),
+        InnerKind::Sgd { momentum, .. } if *momentum == 0.0
+    );
+    match strategy.correction_kind() {
+        CorrectionKind::None => Ok(()),
+        CorrectionKind::FedProx { .. } if strategy.contribution() != Contribution::Delta => {
+            refused(
+                KEY,
+                "a spring to the anchor needs one that peers agree on, and more than one inner step away from it",
+                PLAIN,
+            )
+        }
+        CorrectionKind::FedProx { .. } if strategy.exchange() == ExchangeKind::None => refused(
+            KEY,
+            "without an exchange nobody agrees on an anchor to be pulled to",
+            PLAIN,
+        ),
+        CorrectionKind::QuasiGlobal { .. } if strategy.exchange() != ExchangeKind::Gossip => {
+            refused(
+                KEY,
+                "it makes its momentum of how mixing moves a peer's own parameters, which gossip does",
+                "use exchange = \"gossip\", or outer optimizer \"slow-mo\"",
+            )
+        }
+        CorrectionKind::QuasiGlobal { .. } if !plain_sgd => refused(
+            KEY,
+            "it is the momentum itself, of moves by the learning rate times the gradient",
+            "use inner optimizer \"sgd\" with momentum = 0",
+        ),
+        _ => Ok(()),
+    }
 }
 
 /// Refuses codecs that this exchange cannot carry.
@@ -119,6 +161,7 @@ fn all_reduce(strategy: &Strategy) -> Result<(), StrategyError> {
             "use \"delta\" (with outer \"average\" that is the mean of the parameters)",
         );
     }
+    schedule::check(strategy)?;
     rule(strategy)?;
     if strategy.contribution() == Contribution::Gradient {
         if strategy.inner_kind().needs_shapes() {

@@ -2,18 +2,19 @@
 
 use super::tables::{self, Tables};
 use super::{DEFAULT_PRESET, StrategyError, preset, refuse, validate};
-use super::{mixing, optimizers};
+use super::{mixing, optimizers, schedule};
 use crate::Layout;
 use crate::aggregate::AggregationKind;
 use crate::compress::{Codec, CodecKind};
+use crate::correct::{Correction, CorrectionKind};
 use crate::inner::{InnerKind, InnerOptimizer};
 use crate::outer::{OuterKind, OuterOptimizer};
 use crate::topology::TopologyKind;
 use core::str::FromStr;
 use murmurate_protocol::limits::FRAGMENTS_MAX;
 use murmurate_protocol::{
-    Contribution, DeadlinePlan, Digest, ExchangeKind, FragmentPlan, Plan, RunId, StepBudget,
-    Topology,
+    Contribution, DeadlinePlan, Digest, ExchangeKind, FragmentPlan, Plan, RunId, Schedule,
+    StepBudget, Topology,
 };
 use std::ops::Range;
 
@@ -32,6 +33,7 @@ pub struct Strategy {
     name: String,
     budget: StepBudget,
     exchange: ExchangeKind,
+    schedule: Schedule,
     contribution: Contribution,
     topology: Option<TopologyKind>,
     codec: CodecKind,
@@ -40,6 +42,7 @@ pub struct Strategy {
     outer: OuterKind,
     aggregation: AggregationKind,
     inner: InnerKind,
+    correction: CorrectionKind,
     deadlines: DeadlinePlan,
 }
 
@@ -108,6 +111,7 @@ impl Strategy {
             name,
             budget: validate::budget(&tables.synchronization)?,
             exchange,
+            schedule: schedule::read(exchange, &tables.architecture)?,
             contribution,
             topology,
             codec,
@@ -116,6 +120,7 @@ impl Strategy {
             outer: optimizers::outer(&tables.outer)?,
             aggregation: mixing::aggregation(&tables.aggregation)?,
             inner: optimizers::inner(&tables.inner)?,
+            correction: optimizers::correction(&tables.inner)?,
             deadlines: validate::deadlines(&deadlines)?,
         };
         refuse::check(&strategy)?;
@@ -130,6 +135,11 @@ impl Strategy {
     /// Who exchanges with whom.
     pub const fn exchange(&self) -> ExchangeKind {
         self.exchange
+    }
+
+    /// Which way an all-reduce sums up.
+    pub const fn schedule(&self) -> Schedule {
+        self.schedule
     }
 
     /// What a contribution is.
@@ -192,6 +202,16 @@ impl Strategy {
         self.inner.build(len)
     }
 
+    /// The correction of inner steps' gradients, as data.
+    pub const fn correction_kind(&self) -> &CorrectionKind {
+        &self.correction
+    }
+
+    /// The correction of inner steps' gradients, for `len` parameters.
+    pub fn correction(&self, len: usize) -> Option<Box<dyn Correction>> {
+        self.correction.build(len, self.inner.lr())
+    }
+
     /// What the method keeps between rounds, store by store, in multiples of 4 bytes x parameters;
     /// what an exchange has under way comes on top.
     pub fn stores(&self) -> Vec<(&'static str, usize)> {
@@ -207,6 +227,7 @@ impl Strategy {
             ("outer optimizer", self.outer.state_multiple()),
             ("residual", usize::from(self.error_feedback)),
             ("codec", self.codec.build().properties().planes),
+            ("correction", self.correction.state_multiple()),
         ];
         stores.retain(|(_, multiple)| *multiple > 0);
         stores
@@ -263,6 +284,7 @@ impl Strategy {
             layout: layout.hash(),
             recipe: Digest::of(self.recipe().as_bytes()),
             exchange: self.exchange,
+            schedule: self.schedule,
             contribution: self.contribution,
             budget: self.budget,
             rounds,
@@ -306,6 +328,9 @@ impl Strategy {
             Contribution::Delta => "delta",
             Contribution::Parameters => "parameters",
         });
+        if self.exchange == ExchangeKind::AllReduce {
+            tables.architecture.set_schedule(self.schedule);
+        }
         if let Some(kind) = &self.topology {
             tables.architecture.set_topology(kind);
         }
@@ -316,6 +341,7 @@ impl Strategy {
         tables.outer = tables::Outer::from_kind(&self.outer);
         tables.aggregation = tables::Aggregation::from_kind(&self.aggregation);
         tables.inner = tables::Inner::from_kind(&self.inner);
+        tables.inner.set_correction(&self.correction);
         tables.deadlines = deadlines.then(|| tables::Deadlines::from_plan(&self.deadlines));
         tables
     }

@@ -39,6 +39,7 @@ pub(super) struct Synchronization {
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Architecture {
     pub(super) exchange: Option<String>,
+    pub(super) schedule: Option<String>,
     pub(super) contribution: Option<String>,
     pub(super) topology: Option<String>,
     pub(super) degree: Option<usize>,
@@ -98,6 +99,8 @@ pub(super) struct Inner {
     pub(super) eps: Option<f64>,
     pub(super) freeze: Option<u64>,
     pub(super) correction: Option<String>,
+    pub(super) mu: Option<f64>,
+    pub(super) beta: Option<f64>,
 }
 
 /// Bounds of the deadlines, in milliseconds.
@@ -129,6 +132,7 @@ const KEYS: [(&str, &[&str]); 8] = [
         "architecture",
         &[
             "exchange",
+            "schedule",
             "contribution",
             "topology",
             "degree",
@@ -154,6 +158,8 @@ const KEYS: [(&str, &[&str]); 8] = [
             "eps",
             "freeze",
             "correction",
+            "mu",
+            "beta",
         ],
     ),
     ("deadlines", &["floor_ms", "initial_ms", "ceiling_ms"]),

@@ -153,7 +153,9 @@ pub(super) fn architecture(
     }
     absent(&table.topology, "architecture.topology", name)?;
     absent(&table.degree, "architecture.degree", name)?;
-    absent(&table.group, "architecture.group", name)?;
+    if exchange != ExchangeKind::AllReduce {
+        absent(&table.group, "architecture.group", name)?;
+    }
     absent(&table.budget, "architecture.budget", name)?;
     Ok((exchange, contribution, None))
 }

@@ -141,6 +141,19 @@ impl InnerKind {
         }
     }
 
+    /// Its learning rate.
+    pub const fn lr(&self) -> f64 {
+        match *self {
+            Self::Sgd { lr, .. }
+            | Self::AdamW { lr, .. }
+            | Self::Lamb { lr, .. }
+            | Self::Muon { lr, .. }
+            | Self::OneBitAdam { lr, .. }
+            | Self::Signum { lr, .. }
+            | Self::ZeroOneAdam { lr, .. } => lr,
+        }
+    }
+
     /// f32 per parameter that it keeps.
     pub fn state_multiple(&self) -> usize {
         self.build(0).state_multiple()

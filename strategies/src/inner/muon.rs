@@ -5,6 +5,8 @@ use super::adam_w::power;
 use super::tensors::{Matrix, matrices, whole};
 use crate::Layout;
 use crate::aggregate::norm;
+use ndarray::linalg::general_mat_mul;
+use ndarray::{Array2, ArrayView2};
 use std::ops::Range;
 
 /// The quintic of Newton-Schulz: `p(s) = a s + b s^3 + c s^5` brings singular values in (0, 1] near 1.
@@ -88,59 +90,41 @@ impl Muon {
 }
 
 /// The nearly orthogonal factor of a row-major matrix; zeros stay zeros.
+///
+/// The products are those of a library that uses the CPU's fused multiply-add where there is one: the
+/// same bits on the same machine, not on all. What a peer trains with is its own business.
 pub fn orthogonal(u: &[f32], rows: usize, columns: usize) -> Vec<f32> {
     let length = norm(u);
     if length == 0.0 {
         return u.to_vec();
     }
-    // The smaller Gram matrix: work on the transpose of a tall one.
+    let shape = (rows, columns);
+    let u = ArrayView2::from_shape(shape, u).expect("rows times columns are the values given");
+    // The smaller Gram matrix: a tall matrix is worked on as its transpose, which is a view.
     let tall = rows > columns;
-    let (r, c) = if tall {
-        (columns, rows)
+    let (u, small) = if tall {
+        (u.reversed_axes(), columns)
     } else {
-        (rows, columns)
-    };
-    let mut x = if tall {
-        transposed(u, rows, columns)
-    } else {
-        u.to_vec()
+        (u, rows)
     };
     let shrink = (1.0 / length) as f32;
-    x.iter_mut().for_each(|x| *x *= shrink);
-    let [a, b, c_5] = QUINTIC;
+    let mut x = u.mapv(|u| u * shrink);
+    let mut next = Array2::zeros(x.raw_dim());
+    let [mut gram, mut mix] = [(); 2].map(|()| Array2::zeros((small, small)));
+    let [a, b, c] = QUINTIC;
     for _ in 0..ITERATIONS {
-        let gram = product(&x, &transposed(&x, r, c), r, c, r);
-        let square = product(&gram, &gram, r, r, r);
-        let mix: Vec<f32> = gram
-            .iter()
-            .zip(&square)
-            .map(|(g, s)| b * g + c_5 * s)
-            .collect();
-        let turned = product(&mix, &x, r, r, c);
-        x.iter_mut().zip(turned).for_each(|(x, t)| *x = a * *x + t);
+        general_mat_mul(1.0, &x, &x.t(), 0.0, &mut gram);
+        mix.assign(&gram);
+        general_mat_mul(c, &gram, &gram, b, &mut mix);
+        next.assign(&x);
+        general_mat_mul(1.0, &mix, &x, a, &mut next);
+        std::mem::swap(&mut x, &mut next);
     }
-    if tall { transposed(&x, r, c) } else { x }
-}
-
-/// `A B` with A `n x k` and B `k x m`, each sum over k in ascending order.
-fn product(a: &[f32], b: &[f32], n: usize, k: usize, m: usize) -> Vec<f32> {
-    let mut out = vec![0.0f32; n * m];
-    for (a, out) in a.chunks_exact(k).zip(out.chunks_exact_mut(m)) {
-        for (share, b) in a.iter().zip(b.chunks_exact(m)) {
-            out.iter_mut().zip(b).for_each(|(o, b)| *o += share * b);
-        }
-    }
-    out
-}
-
-fn transposed(a: &[f32], rows: usize, columns: usize) -> Vec<f32> {
-    let mut out = vec![0.0; a.len()];
-    for (i, row) in a.chunks_exact(columns).enumerate() {
-        for (j, value) in row.iter().enumerate() {
-            out[j * rows + i] = *value;
-        }
-    }
-    out
+    let x = if tall { x.reversed_axes() } else { x };
+    x.as_standard_layout()
+        .into_owned()
+        .into_raw_vec_and_offset()
+        .0
 }
 
 impl InnerOptimizer for Muon {

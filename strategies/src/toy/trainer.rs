@@ -79,6 +79,11 @@ impl<O: Objective> Trainer for ToyTrainer<O> {
         let mut report = TrainReport::default();
         while control.before(InnerStep(report.steps)) == Proceed::Go {
             report.loss += self.sample()?;
+            for tensor in self.layout.tensors() {
+                let range = tensor.range();
+                let gradient = &mut self.gradient[range.clone()];
+                control.correct(range.start, &self.x[range], gradient);
+            }
             self.inner.begin_step();
             self.inner
                 .apply(0..self.x.len(), &mut self.x, &self.gradient);

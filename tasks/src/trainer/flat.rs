@@ -5,7 +5,7 @@ use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::optim::GradientsParams;
 use burn::tensor::{Tensor, TensorData};
 use murmurate_strategies::inner::InnerOptimizer;
-use murmurate_strategies::{Layout, TensorSpec};
+use murmurate_strategies::{Layout, StepControl, TensorSpec};
 
 /// Why a tensor of a model cannot be reached: a bug of the task, named.
 const FLOATS: &str = "parameters are f32: build the model on the device it is given";
@@ -94,17 +94,19 @@ impl ModuleMapper for Editor<'_> {
     }
 }
 
-/// Puts every tensor of a model and its gradient through an inner optimizer that has begun its
-/// step. A tensor that the loss does not depend on is left out.
+/// Puts every tensor of a model and its gradient, corrected by `control`, through an inner optimizer
+/// that has begun its step. A tensor that the loss does not depend on is left out.
 pub(crate) fn descend<M: Module>(
     model: M,
     layout: &Layout,
     gradients: GradientsParams,
+    control: &mut dyn StepControl,
     inner: &mut dyn InnerOptimizer,
 ) -> M {
     model.map(&mut Descent {
         layout,
         gradients,
+        control,
         inner,
         place: 0,
     })
@@ -113,6 +115,7 @@ pub(crate) fn descend<M: Module>(
 struct Descent<'a> {
     layout: &'a Layout,
     gradients: GradientsParams,
+    control: &'a mut dyn StepControl,
     inner: &'a mut dyn InnerOptimizer,
     place: usize,
 }
@@ -125,10 +128,11 @@ impl ModuleMapper for Descent<'_> {
             return param;
         };
         param.map(|tensor| {
-            let (device, gradient) = (tensor.device(), gradient.into_data());
+            let (device, mut gradient) = (tensor.device(), gradient.into_data());
             let mut data = tensor.inner().into_data();
             let values = data.as_mut_slice::<f32>().expect(FLOATS);
-            let gradient = gradient.as_slice::<f32>().expect(FLOATS);
+            let gradient = gradient.as_mut_slice::<f32>().expect(FLOATS);
+            self.control.correct(spec.range().start, values, gradient);
             self.inner.apply(spec.range(), values, gradient);
             Tensor::from_data(data, &device).require_grad()
         })

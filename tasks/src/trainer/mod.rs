@@ -88,13 +88,13 @@ impl<T: Task> BurnTrainer<T> {
         ))
     }
 
-    fn descend(&mut self, gradients: GradientsParams) {
+    fn descend(&mut self, gradients: GradientsParams, control: &mut dyn StepControl) {
         let inner = self
             .inner
             .get_or_insert_with(|| self.kind.build_for(&self.layout));
         inner.begin_step();
         let model = self.model.take().expect(MODEL);
-        let model = flat::descend(model, &self.layout, gradients, inner.as_mut());
+        let model = flat::descend(model, &self.layout, gradients, control, inner.as_mut());
         self.model = Some(model);
     }
 }
@@ -109,7 +109,7 @@ impl<T: Task> Trainer for BurnTrainer<T> {
         let mut loss_sum = 0.0;
         while control.before(InnerStep(report.steps)) == Proceed::Go {
             let (loss, gradients) = self.backward()?;
-            self.descend(gradients);
+            self.descend(gradients, control);
             let samples = self.task.samples();
             control.after(InnerStep(report.steps), samples);
             loss_sum += loss;

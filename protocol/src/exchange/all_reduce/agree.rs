@@ -170,9 +170,12 @@ impl Butterfly {
         }
         // The bytes of a living owner are on their way; those of a dead one are not.
         let holder = self.holders_of(&versions).first().copied();
+        // So are those of a schedule, while it goes on.
+        let handed_on = self.relay.is_none() || (self.relaying() && !self.broken());
         for (shard, version) in lacking {
             let owner = self.group.index(version.owner);
-            let coming = owner.is_some_and(|i| self.hopeful & bit(i) != 0);
+            let coming = owner.is_some_and(|i| self.hopeful & bit(i) != 0)
+                && (version.attempt > 0 || handed_on);
             if !coming && let Some(holder) = holder {
                 self.fetch(cx, shard, &version, holder);
             }

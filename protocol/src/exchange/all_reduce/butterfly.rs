@@ -7,14 +7,17 @@ use super::agree::Agreement;
 use super::coordinate::Coordination;
 use super::group::{Group, bit, members_of};
 use super::reduce::Duty;
+use super::relay::Relay;
+use super::schedule::Program;
 use crate::exchange::Ending;
 use crate::peer::context::Context;
 use crate::wire::{Ballot, ShardVersion};
 use crate::{
-    Event, FragmentId, Order, OrderId, Part, PeerId, Round, Settlement, SliceId, StoreId, Time,
-    Wait,
+    Event, FragmentId, Order, OrderId, PeerId, Round, Settlement, SliceId, SliceMeta, StoreId,
+    Time, Wait,
 };
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// An order whose answer is awaited.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +28,10 @@ pub(super) enum Task {
     Combine(u16, u8),
     /// Encode the aggregate of a shard, in this attempt.
     Aggregate(u16, u8),
+    /// Add what a stage of the schedule brought.
+    Fold(u16),
+    /// Encode the value that this made.
+    Value(u16),
 }
 
 /// What this peer does to end the exchange.
@@ -70,6 +77,8 @@ pub(super) struct Butterfly {
     /// Versions this peer holds, shard by shard.
     pub(super) held: BTreeMap<u16, Vec<ShardVersion>>,
     pub(super) targets: Vec<Target>,
+    /// How ballot zero reduces, where that is not directly.
+    pub(super) relay: Option<Relay>,
     pub(super) agreement: Agreement,
     pub(super) coordination: Option<Coordination>,
     /// A coordinator's question that waits for the own duties to be done.
@@ -78,6 +87,8 @@ pub(super) struct Butterfly {
     pub(super) fetching: BTreeSet<SliceId>,
     /// Slices whose bytes the Executor holds for this exchange.
     pub(super) slices: BTreeSet<SliceId>,
+    /// What was pushed, and how often to whom once more.
+    pub(super) metas: BTreeMap<SliceId, SliceMeta>,
     pub(super) retries: BTreeMap<(PeerId, SliceId), u8>,
     pub(super) ending: Option<Ending>,
     /// How often it was looked for what is decided and not here.
@@ -89,27 +100,41 @@ pub(super) struct Butterfly {
 }
 
 impl Butterfly {
-    /// Starts: every shard of the own contribution is encoded, the next member's first, so that
-    /// not everybody pushes to the same member at once. Members in `lost` were given up in another
-    /// fragment of the round: nobody waits for them once more.
-    pub(super) fn new(cx: &mut Context, fragment: FragmentId, group: Group, lost: u64) -> Self {
+    /// Starts. Members in `lost` were given up in another fragment of the round: nobody waits for
+    /// them once more.
+    pub(super) fn new(
+        cx: &mut Context,
+        fragment: FragmentId,
+        group: Group,
+        program: Option<Arc<Program>>,
+        lost: u64,
+    ) -> Self {
         let len = cx.plan.fragment(fragment).map_or(1, |f| f.len);
-        let of = (group.len() as u64).min(len).max(1) as u16;
+        // A fragment shorter than the schedule's shards goes directly.
+        let program = program.filter(|program| program.shards() as u64 <= len);
+        let of = cx.plan.schedule.shards(group.len(), len) as u16;
         let first = Ballot {
             number: 0,
             coordinator: group.peer(0),
         };
-        let peers = group.others().filter(|(i, _)| lost & bit(*i) == 0);
-        let allowed = cx
-            .deadlines
-            .allow(Wait::Contributions, peers.map(|(_, p)| p));
+        let senders = program.as_ref().map_or(u64::MAX, |p| p.neighbours());
+        let peers = group
+            .others()
+            .filter(|(i, _)| senders & !lost & bit(*i) != 0);
+        let peers = peers.map(|(_, p)| p);
+        let allowed = match &program {
+            Some(p) => cx.deadlines.allow_chain(Wait::Contributions, peers, p.hops),
+            None => cx.deadlines.allow(Wait::Contributions, peers),
+        };
+        let owner = |s: u16| program.as_ref().map_or(usize::from(s), |p| p.owner(s));
         let targets = (0..of)
             .map(|s| Target {
-                owner: usize::from(s),
+                owner: owner(s),
                 attempt: 0,
                 exact: None,
             })
             .collect();
+        let relay = program.map(|program| Relay::new(program, lost & group.all() != 0));
         let mut this = Self {
             round: cx.round,
             fragment,
@@ -124,11 +149,13 @@ impl Butterfly {
             duties: BTreeMap::new(),
             held: BTreeMap::new(),
             targets,
+            relay,
             agreement: Agreement::new(first),
             coordination: None,
             asked: None,
             fetching: BTreeSet::new(),
             slices: BTreeSet::new(),
+            metas: BTreeMap::new(),
             retries: BTreeMap::new(),
             ending: None,
             searches: 0,
@@ -136,76 +163,37 @@ impl Butterfly {
             told: false,
             group,
         };
-        if this.group.me < usize::from(of) {
+        if this.relay.is_none() && this.group.me < usize::from(of) {
             let shard = this.group.me as u16;
             this.duties.insert(shard, Duty::new(0, this.group.all()));
         }
-        for step in 1..=of {
-            let shard = (this.group.me as u16 + step) % of;
-            let slice = this.contribution(shard, this.group.me);
-            let order = Order::Encode {
-                store: StoreId::Local,
-                slice,
-                of,
-            };
-            this.tasks
-                .insert(cx.order(order), Task::Contribution(shard));
-        }
+        this.encode_all(cx);
         this
     }
 
-    /// The name of a member's contribution to a shard.
-    pub(super) fn contribution(&self, shard: u16, member: usize) -> SliceId {
-        SliceId {
-            round: self.round,
-            fragment: self.fragment,
-            shard,
-            part: Part::Contribution,
-            origin: self.group.peer(member),
-            attempt: 0,
+    /// Encodes every shard of the own contribution: first what the schedule sends first; of the
+    /// butterfly the next member's, so that not everybody pushes to the same member at once.
+    fn encode_all(&mut self, cx: &mut Context) {
+        let (me, of) = (self.group.me as u16, self.of);
+        let order = match &self.relay {
+            Some(relay) => relay.program.order(),
+            None => (1..=of).map(|step| (me + step) % of).collect(),
+        };
+        for shard in order {
+            let order = Order::Encode {
+                store: StoreId::Local,
+                slice: self.contribution(shard, self.group.me),
+                of,
+            };
+            let order = cx.order(order);
+            self.tasks.insert(order, Task::Contribution(shard));
         }
-    }
-
-    /// Every slice whose bytes the Executor holds, or will once it has done what it was asked.
-    pub(super) fn all_slices(&self) -> BTreeSet<SliceId> {
-        let under_way = self.tasks.values().filter_map(|task| match *task {
-            Task::Contribution(shard) => Some(self.contribution(shard, self.group.me)),
-            Task::Aggregate(shard, attempt) => Some(SliceId {
-                part: Part::Aggregate,
-                attempt,
-                ..self.contribution(shard, self.group.me)
-            }),
-            Task::Combine(..) => None,
-        });
-        self.slices.iter().copied().chain(under_way).collect()
-    }
-
-    /// Lets go of every slice but those in `keep`.
-    pub(super) fn release(&mut self, cx: &mut Context, keep: &[SliceId]) {
-        for slice in self.all_slices() {
-            if !keep.contains(&slice) {
-                cx.order(Order::Release { slice });
-            }
-        }
-        self.slices.clear();
     }
 
     /// Ends what is still being waited for: another round's waits bear the same names.
     pub(super) fn stop_waiting(&self, cx: &mut Context) {
         for wait in [Wait::Contributions, Wait::Agreement, Wait::Repair] {
             cx.waited_in(self.fragment, wait, false);
-        }
-    }
-
-    /// The name of a version's bytes.
-    pub(super) fn aggregate(&self, shard: u16, version: &ShardVersion) -> SliceId {
-        SliceId {
-            round: self.round,
-            fragment: self.fragment,
-            shard,
-            part: Part::Aggregate,
-            origin: version.owner,
-            attempt: version.attempt,
         }
     }
 
@@ -244,7 +232,8 @@ impl Butterfly {
             return;
         }
         self.reduce(cx);
-        if self.stage == Stage::Collecting && self.dutiful() {
+        self.relay(cx);
+        if self.stage == Stage::Collecting && self.dutiful() && self.relayed() {
             self.gather(cx);
         }
         if self.dutiful()
@@ -254,7 +243,11 @@ impl Butterfly {
         }
         self.vote(cx);
         self.conclude(cx);
-        if self.ending.is_none() && self.stage == Stage::Gathering && self.orphaned() {
+        let orphaned = match self.relaying() {
+            true => self.broken(),
+            false => self.stage == Stage::Gathering && self.orphaned(),
+        };
+        if self.ending.is_none() && self.agreement.decided.is_none() && orphaned {
             self.start_repair(cx);
         }
     }
@@ -265,7 +258,11 @@ impl Butterfly {
         self.stage = Stage::Gathering;
         self.since = cx.now;
         let peers: Vec<PeerId> = self.group.others().map(|(_, p)| p).collect();
-        let allowed = cx.deadlines.allow(Wait::Agreement, peers);
+        let deadlines = &cx.deadlines;
+        let allowed = match &self.relay {
+            Some(relay) => deadlines.allow_chain(Wait::Agreement, peers, relay.program.hops),
+            None => deadlines.allow(Wait::Agreement, peers),
+        };
         self.deadline = cx.wait_in(self.fragment, Wait::Agreement, allowed);
     }
 
@@ -285,6 +282,11 @@ impl Butterfly {
         }
         if self.agreement.decided.is_some() {
             self.search(cx);
+            return;
+        }
+        if self.relaying() {
+            // Who waits downstream of a silent member cannot tell which one that is.
+            self.start_repair(cx);
             return;
         }
         let missing = match self.stage {

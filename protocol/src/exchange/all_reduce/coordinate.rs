@@ -180,7 +180,7 @@ impl Butterfly {
             self.void(cx);
             return;
         }
-        let shards = self.shard_plans(&promises);
+        let shards = self.shard_plans(ballot, &promises);
         for (_, peer) in self.group.others().filter(|(i, _)| alive & bit(*i) != 0) {
             let shards = shards.clone();
             cx.send(
@@ -198,7 +198,7 @@ impl Butterfly {
         self.follow(cx, ballot, alive, &shards);
     }
 
-    pub(super) fn shard_plans(&self, promises: &BTreeMap<usize, Promised>) -> Vec<ShardPlan> {
+    fn shard_plans(&self, ballot: Ballot, promises: &BTreeMap<usize, Promised>) -> Vec<ShardPlan> {
         let voted = promises
             .iter()
             .filter_map(|(i, p)| p.voted.as_ref().map(|(b, versions)| (*b, *i, versions)))
@@ -214,28 +214,29 @@ impl Butterfly {
                 })
                 .collect();
         }
+        let doubted = promises.values().fold(0, |set, p| set | !p.hopeful);
+        let trusted = |i: usize| doubted & bit(i) == 0;
         let alive: Vec<usize> = promises.keys().copied().collect();
-        (0..self.of)
-            .map(|shard| {
-                let held = promises
-                    .iter()
-                    .flat_map(|(i, p)| p.held.iter().map(move |h| (*i, h)));
-                let best = held
-                    .filter(|(_, h)| h.shard == shard)
-                    .max_by_key(|(i, h)| (h.version.attempt, std::cmp::Reverse(*i)));
-                match best {
-                    Some((holder, held)) => ShardPlan::Keep {
-                        version: held.version,
-                        holder: self.group.peer(holder),
-                    },
-                    None => {
-                        let successor = alive[usize::from(shard) % alive.len()];
-                        ShardPlan::Redo {
-                            owner: self.group.peer(successor),
-                        }
-                    }
-                }
-            })
-            .collect()
+        let best = |shard: u16| {
+            let all = promises.iter();
+            let held = all.flat_map(|(i, p)| p.held.iter().map(move |h| (*i, h)));
+            // Once a ballot has failed, what only a doubtful member holds is made anew.
+            let held = held.filter(|(i, h)| h.shard == shard && (ballot.number < 2 || trusted(*i)));
+            held.max_by_key(|(i, h)| (trusted(*i), h.version.attempt, std::cmp::Reverse(*i)))
+        };
+        let mut heirs: Vec<usize> = alive.iter().copied().filter(|i| trusted(*i)).collect();
+        if heirs.is_empty() {
+            heirs = alive;
+        }
+        let plan = |shard| match best(shard) {
+            Some((holder, held)) => ShardPlan::Keep {
+                version: held.version,
+                holder: self.group.peer(holder),
+            },
+            None => ShardPlan::Redo {
+                owner: self.group.peer(heirs[usize::from(shard) % heirs.len()]),
+            },
+        };
+        (0..self.of).map(plan).collect()
     }
 }

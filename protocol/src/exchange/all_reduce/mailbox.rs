@@ -2,11 +2,12 @@
 
 use super::AllReduce;
 use crate::limits::{
-    EARLY_MESSAGES_MAX, EARLY_MESSAGES_PER_PEER_MAX, EARLY_SLICES_MAX, ROUNDS_AHEAD_MAX,
+    EARLY_MESSAGES_MAX, EARLY_MESSAGES_PER_PEER_MAX, EARLY_RELAYED_MAX, EARLY_SLICES_MAX,
+    ROUNDS_AHEAD_MAX,
 };
 use crate::peer::context::Context;
 use crate::wire::Message;
-use crate::{Digest, FragmentId, Order, PeerError, PeerId, Round, SliceId, SliceMeta};
+use crate::{Digest, FragmentId, Order, PeerError, PeerId, Plan, Round, SliceId, SliceMeta};
 
 /// Round, fragment and group of a message that belongs to one butterfly.
 pub(super) fn address(message: &Message) -> Option<(Round, FragmentId, u64)> {
@@ -46,8 +47,22 @@ pub(super) fn address(message: &Message) -> Option<(Round, FragmentId, u64)> {
             fragment,
             group,
             ..
+        }
+        | Message::Reduced {
+            round,
+            fragment,
+            group,
+            ..
         } => Some((*round, *fragment, *group)),
         _ => None,
+    }
+}
+
+/// Slices of one peer that may wait for a round or a fragment.
+fn early_slices_max(plan: &Plan) -> usize {
+    match plan.schedule.relays() {
+        true => EARLY_RELAYED_MAX,
+        false => EARLY_SLICES_MAX,
     }
 }
 
@@ -75,7 +90,7 @@ impl AllReduce {
                 .iter()
                 .filter(|(f, ..)| *f == from)
                 .count();
-            if count < EARLY_SLICES_MAX {
+            if count < early_slices_max(&cx.plan) {
                 self.early_slices.push((from, slice, meta, digest));
                 return Ok(());
             }
@@ -158,6 +173,9 @@ impl AllReduce {
                 ..
             } => {
                 butterfly.on_repair(cx, from, *ballot, *alive, shards)?;
+            }
+            Message::Reduced { shard, version, .. } => {
+                butterfly.on_reduced(cx, from, *shard, *version)?;
             }
             Message::Void { ballot, .. } => butterfly.on_void(cx, from, *ballot),
             Message::Decided {

@@ -20,13 +20,18 @@ mod coordinate;
 mod forming;
 mod group;
 mod grouping;
+mod handover;
 mod history;
 mod mailbox;
 mod reduce;
+mod relay;
 mod repair;
+mod schedule;
+mod slices;
 mod window;
 
 pub(crate) use history::slices_of;
+pub use schedule::{Schedule, ScheduleCost};
 
 use crate::exchange::{Ending, Exchange, Outcome, Signal};
 use crate::peer::FetchId;
@@ -41,6 +46,8 @@ use group::Group;
 use grouping::Grouping;
 use history::History;
 use mailbox::address;
+use schedule::Program;
+use std::sync::Arc;
 
 /// A slice that came before its group was known.
 type EarlySlice = (PeerId, SliceId, SliceMeta, Option<Digest>);
@@ -49,6 +56,8 @@ type EarlySlice = (PeerId, SliceId, SliceMeta, Option<Digest>);
 pub(crate) struct AllReduce {
     grouping: Grouping,
     group: Option<Group>,
+    /// What the schedule asks of this peer in a group of so many, at this index.
+    program: Option<(usize, usize, Arc<Program>)>,
     /// The fragments opened so far, by their index.
     butterflies: Vec<Butterfly>,
     /// Members that were given up in some fragment of this round.
@@ -68,6 +77,7 @@ impl AllReduce {
         Self {
             grouping: Grouping::default(),
             group: None,
+            program: None,
             butterflies: Vec::new(),
             lost: 0,
             elsewhere: 0,

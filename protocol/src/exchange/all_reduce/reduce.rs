@@ -38,8 +38,6 @@ pub(super) struct Duty {
     expected: u64,
     /// Members whose contribution is in the reduction.
     included: u64,
-    /// Encoded bytes of the reduction, once there is one.
-    bytes: u64,
     progress: Progress,
 }
 
@@ -49,7 +47,6 @@ impl Duty {
             attempt,
             expected,
             included: 0,
-            bytes: 0,
             progress: Progress::Collecting,
         }
     }
@@ -128,6 +125,12 @@ impl Butterfly {
         let Some(task) = self.tasks.remove(&order) else {
             return false;
         };
+        if let Task::Fold(shard) | Task::Value(shard) = task {
+            let name = self.next_value(shard);
+            self.relay_done(cx, task, name, done);
+            self.advance(cx);
+            return true;
+        }
         match (task, done) {
             (Task::Contribution(shard), Done::Encoded { bytes, .. }) => {
                 self.encoded.insert(shard, *bytes);
@@ -171,7 +174,7 @@ impl Butterfly {
                 // The own Executor failed: this peer's shards stay missing, the others repair.
                 self.duties.remove(&shard);
             }
-            (Task::Contribution(_), _) => {}
+            (Task::Contribution(_) | Task::Fold(_) | Task::Value(_), _) => {}
         }
         self.advance(cx);
         true
@@ -185,6 +188,9 @@ impl Butterfly {
         let Some(bytes) = self.encoded.get(&shard).copied() else {
             return;
         };
+        if self.relay_own(shard, bytes) {
+            return;
+        }
         if owner == self.group.me {
             *self.here.entry(shard).or_default() |= bit(owner);
             return;
@@ -194,8 +200,9 @@ impl Butterfly {
         self.push(cx, self.group.peer(owner), slice, meta);
     }
 
-    fn push(&mut self, cx: &mut Context, to: PeerId, slice: SliceId, meta: SliceMeta) {
-        let priority = u8::from(slice.part == Part::Contribution);
+    pub(super) fn push(&mut self, cx: &mut Context, to: PeerId, slice: SliceId, meta: SliceMeta) {
+        self.metas.insert(slice, meta);
+        let priority = u8::from(slice.part != Part::Aggregate);
         let deadline = cx.now + cx.deadlines.ceiling();
         cx.put(Output::Push {
             to,
@@ -206,7 +213,7 @@ impl Butterfly {
         });
     }
 
-    fn meta(&self, bytes: u64, weight: f64, contributors: u64) -> SliceMeta {
+    pub(super) fn meta(&self, bytes: u64, weight: f64, contributors: u64) -> SliceMeta {
         SliceMeta {
             of: self.of,
             weight,
@@ -256,7 +263,6 @@ impl Butterfly {
             return;
         };
         duty.progress = Progress::Done;
-        duty.bytes = bytes;
         let version = ShardVersion {
             owner: self.group.peer(self.group.me),
             attempt: duty.attempt,
@@ -280,9 +286,9 @@ impl Butterfly {
     pub(super) fn hold(&mut self, shard: u16, version: ShardVersion) {
         self.slices.insert(self.aggregate(shard, &version));
         let versions = self.held.entry(shard).or_default();
-        if !versions.contains(&version) {
-            versions.push(version);
-        }
+        // The bytes of another version of that name are overwritten.
+        versions.retain(|v| (v.owner, v.attempt) != (version.owner, version.attempt));
+        versions.push(version);
     }
 
     /// A slice of this exchange arrived.
@@ -305,16 +311,26 @@ impl Butterfly {
         let attempts = match slice.part {
             Part::Contribution => 1,
             Part::Aggregate => BALLOTS_MAX,
+            Part::Partial => u8::MAX,
         };
         if meta.of != self.of || slice.shard >= self.of || slice.attempt >= attempts {
             return broke("a slice that does not fit the group's shards");
         }
+        let handed_on = slice.part == Part::Aggregate && slice.attempt == 0;
+        if slice.part == Part::Partial || (handed_on && self.relay.is_some()) {
+            return self.relay_arrived(cx, from, slice, meta, digest);
+        }
+        if slice.origin != from {
+            return broke("a slice of somebody else");
+        }
         match (slice.part, digest) {
+            (Part::Partial, _) => {}
             (Part::Contribution, _) => {
                 self.slices.insert(slice);
+                self.relay_came(cx, index, slice, bit(index));
                 *self.here.entry(slice.shard).or_default() |= bit(index);
                 let waited = cx.now.since(self.since);
-                if self.stage == Stage::Collecting {
+                if self.stage == Stage::Collecting && self.relay.is_none() {
                     cx.deadlines.record(Wait::Contributions, from, waited);
                 }
             }
@@ -354,7 +370,8 @@ impl Butterfly {
         slice: SliceId,
         outcome: PushOutcome,
     ) {
-        let open = !self.over() && self.slices.contains(&slice);
+        // Others may lack an aggregate though this peer has all of them.
+        let open = self.slices.contains(&slice) && (!self.over() || slice.part == Part::Aggregate);
         let hopeful = self
             .group
             .index(to)
@@ -367,24 +384,8 @@ impl Butterfly {
             return;
         }
         *tries += 1;
-        let meta = match slice.part {
-            Part::Contribution => {
-                let Some(bytes) = self.encoded.get(&slice.shard).copied() else {
-                    return;
-                };
-                self.meta(bytes, self.group.members[self.group.me].weight, 0)
-            }
-            Part::Aggregate => {
-                let versions = self.held.get(&slice.shard).into_iter().flatten();
-                let mine = |v: &&ShardVersion| self.aggregate(slice.shard, v) == slice;
-                let Some(version) = versions.copied().find(|v| mine(&v)) else {
-                    return;
-                };
-                let duty = self.duties.get(&slice.shard);
-                let bytes = duty.filter(|d| d.attempt == slice.attempt).map(|d| d.bytes);
-                let Some(bytes) = bytes else { return };
-                self.meta(bytes, 0.0, version.contributors)
-            }
+        let Some(meta) = self.metas.get(&slice).copied() else {
+            return;
         };
         self.push(cx, to, slice, meta);
     }

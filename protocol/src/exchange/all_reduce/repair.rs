@@ -42,6 +42,9 @@ impl Butterfly {
     /// Promises not to vote below `ballot` and starts the clock of its answer.
     pub(super) fn enter(&mut self, cx: &mut Context, ballot: Ballot) {
         self.stage = Stage::Repairing;
+        if let Some(relay) = &mut self.relay {
+            relay.close();
+        }
         self.agreement.promised = self.agreement.promised.max(ballot);
         self.wait_for_repair(cx, cx.deadlines.answer() * 2);
     }
@@ -217,6 +220,14 @@ impl Butterfly {
                 cx.suspect(peer);
             }
             self.plan(cx);
+            return;
+        }
+        // Who promised and brought nothing is left out of what this peer reduces.
+        let missing = self.give_up(self.missing_contributors());
+        if !missing.is_empty() {
+            missing.into_iter().for_each(|peer| cx.suspect(peer));
+            self.wait_for_repair(cx, cx.deadlines.answer());
+            self.advance(cx);
             return;
         }
         let coordinator = self.agreement.promised.coordinator;

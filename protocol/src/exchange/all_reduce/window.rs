@@ -5,9 +5,11 @@ use super::AllReduce;
 use super::butterfly::Butterfly;
 use super::group::Group;
 use super::mailbox::address;
+use super::schedule::Program;
 use crate::limits::{WINDOW_BYTES, WINDOW_FRAGMENTS_MAX};
 use crate::peer::context::Context;
 use crate::{FragmentId, Plan, Round};
+use std::sync::Arc;
 
 /// Fragments that may be open at a time: as many as make [`WINDOW_BYTES`].
 fn window(plan: &Plan) -> usize {
@@ -39,9 +41,26 @@ impl AllReduce {
         }
     }
 
+    /// This peer's part in the plan's schedule; none where everybody sends to everybody.
+    fn program(&mut self, plan: &Plan, group: &Group) -> Option<Arc<Program>> {
+        if !plan.schedule.relays() || group.len() < 2 {
+            return None;
+        }
+        let known = self.program.take();
+        let (n, me, program) = known
+            .filter(|(n, me, _)| (*n, *me) == (group.len(), group.me))
+            .unwrap_or_else(|| {
+                let program = Program::new(plan.schedule, group.len(), group.me);
+                (group.len(), group.me, Arc::new(program))
+            });
+        self.program = Some((n, me, program.clone()));
+        Some(program)
+    }
+
     /// Opens one fragment and hands it what came early.
     fn open_one(&mut self, cx: &mut Context, fragment: FragmentId, group: Group) {
-        let mut butterfly = Butterfly::new(cx, fragment, group, self.lost);
+        let program = self.program(&cx.plan, &group);
+        let mut butterfly = Butterfly::new(cx, fragment, group, program, self.lost);
         butterfly.advance(cx);
         self.butterflies.push(butterfly);
         let round = cx.round;

@@ -1,6 +1,6 @@
 //! Methods that no exchange carries yet. Their arithmetic is in this crate.
 
-use super::{EXTRAPOLATED, GRADIENTS, Later, PAIRS, RELAY, REPLICAS, SECOND, SERVER, later};
+use super::{EXTRAPOLATED, Later, PAIRS, RELAY, REPLICAS, SECOND, SERVER, VARIATES, later};
 
 const TOPOLOGY: &str = "architecture.topology";
 const CORRECTION: &str = "inner.correction";
@@ -11,7 +11,7 @@ const FEEDBACK: &str = "use \"top-k\" with error feedback";
 const PLAIN: &str = "leave the key out";
 
 /// All of them, by key and name.
-pub const LATER: [Later; 29] = [
+pub const LATER: [Later; 27] = [
     later(
         "aggregation.rule",
         [
@@ -246,17 +246,6 @@ pub const LATER: [Later; 29] = [
     later(
         CORRECTION,
         [
-            "fed-prox",
-            "a spring to the anchor",
-            "g' = g + mu (x - a)",
-            "Li et al., MLSys 2020",
-        ],
-        GRADIENTS,
-        PLAIN,
-    ),
-    later(
-        CORRECTION,
-        [
             "gradient-tracking",
             "a tracker of the mean gradient",
             "x' = W (x - lr y), y' = W y + g(x') - g(x)",
@@ -279,24 +268,13 @@ pub const LATER: [Later; 29] = [
     later(
         CORRECTION,
         [
-            "quasi-global",
-            "momentum from how the parameters moved",
-            "x' = W (x - lr (beta m + g)), m' = mu m + (1 - mu) (x - x') / lr",
-            "Lin et al., ICML 2021",
-        ],
-        GRADIENTS,
-        PLAIN,
-    ),
-    later(
-        CORRECTION,
-        [
             "scaffold",
             "control variates against drift",
             "g' = g - c_i + c, c_i' = c_i - c + (a - x) / (H lr)",
             "Karimireddy et al., ICML 2020",
         ],
-        GRADIENTS,
-        PLAIN,
+        VARIATES,
+        "use \"fed-prox\"",
     ),
     later(
         OUTER,

@@ -37,8 +37,7 @@ const fn later(
 }
 
 const SERVER: &str = "it needs a parameter-server exchange: arrivals at a center, one by one";
-const GRADIENTS: &str =
-    "it changes the gradient of every inner step, which trainers do not hand out";
+const VARIATES: &str = "it needs an exchange with the peers' control variates as a second message: their mean must be known whoever comes, goes or loses a round";
 const SECOND: &str = "it needs a gossip exchange with a second message beside the parameters";
 const REPLICAS: &str = "it needs a gossip exchange of differences to replicas";
 const PAIRS: &str = "it needs an exchange in which pairs hand over both anchor and delta";

@@ -1,6 +1,6 @@
 //! Presets that no exchange, codec or schedule allows yet.
 
-use super::{EXTRAPOLATED, GRADIENTS, Later, PAIRS, RELAY, REPLICAS, SECOND, SERVER, later};
+use super::{EXTRAPOLATED, Later, PAIRS, RELAY, REPLICAS, SECOND, SERVER, VARIATES, later};
 
 const fn preset(
     [name, summary, equation, source]: [&'static str; 4],
@@ -24,7 +24,7 @@ const BSP: &str = "use \"bsp\"";
 const D_PSGD: &str = "use \"d-psgd\" with topology = \"base-k\"";
 
 /// All of them, by name.
-pub const LATER_PRESETS: [Later; 25] = [
+pub const LATER_PRESETS: [Later; 24] = [
     preset(
         [
             "ad-psgd",
@@ -167,16 +167,6 @@ pub const LATER_PRESETS: [Later; 25] = [
     ),
     preset(
         [
-            "fedprox",
-            "fedavg with a spring to the anchor",
-            "g' = g + mu (x - a)",
-            "Li et al., MLSys 2020",
-        ],
-        GRADIENTS,
-        "use \"fedavg\"",
-    ),
-    preset(
-        [
             "gradient-tracking",
             "gossip with a tracker of the mean gradient",
             "x' = W (x - lr y), y' = W y + g' - g",
@@ -242,7 +232,7 @@ pub const LATER_PRESETS: [Later; 25] = [
             "g' = g - c_i + c",
             "Karimireddy et al., ICML 2020",
         ],
-        GRADIENTS,
+        VARIATES,
         "use \"fedavg\"",
     ),
     preset(

@@ -24,7 +24,7 @@ const fn point([name, summary, equation, source]: [&'static str; 4], text: &'sta
 }
 
 /// All of them, the yardstick first, then by what is exchanged.
-pub(super) const ALL: [Preset; 18] = [
+pub(super) const ALL: [Preset; 19] = [
     point(
         [
             "none",
@@ -105,6 +105,15 @@ pub(super) const ALL: [Preset; 18] = [
             "McMahan et al., AISTATS 2017",
         ],
         include_str!("fedavg.toml"),
+    ),
+    point(
+        [
+            "fedprox",
+            "fedavg with a spring to the anchor",
+            "g' = g + mu (x - a)",
+            "Li et al., MLSys 2020",
+        ],
+        include_str!("fedprox.toml"),
     ),
     point(
         [

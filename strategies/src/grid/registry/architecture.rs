@@ -13,9 +13,63 @@ pub const EXCHANGES: [Entry; 3] = [
     ),
     Entry::new(
         "all-reduce",
-        "butterfly: every member reduces a shard, all agree on the result",
+        "the weighted mean of all members, along a schedule; all agree on the result",
         "a' = outer(a, sum_i w_i C(d_i) / sum_i w_i), over the contributors that the group agreed on",
         "Thakur et al., IJHPCA 2005",
+    ),
+];
+
+/// Values of `architecture.schedule`: which way an all-reduce of n members and m bytes sums up. Of
+/// each what the busiest member sends, and how many pushes depend on one another.
+pub const SCHEDULES: [Entry; 8] = [
+    Entry::new(
+        "binary-tree",
+        "up and down one binary tree; fragments follow one another through it",
+        "3 m, 2 floor(log2 n) hops: s_i = d_i + s_{2i+1} + s_{2i+2}, the mean at rank 0",
+        "Thakur et al., IJHPCA 2005",
+    ),
+    Entry::new(
+        "butterfly",
+        "every member reduces a shard directly, and leaves out who is late",
+        "2 m (n-1)/n, 2 hops: s_k = sum_i d_i[k] at rank k",
+        "Ryabinin et al., NeurIPS 2021",
+    ),
+    Entry::new(
+        "double-tree",
+        "half through each of two binary trees, inner ranks of one being leaves of the other",
+        "2 m, 2 floor(log2 n) hops: binary-tree of one half, and of the other in reverse order of ranks",
+        "Sanders et al., Parallel Computing 2009",
+    ),
+    Entry::new(
+        "halving-doubling",
+        "pairs at halving distances swap halves, then hand them on",
+        "2 m (p-1)/p, 2 log2 p hops for p = 2^floor(log2 n); where n > p the rest folds first: m (3p-2)/p, 2 hops more",
+        "Thakur et al., IJHPCA 2005",
+    ),
+    Entry::new(
+        "hierarchical",
+        "islands of consecutive ranks bring all to a leader, leaders form a ring",
+        "m (2 (L-1)/L + g-1) at a leader, of it 2 m (L-1)/L between islands, 2 L hops, L = ceil(n/g), g the group",
+        "Jia et al., arXiv 1807.11205",
+    )
+    .with(&[GROUP]),
+    Entry::new(
+        "recursive-doubling",
+        "pairs at doubling distances swap whole sums",
+        "m log2 p, log2 p hops for p = 2^floor(log2 n); where n > p the rest folds first: m more, 1 or 2 hops more",
+        "Thakur et al., IJHPCA 2005",
+    ),
+    Entry::new(
+        "ring",
+        "every shard around a ring, twice",
+        "2 m (n-1)/n, 2 (n-1) hops: s_k passes ranks k+1, ..., k+n, each adding its d_i[k]",
+        "Patarasuk and Yuan, JPDC 2009",
+    ),
+    Entry::new(
+        "torus",
+        "rings along rows, then columns, of a grid r x c = n; a prime is one ring",
+        "2 m (n-1)/n, 2 (r-1) + 2 (c-1) hops, r the largest divisor of n up to sqrt n",
+        "Mikami et al., arXiv 1811.05233",
     ),
 ];
 

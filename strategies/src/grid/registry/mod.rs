@@ -7,7 +7,7 @@ mod codecs;
 mod optimizers;
 mod rules;
 
-pub use architecture::{CONTRIBUTIONS, EXCHANGES, TOPOLOGIES};
+pub use architecture::{CONTRIBUTIONS, EXCHANGES, SCHEDULES, TOPOLOGIES};
 pub use codecs::CODECS;
 pub use optimizers::{CORRECTIONS, INNERS, OUTERS};
 pub use rules::RULES;
@@ -98,9 +98,10 @@ pub const PRESETS: [Entry; presets::ALL.len()] = {
 };
 
 /// All lists with the key that chooses from them.
-pub const ALL: [(&str, &[Entry]); 9] = [
+pub const ALL: [(&str, &[Entry]); 10] = [
     ("preset", &PRESETS),
     ("architecture.exchange", &EXCHANGES),
+    ("architecture.schedule", &SCHEDULES),
     ("architecture.contribution", &CONTRIBUTIONS),
     ("architecture.topology", &TOPOLOGIES),
     ("compression.codec", &CODECS),

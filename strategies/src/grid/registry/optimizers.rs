@@ -187,9 +187,30 @@ pub const INNERS: [Entry; 7] = [
 ];
 
 /// Values of `inner.correction`; the others are in [`LATER`](super::super::LATER).
-pub const CORRECTIONS: [Entry; 1] = [Entry::new(
-    "none",
-    "the trainer's own gradients",
-    "g' = g",
-    "-",
-)];
+pub const CORRECTIONS: [Entry; 3] = [
+    Entry::new("none", "the trainer's own gradients", "g' = g", "-"),
+    Entry::new(
+        "fed-prox",
+        "a spring to the anchor",
+        "g' = g + mu (x - a)",
+        "Li et al., MLSys 2020",
+    )
+    .with(&[key(
+        "inner.mu",
+        POSITIVE,
+        "0.01",
+        "the strength of the spring",
+    )]),
+    Entry::new(
+        "quasi-global",
+        "momentum from how the parameters moved, others' moves among it",
+        "g' = g + beta m, m' = beta m + (1 - beta) (x - x') / (H lr), x and x' the parameters after two mixes",
+        "Lin et al., ICML 2021",
+    )
+    .with(&[key(
+        "inner.beta",
+        BELOW_ONE,
+        "0.9",
+        "what is left of the last momentum",
+    )]),
+];

@@ -1,0 +1,179 @@
+//! What a schedule brings: values of other members, aggregates that pass through hands that did not
+//! make them, and the word of their owners.
+
+use super::butterfly::Butterfly;
+use super::group::bit;
+use crate::peer::context::Context;
+use crate::wire::{Message, ShardVersion};
+use crate::{Digest, Order, Part, PeerError, PeerId, SliceId, SliceMeta, Wait};
+
+impl Butterfly {
+    /// The next value is encoded.
+    pub(super) fn next_stage(
+        &mut self,
+        cx: &mut Context,
+        shard: u16,
+        bytes: u64,
+        digest: Option<Digest>,
+    ) {
+        let me = self.group.peer(self.group.me);
+        let Some(relay) = &mut self.relay else { return };
+        let owner = relay.program.owner(shard);
+        let ends = relay.program.role(shard).map(|r| (r.ends, r.stages.len()));
+        let work = &mut relay.works[usize::from(shard)];
+        (work.busy, work.sent, work.bytes) = (false, false, Some(bytes));
+        work.stage += 1;
+        let (set, stage) = (work.set, work.stage);
+        let Some(digest) = digest.filter(|_| ends == Some((true, stage))) else {
+            return;
+        };
+        let meta = self.meta(bytes, 0.0, set);
+        if owner == self.group.me {
+            let version = ShardVersion {
+                owner: me,
+                attempt: 0,
+                contributors: set,
+                digest,
+            };
+            for (_, peer) in self.group.others() {
+                let message = Message::Reduced {
+                    round: self.round,
+                    fragment: self.fragment,
+                    group: self.group.tag,
+                    shard,
+                    version,
+                };
+                cx.send(peer, message);
+            }
+            self.work(shard, |work| work.told = Some(version));
+        }
+        self.work(shard, |work| work.came = Some((me, meta, digest)));
+        self.check_aggregate(cx, shard);
+    }
+
+    /// An aggregate is here and its owner has told: it is held and handed on, or nobody's.
+    fn check_aggregate(&mut self, cx: &mut Context, shard: u16) {
+        let Some(relay) = &mut self.relay else { return };
+        let (program, open) = (relay.program.clone(), relay.open);
+        let work = &mut relay.works[usize::from(shard)];
+        let (Some(told), Some((from, meta, digest))) = (work.told, work.came) else {
+            return;
+        };
+        work.came = None;
+        let slice = self.aggregate(shard, &told);
+        if (told.digest, told.contributors) != (digest, meta.contributors) {
+            self.slices.remove(&slice);
+            cx.order(Order::Release { slice });
+            if let Some(index) = self.group.index(from).filter(|i| *i != self.group.me) {
+                cx.accuse(from, "an aggregate that its owner did not make".to_owned());
+                self.give_up(bit(index));
+            }
+            self.relay_failed();
+            return;
+        }
+        self.hold(shard, told);
+        let serves = program.role(shard).map_or(&[][..], |role| &role.serves);
+        for member in serves {
+            if open && self.hopeful & bit(*member) != 0 {
+                self.push(cx, self.group.peer(*member), slice, meta);
+            }
+        }
+    }
+
+    /// The owner of a shard says what it made.
+    pub(super) fn on_reduced(
+        &mut self,
+        cx: &mut Context,
+        from: PeerId,
+        shard: u16,
+        version: ShardVersion,
+    ) -> Result<(), PeerError> {
+        let relay = self.relay.as_ref().filter(|_| shard < self.of);
+        let owner = relay.map(|relay| self.group.peer(relay.program.owner(shard)));
+        let known = version.contributors != 0 && version.contributors & !self.group.all() == 0;
+        if owner != Some(from) || version.owner != from || version.attempt != 0 || !known {
+            return broke("word of a reduction that is not the sender's");
+        }
+        let mut other = false;
+        self.work(shard, |work| {
+            other = *work.told.get_or_insert(version) != version;
+        });
+        if other {
+            return broke("two versions of one shard under one name");
+        }
+        self.check_aggregate(cx, shard);
+        self.advance(cx);
+        Ok(())
+    }
+
+    /// A partial sum, or an aggregate of ballot zero, arrived.
+    pub(super) fn relay_arrived(
+        &mut self,
+        cx: &mut Context,
+        from: PeerId,
+        slice: SliceId,
+        meta: SliceMeta,
+        digest: Option<Digest>,
+    ) -> Result<(), PeerError> {
+        let Some((relay, index)) = self.relay.as_ref().zip(self.group.index(from)) else {
+            return broke("a slice of a schedule that the plan does not have");
+        };
+        let Some(role) = relay.program.role(slice.shard) else {
+            return broke("a slice of a schedule that has no such shard");
+        };
+        if slice.part == Part::Aggregate {
+            let owner = self.group.peer(relay.program.owner(slice.shard));
+            if role.server != Some(index) || slice.origin != owner {
+                return broke("an aggregate from a member that does not hand it on");
+            }
+            let Some(digest) = digest else {
+                return broke("an aggregate without a digest");
+            };
+            if self.slices.insert(slice) {
+                self.work(slice.shard, |work| work.came = Some((from, meta, digest)));
+                self.check_aggregate(cx, slice.shard);
+            }
+        } else {
+            let sources = role.stages.iter().flat_map(|stage| &stage.from);
+            let mut named = sources.filter(|s| (s.member, s.value) == (index, slice.attempt));
+            let set = meta.contributors;
+            let fits = named.any(|source| set & bit(index) != 0 && set & !source.set == 0);
+            if !fits {
+                return broke("a partial sum that the schedule does not have");
+            }
+            self.slices.insert(slice);
+            self.relay_came(cx, index, slice, set);
+        }
+        self.advance(cx);
+        Ok(())
+    }
+
+    /// A value of another member is here.
+    pub(super) fn relay_came(&mut self, cx: &mut Context, index: usize, slice: SliceId, set: u64) {
+        let source = (index, slice.attempt);
+        let role = self
+            .relay
+            .as_ref()
+            .and_then(|r| r.program.role(slice.shard));
+        let mut sources = role.iter().flat_map(|r| &r.stages).flat_map(|s| &s.from);
+        if !sources.any(|s| (s.member, s.value) == source) {
+            return;
+        }
+        let mut first = false;
+        self.work(slice.shard, |work| {
+            first = !work.arrived.contains_key(&source);
+            work.arrived.entry(source).or_insert(set);
+        });
+        if first {
+            let waited = cx.now.since(self.since);
+            cx.deadlines
+                .record(Wait::Contributions, slice.origin, waited);
+        }
+    }
+}
+
+fn broke(what: &str) -> Result<(), PeerError> {
+    Err(PeerError::Unexpected {
+        what: what.to_owned(),
+    })
+}

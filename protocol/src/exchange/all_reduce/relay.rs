@@ -1,0 +1,297 @@
+//! A schedule carried out: partial sums from member to member, aggregates handed on.
+//!
+//! This is how ballot zero reduces where the plan's schedule is not the butterfly. What comes from
+//! third hands cannot be left out when it is late, so nobody goes on without it: at one deadline, or
+//! as soon as it is known that something will not come, the attempt is given up, and the next ballot
+//! (`repair`) keeps what somebody holds and reduces the rest anew, directly, with those who are left.
+//!
+//! An aggregate passes through hands that did not make it: its owner tells everybody its version,
+//! and nobody holds or hands on what is not of that version.
+
+use super::butterfly::{Butterfly, Task};
+use super::group::{bit, members_of};
+use super::schedule::{Program, Role};
+use crate::peer::context::Context;
+use crate::wire::ShardVersion;
+use crate::{Digest, Done, Order, Part, PeerId, SliceId, SliceMeta, StoreId, WorkError};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// One fragment's way through a schedule.
+#[derive(Debug)]
+pub(super) struct Relay {
+    pub(super) program: Arc<Program>,
+    /// Whether ballot zero is still on.
+    pub(super) open: bool,
+    /// Whether something is known never to come.
+    pub(super) failed: bool,
+    pub(super) works: Vec<Work>,
+}
+
+/// One shard of it at this member.
+#[derive(Debug, Default)]
+pub(super) struct Work {
+    pub(super) stage: usize,
+    /// Whose contributions are in the own value.
+    pub(super) set: u64,
+    /// Encoded bytes of the own value, once it has been encoded.
+    pub(super) bytes: Option<u64>,
+    pub(super) sent: bool,
+    /// Whether the next value is being made.
+    pub(super) busy: bool,
+    /// Values of others, by member and stage: whose contributions are in them.
+    pub(super) arrived: BTreeMap<(usize, u8), u64>,
+    pub(super) left_out: u64,
+    /// The version of the aggregate, as its owner made it.
+    pub(super) told: Option<ShardVersion>,
+    /// An aggregate that is here, and who brought it, until the owner has told.
+    pub(super) came: Option<(PeerId, SliceMeta, Digest)>,
+}
+
+impl Relay {
+    /// Nothing is done yet. Whoever knows that a member is lost need not begin.
+    pub(super) fn new(program: Arc<Program>, lost: bool) -> Self {
+        let mut works = Vec::new();
+        works.resize_with(program.shards(), Work::default);
+        Self {
+            program,
+            open: true,
+            failed: lost,
+            works,
+        }
+    }
+
+    /// A ballot above zero has begun.
+    pub(super) fn close(&mut self) {
+        self.open = false;
+    }
+
+    /// Whether the own part is done.
+    fn finished(&self) -> bool {
+        (0u16..).zip(&self.works).all(|(shard, work)| {
+            let role = self.program.role(shard);
+            let ended = role.is_none_or(|role| work.stage >= role.stages.len());
+            ended && !work.busy && work.bytes.is_some()
+        })
+    }
+}
+
+impl Work {
+    /// The values of the present stage that are waited for.
+    fn missing(&self, role: &Role, hopeful: u64) -> Vec<usize> {
+        let Some(stage) = role.stages.get(self.stage) else {
+            return Vec::new();
+        };
+        // Partners of a swap must add up the same: neither of them may leave anybody out.
+        let one_way = stage.to.is_none();
+        let lacking = stage.from.iter().filter(|source| {
+            let gone = (self.left_out | !hopeful) & bit(source.member) != 0;
+            let here = self.arrived.contains_key(&(source.member, source.value));
+            !(here || one_way && source.alone && gone)
+        });
+        lacking.map(|source| source.member).collect()
+    }
+}
+
+impl Butterfly {
+    /// Whether ballot zero follows a schedule and is still on.
+    pub(super) fn relaying(&self) -> bool {
+        self.relay.as_ref().is_some_and(|relay| relay.open)
+    }
+
+    /// Whether the own part in a schedule, if there is one, is done.
+    pub(super) fn relayed(&self) -> bool {
+        let relay = self.relay.as_ref().filter(|relay| relay.open);
+        relay.is_none_or(Relay::finished)
+    }
+
+    /// Does what can be done of the schedule.
+    pub(super) fn relay(&mut self, cx: &mut Context) {
+        if self.relaying() {
+            (0..self.of).for_each(|shard| self.relay_shard(cx, shard));
+        }
+    }
+
+    fn relay_shard(&mut self, cx: &mut Context, shard: u16) {
+        let hopeful = self.hopeful;
+        let Some(relay) = &mut self.relay else { return };
+        let program = relay.program.clone();
+        let work = relay.works.get_mut(usize::from(shard));
+        let (Some(role), Some(work)) = (program.role(shard), work) else {
+            return;
+        };
+        let ready = work.bytes.filter(|_| !work.busy);
+        let (Some(bytes), Some(stage)) = (ready, role.stages.get(work.stage)) else {
+            return;
+        };
+        let (at, set) = (work.stage, work.set);
+        if !std::mem::replace(&mut work.sent, true)
+            && let Some(to) = stage.to
+        {
+            let contributors = if at == 0 { 0 } else { set };
+            let meta = self.meta(bytes, self.weight(set), contributors);
+            let slice = self.value(shard, self.group.me, at);
+            self.push(cx, self.group.peer(to), slice, meta);
+        }
+        let Some(relay) = &mut self.relay else { return };
+        let work = &mut relay.works[usize::from(shard)];
+        if stage.from.is_empty() {
+            work.stage += 1;
+        } else if work.missing(role, hopeful).is_empty() {
+            self.fold(cx, shard, role);
+        }
+    }
+
+    /// Adds the values of the present stage to the own one.
+    fn fold(&mut self, cx: &mut Context, shard: u16, role: &Role) {
+        let Some(relay) = &mut self.relay else { return };
+        let work = &mut relay.works[usize::from(shard)];
+        let at = work.stage;
+        work.busy = true;
+        let own = (work.set, self.group.me, at);
+        let others = role.stages[at].from.iter().filter_map(|source| {
+            let set = work.arrived.get(&(source.member, source.value))?;
+            Some((*set, source.member, usize::from(source.value)))
+        });
+        let mut values: Vec<_> = others.chain([own]).collect();
+        // Partners of a swap add up in the same order.
+        values.sort_by_key(|(set, ..)| set.trailing_zeros());
+        work.set = values.iter().fold(0, |all, (set, ..)| all | set);
+        if self.weight(values.iter().fold(0, |all, (set, ..)| all | set)) <= 0.0 {
+            self.relay_failed();
+            return;
+        }
+        let input = |(set, member, stage)| (self.value(shard, member, stage), self.weight(set));
+        let inputs = values.into_iter().map(input).collect();
+        let order = cx.order(Order::Combine {
+            round: self.round,
+            fragment: self.fragment,
+            shard,
+            of: self.of,
+            into: StoreId::Shard(shard),
+            keep: 0.0,
+            inputs,
+        });
+        self.tasks.insert(order, Task::Fold(shard));
+    }
+
+    /// Samples behind these members' contributions.
+    fn weight(&self, set: u64) -> f64 {
+        let known = members_of(set).filter_map(|i| self.group.members.get(i));
+        known.map(|member| member.weight).sum()
+    }
+
+    pub(super) fn relay_failed(&mut self) {
+        if let Some(relay) = &mut self.relay {
+            relay.failed = true;
+        }
+    }
+
+    /// The own contribution is encoded; false where ballot zero follows no schedule any more.
+    pub(super) fn relay_own(&mut self, shard: u16, bytes: u64) -> bool {
+        let me = bit(self.group.me);
+        let Some(relay) = self.relay.as_mut().filter(|relay| relay.open) else {
+            return false;
+        };
+        if let Some(work) = relay.works.get_mut(usize::from(shard)) {
+            (work.set, work.bytes) = (me, Some(bytes));
+        }
+        true
+    }
+
+    /// An order of the schedule was answered.
+    pub(super) fn relay_done(&mut self, cx: &mut Context, task: Task, name: SliceId, done: &Done) {
+        let open = self.relaying();
+        match (task, done) {
+            (Task::Value(_), Done::Encoded { .. }) if !open => {
+                self.slices.insert(name);
+            }
+            _ if !open => {}
+            (Task::Fold(shard), Done::Combined) => {
+                let (store, slice, of) = (StoreId::Shard(shard), name, self.of);
+                let order = cx.order(Order::Encode { store, slice, of });
+                self.tasks.insert(order, Task::Value(shard));
+            }
+            (Task::Fold(shard), Done::Failed(WorkError::BadSlice { slice, reason, .. }))
+                if self.group.index(slice.origin).is_some() =>
+            {
+                let what = format!("a partial sum that is bad: {reason}");
+                cx.accuse(slice.origin, what);
+                self.relay_without(shard, *slice);
+            }
+            (Task::Value(shard), Done::Encoded { bytes, digest }) => {
+                self.slices.insert(name);
+                self.next_stage(cx, shard, *bytes, *digest);
+            }
+            // The own Executor failed: others repair what this peer does not pass on.
+            _ => self.relay_failed(),
+        }
+    }
+
+    /// What somebody sent does not decode. Its own contribution alone can be left out; a partial sum
+    /// holds those of others too.
+    fn relay_without(&mut self, shard: u16, slice: SliceId) {
+        let Some(index) = self.group.index(slice.origin) else {
+            return;
+        };
+        let me = self.group.me;
+        let Some(relay) = &mut self.relay else { return };
+        let role = relay.program.role(shard);
+        let work = &mut relay.works[usize::from(shard)];
+        let stage = role.and_then(|role| role.stages.get(work.stage));
+        let alone = stage.is_some_and(|stage| {
+            let source = stage.from.iter().find(|source| source.member == index);
+            stage.to.is_none() && source.is_some_and(|source| source.alone)
+        });
+        if alone && index != me {
+            work.busy = false;
+            work.left_out |= bit(index);
+            work.arrived.remove(&(index, 0));
+            // Values of one shard are made in one stage, before which it is the own contribution.
+            work.set = bit(me);
+        } else {
+            relay.failed = true;
+            self.give_up(bit(index));
+        }
+    }
+
+    /// What the own value will be called once it is encoded: a partial sum, or the aggregate.
+    pub(super) fn next_value(&self, shard: u16) -> SliceId {
+        let relay = self.relay.as_ref();
+        let work = relay.and_then(|r| r.works.get(usize::from(shard)));
+        let next = work.map_or(1, |work| work.stage + 1);
+        let role = relay.and_then(|r| r.program.role(shard));
+        match (relay, role) {
+            (Some(relay), Some(role)) if role.ends && next == role.stages.len() => SliceId {
+                part: Part::Aggregate,
+                ..self.contribution(shard, relay.program.owner(shard))
+            },
+            _ => self.value(shard, self.group.me, next),
+        }
+    }
+
+    pub(super) fn work(&mut self, shard: u16, change: impl FnOnce(&mut Work)) {
+        let relay = self.relay.as_mut();
+        if let Some(work) = relay.and_then(|r| r.works.get_mut(usize::from(shard))) {
+            change(work);
+        }
+    }
+
+    /// Whether something of the schedule will never come: waiting would be in vain.
+    pub(super) fn broken(&self) -> bool {
+        let Some(relay) = self.relay.as_ref().filter(|relay| relay.open) else {
+            return false;
+        };
+        let lost = |member: usize| self.hopeful & bit(member) == 0;
+        let stuck = |(shard, work): (u16, &Work)| {
+            let Some(role) = relay.program.role(shard) else {
+                return false;
+            };
+            let missing = work.missing(role, self.hopeful);
+            let unserved = role.server.is_some_and(lost) && work.came.is_none();
+            let untold = work.told.is_none() && lost(relay.program.owner(shard));
+            missing.into_iter().any(lost) || (self.fitting(shard).is_none() && (unserved || untold))
+        };
+        relay.failed || (0u16..).zip(&relay.works).any(stuck)
+    }
+}

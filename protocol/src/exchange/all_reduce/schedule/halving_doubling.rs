@@ -1,0 +1,81 @@
+//! Halving-doubling: in log2 p steps pairs at distance p/2, p/4, ..., 1 give each other the half
+//! that the other keeps (recursive halving); then the same pairs, backwards, hand on what is whole
+//! (recursive doubling). Seen from one shard that is a binomial tree, up and down.
+//!
+//! p is the largest power of two that is not above n. The r = n - p ranks that are too many fold
+//! first: of the first 2 r ranks the even ones give everything to the next odd one and get the
+//! aggregates from it at the end.
+//!
+//! With m encoded bytes: p shards, 2 log2 p hops (2 more where r > 0), 2 p (n - 1) pushes. The
+//! busiest member sends 2 (p - 1) of them, 2 m (p - 1) / p bytes; where r > 0 the odd ones of the
+//! fold send p more, 3 p - 2 in all. What a step sends to one partner leaves at once, a push a
+//! shard. A partial sum is encoded anew log2 p - 1 times (once more where r > 0).
+//!
+//! **Source:** Thakur, Rabenseifner & Gropp 2005, "Optimization of collective communication
+//! operations in MPICH", section 4.5 (Rabenseifner's algorithm and its fold).
+
+use super::{ScheduleCost, Trees, power_below};
+
+#[derive(Debug)]
+pub(super) struct HalvingDoubling;
+
+/// The ranks that take part in the halving, and those that fold onto them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fold {
+    /// Ranks of the core: a power of two.
+    pub(super) core: usize,
+    /// Ranks beyond it.
+    pub(super) rest: usize,
+}
+
+impl Fold {
+    pub(super) fn of(n: usize) -> Self {
+        let core = power_below(n);
+        Self {
+            core,
+            rest: n - core,
+        }
+    }
+
+    /// Where in the core a rank is; none for those that fold onto the next rank.
+    pub(super) fn place(self, rank: usize) -> Option<usize> {
+        match rank < 2 * self.rest {
+            true => (rank % 2 == 1).then_some(rank / 2),
+            false => Some(rank - self.rest),
+        }
+    }
+
+    /// The rank at a place of the core.
+    pub(super) fn rank(self, place: usize) -> usize {
+        match place < self.rest {
+            true => 2 * place + 1,
+            false => place + self.rest,
+        }
+    }
+}
+
+impl Trees for HalvingDoubling {
+    fn up(&self, n: usize, shard: usize, rank: usize) -> Option<usize> {
+        let fold = Fold::of(n);
+        let Some(place) = fold.place(rank) else {
+            return Some(rank + 1);
+        };
+        let apart = place ^ shard;
+        (apart != 0).then(|| fold.rank(place ^ power_below(apart)))
+    }
+
+    fn down(&self, n: usize, shard: usize, rank: usize) -> Option<usize> {
+        self.up(n, shard, rank)
+    }
+
+    fn cost(&self, n: usize) -> ScheduleCost {
+        let Fold { core, rest } = Fold::of(n);
+        let (p, folded) = (core as u64, u64::from(rest > 0));
+        ScheduleCost {
+            shards: p,
+            hops: 2 * u64::from(p.ilog2()) + 2 * folded,
+            pushes: 2 * p * (n as u64 - 1),
+            busiest: 2 * (p - 1) + folded * p,
+        }
+    }
+}

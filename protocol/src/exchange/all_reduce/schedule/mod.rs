@@ -1,0 +1,147 @@
+//! Schedules: who sends which shard's partial sums to whom, and who hands the reduction on. Data
+//! only, made by pure functions of the algorithm, the number of members and a rank; `relay` carries
+//! them out.
+//!
+//! One file an algorithm, with its cost model. All but recursive doubling are trees: every shard's
+//! partial sums climb one tree to the shard's owner, and its aggregate descends another. A tree
+//! has n - 1 edges whatever its shape, so that all of them send 2 (n - 1) m bytes in all for m
+//! bytes of a fragment; they differ in how many steps depend on one another and in who sends most.
+
+mod binary_tree;
+mod butterfly;
+mod double_tree;
+mod halving_doubling;
+mod hierarchical;
+mod program;
+mod recursive_doubling;
+mod ring;
+mod torus;
+
+pub(super) use program::{Program, Role};
+
+use serde::{Deserialize, Serialize};
+
+/// How an all-reduce sums up: which way contributions take to become one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Schedule {
+    /// Everybody to every shard's owner at once: two steps, nothing passes through third hands.
+    #[default]
+    Butterfly,
+    /// Shards travel around a ring, twice.
+    Ring,
+    /// Pairs at doubling distances swap whole sums.
+    RecursiveDoubling,
+    /// Pairs at halving distances swap halves, then at doubling distances hand them on.
+    HalvingDoubling,
+    /// Up and down one binary tree.
+    BinaryTree,
+    /// Half of it up and down each of two binary trees, inner nodes of one being leaves of the
+    /// other.
+    DoubleTree,
+    /// Rings along rows and columns.
+    Torus,
+    /// Islands bring what they have to a leader, leaders form a ring.
+    Hierarchical {
+        /// Members of an island.
+        island: u16,
+    },
+}
+
+/// What one fragment's all-reduce costs, without agreement (that is n - 1 short messages a member
+/// and one from each owner to everybody). A push carries one of the fragment's shards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScheduleCost {
+    /// Pieces that the fragment is cut into.
+    pub shards: u64,
+    /// Pushes that depend on one another: the latency is so many times that of a link.
+    pub hops: u64,
+    /// Pushes of all members together.
+    pub pushes: u64,
+    /// Pushes of the member that sends most.
+    pub busiest: u64,
+}
+
+impl ScheduleCost {
+    /// Bytes that the busiest member sends for a fragment of `bytes`, to within one byte a push.
+    pub const fn busiest_bytes(&self, bytes: u64) -> u64 {
+        bytes * self.busiest / self.shards
+    }
+}
+
+/// What becomes one along a tree for every shard. Ranks are indices in `PeerId` order.
+trait Trees {
+    /// To whom a rank's partial sum of a shard goes; none where the sum ends.
+    fn up(&self, n: usize, shard: usize, rank: usize) -> Option<usize>;
+    /// From whom a rank gets a shard's aggregate; none where the sum ended.
+    fn down(&self, n: usize, shard: usize, rank: usize) -> Option<usize>;
+    /// What it costs, by the formula of the file's head.
+    fn cost(&self, n: usize) -> ScheduleCost;
+}
+
+impl Schedule {
+    /// Its name in the configuration.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Butterfly => "butterfly",
+            Self::Ring => "ring",
+            Self::RecursiveDoubling => "recursive-doubling",
+            Self::HalvingDoubling => "halving-doubling",
+            Self::BinaryTree => "binary-tree",
+            Self::DoubleTree => "double-tree",
+            Self::Torus => "torus",
+            Self::Hierarchical { .. } => "hierarchical",
+        }
+    }
+
+    /// What it costs among `members`; nothing alone.
+    pub fn cost(&self, members: usize) -> ScheduleCost {
+        if members < 2 {
+            return ScheduleCost {
+                shards: 1,
+                hops: 0,
+                pushes: 0,
+                busiest: 0,
+            };
+        }
+        match self.trees() {
+            Some(trees) => trees.cost(members),
+            None => recursive_doubling::cost(members),
+        }
+    }
+
+    /// Shards of a fragment of `len` values among so many members. One that is shorter than the
+    /// schedule has shards is not cut by it, but as the butterfly does: one a member, while there
+    /// are values.
+    pub(crate) fn shards(&self, members: usize, len: u64) -> u64 {
+        let shards = self.cost(members).shards;
+        match self.relays() && members > 1 && shards <= len {
+            true => shards,
+            false => (members as u64).min(len).max(1),
+        }
+    }
+
+    /// Whether members pass on what others encoded.
+    pub fn relays(&self) -> bool {
+        *self != Self::Butterfly
+    }
+
+    fn trees(&self) -> Option<Box<dyn Trees>> {
+        Some(match *self {
+            Self::Butterfly => Box::new(butterfly::Butterfly),
+            Self::Ring => Box::new(ring::Ring),
+            Self::RecursiveDoubling => return None,
+            Self::HalvingDoubling => Box::new(halving_doubling::HalvingDoubling),
+            Self::BinaryTree => Box::new(binary_tree::BinaryTree),
+            Self::DoubleTree => Box::new(double_tree::DoubleTree),
+            Self::Torus => Box::new(torus::Torus),
+            Self::Hierarchical { island } => Box::new(hierarchical::Hierarchical {
+                island: usize::from(island.max(1)),
+            }),
+        })
+    }
+}
+
+/// The largest power of two that is not above n.
+fn power_below(n: usize) -> usize {
+    1 << n.max(1).ilog2()
+}

@@ -1,0 +1,303 @@
+//! A schedule seen by one member: for every shard its stages, and whose values each of them takes.
+
+use super::super::group::bit;
+use super::{Schedule, recursive_doubling};
+
+/// One rank's part in one shard, before it is known what others send.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Plain {
+    /// To whom the value of the stage goes, and from whom values come.
+    pub(super) stages: Vec<(Option<usize>, Vec<usize>)>,
+    pub(super) ends: bool,
+    pub(super) serves: Vec<usize>,
+    pub(super) server: Option<usize>,
+}
+
+/// One member's part in one shard. Its value is at first its own contribution.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Role {
+    /// What it does, in order.
+    pub(crate) stages: Vec<Stage>,
+    /// Whether its value is the whole sum after the last stage.
+    pub(crate) ends: bool,
+    /// To whom it hands the aggregate on.
+    pub(crate) serves: Vec<usize>,
+    /// From whom it gets the aggregate; none where it makes it.
+    pub(crate) server: Option<usize>,
+}
+
+/// The value goes to one member; then those of others are added to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Stage {
+    pub(crate) to: Option<usize>,
+    pub(crate) from: Vec<Source>,
+}
+
+/// A value that another member sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Source {
+    pub(crate) member: usize,
+    /// In which of its stages: zero is its own contribution.
+    pub(crate) value: u8,
+    /// Whose contributions may be in it.
+    pub(crate) set: u64,
+    /// Whether nobody lacks more than its own contribution when it is left out.
+    pub(crate) alone: bool,
+}
+
+/// What one member does in every shard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Program {
+    roles: Vec<Role>,
+    owners: Vec<usize>,
+    /// Pushes that depend on one another.
+    pub(crate) hops: u32,
+}
+
+impl Program {
+    /// What member `me` of `n` does.
+    pub(crate) fn new(schedule: Schedule, n: usize, me: usize) -> Self {
+        let cost = schedule.cost(n);
+        let mut program = Self {
+            roles: Vec::with_capacity(cost.shards as usize),
+            owners: Vec::with_capacity(cost.shards as usize),
+            hops: cost.hops as u32,
+        };
+        for shard in 0..cost.shards as usize {
+            let all = all_plain(schedule, n, shard);
+            program.roles.push(resolve(&all, me));
+            let end = match schedule {
+                Schedule::RecursiveDoubling => recursive_doubling::owner(n),
+                _ => all.iter().position(|p| p.ends).unwrap_or(0),
+            };
+            program.owners.push(end);
+        }
+        program
+    }
+
+    pub(crate) fn shards(&self) -> usize {
+        self.roles.len()
+    }
+
+    pub(crate) fn role(&self, shard: u16) -> Option<&Role> {
+        self.roles.get(usize::from(shard))
+    }
+
+    /// The rank whose name the aggregate of a shard bears.
+    pub(crate) fn owner(&self, shard: u16) -> usize {
+        self.owners.get(usize::from(shard)).copied().unwrap_or(0)
+    }
+
+    /// The shards in the order in which their contributions are needed: those first to which
+    /// nobody else's is added before they are sent.
+    pub(crate) fn order(&self) -> Vec<u16> {
+        let before = |role: &Role| {
+            let sets = role.stages.iter().flat_map(|stage| &stage.from);
+            sets.fold(0, |all, source| all | source.set).count_ones()
+        };
+        let mut order: Vec<u16> = (0..self.roles.len() as u16).collect();
+        order.sort_by_key(|shard| self.role(*shard).map_or(0, before));
+        order
+    }
+
+    /// Members whose values or aggregates come here.
+    pub(crate) fn neighbours(&self) -> u64 {
+        let stages = self.roles.iter().flat_map(|role| &role.stages);
+        let sources = stages.flat_map(|stage| stage.from.iter().map(|source| source.member));
+        let servers = self.roles.iter().filter_map(|role| role.server);
+        sources.chain(servers).fold(0, |all, i| all | bit(i))
+    }
+}
+
+/// Every rank's part in one shard.
+fn all_plain(schedule: Schedule, n: usize, shard: usize) -> Vec<Plain> {
+    let Some(trees) = schedule.trees() else {
+        return (0..n)
+            .map(|rank| recursive_doubling::plain(n, rank))
+            .collect();
+    };
+    let mut all = vec![Plain::default(); n];
+    let mut children = vec![Vec::new(); n];
+    for rank in 0..n {
+        match trees.up(n, shard, rank) {
+            Some(parent) => children[parent].push(rank),
+            None => all[rank].ends = true,
+        }
+        all[rank].server = trees.down(n, shard, rank);
+        if let Some(server) = all[rank].server {
+            all[server].serves.push(rank);
+        }
+    }
+    for (rank, below) in children.into_iter().enumerate() {
+        if !below.is_empty() {
+            all[rank].stages.push((None, below));
+        }
+        if let Some(parent) = trees.up(n, shard, rank) {
+            all[rank].stages.push((Some(parent), Vec::new()));
+        }
+    }
+    all
+}
+
+fn resolve(all: &[Plain], me: usize) -> Role {
+    let plain = &all[me];
+    let source = |member: usize| {
+        let value = stage_towards(all, member, me);
+        let sender = &all[member];
+        Source {
+            member,
+            value: value as u8,
+            set: set_of(all, member, value),
+            alone: value == 0 && sender.stages[value].1.is_empty(),
+        }
+    };
+    let stages = plain.stages.iter().map(|(to, from)| Stage {
+        to: *to,
+        from: from.iter().map(|member| source(*member)).collect(),
+    });
+    Role {
+        stages: stages.collect(),
+        ends: plain.ends,
+        serves: plain.serves.clone(),
+        server: plain.server,
+    }
+}
+
+/// In which stage a member sends to another.
+fn stage_towards(all: &[Plain], member: usize, to: usize) -> usize {
+    let found = all[member].stages.iter().position(|(t, _)| *t == Some(to));
+    found.unwrap_or(0)
+}
+
+/// Whose contributions are in a member's value.
+fn set_of(all: &[Plain], member: usize, value: usize) -> u64 {
+    let before = &all[member].stages[..value];
+    before.iter().fold(bit(member), |set, (_, from)| {
+        from.iter().fold(set, |set, other| {
+            set | set_of(all, *other, stage_towards(all, *other, member))
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: [Schedule; 10] = [
+        Schedule::Butterfly,
+        Schedule::Ring,
+        Schedule::RecursiveDoubling,
+        Schedule::HalvingDoubling,
+        Schedule::BinaryTree,
+        Schedule::DoubleTree,
+        Schedule::Torus,
+        Schedule::Hierarchical { island: 2 },
+        Schedule::Hierarchical { island: 4 },
+        Schedule::Hierarchical { island: 64 },
+    ];
+
+    const SIZES: [usize; 18] = [
+        2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 15, 16, 17, 24, 33, 64,
+    ];
+
+    /// Every member's program.
+    fn programs(schedule: Schedule, n: usize) -> Vec<Program> {
+        (0..n).map(|me| Program::new(schedule, n, me)).collect()
+    }
+
+    /// The hops after which a member has the value of a stage.
+    fn hops_to(all: &[Program], shard: u16, member: usize, stage: usize) -> u64 {
+        let stages = &all[member].role(shard).unwrap().stages[..stage];
+        let sources = stages.iter().flat_map(|stage| &stage.from);
+        sources
+            .map(|s| 1 + hops_to(all, shard, s.member, usize::from(s.value)))
+            .max()
+            .unwrap_or(0)
+    }
+
+    /// The hops after which a member has the aggregate.
+    fn hops_down(all: &[Program], shard: u16, member: usize) -> u64 {
+        let role = all[member].role(shard).unwrap();
+        match role.server {
+            Some(server) => 1 + hops_down(all, shard, server),
+            None => hops_to(all, shard, member, role.stages.len()),
+        }
+    }
+
+    #[test]
+    fn every_contribution_arrives_once_and_the_sum_reaches_everybody() {
+        for schedule in ALL {
+            for n in SIZES {
+                let all = programs(schedule, n);
+                let everybody = u64::MAX >> (64 - n);
+                for shard in 0..all[0].shards() as u16 {
+                    for (me, program) in all.iter().enumerate() {
+                        let role = program.role(shard).unwrap();
+                        let mut set = bit(me);
+                        for source in role.stages.iter().flat_map(|s| &s.from) {
+                            assert_eq!(set & source.set, 0, "{schedule:?} {n}: twice");
+                            set |= source.set;
+                        }
+                        let whole = role.ends && set == everybody;
+                        let served = role.server.is_some_and(|server| {
+                            all[server].role(shard).unwrap().serves.contains(&me)
+                        });
+                        assert_eq!(whole, !served, "{schedule:?} {n}: rank {me}");
+                        assert_eq!(program.owner(shard), all[0].owner(shard));
+                    }
+                    let owner = all[0].owner(shard);
+                    assert!(all[owner].role(shard).unwrap().ends, "{schedule:?} {n}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn costs_are_those_of_the_formulas() {
+        for schedule in ALL {
+            for n in SIZES {
+                let (all, cost) = (programs(schedule, n), schedule.cost(n));
+                let mut sent = vec![0; n];
+                let mut hops = 0;
+                for shard in 0..cost.shards as u16 {
+                    for (me, program) in all.iter().enumerate() {
+                        let role = program.role(shard).unwrap();
+                        let up = role.stages.iter().filter(|s| s.to.is_some()).count();
+                        sent[me] += (up + role.serves.len()) as u64;
+                        hops = hops.max(hops_down(&all, shard, me));
+                    }
+                }
+                let found = (hops, sent.iter().sum(), *sent.iter().max().unwrap());
+                let formula = (cost.hops, cost.pushes, cost.busiest);
+                assert_eq!(found, formula, "{schedule:?} among {n}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_torus_of_a_prime_is_a_ring() {
+        for n in [2, 3, 5, 7, 13, 61] {
+            for me in 0..n {
+                let torus = Program::new(Schedule::Torus, n, me);
+                assert_eq!(torus, Program::new(Schedule::Ring, n, me), "{n}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_rank_is_an_inner_one_of_both_trees() {
+        for n in 2..=64 {
+            for me in 0..n {
+                let program = Program::new(Schedule::DoubleTree, n, me);
+                let inner = |shard| !program.role(shard).unwrap().serves.is_empty();
+                assert!(!(inner(0) && inner(1)), "{n}: {me}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_needed_first_is_encoded_first() {
+        let program = Program::new(Schedule::Ring, 4, 2);
+        assert_eq!(program.order(), [1, 0, 3, 2]);
+    }
+}

@@ -1,0 +1,71 @@
+//! What travels of one fragment, by name, and letting go of it.
+
+use super::butterfly::{Butterfly, Task};
+use crate::peer::context::Context;
+use crate::wire::ShardVersion;
+use crate::{Order, Part, SliceId};
+use std::collections::BTreeSet;
+
+impl Butterfly {
+    /// The name of a member's contribution to a shard.
+    pub(super) fn contribution(&self, shard: u16, member: usize) -> SliceId {
+        SliceId {
+            round: self.round,
+            fragment: self.fragment,
+            shard,
+            part: Part::Contribution,
+            origin: self.group.peer(member),
+            attempt: 0,
+        }
+    }
+
+    /// Every slice whose bytes the Executor holds, or will once it has done what it was asked.
+    pub(super) fn all_slices(&self) -> BTreeSet<SliceId> {
+        let under_way = self.tasks.values().filter_map(|task| match *task {
+            Task::Contribution(shard) => Some(self.contribution(shard, self.group.me)),
+            Task::Aggregate(shard, attempt) => Some(SliceId {
+                part: Part::Aggregate,
+                attempt,
+                ..self.contribution(shard, self.group.me)
+            }),
+            Task::Value(shard) => Some(self.next_value(shard)),
+            Task::Combine(..) | Task::Fold(_) => None,
+        });
+        self.slices.iter().copied().chain(under_way).collect()
+    }
+
+    /// Lets go of every slice but those in `keep`.
+    pub(super) fn release(&mut self, cx: &mut Context, keep: &[SliceId]) {
+        for slice in self.all_slices() {
+            if !keep.contains(&slice) {
+                cx.order(Order::Release { slice });
+            }
+        }
+        self.slices.clear();
+    }
+
+    /// The name of a version's bytes.
+    pub(super) fn aggregate(&self, shard: u16, version: &ShardVersion) -> SliceId {
+        SliceId {
+            round: self.round,
+            fragment: self.fragment,
+            shard,
+            part: Part::Aggregate,
+            origin: version.owner,
+            attempt: version.attempt,
+        }
+    }
+
+    /// The name of a member's value of a shard in one of its stages.
+    pub(super) fn value(&self, shard: u16, member: usize, stage: usize) -> SliceId {
+        let contribution = self.contribution(shard, member);
+        match stage {
+            0 => contribution,
+            _ => SliceId {
+                part: Part::Partial,
+                attempt: stage as u8,
+                ..contribution
+            },
+        }
+    }
+}

@@ -1,0 +1,525 @@
+//! All-reduce by schedules: what they cost, and that survivors hold the same bits, the weighted mean
+//! of a stated set (the club compares every applied aggregate with what its member said it decided),
+//! whoever dies, stalls or lies at whatever message.
+
+#![allow(
+    unreachable_pub,
+    dead_code,
+    clippy::disallowed_methods,
+    clippy::too_many_lines,
+    clippy::type_complexity,
+    clippy::collapsible_match,
+    reason = "tests read settings of their own, and list one case after the other"
+)]
+
+mod common;
+
+use common::club::Club;
+use common::peer;
+use core::time::Duration;
+use murmurate_protocol::wire::{Message, ShardVersion};
+use murmurate_protocol::{
+    Digest, Event, ExchangeKind, FragmentId, Part, PeerId, Phase, PushOutcome, Round, Schedule,
+    SliceId,
+};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+/// Every schedule, the hierarchical one with small and with large islands.
+const SCHEDULES: [Schedule; 8] = [
+    Schedule::Ring,
+    Schedule::RecursiveDoubling,
+    Schedule::HalvingDoubling,
+    Schedule::BinaryTree,
+    Schedule::DoubleTree,
+    Schedule::Torus,
+    Schedule::Hierarchical { island: 2 },
+    Schedule::Hierarchical { island: 3 },
+];
+
+fn finished(club: &Club) -> bool {
+    let mut all = club.members.values();
+    all.all(|m| m.peer.phase() == Phase::Finished)
+}
+
+/// Runs to the end of the plan's rounds and looks at what must hold.
+fn together(club: &mut Club) {
+    // What is lost in the last round is mended after it.
+    let one = |club: &Club| {
+        let mut anchors = club.members.values().map(|m| m.anchor);
+        let first = anchors.next();
+        anchors.all(|anchor| Some(anchor) == first)
+    };
+    club.run_until(600, |club| finished(club) && one(club));
+    assert!(finished(club), "at {}", club.now);
+    club.anchor();
+    for event in club.members.values().flat_map(|m| &m.events) {
+        if let Event::Waited {
+            wait,
+            waited,
+            allowed,
+            ..
+        } = event
+        {
+            assert!(waited <= allowed, "{wait:?}: {waited:?} of {allowed:?}");
+        }
+    }
+}
+
+#[test]
+fn counted_pushes_and_bytes_are_those_of_the_formula() {
+    let direct = [Schedule::Butterfly];
+    for schedule in SCHEDULES.iter().chain(&direct) {
+        for n in 2..=33u8 {
+            let mut club = Club::scheduled(n, *schedule, 2);
+            let words = Rc::new(Cell::new(0));
+            let counter = words.clone();
+            club.hears = Box::new(move |_, _, message| {
+                if let Message::Reduced { round, .. } = message
+                    && *round == Round(1)
+                {
+                    counter.set(counter.get() + 1);
+                }
+                true
+            });
+            together(&mut club);
+            let cost = schedule.cost(usize::from(n));
+            let fragment = 4 * 64 * cost.shards;
+            let sent = club.sent(1);
+            let pushes: u64 = sent.values().map(|(pushes, _)| pushes).sum();
+            let bytes: u64 = sent.values().map(|(_, bytes)| bytes).sum();
+            let busiest = sent.values().map(|(pushes, _)| *pushes).max();
+            let most = sent.values().map(|(_, bytes)| *bytes).max();
+            let what = format!("{schedule:?} among {n}");
+            assert_eq!(pushes, cost.pushes, "{what}");
+            assert_eq!(bytes, cost.pushes * fragment / cost.shards, "{what}");
+            assert_eq!(busiest, Some(cost.busiest), "{what}");
+            assert_eq!(most, Some(cost.busiest_bytes(fragment)), "{what}");
+            let others = u64::from(n) - 1;
+            let told = if schedule.relays() { cost.shards } else { 0 };
+            assert_eq!(words.get(), told * others, "{what}");
+            let decided = club.decided(1);
+            assert!(decided.len() == usize::from(n), "{what}");
+            let whole = |d: &(u8, Vec<Vec<PeerId>>)| {
+                d.0 == 0 && d.1.iter().all(|set| set.len() == usize::from(n))
+            };
+            assert!(decided.iter().all(whole), "{what}");
+        }
+    }
+}
+
+#[test]
+fn members_hold_the_same_bits_round_after_round() {
+    for schedule in SCHEDULES {
+        for n in [2, 3, 5, 6, 8, 12] {
+            let mut club = Club::scheduled(n, schedule, 4);
+            together(&mut club);
+            assert!(club.members.values().all(|m| m.broken.is_empty()));
+            for member in club.members.values() {
+                let partial = |s: &&SliceId| s.part != Part::Aggregate && s.round.0 < 3;
+                assert_eq!(member.store.keys().find(partial), None, "{schedule:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_same_inputs_give_the_same_pushes() {
+    for schedule in SCHEDULES {
+        let pushes = || {
+            let mut club = Club::scheduled(7, schedule, 3);
+            together(&mut club);
+            club.pushes
+        };
+        assert_eq!(pushes(), pushes(), "{schedule:?}");
+    }
+}
+
+#[test]
+fn pushes_that_are_lost_once_are_sent_again() {
+    for schedule in SCHEDULES {
+        let mut club = Club::scheduled(6, schedule, 3);
+        let mut seen = std::collections::BTreeSet::new();
+        club.fate = Box::new(move |from, to, slice| {
+            Some(match seen.insert((from, to, *slice)) {
+                true => PushOutcome::Lost,
+                false => PushOutcome::Delivered,
+            })
+        });
+        together(&mut club);
+        let decided = club.decided(1);
+        // Who is served last may find the others a round ahead, and take theirs.
+        assert!(decided.len() > 3);
+        assert!(
+            decided.iter().all(|d| d.0 == 0),
+            "{schedule:?}: {decided:?}"
+        );
+    }
+}
+
+#[test]
+fn whatever_is_lost_survivors_hold_the_same_bits() {
+    for schedule in SCHEDULES {
+        for seed in 0..100u64 {
+            let mut club = Club::scheduled(5, schedule, 4);
+            let mut draw = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+            club.fate = Box::new(move |_, _, slice| {
+                draw = draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                Some(match (slice.round.0, draw >> 60) {
+                    (1, 0) => PushOutcome::Unknown,
+                    (1, 1) => PushOutcome::Refused,
+                    (1, 2..5) => PushOutcome::Lost,
+                    _ => PushOutcome::Delivered,
+                })
+            });
+            let mut draw = seed.wrapping_mul(0xd134_2543_de82_ef95) | 1;
+            club.hears = Box::new(move |_, _, message| {
+                draw = draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                let lossy = matches!(
+                    message,
+                    Message::Vote { round, .. } | Message::Reduced { round, .. } if round.0 == 1
+                );
+                !lossy || draw >> 61 != 0
+            });
+            together(&mut club);
+        }
+    }
+}
+
+/// What a member does when it dies.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Moment {
+    /// It dies instead.
+    Before,
+    /// It dies after half the others got it.
+    During,
+    /// It dies after that.
+    After,
+}
+
+/// A kind of message.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    Contribution,
+    Partial,
+    Aggregate,
+    Reduced,
+    Vote,
+    Prepare,
+    Promise,
+    Repair,
+}
+
+fn kind_of_slice(slice: &SliceId) -> Kind {
+    match slice.part {
+        Part::Contribution => Kind::Contribution,
+        Part::Aggregate => Kind::Aggregate,
+        Part::Partial => Kind::Partial,
+    }
+}
+
+fn kind_of(message: &Message) -> Option<(Kind, Round)> {
+    Some(match message {
+        Message::Reduced { round, .. } => (Kind::Reduced, *round),
+        Message::Vote { round, .. } => (Kind::Vote, *round),
+        Message::Prepare { round, .. } => (Kind::Prepare, *round),
+        Message::Promise { round, .. } => (Kind::Promise, *round),
+        Message::Repair { round, .. } => (Kind::Repair, *round),
+        _ => return None,
+    })
+}
+
+/// Kills `victim` at its first sending of a kind in round 1. Whoever is killed before leaves the
+/// others a ballot above zero to die in.
+struct Reaper {
+    victim: Option<PeerId>,
+    kind: Kind,
+    moment: Moment,
+    sent: usize,
+    half: usize,
+    doom: Rc<Cell<Option<PeerId>>>,
+}
+
+impl Reaper {
+    /// Whether it still gets through.
+    fn passes(&mut self, from: PeerId, round: Round, kind: Kind) -> bool {
+        let any = matches!(self.kind, Kind::Prepare | Kind::Promise | Kind::Repair);
+        let his = self.victim == Some(from) || (any && self.victim.is_none());
+        if !his || round != Round(1) || kind != self.kind {
+            return true;
+        }
+        self.victim = Some(from);
+        self.sent += 1;
+        let (passes, dies) = match self.moment {
+            Moment::Before => (false, true),
+            Moment::During => (true, self.sent == self.half),
+            Moment::After => (true, true),
+        };
+        if dies {
+            self.doom.set(Some(from));
+            // Once is enough.
+            self.kind = Kind::Vote;
+            self.victim = Some(PeerId::from_bytes([0xff; 32]));
+        }
+        passes
+    }
+}
+
+/// Arms deaths, one after the other.
+fn arm(club: &mut Club, deaths: &[(Option<PeerId>, Kind, Moment)]) {
+    let reaper = |(victim, kind, moment): &(Option<PeerId>, Kind, Moment)| Reaper {
+        victim: *victim,
+        kind: *kind,
+        moment: *moment,
+        sent: 0,
+        half: club.members.len() / 2,
+        doom: club.doom.clone(),
+    };
+    let reapers: Vec<Reaper> = deaths.iter().map(reaper).collect();
+    let reapers = Rc::new(RefCell::new(reapers));
+    let others = reapers.clone();
+    let passes = |reapers: &RefCell<Vec<Reaper>>, from, round, kind| {
+        let mut all = reapers.borrow_mut();
+        all.iter_mut()
+            .all(|reaper| reaper.passes(from, round, kind))
+    };
+    club.fate = Box::new(move |from, _, slice| {
+        let passes = passes(&reapers, from, slice.round, kind_of_slice(slice));
+        passes.then_some(PushOutcome::Delivered)
+    });
+    club.hears = Box::new(move |from, _, message| {
+        let kind = kind_of(message);
+        kind.is_none_or(|(kind, round)| passes(&others, from, round, kind))
+    });
+}
+
+/// All that decided round 1 decided the same, and void is it for all or for nobody.
+fn agreed(club: &Club, what: &str) {
+    let decided = club.decided(1);
+    assert!(
+        decided.iter().all(|d| *d == decided[0]),
+        "{what}: {decided:?}"
+    );
+    let apart = !decided.is_empty() && club.voided(1) > 0;
+    assert!(!apart, "{what}: {decided:?} and {} void", club.voided(1));
+}
+
+#[test]
+fn a_death_at_any_message_leaves_survivors_with_the_same_bits() {
+    let kinds = [
+        Kind::Contribution,
+        Kind::Partial,
+        Kind::Aggregate,
+        Kind::Reduced,
+        Kind::Vote,
+    ];
+    for schedule in SCHEDULES {
+        for n in [3, 4, 6, 7] {
+            for kind in kinds {
+                for moment in [Moment::Before, Moment::During, Moment::After] {
+                    for victim in 1..=n {
+                        let mut club = Club::scheduled(n, schedule, 3);
+                        arm(&mut club, &[(Some(peer(victim)), kind, moment)]);
+                        together(&mut club);
+                        let what = format!("{schedule:?} {n} {kind:?} {moment:?} {victim}");
+                        agreed(&club, &what);
+                        let lives = club.members.len();
+                        assert!(lives + 1 >= usize::from(n), "{what}");
+                        assert_eq!(club.decided(1).len(), lives, "{what}");
+                        assert_eq!(club.decided(2).len(), lives, "{what}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_second_death_in_the_ballot_that_mends_the_first_does_no_harm() {
+    for schedule in SCHEDULES {
+        for kind in [Kind::Prepare, Kind::Promise, Kind::Repair] {
+            for moment in [Moment::Before, Moment::During, Moment::After] {
+                for victim in [1, 3, 6] {
+                    let mut club = Club::scheduled(6, schedule, 3);
+                    let first = (Some(peer(victim)), Kind::Contribution, Moment::Before);
+                    arm(&mut club, &[first, (None, kind, moment)]);
+                    together(&mut club);
+                    agreed(&club, &format!("{schedule:?} {kind:?} {moment:?} {victim}"));
+                }
+            }
+        }
+    }
+}
+
+/// Runs to the end of all but one.
+fn others_finish(club: &mut Club, but: PeerId) {
+    let done = |club: &Club| {
+        let mut others = club.members.iter().filter(|(id, _)| **id != but);
+        others.all(|(_, m)| m.peer.phase() == Phase::Finished)
+    };
+    club.run_until(600, done);
+    assert!(done(club), "at {}", club.now);
+}
+
+#[test]
+fn one_that_stalls_for_ever_costs_one_deadline_and_is_left_out() {
+    for schedule in SCHEDULES {
+        for n in [3, 5, 8] {
+            for victim in 1..=n {
+                // Six rounds to learn how long things take, then it falls silent in the midst.
+                let mut club = Club::scheduled(n, schedule, 8);
+                let silent = Rc::new(Cell::new(false));
+                let (id, speaks) = (peer(victim), silent.clone());
+                club.fate = Box::new(move |from, _, slice| {
+                    silent.set(silent.get() || (from == id && slice.round.0 >= 6));
+                    (from != id || !silent.get()).then_some(PushOutcome::Delivered)
+                });
+                club.hears = Box::new(move |from, _, _| from != id || !speaks.get());
+                let began = club.now;
+                others_finish(&mut club, id);
+                let took = club.now.since(began);
+                let what = format!("{schedule:?} {n} {victim}: {took:?}");
+                // Deadlines are the floor here, 2 s: the schedule's, two for a ballot that the
+                // silent one should coordinate, a question to it, and those of the next group.
+                assert!(took < Duration::from_secs(16), "{what}");
+                for round in 6..8 {
+                    let decided = club.decided(round);
+                    let same = decided.iter().all(|d| d.1 == decided[0].1);
+                    assert!(same && decided.len() + 1 >= usize::from(n), "{what}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn one_that_brings_nothing_but_answers_is_left_out() {
+    for schedule in SCHEDULES {
+        for victim in 1..=5 {
+            let mut club = Club::scheduled(5, schedule, 8);
+            let idle = peer(victim);
+            club.fate = Box::new(move |from, _, slice| {
+                (from != idle || slice.round.0 < 6).then_some(PushOutcome::Delivered)
+            });
+            others_finish(&mut club, idle);
+            for round in 6..8 {
+                let decided = club.decided(round);
+                let same = decided.iter().all(|d| d.1 == decided[0].1);
+                let what = format!("{schedule:?} {victim} {round}: {decided:?}");
+                assert!(same && decided.len() >= 4, "{what}");
+                assert_eq!(club.voided(round), 0, "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn one_whose_bytes_are_of_chance_is_found_out_and_nobody_else() {
+    for schedule in SCHEDULES {
+        for n in [4, 5, 8] {
+            for liar in [1, 2, n] {
+                let mut club = Club::scheduled(n, schedule, 60);
+                club.garbles = Some((peer(liar), 2));
+                let what = format!("{schedule:?} {n}, liar {liar}");
+                let honest = |club: &Club| {
+                    let all = club.members.iter().filter(|(id, _)| **id != peer(liar));
+                    let mut anchors = all.map(|(_, m)| (m.anchor, m.peer.phase()));
+                    let first = anchors.next();
+                    first.is_some_and(|f| f.1 == Phase::Finished && anchors.all(|a| a == f))
+                };
+                club.run_until(6000, honest);
+                let blamed = |by: &PeerId, who: PeerId| {
+                    let view = club.members[by].peer.view();
+                    view.get(who).is_some_and(|remote| remote.score > 0)
+                };
+                let others = || club.members.keys().filter(|id| **id != peer(liar));
+                assert!(others().any(|by| blamed(by, peer(liar))), "{what}");
+                for by in others() {
+                    let unjust = others().find(|who| *who != by && blamed(by, **who));
+                    assert_eq!(unjust, None, "{what}: {by:?} blames who did nothing");
+                }
+                // All that was applied on the way is checked by the club to be a mean.
+                let anchors: Vec<Digest> = others().map(|id| club.members[id].anchor).collect();
+                assert!(anchors.iter().all(|a| *a == anchors[0]), "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn words_and_slices_that_the_schedule_does_not_have_are_refused() {
+    let mut club = Club::scheduled(4, Schedule::Ring, 3);
+    club.run_to(1);
+    let version = ShardVersion {
+        owner: peer(2),
+        attempt: 0,
+        contributors: 0b1111,
+        digest: Digest::of(b"made up"),
+    };
+    let ids: Vec<PeerId> = club.members.keys().copied().collect();
+    let has = |e: &Event| matches!(e, Event::Group { round: r, .. } if r.0 == 1);
+    club.run_until(60, |club| {
+        club.members.values().all(|m| m.events.iter().any(has))
+    });
+    let word = |shard, version| Message::Reduced {
+        round: Round(1),
+        fragment: FragmentId(0),
+        group: common::group_tag(Round(1), &ids),
+        shard,
+        version,
+    };
+    let lies = [
+        (3, word(1, version)),
+        (2, word(0, version)),
+        (2, word(9, version)),
+        (
+            2,
+            word(
+                1,
+                ShardVersion {
+                    contributors: 0,
+                    ..version
+                },
+            ),
+        ),
+        (
+            2,
+            word(
+                1,
+                ShardVersion {
+                    attempt: 1,
+                    ..version
+                },
+            ),
+        ),
+    ];
+    for (from, message) in lies {
+        let input = murmurate_protocol::Input::Received {
+            from: peer(from),
+            message,
+        };
+        let me = club.members.get_mut(&peer(1)).expect("a member");
+        assert!(me.peer.handle(club.now, input).is_err());
+        while me.peer.poll_output().is_some() {}
+    }
+}
+
+#[test]
+fn a_fragment_shorter_than_its_shards_goes_directly_and_others_beside_it_do_not() {
+    let mut plan = common::plan(ExchangeKind::AllReduce, 3);
+    (plan.schedule, plan.rounds) = (Schedule::Ring, 3);
+    plan.fragments[1].len = 700;
+    let mut club = Club::of(12, &plan, |_| Digest::of(b"anchor"));
+    club.run_until(600, finished);
+    assert!(finished(&club));
+    let partial = |fragment: u16| {
+        let of = |s: &&(PeerId, SliceId, u64)| s.1.fragment == FragmentId(fragment);
+        let partial = |s: &(PeerId, SliceId, u64)| s.1.part == Part::Partial;
+        club.pushes.iter().filter(of).any(partial)
+    };
+    assert_eq!([0, 1, 2].map(partial), [false, true, false]);
+    for member in club.members.values() {
+        let decided = |e: &&Event| matches!(e, Event::Decided { ballot: 0, .. });
+        assert_eq!(member.events.iter().filter(decided).count(), 9);
+    }
+}

@@ -1,0 +1,142 @@
+//! All-reduce by schedules, with tensors and time: the invariants hold after every event (a run fails
+//! where one does not), survivors hold the same bits at the end, and training gets on.
+
+use murmurate_sim::{Report, RunOptions, Scenario, ToyTasksOnly, run_scenario};
+
+const SCHEDULES: [&str; 7] = [
+    "ring",
+    "recursive-doubling",
+    "halving-doubling",
+    "binary-tree",
+    "double-tree",
+    "torus",
+    "hierarchical",
+];
+
+/// Six machines, twelve rounds; `more` is the rest of the scenario.
+fn scenario(schedule: &str, seed: u64, network: &str, more: &str) -> Scenario {
+    let text = format!(
+        "seed = {seed}\npeers = 6\nrounds = 12\n\
+         [task]\nkind = \"quadratic\"\ndim = 96\nheterogeneity = 1.0\n\
+         [strategy]\npreset = \"local-sgd\"\n\
+         [strategy.synchronization]\ninner_steps = 5\n\
+         [strategy.inner]\noptimizer = \"sgd\"\nlr = 0.1\n\
+         [strategy.architecture]\nschedule = \"{schedule}\"\n\
+         [strategy.overlap]\nfragments = 3\n\
+         [strategy.deadlines]\nfloor_ms = 300\ninitial_ms = 1000\nceiling_ms = 5000\n\
+         [limits]\nvirtual_s = 600.0\n\
+         [compute]\nstep_ms = 10.0\nspread = 0.2\n\
+         [network]\nlatency_ms = 20.0\n{network}\n{more}"
+    );
+    Scenario::from_toml(&text, "schedules.toml", schedule)
+        .unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+fn run(scenario: &Scenario, what: &str) -> Report {
+    run_scenario(scenario, &ToyTasksOnly, RunOptions::default())
+        .unwrap_or_else(|error| panic!("{what}: {error}"))
+}
+
+/// So many are there at the end and have learned. A run ends well only when all hold the same bits.
+fn together(report: &Report, live: usize, what: &str) {
+    let (first, last) = (&report.samples[0], report.samples.last().expect("samples"));
+    assert_eq!(report.live, live, "{what}: {report}");
+    assert!(last.loss < first.loss, "{what}: {report}");
+    let counters = &report.counters;
+    let (waited, allowed) = (counters.longest_wait_s, counters.longest_wait_allowed_s);
+    assert!(waited <= allowed, "{what}: {report}");
+}
+
+#[test]
+fn every_schedule_agrees_and_learns() {
+    for schedule in SCHEDULES {
+        let scenario = scenario(schedule, 1, "", "");
+        let report = run(&scenario, schedule);
+        together(&report, 6, schedule);
+        assert_eq!(report.counters.rounds_ended, 6 * 12, "{schedule}");
+        let apart = report.samples.iter().find(|s| s.consensus_distance != 0.0);
+        assert!(apart.is_none(), "{schedule}: {report}");
+        assert_eq!(report.trace, run(&scenario, schedule).trace, "{schedule}");
+    }
+}
+
+#[test]
+fn loss_and_jitter_do_no_harm() {
+    let network = "jitter_ms = 15.0\nloss = 0.02";
+    for schedule in SCHEDULES {
+        for seed in 0..6 {
+            let what = format!("{schedule} {seed}");
+            let report = run(&scenario(schedule, seed, network, ""), &what);
+            assert!(report.counters.pushes_lost > 0, "{what}: {report}");
+            // Lost words cost rounds, here as in the butterfly, and never the agreement.
+            assert_eq!(report.live, 6, "{what}: {report}");
+            let counters = &report.counters;
+            let (waited, allowed) = (counters.longest_wait_s, counters.longest_wait_allowed_s);
+            assert!(waited <= allowed, "{what}: {report}");
+        }
+    }
+}
+
+#[test]
+fn a_death_in_any_phase_leaves_five_that_hold_the_same_bits() {
+    let network = "jitter_ms = 5.0\ndetection_ms = 100.0";
+    for schedule in SCHEDULES {
+        for peer in [0, 2, 5] {
+            // From before the first push to after the last vote.
+            for delay in [0, 20, 45, 70, 95, 120, 170] {
+                let fault = format!(
+                    "[[fault]]\nkind = \"crash\"\npeer = {peer}\nround = 4\n\
+                     phase = \"exchange\"\ndelay_s = 0.{delay:03}\n"
+                );
+                let what = format!("{schedule}, {peer} after {delay} ms");
+                let report = run(&scenario(schedule, 2, network, &fault), &what);
+                together(&report, 5, &what);
+                let last = report.samples.last().expect("samples");
+                assert_eq!((last.peers, last.consensus_distance), (5, 0.0), "{what}");
+                assert!(report.counters.rounds_ended >= 5 * 12, "{what}: {report}");
+            }
+        }
+    }
+}
+
+#[test]
+fn one_that_falls_silent_unnoticed_is_left_out_and_comes_back() {
+    // Its links stay up as far as anybody can tell.
+    let network = "detection_ms = 100000.0";
+    for schedule in SCHEDULES {
+        for peer in 0..6 {
+            let fault = format!(
+                "[[fault]]\nkind = \"partition\"\npeers = [{peer}]\nround = 4\n\
+                 phase = \"exchange\"\ndelay_s = 0.03\nlasts_s = 4.0\n"
+            );
+            let what = format!("{schedule}, {peer}");
+            let report = run(&scenario(schedule, 5, network, &fault), &what);
+            together(&report, 6, &what);
+            // Nobody waits for it for longer than a deadline or two.
+            assert_eq!(report.counters.voided, 0, "{what}: {report}");
+            assert!(report.counters.rounds_ended >= 5 * 12, "{what}: {report}");
+        }
+    }
+}
+
+#[test]
+fn one_whose_slices_are_nonsense_does_not_keep_the_others_apart() {
+    for schedule in SCHEDULES {
+        for lie in ["garbage", "truncated", "flipped-bit"] {
+            for peer in [0, 3] {
+                let fault = format!(
+                    "[[fault]]\nkind = \"byzantine\"\npeer = {peer}\nround = 4\n\
+                     phase = \"train\"\nlie = \"{lie}\"\nlasts_s = 0.5\n"
+                );
+                let what = format!("{schedule}, {peer}, {lie}");
+                let report = run(&scenario(schedule, 7, "", &fault), &what);
+                let last = report.samples.last().expect("samples");
+                assert_eq!(last.consensus_distance, 0.0, "{what}: {report}");
+                assert!(
+                    report.counters.lies > 0 && last.peers >= 5,
+                    "{what}: {report}"
+                );
+            }
+        }
+    }
+}
