@@ -3,7 +3,7 @@
 //! ```text
 //! cargo run --release -p murmurate-net --example throughput [-- [--mb N] [--rounds N] [--limit SECONDS]
 //!     [--ways quinn,bulk,...] [--link RATE/RTT/LOSS] [--congestion bbr3|cubic] [--cipher aes|chacha]
-//!     [--ack N] [--payload BYTES] [--windows MIB]]
+//!     [--ack N] [--payload BYTES] [--windows MIB] [--connections N] [--streams N]]
 //! ```
 //!
 //! `murmurate bench net` is the same for people, as a table and as JSON. See `net/src/bench` for what is measured;
@@ -35,6 +35,8 @@ fn plan(mut rest: impl Iterator<Item = String>) -> Outcome<Plan> {
             "--cipher" => tuning.cipher = Some(value),
             "--ack" => tuning.ack_every = Some(value.parse()?),
             "--payload" => tuning.payload_max = Some(value.parse()?),
+            "--connections" => tuning.connections = Some(value.parse()?),
+            "--streams" => tuning.streams = Some(value.parse()?),
             "--windows" => tuning.window_mib = Some(value.parse()?),
             _ => return Err(format!("unknown option {name}").into()),
         }

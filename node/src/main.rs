@@ -36,6 +36,7 @@ fn main() -> ExitCode {
         cli::Command::Strategies(args) => commands::strategies::run(&args),
         cli::Command::Export(args) => commands::export::run(&args),
         cli::Command::Eval(args) => commands::eval::run(&args),
+        cli::Command::Limit(args) => commands::limit::run(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

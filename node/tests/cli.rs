@@ -3,8 +3,13 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
+use murmurate_net::congestion::MaxRate;
+use murmurate_node::api::{About, ApiServer, Observer, StatusHandle};
+use murmurate_node::daemon::SteadyClock;
+use murmurate_node::store::Progress;
 use std::path::Path;
 use std::process::{Command, Output};
+use std::sync::Arc;
 
 fn murmurate(dir: &Path, args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_murmurate"))
@@ -48,6 +53,7 @@ fn help_names_every_command_and_flag() {
         "strategies",
         "export",
         "eval",
+        "limit",
     ] {
         assert!(help.contains(command), "{command}");
     }
@@ -74,6 +80,44 @@ fn help_names_every_command_and_flag() {
     let run = success(dir.path(), &["run", "--help"]);
     assert!(run.contains("--join") && !run.contains("--fault"));
     assert!(success(dir.path(), &["--version"]).starts_with("murmurate "));
+}
+
+#[test]
+fn limits_of_a_running_daemon_are_shown_and_changed() {
+    let dir = tempfile::tempdir().unwrap();
+    let here = dir.path();
+    let line = failure(here, &["limit", "."]);
+    assert!(line.starts_with("no daemon runs in .:"), "{line}");
+    let rate = MaxRate::default();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let observer = Observer::new(About::default(), Progress::default());
+    let status = StatusHandle::new(observer, Arc::new(SteadyClock::new()));
+    let any = "127.0.0.1:0".parse().unwrap();
+    let server = runtime.block_on(ApiServer::start(any, status, rate.clone()));
+    let server = server.unwrap();
+    let address = here.join("http.addr");
+    std::fs::write(&address, format!("{}\n", server.address())).unwrap();
+    let none = "{\"max_rate\":null,\"max_rate_per_peer\":null}\n";
+    assert_eq!(success(here, &["limit", "."]), none);
+    let change = [
+        "limit",
+        ".",
+        "--max-rate",
+        "10 MB/s",
+        "--max-rate-per-peer",
+        "500",
+    ];
+    let changed = "{\"max_rate\":10000000,\"max_rate_per_peer\":500}\n";
+    assert_eq!(success(here, &change), changed);
+    let lifted = success(here, &["limit", ".", "--max-rate", "none"]);
+    assert_eq!(lifted, "{\"max_rate\":null,\"max_rate_per_peer\":500}\n");
+    let line = failure(here, &["limit", ".", "--max-rate", "fast"]);
+    assert!(line.contains("`max_rate` must be bytes a second"), "{line}");
+    let limits = rate.get();
+    assert_eq!((limits.daemon, limits.peer), (None, Some(500)));
+    drop((server, runtime));
+    let line = failure(here, &["limit", "."]);
+    assert!(line.starts_with("no daemon runs in .:"), "{line}");
 }
 
 #[test]

@@ -193,6 +193,18 @@ fn all_hold_the_weighted_mean_of_the_stated_set_in_groups_of_every_size() {
     }
 }
 
+/// An owner goes on with the bytes that it sent, so what it reduced is of no use once it is encoded.
+#[test]
+fn reductions_keep_the_room_of_one_shard() {
+    let mut swarm = Swarm::new(&strategy(CODECS[0], 4), 3, 0, quadratic(3));
+    swarm.run(2);
+    for member in std::mem::take(&mut swarm.members).into_values() {
+        let kept = member.executor.split().1.memory().shards;
+        let shard = DIM.div_ceil(4).div_ceil(3) * size_of::<f32>();
+        assert!(kept > 0 && kept <= shard as u64, "{kept} of {shard}");
+    }
+}
+
 #[test]
 fn with_error_feedback_nothing_learned_is_lost() {
     for codec in &CODECS[2..] {

@@ -1,4 +1,4 @@
-//! A connection of the near end: two channels by one way, and what keeps them alive.
+//! The connections of the near end: channels by one way, and what keeps them alive.
 
 use crate::bench::channel::{Channel, Sending};
 use crate::bench::muxed::{self, Muxed};
@@ -20,12 +20,12 @@ const SERVER_NAME: &str = "l";
 /// Priority of small messages over bulk, on connections whose streams have one.
 const URGENT: i32 = 1;
 
-/// Two channels to the far end.
+/// Channels to the far end.
 pub(super) struct Line {
     /// For small messages.
     pub(super) small: Channel,
-    /// For the bytes.
-    pub(super) bulk: Channel,
+    /// For the bytes: one, or as many as they are to be spread over.
+    pub(super) bulk: Vec<Channel>,
     /// How long it took to connect.
     pub(super) connect: Duration,
     source: Source,
@@ -39,7 +39,7 @@ enum Source {
         quinn::Connection,
         #[allow(dead_code, reason = "it keeps its socket")] quinn::Endpoint,
     ),
-    Bulk(BulkConnection),
+    Bulk(Vec<BulkConnection>),
     Endpoint(Endpoint),
     Nothing,
 }
@@ -47,7 +47,7 @@ enum Source {
 /// A connection's streams.
 struct Streams {
     small: Channel,
-    bulk: Channel,
+    bulk: Vec<Channel>,
     source: Source,
     driving: JoinSet<()>,
 }
@@ -105,12 +105,26 @@ impl Line {
     pub(super) fn path(&self) -> Option<PathFigures> {
         let stats = match &self.source {
             Source::Quinn(connection, _) => PathStats::of(connection),
-            Source::Bulk(bulk) => bulk.stats(),
+            Source::Bulk(all) => together(all)?,
             Source::Endpoint(endpoint) => endpoint.links().first()?.path,
             Source::Nothing => return None,
         };
         Some(stats.into())
     }
+}
+
+/// The measures of the first, and the counts of all.
+fn together(connections: &[BulkConnection]) -> Option<PathStats> {
+    let all = connections.iter().map(BulkConnection::stats);
+    all.reduce(|sum, more| PathStats {
+        sent_packets: sum.sent_packets + more.sent_packets,
+        sent_bytes: sum.sent_bytes + more.sent_bytes,
+        received_bytes: sum.received_bytes + more.received_bytes,
+        lost_packets: sum.lost_packets + more.lost_packets,
+        lost_bytes: sum.lost_bytes + more.lost_bytes,
+        sent_batches: sum.sent_batches + more.sent_batches,
+        ..sum
+    })
 }
 
 struct Dialer<'a> {
@@ -159,7 +173,7 @@ impl Dialer<'_> {
             connect,
             Streams {
                 small,
-                bulk,
+                bulk: vec![bulk],
                 source,
                 driving: JoinSet::new(),
             },
@@ -173,18 +187,32 @@ impl Dialer<'_> {
         }
         let start = Instant::now();
         let to = multiaddr_of(self.task.to);
-        let connection = endpoint.dial_bulk(&to, self.peer).await?;
+        let (connections, streams) = self.task.tuning.spread()?;
+        let dials = (0..connections).map(|_| endpoint.dial_bulk(&to, self.peer));
+        let connections = futures::future::try_join_all(dials).await?;
         let connect = start.elapsed();
-        let opening = BenchError::failed("opening a bulk stream");
-        let small = connection.open_bi().await.map_err(&opening)?.into();
-        let bulk = connection.open_bi().await.map_err(&opening)?.into();
+        let open = |connection: BulkConnection| async move {
+            let opened = connection.open_bi().await;
+            opened
+                .map(Channel::from)
+                .map_err(BenchError::failed("opening a bulk stream"))
+        };
+        let first = connections.first().cloned();
+        let first = first.ok_or_else(|| BenchError::failed("dialing")("no connection"))?;
+        let small = open(first).await?;
+        let mut bulk = Vec::new();
+        for connection in &connections {
+            for _ in 0..streams {
+                bulk.push(open(connection.clone()).await?);
+            }
+        }
         let mut driving = JoinSet::new();
         driving.spawn(async move {
             // Both end the endpoint when they are dropped.
             let _keep = (endpoint, transport);
             std::future::pending().await
         });
-        let source = Source::Bulk(connection);
+        let source = Source::Bulk(connections);
         Ok((
             connect,
             Streams {
@@ -224,7 +252,7 @@ impl Dialer<'_> {
             connect,
             Streams {
                 small,
-                bulk,
+                bulk: vec![bulk],
                 source,
                 driving,
             },
@@ -236,7 +264,7 @@ impl Dialer<'_> {
         let (small, bulk) = tokio::try_join!(self.tcp_connect(), self.tcp_connect())
             .map_err(BenchError::failed("connecting with TCP"))?;
         let connect = start.elapsed();
-        let (small, bulk) = (small.into(), bulk.into());
+        let (small, bulk) = (small.into(), vec![bulk.into()]);
         let streams = Streams {
             small,
             bulk,

@@ -33,7 +33,7 @@ pub use near::send;
 pub use process::perform;
 pub use report::{NetReport, Run, WayReport};
 pub use session::{Plan, Session};
-pub use task::{FarTask, Hello, NearTask, Task, Tuning};
+pub use task::{FarTask, Hello, NearTask, SPREAD_MAX, Task, Tuning};
 pub use way::{UnknownWay, Way};
 
 /// Bytes of one write: what the exchange encodes at a time.

@@ -39,7 +39,7 @@ async fn transfer(task: &NearTask) -> Result<Figures, BenchError> {
         .await
         .map_err(&sending)?;
     let ((), idle) = ping_during(small, sleep(IDLE)).await.map_err(&sending)?;
-    let work = bulk(&mut line.bulk, task);
+    let work = spread(&mut line.bulk, task);
     let (outcome, loaded) = ping_during(small, work).await.map_err(&sending)?;
     let (answer, took, cpu) = outcome.map_err(&sending)?;
     Ok(Figures {
@@ -54,18 +54,40 @@ async fn transfer(task: &NearTask) -> Result<Figures, BenchError> {
     })
 }
 
-/// Sends the bytes and waits for the answer; how long it took, and the CPU time meanwhile.
-async fn bulk(channel: &mut Channel, task: &NearTask) -> io::Result<(Answer, Duration, Duration)> {
+/// Sends the bytes, in equal parts over the channels, and waits for the answers; how long it took, and the CPU
+/// time meanwhile.
+async fn spread(
+    channels: &mut [Channel],
+    task: &NearTask,
+) -> io::Result<(Answer, Duration, Duration)> {
+    let (start, cpu) = (Instant::now(), cpu_time());
+    let count = channels.len().max(1) as u64;
+    let parts = channels.iter_mut().zip(0u64..).map(|(channel, index)| {
+        let odd = u64::from(index < task.bytes % count);
+        bulk(channel, task.bytes / count + odd, task.limit_s)
+    });
+    let answers = futures::future::try_join_all(parts).await?;
+    let all = Answer {
+        bytes: answers.iter().map(|answer| answer.bytes).sum(),
+        // Each is of the far end's whole process.
+        cpu_s: answers
+            .iter()
+            .fold(0.0, |most, answer| answer.cpu_s.max(most)),
+    };
+    Ok((all, start.elapsed(), cpu_time().saturating_sub(cpu)))
+}
+
+/// Sends bytes over one channel and waits for the answer.
+async fn bulk(channel: &mut Channel, bytes: u64, limit_s: u64) -> io::Result<Answer> {
     let Channel { sending, receiving } = channel;
     let chunk = Bytes::from(vec![7; CHUNK]);
-    let (start, cpu) = (Instant::now(), cpu_time());
     let order = Order::Bulk {
-        bytes: task.bytes,
-        limit: Duration::from_secs(task.limit_s),
+        bytes,
+        limit: Duration::from_secs(limit_s),
     };
     let pushing = async {
         order.send(sending).await?;
-        let mut left = task.bytes;
+        let mut left = bytes;
         while left > 0 {
             let length = left.min(CHUNK as u64);
             sending.write(chunk.slice(..length as usize)).await?;
@@ -80,12 +102,11 @@ async fn bulk(channel: &mut Channel, task: &NearTask) -> io::Result<(Answer, Dur
         }
         std::future::pending::<()>().await
     };
-    let answer = tokio::select! {
+    tokio::select! {
         biased;
-        answer = Answer::receive(receiving) => answer?,
-        () = pushed => return Err(io::ErrorKind::Interrupted.into()),
-    };
-    Ok((answer, start.elapsed(), cpu_time().saturating_sub(cpu)))
+        answer = Answer::receive(receiving) => answer,
+        () = pushed => Err(io::ErrorKind::Interrupted.into()),
+    }
 }
 
 fn micros(times: &[Duration]) -> Vec<u32> {

@@ -21,9 +21,34 @@ pub struct Tuning {
     pub payload_max: Option<u16>,
     /// The window of a stream in MiB; a connection has twice that.
     pub window_mib: Option<u64>,
+    /// Connections that a transfer by [`Way::Bulk`] is spread over, one without.
+    pub connections: Option<u32>,
+    /// Streams of each of these connections that it is spread over, one without.
+    pub streams: Option<u32>,
 }
 
+/// The most connections of a transfer, and streams of each: what the far end takes of one way.
+pub const SPREAD_MAX: u32 = 7;
+
 impl Tuning {
+    /// Connections of a transfer by [`Way::Bulk`], and streams of each for its bytes.
+    ///
+    /// # Errors
+    /// [`BenchError::Setting`] beyond [`SPREAD_MAX`].
+    pub fn spread(&self) -> Result<(u32, u32), BenchError> {
+        let check = |setting, count: Option<u32>| match count.unwrap_or(1) {
+            count @ 1..=SPREAD_MAX => Ok(count),
+            other => Err(BenchError::Setting {
+                setting,
+                message: format!("{other} is not between 1 and {SPREAD_MAX}"),
+            }),
+        };
+        Ok((
+            check("connections", self.connections)?,
+            check("streams", self.streams)?,
+        ))
+    }
+
     /// The endpoint's settings.
     ///
     /// # Errors
@@ -45,6 +70,9 @@ impl Tuning {
             },
             ..Config::default()
         };
+        self.spread()?;
+        // The far end does not know how many will come.
+        config.limits.bulk_per_peer = config.limits.bulk_per_peer.max(SPREAD_MAX as usize);
         config.ack_every = self.ack_every.unwrap_or(config.ack_every);
         config.payload_max = self.payload_max.unwrap_or(config.payload_max);
         if let Some(mib) = self.window_mib {
@@ -173,6 +201,11 @@ mod tests {
             congestion.starts_with("congestion: ") && congestion.contains("bbr3"),
             "{congestion}"
         );
+        let streams = wrong(Tuning {
+            streams: Some(8),
+            ..Tuning::default()
+        });
+        assert_eq!(streams, "streams: 8 is not between 1 and 7");
         let cipher = wrong(Tuning {
             cipher: Some("rot13".into()),
             ..Tuning::default()

@@ -184,6 +184,7 @@ impl<F: ControllerFactory> ControllerFactory for Limited<F> {
             inner: Arc::clone(&self.inner).build(now, current_mtu),
             limit: self.limit.clone(),
             smoothed_rtt: None,
+            least_rtt: None,
         })
     }
 }
@@ -193,6 +194,7 @@ pub struct LimitedController {
     inner: Box<dyn Controller>,
     limit: MaxRate,
     smoothed_rtt: Option<Duration>,
+    least_rtt: Option<Duration>,
 }
 
 impl LimitedController {
@@ -200,6 +202,19 @@ impl LimitedController {
     #[must_use]
     pub fn into_inner(self) -> Box<dyn Controller> {
         self.inner
+    }
+
+    /// The shortest round trip above zero. quinn looks at the clock before it reads its socket, so what
+    /// another thread sent and the far end acknowledged meanwhile came back "at once".
+    #[must_use]
+    pub fn least_rtt(&self) -> Option<Duration> {
+        self.least_rtt
+    }
+
+    fn came_back_after(&mut self, took: Duration) {
+        if !took.is_zero() && self.least_rtt.is_none_or(|least| took < least) {
+            self.least_rtt = Some(took);
+        }
     }
 
     fn cap(&self, window: u64) -> u64 {
@@ -228,6 +243,7 @@ impl Controller for LimitedController {
         rtt: &RttEstimator,
     ) {
         self.smoothed_rtt = Some(rtt.get());
+        self.came_back_after(now.saturating_duration_since(sent));
         self.inner.on_ack(now, sent, bytes, app_limited, rtt);
     }
 
@@ -278,6 +294,7 @@ impl Controller for LimitedController {
             inner: self.inner.clone_box(),
             limit: self.limit.clone(),
             smoothed_rtt: self.smoothed_rtt,
+            least_rtt: self.least_rtt,
         })
     }
 
@@ -368,11 +385,28 @@ mod tests {
             inner: inner.build(Instant::now(), 1200),
             limit: rate.clone(),
             smoothed_rtt: Some(Duration::from_millis(10)),
+            least_rtt: None,
         };
         assert_eq!(controller.window(), 10_000);
         rate.set(limits(Some(1), None));
         assert_eq!(controller.window(), SMALLEST_WINDOW);
         rate.set(limits(None, None));
         assert_eq!(controller.window(), controller.initial_window());
+    }
+    #[test]
+    fn the_shortest_round_trip_is_never_none_at_all() {
+        let inner = Arc::new(quinn::congestion::NewRenoConfig::default());
+        let limited = Arc::new(Limited::new(inner, MaxRate::default()));
+        let built = limited.build(Instant::now(), 1200);
+        let Ok(mut controller) = built.into_any().downcast::<LimitedController>() else {
+            panic!("a limited controller is one");
+        };
+        controller.came_back_after(Duration::ZERO);
+        assert_eq!(controller.least_rtt(), None);
+        for micros in [9, 3, 0, 5] {
+            controller.came_back_after(Duration::from_micros(micros));
+        }
+        let three = Some(Duration::from_micros(3));
+        assert_eq!(crate::congestion::least_rtt(controller.clone_box()), three);
     }
 }

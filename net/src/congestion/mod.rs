@@ -13,6 +13,7 @@ pub use choice::{Congestion, UnknownCongestion};
 pub use max_rate::{Limited, LimitedController, Limits, MaxRate, Throttle};
 
 use quinn::congestion::Controller;
+use std::time::Duration;
 
 /// What the controller of a connection (`quinn::Connection::congestion_state`) knows about its path;
 /// `None` where another controller than [`Bbr3`] runs.
@@ -23,4 +24,13 @@ pub fn path_model(controller: Box<dyn Controller>) -> Option<PathModel> {
         Err(any) => any,
     };
     any.downcast::<Bbr3>().ok().map(|bbr| bbr.model())
+}
+
+/// The shortest round trip above zero that a connection has seen, from its controller
+/// (`quinn::Connection::congestion_state`); `None` before the first one, and where the controller is not
+/// one of [`Limited`].
+#[must_use]
+pub fn least_rtt(controller: Box<dyn Controller>) -> Option<Duration> {
+    let limited = controller.into_any().downcast::<LimitedController>().ok()?;
+    limited.least_rtt()
 }

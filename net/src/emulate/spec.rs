@@ -168,6 +168,10 @@ fn time(part: &str, text: &str) -> Result<Duration, SpecError> {
 }
 
 fn loss(text: &str) -> Result<u32, SpecError> {
+    // Nothing has no unit.
+    if text == "0" {
+        return Ok(0);
+    }
     let percent = text.strip_suffix('%').and_then(|n| n.parse::<f64>().ok());
     match percent.filter(|p| (0.0..=100.0).contains(p)) {
         Some(percent) => Ok((percent * 1e4).round() as u32),
@@ -264,6 +268,12 @@ impl fmt::Display for LinkSpec {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn no_loss_needs_no_unit() {
+        let plain: LinkSpec = "50mbit/100ms/0".parse().unwrap();
+        assert_eq!(Ok(plain), "50mbit/100ms/0%".parse());
+    }
 
     #[test]
     fn the_usual_link() {

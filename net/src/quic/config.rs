@@ -1,5 +1,6 @@
 //! What an endpoint is set to, and the quinn configurations that follow from it.
 
+use crate::congestion::{self, MaxRate};
 use crate::quic::admission::Kind;
 use crate::quic::error::Error;
 use crate::quic::ids::Ids;
@@ -8,7 +9,7 @@ use crate::quic::tls::Tls;
 use crate::quic::verifier::Verifier;
 use crate::quic::windows::Windows;
 use libp2p::identity::Keypair;
-use quinn::congestion::{ControllerFactory, CubicConfig};
+use quinn::congestion::ControllerFactory;
 use quinn::{EndpointConfig, MtuDiscoveryConfig, ServerConfig, TransportConfig, VarInt};
 use std::fmt;
 use std::sync::Arc;
@@ -100,7 +101,7 @@ pub struct Config {
     /// Whether session keys are written to the file that the environment names in `SSLKEYLOGFILE`.
     /// Who reads it can read everything.
     pub key_log: bool,
-    /// Makes the congestion controllers.
+    /// Makes the congestion controllers: [`Bbr3`](congestion::Bbr3) without a limit, unless told otherwise.
     pub congestion: Congestion,
 }
 
@@ -122,7 +123,7 @@ impl Default for Config {
             cipher: Cipher::Auto,
             post_quantum: true,
             key_log: false,
-            congestion: Arc::new(CubicConfig::default()),
+            congestion: congestion::Congestion::default().factory(&MaxRate::default()),
         }
     }
 }
@@ -240,6 +241,14 @@ fn setting(name: &'static str, value: u64, max: u64) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_default_congestion_control_is_our_own() {
+        let built = Config::default()
+            .congestion
+            .build(std::time::Instant::now(), 1200);
+        assert!(congestion::path_model(built).is_some());
+    }
 
     #[test]
     fn what_quinn_would_not_take_is_refused_by_name() {

@@ -17,6 +17,7 @@ use crate::quic::verifier::Verifier;
 use libp2p::core::transport::ListenerId;
 use libp2p::identity::Keypair;
 use libp2p::{Multiaddr, PeerId};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::time::timeout;
@@ -169,6 +170,13 @@ impl Endpoint {
             model: path_model(entry.connection.congestion_state()),
         });
         links.collect()
+    }
+
+    /// UDP payload of connections that are gone, of each peer that holds another one still: with those of
+    /// [`Endpoint::links`], all that went to and from it since it was connected.
+    #[must_use]
+    pub fn past(&self) -> BTreeMap<PeerId, Traffic> {
+        self.shared.registry.past()
     }
 
     /// UDP payload of all connections so far.

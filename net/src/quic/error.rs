@@ -132,3 +132,21 @@ impl Error {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_forbidden_port_is_one_line_that_says_what_to_do() {
+        let addr = "0.0.0.0:443".parse().unwrap();
+        let refused = Error::socket(addr, io::ErrorKind::PermissionDenied.into());
+        assert!(matches!(refused, Error::PortForbidden(at) if at == addr));
+        let line = refused.to_string();
+        assert!(
+            line.contains("0.0.0.0:443") && !line.contains('\n'),
+            "{line}"
+        );
+        assert!(line.contains("above 1023"), "{line}");
+    }
+}

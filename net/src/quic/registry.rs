@@ -34,6 +34,8 @@ struct Held {
     counts: BTreeMap<(PeerId, Kind), usize>,
     /// What went over connections that are gone.
     gone: Traffic,
+    /// The same, of peers that hold another connection still.
+    past: BTreeMap<PeerId, Traffic>,
 }
 
 impl Registry {
@@ -88,6 +90,11 @@ impl Registry {
         self.held().entries.values().cloned().collect()
     }
 
+    /// UDP payload of connections that are gone, of peers that hold another one.
+    pub(super) fn past(&self) -> BTreeMap<PeerId, Traffic> {
+        self.held().past.clone()
+    }
+
     /// UDP payload of all connections so far, those that are gone included.
     pub(super) fn traffic(&self) -> Traffic {
         let held = self.held();
@@ -127,12 +134,18 @@ impl Drop for Hold {
             return;
         };
         let key = (entry.peer, entry.kind);
-        held.gone.add(&PathStats::of(&entry.connection));
+        let path = PathStats::of(&entry.connection);
+        held.gone.add(&path);
+        held.past.entry(entry.peer).or_default().add(&path);
         if let Some(count) = held.counts.get_mut(&key) {
             *count -= 1;
             if *count == 0 {
                 held.counts.remove(&key);
             }
+        }
+        let others = [Kind::Control, Kind::Bulk].map(|kind| (entry.peer, kind));
+        if !others.iter().any(|key| held.counts.contains_key(key)) {
+            held.past.remove(&entry.peer);
         }
         drop(held);
         // Outside the lock: the last handle of a connection closes it.

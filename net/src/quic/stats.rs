@@ -1,5 +1,6 @@
 //! What a connection has measured of its path. Not what its streams carried.
 
+use crate::congestion::least_rtt;
 use std::time::Duration;
 
 /// A connection's counters since it was made, and its present estimates.
@@ -7,7 +8,7 @@ use std::time::Duration;
 pub struct PathStats {
     /// The smoothed round-trip time.
     pub rtt: Duration,
-    /// The smallest round-trip time seen.
+    /// The smallest round-trip time seen, above zero wherever one was seen.
     pub min_rtt: Duration,
     /// The congestion window, in bytes.
     pub congestion_window: u64,
@@ -38,6 +39,8 @@ pub struct Traffic {
     pub sent: u64,
     /// Received.
     pub received: u64,
+    /// Of what was sent, what was declared lost.
+    pub lost: u64,
 }
 
 impl Traffic {
@@ -45,6 +48,7 @@ impl Traffic {
     pub(super) fn add(&mut self, path: &PathStats) {
         self.sent += path.sent_bytes;
         self.received += path.received_bytes;
+        self.lost += path.lost_bytes;
     }
 }
 
@@ -53,9 +57,13 @@ impl PathStats {
     #[must_use]
     pub fn of(connection: &quinn::Connection) -> Self {
         let stats = connection.stats();
+        let min_rtt = match stats.path.min_rtt {
+            Duration::ZERO => least_rtt(connection.congestion_state()),
+            above => Some(above),
+        };
         Self {
             rtt: stats.path.rtt,
-            min_rtt: stats.path.min_rtt,
+            min_rtt: min_rtt.unwrap_or(stats.path.rtt),
             congestion_window: stats.path.cwnd,
             congestion_events: stats.path.congestion_events,
             sent_packets: stats.path.sent_packets,

@@ -65,6 +65,12 @@ async fn control_and_bulk_share_one_port_at_both_ends() {
             1,
             "dropped connections are forgotten"
         );
+        // What they carried is not: 1 MB each way in each of both.
+        let past = here.endpoint.past()[&there.peer];
+        assert!(
+            past.sent > 2_000_006 && past.received > 2_000_006,
+            "{past:?}"
+        );
     })
     .await;
 }

@@ -5,12 +5,15 @@ use libp2p::PeerId;
 use libp2p::core::Endpoint as Role;
 use libp2p::identity::Keypair;
 use murmurate_net::quic::{CloseCode, Config, Endpoint, InboundCounts, Kind, QuicAddr};
+use quinn::ConnectionError;
 use quinn::crypto::rustls::QuicClientConfig;
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{DigitallySignedStruct, Error as TlsError, SignatureScheme};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::net::UdpSocket;
 
@@ -83,31 +86,38 @@ impl ServerCertVerifier for Anybody {
     }
 }
 
-#[tokio::test]
-async fn a_client_without_a_certificate_is_refused() {
+/// Connects as a client that shows this, or nothing; why the connection ended.
+async fn knock(to: SocketAddr, kind: Kind, shows: Option<CertifiedKey>) -> ConnectionError {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let tls = rustls::ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .unwrap()
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(Anybody));
+    let mut tls = match shows {
+        None => tls.with_no_client_auth(),
+        Some(shown) => tls.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(shown))),
+    };
+    tls.alpn_protocols = vec![kind.alpn().to_vec()];
+    let client = QuicClientConfig::try_from(tls).unwrap();
+    let endpoint = quinn::Endpoint::client(([127, 0, 0, 1], 0).into()).unwrap();
+    let config = quinn::ClientConfig::new(Arc::new(client));
+    match endpoint.connect_with(config, to, "l").unwrap().await {
+        Ok(connection) => connection.closed().await,
+        Err(error) => error,
+    }
+}
+
+/// Both kinds end with this TLS alert, and leave nothing behind.
+async fn is_refused(shows: impl Fn() -> Option<CertifiedKey>, alert: u8) {
     within(async {
         for kind in [Kind::Control, Kind::Bulk] {
             let here = node(Config::default());
             let to = QuicAddr::parse(&here.listen()).unwrap().socket;
-            let provider = Arc::new(rustls::crypto::ring::default_provider());
-            let mut tls = rustls::ClientConfig::builder_with_provider(provider)
-                .with_protocol_versions(&[&rustls::version::TLS13])
-                .unwrap()
-                .dangerous()
-                .with_custom_certificate_verifier(Arc::new(Anybody))
-                .with_no_client_auth();
-            tls.alpn_protocols = vec![kind.alpn().to_vec()];
-            let client = QuicClientConfig::try_from(tls).unwrap();
-            let endpoint = quinn::Endpoint::client(([127, 0, 0, 1], 0).into()).unwrap();
-            let config = quinn::ClientConfig::new(Arc::new(client));
-            let ended = match endpoint.connect_with(config, to, "l").unwrap().await {
-                Ok(connection) => connection.closed().await,
-                Err(error) => error,
-            };
-            // The alert `certificate_required` (RFC 8446, 6.2).
-            let code = quinn::TransportErrorCode::crypto(116);
+            let ended = knock(to, kind, shows()).await;
+            let code = quinn::TransportErrorCode::crypto(alert);
             assert!(
-                matches!(&ended, quinn::ConnectionError::ConnectionClosed(close) if close.error_code == code),
+                matches!(&ended, ConnectionError::ConnectionClosed(close) if close.error_code == code),
                 "{ended}"
             );
             let counts = here.endpoint.inbound();
@@ -116,6 +126,26 @@ async fn a_client_without_a_certificate_is_refused() {
         }
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_client_without_a_certificate_is_refused() {
+    // The alert `certificate_required` (RFC 8446, 6.2).
+    is_refused(|| None, 116).await;
+}
+
+/// Certificates are no secret: whoever dialed the victim has its. The key to it is.
+#[tokio::test]
+async fn who_shows_another_peers_certificate_is_refused() {
+    let certificate = || libp2p::tls::certificate::generate(&Keypair::generate_ed25519()).unwrap();
+    let shows = || {
+        let ((of_the_victim, _), (_, own)) = (certificate(), certificate());
+        let keys = rustls::crypto::ring::default_provider().key_provider;
+        let own = keys.load_private_key(own).unwrap();
+        Some(CertifiedKey::new(vec![of_the_victim], own))
+    };
+    // The alert `decrypt_error`: the handshake is not signed with the certificate's key.
+    is_refused(shows, 51).await;
 }
 
 #[tokio::test]

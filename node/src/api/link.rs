@@ -37,7 +37,7 @@ pub struct LinkStatus {
     pub congestion_window: Option<u64>,
     /// How long pushes waited for their turn, smoothed.
     pub queueing_s: Option<f64>,
-    /// What was sent to it. `wire` is of the QUIC connections that are open.
+    /// What was sent to it. `wire` is of its QUIC connections since it was linked.
     pub sent: Traffic,
     /// What came from it.
     pub received: Traffic,
@@ -121,7 +121,7 @@ pub(super) fn register(registry: &mut Registry, links: &BTreeMap<&str, &LinkStat
         ),
         (
             "link_lost_bytes",
-            "Bytes lost and sent again, of the connections that are open",
+            "Bytes lost and sent again since it was linked",
             |l| l.lost_bytes.map(|bytes| bytes as f64),
         ),
         (
@@ -157,8 +157,12 @@ fn bytes(registry: &mut Registry, links: &BTreeMap<&str, &LinkStatus>) {
     let family = Family::<LinkByteLabels, Counter>::default();
     for (peer, link) in links {
         for (direction, traffic) in [("sent", link.sent), ("received", link.received)] {
-            // Bytes on the wire are those of open connections, which is no counter.
-            for (kind, bytes) in [("payload", traffic.payload), ("encoded", traffic.encoded)] {
+            let kinds = [
+                ("payload", traffic.payload),
+                ("encoded", traffic.encoded),
+                ("wire", traffic.wire),
+            ];
+            for (kind, bytes) in kinds {
                 let peer = (*peer).to_owned();
                 let labels = LinkByteLabels {
                     peer,
@@ -171,7 +175,7 @@ fn bytes(registry: &mut Registry, links: &BTreeMap<&str, &LinkStatus>) {
     }
     registry.register(
         "link_bytes",
-        "Bytes of slices and states by peer, before the codec and after it",
+        "Bytes by peer: of slices and states, before the codec and after it, and UDP payload",
         family,
     );
 }
@@ -221,6 +225,7 @@ mod tests {
             "murmurate_link_delivery_bytes_per_second{peer=\"ab\"} 2000000.0",
             "murmurate_link_bulk{peer=\"ab\",bulk=\"stream\"} 1",
             "murmurate_link_bytes_total{peer=\"ab\",direction=\"sent\",kind=\"payload\"} 7",
+            "murmurate_link_bytes_total{peer=\"ab\",direction=\"sent\",kind=\"wire\"} 1000",
         ] {
             assert!(text.lines().any(|l| l == line), "{line} is not in\n{text}");
         }

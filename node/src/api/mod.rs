@@ -1,6 +1,7 @@
 //! What a daemon shows of itself: `/status` for people and scripts, `/metrics` for Prometheus. It
-//! shows; nothing can be changed through it.
+//! shows; nothing can be changed through it but `/limits`, and that only from the same machine.
 
+mod limits;
 mod link;
 mod memory;
 mod metrics;
@@ -8,6 +9,7 @@ mod observer;
 mod server;
 mod status;
 
+pub use limits::LimitsPage;
 pub use link::LinkStatus;
 pub use memory::{Memory, peak_rss_bytes, rss_bytes};
 pub use metrics::metrics_text;

@@ -1,10 +1,11 @@
-//! The HTTP interface: two pages, loopback unless told otherwise.
+//! The HTTP interface: three pages, loopback unless told otherwise.
 
-use super::{StatusHandle, metrics_text};
+use super::{StatusHandle, limits, metrics_text};
 use axum::Router;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use murmurate_net::congestion::MaxRate;
 use std::net::SocketAddr;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -38,11 +39,15 @@ pub struct ApiServer {
 }
 
 impl ApiServer {
-    /// Starts it. Needs a tokio runtime.
+    /// Starts it; `rate` is what `/limits` shows and changes. Needs a tokio runtime.
     ///
     /// # Errors
     /// When the address cannot be listened on.
-    pub async fn start(address: SocketAddr, status: StatusHandle) -> Result<Self, ApiError> {
+    pub async fn start(
+        address: SocketAddr,
+        status: StatusHandle,
+        rate: MaxRate,
+    ) -> Result<Self, ApiError> {
         let failed = |source: std::io::Error| match source.kind() {
             std::io::ErrorKind::AddrInUse => ApiError::Busy { address },
             _ => ApiError::Listen { address, source },
@@ -50,7 +55,8 @@ impl ApiServer {
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let task = tokio::spawn(async move {
-            if let Err(error) = axum::serve(listener, routes(status)).await {
+            let service = routes(status, rate).into_make_service_with_connect_info::<SocketAddr>();
+            if let Err(error) = axum::serve(listener, service).await {
                 tracing::warn!(%error, "the HTTP interface ended");
             }
         });
@@ -69,7 +75,7 @@ impl Drop for ApiServer {
     }
 }
 
-fn routes(status: StatusHandle) -> Router {
+fn routes(status: StatusHandle, rate: MaxRate) -> Router {
     let metrics = status.clone();
     Router::new()
         .route("/status", get(move || async move { status_page(&status) }))
@@ -77,7 +83,8 @@ fn routes(status: StatusHandle) -> Router {
             "/metrics",
             get(move || async move { metrics_page(&metrics) }),
         )
-        .fallback(|| async { (StatusCode::NOT_FOUND, "see /status and /metrics\n") })
+        .merge(limits::routes(rate))
+        .fallback(|| async { (StatusCode::NOT_FOUND, "see /status, /metrics and /limits\n") })
 }
 
 fn status_page(status: &StatusHandle) -> Response {
@@ -119,8 +126,16 @@ mod tests {
     }
 
     async fn get(address: SocketAddr, path: &str) -> String {
+        ask(address, "GET", path, "").await
+    }
+
+    async fn ask(address: SocketAddr, method: &str, path: &str, body: &str) -> String {
         let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
-        let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        let length = body.len();
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\
+             Connection: close\r\n\r\n{body}"
+        );
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await.unwrap();
@@ -128,7 +143,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn both_pages_answer_and_a_busy_port_is_named() {
+    async fn the_pages_answer_and_a_busy_port_is_named() {
         let observer = Observer::new(
             About {
                 run: "test run".to_owned(),
@@ -138,7 +153,9 @@ mod tests {
         );
         let handle = StatusHandle::new(observer, Arc::new(Still));
         let any = "127.0.0.1:0".parse().unwrap();
-        let server = ApiServer::start(any, handle.clone()).await.unwrap();
+        let rate = MaxRate::default();
+        let server = ApiServer::start(any, handle.clone(), rate.clone());
+        let server = server.await.unwrap();
         let status = get(server.address(), "/status").await;
         assert!(
             status.contains("200 OK") && status.contains("\"run\": \"test run\""),
@@ -147,7 +164,18 @@ mod tests {
         let metrics = get(server.address(), "/metrics").await;
         assert!(metrics.contains("murmurate_round 0.0"), "{metrics}");
         assert!(get(server.address(), "/").await.contains("404"));
-        let line = ApiServer::start(server.address(), handle)
+        let to = "{\"max_rate\": \"1 MB/s\"}";
+        let answer = ask(server.address(), "PUT", "/limits", to).await;
+        let now = "{\"max_rate\":1000000,\"max_rate_per_peer\":null}\n";
+        assert!(
+            answer.contains("200 OK") && answer.ends_with(now),
+            "{answer}"
+        );
+        assert_eq!(rate.get().daemon, Some(1_000_000));
+        assert!(get(server.address(), "/limits").await.ends_with(now));
+        let long = ask(server.address(), "PUT", "/limits", &" ".repeat(9999)).await;
+        assert!(long.contains("413"), "{long}");
+        let line = ApiServer::start(server.address(), handle, rate)
             .await
             .unwrap_err()
             .to_string();

@@ -79,6 +79,8 @@ fn net(args: BenchNetArgs) -> anyhow::Result<()> {
         },
         tuning: Tuning {
             congestion: Some(args.congestion.to_string()),
+            connections: args.connections,
+            streams: args.streams,
             ..Tuning::default()
         },
         link: args.link,

@@ -5,6 +5,7 @@ pub(crate) mod compare;
 pub(crate) mod eval;
 pub(crate) mod export;
 pub(crate) mod init;
+pub(crate) mod limit;
 pub(crate) mod local;
 pub(crate) mod plan;
 pub(crate) mod run;

@@ -10,6 +10,7 @@ mod template;
 
 pub use error::{ConfigError, Place};
 pub use overrides::Overrides;
+pub(crate) use rate::RawRate;
 pub use template::{Replace, template, write_template};
 
 use libp2p::Multiaddr;

@@ -20,7 +20,7 @@ const RATE_MAX: f64 = 1e15;
 /// A rate in the file: `10000000`, `"10 MB/s"`, `"80mbit"`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub(super) enum RawRate {
+pub(crate) enum RawRate {
     /// Bytes a second.
     Bytes(u64),
     /// A number and a unit.
@@ -29,7 +29,7 @@ pub(super) enum RawRate {
 
 impl RawRate {
     /// Bytes a second; `None` if it is none, or not above zero.
-    pub(super) fn bytes(&self) -> Option<u64> {
+    pub(crate) fn bytes(&self) -> Option<u64> {
         let bytes = match self {
             Self::Bytes(bytes) => *bytes as f64,
             Self::Text(text) => parse(text)?,

@@ -106,7 +106,8 @@ async fn run_async(
     let clock = SteadyClock::new();
     let setup = tokio::task::block_in_place(|| Setup::new(&config, clock, make))?;
     let (network, events) = setup.network(&config)?;
-    let api = ApiServer::start(config.daemon.http, setup.status.clone()).await?;
+    let api =
+        ApiServer::start(config.daemon.http, setup.status.clone(), network.max_rate()).await?;
     setup.store.note_http(api.address())?;
     let digests = setup.executor.digests();
     let saver = (!options.ephemeral).then_some(setup.saver);

@@ -8,6 +8,7 @@ use crate::net::paths::Paths;
 use crate::net::swarm::{Network, Parts};
 use crate::net::view::{LinkView, Views};
 use crate::net::{NetConfig, NetError, NetEvent, quic};
+use murmurate_net::congestion::MaxRate;
 use murmurate_protocol::limits::{FRAME_BYTES_MAX, OUTPUTS_MAX};
 use murmurate_protocol::wire::PeerRecord;
 use murmurate_protocol::{FetchId, PeerId, SliceId, SliceMeta};
@@ -112,6 +113,7 @@ pub struct Net {
     outboxes: Arc<Outboxes>,
     counters: Arc<Counters>,
     views: Views,
+    max_rate: MaxRate,
 }
 
 impl fmt::Debug for Net {
@@ -153,6 +155,7 @@ pub fn start(
         outboxes: Arc::clone(&outboxes),
         counters: Arc::clone(&counters),
         views: views.clone(),
+        max_rate: config.max_rate.clone(),
     };
     let parts = Parts {
         views,
@@ -260,6 +263,11 @@ impl Net {
     /// What is known of the link to each linked peer.
     pub fn links(&self) -> BTreeMap<PeerId, LinkView> {
         self.views.read(&self.counters)
+    }
+
+    /// The limits on what is sent; changed, they hold at once.
+    pub fn max_rate(&self) -> MaxRate {
+        self.max_rate.clone()
     }
 
     /// Ends the network: queued frames are written and connections closed, until the deadline.

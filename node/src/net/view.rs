@@ -3,7 +3,7 @@
 use crate::net::meters::Reading;
 use crate::net::paths::{PathView, Paths};
 use crate::net::{Counters, LinkMeters, Traffic, from_libp2p};
-use murmurate_net::quic::{Endpoint, Kind, LinkStats};
+use murmurate_net::quic::{Endpoint, Kind, LinkStats, Traffic as Gone};
 use murmurate_protocol::PeerId;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -25,7 +25,8 @@ pub struct LinkView {
     pub quic: Option<QuicView>,
 }
 
-/// The measures of a peer's QUIC connections that are open.
+/// The measures of a peer's QUIC connections: estimates of those that are open, bytes of all since it was
+/// connected (when both ends dial at once, one of two connections ends).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct QuicView {
     /// The smallest round-trip time.
@@ -61,6 +62,11 @@ impl Views {
     /// Every linked peer.
     pub(super) fn read(&self, counters: &Counters) -> BTreeMap<PeerId, LinkView> {
         let traffic = counters.snapshot().peers;
+        let past = self.quic.past();
+        let past: BTreeMap<PeerId, Gone> = past
+            .iter()
+            .filter_map(|(peer, gone)| Some((from_libp2p(peer)?, *gone)))
+            .collect();
         let mut quic: BTreeMap<PeerId, Vec<LinkStats>> = BTreeMap::new();
         for link in self.quic.links() {
             if let Some(peer) = from_libp2p(&link.peer) {
@@ -70,18 +76,25 @@ impl Views {
         let all = self.paths.views().into_iter().map(|(peer, bulk)| {
             let links = quic.get(&peer).map_or(&[][..], Vec::as_slice);
             let traffic = traffic.get(&peer).copied().unwrap_or_default();
-            (peer, view(bulk, traffic, links, self.meters.read(peer)))
+            let past = past.get(&peer).copied().unwrap_or_default();
+            let meter = self.meters.read(peer);
+            (peer, view(bulk, traffic, (links, past), meter))
         });
         all.collect()
     }
 }
 
-fn view(bulk: PathView, traffic: Traffic, links: &[LinkStats], meter: Reading) -> LinkView {
+fn view(
+    bulk: PathView,
+    traffic: Traffic,
+    (links, past): (&[LinkStats], Gone),
+    meter: Reading,
+) -> LinkView {
     // What an idle connection believes of the path is old or a guess.
     let busiest = links
         .iter()
         .max_by_key(|link| (link.path.sent_bytes, link.kind == Kind::Bulk));
-    let sum = |f: fn(&LinkStats) -> u64| links.iter().map(f).sum();
+    let sum = |f: fn(&LinkStats) -> u64| links.iter().map(f).sum::<u64>();
     LinkView {
         bulk,
         traffic,
@@ -99,9 +112,45 @@ fn view(bulk: PathView, traffic: Traffic, links: &[LinkStats], meter: Reading) -
                 .map(|model| model.bandwidth)
                 .filter(|rate| rate.is_finite()),
             congestion_window: busiest.path.congestion_window,
-            sent: sum(|link| link.path.sent_bytes),
-            received: sum(|link| link.path.received_bytes),
-            lost: sum(|link| link.path.lost_bytes),
+            sent: past.sent + sum(|link| link.path.sent_bytes),
+            received: past.received + sum(|link| link.path.received_bytes),
+            lost: past.lost + sum(|link| link.path.lost_bytes),
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use libp2p::identity::Keypair;
+    use murmurate_net::quic::PathStats;
+
+    #[test]
+    fn bytes_of_connections_that_ended_still_count() {
+        let link = |kind, sent_bytes, micros| LinkStats {
+            peer: Keypair::generate_ed25519().public().to_peer_id(),
+            kind,
+            remote: ([127, 0, 0, 1], 9).into(),
+            path: PathStats {
+                sent_bytes,
+                min_rtt: Duration::from_micros(micros),
+                ..PathStats::default()
+            },
+            model: None,
+        };
+        let links = [link(Kind::Control, 70, 9), link(Kind::Bulk, 100, 30)];
+        let past = Gone {
+            sent: 1000,
+            received: 20,
+            lost: 50,
+        };
+        let of = |links| {
+            let (bulk, traffic) = (PathView::default(), Traffic::default());
+            view(bulk, traffic, (links, past), Reading::default()).quic
+        };
+        let quic = of(&links[..]).unwrap();
+        assert_eq!((quic.sent, quic.received, quic.lost), (1170, 20, 50));
+        assert_eq!(quic.min_rtt, Duration::from_micros(9));
+        assert_eq!(of(&[]), None);
     }
 }

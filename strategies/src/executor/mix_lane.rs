@@ -199,6 +199,7 @@ impl MixLane {
         let values = |len: usize| (len * size_of::<f32>()) as u64;
         let inner = self.inner.as_ref().map_or(0, |inner| inner.state().len());
         let decoded = self.robust.as_ref().map_or(0, Robust::len);
+        let reduced = self.shards.values().map(Vec::len).sum::<usize>();
         let centers = self.centers.values().map(Vec::len).sum::<usize>();
         Memory {
             anchor: values(self.anchor.len()),
@@ -207,20 +208,15 @@ impl MixLane {
             codec: values(self.codec_state.len()),
             replicas: values(self.replicas.as_ref().map_or(0, Replicas::len)),
             outer: values(self.outer.state().len() + inner),
-            shards: values(decoded + self.reduced() + centers + self.spare.len()),
+            shards: values(decoded + reduced + centers + self.spare.len()),
         }
     }
 
-    /// Values of reductions that are kept.
-    fn reduced(&self) -> usize {
-        self.shards.values().map(Vec::len).sum()
-    }
-
-    /// A reduction is encoded. A partial sum is of no more use; an owner reduces the same shard
-    /// again in the next round, but where everybody owns everything its room is for the next one.
+    /// A reduction is encoded: of an all-reduce everybody, its owner too, goes on with those bytes, and of
+    /// a partial sum the next member. The next reduction takes its room: kept, the reductions of a round
+    /// would be another model in as many parts as there are owners.
     pub(super) fn reduction_encoded(&mut self, slice: &SliceId) {
-        let roomy = 2 * self.reduced() <= self.anchor.len();
-        if slice.part == Part::Partial || !roomy {
+        if slice.part == Part::Partial || self.exchange == ExchangeKind::AllReduce {
             let reduction = self.shards.remove(&(slice.fragment, slice.shard));
             self.spare = reduction.unwrap_or_default();
         }

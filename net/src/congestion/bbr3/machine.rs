@@ -147,8 +147,7 @@ impl Machine {
     ) {
         self.smoothed_rtt = smoothed_rtt;
         self.loss.on_acked(sample.newly_acked);
-        let probe_due = self.min_rtt.offer(now, sample.rtt);
-        self.round_min_rtt = self.round_min_rtt.min(sample.rtt);
+        let probe_due = self.offer_rtt(now, sample.rtt);
         self.round_samples += 1;
         if let Some(rate) = sample.rate {
             self.max_bandwidth.offer(rate, sample.app_limited);
@@ -162,6 +161,16 @@ impl Machine {
         }
         self.advance(now, in_flight, delivered, probe_due);
         self.set_window(sample);
+    }
+
+    /// Takes a round trip; whether the shortest has to be probed. One of zero is none: quinn looks at the
+    /// clock before it reads its socket, and what another thread sent meanwhile came back "at once".
+    fn offer_rtt(&mut self, now: Instant, rtt: Duration) -> bool {
+        if rtt.is_zero() {
+            return false;
+        }
+        self.round_min_rtt = self.round_min_rtt.min(rtt);
+        self.min_rtt.offer(now, rtt)
     }
 
     /// Takes a batch of losses: the flight they were in, and how many bytes.
@@ -611,6 +620,15 @@ mod tests {
         path.machine.on_persistent_congestion();
         path.machine.set_mtu(9000);
         assert_eq!(path.machine.window(), MIN_WINDOW_PACKETS * 9000);
+    }
+
+    #[test]
+    fn a_round_trip_of_no_time_is_none() {
+        let mut path = Path::new();
+        path.until(Phase::Cruise);
+        assert!(!path.machine.offer_rtt(path.now, Duration::ZERO));
+        assert_eq!(path.machine.min_rtt(), Some(BASE));
+        assert!(path.machine.round_min_rtt > Duration::ZERO);
     }
 
     #[test]

@@ -29,7 +29,10 @@ async fn pushes_take_a_connection_of_their_own_and_it_is_measured() {
     assert_eq!(view.traffic.bulk_out, 4 << 20);
     assert!(view.queueing.is_some() && view.push_rate > Some(0));
     let quic = view.quic.unwrap();
-    assert!(quic.sent > 4 << 20 && quic.min_rtt > Duration::ZERO);
+    assert!(
+        quic.sent > 4 << 20 && quic.min_rtt > Duration::ZERO,
+        "{quic:?}"
+    );
     assert!(quic.delivery_rate > Some(0.0) && quic.congestion_window > 0);
     // The other end uses the same connection back.
     for (id, meta) in shards(&b, 100, 2, 1000) {

@@ -1,0 +1,187 @@
+//! `/limits`: what the daemon may send a second, read and changed while it runs.
+//!
+//! A change comes as `PUT` with a JSON object: `max_rate` for all peers together, `max_rate_per_peer` for each;
+//! a rate as in the configuration, `null` for none, and what is left out stays. It holds until the daemon ends:
+//! the configuration is not written. Only programs on the same machine may change it, and no page of a browser.
+
+use crate::config::RawRate;
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{ConnectInfo, DefaultBodyLimit};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use murmurate_net::congestion::{Limits, MaxRate};
+use serde::{Deserialize, Deserializer, Serialize};
+use std::net::SocketAddr;
+
+/// Bytes of a request's body.
+const BODY_BYTES_MAX: usize = 1024;
+
+/// Limits in bytes a second, as `/limits` shows them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LimitsPage {
+    /// For all peers together.
+    pub max_rate: Option<u64>,
+    /// For each peer.
+    pub max_rate_per_peer: Option<u64>,
+}
+
+impl From<Limits> for LimitsPage {
+    fn from(limits: Limits) -> Self {
+        Self {
+            max_rate: limits.daemon,
+            max_rate_per_peer: limits.peer,
+        }
+    }
+}
+
+/// What a request changes: outside `None` is left as it is, inside it is no limit.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Change {
+    #[serde(default, deserialize_with = "given")]
+    max_rate: Option<Option<RawRate>>,
+    #[serde(default, deserialize_with = "given")]
+    max_rate_per_peer: Option<Option<RawRate>>,
+}
+
+fn given<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Option<RawRate>>, D::Error> {
+    Option::deserialize(from).map(Some)
+}
+
+/// Why limits are not changed.
+#[derive(Debug, thiserror::Error)]
+enum Refused {
+    #[error("limits are changed from the daemon's own machine only")]
+    Remote,
+    #[error("limits are not changed from pages of a browser")]
+    Browser,
+    #[error("the body is no change of limits: {0}")]
+    Body(String),
+    #[error(
+        "`{0}` must be bytes a second above 0, a number with a unit such as \"10 MB/s\", or null"
+    )]
+    Rate(&'static str),
+}
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        let status = match self {
+            Self::Remote | Self::Browser => StatusCode::FORBIDDEN,
+            Self::Body(_) | Self::Rate(_) => StatusCode::BAD_REQUEST,
+        };
+        (status, format!("{self}\n")).into_response()
+    }
+}
+
+fn changed(mut limits: Limits, body: &[u8]) -> Result<Limits, Refused> {
+    let change: Change =
+        serde_json::from_slice(body).map_err(|error| Refused::Body(error.to_string()))?;
+    let parts = [
+        ("max_rate", change.max_rate, &mut limits.daemon),
+        (
+            "max_rate_per_peer",
+            change.max_rate_per_peer,
+            &mut limits.peer,
+        ),
+    ];
+    for (name, part, limit) in parts {
+        match part {
+            None => {}
+            Some(None) => *limit = None,
+            Some(Some(rate)) => *limit = Some(rate.bytes().ok_or(Refused::Rate(name))?),
+        }
+    }
+    Ok(limits)
+}
+
+fn change(rate: &MaxRate, from: SocketAddr, head: &HeaderMap, body: &[u8]) -> Result<(), Refused> {
+    if !from.ip().to_canonical().is_loopback() {
+        return Err(Refused::Remote);
+    }
+    // A browser names the page that asks, also of one that has this machine's name by a trick.
+    if head.contains_key(header::ORIGIN) {
+        return Err(Refused::Browser);
+    }
+    let limits = changed(rate.get(), body)?;
+    tracing::info!(?limits, "the limits on what is sent were changed");
+    rate.set(limits);
+    Ok(())
+}
+
+fn page(rate: &MaxRate) -> Response {
+    match serde_json::to_string(&LimitsPage::from(rate.get())) {
+        Ok(text) => ([(header::CONTENT_TYPE, "application/json")], text + "\n").into_response(),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
+    }
+}
+
+/// The page, on limits that the network shares.
+pub(super) fn routes(rate: MaxRate) -> Router {
+    let shown = rate.clone();
+    let put = move |ConnectInfo(from): ConnectInfo<SocketAddr>, head: HeaderMap, body: Bytes| async move {
+        match change(&rate, from, &head, &body) {
+            Ok(()) => page(&rate),
+            Err(refused) => refused.into_response(),
+        }
+    };
+    Router::new()
+        .route("/limits", get(move || async move { page(&shown) }).put(put))
+        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn from(text: &str) -> SocketAddr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn what_is_named_is_changed_and_nothing_else() {
+        let rate = MaxRate::default();
+        let none = HeaderMap::new();
+        let here = from("127.0.0.1:9");
+        for (body, daemon, peer) in [
+            ("{\"max_rate\": \"8 Mbit/s\"}", Some(1_000_000), None),
+            ("{\"max_rate_per_peer\": 5000}", Some(1_000_000), Some(5000)),
+            ("{\"max_rate\": null}", None, Some(5000)),
+            ("{}", None, Some(5000)),
+        ] {
+            change(&rate, here, &none, body.as_bytes()).unwrap();
+            assert_eq!(rate.get(), Limits { daemon, peer }, "{body}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_or_from_elsewhere_changes_nothing() {
+        let rate = MaxRate::default();
+        let (none, here) = (HeaderMap::new(), from("[::1]:9"));
+        let mut page = HeaderMap::new();
+        page.insert(header::ORIGIN, "http://example.org".parse().unwrap());
+        for (from, head, body, words) in [
+            (
+                from("192.0.2.1:9"),
+                &none,
+                "{\"max_rate\": 1}",
+                "own machine",
+            ),
+            (here, &page, "{\"max_rate\": 1}", "browser"),
+            (here, &none, "{\"max_rate\": 0}", "`max_rate` must be"),
+            (
+                here,
+                &none,
+                "{\"max_rate_per_peer\": \"fast\"}",
+                "`max_rate_per_peer`",
+            ),
+            (here, &none, "{\"rate\": 1}", "unknown field"),
+            (here, &none, "", "no change of limits"),
+        ] {
+            let refused = change(&rate, from, head, body.as_bytes()).unwrap_err();
+            assert!(refused.to_string().contains(words), "{refused}");
+            assert_eq!(rate.get(), Limits::default());
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! `murmurate limit`: what a running daemon may send a second, over its `/limits`.
+
+use crate::cli::LimitArgs;
+use anyhow::{Context, anyhow, bail};
+use serde_json::{Map, Value};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::time::Duration;
+
+/// How long the daemon may take to answer.
+const ANSWER_WAIT: Duration = Duration::from_secs(5);
+
+pub(crate) fn run(args: &LimitArgs) -> anyhow::Result<()> {
+    let mut change = Map::new();
+    let rates = [
+        ("max_rate", &args.max_rate),
+        ("max_rate_per_peer", &args.max_rate_per_peer),
+    ];
+    for (key, rate) in rates {
+        if let Some(rate) = rate {
+            change.insert(key.to_owned(), value(rate));
+        }
+    }
+    let body = match change.is_empty() {
+        true => None,
+        false => Some(Value::Object(change).to_string()),
+    };
+    let answer = ask(&args.dir, body.as_deref())?;
+    write!(std::io::stdout().lock(), "{answer}")?;
+    Ok(())
+}
+
+fn value(rate: &str) -> Value {
+    match rate {
+        "none" => Value::Null,
+        rate => rate
+            .parse::<u64>()
+            .map_or_else(|_| Value::from(rate), Value::from),
+    }
+}
+
+/// The page's content after the change, or as it is.
+fn ask(dir: &Path, body: Option<&str>) -> anyhow::Result<String> {
+    let file = dir.join("http.addr");
+    let no_daemon = || {
+        format!(
+            "no daemon runs in {}: start it, or give its directory",
+            dir.display()
+        )
+    };
+    let address = std::fs::read_to_string(&file).with_context(no_daemon)?;
+    let address: SocketAddr = address
+        .trim()
+        .parse()
+        .with_context(|| format!("{} holds no address: start the daemon anew", file.display()))?;
+    let mut stream =
+        TcpStream::connect_timeout(&own(address), ANSWER_WAIT).with_context(no_daemon)?;
+    stream.set_read_timeout(Some(ANSWER_WAIT))?;
+    let (method, body) = body.map_or(("GET", ""), |body| ("PUT", body));
+    write!(
+        stream,
+        "{method} /limits HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    )?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    let (head, content) = answer
+        .split_once("\r\n\r\n")
+        .ok_or_else(|| anyhow!("{address} does not speak HTTP: start the daemon anew"))?;
+    if !head
+        .lines()
+        .next()
+        .is_some_and(|line| line.contains(" 200 "))
+    {
+        bail!("the daemon refuses: {}", content.trim());
+    }
+    Ok(content.to_owned())
+}
+
+/// The address from this machine: one that listens everywhere listens on loopback, too.
+fn own(mut address: SocketAddr) -> SocketAddr {
+    if address.ip().is_unspecified() {
+        address.set_ip(match address {
+            SocketAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
+            SocketAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
+        });
+    }
+    address
+}
