@@ -161,7 +161,8 @@ proptest! {
 
     #[test]
     fn arbitrary_bytes_are_no_record(bytes in proptest::collection::vec(any::<u8>(), 1..200)) {
-        let mut opened = b"MURMREC\n\x01\0\0\0\x051.2.3".to_vec();
+        let version = RECORD_VERSION.to_le_bytes();
+        let mut opened = [&b"MURMREC\n"[..], &version, b"\x051.2.3"].concat();
         prop_assert!(replay(&bytes, 64).is_err());
         opened.extend(bytes);
         // Too short for an entry's head, or a head that does not match its check.

@@ -53,7 +53,8 @@ fn strategy(seed: u64, peers: u64, presets: &[&str], draw: &mut Draw) -> String 
     let preset = draw.one_of(presets);
     let codec = draw.one_of(&["f32", "bf16", "int8"]);
     let schedule = SCHEDULES[(seed / 2 % 8) as usize];
-    let schedule = match preset != "d-psgd" && codec != "int8" {
+    let sums = ["local-sgd", "diloco", "bsp"].contains(&preset);
+    let schedule = match sums && codec != "int8" {
         true => format!("[strategy.architecture]\nschedule = \"{schedule}\"\n"),
         false => String::new(),
     };

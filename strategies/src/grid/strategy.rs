@@ -1,5 +1,7 @@
 //! A strategy: a point of the grid that has passed all checks.
 
+mod written;
+
 use super::tables::{self, Tables};
 use super::{DEFAULT_PRESET, StrategyError, preset, refuse, validate};
 use super::{mixing, optimizers, schedule, server};
@@ -349,53 +351,6 @@ impl Strategy {
         plan.validate()?;
         Ok(plan)
     }
-
-    /// The canonical configuration: every key that applies, in a fixed order. Parsing it gives this
-    /// strategy again.
-    pub fn to_toml(&self) -> String {
-        format!(
-            "preset = \"{}\"\n\n{}",
-            self.name,
-            canonical(&self.tables(true))
-        )
-    }
-
-    /// The part that all peers of a run must share: no name, no deadlines.
-    fn recipe(&self) -> String {
-        canonical(&self.tables(false))
-    }
-
-    fn tables(&self, deadlines: bool) -> Tables {
-        let name = |name: &str| Some(name.to_owned());
-        let mut tables = Tables::default();
-        match self.budget {
-            StepBudget::Steps(count) => tables.synchronization.inner_steps = Some(count),
-            StepBudget::Time(time) => tables.synchronization.round_time = Some(time.as_secs_f64()),
-        }
-        tables.set_exchange(self.exchange, self.staleness);
-        tables.architecture.contribution = name(match self.contribution {
-            Contribution::Gradient => "gradient",
-            Contribution::Delta => "delta",
-            Contribution::Parameters => "parameters",
-        });
-        if self.exchange == ExchangeKind::AllReduce {
-            tables.architecture.set_schedule(self.schedule);
-        }
-        if let Some(kind) = &self.topology {
-            tables.architecture.set_topology(kind);
-        }
-        tables.architecture.rate = self.rate;
-        tables.compression.codec = name(self.codec.name());
-        tables.compression.parameters = self.codec.to_table();
-        tables.compression.error_feedback = Some(self.error_feedback);
-        tables.overlap.fragments = self.fragments;
-        tables.outer = tables::Outer::from_kind(&self.outer);
-        tables.aggregation = tables::Aggregation::from_kind(&self.aggregation);
-        tables.inner = tables::Inner::from_kind(&self.inner);
-        tables.inner.set_correction(&self.correction);
-        tables.deadlines = deadlines.then(|| tables::Deadlines::from_plan(&self.deadlines));
-        tables
-    }
 }
 
 impl FromStr for Strategy {
@@ -404,8 +359,4 @@ impl FromStr for Strategy {
     fn from_str(text: &str) -> Result<Self, StrategyError> {
         Self::parse(text, None)
     }
-}
-
-fn canonical(tables: &Tables) -> String {
-    toml::to_string(tables).expect("tables of strings and numbers are always TOML")
 }

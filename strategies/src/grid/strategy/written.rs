@@ -1,0 +1,58 @@
+//! A strategy as the configuration that makes it again.
+
+use super::Strategy;
+use crate::grid::tables::{self, Tables};
+use murmurate_protocol::{Contribution, ExchangeKind, StepBudget};
+
+impl Strategy {
+    /// The canonical configuration: every key that applies, in a fixed order. Parsing it gives this
+    /// strategy again.
+    pub fn to_toml(&self) -> String {
+        format!(
+            "preset = \"{}\"\n\n{}",
+            self.name,
+            canonical(&self.tables(true))
+        )
+    }
+
+    /// The part that all peers of a run must share: no name, no deadlines.
+    pub(super) fn recipe(&self) -> String {
+        canonical(&self.tables(false))
+    }
+
+    fn tables(&self, deadlines: bool) -> Tables {
+        let name = |name: &str| Some(name.to_owned());
+        let mut tables = Tables::default();
+        match self.budget {
+            StepBudget::Steps(count) => tables.synchronization.inner_steps = Some(count),
+            StepBudget::Time(time) => tables.synchronization.round_time = Some(time.as_secs_f64()),
+        }
+        tables.set_exchange(self.exchange, self.staleness);
+        tables.architecture.contribution = name(match self.contribution {
+            Contribution::Gradient => "gradient",
+            Contribution::Delta => "delta",
+            Contribution::Parameters => "parameters",
+        });
+        if self.exchange == ExchangeKind::AllReduce {
+            tables.architecture.set_schedule(self.schedule);
+        }
+        if let Some(kind) = &self.topology {
+            tables.architecture.set_topology(kind);
+        }
+        tables.architecture.rate = self.rate;
+        tables.compression.codec = name(self.codec.name());
+        tables.compression.parameters = self.codec.to_table();
+        tables.compression.error_feedback = Some(self.error_feedback);
+        tables.overlap.fragments = self.fragments;
+        tables.outer = tables::Outer::from_kind(&self.outer);
+        tables.aggregation = tables::Aggregation::from_kind(&self.aggregation);
+        tables.inner = tables::Inner::from_kind(&self.inner);
+        tables.inner.set_correction(&self.correction);
+        tables.deadlines = deadlines.then(|| tables::Deadlines::from_plan(&self.deadlines));
+        tables
+    }
+}
+
+fn canonical(tables: &Tables) -> String {
+    toml::to_string(tables).expect("tables of strings and numbers are always TOML")
+}
