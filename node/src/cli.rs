@@ -61,7 +61,7 @@ pub(crate) struct RunArgs {
     /// The run's name; daemons of one name train one model
     #[arg(long)]
     pub(crate) name: Option<String>,
-    /// Point of the grid: none, bsp, local-sgd, diloco, d-psgd
+    /// Point of the grid, such as diloco; `murmurate strategies` lists all
     #[arg(long)]
     pub(crate) preset: Option<String>,
     /// Seed of everything that is equal on all daemons
@@ -115,7 +115,7 @@ pub(crate) struct LocalArgs {
     /// How many daemons
     #[arg(long, default_value_t = 4)]
     pub(crate) nodes: usize,
-    /// Point of the grid: none, bsp, local-sgd, diloco (default), d-psgd
+    /// Point of the grid [default: diloco]; `murmurate strategies` lists all
     #[arg(long)]
     pub(crate) preset: Option<String>,
     /// What all daemons have in common, as for `murmurate run`

@@ -15,9 +15,6 @@ const LOG: &str = "warn,libp2p_kad=error";
 fn main() -> ExitCode {
     allocator::small_pages();
     let cli = cli::Cli::parse();
-    if matches!(cli.command, cli::Command::Run(_) | cli::Command::Bench(_)) {
-        allocator::give_back_soon();
-    }
     tracing_subscriber::fmt()
         .with_env_filter(
             tracing_subscriber::EnvFilter::try_from_env("MURMURATE_LOG")

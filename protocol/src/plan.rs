@@ -47,9 +47,13 @@ impl ExchangeKind {
         matches!(self, Self::Gossip | Self::Push)
     }
 
-    /// Whether peers wait for each other, so that those who exchange are in rounds near each other.
+    /// Whether peers wait for each other, so that those who exchange are in rounds near each other and
+    /// name their slices by them. A center's replies bear its versions.
     pub const fn waits(self) -> bool {
-        !matches!(self, Self::None | Self::Pairs | Self::Push)
+        !matches!(
+            self,
+            Self::None | Self::Pairs | Self::Push | Self::Center(_)
+        )
     }
 
     /// Whether a round ends with one anchor that a majority of the group agreed on.

@@ -2,7 +2,7 @@
 //! [`Executor`](executor) that performs every work order of a peer. No sockets, threads or files;
 //! no sums in unspecified order.
 //!
-//! Every strategy is a point of the [`grid`]. These have names; P is the number of parameters, n of
+//! Every strategy is a point of the [`grid`]. Some of those with names (all: [`grid::registry::PRESETS`]); P is the number of parameters, n of
 //! peers in a group, and bytes are what one peer sends in a round with the codec shown (any codec
 //! of the grid may take its place, where it can work):
 //!

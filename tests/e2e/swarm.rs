@@ -52,3 +52,41 @@ fn alone_nobody_does() {
     }
     assert!(report["total"]["consensus_distance"].as_f64() > Some(0.0));
 }
+
+/// Exchanges without groups, for more rounds than anything that is counted by rounds looks back or
+/// ahead: a center's versions outrun its workers' rounds.
+#[test]
+fn centers_and_neighbours_exchange_for_many_rounds() {
+    for preset in ["asp", "choco"] {
+        let flags = ["--preset", preset, "--shards", "iid", "--rounds", "80"];
+        let report = local(&turn(), &flags);
+        for node in nodes(&report) {
+            assert_eq!(node["status"], "finished", "{node}");
+            assert_eq!((&node["rounds"], &node["voids"]), (&80.into(), &0.into()));
+            assert!(node["test_accuracy"].as_f64().unwrap() >= 0.7, "{node}");
+            assert!(node["bytes_sent"]["encoded"].as_u64() > Some(0), "{node}");
+        }
+    }
+}
+
+/// Along a ring every partial sum passes through everybody: one dies in the middle.
+#[test]
+fn a_schedule_survives_a_death() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = dir.path().join("ring.toml");
+    let text = "[strategy]\npreset = \"diloco\"\n[strategy.architecture]\nschedule = \"ring\"\n";
+    std::fs::write(&config, text).unwrap();
+    let flags = ["--config", config.to_str().unwrap()];
+    let kill = ["--nodes", "4", "--kill", "1@round:3:exchange"];
+    let report = local(&turn(), &[&flags[..], &kill].concat());
+    let living: Vec<_> = nodes(&report)
+        .iter()
+        .filter(|node| node["status"] != "killed")
+        .collect();
+    assert_eq!(living.len(), 3);
+    for node in &living {
+        assert_eq!(node["status"], "finished", "{node}");
+        assert!(node["test_accuracy"].as_f64().unwrap() >= 0.95, "{node}");
+    }
+    same_digest(&living);
+}

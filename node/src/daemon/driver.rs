@@ -267,7 +267,7 @@ impl Driver {
     fn pushed(&mut self, part: Part, outcome: PushOutcome) {
         let served = outcome == PushOutcome::Delivered;
         let exchanging = self.peer.phase() == Phase::Exchange;
-        let serves = part == Part::Aggregate || !exchanging || self.gossips();
+        let serves = part == Part::Aggregate || !exchanging || self.serves_by_pushing();
         if served
             && serves
             && let Some(fault) = self.armed.take()
@@ -276,7 +276,7 @@ impl Driver {
         }
     }
 
-    fn gossips(&self) -> bool {
+    fn serves_by_pushing(&self) -> bool {
         let exchange = self.peer.plan().exchange;
         exchange.has_neighbours() || matches!(exchange, ExchangeKind::Center(_))
     }

@@ -190,6 +190,27 @@ mod tests {
         }
     }
 
+    /// A center's replies are named by its versions, which move on with every worker's round.
+    #[test]
+    fn a_center_s_versions_are_no_rounds() {
+        let center = murmurate_protocol::CenterPlan {
+            owners: 2,
+            lead: None,
+            buffer: 1,
+        };
+        let plan = Plan {
+            exchange: ExchangeKind::Center(center),
+            ..plan()
+        };
+        let from = PeerId::from_bytes([9; 32]);
+        let reply = SliceId {
+            part: Part::Aggregate,
+            ..slice(10_000, 1)
+        };
+        let accepted = Slices::default().accepts(&plan, from, &reply, &meta(2, 208));
+        assert_eq!(accepted, Ok(()));
+    }
+
     #[test]
     fn only_what_the_plan_allows_is_taken() {
         let (plan, from) = (plan(), PeerId::from_bytes([9; 32]));

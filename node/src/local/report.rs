@@ -240,7 +240,7 @@ fn entry(member: &Member) -> NodeEntry {
     };
     let seen = || NodeReport {
         test_accuracy: member.accuracy(),
-        test_loss: member.progress.evaluation.map(|e| e.loss),
+        test_loss: member.loss(),
         rounds: member.progress.round,
         inner_steps: member.progress.inner_steps,
         wall_s: member.progress.wall_s,

@@ -358,7 +358,14 @@ impl Swarm {
 impl Member {
     /// The accuracy that it saw last.
     pub(super) fn accuracy(&self) -> Option<f64> {
-        self.progress.evaluation.and_then(|e| e.accuracy)
+        let at_last = self.report.as_ref().and_then(|r| r.test_accuracy);
+        at_last.or(self.progress.evaluation.and_then(|e| e.accuracy))
+    }
+
+    /// The loss that it saw last. A run may end before its progress tells.
+    pub(super) fn loss(&self) -> Option<f64> {
+        let at_last = self.report.as_ref().and_then(|r| r.test_loss);
+        at_last.or(self.progress.evaluation.map(|e| e.loss))
     }
 
     fn died(&self, status: ExitStatus) -> LocalError {

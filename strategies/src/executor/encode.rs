@@ -31,6 +31,11 @@ impl MixLane {
                 StoreId::Center => self.centers.get(&(slice.fragment, slice.shard)),
                 StoreId::Local | StoreId::Anchor | StoreId::Replica(_) => None,
             };
+            if held.is_none() && matches!(store, StoreId::Shard(_)) {
+                return Err(WorkError::Storage {
+                    reason: "there is no reduction to encode".to_owned(),
+                });
+            }
             let values = held.map_or(&self.anchor[range], Vec::as_slice);
             let (seed, shared_seed) = seeds(&self.plan, &slice);
             let mut memory = Vec::new();

@@ -216,7 +216,7 @@ impl MixLane {
     /// a partial sum the next member. The next reduction takes its room: kept, the reductions of a round
     /// would be another model in as many parts as there are owners.
     pub(super) fn reduction_encoded(&mut self, slice: &SliceId) {
-        if slice.part == Part::Partial || self.exchange == ExchangeKind::AllReduce {
+        if slice.part == Part::Partial || self.exchange.agrees() {
             let reduction = self.shards.remove(&(slice.fragment, slice.shard));
             self.spare = reduction.unwrap_or_default();
         }

@@ -184,7 +184,7 @@ pub(crate) fn slices_of(kind: ExchangeKind, decision: &Message) -> Vec<SliceId> 
         attempt: version.attempt,
     };
     let all = (0u16..).zip(versions);
-    let present = all.filter(|(_, version)| version.contributors != 0);
+    let present = all.filter(|(_, version)| !gathered || version.contributors != 0);
     present.map(name).collect()
 }
 

@@ -1,4 +1,4 @@
-//! Butterfly all-reduce with agreement: survivors hold the same bits, the weighted mean of a
+//! Exchanges with agreement (all-reduce along a schedule, gathered, parameter server in step): survivors hold the same bits, the weighted mean of a
 //! stated set of contributions.
 //!
 //! Life of a round: `grouping` forms the group, one `Butterfly` a fragment reduces its shards

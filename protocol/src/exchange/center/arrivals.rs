@@ -2,7 +2,7 @@
 //! the center was that they were computed from.
 
 use super::owner::Shard;
-use super::{Center, Place, Task};
+use super::{Center, LEAP_MAX, Place, Task};
 use crate::limits::INBOX_SLICES_MAX;
 use crate::peer::context::Context;
 use crate::wire::Message;
@@ -56,6 +56,11 @@ impl Center {
         if shard.waiting_of(from) >= most {
             return Err(PeerError::Unexpected {
                 what: "too many contributions to one shard at once".to_owned(),
+            });
+        }
+        if shard.version > 0 && arrival.base > shard.version.saturating_add(LEAP_MAX) {
+            return Err(PeerError::Unexpected {
+                what: "a version far beyond the center's".to_owned(),
             });
         }
         if elastic {

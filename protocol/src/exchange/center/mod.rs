@@ -67,11 +67,15 @@ enum Task {
     Arrive(Place, Vec<Arrival>),
     /// Encode what was last pulled, for a successor.
     Copy(SliceId, PeerId),
-    /// Take a worker's copy over.
-    Adopt(SliceId),
+    /// Take a worker's copy over, with the version that the shard falls back to when it is bad.
+    Adopt(SliceId, Place, u64),
     /// Begin from the own anchor.
     Seed,
 }
+
+/// Versions that a center may have moved while its owner looked away: beyond them a worker's word for
+/// a newer one is no word. As many as 64 workers push in 1,024 rounds.
+const LEAP_MAX: u64 = 1 << 16;
 
 /// The center exchange of one peer: a worker, and perhaps an owner.
 pub(crate) struct Center {
@@ -137,8 +141,11 @@ impl Center {
             Task::Reply(slice) => self.reply_encoded(cx, slice, bytes),
             Task::Arrive(place, arrivals) => self.arrived_done(cx, place, arrivals, done),
             Task::Copy(slice, to) => self.copy_encoded(cx, slice, to, bytes),
-            Task::Adopt(slice) => {
+            Task::Adopt(slice, place, before) => {
                 if let Done::Failed(error) = done {
+                    if let Some(shard) = self.shards.get_mut(&place) {
+                        shard.version = before;
+                    }
                     cx.accuse(slice.origin, format!("a copy of the center: {error}"));
                 }
                 cx.order(Order::Release { slice });

@@ -1,7 +1,7 @@
 //! The center's shards at their owner: versions, replies, and how a successor comes by the newest copy.
 
 use super::arrivals::Arrival;
-use super::{COPY, Center, Place, Task};
+use super::{COPY, Center, LEAP_MAX, Place, Task};
 use crate::peer::context::Context;
 use crate::wire::Message;
 use crate::{Order, Output, Part, PeerId, PushOutcome, Round, SliceId, SliceMeta, StoreId, Time};
@@ -272,14 +272,16 @@ impl Center {
         version: u64,
     ) {
         let wanted = self.shards.get_mut(&place).filter(|shard| {
-            shard.asked.is_some_and(|(asked, _)| asked == from) && version > shard.version
+            let near = shard.version == 0 || version <= shard.version.saturating_add(LEAP_MAX);
+            let asked = shard.asked.is_some_and(|(asked, _)| asked == from);
+            asked && near && version > shard.version
         });
         let Some(shard) = wanted else {
             cx.order(Order::Release { slice });
             return;
         };
         shard.asked = None;
-        shard.version = version;
+        let before = std::mem::replace(&mut shard.version, version);
         let order = Order::Combine {
             round: cx.round,
             fragment: place.0,
@@ -290,7 +292,7 @@ impl Center {
             inputs: vec![(slice, 1.0)],
         };
         let id = cx.order(order);
-        self.tasks.insert(id, Task::Adopt(slice));
+        self.tasks.insert(id, Task::Adopt(slice, place, before));
         self.take_waiting(cx, place);
     }
 }

@@ -327,7 +327,9 @@ impl Center {
         if !self.open_at(from).contains(&place) {
             return;
         }
-        if let Some(wanted) = self.wanted(place) {
+        if let Some(wanted) = self.wanted(place)
+            && !wanted.refused.contains(&from)
+        {
             wanted.refused.push(from);
         }
         self.retry(cx, place);

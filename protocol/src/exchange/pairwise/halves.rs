@@ -75,7 +75,12 @@ impl Pairwise {
                 self.arrived_in_time(cx, from, slice.fragment);
                 self.advance(cx);
             }
-            Meaning::Repeated => {}
+            // The same once more lies where the first does; another under its number is nobody's.
+            Meaning::Repeated => {
+                if edge.theirs.iter().all(|waiting| waiting.slice != slice) {
+                    cx.order(Order::Release { slice });
+                }
+            }
             Meaning::Past => {
                 cx.order(Order::Release { slice });
             }

@@ -260,8 +260,19 @@ impl Exchange for Pairwise {
         self.mixings.clear();
         cx.timers.stop(Timer::Exchange);
         // Of peers that nobody knows any more nothing is left.
-        let (view, edges) = (&cx.view, &mut self.edges);
-        edges.retain(|(_, peer), edge| edge.open || edge.mixing || view.get(*peer).is_some());
+        let unknown = |cx: &Context, peer: &PeerId| cx.view.get(*peer).is_none();
+        let mut ended = Vec::new();
+        for ((_, peer), edge) in &mut self.edges {
+            if edge.open && !edge.mixing && unknown(cx, peer) {
+                ended.push(*peer);
+                for slice in edge.end() {
+                    cx.order(Order::Release { slice });
+                }
+            }
+        }
+        ended.into_iter().for_each(|peer| self.forget(cx, peer));
+        self.edges
+            .retain(|(_, peer), edge| edge.mixing || !unknown(cx, peer));
         let ahead = cx.view.median_round();
         if self.replicas && ahead.since(cx.round) > ROUNDS_AHEAD_MAX {
             // Rounds are local: a straggler goes on with the one that the others are in.

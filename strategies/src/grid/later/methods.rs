@@ -1,4 +1,4 @@
-//! Methods that no exchange carries yet. Their arithmetic is in this crate.
+//! Methods that no exchange carries yet. The arithmetic of some is in this crate.
 
 use super::{Later, PAIRS, RELAY, SECOND, VARIATES, later};
 
