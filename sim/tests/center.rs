@@ -126,6 +126,11 @@ fn one_that_stalls_is_not_waited_for_longer_than_a_deadline() {
             // An owner that was left behind has the center of then until somebody pushes to it again, and
             // here the others have ended.
             learned(&report, PEERS, 4.0, &format!("{preset} {fault}"));
+            // It alone: the others have come as far as they should without it.
+            let last = report.samples.last().expect("samples");
+            let (peers, worst) = (last.peers as f64, last.loss_max.unwrap_or(f64::NAN));
+            let others = (last.loss.unwrap_or(f64::NAN) * peers - worst) / (peers - 1.0);
+            assert!(others < 1.0, "{preset} {fault}: {others} {report}");
             // Where the lead is bounded the others wait for it once, and then go on without it.
             let expired = report.counters.waits_expired;
             assert_eq!(expired > 0, preset == "ssp", "{fault} {report}");
