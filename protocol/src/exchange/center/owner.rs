@@ -4,7 +4,9 @@ use super::arrivals::Arrival;
 use super::{COPY, Center, LEAP_MAX, Place, Task};
 use crate::peer::context::Context;
 use crate::wire::Message;
-use crate::{Order, Output, Part, PeerId, PushOutcome, Round, SliceId, SliceMeta, StoreId, Time};
+use crate::{
+    Order, OrderId, Output, Part, PeerId, PushOutcome, Round, SliceId, SliceMeta, StoreId, Time,
+};
 use std::collections::BTreeMap;
 
 /// How often a reply that surely did not arrive is pushed again.
@@ -61,17 +63,21 @@ impl Center {
             return;
         }
         self.shards.entry(place).or_default().version = base;
-        let order = Order::Combine {
+        let id = Self::set(cx, place, Vec::new());
+        self.tasks.insert(id, Task::Seed);
+    }
+
+    /// Orders that a shard of the center become a copy, or without one what the own anchor holds.
+    fn set(cx: &mut Context, place: Place, copy: Vec<(SliceId, f64)>) -> OrderId {
+        cx.order(Order::Combine {
             round: cx.round,
             fragment: place.0,
             shard: place.1,
             of: Self::of(cx, place.0),
             into: StoreId::Center,
             keep: 0.0,
-            inputs: Vec::new(),
-        };
-        let id = cx.order(order);
-        self.tasks.insert(id, Task::Seed);
+            inputs: copy,
+        })
     }
 
     /// Sends the present version of a shard to somebody.
@@ -282,16 +288,7 @@ impl Center {
         };
         shard.asked = None;
         let before = std::mem::replace(&mut shard.version, version);
-        let order = Order::Combine {
-            round: cx.round,
-            fragment: place.0,
-            shard: place.1,
-            of: Self::of(cx, place.0),
-            into: StoreId::Center,
-            keep: 0.0,
-            inputs: vec![(slice, 1.0)],
-        };
-        let id = cx.order(order);
+        let id = Self::set(cx, place, vec![(slice, 1.0)]);
         self.tasks.insert(id, Task::Adopt(slice, place, before));
         self.take_waiting(cx, place);
     }
