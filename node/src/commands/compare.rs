@@ -13,8 +13,12 @@ const COMMIT: Option<&str> = option_env!("MURMURATE_COMMIT");
 pub(crate) fn run(args: &CompareArgs, factory: &dyn TrainerFactory) -> anyhow::Result<()> {
     let comparison = chosen(args)?;
     if let Some(path) = &args.html {
-        // Before the hours of work, not after them.
-        std::fs::write(path, "").with_context(|| cannot_write(path))?;
+        // Before the hours of work, not after them; what is in the file stays until there is a new page.
+        let file = std::fs::OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(path);
+        file.with_context(|| cannot_write(path))?;
     }
     let bar = ProgressBar::new(0);
     bar.set_style(ProgressStyle::with_template(
