@@ -11,7 +11,7 @@ use crate::compress::{Codec, CodecKind, F32};
 use crate::correct::{Correction, CorrectionKind};
 use crate::executor::CenterRule;
 use crate::inner::{InnerKind, InnerOptimizer};
-use crate::outer::{OuterKind, OuterOptimizer, StalenessWeight};
+use crate::outer::{OuterKind, OuterOptimizer};
 use crate::topology::TopologyKind;
 use core::str::FromStr;
 use murmurate_protocol::limits::FRAGMENTS_MAX;
@@ -28,6 +28,14 @@ const FRAGMENT_LEN: usize = 1 << 20;
 /// Bytes that a state transfer takes beside its runs of f32: counts, names and lengths.
 pub const STATE_HEADER_BYTES: u64 = 4096;
 
+/// What every member holds of how many, as states are listed.
+pub(super) const HELD: &str = "held of 16 members";
+pub(super) const HELD_MEMBERS: usize = 16;
+
+/// Members that a transferred state holds the last word of, at most: those of a group, and as many that
+/// were in it within the last rounds.
+const COMMON_MEMBERS: u64 = 128;
+
 /// A point in synchronization x architecture x compression x overlap (+ outer optimizer,
 /// + aggregation rule, + inner optimizer, + deadlines) that can work.
 ///
@@ -37,7 +45,7 @@ pub struct Strategy {
     name: String,
     budget: StepBudget,
     exchange: ExchangeKind,
-    staleness: StalenessWeight,
+    arrivals: CenterRule,
     schedule: Schedule,
     contribution: Contribution,
     topology: Option<TopologyKind>,
@@ -116,14 +124,14 @@ impl Strategy {
             topology,
             rate,
         } = validate::architecture(&tables.architecture)?;
-        let (exchange, staleness) = server::exchange(exchange, tables)?;
+        let (exchange, arrivals) = server::exchange(exchange, tables)?;
         let (codec, error_feedback) = validate::compression(&tables.compression, exchange)?;
         let deadlines = tables.deadlines.clone().unwrap_or_default();
         let strategy = Self {
             name,
             budget: validate::budget(&tables.synchronization)?,
             exchange,
-            staleness,
+            arrivals,
             schedule: schedule::read(exchange, &tables.architecture)?,
             contribution,
             topology,
@@ -211,11 +219,11 @@ impl Strategy {
     /// How a center takes arrivals in.
     pub const fn center(&self) -> CenterRule {
         CenterRule {
-            staleness: self.staleness,
             elastic: match self.outer {
                 OuterKind::Easgd { alpha } => Some(alpha),
                 _ => None,
             },
+            ..self.arrivals
         }
     }
 
@@ -263,10 +271,29 @@ impl Strategy {
             ),
             ("replicas of neighbours", self.replica_runs()),
             ("codec", self.codec.build().properties().planes),
+            (HELD, self.held_runs()),
             ("correction", self.correction.state_multiple()),
         ];
         stores.retain(|(_, multiple)| *multiple > 0);
         stores
+    }
+
+    /// Runs that every member holds of others, among 16.
+    fn held_runs(&self) -> usize {
+        let mut codec = self.codec.build();
+        let holds = codec.gathering().is_some_and(|common| common.holds());
+        if holds { HELD_MEMBERS } else { 0 }
+    }
+
+    /// What the codec keeps in common at most, in bytes of a transferred state.
+    fn common_bytes(&self, fragments: &[Range<usize>]) -> u64 {
+        let mut codec = self.codec();
+        let Some(common) = codec.gathering() else {
+            return 0;
+        };
+        let members = if common.holds() { COMMON_MEMBERS } else { 0 };
+        let of = |len: usize| (common.shared_most(len) as u64) + members * (len as u64 + 16);
+        fragments.iter().map(|f| 4 * of(f.len()) + 16).sum()
     }
 
     /// Runs of replicas among 16 peers: two for each neighbour that one meets, three with exact diffusion
@@ -346,7 +373,9 @@ impl Strategy {
             rounds,
             fragments: fragments.collect(),
             deadlines: self.deadlines,
-            state_bytes: (4 * parameters as u64).saturating_mul(runs) + STATE_HEADER_BYTES,
+            state_bytes: (4 * parameters as u64).saturating_mul(runs)
+                + self.common_bytes(&self.fragments(parameters))
+                + STATE_HEADER_BYTES,
         };
         plan.validate()?;
         Ok(plan)
