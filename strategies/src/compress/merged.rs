@@ -62,7 +62,8 @@ pub(super) struct Merged {
     every: Option<u64>,
     largest: Largest,
     chosen: Vec<u32>,
-    threshold: u32,
+    /// What stands after the last gathering.
+    standing: (u32, f32),
     own: Vec<f32>,
 }
 
@@ -75,16 +76,15 @@ impl Merged {
             every,
             largest: Largest::default(),
             chosen: Vec::new(),
-            threshold: 0,
+            standing: (0, 0.0),
             own: Vec::new(),
         }
     }
 
-    /// The threshold that stands; `None` where it must be looked for.
-    fn standing(&self, agreed: &Agreed<'_>) -> Option<u32> {
-        let every = self.every?;
-        let held = agreed.shared.first()?;
-        (!agreed.round.is_multiple_of(every)).then(|| magnitude(*held))
+    /// The threshold that stands, and for how many exchanges it has; `None` where it must be looked for.
+    fn standing(&self, agreed: &Agreed<'_>) -> Option<(u32, f32)> {
+        let (every, [held, age]) = (self.every?, agreed.shared.first_chunk()?);
+        ((*age as u64) + 1 < every).then(|| (magnitude(*held), age + 1.0))
     }
 }
 
@@ -133,7 +133,7 @@ impl Codec for Merged {
 
 impl Gathering for Merged {
     fn shared_most(&self, _: usize) -> usize {
-        usize::from(self.every.is_some())
+        2 * usize::from(self.every.is_some())
     }
 
     fn gather(&mut self, agreed: &Agreed<'_>, moved: &mut [f32]) -> Result<(), Bad> {
@@ -145,7 +145,7 @@ impl Gathering for Merged {
         let kept = kept(self.density, moved.len());
         let mut source = Source::Values(moved);
         match standing {
-            Some(from) => source.select(from.max(1), &mut self.chosen),
+            Some((from, _)) => source.select(from.max(1), &mut self.chosen),
             None => {
                 let seed = agreed.shared_seed;
                 self.largest
@@ -156,7 +156,7 @@ impl Gathering for Merged {
             .chosen
             .iter()
             .map(|place| magnitude(moved[*place as usize]));
-        self.threshold = standing.unwrap_or_else(|| those.min().unwrap_or(0));
+        self.standing = standing.unwrap_or_else(|| (those.min().unwrap_or(0), 0.0));
         let mut next = 0;
         for place in self.chosen.iter().map(|place| *place as usize) {
             moved[next..place].fill(0.0);
@@ -174,7 +174,8 @@ impl Gathering for Merged {
         shared: &mut Vec<f32>,
     ) {
         if self.every.is_some() {
-            shared.push(f32::from_bits(self.threshold));
+            let (threshold, age) = self.standing;
+            shared.extend([f32::from_bits(threshold), age]);
         }
         let own = agreed.own.and_then(|own| agreed.contributions.get(own));
         let (Some(own), Some(residual)) = (own, residual) else {

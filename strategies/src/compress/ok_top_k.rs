@@ -23,9 +23,9 @@ pub(super) const EVERY: Parameter = Parameter {
 /// C(x)_i = x_i where |x_i| >= t, 0 elsewhere;   t: the k-th largest when it was last looked for
 /// ```
 ///
-/// Looked for in every round that `every` divides, and where more than 2 k or fewer than k / 2 values
-/// are above it: `||C(x) - x||^2 <= (1 - density / 2) ||x||^2` whatever the values are. State: one
-/// number. Source: Li and Hoefler, "Near-optimal sparse allreduce for distributed deep learning" (PPoPP
+/// Looked for once in `every` exchanges, and where more than 2 k or fewer than k / 2 values
+/// are above it: `||C(x) - x||^2 <= (1 - density / 2) ||x||^2` whatever the values are. State: two
+/// numbers. Source: Li and Hoefler, "Near-optimal sparse allreduce for distributed deep learning" (PPoPP
 /// 2022), section 3.1.3 (number not verified). Special case: zeros are never sent.
 #[derive(Clone, Debug)]
 pub(super) struct OkTopK {
@@ -81,8 +81,10 @@ impl Pick for OkTopK {
         chosen: &mut Vec<u32>,
     ) {
         let count = kept(self.density, source.len());
-        let stands = !context.round.is_multiple_of(self.every);
-        if let Some(held) = context.memory.first().filter(|_| stands) {
+        if let Some([held, age]) = context.memory.first_chunk_mut()
+            && (*age as u64) + 1 < self.every
+        {
+            *age += 1.0;
             source.select(magnitude(*held).max(1), chosen);
             if (count.div_ceil(2)..=2 * count).contains(&chosen.len()) {
                 return;
@@ -94,6 +96,9 @@ impl Pick for OkTopK {
             .iter()
             .map(|place| magnitude(values[*place as usize]));
         context.memory.clear();
-        context.memory.extend(those.min().map(f32::from_bits));
+        let least = those.min().map(f32::from_bits);
+        context
+            .memory
+            .extend(least.into_iter().flat_map(|t| [t, 0.0]));
     }
 }
