@@ -1,5 +1,6 @@
 //! Codecs between neighbours that no exchange carries: each reaches what gossip of exact parameters
 //! reaches, and where it must fail it does.
+#![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
 use murmurate_protocol::Round;
 use murmurate_strategies::compress::difference::{Dcd, Ecd};

@@ -314,7 +314,7 @@ mod tests {
         }
         assert_eq!(Common::read(&[&bytes[..], &[0]].concat(), &fragments), None);
         let mut bad = bytes.clone();
-        bad[19..23].copy_from_slice(&f32::NAN.to_le_bytes());
+        bad[16..20].copy_from_slice(&f32::NAN.to_le_bytes());
         assert_eq!(Common::read(&bad, &fragments), None);
         assert_eq!(Common::read(&bytes, &[0..2, 2..4]), None);
         assert_eq!(common.len(), 7);
