@@ -8,7 +8,7 @@ use super::{mixing, optimizers, schedule, server};
 use crate::Layout;
 use crate::aggregate::AggregationKind;
 use crate::compress::{Codec, CodecKind, F32};
-use crate::correct::{Correction, CorrectionKind};
+use crate::correct::{Companion, Correction, CorrectionKind};
 use crate::executor::CenterRule;
 use crate::inner::{InnerKind, InnerOptimizer};
 use crate::outer::{OuterKind, OuterOptimizer, StalenessWeight};
@@ -244,6 +244,11 @@ impl Strategy {
         self.correction.build(len, self.inner.lr())
     }
 
+    /// What travels beside the parameters.
+    pub const fn companion(&self) -> Companion {
+        self.correction.companion()
+    }
+
     /// What the method keeps between rounds, store by store, in multiples of 4 bytes x parameters;
     /// what an exchange has under way comes on top.
     pub fn stores(&self) -> Vec<(&'static str, usize)> {
@@ -256,6 +261,8 @@ impl Strategy {
             ("inner optimizer", if gradients { 2 * inner } else { inner }),
             ("anchor", 1),
             ("local", 1),
+            // Its part of anchor and local buffer.
+            ("companion", 2 * self.companion().len(1)),
             ("outer optimizer", self.outer.state_multiple()),
             (
                 "residual",
@@ -270,7 +277,7 @@ impl Strategy {
     }
 
     /// Runs of replicas among 16 peers: two for each neighbour that one meets, three with exact diffusion
-    /// or error feedback.
+    /// or error feedback, and three of a companion that flows.
     fn replica_runs(&self) -> usize {
         let Some((_, corrects)) = self.replicas() else {
             return 0;
@@ -281,7 +288,12 @@ impl Strategy {
             let met: BTreeSet<usize> = met.map(|(rank, _)| rank).collect();
             met.len()
         });
-        met * (2 + usize::from(corrects || self.error_feedback))
+        let flows = if self.companion() == Companion::Flows {
+            3
+        } else {
+            0
+        };
+        met * (2 + usize::from(corrects || self.error_feedback) + flows)
     }
 
     /// Bounds of the deadlines.
@@ -289,17 +301,27 @@ impl Strategy {
         self.deadlines
     }
 
-    /// Equal cuts of `len` flat parameters, in order; their lengths differ by one at most.
-    /// Without a count an all-reduce cuts into pieces of 2^20 values at most, so that what is
+    /// Equal cuts of `len` flat parameters, in order; their lengths differ by one at most. Those of a companion
+    /// follow: as many of them, as long as these. Without a count an all-reduce cuts into pieces of 2^20 values at most, so that what is
     /// in flight is small beside a large model.
     pub fn fragments(&self, len: usize) -> Vec<Range<usize>> {
         let usual = match self.exchange {
             kind if kind == ExchangeKind::None || kind.has_neighbours() => 1,
-            _ => len.div_ceil(FRAGMENT_LEN).clamp(1, FRAGMENTS_MAX),
+            _ => len
+                .div_ceil(FRAGMENT_LEN)
+                .clamp(1, FRAGMENTS_MAX / self.channels()),
         };
         let count = self.fragments.unwrap_or(usual);
         let cut = |at: usize| (at as u128 * len as u128 / count as u128) as usize;
-        (0..count).map(|at| cut(at)..cut(at + 1)).collect()
+        let channels = (0..self.channels()).map(|channel| channel * len);
+        channels
+            .flat_map(|start| (0..count).map(move |at| start + cut(at)..start + cut(at + 1)))
+            .collect()
+    }
+
+    /// The parameters, and their companion if there is one.
+    const fn channels(&self) -> usize {
+        if self.companion().is_none() { 1 } else { 2 }
     }
 
     /// The plan that the peers of `run` must agree on. Zero rounds means until told to stop.
@@ -334,7 +356,7 @@ impl Strategy {
             Contribution::Gradient => self.inner.state_multiple(),
             Contribution::Delta | Contribution::Parameters => 0,
         };
-        let runs = (1 + self.outer.state_multiple() + inner) as u64;
+        let runs = (self.channels() + self.outer.state_multiple() + inner) as u64;
         let plan = Plan {
             run,
             layout: layout.hash(),
