@@ -46,7 +46,7 @@ fn loss_and_jitter_break_nothing_and_variates_still_help() {
         for (correction, left) in ["none", "scaffold"].into_iter().zip(&mut left) {
             let report = run(correction, 150, seed, LOSSY);
             assert_eq!(report.live, PEERS, "{report}");
-            assert!(report.counters.pushes_lost > 100, "{report}");
+            assert!(report.counters.pushes_lost > 50, "{report}");
             last_loss(&report);
             let losses = report.samples.iter().filter_map(|s| s.loss);
             *left += losses.skip(2).sum::<f64>();

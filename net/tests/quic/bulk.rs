@@ -161,24 +161,40 @@ fn a_restarted_peer_is_noticed_before_the_idle_timeout() {
             .build()
             .unwrap()
     };
-    let (ours, theirs) = (runtime(), runtime());
+    let ours = runtime();
     let identity = Keypair::generate_ed25519();
-    let (there, at) = {
-        let _inside = theirs.enter();
-        let there = node_of(&identity, config.clone());
-        let at = there.listen();
-        (there, at)
+    // On one thread, so that nothing runs between its end and its parts' ends: connections that
+    // are dropped where others still run tell their peers that they close.
+    let (tell, told) = std::sync::mpsc::channel();
+    let (kill, killed) = tokio::sync::oneshot::channel::<()>();
+    let theirs = {
+        let (identity, config) = (identity.clone(), config.clone());
+        std::thread::spawn(move || {
+            let alone = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap();
+            let there = alone.block_on(async {
+                let there = node_of(&identity, config);
+                tell.send((there.peer, there.listen())).unwrap();
+                let _ = killed.await;
+                there
+            });
+            drop(alone);
+            drop(there);
+        })
     };
+    let (peer, at) = told.recv().unwrap();
     let here = {
         let _inside = ours.enter();
         node(config.clone())
     };
     let bulk = ours
-        .block_on(within(here.endpoint.dial_bulk(&at, there.peer)))
+        .block_on(within(here.endpoint.dial_bulk(&at, peer)))
         .unwrap();
     // Killed: nothing more is sent, the socket is gone.
-    theirs.shutdown_background();
-    drop(there);
+    kill.send(()).unwrap();
+    theirs.join().unwrap();
 
     let again = runtime();
     let _inside = again.enter();
