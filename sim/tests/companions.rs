@@ -47,7 +47,8 @@ fn loss_and_jitter_break_nothing_and_variates_still_help() {
             let report = run(correction, 150, seed, LOSSY);
             assert_eq!(report.live, PEERS, "{report}");
             assert!(report.counters.pushes_lost > 50, "{report}");
-            last_loss(&report);
+            // A round that one fragment missed is caught up with after the sample.
+            assert_eq!(report.consensus_distance, 0.0, "{report}");
             let losses = report.samples.iter().filter_map(|s| s.loss);
             *left += losses.skip(2).sum::<f64>();
         }
