@@ -16,7 +16,7 @@
 //! #     schedule: Schedule::Butterfly,
 //! #     contribution: Contribution::Delta, budget: StepBudget::Steps(1), rounds: 0,
 //! #     fragments: vec![FragmentPlan { len: 10, contribution: bound, aggregate: bound }],
-//! #     deadlines: DeadlinePlan::default(), state_bytes: 0,
+//! #     synchronization: Default::default(), deadlines: DeadlinePlan::default(), state_bytes: 0,
 //! # };
 //! # let config = |me| PeerConfig {
 //! #     me, seed: 1, start_with: 2, start_wait: core::time::Duration::from_secs(30), join: false,
@@ -72,8 +72,10 @@ mod count;
 mod exchange;
 mod id;
 mod order;
+mod pace;
 mod plan;
 mod slice;
+mod synchronization;
 mod time;
 mod topology;
 
@@ -83,6 +85,7 @@ pub use id::{Digest, LayoutHash, PeerId, PlanHash, RunId};
 pub use order::{
     Done, Evaluation, Lane, Order, StateId, StepBudget, StoreId, TrainSummary, WorkError,
 };
+pub use pace::Pace;
 pub use peer::{
     Event, FetchId, Input, Output, Peer, PeerConfig, PeerError, Phase, Remote, Snapshot, View, Wait,
 };
@@ -91,5 +94,6 @@ pub use plan::{
     PlanError, ServerPlan,
 };
 pub use slice::{Part, PushOutcome, Settlement, SliceId, SliceMeta};
+pub use synchronization::{Grace, Quorum, Synchronization};
 pub use time::Time;
 pub use topology::{Partners, Topology};
