@@ -69,7 +69,7 @@ fn a_round_trains_what_its_pace_says() {
 #[test]
 fn whoever_comes_back_trains_as_the_others_do() {
     let faults = "[[fault]]\nkind = \"crash\"\npeer = 2\nround = 5\nphase = \"exchange\"\n\
-                  [[fault]]\nkind = \"restart\"\npeer = 2\nround = 8\n";
+                  restart_after_s = 0.5\n";
     for seed in 1..4 {
         let report = run(&text(POST_LOCAL, &format!("{CALM}{faults}")), Some(seed));
         agreed(&report, PEERS, &format!("seed {seed}"));
@@ -155,12 +155,12 @@ fn an_adaptive_grace_learns_how_late_the_late_are() {
     let slow = "[compute]\nstep_ms = 10.0\nspeeds = [1.0, 1.0, 1.0, 1.0, 1.0, 0.12]\n";
     let of = |grace: &str| {
         let synchronization = format!("inner_steps = 8\nenough = 5\n{grace}\n");
-        let report = run(&text(&synchronization, &format!("{CALM}{slow}")), None);
+        let network = "[network]\nlatency_ms = 20.0\njitter_ms = 15.0\ndetection_ms = 300.0\nbootstrap = 32\n";
+        let report = run(&text(&synchronization, &format!("{network}{slow}")), None);
         agreed(&report, PEERS, grace);
-        report
+        report.counters.catch_ups
     };
     // 0.3 s are not enough for one that is 0.59 s late, twice what was measured is.
-    assert!(of("grace_ms = 300").counters.catch_ups > 0);
-    let adapts = of("grace = \"adaptive\"");
-    assert_eq!(adapts.counters.catch_ups, 0, "{adapts}");
+    let (fixed, adapts) = (of("grace_ms = 300"), of("grace = \"adaptive\""));
+    assert!(2 * adapts < fixed, "{adapts} {fixed}");
 }

@@ -6,7 +6,7 @@
 //! as the slowest; every peer that is late costs its helper the bytes of the decided aggregates once more.
 //! The grace is a time of the plan, or twice the median of how late the late have been: what a peer
 //! measured of the `Ready` that came after those which were enough, so no two peers' need be equal. The
-//! proposer's ends the wait for all.
+//! proposer's ends the wait for all, and none outlasts the deadline of the group itself.
 //!
 //! Fewer than a majority of the run never form a group, whatever `enough` says: two disjoint groups of one
 //! round would leave two anchors. So this is eager-SGD's majority collective, with a count and a grace, and
