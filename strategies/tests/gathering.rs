@@ -1,5 +1,6 @@
 //! Codecs of gathered contributions: every one of them takes members whose data differ to their common
 //! optimum, keeps the same bits in common at all of them, loses nothing, and refuses hostile bytes.
+#![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
 use murmurate_strategies::compress::gathering::{Agreed, Contributed};
 use murmurate_strategies::compress::{CODECS, Codec, CodecKind, EncodeContext, Matrix};

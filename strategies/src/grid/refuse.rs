@@ -1,6 +1,6 @@
 //! Combinations of methods that cannot work, each with the reason and the nearest that does.
 
-use super::{Strategy, StrategyError, overlap, schedule};
+use super::{Strategy, StrategyError, companions, overlap, schedule, synchronization};
 use crate::aggregate::AggregationKind;
 use crate::compress::{CodecProperties, Reduction};
 use crate::correct::CorrectionKind;
@@ -9,7 +9,7 @@ use crate::outer::OuterKind;
 use crate::topology::TopologyKind;
 use murmurate_protocol::{Contribution, ExchangeKind, StepBudget};
 
-const fn refused(
+pub(super) const fn refused(
     key: &'static str,
     reason: &'static str,
     remedy: &'static str,
@@ -23,6 +23,7 @@ const fn refused(
 
 /// Refuses what cannot work.
 pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
+    synchronization::check(strategy)?;
     correction(strategy)?;
     overlap::check(strategy)?;
     match strategy.exchange() {
@@ -59,6 +60,9 @@ fn correction(strategy: &Strategy) -> Result<(), StrategyError> {
     match strategy.correction_kind() {
         CorrectionKind::None => Ok(()),
         CorrectionKind::ExactDiffusion => exact_diffusion(strategy),
+        CorrectionKind::Scaffold
+        | CorrectionKind::GradientTracking
+        | CorrectionKind::MomentumTracking { .. } => companions::check(strategy, plain_sgd),
         CorrectionKind::FedProx { .. } if strategy.contribution() != Contribution::Delta => {
             refused(
                 KEY,
@@ -139,6 +143,10 @@ fn in_common(strategy: &Strategy) -> Result<(), StrategyError> {
     let Some(common) = codec.gathering() else {
         return Ok(());
     };
+    if !strategy.companion().is_none() {
+        let reason = "what all members keep in common of this codec is of parameters alone";
+        return refused("inner.correction", reason, "leave the key out");
+    }
     if strategy.aggregation() != AggregationKind::WeightedMean {
         return refused(
             "aggregation.rule",

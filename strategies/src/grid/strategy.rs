@@ -1,36 +1,30 @@
 //! A strategy: a point of the grid that has passed all checks.
 
+mod common;
 mod written;
 
 use super::tables::{self, Tables};
 use super::{DEFAULT_PRESET, StrategyError, preset, refuse, validate};
-use super::{mixing, optimizers, overlap, schedule, server};
+use super::{mixing, optimizers, overlap, schedule, server, synchronization};
 use crate::Layout;
 use crate::aggregate::AggregationKind;
 use crate::compress::{Codec, CodecKind, F32};
-use crate::correct::{Correction, CorrectionKind};
+use crate::correct::{Companion, Correction, CorrectionKind};
 use crate::executor::CenterRule;
 use crate::inner::{InnerKind, InnerOptimizer};
 use crate::outer::{OuterKind, OuterOptimizer};
 use crate::topology::TopologyKind;
+pub(super) use common::{HELD, HELD_MEMBERS};
 use core::str::FromStr;
 use murmurate_protocol::{
     Contribution, DeadlinePlan, Digest, ExchangeKind, FragmentPlan, Plan, Round, RunId, Schedule,
-    StepBudget, Topology,
+    StepBudget, Synchronization, Topology,
 };
 use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// Bytes that a state transfer takes beside its runs of f32: counts, names and lengths.
 pub const STATE_HEADER_BYTES: u64 = 4096;
-
-/// What every member holds of how many, as states are listed.
-pub(super) const HELD: &str = "held of 16 members";
-pub(super) const HELD_MEMBERS: usize = 16;
-
-/// Members that a transferred state holds the last word of, at most: those of a group, and as many that
-/// were in it within the last rounds.
-const COMMON_MEMBERS: u64 = 128;
 
 /// A point in synchronization x architecture x compression x overlap (+ outer optimizer,
 /// + aggregation rule, + inner optimizer, + deadlines) that can work.
@@ -40,6 +34,7 @@ const COMMON_MEMBERS: u64 = 128;
 pub struct Strategy {
     name: String,
     budget: StepBudget,
+    synchronization: Synchronization,
     exchange: ExchangeKind,
     arrivals: CenterRule,
     schedule: Schedule,
@@ -126,6 +121,7 @@ impl Strategy {
         let strategy = Self {
             name,
             budget: validate::budget(&tables.synchronization)?,
+            synchronization: synchronization::read(exchange, &tables.synchronization)?,
             exchange,
             arrivals,
             schedule: schedule::read(exchange, &tables.architecture)?,
@@ -165,9 +161,24 @@ impl Strategy {
         self.contribution
     }
 
-    /// How much to train in a round.
+    /// How much to train in the first round.
     pub const fn budget(&self) -> StepBudget {
         self.budget
+    }
+
+    /// How much to train in a round.
+    pub fn budget_of(&self, round: Round) -> StepBudget {
+        self.synchronization.pace.budget(self.budget, round)
+    }
+
+    /// Rounds in which so many inner steps are taken; none where rounds are bounded by time.
+    pub fn rounds(&self, inner_steps: u64) -> Option<u64> {
+        self.synchronization.pace.rounds(self.budget, inner_steps)
+    }
+
+    /// Who waits for whom in a round, and how the budget changes.
+    pub const fn synchronization(&self) -> Synchronization {
+        self.synchronization
     }
 
     /// Whether what the codec leaves out goes into the next round.
@@ -248,6 +259,11 @@ impl Strategy {
         self.correction.build(len, self.inner.lr())
     }
 
+    /// What travels beside the parameters.
+    pub const fn companion(&self) -> Companion {
+        self.correction.companion()
+    }
+
     /// What the method keeps between rounds, store by store, in multiples of 4 bytes x parameters;
     /// what an exchange has under way comes on top.
     pub fn stores(&self) -> Vec<(&'static str, usize)> {
@@ -260,6 +276,8 @@ impl Strategy {
             ("inner optimizer", if gradients { 2 * inner } else { inner }),
             ("anchor", 1),
             ("local", 1),
+            // Its part of anchor and local buffer.
+            ("companion", 2 * self.companion().len(1)),
             ("outer optimizer", self.outer.state_multiple()),
             (
                 "residual",
@@ -274,26 +292,8 @@ impl Strategy {
         stores
     }
 
-    /// Runs that every member holds of others, among 16.
-    fn held_runs(&self) -> usize {
-        let mut codec = self.codec.build();
-        let holds = codec.gathering().is_some_and(|common| common.holds());
-        if holds { HELD_MEMBERS } else { 0 }
-    }
-
-    /// What the codec keeps in common at most, in bytes of a transferred state.
-    fn common_bytes(&self, fragments: &[Range<usize>]) -> u64 {
-        let mut codec = self.codec();
-        let Some(common) = codec.gathering() else {
-            return 0;
-        };
-        let members = if common.holds() { COMMON_MEMBERS } else { 0 };
-        let of = |len: usize| (common.shared_most(len) as u64) + members * (len as u64 + 16);
-        fragments.iter().map(|f| 4 * of(f.len()) + 16).sum()
-    }
-
     /// Runs of replicas among 16 peers: two for each neighbour that one meets, three with exact diffusion
-    /// or error feedback.
+    /// or error feedback, and three of a companion that flows.
     fn replica_runs(&self) -> usize {
         let Some((_, corrects)) = self.replicas() else {
             return 0;
@@ -304,7 +304,12 @@ impl Strategy {
             let met: BTreeSet<usize> = met.map(|(rank, _)| rank).collect();
             met.len()
         });
-        met * (2 + usize::from(corrects || self.error_feedback))
+        let flows = if self.companion() == Companion::Flows {
+            3
+        } else {
+            0
+        };
+        met * (2 + usize::from(corrects || self.error_feedback) + flows)
     }
 
     /// Bounds of the deadlines.
@@ -319,9 +324,15 @@ impl Strategy {
 
     /// Equal cuts of `len` flat parameters, in order; their lengths differ by one at most.
     /// Without a count an all-reduce cuts into pieces of 2^20 values at most, so that what is
-    /// in flight is small beside a large model, and into a multiple of the stagger.
+    /// in flight is small beside a large model, and into a multiple of the stagger. Those of a companion follow:
+    /// as many of them, as long as these.
     pub fn fragments(&self, len: usize) -> Vec<Range<usize>> {
-        self.overlap.cuts(len, self.exchange)
+        self.overlap.cuts(len, self.exchange, self.channels())
+    }
+
+    /// The parameters, and their companion if there is one.
+    const fn channels(&self) -> usize {
+        if self.companion().is_none() { 1 } else { 2 }
     }
 
     /// The plan that the peers of `run` must agree on. Zero rounds means until told to stop.
@@ -358,7 +369,7 @@ impl Strategy {
             Contribution::Gradient => self.inner.state_multiple(),
             Contribution::Delta | Contribution::Parameters => 0,
         };
-        let runs = (1 + self.outer.state_multiple() + inner) as u64;
+        let runs = (self.channels() + self.outer.state_multiple() + inner) as u64;
         let plan = Plan {
             run,
             layout: layout.hash(),
@@ -367,13 +378,12 @@ impl Strategy {
             schedule: self.schedule,
             contribution: self.contribution,
             budget: self.budget,
+            synchronization: self.synchronization,
             rounds,
             fragments: fragments.collect(),
             overlap: self.overlap.plan,
             deadlines: self.deadlines,
-            state_bytes: (4 * parameters as u64).saturating_mul(runs)
-                + self.common_bytes(&self.fragments(parameters))
-                + STATE_HEADER_BYTES,
+            state_bytes: (4 * parameters as u64).saturating_mul(runs) + self.kept_bytes(parameters),
         };
         plan.validate()?;
         Ok(plan)

@@ -1,6 +1,6 @@
 //! Presets that no exchange, codec or schedule allows yet.
 
-use super::{Later, PAIRS, RELAY, SECOND, VARIATES, later};
+use super::{Later, PAIRS, RELAY, later};
 
 const fn preset(
     [name, summary, equation, source]: [&'static str; 4],
@@ -10,30 +10,16 @@ const fn preset(
     later("preset", [name, summary, equation, source], reason, remedy)
 }
 
-const SCHEDULE: &str =
-    "it changes from one point of the grid to another while it runs, and plans do not change";
 const STAGGERED: &str = "it needs fragments exchanged at other times than a round's end";
 const UNDER_TRAINING: &str =
     "it needs an exchange that goes on while the next round trains from its own result";
 const LAYERS: &str = "it needs gradients that leave layer by layer while the backward pass runs";
 const DILOCO: &str = "use \"diloco\"";
-const LOCAL_SGD: &str = "use \"local-sgd\"";
 const BSP: &str = "use \"bsp\"";
-const D2: &str = "use \"d2\", which codecs such as int4 may compress";
 const D_PSGD: &str = "use \"d-psgd\" with topology = \"base-k\"";
 
 /// All of them, by name.
-pub const LATER_PRESETS: [Later; 16] = [
-    preset(
-        [
-            "beer",
-            "gradient tracking, compressed",
-            "x' = x + gamma (W h - h) - lr v, v' = v + gamma (W k - k) + g' - g",
-            "Zhao et al., NeurIPS 2022",
-        ],
-        SECOND,
-        D2,
-    ),
+pub const LATER_PRESETS: [Later; 12] = [
     preset(
         [
             "bytescheduler-allreduce",
@@ -96,16 +82,6 @@ pub const LATER_PRESETS: [Later; 16] = [
     ),
     preset(
         [
-            "gradient-tracking",
-            "gossip with a tracker of the mean gradient",
-            "x' = W (x - lr y), y' = W y + g' - g",
-            "Nedic et al., SIAM J. Optim. 2017",
-        ],
-        SECOND,
-        D2,
-    ),
-    preset(
-        [
             "mg-wfbp",
             "wfbp with tensors merged where that is faster",
             "as bsp, merged by alpha + beta m and the times of backward",
@@ -126,16 +102,6 @@ pub const LATER_PRESETS: [Later; 16] = [
     ),
     preset(
         [
-            "post-local",
-            "bsp first, local-sgd after the first decay of the learning rate",
-            "H = 1, then H = 16",
-            "Lin et al., ICLR 2020",
-        ],
-        SCHEDULE,
-        LOCAL_SGD,
-    ),
-    preset(
-        [
             "powersgd",
             "gradients of low rank",
             "P = M Q, orthogonal, Q = M^T P; M ~ P Q^T",
@@ -153,16 +119,6 @@ pub const LATER_PRESETS: [Later; 16] = [
         ],
         RELAY,
         D_PSGD,
-    ),
-    preset(
-        [
-            "scaffold",
-            "fedavg with control variates",
-            "g' = g - c_i + c",
-            "Karimireddy et al., ICML 2020",
-        ],
-        VARIATES,
-        "use \"fedavg\"",
     ),
     preset(
         [
