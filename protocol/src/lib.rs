@@ -16,6 +16,7 @@
 //! #     schedule: Schedule::Butterfly,
 //! #     contribution: Contribution::Delta, budget: StepBudget::Steps(1), rounds: 0,
 //! #     fragments: vec![FragmentPlan { len: 10, contribution: bound, aggregate: bound }],
+//! #     synchronization: Default::default(), overlap: OverlapPlan::NONE,
 //! #     deadlines: DeadlinePlan::default(), state_bytes: 0,
 //! # };
 //! # let config = |me| PeerConfig {
@@ -72,8 +73,11 @@ mod count;
 mod exchange;
 mod id;
 mod order;
+mod overlap;
+mod pace;
 mod plan;
 mod slice;
+mod synchronization;
 mod time;
 mod topology;
 
@@ -83,6 +87,8 @@ pub use id::{Digest, LayoutHash, PeerId, PlanHash, RunId};
 pub use order::{
     Done, Evaluation, Lane, Order, StateId, StepBudget, StoreId, TrainSummary, WorkError,
 };
+pub use overlap::{OverlapError, OverlapPlan};
+pub use pace::Pace;
 pub use peer::{
     Event, FetchId, Input, Output, Peer, PeerConfig, PeerError, Phase, Remote, Snapshot, View, Wait,
 };
@@ -91,5 +97,6 @@ pub use plan::{
     PlanError, ServerPlan,
 };
 pub use slice::{Part, PushOutcome, Settlement, SliceId, SliceMeta};
+pub use synchronization::{Grace, Quorum, Synchronization};
 pub use time::Time;
 pub use topology::{Partners, Topology};

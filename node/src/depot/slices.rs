@@ -158,12 +158,14 @@ mod tests {
             schedule: murmurate_protocol::Schedule::Butterfly,
             contribution: Contribution::Delta,
             budget: StepBudget::Steps(1),
+            synchronization: murmurate_protocol::Synchronization::default(),
             rounds: 0,
             fragments: vec![FragmentPlan {
                 len: 100,
                 contribution: bound,
                 aggregate: bound,
             }],
+            overlap: murmurate_protocol::OverlapPlan::NONE,
             deadlines: DeadlinePlan::default(),
             state_bytes: 1000,
         }

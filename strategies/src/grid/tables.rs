@@ -25,15 +25,20 @@ pub(super) struct Tables {
     pub(super) deadlines: Option<Deadlines>,
 }
 
-/// How much to train in a round: one of the two.
+/// How much to train in a round (inner steps or a time), and who waits for whom.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Synchronization {
     pub(super) inner_steps: Option<u32>,
     /// Seconds.
     pub(super) round_time: Option<f64>,
+    pub(super) pace: Option<String>,
+    pub(super) switch_round: Option<u64>,
+    pub(super) switch_inner_steps: Option<u32>,
+    pub(super) decay_every: Option<u64>,
     pub(super) mode: Option<String>,
     pub(super) enough: Option<usize>,
+    pub(super) grace: Option<String>,
     pub(super) grace_ms: Option<u64>,
     pub(super) lead: Option<usize>,
     pub(super) buffer: Option<usize>,
@@ -66,11 +71,12 @@ pub(super) struct Compression {
     pub(super) parameters: toml::Table,
 }
 
-/// Into how many fragments the flat parameters are cut.
+/// Into how many fragments the flat parameters are cut, and which of them a round exchanges.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Overlap {
     pub(super) fragments: Option<usize>,
+    pub(super) stagger: Option<usize>,
 }
 
 /// What the anchor does with the aggregate.
@@ -143,8 +149,13 @@ const KEYS: [(&str, &[&str]); 8] = [
         &[
             "inner_steps",
             "round_time",
+            "pace",
+            "switch_round",
+            "switch_inner_steps",
+            "decay_every",
             "mode",
             "enough",
+            "grace",
             "grace_ms",
             "lead",
             "buffer",
@@ -166,7 +177,7 @@ const KEYS: [(&str, &[&str]); 8] = [
         ],
     ),
     ("compression", &["codec", "error_feedback"]),
-    ("overlap", &["fragments"]),
+    ("overlap", &["fragments", "stagger"]),
     (
         "outer",
         &[

@@ -8,6 +8,7 @@
 
 use super::electorate::{ahead, common_anchor, electorate, proposers, settled};
 use super::group::Group;
+use super::quorum::Enough;
 use crate::exchange::Outcome;
 use crate::limits::{GROUP_MEMBERS_MAX, TERMS_MAX};
 use crate::peer::context::{Context, rendezvous};
@@ -50,8 +51,8 @@ pub(super) struct Grouping {
     round: Round,
     /// Nobody else is waited for: what is ready now is the group.
     closed: bool,
-    /// Until when the rest is waited for, once enough are ready.
-    pub(super) grace: Option<Time>,
+    /// Set once enough are ready.
+    pub(super) enough: Option<Enough>,
     term: u8,
     tried: BTreeSet<PeerId>,
     proposer: Option<PeerId>,
@@ -72,7 +73,7 @@ impl Grouping {
         }
         self.active = true;
         self.closed = false;
-        self.grace = None;
+        self.enough = None;
         self.weight = weight;
         self.since = cx.now;
         self.term = 0;
@@ -140,6 +141,7 @@ impl Grouping {
         }
         cx.deadlines
             .record(Wait::Group, from, cx.now.since(self.since));
+        self.note_lateness(cx);
         self.consider(cx)
     }
 
@@ -147,6 +149,7 @@ impl Grouping {
     pub(super) fn late(&self, cx: &mut Context, from: PeerId) {
         cx.deadlines
             .record(Wait::Group, from, cx.now.since(self.since));
+        self.note_lateness(cx);
     }
 
     /// A peer is gone: perhaps nobody is left to wait for, or it was to propose.

@@ -27,6 +27,7 @@ impl Strategy {
             StepBudget::Steps(count) => tables.synchronization.inner_steps = Some(count),
             StepBudget::Time(time) => tables.synchronization.round_time = Some(time.as_secs_f64()),
         }
+        tables.set_synchronization(self.exchange, &self.synchronization);
         tables.set_exchange(self.exchange, self.staleness);
         tables.architecture.contribution = name(match self.contribution {
             Contribution::Gradient => "gradient",
@@ -43,7 +44,7 @@ impl Strategy {
         tables.compression.codec = name(self.codec.name());
         tables.compression.parameters = self.codec.to_table();
         tables.compression.error_feedback = Some(self.error_feedback);
-        tables.overlap.fragments = self.fragments;
+        tables.overlap = tables::Overlap::from_overlap(&self.overlap);
         tables.outer = tables::Outer::from_kind(&self.outer);
         tables.aggregation = tables::Aggregation::from_kind(&self.aggregation);
         tables.inner = tables::Inner::from_kind(&self.inner);
