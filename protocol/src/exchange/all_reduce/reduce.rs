@@ -146,9 +146,10 @@ impl Butterfly {
                 }
             }
             (Task::Combine(shard, attempt), _) | (Task::Aggregate(shard, attempt), _)
-                if self.duties.get(&shard).is_none_or(|d| d.attempt != attempt) =>
+                if self.over() || self.duties.get(&shard).is_none_or(|d| d.attempt != attempt) =>
             {
-                // A ballot gave this shard to somebody, or to this peer once more.
+                // A ballot gave this shard to somebody, or to this peer once more; or the exchange ended
+                // without it, and its slices may be gone.
                 if let Task::Aggregate(..) = task {
                     self.slices.insert(SliceId {
                         part: Part::Aggregate,
