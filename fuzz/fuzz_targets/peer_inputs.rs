@@ -85,6 +85,7 @@ fn plan(gossip: bool, fragments: u8) -> Plan {
         budget: StepBudget::Steps(1),
         rounds: 0,
         fragments: vec![fragment; usize::from(fragments % 4) + 1],
+        overlap: murmurate_protocol::OverlapPlan::NONE,
         deadlines: DeadlinePlan::default(),
         state_bytes: 1000,
     }

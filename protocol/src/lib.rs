@@ -16,7 +16,7 @@
 //! #     schedule: Schedule::Butterfly,
 //! #     contribution: Contribution::Delta, budget: StepBudget::Steps(1), rounds: 0,
 //! #     fragments: vec![FragmentPlan { len: 10, contribution: bound, aggregate: bound }],
-//! #     deadlines: DeadlinePlan::default(), state_bytes: 0,
+//! #     overlap: OverlapPlan::NONE, deadlines: DeadlinePlan::default(), state_bytes: 0,
 //! # };
 //! # let config = |me| PeerConfig {
 //! #     me, seed: 1, start_with: 2, start_wait: core::time::Duration::from_secs(30), join: false,
@@ -72,6 +72,7 @@ mod count;
 mod exchange;
 mod id;
 mod order;
+mod overlap;
 mod plan;
 mod slice;
 mod time;
@@ -83,6 +84,7 @@ pub use id::{Digest, LayoutHash, PeerId, PlanHash, RunId};
 pub use order::{
     Done, Evaluation, Lane, Order, StateId, StepBudget, StoreId, TrainSummary, WorkError,
 };
+pub use overlap::{OverlapError, OverlapPlan};
 pub use peer::{
     Event, FetchId, Input, Output, Peer, PeerConfig, PeerError, Phase, Remote, Snapshot, View, Wait,
 };

@@ -4,7 +4,10 @@
 //! peers exchange only when their plans are equal.
 
 use crate::limits::{FRAGMENTS_MAX, GROUP_MEMBERS_MAX, STATE_BYTES_MAX};
-use crate::{Digest, FragmentId, LayoutHash, PlanHash, RunId, Schedule, StepBudget};
+use crate::{
+    Digest, FragmentId, LayoutHash, OverlapError, OverlapPlan, PlanHash, RunId, Schedule,
+    StepBudget,
+};
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
 
@@ -183,6 +186,8 @@ pub struct Plan {
     pub rounds: u64,
     /// The fragments, in the order of the flat parameters.
     pub fragments: Vec<FragmentPlan>,
+    /// Which of them a round exchanges, and when.
+    pub overlap: OverlapPlan,
     /// Bounds of the deadlines.
     pub deadlines: DeadlinePlan,
     /// Bytes of a state transfer.
@@ -230,6 +235,9 @@ pub enum PlanError {
         "only an all-reduce follows a schedule: use the butterfly elsewhere, it is the default"
     )]
     Schedule,
+    /// Fragments at times that cannot be.
+    #[error(transparent)]
+    Overlap(#[from] OverlapError),
     /// The state is too large.
     #[error("a state of {bytes} bytes is above the limit of {STATE_BYTES_MAX}")]
     State {
@@ -290,6 +298,7 @@ impl Plan {
         if self.exchange != ExchangeKind::AllReduce && self.schedule != Schedule::Butterfly {
             return Err(PlanError::Schedule);
         }
+        self.overlap.validate(self)?;
         if self.state_bytes > STATE_BYTES_MAX {
             return Err(PlanError::State {
                 bytes: self.state_bytes,

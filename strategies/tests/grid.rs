@@ -332,6 +332,22 @@ const REFUSED: &[(&str, &str, &[&str])] = &[
         "[overlap]\nfragments = 5000",
         &["`overlap.fragments`", "1024"],
     ),
+    ("diloco", "[overlap]\nstagger = 0", &["`overlap.stagger`"]),
+    (
+        "diloco",
+        "[overlap]\nfragments = 3\nstagger = 4",
+        &["`overlap.stagger`", "multiple"],
+    ),
+    (
+        "d-psgd",
+        "[overlap]\nstagger = 2",
+        &["`overlap.stagger`", "no anchor", "all-reduce"],
+    ),
+    (
+        "bsp",
+        "[overlap]\nstagger = 2",
+        &["`overlap.stagger`", "lost", "delta"],
+    ),
     (
         "diloco",
         "[architecture]\ntopology = \"ring\"",

@@ -255,6 +255,7 @@ mod tests {
                     contribution: bound,
                     aggregate: bound,
                 }],
+                overlap: murmurate_protocol::OverlapPlan::NONE,
                 deadlines: DeadlinePlan::default(),
                 state_bytes: 0,
             },

@@ -164,6 +164,7 @@ mod tests {
                 contribution: bound,
                 aggregate: bound,
             }],
+            overlap: murmurate_protocol::OverlapPlan::NONE,
             deadlines: DeadlinePlan::default(),
             state_bytes: 1000,
         }

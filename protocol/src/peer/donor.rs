@@ -53,10 +53,14 @@ impl Peer {
         let agreed = self.cx.plan.exchange.agrees();
         // Every round since must still be there: one that is missing cannot be stepped over.
         let mut since = (state.round.0..self.cx.round.0).map(Round);
-        let fragments = self.cx.plan.fragments.len();
-        let replayable =
-            agreed && since.all(|round| self.exchange.history(round, fragments).is_some());
+        let replayable = agreed && since.all(|round| self.history(round).is_some());
         (current || replayable).then_some(state)
+    }
+
+    /// The decisions of a past round, while all of them are here.
+    fn history(&self, round: Round) -> Option<Vec<Message>> {
+        let fragments = self.cx.plan.fragments_of(round).count();
+        self.exchange.history(round, fragments)
     }
 
     fn pin(&mut self) {
@@ -94,8 +98,7 @@ impl Peer {
     }
 
     pub(super) fn history_asked(&mut self, from: PeerId, round: Round) {
-        let fragments = self.cx.plan.fragments.len();
-        if let Some(decisions) = self.exchange.history(round, fragments) {
+        if let Some(decisions) = self.history(round) {
             for decision in decisions {
                 self.cx.send(from, decision);
             }

@@ -65,8 +65,9 @@ impl Peer {
             _ => return Ok(()),
         };
         let plan = &self.cx.plan;
-        let fits = plan.fragment(fragment).is_some_and(|fragment| {
-            shards.is_none_or(|(members, shards)| shards == plan.parts(fragment.len, members))
+        let due = plan.overlap.exchanges(self.cx.round, fragment);
+        let fits = plan.fragment(fragment).filter(|_| due).is_some_and(|f| {
+            shards.is_none_or(|(members, shards)| shards == plan.parts(f.len, members))
         });
         if !fits {
             return Err(PeerError::Unexpected {
@@ -74,7 +75,7 @@ impl Peer {
             });
         }
         replay.decisions.insert(fragment, message.clone());
-        if replay.decisions.len() == self.cx.plan.fragments.len() {
+        if replay.decisions.len() == self.cx.plan.fragments_of(self.cx.round).count() {
             self.fetch_replay();
         }
         Ok(())

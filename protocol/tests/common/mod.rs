@@ -51,6 +51,7 @@ pub(crate) fn plan(exchange: ExchangeKind, fragments: usize) -> Plan {
             };
             fragments
         ],
+        overlap: murmurate_protocol::OverlapPlan::NONE,
         deadlines: DeadlinePlan::default(),
         state_bytes: 1000,
     }

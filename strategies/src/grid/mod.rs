@@ -33,6 +33,7 @@
 //!
 //! [overlap]
 //! fragments = 4                # equal cuts; default: of 2^20 values in an all-reduce, else 1
+//! stagger = 2                  # rounds in which each is exchanged once
 //!
 //! [outer]
 //! optimizer = "nesterov"       # average, nesterov, slow-mo, fed-adagrad, fed-adam, fed-yogi,
@@ -75,6 +76,7 @@ mod error;
 mod later;
 mod mixing;
 mod optimizers;
+mod overlap;
 mod presets;
 mod refuse;
 mod schedule;

@@ -1,6 +1,6 @@
 //! Combinations of methods that cannot work, each with the reason and the nearest that does.
 
-use super::{Strategy, StrategyError, schedule};
+use super::{Strategy, StrategyError, overlap, schedule};
 use crate::aggregate::AggregationKind;
 use crate::compress::{CodecProperties, Reduction};
 use crate::correct::CorrectionKind;
@@ -24,6 +24,7 @@ const fn refused(
 /// Refuses what cannot work.
 pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
     correction(strategy)?;
+    overlap::check(strategy)?;
     match strategy.exchange() {
         ExchangeKind::None => return Ok(()),
         ExchangeKind::Gossip | ExchangeKind::Push => parameters_as_they_are(strategy)?,

@@ -4,7 +4,7 @@ mod written;
 
 use super::tables::{self, Tables};
 use super::{DEFAULT_PRESET, StrategyError, preset, refuse, validate};
-use super::{mixing, optimizers, schedule, server};
+use super::{mixing, optimizers, overlap, schedule, server};
 use crate::Layout;
 use crate::aggregate::AggregationKind;
 use crate::compress::{Codec, CodecKind, F32};
@@ -14,16 +14,12 @@ use crate::inner::{InnerKind, InnerOptimizer};
 use crate::outer::{OuterKind, OuterOptimizer, StalenessWeight};
 use crate::topology::TopologyKind;
 use core::str::FromStr;
-use murmurate_protocol::limits::FRAGMENTS_MAX;
 use murmurate_protocol::{
     Contribution, DeadlinePlan, Digest, ExchangeKind, FragmentPlan, Plan, Round, RunId, Schedule,
     StepBudget, Topology,
 };
 use std::collections::BTreeSet;
 use std::ops::Range;
-
-/// Values of one fragment at most where the configuration does not say: 4 MiB as f32.
-const FRAGMENT_LEN: usize = 1 << 20;
 
 /// Bytes that a state transfer takes beside its runs of f32: counts, names and lengths.
 pub const STATE_HEADER_BYTES: u64 = 4096;
@@ -44,7 +40,7 @@ pub struct Strategy {
     rate: Option<f64>,
     codec: CodecKind,
     error_feedback: bool,
-    fragments: Option<usize>,
+    overlap: overlap::Overlap,
     outer: OuterKind,
     aggregation: AggregationKind,
     inner: InnerKind,
@@ -130,7 +126,7 @@ impl Strategy {
             rate,
             codec,
             error_feedback,
-            fragments: validate::fragments(&tables.overlap)?,
+            overlap: overlap::read(&tables.overlap)?,
             outer: optimizers::outer(&tables.outer)?,
             aggregation: mixing::aggregation(&tables.aggregation)?,
             inner: optimizers::inner(&tables.inner)?,
@@ -289,17 +285,16 @@ impl Strategy {
         self.deadlines
     }
 
+    /// When fragments are exchanged, and which.
+    pub(super) const fn overlap(&self) -> &overlap::Overlap {
+        &self.overlap
+    }
+
     /// Equal cuts of `len` flat parameters, in order; their lengths differ by one at most.
     /// Without a count an all-reduce cuts into pieces of 2^20 values at most, so that what is
-    /// in flight is small beside a large model.
+    /// in flight is small beside a large model, and into a multiple of the stagger.
     pub fn fragments(&self, len: usize) -> Vec<Range<usize>> {
-        let usual = match self.exchange {
-            kind if kind == ExchangeKind::None || kind.has_neighbours() => 1,
-            _ => len.div_ceil(FRAGMENT_LEN).clamp(1, FRAGMENTS_MAX),
-        };
-        let count = self.fragments.unwrap_or(usual);
-        let cut = |at: usize| (at as u128 * len as u128 / count as u128) as usize;
-        (0..count).map(|at| cut(at)..cut(at + 1)).collect()
+        self.overlap.cuts(len, self.exchange)
     }
 
     /// The plan that the peers of `run` must agree on. Zero rounds means until told to stop.
@@ -308,7 +303,9 @@ impl Strategy {
     /// When the model is smaller than its fragments are many, or beyond a limit.
     pub fn plan(&self, run: RunId, layout: &Layout, rounds: u64) -> Result<Plan, StrategyError> {
         let parameters = layout.len();
-        if let Some(fragments) = self.fragments.filter(|count| parameters < *count) {
+        let least = usize::from(self.overlap.plan.stagger);
+        let fragments = self.overlap.fragments.unwrap_or(least);
+        if parameters < fragments {
             return Err(StrategyError::Fragments {
                 fragments,
                 parameters,
@@ -345,6 +342,7 @@ impl Strategy {
             budget: self.budget,
             rounds,
             fragments: fragments.collect(),
+            overlap: self.overlap.plan,
             deadlines: self.deadlines,
             state_bytes: (4 * parameters as u64).saturating_mul(runs) + STATE_HEADER_BYTES,
         };

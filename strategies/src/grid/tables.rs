@@ -66,11 +66,12 @@ pub(super) struct Compression {
     pub(super) parameters: toml::Table,
 }
 
-/// Into how many fragments the flat parameters are cut.
+/// Into how many fragments the flat parameters are cut, and which of them a round exchanges.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Overlap {
     pub(super) fragments: Option<usize>,
+    pub(super) stagger: Option<usize>,
 }
 
 /// What the anchor does with the aggregate.
@@ -166,7 +167,7 @@ const KEYS: [(&str, &[&str]); 8] = [
         ],
     ),
     ("compression", &["codec", "error_feedback"]),
-    ("overlap", &["fragments"]),
+    ("overlap", &["fragments", "stagger"]),
     (
         "outer",
         &[

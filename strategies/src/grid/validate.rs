@@ -3,12 +3,11 @@
 
 use super::StrategyError;
 use super::registry::{CODECS, CONTRIBUTIONS, EXCHANGES, Entry, hint, names};
-use super::tables::{Architecture, Compression, Deadlines, Overlap, Synchronization};
+use super::tables::{Architecture, Compression, Deadlines, Synchronization};
 use super::{later, mixing, server};
 use crate::compress::CodecKind;
 use crate::topology::TopologyKind;
 use core::time::Duration;
-use murmurate_protocol::limits::FRAGMENTS_MAX;
 use murmurate_protocol::{Contribution, DeadlinePlan, ExchangeKind, StepBudget};
 
 /// The longest round that can be asked for: a year.
@@ -193,14 +192,6 @@ pub(super) fn compression(
     let needed = codec.build().properties().needs_feedback && exchange != ExchangeKind::Replicas;
     let feedback = table.error_feedback.unwrap_or(needed);
     Ok((codec, feedback))
-}
-
-pub(super) fn fragments(table: &Overlap) -> Result<Option<usize>, StrategyError> {
-    let Some(count) = table.fragments else {
-        return Ok(None);
-    };
-    let ok = (1..=FRAGMENTS_MAX).contains(&count);
-    range(ok, "overlap.fragments", count as f64, "from 1 to 1024").map(|()| Some(count))
 }
 
 /// Deadlines that are not given follow the one below or above them where the default would not fit.

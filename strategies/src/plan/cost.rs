@@ -128,14 +128,22 @@ fn runs(strategy: &Strategy) -> f64 {
     (2 + strategy.inner_kind().state_multiple() + anchor + outer + residual) as f64
 }
 
-/// Encoded contribution and encoded aggregate of the whole model.
+/// Encoded contribution and encoded aggregate of what one round exchanges: of the whole model, or of
+/// one in so many of its fragments where they are staggered.
 fn encoded(plan: &Plan) -> (f64, f64) {
-    plan.fragments.iter().fold((0.0, 0.0), |(c, a), fragment| {
+    let whole = plan.fragments.iter().fold((0.0, 0.0), |(c, a), fragment| {
         (
             c + fragment.contribution.of(fragment.len) as f64,
             a + fragment.aggregate.of(fragment.len) as f64,
         )
-    })
+    });
+    let turns = f64::from(plan.overlap.stagger);
+    (whole.0 / turns, whole.1 / turns)
+}
+
+/// Values that one round exchanges.
+fn exchanged(plan: &Plan, cluster: &Cluster) -> f64 {
+    cluster.parameters as f64 / f64::from(plan.overlap.stagger)
 }
 
 /// All-reduce among g members, by its schedule's cost: S shards, h hops, b pushes of the busiest
@@ -154,11 +162,12 @@ fn all_reduce(plan: &Plan, cluster: &Cluster) -> Traffic {
     let (contribution, aggregate) = encoded(plan);
     let whole = (contribution + aggregate) / 2.0;
     let bytes = cost.busiest as f64 / shards * whole;
-    let chain = cost.hops as f64 / shards / plan.fragments.len() as f64 * whole;
+    let fragments = plan.fragments.len() as f64 / f64::from(plan.overlap.stagger);
+    let chain = cost.hops as f64 / shards / fragments * whole;
     let slower = cluster.link.up.min(cluster.link.down);
     let hops = u32::try_from(cost.hops).unwrap_or(u32::MAX);
     let latency: Duration = cluster.link.latency * hops.saturating_add(HOPS_AGREEMENT);
-    let values = cluster.parameters as f64;
+    let values = exchanged(plan, cluster);
     Traffic {
         up: bytes,
         down: bytes,
@@ -176,7 +185,7 @@ fn gathered(plan: &Plan, cluster: &Cluster) -> Traffic {
     let (contribution, _) = encoded(plan);
     let bytes = (members - 1.0) * contribution;
     let latency: Duration = cluster.link.latency * (HOPS_AGREEMENT + 1);
-    let values = cluster.parameters as f64;
+    let values = exchanged(plan, cluster);
     Traffic {
         up: bytes,
         down: bytes,
@@ -203,7 +212,7 @@ fn in_step(plan: &Plan, cluster: &Cluster, owners: u16) -> Traffic {
     let rest = 1.0 - 1.0 / owners;
     let slower = cluster.link.up.min(cluster.link.down);
     let latency: Duration = cluster.link.latency * (HOPS_AGREEMENT + 2);
-    let values = cluster.parameters as f64;
+    let values = exchanged(plan, cluster);
     Traffic {
         up: outward + rest * contribution,
         down: inward + rest * aggregate,
@@ -306,6 +315,15 @@ mod tests {
             cost.memory_bytes > 12e6 && cost.memory_bytes < 12e6 + 12e6,
             "{cost:?}"
         );
+    }
+
+    #[test]
+    fn staggered_fragments_cost_their_share_in_a_round() {
+        let whole = cost("", "diloco", 4);
+        let quarter = cost("[overlap]\nstagger = 4\n", "diloco", 4);
+        assert!((4.0 * quarter.bytes_up / whole.bytes_up - 1.0).abs() < 1e-3);
+        assert!((4.0 * quarter.mix_s / whole.mix_s - 1.0).abs() < 1e-9);
+        assert!(quarter.exchange_s < whole.exchange_s / 3.0, "{quarter:?}");
     }
 
     #[test]

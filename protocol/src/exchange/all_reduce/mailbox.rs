@@ -75,6 +75,12 @@ impl AllReduce {
         meta: SliceMeta,
         digest: Option<Digest>,
     ) -> Result<(), PeerError> {
+        if !cx.plan.overlap.exchanges(slice.round, slice.fragment) {
+            cx.order(Order::Release { slice });
+            return Err(PeerError::Unexpected {
+                what: "a slice of a fragment whose round it is not".to_owned(),
+            });
+        }
         let current = slice.round == cx.round;
         if current && let Some(butterfly) = self.of_fragment(slice.fragment) {
             if butterfly.group.tag == meta.group && !butterfly.over() {
@@ -131,6 +137,11 @@ impl AllReduce {
                 cx.send(from, answer);
             }
             return Ok(());
+        }
+        if !cx.plan.overlap.exchanges(round, fragment) {
+            return Err(PeerError::Unexpected {
+                what: "a message of a fragment whose round it is not".to_owned(),
+            });
         }
         let Some(butterfly) = self.of_fragment(fragment).filter(|b| b.round == round) else {
             let ahead = round.since(cx.round);

@@ -9,7 +9,7 @@
 //! one `Propose` (n - 1 of the latter by the proposer), f (n - 1) votes; 2 f (n - 1) pushes of
 //! about 1/n of a fragment each. Latency: group (one round trip), contributions, aggregates, votes.
 //!
-//! Fragments are opened in order, a window at a time; a fragment that is decided goes to the
+//! A round's fragments (all of them, or every so many where they are staggered) are opened in order, a window at a time; a fragment that is decided goes to the
 //! Executor at once and its bytes are let go of, so that memory follows the window and not the
 //! model. No member can be further ahead than a window of the slowest it still hopes for, because
 //! every fragment needs a shard of each.
@@ -61,7 +61,7 @@ pub(crate) struct AllReduce {
     group: Option<Group>,
     /// What the schedule asks of this peer in a group of so many, at this index.
     program: Option<(usize, usize, Arc<Program>)>,
-    /// The fragments opened so far, by their index.
+    /// The round's fragments opened so far, in order.
     butterflies: Vec<Butterfly>,
     /// Members that were given up in some fragment of this round.
     lost: u64,
@@ -93,7 +93,11 @@ impl AllReduce {
     }
 
     fn of_fragment(&mut self, fragment: FragmentId) -> Option<&mut Butterfly> {
-        self.butterflies.get_mut(usize::from(fragment.0))
+        // Few are open at a time, and those of a staggered round are not next to each other.
+        let at = self
+            .butterflies
+            .binary_search_by_key(&fragment, |b| b.fragment);
+        self.butterflies.get_mut(at.ok()?)
     }
 
     fn message(
@@ -274,7 +278,8 @@ impl Exchange for AllReduce {
 
     fn ended(&mut self, cx: &Context) -> Vec<(FragmentId, Ending)> {
         if std::mem::take(&mut self.nobody) {
-            return cx.plan.fragment_ids().map(|f| (f, Ending::Void)).collect();
+            let all = cx.plan.fragments_of(cx.round);
+            return all.map(|f| (f, Ending::Void)).collect();
         }
         let untold = self.butterflies.iter_mut().filter(|b| !b.told);
         let ended = untold.filter_map(|b| {
@@ -286,8 +291,12 @@ impl Exchange for AllReduce {
     }
 
     fn applied(&mut self, cx: &mut Context, fragment: FragmentId) {
-        let butterfly = self.butterflies.get_mut(usize::from(fragment.0));
-        if let Some(butterfly) = butterfly.filter(|b| b.told) {
+        let at = self
+            .butterflies
+            .binary_search_by_key(&fragment, |b| b.fragment);
+        if let Some(butterfly) = at.ok().and_then(|at| self.butterflies.get_mut(at))
+            && butterfly.told
+        {
             self.history.close(cx, butterfly);
         }
     }

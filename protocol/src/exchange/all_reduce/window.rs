@@ -33,10 +33,12 @@ impl AllReduce {
         let window = window(&cx.plan);
         loop {
             let open = self.butterflies.iter().filter(|b| b.ending.is_none());
-            let next = FragmentId(self.butterflies.len() as u16);
-            if open.count() >= window || cx.plan.fragment(next).is_none() {
+            if open.count() >= window {
                 return;
             }
+            let Some(next) = cx.plan.fragments_of(cx.round).nth(self.butterflies.len()) else {
+                return;
+            };
             self.open_one(cx, next, group.clone());
         }
     }

@@ -43,7 +43,7 @@ impl Strategy {
         tables.compression.codec = name(self.codec.name());
         tables.compression.parameters = self.codec.to_table();
         tables.compression.error_feedback = Some(self.error_feedback);
-        tables.overlap.fragments = self.fragments;
+        tables.overlap = tables::Overlap::from_overlap(&self.overlap);
         tables.outer = tables::Outer::from_kind(&self.outer);
         tables.aggregation = tables::Aggregation::from_kind(&self.aggregation);
         tables.inner = tables::Inner::from_kind(&self.inner);

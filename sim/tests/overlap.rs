@@ -1,0 +1,181 @@
+//! Staggered fragments with tensors and time, under the faults that every exchange sees: none, loss
+//! and jitter, deaths before, during and after each kind of message, one that stalls, one that comes
+//! back, one that joins late, one that sends nonsense. The simulator checks its invariants after
+//! every event; what is asserted here is what the survivors have in the end.
+
+use murmurate_sim::{Report, RunOptions, Scenario, ToyTasksOnly, run_scenario};
+
+const PEERS: usize = 6;
+const ROUNDS: u64 = 24;
+
+/// Overlap tables, each with the exchange that it is tried on.
+const OVERLAPS: [(&str, &str); 3] = [
+    ("fragments = 3\nstagger = 3", "exchange = \"all-reduce\""),
+    (
+        "fragments = 5\nstagger = 2",
+        "exchange = \"parameter-server\"\nowners = 2",
+    ),
+    ("stagger = 4", "exchange = \"gathered\""),
+];
+
+fn text((overlap, architecture): (&str, &str), network: &str, faults: &str) -> String {
+    format!(
+        "seed = 2\npeers = {PEERS}\nrounds = {ROUNDS}\n\
+         [task]\nkind = \"quadratic\"\ndim = 64\nnoise = 0.0\nheterogeneity = 0.0\n\
+         [strategy]\npreset = \"diloco\"\n\
+         [strategy.architecture]\n{architecture}\n\
+         [strategy.overlap]\n{overlap}\n\
+         [strategy.outer]\noptimizer = \"average\"\n\
+         [strategy.deadlines]\nfloor_ms = 500\ninitial_ms = 4000\n\
+         [network]\nlatency_ms = 20.0\ndetection_ms = 300.0\nbootstrap = 32\n{network}\n{faults}"
+    )
+}
+
+fn run(text: &str, seed: Option<u64>) -> Report {
+    let scenario =
+        Scenario::from_toml(text, "overlap", "overlap").unwrap_or_else(|e| panic!("{e}\n{text}"));
+    let options = RunOptions {
+        seed,
+        ..RunOptions::default()
+    };
+    run_scenario(&scenario, &ToyTasksOnly, options).unwrap_or_else(|e| panic!("{e}\n{text}"))
+}
+
+/// So many are there in the end, hold the same bits, and have learned.
+fn agreed(report: &Report, peers: usize, what: &str) {
+    assert_eq!(report.live, peers, "{what}: {report}");
+    let last = report.samples.last().expect("samples");
+    assert_eq!(
+        (last.round, last.consensus_distance),
+        (ROUNDS, 0.0),
+        "{what}: {report}"
+    );
+    assert!(last.loss < Some(1e-2), "{what}: {report}");
+    let counters = &report.counters;
+    assert!(
+        counters.longest_wait_s <= counters.longest_wait_allowed_s,
+        "{what}: {report}"
+    );
+}
+
+#[test]
+fn without_faults_all_hold_the_same_bits_in_every_round() {
+    for overlap in OVERLAPS {
+        let report = run(&text(overlap, "", ""), None);
+        agreed(&report, PEERS, overlap.0);
+        assert_eq!(report.counters.rounds_ended, PEERS as u64 * ROUNDS);
+        assert_eq!((report.counters.voided, report.counters.catch_ups), (0, 0));
+        assert!(report.samples.iter().all(|s| s.consensus_distance == 0.0));
+    }
+}
+
+#[test]
+fn loss_and_jitter_cost_time_and_leave_the_same_bits() {
+    let network = "jitter_ms = 15.0\nloss = 0.03";
+    for overlap in OVERLAPS {
+        for seed in 0..4 {
+            let report = run(&text(overlap, network, ""), Some(seed));
+            // Lost words cost rounds, the last one too, and never the agreement: a run is over when all
+            // hold the same bits.
+            let counters = &report.counters;
+            let (waited, allowed) = (counters.longest_wait_s, counters.longest_wait_allowed_s);
+            assert!(
+                report.live == PEERS && waited <= allowed,
+                "{overlap:?} {seed}: {report}"
+            );
+            let (first, last) = (&report.samples[0], report.samples.last().expect("samples"));
+            assert!(last.loss < first.loss, "{overlap:?} {seed}: {report}");
+        }
+    }
+}
+
+#[test]
+fn whoever_dies_before_during_or_after_any_message_leaves_the_others_with_the_same_bits() {
+    let moments = [
+        ("train", 0.05),
+        ("exchange", 0.0),
+        ("exchange", 0.03),
+        ("exchange", 0.05),
+        ("exchange", 0.07),
+        ("exchange", 0.09),
+        ("exchange", 0.11),
+        ("apply", 0.0),
+    ];
+    for overlap in OVERLAPS {
+        for (phase, delay) in moments {
+            for victim in 0..PEERS {
+                let fault = format!(
+                    "[[fault]]\nkind = \"crash\"\npeer = {victim}\nround = 6\nphase = \"{phase}\"\n\
+                     delay_s = {delay}\n"
+                );
+                let report = run(&text(overlap, "", &fault), None);
+                agreed(&report, PEERS - 1, &format!("{overlap:?} {fault}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn one_that_stalls_or_falls_silent_catches_up_with_every_fragment() {
+    for overlap in OVERLAPS {
+        for victim in [0, 3, 5] {
+            let stall = format!(
+                "[[fault]]\nkind = \"straggler\"\npeer = {victim}\nat_s = 1.0\nfactor = 10000.0\n\
+                 lasts_s = 3.0\n"
+            );
+            let report = run(&text(overlap, "", &stall), None);
+            agreed(&report, PEERS, &format!("{overlap:?} {stall}"));
+            let silence = format!(
+                "[[fault]]\nkind = \"partition\"\npeers = [{victim}]\nround = 5\n\
+                 phase = \"exchange\"\ndelay_s = 0.03\nlasts_s = 4.0\n"
+            );
+            let report = run(&text(overlap, "", &silence), None);
+            agreed(&report, PEERS, &format!("{overlap:?} {silence}"));
+        }
+    }
+}
+
+#[test]
+fn the_dead_that_come_back_and_the_late_hold_what_the_others_hold() {
+    for overlap in OVERLAPS {
+        for delay in [0.0, 0.05, 0.1] {
+            let back = format!(
+                "[[fault]]\nkind = \"crash\"\npeer = 3\nround = 5\nphase = \"exchange\"\n\
+                 delay_s = {delay}\nrestart_after_s = 1.0\n"
+            );
+            let report = run(&text(overlap, "", &back), None);
+            agreed(&report, PEERS, &format!("{overlap:?} {back}"));
+        }
+        let late = "[[fault]]\nkind = \"join\"\npeer = 4\nat_s = 2.0\n";
+        let report = run(&text(overlap, "", late), None);
+        agreed(&report, PEERS, &format!("{overlap:?} {late}"));
+    }
+}
+
+#[test]
+fn nonsense_is_found_and_left_out() {
+    for overlap in OVERLAPS {
+        for lie in ["garbage", "truncated"] {
+            let fault = format!(
+                "[[fault]]\nkind = \"byzantine\"\npeer = 1\nat_s = 1.0\nlasts_s = 0.5\nlie = \"{lie}\"\n"
+            );
+            let report = run(&text(overlap, "", &fault), None);
+            assert!(report.counters.lies > 0, "{fault} {report}");
+            agreed(&report, PEERS, &format!("{overlap:?} {fault}"));
+        }
+    }
+}
+
+#[test]
+fn a_round_moves_its_share_of_the_bytes() {
+    let bytes = |stagger: usize| {
+        let overlap = format!("fragments = 4\nstagger = {stagger}");
+        let report = run(&text((&overlap, "exchange = \"gathered\""), "", ""), None);
+        (report.counters.pushes, report.counters.bytes_encoded)
+    };
+    let (pushes, encoded) = bytes(1);
+    for stagger in [2, 4] {
+        let share = stagger as u64;
+        assert_eq!(bytes(stagger), (pushes / share, encoded / share));
+    }
+}
