@@ -783,3 +783,29 @@ fn every_codec_survives_its_own_text() {
         assert_eq!(plan(&again).hash(), plan(&strategy).hash());
     }
 }
+
+#[test]
+fn another_number_of_inner_steps_leaves_who_waits_for_whom() {
+    for preset in ["asp", "ssp", "fedbuff", "async-local-sgd", "easgd"] {
+        let usual = Strategy::preset(preset).unwrap();
+        let gradient = usual.contribution() == Contribution::Gradient;
+        let steps = if gradient { 1 } else { 3 };
+        let text = format!("[synchronization]\ninner_steps = {steps}\n");
+        let changed = Strategy::parse(&text, Some(preset)).unwrap();
+        assert_eq!(changed.exchange(), usual.exchange(), "{preset}");
+        assert_eq!(changed.budget(), StepBudget::Steps(steps), "{preset}");
+        let timed = Strategy::parse("[synchronization]\nround_time = 0.5\n", Some("fedbuff"));
+        assert!(matches!(timed.unwrap().budget(), StepBudget::Time(_)));
+    }
+}
+
+#[test]
+fn momentum_that_counts_arrivals_is_refused_where_peers_agree() {
+    let text = "[synchronization]\nmode = \"bsp\"\n";
+    let error = Strategy::parse(text, Some("async-local-sgd")).unwrap_err();
+    let line = error.to_string();
+    assert!(
+        line.starts_with("`outer.optimizer`: delayed momentum"),
+        "{line}"
+    );
+}

@@ -18,6 +18,9 @@ const SCHEDULES: [&str; 8] = [
     "hierarchical",
 ];
 
+/// Parameters of the model.
+pub(super) const PARAMETERS: u64 = 48;
+
 /// Draws of one scenario.
 pub(super) struct Draw(pub(super) ChaCha8Rng);
 
@@ -86,7 +89,7 @@ fn strategy(seed: u64, peers: u64, presets: &[&str], draw: &mut Draw) -> String 
 fn head(seed: u64, peers: u64, rounds: u64) -> String {
     format!(
         "seed = {seed}\npeers = {peers}\nrounds = {rounds}\nsave_every_s = 0.5\n\
-         [task]\nkind = \"quadratic\"\ndim = 48\n"
+         [task]\nkind = \"quadratic\"\ndim = {PARAMETERS}\n"
     )
 }
 

@@ -2,10 +2,13 @@
 //! names no method itself, so that what the registries gain is drawn, too.
 
 use super::draw::Draw;
-use murmurate_strategies::grid::Strategy;
+use super::draw::PARAMETERS;
+use murmurate_protocol::RunId;
+use murmurate_strategies::Layout;
 use murmurate_strategies::grid::registry::{
     CODECS, EXCHANGES, Entry, MODES, PRESETS, SCHEDULES, TOPOLOGIES,
 };
+use murmurate_strategies::grid::{Strategy, StrategyError};
 use toml::{Table, Value};
 
 /// How often another point is drawn when the grid refuses one, before the preset is taken as it is. About
@@ -19,8 +22,17 @@ pub(super) fn random_point(draw: &mut Draw, peers: u64) -> Table {
     let presets: Vec<&str> = presets.into_iter().filter(|name| *name != "none").collect();
     let preset = draw.one_of(&presets);
     let mut drawn = (0..ATTEMPTS).map(|_| laid_over(preset, draw, peers));
-    let accepted = drawn.find(|table| Strategy::from_table(table.clone(), None).is_ok());
+    let accepted = drawn.find(|table| works(table).is_ok());
     accepted.unwrap_or_else(|| Table::from_iter([("preset".to_owned(), preset.into())]))
+}
+
+/// Whether the grid takes it, and a plan can be made of it.
+fn works(table: &Table) -> Result<(), StrategyError> {
+    let layout = Layout::new([("parameters", vec![PARAMETERS])]);
+    let strategy = Strategy::from_table(table.clone(), None)?;
+    strategy
+        .plan(RunId::from_bytes([0; 32]), &layout, 1)
+        .map(drop)
 }
 
 fn laid_over(preset: &str, draw: &mut Draw, peers: u64) -> Table {

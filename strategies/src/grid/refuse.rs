@@ -291,6 +291,14 @@ fn all_reduce(strategy: &Strategy) -> Result<(), StrategyError> {
             "use \"average\", or exchange = \"parameter-server\" with mode = \"asp\"",
         );
     }
+    // It counts arrivals from the start of a life: whoever was away would count otherwise than the rest.
+    if matches!(strategy.outer_kind(), OuterKind::DelayedNesterov { .. }) {
+        return refused(
+            "outer.optimizer",
+            "delayed momentum counts arrivals one by one, and what peers agree on is one for all",
+            "use \"nesterov\", or exchange = \"parameter-server\" with mode = \"asp\"",
+        );
+    }
     if strategy.contribution() == Contribution::Parameters {
         return refused(
             "architecture.contribution",

@@ -204,9 +204,10 @@ const KEYS: [(&str, &[&str]); 8] = [
 ];
 
 /// Keys that choose a method. A configuration that chooses another one than its preset does not
-/// inherit the preset's other keys of that table: they are parameters of the old one.
+/// inherit the preset's other keys of that table: they are parameters of the old one. How long a round is
+/// chooses no method: who waits for whom stays.
 const SELECTORS: [(&str, &[&str]); 6] = [
-    ("synchronization", &["inner_steps", "round_time", "mode"]),
+    ("synchronization", &["mode"]),
     ("architecture", &["exchange"]),
     ("compression", &["codec"]),
     ("outer", &["optimizer"]),
@@ -282,6 +283,12 @@ pub(super) fn lay_over(preset: &mut toml::Table, config: toml::Table) {
             .any(|key| table.contains_key(*key) && table.get(*key) != below.get(*key))
         {
             below.clear();
+        }
+        // A round is so many inner steps or so long: who says one does not inherit the other.
+        for (said, other) in [("inner_steps", "round_time"), ("round_time", "inner_steps")] {
+            if table.contains_key(said) {
+                below.remove(other);
+            }
         }
         below.extend(table);
     }

@@ -160,7 +160,7 @@ async fn daemons_killed_again_and_again_come_back_until_one_is_done() {
     // A daemon's second life ends all rounds; its first never does.
     let done = progress(9, 0.96).replace("\"phase\":\"\"", "\"phase\":\"finished\"");
     let script = format!(
-        "{LISTENING}if mkdir \"$3.lived\" 2>/dev/null; then\n{}else\n{done}fi\n{WAIT}",
+        "{LISTENING}if mkdir \"$3.lived\" 2>/dev/null; then\n{}exec sleep 60\nfi\n{done}{WAIT}",
         progress(6, 0.5)
     );
     let options = LocalOptions {
