@@ -141,7 +141,8 @@ impl Peer {
         }
         self.enter(Phase::Train);
         self.life.started = self.cx.now;
-        let (round, budget) = (self.cx.round, self.cx.plan.budget);
+        let round = self.cx.round;
+        let budget = self.cx.plan.budget_of(round);
         self.life.train = Some(self.cx.order(Order::Train { round, budget }));
     }
 
