@@ -854,7 +854,7 @@ fn another_number_of_inner_steps_leaves_who_waits_for_whom() {
 
 #[test]
 fn momentum_that_counts_arrivals_is_refused_where_peers_agree() {
-    let text = "[synchronization]\nmode = \"bsp\"\n";
+    let text = "[synchronization]\nmode = \"bsp\"\ninner_steps = 10\n";
     let error = Strategy::parse(text, Some("async-local-sgd")).unwrap_err();
     let line = error.to_string();
     assert!(

@@ -293,7 +293,8 @@ fn all_reduce(strategy: &Strategy) -> Result<(), StrategyError> {
         );
     }
     // It counts arrivals from the start of a life: whoever was away would count otherwise than the rest.
-    if matches!(strategy.outer_kind(), OuterKind::DelayedNesterov { .. }) {
+    let counts = matches!(strategy.outer_kind(), OuterKind::DelayedNesterov { .. });
+    if counts && strategy.exchange().agrees() {
         return refused(
             "outer.optimizer",
             "delayed momentum counts arrivals one by one, and what peers agree on is one for all",
