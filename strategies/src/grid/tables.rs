@@ -43,6 +43,7 @@ pub(super) struct Synchronization {
     pub(super) lead: Option<usize>,
     pub(super) buffer: Option<usize>,
     pub(super) staleness: Option<String>,
+    pub(super) compensation: Option<f64>,
 }
 
 /// Who exchanges what with whom.
@@ -160,6 +161,7 @@ const KEYS: [(&str, &[&str]); 8] = [
             "lead",
             "buffer",
             "staleness",
+            "compensation",
         ],
     ),
     (
@@ -214,10 +216,9 @@ const KEYS: [(&str, &[&str]); 8] = [
 ];
 
 /// Keys that choose a method. A configuration that chooses another one than its preset does not
-/// inherit the preset's other keys of that table: they are parameters of the old one. How long a round is
-/// chooses no method: who waits for whom stays.
+/// inherit the preset's other keys of that table: they are parameters of the old one.
 const SELECTORS: [(&str, &[&str]); 6] = [
-    ("synchronization", &["mode"]),
+    ("synchronization", &["inner_steps", "round_time", "mode"]),
     ("architecture", &["exchange"]),
     ("compression", &["codec"]),
     ("outer", &["optimizer"]),
@@ -293,12 +294,6 @@ pub(super) fn lay_over(preset: &mut toml::Table, config: toml::Table) {
             .any(|key| table.contains_key(*key) && table.get(*key) != below.get(*key))
         {
             below.clear();
-        }
-        // A round is so many inner steps or so long: who says one does not inherit the other.
-        for (said, other) in [("inner_steps", "round_time"), ("round_time", "inner_steps")] {
-            if table.contains_key(said) {
-                below.remove(other);
-            }
         }
         below.extend(table);
     }
