@@ -8,7 +8,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 pub(crate) use limit::LimitArgs;
 use murmurate_net::emulate::{LinkSpec, NatKind};
 use murmurate_node::faults::Fault;
-use murmurate_node::local::{KillAt, LateAt, ShardsArg, StopAt};
+use murmurate_node::local::{KillAt, KillEvery, LateAt, ShardsArg, StopAt};
 use murmurate_node::progress::LogMode;
 use std::path::PathBuf;
 
@@ -150,6 +150,10 @@ pub(crate) struct LocalArgs {
     /// Kill daemon N (SIGKILL) in round R: N@round:R[:train|exchange|apply]
     #[arg(long, value_name = "N@round:R")]
     pub(crate) kill: Vec<KillAt>,
+    /// Kill a daemon drawn at random (SIGKILL) so often, and start it again 2 s later, until one has done all rounds:
+    /// 5s, 500ms, 1min; --seed chooses whom
+    #[arg(long, value_name = "TIME")]
+    pub(crate) kill_every: Option<KillEvery>,
     /// Start daemon N when the others reach round R
     #[arg(long, value_name = "N@round:R")]
     pub(crate) late: Vec<LateAt>,

@@ -17,6 +17,16 @@ pub enum SimError {
     /// The task cannot be made.
     #[error("[task]: {0}")]
     Task(String),
+    /// One of the two, in a scenario that was read from a file.
+    #[error("{file}:{line}: {reason}")]
+    InFile {
+        /// The file.
+        file: String,
+        /// The line of the key that the reason names, or of its table.
+        line: usize,
+        /// What the strategy or the task says.
+        reason: Box<SimError>,
+    },
     /// A machine could not take its own checkpoint back.
     #[error("peer {peer} cannot start from its checkpoint: {reason}")]
     Checkpoint {

@@ -3,7 +3,7 @@
 use crate::error::SimError;
 use crate::recipe::Recipe;
 use crate::report::Report;
-use crate::scenario::Scenario;
+use crate::scenario::{Scenario, line_of};
 use crate::swarm::Swarm;
 use crate::task::TrainerFactory;
 use crate::trace::Trace;
@@ -36,7 +36,32 @@ pub fn run_file(
     factory: &dyn TrainerFactory,
     options: RunOptions<'_>,
 ) -> Result<Report, SimError> {
-    run_scenario(&Scenario::from_file(path)?, factory, options)
+    let scenario = Scenario::from_file(path)?;
+    run_scenario(&scenario, factory, options).map_err(|error| {
+        // What is said of a scenario that could be read is said with the place it stands at.
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        in_file(&path.display().to_string(), &text, error)
+    })
+}
+
+/// An error of strategy or task with the place of the key that it names.
+fn in_file(file: &str, text: &str, error: SimError) -> SimError {
+    let (table, reason) = match &error {
+        SimError::Strategy(reason) => ("strategy", reason.to_string()),
+        SimError::Task(reason) => ("task", reason.clone()),
+        _ => return error,
+    };
+    let quoted = reason.split('`').nth(1).unwrap_or_default();
+    let key = match quoted.strip_prefix(table).and_then(|q| q.strip_prefix('.')) {
+        Some(key) => key,
+        None => quoted,
+    };
+    let line = line_of(text, &format!("{table}.{key}"));
+    SimError::InFile {
+        file: file.to_owned(),
+        line: line.max(line_of(text, &format!("{table}.kind"))),
+        reason: Box::new(error),
+    }
 }
 
 /// Runs a scenario.
@@ -82,4 +107,27 @@ pub fn run_scenario(
 )]
 fn wall_clock() -> std::time::Instant {
     std::time::Instant::now()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use murmurate_strategies::grid::Strategy;
+
+    #[test]
+    fn what_strategy_and_task_refuse_has_a_file_and_a_line() {
+        let text = "peers = 2\n[task]\nkind = \"x\"\n[task.shards]\nof = 3\n[strategy]\n\
+                    preset = \"bsp\"\n[strategy.architecture]\nschedule = \"rign\"\n";
+        let message = |error| in_file("s.toml", text, error).to_string();
+        let task = SimError::Task("`task.shards.of` is 3".to_owned());
+        assert_eq!(message(task), "s.toml:5: [task]: `task.shards.of` is 3");
+        let task = SimError::Task("unknown kind `x`".to_owned());
+        assert_eq!(message(task), "s.toml:3: [task]: unknown kind `x`");
+        let strategy = Strategy::parse("[architecture]\nschedule = \"rign\"", Some("bsp"));
+        let line = message(strategy.unwrap_err().into());
+        assert!(
+            line.starts_with("s.toml:9: [strategy]: `architecture.schedule`"),
+            "{line}"
+        );
+    }
 }

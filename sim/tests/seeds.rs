@@ -5,6 +5,9 @@
 use murmurate_sim::Report;
 use murmurate_sim::seeds::{SeedFailure, random_scenario, run_seed, run_seed_of};
 
+/// All-reduces and gossip.
+const IN_STEP: [&str; 4] = ["local-sgd", "diloco", "bsp", "d-psgd"];
+
 /// Presets whose exchanges are between two, or wait for nobody.
 const PAIRWISE: [&str; 6] = [
     "choco",
@@ -22,6 +25,11 @@ fn number(variable: &str, otherwise: u64) -> u64 {
 #[test]
 fn fifty_random_swarms_keep_their_invariants_and_finish() {
     hold(run_seed);
+}
+
+#[test]
+fn fifty_random_swarms_in_step_keep_their_invariants_and_finish() {
+    hold(|seed| run_seed_of(seed, &IN_STEP));
 }
 
 #[test]
@@ -52,7 +60,7 @@ fn hold(run: impl Fn(u64) -> Result<Report, Box<SeedFailure>>) {
 #[test]
 fn seeds_that_once_broke_an_invariant_hold() {
     for seed in [66, 214, 230, 241, 1493, 1554, 1664] {
-        if let Err(failure) = run_seed(seed) {
+        if let Err(failure) = run_seed_of(seed, &IN_STEP) {
             panic!("{failure}");
         }
     }

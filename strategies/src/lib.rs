@@ -28,6 +28,7 @@ pub mod executor;
 pub mod grid;
 pub mod inner;
 pub mod outer;
+pub mod plan;
 pub mod slices;
 pub mod state;
 pub mod topology;

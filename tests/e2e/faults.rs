@@ -8,6 +8,9 @@ use serde_json::Value;
 /// that waits.
 const SCHEDULING_S: f64 = 0.5;
 
+/// Twice what a daemon of this model takes without faults.
+const PEAK_MAX: u64 = 300_000_000;
+
 /// Daemon 2 is struck in round 5 or soon after; the others finish with the same bits, and none
 /// waited longer than its deadline.
 fn struck(_turn: &Turn, report: &Value, kind: &str, phase: &str) {
@@ -73,4 +76,32 @@ fn one_is_late() {
     assert!(late["inner_steps"].as_u64().unwrap() > 0, "{late}");
     assert_eq!(late["rounds"], 150, "{late}");
     same_digest(&nodes(&report).iter().collect::<Vec<_>>());
+}
+
+/// "`local --kill-every 5s` (kill -9 of a random daemon, restarted 2 s later) [...]: the target is reached, digests stay
+/// equal, memory stays bounded", in short: a few kills, then all rounds are done by everybody.
+#[test]
+fn killed_again_and_again_they_come_back_and_agree() {
+    let flags = ["--kill-every", "2s", "--rounds", "400", "--seed", "7"];
+    let report = local(&turn(), &flags);
+    let kills = report["faults"].as_array().unwrap();
+    assert!(kills.len() >= 2, "{kills:?}");
+    for kill in kills {
+        assert_eq!(kill["kind"], "kill", "{kill}");
+        let peak = kill["peak_rss_bytes"].as_u64().unwrap();
+        assert!(peak < PEAK_MAX, "{kill}");
+    }
+    for node in nodes(&report) {
+        assert_eq!(
+            (&node["status"], &node["rounds"]),
+            (&"finished".into(), &400.into())
+        );
+        assert!(node["test_accuracy"].as_f64().unwrap() >= 0.95, "{node}");
+        assert!(
+            node["peak_rss_bytes"].as_u64().unwrap() < PEAK_MAX,
+            "{node}"
+        );
+    }
+    assert!(report["total"]["digest"].is_string(), "{report}");
+    println!("{} kills", kills.len());
 }

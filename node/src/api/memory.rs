@@ -49,6 +49,12 @@ pub fn peak_rss_bytes() -> Option<u64> {
     line_of_status("VmHWM:")
 }
 
+/// Resident bytes of another process at the most, where the system tells.
+pub fn peak_rss_bytes_of(process: u32) -> Option<u64> {
+    let path = format!("/proc/{process}/status");
+    parse(&std::fs::read_to_string(path).ok()?, "VmHWM:")
+}
+
 fn line_of_status(key: &str) -> Option<u64> {
     parse(&std::fs::read_to_string("/proc/self/status").ok()?, key)
 }

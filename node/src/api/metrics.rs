@@ -2,7 +2,7 @@
 //! `/status`.
 
 use super::status::{PeerStatus, ServingStatus};
-use super::{Status, Traffic, link};
+use super::{RoundStatus, Status, Traffic, link};
 use crate::net::Reachability;
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
@@ -128,7 +128,65 @@ fn gauges(registry: &mut Registry, status: &Status) {
     set(registry, of_training);
     set(registry, of_held_data.into_iter().flatten());
     set(registry, of_waits.into_iter().flatten());
+    let predicted = status.predicted.map(|predicted| predicted.round);
+    set(registry, of_round(PREDICTED, predicted));
+    set(registry, of_round(MEASURED, status.measured));
     process_gauges(registry, status);
+}
+
+/// Names and meanings of what [`of_round`] shows, in its order.
+type RoundNames = [(&'static str, &'static str); 5];
+
+const PREDICTED: RoundNames = [
+    (
+        "predicted_utilization",
+        "Share of a round in training, expected",
+    ),
+    ("predicted_round_seconds", "A round, expected"),
+    (
+        "predicted_sent_bytes_per_round",
+        "Encoded bytes sent in a round, expected",
+    ),
+    (
+        "predicted_received_bytes_per_round",
+        "Encoded bytes received in a round, expected",
+    ),
+    (
+        "predicted_memory_bytes",
+        "Memory of the model and its method, expected",
+    ),
+];
+
+const MEASURED: RoundNames = [
+    (
+        "measured_utilization",
+        "Share of the last rounds in training",
+    ),
+    ("measured_round_seconds", "A round, mean of the last ones"),
+    (
+        "measured_sent_bytes_per_round",
+        "Encoded bytes sent in a round, mean of the last ones",
+    ),
+    (
+        "measured_received_bytes_per_round",
+        "Encoded bytes received in a round, mean of the last ones",
+    ),
+    ("measured_memory_bytes", "Resident memory"),
+];
+
+fn of_round(names: RoundNames, round: Option<RoundStatus>) -> impl Iterator<Item = Described> {
+    let values = round.map(|round| {
+        [
+            Some(round.utilization),
+            Some(round.round_s),
+            Some(round.bytes_sent),
+            Some(round.bytes_received),
+            round.memory_bytes,
+        ]
+    });
+    let described = move |values: [Option<f64>; 5]| names.into_iter().zip(values);
+    let all = values.into_iter().flat_map(described);
+    all.map(|((name, help), value)| (name, help, value))
 }
 
 fn process_gauges(registry: &mut Registry, status: &Status) {

@@ -1,19 +1,24 @@
 //! What a daemon shows of itself: `/status` for people and scripts, `/metrics` for Prometheus. It
 //! shows; nothing can be changed through it but `/limits`, and that only from the same machine.
 
+mod forecast;
+mod handle;
 mod limits;
 mod link;
 mod memory;
 mod metrics;
 mod observer;
+mod rounds;
 mod server;
 mod status;
 
+pub use forecast::{Basis, Forecaster, PredictedStatus, RoundStatus};
+pub use handle::{Clock, StatusHandle};
 pub use limits::LimitsPage;
 pub use link::LinkStatus;
-pub use memory::{Memory, peak_rss_bytes, rss_bytes};
+pub use memory::{Memory, peak_rss_bytes, peak_rss_bytes_of, rss_bytes};
 pub use metrics::metrics_text;
-pub use observer::{About, Clock, Observer, StatusHandle};
+pub use observer::{About, Observer};
 pub use server::{ApiError, ApiServer};
 pub use status::{
     Contributor, EvaluationStatus, GroupStatus, NatStatus, PathStatus, PeerStatus, ServingStatus,

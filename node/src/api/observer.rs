@@ -1,16 +1,17 @@
 //! Keeps the status current from the peer's events. It only listens: nothing it holds drives
 //! anything.
 
+use super::forecast::Links;
+use super::rounds::{Mark, RoundWindow};
 use super::status::{
     Contributor, EvaluationStatus, GroupStatus, NatStatus, PathStatus, PeerStatus, ServingStatus,
     Status, WaitStatus,
 };
-use super::{LinkStatus, Memory, Traffic};
+use super::{Forecaster, LinkStatus, Memory, RoundStatus, Traffic};
 use crate::net::{NatReport, Path};
 use crate::store::Progress;
 use murmurate_protocol::{Event, PeerId, Phase, Round, Time, TrainSummary, Wait};
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Ends of training that the current rate is taken over.
@@ -33,6 +34,8 @@ pub struct About {
     pub parameters: u64,
     /// What the method keeps, store by store, in multiples of 4 bytes x parameters.
     pub multiples: BTreeMap<String, f64>,
+    /// Predicts its rounds.
+    pub forecaster: Option<Forecaster>,
 }
 
 /// Listens to events and keeps the [`Status`].
@@ -46,6 +49,9 @@ pub struct Observer {
     started: Option<Time>,
     ended: Option<Time>,
     window: VecDeque<(Time, u64)>,
+    rounds: RoundWindow,
+    /// Its links as they were when some were last up.
+    links: Option<Links>,
 }
 
 impl Observer {
@@ -74,6 +80,8 @@ impl Observer {
             started: None,
             ended: None,
             window,
+            rounds: RoundWindow::default(),
+            links: None,
         }
     }
 
@@ -113,6 +121,7 @@ impl Observer {
                 status.first_round_unix_s = first.or(Some(now.as_secs_f64()));
                 status.digest = Some(digest.to_hex());
                 status.digest_round = Some(round.0);
+                self.mark(now);
             }
             Event::Evaluated { round, evaluation } => {
                 status.evaluation = Some(EvaluationStatus {
@@ -207,6 +216,8 @@ impl Observer {
         for (peer, link) in links {
             self.peer(peer).link = Some(link);
         }
+        let up = self.status.peers.values().filter_map(|p| p.link.as_ref());
+        self.links = Links::of(up).or(self.links);
     }
 
     /// Totals of bytes, as counted where they happen.
@@ -218,7 +229,27 @@ impl Observer {
     pub fn status(&mut self, now: Time) -> Status {
         self.status.wall_s = self.wall_s(now);
         self.status.memory = Memory::measure(self.about.parameters, &self.about.multiples);
+        self.compare();
         self.status.clone()
+    }
+
+    /// What the planner expects beside what the last rounds took.
+    fn compare(&mut self) {
+        let status = &mut self.status;
+        let Some(mean) = self.rounds.mean() else {
+            return;
+        };
+        status.measured = Some(RoundStatus::measured(&mean, status.memory.rss_bytes));
+        let (Some(forecaster), Some(links)) = (&self.about.forecaster, self.links) else {
+            return;
+        };
+        let group = status.group.as_ref().map(|group| group.members.len());
+        let linked = status.peers.values().filter(|p| p.linked).count();
+        let peers = match forecaster.has_groups() {
+            true => group.unwrap_or(1),
+            false => linked + 1,
+        };
+        status.predicted = forecaster.predict(&mean, links, peers);
     }
 
     /// What a checkpoint keeps of it.
@@ -252,6 +283,7 @@ impl Observer {
             Phase::Train => {
                 if self.started.is_none() {
                     self.started = Some(now);
+                    self.mark(now);
                     self.window.push_back((now, self.status.inner_steps));
                 }
                 // More rounds after the last: newcomers may bring a finished swarm back to work.
@@ -260,6 +292,18 @@ impl Observer {
             Phase::Leaving => self.ended = self.ended.or(Some(now)),
             _ => {}
         }
+    }
+
+    /// Notes the counts: the first round begins, or one has ended.
+    fn mark(&mut self, at: Time) {
+        let status = &self.status;
+        self.rounds.push(Mark {
+            at,
+            train_s: status.train_s,
+            inner_steps: status.inner_steps,
+            sent: status.bytes_sent.encoded,
+            received: status.bytes_received.encoded,
+        });
     }
 
     fn decided(&mut self, round: u64, shards: &[Vec<(PeerId, f64)>]) {
@@ -319,45 +363,6 @@ impl Observer {
                 deadline_s: allowed.as_secs_f64(),
             });
         }
-    }
-}
-
-/// The observer, shared between the driver that feeds it and whoever shows it.
-#[derive(Clone, Debug)]
-pub struct StatusHandle {
-    observer: Arc<Mutex<Observer>>,
-    clock: Arc<dyn Clock>,
-}
-
-/// The driver's clock, so that what is shown and what the peer sees are the same time.
-pub trait Clock: Send + Sync + std::fmt::Debug {
-    /// The time now.
-    fn now(&self) -> Time;
-}
-
-impl StatusHandle {
-    /// Shares an observer.
-    pub fn new(observer: Observer, clock: Arc<dyn Clock>) -> Self {
-        Self {
-            observer: Arc::new(Mutex::new(observer)),
-            clock,
-        }
-    }
-
-    /// Changes or reads it. Short: the HTTP interface waits meanwhile.
-    pub fn with<T>(&self, f: impl FnOnce(&mut Observer) -> T) -> T {
-        f(&mut self.lock())
-    }
-
-    /// The status now.
-    pub fn status(&self) -> Status {
-        let now = self.clock.now();
-        self.lock().status(now)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Observer> {
-        // A panic elsewhere leaves at worst a half-updated display.
-        self.observer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

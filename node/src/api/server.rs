@@ -109,7 +109,7 @@ fn metrics_page(status: &StatusHandle) -> Response {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::observer::Clock;
+    use crate::api::Clock;
     use crate::api::{About, Observer};
     use crate::store::Progress;
     use murmurate_protocol::Time;

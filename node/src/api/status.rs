@@ -1,6 +1,6 @@
 //! The status of a daemon as `/status` shows it. Field names are the interface: scripts read them.
 
-use super::{LinkStatus, Memory};
+use super::{LinkStatus, Memory, PredictedStatus, RoundStatus};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -78,6 +78,10 @@ pub struct Status {
     pub saved_round: Option<u64>,
     /// What it holds in memory.
     pub memory: Memory,
+    /// What the planner expects of a round, from the steps and links that were measured.
+    pub predicted: Option<PredictedStatus>,
+    /// What the last rounds took.
+    pub measured: Option<RoundStatus>,
 }
 
 /// Bytes of one direction, counted at three places.

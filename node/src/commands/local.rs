@@ -21,6 +21,7 @@ pub(crate) fn run(args: LocalArgs) -> anyhow::Result<()> {
         device: args.device,
         dir: args.dir,
         kills: args.kill,
+        kill_every: args.kill_every,
         stops: args.stop,
         lates: args.late,
         link: args.link,

@@ -93,6 +93,15 @@ fn trainer(request: &TrainerRequest<'_>) -> Result<Box<dyn Trainer>, String> {
         Some(toml::Value::Table(shards)) => shards,
         Some(_) => return Err("`task.shards` must be a table".to_owned()),
     };
+    if let Some(key) = ["index", "of"]
+        .iter()
+        .find(|key| shards.contains_key(**key))
+    {
+        let peers = request.peers;
+        return Err(format!(
+            "`task.shards.{key}`: {peers} peers get a shard each, which together are all the data; leave it out"
+        ));
+    }
     let number = |n: usize| toml::Value::Integer(i64::try_from(n).unwrap_or(i64::MAX));
     shards.insert("index".to_owned(), number(request.peer));
     shards.insert("of".to_owned(), number(request.peers));

@@ -68,6 +68,10 @@ impl Driver {
     /// Something for people: status, progress, and the faults that wait for it.
     fn emitted(&mut self, event: &Event) -> Option<Fault> {
         let now = self.clock.now();
+        if matches!(event, Event::RoundEnded { .. }) {
+            // What a round took is told with the bytes that it took.
+            self.read_traffic();
+        }
         self.status.with(|observer| observer.observe(now, event));
         self.tell(event);
         let Event::Phase { round, phase } = event else {

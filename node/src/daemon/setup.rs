@@ -1,6 +1,6 @@
 //! From configuration to parts: directory, trainer, Executor, checkpoint, network.
 
-use crate::api::{About, Observer, StatusHandle};
+use crate::api::{About, Forecaster, Observer, StatusHandle};
 use crate::bulk::{BulkLimits, BulkStore};
 use crate::config::Config;
 use crate::daemon::clock::WallStopwatch;
@@ -171,6 +171,11 @@ fn about(config: &Config, plan: &Plan, layout: &Layout, peer: &str) -> About {
         rounds: config.run.rounds,
         parameters: layout.len() as u64,
         multiples: multiples(&config.strategy, plan, layout.len() as u64),
+        forecaster: Some(Forecaster::new(
+            config.strategy.clone(),
+            plan.clone(),
+            layout.len() as u64,
+        )),
     }
 }
 

@@ -57,6 +57,12 @@ impl Driver {
             self.printer.note(&line);
         }
         self.acquaintances.look(&self.net, self.peer.view());
+        self.read_traffic();
+        self.show();
+    }
+
+    /// Shows the totals of bytes.
+    pub(super) fn read_traffic(&mut self) {
         let counters = self.net.counters();
         let sent = Traffic {
             payload: self.payload_sent,
@@ -68,6 +74,11 @@ impl Driver {
             encoded: counters.total.bulk_in,
             wire: counters.wire_in,
         };
+        self.status
+            .with(|observer| observer.set_traffic(sent, received));
+    }
+
+    fn show(&mut self) {
         let (steps, samples) = (self.lanes.signals().steps(), self.lanes.signals().samples());
         let view: Vec<(PeerId, Round)> = self
             .peer
@@ -76,7 +87,6 @@ impl Driver {
             .map(|(id, remote)| (id, remote.round))
             .collect();
         self.status.with(|observer| {
-            observer.set_traffic(sent, received);
             observer.set_live_steps(steps, samples);
             observer.set_rounds(&view);
         });

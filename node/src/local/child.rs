@@ -32,6 +32,7 @@ pub(super) type Events = mpsc::Sender<(usize, ChildEvent)>;
 #[derive(Debug)]
 pub(super) struct ChildHandle {
     signals: mpsc::UnboundedSender<Signal>,
+    process: Option<u32>,
 }
 
 impl ChildHandle {
@@ -73,9 +74,15 @@ impl ChildHandle {
         #[cfg(unix)]
         command.process_group(0);
         let child = command.spawn().map_err(failed)?;
+        let process = child.id();
         let (signals, orders) = mpsc::unbounded_channel();
         tokio::spawn(watch(child, place, orders, events.clone()));
-        Ok(Self { signals })
+        Ok(Self { signals, process })
+    }
+
+    /// Its number, while it runs.
+    pub(super) fn process(&self) -> Option<u32> {
+        self.process
     }
 
     /// Sends a signal; nothing happens when the child has ended.

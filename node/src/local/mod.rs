@@ -5,7 +5,10 @@ mod child;
 mod consensus;
 mod display;
 mod error;
+mod fault_entry;
 mod faults;
+mod kills;
+mod member;
 mod network;
 mod plan;
 mod report;
@@ -14,10 +17,12 @@ mod swarm;
 
 pub use child::end_with_parent;
 pub use error::LocalError;
+pub use fault_entry::FaultEntry;
 pub use faults::{KillAt, LateAt, StopAt};
+pub use kills::KillEvery;
 pub use network::{FlowEntry, LeakEntry, LinkEntry, TallyEntry};
 pub use plan::LocalOptions;
-pub use report::{FaultEntry, LocalReport, NodeEntry, Total, table};
+pub use report::{LocalReport, NodeEntry, Total, table};
 pub use shards::ShardsArg;
 
 use display::Display;

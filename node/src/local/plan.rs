@@ -2,7 +2,7 @@
 
 use super::network::Place;
 use super::shards::{ShardsArg, choose};
-use super::{KillAt, LateAt, LocalError, StopAt};
+use super::{KillAt, KillEvery, LateAt, LocalError, StopAt};
 use crate::config::{Config, ConfigError, Overrides};
 use crate::faults::{Fault, FaultAction};
 use murmurate_net::emulate::{LinkSpec, NatKind};
@@ -50,6 +50,8 @@ pub struct LocalOptions {
     pub dir: Option<PathBuf>,
     /// `--kill`.
     pub kills: Vec<KillAt>,
+    /// `--kill-every`.
+    pub kill_every: Option<KillEvery>,
     /// `--stop`.
     pub stops: Vec<StopAt>,
     /// `--late`.
@@ -134,6 +136,7 @@ pub(super) struct LocalPlan {
     pub(super) preset: String,
     pub(super) seed: u64,
     pub(super) alone: bool,
+    pub(super) kill_every: Option<KillEvery>,
     /// What a person should know of the choices made for them.
     pub(super) note: Option<&'static str>,
 }
@@ -168,6 +171,7 @@ impl LocalPlan {
             preset: base.config.strategy.name().to_owned(),
             seed: base.config.run.seed,
             alone: base.config.strategy.exchange() == murmurate_protocol::ExchangeKind::None,
+            kill_every: options.kill_every,
             note: choose(options, &base.config.task).1,
         })
     }
@@ -181,6 +185,7 @@ impl LocalPlan {
         let mut plain = options.clone();
         plain.rounds = Some(u64::from(u32::MAX));
         plain.record = None;
+        plain.kill_every = None;
         (plain.kills, plain.stops, plain.lates) = (Vec::new(), Vec::new(), Vec::new());
         let base = Base::new(&plain)?.alone()?;
         plain.shards = choose(options, &base.config.task).0;
@@ -197,11 +202,22 @@ fn table_from(text: &str) -> Result<Table, LocalError> {
     })
 }
 
+/// Whether a file that has been read already has `daemon.evaluate_every`: with its default a swarm whose rounds
+/// are short would do little else.
+fn says_when_to_evaluate(file: Option<&Path>) -> bool {
+    let text = file.and_then(|file| std::fs::read_to_string(file).ok());
+    let table = text.and_then(|text| text.parse::<Table>().ok());
+    let daemon = table.as_ref().and_then(|table| table.get("daemon"));
+    daemon.is_some_and(|daemon| daemon.get("evaluate_every").is_some())
+}
+
 /// What all daemons have in common.
 struct Base {
     table: Table,
     config: Config,
     places: Vec<Place>,
+    /// Whether the file given says how often to look at held data.
+    says_when_to_evaluate: bool,
 }
 
 impl Base {
@@ -221,6 +237,7 @@ impl Base {
             table,
             config,
             places: Vec::new(),
+            says_when_to_evaluate: says_when_to_evaluate(options.config.as_deref()),
         })
     }
 
@@ -330,7 +347,7 @@ impl Base {
         };
         set("run", "rounds", count(self.rounds()));
         set("run", "start_with", count(start_with));
-        if options.config.is_none() {
+        if !self.says_when_to_evaluate {
             set("daemon", "evaluate_every", count(self.evaluate_every()));
         }
         match shards {

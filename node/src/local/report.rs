@@ -1,9 +1,11 @@
 //! What a local swarm reports: one entry per daemon, and the total.
 
 use super::consensus::distances;
+use super::fault_entry::{FaultEntry, faults};
+use super::member::Member;
 use super::network::{LeakEntry, LinkEntry, LocalNetwork};
 use super::plan::{LocalOptions, LocalPlan};
-use super::swarm::{End, Member, State, Swarm};
+use super::swarm::{End, State, Swarm};
 use crate::api::Traffic;
 use crate::progress::{bytes, duration};
 use crate::report::NodeReport;
@@ -97,19 +99,6 @@ pub struct Total {
     pub digest: Option<String>,
 }
 
-/// A fault that was triggered.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct FaultEntry {
-    /// Which daemon.
-    pub node: usize,
-    /// `kill`, `stop` or `late`.
-    pub kind: String,
-    /// In which round.
-    pub round: u64,
-    /// In which phase.
-    pub phase: Option<String>,
-}
-
 impl LocalReport {
     pub(super) fn new(plan: &LocalPlan, options: &LocalOptions, swarm: &Swarm, end: End) -> Self {
         let mut nodes: Vec<NodeEntry> = swarm.members.iter().map(entry).collect();
@@ -137,6 +126,7 @@ impl LocalReport {
                 });
         }
         let target = options.until_accuracy(&plan.preset);
+        let kills = swarm.killer.iter().flat_map(|killer| killer.kills.clone());
         let mut report = Self {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             args: options.args.clone(),
@@ -147,7 +137,7 @@ impl LocalReport {
             interrupted: end == End::Interrupted,
             total: Total::of(&nodes),
             nodes,
-            faults: swarm.members.iter().flat_map(faults).collect(),
+            faults: swarm.members.iter().flat_map(faults).chain(kills).collect(),
             leaks: None,
         };
         let in_time = swarm.members.iter().zip(&report.nodes);
@@ -233,7 +223,7 @@ impl LocalReport {
 fn entry(member: &Member) -> NodeEntry {
     let status = match (member.state, &member.report) {
         (_, Some(_)) => "finished",
-        (State::Killed, _) => "killed",
+        (State::Killed | State::Away(_), _) => "killed",
         (State::Stopped, _) => "stopped",
         (State::Waiting, _) => "late",
         _ => "lost",
@@ -256,32 +246,6 @@ fn entry(member: &Member) -> NodeEntry {
         utilization: None,
         link: None,
     }
-}
-
-fn faults(member: &Member) -> Vec<FaultEntry> {
-    let node = member.plan.index;
-    let late = member
-        .plan
-        .late
-        .filter(|_| member.state != State::Waiting)
-        .map(|round| FaultEntry {
-            node,
-            kind: "late".to_owned(),
-            round,
-            phase: None,
-        });
-    let hit = member.fault.map(|(fault, round)| FaultEntry {
-        node,
-        kind: if member.state == State::Stopped {
-            "stop"
-        } else {
-            "kill"
-        }
-        .to_owned(),
-        round,
-        phase: Some(fault.phase.to_string()),
-    });
-    late.into_iter().chain(hit).collect()
 }
 
 impl Total {

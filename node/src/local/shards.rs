@@ -46,7 +46,8 @@ pub(super) fn choose(
     task: &TaskConfig,
 ) -> (Option<ShardsArg>, Option<&'static str>) {
     let labelled = matches!(task, TaskConfig::ImageClassifier(_));
-    let loses = !options.kills.is_empty() || !options.stops.is_empty();
+    let killed = !options.kills.is_empty() || options.kill_every.is_some();
+    let loses = killed || !options.stops.is_empty();
     match &options.shards {
         Some(shards) => (Some(shards.clone()), None),
         // What the file says of shards stands.
@@ -66,10 +67,11 @@ mod tests {
         let task = TaskConfig::default();
         let plain = LocalOptions::default();
         assert_eq!(choose(&plain, &task), (Some(ShardsArg::ByLabel), None));
-        for flag in ["kill", "stop"] {
+        for flag in ["kill", "kill-every", "stop"] {
             let mut options = plain.clone();
             match flag {
                 "kill" => options.kills.push("1@round:4".parse().unwrap()),
+                "kill-every" => options.kill_every = Some("5s".parse().unwrap()),
                 _ => options.stops.push("1@round:4".parse().unwrap()),
             }
             let (shards, note) = choose(&options, &task);

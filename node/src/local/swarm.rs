@@ -3,14 +3,13 @@
 use super::LocalError;
 use super::child::{ChildEvent, ChildHandle, EVENTS_CAPACITY, Events};
 use super::display::Display;
-use super::plan::{ChildPlan, LocalPlan};
-use crate::faults::{Fault, FaultAction};
-use crate::progress::{Line, Progress};
-use crate::report::NodeReport;
+use super::kills::Killer;
+use super::member::Member;
+use super::plan::LocalPlan;
+use crate::faults::FaultAction;
+use crate::progress::Line;
 use rustix::process::Signal;
-use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::process::ExitStatus;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::signal::unix;
 use tokio::sync::mpsc;
@@ -41,6 +40,8 @@ pub(super) enum State {
     Stopped,
     /// Killed itself, as told.
     Killed,
+    /// Killed from here, to be started again then.
+    Away(Instant),
     /// Left politely.
     Finished,
 }
@@ -58,20 +59,6 @@ pub(super) enum End {
     Interrupted,
 }
 
-/// One daemon as it is seen from here.
-#[derive(Debug)]
-pub(super) struct Member {
-    pub(super) plan: ChildPlan,
-    pub(super) state: State,
-    pub(super) progress: Progress,
-    pub(super) report: Option<NodeReport>,
-    pub(super) fault: Option<(Fault, u64)>,
-    handle: Option<ChildHandle>,
-    addresses: Vec<String>,
-    words: VecDeque<String>,
-    ended: Option<ExitStatus>,
-}
-
 /// The daemons of one local swarm.
 #[derive(Debug)]
 pub(super) struct Swarm {
@@ -80,7 +67,9 @@ pub(super) struct Swarm {
     pub(super) started_unix_s: f64,
     program: PathBuf,
     alone: bool,
-    display: Display,
+    pub(super) display: Display,
+    /// Kills daemons again and again, if told so.
+    pub(super) killer: Option<Killer>,
     events: Events,
     inbox: mpsc::Receiver<(usize, ChildEvent)>,
     interrupts: unix::Signal,
@@ -99,24 +88,14 @@ impl Swarm {
             unix::signal(unix::SignalKind::interrupt()).map_err(|e| LocalError::Signals {
                 reason: e.to_string(),
             })?;
-        let member = |plan: &ChildPlan| Member {
-            plan: plan.clone(),
-            state: State::Waiting,
-            progress: Progress::default(),
-            report: None,
-            fault: None,
-            handle: None,
-            addresses: Vec::new(),
-            words: VecDeque::new(),
-            ended: None,
-        };
         let (events, inbox) = mpsc::channel(EVENTS_CAPACITY);
         Ok(Self {
-            members: plan.children.iter().map(member).collect(),
+            members: plan.children.iter().map(Member::new).collect(),
             started_unix_s: 0.0,
             program: plan.program.clone(),
             alone: plan.alone,
             display,
+            killer: plan.kill_every.map(|every| Killer::new(every, plan.seed)),
             events,
             inbox,
             interrupts,
@@ -168,6 +147,7 @@ impl Swarm {
                 });
             }
             self.start_late()?;
+            self.kill_and_start_again()?;
             if self.next().await? == Some(End::Interrupted) {
                 return Ok(End::Interrupted);
             }
@@ -179,8 +159,7 @@ impl Swarm {
         let first: Vec<usize> = (0..self.members.len())
             .filter(|p| self.members[*p].plan.late.is_none())
             .collect();
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        self.started_unix_s = now.unwrap_or_default().as_secs_f64();
+        self.started_unix_s = unix_s();
         for &place in &first {
             self.start(place)?;
             if !self.alone
@@ -213,7 +192,7 @@ impl Swarm {
         Ok(None)
     }
 
-    fn start(&mut self, place: usize) -> Result<(), LocalError> {
+    pub(super) fn start(&mut self, place: usize) -> Result<(), LocalError> {
         let join: Vec<String> = if self.alone {
             Vec::new()
         } else {
@@ -318,14 +297,18 @@ impl Swarm {
                 .filter(|m| matches!(m.state, State::Running | State::Finished))
         };
         // A daemon that is still to come must have its say.
-        let waiting = self.members.iter().any(|m| m.state == State::Waiting);
+        let to_come = |m: &Member| matches!(m.state, State::Waiting | State::Away(_));
+        let waiting = self.members.iter().any(to_come);
         let reached =
             |target: f64| live().all(|m| m.accuracy().is_some_and(|accuracy| accuracy >= target));
         if target.is_some_and(reached) && !waiting {
             return Some(End::Reached);
         }
-        let done = |m: &Member| m.state == State::Finished || m.progress.phase == "finished";
-        live().all(done).then_some(End::RoundsDone)
+        let away = self
+            .members
+            .iter()
+            .any(|m| matches!(m.state, State::Away(_)));
+        (!away && live().all(Member::is_done)).then_some(End::RoundsDone)
     }
 
     /// Tells all daemons to leave and takes their reports. A second Ctrl+C ends them at once.
@@ -355,36 +338,10 @@ impl Swarm {
     }
 }
 
-impl Member {
-    /// The accuracy that it saw last.
-    pub(super) fn accuracy(&self) -> Option<f64> {
-        let at_last = self.report.as_ref().and_then(|r| r.test_accuracy);
-        at_last.or(self.progress.evaluation.and_then(|e| e.accuracy))
-    }
-
-    /// The loss that it saw last. A run may end before its progress tells.
-    pub(super) fn loss(&self) -> Option<f64> {
-        let at_last = self.report.as_ref().and_then(|r| r.test_loss);
-        at_last.or(self.progress.evaluation.map(|e| e.loss))
-    }
-
-    fn died(&self, status: ExitStatus) -> LocalError {
-        let words = self
-            .words
-            .iter()
-            .map(|w| w.trim())
-            .collect::<Vec<_>>()
-            .join(" | ");
-        LocalError::Died {
-            index: self.plan.index,
-            status: status.to_string(),
-            words: if words.is_empty() {
-                "none".to_owned()
-            } else {
-                words
-            },
-        }
-    }
+/// Seconds of Unix time.
+pub(super) fn unix_s() -> f64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.unwrap_or_default().as_secs_f64()
 }
 
 #[cfg(test)]

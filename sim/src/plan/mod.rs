@@ -1,21 +1,14 @@
 //! The planner: what each preset would make of a cluster, predicted before anybody pays for it.
 //!
-//! Arithmetic on the presets as `strategies` knows them, nothing simulated: bytes from the plan that
-//! the peers would agree on, time from the link, memory from what a peer keeps.
+//! What a round costs is arithmetic of [`murmurate_strategies::plan`], which daemons use too.
 //!
-//! - `link`, `cluster`: what is asked about. `cost`: what one round of a strategy takes.
 //! - `advice`: whether that is worth it, and what would be. `report`: a table, JSON.
 
 mod advice;
-mod cluster;
-mod cost;
-mod link;
 mod report;
 
 pub use advice::{Advice, Verdict};
-pub use cluster::{Cluster, ClusterError};
-pub use cost::Cost;
-pub use link::Link;
+pub use murmurate_strategies::plan::{Cluster, ClusterError, Cost, Link};
 pub use report::{PlanReport, PresetPlan};
 
 use murmurate_strategies::grid::registry::PRESETS;

@@ -11,6 +11,7 @@ mod raw;
 
 pub(crate) use check::Checker;
 pub use error::ScenarioError;
+pub(crate) use locate::line_of;
 pub(crate) use raw::explain;
 
 use crate::fault::Fault;

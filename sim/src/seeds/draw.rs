@@ -1,8 +1,10 @@
 //! One random scenario as TOML: what a person would write, so that a failure can be taken apart.
 
+use super::point::random_point;
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 use std::fmt::Write;
+use toml::{Table, Value};
 
 /// What all-reduces whose codec allows it sum up along, in turn.
 const SCHEDULES: [&str; 8] = [
@@ -16,25 +18,41 @@ const SCHEDULES: [&str; 8] = [
     "hierarchical",
 ];
 
+/// Parameters of the model.
+pub(super) const PARAMETERS: u64 = 48;
+
 /// Draws of one scenario.
-struct Draw(ChaCha8Rng);
+pub(super) struct Draw(pub(super) ChaCha8Rng);
 
 impl Draw {
-    fn below(&mut self, n: u64) -> u64 {
+    pub(super) fn below(&mut self, n: u64) -> u64 {
         self.0.next_u64() % n
     }
 
-    fn one_of<'a>(&mut self, of: &[&'a str]) -> &'a str {
+    pub(super) fn one_of<'a>(&mut self, of: &[&'a str]) -> &'a str {
         of[self.below(of.len() as u64) as usize]
     }
 }
 
-/// The presets of [`random_scenario`].
-const PRESETS: [&str; 4] = ["local-sgd", "diloco", "bsp", "d-psgd"];
-
-/// The scenario of a seed.
+/// The scenario of a seed: any point of the grid.
 pub fn random_scenario(seed: u64) -> String {
-    random_scenario_of(seed, &PRESETS)
+    // Draws of its own: what the grid gains does not change a seed's network and faults.
+    let mut point = Draw(ChaCha8Rng::seed_from_u64(seed.rotate_left(32)));
+    let mut draw = Draw(ChaCha8Rng::seed_from_u64(seed));
+    let peers = 2 + draw.below(8);
+    let rounds = 10 + draw.below(20);
+    let strategy = Table::from_iter([(
+        "strategy".to_owned(),
+        Value::Table(random_point(&mut point, peers)),
+    )]);
+    let mut text = head(seed, peers, rounds);
+    text += &strategy.to_string();
+    text += TAIL;
+    text += &network(peers, &mut draw);
+    text += &compute(&mut draw);
+    text += &faults(peers, &mut draw);
+    text += &cuts_and_lies(seed, peers);
+    text
 }
 
 /// The scenario of a seed with one of these presets.
@@ -61,15 +79,23 @@ fn strategy(seed: u64, peers: u64, presets: &[&str], draw: &mut Draw) -> String 
     // Forty are more than are open at a time.
     let fragments = [1, 2, 3, 40][draw.below(4) as usize];
     let rounds = 10 + draw.below(20);
+    let head = head(seed, peers, rounds);
     format!(
-        "seed = {seed}\npeers = {peers}\nrounds = {rounds}\nsave_every_s = 0.5\n\
-         [task]\nkind = \"quadratic\"\ndim = 48\n\
-         [strategy]\npreset = \"{preset}\"\n[strategy.compression]\ncodec = \"{codec}\"\n\
-         {schedule}[strategy.overlap]\nfragments = {fragments}\n\
-         [strategy.deadlines]\nfloor_ms = 300\ninitial_ms = 1000\nceiling_ms = 5000\n\
-         [limits]\nvirtual_s = 3600.0\nevents = 3_000_000\n"
+        "{head}[strategy]\npreset = \"{preset}\"\n[strategy.compression]\ncodec = \"{codec}\"\n\
+         {schedule}[strategy.overlap]\nfragments = {fragments}\n{TAIL}"
     )
 }
+
+fn head(seed: u64, peers: u64, rounds: u64) -> String {
+    format!(
+        "seed = {seed}\npeers = {peers}\nrounds = {rounds}\nsave_every_s = 0.5\n\
+         [task]\nkind = \"quadratic\"\ndim = {PARAMETERS}\n"
+    )
+}
+
+/// Deadlines that fit such small models, and bounds that no run comes near.
+const TAIL: &str = "[strategy.deadlines]\nfloor_ms = 300\ninitial_ms = 1000\nceiling_ms = 5000\n\
+                    [limits]\nvirtual_s = 3600.0\nevents = 3_000_000\n";
 
 fn network(peers: u64, draw: &mut Draw) -> String {
     let (latency, jitter, loss) = (1 + draw.below(60), draw.below(40), draw.below(6));

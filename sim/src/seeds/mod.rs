@@ -1,10 +1,14 @@
 //! A swarm of random scenarios: each a point of the grid on a network with faults drawn from a seed.
 //!
+//! What is drawn is any preset with other exchanges, schedules, topologies, codecs and fragments laid over it, as
+//! long as the grid takes them.
+//!
 //! First safety, with faults: the invariants hold after every event. Then liveness, without: the
 //! faults end well before the rounds do, and every machine that is up must finish; after an
 //! all-reduce all of them hold the same bits.
 
 mod draw;
+mod point;
 
 pub use draw::{random_scenario, random_scenario_of};
 
@@ -13,6 +17,7 @@ use crate::report::Report;
 use crate::run::{RunOptions, run_scenario};
 use crate::scenario::Scenario;
 use crate::task::ToyTasksOnly;
+use murmurate_strategies::grid::Strategy;
 
 /// A seed whose scenario did not hold.
 #[derive(Debug, thiserror::Error)]
@@ -55,11 +60,13 @@ fn run_scenario_of(seed: u64, text: String) -> Result<Report, Box<SeedFailure>> 
 
 fn run_text(seed: u64, text: &str) -> Result<Report, String> {
     let file = format!("seed-{seed}");
-    let run = || -> Result<Report, SimError> {
+    let run = || -> Result<(Report, bool), SimError> {
         let scenario = Scenario::from_toml(text, &file, &file)?;
-        run_scenario(&scenario, &ToyTasksOnly, RunOptions::default())
+        let agrees = scenario_agrees(&scenario)?;
+        let report = run_scenario(&scenario, &ToyTasksOnly, RunOptions::default())?;
+        Ok((report, agrees))
     };
-    let report = run().map_err(|error| error.to_string())?;
+    let (report, agreed) = run().map_err(|error| error.to_string())?;
     // What a machine that lies sent is refused, and nothing else fails.
     let lies = report.counters.lies > 0;
     let refused = |failure: &&String| lies && failure.contains("BadSlice");
@@ -67,7 +74,6 @@ fn run_text(seed: u64, text: &str) -> Result<Report, String> {
         return Err(format!("an order failed: {failure}"));
     }
     // Faults have long ended when a run does.
-    let agreed = scenario_agrees(text);
     if agreed && report.consensus_distance > 0.0 {
         let (live, apart) = (report.live, report.consensus_distance);
         return Err(format!("{live} peers end {apart} apart"));
@@ -75,21 +81,10 @@ fn run_text(seed: u64, text: &str) -> Result<Report, String> {
     Ok(report)
 }
 
-/// Whether peers end with the same bits: after an all-reduce.
-fn scenario_agrees(text: &str) -> bool {
-    let mixing = [
-        "d-psgd",
-        "choco",
-        "d2",
-        "ad-psgd",
-        "osgp",
-        "deepsqueeze",
-        "gradient-tracking",
-        "beer",
-    ];
-    mixing
-        .iter()
-        .all(|preset| !text.contains(&format!("preset = \"{preset}\"")))
+/// Whether peers end with the same bits: where they agree on each round.
+fn scenario_agrees(scenario: &Scenario) -> Result<bool, SimError> {
+    let strategy = Strategy::from_table(scenario.strategy.clone(), None)?;
+    Ok(strategy.exchange().agrees())
 }
 
 /// Runs the scenarios of seeds one after the other; `done` hears of each that held.

@@ -3,6 +3,7 @@
 use super::*;
 use crate::local::plan::LocalOptions;
 use crate::local::report::LocalReport;
+use crate::progress::Progress;
 use std::os::unix::fs::PermissionsExt;
 
 /// Prints a report and ends on SIGINT; until then waits without using the processor.
@@ -151,4 +152,32 @@ async fn rounds_that_run_out_below_the_target_are_a_miss() {
         line.starts_with("--until-accuracy: daemon 0 ended at 0.9600 after 7 rounds"),
         "{line}"
     );
+}
+
+#[tokio::test]
+async fn daemons_killed_again_and_again_come_back_until_one_is_done() {
+    let dir = tempfile::tempdir().unwrap();
+    // A daemon's second life ends all rounds; its first never does.
+    let done = progress(9, 0.96).replace("\"phase\":\"\"", "\"phase\":\"finished\"");
+    let script = format!(
+        "{LISTENING}if mkdir \"$3.lived\" 2>/dev/null; then\n{}exec sleep 60\nfi\n{done}{WAIT}",
+        progress(6, 0.5)
+    );
+    let options = LocalOptions {
+        kill_every: Some("500ms".parse().unwrap()),
+        rounds: Some(9),
+        nodes: 1,
+        ..LocalOptions::default()
+    };
+    let (plan, mut swarm) = swarm(&dir, &script, &options);
+    let end = swarm.run(None, None).await.unwrap();
+    assert_eq!(end, End::RoundsDone);
+    let report = LocalReport::new(&plan, &options, &swarm, end);
+    assert_eq!(report.nodes[0].status, "finished");
+    let [kill] = &report.faults[..] else {
+        panic!("one kill: {:?}", report.faults);
+    };
+    assert_eq!((kill.node, kill.kind.as_str(), kill.round), (0, "kill", 6));
+    assert!(kill.at_s.is_some() && kill.peak_rss_bytes.is_some());
+    assert_eq!(swarm.members[0].life, 1);
 }

@@ -77,12 +77,13 @@ impl Cluster {
     }
 
     /// The same machines, but so many.
-    pub(super) fn with_peers(&self, peers: usize) -> Self {
+    #[must_use]
+    pub fn with_peers(&self, peers: usize) -> Self {
         Self { peers, ..*self }
     }
 
     /// Seconds that the model's parameters take, as f32, out and in over the slower direction.
-    pub(super) fn exchange_seconds_f32(&self) -> f64 {
+    pub fn exchange_seconds_f32(&self) -> f64 {
         4.0 * self.parameters as f64 / self.link.up.min(self.link.down)
     }
 

@@ -1,11 +1,11 @@
 //! What one round of a strategy takes: time, bytes and memory of each peer.
 
 use super::Cluster;
+use crate::Layout;
+use crate::grid::{Strategy, StrategyError};
 use core::time::Duration;
 use murmurate_protocol::limits::GROUP_MEMBERS_MAX;
 use murmurate_protocol::{Contribution, ExchangeKind, Plan, Round, RunId, StepBudget};
-use murmurate_strategies::Layout;
-use murmurate_strategies::grid::{Strategy, StrategyError};
 use serde::Serialize;
 
 /// Nanoseconds for one value that the mix lane encodes, sums up or applies: 12 bytes moved at some
@@ -63,18 +63,23 @@ impl Cost {
     pub fn of(strategy: &Strategy, cluster: &Cluster) -> Result<Self, StrategyError> {
         let layout = Layout::new([("parameters", vec![cluster.parameters])]);
         let plan = strategy.plan(RunId::from_bytes([0; 32]), &layout, 0)?;
+        Ok(Self::planned(strategy, &plan, cluster))
+    }
+
+    /// The cost of a strategy whose plan is made already: that of a model in its own fragments.
+    pub fn planned(strategy: &Strategy, plan: &Plan, cluster: &Cluster) -> Self {
         let traffic = match (strategy.exchange(), cluster.peers) {
             (ExchangeKind::None, _) | (_, 1) => Traffic::default(),
-            (ExchangeKind::AllReduce, _) => all_reduce(&plan, cluster),
-            (ExchangeKind::Gathered, _) => gathered(&plan, cluster),
-            (ExchangeKind::Center(center), _) => one_by_one(&plan, cluster, center.owners),
-            (ExchangeKind::Server(server), _) => in_step(&plan, cluster, server.owners),
-            (ExchangeKind::Gossip | ExchangeKind::Replicas, _) => gossip(strategy, &plan, cluster),
-            (ExchangeKind::Pairs, _) => pairs(&plan, cluster),
+            (ExchangeKind::AllReduce, _) => all_reduce(plan, cluster),
+            (ExchangeKind::Gathered, _) => gathered(plan, cluster),
+            (ExchangeKind::Center(center), _) => one_by_one(plan, cluster, center.owners),
+            (ExchangeKind::Server(server), _) => in_step(plan, cluster, server.owners),
+            (ExchangeKind::Gossip | ExchangeKind::Replicas, _) => gossip(strategy, plan, cluster),
+            (ExchangeKind::Pairs, _) => pairs(plan, cluster),
             // Nobody waits.
             (ExchangeKind::Push, _) => Traffic {
                 seconds: 0.0,
-                ..gossip(strategy, &plan, cluster)
+                ..gossip(strategy, plan, cluster)
             },
         };
         let step = cluster.step.as_secs_f64();
@@ -86,7 +91,7 @@ impl Cost {
         let mix_s = traffic.values * MIX_NS_PER_VALUE * 1e-9;
         let round_s = train_s + traffic.seconds + mix_s;
         let bytes = traffic.up + traffic.down;
-        Ok(Self {
+        Self {
             inner_steps,
             train_s,
             exchange_s: traffic.seconds,
@@ -97,16 +102,16 @@ impl Cost {
             bytes_down: traffic.down,
             bytes_per_hour: bytes * 3600.0 / round_s,
             memory_bytes: runs(strategy) * 4.0 * cluster.parameters as f64 + traffic.held,
-        })
+        }
     }
 
     /// Inner steps a second of all peers together.
-    pub(super) fn throughput(&self, peers: usize) -> f64 {
+    pub fn throughput(&self, peers: usize) -> f64 {
         peers as f64 * self.inner_steps / self.round_s
     }
 
     /// Seconds of a round in which nothing is trained.
-    pub(super) fn idle_s(&self) -> f64 {
+    pub fn idle_s(&self) -> f64 {
         self.exchange_s + self.mix_s
     }
 }

@@ -1,0 +1,253 @@
+//! What the planner predicts for this daemon, beside what it measured. The arithmetic is
+//! `murmurate_strategies::plan`, the same that `murmurate plan` uses; the speed of steps and links is this
+//! daemon's own.
+
+use super::rounds::RoundMean;
+use crate::api::LinkStatus;
+use murmurate_protocol::Plan;
+use murmurate_strategies::grid::Strategy;
+use murmurate_strategies::plan::{Cluster, Cost, Link};
+use serde::Serialize;
+use std::time::Duration;
+
+/// What one round takes, for this daemon: the same quantities, predicted or measured.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct RoundStatus {
+    /// The share of a round in which it trains.
+    pub utilization: f64,
+    /// Seconds of a round.
+    pub round_s: f64,
+    /// Seconds of it in inner steps.
+    pub train_s: f64,
+    /// Inner steps of a round.
+    pub inner_steps: f64,
+    /// Encoded bytes sent in a round.
+    pub bytes_sent: f64,
+    /// Encoded bytes received in a round.
+    pub bytes_received: f64,
+    /// Encoded bytes sent and received in an hour.
+    pub bytes_per_hour: f64,
+    /// Bytes of memory: predicted, those of the model and its method; measured, those of the process.
+    pub memory_bytes: Option<f64>,
+}
+
+impl RoundStatus {
+    fn new(cost: &Cost) -> Self {
+        Self {
+            utilization: cost.utilization,
+            round_s: cost.round_s,
+            train_s: cost.train_s,
+            inner_steps: cost.inner_steps,
+            bytes_sent: cost.bytes_up,
+            bytes_received: cost.bytes_down,
+            bytes_per_hour: cost.bytes_per_hour,
+            memory_bytes: Some(cost.memory_bytes),
+        }
+    }
+
+    /// What the last rounds took; the process's memory beside it.
+    pub(super) fn measured(mean: &RoundMean, rss_bytes: Option<u64>) -> Self {
+        // Rounds that were caught up with end in no time.
+        let round_s = mean.round_s.max(1e-9);
+        Self {
+            utilization: (mean.train_s / round_s).min(1.0),
+            round_s,
+            train_s: mean.train_s,
+            inner_steps: mean.inner_steps,
+            bytes_sent: mean.sent,
+            bytes_received: mean.received,
+            bytes_per_hour: (mean.sent + mean.received) * 3600.0 / round_s,
+            memory_bytes: rss_bytes.map(|bytes| bytes as f64),
+        }
+    }
+}
+
+/// What was measured that a prediction is made from.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Basis {
+    /// Seconds of one inner step.
+    pub step_s: f64,
+    /// Seconds one way: half the median of the links' smallest round-trip times.
+    pub latency_s: f64,
+    /// Bytes a second that the fastest of its links carries: what it shares among all.
+    pub link_bytes_per_s: f64,
+    /// Peers that exchange with each other, this one included.
+    pub peers: usize,
+}
+
+/// A prediction and what it is made from.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct PredictedStatus {
+    /// What was measured.
+    pub from: Basis,
+    /// What follows.
+    #[serde(flatten)]
+    pub round: RoundStatus,
+}
+
+/// Latency and rate of a daemon's links.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Links {
+    latency_s: f64,
+    bytes_per_s: f64,
+}
+
+impl Links {
+    /// Of the links that are up; none while nothing has gone over them.
+    pub(super) fn of<'a>(links: impl Iterator<Item = &'a LinkStatus> + Clone) -> Option<Self> {
+        let rtt = |link: &LinkStatus| link.min_rtt_s.or(link.rtt_s);
+        let mut rtts: Vec<f64> = links.clone().filter_map(rtt).collect();
+        rtts.sort_by(f64::total_cmp);
+        let pushed = |link: &LinkStatus| link.push_bytes_per_s.map(|rate| rate as f64);
+        let rate = |link: &LinkStatus| link.delivery_bytes_per_s.or_else(|| pushed(link));
+        let bytes_per_s = links.filter_map(rate).fold(0.0, f64::max);
+        let rtt = *rtts.get(rtts.len() / 2)?;
+        (bytes_per_s > 0.0).then_some(Self {
+            latency_s: rtt / 2.0,
+            bytes_per_s,
+        })
+    }
+}
+
+/// Predicts rounds of one run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Forecaster {
+    strategy: Strategy,
+    plan: Plan,
+    parameters: u64,
+}
+
+impl Forecaster {
+    /// For a run's strategy, its plan and its model's number of parameters.
+    pub fn new(strategy: Strategy, plan: Plan, parameters: u64) -> Self {
+        Self {
+            strategy,
+            plan,
+            parameters,
+        }
+    }
+
+    /// Whether the peers of an exchange are a group, and not everybody who is there.
+    pub(super) fn has_groups(&self) -> bool {
+        self.strategy.exchange().agrees()
+    }
+
+    /// What a round takes with steps that were measured, on links that were, among so many peers; none before
+    /// the first inner step.
+    pub(super) fn predict(
+        &self,
+        mean: &RoundMean,
+        links: Links,
+        peers: usize,
+    ) -> Option<PredictedStatus> {
+        let step_s = mean.train_s / mean.inner_steps;
+        let step = Duration::try_from_secs_f64(step_s).ok()?;
+        if step.is_zero() {
+            return None;
+        }
+        let cluster = Cluster {
+            parameters: self.parameters,
+            step,
+            link: Link {
+                up: links.bytes_per_s,
+                down: links.bytes_per_s,
+                latency: Duration::try_from_secs_f64(links.latency_s).ok()?,
+            },
+            peers,
+            // Asked of advice only.
+            target: 0.8,
+        };
+        let cost = Cost::planned(&self.strategy, &self.plan, &cluster);
+        Some(PredictedStatus {
+            from: Basis {
+                step_s,
+                latency_s: links.latency_s,
+                link_bytes_per_s: links.bytes_per_s,
+                peers,
+            },
+            round: RoundStatus::new(&cost),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use murmurate_protocol::RunId;
+    use murmurate_strategies::Layout;
+
+    const PARAMETERS: u64 = 100_000;
+
+    fn forecaster(preset: &str) -> Forecaster {
+        let strategy = Strategy::preset(preset).unwrap();
+        let layout = Layout::new([("parameters", vec![PARAMETERS])]);
+        let plan = strategy.plan(RunId::from_bytes([1; 32]), &layout, 0);
+        Forecaster::new(strategy.clone(), plan.unwrap(), PARAMETERS)
+    }
+
+    fn mean() -> RoundMean {
+        RoundMean {
+            round_s: 0.5,
+            train_s: 0.4,
+            inner_steps: 16.0,
+            sent: 0.0,
+            received: 0.0,
+        }
+    }
+
+    const LINKS: Links = Links {
+        latency_s: 0.01,
+        bytes_per_s: 6e6,
+    };
+
+    #[test]
+    fn an_all_reduce_is_predicted_from_what_was_measured() {
+        let predicted = forecaster("local-sgd").predict(&mean(), LINKS, 4).unwrap();
+        assert_eq!((predicted.from.step_s, predicted.from.peers), (0.025, 4));
+        // 3/4 of 400 kB each way, twice, at 6 MB/s, and five latencies beside the training.
+        let round = predicted.round;
+        assert!((round.bytes_sent / 6e5 - 1.0).abs() < 2e-3, "{round:?}");
+        assert!((round.train_s - 0.4).abs() < 1e-9, "{round:?}");
+        assert!((round.round_s - 0.55).abs() < 2e-3, "{round:?}");
+        assert!((round.utilization - 0.4 / round.round_s).abs() < 1e-9);
+    }
+
+    #[test]
+    fn nothing_is_predicted_before_anything_was_measured() {
+        let untrained = RoundMean {
+            train_s: 0.0,
+            inner_steps: 0.0,
+            ..mean()
+        };
+        assert_eq!(forecaster("diloco").predict(&untrained, LINKS, 4), None);
+        assert_eq!(Links::of(std::iter::empty()), None);
+        assert_eq!(Links::of([LinkStatus::default()].iter()), None);
+    }
+
+    #[test]
+    fn links_are_taken_at_the_median_latency_and_the_highest_rate() {
+        let link = |min_rtt_s, delivery| LinkStatus {
+            min_rtt_s: Some(min_rtt_s),
+            delivery_bytes_per_s: delivery,
+            push_bytes_per_s: Some(10),
+            ..LinkStatus::default()
+        };
+        let links = [
+            link(0.1, Some(2e6)),
+            link(0.04, None),
+            link(0.02, Some(1e6)),
+        ];
+        let expected = Links {
+            latency_s: 0.02,
+            bytes_per_s: 2e6,
+        };
+        assert_eq!(Links::of(links.iter()), Some(expected));
+    }
+
+    #[test]
+    fn the_measured_share_is_that_of_training() {
+        let round = RoundStatus::measured(&mean(), Some(7));
+        assert!((round.utilization - 0.8).abs() < 1e-9);
+        assert_eq!(round.memory_bytes, Some(7.0));
+    }
+}

@@ -1,0 +1,116 @@
+//! One daemon of a local swarm as it is seen from outside: what it was told, what it said, what became of it.
+
+use super::LocalError;
+use super::child::ChildHandle;
+use super::plan::ChildPlan;
+use super::swarm::State;
+use crate::api::peak_rss_bytes_of;
+use crate::faults::Fault;
+use crate::progress::Progress;
+use crate::report::NodeReport;
+use rustix::process::Signal;
+use std::collections::VecDeque;
+use std::process::ExitStatus;
+
+/// One daemon as it is seen from here.
+#[derive(Debug)]
+pub(super) struct Member {
+    pub(super) plan: ChildPlan,
+    pub(super) state: State,
+    pub(super) progress: Progress,
+    pub(super) report: Option<NodeReport>,
+    pub(super) fault: Option<(Fault, u64)>,
+    /// How often it was started again.
+    pub(super) life: u32,
+    pub(super) handle: Option<ChildHandle>,
+    pub(super) addresses: Vec<String>,
+    pub(super) words: VecDeque<String>,
+    pub(super) ended: Option<ExitStatus>,
+}
+
+impl Member {
+    /// A daemon that is not started.
+    pub(super) fn new(plan: &ChildPlan) -> Self {
+        Self {
+            plan: plan.clone(),
+            state: State::Waiting,
+            progress: Progress::default(),
+            report: None,
+            fault: None,
+            life: 0,
+            handle: None,
+            addresses: Vec::new(),
+            words: VecDeque::new(),
+            ended: None,
+        }
+    }
+
+    /// The accuracy that it saw last.
+    pub(super) fn accuracy(&self) -> Option<f64> {
+        let at_last = self.report.as_ref().and_then(|r| r.test_accuracy);
+        at_last.or(self.progress.evaluation.and_then(|e| e.accuracy))
+    }
+
+    /// The loss that it saw last. A run may end before its progress tells.
+    pub(super) fn loss(&self) -> Option<f64> {
+        let at_last = self.report.as_ref().and_then(|r| r.test_loss);
+        at_last.or(self.progress.evaluation.map(|e| e.loss))
+    }
+
+    pub(super) fn died(&self, status: ExitStatus) -> LocalError {
+        let words = self
+            .words
+            .iter()
+            .map(|w| w.trim())
+            .collect::<Vec<_>>()
+            .join(" | ");
+        LocalError::Died {
+            index: self.plan.index,
+            status: status.to_string(),
+            words: if words.is_empty() {
+                "none".to_owned()
+            } else {
+                words
+            },
+        }
+    }
+
+    /// Whether all its rounds are done.
+    pub(super) fn is_done(&self) -> bool {
+        self.state == State::Finished || self.progress.phase == "finished"
+    }
+
+    /// Whether it trains.
+    pub(super) fn has_begun(&self) -> bool {
+        self.progress.inner_steps > 0
+    }
+
+    /// Whether its process is gone.
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended.is_some()
+    }
+
+    /// The most resident bytes of its process so far.
+    pub(super) fn peak_rss_bytes(&self) -> Option<u64> {
+        peak_rss_bytes_of(self.handle.as_ref()?.process()?)
+    }
+
+    /// Sends it a signal.
+    pub(super) fn signal(&self, signal: Signal) {
+        if let Some(handle) = &self.handle {
+            handle.signal(signal);
+        }
+    }
+
+    /// Forgets what the process that is gone said, but for how far it was.
+    pub(super) fn begin_another_life(&mut self) {
+        self.life += 1;
+        self.ended = None;
+        self.addresses.clear();
+        self.words.clear();
+        // No record goes on: each life has its own.
+        if let Some(record) = &mut self.plan.record {
+            record.set_extension(format!("{}.rec", self.life));
+        }
+    }
+}

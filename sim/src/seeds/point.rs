@@ -1,0 +1,146 @@
+//! A random point of the grid: a preset with other methods laid over it, as long as the grid takes them. It
+//! names no method itself, so that what the registries gain is drawn, too.
+
+use super::draw::Draw;
+use super::draw::PARAMETERS;
+use murmurate_protocol::RunId;
+use murmurate_strategies::Layout;
+use murmurate_strategies::grid::registry::{
+    CODECS, EXCHANGES, Entry, MODES, PRESETS, SCHEDULES, TOPOLOGIES,
+};
+use murmurate_strategies::grid::{Strategy, StrategyError};
+use toml::{Table, Value};
+
+/// How often another point is drawn when the grid refuses one, before the preset is taken as it is. About
+/// one in three is accepted.
+const ATTEMPTS: usize = 32;
+
+/// The tables of a strategy, for peers that are so many.
+pub(super) fn random_point(draw: &mut Draw, peers: u64) -> Table {
+    // Who exchanges nothing has nothing that could break.
+    let presets: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
+    let presets: Vec<&str> = presets.into_iter().filter(|name| *name != "none").collect();
+    let preset = draw.one_of(&presets);
+    let mut drawn = (0..ATTEMPTS).map(|_| laid_over(preset, draw, peers));
+    let accepted = drawn.find(|table| works(table).is_ok());
+    accepted.unwrap_or_else(|| Table::from_iter([("preset".to_owned(), preset.into())]))
+}
+
+/// Whether the grid takes it, and a plan can be made of it.
+fn works(table: &Table) -> Result<(), StrategyError> {
+    let layout = Layout::new([("parameters", vec![PARAMETERS])]);
+    let strategy = Strategy::from_table(table.clone(), None)?;
+    strategy
+        .plan(RunId::from_bytes([0; 32]), &layout, 1)
+        .map(drop)
+}
+
+fn laid_over(preset: &str, draw: &mut Draw, peers: u64) -> Table {
+    let mut point = Point(Table::from_iter([("preset".to_owned(), preset.into())]));
+    if draw.below(4) > 0 {
+        // Presets' own are up to hundreds, and a run is short.
+        point.set("synchronization", "inner_steps", 1 + draw.below(12));
+    }
+    if draw.below(3) == 0 {
+        point.name("architecture", "exchange", &EXCHANGES, draw);
+        let contribution = draw.one_of(&["gradient", "delta", "parameters"]);
+        point.set("architecture", "contribution", contribution);
+    }
+    if draw.below(2) == 0 {
+        point.name("architecture", "schedule", &SCHEDULES, draw);
+    }
+    if draw.below(2) == 0 {
+        point.name("architecture", "topology", &TOPOLOGIES, draw);
+    }
+    if draw.below(4) == 0 {
+        point.name("synchronization", "mode", &MODES, draw);
+        point.set("architecture", "owners", 1 + draw.below(peers));
+        match draw.below(4) {
+            0 => point.set("synchronization", "enough", 1 + draw.below(peers)),
+            1 => point.set("synchronization", "lead", 1 + draw.below(4)),
+            2 => point.set("synchronization", "buffer", 1 + draw.below(peers)),
+            _ => {}
+        }
+    }
+    if draw.below(2) == 0 {
+        point.name("compression", "codec", &CODECS, draw);
+        point.set("compression", "error_feedback", draw.below(2) == 0);
+    }
+    // Forty are more than are open at a time.
+    let fragments = [1_u64, 2, 3, 40][draw.below(4) as usize];
+    point.set("overlap", "fragments", fragments);
+    point.0
+}
+
+struct Point(Table);
+
+impl Point {
+    fn set(&mut self, table: &str, key: &str, value: impl Into<TomlValue>) {
+        let entry = self.0.entry(table);
+        let inner = entry.or_insert_with(|| Value::Table(Table::new()));
+        if let Value::Table(inner) = inner {
+            inner.insert(key.to_owned(), value.into().0);
+        }
+    }
+
+    fn name(&mut self, table: &str, key: &str, of: &[Entry], draw: &mut Draw) {
+        let names: Vec<&str> = of.iter().map(|entry| entry.name).collect();
+        self.set(table, key, draw.one_of(&names));
+    }
+}
+
+/// What is drawn: counts, names and switches.
+struct TomlValue(Value);
+
+impl From<u64> for TomlValue {
+    fn from(count: u64) -> Self {
+        Self(Value::Integer(i64::try_from(count).unwrap_or(i64::MAX)))
+    }
+}
+
+impl From<&str> for TomlValue {
+    fn from(name: &str) -> Self {
+        Self(Value::String(name.to_owned()))
+    }
+}
+
+impl From<bool> for TomlValue {
+    fn from(switch: bool) -> Self {
+        Self(Value::Boolean(switch))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand_core::SeedableRng;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_exchange_and_most_codecs_and_schedules_are_drawn() {
+        let (mut exchanges, mut codecs, mut schedules) =
+            (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+        for seed in 0..2000 {
+            let mut draw = Draw(rand_chacha::ChaCha8Rng::seed_from_u64(seed));
+            let strategy = Strategy::from_table(random_point(&mut draw, 6), None).unwrap();
+            let exchange = format!("{:?}", strategy.exchange());
+            exchanges.insert(exchange.split('(').next().unwrap().to_owned());
+            codecs.insert(strategy.codec_kind().name());
+            schedules.insert(format!("{:?}", strategy.schedule()));
+        }
+        for exchange in [
+            "AllReduce",
+            "Gathered",
+            "Server",
+            "Center",
+            "Gossip",
+            "Push",
+            "Replicas",
+            "Pairs",
+        ] {
+            assert!(exchanges.contains(exchange), "{exchange}: {exchanges:?}");
+        }
+        assert!(codecs.len() > CODECS.len() / 2, "{codecs:?}");
+        assert_eq!(schedules.len(), SCHEDULES.len(), "{schedules:?}");
+    }
+}
