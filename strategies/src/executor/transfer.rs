@@ -102,6 +102,7 @@ impl MixLane {
     fn start_over(&mut self) {
         self.local.fill(Local::TakeAnchor);
         self.mixed.fill(false);
+        self.landed.fill(false);
         self.encoded.clear();
         self.centers.clear();
         if let Some(residual) = &mut self.residual {

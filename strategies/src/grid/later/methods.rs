@@ -1,10 +1,9 @@
 //! Methods that no exchange carries yet. The arithmetic of some is in this crate.
 
-use super::{Later, PAIRS, RELAY, later};
+use super::{Later, RELAY, later};
 
 const TOPOLOGY: &str = "architecture.topology";
 const CORRECTION: &str = "inner.correction";
-const OUTER: &str = "outer.optimizer";
 const CODEC: &str = "compression.codec";
 const SHIFTS: &str = "the group must keep the mean of every member's shift, and members that come, go or lose a round break it";
 const FORKS: &str =
@@ -13,7 +12,7 @@ const FEEDBACK: &str = "use \"top-k\" with error feedback";
 const PLAIN: &str = "leave the key out";
 
 /// All of them, by key and name.
-pub const LATER: [Later; 17] = [
+pub const LATER: [Later; 16] = [
     later(
         "aggregation.rule",
         [
@@ -189,16 +188,5 @@ pub const LATER: [Later; 17] = [
         ],
         "it needs an exchange that tells the members' counts of inner steps",
         PLAIN,
-    ),
-    later(
-        OUTER,
-        [
-            "no-lo-co",
-            "momentum on random pairs",
-            "m' = alpha m + beta mean_j (x_j - a_j) + gamma (mean_j a_j - a_i), a' = a + m'",
-            "Kolehmainen et al., arXiv 2506.10911",
-        ],
-        PAIRS,
-        "use \"nesterov\" with exchange = \"all-reduce\"",
     ),
 ];
