@@ -292,6 +292,57 @@ fn a_newcomer_takes_the_common_variate_over() {
     assert!(loss < 1e-8, "{loss:e}");
 }
 
+#[test]
+fn pairs_follow_the_equations_of_noloco() {
+    let text = "preset = \"noloco\"\n[overlap]\nfragments = 2";
+    let mut swarm = swarm(text, 2);
+    let (rounds, steps, lr) = (15, 8, 0.1);
+    swarm.run(rounds);
+    let matching = swarm.strategy.topology(7).unwrap();
+    let of = objectives();
+    let (mut a, mut m) = (
+        vec![vec![0.0f64; DIM]; PEERS],
+        vec![vec![0.0f64; DIM]; PEERS],
+    );
+    for round in 0..rounds {
+        let mut x = a.clone();
+        for (x, of) in x.iter_mut().zip(&of) {
+            for _ in 0..steps {
+                let g = gradient(of, x);
+                x.iter_mut().zip(g).for_each(|(x, g)| *x -= lr * g);
+            }
+        }
+        let before = a.clone();
+        for i in 0..PEERS {
+            let partners = matching.partners(Round(round), i, PEERS).send;
+            let j = partners.first().map_or(i, |(j, _)| *j);
+            for d in 0..DIM {
+                let delta = (x[i][d] - before[i][d] + x[j][d] - before[j][d]) / 2.0;
+                let mean = (before[i][d] + before[j][d]) / 2.0;
+                m[i][d] = 0.5 * m[i][d] + 0.7 * delta + 0.7 * (mean - before[i][d]);
+                a[i][d] += m[i][d];
+            }
+        }
+    }
+    for i in 0..PEERS {
+        let found = &swarm.members[&peer(i)].anchors[&Round(rounds - 1)];
+        for (found, a) in found.iter().zip(&a[i]) {
+            assert!((f64::from(*found) - a).abs() < 1e-4, "{found} is not {a}");
+        }
+    }
+}
+
+/// Peers of pairs learn together what nobody finds alone.
+#[test]
+fn pairs_come_near_the_common_optimum() {
+    let mut pairs = swarm("preset = \"noloco\"", 4);
+    run(&mut pairs, 300);
+    assert!(loss(&pairs) < 0.2, "{}", loss(&pairs));
+    let mut alone = swarm("preset = \"none\"", 4);
+    run(&mut alone, 300);
+    assert!(loss(&alone) > 2.0);
+}
+
 fn executor(text: &str) -> Executor {
     let strategy: Strategy = text.parse().unwrap();
     let trainer = task(text).build(0, 2, SEED);
@@ -354,7 +405,11 @@ fn alone(executor: &mut Executor, store: &Store, round: u64, agrees: bool) -> Ve
 fn a_restored_companion_goes_on_to_the_bit() {
     let momentum =
         "preset = \"gradient-tracking\"\n[inner]\ncorrection = \"momentum-tracking\"\nlr = 0.01";
-    for (text, agrees) in [(SCAFFOLD, true), (momentum, false)] {
+    for (text, agrees) in [
+        (SCAFFOLD, true),
+        (momentum, false),
+        ("preset = \"noloco\"", false),
+    ] {
         let saved = |executor: &mut Executor| {
             let mut state = MemoryState::default();
             executor.save(&mut state).unwrap();
@@ -418,6 +473,18 @@ fn companions_that_cannot_travel_are_refused() {
         (
             "preset = \"beer\"\n[compression]\nerror_feedback = true",
             ["replicas of trackers", "false"],
+        ),
+        (
+            "preset = \"noloco\"\n[architecture]\ntopology = \"ring\"",
+            ["pairs, drawn at random", "random-matching"],
+        ),
+        (
+            "preset = \"diloco\"\n[outer]\noptimizer = \"no-lo-co\"",
+            ["pairs, drawn at random", "\"nesterov\""],
+        ),
+        (
+            "preset = \"noloco\"\n[outer]\nmomentum = 0.8",
+            ["above the momentum", "`outer.pull`"],
         ),
     ] {
         let said = text.parse::<Strategy>().unwrap_err().to_string();

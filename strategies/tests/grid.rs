@@ -715,10 +715,10 @@ fn every_method_of_the_lists_can_be_chosen_somewhere() {
                 _ => "",
             };
             let text = format!("[{table}]\n{key} = \"{}\"\n{extra}", entry.name);
-            let preset = if entry.name == "easgd" {
-                "easgd"
-            } else {
-                preset
+            let preset = match entry.name {
+                "easgd" => "easgd",
+                "no-lo-co" => "noloco",
+                _ => preset,
             };
             let strategy = Strategy::parse(&text, Some(preset)).unwrap();
             let again: Strategy = strategy.to_toml().parse().unwrap();

@@ -382,6 +382,47 @@ fn trackers_converge() {
     }
 }
 
+/// State: each peer's anchor, then its momentum; inner steps from the anchor, then the mixes of both.
+fn momentum_of_pairs(strategy: &Strategy, rate: f64, curvatures: &[f64]) -> f64 {
+    let OuterKind::NoLoCo { lr, momentum, pull } = *strategy.outer_kind() else {
+        panic!("a preset with anchors of pairs");
+    };
+    let matrices = matrices(strategy.topology_kind().expect("gossip has one"));
+    growth(2 * PEERS, |round, state| {
+        let (anchors, velocities) = state.split_at_mut(PEERS);
+        let trained: Vec<f64> = anchors
+            .iter()
+            .zip(curvatures)
+            .map(|(a, k)| {
+                let (mut x, mut v) = (*a, 0.0);
+                for _ in 0..inner_steps(strategy) {
+                    inner_step(strategy.inner_kind(), rate, *k, &mut x, &mut v);
+                }
+                x
+            })
+            .collect();
+        let before = anchors.to_vec();
+        let w = &matrices[round as usize % matrices.len()];
+        let mix = |row: &[f64], of: &[f64]| row.iter().zip(of).map(|(w, v)| w * v).sum::<f64>();
+        for (i, (a, m)) in anchors.iter_mut().zip(velocities).enumerate() {
+            let (x, mean) = (mix(&w[i], &trained), mix(&w[i], &before));
+            *m = momentum * *m + lr * (x - mean) + pull * (mean - *a);
+            *a += *m;
+        }
+    })
+}
+
+#[test]
+fn momentum_of_random_pairs_converges() {
+    let strategy = Strategy::preset("noloco").unwrap();
+    for rate in rates(strategy.inner_kind()) {
+        for k in curvatures() {
+            let radius = momentum_of_pairs(&strategy, rate, &k);
+            assert!(radius < 1.0, "{radius}");
+        }
+    }
+}
+
 /// State: the anchor, the common variate, then each peer's own.
 #[test]
 fn control_variates_converge() {

@@ -5,7 +5,7 @@
 ///
 /// The exchanged values are the parameters, then as many of the companion. A fragment holds of one of
 /// them only.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Companion {
     /// There is none.
     #[default]
@@ -28,6 +28,18 @@ pub enum Companion {
     /// so that the sum of all s stays zero. A neighbour that is gone takes F along at both ends, and what is
     /// left still sums to zero. A peer that resumes begins with none, as its neighbours do with it.
     Flows,
+    /// The own anchor of the round, mixed as the parameters are. When both are, the outer optimizer moves the
+    /// own anchor by what the two mixes say, and the parameters begin the next round there:
+    ///
+    /// ```text
+    /// d = lr (mix x - mix a) + pull (mix a - a_i),   a_i' = outer(a_i, d),   x_i' = a_i'
+    /// ```
+    Anchors {
+        /// How far along the mean delta.
+        lr: f32,
+        /// How far towards the mean anchor.
+        pull: f32,
+    },
 }
 
 impl Companion {
@@ -35,7 +47,7 @@ impl Companion {
     pub const fn len(self, len: usize) -> usize {
         match self {
             Self::None => 0,
-            Self::Mean | Self::Flows => len,
+            Self::Mean | Self::Flows | Self::Anchors { .. } => len,
         }
     }
 

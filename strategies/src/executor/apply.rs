@@ -23,6 +23,7 @@ impl MixLane {
         }
         if !self.exchange.agrees() {
             self.apply_local(fragment);
+            self.meet(fragment);
             return Ok(Done::Applied {
                 digest: self.digest(fragment),
             });
@@ -93,6 +94,34 @@ impl MixLane {
             self.put_local(local);
             self.local[index] = Local::Untouched;
         }
+    }
+
+    /// Where anchors travel beside the parameters: once both mixes of a fragment are there, the own anchor moves,
+    /// and the parameters with it.
+    fn meet(&mut self, fragment: FragmentId) {
+        let Companion::Anchors { lr, pull } = self.companion else {
+            return;
+        };
+        let (half, index) = (self.fragments.len() / 2, usize::from(fragment.0));
+        self.landed[index] = true;
+        let (of_parameters, of_anchor) = (index % half, index % half + half);
+        if !(self.landed[of_parameters] && self.landed[of_anchor]) {
+            return;
+        }
+        let range = self.fragments[of_parameters].clone();
+        let local = self.take_local();
+        let own = &local[self.fragments[of_anchor].clone()];
+        let (parameters, anchors) = self.anchor.split_at_mut(self.parameters);
+        let (mixed, anchor) = (&mut parameters[range.clone()], &mut anchors[range.clone()]);
+        for ((x, a), own) in mixed.iter_mut().zip(&mut *anchor).zip(own) {
+            *x = lr * (*x - *a) + pull * (*a - own);
+            *a = *own;
+        }
+        self.outer.apply(range, anchor, mixed);
+        mixed.copy_from_slice(anchor);
+        self.put_local(local);
+        self.local[of_parameters] = Local::TakeAnchor;
+        self.local[of_anchor] = Local::TakeAnchor;
     }
 
     /// Decodes a fragment's aggregates, shard by shard, into `into` (zeros).

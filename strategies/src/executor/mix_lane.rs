@@ -57,6 +57,8 @@ pub struct MixLane {
     pub(super) local: Vec<Local>,
     /// Whether the anchor already holds this round's mix (gossip).
     pub(super) mixed: Vec<bool>,
+    /// Whether this round's mix of a fragment is in the anchor (where anchors travel beside the parameters).
+    pub(super) landed: Vec<bool>,
     pub(super) codec: Box<dyn Codec>,
     pub(super) codec_state: CodecState,
     /// What all members keep in common of gathered contributions; only of codecs that keep anything.
@@ -115,6 +117,7 @@ impl MixLane {
             inner: parts.inner,
             local: vec![Local::TakeAnchor; fragments.len()],
             mixed: vec![false; fragments.len()],
+            landed: vec![false; fragments.len()],
             codec_state: CodecState::new(properties.planes, len, tensors),
             aggregate_codec: match parts.exchange {
                 // The center itself travels, and not a move of it; what a session begins with goes whole.
@@ -319,6 +322,10 @@ impl MixLane {
                 }
                 replicas.correct(fragment, &mut values[range.clone()]);
             }
+        }
+        if let Companion::Anchors { .. } = self.companion {
+            values[self.parameters..].copy_from_slice(&self.anchor[self.parameters..]);
+            self.landed.fill(false);
         }
         self.buffer = Some(values);
         self.local.fill(Local::Contribution);

@@ -162,6 +162,9 @@ impl Executor {
         trainer.visit(0..len, &mut |offset, piece| {
             anchor[offset..offset + piece.len()].copy_from_slice(piece);
         });
+        if let Companion::Anchors { .. } = parts.companion {
+            anchor.copy_within(..len, len);
+        }
         let (train_end, mix_end) = frame::pair();
         let correction = parts.correction.take();
         let train = TrainLane::new(

@@ -205,9 +205,10 @@ impl TrainLane {
         let whole = self.trainer.layout().len();
         for Install { range, agreed } in &frame.install {
             let correction = &mut self.correction;
-            if let (Some(at), Some(correction)) = (range.start.checked_sub(whole), &mut *correction)
-            {
-                correction.companion_taken(at, &values[range.clone()]);
+            if let Some(at) = range.start.checked_sub(whole) {
+                if let Some(correction) = correction {
+                    correction.companion_taken(at, &values[range.clone()]);
+                }
                 continue;
             }
             self.trainer.visit(range.clone(), &mut |offset, piece| {

@@ -116,6 +116,7 @@ impl MixLane {
     fn start_over(&mut self) {
         self.local.fill(Local::TakeAnchor);
         self.mixed.fill(false);
+        self.landed.fill(false);
         self.encoded.clear();
         self.centers.clear();
         self.versions.clear();

@@ -163,10 +163,16 @@ fn note(text: &str) -> String {
 
 fn outer(entry: &Entry) -> Vec<(&'static str, usize)> {
     let text = format!("[outer]\noptimizer = \"{}\"", entry.name);
-    // Elastic averaging is no choice without its exchange.
-    let base = (entry.name == "easgd").then_some("easgd");
+    // Some are no choice without their exchange.
+    let base = match entry.name {
+        "easgd" => Some("easgd"),
+        "no-lo-co" => Some("noloco"),
+        _ => None,
+    };
     let strategy = Strategy::parse(&text, base).expect("tests parse every outer optimizer");
-    some("outer optimizer", strategy.outer_kind().state_multiple())
+    let mut state = some("outer optimizer", strategy.outer_kind().state_multiple());
+    state.extend(some("companion", 2 * strategy.companion().len(1)));
+    state
 }
 
 fn inner(entry: &Entry) -> Vec<(&'static str, usize)> {

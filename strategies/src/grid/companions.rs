@@ -3,6 +3,8 @@
 use super::refuse::refused;
 use super::{Strategy, StrategyError};
 use crate::correct::Companion;
+use crate::outer::OuterKind;
+use crate::topology::TopologyKind;
 use murmurate_protocol::{Contribution, ExchangeKind, StepBudget};
 
 const KEY: &str = "inner.correction";
@@ -17,7 +19,7 @@ pub(super) fn check(strategy: &Strategy, plain_sgd: bool) -> Result<(), Strategy
         );
     }
     match strategy.companion() {
-        Companion::None => Ok(()),
+        Companion::None | Companion::Anchors { .. } => Ok(()),
         Companion::Mean => mean(strategy),
         Companion::Flows => flows(strategy),
     }
@@ -64,6 +66,22 @@ fn flows(strategy: &Strategy) -> Result<(), StrategyError> {
             "compression.error_feedback",
             "replicas of trackers take in what a codec left out by themselves",
             "set it to false",
+        );
+    }
+    Ok(())
+}
+
+/// Anchors of pairs: what the outer optimizer "no-lo-co" needs.
+pub(super) fn anchors(strategy: &Strategy) -> Result<(), StrategyError> {
+    if !matches!(strategy.outer_kind(), OuterKind::NoLoCo { .. }) {
+        return Ok(());
+    }
+    let pairs = strategy.topology_kind() == Some(TopologyKind::RandomMatching);
+    if strategy.exchange() != ExchangeKind::Gossip || !pairs {
+        return refused(
+            "outer.optimizer",
+            "its momentum is of pairs, drawn at random, that hand over both parameters and anchor",
+            "use exchange = \"gossip\" with topology = \"random-matching\", or optimizer \"nesterov\"",
         );
     }
     Ok(())

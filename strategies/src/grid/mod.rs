@@ -43,7 +43,7 @@
 //!
 //! [outer]
 //! optimizer = "nesterov"       # average, nesterov, slow-mo, fed-adagrad, fed-adam, fed-yogi,
-//!                              # delayed-nesterov, easgd
+//!                              # delayed-nesterov, easgd, no-lo-co (gossip, random-matching)
 //! lr = 0.7                     # all but average
 //! momentum = 0.9               # nesterov, slow-mo, fed-adagrad
 //! betas = [0.9, 0.99]          # fed-adam, fed-yogi
@@ -51,6 +51,7 @@
 //! every = 4                    # delayed-nesterov: arrivals for which momentum is applied once
 //! spread = 0.0                 # delayed-nesterov: of it over the arrivals between
 //! alpha = 0.225                # easgd: of the distance each way
+//! pull = 0.7                   # no-lo-co: towards the pair's mean anchor
 //!
 //! [aggregation]
 //! rule = "centered-clip"       # all are in `registry::RULES`; by default "weighted-mean"

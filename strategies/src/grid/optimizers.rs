@@ -30,13 +30,26 @@ fn delayed(table: &Outer, lr: f64, momentum: f64) -> Result<OuterKind, StrategyE
     })
 }
 
+/// NoLoCo's momentum of pairs: with the paper's bounds for groups of two.
+fn pairs(table: &Outer, lr: f64, momentum: f64) -> Result<OuterKind, StrategyError> {
+    let (key, pull) = ("outer.pull", table.pull.unwrap_or(0.7));
+    let ok = pull > momentum && pull * pull < 2.0 + momentum * momentum;
+    range(
+        ok,
+        key,
+        pull,
+        "above the momentum mu and below sqrt(2 + mu^2)",
+    )?;
+    Ok(OuterKind::NoLoCo { lr, momentum, pull })
+}
+
 /// The outer optimizer.
 pub(super) fn outer(table: &Outer) -> Result<OuterKind, StrategyError> {
     let name = choose(&table.optimizer, "average", "outer.optimizer", &OUTERS)?;
     let [heavy, adaptive] = [
         matches!(
             name,
-            "delayed-nesterov" | "nesterov" | "slow-mo" | "fed-adagrad"
+            "delayed-nesterov" | "nesterov" | "no-lo-co" | "slow-mo" | "fed-adagrad"
         ),
         matches!(name, "fed-adam" | "fed-yogi"),
     ];
@@ -55,6 +68,9 @@ pub(super) fn outer(table: &Outer) -> Result<OuterKind, StrategyError> {
     if name != "delayed-nesterov" {
         absent(&table.every, "outer.every", name)?;
         absent(&table.spread, "outer.spread", name)?;
+    }
+    if name != "no-lo-co" {
+        absent(&table.pull, "outer.pull", name)?;
     }
     if name != "easgd" {
         absent(&table.alpha, "outer.alpha", name)?;
@@ -89,6 +105,7 @@ pub(super) fn outer(table: &Outer) -> Result<OuterKind, StrategyError> {
             lr: lr(0.7)?,
             momentum: momentum(0.9)?,
         },
+        "no-lo-co" => pairs(table, lr(0.7)?, momentum(0.5)?)?,
         "slow-mo" => OuterKind::SlowMo {
             lr: lr(1.0)?,
             momentum: momentum(0.5)?,
@@ -228,6 +245,9 @@ impl Outer {
             }
             OuterKind::FedAdam { lr, betas, eps } | OuterKind::FedYogi { lr, betas, eps } => {
                 (table.lr, table.betas, table.eps) = (Some(lr), Some(betas), Some(eps));
+            }
+            OuterKind::NoLoCo { lr, momentum, pull } => {
+                (table.lr, table.momentum, table.pull) = (Some(lr), Some(momentum), Some(pull));
             }
             OuterKind::Nesterov { lr, momentum } | OuterKind::SlowMo { lr, momentum } => {
                 (table.lr, table.momentum) = (Some(lr), Some(momentum));

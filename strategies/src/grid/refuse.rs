@@ -25,6 +25,7 @@ pub(super) const fn refused(
 pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
     synchronization::check(strategy)?;
     correction(strategy)?;
+    companions::anchors(strategy)?;
     overlap::check(strategy)?;
     match strategy.exchange() {
         ExchangeKind::None => return Ok(()),
@@ -230,11 +231,14 @@ fn neighbours(strategy: &Strategy) -> Result<(), StrategyError> {
             "use \"weighted-mean\", or exchange = \"all-reduce\"",
         );
     }
-    if *strategy.outer_kind() != OuterKind::Average {
+    if !matches!(
+        strategy.outer_kind(),
+        OuterKind::Average | OuterKind::NoLoCo { .. }
+    ) {
         return refused(
             "outer.optimizer",
             "gossip mixes parameters and has no agreed delta for an outer optimizer",
-            "use \"average\", or exchange = \"all-reduce\"",
+            "use \"average\" or \"no-lo-co\", or exchange = \"all-reduce\"",
         );
     }
     Ok(())

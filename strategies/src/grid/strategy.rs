@@ -261,7 +261,10 @@ impl Strategy {
 
     /// What travels beside the parameters.
     pub const fn companion(&self) -> Companion {
-        self.correction.companion()
+        match self.correction.companion() {
+            Companion::None => self.outer.companion(),
+            companion => companion,
+        }
     }
 
     /// What the method keeps between rounds, store by store, in multiples of 4 bytes x parameters;

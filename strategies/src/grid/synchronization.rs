@@ -6,7 +6,7 @@ use super::server::{members, name_of};
 use super::tables::{Synchronization as Table, Tables};
 use super::validate::{absent, choose, range};
 use super::{Strategy, StrategyError};
-use crate::correct::CorrectionKind;
+use crate::correct::{Companion, CorrectionKind};
 use core::time::Duration;
 use murmurate_protocol::{Contribution, ExchangeKind, Grace, Pace, Quorum, Synchronization};
 
@@ -112,11 +112,12 @@ fn quorum(exchange: ExchangeKind, table: &Table) -> Result<Quorum, StrategyError
 /// Refuses rounds that change under methods which rest on one inner step a round.
 pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
     let gradients = strategy.contribution() == Contribution::Gradient;
-    let diffuses = *strategy.correction_kind() == CorrectionKind::ExactDiffusion;
+    let flows = strategy.companion() == Companion::Flows;
+    let diffuses = flows || *strategy.correction_kind() == CorrectionKind::ExactDiffusion;
     if strategy.synchronization().pace != Pace::Steady && (gradients || diffuses) {
         return Err(StrategyError::Refused {
             key: "synchronization.pace",
-            reason: "a gradient, and a move of exact diffusion, is exchanged after every inner step",
+            reason: "a gradient, a tracker, and a move of exact diffusion, is exchanged after every inner step",
             remedy: "leave it out with inner_steps = 1, or use contribution = \"delta\"",
         });
     }

@@ -92,6 +92,7 @@ pub(super) struct Outer {
     pub(super) every: Option<usize>,
     pub(super) spread: Option<f64>,
     pub(super) alpha: Option<f64>,
+    pub(super) pull: Option<f64>,
 }
 
 /// How contributions become one.
@@ -191,6 +192,7 @@ const KEYS: [(&str, &[&str]); 8] = [
             "every",
             "spread",
             "alpha",
+            "pull",
         ],
     ),
     (

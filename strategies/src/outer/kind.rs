@@ -1,6 +1,9 @@
 //! Outer optimizers as data: what the `[outer]` table says. Ranges are checked by the grid.
 
-use super::{Average, DelayedNesterov, FedOpt, Nesterov, OuterOptimizer, SecondMoment, SlowMo};
+use super::{
+    Average, DelayedNesterov, FedOpt, Nesterov, NoLoCo, OuterOptimizer, SecondMoment, SlowMo,
+};
+use crate::correct::Companion;
 use serde::{Deserialize, Serialize};
 
 /// An outer optimizer with its parameters.
@@ -59,6 +62,15 @@ pub enum OuterKind {
         /// Momentum in `[0, 1)`.
         momentum: f64,
     },
+    /// [`NoLoCo`].
+    NoLoCo {
+        /// Learning rate of the mean delta.
+        lr: f64,
+        /// Momentum in `[0, 1)`.
+        momentum: f64,
+        /// How far towards the mean anchor.
+        pull: f64,
+    },
     /// [`SlowMo`].
     SlowMo {
         /// Learning rate.
@@ -79,7 +91,19 @@ impl OuterKind {
             Self::FedAdam { .. } => "fed-adam",
             Self::FedYogi { .. } => "fed-yogi",
             Self::Nesterov { .. } => "nesterov",
+            Self::NoLoCo { .. } => "no-lo-co",
             Self::SlowMo { .. } => "slow-mo",
+        }
+    }
+
+    /// What it needs beside the parameters.
+    pub const fn companion(&self) -> Companion {
+        match *self {
+            Self::NoLoCo { lr, pull, .. } => Companion::Anchors {
+                lr: lr as f32,
+                pull: pull as f32,
+            },
+            _ => Companion::None,
         }
     }
 
@@ -115,6 +139,9 @@ impl OuterKind {
             Self::FedYogi { lr, betas, eps } => adaptive(SecondMoment::Yogi, lr, betas, eps),
             Self::Nesterov { lr, momentum } => {
                 Box::new(Nesterov::new(len, lr as f32, momentum as f32))
+            }
+            Self::NoLoCo { lr, momentum, pull } => {
+                Box::new(NoLoCo::new(len, momentum as f32, lr as f32, pull as f32))
             }
             Self::SlowMo { lr, momentum } => Box::new(SlowMo::new(len, lr as f32, momentum as f32)),
         }

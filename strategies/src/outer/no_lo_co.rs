@@ -1,5 +1,7 @@
-//! NoLoCo: outer momentum on random pairs, without any all-reduce. Pure arithmetic: an exchange that hands
-//! both a partner's anchor and its delta over is not part of this crate.
+//! NoLoCo: outer momentum on random pairs, without any all-reduce.
+
+use super::OuterOptimizer;
+use std::ops::Range;
 
 /// Modified Nesterov momentum of one peer i in a group of n (pairs: n = 2).
 ///
@@ -46,5 +48,33 @@ impl NoLoCo {
             *m = self.alpha * *m + self.beta * share * delta + self.gamma * (mean - *phi);
             *phi += *m;
         }
+    }
+}
+
+/// As an outer optimizer it takes `beta` times the mean delta plus `gamma` times the pull to the mean anchor,
+/// which the Executor makes of the mixes of parameters and anchors ([`Companion::Anchors`](crate::correct::Companion)).
+impl OuterOptimizer for NoLoCo {
+    fn name(&self) -> &'static str {
+        "no-lo-co"
+    }
+
+    fn apply(&mut self, range: Range<usize>, anchor: &mut [f32], delta: &mut [f32]) {
+        let velocity = &mut self.velocity[range];
+        for ((phi, m), d) in anchor.iter_mut().zip(velocity).zip(delta) {
+            *m = self.alpha * *m + *d;
+            *phi += *m;
+        }
+    }
+
+    fn state_multiple(&self) -> usize {
+        1
+    }
+
+    fn state(&self) -> &[f32] {
+        &self.velocity
+    }
+
+    fn state_mut(&mut self) -> &mut [f32] {
+        &mut self.velocity
     }
 }

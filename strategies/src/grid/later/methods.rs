@@ -1,17 +1,16 @@
 //! Methods that no exchange carries yet. The arithmetic of some is in this crate.
 
-use super::{Later, PAIRS, RELAY, later};
+use super::{Later, RELAY, later};
 
 const TOPOLOGY: &str = "architecture.topology";
 const CORRECTION: &str = "inner.correction";
-const OUTER: &str = "outer.optimizer";
 const CODEC: &str = "compression.codec";
 const FORKS: &str =
     "its replicas are the parameters themselves, and a slice that one neighbour lacks forks them";
 const PLAIN: &str = "leave the key out";
 
 /// All of them, by key and name.
-pub const LATER: [Later; 8] = [
+pub const LATER: [Later; 7] = [
     later(
         "aggregation.rule",
         [
@@ -88,16 +87,5 @@ pub const LATER: [Later; 8] = [
         ],
         "it needs an exchange that tells the members' counts of inner steps",
         PLAIN,
-    ),
-    later(
-        OUTER,
-        [
-            "no-lo-co",
-            "momentum on random pairs",
-            "m' = alpha m + beta mean_j (x_j - a_j) + gamma (mean_j a_j - a_i), a' = a + m'",
-            "Kolehmainen et al., arXiv 2506.10911",
-        ],
-        PAIRS,
-        "use \"nesterov\" with exchange = \"all-reduce\"",
     ),
 ];

@@ -1,6 +1,6 @@
 //! Presets that no exchange, codec or schedule allows yet.
 
-use super::{Later, PAIRS, RELAY, later};
+use super::{Later, RELAY, later};
 
 const fn preset(
     [name, summary, equation, source]: [&'static str; 4],
@@ -19,7 +19,7 @@ const BSP: &str = "use \"bsp\"";
 const D_PSGD: &str = "use \"d-psgd\" with topology = \"base-k\"";
 
 /// All of them, by name.
-pub const LATER_PRESETS: [Later; 12] = [
+pub const LATER_PRESETS: [Later; 11] = [
     preset(
         [
             "bytescheduler-allreduce",
@@ -89,16 +89,6 @@ pub const LATER_PRESETS: [Later; 12] = [
         ],
         LAYERS,
         BSP,
-    ),
-    preset(
-        [
-            "noloco",
-            "momentum on random pairs, no all-reduce",
-            "m' = 0.5 m + 0.7 mean_j (x_j - a_j) + 0.7 (mean_j a_j - a_i), a' = a + m'",
-            "Kolehmainen et al., arXiv 2506.10911",
-        ],
-        PAIRS,
-        DILOCO,
     ),
     preset(
         [

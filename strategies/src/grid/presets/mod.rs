@@ -24,7 +24,7 @@ const fn point([name, summary, equation, source]: [&'static str; 4], text: &'sta
 }
 
 /// All of them, the yardstick first, then by what is exchanged.
-pub(super) const ALL: [Preset; 33] = [
+pub(super) const ALL: [Preset; 34] = [
     point(
         [
             "none",
@@ -312,6 +312,15 @@ pub(super) const ALL: [Preset; 33] = [
             "Zhao et al., NeurIPS 2022",
         ],
         include_str!("beer.toml"),
+    ),
+    point(
+        [
+            "noloco",
+            "momentum on random pairs, no all-reduce",
+            "m' = 0.5 m + 0.7 mean_j (x_j - a_j) + 0.7 (mean_j a_j - a_i), a' = a + m', j the pair",
+            "Kolehmainen et al., arXiv 2506.10911",
+        ],
+        include_str!("noloco.toml"),
     ),
     point(
         [

@@ -54,8 +54,15 @@ const ALPHA: Key = key(
     "how much of the distance goes each way",
 );
 
+const PULL: Key = key(
+    "outer.pull",
+    "above the momentum mu and below sqrt(2 + mu^2)",
+    "0.7",
+    "how far towards the pair's mean anchor, gamma in the paper",
+);
+
 /// Values of `outer.optimizer`. D is the aggregated delta.
-pub const OUTERS: [Entry; 8] = [
+pub const OUTERS: [Entry; 9] = [
     Entry::new(
         "average",
         "the anchor becomes the mean",
@@ -104,6 +111,13 @@ pub const OUTERS: [Entry; 8] = [
         "Douillard et al., arXiv 2311.08105",
     )
     .with(&[outer_lr("0.7"), outer_momentum("0.9")]),
+    Entry::new(
+        "no-lo-co",
+        "momentum on random pairs, each with an anchor of its own",
+        "m' = mu m + lr mean_j (x_j - a_j) + pull (mean_j a_j - a_i), a' = a + m', j the pair",
+        "Kolehmainen et al., arXiv 2506.10911",
+    )
+    .with(&[outer_lr("0.7"), outer_momentum("0.5"), PULL]),
     Entry::new(
         "slow-mo",
         "heavy-ball momentum on the pseudo-gradient (BMUF)",
