@@ -9,7 +9,7 @@ use crate::Layout;
 use crate::aggregate::AggregationKind;
 use crate::compress::{Codec, CodecKind, F32};
 use crate::correct::{Correction, CorrectionKind};
-use crate::executor::CenterRule;
+use crate::executor::{Blend, CenterRule};
 use crate::inner::{InnerKind, InnerOptimizer};
 use crate::outer::{OuterKind, OuterOptimizer, StalenessWeight};
 use crate::topology::TopologyKind;
@@ -283,6 +283,11 @@ impl Strategy {
     /// Bounds of the deadlines.
     pub const fn deadlines(&self) -> DeadlinePlan {
         self.deadlines
+    }
+
+    /// What the trainer makes of a result that comes while it trains.
+    pub const fn blend(&self) -> Blend {
+        self.overlap.blend
     }
 
     /// When fragments are exchanged, and which.
