@@ -8,7 +8,8 @@ use murmurate_protocol::limits::OUTPUTS_MAX;
 use murmurate_protocol::{
     BytesBound, Contribution, DeadlinePlan, Digest, Done, ExchangeKind, FetchId, FragmentId,
     FragmentPlan, Input, LayoutHash, Order, OrderId, Output, Part, Peer, PeerConfig, PeerId, Plan,
-    PushOutcome, Round, RunId, Schedule, SliceId, SliceMeta, StateId, StepBudget, Time, TrainSummary,
+    PushOutcome, Round, RunId, Schedule, SliceId, SliceMeta, StateId, StepBudget, Synchronization, Time,
+    TrainSummary,
     WorkError, wire,
 };
 use murmurate_strategies::topology::TopologyKind;
@@ -83,6 +84,7 @@ fn plan(gossip: bool, fragments: u8) -> Plan {
         },
         contribution: if gossip { Contribution::Parameters } else { Contribution::Delta },
         budget: StepBudget::Steps(1),
+        synchronization: Synchronization::default(),
         rounds: 0,
         fragments: vec![fragment; usize::from(fragments % 4) + 1],
         overlap: murmurate_protocol::OverlapPlan::NONE,

@@ -16,7 +16,8 @@
 //! #     schedule: Schedule::Butterfly,
 //! #     contribution: Contribution::Delta, budget: StepBudget::Steps(1), rounds: 0,
 //! #     fragments: vec![FragmentPlan { len: 10, contribution: bound, aggregate: bound }],
-//! #     overlap: OverlapPlan::NONE, deadlines: DeadlinePlan::default(), state_bytes: 0,
+//! #     synchronization: Default::default(), overlap: OverlapPlan::NONE,
+//! #     deadlines: DeadlinePlan::default(), state_bytes: 0,
 //! # };
 //! # let config = |me| PeerConfig {
 //! #     me, seed: 1, start_with: 2, start_wait: core::time::Duration::from_secs(30), join: false,
@@ -73,8 +74,10 @@ mod exchange;
 mod id;
 mod order;
 mod overlap;
+mod pace;
 mod plan;
 mod slice;
+mod synchronization;
 mod time;
 mod topology;
 
@@ -85,6 +88,7 @@ pub use order::{
     Done, Evaluation, Lane, Order, StateId, StepBudget, StoreId, TrainSummary, WorkError,
 };
 pub use overlap::{OverlapError, OverlapPlan};
+pub use pace::Pace;
 pub use peer::{
     Event, FetchId, Input, Output, Peer, PeerConfig, PeerError, Phase, Remote, Snapshot, View, Wait,
 };
@@ -93,5 +97,6 @@ pub use plan::{
     PlanError, ServerPlan,
 };
 pub use slice::{Part, PushOutcome, Settlement, SliceId, SliceMeta};
+pub use synchronization::{Grace, Quorum, Synchronization};
 pub use time::Time;
 pub use topology::{Partners, Topology};

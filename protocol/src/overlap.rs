@@ -2,7 +2,7 @@
 
 use crate::limits::FRAGMENTS_MAX;
 use crate::plan::{Contribution, Plan};
-use crate::{FragmentId, Round, StepBudget};
+use crate::{FragmentId, Pace, Round, StepBudget};
 use serde::{Deserialize, Serialize};
 
 /// How exchanges and training lie over each other.
@@ -60,7 +60,7 @@ pub enum OverlapError {
     /// More inner steps than a round has, or none that can be counted.
     #[error(
         "a result that is {late_steps} inner steps late needs rounds of at least as many: give \
-         late_steps from 0 to the round's inner steps, and no round time"
+         late_steps from 0 to the round's inner steps, no round time, and a steady pace"
     )]
     Late {
         /// The plan's.
@@ -88,8 +88,9 @@ impl OverlapPlan {
         if late_steps > 0 && !plan.exchange.agrees() {
             return Err(OverlapError::LateUnagreed);
         }
+        let steady = plan.synchronization.pace == Pace::Steady;
         match plan.budget {
-            StepBudget::Steps(steps) if late_steps <= steps => {}
+            StepBudget::Steps(steps) if late_steps == 0 || (late_steps <= steps && steady) => {}
             StepBudget::Time(_) if late_steps == 0 => {}
             _ => return Err(OverlapError::Late { late_steps }),
         }

@@ -5,8 +5,8 @@
 
 use crate::limits::{FRAGMENTS_MAX, GROUP_MEMBERS_MAX, STATE_BYTES_MAX};
 use crate::{
-    Digest, FragmentId, LayoutHash, OverlapError, OverlapPlan, PlanHash, RunId, Schedule,
-    StepBudget,
+    Digest, FragmentId, LayoutHash, OverlapError, OverlapPlan, Pace, PlanHash, Quorum, Round,
+    RunId, Schedule, StepBudget, Synchronization,
 };
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
@@ -87,11 +87,6 @@ impl ExchangeKind {
 pub struct ServerPlan {
     /// Members that own a shard of each fragment.
     pub owners: u16,
-    /// Contributions that are enough to go on with (n of m, backup workers); zero is everybody's.
-    /// Less than a majority never is.
-    pub enough: u16,
-    /// How long the others are waited for once there are enough.
-    pub grace: Duration,
 }
 
 /// A parameter server whose peers go on by themselves.
@@ -180,8 +175,10 @@ pub struct Plan {
     pub schedule: Schedule,
     /// What a contribution is.
     pub contribution: Contribution,
-    /// How much to train in a round.
+    /// How much to train in the first round; [`Plan::budget_of`] says it of the others.
     pub budget: StepBudget,
+    /// Who waits for whom, and how the budget changes.
+    pub synchronization: Synchronization,
     /// Rounds in all; zero means until told to stop.
     pub rounds: u64,
     /// The fragments, in the order of the flat parameters.
@@ -216,6 +213,16 @@ pub enum PlanError {
     /// Gradients are those of exactly one inner step.
     #[error("a gradient is exchanged after every inner step: the budget must be one inner step")]
     GradientBudget,
+    /// A pace that trains nothing, or that a time has.
+    #[error(
+        "a round's inner steps can change with the round when they are counted, and never to none"
+    )]
+    Pace,
+    /// A quorum where nobody agrees on anything.
+    #[error(
+        "only a round that ends with an agreement goes on with enough of its peers: let it wait for all"
+    )]
+    Quorum,
     /// Gossip mixes parameters.
     #[error(
         "gossip mixes parameters: neighbours' deltas or gradients without an agreed anchor diverge"
@@ -269,8 +276,16 @@ impl Plan {
         ) {
             return Err(PlanError::NoBudget);
         }
-        if self.contribution == Contribution::Gradient && self.budget != StepBudget::Steps(1) {
+        let when = &self.synchronization;
+        if !when.pace.fits(self.budget) {
+            return Err(PlanError::Pace);
+        }
+        let one = self.budget == StepBudget::Steps(1) && when.pace == Pace::Steady;
+        if self.contribution == Contribution::Gradient && !one {
             return Err(PlanError::GradientBudget);
+        }
+        if when.quorum != Quorum::default() && !self.exchange.agrees() {
+            return Err(PlanError::Quorum);
         }
         match (self.exchange, self.contribution) {
             (exchange, Contribution::Delta | Contribution::Gradient)
@@ -309,6 +324,11 @@ impl Plan {
             return Err(PlanError::Deadlines);
         }
         Ok(())
+    }
+
+    /// How much to train in a round.
+    pub fn budget_of(&self, round: Round) -> StepBudget {
+        self.synchronization.pace.budget(self.budget, round)
     }
 
     /// Into how many parts, each voted on by itself, a fragment of `len` values is cut in a group of

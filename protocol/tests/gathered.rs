@@ -26,11 +26,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 fn server(owners: u16) -> ExchangeKind {
-    ExchangeKind::Server(ServerPlan {
-        owners,
-        enough: 0,
-        grace: Duration::ZERO,
-    })
+    ExchangeKind::Server(ServerPlan { owners })
 }
 
 fn club(exchange: ExchangeKind, count: u8) -> Club {

@@ -21,9 +21,9 @@ use murmurate_protocol::wire::{
     Hello, Message, PeerRecord, Reason, WIRE_VERSION, WireError, decode, decode_value, encode,
 };
 use murmurate_protocol::{
-    CenterPlan, Digest, Done, Evaluation, Event, ExchangeKind, FetchId, Input, Order, OrderId,
-    Output, Partners, Peer, PeerId, Phase, PlanHash, PushOutcome, Round, ServerPlan, SliceId,
-    SliceMeta, StateId, Time, Topology, TrainSummary, WorkError,
+    CenterPlan, Digest, Done, Evaluation, Event, ExchangeKind, FetchId, Grace, Input, Order,
+    OrderId, Output, Pace, Partners, Peer, PeerId, Phase, Plan, PlanHash, PushOutcome, Quorum,
+    Round, ServerPlan, SliceId, SliceMeta, StateId, Time, Topology, TrainSummary, WorkError,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -193,9 +193,13 @@ struct Driven {
 
 impl Driven {
     fn new(exchange: ExchangeKind) -> Self {
-        let topology = exchange.has_neighbours().then(|| Box::new(Ring) as _);
+        Self::following(plan(exchange, 1))
+    }
+
+    fn following(plan: Plan) -> Self {
+        let topology = plan.exchange.has_neighbours().then(|| Box::new(Ring) as _);
         let mut driven = Self {
-            peer: Peer::new(config(peer(0)), plan(exchange, 1), topology),
+            peer: Peer::new(config(peer(0)), plan, topology),
             now: Time::from_nanos(1),
             orders: VecDeque::new(),
             pushes: VecDeque::new(),
@@ -424,7 +428,11 @@ impl Driven {
 }
 
 fn survives(exchange: ExchangeKind, steps: Vec<Step>) {
-    let mut driven = Driven::new(exchange);
+    follows(plan(exchange, 1), steps);
+}
+
+fn follows(plan: Plan, steps: Vec<Step>) {
+    let mut driven = Driven::following(plan);
     for id in 1..4 {
         driven.feed(Input::LinkUp(peer(id)));
         driven.feed(Input::Received {
@@ -464,8 +472,24 @@ proptest! {
     ) {
         let (owners, buffer) = (2, 2);
         survives(ExchangeKind::Center(CenterPlan { owners, lead, buffer }), steps.clone());
-        let (enough, grace) = (3, Duration::from_millis(500));
-        survives(ExchangeKind::Server(ServerPlan { owners, enough, grace }), steps);
+        survives(ExchangeKind::Server(ServerPlan { owners }), steps);
+    }
+
+    #[test]
+    fn no_inputs_break_a_peer_that_goes_on_with_enough(
+        steps in vec(any_step(), 0..160),
+        fixed in any::<bool>(),
+    ) {
+        let mut plan = plan(ExchangeKind::AllReduce, 1);
+        plan.synchronization.quorum = Quorum {
+            enough: 3,
+            grace: match fixed {
+                true => Grace::Fixed(Duration::from_millis(500)),
+                false => Grace::Adaptive,
+            },
+        };
+        plan.synchronization.pace = Pace::Switch { round: 1, steps: 3 };
+        follows(plan, steps);
     }
 
     #[test]

@@ -23,6 +23,7 @@ fn given(key: &str) -> &'static str {
     match key {
         "aggregation.liars" => "1",
         "aggregation.radius" => "1.0",
+        "synchronization.switch_round" | "synchronization.decay_every" => "10",
         _ => "0.01",
     }
 }
@@ -73,6 +74,14 @@ fn keys_and_defaults_are_those_of_the_configuration() {
             "inner_steps",
         ] {
             written.remove(key);
+        }
+        if method.key == "synchronization.pace" {
+            // All-reduce has a quorum.
+            for key in ["enough", "grace", "grace_ms"] {
+                written.remove(key);
+            }
+        } else if table == "synchronization" {
+            written.remove("pace");
         }
         if method.key == "inner.correction" {
             // Beside it stands the inner optimizer.

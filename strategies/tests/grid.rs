@@ -572,6 +572,51 @@ const REFUSED: &[(&str, &str, &[&str])] = &[
         &["`inner.optimizer`", "shapes"],
     ),
     (
+        "local-sgd",
+        "[synchronization]\ninner_steps = 1\npace = \"switch\"",
+        &["`synchronization.switch_round` is missing"],
+    ),
+    (
+        "post-local",
+        "[synchronization]\nswitch_inner_steps = 0",
+        &["`synchronization.switch_inner_steps`", "at least 1"],
+    ),
+    (
+        "local-sgd",
+        "[synchronization]\nround_time = 2.0\npace = \"decay\"\ndecay_every = 3",
+        &["`synchronization.pace`", "bounded by time", "inner_steps"],
+    ),
+    (
+        "local-sgd",
+        "[synchronization]\ndecay_every = 3",
+        &["`synchronization.decay_every`", "`steady`"],
+    ),
+    (
+        "bsp",
+        "[synchronization]\npace = \"switch\"\nswitch_round = 3",
+        &["gradient", "inner_steps"],
+    ),
+    (
+        "d-psgd",
+        "[synchronization]\nenough = 3",
+        &["`synchronization.enough`", "`gossip`"],
+    ),
+    (
+        "asp",
+        "[synchronization]\ngrace = \"adaptive\"",
+        &["`synchronization.grace`", "`asp`"],
+    ),
+    (
+        "diloco",
+        "[synchronization]\ngrace = \"adaptive\"\ngrace_ms = 3",
+        &["`synchronization.grace_ms`", "`adaptive`"],
+    ),
+    (
+        "diloco",
+        "[synchronization]\ngrace = \"adaptiv\"",
+        &["`synchronization.grace`", "`adaptive`"],
+    ),
+    (
         "diloco",
         "[deadlines]\nfloor_ms = 0",
         &["`deadlines.floor_ms`"],
@@ -607,6 +652,14 @@ fn what_can_work_is_not_refused() {
     let gossip = "[architecture]\nexchange = \"gossip\"\ntopology = \"random-matching\"";
     for (preset, text) in [
         ("local-sgd", gossip),
+        (
+            "d-psgd",
+            "[synchronization]\npace = \"decay\"\ndecay_every = 9",
+        ),
+        (
+            "diloco",
+            "[synchronization]\nenough = 3\ngrace = \"adaptive\"",
+        ),
         ("d-psgd", "[compression]\ncodec = \"int8\""),
         ("d-psgd", "[synchronization]\ninner_steps = 20"),
         ("bsp", "[compression]\ncodec = \"top-k\"\ndensity = 0.01"),

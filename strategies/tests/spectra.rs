@@ -88,13 +88,13 @@ fn inner_steps(strategy: &Strategy) -> u32 {
 }
 
 /// State: anchor, outer momentum, then each peer's inner momentum.
-fn all_reduce_of_deltas(strategy: &Strategy, rate: f64, curvatures: &[f64]) -> f64 {
+fn all_reduce_of_deltas(strategy: &Strategy, steps: u32, rate: f64, curvatures: &[f64]) -> f64 {
     growth(2 + PEERS, |_, state| {
         let (shared, velocities) = state.split_at_mut(2);
         let mut delta = 0.0;
         for (v, k) in velocities.iter_mut().zip(curvatures) {
             let mut x = shared[0];
-            for _ in 0..inner_steps(strategy) {
+            for _ in 0..steps {
                 inner_step(strategy.inner_kind(), rate, *k, &mut x, v);
             }
             delta += (x - shared[0]) / PEERS as f64;
@@ -121,11 +121,22 @@ fn all_reduce_of_deltas(strategy: &Strategy, rate: f64, curvatures: &[f64]) -> f
 fn all_reduce_of_deltas_converges() {
     for name in ["local-sgd", "fedavg", "slowmo", "diloco"] {
         let strategy = Strategy::preset(name).unwrap();
-        for rate in rates(strategy.inner_kind()) {
-            for k in curvatures() {
-                let radius = all_reduce_of_deltas(&strategy, rate, &k);
-                assert!(radius < 1.0, "{name} at rate {rate}: {radius}");
-            }
+        deltas_converge(&strategy, inner_steps(&strategy));
+    }
+    // Before and after its switch.
+    let strategy = Strategy::preset("post-local").unwrap();
+    for (round, steps) in [(0, 1), (200, 16)] {
+        assert_eq!(strategy.budget_of(Round(round)), StepBudget::Steps(steps));
+        deltas_converge(&strategy, steps);
+    }
+}
+
+fn deltas_converge(strategy: &Strategy, steps: u32) {
+    let name = strategy.name();
+    for rate in rates(strategy.inner_kind()) {
+        for k in curvatures() {
+            let radius = all_reduce_of_deltas(strategy, steps, rate, &k);
+            assert!(radius < 1.0, "{name} at rate {rate}: {radius}");
         }
     }
 }

@@ -249,6 +249,7 @@ mod tests {
                 schedule: murmurate_protocol::Schedule::Butterfly,
                 contribution: Contribution::Delta,
                 budget: StepBudget::Steps(1),
+                synchronization: murmurate_protocol::Synchronization::default(),
                 rounds: 0,
                 fragments: vec![FragmentPlan {
                     len: 10,

@@ -365,10 +365,10 @@ impl Base {
 
     /// Rounds as told; without, as many as make a certain number of inner steps.
     fn rounds(&self) -> u64 {
-        match (self.config.run.rounds, self.config.strategy.budget()) {
-            (0, StepBudget::Steps(steps)) => INNER_STEPS_LIMIT.div_ceil(u64::from(steps.max(1))),
-            (0, StepBudget::Time(_)) => TIMED_ROUNDS_LIMIT,
-            (rounds, _) => rounds,
+        let counted = || self.config.strategy.rounds(INNER_STEPS_LIMIT);
+        match self.config.run.rounds {
+            0 => counted().unwrap_or(TIMED_ROUNDS_LIMIT),
+            rounds => rounds,
         }
     }
 }

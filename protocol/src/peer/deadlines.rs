@@ -11,6 +11,9 @@ use std::collections::{BTreeMap, VecDeque};
 /// 0.67 sigma, so this is about five sigma.
 const DEVIATIONS: u32 = 8;
 
+/// Medians of how late the late are for which they are waited for.
+const GRACE_MEDIANS: u32 = 2;
+
 /// Samples below which the plan's initial deadline still counts.
 const SAMPLES_MIN: usize = 3;
 
@@ -53,6 +56,8 @@ fn median_of_deviations(values: &VecDeque<Duration>, center: Duration) -> Durati
 pub(crate) struct Deadlines {
     plan: DeadlinePlan,
     samples: BTreeMap<(Wait, PeerId), Samples>,
+    /// By how much peers were later than those who were enough.
+    lateness: Samples,
 }
 
 impl Deadlines {
@@ -61,6 +66,7 @@ impl Deadlines {
         Self {
             plan,
             samples: BTreeMap::new(),
+            lateness: Samples::default(),
         }
     }
 
@@ -103,6 +109,21 @@ impl Deadlines {
             .clamp(self.plan.floor, self.plan.ceiling)
     }
 
+    /// Notes by how much a peer was later than those who were enough for a round.
+    pub(crate) fn record_lateness(&mut self, late: Duration) {
+        self.lateness.add(late);
+    }
+
+    /// How long the late are waited for: twice the median of how late they were.
+    pub(crate) fn grace(&self) -> Duration {
+        let last = &self.lateness.last;
+        let usual = match last.len() < SAMPLES_MIN {
+            true => self.plan.initial,
+            false => median(last.iter().copied().collect()) * GRACE_MEDIANS,
+        };
+        usual.clamp(self.plan.floor, self.plan.ceiling)
+    }
+
     /// How long to wait for a short answer from a peer that is there.
     pub(crate) fn answer(&self) -> Duration {
         self.plan.floor
@@ -122,6 +143,26 @@ impl Deadlines {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_grace_follows_how_late_the_late_are_within_the_plan() {
+        let ms = Duration::from_millis;
+        let plan = DeadlinePlan {
+            floor: ms(100),
+            initial: ms(1_000),
+            ceiling: ms(5_000),
+        };
+        let mut deadlines = Deadlines::new(plan);
+        assert_eq!(deadlines.grace(), plan.initial);
+        for late in [300, 200, 90_000, 250, 210] {
+            deadlines.record_lateness(ms(late));
+        }
+        assert_eq!(deadlines.grace(), ms(500));
+        (0..DEADLINE_SAMPLES_MAX).for_each(|_| deadlines.record_lateness(ms(1)));
+        assert_eq!(deadlines.grace(), plan.floor);
+        (0..DEADLINE_SAMPLES_MAX).for_each(|_| deadlines.record_lateness(ms(4_000)));
+        assert_eq!(deadlines.grace(), plan.ceiling);
+    }
 
     #[test]
     fn deadlines_follow_the_slowest_peer_within_the_plan() {

@@ -15,7 +15,7 @@ use murmurate_protocol::wire::{
 use murmurate_protocol::{
     BytesBound, Contribution, DeadlinePlan, Digest, ExchangeKind, FragmentId, FragmentPlan,
     LayoutHash, Part, PeerConfig, PeerId, Plan, PlanHash, Round, RunId, Schedule, SliceId,
-    SliceMeta, StateId, StepBudget, Time,
+    SliceMeta, StateId, StepBudget, Synchronization, Time,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -42,6 +42,7 @@ pub(crate) fn plan(exchange: ExchangeKind, fragments: usize) -> Plan {
             _ => Contribution::Parameters,
         },
         budget: StepBudget::Steps(1),
+        synchronization: Synchronization::default(),
         rounds: 0,
         fragments: vec![
             FragmentPlan {

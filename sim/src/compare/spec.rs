@@ -2,14 +2,13 @@
 
 use crate::error::SimError;
 use crate::scenario::{Checker, Scenario, ScenarioError, explain};
-use murmurate_protocol::StepBudget;
 use murmurate_strategies::grid::Strategy;
 use murmurate_strategies::grid::registry::PRESETS;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 /// Rounds of a preset whose rounds are so many seconds: the file says how many inner steps they hold.
-const STEPS_OF_A_TIMED_ROUND: u32 = 10;
+const STEPS_OF_A_TIMED_ROUND: u64 = 10;
 
 /// What reaching the target means: one of the two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -209,11 +208,9 @@ impl Comparison {
         if let toml::Value::Table(strategy) = strategy {
             strategy.insert("preset".to_owned(), cell.preset.into());
             let strategy = Strategy::from_table(strategy.clone(), None)?;
-            let steps = match strategy.budget() {
-                StepBudget::Steps(steps) => steps,
-                StepBudget::Time(_) => STEPS_OF_A_TIMED_ROUND,
-            };
-            let rounds = cell.task.inner_steps.div_ceil(u64::from(steps));
+            let all = cell.task.inner_steps;
+            let timed = || all.div_ceil(STEPS_OF_A_TIMED_ROUND);
+            let rounds = strategy.rounds(all).unwrap_or_else(timed);
             table.insert("rounds".to_owned(), whole(rounds));
             let every = (rounds / self.points).max(1);
             table.insert("evaluate_every".to_owned(), whole(every));

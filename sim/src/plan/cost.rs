@@ -78,7 +78,7 @@ impl Cost {
             },
         };
         let step = cluster.step.as_secs_f64();
-        let inner_steps = match strategy.budget() {
+        let inner_steps = match strategy.synchronization().pace.usual(strategy.budget()) {
             StepBudget::Steps(steps) => f64::from(steps),
             StepBudget::Time(time) => (time.as_secs_f64() / step).floor().max(1.0),
         };

@@ -5,12 +5,17 @@
 //! ```toml
 //! preset = "diloco"            # all are in `registry::PRESETS`; every key below overrides it
 //!
-//! [synchronization]            # one of the two
+//! [synchronization]
 //! inner_steps = 50             # inner steps of a round
 //! round_time = 2.5             # or seconds: slow machines do fewer and weigh less
+//! pace = "switch"              # how they change with the round: steady, switch, decay
+//! switch_round = 200           # switch: from this round on
+//! switch_inner_steps = 16      # switch: so many
+//! decay_every = 100            # decay: rounds after which they are sqrt(l / (l + 1)) of before
+//! enough = 6                   # where peers agree: so many contributions are enough; 0 is all
+//! grace = "fixed"              # how long the others are waited for after that: fixed, adaptive
+//! grace_ms = 500               # fixed: so long
 //! mode = "bsp"                 # parameter-server: bsp, ssp or asp
-//! enough = 6                   # bsp: so many contributions are enough; 0 is all
-//! grace_ms = 500               # bsp: how long the others are waited for after that
 //! lead = 3                     # ssp: rounds that the fastest may be ahead of the slowest
 //! buffer = 1                   # ssp, asp: contributions that a shard takes in at once
 //! staleness = "inverse-root"   # ssp, asp: constant, inverse, inverse-root
@@ -84,6 +89,7 @@ mod refuse;
 mod schedule;
 mod server;
 mod strategy;
+mod synchronization;
 mod tables;
 mod validate;
 

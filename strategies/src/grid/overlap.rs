@@ -8,7 +8,7 @@ use super::{Strategy, StrategyError};
 use crate::correct::CorrectionKind;
 use crate::executor::Blend;
 use murmurate_protocol::limits::FRAGMENTS_MAX;
-use murmurate_protocol::{Contribution, ExchangeKind, OverlapPlan, StepBudget};
+use murmurate_protocol::{Contribution, ExchangeKind, OverlapPlan, Pace, StepBudget};
 use std::ops::Range;
 
 /// Values of one fragment at most where the configuration does not say: 4 MiB as f32.
@@ -176,6 +176,10 @@ fn late(strategy: &Strategy) -> Result<(), StrategyError> {
         StepBudget::Steps(steps) if late > steps => refused(
             "a result that is more than a round late would meet the next one",
             "set it to at most `synchronization.inner_steps`",
+        ),
+        StepBudget::Steps(_) if strategy.synchronization().pace != Pace::Steady => refused(
+            "a result is put in force so many inner steps after the cut, and here rounds change their length",
+            "set it to 0, or leave `synchronization.pace` out",
         ),
         StepBudget::Steps(_) if *strategy.correction_kind() != CorrectionKind::None => refused(
             "a correction towards the anchor would pull to the old one while the new one is on its way",

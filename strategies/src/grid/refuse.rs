@@ -1,6 +1,6 @@
 //! Combinations of methods that cannot work, each with the reason and the nearest that does.
 
-use super::{Strategy, StrategyError, overlap, schedule};
+use super::{Strategy, StrategyError, overlap, schedule, synchronization};
 use crate::aggregate::AggregationKind;
 use crate::compress::{CodecProperties, Reduction};
 use crate::correct::CorrectionKind;
@@ -23,6 +23,7 @@ const fn refused(
 
 /// Refuses what cannot work.
 pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
+    synchronization::check(strategy)?;
     correction(strategy)?;
     overlap::check(strategy)?;
     match strategy.exchange() {

@@ -3,21 +3,13 @@
 use super::StrategyError;
 use super::registry::{MODES, hint};
 use super::tables::Tables;
-use super::validate::{absent, choose, count, range};
+use super::validate::{absent, choose, count};
 use crate::outer::StalenessWeight;
-use core::time::Duration;
 use murmurate_protocol::limits::GROUP_MEMBERS_MAX;
 use murmurate_protocol::{CenterPlan, ExchangeKind, ServerPlan};
 
-/// The longest grace that can be asked for: a day.
-const GRACE_MS_MAX: u64 = 86_400_000;
-
-/// One owner, and everybody is waited for.
-pub(super) const IN_STEP: ServerPlan = ServerPlan {
-    owners: 1,
-    enough: 0,
-    grace: Duration::ZERO,
-};
+/// One owner.
+pub(super) const IN_STEP: ServerPlan = ServerPlan { owners: 1 };
 
 /// Staleness weights by name.
 const STALENESS: [(&str, StalenessWeight); 3] = [
@@ -43,15 +35,8 @@ pub(super) fn exchange(
     let owners = members("architecture.owners", owners, 1)?;
     let mode = choose(&when.mode, "bsp", "synchronization.mode", &MODES)?;
     if mode == "bsp" {
-        others_absent(tables, mode, &["enough", "grace_ms"])?;
-        let (key, grace) = ("synchronization.grace_ms", when.grace_ms.unwrap_or(0));
-        let needed = "from 0 milliseconds to a day";
-        range(grace <= GRACE_MS_MAX, key, grace as f64, needed)?;
-        let server = ServerPlan {
-            owners,
-            enough: members("synchronization.enough", when.enough.unwrap_or(0), 0)?,
-            grace: Duration::from_millis(grace),
-        };
+        others_absent(tables, mode, &[])?;
+        let server = ServerPlan { owners };
         return Ok((ExchangeKind::Server(server), StalenessWeight::Constant));
     }
     let bounded = mode == "ssp";
@@ -71,7 +56,7 @@ pub(super) fn exchange(
     Ok((ExchangeKind::Center(center), staleness))
 }
 
-fn members(key: &str, value: usize, least: usize) -> Result<u16, StrategyError> {
+pub(super) fn members(key: &str, value: usize, least: usize) -> Result<u16, StrategyError> {
     let needed = ["from 0 to 64", "from 1 to 64"][least];
     Ok(count(key, value, [least, GROUP_MEMBERS_MAX], needed)? as u16)
 }
@@ -91,8 +76,6 @@ fn staleness(name: &str) -> Result<StalenessWeight, StrategyError> {
 fn others_absent(tables: &Tables, method: &str, apply: &[&str]) -> Result<(), StrategyError> {
     let when = &tables.synchronization;
     let numbers = [
-        ("synchronization.enough", when.enough.is_some()),
-        ("synchronization.grace_ms", when.grace_ms.is_some()),
         ("synchronization.lead", when.lead.is_some()),
         ("synchronization.buffer", when.buffer.is_some()),
         ("synchronization.staleness", when.staleness.is_some()),
@@ -127,8 +110,6 @@ impl Tables {
             ExchangeKind::Server(server) => {
                 self.architecture.owners = Some(usize::from(server.owners));
                 when.mode = Some("bsp".to_owned());
-                when.enough = Some(usize::from(server.enough));
-                when.grace_ms = u64::try_from(server.grace.as_millis()).ok();
             }
             ExchangeKind::Center(center) => {
                 self.architecture.owners = Some(usize::from(center.owners));

@@ -4,7 +4,7 @@ mod written;
 
 use super::tables::{self, Tables};
 use super::{DEFAULT_PRESET, StrategyError, preset, refuse, validate};
-use super::{mixing, optimizers, overlap, schedule, server};
+use super::{mixing, optimizers, overlap, schedule, server, synchronization};
 use crate::Layout;
 use crate::aggregate::AggregationKind;
 use crate::compress::{Codec, CodecKind, F32};
@@ -16,7 +16,7 @@ use crate::topology::TopologyKind;
 use core::str::FromStr;
 use murmurate_protocol::{
     Contribution, DeadlinePlan, Digest, ExchangeKind, FragmentPlan, Plan, Round, RunId, Schedule,
-    StepBudget, Topology,
+    StepBudget, Synchronization, Topology,
 };
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -32,6 +32,7 @@ pub const STATE_HEADER_BYTES: u64 = 4096;
 pub struct Strategy {
     name: String,
     budget: StepBudget,
+    synchronization: Synchronization,
     exchange: ExchangeKind,
     staleness: StalenessWeight,
     schedule: Schedule,
@@ -118,6 +119,7 @@ impl Strategy {
         let strategy = Self {
             name,
             budget: validate::budget(&tables.synchronization)?,
+            synchronization: synchronization::read(exchange, &tables.synchronization)?,
             exchange,
             staleness,
             schedule: schedule::read(exchange, &tables.architecture)?,
@@ -157,9 +159,24 @@ impl Strategy {
         self.contribution
     }
 
-    /// How much to train in a round.
+    /// How much to train in the first round.
     pub const fn budget(&self) -> StepBudget {
         self.budget
+    }
+
+    /// How much to train in a round.
+    pub fn budget_of(&self, round: Round) -> StepBudget {
+        self.synchronization.pace.budget(self.budget, round)
+    }
+
+    /// Rounds in which so many inner steps are taken; none where rounds are bounded by time.
+    pub fn rounds(&self, inner_steps: u64) -> Option<u64> {
+        self.synchronization.pace.rounds(self.budget, inner_steps)
+    }
+
+    /// Who waits for whom in a round, and how the budget changes.
+    pub const fn synchronization(&self) -> Synchronization {
+        self.synchronization
     }
 
     /// Whether what the codec leaves out goes into the next round.
@@ -345,6 +362,7 @@ impl Strategy {
             schedule: self.schedule,
             contribution: self.contribution,
             budget: self.budget,
+            synchronization: self.synchronization,
             rounds,
             fragments: fragments.collect(),
             overlap: self.overlap.plan,

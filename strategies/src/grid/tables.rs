@@ -25,15 +25,20 @@ pub(super) struct Tables {
     pub(super) deadlines: Option<Deadlines>,
 }
 
-/// How much to train in a round: one of the two.
+/// How much to train in a round (inner steps or a time), and who waits for whom.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Synchronization {
     pub(super) inner_steps: Option<u32>,
     /// Seconds.
     pub(super) round_time: Option<f64>,
+    pub(super) pace: Option<String>,
+    pub(super) switch_round: Option<u64>,
+    pub(super) switch_inner_steps: Option<u32>,
+    pub(super) decay_every: Option<u64>,
     pub(super) mode: Option<String>,
     pub(super) enough: Option<usize>,
+    pub(super) grace: Option<String>,
     pub(super) grace_ms: Option<u64>,
     pub(super) lead: Option<usize>,
     pub(super) buffer: Option<usize>,
@@ -155,8 +160,13 @@ const KEYS: [(&str, &[&str]); 8] = [
         &[
             "inner_steps",
             "round_time",
+            "pace",
+            "switch_round",
+            "switch_inner_steps",
+            "decay_every",
             "mode",
             "enough",
+            "grace",
             "grace_ms",
             "lead",
             "buffer",

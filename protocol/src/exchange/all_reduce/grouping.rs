@@ -7,6 +7,7 @@
 //! With at most 64 members these are at most 63 small messages a peer and round.
 
 use super::group::Group;
+use super::quorum::Enough;
 use crate::exchange::Outcome;
 use crate::limits::{ABSENT_ROUNDS_MAX, GROUP_MEMBERS_MAX, TERMS_MAX};
 use crate::peer::context::{Context, rendezvous};
@@ -44,8 +45,8 @@ pub(super) struct Grouping {
     since: Time,
     /// Nobody else is waited for: what is ready now is the group.
     closed: bool,
-    /// Until when the rest is waited for, once enough are ready.
-    pub(super) grace: Option<Time>,
+    /// Set once enough are ready.
+    pub(super) enough: Option<Enough>,
     term: u8,
     tried: BTreeSet<PeerId>,
     proposer: Option<PeerId>,
@@ -62,7 +63,7 @@ impl Grouping {
     pub(super) fn begin(&mut self, cx: &mut Context, weight: f64) -> Formed {
         self.active = true;
         self.closed = false;
-        self.grace = None;
+        self.enough = None;
         self.weight = weight;
         self.since = cx.now;
         self.term = 0;
@@ -124,6 +125,7 @@ impl Grouping {
         }
         cx.deadlines
             .record(Wait::Group, from, cx.now.since(self.since));
+        self.note_lateness(cx);
         self.consider(cx)
     }
 
@@ -131,6 +133,7 @@ impl Grouping {
     pub(super) fn late(&self, cx: &mut Context, from: PeerId) {
         cx.deadlines
             .record(Wait::Group, from, cx.now.since(self.since));
+        self.note_lateness(cx);
     }
 
     /// A peer is gone: perhaps nobody is left to wait for, or it was to propose.

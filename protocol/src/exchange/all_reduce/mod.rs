@@ -24,6 +24,7 @@ mod grouping;
 mod handover;
 mod history;
 mod mailbox;
+mod quorum;
 mod reduce;
 mod relay;
 mod repair;

@@ -13,19 +13,12 @@
 //! Between k = 1, where one link carries all, and k = n, where all carry the same, lies BytePS's choice
 //! of k by what the links can carry.
 //!
-//! With `enough` below n the round goes on with the first `enough` that are ready and whoever comes
-//! within the grace (backup workers, quorum); the late take the round's outcome over with what they
-//! trained on top, and are part of the next.
-//!
 //! **Source:** Li et al. 2014, "Scaling Distributed Machine Learning with the Parameter Server"; Jiang
-//! et al. 2020, "BytePS", section 4.1; Chen et al. 2016, "Revisiting Distributed Synchronous SGD"
-//! (backup workers).
+//! et al. 2020, "BytePS", section 4.1.
 
 use super::group::Group;
-use super::grouping::Grouping;
 use crate::peer::context::{Context, rendezvous};
-use crate::peer::timers::Timer;
-use crate::{ExchangeKind, Round, Wait};
+use crate::{ExchangeKind, Round};
 
 /// The owner of every part in the first ballot.
 pub(super) fn owners(cx: &Context, group: &Group, of: u16) -> Vec<usize> {
@@ -42,26 +35,4 @@ pub(super) fn ranked(cx: &Context, group: &Group, mut members: Vec<usize>) -> Ve
         members.sort_by_key(|i| (std::cmp::Reverse(rank(i)), *i));
     }
     members
-}
-
-impl Grouping {
-    /// Once enough are ready, the others are waited for a little longer and no more: they are late,
-    /// not suspected.
-    pub(super) fn start_grace(&mut self, cx: &mut Context) {
-        let ExchangeKind::Server(server) = cx.plan.exchange else {
-            return;
-        };
-        let enough = usize::from(server.enough);
-        if enough > 0 && self.grace.is_none() && self.all_ready(cx).len() >= enough {
-            let deadline = cx
-                .wait(Wait::Group, server.grace)
-                .min(cx.now + server.grace);
-            self.grace = Some(deadline);
-            cx.timers.set(Timer::Exchange, deadline);
-        }
-    }
-
-    pub(super) fn grace_is_over(&self, cx: &Context) -> bool {
-        self.grace.is_some_and(|until| until <= cx.now)
-    }
 }

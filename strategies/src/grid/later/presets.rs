@@ -10,20 +10,17 @@ const fn preset(
     later("preset", [name, summary, equation, source], reason, remedy)
 }
 
-const SCHEDULE: &str =
-    "it changes from one point of the grid to another while it runs, and plans do not change";
 const STAGGERED: &str = "it needs fragments exchanged at other times than a round's end";
 const UNDER_TRAINING: &str =
     "it needs an exchange that goes on while the next round trains from its own result";
 const LAYERS: &str = "it needs gradients that leave layer by layer while the backward pass runs";
 const DILOCO: &str = "use \"diloco\"";
-const LOCAL_SGD: &str = "use \"local-sgd\"";
 const BSP: &str = "use \"bsp\"";
 const D2: &str = "use \"d2\", which codecs such as int4 may compress";
 const D_PSGD: &str = "use \"d-psgd\" with topology = \"base-k\"";
 
 /// All of them, by name.
-pub const LATER_PRESETS: [Later; 16] = [
+pub const LATER_PRESETS: [Later; 15] = [
     preset(
         [
             "beer",
@@ -123,16 +120,6 @@ pub const LATER_PRESETS: [Later; 16] = [
         ],
         PAIRS,
         DILOCO,
-    ),
-    preset(
-        [
-            "post-local",
-            "bsp first, local-sgd after the first decay of the learning rate",
-            "H = 1, then H = 16",
-            "Lin et al., ICLR 2020",
-        ],
-        SCHEDULE,
-        LOCAL_SGD,
     ),
     preset(
         [

@@ -24,7 +24,7 @@ const fn point([name, summary, equation, source]: [&'static str; 4], text: &'sta
 }
 
 /// All of them, the yardstick first, then by what is exchanged.
-pub(super) const ALL: [Preset; 29] = [
+pub(super) const ALL: [Preset; 30] = [
     point(
         [
             "none",
@@ -96,6 +96,15 @@ pub(super) const ALL: [Preset; 29] = [
             "Stich, ICLR 2019",
         ],
         include_str!("local-sgd.toml"),
+    ),
+    point(
+        [
+            "post-local",
+            "the mean after every inner step at first, local-sgd later",
+            "a' = mean_i x_i, after H = 1 inner step before round 200, then after 16",
+            "Lin et al., ICLR 2020",
+        ],
+        include_str!("post-local.toml"),
     ),
     point(
         [

@@ -1,5 +1,6 @@
 //! Exchanges, contributions and topologies by name.
 
+use super::modes::{ENOUGH, GRACE, GRACE_MS};
 use super::{Entry, Key, key};
 
 /// Values of `architecture.exchange`.
@@ -34,14 +35,16 @@ pub const EXCHANGES: [Entry; 8] = [
         "all-reduce",
         "the weighted mean of all members, along a schedule; all agree on the result",
         "a' = outer(a, sum_i w_i C(d_i) / sum_i w_i), over the contributors that the group agreed on",
-        "Thakur et al., IJHPCA 2005",
-    ),
+        "Thakur et al., IJHPCA 2005; of whoever is ready: Li et al., PPoPP 2020",
+    )
+    .with(&[ENOUGH, GRACE, GRACE_MS]),
     Entry::new(
         "gathered",
         "everybody gets every contribution as it is encoded and combines them, all agree on which",
         "a' = outer(a, sum_i w_i C(d_i) / sum_i w_i), over the contributors that the group agreed on; no C of the sum",
         "Lin et al., ICLR 2018; Xu et al., ICDCS 2021",
-    ),
+    )
+    .with(&[ENOUGH, GRACE, GRACE_MS]),
     Entry::new(
         "parameter-server",
         "k peers own the shards, by rendezvous hash; a dead one's successor holds the center",

@@ -6,12 +6,14 @@ mod architecture;
 mod codecs;
 mod modes;
 mod optimizers;
+mod paces;
 mod rules;
 
 pub use architecture::{CONTRIBUTIONS, EXCHANGES, SCHEDULES, TOPOLOGIES};
 pub use codecs::CODECS;
 pub use modes::MODES;
 pub use optimizers::{CORRECTIONS, INNERS, OUTERS};
+pub use paces::PACES;
 pub use rules::RULES;
 
 use super::presets;
@@ -100,8 +102,9 @@ pub const PRESETS: [Entry; presets::ALL.len()] = {
 };
 
 /// All lists with the key that chooses from them.
-pub const ALL: [(&str, &[Entry]); 11] = [
+pub const ALL: [(&str, &[Entry]); 12] = [
     ("preset", &PRESETS),
+    ("synchronization.pace", &PACES),
     ("synchronization.mode", &MODES),
     ("architecture.exchange", &EXCHANGES),
     ("architecture.schedule", &SCHEDULES),

@@ -2,18 +2,25 @@
 
 use super::{Entry, Key, key};
 
-const ENOUGH: Key = key(
+pub(super) const ENOUGH: Key = key(
     "synchronization.enough",
     "from 0 to 64",
     "0",
     "contributions that are enough; 0 is all",
 );
 
-const GRACE: Key = key(
+pub(super) const GRACE: Key = key(
+    "synchronization.grace",
+    "fixed, adaptive",
+    "\"fixed\"",
+    "how long the others are waited for once there are enough: a time, or twice the median of how late they were",
+);
+
+pub(super) const GRACE_MS: Key = key(
     "synchronization.grace_ms",
     "from 0 milliseconds to a day",
     "0",
-    "how long the others are waited for once there are enough",
+    "the time of a fixed grace",
 );
 
 const LEAD: Key = key(
@@ -45,7 +52,7 @@ pub const MODES: [Entry; 3] = [
         "a' = outer(a, sum_i w_i d_i / sum_i w_i), i over those in time; the late are part of the next round",
         "Valiant 1990; Chen et al., arXiv 1604.00981",
     )
-    .with(&[ENOUGH, GRACE]),
+    .with(&[ENOUGH, GRACE, GRACE_MS]),
     Entry::new(
         "ssp",
         "as asp, and the fastest waits for the slowest when it is too far ahead",

@@ -27,6 +27,7 @@ impl Strategy {
             StepBudget::Steps(count) => tables.synchronization.inner_steps = Some(count),
             StepBudget::Time(time) => tables.synchronization.round_time = Some(time.as_secs_f64()),
         }
+        tables.set_synchronization(self.exchange, &self.synchronization);
         tables.set_exchange(self.exchange, self.staleness);
         tables.architecture.contribution = name(match self.contribution {
             Contribution::Gradient => "gradient",

@@ -1,0 +1,140 @@
+//! How much a round trains as rounds go by: a function of the round alone, so that whoever comes, goes
+//! or catches up takes as many inner steps as the others. It knows nothing of the loss.
+
+use crate::{Round, StepBudget};
+use serde::{Deserialize, Serialize};
+
+/// How the budget of a round follows from that of the first, H_0 inner steps.
+///
+/// Cost: none; it is what an exchange costs that is spread over more or fewer inner steps. **Source:**
+/// [`Pace::Switch`]: Lin et al. 2020, "Don't use large mini-batches, use local SGD", section 3 (post-local
+/// SGD). [`Pace::Decay`]: Wang and Joshi 2019, "Adaptive communication strategies to achieve the best
+/// error-runtime trade-off in local-update SGD" (AdaComm), whose rule is `H_l = ceil(H_0 sqrt(F_l / F_0))`
+/// at the start of interval l, with the training loss F. Peers measure different losses, and no state
+/// transfer carries what they were; here F_l / F_0 is `1 / (1 + l)`, how a loss falls under SGD.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Pace {
+    /// Every round the same.
+    #[default]
+    Steady,
+    /// Another count of inner steps from a round on: with one before and H from it, post-local SGD.
+    Switch {
+        /// The first round of the other count.
+        round: u64,
+        /// Inner steps from there on.
+        steps: u32,
+    },
+    /// Fewer and fewer: `H_l = ceil(H_0 / sqrt(1 + l))` in rounds `l every .. (l + 1) every`.
+    Decay {
+        /// Rounds of one interval.
+        every: u64,
+    },
+}
+
+impl Pace {
+    /// The budget of a round, given that of the first.
+    pub fn budget(self, first: StepBudget, round: Round) -> StepBudget {
+        match (self, first) {
+            (Self::Switch { round: at, steps }, _) if round.0 >= at => StepBudget::Steps(steps),
+            (Self::Decay { every }, StepBudget::Steps(steps)) => {
+                StepBudget::Steps(decayed(steps, round.0 / every.max(1)))
+            }
+            _ => first,
+        }
+    }
+
+    /// The budget that most rounds have, given that of the first: after a switch, where a decay begins.
+    pub const fn usual(self, first: StepBudget) -> StepBudget {
+        match self {
+            Self::Switch { steps, .. } => StepBudget::Steps(steps),
+            Self::Steady | Self::Decay { .. } => first,
+        }
+    }
+
+    /// Rounds in which so many inner steps are taken, where they are counted.
+    pub fn rounds(self, first: StepBudget, inner_steps: u64) -> Option<u64> {
+        let (mut left, mut rounds) = (inner_steps, 0);
+        if let (Self::Steady, StepBudget::Steps(steps)) = (self, first) {
+            return Some(left.div_ceil(u64::from(steps.max(1))));
+        }
+        while left > 0 {
+            let StepBudget::Steps(steps) = self.budget(first, Round(rounds)) else {
+                return None;
+            };
+            left = left.saturating_sub(u64::from(steps.max(1)));
+            rounds += 1;
+        }
+        Some(rounds)
+    }
+
+    /// Whether it can work with the budget of the first round.
+    pub const fn fits(self, first: StepBudget) -> bool {
+        match self {
+            Self::Steady => true,
+            Self::Switch { round, steps } => {
+                round > 0 && steps > 0 && matches!(first, StepBudget::Steps(_))
+            }
+            Self::Decay { every } => every > 0 && matches!(first, StepBudget::Steps(_)),
+        }
+    }
+}
+
+/// `ceil(steps / sqrt(1 + interval))`, in whole numbers: the same on every machine.
+fn decayed(steps: u32, interval: u64) -> u32 {
+    let square = (u64::from(steps) * u64::from(steps)).div_ceil(interval.saturating_add(1));
+    let root = square.isqrt();
+    let up = root + u64::from(root * root < square);
+    u32::try_from(up).unwrap_or(steps)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn steps(pace: Pace, first: u32, round: u64) -> u32 {
+        match pace.budget(StepBudget::Steps(first), Round(round)) {
+            StepBudget::Steps(steps) => steps,
+            StepBudget::Time(_) => panic!("a count stays a count"),
+        }
+    }
+
+    #[test]
+    fn a_switch_is_at_its_round_and_for_good() {
+        let pace = Pace::Switch {
+            round: 5,
+            steps: 16,
+        };
+        let all: Vec<u32> = (0..8).map(|round| steps(pace, 1, round)).collect();
+        assert_eq!(all, [1, 1, 1, 1, 1, 16, 16, 16]);
+        assert_eq!(pace.rounds(StepBudget::Steps(1), 5 + 2 * 16 + 1), Some(8));
+        assert_eq!(pace.usual(StepBudget::Steps(1)), StepBudget::Steps(16));
+        assert_eq!(Pace::Steady.rounds(StepBudget::Steps(7), 15), Some(3));
+    }
+
+    #[test]
+    fn a_decay_is_the_smallest_count_above_the_root() {
+        let pace = Pace::Decay { every: 3 };
+        for first in [1u32, 2, 7, 16, 500, 46_341, u32::MAX] {
+            for interval in [0u64, 1, 2, 3, 15, 99, 1 << 40] {
+                let h = u128::from(steps(pace, first, 3 * interval));
+                assert_eq!(h, u128::from(steps(pace, first, 3 * interval + 2)));
+                let (first, parts) = (u128::from(first), u128::from(interval + 1));
+                assert!(h >= 1 && h * h * parts >= first * first);
+                assert!((h - 1) * (h - 1) * parts < first * first);
+            }
+        }
+        assert_eq!(steps(pace, 16, 9), 8);
+    }
+
+    #[test]
+    fn what_trains_nothing_or_by_time_has_no_other_pace() {
+        use core::time::Duration;
+        let time = StepBudget::Time(Duration::from_secs(1));
+        let one = StepBudget::Steps(1);
+        assert!(Pace::Steady.fits(time) && Pace::Decay { every: 1 }.fits(one));
+        assert!(!Pace::Decay { every: 1 }.fits(time) && !Pace::Decay { every: 0 }.fits(one));
+        let switch = |round, steps| Pace::Switch { round, steps };
+        assert!(switch(1, 1).fits(one) && !switch(1, 1).fits(time));
+        assert!(!switch(0, 1).fits(one) && !switch(1, 0).fits(one));
+    }
+}

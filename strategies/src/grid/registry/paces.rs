@@ -1,0 +1,41 @@
+//! How the inner steps of a round change with the round, by name.
+
+use super::{Entry, Key, key, required};
+
+const SWITCH_ROUND: Key = required(
+    "synchronization.switch_round",
+    "at least 1",
+    "the first round of the other count of inner steps",
+);
+
+const SWITCH_INNER_STEPS: Key = key(
+    "synchronization.switch_inner_steps",
+    "at least 1",
+    "16",
+    "inner steps of a round from there on",
+);
+
+const DECAY_EVERY: Key = required(
+    "synchronization.decay_every",
+    "at least 1",
+    "rounds after which there are fewer inner steps",
+);
+
+/// Values of `synchronization.pace`.
+pub const PACES: [Entry; 3] = [
+    Entry::new("steady", "every round is alike", "H_r = H_0", "-"),
+    Entry::new(
+        "switch",
+        "another count of inner steps from a round on",
+        "H_r = H_0 before round s, then H",
+        "Lin et al., ICLR 2020",
+    )
+    .with(&[SWITCH_ROUND, SWITCH_INNER_STEPS]),
+    Entry::new(
+        "decay",
+        "fewer inner steps as the loss falls, by the round: AdaComm with F_l / F_0 = 1 / (1 + l)",
+        "H_r = ceil(H_0 / sqrt(1 + floor(r / every)))",
+        "Wang and Joshi, MLSys 2019",
+    )
+    .with(&[DECAY_EVERY]),
+];

@@ -1,0 +1,160 @@
+//! Who waits for whom in a round and how inner steps change with it: between the written table and the
+//! plan. What a center bounds is in `server`.
+
+use super::registry::{PACES, hint};
+use super::server::{members, name_of};
+use super::tables::{Synchronization as Table, Tables};
+use super::validate::{absent, choose, range};
+use super::{Strategy, StrategyError};
+use crate::correct::CorrectionKind;
+use core::time::Duration;
+use murmurate_protocol::{Contribution, ExchangeKind, Grace, Pace, Quorum, Synchronization};
+
+/// The longest grace that can be asked for: a day.
+const GRACE_MS_MAX: u64 = 86_400_000;
+
+/// Inner steps after a switch, where the configuration does not say: the paper's.
+const SWITCH_INNER_STEPS: u32 = 16;
+
+/// What a grace may be.
+const GRACES: [&str; 2] = ["fixed", "adaptive"];
+
+/// What the table says of an exchange's rounds.
+pub(super) fn read(
+    exchange: ExchangeKind,
+    table: &Table,
+) -> Result<Synchronization, StrategyError> {
+    Ok(Synchronization {
+        pace: pace(table)?,
+        quorum: quorum(exchange, table)?,
+    })
+}
+
+fn pace(table: &Table) -> Result<Pace, StrategyError> {
+    let name = choose(&table.pace, "steady", "synchronization.pace", &PACES)?;
+    if name != "switch" {
+        absent(&table.switch_round, "synchronization.switch_round", name)?;
+        let key = "synchronization.switch_inner_steps";
+        absent(&table.switch_inner_steps, key, name)?;
+    }
+    if name != "decay" {
+        absent(&table.decay_every, "synchronization.decay_every", name)?;
+    }
+    let pace = match name {
+        "switch" => Pace::Switch {
+            round: given("synchronization.switch_round", table.switch_round)?,
+            steps: table.switch_inner_steps.unwrap_or(SWITCH_INNER_STEPS),
+        },
+        "decay" => Pace::Decay {
+            every: given("synchronization.decay_every", table.decay_every)?,
+        },
+        _ => return Ok(Pace::Steady),
+    };
+    if let Pace::Switch { steps: 0, .. } = pace {
+        let key = "synchronization.switch_inner_steps";
+        range(false, key, 0.0, "at least 1")?;
+    }
+    if table.round_time.is_some() {
+        return Err(StrategyError::Refused {
+            key: "synchronization.pace",
+            reason: "a round that is bounded by time takes as many inner steps as fit, in every round",
+            remedy: "give `synchronization.inner_steps` in place of `synchronization.round_time`",
+        });
+    }
+    Ok(pace)
+}
+
+/// A count of rounds that must be there.
+fn given(key: &'static str, rounds: Option<u64>) -> Result<u64, StrategyError> {
+    let needed = "give the number of rounds";
+    let rounds = rounds.ok_or(StrategyError::Missing { key, needed })?;
+    range(rounds > 0, key, rounds as f64, "at least 1").map(|()| rounds)
+}
+
+fn quorum(exchange: ExchangeKind, table: &Table) -> Result<Quorum, StrategyError> {
+    if !exchange.agrees() {
+        let method = match exchange {
+            ExchangeKind::Center(center) if center.lead.is_some() => "ssp",
+            ExchangeKind::Center(_) => "asp",
+            other => name_of(other),
+        };
+        absent(&table.enough, "synchronization.enough", method)?;
+        absent(&table.grace, "synchronization.grace", method)?;
+        absent(&table.grace_ms, "synchronization.grace_ms", method)?;
+        return Ok(Quorum::default());
+    }
+    let key = "synchronization.grace";
+    let grace = match table.grace.as_deref().unwrap_or("fixed") {
+        "fixed" => {
+            let (key, ms) = ("synchronization.grace_ms", table.grace_ms.unwrap_or(0));
+            let needed = "from 0 milliseconds to a day";
+            range(ms <= GRACE_MS_MAX, key, ms as f64, needed)?;
+            Grace::Fixed(Duration::from_millis(ms))
+        }
+        "adaptive" => {
+            absent(&table.grace_ms, "synchronization.grace_ms", "adaptive")?;
+            Grace::Adaptive
+        }
+        other => {
+            return Err(StrategyError::UnknownValue {
+                key: key.to_owned(),
+                found: other.to_owned(),
+                hint: hint(other, &GRACES),
+            });
+        }
+    };
+    Ok(Quorum {
+        enough: members("synchronization.enough", table.enough.unwrap_or(0), 0)?,
+        grace,
+    })
+}
+
+/// Refuses rounds that change under methods which rest on one inner step a round.
+pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
+    let gradients = strategy.contribution() == Contribution::Gradient;
+    let diffuses = *strategy.correction_kind() == CorrectionKind::ExactDiffusion;
+    if strategy.synchronization().pace != Pace::Steady && (gradients || diffuses) {
+        return Err(StrategyError::Refused {
+            key: "synchronization.pace",
+            reason: "a gradient, and a move of exact diffusion, is exchanged after every inner step",
+            remedy: "leave it out with inner_steps = 1, or use contribution = \"delta\"",
+        });
+    }
+    Ok(())
+}
+
+impl Tables {
+    /// Writes it down.
+    pub(super) fn set_synchronization(
+        &mut self,
+        exchange: ExchangeKind,
+        synchronization: &Synchronization,
+    ) {
+        let table = &mut self.synchronization;
+        let name = match synchronization.pace {
+            Pace::Steady => "steady",
+            Pace::Switch { round, steps } => {
+                table.switch_round = Some(round);
+                table.switch_inner_steps = Some(steps);
+                "switch"
+            }
+            Pace::Decay { every } => {
+                table.decay_every = Some(every);
+                "decay"
+            }
+        };
+        table.pace = Some(name.to_owned());
+        if !exchange.agrees() {
+            return;
+        }
+        let Quorum { enough, grace } = synchronization.quorum;
+        table.enough = Some(usize::from(enough));
+        table.grace = Some(match grace {
+            Grace::Fixed(grace) => {
+                table.grace_ms = u64::try_from(grace.as_millis()).ok();
+                "fixed".to_owned()
+            }
+            Grace::Adaptive => "adaptive".to_owned(),
+        });
+    }
+}
