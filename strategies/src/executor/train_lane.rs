@@ -2,7 +2,7 @@
 
 use super::frame::{Frame, Install, Taken, TrainEnd};
 use super::host::Stopwatch;
-use crate::correct::Correction;
+use crate::correct::{Correction, Work};
 use crate::state::{StateError, StateSink, StateSource};
 use crate::trainer::{Proceed, StepControl, TrainError, TrainReport, Trainer};
 use murmurate_protocol::{
@@ -49,7 +49,7 @@ struct Budget<'a> {
     budget: StepBudget,
     stopwatch: &'a mut dyn Stopwatch,
     signals: &'a TrainSignals,
-    correction: Option<&'a dyn Correction>,
+    correction: Option<&'a mut (dyn Correction + 'static)>,
 }
 
 impl StepControl for Budget<'_> {
@@ -72,7 +72,7 @@ impl StepControl for Budget<'_> {
     }
 
     fn correct(&mut self, offset: usize, values: &[f32], gradient: &mut [f32]) {
-        if let Some(correction) = self.correction {
+        if let Some(correction) = self.correction.as_deref_mut() {
             correction.correct(offset, values, gradient);
         }
     }
@@ -83,6 +83,8 @@ pub struct TrainLane {
     trainer: Box<dyn Trainer>,
     contribution: Contribution,
     correction: Option<Box<dyn Correction>>,
+    /// Values of the companion, which come after the parameters.
+    companion: usize,
     /// Inner steps since the parameters were last agreed on.
     steps: u64,
     stopwatch: Box<dyn Stopwatch>,
@@ -99,7 +101,7 @@ impl TrainLane {
     pub(super) fn new(
         trainer: Box<dyn Trainer>,
         contribution: Contribution,
-        correction: Option<Box<dyn Correction>>,
+        (correction, companion): (Option<Box<dyn Correction>>, usize),
         stopwatch: Box<dyn Stopwatch>,
         frames: TrainEnd,
     ) -> Self {
@@ -108,6 +110,7 @@ impl TrainLane {
             trainer,
             contribution,
             correction,
+            companion,
             steps: 0,
             stopwatch,
             signals,
@@ -244,8 +247,14 @@ impl TrainLane {
             return;
         };
         let (values, steps) = (&frame.values, self.steps);
+        let whole = self.trainer.layout().len();
         for Install { range, taken: how } in &frame.install {
             let correction = &mut self.correction;
+            if let (Some(at), Some(correction)) = (range.start.checked_sub(whole), &mut *correction)
+            {
+                correction.companion_taken(at, &values[range.clone()]);
+                continue;
+            }
             self.trainer.visit(range.clone(), &mut |offset, piece| {
                 let taken = &values[offset..offset + piece.len()];
                 if let Some(correction) = correction {
@@ -257,11 +266,9 @@ impl TrainLane {
                 }
             });
         }
-        if frame
-            .install
-            .iter()
-            .any(|piece| piece.taken == Taken::Anchor)
-        {
+        let parameters =
+            |piece: &Install| piece.taken == Taken::Anchor && piece.range.start < whole;
+        if frame.install.iter().any(parameters) {
             self.steps = 0;
         }
         self.buffer = Some(frame);
@@ -274,7 +281,7 @@ impl TrainLane {
             budget,
             stopwatch: self.stopwatch.as_mut(),
             signals: &self.signals,
-            correction: self.correction.as_deref(),
+            correction: self.correction.as_deref_mut(),
         };
         let report = match budget {
             StepBudget::Steps(0) => TrainReport::default(),
@@ -286,11 +293,18 @@ impl TrainLane {
             return Ok(summary(report, seconds));
         }
         let mut frame = self.take_buffer();
-        let values = &mut frame.values;
-        let whole = 0..values.len();
-        self.trainer.visit(whole, &mut |offset, piece| {
+        let whole = self.trainer.layout().len();
+        let (values, companion) = frame.values.split_at_mut(whole);
+        self.trainer.visit(0..whole, &mut |offset, piece| {
             values[offset..offset + piece.len()].copy_from_slice(piece);
         });
+        if let Some(correction) = &mut self.correction {
+            let work = Work {
+                steps: report.steps,
+                since_agreed: self.steps,
+            };
+            correction.cut(values, work, companion);
+        }
         self.frames.send(frame);
         Ok(summary(report, seconds))
     }
@@ -327,7 +341,7 @@ impl TrainLane {
     }
 
     fn take_buffer(&mut self) -> Frame {
-        let len = self.trainer.layout().len();
+        let len = self.trainer.layout().len() + self.companion;
         let fresh = || Frame {
             values: vec![0.0; len],
             install: Vec::new(),

@@ -64,7 +64,9 @@ impl Butterfly {
         if (told.digest, told.contributors) != (digest, meta.contributors) {
             self.slices.remove(&slice);
             cx.order(Order::Release { slice });
-            if let Some(index) = self.group.index(from).filter(|i| *i != self.group.me) {
+            // Passed on, it may be that its owner told one thing and made another: who lied is unknown.
+            let maker = self.group.index(from).filter(|_| from == slice.origin);
+            if let Some(index) = maker.filter(|i| *i != self.group.me) {
                 cx.accuse(from, "an aggregate that its owner did not make".to_owned());
                 self.give_up(bit(index));
             }

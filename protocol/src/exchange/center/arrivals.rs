@@ -52,6 +52,13 @@ impl Center {
         let Some(shard) = self.shards.get_mut(&place) else {
             return Ok(());
         };
+        if shard.is_old(&arrival) {
+            self.answer_again(cx, place, arrival);
+            return Ok(());
+        }
+        if shard.ahead.iter().any(|a| a.slice == arrival.slice) {
+            return Ok(()); // it waits already
+        }
         let most = at_once.clamp(WAITING_PER_SENDER_MAX, INBOX_SLICES_MAX);
         if shard.waiting_of(from) >= most {
             return Err(PeerError::Unexpected {
@@ -75,6 +82,24 @@ impl Center {
         Ok(())
     }
 
+    /// What was taken in before is not counted twice; its sender did not hear the answer.
+    fn answer_again(&mut self, cx: &mut Context, place: Place, arrival: Arrival) {
+        let under_way = |task: &Task| match task {
+            Task::Arrive(_, arrivals) => arrivals.iter().any(|a| a.slice == arrival.slice),
+            _ => false,
+        };
+        let waits = self.shards.get(&place).is_some_and(|shard| {
+            let mut buffer = shard.buffer.iter();
+            buffer.any(|a| a.slice == arrival.slice)
+        });
+        if !waits && !self.tasks.values().any(under_way) {
+            cx.order(Order::Release {
+                slice: arrival.slice,
+            });
+        }
+        self.reply(cx, place, arrival.from, arrival.round);
+    }
+
     /// Takes a contribution in and answers it.
     pub(super) fn take(&mut self, cx: &mut Context, place: Place, arrival: Arrival) {
         if self.elastic {
@@ -83,6 +108,7 @@ impl Center {
         let Some(shard) = self.shards.get_mut(&place) else {
             return;
         };
+        shard.note_taken(&arrival, |peer| cx.view.get(*peer).is_some());
         shard.buffer.push(arrival);
         if shard.buffer.len() >= usize::from(self.plan.buffer.max(1)) {
             let arrivals = std::mem::take(&mut shard.buffer);

@@ -32,6 +32,8 @@ mod arrivals;
 mod lead;
 mod owner;
 mod pull;
+#[cfg(test)]
+mod tests;
 
 use crate::exchange::{Ending, Exchange, Outcome, Signal};
 use crate::peer::context::{Context, rendezvous};
@@ -60,7 +62,7 @@ const VERSION_MAX: u64 = 1 << 60;
 #[derive(Clone, Debug)]
 enum Task {
     /// Encode the own contribution to a shard.
-    Contribution(Place),
+    Contribution(SliceId),
     /// Encode an own shard of the center for those who wait for it.
     Reply(SliceId),
     /// Take contributions in.
@@ -137,7 +139,7 @@ impl Center {
             _ => None,
         };
         match task {
-            Task::Contribution(place) => self.encoded(cx, place, bytes),
+            Task::Contribution(slice) => self.encoded(cx, slice, bytes),
             Task::Reply(slice) => self.reply_encoded(cx, slice, bytes),
             Task::Arrive(place, arrivals) => self.arrived_done(cx, place, arrivals, done),
             Task::Copy(slice, to) => self.copy_encoded(cx, slice, to, bytes),

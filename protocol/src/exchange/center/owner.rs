@@ -2,6 +2,7 @@
 
 use super::arrivals::Arrival;
 use super::{COPY, Center, LEAP_MAX, Place, Task};
+use crate::limits::VIEW_PEERS_MAX;
 use crate::peer::context::Context;
 use crate::wire::Message;
 use crate::{
@@ -23,6 +24,8 @@ pub(super) struct Shard {
     pub(super) ahead: Vec<Arrival>,
     /// Who was asked for a newer copy, and until when.
     pub(super) asked: Option<(PeerId, Time)>,
+    /// The last contribution of each sender that was taken in, by its name's life and round.
+    pub(super) taken: BTreeMap<PeerId, (u8, Round)>,
 }
 
 impl Shard {
@@ -33,6 +36,24 @@ impl Shard {
     pub(super) fn waiting_of(&self, peer: PeerId) -> usize {
         let all = self.buffer.iter().chain(&self.ahead);
         all.filter(|a| a.from == peer).count()
+    }
+
+    /// Whether a contribution was taken in before, or one that its sender made after it: it is pushed
+    /// again because no answer came.
+    pub(super) fn is_old(&self, arrival: &Arrival) -> bool {
+        let last = self.taken.get(&arrival.from);
+        last.is_some_and(|(life, round)| {
+            *life == arrival.slice.attempt && arrival.slice.round <= *round
+        })
+    }
+
+    /// Notes that a contribution is taken in.
+    pub(super) fn note_taken(&mut self, arrival: &Arrival, known: impl Fn(&PeerId) -> bool) {
+        if self.taken.len() > VIEW_PEERS_MAX {
+            self.taken.retain(|peer, _| known(peer));
+        }
+        let name = (arrival.slice.attempt, arrival.slice.round);
+        self.taken.insert(arrival.from, name);
     }
 
     pub(super) fn asked_until(&self) -> Option<Time> {
@@ -108,8 +129,12 @@ impl Center {
 
     pub(super) fn reply_encoded(&mut self, cx: &mut Context, slice: SliceId, bytes: Option<u64>) {
         let Some(bytes) = bytes else {
-            // The own Executor failed: the workers' deadlines deal with it.
-            self.replies.remove(&slice);
+            // The own Executor failed: the workers' deadlines deal with it, and nobody answers the own
+            // pull any more.
+            let reply = self.replies.remove(&slice);
+            if reply.is_some_and(|reply| reply.to.contains_key(&cx.me())) {
+                self.give_up(cx, (slice.fragment, slice.shard));
+            }
             return;
         };
         let Some(reply) = self.replies.get_mut(&slice) else {
@@ -219,8 +244,12 @@ impl Center {
         }
     }
 
-    /// An owner lacks what this peer has pulled.
+    /// An owner lacks what this peer has pulled. Only one that this peer brought a contribution to, and
+    /// waits for, can know that it does.
     pub(super) fn asked_for_copy(&mut self, cx: &mut Context, asker: PeerId, place: Place) {
+        if !self.open_at(asker).contains(&place) {
+            return;
+        }
         let base = self.base(place);
         let slice = SliceId {
             round: Round(base),

@@ -76,7 +76,7 @@ impl Center {
                 let slice = Self::contribution(cx, (fragment, shard));
                 let store = StoreId::Local;
                 let id = cx.order(Order::Encode { store, slice, of });
-                self.tasks.insert(id, Task::Contribution((fragment, shard)));
+                self.tasks.insert(id, Task::Contribution(slice));
                 shards.push(Wanted {
                     owner: Self::owner(cx, shard, &[]),
                     refused: Vec::new(),
@@ -100,8 +100,16 @@ impl Center {
         }
     }
 
-    pub(super) fn encoded(&mut self, cx: &mut Context, place: Place, bytes: Option<u64>) {
-        let Some(wanted) = self.wanted(place) else {
+    pub(super) fn encoded(&mut self, cx: &mut Context, slice: SliceId, bytes: Option<u64>) {
+        let place = (slice.fragment, slice.shard);
+        let current = slice.round == cx.round;
+        let Some(wanted) = self.wanted(place).filter(|_| current) else {
+            // Of a round that was given up meanwhile: it goes nowhere, and what it says stays.
+            if bytes.is_some() {
+                let outcome = Settlement::Lost;
+                cx.order(Order::Settle { slice, outcome });
+                cx.order(Order::Release { slice });
+            }
             return;
         };
         match bytes {
@@ -111,9 +119,16 @@ impl Center {
             }
             None => {
                 // Training left what is not finite: it goes nowhere.
-                wanted.given_up = true;
-                self.conclude(cx, place.0);
+                self.give_up(cx, place);
             }
+        }
+    }
+
+    /// Nobody will answer for a shard in this round.
+    pub(super) fn give_up(&mut self, cx: &mut Context, place: Place) {
+        if let Some(wanted) = self.wanted(place).filter(|w| w.got.is_none()) {
+            wanted.given_up = true;
+            self.conclude(cx, place.0);
         }
     }
 
@@ -305,7 +320,7 @@ impl Center {
     }
 
     /// The shards that a peer was to answer.
-    fn open_at(&self, peer: PeerId) -> Vec<Place> {
+    pub(super) fn open_at(&self, peer: PeerId) -> Vec<Place> {
         let mut places = Vec::new();
         for pull in self.pulls.iter().filter(|p| p.ending.is_none()) {
             let open = pull.open();

@@ -166,7 +166,9 @@ impl Pairwise {
         let Some((slice, peer, session, share)) = self.encodings.remove(&order) else {
             return;
         };
-        if let Some(mixing) = self.mixings.get_mut(usize::from(slice.fragment.0)) {
+        let mixing = self.mixings.get_mut(usize::from(slice.fragment.0));
+        // One of a round that was left meanwhile is no part of this one's mix.
+        if let Some(mixing) = mixing.filter(|mixing| mixing.round == slice.round) {
             mixing.encoding = mixing.encoding.saturating_sub(1);
             mixing.failed |= bytes.is_none();
         }

@@ -25,7 +25,7 @@ pub(super) enum Stage {
 /// One fragment in one round.
 #[derive(Debug)]
 pub(super) struct Mixing {
-    round: Round,
+    pub(super) round: Round,
     pub(super) fragment: FragmentId,
     pub(super) stage: Stage,
     /// Halves that are being encoded.

@@ -1,0 +1,214 @@
+//! A center by hand: one peer that owns everything, and what others bring to it.
+
+use super::*;
+use crate::{
+    BytesBound, DeadlinePlan, Digest, FragmentPlan, LayoutHash, Output, PeerConfig, RunId,
+    Schedule, StepBudget, Synchronization, WorkError,
+};
+use core::time::Duration;
+
+fn peer(id: u8) -> PeerId {
+    PeerId::from_bytes([id; 32])
+}
+
+/// A center of one shard, and its context.
+fn center(contribution: Contribution) -> (Center, Context) {
+    let plan = CenterPlan {
+        owners: 1,
+        lead: None,
+        buffer: 1,
+    };
+    let bound = BytesBound {
+        fixed: 8,
+        per_1024: 4096,
+    };
+    let plan = Plan {
+        run: RunId::from_bytes([1; 32]),
+        layout: LayoutHash::from_bytes([2; 32]),
+        recipe: Digest::from_bytes([3; 32]),
+        exchange: crate::ExchangeKind::Center(plan),
+        schedule: Schedule::Butterfly,
+        contribution,
+        budget: StepBudget::Steps(1),
+        synchronization: Synchronization::default(),
+        rounds: 0,
+        fragments: vec![FragmentPlan {
+            len: 10,
+            contribution: bound,
+            aggregate: bound,
+        }],
+        deadlines: DeadlinePlan::default(),
+        overlap: crate::OverlapPlan::NONE,
+        state_bytes: 1000,
+    };
+    let config = PeerConfig {
+        me: peer(1),
+        seed: 1,
+        start_with: 1,
+        start_wait: Duration::from_secs(1),
+        join: false,
+        save_every: None,
+        evaluate_every: 0,
+        leave_when_finished: false,
+    };
+    let crate::ExchangeKind::Center(of) = plan.exchange else {
+        panic!("a center");
+    };
+    let center = Center::new(&plan, of);
+    (center, Context::new(config, plan))
+}
+
+/// What came out since the last call.
+fn outputs(cx: &mut Context) -> (Vec<(OrderId, Order)>, usize) {
+    let (mut orders, mut pushes) = (Vec::new(), 0);
+    while let Some(output) = cx.take() {
+        match output {
+            Output::Order { id, order } => orders.push((id, order)),
+            Output::Push { .. } => pushes += 1,
+            _ => {}
+        }
+    }
+    (orders, pushes)
+}
+
+fn contribution(from: u8, round: u64, life: u8) -> Signal<'static> {
+    Signal::Arrived {
+        from: peer(from),
+        slice: SliceId {
+            round: Round(round),
+            fragment: FragmentId(0),
+            shard: 0,
+            part: Part::Contribution,
+            origin: peer(from),
+            attempt: life,
+        },
+        meta: SliceMeta {
+            of: 1,
+            weight: 1.0,
+            contributors: 0,
+            group: round,
+            bytes: 48,
+        },
+        digest: None,
+    }
+}
+
+fn done(center: &mut Center, cx: &mut Context, order: OrderId, done: &Done) {
+    center
+        .signal(cx, Signal::Done { order, done })
+        .expect("an answer breaks no rule");
+}
+
+fn encoded() -> Done {
+    Done::Encoded {
+        bytes: 48,
+        digest: None,
+    }
+}
+
+#[test]
+fn what_is_brought_again_is_answered_again_and_counted_once() {
+    for kind in [Contribution::Delta, Contribution::Parameters] {
+        let (mut center, mut cx) = center(kind);
+        let mut bring = |round: u64, life: u8| -> (u32, usize, u32) {
+            center
+                .signal(&mut cx, contribution(2, round, life))
+                .expect("it fits");
+            let (mut moved, mut pushed, mut released) = (0, 0, 0);
+            loop {
+                let (orders, pushes) = outputs(&mut cx);
+                pushed += pushes;
+                if orders.is_empty() {
+                    return (moved, pushed, released);
+                }
+                for (id, order) in orders {
+                    match order {
+                        Order::Arrive { .. } => {
+                            moved += 1;
+                            done(&mut center, &mut cx, id, &Done::Combined);
+                        }
+                        Order::Combine { .. } => done(&mut center, &mut cx, id, &Done::Combined),
+                        Order::Encode { .. } => done(&mut center, &mut cx, id, &encoded()),
+                        Order::Release { slice } if slice.part == Part::Contribution => {
+                            released += 1;
+                        }
+                        _ => {}
+                    }
+                }
+            }
+        };
+        assert_eq!(bring(3, 7), (1, 1, 1), "the first time");
+        assert_eq!(bring(3, 7), (0, 1, 1), "the same again");
+        assert_eq!(bring(2, 7), (0, 1, 1), "one from before it");
+        assert_eq!(bring(4, 7), (1, 1, 1), "the next round's");
+        assert_eq!(bring(1, 8), (1, 1, 1), "it began anew, from a checkpoint");
+    }
+}
+
+#[test]
+fn an_own_reply_that_cannot_be_encoded_ends_the_wait_for_it() {
+    let (mut center, mut cx) = center(Contribution::Delta);
+    center.begin(&mut cx, &TrainSummary::default());
+    for _ in 0..4 {
+        for (id, order) in outputs(&mut cx).0 {
+            match order {
+                Order::Encode { slice, .. } if slice.part == Part::Aggregate => {
+                    let reason = "not finite".to_owned();
+                    let failed = Done::Failed(WorkError::Training { reason });
+                    done(&mut center, &mut cx, id, &failed);
+                }
+                Order::Encode { .. } => done(&mut center, &mut cx, id, &encoded()),
+                Order::Arrive { .. } | Order::Combine { .. } => {
+                    done(&mut center, &mut cx, id, &Done::Combined);
+                }
+                _ => {}
+            }
+        }
+    }
+    let ended = center.ended(&cx);
+    assert_eq!(ended, vec![(FragmentId(0), Ending::Void)]);
+    assert_eq!(center.outcome(), Some(Outcome::Ended));
+}
+
+#[test]
+fn an_answer_of_a_round_that_was_left_is_none_of_this_one() {
+    let (mut center, mut cx) = center(Contribution::Delta);
+    center.begin(&mut cx, &TrainSummary::default());
+    let (old, _) = outputs(&mut cx).0.remove(0);
+    center.finish(&mut cx);
+    cx.round = Round(1);
+    center.begin(&mut cx, &TrainSummary::default());
+    let (new, _) = outputs(&mut cx).0.remove(0);
+    done(&mut center, &mut cx, old, &encoded());
+    let orders: Vec<Order> = outputs(&mut cx).0.into_iter().map(|(_, o)| o).collect();
+    let of_old = |order: &Order| match order {
+        Order::Settle { slice, .. } | Order::Release { slice } => slice.round == Round(0),
+        _ => false,
+    };
+    assert!(orders.len() == 2 && orders.iter().all(of_old), "{orders:?}");
+    done(&mut center, &mut cx, new, &encoded());
+    let brought = outputs(&mut cx).0;
+    assert!(
+        brought
+            .iter()
+            .any(|(_, o)| matches!(o, Order::Arrive { .. })),
+        "{brought:?}"
+    );
+}
+
+#[test]
+fn nobody_gets_a_copy_but_an_owner_that_was_brought_a_contribution() {
+    let (mut center, mut cx) = center(Contribution::Delta);
+    center.bases.insert((FragmentId(0), 0), 5);
+    let ask = Message::CenterAsk {
+        fragment: FragmentId(0),
+        shard: 0,
+    };
+    let from = peer(2);
+    let signal = Signal::Message {
+        from,
+        message: &ask,
+    };
+    center.signal(&mut cx, signal).expect("a question is none");
+    assert_eq!(outputs(&mut cx), (Vec::new(), 0));
+}
