@@ -17,11 +17,13 @@ mod codec_state;
 mod combine;
 mod encode;
 mod frame;
+mod gathered;
 mod host;
 mod late;
 mod mix_lane;
 mod replicas;
 mod robust;
+mod squeezed;
 mod train_lane;
 mod transfer;
 

@@ -43,6 +43,7 @@ pub(super) struct Synchronization {
     pub(super) lead: Option<usize>,
     pub(super) buffer: Option<usize>,
     pub(super) staleness: Option<String>,
+    pub(super) compensation: Option<f64>,
 }
 
 /// Who exchanges what with whom.
@@ -171,6 +172,7 @@ const KEYS: [(&str, &[&str]); 8] = [
             "lead",
             "buffer",
             "staleness",
+            "compensation",
         ],
     ),
     (
