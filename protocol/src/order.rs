@@ -34,13 +34,16 @@ pub enum StoreId {
 /// A piece of work for the Executor.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Order {
-    /// Train, then leave this round's contribution in [`StoreId::Local`]. Answered by
-    /// [`Done::Trained`].
+    /// Train, then leave this round's contribution in [`StoreId::Local`]: the round's cut. Without a cut
+    /// it is the beginning of a round whose rest comes with another order, while the contribution of
+    /// the round before is still being exchanged. Answered by [`Done::Trained`].
     Train {
         /// The round it is for.
         round: Round,
-        /// How much.
+        /// How much; no inner steps where all of the round's were taken before.
         budget: StepBudget,
+        /// Whether it ends with the cut.
+        cut: bool,
     },
     /// Encode a shard of a store under the slice's name. Answered by [`Done::Encoded`].
     Encode {

@@ -233,6 +233,7 @@ fn values() -> Vec<(&'static str, Vec<u8>)> {
         plan: PlanHash::from_bytes([0x33; 32]),
         round: Round(8),
         weights: vec![1.0, 0.25],
+        ahead: None,
     };
     vec![
         ("slice-header", encode_value(&(slice, meta))),

@@ -92,13 +92,14 @@ impl Host {
             Worker::Executor(executor) => executor,
             Worker::Timing(timing) => return timing.perform(order, steps, &self.stores),
         };
-        let Order::Train { round, .. } = order else {
+        let Order::Train { round, cut, .. } = order else {
             return executor.perform(order, &self.stores);
         };
         // Virtual time has decided how many inner steps fit the budget.
         let order = Order::Train {
             round: *round,
             budget: StepBudget::Steps(steps),
+            cut: *cut,
         };
         executor.perform(&order, &self.stores)
     }

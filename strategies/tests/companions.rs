@@ -354,7 +354,11 @@ fn executor(text: &str) -> Executor {
 /// A round with nobody but oneself, and the anchor after it.
 fn alone(executor: &mut Executor, store: &Store, round: u64, agrees: bool) -> Vec<f32> {
     let (round, budget) = (Round(round), StepBudget::Steps(3));
-    let mut orders = vec![Order::Train { round, budget }];
+    let mut orders = vec![Order::Train {
+        round,
+        budget,
+        cut: true,
+    }];
     for fragment in [FragmentId(0), FragmentId(1)] {
         let slice = |part| SliceId {
             round,

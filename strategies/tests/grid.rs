@@ -332,6 +332,41 @@ const REFUSED: &[(&str, &str, &[&str])] = &[
         "[overlap]\nfragments = 5000",
         &["`overlap.fragments`", "1024"],
     ),
+    (
+        "diloco",
+        "[overlap]\nlate_steps = 9",
+        &["`overlap.late_steps`", "inner_steps"],
+    ),
+    (
+        "diloco",
+        "[overlap]\nlate_steps = 1\nblend = 1.0",
+        &["`overlap.blend`", "[0, 1)"],
+    ),
+    (
+        "diloco",
+        "[overlap]\nlate_steps = 1\nblend = \"own\"",
+        &["`overlap.blend`", "own-progress"],
+    ),
+    (
+        "diloco",
+        "[overlap]\nblend = 0.5",
+        &["`overlap.blend`", "late_steps"],
+    ),
+    (
+        "d-psgd",
+        "[overlap]\nlate_steps = 1",
+        &["`overlap.late_steps`", "all-reduce"],
+    ),
+    (
+        "diloco",
+        "[synchronization]\nround_time = 1.0\n[overlap]\nlate_steps = 1",
+        &["`overlap.late_steps`", "round_time"],
+    ),
+    (
+        "fedprox",
+        "[overlap]\nlate_steps = 1",
+        &["`overlap.late_steps`", "correction"],
+    ),
     ("diloco", "[overlap]\nstagger = 0", &["`overlap.stagger`"]),
     (
         "diloco",

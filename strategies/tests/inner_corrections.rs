@@ -238,7 +238,11 @@ fn round(executor: &mut Executor, store: &Store, round: u64) -> Vec<f32> {
         attempt: 0,
     };
     let orders = [
-        Order::Train { round, budget },
+        Order::Train {
+            round,
+            budget,
+            cut: true,
+        },
         Order::Encode {
             store: StoreId::Local,
             slice,

@@ -1,12 +1,18 @@
-//! Overlap, with peers and Executors together: what staggered fragments are equal to.
+//! Overlap, with peers and Executors together: what staggered fragments are equal to, and what late
+//! results do, against a reference of its own in f64.
 #![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
 mod common;
 
+use common::store::{Still, Store};
 use common::{Make, Swarm, peer};
-use murmurate_protocol::Round;
+use murmurate_protocol::{FragmentId, Order, Part, Round, RunId, SliceId, StepBudget, StoreId};
+use murmurate_strategies::executor::{Executor, Parts};
+use murmurate_strategies::grid::Strategy;
 use murmurate_strategies::inner::InnerKind;
-use murmurate_strategies::toy::ToyTask;
+use murmurate_strategies::slices::SliceStore;
+use murmurate_strategies::state::MemoryState;
+use murmurate_strategies::toy::{Quadratic, ToyTask};
 
 const DIM: usize = 203;
 const PEERS: usize = 3;
@@ -70,5 +76,248 @@ fn staggered_fragments_are_as_many_plain_runs_each_begun_a_round_later() {
                 "fragment {fragment}, cycle {cycle}"
             );
         }
+    }
+}
+
+/// Rounds of H inner steps of SGD and the mean outside, results late by `late` inner steps.
+#[derive(Clone, Copy)]
+struct Reference {
+    inner_steps: usize,
+    late: usize,
+    stagger: usize,
+    fragments: usize,
+    /// `None` is a peer's own progress on top of the new anchor.
+    alpha: Option<f64>,
+}
+
+impl Reference {
+    fn text(self) -> String {
+        let blend = match self.alpha {
+            Some(alpha) => alpha.to_string(),
+            None => "\"own-progress\"".to_owned(),
+        };
+        format!(
+            "preset = \"local-sgd\"\n[synchronization]\ninner_steps = {}\n\
+             [overlap]\nfragments = {}\nstagger = {}\nlate_steps = {}\nblend = {blend}\n",
+            self.inner_steps, self.fragments, self.stagger, self.late
+        )
+    }
+
+    /// The anchor after every round.
+    fn anchors(self, initial: &[f32], rounds: usize) -> Vec<Vec<f64>> {
+        let tasks: Vec<Quadratic> = (0..PEERS)
+            .map(|index| Quadratic::new(DIM, 1.0, 0.0, [index, PEERS], 11))
+            .collect();
+        let step = |theta: &mut Vec<Vec<f64>>, count: usize| {
+            for (theta, task) in theta.iter_mut().zip(&tasks) {
+                let (curvature, center) = task.own();
+                for _ in 0..count {
+                    for ((x, k), c) in theta.iter_mut().zip(curvature).zip(center) {
+                        *x -= 0.1 * f64::from(*k) * (*x - f64::from(*c));
+                    }
+                }
+            }
+        };
+        let cut = |at: usize| at * DIM / self.fragments;
+        let mut anchor: Vec<f64> = initial.iter().map(|x| f64::from(*x)).collect();
+        let mut theta = vec![anchor.clone(); PEERS];
+        let mut anchors = Vec::new();
+        step(&mut theta, self.inner_steps);
+        for round in 0..rounds {
+            let cuts = theta.clone();
+            step(&mut theta, self.late);
+            for fragment in (0..self.fragments).filter(|f| f % self.stagger == round % self.stagger)
+            {
+                for at in cut(fragment)..cut(fragment + 1) {
+                    let mean = cuts.iter().map(|c| c[at]).sum::<f64>() / PEERS as f64;
+                    anchor[at] = mean;
+                    for (theta, cuts) in theta.iter_mut().zip(&cuts) {
+                        theta[at] = match self.alpha {
+                            Some(alpha) => alpha * theta[at] + (1.0 - alpha) * mean,
+                            None => mean + (theta[at] - cuts[at]),
+                        };
+                    }
+                }
+            }
+            anchors.push(anchor.clone());
+            step(&mut theta, self.inner_steps - self.late);
+        }
+        anchors
+    }
+}
+
+#[test]
+fn late_results_follow_the_reference() {
+    let plain = Reference {
+        inner_steps: 5,
+        late: 2,
+        stagger: 1,
+        fragments: 2,
+        alpha: None,
+    };
+    let half = Some(0.5);
+    for reference in [
+        plain,
+        Reference { late: 5, ..plain },
+        Reference {
+            alpha: half,
+            ..plain
+        },
+        Reference {
+            alpha: Some(0.0),
+            late: 3,
+            ..plain
+        },
+        Reference {
+            stagger: 3,
+            fragments: 6,
+            ..plain
+        },
+        Reference {
+            stagger: 2,
+            fragments: 4,
+            late: 5,
+            alpha: half,
+            ..plain
+        },
+    ] {
+        let text = reference.text();
+        for seed in [0, 3] {
+            let mut swarm = Swarm::new(&text, PEERS, seed, separable());
+            swarm.run(12);
+            let expected = reference.anchors(&swarm.initial.clone(), 12);
+            for (round, expected) in expected.iter().enumerate() {
+                for index in 0..PEERS {
+                    let found = anchor(&swarm, index, round as u64);
+                    assert_eq!(found, anchor(&swarm, 0, round as u64), "the same bits");
+                    for (f, e) in found.iter().zip(expected) {
+                        let far = (f64::from(*f) - e).abs();
+                        assert!(far < 1e-5, "{text} round {round}: {f} is not {e}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_delayed_gradient_is_that_of_the_parameters_one_inner_step_ago() {
+    let text = "preset = \"bsp\"\n[overlap]\nlate_steps = 1\n[inner]\noptimizer = \"sgd\"\nlr = 0.1\nmomentum = 0.0\n";
+    let mut swarm = Swarm::new(text, PEERS, 0, separable());
+    swarm.run(10);
+    let tasks: Vec<Quadratic> = (0..PEERS)
+        .map(|index| Quadratic::new(DIM, 1.0, 0.0, [index, PEERS], 11))
+        .collect();
+    let mut theta: Vec<f64> = swarm.initial.iter().map(|x| f64::from(*x)).collect();
+    let mut stale = theta.clone();
+    for round in 0..10 {
+        let now = theta.clone();
+        for task in &tasks {
+            let (curvature, center) = task.own();
+            for (at, x) in theta.iter_mut().enumerate() {
+                let gradient = f64::from(curvature[at]) * (stale[at] - f64::from(center[at]));
+                *x -= 0.1 / PEERS as f64 * gradient;
+            }
+        }
+        stale = now;
+        for (f, e) in anchor(&swarm, 0, round).iter().zip(&theta) {
+            assert!((f64::from(*f) - e).abs() < 1e-5, "round {round}: {f}, {e}");
+        }
+    }
+}
+
+fn executor(text: &str) -> Executor {
+    let strategy: Strategy = text.parse().unwrap();
+    let trainer = separable()(0);
+    let run = RunId::from_bytes([1; 32]);
+    let plan = strategy.plan(run, trainer.layout(), 0).unwrap();
+    let parts = Parts::new(&strategy, &plan, DIM);
+    Executor::new(trainer, parts, Box::new(Still))
+}
+
+fn slice(round: u64, fragment: u16, part: Part) -> SliceId {
+    SliceId {
+        round: Round(round),
+        fragment: FragmentId(fragment),
+        shard: 0,
+        part,
+        origin: peer(0),
+        attempt: 0,
+    }
+}
+
+fn train(round: u64, steps: u32, cut: bool) -> Order {
+    let (round, budget) = (Round(round), StepBudget::Steps(steps));
+    Order::Train { round, budget, cut }
+}
+
+/// The cut of a round, and the beginning of the next one while the first fragment's result comes.
+fn one_round(executor: &mut Executor, store: &Store, round: u64) {
+    let (own, reduced) = (
+        slice(round, 0, Part::Contribution),
+        slice(round, 0, Part::Aggregate),
+    );
+    let encode = |store, slice| Order::Encode {
+        store,
+        slice,
+        of: 1,
+    };
+    for order in [
+        train(round, 3, true),
+        train(round + 1, 2, false),
+        encode(StoreId::Local, own),
+        Order::Combine {
+            round: Round(round),
+            fragment: FragmentId(0),
+            shard: 0,
+            of: 1,
+            into: StoreId::Shard(0),
+            keep: 0.0,
+            inputs: vec![(own, 8.0)],
+        },
+        encode(StoreId::Shard(0), reduced),
+        Order::Apply {
+            round: Round(round),
+            fragment: FragmentId(0),
+            aggregates: vec![reduced],
+            keep_local: false,
+        },
+    ] {
+        executor.perform(&order, store);
+    }
+}
+
+#[test]
+fn what_was_trained_ahead_and_what_has_no_turn_outlive_a_restart_to_the_bit() {
+    for blend in ["\"own-progress\"", "0.25"] {
+        let text = format!(
+            "preset = \"diloco\"\n[overlap]\nfragments = 2\nstagger = 2\nlate_steps = 2\nblend = {blend}\n"
+        );
+        let (mut whole, store) = (executor(&text), Store::default());
+        one_round(&mut whole, &store, 0);
+        let mut state = MemoryState::default();
+        whole.save(&mut state).unwrap();
+        let mut again = executor(&text);
+        again.restore(&state).unwrap();
+        let mut cuts = [&mut whole, &mut again].map(|executor| {
+            executor.perform(&train(1, 6, true), &store);
+            let encoded = [0, 1].map(|fragment| {
+                let slice = slice(1, fragment, Part::Contribution);
+                let order = Order::Encode {
+                    store: StoreId::Local,
+                    slice,
+                    of: 1,
+                };
+                executor.perform(&order, &store);
+                store.get(&slice).unwrap()
+            });
+            (encoded, executor.digests())
+        });
+        assert_eq!(cuts[0], cuts[1], "{blend}");
+        // Fragment 1 has had no turn: its delta is that of all inner steps since the start.
+        let fresh = executor(&text).perform(&train(0, 11, true), &store);
+        assert!(fresh.is_some());
+        cuts[0].0.swap(0, 1);
+        assert_ne!(cuts[0].0, cuts[1].0, "the two fragments differ");
     }
 }

@@ -54,7 +54,11 @@ fn round(executor: &mut Executor, store: &Store, round: u64) -> Digest {
         of: 1,
     };
     let orders = [
-        Order::Train { round, budget },
+        Order::Train {
+            round,
+            budget,
+            cut: true,
+        },
         encode(StoreId::Local, own),
         Order::Combine {
             round,
@@ -177,7 +181,14 @@ fn a_delta_that_is_kept_lies_on_top_of_the_new_anchor() {
     let mut late = executor(text, 0);
     let budget = StepBudget::Steps(3);
     let train = |executor: &mut Executor, round| {
-        executor.perform(&Order::Train { round, budget }, &store);
+        executor.perform(
+            &Order::Train {
+                round,
+                budget,
+                cut: true,
+            },
+            &store,
+        );
     };
     train(&mut late, Round(0));
     let encode = |name: u64| {
@@ -221,6 +232,7 @@ fn a_delta_that_is_kept_lies_on_top_of_the_new_anchor() {
         &Order::Train {
             round: Round(1),
             budget,
+            cut: true,
         },
         &store,
     );

@@ -51,13 +51,7 @@ impl Peer {
             }
         }
         self.exchange.applied(&mut self.cx, fragment);
-        if self.life.applies.is_empty() {
-            match self.phase {
-                Phase::Leaving if self.life.broken_off => self.save_unless_saved(),
-                Phase::Apply | Phase::Leaving => self.end_round(),
-                _ => {}
-            }
-        }
+        self.go_on_when_done();
     }
 
     pub(super) fn end_round(&mut self) {

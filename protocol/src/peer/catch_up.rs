@@ -294,6 +294,7 @@ impl Peer {
             return;
         }
         self.catch_up = CatchUp::Idle;
+        self.life.taken_ahead = None;
         self.cx.newcomer = true;
         self.vain.clear();
         self.cx.timers.stop(Timer::CatchUp);

@@ -24,10 +24,10 @@ impl Peer {
             self.cx.timers.stop(timer);
         }
         if was == Phase::Exchange {
-            self.life.broken_off = true;
             self.exchange.finish(&mut self.cx);
         }
-        if self.life.train.is_some() {
+        self.life.broken_off = matches!(was, Phase::Exchange | Phase::Join);
+        if self.life.train.is_some() || self.life.ahead.is_some() {
             self.cx.put(Output::Interrupt);
         } else if self.life.applies.is_empty() && self.life.save.is_none() {
             self.save_unless_saved();

@@ -5,6 +5,7 @@
 //! leads through a round, `catch_up` takes over a state, `donor` gives one, and the exchanges live
 //! in a folder of their own.
 
+mod ahead;
 mod apply;
 mod blame;
 mod catch_up;

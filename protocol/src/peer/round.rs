@@ -14,6 +14,12 @@ use std::collections::BTreeMap;
 #[derive(Debug, Default)]
 pub(super) struct Life {
     pub(super) train: Option<OrderId>,
+    /// The beginning of the next round's training.
+    pub(super) ahead: Option<OrderId>,
+    /// What it came to.
+    pub(super) taken_ahead: Option<TrainSummary>,
+    /// Whether the next round waits only for it to end.
+    pub(super) held: bool,
     pub(super) applies: BTreeMap<OrderId, FragmentId>,
     pub(super) evaluate: Option<OrderId>,
     pub(super) save: Option<OrderId>,
@@ -58,6 +64,7 @@ impl Peer {
             );
             self.cx.round = snapshot.round;
             self.exchange.set_weights(&snapshot.weights);
+            self.life.taken_ahead = snapshot.ahead;
             self.life.saved_round = Some(snapshot.round);
         }
         self.life.saved_at = self.cx.now;
@@ -130,6 +137,10 @@ impl Peer {
     pub(super) fn begin(&mut self) {
         self.cx.waited(Wait::Peers, false);
         self.cx.timers.stop(Timer::Join);
+        self.life.held = self.life.ahead.is_some();
+        if self.life.held {
+            return;
+        }
         self.next_round();
         self.tell_alive();
     }
@@ -143,9 +154,10 @@ impl Peer {
         }
         self.enter(Phase::Train);
         self.life.started = self.cx.now;
-        let round = self.cx.round;
-        let budget = self.cx.plan.budget_of(round);
-        self.life.train = Some(self.cx.order(Order::Train { round, budget }));
+        let (round, budget) = (self.cx.round, self.rest_of_the_round());
+        let cut = true;
+        let order = Order::Train { round, budget, cut };
+        self.life.train = Some(self.cx.order(order));
     }
 
     fn finish(&mut self) {
@@ -213,6 +225,9 @@ impl Peer {
         if self.life.train == Some(order) {
             self.life.train = None;
             self.trained(done);
+        } else if self.life.ahead == Some(order) {
+            self.life.ahead = None;
+            self.trained_ahead(done);
         } else if let Some(fragment) = self.life.applies.remove(&order) {
             self.applied(fragment, done);
         } else if self.life.evaluate == Some(order) {
@@ -249,13 +264,14 @@ impl Peer {
             self.leave();
             return;
         };
-        let (round, summary) = (self.cx.round, *summary);
+        let (round, summary) = (self.cx.round, self.with_ahead(*summary));
         self.cx.emit(Event::Trained { round, summary });
         if self.phase == Phase::Leaving {
             self.leave_after_training();
             return;
         }
         self.enter(Phase::Exchange);
+        self.train_ahead();
         self.exchange(summary);
     }
 
@@ -277,9 +293,7 @@ impl Peer {
             Some(outcome @ (Outcome::Ended | Outcome::Alone)) => {
                 self.life.alone = outcome == Outcome::Alone;
                 self.enter(Phase::Apply);
-                if self.life.applies.is_empty() {
-                    self.end_round();
-                }
+                self.go_on_when_done();
             }
             Some(Outcome::Behind { teller, resync }) => {
                 self.exchange.finish(&mut self.cx);
@@ -324,6 +338,7 @@ impl Peer {
             plan: self.cx.plan_hash,
             round: self.cx.round,
             weights,
+            ahead: self.life.taken_ahead,
         };
         let (round, snapshot) = (self.cx.round, snapshot.to_bytes());
         self.life.save = Some(self.cx.order(Order::Save { round, snapshot }));

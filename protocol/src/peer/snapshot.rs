@@ -1,11 +1,11 @@
 //! What a peer remembers across restarts, as bytes inside its checkpoint.
 
 use crate::wire::{WireError, decode_value, encode_value};
-use crate::{PlanHash, Round};
+use crate::{PlanHash, Round, TrainSummary};
 use serde::{Deserialize, Serialize};
 
 /// The version of the snapshot's layout.
-pub const SNAPSHOT_VERSION: u8 = 1;
+pub const SNAPSHOT_VERSION: u8 = 2;
 
 /// The peer's own part of a checkpoint.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -18,6 +18,8 @@ pub struct Snapshot {
     pub round: Round,
     /// Push-sum weight of the saved parameters, fragment by fragment; one after all-reduce.
     pub weights: Vec<f64>,
+    /// What the saved parameters have of that round already, where results are put in force late.
+    pub ahead: Option<TrainSummary>,
 }
 
 impl Snapshot {
@@ -40,6 +42,11 @@ impl Snapshot {
         if !snapshot.weights.iter().all(|w| w.is_finite() && *w > 0.0) {
             return Err(WireError::OutOfRange {
                 field: "snapshot.weights".to_owned(),
+            });
+        }
+        if snapshot.ahead.is_some_and(|done| !done.loss.is_finite()) {
+            return Err(WireError::OutOfRange {
+                field: "snapshot.ahead".to_owned(),
             });
         }
         Ok(snapshot)

@@ -29,12 +29,11 @@ impl MixLane {
             });
         }
         let range = self.range(fragment);
-        if keep_local && self.holds_delta(fragment) {
-            // The local buffer holds a delta that stays: decode beside it.
+        if self.carries(round, fragment, keep_local) {
+            // The local buffer holds what stays: decode beside it.
             let mut scratch = vec![0.0; range.len()];
             self.decode(fragment, aggregates, &mut scratch, host)?;
-            self.step(round, range, &mut scratch);
-            self.local[index] = Local::KeepDelta;
+            self.put_in_force(round, fragment, &mut scratch, keep_local);
         } else {
             let mut local = self.take_local();
             let piece = &mut local[range.clone()];
@@ -56,14 +55,20 @@ impl MixLane {
     }
 
     /// Whether the local buffer holds what was trained since the anchor.
-    fn holds_delta(&self, fragment: FragmentId) -> bool {
+    pub(super) fn holds_delta(&self, fragment: FragmentId) -> bool {
         // Of a companion the common one is taken over, whatever the own one was.
         if self.is_companion(fragment) {
             return false;
         }
         let local = self.local[usize::from(fragment.0)];
         let delta = local == Local::Contribution && self.contribution == Contribution::Delta;
-        delta || local == Local::KeepDelta
+        delta || matches!(local, Local::KeepDelta | Local::Shift)
+    }
+
+    /// Whether what lies in the local buffer of a fragment has to do with what the trainer makes of the
+    /// new anchor.
+    fn carries(&self, round: Round, fragment: FragmentId, keep_local: bool) -> bool {
+        (keep_local && self.holds_delta(fragment)) || self.late_in(round, fragment).is_some()
     }
 
     /// Moves the anchor by an aggregate; what was trained since stays on top or goes.
@@ -74,6 +79,10 @@ impl MixLane {
         aggregate: &mut [f32],
         keep_local: bool,
     ) {
+        if let Some(late) = self.late_in(round, fragment) {
+            self.put_in_force_late(late, round, fragment, aggregate, keep_local);
+            return;
+        }
         let keep = keep_local && self.holds_delta(fragment);
         self.step(round, self.range(fragment), aggregate);
         self.local[usize::from(fragment.0)] = match keep {
@@ -148,7 +157,7 @@ impl MixLane {
 
     /// Moves the anchor by an aggregated delta (outer optimizer) or gradient (inner optimizer), and the
     /// companion's by its aggregate as it is.
-    fn step(&mut self, round: Round, range: Range<usize>, aggregate: &mut [f32]) {
+    pub(super) fn step(&mut self, round: Round, range: Range<usize>, aggregate: &mut [f32]) {
         let anchor = &mut self.anchor[range.clone()];
         if range.start >= self.parameters {
             let moved = anchor.iter_mut().zip(&*aggregate);

@@ -19,8 +19,31 @@ pub(super) struct Frame {
 #[derive(Clone, Debug)]
 pub(super) struct Install {
     pub(super) range: Range<usize>,
-    /// Whether it is the anchor itself, or that and a delta which is kept.
-    pub(super) agreed: bool,
+    pub(super) taken: Taken,
+}
+
+/// What becomes of the trainer's own values of a piece.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Taken {
+    /// They are the anchor's.
+    Anchor,
+    /// They are the anchor's and a delta which is kept.
+    WithDelta,
+    /// They move by the frame's: what was trained ahead stays on top of the new anchor.
+    Shifted,
+    /// They are mixed with the anchor's, with this share of their own.
+    Blended(f32),
+}
+
+impl Taken {
+    /// The trainer's value from its own and the frame's.
+    pub(super) fn of(self, own: f32, value: f32) -> f32 {
+        match self {
+            Self::Anchor | Self::WithDelta => value,
+            Self::Shifted => own + value,
+            Self::Blended(share) => share * own + (1.0 - share) * value,
+        }
+    }
 }
 
 /// The train lane's end.

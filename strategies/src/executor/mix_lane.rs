@@ -3,9 +3,10 @@
 
 use super::center::Versions;
 use super::codec_state::CodecState;
-use super::frame::{Frame, Install, MixEnd};
+use super::frame::{Frame, Install, MixEnd, Taken};
 use super::gathered::Common;
 use super::host::Host;
+use super::late::Late;
 use super::replicas::Replicas;
 use super::robust::Robust;
 use super::squeezed::Squeezed;
@@ -33,6 +34,10 @@ pub(super) enum Local {
     TakeAnchor,
     /// A delta that the trainer takes over on top of the anchor.
     KeepDelta,
+    /// By how much the trainer moves what it has trained meanwhile.
+    Shift,
+    /// Nothing of use; the trainer mixes the anchor into what it has trained meanwhile.
+    Blend,
 }
 
 /// Owns all parameters but the trainer's own.
@@ -55,6 +60,10 @@ pub struct MixLane {
     /// The shared inner optimizer of methods that exchange gradients.
     pub(super) inner: Option<Box<dyn InnerOptimizer>>,
     pub(super) local: Vec<Local>,
+    /// How a late result meets what was trained meanwhile; `None` where results come between rounds.
+    pub(super) late: Option<Late>,
+    /// Whether parameters are more than the anchor between rounds.
+    pub(super) goes_on: bool,
     /// Whether the anchor already holds this round's mix (gossip).
     pub(super) mixed: Vec<bool>,
     /// Whether this round's mix of a fragment is in the anchor (where anchors travel beside the parameters).
@@ -116,6 +125,8 @@ impl MixLane {
             outer: parts.outer,
             inner: parts.inner,
             local: vec![Local::TakeAnchor; fragments.len()],
+            late: parts.late,
+            goes_on: parts.goes_on,
             mixed: vec![false; fragments.len()],
             landed: vec![false; fragments.len()],
             codec_state: CodecState::new(properties.planes, len, tensors),
@@ -145,6 +156,11 @@ impl MixLane {
     /// the train lane its buffer. `None` where nothing is answered.
     pub fn perform(&mut self, order: &Order, host: &dyn Host) -> Option<Done> {
         let done = match order {
+            Order::Train { cut: false, .. } => {
+                // The beginning of a round whose result is not known: the trainer goes on as it is.
+                self.frames.send(None);
+                return None;
+            }
             Order::Train { .. } | Order::Evaluate { .. } => {
                 self.lend();
                 return None;
@@ -276,10 +292,8 @@ impl MixLane {
 
     /// Gives the train lane the buffer with what it is to take over, once a round.
     fn lend(&mut self) {
-        let anything = self
-            .local
-            .iter()
-            .any(|l| matches!(l, Local::TakeAnchor | Local::KeepDelta));
+        let nothing = |l: &Local| matches!(l, Local::Untouched | Local::Contribution);
+        let anything = !self.local.iter().all(nothing);
         if self.buffer.is_none() && !anything {
             self.frames.send(None);
             return;
@@ -289,14 +303,21 @@ impl MixLane {
         let mut install = Vec::new();
         for (range, local) in self.fragments.iter().zip(&mut self.local) {
             let (piece, anchor) = (&mut values[range.clone()], &self.anchor[range.clone()]);
-            let agreed = *local == Local::TakeAnchor;
-            match local {
-                Local::TakeAnchor => piece.copy_from_slice(anchor),
-                Local::KeepDelta => piece.iter_mut().zip(anchor).for_each(|(d, a)| *d += a),
-                Local::Untouched | Local::Contribution => continue,
+            if matches!(local, Local::TakeAnchor | Local::Blend) {
+                piece.copy_from_slice(anchor);
             }
+            let taken = match local {
+                Local::TakeAnchor => Taken::Anchor,
+                Local::KeepDelta => {
+                    piece.iter_mut().zip(anchor).for_each(|(d, a)| *d += a);
+                    Taken::WithDelta
+                }
+                Local::Shift => Taken::Shifted,
+                Local::Blend => Taken::Blended(self.late.map_or(0.0, Late::own_share)),
+                Local::Untouched | Local::Contribution => continue,
+            };
             let range = range.clone();
-            install.push(Install { range, agreed });
+            install.push(Install { range, taken });
         }
         self.local.fill(Local::Untouched);
         self.frames.send(Some(Frame { values, install }));
@@ -339,6 +360,11 @@ impl MixLane {
         self.buffer
             .take()
             .unwrap_or_else(|| vec![0.0; self.anchor.len()])
+    }
+
+    /// The local buffer, where it is here.
+    pub(super) fn local_values(&self) -> Option<&[f32]> {
+        self.buffer.as_deref()
     }
 
     pub(super) fn put_local(&mut self, values: Vec<f32>) {

@@ -19,6 +19,7 @@ mod encode;
 mod frame;
 mod gathered;
 mod host;
+mod late;
 mod mix_lane;
 mod replicas;
 mod robust;
@@ -28,6 +29,7 @@ mod transfer;
 
 pub use center::CenterRule;
 pub use host::{Host, StateStore, Stopwatch, manifest_of};
+pub use late::{Blend, Late};
 pub use mix_lane::MixLane;
 pub use replicas::Keeps;
 pub use train_lane::{TrainLane, TrainSignals};
@@ -40,7 +42,9 @@ use crate::inner::InnerOptimizer;
 use crate::outer::OuterOptimizer;
 use crate::state::{StateError, StateSink, StateSource};
 use crate::trainer::Trainer;
-use murmurate_protocol::{Contribution, Digest, Done, ExchangeKind, Order, Plan, PlanHash};
+use murmurate_protocol::{
+    Contribution, Digest, Done, ExchangeKind, Order, OverlapPlan, Plan, PlanHash,
+};
 use std::ops::Range;
 
 /// What an Executor is made of, beside its trainer.
@@ -63,6 +67,10 @@ pub struct Parts {
     pub center: CenterRule,
     /// How far neighbours with replicas of each other move towards each other, and what they keep.
     pub replicas: Option<(f32, Keeps)>,
+    /// How late results meet what was trained meanwhile; `None` where they come between rounds.
+    pub late: Option<Late>,
+    /// Whether parameters are more than the anchor between rounds.
+    pub goes_on: bool,
     /// How contributions become one; `None` is the weighted mean.
     pub rule: Option<Box<dyn Aggregator>>,
     /// Moves the anchor by an aggregated delta.
@@ -95,6 +103,8 @@ impl Parts {
             replicas: strategy
                 .replicas()
                 .map(|(rate, corrects)| (rate, keeps(corrects))),
+            late: Late::new(strategy.blend(), plan),
+            goes_on: plan.overlap != OverlapPlan::NONE,
             rule: strategy.aggregation().build(),
             outer: strategy.outer(len),
             inner: gradients.then(|| strategy.inner(len)),
@@ -173,7 +183,8 @@ impl Executor {
             (correction, companion),
             stopwatch,
             train_end,
-        );
+        )
+        .going_on(parts.goes_on);
         Self {
             train,
             mix: MixLane::new(parts, anchor, companion, tensors, mix_end),

@@ -1,10 +1,10 @@
 //! The train lane: owns the trainer, performs `Train` and `Evaluate`.
 
-use super::frame::{Frame, Install, TrainEnd};
+use super::frame::{Frame, Install, Taken, TrainEnd};
 use super::host::Stopwatch;
 use crate::correct::{Correction, Work};
 use crate::state::{StateError, StateSink, StateSource};
-use crate::trainer::{Proceed, StepControl, TrainError, Trainer};
+use crate::trainer::{Proceed, StepControl, TrainError, TrainReport, Trainer};
 use murmurate_protocol::{
     Contribution, Done, InnerStep, Order, StepBudget, TrainSummary, WorkError,
 };
@@ -15,6 +15,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// agreed on.
 const CORRECTION: &str = "trainer.correction.state";
 const CORRECTION_STEPS: &str = "trainer.correction.steps";
+
+/// The parameters, where they are more than the anchor between rounds.
+const PARAMETERS: &str = "trainer.parameters";
 
 /// What other threads may read of, and say to, a running train lane.
 #[derive(Debug, Default)]
@@ -88,6 +91,10 @@ pub struct TrainLane {
     signals: Arc<TrainSignals>,
     frames: TrainEnd,
     buffer: Option<Frame>,
+    /// A gradient that was taken ahead, until its round is cut.
+    ahead: Option<Frame>,
+    /// Whether the parameters are more than the anchor between rounds.
+    goes_on: bool,
 }
 
 impl TrainLane {
@@ -109,7 +116,15 @@ impl TrainLane {
             signals,
             frames,
             buffer: None,
+            ahead: None,
+            goes_on: false,
         }
+    }
+
+    /// Makes checkpoints keep the parameters: between rounds they are more than the anchor.
+    pub(super) const fn going_on(mut self, goes_on: bool) -> Self {
+        self.goes_on = goes_on;
+        self
     }
 
     /// For other threads.
@@ -120,11 +135,11 @@ impl TrainLane {
     /// Performs an order of this lane; `None` for one that is not.
     pub fn perform(&mut self, order: &Order) -> Option<Done> {
         match order {
-            Order::Train { budget, .. } => {
+            Order::Train { budget, cut, .. } => {
                 self.install();
                 let trained = match self.contribution {
-                    Contribution::Gradient => self.gradient(),
-                    Contribution::Delta | Contribution::Parameters => self.steps(*budget),
+                    Contribution::Gradient => self.gradient(*budget, *cut),
+                    Contribution::Delta | Contribution::Parameters => self.steps(*budget, *cut),
                 };
                 Some(trained.map_or_else(failed, Done::Trained))
             }
@@ -152,6 +167,14 @@ impl TrainLane {
                 sink.bytes(CORRECTION_STEPS, &self.steps.to_le_bytes())?;
             }
         }
+        if self.goes_on {
+            let mut values = vec![0.0; self.trainer.layout().len()];
+            let whole = 0..values.len();
+            self.trainer.visit(whole, &mut |offset, piece| {
+                values[offset..offset + piece.len()].copy_from_slice(piece);
+            });
+            sink.tensor(PARAMETERS, &values)?;
+        }
         self.trainer.save(sink)
     }
 
@@ -161,13 +184,35 @@ impl TrainLane {
     /// When something is missing or does not fit.
     pub fn load(&mut self, source: &dyn StateSource) -> Result<(), StateError> {
         let kept = self.read_correction(source)?;
+        let parameters = self.read_parameters(source)?;
         self.trainer.load(source)?;
+        if let Some(values) = parameters {
+            self.trainer.visit(0..values.len(), &mut |offset, piece| {
+                piece.copy_from_slice(&values[offset..offset + piece.len()]);
+            });
+        }
         self.steps = 0;
         if let (Some(correction), Some((state, steps))) = (&mut self.correction, kept) {
             correction.state_mut().copy_from_slice(&state);
             self.steps = steps;
         }
         Ok(())
+    }
+
+    /// The parameters as a checkpoint holds them, where it does.
+    fn read_parameters(&self, source: &dyn StateSource) -> Result<Option<Vec<f32>>, StateError> {
+        if !self.goes_on {
+            return Ok(None);
+        }
+        let mut values = vec![0.0; self.trainer.layout().len()];
+        source.tensor(PARAMETERS, &mut values)?;
+        match values.iter().all(|value| value.is_finite()) {
+            true => Ok(Some(values)),
+            false => Err(StateError::Malformed {
+                name: PARAMETERS.to_owned(),
+                reason: "a value is not finite".to_owned(),
+            }),
+        }
     }
 
     /// What a checkpoint holds of the correction, if it keeps anything: state and inner steps.
@@ -203,7 +248,7 @@ impl TrainLane {
         };
         let (values, steps) = (&frame.values, self.steps);
         let whole = self.trainer.layout().len();
-        for Install { range, agreed } in &frame.install {
+        for Install { range, taken: how } in &frame.install {
             let correction = &mut self.correction;
             if let Some(at) = range.start.checked_sub(whole) {
                 if let Some(correction) = correction {
@@ -214,20 +259,24 @@ impl TrainLane {
             self.trainer.visit(range.clone(), &mut |offset, piece| {
                 let taken = &values[offset..offset + piece.len()];
                 if let Some(correction) = correction {
-                    correction.taken_over(offset, piece, taken, *agreed, steps);
+                    let agreed = *how == Taken::Anchor;
+                    correction.taken_over(offset, piece, taken, agreed, steps);
                 }
-                piece.copy_from_slice(taken);
+                for (own, value) in piece.iter_mut().zip(taken) {
+                    *own = how.of(*own, *value);
+                }
             });
         }
-        let parameters = |piece: &Install| piece.agreed && piece.range.start < whole;
+        let parameters =
+            |piece: &Install| piece.taken == Taken::Anchor && piece.range.start < whole;
         if frame.install.iter().any(parameters) {
             self.steps = 0;
         }
         self.buffer = Some(frame);
     }
 
-    /// Many inner steps, then the parameters as the cut.
-    fn steps(&mut self, budget: StepBudget) -> Result<TrainSummary, TrainError> {
+    /// Many inner steps, then the parameters as the cut, if it is due.
+    fn steps(&mut self, budget: StepBudget, cut: bool) -> Result<TrainSummary, TrainError> {
         self.stopwatch.start();
         let mut control = Budget {
             budget,
@@ -235,9 +284,15 @@ impl TrainLane {
             signals: &self.signals,
             correction: self.correction.as_deref_mut(),
         };
-        let report = self.trainer.steps(&mut control)?;
+        let report = match budget {
+            StepBudget::Steps(0) => TrainReport::default(),
+            _ => self.trainer.steps(&mut control)?,
+        };
         self.steps += report.steps;
         let seconds = self.stopwatch.elapsed(report.steps).as_secs_f64();
+        if !cut {
+            return Ok(summary(report, seconds));
+        }
         let mut frame = self.take_buffer();
         let whole = self.trainer.layout().len();
         let (values, companion) = frame.values.split_at_mut(whole);
@@ -255,8 +310,15 @@ impl TrainLane {
         Ok(summary(report, seconds))
     }
 
-    /// One batch's gradient as the cut; the parameters stay.
-    fn gradient(&mut self) -> Result<TrainSummary, TrainError> {
+    /// One batch's gradient as the cut, or that which was taken ahead; the parameters stay. Without a cut
+    /// it is kept until its round is.
+    fn gradient(&mut self, budget: StepBudget, cut: bool) -> Result<TrainSummary, TrainError> {
+        let none_left = budget == StepBudget::Steps(0);
+        if let Some(frame) = self.ahead.take().filter(|_| none_left && cut) {
+            // Its report was the answer to the order that it was taken by.
+            self.frames.send(frame);
+            return Ok(TrainSummary::default());
+        }
         self.stopwatch.start();
         let mut frame = self.take_buffer();
         let values = &mut frame.values;
@@ -270,8 +332,13 @@ impl TrainLane {
         self.signals
             .samples
             .fetch_add(report.samples, Ordering::Relaxed);
-        self.frames.send(frame);
-        Ok(summary(report, seconds))
+        let summary = summary(report, seconds);
+        if cut {
+            self.frames.send(frame);
+        } else {
+            self.ahead = Some(frame);
+        }
+        Ok(summary)
     }
 
     fn take_buffer(&mut self) -> Frame {
@@ -284,7 +351,7 @@ impl TrainLane {
     }
 }
 
-fn summary(report: crate::TrainReport, seconds: f64) -> TrainSummary {
+fn summary(report: TrainReport, seconds: f64) -> TrainSummary {
     TrainSummary {
         steps: report.steps,
         samples: report.samples,

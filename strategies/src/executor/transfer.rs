@@ -16,6 +16,10 @@ use murmurate_protocol::{Digest, Done, Round, StateId, WorkError};
 /// Opens every transferred state; the digit is the layout's version.
 const MAGIC: &[u8; 8] = b"MURMUR01";
 
+/// What the trainer has yet to take over of each fragment, and the values for it.
+const PENDING: &str = "overlap.pending";
+const PENDING_VALUES: &str = "overlap.values";
+
 /// Bytes before the values.
 const HEADER_BYTES: usize = 8 + 32 + 8 + 8;
 
@@ -155,6 +159,7 @@ impl MixLane {
             common.save(sink)?;
         }
         self.outer.save(sink)?;
+        self.save_pending(sink)?;
         match &self.inner {
             Some(inner) => inner.save("inner", sink),
             None => Ok(()),
@@ -204,6 +209,7 @@ impl MixLane {
             },
             inner,
             codec: self.codec_state.read(source)?,
+            pending: self.read_pending(source)?,
             common: match &self.common {
                 Some(_) => Some(Common::load(source, &self.fragments)?),
                 None => None,
@@ -223,6 +229,44 @@ impl MixLane {
         self.residual = saved.residual;
         self.codec_state = saved.codec;
         self.common = saved.common;
+        if let Some((local, values)) = saved.pending {
+            self.local = local;
+            self.put_local(values);
+        }
+    }
+
+    /// Writes what the trainer has yet to take over, where its parameters are more than the anchor.
+    fn save_pending(&self, sink: &mut dyn StateSink) -> Result<(), StateError> {
+        if !self.goes_on {
+            return Ok(());
+        }
+        let (codes, values) = (self.pending(), self.local_values());
+        sink.bytes(PENDING, &codes)?;
+        match values.filter(|_| codes.iter().any(|code| needs_values(*code))) {
+            Some(values) => sink.tensor(PENDING_VALUES, values),
+            None => Ok(()),
+        }
+    }
+
+    /// Reads what [`MixLane::save_pending`] wrote.
+    fn read_pending(&self, source: &dyn StateSource) -> Result<Option<Pending>, StateError> {
+        if !self.goes_on {
+            return Ok(None);
+        }
+        let codes = source.bytes(PENDING)?;
+        let local: Option<Vec<Local>> = codes.iter().map(|code| Local::from_code(*code)).collect();
+        let local = local.filter(|local| local.len() == self.fragments.len());
+        let mut values = vec![0.0; self.anchor.len()];
+        if codes.iter().any(|code| needs_values(*code)) {
+            source.tensor(PENDING_VALUES, &mut values)?;
+        }
+        match local.filter(|_| values.iter().all(|value| value.is_finite())) {
+            Some(local) => Ok(Some((local, values))),
+            None => Err(StateError::Malformed {
+                name: PENDING.to_owned(),
+                reason: "it is not what the trainer takes over of each fragment".to_owned(),
+            }),
+        }
     }
 }
 
@@ -235,6 +279,16 @@ pub(super) struct Saved {
     inner: Option<(u64, Vec<f32>)>,
     codec: CodecState,
     common: Option<Common>,
+    /// Where parameters are more than the anchor between rounds.
+    pending: Option<Pending>,
+}
+
+/// What the trainer has yet to take over of each fragment, and the values for it.
+type Pending = (Vec<Local>, Vec<f32>);
+
+/// Whether what a fragment's code stands for lies in the local buffer.
+const fn needs_values(code: u8) -> bool {
+    matches!(code, 2 | 3)
 }
 
 /// The inner steps that the shared inner optimizer has taken.

@@ -1,14 +1,21 @@
-//! Overlap: into which fragments the flat parameters are cut, and which of them a round exchanges.
+//! Overlap: into which fragments the flat parameters are cut, which of them a round exchanges, and when
+//! what was agreed on is put in force.
 
-use super::tables::Overlap as Table;
-use super::validate::count;
+use super::registry::hint;
+use super::tables::{self, Overlap as Table};
+use super::validate::{absent, count, range};
 use super::{Strategy, StrategyError};
+use crate::correct::CorrectionKind;
+use crate::executor::Blend;
 use murmurate_protocol::limits::FRAGMENTS_MAX;
-use murmurate_protocol::{Contribution, ExchangeKind, OverlapPlan};
+use murmurate_protocol::{Contribution, ExchangeKind, OverlapPlan, Pace, StepBudget};
 use std::ops::Range;
 
 /// Values of one fragment at most where the configuration does not say: 4 MiB as f32.
 const FRAGMENT_LEN: usize = 1 << 20;
+
+/// The rule without a number.
+const OWN_PROGRESS: &str = "own-progress";
 
 /// Fragments, and when they are exchanged.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -16,6 +23,7 @@ pub(super) struct Overlap {
     /// `None` is as many as the exchange likes.
     pub(super) fragments: Option<usize>,
     pub(super) plan: OverlapPlan,
+    pub(super) blend: Blend,
 }
 
 /// Reads the table.
@@ -28,10 +36,37 @@ pub(super) fn read(table: &Table) -> Result<Overlap, StrategyError> {
         bounded("overlap.fragments", fragments)?;
     }
     let stagger = bounded("overlap.stagger", table.stagger.unwrap_or(1))?;
+    let late_steps = table.late_steps.unwrap_or(0);
+    if late_steps == 0 {
+        absent(&table.blend, "overlap.blend", "late_steps = 0")?;
+    }
     Ok(Overlap {
         fragments,
-        plan: OverlapPlan { stagger },
+        plan: OverlapPlan {
+            stagger,
+            late_steps,
+        },
+        blend: blend(table)?,
     })
+}
+
+/// The rule by its name, or Streaming DiLoCo's alpha.
+fn blend(table: &Table) -> Result<Blend, StrategyError> {
+    let key = "overlap.blend";
+    match &table.blend {
+        None => Ok(Blend::OwnProgress),
+        Some(tables::Blend::Name(name)) if name == OWN_PROGRESS => Ok(Blend::OwnProgress),
+        Some(tables::Blend::Name(name)) => Err(StrategyError::UnknownValue {
+            key: key.to_owned(),
+            found: name.clone(),
+            hint: format!("{}, or a number in [0, 1)", hint(name, &[OWN_PROGRESS])),
+        }),
+        Some(tables::Blend::Alpha(alpha)) => {
+            let ok = (0.0..1.0).contains(&(*alpha as f32));
+            range(ok, key, *alpha, "\"own-progress\" or a number in [0, 1)")?;
+            Ok(Blend::Alpha(*alpha as f32))
+        }
+    }
 }
 
 impl Table {
@@ -40,6 +75,14 @@ impl Table {
         Self {
             fragments: overlap.fragments,
             stagger: Some(usize::from(overlap.plan.stagger)),
+            late_steps: Some(overlap.plan.late_steps),
+            blend: (overlap.plan.late_steps > 0).then(|| match overlap.blend {
+                Blend::OwnProgress => tables::Blend::Name(OWN_PROGRESS.to_owned()),
+                // By its shortest decimal: what is read again is the same number.
+                Blend::Alpha(alpha) => {
+                    tables::Blend::Alpha(alpha.to_string().parse().unwrap_or_default())
+                }
+            }),
         }
     }
 }
@@ -76,6 +119,7 @@ impl Overlap {
 
 /// Refuses overlap that the rest does not allow.
 pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
+    late(strategy)?;
     let overlap = strategy.overlap();
     let refused = |key, reason, remedy| {
         Err(StrategyError::Refused {
@@ -112,4 +156,44 @@ pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
         );
     }
     Ok(())
+}
+
+/// Refuses late results where they cannot be.
+fn late(strategy: &Strategy) -> Result<(), StrategyError> {
+    let late = strategy.overlap().plan.late_steps;
+    if late == 0 {
+        return Ok(());
+    }
+    let refused = |reason, remedy| {
+        Err(StrategyError::Refused {
+            key: "overlap.late_steps",
+            reason,
+            remedy,
+        })
+    };
+    if !strategy.exchange().agrees() {
+        return refused(
+            "a late result replaces an anchor that peers agree on, and here there is none",
+            "set it to 0, or use exchange = \"all-reduce\"; \"push\", \"pairs\" and mode = \"asp\" wait for nobody",
+        );
+    }
+    match strategy.budget() {
+        StepBudget::Time(_) => refused(
+            "a result is put in force so many inner steps after the cut, and here a time bounds them",
+            "set it to 0, or give `synchronization.inner_steps` instead of `round_time`",
+        ),
+        StepBudget::Steps(steps) if late > steps => refused(
+            "a result that is more than a round late would meet the next one",
+            "set it to at most `synchronization.inner_steps`",
+        ),
+        StepBudget::Steps(_) if strategy.synchronization().pace != Pace::Steady => refused(
+            "a result is put in force so many inner steps after the cut, and here rounds change their length",
+            "set it to 0, or leave `synchronization.pace` out",
+        ),
+        StepBudget::Steps(_) if *strategy.correction_kind() != CorrectionKind::None => refused(
+            "a correction towards the anchor would pull to the old one while the new one is on its way",
+            "set it to 0, or leave `inner.correction` out",
+        ),
+        StepBudget::Steps(_) => Ok(()),
+    }
 }

@@ -10,7 +10,7 @@ use crate::Layout;
 use crate::aggregate::AggregationKind;
 use crate::compress::{Codec, CodecKind, F32};
 use crate::correct::{Companion, Correction, CorrectionKind};
-use crate::executor::CenterRule;
+use crate::executor::{Blend, CenterRule};
 use crate::inner::{InnerKind, InnerOptimizer};
 use crate::outer::{OuterKind, OuterOptimizer};
 use crate::topology::TopologyKind;
@@ -318,6 +318,11 @@ impl Strategy {
     /// Bounds of the deadlines.
     pub const fn deadlines(&self) -> DeadlinePlan {
         self.deadlines
+    }
+
+    /// What the trainer makes of a result that comes while it trains.
+    pub const fn blend(&self) -> Blend {
+        self.overlap.blend
     }
 
     /// When fragments are exchanged, and which.

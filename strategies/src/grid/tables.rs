@@ -72,12 +72,23 @@ pub(super) struct Compression {
     pub(super) parameters: toml::Table,
 }
 
-/// Into how many fragments the flat parameters are cut, and which of them a round exchanges.
+/// Into how many fragments the flat parameters are cut, which of them a round exchanges, and when
+/// what they agree on is put in force.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Overlap {
     pub(super) fragments: Option<usize>,
     pub(super) stagger: Option<usize>,
+    pub(super) late_steps: Option<u32>,
+    pub(super) blend: Option<Blend>,
+}
+
+/// A rule by its name, or alpha.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Blend {
+    Name(String),
+    Alpha(f64),
 }
 
 /// What the anchor does with the aggregate.
@@ -180,7 +191,7 @@ const KEYS: [(&str, &[&str]); 8] = [
         ],
     ),
     ("compression", &["codec", "error_feedback"]),
-    ("overlap", &["fragments", "stagger"]),
+    ("overlap", &["fragments", "stagger", "late_steps", "blend"]),
     (
         "outer",
         &[

@@ -1,0 +1,80 @@
+//! Training ahead: the first inner steps of the next round are taken while this round's exchange is
+//! under way, and its result is put in force exactly so many inner steps late, or waited for.
+
+use crate::peer::{Peer, Phase};
+use crate::{Done, Order, StepBudget, TrainSummary};
+
+impl Peer {
+    /// A round has been cut: orders the beginning of the next one.
+    pub(super) fn train_ahead(&mut self) {
+        if self.cx.plan.trains_ahead(self.cx.round) {
+            let order = Order::Train {
+                round: self.cx.round.next(),
+                budget: StepBudget::Steps(self.cx.plan.overlap.late_steps),
+                cut: false,
+            };
+            self.life.ahead = Some(self.cx.order(order));
+        }
+    }
+
+    /// How much of the round that begins is left to train.
+    pub(super) fn rest_of_the_round(&self) -> StepBudget {
+        match (self.cx.plan.budget_of(self.cx.round), self.life.taken_ahead) {
+            (StepBudget::Steps(steps), Some(ahead)) => {
+                let taken = u32::try_from(ahead.steps).unwrap_or(u32::MAX);
+                StepBudget::Steps(steps.saturating_sub(taken))
+            }
+            (budget, _) => budget,
+        }
+    }
+
+    /// All of a round's training: what was taken ahead and the rest.
+    pub(super) fn with_ahead(&mut self, rest: TrainSummary) -> TrainSummary {
+        let Some(ahead) = self.life.taken_ahead.take() else {
+            return rest;
+        };
+        let steps = ahead.steps + rest.steps;
+        let loss = |part: TrainSummary| match part.steps {
+            0 => 0.0,
+            taken => part.loss * (taken as f64 / steps as f64),
+        };
+        TrainSummary {
+            steps,
+            samples: ahead.samples + rest.samples,
+            loss: loss(ahead) + loss(rest),
+            seconds: ahead.seconds + rest.seconds,
+        }
+    }
+
+    /// The beginning of the next round is trained, or this peer leaves and it was interrupted.
+    pub(super) fn trained_ahead(&mut self, done: &Done) {
+        match done {
+            Done::Trained(summary) if matches!(self.phase, Phase::Exchange | Phase::Apply) => {
+                self.life.taken_ahead = Some(*summary);
+            }
+            Done::Trained(_) => {}
+            other => {
+                self.report_failure(other);
+                self.leave();
+            }
+        }
+        if self.life.held && self.phase == Phase::Join && self.catch_up.idle() {
+            self.begin();
+            return;
+        }
+        self.go_on_when_done();
+    }
+
+    /// What was agreed on is in force and nothing is trained ahead any more: the round is over.
+    pub(super) fn go_on_when_done(&mut self) {
+        let life = &self.life;
+        if !life.applies.is_empty() || life.ahead.is_some() || life.save.is_some() {
+            return;
+        }
+        match self.phase {
+            Phase::Leaving if life.broken_off => self.save_unless_saved(),
+            Phase::Apply | Phase::Leaving => self.end_round(),
+            _ => {}
+        }
+    }
+}
