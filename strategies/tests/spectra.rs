@@ -6,6 +6,7 @@
 //! shipped presets: their learning rates, rounds, topologies.
 
 use murmurate_protocol::{ExchangeKind, InnerStep, Round, StepBudget};
+use murmurate_strategies::executor::Blend;
 use murmurate_strategies::grid::Strategy;
 use murmurate_strategies::inner::InnerKind;
 use murmurate_strategies::outer::OuterKind;
@@ -137,6 +138,58 @@ fn deltas_converge(strategy: &Strategy, steps: u32) {
         for k in curvatures() {
             let radius = all_reduce_of_deltas(strategy, steps, rate, &k);
             assert!(radius < 1.0, "{name} at rate {rate}: {radius}");
+        }
+    }
+}
+
+/// One fragment of a run with late results, from its cut to its next: state is anchor, outer momentum,
+/// then each peer's parameters.
+fn late_results(strategy: &Strategy, rate: f64, curvatures: &[f64]) -> f64 {
+    let plan = strategy.overlap_plan();
+    let late = plan.late_steps;
+    let period = inner_steps(strategy) * u32::from(plan.stagger);
+    let train = |x: &mut f64, k: f64, steps: u32| {
+        for _ in 0..steps {
+            inner_step(strategy.inner_kind(), rate, k, x, &mut 0.0);
+        }
+    };
+    growth(2 + PEERS, |_, state| {
+        let (shared, own) = state.split_at_mut(2);
+        let delta = own.iter().map(|x| x - shared[0]).sum::<f64>() / PEERS as f64;
+        match *strategy.outer_kind() {
+            OuterKind::Nesterov { lr, momentum } => {
+                shared[1] = momentum * shared[1] - delta;
+                shared[0] -= lr * (momentum * shared[1] - delta);
+            }
+            OuterKind::SlowMo { lr, momentum } => {
+                shared[1] = momentum * shared[1] - delta;
+                shared[0] -= lr * shared[1];
+            }
+            _ => panic!("presets with late results take momentum outside"),
+        }
+        for (x, k) in own.iter_mut().zip(curvatures) {
+            let cut = *x;
+            train(x, *k, late);
+            *x = match strategy.blend() {
+                Blend::OwnProgress => shared[0] + (*x - cut),
+                Blend::Alpha(alpha) => f64::from(alpha) * *x + f64::from(1.0 - alpha) * shared[0],
+            };
+            train(x, *k, period - late);
+        }
+    })
+}
+
+#[test]
+fn late_results_converge() {
+    for name in ["streaming-diloco", "decoupled-diloco", "co2"] {
+        let strategy = Strategy::preset(name).unwrap();
+        assert!(strategy.overlap_plan().late_steps > 0, "{name}");
+        for rate in rates(strategy.inner_kind()) {
+            for k in curvatures() {
+                let radius = late_results(&strategy, rate, &k);
+                println!("{name} at curvature {:.2}: {radius:.3}", k[0]);
+                assert!(radius < 1.0, "{name} at rate {rate}: {radius}");
+            }
         }
     }
 }

@@ -1,6 +1,7 @@
 //! A strategy: a point of the grid that has passed all checks.
 
 mod common;
+mod rounds;
 mod written;
 
 use super::tables::{self, Tables};
@@ -10,7 +11,7 @@ use crate::Layout;
 use crate::aggregate::AggregationKind;
 use crate::compress::{Codec, CodecKind, F32};
 use crate::correct::{Companion, Correction, CorrectionKind};
-use crate::executor::{Blend, CenterRule};
+use crate::executor::CenterRule;
 use crate::inner::{InnerKind, InnerOptimizer};
 use crate::outer::{OuterKind, OuterOptimizer};
 use crate::topology::TopologyKind;
@@ -161,26 +162,6 @@ impl Strategy {
         self.contribution
     }
 
-    /// How much to train in the first round.
-    pub const fn budget(&self) -> StepBudget {
-        self.budget
-    }
-
-    /// How much to train in a round.
-    pub fn budget_of(&self, round: Round) -> StepBudget {
-        self.synchronization.pace.budget(self.budget, round)
-    }
-
-    /// Rounds in which so many inner steps are taken; none where rounds are bounded by time.
-    pub fn rounds(&self, inner_steps: u64) -> Option<u64> {
-        self.synchronization.pace.rounds(self.budget, inner_steps)
-    }
-
-    /// Who waits for whom in a round, and how the budget changes.
-    pub const fn synchronization(&self) -> Synchronization {
-        self.synchronization
-    }
-
     /// Whether what the codec leaves out goes into the next round.
     pub const fn error_feedback(&self) -> bool {
         self.error_feedback
@@ -318,11 +299,6 @@ impl Strategy {
     /// Bounds of the deadlines.
     pub const fn deadlines(&self) -> DeadlinePlan {
         self.deadlines
-    }
-
-    /// What the trainer makes of a result that comes while it trains.
-    pub const fn blend(&self) -> Blend {
-        self.overlap.blend
     }
 
     /// When fragments are exchanged, and which.

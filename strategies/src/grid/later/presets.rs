@@ -10,16 +10,14 @@ const fn preset(
     later("preset", [name, summary, equation, source], reason, remedy)
 }
 
-const STAGGERED: &str = "it needs fragments exchanged at other times than a round's end";
 const UNDER_TRAINING: &str =
-    "it needs an exchange that goes on while the next round trains from its own result";
+    "it needs the own delta in the anchor at once and taken out again when the others' come";
 const LAYERS: &str = "it needs gradients that leave layer by layer while the backward pass runs";
-const DILOCO: &str = "use \"diloco\"";
 const BSP: &str = "use \"bsp\"";
 const D_PSGD: &str = "use \"d-psgd\" with topology = \"base-k\"";
 
 /// All of them, by name.
-pub const LATER_PRESETS: [Later; 11] = [
+pub const LATER_PRESETS: [Later; 8] = [
     preset(
         [
             "bytescheduler-allreduce",
@@ -42,26 +40,6 @@ pub const LATER_PRESETS: [Later; 11] = [
     ),
     preset(
         [
-            "co2",
-            "local inner steps over an all-reduce one round late",
-            "as slowmo with D of the round before, and a penalty of its age",
-            "Sun et al., ICLR 2024",
-        ],
-        UNDER_TRAINING,
-        "use \"slowmo\"",
-    ),
-    preset(
-        [
-            "decoupled-diloco",
-            "learners push fragments to a quorum",
-            "a' = a + sum tokens_i d_i / sum tokens_i over the quorum and its grace window",
-            "arXiv 2604.21428",
-        ],
-        STAGGERED,
-        "use \"diloco\" with exchange = \"parameter-server\" and `synchronization.enough`",
-    ),
-    preset(
-        [
             "demo",
             "the largest frequencies of a momentum",
             "m' = beta m + lr g, q = top-k DCT(m'), m' -= IDCT(q), x' = x - lr sign(IDCT(mean q))",
@@ -78,7 +56,7 @@ pub const LATER_PRESETS: [Later; 11] = [
             "Kale et al., arXiv 2502.12996",
         ],
         UNDER_TRAINING,
-        DILOCO,
+        "use \"streaming-diloco\"",
     ),
     preset(
         [
@@ -109,16 +87,6 @@ pub const LATER_PRESETS: [Later; 11] = [
         ],
         RELAY,
         D_PSGD,
-    ),
-    preset(
-        [
-            "streaming-diloco",
-            "diloco a fragment at a time, under training",
-            "x' = alpha x + (1 - alpha) a_f', fragment f of P every H / P inner steps, tau later",
-            "Douillard et al., arXiv 2501.18512",
-        ],
-        STAGGERED,
-        DILOCO,
     ),
     preset(
         [

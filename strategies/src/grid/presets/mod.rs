@@ -24,7 +24,7 @@ const fn point([name, summary, equation, source]: [&'static str; 4], text: &'sta
 }
 
 /// All of them, the yardstick first, then by what is exchanged.
-pub(super) const ALL: [Preset; 34] = [
+pub(super) const ALL: [Preset; 37] = [
     point(
         [
             "none",
@@ -159,6 +159,33 @@ pub(super) const ALL: [Preset; 34] = [
             "Douillard et al., arXiv 2311.08105",
         ],
         include_str!("diloco.toml"),
+    ),
+    point(
+        [
+            "streaming-diloco",
+            "diloco a fragment at a time, under training",
+            "x' = alpha x + (1 - alpha) a_f', fragment f of P every H / P inner steps, tau later",
+            "Douillard et al., arXiv 2501.18512",
+        ],
+        include_str!("streaming-diloco.toml"),
+    ),
+    point(
+        [
+            "decoupled-diloco",
+            "learners push fragments to a quorum",
+            "a' = a + sum tokens_i d_i / sum tokens_i over the quorum and its grace window",
+            "arXiv 2604.21428",
+        ],
+        include_str!("decoupled-diloco.toml"),
+    ),
+    point(
+        [
+            "co2",
+            "local inner steps over an all-reduce one round late",
+            "as slowmo with D of the round before",
+            "Sun et al., ICLR 2024",
+        ],
+        include_str!("co2.toml"),
     ),
     point(
         [

@@ -1,0 +1,37 @@
+//! The rounds of a strategy: how much is trained in each, what of it is exchanged and when it counts.
+
+use super::Strategy;
+use crate::executor::Blend;
+use murmurate_protocol::{OverlapPlan, Round, StepBudget, Synchronization};
+
+impl Strategy {
+    /// How much to train in the first round.
+    pub const fn budget(&self) -> StepBudget {
+        self.budget
+    }
+
+    /// How much to train in a round.
+    pub fn budget_of(&self, round: Round) -> StepBudget {
+        self.synchronization.pace.budget(self.budget, round)
+    }
+
+    /// Rounds in which so many inner steps are taken; none where rounds are bounded by time.
+    pub fn rounds(&self, inner_steps: u64) -> Option<u64> {
+        self.synchronization.pace.rounds(self.budget, inner_steps)
+    }
+
+    /// Who waits for whom in a round, and how the budget changes.
+    pub const fn synchronization(&self) -> Synchronization {
+        self.synchronization
+    }
+
+    /// Which fragments a round exchanges, and how late its result is.
+    pub const fn overlap_plan(&self) -> OverlapPlan {
+        self.overlap.plan
+    }
+
+    /// What the trainer makes of a result that comes while it trains.
+    pub const fn blend(&self) -> Blend {
+        self.overlap.blend
+    }
+}
