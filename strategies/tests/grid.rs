@@ -1,6 +1,8 @@
 //! The grid as its users see it: presets, single keys over them, refusals in one clear line.
 
-use murmurate_protocol::{Contribution, DeadlinePlan, ExchangeKind, Plan, RunId, StepBudget};
+use murmurate_protocol::{
+    Contribution, DeadlinePlan, ExchangeKind, Plan, Round, RunId, StepBudget,
+};
 use murmurate_strategies::Layout;
 use murmurate_strategies::compress::{CODECS, CodecKind, Reduction};
 use murmurate_strategies::grid::registry;
@@ -730,6 +732,31 @@ fn every_registered_name_is_known() {
     }
 }
 
+/// Another count of inner steps left the mode out, and an asynchronous preset became one in step.
+#[test]
+fn another_budget_keeps_the_mode_and_takes_the_pace_along() {
+    let text = "[synchronization]\ninner_steps = 7";
+    let strategy = Strategy::parse(text, Some("async-local-sgd")).unwrap();
+    let preset = Strategy::preset("async-local-sgd").unwrap();
+    assert_eq!(strategy.exchange(), preset.exchange());
+    assert_eq!(strategy.budget(), StepBudget::Steps(7));
+    let strategy = Strategy::parse(text, Some("post-local")).unwrap();
+    assert_eq!(strategy.budget_of(Round(100_000)), StepBudget::Steps(7));
+    let text = "[synchronization]\nround_time = 0.5";
+    let strategy = Strategy::parse(text, Some("local-sgd")).unwrap();
+    assert!(matches!(strategy.budget(), StepBudget::Time(_)));
+}
+
+/// It counts arrivals in one life: members that agree on a mean would hold different bits after a restart.
+#[test]
+fn momentum_of_arrivals_is_refused_where_peers_agree_on_a_mean() {
+    let text = "[outer]\noptimizer = \"delayed-nesterov\"";
+    let error = Strategy::parse(text, Some("diloco"))
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("arrive one by one"), "{error}");
+}
+
 #[test]
 fn every_method_of_the_lists_can_be_chosen_somewhere() {
     for (table, key, entries, preset) in [
@@ -752,6 +779,7 @@ fn every_method_of_the_lists_can_be_chosen_somewhere() {
             let text = format!("[{table}]\n{key} = \"{}\"\n{extra}", entry.name);
             let preset = match entry.name {
                 "easgd" => "easgd",
+                "delayed-nesterov" => "async-local-sgd",
                 "no-lo-co" => "noloco",
                 _ => preset,
             };

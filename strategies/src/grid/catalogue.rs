@@ -166,6 +166,7 @@ fn outer(entry: &Entry) -> Vec<(&'static str, usize)> {
     // Some are no choice without their exchange.
     let base = match entry.name {
         "easgd" => Some("easgd"),
+        "delayed-nesterov" => Some("async-local-sgd"),
         "no-lo-co" => Some("noloco"),
         _ => None,
     };

@@ -334,10 +334,10 @@ fn parameters_as_they_are(strategy: &Strategy) -> Result<(), StrategyError> {
 }
 
 fn all_reduce(strategy: &Strategy) -> Result<(), StrategyError> {
-    if matches!(strategy.outer_kind(), OuterKind::Easgd { .. }) {
+    if strategy.exchange().agrees() && strategy.outer_kind().is_for_arrivals() {
         return refused(
             "outer.optimizer",
-            "elastic averaging needs a center that parameters arrive at one by one",
+            "it needs a center at which peers arrive one by one",
             "use \"average\", or exchange = \"parameter-server\" with mode = \"asp\"",
         );
     }

@@ -231,12 +231,22 @@ const KEYS: [(&str, &[&str]); 8] = [
 /// Keys that choose a method. A configuration that chooses another one than its preset does not
 /// inherit the preset's other keys of that table: they are parameters of the old one.
 const SELECTORS: [(&str, &[&str]); 6] = [
-    ("synchronization", &["inner_steps", "round_time", "mode"]),
+    ("synchronization", &["mode"]),
     ("architecture", &["exchange"]),
     ("compression", &["codec"]),
     ("outer", &["optimizer"]),
     ("inner", &["optimizer"]),
     ("aggregation", &["rule"]),
+];
+
+/// How long a round trains, and how that changes: whoever chooses one of the first two chooses it for good.
+const BUDGET: [&str; 6] = [
+    "inner_steps",
+    "round_time",
+    "pace",
+    "switch_round",
+    "switch_inner_steps",
+    "decay_every",
 ];
 
 /// Parses TOML.
@@ -307,6 +317,12 @@ pub(super) fn lay_over(preset: &mut toml::Table, config: toml::Table) {
             .any(|key| table.contains_key(*key) && table.get(*key) != below.get(*key))
         {
             below.clear();
+        }
+        let chosen = |key: &&str| table.contains_key(*key) && table.get(*key) != below.get(*key);
+        if BUDGET[..2].iter().any(chosen) {
+            for key in BUDGET {
+                below.remove(key);
+            }
         }
         below.extend(table);
     }

@@ -81,6 +81,12 @@ pub enum OuterKind {
 }
 
 impl OuterKind {
+    /// Whether it takes what arrives at a center one by one, and counts arrivals as they come: peers that
+    /// agree on one mean would count differently after a restart.
+    pub const fn is_for_arrivals(&self) -> bool {
+        matches!(self, Self::Easgd { .. } | Self::DelayedNesterov { .. })
+    }
+
     /// Its name in the configuration.
     pub const fn name(&self) -> &'static str {
         match self {
