@@ -13,7 +13,7 @@ fn base(method: &Method) -> &'static str {
         ("inner.correction", "exact-diffusion") => "d2",
         ("synchronization.mode", _) => "asp",
         (_, "easgd") => "easgd",
-        (_, "delayed-nesterov") => "async-local-sgd",
+        (_, "delayed-nesterov") => "fedbuff",
         (_, "no-lo-co") => "noloco",
         ("aggregation.rule", _) | ("compression.codec", "sign-sgd" | "dgc") => "bsp",
         _ => "local-sgd",
