@@ -6,7 +6,7 @@
 use crate::limits::{FRAGMENTS_MAX, GROUP_MEMBERS_MAX, STATE_BYTES_MAX};
 use crate::{
     Digest, FragmentId, LayoutHash, OverlapError, OverlapPlan, Pace, PlanHash, Quorum, Round,
-    RunId, Schedule, StepBudget, Synchronization,
+    RunId, Sampling, Schedule, StepBudget, Synchronization,
 };
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
@@ -218,6 +218,11 @@ pub enum PlanError {
         "a round's inner steps can change with the round when they are counted, and never to none"
     )]
     Pace,
+    /// A sample of nobody, or where it is not left out of the exchange.
+    #[error(
+        "peers are sampled with a probability above 0 and up to 1, and only where the butterfly or a parameter server in step takes their deltas up"
+    )]
+    Sampling,
     /// A quorum where nobody agrees on anything.
     #[error(
         "only a round that ends with an agreement goes on with enough of its peers: let it wait for all"
@@ -283,6 +288,15 @@ impl Plan {
         let one = self.budget == StepBudget::Steps(1) && when.pace == Pace::Steady;
         if self.contribution == Contribution::Gradient && !one {
             return Err(PlanError::GradientBudget);
+        }
+        let apart = match self.exchange {
+            ExchangeKind::AllReduce => self.schedule == Schedule::Butterfly,
+            kind => matches!(kind, ExchangeKind::Server(_)),
+        };
+        let sampled = when.sampling != Sampling::ALL;
+        let deltas = self.contribution == Contribution::Delta;
+        if !when.sampling.fits() || (sampled && !(apart && deltas)) {
+            return Err(PlanError::Sampling);
         }
         if when.quorum != Quorum::default() && !self.exchange.agrees() {
             return Err(PlanError::Quorum);

@@ -562,6 +562,26 @@ const REFUSED: &[(&str, &str, &[&str])] = &[
         &["gradient", "inner_steps"],
     ),
     (
+        "fedavg",
+        "[synchronization]\nfraction = 0",
+        &["`synchronization.fraction`", "from a millionth to 1"],
+    ),
+    (
+        "d-psgd",
+        "[synchronization]\nfraction = 0.5",
+        &["`synchronization.fraction`", "`gossip`"],
+    ),
+    (
+        "bsp",
+        "[synchronization]\nfraction = 0.5",
+        &["`synchronization.fraction`", "\"delta\""],
+    ),
+    (
+        "fedavg",
+        "[synchronization]\nfraction = 0.5\n[architecture]\nschedule = \"ring\"",
+        &["`synchronization.fraction`", "\"butterfly\""],
+    ),
+    (
         "d-psgd",
         "[synchronization]\nenough = 3",
         &["`synchronization.enough`", "`gossip`"],
@@ -625,6 +645,7 @@ fn what_can_work_is_not_refused() {
             "diloco",
             "[synchronization]\nenough = 3\ngrace = \"adaptive\"",
         ),
+        ("fedadam", "[synchronization]\nfraction = 0.1"),
         ("d-psgd", "[compression]\ncodec = \"int8\""),
         ("d-psgd", "[synchronization]\ninner_steps = 20"),
         ("bsp", "[compression]\ncodec = \"top-k\"\ndensity = 0.01"),

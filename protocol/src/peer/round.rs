@@ -142,6 +142,12 @@ impl Peer {
         self.enter(Phase::Train);
         self.life.started = self.cx.now;
         let round = self.cx.round;
+        if !self.cx.plan.draws(round, self.cx.me()) {
+            // It is part of the round, and brings nothing to it.
+            self.enter(Phase::Exchange);
+            self.exchange(TrainSummary::default());
+            return;
+        }
         let budget = self.cx.plan.budget_of(round);
         self.life.train = Some(self.cx.order(Order::Train { round, budget }));
     }

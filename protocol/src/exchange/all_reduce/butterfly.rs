@@ -178,10 +178,16 @@ impl Butterfly {
         }
         for (shard, owner) in (0u16..).zip(owners) {
             if this.relay.is_none() && owner == this.group.me {
-                this.duties.insert(shard, Duty::new(0, this.group.all()));
+                this.duties
+                    .insert(shard, Duty::new(0, this.group.bringing()));
             }
         }
-        this.encode_all(cx);
+        if this.group.bringing() == 0 {
+            // Nobody trained on anything: there is no mean.
+            this.void(cx);
+        } else if this.relay.is_some() || this.group.bringing() & bit(this.group.me) != 0 {
+            this.encode_all(cx);
+        }
         this
     }
 

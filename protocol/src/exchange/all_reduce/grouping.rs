@@ -7,7 +7,7 @@
 //! With at most 64 members these are at most 63 small messages a peer and round.
 
 use super::group::Group;
-use super::quorum::Enough;
+use super::quorum::{self, Enough};
 use crate::exchange::Outcome;
 use crate::limits::{ABSENT_ROUNDS_MAX, GROUP_MEMBERS_MAX, TERMS_MAX};
 use crate::peer::context::{Context, rendezvous};
@@ -42,7 +42,7 @@ pub(super) enum Formed {
 pub(super) struct Grouping {
     active: bool,
     weight: f64,
-    since: Time,
+    pub(super) since: Time,
     /// Nobody else is waited for: what is ready now is the group.
     closed: bool,
     /// Set once enough are ready.
@@ -88,7 +88,7 @@ impl Grouping {
             );
         }
         let settled: Vec<PeerId> = settled(cx).collect();
-        let allowed = cx.deadlines.allow(Wait::Group, settled);
+        let allowed = quorum::allowed(cx, settled);
         let deadline = cx.wait(Wait::Group, allowed);
         cx.timers.set(Timer::Exchange, deadline);
         self.consider(cx)
@@ -123,17 +123,13 @@ impl Grouping {
         if !self.active || round != cx.round {
             return Formed::Waiting;
         }
-        cx.deadlines
-            .record(Wait::Group, from, cx.now.since(self.since));
-        self.note_lateness(cx);
+        self.note_ready(cx, from);
         self.consider(cx)
     }
 
     /// A peer was ready too late for its round: the next deadlines take it into account.
     pub(super) fn late(&self, cx: &mut Context, from: PeerId) {
-        cx.deadlines
-            .record(Wait::Group, from, cx.now.since(self.since));
-        self.note_lateness(cx);
+        self.note_ready(cx, from);
     }
 
     /// A peer is gone: perhaps nobody is left to wait for, or it was to propose.
@@ -352,6 +348,7 @@ fn proposers(cx: &Context, ready: Vec<PeerId>) -> Vec<PeerId> {
         Some(remote) => !remote.probation,
         None => !cx.newcomer,
     };
+    let ready = quorum::active(cx, ready);
     let known: Vec<PeerId> = ready.iter().copied().filter(settled).collect();
     if known.is_empty() { ready } else { known }
 }
