@@ -6,7 +6,7 @@
 use crate::limits::{FRAGMENTS_MAX, GROUP_MEMBERS_MAX, STATE_BYTES_MAX};
 use crate::{
     Digest, FragmentId, LayoutHash, OverlapError, OverlapPlan, Pace, PlanHash, Quorum, Round,
-    RunId, Sampling, Schedule, StepBudget, Synchronization,
+    RunId, Schedule, StepBudget, Synchronization,
 };
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
@@ -289,13 +289,7 @@ impl Plan {
         if self.contribution == Contribution::Gradient && !one {
             return Err(PlanError::GradientBudget);
         }
-        let apart = match self.exchange {
-            ExchangeKind::AllReduce => self.schedule == Schedule::Butterfly,
-            kind => matches!(kind, ExchangeKind::Server(_)),
-        };
-        let sampled = when.sampling != Sampling::ALL;
-        let deltas = self.contribution == Contribution::Delta;
-        if !when.sampling.fits() || (sampled && !(apart && deltas)) {
+        if !self.samples_well() {
             return Err(PlanError::Sampling);
         }
         if when.quorum != Quorum::default() && !self.exchange.agrees() {

@@ -2,7 +2,7 @@
 //! no two peers can differ about it, however their views do.
 
 use crate::peer::context::rendezvous;
-use crate::{PeerId, Plan, Round};
+use crate::{Contribution, ExchangeKind, PeerId, Plan, Round, Schedule};
 use serde::{Deserialize, Serialize};
 
 /// The slot of the rendezvous hash that draws the sample: zero picks proposers.
@@ -49,6 +49,17 @@ impl Default for Sampling {
 }
 
 impl Plan {
+    /// Whether its exchange can leave out whoever is not drawn.
+    pub(crate) fn samples_well(&self) -> bool {
+        let apart = match self.exchange {
+            ExchangeKind::AllReduce => self.schedule == Schedule::Butterfly,
+            kind => matches!(kind, ExchangeKind::Server(_)),
+        };
+        let sampling = self.synchronization.sampling;
+        let deltas = self.contribution == Contribution::Delta;
+        sampling.fits() && (sampling == Sampling::ALL || (apart && deltas))
+    }
+
     /// Whether a peer trains in a round.
     pub fn draws(&self, round: Round, peer: PeerId) -> bool {
         let sampling = self.synchronization.sampling;

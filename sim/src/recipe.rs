@@ -158,7 +158,9 @@ impl<'a> Recipe<'a> {
     }
 
     fn parts(&self) -> Parts {
-        let len = self.plan.fragments.iter().map(|f| f.len).sum::<u64>() as usize;
+        let exchanged = self.plan.fragments.iter().map(|f| f.len).sum::<u64>() as usize;
+        // A companion is as long as the parameters.
+        let len = exchanged / (1 + self.strategy.companion().len(1));
         Parts::new(&self.strategy, &self.plan, len)
     }
 

@@ -2,7 +2,15 @@
 
 use murmurate_sim::{Report, RunOptions, Scenario, ToyTasksOnly, run_scenario};
 
-const PRESETS: [&str; 5] = ["choco", "deepsqueeze", "d2", "ad-psgd", "osgp"];
+const PRESETS: [&str; 7] = [
+    "choco",
+    "deepsqueeze",
+    "d2",
+    "ad-psgd",
+    "osgp",
+    "gradient-tracking",
+    "beer",
+];
 
 /// Six machines for so many rounds; the invariants are checked after every event.
 fn run(preset: &str, rounds: u64, more: &str) -> Report {
@@ -24,7 +32,7 @@ fn run(preset: &str, rounds: u64, more: &str) -> Report {
 fn found(preset: &str, report: &Report) -> bool {
     let last = report.samples.last().expect("samples");
     let most = match preset {
-        "d2" => 0.01,
+        "d2" | "gradient-tracking" => 0.01,
         "choco" => 0.1,
         _ => 0.3,
     };

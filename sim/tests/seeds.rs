@@ -6,7 +6,14 @@ use murmurate_sim::Report;
 use murmurate_sim::seeds::{SeedFailure, random_scenario, run_seed, run_seed_of};
 
 /// Presets whose exchanges are between two, or wait for nobody.
-const PAIRWISE: [&str; 4] = ["choco", "d2", "ad-psgd", "osgp"];
+const PAIRWISE: [&str; 6] = [
+    "choco",
+    "d2",
+    "ad-psgd",
+    "osgp",
+    "gradient-tracking",
+    "beer",
+];
 
 fn number(variable: &str, otherwise: u64) -> u64 {
     std::env::var(variable).map_or(otherwise, |text| text.parse().expect("a number"))

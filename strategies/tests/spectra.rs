@@ -331,6 +331,81 @@ fn differences_to_replicas_converge() {
     }
 }
 
+/// State: x of each peer, what has flowed to it of trackers, the replicas of its parameters and of its tracker. The
+/// sum of what has flowed is zero, and stays it.
+fn tracking(strategy: &Strategy, w: &[Vec<f64>], delta: f64, curvatures: &[f64]) -> f64 {
+    let (rate, lr) = (
+        f64::from(strategy.replicas().expect("replicas have a rate").0),
+        rates(strategy.inner_kind())[0],
+    );
+    growth(4 * PEERS, |_, state| {
+        let (all, rest) = state.split_at_mut(PEERS);
+        let (flowed, known) = rest.split_at_mut(PEERS);
+        let (h, k) = known.split_at_mut(PEERS);
+        let mean = flowed.iter().sum::<f64>() / PEERS as f64;
+        flowed.iter_mut().for_each(|s| *s -= mean);
+        for i in 0..PEERS {
+            let y = curvatures[i] * all[i] + flowed[i];
+            all[i] -= lr * y;
+            h[i] += delta * (all[i] - h[i]);
+            k[i] += delta * (y - k[i]);
+        }
+        for (i, row) in w.iter().enumerate() {
+            let pull = |known: &[f64]| -> f64 {
+                row.iter()
+                    .zip(known)
+                    .map(|(w, other)| w * (other - known[i]))
+                    .sum()
+            };
+            all[i] += rate * pull(h);
+            flowed[i] += rate * pull(k);
+        }
+    })
+}
+
+#[test]
+fn trackers_converge() {
+    let w = mixing_matrix(&Ring, Round(0), PEERS);
+    let presets = [
+        ("gradient-tracking", vec![1.0]),
+        // Top-k keeps more than its density of what is left out again and again.
+        ("beer", vec![0.1, 0.3, 0.6, 1.0]),
+    ];
+    for (name, deltas) in presets {
+        let strategy = Strategy::preset(name).unwrap();
+        for delta in deltas {
+            for k in curvatures() {
+                let radius = tracking(&strategy, &w, delta, &k);
+                assert!(radius < 1.0, "{name} with delta {delta}: {radius}");
+            }
+        }
+    }
+}
+
+/// State: the anchor, the common variate, then each peer's own.
+#[test]
+fn control_variates_converge() {
+    let strategy = Strategy::preset("scaffold").unwrap();
+    let (lr, steps) = (rates(strategy.inner_kind())[0], inner_steps(&strategy));
+    for curvatures in curvatures() {
+        let radius = growth(2 + PEERS, |_, state| {
+            let (shared, own) = state.split_at_mut(2);
+            let [anchor, common] = [shared[0], shared[1]];
+            let (mut delta, mut variates) = (0.0, 0.0);
+            for (own, k) in own.iter_mut().zip(&curvatures) {
+                let (mut x, correction) = (anchor, common - *own);
+                (0..steps).for_each(|_| x -= lr * (k * x + correction));
+                *own = (anchor - x) / (f64::from(steps) * lr) - correction;
+                delta += (x - anchor) / PEERS as f64;
+                variates += *own / PEERS as f64;
+            }
+            shared[0] += delta;
+            shared[1] = variates;
+        });
+        assert!(radius < 1.0, "{radius}");
+    }
+}
+
 /// State: x of each peer, then what the codec C(z) = delta z left out.
 fn squeezed(strategy: &Strategy, w: &[Vec<f64>], delta: f64, curvatures: &[f64]) -> f64 {
     let (rate, lr) = (

@@ -112,7 +112,7 @@ impl Cost {
 }
 
 /// Runs of f32 over all parameters: parameters and gradients, the inner and outer optimizer's
-/// state, the anchor, and what error feedback keeps.
+/// state, the anchor with its companion, what a correction keeps, and what error feedback does.
 fn runs(strategy: &Strategy) -> f64 {
     let anchor = usize::from(strategy.exchange() != ExchangeKind::None);
     let outer = match strategy.contribution() {
@@ -120,7 +120,9 @@ fn runs(strategy: &Strategy) -> f64 {
         Contribution::Gradient | Contribution::Parameters => 0,
     };
     let residual = usize::from(strategy.error_feedback());
-    (2 + strategy.inner_kind().state_multiple() + anchor + outer + residual) as f64
+    let inner = strategy.inner_kind().state_multiple();
+    let corrected = strategy.companion().len(1) + strategy.correction_kind().state_multiple();
+    (2 + inner + anchor + outer + residual + corrected) as f64
 }
 
 /// Encoded contribution and encoded aggregate of what one round exchanges: of the whole model, or of

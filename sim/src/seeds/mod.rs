@@ -77,7 +77,16 @@ fn run_text(seed: u64, text: &str) -> Result<Report, String> {
 
 /// Whether peers end with the same bits: after an all-reduce.
 fn scenario_agrees(text: &str) -> bool {
-    let mixing = ["d-psgd", "choco", "d2", "ad-psgd", "osgp", "deepsqueeze"];
+    let mixing = [
+        "d-psgd",
+        "choco",
+        "d2",
+        "ad-psgd",
+        "osgp",
+        "deepsqueeze",
+        "gradient-tracking",
+        "beer",
+    ];
     mixing
         .iter()
         .all(|preset| !text.contains(&format!("preset = \"{preset}\"")))

@@ -1,5 +1,14 @@
 //! What corrects the gradients of inner steps, as the train lane sees it.
 
+/// What a stretch of training took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Work {
+    /// Inner steps of this round.
+    pub steps: u64,
+    /// Those and the ones before them since the parameters were last agreed on.
+    pub since_agreed: u64,
+}
+
 /// Changes gradients by what it knows of earlier rounds.
 ///
 /// Calls come piece by piece, each with its place in the flat parameters.
@@ -17,7 +26,17 @@ pub trait Correction: Send {
     );
 
     /// Corrects the gradient of one inner step in place, of parameters with these values.
-    fn correct(&self, offset: usize, values: &[f32], gradient: &mut [f32]);
+    fn correct(&mut self, offset: usize, values: &[f32], gradient: &mut [f32]);
+
+    /// A piece of the companion became `taken`: what the exchange made of everybody's.
+    fn companion_taken(&mut self, offset: usize, taken: &[f32]) {
+        let _ = (offset, taken);
+    }
+
+    /// A stretch of training led to `trained`: writes the own companion, the second message of the round.
+    fn cut(&mut self, trained: &[f32], work: Work, companion: &mut [f32]) {
+        let _ = (trained, work, companion);
+    }
 
     /// What a peer that resumes cannot do without; nothing where the next anchor says it all.
     fn state(&self) -> &[f32] {

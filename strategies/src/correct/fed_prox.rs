@@ -61,7 +61,7 @@ impl Correction for Spring {
         }
     }
 
-    fn correct(&self, offset: usize, values: &[f32], gradient: &mut [f32]) {
+    fn correct(&mut self, offset: usize, values: &[f32], gradient: &mut [f32]) {
         let anchor = &self.anchor[offset..offset + values.len()];
         self.prox.correct(gradient, values, anchor);
     }

@@ -1,6 +1,6 @@
 //! Corrections as data: what `inner.correction` says. Ranges are checked by the grid.
 
-use super::{Correction, QuasiGlobal, Spring};
+use super::{Companion, Correction, QuasiGlobal, Spring, Tracker, Variates};
 
 /// A correction of the gradients of inner steps, with its parameters.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -21,6 +21,15 @@ pub enum CorrectionKind {
     /// What has moved along the links is taken off before every exchange. No gradient is changed: replicas of
     /// neighbours are kept for it, and the exchange does it.
     ExactDiffusion,
+    /// SCAFFOLD: [`Variates`].
+    Scaffold,
+    /// [`Tracker`] of gradients.
+    GradientTracking,
+    /// [`Tracker`] of momenta.
+    MomentumTracking {
+        /// Decay of the momentum, in `[0, 1)`.
+        beta: f64,
+    },
 }
 
 impl CorrectionKind {
@@ -31,6 +40,18 @@ impl CorrectionKind {
             Self::FedProx { .. } => "fed-prox",
             Self::QuasiGlobal { .. } => "quasi-global",
             Self::ExactDiffusion => "exact-diffusion",
+            Self::Scaffold => "scaffold",
+            Self::GradientTracking => "gradient-tracking",
+            Self::MomentumTracking { .. } => "momentum-tracking",
+        }
+    }
+
+    /// What it needs beside the parameters.
+    pub const fn companion(&self) -> Companion {
+        match self {
+            Self::Scaffold => Companion::Mean,
+            Self::GradientTracking | Self::MomentumTracking { .. } => Companion::Flows,
+            _ => Companion::None,
         }
     }
 
@@ -39,7 +60,8 @@ impl CorrectionKind {
         match self {
             Self::None | Self::ExactDiffusion => 0,
             Self::FedProx { .. } => 1,
-            Self::QuasiGlobal { .. } => 2,
+            Self::QuasiGlobal { .. } | Self::GradientTracking => 2,
+            Self::MomentumTracking { .. } | Self::Scaffold => 3,
         }
     }
 
@@ -52,6 +74,9 @@ impl CorrectionKind {
                 let beta = beta as f32;
                 Some(Box::new(QuasiGlobal::new(len, beta, beta).at(lr as f32)))
             }
+            Self::Scaffold => Some(Box::new(Variates::new(len, lr as f32))),
+            Self::GradientTracking => Some(Box::new(Tracker::new(len, 0.0))),
+            Self::MomentumTracking { beta } => Some(Box::new(Tracker::new(len, beta as f32))),
         }
     }
 }

@@ -78,7 +78,7 @@ impl Correction for QuasiGlobal {
         self.kept[before..before + taken.len()].copy_from_slice(taken);
     }
 
-    fn correct(&self, offset: usize, values: &[f32], gradient: &mut [f32]) {
+    fn correct(&mut self, offset: usize, values: &[f32], gradient: &mut [f32]) {
         let momentum = &self.kept[offset..offset + values.len()];
         for (g, m) in gradient.iter_mut().zip(momentum) {
             *g += self.beta * m;

@@ -2,6 +2,7 @@
 
 use super::host::Host;
 use super::mix_lane::{Local, MixLane};
+use crate::correct::Companion;
 use murmurate_protocol::{Contribution, Done, ExchangeKind, FragmentId, Round, SliceId, WorkError};
 use std::ops::Range;
 
@@ -52,6 +53,10 @@ impl MixLane {
 
     /// Whether the local buffer holds what was trained since the anchor.
     fn holds_delta(&self, fragment: FragmentId) -> bool {
+        // Of a companion the common one is taken over, whatever the own one was.
+        if self.is_companion(fragment) {
+            return false;
+        }
         let local = self.local[usize::from(fragment.0)];
         let delta = local == Local::Contribution && self.contribution == Contribution::Delta;
         delta || local == Local::KeepDelta
@@ -76,7 +81,8 @@ impl MixLane {
     /// Gossip and no exchange: the anchor is the mix, or what training left.
     fn apply_local(&mut self, fragment: FragmentId) {
         let (index, range) = (usize::from(fragment.0), self.range(fragment));
-        if std::mem::take(&mut self.mixed[index]) {
+        let mixed = std::mem::take(&mut self.mixed[index]);
+        if mixed || (self.companion == Companion::Flows && self.is_companion(fragment)) {
             self.local[index] = Local::TakeAnchor;
         } else if self.local[index] == Local::Contribution {
             let local = self.take_local();
@@ -108,9 +114,14 @@ impl MixLane {
         Ok(())
     }
 
-    /// Moves the anchor by an aggregated delta (outer optimizer) or gradient (inner optimizer).
+    /// Moves the anchor by an aggregated delta (outer optimizer) or gradient (inner optimizer), and the
+    /// companion's by its aggregate as it is.
     fn step(&mut self, round: Round, range: Range<usize>, aggregate: &mut [f32]) {
         let anchor = &mut self.anchor[range.clone()];
+        if range.start >= self.parameters {
+            let moved = anchor.iter_mut().zip(&*aggregate);
+            return moved.for_each(|(c, d)| *c += d);
+        }
         match &mut self.inner {
             Some(inner) => {
                 if self.inner_round != Some(round) {

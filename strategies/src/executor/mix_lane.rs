@@ -9,6 +9,7 @@ use super::robust::Robust;
 use super::{CenterRule, Memory, Parts};
 use crate::TensorSpec;
 use crate::compress::{Codec, F32};
+use crate::correct::Companion;
 use crate::inner::InnerOptimizer;
 use crate::outer::OuterOptimizer;
 use murmurate_protocol::{
@@ -37,6 +38,10 @@ pub struct MixLane {
     pub(super) contribution: Contribution,
     pub(super) plan: PlanHash,
     pub(super) fragments: Vec<Range<usize>>,
+    /// What comes behind the parameters in anchor, local buffer and fragments.
+    pub(super) companion: Companion,
+    /// The parameters' length: there the companion begins.
+    pub(super) parameters: usize,
     pub(super) anchor: Vec<f32>,
     pub(super) residual: Option<Vec<f32>>,
     /// Only where neighbours have replicas of each other.
@@ -70,6 +75,7 @@ impl MixLane {
     pub(super) fn new(
         parts: Parts,
         anchor: Vec<f32>,
+        companion: usize,
         tensors: Vec<TensorSpec>,
         frames: MixEnd,
     ) -> Self {
@@ -81,14 +87,20 @@ impl MixLane {
             Vec::new()
         };
         let fragments = parts.fragments;
+        let flows = parts.companion == Companion::Flows;
+        let beside = fragments
+            .iter()
+            .position(|range| flows && range.start >= len - companion);
         Self {
+            companion: parts.companion,
+            parameters: len - companion,
             exchange: parts.exchange,
             contribution: parts.contribution,
             plan: parts.plan,
             residual: parts.error_feedback.then(|| vec![0.0; len]),
             replicas: parts
                 .replicas
-                .map(|(rate, keeps)| Replicas::new(rate, keeps)),
+                .map(|(rate, keeps)| Replicas::new(rate, keeps, beside)),
             robust: parts.rule.map(Robust::new),
             outer: parts.outer,
             inner: parts.inner,
@@ -170,6 +182,7 @@ impl MixLane {
                 if let Some(replicas) = &mut self.replicas {
                     replicas.forget(*peer);
                 }
+                self.sum_flows();
                 return None;
             }
             Order::Pin { round } => Ok(self.pin(*round, host)),
@@ -191,7 +204,7 @@ impl MixLane {
 
     /// The anchor: the last parameters agreed on, or, in gossip, those that opened the round.
     pub fn anchor(&self) -> &[f32] {
-        &self.anchor
+        &self.anchor[..self.parameters]
     }
 
     /// What it keeps, by store.
@@ -228,6 +241,11 @@ impl MixLane {
 
     pub(super) fn range(&self, fragment: FragmentId) -> Range<usize> {
         self.fragments[usize::from(fragment.0)].clone()
+    }
+
+    /// Whether a fragment is of the companion.
+    pub(super) fn is_companion(&self, fragment: FragmentId) -> bool {
+        self.range(fragment).start >= self.parameters
     }
 
     /// Where a shard lies: `of` pieces whose lengths differ by at most one.
@@ -281,6 +299,9 @@ impl MixLane {
         if let Some(replicas) = &self.replicas {
             for (index, range) in self.fragments.iter().enumerate() {
                 let fragment = FragmentId(index as u16);
+                if range.start >= self.parameters {
+                    break;
+                }
                 replicas.correct(fragment, &mut values[range.clone()]);
             }
         }

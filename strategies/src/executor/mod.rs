@@ -32,7 +32,7 @@ pub use train_lane::{TrainLane, TrainSignals};
 
 use crate::aggregate::Aggregator;
 use crate::compress::Codec;
-use crate::correct::Correction;
+use crate::correct::{Companion, Correction};
 use crate::grid::Strategy;
 use crate::inner::InnerOptimizer;
 use crate::outer::OuterOptimizer;
@@ -49,7 +49,9 @@ pub struct Parts {
     pub exchange: ExchangeKind,
     /// What a contribution is.
     pub contribution: Contribution,
-    /// Where the fragments lie in the flat parameters.
+    /// What travels beside the parameters, after them.
+    pub companion: Companion,
+    /// Where the fragments lie in the flat parameters and their companion.
     pub fragments: Vec<Range<usize>>,
     /// Encodes contributions.
     pub codec: Box<dyn Codec>,
@@ -82,6 +84,7 @@ impl Parts {
             plan: plan.hash(),
             exchange: strategy.exchange(),
             contribution: strategy.contribution(),
+            companion: strategy.companion(),
             fragments: strategy.fragments(len),
             codec: strategy.codec(),
             center: strategy.center(),
@@ -135,24 +138,25 @@ impl Executor {
     /// Takes the trainer's parameters as the first anchor.
     ///
     /// # Panics
-    /// When the fragments do not cover the trainer's layout in order.
+    /// When the fragments do not cover the trainer's layout and its companion in order.
     pub fn new(
         mut trainer: Box<dyn Trainer>,
         mut parts: Parts,
         stopwatch: Box<dyn Stopwatch>,
     ) -> Self {
         let len = trainer.layout().len();
+        let companion = parts.companion.len(len);
         let ends = parts
             .fragments
             .iter()
             .try_fold(0, |at, r| (r.start == at).then_some(r.end));
         assert_eq!(
             ends,
-            Some(len),
+            Some(len + companion),
             "the fragments cover the parameters in order"
         );
         let tensors = trainer.layout().tensors().to_vec();
-        let mut anchor = vec![0.0; len];
+        let mut anchor = vec![0.0; len + companion];
         trainer.visit(0..len, &mut |offset, piece| {
             anchor[offset..offset + piece.len()].copy_from_slice(piece);
         });
@@ -161,13 +165,13 @@ impl Executor {
         let train = TrainLane::new(
             trainer,
             parts.contribution,
-            correction,
+            (correction, companion),
             stopwatch,
             train_end,
         );
         Self {
             train,
-            mix: MixLane::new(parts, anchor, tensors, mix_end),
+            mix: MixLane::new(parts, anchor, companion, tensors, mix_end),
         }
     }
 

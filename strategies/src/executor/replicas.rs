@@ -27,6 +27,9 @@
 //! encoded: h_ij' = decode(C(x + e_j)),   e_j' = x + e_j - h_ij'        arrived: h_ji' = decode(q_j)
 //! ```
 //!
+//! A companion that flows ([`Companion::Flows`](crate::correct::Companion)) is such a sum and nothing else: what is
+//! mixed of it is `-sum_j d_j'`.
+//!
 //! Shapes: `[len]` of a fragment, f32. State: two runs for each neighbour, three with exact
 //! diffusion or error feedback. **Source:** Koloskova et al. 2019 (ICML), algorithm 2, with one replica for each neighbour in
 //! the place of one for all; Tang et al. 2018 (ICML), D2, and Yuan et al. 2019 (IEEE TSP), exact
@@ -83,17 +86,28 @@ impl Copies {
 pub(super) struct Replicas {
     rate: f32,
     keeps: Keeps,
+    /// The first fragment of a companion that flows.
+    beside: Option<usize>,
     copies: BTreeMap<(FragmentId, PeerId), Copies>,
     scratch: Vec<f32>,
 }
 
 impl Replicas {
-    pub(super) const fn new(rate: f32, keeps: Keeps) -> Self {
+    pub(super) const fn new(rate: f32, keeps: Keeps, beside: Option<usize>) -> Self {
         Self {
             rate,
             keeps,
+            beside,
             copies: BTreeMap::new(),
             scratch: Vec::new(),
+        }
+    }
+
+    /// What is kept of one fragment: where a companion flows, what has flowed is all there is of it.
+    fn keeps(&self, fragment: FragmentId) -> Keeps {
+        match self.beside {
+            Some(first) if usize::from(fragment.0) >= first => Keeps::Moves,
+            _ => self.keeps,
         }
     }
 
@@ -121,6 +135,12 @@ impl Replicas {
         }
     }
 
+    /// The sum of what has flowed here along all links.
+    fn flowed(&self, fragment: FragmentId, into: &mut [f32]) {
+        into.fill(0.0);
+        self.correct(fragment, into);
+    }
+
     /// Takes one slice into the replica of its origin. The replica is as it was when it fails.
     fn take(
         &mut self,
@@ -129,13 +149,14 @@ impl Replicas {
         codec: &dyn Codec,
         len: usize,
     ) -> Result<(), String> {
+        let keeps = self.keeps(slice.fragment);
         let copies = self.copies.get_mut(&(slice.fragment, slice.origin));
         let copies = copies.ok_or("there is no replica for it")?;
         if copies.taken == Some(slice) {
             return Ok(());
         }
         self.scratch.clear();
-        if slice.part == Part::Aggregate || self.keeps == Keeps::Residual {
+        if slice.part == Part::Aggregate || keeps == Keeps::Residual {
             self.scratch.resize(len, 0.0);
         } else if copies.theirs.len() == len {
             self.scratch.extend_from_slice(&copies.theirs);
@@ -166,11 +187,12 @@ impl MixLane {
             reason: format!("the parameters of fragment {}: {error}", slice.fragment.0),
         });
         if let (Ok(_), Some(replicas)) = (&finite, &mut self.replicas) {
+            let keeps = replicas.keeps(slice.fragment);
             let copies = replicas.copies.entry((slice.fragment, peer)).or_default();
             let mut context = self.codec_state.context(&self.plan, &slice, 1, &range);
             let begins = slice.part == Part::Aggregate;
             if begins {
-                copies.begin(values.len(), replicas.keeps);
+                copies.begin(values.len(), keeps);
             }
             let known = &mut copies.mine;
             known.resize(values.len(), 0.0);
@@ -178,7 +200,7 @@ impl MixLane {
                 true => &mut self.aggregate_codec,
                 false => &mut self.codec,
             };
-            if replicas.keeps == Keeps::Residual && !begins {
+            if keeps == Keeps::Residual && !begins {
                 let residual = &mut copies.residual;
                 residual.resize(values.len(), 0.0);
                 residual.iter_mut().zip(values).for_each(|(e, x)| *e += x);
@@ -191,7 +213,7 @@ impl MixLane {
                 codec.encode(difference, &mut context, out);
             }
             let decoded = codec.decode_add(out, 1.0, known);
-            if replicas.keeps == Keeps::Residual && !begins {
+            if keeps == Keeps::Residual && !begins {
                 let left = copies.residual.iter_mut().zip(&*known);
                 left.for_each(|(e, h)| *e -= h);
             }
@@ -250,6 +272,7 @@ impl MixLane {
         let local = self.take_local();
         let anchor = &mut self.anchor[range.clone()];
         anchor.copy_from_slice(&local[range]);
+        let keeps = replicas.keeps(fragment);
         for (slice, weight) in inputs {
             let share = replicas.rate * *weight as f32;
             let Some(copies) = replicas.copies.get_mut(&(fragment, slice.origin)) else {
@@ -257,7 +280,7 @@ impl MixLane {
             };
             let pairs = copies.theirs.iter().zip(&copies.mine);
             let flows = pairs.map(|(theirs, mine)| share * (theirs - mine));
-            if replicas.keeps == Keeps::Moves {
+            if keeps == Keeps::Moves {
                 let here = anchor.iter_mut().zip(&mut copies.moved);
                 for ((x, moved), flow) in here.zip(flows) {
                     *x += flow;
@@ -271,6 +294,22 @@ impl MixLane {
             }
         }
         self.put_local(local);
+        if replicas.beside.is_some() && self.is_companion(fragment) {
+            let range = self.range(fragment);
+            replicas.flowed(fragment, &mut self.anchor[range]);
+        }
         Ok(())
+    }
+
+    /// What is known of a companion that flows, from what has flowed along each link.
+    pub(super) fn sum_flows(&mut self) {
+        let Some(replicas) = self.replicas.take() else {
+            return;
+        };
+        for at in replicas.beside.unwrap_or(usize::MAX)..self.fragments.len() {
+            let range = self.fragments[at].clone();
+            replicas.flowed(FragmentId(at as u16), &mut self.anchor[range]);
+        }
+        self.replicas = Some(replicas);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::frame::{Frame, Install, TrainEnd};
 use super::host::Stopwatch;
-use crate::correct::Correction;
+use crate::correct::{Correction, Work};
 use crate::state::{StateError, StateSink, StateSource};
 use crate::trainer::{Proceed, StepControl, TrainError, Trainer};
 use murmurate_protocol::{
@@ -46,7 +46,7 @@ struct Budget<'a> {
     budget: StepBudget,
     stopwatch: &'a mut dyn Stopwatch,
     signals: &'a TrainSignals,
-    correction: Option<&'a dyn Correction>,
+    correction: Option<&'a mut (dyn Correction + 'static)>,
 }
 
 impl StepControl for Budget<'_> {
@@ -69,7 +69,7 @@ impl StepControl for Budget<'_> {
     }
 
     fn correct(&mut self, offset: usize, values: &[f32], gradient: &mut [f32]) {
-        if let Some(correction) = self.correction {
+        if let Some(correction) = self.correction.as_deref_mut() {
             correction.correct(offset, values, gradient);
         }
     }
@@ -80,6 +80,8 @@ pub struct TrainLane {
     trainer: Box<dyn Trainer>,
     contribution: Contribution,
     correction: Option<Box<dyn Correction>>,
+    /// Values of the companion, which come after the parameters.
+    companion: usize,
     /// Inner steps since the parameters were last agreed on.
     steps: u64,
     stopwatch: Box<dyn Stopwatch>,
@@ -92,7 +94,7 @@ impl TrainLane {
     pub(super) fn new(
         trainer: Box<dyn Trainer>,
         contribution: Contribution,
-        correction: Option<Box<dyn Correction>>,
+        (correction, companion): (Option<Box<dyn Correction>>, usize),
         stopwatch: Box<dyn Stopwatch>,
         frames: TrainEnd,
     ) -> Self {
@@ -101,6 +103,7 @@ impl TrainLane {
             trainer,
             contribution,
             correction,
+            companion,
             steps: 0,
             stopwatch,
             signals,
@@ -199,8 +202,14 @@ impl TrainLane {
             return;
         };
         let (values, steps) = (&frame.values, self.steps);
+        let whole = self.trainer.layout().len();
         for Install { range, agreed } in &frame.install {
             let correction = &mut self.correction;
+            if let (Some(at), Some(correction)) = (range.start.checked_sub(whole), &mut *correction)
+            {
+                correction.companion_taken(at, &values[range.clone()]);
+                continue;
+            }
             self.trainer.visit(range.clone(), &mut |offset, piece| {
                 let taken = &values[offset..offset + piece.len()];
                 if let Some(correction) = correction {
@@ -209,7 +218,8 @@ impl TrainLane {
                 piece.copy_from_slice(taken);
             });
         }
-        if frame.install.iter().any(|piece| piece.agreed) {
+        let parameters = |piece: &Install| piece.agreed && piece.range.start < whole;
+        if frame.install.iter().any(parameters) {
             self.steps = 0;
         }
         self.buffer = Some(frame);
@@ -222,17 +232,24 @@ impl TrainLane {
             budget,
             stopwatch: self.stopwatch.as_mut(),
             signals: &self.signals,
-            correction: self.correction.as_deref(),
+            correction: self.correction.as_deref_mut(),
         };
         let report = self.trainer.steps(&mut control)?;
         self.steps += report.steps;
         let seconds = self.stopwatch.elapsed(report.steps).as_secs_f64();
         let mut frame = self.take_buffer();
-        let values = &mut frame.values;
-        let whole = 0..values.len();
-        self.trainer.visit(whole, &mut |offset, piece| {
+        let whole = self.trainer.layout().len();
+        let (values, companion) = frame.values.split_at_mut(whole);
+        self.trainer.visit(0..whole, &mut |offset, piece| {
             values[offset..offset + piece.len()].copy_from_slice(piece);
         });
+        if let Some(correction) = &mut self.correction {
+            let work = Work {
+                steps: report.steps,
+                since_agreed: self.steps,
+            };
+            correction.cut(values, work, companion);
+        }
         self.frames.send(frame);
         Ok(summary(report, seconds))
     }
@@ -257,7 +274,7 @@ impl TrainLane {
     }
 
     fn take_buffer(&mut self) -> Frame {
-        let len = self.trainer.layout().len();
+        let len = self.trainer.layout().len() + self.companion;
         let fresh = || Frame {
             values: vec![0.0; len],
             install: Vec::new(),

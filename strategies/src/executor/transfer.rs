@@ -6,6 +6,7 @@
 use super::codec_state::CodecState;
 use super::host::{Host, manifest_of};
 use super::mix_lane::{Local, MixLane};
+use crate::correct::Companion;
 use crate::state::{StateError, StateSink, StateSource};
 use bytes::Bytes;
 use murmurate_protocol::{Digest, Done, Round, StateId, WorkError};
@@ -107,14 +108,23 @@ impl MixLane {
             residual.fill(0.0);
         }
         self.codec_state.clear();
+        if self.companion == Companion::Flows {
+            // What flowed along another's links, or along those of a life before, is known to nobody here.
+            self.anchor[self.parameters..].fill(0.0);
+            self.sum_flows();
+        }
     }
 
-    /// Writes what a resumed peer needs: `anchor`, `residual`, the codec's and the optimizers' states.
+    /// Writes what a resumed peer needs: `anchor`, `companion`, `residual`, the codec's and the optimizers' states.
     ///
     /// # Errors
     /// The sink's.
     pub fn save(&self, sink: &mut dyn StateSink) -> Result<(), StateError> {
-        sink.tensor("anchor", &self.anchor)?;
+        let (anchor, companion) = self.anchor.split_at(self.parameters);
+        sink.tensor("anchor", anchor)?;
+        if !companion.is_empty() {
+            sink.tensor("companion", companion)?;
+        }
         if let Some(residual) = &self.residual {
             sink.tensor("residual", residual)?;
         }
@@ -155,8 +165,13 @@ impl MixLane {
             Some(inner) => Some((steps(source)?, values("inner.state", inner.state().len())?)),
             None => None,
         };
+        let mut anchor = values("anchor", self.parameters)?;
+        anchor.append(&mut values(
+            "companion",
+            self.anchor.len() - self.parameters,
+        )?);
         Ok(Saved {
-            anchor: values("anchor", self.anchor.len())?,
+            anchor,
             outer: values("outer.state", self.outer.state().len())?,
             residual: match &self.residual {
                 Some(residual) => Some(values("residual", residual.len())?),

@@ -187,12 +187,14 @@ fn inner(entry: &Entry) -> Vec<(&'static str, usize)> {
 fn correction(entry: &Entry) -> Vec<(&'static str, usize)> {
     let preset = match entry.name {
         "quasi-global" => "d-psgd",
-        "exact-diffusion" => "d2",
+        "exact-diffusion" | "gradient-tracking" | "momentum-tracking" => "d2",
         _ => "local-sgd",
     };
     let text = format!("[inner]\ncorrection = \"{}\"", entry.name);
     let strategy = Strategy::parse(&text, Some(preset)).expect("tests parse every correction");
-    some("correction", strategy.correction_kind().state_multiple())
+    let mut state = some("correction", strategy.correction_kind().state_multiple());
+    state.extend(some("companion", 2 * strategy.companion().len(1)));
+    state
 }
 
 fn some(store: &'static str, multiple: usize) -> Vec<(&'static str, usize)> {

@@ -65,9 +65,10 @@
 //!                              # one-bit-adam, zero-one-adam (lr, betas, eps, freeze)
 //! lr = 0.001
 //! correction = "fed-prox"      # none, fed-prox (all-reduce of deltas), quasi-global (gossip, plain sgd),
-//!                              # exact-diffusion (replicas)
+//!                              # exact-diffusion, gradient-tracking, momentum-tracking (replicas),
+//!                              # scaffold (all-reduce of deltas)
 //! mu = 0.01                    # fed-prox
-//! beta = 0.9                   # quasi-global
+//! beta = 0.9                   # quasi-global, momentum-tracking
 //!
 //! [deadlines]                  # bounds; within them they follow what was measured
 //! floor_ms = 2000
@@ -78,6 +79,7 @@
 pub mod registry;
 
 mod catalogue;
+mod companions;
 mod error;
 mod later;
 mod mixing;

@@ -184,7 +184,7 @@ pub(super) fn correction(table: &Inner) -> Result<CorrectionKind, StrategyError>
     if name != "fed-prox" {
         absent(&table.mu, "inner.mu", name)?;
     }
-    if name != "quasi-global" {
+    if !matches!(name, "quasi-global" | "momentum-tracking") {
         absent(&table.beta, "inner.beta", name)?;
     }
     Ok(match name {
@@ -192,6 +192,11 @@ pub(super) fn correction(table: &Inner) -> Result<CorrectionKind, StrategyError>
             mu: above_zero("inner.mu", table.mu.unwrap_or(0.01))?,
         },
         "exact-diffusion" => CorrectionKind::ExactDiffusion,
+        "gradient-tracking" => CorrectionKind::GradientTracking,
+        "momentum-tracking" => CorrectionKind::MomentumTracking {
+            beta: below_one("inner.beta", table.beta.unwrap_or(0.9))?,
+        },
+        "scaffold" => CorrectionKind::Scaffold,
         "quasi-global" => CorrectionKind::QuasiGlobal {
             beta: below_one("inner.beta", table.beta.unwrap_or(0.9))?,
         },
@@ -295,9 +300,13 @@ impl Inner {
     pub(super) fn set_correction(&mut self, kind: &CorrectionKind) {
         match *kind {
             CorrectionKind::None => return,
-            CorrectionKind::ExactDiffusion => {}
+            CorrectionKind::ExactDiffusion
+            | CorrectionKind::GradientTracking
+            | CorrectionKind::Scaffold => {}
             CorrectionKind::FedProx { mu } => self.mu = Some(mu),
-            CorrectionKind::QuasiGlobal { beta } => self.beta = Some(beta),
+            CorrectionKind::QuasiGlobal { beta } | CorrectionKind::MomentumTracking { beta } => {
+                self.beta = Some(beta);
+            }
         }
         self.correction = Some(kind.name().to_owned());
     }

@@ -45,23 +45,32 @@ impl Table {
 }
 
 impl Overlap {
-    /// Equal cuts of `len` flat parameters, in order; their lengths differ by one at most.
+    /// Equal cuts of `len` flat parameters, in order; their lengths differ by one at most. Then the same of
+    /// each further channel: of the companion beside the parameters.
     ///
     /// Without a count an exchange with an anchor cuts into pieces of 2^20 values at most, so that what
     /// is in flight is small beside a large model. Staggered, there is a multiple of the stagger: every
     /// round moves as much as any other, and its fragments are spread over the whole depth of the model
     /// (the strided pattern of Douillard et al., arXiv 2501.18512).
-    pub(super) fn cuts(&self, len: usize, exchange: ExchangeKind) -> Vec<Range<usize>> {
+    pub(super) fn cuts(
+        &self,
+        len: usize,
+        exchange: ExchangeKind,
+        channels: usize,
+    ) -> Vec<Range<usize>> {
         let stagger = usize::from(self.plan.stagger);
         let usual = match exchange {
             kind if kind == ExchangeKind::None || kind.has_neighbours() => 1,
             _ => len.div_ceil(FRAGMENT_LEN),
         };
-        let most = FRAGMENTS_MAX.min(len) / stagger * stagger;
+        let most = (FRAGMENTS_MAX / channels).min(len) / stagger * stagger;
         let usual = usual.next_multiple_of(stagger).min(most).max(1);
         let count = self.fragments.unwrap_or(usual);
         let cut = |at: usize| (at as u128 * len as u128 / count as u128) as usize;
-        (0..count).map(|at| cut(at)..cut(at + 1)).collect()
+        let starts = (0..channels).map(|channel| channel * len);
+        starts
+            .flat_map(|start| (0..count).map(move |at| start + cut(at)..start + cut(at + 1)))
+            .collect()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Combinations of methods that cannot work, each with the reason and the nearest that does.
 
-use super::{Strategy, StrategyError, overlap, schedule, synchronization};
+use super::{Strategy, StrategyError, companions, overlap, schedule, synchronization};
 use crate::aggregate::AggregationKind;
 use crate::compress::{CodecProperties, Reduction};
 use crate::correct::CorrectionKind;
@@ -9,7 +9,7 @@ use crate::outer::OuterKind;
 use crate::topology::TopologyKind;
 use murmurate_protocol::{Contribution, ExchangeKind, StepBudget};
 
-const fn refused(
+pub(super) const fn refused(
     key: &'static str,
     reason: &'static str,
     remedy: &'static str,
@@ -59,6 +59,9 @@ fn correction(strategy: &Strategy) -> Result<(), StrategyError> {
     match strategy.correction_kind() {
         CorrectionKind::None => Ok(()),
         CorrectionKind::ExactDiffusion => exact_diffusion(strategy),
+        CorrectionKind::Scaffold
+        | CorrectionKind::GradientTracking
+        | CorrectionKind::MomentumTracking { .. } => companions::check(strategy, plain_sgd),
         CorrectionKind::FedProx { .. } if strategy.contribution() != Contribution::Delta => {
             refused(
                 KEY,

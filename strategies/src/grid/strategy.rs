@@ -8,7 +8,7 @@ use super::{mixing, optimizers, overlap, schedule, server, synchronization};
 use crate::Layout;
 use crate::aggregate::AggregationKind;
 use crate::compress::{Codec, CodecKind, F32};
-use crate::correct::{Correction, CorrectionKind};
+use crate::correct::{Companion, Correction, CorrectionKind};
 use crate::executor::CenterRule;
 use crate::inner::{InnerKind, InnerOptimizer};
 use crate::outer::{OuterKind, OuterOptimizer, StalenessWeight};
@@ -257,6 +257,11 @@ impl Strategy {
         self.correction.build(len, self.inner.lr())
     }
 
+    /// What travels beside the parameters.
+    pub const fn companion(&self) -> Companion {
+        self.correction.companion()
+    }
+
     /// What the method keeps between rounds, store by store, in multiples of 4 bytes x parameters;
     /// what an exchange has under way comes on top.
     pub fn stores(&self) -> Vec<(&'static str, usize)> {
@@ -269,6 +274,8 @@ impl Strategy {
             ("inner optimizer", if gradients { 2 * inner } else { inner }),
             ("anchor", 1),
             ("local", 1),
+            // Its part of anchor and local buffer.
+            ("companion", 2 * self.companion().len(1)),
             ("outer optimizer", self.outer.state_multiple()),
             (
                 "residual",
@@ -283,7 +290,7 @@ impl Strategy {
     }
 
     /// Runs of replicas among 16 peers: two for each neighbour that one meets, three with exact diffusion
-    /// or error feedback.
+    /// or error feedback, and three of a companion that flows.
     fn replica_runs(&self) -> usize {
         let Some((_, corrects)) = self.replicas() else {
             return 0;
@@ -294,7 +301,12 @@ impl Strategy {
             let met: BTreeSet<usize> = met.map(|(rank, _)| rank).collect();
             met.len()
         });
-        met * (2 + usize::from(corrects || self.error_feedback))
+        let flows = if self.companion() == Companion::Flows {
+            3
+        } else {
+            0
+        };
+        met * (2 + usize::from(corrects || self.error_feedback) + flows)
     }
 
     /// Bounds of the deadlines.
@@ -309,9 +321,15 @@ impl Strategy {
 
     /// Equal cuts of `len` flat parameters, in order; their lengths differ by one at most.
     /// Without a count an all-reduce cuts into pieces of 2^20 values at most, so that what is
-    /// in flight is small beside a large model, and into a multiple of the stagger.
+    /// in flight is small beside a large model, and into a multiple of the stagger. Those of a companion follow:
+    /// as many of them, as long as these.
     pub fn fragments(&self, len: usize) -> Vec<Range<usize>> {
-        self.overlap.cuts(len, self.exchange)
+        self.overlap.cuts(len, self.exchange, self.channels())
+    }
+
+    /// The parameters, and their companion if there is one.
+    const fn channels(&self) -> usize {
+        if self.companion().is_none() { 1 } else { 2 }
     }
 
     /// The plan that the peers of `run` must agree on. Zero rounds means until told to stop.
@@ -348,7 +366,7 @@ impl Strategy {
             Contribution::Gradient => self.inner.state_multiple(),
             Contribution::Delta | Contribution::Parameters => 0,
         };
-        let runs = (1 + self.outer.state_multiple() + inner) as u64;
+        let runs = (self.channels() + self.outer.state_multiple() + inner) as u64;
         let plan = Plan {
             run,
             layout: layout.hash(),

@@ -182,18 +182,21 @@ impl Butterfly {
                     .insert(shard, Duty::new(0, this.group.bringing()));
             }
         }
-        if this.group.bringing() == 0 {
-            // Nobody trained on anything: there is no mean.
-            this.void(cx);
-        } else if this.relay.is_some() || this.group.bringing() & bit(this.group.me) != 0 {
-            this.encode_all(cx);
-        }
+        this.encode_all(cx);
         this
     }
 
     /// Encodes every shard of the own contribution: first what the schedule sends first; of the
     /// butterfly the next member's, so that not everybody pushes to the same member at once.
     fn encode_all(&mut self, cx: &mut Context) {
+        let bringing = self.group.bringing();
+        if bringing == 0 {
+            // Nobody trained on anything: there is no mean.
+            self.void(cx);
+        }
+        if bringing == 0 || (self.relay.is_none() && bringing & bit(self.group.me) == 0) {
+            return;
+        }
         let (me, of) = (self.group.me as u16, self.of);
         let order = match &self.relay {
             Some(relay) => relay.program.order(),

@@ -1,6 +1,6 @@
 //! Methods that no exchange carries yet. The arithmetic of some is in this crate.
 
-use super::{Later, PAIRS, RELAY, SECOND, VARIATES, later};
+use super::{Later, PAIRS, RELAY, later};
 
 const TOPOLOGY: &str = "architecture.topology";
 const CORRECTION: &str = "inner.correction";
@@ -13,7 +13,7 @@ const FEEDBACK: &str = "use \"top-k\" with error feedback";
 const PLAIN: &str = "leave the key out";
 
 /// All of them, by key and name.
-pub const LATER: [Later; 21] = [
+pub const LATER: [Later; 17] = [
     later(
         "aggregation.rule",
         [
@@ -182,17 +182,6 @@ pub const LATER: [Later; 21] = [
     later(
         CORRECTION,
         [
-            "beer",
-            "gradient tracking, compressed",
-            "x' = x + gamma (W h - h) - lr v, h' = h + C(x' - h); v' = v + gamma (W k - k) + g' - g, k' = k + C(v' - k)",
-            "Zhao et al., NeurIPS 2022",
-        ],
-        SECOND,
-        PLAIN,
-    ),
-    later(
-        CORRECTION,
-        [
             "fed-nova",
             "deltas by the count of inner steps",
             "D = tau_eff sum_i p_i d_i / ||a_i||_1, tau_eff = sum_i p_i ||a_i||_1",
@@ -200,39 +189,6 @@ pub const LATER: [Later; 21] = [
         ],
         "it needs an exchange that tells the members' counts of inner steps",
         PLAIN,
-    ),
-    later(
-        CORRECTION,
-        [
-            "gradient-tracking",
-            "a tracker of the mean gradient",
-            "x' = W (x - lr y), y' = W y + g(x') - g(x)",
-            "Nedic et al., SIAM J. Optim. 2017",
-        ],
-        SECOND,
-        PLAIN,
-    ),
-    later(
-        CORRECTION,
-        [
-            "momentum-tracking",
-            "a tracker of the mean momentum",
-            "u' = beta u + g, x' = W (x - lr (u' - c)), c' = W (c - u') + u'",
-            "Takezawa et al., TMLR 2023",
-        ],
-        SECOND,
-        PLAIN,
-    ),
-    later(
-        CORRECTION,
-        [
-            "scaffold",
-            "control variates against drift",
-            "g' = g - c_i + c, c_i' = c_i - c + (a - x) / (H lr)",
-            "Karimireddy et al., ICML 2020",
-        ],
-        VARIATES,
-        "use \"fed-prox\"",
     ),
     later(
         OUTER,

@@ -36,8 +36,6 @@ const fn later(
     }
 }
 
-const VARIATES: &str = "it needs an exchange with the peers' control variates as a second message: their mean must be known whoever comes, goes or loses a round";
-const SECOND: &str = "it needs a gossip exchange with a second message beside the parameters";
 const PAIRS: &str = "it needs an exchange in which pairs hand over both anchor and delta";
 const RELAY: &str = "it needs an exchange that relays sums along a tree instead of mixing";
 /// Refuses a name that is one of these.

@@ -1,6 +1,6 @@
 //! Presets that no exchange, codec or schedule allows yet.
 
-use super::{Later, PAIRS, RELAY, SECOND, VARIATES, later};
+use super::{Later, PAIRS, RELAY, later};
 
 const fn preset(
     [name, summary, equation, source]: [&'static str; 4],
@@ -16,21 +16,10 @@ const UNDER_TRAINING: &str =
 const LAYERS: &str = "it needs gradients that leave layer by layer while the backward pass runs";
 const DILOCO: &str = "use \"diloco\"";
 const BSP: &str = "use \"bsp\"";
-const D2: &str = "use \"d2\", which codecs such as int4 may compress";
 const D_PSGD: &str = "use \"d-psgd\" with topology = \"base-k\"";
 
 /// All of them, by name.
-pub const LATER_PRESETS: [Later; 15] = [
-    preset(
-        [
-            "beer",
-            "gradient tracking, compressed",
-            "x' = x + gamma (W h - h) - lr v, v' = v + gamma (W k - k) + g' - g",
-            "Zhao et al., NeurIPS 2022",
-        ],
-        SECOND,
-        D2,
-    ),
+pub const LATER_PRESETS: [Later; 12] = [
     preset(
         [
             "bytescheduler-allreduce",
@@ -93,16 +82,6 @@ pub const LATER_PRESETS: [Later; 15] = [
     ),
     preset(
         [
-            "gradient-tracking",
-            "gossip with a tracker of the mean gradient",
-            "x' = W (x - lr y), y' = W y + g' - g",
-            "Nedic et al., SIAM J. Optim. 2017",
-        ],
-        SECOND,
-        D2,
-    ),
-    preset(
-        [
             "mg-wfbp",
             "wfbp with tensors merged where that is faster",
             "as bsp, merged by alpha + beta m and the times of backward",
@@ -140,16 +119,6 @@ pub const LATER_PRESETS: [Later; 15] = [
         ],
         RELAY,
         D_PSGD,
-    ),
-    preset(
-        [
-            "scaffold",
-            "fedavg with control variates",
-            "g' = g - c_i + c",
-            "Karimireddy et al., ICML 2020",
-        ],
-        VARIATES,
-        "use \"fedavg\"",
     ),
     preset(
         [

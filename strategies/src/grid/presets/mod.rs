@@ -24,7 +24,7 @@ const fn point([name, summary, equation, source]: [&'static str; 4], text: &'sta
 }
 
 /// All of them, the yardstick first, then by what is exchanged.
-pub(super) const ALL: [Preset; 30] = [
+pub(super) const ALL: [Preset; 33] = [
     point(
         [
             "none",
@@ -123,6 +123,15 @@ pub(super) const ALL: [Preset; 30] = [
             "Li et al., MLSys 2020",
         ],
         include_str!("fedprox.toml"),
+    ),
+    point(
+        [
+            "scaffold",
+            "fedavg with control variates, which take the drift out of unequal data",
+            "g' = g - c_i + c, c_i' = c_i - c + (a - x) / (H lr), a' = mean_i x_i, c' = mean_i c_i'",
+            "Karimireddy et al., ICML 2020",
+        ],
+        include_str!("scaffold.toml"),
     ),
     point(
         [
@@ -285,6 +294,24 @@ pub(super) const ALL: [Preset; 30] = [
             "Tang et al., ICML 2018; Yuan et al., IEEE TSP 2019",
         ],
         include_str!("d2.toml"),
+    ),
+    point(
+        [
+            "gradient-tracking",
+            "gossip with a tracker of the mean gradient",
+            "y = g + s, x' = W (x - lr y), s' = s + W y - y",
+            "Nedic et al., SIAM J. Optim. 2017; Pu and Nedic 2021",
+        ],
+        include_str!("gradient-tracking.toml"),
+    ),
+    point(
+        [
+            "beer",
+            "gradient tracking with compressed differences to replicas",
+            "y = g + s, x' = x - lr y + rate (W h - h), s' = s + rate (W k - k), h and k the replicas of x and y",
+            "Zhao et al., NeurIPS 2022",
+        ],
+        include_str!("beer.toml"),
     ),
     point(
         [

@@ -222,7 +222,7 @@ pub const INNERS: [Entry; 7] = [
 ];
 
 /// Values of `inner.correction`; the others are in [`LATER`](super::super::LATER).
-pub const CORRECTIONS: [Entry; 4] = [
+pub const CORRECTIONS: [Entry; 7] = [
     Entry::new("none", "the trainer's own gradients", "g' = g", "-"),
     Entry::new(
         "fed-prox",
@@ -253,5 +253,29 @@ pub const CORRECTIONS: [Entry; 4] = [
         "D2: what has moved along the links is taken off before every exchange",
         "y = x - lr g - d, d' = d + rate sum_j W_ij (h_i - h_j), x' = y - (d' - d), h the replicas of y",
         "Tang et al., ICML 2018; Yuan et al., IEEE TSP 2019; compressed: Huang and Pu 2023",
+    ),
+    Entry::new(
+        "gradient-tracking",
+        "a tracker of the mean gradient beside the parameters; with a coarse codec it is BEER",
+        "y = g + s, x' = W (x - lr y), s' = s + W y - y; W by replicas of both",
+        "Nedic et al., SIAM J. Optim. 2017; compressed: Zhao et al., NeurIPS 2022",
+    ),
+    Entry::new(
+        "momentum-tracking",
+        "a tracker of the mean momentum beside the parameters",
+        "u' = beta u + g, y = u' + s, x' = W (x - lr y), s' = s + W y - y",
+        "Takezawa et al., TMLR 2023",
+    )
+    .with(&[key(
+        "inner.beta",
+        BELOW_ONE,
+        "0.9",
+        "what is left of the last momentum",
+    )]),
+    Entry::new(
+        "scaffold",
+        "control variates against drift, their mean beside the parameters",
+        "g' = g - c_i + c, c_i' = c_i - c + (a - x) / (H lr), c' = mean_i c_i'",
+        "Karimireddy et al., ICML 2020",
     ),
 ];

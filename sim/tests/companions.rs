@@ -1,0 +1,87 @@
+//! Control variates in the simulator, under the faults of every all-reduce: the invariants hold after every event, and
+//! what is left is the common optimum of data that differ. Trackers are in `pairwise.rs`.
+
+use murmurate_sim::{Report, RunOptions, Scenario, ToyTasksOnly, run_scenario};
+
+const PEERS: usize = 6;
+
+/// Six machines for so many rounds of 20 inner steps.
+fn run(correction: &str, rounds: u64, seed: u64, more: &str) -> Report {
+    let text = format!(
+        "seed = {seed}\npeers = {PEERS}\nrounds = {rounds}\nsave_every_s = 0.3\n\
+         [task]\nkind = \"quadratic\"\ndim = 32\nnoise = 0.0\nheterogeneity = 0.3\n\
+         [strategy]\npreset = \"scaffold\"\n[strategy.synchronization]\ninner_steps = 20\n\
+         [strategy.inner]\ncorrection = \"{correction}\"\n[strategy.overlap]\nfragments = 2\n\
+         [strategy.deadlines]\nfloor_ms = 500\ninitial_ms = 4000\n\
+         [compute]\nstep_ms = 5.0\n[limits]\nvirtual_s = 3600.0\n{more}"
+    );
+    let scenario = Scenario::from_toml(&text, "scaffold", "scaffold");
+    let scenario = scenario.unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let report = run_scenario(&scenario, &ToyTasksOnly, RunOptions::default());
+    report.unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+const QUIET: &str = "[network]\nlatency_ms = 5.0\n";
+const LOSSY: &str = "[network]\nlatency_ms = 5.0\njitter_ms = 15.0\nloss = 0.03\n";
+
+fn last_loss(report: &Report) -> f64 {
+    let last = report.samples.last().expect("samples");
+    assert_eq!(last.consensus_distance, 0.0, "{report}");
+    last.loss.expect("a loss")
+}
+
+#[test]
+fn variates_reach_the_optimum_where_plain_averaging_keeps_its_bias() {
+    let plain = last_loss(&run("none", 150, 2, QUIET));
+    let corrected = last_loss(&run("scaffold", 150, 2, QUIET));
+    assert!(plain > 1e-3 && corrected < 1e-8, "{corrected:e} {plain:e}");
+}
+
+/// Under loss most rounds lack somebody: the mean gradient is that of those who were there, with variates as
+/// without, and what variates still do is to take the drift out of it.
+#[test]
+fn loss_and_jitter_break_nothing_and_variates_still_help() {
+    let mut left = [0.0, 0.0];
+    for seed in 0..3 {
+        for (correction, left) in ["none", "scaffold"].into_iter().zip(&mut left) {
+            let report = run(correction, 150, seed, LOSSY);
+            assert_eq!(report.live, PEERS, "{report}");
+            assert!(report.counters.pushes_lost > 50, "{report}");
+            // A round that one fragment missed is caught up with after the sample.
+            assert_eq!(report.consensus_distance, 0.0, "{report}");
+            let losses = report.samples.iter().filter_map(|s| s.loss);
+            *left += losses.skip(2).sum::<f64>();
+        }
+    }
+    let [plain, corrected] = left;
+    println!("{corrected} {plain}");
+    assert!(corrected < plain, "{corrected} {plain}");
+}
+
+#[test]
+fn a_crash_and_a_restart_leave_no_bias() {
+    for phase in ["train", "exchange", "apply"] {
+        let fault = format!(
+            "{QUIET}[[fault]]\nkind = \"crash\"\npeer = 2\nround = 9\nphase = \"{phase}\"\n\
+             delay_s = 0.004\nrestart_after_s = 1.5\n"
+        );
+        let report = run("scaffold", 200, 5, &fault);
+        assert_eq!(report.live, PEERS, "{report}");
+        assert!(last_loss(&report) < 1e-8, "{phase}: {report}");
+    }
+}
+
+#[test]
+fn a_death_in_any_phase_leaves_the_others_with_the_same_bits() {
+    for phase in ["train", "exchange", "apply"] {
+        for delay in ["0.0", "0.008", "0.016", "0.024"] {
+            let fault = format!(
+                "{QUIET}[[fault]]\nkind = \"crash\"\npeer = 1\nround = 4\nphase = \"{phase}\"\n\
+                 delay_s = {delay}\n"
+            );
+            let report = run("scaffold", 20, 1, &fault);
+            assert_eq!(report.live, PEERS - 1, "{report}");
+            last_loss(&report);
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! The tracker of gradient tracking, momentum tracking and BEER, as the train lane carries it out.
+
+use super::{Correction, Work};
+
+/// One peer's tracker y: the own gradient, or momentum, and what has flowed here of the others' trackers.
+///
+/// ```text
+/// u' = beta u + g                       (gradient tracking: u' = g)
+/// y  = u' + s,   s = sum_j F_ij         g' = y in the inner step
+/// sent: x - lr y  and  y                mixed: x' = x + rate sum_j w_ij (h_j - h_i),
+///                                              F_ij' = F_ij + rate w_ij (k_j - k_i)
+/// ```
+///
+/// with h and k the neighbours' replicas of both. This is [`GradientTracking`](super::GradientTracking) with
+/// `s = W y - g`, and [`MomentumTracking`](super::MomentumTracking) with `s = -c`: what is kept is the difference that
+/// mixing made and not the tracker itself, because the sum of all s is zero by itself, whoever resumes or is
+/// gone ([`Companion::Flows`](super::Companion::Flows)). A codec that leaves something out makes it BEER, with
+/// the gradient taken after the mix instead of before. At a fixed point u' = -s everywhere and the sum of all
+/// gradients is zero. Shapes: `[len]`, f32; state y and s, twice the parameters, with momentum u too. Plain
+/// SGD, one inner step a round. Source: as those; Zhao et al., "BEER" (NeurIPS 2022), algorithm 1.
+#[derive(Clone, Debug)]
+pub struct Tracker {
+    /// Zero is gradient tracking.
+    beta: f32,
+    /// Empty without momentum.
+    momentum: Vec<f32>,
+    flowed: Vec<f32>,
+    tracker: Vec<f32>,
+}
+
+impl Tracker {
+    /// For `len` parameters; beta in `[0, 1)`.
+    pub fn new(len: usize, beta: f32) -> Self {
+        Self {
+            beta,
+            momentum: vec![0.0; if beta > 0.0 { len } else { 0 }],
+            flowed: vec![0.0; len],
+            tracker: vec![0.0; len],
+        }
+    }
+}
+
+impl Correction for Tracker {
+    fn taken_over(&mut self, _: usize, _: &[f32], _: &[f32], _: bool, _: u64) {}
+
+    fn correct(&mut self, offset: usize, _: &[f32], gradient: &mut [f32]) {
+        if let Some(momentum) = self.momentum.get_mut(offset..offset + gradient.len()) {
+            for (g, u) in gradient.iter_mut().zip(momentum) {
+                *u = self.beta * *u + *g;
+                *g = *u;
+            }
+        }
+        let state = self.tracker[offset..]
+            .iter_mut()
+            .zip(&self.flowed[offset..]);
+        for (g, (y, s)) in gradient.iter_mut().zip(state) {
+            *g += s;
+            *y = *g;
+        }
+    }
+
+    fn companion_taken(&mut self, offset: usize, taken: &[f32]) {
+        self.flowed[offset..offset + taken.len()].copy_from_slice(taken);
+    }
+
+    fn cut(&mut self, _: &[f32], _: Work, companion: &mut [f32]) {
+        companion.copy_from_slice(&self.tracker);
+    }
+
+    fn state(&self) -> &[f32] {
+        &self.momentum
+    }
+
+    fn state_mut(&mut self) -> &mut [f32] {
+        &mut self.momentum
+    }
+}

@@ -1,0 +1,429 @@
+//! Companions: what travels beside the parameters, chosen in the grid and carried out by real peers and Executors.
+//! Corrections with one reach the common optimum where those without keep their bias, whoever dies or resumes.
+#![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
+
+mod common;
+
+use common::store::{Still, Store};
+use common::{Draw, Fate, Swarm, peer};
+use murmurate_protocol::{
+    Done, FragmentId, Order, Part, Round, RunId, SliceId, StepBudget, StoreId,
+};
+use murmurate_strategies::executor::{Executor, Parts};
+use murmurate_strategies::grid::Strategy;
+use murmurate_strategies::state::{MemoryState, StateSource};
+use murmurate_strategies::toy::{Quadratic, ToyTask};
+
+const DIM: usize = 24;
+const PEERS: usize = 4;
+const SEED: u64 = 5;
+const APART: f64 = 0.5;
+
+fn task(text: &str) -> ToyTask {
+    ToyTask::Quadratic {
+        dim: DIM,
+        heterogeneity: APART,
+        noise: 0.0,
+        inner: *text.parse::<Strategy>().unwrap().inner_kind(),
+    }
+}
+
+fn swarm(text: &str, seed: u64) -> Swarm {
+    let task = task(text);
+    let make = Box::new(move |index| task.build(index, PEERS, SEED));
+    Swarm::new(text, PEERS, seed, make)
+}
+
+/// Runs in stretches: the tiny network bounds what happens in one.
+fn run(swarm: &mut Swarm, rounds: u64) {
+    let from = swarm.rounds().into_iter().max().unwrap_or(0);
+    let stops = (from..from + rounds).step_by(40).skip(1);
+    stops.for_each(|at| swarm.run(at));
+    swarm.run(from + rounds);
+}
+
+fn objectives() -> Vec<Quadratic> {
+    (0..PEERS)
+        .map(|index| Quadratic::new(DIM, APART, 0.0, [index, PEERS], SEED))
+        .collect()
+}
+
+fn loss(swarm: &Swarm) -> f64 {
+    let all = swarm.members.values();
+    let losses = all.map(|m| objectives()[0].global_loss(m.executor.anchor()));
+    losses.fold(0.0, f64::max)
+}
+
+/// How far the worst peer is from where the gradients of these peers sum to zero.
+fn off(swarm: &Swarm, left: &[usize]) -> f64 {
+    let objectives = objectives();
+    let mut worst = 0.0f64;
+    for at in 0..DIM {
+        let pulls = left.iter().map(|i| objectives[*i].own());
+        let (weight, moment) = pulls.fold((0.0, 0.0), |(w, m), (k, c)| {
+            let (k, c) = (f64::from(k[at]), f64::from(c[at]));
+            (w + k, m + k * c)
+        });
+        for member in swarm.members.values() {
+            let found = f64::from(member.executor.anchor()[at]);
+            worst = worst.max((found - moment / weight).abs());
+        }
+    }
+    worst
+}
+
+const SCAFFOLD: &str = "preset = \"scaffold\"\n[synchronization]\ninner_steps = 20";
+
+/// Each with what it must leave: codecs round what is small beside the blocks' largest.
+const METHODS: [(&str, u64, f64); 7] = [
+    (SCAFFOLD, 300, 1e-8),
+    (
+        "preset = \"scaffold\"\n[architecture]\nexchange = \"parameter-server\"\nowners = 2\n[overlap]\nfragments = 3",
+        300,
+        1e-8,
+    ),
+    (
+        "preset = \"scaffold\"\n[compression]\ncodec = \"int8\"",
+        300,
+        3e-5,
+    ),
+    ("preset = \"gradient-tracking\"", 600, 1e-8),
+    (
+        "preset = \"gradient-tracking\"\n[architecture]\nrate = 0.5\n[compression]\ncodec = \"int8\"\n[overlap]\nfragments = 2",
+        600,
+        1e-8,
+    ),
+    (
+        "preset = \"gradient-tracking\"\n[inner]\ncorrection = \"momentum-tracking\"\nbeta = 0.5\nlr = 0.05",
+        800,
+        1e-8,
+    ),
+    ("preset = \"beer\"", 3000, 1e-6),
+];
+
+#[test]
+fn corrections_with_a_companion_reach_the_common_optimum() {
+    for (text, rounds, most) in METHODS {
+        let mut swarm = swarm(text, 1);
+        run(&mut swarm, rounds);
+        let loss = loss(&swarm);
+        println!("{text}: {loss:e}");
+        assert!(loss < most, "{text}: {loss:e}");
+    }
+}
+
+#[test]
+fn without_the_correction_the_same_keeps_its_bias() {
+    for (text, rounds, most) in METHODS {
+        let table = "[inner]\ncorrection = \"none\"";
+        let plain = match text.split_once("[inner]") {
+            Some((before, _)) => format!("{before}{table}\nlr = 0.05"),
+            None => format!("{text}\n{table}"),
+        };
+        let mut swarm = swarm(&plain, 1);
+        run(&mut swarm, rounds);
+        let loss = loss(&swarm);
+        assert!(loss > 20.0 * most.max(1e-5), "{plain}: {loss:e}");
+    }
+}
+
+fn gradient(of: &Quadratic, x: &[f64]) -> Vec<f64> {
+    let (curvature, center) = of.own();
+    let pairs = curvature.iter().zip(center).zip(x);
+    pairs
+        .map(|((k, c), x)| f64::from(*k) * (x - f64::from(*c)))
+        .collect()
+}
+
+/// What a checkpoint holds of the companion.
+fn companion(executor: &mut Executor) -> Vec<f32> {
+    let (mut state, mut companion) = (MemoryState::default(), vec![0.0; DIM]);
+    executor.save(&mut state).unwrap();
+    state.tensor("companion", &mut companion).unwrap();
+    companion
+}
+
+#[test]
+fn scaffold_follows_its_equations_round_by_round() {
+    let mut swarm = swarm(SCAFFOLD, 3);
+    let (rounds, steps, lr) = (12, 20, 0.1);
+    swarm.run(rounds);
+    let (mut anchor, mut common) = (vec![0.0f64; DIM], vec![0.0f64; DIM]);
+    let mut own = vec![vec![0.0f64; DIM]; PEERS];
+    for _ in 0..rounds {
+        let (mut mean, mut variates) = (vec![0.0; DIM], vec![0.0; DIM]);
+        for (of, own) in objectives().iter().zip(&mut own) {
+            let mut x = anchor.clone();
+            for _ in 0..steps {
+                let g = gradient(of, &x);
+                for d in 0..DIM {
+                    x[d] -= lr * (g[d] - own[d] + common[d]);
+                }
+            }
+            for d in 0..DIM {
+                own[d] += (anchor[d] - x[d]) / (f64::from(steps) * lr) - common[d];
+                mean[d] += x[d] / PEERS as f64;
+                variates[d] += own[d] / PEERS as f64;
+            }
+        }
+        (anchor, common) = (mean, variates);
+    }
+    for member in swarm.members.values_mut() {
+        let found = member.executor.anchor().to_vec();
+        let variate = companion(&mut member.executor);
+        for d in 0..DIM {
+            assert!((f64::from(found[d]) - anchor[d]).abs() < 1e-4, "anchor {d}");
+            let off = (f64::from(variate[d]) - common[d]).abs();
+            assert!(
+                off < 1e-3,
+                "variate {d}: {} is not {}",
+                variate[d],
+                common[d]
+            );
+        }
+    }
+}
+
+#[test]
+fn trackers_follow_their_equations_and_what_flows_sums_to_zero() {
+    let mut swarm = swarm("preset = \"gradient-tracking\"", 2);
+    let (rounds, lr) = (15, 0.1);
+    swarm.run(rounds);
+    let w = |i: usize, j: usize| if i.abs_diff(j) == 2 { 0.0 } else { 1.0 / 3.0 };
+    let of = objectives();
+    let mut x = vec![vec![0.0f64; DIM]; PEERS];
+    let mut g: Vec<_> = (0..PEERS).map(|i| gradient(&of[i], &x[i])).collect();
+    let mut y = g.clone();
+    let mix = |of: &[Vec<f64>]| -> Vec<Vec<f64>> {
+        let at = |i: usize, d: usize| (0..PEERS).map(|j| w(i, j) * of[j][d]).sum();
+        (0..PEERS)
+            .map(|i| (0..DIM).map(|d| at(i, d)).collect())
+            .collect()
+    };
+    for _ in 0..rounds {
+        for i in 0..PEERS {
+            x[i].iter_mut().zip(&y[i]).for_each(|(x, y)| *x -= lr * y);
+        }
+        (x, y) = (mix(&x), mix(&y));
+        for i in 0..PEERS {
+            let news = gradient(&of[i], &x[i]);
+            for d in 0..DIM {
+                y[i][d] += news[d] - g[i][d];
+            }
+            g[i] = news;
+        }
+    }
+    for i in 0..PEERS {
+        let found = &swarm.members[&peer(i)].anchors[&Round(rounds - 1)];
+        for (found, x) in found.iter().zip(&x[i]) {
+            assert!((f64::from(*found) - x).abs() < 1e-4, "{found} is not {x}");
+        }
+    }
+    let mut sum = [0.0f64; DIM];
+    for member in swarm.members.values_mut() {
+        let flowed = companion(&mut member.executor);
+        sum.iter_mut()
+            .zip(&flowed)
+            .for_each(|(s, f)| *s += f64::from(*f));
+        assert!(flowed.iter().any(|f| f.abs() > 1e-3), "something flowed");
+    }
+    assert!(sum.iter().all(|s| s.abs() < 1e-5), "{sum:?}");
+}
+
+#[test]
+fn what_is_lost_or_of_unknown_fate_leaves_no_bias() {
+    for (text, rounds, most) in [
+        (SCAFFOLD, 300, 1e-7),
+        ("preset = \"gradient-tracking\"", 600, 1e-7),
+        ("preset = \"beer\"", 3000, 1e-5),
+    ] {
+        let mut swarm = swarm(text, 7);
+        let mut draw = Draw(41);
+        // Nothing is lost in the end: what is left is what was lost before.
+        let mut pushes = 600;
+        swarm.fate = Box::new(move |_| {
+            pushes -= i32::from(pushes > 0);
+            match draw.below(10) {
+                _ if pushes == 0 => Fate::Delivered,
+                0 => Fate::Lost,
+                1 => Fate::Unheard,
+                2 => Fate::Vanished,
+                _ => Fate::Delivered,
+            }
+        });
+        run(&mut swarm, rounds);
+        let loss = loss(&swarm);
+        println!("{text}: {loss:e}");
+        assert!(loss < most, "{text}: {loss:e}");
+    }
+}
+
+#[test]
+fn the_dead_leave_the_optimum_of_those_that_are_left() {
+    for (text, rounds) in [
+        (SCAFFOLD, 600),
+        ("preset = \"gradient-tracking\"", 1200),
+        ("preset = \"beer\"", 4000),
+    ] {
+        let mut swarm = swarm(text, 0);
+        run(&mut swarm, 40);
+        swarm.kill(peer(1));
+        run(&mut swarm, rounds);
+        let off = off(&swarm, &[0, 2, 3]);
+        println!("{text}: {off:e}");
+        assert!(off < 1e-3, "{text}: {off:e}");
+    }
+}
+
+#[test]
+fn a_newcomer_takes_the_common_variate_over() {
+    let mut swarm = swarm(SCAFFOLD, 1);
+    swarm.kill(peer(3));
+    run(&mut swarm, 60);
+    swarm.add(3, true);
+    swarm.run_until(|swarm| {
+        swarm
+            .members
+            .get(&peer(3))
+            .is_some_and(|m| m.digests.len() > 3)
+    });
+    run(&mut swarm, 300);
+    let loss = loss(&swarm);
+    assert!(loss < 1e-8, "{loss:e}");
+}
+
+fn executor(text: &str) -> Executor {
+    let strategy: Strategy = text.parse().unwrap();
+    let trainer = task(text).build(0, 2, SEED);
+    let plan = strategy.plan(RunId::from_bytes([1; 32]), trainer.layout(), 0);
+    let parts = Parts::new(&strategy, &plan.unwrap(), DIM);
+    Executor::new(trainer, parts, Box::new(Still))
+}
+
+/// A round with nobody but oneself, and the anchor after it.
+fn alone(executor: &mut Executor, store: &Store, round: u64, agrees: bool) -> Vec<f32> {
+    let (round, budget) = (Round(round), StepBudget::Steps(3));
+    let mut orders = vec![Order::Train { round, budget }];
+    for fragment in [FragmentId(0), FragmentId(1)] {
+        let slice = |part| SliceId {
+            round,
+            fragment,
+            shard: 0,
+            part,
+            origin: peer(0),
+            attempt: 0,
+        };
+        let encode = |store, part| Order::Encode {
+            store,
+            slice: slice(part),
+            of: 1,
+        };
+        if agrees {
+            orders.push(encode(StoreId::Local, Part::Contribution));
+            orders.push(Order::Combine {
+                round,
+                fragment,
+                shard: 0,
+                of: 1,
+                into: StoreId::Shard(0),
+                keep: 0.0,
+                inputs: vec![(slice(Part::Contribution), 1.0)],
+            });
+            orders.push(encode(StoreId::Shard(0), Part::Aggregate));
+        }
+        orders.push(Order::Apply {
+            round,
+            fragment,
+            aggregates: if agrees {
+                vec![slice(Part::Aggregate)]
+            } else {
+                Vec::new()
+            },
+            keep_local: false,
+        });
+    }
+    for order in &orders {
+        if let Some(Done::Failed(error)) = executor.perform(order, store) {
+            panic!("{order:?}: {error}");
+        }
+    }
+    executor.anchor().to_vec()
+}
+
+#[test]
+fn a_restored_companion_goes_on_to_the_bit() {
+    let momentum =
+        "preset = \"gradient-tracking\"\n[inner]\ncorrection = \"momentum-tracking\"\nlr = 0.01";
+    for (text, agrees) in [(SCAFFOLD, true), (momentum, false)] {
+        let saved = |executor: &mut Executor| {
+            let mut state = MemoryState::default();
+            executor.save(&mut state).unwrap();
+            state
+        };
+        let (mut first, store) = (executor(text), Store::default());
+        (0..4).for_each(|at| _ = alone(&mut first, &store, at, agrees));
+        let state = saved(&mut first);
+        let mut again = executor(text);
+        again.restore(&state).unwrap();
+        assert_eq!(saved(&mut again), state, "{text}");
+        for at in 4..9 {
+            let [one, other] = [&mut first, &mut again].map(|e| alone(e, &store, at, agrees));
+            assert_eq!(one, other, "{text}, round {at}");
+        }
+    }
+}
+
+#[test]
+fn a_companion_is_counted_in_memory_and_bytes() {
+    for (preset, runs) in [("scaffold", 2), ("gradient-tracking", 2), ("fedavg", 1)] {
+        let text = format!("preset = \"{preset}\"");
+        let strategy = Strategy::preset(preset).unwrap();
+        let memory = executor(&text).split().1.memory();
+        let values = (DIM * size_of::<f32>()) as u64;
+        assert_eq!(memory.anchor + memory.local, 2 * runs * values, "{preset}");
+        let stores = strategy.stores().into_iter();
+        let kept = stores.filter(|(store, _)| ["anchor", "local", "companion"].contains(store));
+        let multiple: usize = kept.map(|(_, multiple)| multiple).sum();
+        assert_eq!(multiple as u64, 2 * runs, "{preset}");
+    }
+}
+
+#[test]
+fn companions_that_cannot_travel_are_refused() {
+    for (text, words) in [
+        (
+            "preset = \"d-psgd\"\n[inner]\ncorrection = \"scaffold\"",
+            ["agreed on", "all-reduce"],
+        ),
+        (
+            "preset = \"bsp\"\n[inner]\nmomentum = 0.0\ncorrection = \"scaffold\"",
+            ["agreed on", "delta"],
+        ),
+        (
+            "preset = \"scaffold\"\n[compression]\ncodec = \"top-k\"\ndensity = 0.1",
+            ["control variate", "\"int8\""],
+        ),
+        (
+            "preset = \"scaffold\"\n[inner]\nmomentum = 0.9",
+            ["corrected gradient", "\"sgd\""],
+        ),
+        (
+            "preset = \"d-psgd\"\n[inner]\ncorrection = \"gradient-tracking\"",
+            ["both its ends", "replicas"],
+        ),
+        (
+            "preset = \"gradient-tracking\"\n[synchronization]\ninner_steps = 4",
+            ["every inner step", "inner_steps = 1"],
+        ),
+        (
+            "preset = \"beer\"\n[compression]\nerror_feedback = true",
+            ["replicas of trackers", "false"],
+        ),
+    ] {
+        let said = text.parse::<Strategy>().unwrap_err().to_string();
+        assert!(
+            words.iter().all(|word| said.contains(word)),
+            "{text}: {said}"
+        );
+    }
+}
