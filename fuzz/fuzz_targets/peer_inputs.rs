@@ -6,9 +6,9 @@ use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
 use murmurate_protocol::limits::OUTPUTS_MAX;
 use murmurate_protocol::{
-    BytesBound, Contribution, DeadlinePlan, Digest, Done, ExchangeKind, FetchId, FragmentId,
+    BytesBound, CenterPlan, Contribution, DeadlinePlan, Digest, Done, ExchangeKind, FetchId, FragmentId,
     FragmentPlan, Input, LayoutHash, Order, OrderId, Output, Part, Peer, PeerConfig, PeerId, Plan,
-    PushOutcome, Round, RunId, Schedule, SliceId, SliceMeta, StateId, StepBudget, Synchronization, Time,
+    PushOutcome, Round, RunId, Schedule, ServerPlan, SliceId, SliceMeta, StateId, StepBudget, Synchronization, Time,
     TrainSummary,
     WorkError, wire,
 };
@@ -20,7 +20,7 @@ const INPUTS_MAX: usize = 400;
 
 #[derive(Arbitrary, Debug)]
 struct Case<'a> {
-    gossip: bool,
+    exchange: u8,
     join: bool,
     start_with: u8,
     fragments: u8,
@@ -63,16 +63,31 @@ fn peer(id: u8) -> PeerId {
     PeerId::from_bytes([id % 8 + 1; 32])
 }
 
-fn plan(gossip: bool, fragments: u8) -> Plan {
+fn exchange(which: u8) -> ExchangeKind {
+    let owners = u16::from(which / 9 % 3) + 1;
+    match which % 9 {
+        0 => ExchangeKind::None,
+        1 => ExchangeKind::Gossip,
+        2 => ExchangeKind::Push,
+        3 => ExchangeKind::Replicas,
+        4 => ExchangeKind::Pairs,
+        5 => ExchangeKind::Gathered,
+        6 => ExchangeKind::Server(ServerPlan { owners, enough: owners, grace: Duration::from_millis(50) }),
+        7 => ExchangeKind::Center(CenterPlan { owners, lead: (owners > 1).then_some(2), buffer: owners }),
+        _ => ExchangeKind::AllReduce,
+    }
+}
+
+fn plan(exchange: ExchangeKind, fragments: u8) -> Plan {
     let bound = BytesBound { fixed: 8, per_1024: 4096 };
     let fragment = FragmentPlan { len: 10, contribution: bound, aggregate: bound };
     Plan {
         run: RunId::from_bytes([1; 32]),
         layout: LayoutHash::from_bytes([2; 32]),
         recipe: Digest::from_bytes([3; 32]),
-        exchange: if gossip { ExchangeKind::Gossip } else { ExchangeKind::AllReduce },
+        exchange,
         schedule: match fragments / 4 % 8 {
-            _ if gossip => Schedule::Butterfly,
+            _ if exchange != ExchangeKind::AllReduce => Schedule::Butterfly,
             1 => Schedule::Ring,
             2 => Schedule::RecursiveDoubling,
             3 => Schedule::HalvingDoubling,
@@ -82,7 +97,10 @@ fn plan(gossip: bool, fragments: u8) -> Plan {
             7 => Schedule::Hierarchical { island: 2 },
             _ => Schedule::Butterfly,
         },
-        contribution: if gossip { Contribution::Parameters } else { Contribution::Delta },
+        contribution: match exchange.has_neighbours() {
+            true => Contribution::Parameters,
+            false => Contribution::Delta,
+        },
         budget: StepBudget::Steps(1),
         synchronization: Synchronization::default(),
         rounds: 0,
@@ -184,7 +202,8 @@ fn input(step: Step<'_>, open: &mut Vec<Open>, fragments: usize) -> Option<Input
 }
 
 fuzz_target!(|case: Case<'_>| {
-    let plan = plan(case.gossip, case.fragments);
+    let exchange = exchange(case.exchange);
+    let plan = plan(exchange, case.fragments);
     let fragments = plan.fragments.len();
     let config = PeerConfig {
         me: PeerId::from_bytes([200; 32]),
@@ -196,7 +215,7 @@ fuzz_target!(|case: Case<'_>| {
         evaluate_every: 2,
         leave_when_finished: false,
     };
-    let topology = case.gossip.then(|| TopologyKind::ALL[0].build(7));
+    let topology = exchange.has_neighbours().then(|| TopologyKind::ALL[0].build(7));
     let mut subject = Peer::new(config, plan, topology);
     let mut now = Time::from_nanos(1);
     let mut open = Vec::new();

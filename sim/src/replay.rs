@@ -278,6 +278,7 @@ const fn event_name(event: &Event) -> &'static str {
         Event::Voided { .. } => "voided",
         Event::Mixed { .. } => "mixed",
         Event::MassUncertain { .. } => "mass uncertain",
+        Event::Alone { .. } => "alone",
         Event::RoundEnded { .. } => "round ended",
         Event::Evaluated { .. } => "evaluated",
         Event::Saved { .. } => "saved",

@@ -140,3 +140,17 @@ fn one_whose_slices_are_nonsense_does_not_keep_the_others_apart() {
         }
     }
 }
+
+/// Two of six have met everybody a second before the others have: with these seeds they trained on
+/// alone, counted rounds that nobody agreed on, and the others fell behind them again and again.
+#[test]
+fn those_who_met_first_do_not_run_ahead_of_the_others() {
+    for seed in [3, 8, 17, 25] {
+        let scenario = scenario("butterfly", seed, "", "");
+        let report = run(&scenario, &format!("seed {seed}"));
+        together(&report, 6, &format!("seed {seed}"));
+        let counters = &report.counters;
+        assert_eq!(counters.voided, 0, "seed {seed}: {report}");
+        assert!(counters.rounds_ended >= 70, "seed {seed}: {report}");
+    }
+}

@@ -28,10 +28,23 @@ fn given(key: &str) -> &'static str {
     }
 }
 
+/// The exchange that a method needs beside its preset's.
+fn exchange(method: &Method) -> &'static str {
+    let says = |what: &str| method.properties.iter().any(|p| p.contains(what));
+    if says("must be gathered") {
+        "[architecture]\nexchange = \"gathered\"\n"
+    } else if says("for a parameter server only") {
+        "[architecture]\nexchange = \"parameter-server\"\n"
+    } else {
+        ""
+    }
+}
+
 /// The method alone, with what must be given, and one key more.
 fn text(method: &Method, more: &[(&str, &str)]) -> String {
     let (table, selector) = method.key.split_once('.').unwrap();
-    let mut text = format!("[{table}]\n{selector} = \"{}\"\n", method.name);
+    let mut text = exchange(method).to_owned();
+    text += &format!("[{table}]\n{selector} = \"{}\"\n", method.name);
     if table == "synchronization" {
         text += "inner_steps = 1\n";
     }
@@ -118,7 +131,8 @@ fn what_must_be_given_is_asked_for() {
     for method in with_keys() {
         for key in method.keys.iter().filter(|key| key.default.is_none()) {
             let (table, selector) = method.key.split_once('.').unwrap();
-            let bare = format!("[{table}]\n{selector} = \"{}\"\n", method.name);
+            let mut bare = exchange(&method).to_owned();
+            bare += &format!("[{table}]\n{selector} = \"{}\"\n", method.name);
             let error = Strategy::parse(&bare, Some(base(&method))).unwrap_err();
             assert!(
                 error.to_string().contains(&key.name),

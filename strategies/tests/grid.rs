@@ -2,7 +2,7 @@
 
 use murmurate_protocol::{Contribution, DeadlinePlan, ExchangeKind, Plan, RunId, StepBudget};
 use murmurate_strategies::Layout;
-use murmurate_strategies::compress::{CODECS, CodecKind};
+use murmurate_strategies::compress::{CODECS, CodecKind, Reduction};
 use murmurate_strategies::grid::registry;
 use murmurate_strategies::grid::{
     DEFAULT_PRESET, LATER, STATE_HEADER_BYTES, Strategy, StrategyError,
@@ -851,6 +851,19 @@ fn every_codec_survives_its_own_text() {
             entry.name,
             needed.collect::<String>()
         );
+        let exchange = |name: &str| format!("{text}[architecture]\nexchange = \"{name}\"");
+        let given: Vec<_> = spec
+            .parameters
+            .iter()
+            .filter(|p| p.default.is_none())
+            .collect();
+        let given: Vec<_> = given.iter().map(|p| (p.name, p.range.example())).collect();
+        let kind = CodecKind::new(spec.name, &given).unwrap();
+        let text = match kind.build().properties().reduction {
+            Reduction::Gathered => exchange("gathered"),
+            Reduction::Squeezed => exchange("parameter-server"),
+            _ => text,
+        };
         let strategy = Strategy::parse(&text, Some(base)).unwrap();
         let again: Strategy = strategy.to_toml().parse().unwrap();
         assert_eq!(again, strategy);

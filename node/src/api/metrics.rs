@@ -53,6 +53,11 @@ fn counters(registry: &mut Registry, status: &Status) {
         ),
         ("voids", "Exchanges that came to nothing", status.voids),
         (
+            "alone",
+            "Times that no group came about and the round went on",
+            status.alone,
+        ),
+        (
             "expired_waits",
             "Waits that ended by their deadline",
             status.expired_waits,

@@ -105,6 +105,7 @@ impl Observer {
                 ..
             } => self.decided(round.0, contributors),
             Event::Voided { .. } => status.voids += 1,
+            Event::Alone { .. } => status.alone += 1,
             Event::MassUncertain { .. } => status.mass_uncertain += 1,
             Event::RoundEnded { round, digest, .. } => {
                 status.rounds_ended = round.0 + 1;

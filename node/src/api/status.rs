@@ -64,6 +64,8 @@ pub struct Status {
     pub catch_ups: u64,
     /// Exchanges that came to nothing.
     pub voids: u64,
+    /// How often no group came about, so that the round went on with more inner steps.
+    pub alone: u64,
     /// Waits that ended because the time was up.
     pub expired_waits: u64,
     /// Transfers whose mass may be lost or doubled.

@@ -69,6 +69,9 @@ pub(crate) enum Ending {
 pub(crate) enum Outcome {
     /// Of every fragment: [`Exchange::ended`] has told how.
     Ended,
+    /// Nobody exchanges with this peer just now: the round goes on with more training. It has not
+    /// ended, so that a peer that is alone for a while is not ahead of the others afterwards.
+    Alone,
     /// The swarm is ahead of this peer.
     Behind {
         /// Who said so.

@@ -64,12 +64,16 @@ impl Peer {
         let (round, digest) = (self.cx.round, self.cx.anchor());
         let seconds = self.cx.now.since(self.life.started).as_secs_f64();
         self.exchange.finish(&mut self.cx);
-        self.cx.round = self.cx.round.max(round).next();
-        self.cx.emit(Event::RoundEnded {
-            round,
-            digest,
-            seconds,
-        });
+        if std::mem::take(&mut self.life.alone) {
+            self.cx.emit(Event::Alone { round, seconds });
+        } else {
+            self.cx.round = self.cx.round.max(round).next();
+            self.cx.emit(Event::RoundEnded {
+                round,
+                digest,
+                seconds,
+            });
+        }
         if self.phase == Phase::Leaving {
             self.save();
             return;

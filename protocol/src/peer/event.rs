@@ -112,6 +112,13 @@ pub enum Event {
         /// Push-sum weight in question.
         weight: f64,
     },
+    /// No group came about: the round goes on with more inner steps on top of those it has.
+    Alone {
+        /// The round.
+        round: Round,
+        /// Seconds since the round's training began or was taken up again.
+        seconds: f64,
+    },
     /// A round ended.
     RoundEnded {
         /// The round that ended.

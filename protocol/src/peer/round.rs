@@ -19,6 +19,8 @@ pub(super) struct Life {
     pub(super) save: Option<OrderId>,
     /// Whether this peer left while fragments of the round were undecided.
     pub(super) broken_off: bool,
+    /// Whether the round found no group and goes on.
+    pub(super) alone: bool,
     pub(super) started: Time,
     pub(super) saved_at: Time,
     pub(super) saved_round: Option<Round>,
@@ -278,7 +280,8 @@ impl Peer {
         }
         match self.exchange.outcome() {
             None => {}
-            Some(Outcome::Ended) => {
+            Some(outcome @ (Outcome::Ended | Outcome::Alone)) => {
+                self.life.alone = outcome == Outcome::Alone;
                 self.enter(Phase::Apply);
                 if self.life.applies.is_empty() {
                     self.end_round();

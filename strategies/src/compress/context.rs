@@ -43,6 +43,12 @@ pub struct EncodeContext<'a> {
     /// State of any length for this slice, empty at first and again when shards change; part of
     /// checkpoints. What does not fit is to be made anew.
     pub memory: &'a mut Vec<f32>,
+    /// What all members keep in common of this slice, the same bits at each of them:
+    /// [`Gathering`](super::Gathering). Empty at first, and for all other codecs.
+    pub shared: &'a [f32],
+    /// What every member holds of this peer: [`Gathering::hold`](super::Gathering::hold). Empty
+    /// stands for zeros.
+    pub held: &'a [f32],
 }
 
 impl<'a> EncodeContext<'a> {
@@ -55,6 +61,8 @@ impl<'a> EncodeContext<'a> {
             matrices: &[],
             planes: [&mut [], &mut []],
             memory,
+            shared: &[],
+            held: &[],
         }
     }
 }

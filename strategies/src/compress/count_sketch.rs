@@ -8,7 +8,7 @@ use super::random::Random;
 use super::raw::{expect_finite, expect_len, push_f32s, tag, take};
 use super::select::Source;
 use super::spec::{CodecSpec, Parameter, Range};
-use super::{Codec, CodecError, CodecProperties, EncodeContext, Sparse};
+use super::{Codec, CodecError, CodecKind, CodecProperties, EncodeContext, Sparse};
 use core::cell::RefCell;
 use murmurate_protocol::BytesBound;
 
@@ -17,25 +17,17 @@ pub(super) const SPEC: CodecSpec = CodecSpec {
     summary: "sums over random classes of places, and the largest that they tell of",
     source: "Rothchild et al., ICML 2020; Charikar et al., ICALP 2002",
     parameters: &[DENSITY, ROWS, WIDTH],
-    build: |kind| {
-        Box::new(CountSketch {
-            density: kind.number("density"),
-            rows: kind.count("rows"),
-            width: kind.number("width"),
-            table: Vec::new(),
-            scratch: RefCell::default(),
-        })
-    },
+    build: |kind| Box::new(CountSketch::new(kind)),
 };
 
-const ROWS: Parameter = Parameter {
+pub(super) const ROWS: Parameter = Parameter {
     name: "rows",
     range: Range::Whole(1, 7),
     default: Some(3.0),
     about: "the number of tables, such as 3",
 };
 
-const WIDTH: Parameter = Parameter {
+pub(super) const WIDTH: Parameter = Parameter {
     name: "width",
     range: Range::OpenClosed(0.0, 1.0),
     default: Some(0.02),
@@ -49,7 +41,7 @@ const ROWS_MAX: usize = 7;
 const VALUE_MAX: f32 = 1e28;
 
 /// The largest sum that is decoded.
-const SUM_MAX: f32 = 1e37;
+pub(super) const SUM_MAX: f32 = 1e37;
 
 /// A count sketch and its heavy hitters.
 ///
@@ -68,19 +60,20 @@ const SUM_MAX: f32 = 1e37;
 /// (f32). Source: Charikar, Chen and Farach-Colton, "Finding frequent items in data streams" (ICALP
 /// 2002); Rothchild et al., "FetchSGD" (ICML 2020). Special cases: magnitudes beyond 1e28 are encoded
 /// as that; alpha lies in [0, 1].
-struct CountSketch {
-    density: f64,
-    rows: usize,
-    width: f64,
+pub(super) struct CountSketch {
+    pub(super) density: f64,
+    pub(super) rows: usize,
+    pub(super) width: f64,
     table: Vec<f32>,
     scratch: RefCell<Scratch>,
 }
 
+/// What is read from a table.
 #[derive(Default)]
-struct Scratch {
+pub(super) struct Scratch {
     table: Vec<f32>,
-    estimates: Vec<f32>,
-    chosen: Vec<u32>,
+    pub(super) estimates: Vec<f32>,
+    pub(super) chosen: Vec<u32>,
     largest: Largest,
 }
 
@@ -102,6 +95,16 @@ fn median(values: &mut [f32]) -> f32 {
 }
 
 impl CountSketch {
+    pub(super) fn new(kind: &CodecKind) -> Self {
+        Self {
+            density: kind.number("density"),
+            rows: kind.count("rows"),
+            width: kind.number("width"),
+            table: Vec::new(),
+            scratch: RefCell::default(),
+        }
+    }
+
     fn header(&self) -> Header {
         Header::new(tag::COUNT_SKETCH)
             .with(self.density.to_le_bytes())
@@ -109,12 +112,36 @@ impl CountSketch {
             .with([self.rows as u8])
     }
 
-    fn width(&self, len: usize) -> usize {
+    pub(super) fn width(&self, len: usize) -> usize {
         kept(self.width, len)
     }
 
+    /// Adds the sketch of one value at one place.
+    pub(super) fn add(&self, (at, value): (u32, f32), seed: u64, width: usize, table: &mut [f32]) {
+        for row in 0..self.rows {
+            let random = Random::new(seed.wrapping_add(row as u64));
+            let (class, sign) = class(random, at, width);
+            table[row * width + class] += sign * value;
+        }
+    }
+
+    /// Leaves the sketch of all values in `table`.
+    pub(super) fn fill(&self, values: &[f32], seed: u64, table: &mut Vec<f32>) {
+        let width = self.width(values.len());
+        table.clear();
+        table.resize(self.rows * width, 0.0);
+        for row in 0..self.rows {
+            let random = Random::new(seed.wrapping_add(row as u64));
+            let sums = &mut table[row * width..(row + 1) * width];
+            for (at, value) in (0..).zip(values) {
+                let (class, sign) = class(random, at, width);
+                sums[class] += sign * value.clamp(-VALUE_MAX, VALUE_MAX);
+            }
+        }
+    }
+
     /// Leaves the estimates of all values in the scratch, and the places of the largest.
-    fn recover(&self, table: &[f32], seed: u64, len: usize, scratch: &mut Scratch) {
+    pub(super) fn recover(&self, table: &[f32], seed: u64, len: usize, scratch: &mut Scratch) {
         let width = self.width(len);
         let randoms: [Random; ROWS_MAX] =
             core::array::from_fn(|row| Random::new(seed.wrapping_add(row as u64)));
@@ -156,18 +183,9 @@ impl Codec for CountSketch {
     }
 
     fn encode(&mut self, values: &[f32], context: &mut EncodeContext<'_>, out: &mut Vec<u8>) {
-        let (seed, width) = (context.shared_seed, self.width(values.len()));
+        let seed = context.shared_seed;
         let mut table = core::mem::take(&mut self.table);
-        table.clear();
-        table.resize(self.rows * width, 0.0);
-        for row in 0..self.rows {
-            let random = Random::new(seed.wrapping_add(row as u64));
-            let sums = &mut table[row * width..(row + 1) * width];
-            for (at, value) in (0..).zip(values) {
-                let (class, sign) = class(random, at, width);
-                sums[class] += sign * value.clamp(-VALUE_MAX, VALUE_MAX);
-            }
-        }
+        self.fill(values, seed, &mut table);
         let mut scratch = self.scratch.take();
         self.recover(&table, seed, values.len(), &mut scratch);
         let (mut with, mut own) = (0.0, 0.0);

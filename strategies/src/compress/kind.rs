@@ -2,9 +2,10 @@
 
 use super::spec::{CodecSpec, Parameter, ParameterError, Range};
 use super::{
-    Codec, ada_comp, atomo, bf16, chunk_top_k, count_sketch, de_mo, dgc, eden, f32, fp4, fp8, fp16,
-    gaussian_k, int, means, min_max, natural, nuqsgd, power_sgd, qsgd, random_k, rotated, sbc,
-    sidco, sign, tern_grad, threshold, top_k, top_k_sampled, wangni,
+    Codec, acp_sgd, ada_comp, atomo, bf16, by_size, chunk_top_k, clt_k, count_sketch, de_mo, dgc,
+    double_squeeze, eden, f32, fetch_sgd, fp4, fp8, fp16, gaussian_k, int, means, merged, min_max,
+    natural, nuqsgd, power_sgd, qsgd, random_k, rotated, sbc, shifted, sidco, sign, tern_grad,
+    threshold, top_k, top_k_sampled, wangni,
 };
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -51,6 +52,16 @@ pub const CODECS: &[&CodecSpec] = &[
     &power_sgd::SPEC,
     &atomo::SPEC,
     &count_sketch::SPEC,
+    &by_size::SPEC,
+    &shifted::EF21_SPEC,
+    &shifted::DIANA_SPEC,
+    &shifted::LAG_SPEC,
+    &merged::G_TOP_K_SPEC,
+    &merged::OK_TOP_K_SPEC,
+    &clt_k::SPEC,
+    &acp_sgd::SPEC,
+    &fetch_sgd::SPEC,
+    &double_squeeze::SPEC,
 ];
 
 /// The most parameters of a codec.
@@ -179,6 +190,21 @@ impl CodecKind {
             Some(Range::Choice(names)) => names[self.count(parameter)],
             _ => panic!("`{parameter}` of `{}` is no name", self.name()),
         }
+    }
+
+    /// Another codec of the list, with those of this one's parameters that it has too.
+    ///
+    /// # Panics
+    /// If there is none of that name, or it needs what this one does not have.
+    pub(super) fn inner(&self, name: &str) -> Box<dyn Codec> {
+        let spec = CODECS.iter().find(|spec| spec.name == name);
+        let has =
+            |p: &&Parameter| spec.is_some_and(|s| s.parameters.iter().any(|q| q.name == p.name));
+        let own = self.spec.parameters.iter().filter(has);
+        let given: Vec<_> = own.map(|p| (p.name, self.number(p.name))).collect();
+        let kind = Self::new(name, &given);
+        kind.expect("a codec lists others that its parameters fit")
+            .build()
     }
 
     /// The codec itself.

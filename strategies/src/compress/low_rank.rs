@@ -18,14 +18,14 @@ pub(super) const RANK: Parameter = Parameter {
 };
 
 /// The largest magnitude of a matrix that is factored; others go as they are.
-const VALUE_MAX: f32 = 1e30;
+pub(super) const VALUE_MAX: f32 = 1e30;
 
 /// Bounds of what is decoded: 64 products of them stay below the largest f32.
-const LEFT_MAX: f32 = 2.0;
-const RIGHT_MAX: f32 = 1e36;
+pub(super) const LEFT_MAX: f32 = 2.0;
+pub(super) const RIGHT_MAX: f32 = 1e36;
 
 /// Bytes that name a matrix.
-const NAMED: usize = 12;
+pub(super) const NAMED: usize = 12;
 
 /// Finds the factors of a matrix.
 pub(super) trait Factor: Send + 'static {
@@ -176,7 +176,10 @@ impl<F: Factor> LowRank<F> {
 }
 
 /// The runs between matrices.
-fn between(matrices: &[Matrix], len: usize) -> impl Iterator<Item = core::ops::Range<usize>> {
+pub(super) fn between(
+    matrices: &[Matrix],
+    len: usize,
+) -> impl Iterator<Item = core::ops::Range<usize>> {
     let starts = core::iter::once(0).chain(matrices.iter().map(|matrix| matrix.range().end));
     let ends = matrices.iter().map(|matrix| matrix.offset);
     starts
@@ -263,13 +266,13 @@ impl<F: Factor> Codec for LowRank<F> {
 }
 
 /// `acc += weight left right^T`, with the factors' columns one after another.
-struct AddProduct<'a> {
-    left: &'a [f32],
-    right: &'a [f32],
-    rows: usize,
-    columns: usize,
-    weight: f32,
-    acc: &'a mut [f32],
+pub(super) struct AddProduct<'a> {
+    pub(super) left: &'a [f32],
+    pub(super) right: &'a [f32],
+    pub(super) rows: usize,
+    pub(super) columns: usize,
+    pub(super) weight: f32,
+    pub(super) acc: &'a mut [f32],
 }
 
 impl Kernel for AddProduct<'_> {

@@ -2,22 +2,31 @@
 //! `raw.rs` (its byte) and `kind.rs` (the list). A codec's file has its `SPEC` (name, source,
 //! parameters), its equation, its layout and its special cases.
 
+pub mod difference;
 pub mod feedback;
+pub mod gathering;
 pub mod merge;
+pub mod moniqua;
 pub mod shift;
 
+mod acp_gathering;
+mod acp_sgd;
 mod ada_comp;
 mod atomo;
 mod bf16;
+mod by_size;
 mod chunk_top_k;
+mod clt_k;
 mod context;
 mod count_sketch;
 mod dct;
 mod de_mo;
 mod dgc;
+mod double_squeeze;
 mod eden;
 mod estimated;
 mod f32;
+mod fetch_sgd;
 mod format;
 mod fp16;
 mod fp4;
@@ -31,10 +40,12 @@ mod lanes;
 mod largest;
 mod low_rank;
 mod means;
+mod merged;
 mod min_max;
 mod mini_float;
 mod natural;
 mod nuqsgd;
+mod ok_top_k;
 mod one_scale;
 mod pick;
 mod places;
@@ -48,6 +59,7 @@ mod raw;
 mod rotated;
 mod sbc;
 mod select;
+mod shifted;
 mod sidco;
 mod sign;
 mod simd;
@@ -62,6 +74,7 @@ mod wangni;
 
 pub use context::{EncodeContext, Matrix, PLANES_MAX};
 pub use f32::F32;
+pub use gathering::Gathering;
 pub use kind::{CODECS, CodecKind, PARAMETERS_MAX, parameter_names};
 pub use properties::{CodecProperties, Reduction};
 pub use simd::without_vectors;
@@ -91,6 +104,14 @@ pub enum CodecError {
         needed: usize,
         /// Bytes there.
         found: usize,
+    },
+    /// What the group agreed on before is needed to read it, and is another here, or not here.
+    #[error(
+        "field `{field}` refers to what the group agreed on, and that is not what is held here"
+    )]
+    NotHeld {
+        /// The field.
+        field: &'static str,
     },
     /// A field has a value that the codec never writes.
     #[error("field `{field}` is out of range")]
@@ -153,4 +174,10 @@ pub trait Codec: Send {
     /// The codec for the reduction of this one's contributions on its way back. It keeps no state:
     /// who reduces a shard changes from round to round.
     fn aggregate(&self) -> Box<dyn Codec>;
+
+    /// What it makes of contributions that every member holds as they were encoded; `None` where that
+    /// is their weighted mean and nothing is kept of it.
+    fn gathering(&mut self) -> Option<&mut dyn Gathering> {
+        None
+    }
 }

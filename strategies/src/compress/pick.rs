@@ -16,6 +16,12 @@ pub(super) const DENSITY: Parameter = Parameter {
     about: "the share of values that are kept, such as 0.01",
 };
 
+/// As [`DENSITY`], for codecs that carry another one: a hundredth where nothing is said.
+pub(super) const INNER_DENSITY: Parameter = Parameter {
+    default: Some(0.01),
+    ..DENSITY
+};
+
 /// What is kept of the residual from round to round: `v_t = delta_t + decay e_t`.
 pub(super) const DECAY: Parameter = Parameter {
     name: "decay",

@@ -63,7 +63,7 @@ fn dot(a: &[f32], b: &[f32]) -> f64 {
 }
 
 /// Makes columns of `rows` values orthonormal, or zero where nothing is left of them.
-fn orthonormalize(columns: &mut [f32], rows: usize) {
+pub(super) fn orthonormalize(columns: &mut [f32], rows: usize) {
     for at in 0..columns.len() / rows {
         let (before, own) = columns.split_at_mut(at * rows);
         let own = &mut own[..rows];

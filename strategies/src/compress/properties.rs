@@ -7,6 +7,9 @@ pub enum Reduction {
     WhileEncoded,
     /// Each is decoded into the sum.
     AfterDecoding,
+    /// Each is decoded into the sum, and the sum goes back in the same codec, with error feedback at its
+    /// owner, who must be the same from round to round.
+    Squeezed,
     /// Whoever uses them needs each apart: none may be reduced on its way.
     Gathered,
 }

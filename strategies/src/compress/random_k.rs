@@ -44,14 +44,14 @@ pub(super) const UNBIASED_SPEC: CodecSpec = CodecSpec {
 /// Konecny et al., "Federated learning: strategies for improving communication efficiency" (arXiv
 /// 1610.05492). Special case: scaled values beyond f32 become the largest.
 #[derive(Clone, Copy, Debug)]
-struct RandomK {
+pub(super) struct RandomK {
     density: f64,
     scaled: bool,
     scale: f32,
 }
 
 impl RandomK {
-    const fn new(density: f64, scaled: bool) -> Self {
+    pub(super) const fn new(density: f64, scaled: bool) -> Self {
         Self {
             density,
             scaled,
@@ -60,7 +60,7 @@ impl RandomK {
     }
 
     /// The places of a seed, ascending.
-    fn places(&self, len: usize, seed: u64, chosen: &mut Vec<u32>) {
+    pub(super) fn places(&self, len: usize, seed: u64, chosen: &mut Vec<u32>) {
         chosen.clear();
         let count = kept(self.density, len);
         if count == 0 {

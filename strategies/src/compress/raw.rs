@@ -48,6 +48,17 @@ pub(super) mod tag {
     pub(in crate::compress) const COUNT_SKETCH: u8 = 42;
     pub(in crate::compress) const SIGN_MEAN: u8 = 43;
     pub(in crate::compress) const MEAN: u8 = 44;
+    pub(in crate::compress) const BY_SIZE: u8 = 45;
+    pub(in crate::compress) const MONIQUA: u8 = 46;
+    pub(in crate::compress) const EF21: u8 = 47;
+    pub(in crate::compress) const DIANA: u8 = 48;
+    pub(in crate::compress) const LAG: u8 = 49;
+    pub(in crate::compress) const G_TOP_K: u8 = 50;
+    pub(in crate::compress) const OK_TOP_K: u8 = 51;
+    pub(in crate::compress) const CLT_K: u8 = 52;
+    pub(in crate::compress) const ACP_SGD: u8 = 53;
+    pub(in crate::compress) const FETCH_SGD: u8 = 54;
+    pub(in crate::compress) const DOUBLE_SQUEEZE: u8 = 55;
 }
 
 /// Values that are converted on the stack before they are appended: small enough for the first

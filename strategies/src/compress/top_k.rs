@@ -2,6 +2,7 @@
 
 use super::header::Header;
 use super::largest::Largest;
+use super::merged::G_TOP_K_SPEC;
 use super::one_scale::OneScale;
 use super::pick::{DECAY, DENSITY, Pick, Picked, kept};
 use super::raw::tag;
@@ -48,14 +49,14 @@ pub(super) const STC_SPEC: CodecSpec = CodecSpec {
 /// and communication-efficient federated learning from non-iid data" (IEEE TNNLS 2020), algorithm 1
 /// (number not verified). Special case: `density = 1` with exact values is lossless.
 #[derive(Clone, Debug)]
-struct TopK {
+pub(super) struct TopK {
     name: &'static str,
     density: f64,
     largest: Largest,
 }
 
 impl TopK {
-    fn new(name: &'static str, density: f64) -> Self {
+    pub(super) fn new(name: &'static str, density: f64) -> Self {
         Self {
             name,
             density,
@@ -82,9 +83,10 @@ impl Pick for TopK {
     }
 
     fn header(&self) -> Header {
-        let of = match self.name == STC_SPEC.name {
-            true => tag::STC,
-            false => tag::TOP_K,
+        let of = match self.name {
+            name if name == STC_SPEC.name => tag::STC,
+            name if name == G_TOP_K_SPEC.name => tag::G_TOP_K,
+            _ => tag::TOP_K,
         };
         Header::new(of).with(self.density.to_le_bytes())
     }

@@ -46,6 +46,9 @@ impl MixLane {
             decoded?;
             self.local[index] = Local::TakeAnchor;
         }
+        if let Some(squeezed) = &mut self.squeezed {
+            squeezed.settle(fragment, aggregates);
+        }
         Ok(Done::Applied {
             digest: self.digest(fragment),
         })

@@ -3,9 +3,14 @@
 
 use super::host::Host;
 use super::mix_lane::{Local, MixLane};
-use crate::outer::StalenessWeight;
+use crate::aggregate::{RMS_MAX, quarantine};
+use crate::outer::{StalenessWeight, compensate_delay};
 use murmurate_protocol::{Done, FragmentId, SliceId, WorkError};
+use std::collections::VecDeque;
 use std::ops::Range;
+
+/// What a shard of the center was, the newest first; empty without compensation.
+pub(super) type Versions = VecDeque<Vec<f32>>;
 
 /// How a center takes arrivals in.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -14,13 +19,19 @@ pub struct CenterRule {
     pub staleness: StalenessWeight,
     /// Elastic averaging's alpha: parameters arrive, and pull the center towards them.
     pub elastic: Option<f64>,
+    /// DC-ASGD's lambda: what a late gradient is corrected by for how the center has moved; 0 is not.
+    pub compensation: f64,
 }
+
+/// Versions of an own shard that are kept for late gradients: older ones count as the oldest of them.
+const VERSIONS_MAX: usize = 16;
 
 impl Default for CenterRule {
     fn default() -> Self {
         Self {
             staleness: StalenessWeight::Constant,
             elastic: None,
+            compensation: 0.0,
         }
     }
 }
@@ -44,6 +55,7 @@ impl MixLane {
                 values
             }
         };
+        self.versions.remove(&(fragment, shard));
         self.centers.insert((fragment, shard), values);
         Ok(Done::Combined)
     }
@@ -55,8 +67,11 @@ impl MixLane {
     /// c' = c + sum_k w(tau_k) alpha (x_k - c)                                          (elastic)
     /// ```
     ///
-    /// Source: Nguyen et al. 2022, "FedBuff", algorithm 1; Zhang et al. 2015 (EASGD), equation 3. Special
-    /// cases: K = 1 with constant weights is ASP.
+    /// With a compensation each g_k is corrected for what the shard was when its sender pulled it,
+    /// tau_k versions ago: [`compensate_delay`](crate::outer::compensate_delay).
+    ///
+    /// Source: Nguyen et al. 2022, "FedBuff", algorithm 1; Zhang et al. 2015 (EASGD), equation 3; Zheng et
+    /// al. 2017 (DC-ASGD), algorithm 2. Special cases: K = 1 with constant weights is ASP.
     pub(super) fn arrive(
         &mut self,
         fragment: FragmentId,
@@ -68,10 +83,21 @@ impl MixLane {
         let range = self.shard_range(fragment, shard, of);
         let held = self.centers.remove(&(fragment, shard));
         let mut center = held.unwrap_or_else(|| self.anchor[range.clone()].to_vec());
+        let compensates = self.center.compensation > 0.0;
+        let before = compensates.then(|| center.clone());
+        let versions = self.versions.remove(&(fragment, shard));
+        let mut versions = versions.unwrap_or_default();
         let moved = match self.center.elastic {
-            None => self.arrive_deltas(range, &mut center, inputs, host),
+            None => self.arrive_deltas(range, &mut center, inputs, &versions, host),
             Some(alpha) => self.arrive_elastic(alpha, &mut center, inputs, host),
         };
+        if let (Some(before), Ok(())) = (before, &moved) {
+            versions.push_front(before);
+            versions.truncate(VERSIONS_MAX);
+        }
+        if compensates {
+            self.versions.insert((fragment, shard), versions);
+        }
         self.centers.insert((fragment, shard), center);
         moved.map(|()| Done::Combined)
     }
@@ -81,13 +107,28 @@ impl MixLane {
         range: Range<usize>,
         center: &mut [f32],
         inputs: &[(SliceId, u64)],
+        versions: &Versions,
         host: &dyn Host,
     ) -> Result<(), WorkError> {
         let mut sum = vec![0.0; center.len()];
         let share = 1.0 / inputs.len().max(1) as f64;
         for (slice, stale) in inputs {
-            let weight = self.center.staleness.of(*stale) * share;
-            self.add_checked(&mut sum, *slice, weight as f32, host)?;
+            let weight = (self.center.staleness.of(*stale) * share) as f32;
+            // Version c' is what was pulled no version ago, versions[0] what was one ago.
+            let ago = usize::try_from(*stale).unwrap_or(usize::MAX);
+            let Some(pulled) = versions.get(ago.min(versions.len()).wrapping_sub(1)) else {
+                self.add_checked(&mut sum, *slice, weight, host)?;
+                continue;
+            };
+            let mut late = vec![0.0; center.len()];
+            self.add_checked(&mut late, *slice, 1.0, host)?;
+            compensate_delay(&mut late, center, pulled, self.center.compensation as f32);
+            sum.iter_mut().zip(late).for_each(|(s, g)| *s += weight * g);
+            quarantine(&sum, RMS_MAX).map_err(|error| WorkError::BadSlice {
+                slice: *slice,
+                origin: slice.origin,
+                reason: error.to_string(),
+            })?;
         }
         match &mut self.inner {
             Some(inner) => {

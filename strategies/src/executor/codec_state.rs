@@ -63,6 +63,8 @@ impl CodecState {
                 false => &mut plane[range.clone()],
             }),
             memory: self.memory.entry(place).or_default(),
+            shared: &[],
+            held: &[],
         }
     }
 

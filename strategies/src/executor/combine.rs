@@ -46,6 +46,13 @@ impl MixLane {
         host: &dyn Host,
     ) -> Result<Done, WorkError> {
         self.collect();
+        if let Some(mut common) = self.common.take() {
+            let put = self.gather_in_common(&mut common, round, fragment, inputs, keep_local, host);
+            self.common = Some(common);
+            return put.map(|()| Done::Applied {
+                digest: self.digest(fragment),
+            });
+        }
         self.reduce(fragment, 0, 1, inputs, host)?;
         let mut moved = self.shards.remove(&(fragment, 0)).unwrap_or_default();
         self.put_in_force(round, fragment, &mut moved, keep_local);

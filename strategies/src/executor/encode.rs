@@ -44,7 +44,14 @@ impl MixLane {
                 round: slice.round.0,
                 ..EncodeContext::seeded(seed, &mut memory)
             };
-            self.aggregate_codec.encode(values, &mut context, &mut out);
+            if let (Some(_), StoreId::Shard(shard)) = (&self.squeezed, store) {
+                let reduced = self.shards.remove(&(slice.fragment, shard));
+                let reduced = reduced.unwrap_or_default();
+                self.encode_squeezed(slice, of, &reduced, &mut context, &mut out);
+                self.shards.insert((slice.fragment, shard), reduced);
+            } else {
+                self.aggregate_codec.encode(values, &mut context, &mut out);
+            }
             self.reduction_encoded(&slice);
         } else {
             let local = self.take_local();
@@ -77,6 +84,10 @@ impl MixLane {
         })?;
         let range = self.shard_range(slice.fragment, slice.shard, of);
         let mut context = self.codec_state.context(&self.plan, &slice, of, &range);
+        if let Some(common) = &self.common {
+            context.shared = common.shared(slice.fragment);
+            context.held = common.held(slice.fragment, slice.origin);
+        }
         match &mut self.residual {
             None => self.codec.encode(values, &mut context, out),
             Some(residual) => {
@@ -101,7 +112,14 @@ impl MixLane {
         };
         let range = self.shard_range(slice.fragment, slice.shard, *of);
         if let (Some(residual), Some(bytes)) = (&mut self.residual, host.get(&slice)) {
-            let given = self.codec.decode_add(&bytes, 1.0, &mut residual[range]);
+            let residual = &mut residual[range];
+            let common = self.common.as_ref();
+            let given = match (common, self.codec.gathering()) {
+                (Some(common), Some(codec)) => {
+                    codec.give_back(&bytes, common.shared(slice.fragment), residual)
+                }
+                _ => self.codec.decode_add(&bytes, 1.0, residual),
+            };
             assert!(given.is_ok(), "a codec decodes what it encoded: {given:?}");
         }
     }
@@ -110,6 +128,9 @@ impl MixLane {
     /// from where it is, and the residual is again what it was, because the next delta will
     /// contain this one.
     pub(super) fn void(&mut self, fragment: FragmentId, host: &dyn Host) -> Done {
+        if let Some(squeezed) = &mut self.squeezed {
+            squeezed.settle(fragment, &[]);
+        }
         let own: Vec<SliceId> = self
             .encoded
             .keys()

@@ -1,14 +1,17 @@
 //! The mix lane: owns anchor, residual, outer optimizer and shards; performs every order that is
 //! not training. Never touches the trainer.
 
+use super::center::Versions;
 use super::codec_state::CodecState;
 use super::frame::{Frame, Install, MixEnd};
+use super::gathered::Common;
 use super::host::Host;
 use super::replicas::Replicas;
 use super::robust::Robust;
+use super::squeezed::Squeezed;
 use super::{CenterRule, Memory, Parts};
 use crate::TensorSpec;
-use crate::compress::{Codec, F32};
+use crate::compress::{Codec, F32, Reduction};
 use crate::correct::Companion;
 use crate::inner::InnerOptimizer;
 use crate::outer::OuterOptimizer;
@@ -56,11 +59,17 @@ pub struct MixLane {
     pub(super) mixed: Vec<bool>,
     pub(super) codec: Box<dyn Codec>,
     pub(super) codec_state: CodecState,
+    /// What all members keep in common of gathered contributions; only of codecs that keep anything.
+    pub(super) common: Option<Common>,
     pub(super) aggregate_codec: Box<dyn Codec>,
+    /// What reductions of own shards left out; only of codecs that feed it back.
+    pub(super) squeezed: Option<Squeezed>,
     pub(super) shards: BTreeMap<(FragmentId, u16), Vec<f32>>,
     /// Own shards of a parameter server's center.
     pub(super) centers: BTreeMap<(FragmentId, u16), Vec<f32>>,
     pub(super) center: CenterRule,
+    /// What those shards were, for late gradients.
+    pub(super) versions: BTreeMap<(FragmentId, u16), Versions>,
     /// Room of a reduction that is no longer needed.
     pub(super) spare: Vec<f32>,
     /// Own contributions encoded this round, each with its fragment's shard count.
@@ -79,8 +88,8 @@ impl MixLane {
         tensors: Vec<TensorSpec>,
         frames: MixEnd,
     ) -> Self {
-        let len = anchor.len();
-        let properties = parts.codec.properties();
+        let (len, mut codec) = (anchor.len(), parts.codec);
+        let properties = codec.properties();
         let tensors = if properties.matrices {
             tensors
         } else {
@@ -110,13 +119,16 @@ impl MixLane {
             aggregate_codec: match parts.exchange {
                 // The center itself travels, and not a move of it; what a session begins with goes whole.
                 ExchangeKind::Center(_) | ExchangeKind::Replicas => Box::new(F32),
-                _ => parts.codec.aggregate(),
+                _ => codec.aggregate(),
             },
-            codec: parts.codec,
+            common: codec.gathering().map(|_| Common::new(fragments.len())),
+            squeezed: (properties.reduction == Reduction::Squeezed).then(Squeezed::default),
+            codec,
             buffer: Some(vec![0.0; len]),
             shards: BTreeMap::new(),
             centers: BTreeMap::new(),
             center: parts.center,
+            versions: BTreeMap::new(),
             spare: Vec::new(),
             encoded: BTreeMap::new(),
             inner_round: None,
@@ -212,16 +224,19 @@ impl MixLane {
         let values = |len: usize| (len * size_of::<f32>()) as u64;
         let inner = self.inner.as_ref().map_or(0, |inner| inner.state().len());
         let decoded = self.robust.as_ref().map_or(0, Robust::len);
+        let squeezed = self.squeezed.as_ref().map_or(0, Squeezed::len);
         let reduced = self.shards.values().map(Vec::len).sum::<usize>();
-        let centers = self.centers.values().map(Vec::len).sum::<usize>();
+        let versions = self.versions.values().flatten();
+        let centers = self.centers.values().chain(versions);
+        let centers = centers.map(Vec::len).sum::<usize>();
         Memory {
             anchor: values(self.anchor.len()),
             local: values(self.anchor.len()),
             residual: values(self.residual.as_ref().map_or(0, Vec::len)),
-            codec: values(self.codec_state.len()),
+            codec: values(self.codec_state.len() + self.common.as_ref().map_or(0, Common::len)),
             replicas: values(self.replicas.as_ref().map_or(0, Replicas::len)),
             outer: values(self.outer.state().len() + inner),
-            shards: values(decoded + reduced + centers + self.spare.len()),
+            shards: values(decoded + reduced + centers + squeezed + self.spare.len()),
         }
     }
 

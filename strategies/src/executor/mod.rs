@@ -17,10 +17,12 @@ mod codec_state;
 mod combine;
 mod encode;
 mod frame;
+mod gathered;
 mod host;
 mod mix_lane;
 mod replicas;
 mod robust;
+mod squeezed;
 mod train_lane;
 mod transfer;
 

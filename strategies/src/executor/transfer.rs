@@ -1,9 +1,11 @@
 //! The swarm's state as bytes: for newcomers (pin, load) and for checkpoints (save, restore).
 //!
 //! A transferred state is a header (magic, plan hash, round, inner steps), then little-endian f32:
-//! anchor, outer optimizer, shared inner optimizer. All donors of one round make the same bytes.
+//! anchor, outer optimizer, shared inner optimizer; then what the codec keeps in common, if anything. All
+//! donors of one round make the same bytes.
 
 use super::codec_state::CodecState;
+use super::gathered::Common;
 use super::host::{Host, manifest_of};
 use super::mix_lane::{Local, MixLane};
 use crate::correct::Companion;
@@ -18,7 +20,7 @@ const MAGIC: &[u8; 8] = b"MURMUR01";
 const HEADER_BYTES: usize = 8 + 32 + 8 + 8;
 
 impl MixLane {
-    /// Bytes of a transferred state.
+    /// Bytes of a transferred state, but for what the codec keeps in common.
     pub fn state_bytes(&self) -> u64 {
         let inner = self.inner.as_ref().map_or(0, |inner| inner.state().len());
         let values = self.anchor.len() + self.outer.state().len() + inner;
@@ -37,6 +39,9 @@ impl MixLane {
         out.extend_from_slice(bytemuck::cast_slice(self.outer.state()));
         if let Some(inner) = &self.inner {
             out.extend_from_slice(bytemuck::cast_slice(inner.state()));
+        }
+        if let Some(common) = &self.common {
+            common.write(&mut out);
         }
         let manifest = manifest_of(&out);
         let state = StateId {
@@ -58,10 +63,18 @@ impl MixLane {
             reason: reason.to_owned(),
         };
         let bytes = host.take(state).ok_or_else(|| bad("it is not here"))?;
-        if bytes.len() as u64 != self.state_bytes() {
-            return Err(bad("its size is not this model's"));
-        }
-        let (header, values) = bytes.split_at(HEADER_BYTES);
+        let values = usize::try_from(self.state_bytes()).ok();
+        let split = values.and_then(|len| bytes.split_at_checked(len));
+        let (values, rest) = split.ok_or_else(|| bad("its size is not this model's"))?;
+        let common = match &self.common {
+            Some(_) => Some(
+                Common::read(rest, &self.fragments)
+                    .ok_or_else(|| bad("what the codec keeps in common is malformed"))?,
+            ),
+            None if rest.is_empty() => None,
+            None => return Err(bad("its size is not this model's")),
+        };
+        let (header, values) = values.split_at(HEADER_BYTES);
         if header[..8] != *MAGIC {
             return Err(bad("it does not open like a state"));
         }
@@ -93,6 +106,7 @@ impl MixLane {
         }
         self.collect();
         self.start_over();
+        self.common = common;
         Ok(Done::Loaded {
             digests: self.digests(),
         })
@@ -104,10 +118,17 @@ impl MixLane {
         self.mixed.fill(false);
         self.encoded.clear();
         self.centers.clear();
+        self.versions.clear();
         if let Some(residual) = &mut self.residual {
             residual.fill(0.0);
         }
         self.codec_state.clear();
+        if let Some(common) = &mut self.common {
+            common.clear();
+        }
+        if let Some(squeezed) = &mut self.squeezed {
+            squeezed.clear();
+        }
         if self.companion == Companion::Flows {
             // What flowed along another's links, or along those of a life before, is known to nobody here.
             self.anchor[self.parameters..].fill(0.0);
@@ -129,6 +150,9 @@ impl MixLane {
             sink.tensor("residual", residual)?;
         }
         self.codec_state.save(sink)?;
+        if let Some(common) = &self.common {
+            common.save(sink)?;
+        }
         self.outer.save(sink)?;
         match &self.inner {
             Some(inner) => inner.save("inner", sink),
@@ -179,6 +203,10 @@ impl MixLane {
             },
             inner,
             codec: self.codec_state.read(source)?,
+            common: match &self.common {
+                Some(_) => Some(Common::load(source, &self.fragments)?),
+                None => None,
+            },
         })
     }
 
@@ -193,6 +221,7 @@ impl MixLane {
         self.start_over();
         self.residual = saved.residual;
         self.codec_state = saved.codec;
+        self.common = saved.common;
     }
 }
 
@@ -204,6 +233,7 @@ pub(super) struct Saved {
     /// The shared inner optimizer: steps and state.
     inner: Option<(u64, Vec<f32>)>,
     codec: CodecState,
+    common: Option<Common>,
 }
 
 /// The inner steps that the shared inner optimizer has taken.

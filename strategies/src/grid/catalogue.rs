@@ -2,6 +2,7 @@
 //! it, `docs/coverage.md` counts on it. Not a configuration: that is [`Strategy`](super::Strategy).
 
 use super::registry::{self, Entry, nearest};
+use super::strategy::{HELD, HELD_MEMBERS};
 use super::{LATER, LATER_PRESETS, Later, Strategy, StrategyError, preset};
 use crate::compress::{self, CodecKind, CodecSpec, Range, Reduction};
 use crate::inner::InnerKind;
@@ -222,9 +223,13 @@ fn codec(spec: &'static CodecSpec, method: &mut Method) {
     let needed = spec.parameters.iter().filter(|p| p.default.is_none());
     let given: Vec<_> = needed.map(|p| (p.name, p.range.example())).collect();
     let kind = CodecKind::new(spec.name, &given).expect("examples lie in their ranges");
-    let properties = kind.build().properties();
+    let mut codec = kind.build();
+    let properties = codec.properties();
     method.state = some("residual", usize::from(properties.needs_feedback));
     method.state.extend(some("codec", properties.planes));
+    let holds = codec.gathering().is_some_and(|common| common.holds());
+    let held = if holds { HELD_MEMBERS } else { 0 };
+    method.state.extend(some(HELD, held));
     let mut say = |holds: bool, what: &str| {
         if holds {
             method.properties.push(what.to_owned());
@@ -244,7 +249,10 @@ fn codec(spec: &'static CodecSpec, method: &mut Method) {
     let reduction = match properties.reduction {
         Reduction::WhileEncoded => "may be summed while encoded",
         Reduction::AfterDecoding => "is decoded into the sum",
-        Reduction::Gathered => "must be gathered: not for all-reduce",
+        Reduction::Squeezed => {
+            "is reduced with error feedback at its owner: for a parameter server only"
+        }
+        Reduction::Gathered => "must be gathered: for exchange \"gathered\" only",
     };
     say(true, reduction);
     if !properties.lossless && properties.error.is_finite() {

@@ -20,6 +20,7 @@
 //! lead = 3                     # ssp: rounds that the fastest may be ahead of the slowest
 //! buffer = 1                   # ssp, asp: contributions that a shard takes in at once
 //! staleness = "inverse-root"   # ssp, asp: constant, inverse, inverse-root
+//! compensation = 0.04          # ssp, asp: DC-ASGD's lambda for late gradients
 //!
 //! [architecture]
 //! exchange = "all-reduce"      # none, all-reduce, gathered, parameter-server; between neighbours:

@@ -39,6 +39,7 @@ pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
         }
         ExchangeKind::Center(_) => center(strategy)?,
     }
+    in_common(strategy)?;
     codec(
         &strategy.codec().properties(),
         strategy.exchange(),
@@ -97,12 +98,18 @@ fn codec(
     contribution: Contribution,
     error_feedback: bool,
 ) -> Result<(), StrategyError> {
-    let reduces = matches!(exchange, ExchangeKind::AllReduce | ExchangeKind::Server(_));
-    if reduces && properties.reduction == Reduction::Gathered {
+    if exchange != ExchangeKind::Gathered && properties.reduction == Reduction::Gathered {
         return refused(
             "compression.codec",
-            "whoever decodes it needs every peer's contribution apart, and all-reduce sums them on their way",
+            "all members must see every peer's contribution apart, as it was encoded, and only one exchange shows them that",
             "use exchange = \"gathered\", or another codec, such as \"top-k\"",
+        );
+    }
+    if properties.reduction == Reduction::Squeezed && !matches!(exchange, ExchangeKind::Server(_)) {
+        return refused(
+            "compression.codec",
+            "what a reduction leaves out waits at its owner, who must be the same from round to round",
+            "use exchange = \"parameter-server\" with mode = \"bsp\", or codec \"top-k\" with error feedback",
         );
     }
     if !properties.scaled && contribution != Contribution::Gradient {
@@ -129,6 +136,34 @@ fn codec(
     Ok(())
 }
 
+/// What a codec that all members keep something of in common needs of the rest.
+fn in_common(strategy: &Strategy) -> Result<(), StrategyError> {
+    let mut codec = strategy.codec();
+    let properties = codec.properties();
+    let Some(common) = codec.gathering() else {
+        return Ok(());
+    };
+    if !strategy.companion().is_none() {
+        let reason = "what all members keep in common of this codec is of parameters alone";
+        return refused("inner.correction", reason, "leave the key out");
+    }
+    if strategy.aggregation() != AggregationKind::WeightedMean {
+        return refused(
+            "aggregation.rule",
+            "this codec itself says what becomes of all contributions together",
+            "use \"weighted-mean\", or another codec, such as \"top-k\"",
+        );
+    }
+    if strategy.error_feedback() && (common.holds() || !properties.needs_feedback) {
+        return refused(
+            "compression.error_feedback",
+            "what this codec leaves out all members keep in common, and a residual would bring it twice",
+            "set it to false",
+        );
+    }
+    Ok(())
+}
+
 /// What a center that takes arrivals one by one needs of the rest.
 fn center(strategy: &Strategy) -> Result<(), StrategyError> {
     let elastic = matches!(strategy.outer_kind(), OuterKind::Easgd { .. });
@@ -145,6 +180,13 @@ fn center(strategy: &Strategy) -> Result<(), StrategyError> {
             "aggregation.rule",
             "a robust rule compares contributions side by side, and here they arrive one by one",
             "use \"weighted-mean\", or mode = \"bsp\"",
+        );
+    }
+    if strategy.center().compensation > 0.0 && strategy.contribution() != Contribution::Gradient {
+        return refused(
+            "synchronization.compensation",
+            "it corrects a gradient by its own square, and a delta is a sum of many times a rate",
+            "set it to 0, or use contribution = \"gradient\" with inner_steps = 1",
         );
     }
     if elastic {
@@ -371,7 +413,8 @@ mod tests {
         let gradient = Contribution::Gradient;
         assert!(codec(&lossless, reduce, delta, true).is_ok());
         assert!(codec(&gathered, reduce, delta, false).is_err());
-        assert!(codec(&gathered, gossip, Contribution::Parameters, false).is_ok());
+        assert!(codec(&gathered, gossip, Contribution::Parameters, false).is_err());
+        assert!(codec(&gathered, ExchangeKind::Gathered, delta, false).is_ok());
         assert!(codec(&CodecProperties::biased(0.9), reduce, delta, false).is_err());
         assert!(codec(&CodecProperties::biased(0.9), reduce, delta, true).is_ok());
         assert!(codec(&CodecProperties::biased(1.0), reduce, delta, true).is_ok());

@@ -3,7 +3,8 @@
 use super::StrategyError;
 use super::registry::{MODES, hint};
 use super::tables::Tables;
-use super::validate::{absent, choose, count};
+use super::validate::{absent, choose, count, not_negative};
+use crate::executor::CenterRule;
 use crate::outer::StalenessWeight;
 use murmurate_protocol::limits::GROUP_MEMBERS_MAX;
 use murmurate_protocol::{CenterPlan, ExchangeKind, ServerPlan};
@@ -22,14 +23,14 @@ const STALENESS: [(&str, StalenessWeight); 3] = [
 pub(super) fn exchange(
     kind: ExchangeKind,
     tables: &Tables,
-) -> Result<(ExchangeKind, StalenessWeight), StrategyError> {
+) -> Result<(ExchangeKind, CenterRule), StrategyError> {
     let (of, when) = (&tables.architecture, &tables.synchronization);
     let ExchangeKind::Server(_) = kind else {
         let name = name_of(kind);
         absent(&of.owners, "architecture.owners", name)?;
         absent(&when.mode, "synchronization.mode", name)?;
         others_absent(tables, name, &[])?;
-        return Ok((kind, StalenessWeight::Constant));
+        return Ok((kind, CenterRule::default()));
     };
     let owners = of.owners.unwrap_or(usize::from(IN_STEP.owners));
     let owners = members("architecture.owners", owners, 1)?;
@@ -37,12 +38,12 @@ pub(super) fn exchange(
     if mode == "bsp" {
         others_absent(tables, mode, &[])?;
         let server = ServerPlan { owners };
-        return Ok((ExchangeKind::Server(server), StalenessWeight::Constant));
+        return Ok((ExchangeKind::Server(server), CenterRule::default()));
     }
     let bounded = mode == "ssp";
     let apply: &[&str] = match bounded {
-        true => &["lead", "buffer", "staleness"],
-        false => &["buffer", "staleness"],
+        true => &["lead", "buffer", "staleness", "compensation"],
+        false => &["buffer", "staleness", "compensation"],
     };
     others_absent(tables, mode, apply)?;
     let (key, lead) = ("synchronization.lead", when.lead.unwrap_or(3));
@@ -52,8 +53,13 @@ pub(super) fn exchange(
         lead: bounded.then_some(lead),
         buffer: members("synchronization.buffer", when.buffer.unwrap_or(1), 1)?,
     };
-    let staleness = staleness(when.staleness.as_deref().unwrap_or("constant"))?;
-    Ok((ExchangeKind::Center(center), staleness))
+    let (key, lambda) = ("synchronization.compensation", when.compensation);
+    let rule = CenterRule {
+        staleness: staleness(when.staleness.as_deref().unwrap_or("constant"))?,
+        compensation: not_negative(key, lambda.unwrap_or(0.0))?,
+        ..CenterRule::default()
+    };
+    Ok((ExchangeKind::Center(center), rule))
 }
 
 pub(super) fn members(key: &str, value: usize, least: usize) -> Result<u16, StrategyError> {
@@ -79,6 +85,7 @@ fn others_absent(tables: &Tables, method: &str, apply: &[&str]) -> Result<(), St
         ("synchronization.lead", when.lead.is_some()),
         ("synchronization.buffer", when.buffer.is_some()),
         ("synchronization.staleness", when.staleness.is_some()),
+        ("synchronization.compensation", when.compensation.is_some()),
     ];
     for (key, given) in numbers {
         let applies = apply.iter().any(|name| key.ends_with(name));
@@ -103,7 +110,7 @@ pub(super) const fn name_of(kind: ExchangeKind) -> &'static str {
 
 impl Tables {
     /// Writes an exchange down.
-    pub(super) fn set_exchange(&mut self, kind: ExchangeKind, staleness: StalenessWeight) {
+    pub(super) fn set_exchange(&mut self, kind: ExchangeKind, rule: CenterRule) {
         self.architecture.exchange = Some(name_of(kind).to_owned());
         let when = &mut self.synchronization;
         match kind {
@@ -117,8 +124,11 @@ impl Tables {
                 when.mode = Some(mode.to_owned());
                 when.lead = center.lead.map(|lead| lead as usize);
                 when.buffer = Some(usize::from(center.buffer));
-                let name = STALENESS.iter().find(|(_, weight)| *weight == staleness);
+                let name = STALENESS
+                    .iter()
+                    .find(|(_, weight)| *weight == rule.staleness);
                 when.staleness = name.map(|(name, _)| (*name).to_owned());
+                when.compensation = Some(rule.compensation);
             }
             _ => {}
         }

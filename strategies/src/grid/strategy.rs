@@ -1,5 +1,6 @@
 //! A strategy: a point of the grid that has passed all checks.
 
+mod common;
 mod written;
 
 use super::tables::{self, Tables};
@@ -11,8 +12,9 @@ use crate::compress::{Codec, CodecKind, F32};
 use crate::correct::{Companion, Correction, CorrectionKind};
 use crate::executor::CenterRule;
 use crate::inner::{InnerKind, InnerOptimizer};
-use crate::outer::{OuterKind, OuterOptimizer, StalenessWeight};
+use crate::outer::{OuterKind, OuterOptimizer};
 use crate::topology::TopologyKind;
+pub(super) use common::{HELD, HELD_MEMBERS};
 use core::str::FromStr;
 use murmurate_protocol::{
     Contribution, DeadlinePlan, Digest, ExchangeKind, FragmentPlan, Plan, Round, RunId, Schedule,
@@ -34,7 +36,7 @@ pub struct Strategy {
     budget: StepBudget,
     synchronization: Synchronization,
     exchange: ExchangeKind,
-    staleness: StalenessWeight,
+    arrivals: CenterRule,
     schedule: Schedule,
     contribution: Contribution,
     topology: Option<TopologyKind>,
@@ -113,7 +115,7 @@ impl Strategy {
             topology,
             rate,
         } = validate::architecture(&tables.architecture)?;
-        let (exchange, staleness) = server::exchange(exchange, tables)?;
+        let (exchange, arrivals) = server::exchange(exchange, tables)?;
         let (codec, error_feedback) = validate::compression(&tables.compression, exchange)?;
         let deadlines = tables.deadlines.clone().unwrap_or_default();
         let strategy = Self {
@@ -121,7 +123,7 @@ impl Strategy {
             budget: validate::budget(&tables.synchronization)?,
             synchronization: synchronization::read(exchange, &tables.synchronization)?,
             exchange,
-            staleness,
+            arrivals,
             schedule: schedule::read(exchange, &tables.architecture)?,
             contribution,
             topology,
@@ -224,11 +226,11 @@ impl Strategy {
     /// How a center takes arrivals in.
     pub const fn center(&self) -> CenterRule {
         CenterRule {
-            staleness: self.staleness,
             elastic: match self.outer {
                 OuterKind::Easgd { alpha } => Some(alpha),
                 _ => None,
             },
+            ..self.arrivals
         }
     }
 
@@ -283,6 +285,7 @@ impl Strategy {
             ),
             ("replicas of neighbours", self.replica_runs()),
             ("codec", self.codec.build().properties().planes),
+            (HELD, self.held_runs()),
             ("correction", self.correction.state_multiple()),
         ];
         stores.retain(|(_, multiple)| *multiple > 0);
@@ -380,7 +383,7 @@ impl Strategy {
             fragments: fragments.collect(),
             overlap: self.overlap.plan,
             deadlines: self.deadlines,
-            state_bytes: (4 * parameters as u64).saturating_mul(runs) + STATE_HEADER_BYTES,
+            state_bytes: (4 * parameters as u64).saturating_mul(runs) + self.kept_bytes(parameters),
         };
         plan.validate()?;
         Ok(plan)

@@ -44,6 +44,7 @@ pub(super) struct Synchronization {
     pub(super) lead: Option<usize>,
     pub(super) buffer: Option<usize>,
     pub(super) staleness: Option<String>,
+    pub(super) compensation: Option<f64>,
 }
 
 /// Who exchanges what with whom.
@@ -162,6 +163,7 @@ const KEYS: [(&str, &[&str]); 8] = [
             "lead",
             "buffer",
             "staleness",
+            "compensation",
         ],
     ),
     (

@@ -1,5 +1,5 @@
 //! What a late contribution counts: weights by staleness, and delay compensation. All-reduce takes nothing
-//! late; a parameter server multiplies what arrives with these. Delay compensation is arithmetic alone.
+//! late; a parameter server multiplies what arrives with these.
 
 /// How a weight falls with staleness s, in rounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -42,8 +42,8 @@ impl StalenessWeight {
 /// ```
 ///
 /// element by element: a first-order Taylor step with the squared gradient for the Hessian's diagonal. Shapes:
-/// `[len]`, f32. Needs x_old, what the sender computed g at: one times the parameters for each sender, kept at
-/// the center. Source: Zheng et al., "Asynchronous stochastic gradient descent with delay compensation" (ICML
+/// `[len]`, f32. Needs x_old, what the sender computed g at: the center keeps as many of its last versions as there may be late
+/// senders. Source: Zheng et al., "Asynchronous stochastic gradient descent with delay compensation" (ICML
 /// 2017), equation 10 (constant lambda). Special cases: lambda 0 or nothing moved: g itself.
 ///
 /// # Panics

@@ -176,14 +176,19 @@ impl Butterfly {
             this.offer(cx);
             return this;
         }
-        for (shard, owner) in (0u16..).zip(owners) {
-            if this.relay.is_none() && owner == this.group.me {
-                this.duties
-                    .insert(shard, Duty::new(0, this.group.bringing()));
-            }
+        if this.relay.is_none() {
+            this.take_duties(owners);
         }
         this.encode_all(cx);
         this
+    }
+
+    /// The own shards are reduced here, of what those who trained bring.
+    fn take_duties(&mut self, owners: Vec<usize>) {
+        let (me, bringing) = (self.group.me, self.group.bringing());
+        let own = (0u16..).zip(owners).filter(|(_, owner)| *owner == me);
+        self.duties
+            .extend(own.map(|(shard, _)| (shard, Duty::new(0, bringing))));
     }
 
     /// Encodes every shard of the own contribution: first what the schedule sends first; of the

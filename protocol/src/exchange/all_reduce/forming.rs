@@ -25,6 +25,11 @@ impl AllReduce {
                 self.nobody = true;
                 self.outcome = Some(Outcome::Ended);
             }
+            Formed::Alone => {
+                self.grouping.alone(cx);
+                self.nobody = true;
+                self.outcome = Some(Outcome::Alone);
+            }
         }
     }
 

@@ -6,14 +6,15 @@
 //! Everybody hears everybody's word, so nobody's idea of the proposer rests on views that differ.
 //! With at most 64 members these are at most 63 small messages a peer and round.
 
+use super::electorate::{ahead, common_anchor, electorate, proposers, settled};
 use super::group::Group;
 use super::quorum::{self, Enough};
 use crate::exchange::Outcome;
-use crate::limits::{ABSENT_ROUNDS_MAX, GROUP_MEMBERS_MAX, TERMS_MAX};
+use crate::limits::{GROUP_MEMBERS_MAX, TERMS_MAX};
 use crate::peer::context::{Context, rendezvous};
 use crate::peer::timers::Timer;
 use crate::wire::{Member, Message};
-use crate::{Digest, PeerId, Remote, Round, Time, Wait};
+use crate::{Digest, PeerId, Round, Time, Wait};
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,8 +34,10 @@ pub(super) enum Formed {
     Group(Group),
     /// No group, but an outcome.
     Outcome(Outcome),
-    /// No proposer answered, or too few peers are ready.
+    /// No proposer answered, or those who are ready have no anchor in common.
     Nobody,
+    /// Too few peers are ready.
+    Alone,
 }
 
 /// The forming of one round's group, and what others said of this round and the next.
@@ -43,6 +46,9 @@ pub(super) struct Grouping {
     active: bool,
     weight: f64,
     pub(super) since: Time,
+    /// How often no group came about, in this round.
+    attempts: u64,
+    round: Round,
     /// Nobody else is waited for: what is ready now is the group.
     closed: bool,
     /// Set once enough are ready.
@@ -61,6 +67,10 @@ impl Grouping {
 
     /// This peer's training ended: it tells everybody.
     pub(super) fn begin(&mut self, cx: &mut Context, weight: f64) -> Formed {
+        if self.round != cx.round {
+            self.attempts = 0;
+            self.round = cx.round;
+        }
         self.active = true;
         self.closed = false;
         self.enough = None;
@@ -92,6 +102,12 @@ impl Grouping {
         let deadline = cx.wait(Wait::Group, allowed);
         cx.timers.set(Timer::Exchange, deadline);
         self.consider(cx)
+    }
+
+    /// No group came about.
+    pub(super) fn alone(&mut self, cx: &mut Context) {
+        self.attempts += 1;
+        self.end(cx, true);
     }
 
     /// The round has a group, or is given up.
@@ -157,7 +173,7 @@ impl Grouping {
             }
             return Formed::Waiting;
         }
-        if 2 * members.len() <= electorate(cx).min(GROUP_MEMBERS_MAX) {
+        if 2 * members.len() <= electorate(cx, self.attempts).min(GROUP_MEMBERS_MAX) {
             // Whoever knows few peers takes them for a majority.
             cx.send(from, Message::Decline { round, term });
             return Formed::Waiting;
@@ -209,7 +225,7 @@ impl Grouping {
     }
 
     fn consider(&mut self, cx: &mut Context) -> Formed {
-        if self.closed || 2 * self.all_ready(cx).len() <= electorate(cx) {
+        if self.closed || 2 * self.all_ready(cx).len() <= electorate(cx, self.attempts) {
             return Formed::Waiting;
         }
         if !self.missing(cx).is_empty() {
@@ -238,7 +254,7 @@ impl Grouping {
     /// Who proposes, among the ready peers that share the most common anchor.
     fn elect(&mut self, cx: &mut Context) -> Formed {
         let all = self.all_ready(cx);
-        let complete = all.len() >= electorate(cx);
+        let complete = all.len() >= electorate(cx, self.attempts);
         let anchor = common_anchor(&all, cx.anchor(), complete);
         let agreed: Vec<PeerId> = all
             .iter()
@@ -253,10 +269,15 @@ impl Grouping {
                 resync: true,
             });
         }
-        if 2 * agreed.len() <= electorate(cx) {
+        if 2 * agreed.len() <= electorate(cx, self.attempts) {
             // Slow is not gone: without a majority of those that are linked, agreeing on anything
-            // would split the run. The round is void; what was trained stays for the next.
-            return Formed::Nobody;
+            // would split the run. What was trained stays for later.
+            let enough = 2 * all.len() > electorate(cx, self.attempts);
+            return if enough {
+                Formed::Nobody
+            } else {
+                Formed::Alone
+            };
         }
         let untried = proposers(cx, agreed).into_iter();
         let untried = untried.filter(|id| !self.tried.contains(id));
@@ -331,63 +352,4 @@ impl Grouping {
         }
         Formed::Group(group)
     }
-}
-
-/// Live peers that are waited for.
-fn settled(cx: &Context) -> impl Iterator<Item = PeerId> {
-    cx.view
-        .live()
-        .filter(|(_, r)| !r.probation)
-        .map(|(id, _)| id)
-}
-
-/// Who of the ready peers may propose: not those who came a moment ago, because they may not have
-/// met everybody and would leave out whom they do not know.
-fn proposers(cx: &Context, ready: Vec<PeerId>) -> Vec<PeerId> {
-    let settled = |id: &PeerId| match cx.view.get(*id) {
-        Some(remote) => !remote.probation,
-        None => !cx.newcomer,
-    };
-    let ready = quorum::active(cx, ready);
-    let known: Vec<PeerId> = ready.iter().copied().filter(settled).collect();
-    if known.is_empty() { ready } else { known }
-}
-
-/// A peer that ended the round which this one has no group for, where at least half of the others
-/// say that they did: they went on without this one. What fewer say is no reason to give up.
-fn ahead(cx: &Context) -> Option<PeerId> {
-    let others = || cx.view.greeted().filter(|(_, r)| r.ready);
-    let ahead = || others().filter(|(_, r)| r.round > cx.round);
-    let furthest = ahead().max_by_key(|(id, r)| (r.round, *id));
-    let enough = 2 * ahead().count() >= others().count();
-    furthest.filter(|_| enough).map(|(id, _)| id)
-}
-
-/// How many peers take part in rounds, this one included, whether or not they are suspected or
-/// fell behind a moment ago. A peer whose link is down, or that has long been behind, is not among
-/// them.
-fn electorate(cx: &Context) -> usize {
-    let counts = |remote: &Remote| {
-        let present = remote.ready && remote.round.next() >= cx.round;
-        let recent = |round: Round| cx.round.since(round) <= ABSENT_ROUNDS_MAX;
-        present || remote.grouped.is_some_and(recent)
-    };
-    1 + cx
-        .view
-        .greeted()
-        .filter(|(_, remote)| counts(remote))
-        .count()
-}
-
-/// The anchor that most ready peers share. The own one wins a tie while others may still come; once
-/// nobody is missing the highest digest wins it, or two halves would stay apart for ever.
-fn common_anchor(all: &BTreeMap<PeerId, (f64, Digest)>, own: Digest, complete: bool) -> Digest {
-    let mut counts: BTreeMap<Digest, usize> = BTreeMap::new();
-    for (_, anchor) in all.values() {
-        *counts.entry(*anchor).or_default() += 1;
-    }
-    let winner = counts
-        .into_iter()
-        .max_by_key(|(anchor, count)| (*count, !complete && *anchor == own, *anchor));
-    winner.map_or(own, |(anchor, _)| anchor)
 }

@@ -17,6 +17,7 @@
 mod agree;
 mod butterfly;
 mod coordinate;
+mod electorate;
 mod forming;
 mod gathered;
 mod group;

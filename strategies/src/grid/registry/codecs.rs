@@ -152,6 +152,46 @@ const EQUATIONS: &[(&str, &str)] = &[
         "C(M) = sum of s_i / p_i u_i v_i' over the singular triples kept, each with chance p_i",
     ),
     (
+        "double-squeeze",
+        "up: C(x_i + e_i), down: C(mean + e_0), each end keeps what it left out",
+    ),
+    (
+        "ef21",
+        "q_i = C(x_i - h_i), moved = mean (h_i + q_i), h_i' = h_i + q_i at every member",
+    ),
+    (
+        "diana",
+        "q_i = C(x_i - h_i), moved = mean (h_i + q_i), h_i' = h_i + q_i / (1 + omega) at every member",
+    ),
+    (
+        "lag",
+        "as ef21; nothing is sent where ||x_i - h_i||^2 <= xi sum_{d=1..10} ||moved_d||^2",
+    ),
+    (
+        "g-top-k",
+        "moved = top_k(mean top_k(v_i)), e_i = v_i - top_k(v_i) where it moved, v_i elsewhere",
+    ),
+    (
+        "ok-top-k",
+        "as g-top-k, with |x| >= t for top_k, t looked for every `every` rounds",
+    ),
+    (
+        "clt-k",
+        "C(x)_i = x_i at the places of the k largest of the leader's residual, the leader being round mod n",
+    ),
+    (
+        "acp-sgd",
+        "P_i = M_i Q in odd rounds, Q_i = M_i' P in even ones, C(M_i) = P_i Q' or P Q_i', each orthogonalized after its mean",
+    ),
+    (
+        "fetch-sgd",
+        "S_u = rho S_u + mean S(x_i), S_e = S_e + S_u, moved = top-k of U(S_e), S_e = S_e - S(moved)",
+    ),
+    (
+        "by-size",
+        "C(x) = (L(x_large), S(x_rest)), x_large the matrices of at least `below` values",
+    ),
+    (
         "count-sketch",
         "S_{j, h_j(i)} += g_j(i) x_i, C(x)_i = median over j of g_j(i) S_{j, h_j(i)} at the k largest",
     ),

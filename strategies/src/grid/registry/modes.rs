@@ -51,6 +51,13 @@ const STALENESS: Key = key(
     "what a late contribution counts",
 );
 
+const COMPENSATION: Key = key(
+    "synchronization.compensation",
+    "0 or a number above",
+    "0.0",
+    "DC-ASGD's lambda: late gradients are corrected for how far the center has moved",
+);
+
 /// Values of `synchronization.mode`.
 pub const MODES: [Entry; 3] = [
     Entry::new(
@@ -66,12 +73,12 @@ pub const MODES: [Entry; 3] = [
         "c' = outer(c, sum_k w(tau_k) d_k / K), begin round r when min_i r_i >= r - lead",
         "Ho et al., NeurIPS 2013",
     )
-    .with(&[LEAD, BUFFER, STALENESS]),
+    .with(&[LEAD, BUFFER, STALENESS, COMPENSATION]),
     Entry::new(
         "asp",
         "nobody waits: contributions are taken in as they arrive",
-        "c' = outer(c, sum_k w(tau_k) d_k / K), w(tau) = 1, 1 / max(1, tau) or (1 + tau)^(-1/2)",
-        "Dean et al., NeurIPS 2012; Lian et al., NeurIPS 2015; Zhang et al., IJCAI 2016; Nguyen et al., AISTATS 2022",
+        "c' = outer(c, sum_k w(tau_k) d_k / K), w(tau) = 1, 1 / max(1, tau) or (1 + tau)^(-1/2); late gradients as g + lambda g g (c - c_pulled)",
+        "Dean et al., NeurIPS 2012; Lian et al., NeurIPS 2015; Zhang et al., IJCAI 2016; Zheng et al., ICML 2017; Nguyen et al., AISTATS 2022",
     )
-    .with(&[BUFFER, STALENESS]),
+    .with(&[BUFFER, STALENESS, COMPENSATION]),
 ];

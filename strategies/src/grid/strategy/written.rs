@@ -28,7 +28,7 @@ impl Strategy {
             StepBudget::Time(time) => tables.synchronization.round_time = Some(time.as_secs_f64()),
         }
         tables.set_synchronization(self.exchange, &self.synchronization);
-        tables.set_exchange(self.exchange, self.staleness);
+        tables.set_exchange(self.exchange, self.arrivals);
         tables.architecture.contribution = name(match self.contribution {
             Contribution::Gradient => "gradient",
             Contribution::Delta => "delta",

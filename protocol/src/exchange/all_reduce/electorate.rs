@@ -1,0 +1,70 @@
+//! Whose word counts when a group forms: pure functions of the view and of what the ready peers said.
+//! Not who is in the group: that is `grouping`.
+
+use crate::limits::ABSENT_ROUNDS_MAX;
+use crate::peer::context::Context;
+use crate::{Digest, PeerId, Remote, Round};
+use std::collections::BTreeMap;
+
+/// Live peers that are waited for.
+pub(super) fn settled(cx: &Context) -> impl Iterator<Item = PeerId> {
+    cx.view
+        .live()
+        .filter(|(_, r)| !r.probation)
+        .map(|(id, _)| id)
+}
+
+/// Who of the ready peers may propose: not those who came a moment ago, because they may not have
+/// met everybody and would leave out whom they do not know.
+pub(super) fn proposers(cx: &Context, ready: Vec<PeerId>) -> Vec<PeerId> {
+    let settled = |id: &PeerId| match cx.view.get(*id) {
+        Some(remote) => !remote.probation,
+        None => !cx.newcomer,
+    };
+    let ready = super::quorum::active(cx, ready);
+    let known: Vec<PeerId> = ready.iter().copied().filter(settled).collect();
+    if known.is_empty() { ready } else { known }
+}
+
+/// A peer that ended the round which this one has no group for, where at least half of the others
+/// say that they did: they went on without this one. What fewer say is no reason to give up.
+pub(super) fn ahead(cx: &Context) -> Option<PeerId> {
+    let others = || cx.view.greeted().filter(|(_, r)| r.ready);
+    let ahead = || others().filter(|(_, r)| r.round > cx.round);
+    let furthest = ahead().max_by_key(|(id, r)| (r.round, *id));
+    let enough = 2 * ahead().count() >= others().count();
+    furthest.filter(|_| enough).map(|(id, _)| id)
+}
+
+/// How many peers take part in rounds, this one included, whether or not they are suspected or
+/// fell behind a moment ago. A peer whose link is down, or that has long been behind, is not among
+/// them: not for so many rounds, and the own attempts at this round count as rounds do.
+pub(super) fn electorate(cx: &Context, attempts: u64) -> usize {
+    let counts = |remote: &Remote| {
+        let present = remote.ready && remote.round.next() >= cx.round;
+        let recent = |round: Round| cx.round.since(round) + attempts <= ABSENT_ROUNDS_MAX;
+        (present && attempts <= ABSENT_ROUNDS_MAX) || remote.grouped.is_some_and(recent)
+    };
+    1 + cx
+        .view
+        .greeted()
+        .filter(|(_, remote)| counts(remote))
+        .count()
+}
+
+/// The anchor that most ready peers share. The own one wins a tie while others may still come; once
+/// nobody is missing the highest digest wins it, or two halves would stay apart for ever.
+pub(super) fn common_anchor(
+    all: &BTreeMap<PeerId, (f64, Digest)>,
+    own: Digest,
+    complete: bool,
+) -> Digest {
+    let mut counts: BTreeMap<Digest, usize> = BTreeMap::new();
+    for (_, anchor) in all.values() {
+        *counts.entry(*anchor).or_default() += 1;
+    }
+    let winner = counts
+        .into_iter()
+        .max_by_key(|(anchor, count)| (*count, !complete && *anchor == own, *anchor));
+    winner.map_or(own, |(anchor, _)| anchor)
+}

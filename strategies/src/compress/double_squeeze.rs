@@ -1,0 +1,98 @@
+//! Codec `double-squeeze`: error feedback at those who reduce, too. Biased: needs error feedback.
+
+use super::header::Header;
+use super::pick::INNER_DENSITY;
+use super::raw::tag;
+use super::spec::{CodecSpec, Parameter, Range};
+use super::values::VALUES;
+use super::{Codec, CodecError, CodecKind, CodecProperties, EncodeContext, Reduction};
+use murmurate_protocol::BytesBound;
+
+pub(super) const SPEC: CodecSpec = CodecSpec {
+    name: "double-squeeze",
+    summary: "as coarse on the way back as on the way there, with error feedback at both ends",
+    source: "Tang et al., ICML 2019",
+    parameters: &[OF, INNER_DENSITY, VALUES],
+    build: |kind| Box::new(DoubleSqueeze::new(*kind)),
+};
+
+const OF: Parameter = Parameter {
+    name: "of",
+    range: Range::Choice(&["top-k", "top-k-sampled", "chunk-top-k", "ef-sign", "int4"]),
+    default: Some(0.0),
+    about: "the codec of both directions, such as \"top-k\"",
+};
+
+/// The same codec both ways, and a residual at either end.
+///
+/// ```text
+/// up:    q_i = C(x_i + e_i),    e_i' = x_i + e_i - q_i           at every member
+/// down:  moved = C(r),  r = sum_i w_i q_i / sum_i w_i + e_0,     e_0' = r - moved       at the owner
+/// ```
+///
+/// The owner of a shard takes its new residual over when the round is agreed on, and keeps the old one
+/// where it came to nothing. Whoever owns a shard after it, or after a restart, begins from zero: what
+/// the last residual held is lost, once. Bytes: C's and 2, both ways. State: error feedback's one, and
+/// the own shards of it once more at their owners. Sent relative to the anchor. Layout: the codec's
+/// byte, the carried codec (u8), C's encoding. Source: Tang et al., "DoubleSqueeze: parallel stochastic
+/// gradient descent with double-pass error-compensated compression" (ICML 2019), algorithm 1 (number not
+/// verified). Special case: with exact values of all places it is the mean.
+struct DoubleSqueeze {
+    kind: CodecKind,
+    header: Header,
+    codec: Box<dyn Codec>,
+    memory: Vec<f32>,
+}
+
+impl DoubleSqueeze {
+    fn new(kind: CodecKind) -> Self {
+        Self {
+            header: Header::new(tag::DOUBLE_SQUEEZE).with([kind.count("of") as u8]),
+            codec: kind.inner(kind.choice("of")),
+            memory: Vec::new(),
+            kind,
+        }
+    }
+}
+
+impl Codec for DoubleSqueeze {
+    fn name(&self) -> &'static str {
+        SPEC.name
+    }
+
+    fn properties(&self) -> CodecProperties {
+        CodecProperties {
+            reduction: Reduction::Squeezed,
+            dense: false,
+            needs_feedback: true,
+            ..self.codec.properties()
+        }
+    }
+
+    fn bytes_bound(&self) -> BytesBound {
+        let bound = self.codec.bytes_bound();
+        BytesBound {
+            fixed: bound.fixed + 2,
+            ..bound
+        }
+    }
+
+    fn encode(&mut self, values: &[f32], context: &mut EncodeContext<'_>, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.header.bytes());
+        let mut inner = EncodeContext {
+            shared_seed: context.shared_seed,
+            round: context.round,
+            ..EncodeContext::seeded(context.seed, &mut self.memory)
+        };
+        self.codec.encode(values, &mut inner, out);
+    }
+
+    fn decode_add(&self, bytes: &[u8], weight: f32, acc: &mut [f32]) -> Result<(), CodecError> {
+        let body = self.header.expect(bytes)?;
+        self.codec.decode_add(body, weight, acc)
+    }
+
+    fn aggregate(&self) -> Box<dyn Codec> {
+        Box::new(Self::new(self.kind))
+    }
+}

@@ -1,0 +1,37 @@
+//! What a strategy's codec keeps in common at all members: how much it is.
+
+use super::{STATE_HEADER_BYTES, Strategy};
+use std::ops::Range;
+
+/// What every member holds of how many, as states are listed.
+pub(in crate::grid) const HELD: &str = "held of 16 members";
+pub(in crate::grid) const HELD_MEMBERS: usize = 16;
+
+/// Members that a transferred state holds the last word of, at most: those of a group, and as many that
+/// were in it within the last rounds.
+const COMMON_MEMBERS: u64 = 128;
+
+impl Strategy {
+    /// Bytes of a transferred state beside its runs of parameters.
+    pub(super) fn kept_bytes(&self, parameters: usize) -> u64 {
+        STATE_HEADER_BYTES + self.common_bytes(&self.fragments(parameters))
+    }
+
+    /// Runs that every member holds of others, among 16.
+    pub(super) fn held_runs(&self) -> usize {
+        let mut codec = self.codec.build();
+        let holds = codec.gathering().is_some_and(|common| common.holds());
+        if holds { HELD_MEMBERS } else { 0 }
+    }
+
+    /// What the codec keeps in common at most, in bytes of a transferred state.
+    fn common_bytes(&self, fragments: &[Range<usize>]) -> u64 {
+        let mut codec = self.codec();
+        let Some(common) = codec.gathering() else {
+            return 0;
+        };
+        let members = if common.holds() { COMMON_MEMBERS } else { 0 };
+        let of = |len: usize| (common.shared_most(len) as u64) + members * (len as u64 + 16);
+        fragments.iter().map(|f| 4 * of(f.len()) + 16).sum()
+    }
+}

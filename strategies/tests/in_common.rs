@@ -1,0 +1,119 @@
+//! What all members keep in common, in whole groups: the same bits at all of them, newcomers too, and
+//! again after a checkpoint.
+#![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
+
+mod common;
+
+use common::{Swarm, peer};
+use murmurate_protocol::{PeerId, Round};
+use murmurate_strategies::compress::CODECS;
+use murmurate_strategies::grid::{Strategy, StrategyError};
+use murmurate_strategies::toy::ToyTask;
+
+const DIM: usize = 203;
+
+/// Every codec that keeps something in common, in the exchange that allows it.
+fn texts() -> Vec<(&'static str, String)> {
+    let given = |name: &str| match name {
+        "g-top-k" | "ok-top-k" | "clt-k" => "density = 0.1\n",
+        "fetch-sgd" => "density = 0.05\nwidth = 0.5\nmomentum = 0.5\n",
+        "lag" => "xi = 0.05\n",
+        _ => "",
+    };
+    let names = [
+        "ef21",
+        "diana",
+        "lag",
+        "g-top-k",
+        "ok-top-k",
+        "clt-k",
+        "acp-sgd",
+        "fetch-sgd",
+    ];
+    names
+        .into_iter()
+        .map(|name| {
+            let text = format!(
+                "preset = \"local-sgd\"\n[synchronization]\ninner_steps = 2\n[architecture]\nexchange = \"gathered\"\n\
+                 contribution = \"delta\"\n[compression]\ncodec = \"{name}\"\n{}[overlap]\nfragments = 3\n",
+                given(name)
+            );
+            (name, text)
+        })
+        .collect()
+}
+
+fn swarm(text: &str, seed: u64) -> Swarm {
+    let make = Box::new(|index| ToyTask::quadratic(DIM).build(index, 5, 11));
+    Swarm::new(text, 4, seed, make)
+}
+
+fn check(swarm: &Swarm, name: &str, rounds: u64) {
+    for round in (0..rounds).map(Round) {
+        let mut anchors = swarm.members.values().filter_map(|m| m.anchors.get(&round));
+        let first = anchors.next().unwrap();
+        assert!(first.iter().all(|v| v.is_finite()));
+        assert!(
+            anchors.all(|anchor| anchor == first),
+            "{name}: round {round:?} forks"
+        );
+    }
+}
+
+#[test]
+fn all_members_hold_the_same_bits() {
+    for (name, text) in texts() {
+        for seed in 0..3 {
+            let mut swarm = swarm(&text, seed);
+            swarm.run(12);
+            check(&swarm, name, 12);
+            let anchor = &swarm.members[&peer(0)].anchors;
+            assert_ne!(anchor[&Round(0)], anchor[&Round(11)], "{name} moves");
+        }
+    }
+}
+
+#[test]
+fn a_newcomer_takes_over_what_is_kept_in_common() {
+    for (name, text) in texts() {
+        let mut swarm = swarm(&text, 1);
+        swarm.run(5);
+        swarm.add(4, true);
+        let newcomer: PeerId = peer(4);
+        let done = |swarm: &Swarm| {
+            let anchors = &swarm.members[&newcomer].anchors;
+            anchors.len() >= 6 && anchors.contains_key(&Round(16))
+        };
+        swarm.run_until(done);
+        check(&swarm, name, 16);
+    }
+}
+
+#[test]
+fn others_than_gathered_are_refused_with_the_exchange_that_is_not() {
+    for (name, text) in texts() {
+        for exchange in ["all-reduce", "parameter-server"] {
+            let text = text.replace("gathered", exchange);
+            let error = Strategy::parse(&text, None).unwrap_err();
+            assert!(
+                matches!(error, StrategyError::Refused { .. }),
+                "{name}: {error}"
+            );
+            assert!(error.to_string().contains("gathered"), "{name}: {error}");
+        }
+        let robust = format!("{text}[aggregation]\nrule = \"median\"\n");
+        let error = Strategy::parse(&robust, None).unwrap_err().to_string();
+        assert!(error.contains("aggregation.rule"), "{name}: {error}");
+    }
+    let all = CODECS.iter().filter(|spec| {
+        let given: Vec<_> = spec
+            .parameters
+            .iter()
+            .filter(|p| p.default.is_none())
+            .collect();
+        let given: Vec<_> = given.iter().map(|p| (p.name, 0.1)).collect();
+        let kind = murmurate_strategies::compress::CodecKind::new(spec.name, &given).unwrap();
+        kind.build().gathering().is_some()
+    });
+    assert_eq!(all.count(), texts().len());
+}
