@@ -76,6 +76,7 @@ mod order;
 mod overlap;
 mod pace;
 mod plan;
+mod sampling;
 mod slice;
 mod synchronization;
 mod time;
@@ -96,6 +97,7 @@ pub use plan::{
     BytesBound, CenterPlan, Contribution, DeadlinePlan, ExchangeKind, FragmentPlan, Plan,
     PlanError, ServerPlan,
 };
+pub use sampling::Sampling;
 pub use slice::{Part, PushOutcome, Settlement, SliceId, SliceMeta};
 pub use synchronization::{Grace, Quorum, Synchronization};
 pub use time::Time;

@@ -218,6 +218,11 @@ pub enum PlanError {
         "a round's inner steps can change with the round when they are counted, and never to none"
     )]
     Pace,
+    /// A sample of nobody, or where it is not left out of the exchange.
+    #[error(
+        "peers are sampled with a probability above 0 and up to 1, and only where the butterfly or a parameter server in step takes their deltas up"
+    )]
+    Sampling,
     /// A quorum where nobody agrees on anything.
     #[error(
         "only a round that ends with an agreement goes on with enough of its peers: let it wait for all"
@@ -283,6 +288,9 @@ impl Plan {
         let one = self.budget == StepBudget::Steps(1) && when.pace == Pace::Steady;
         if self.contribution == Contribution::Gradient && !one {
             return Err(PlanError::GradientBudget);
+        }
+        if !self.samples_well() {
+            return Err(PlanError::Sampling);
         }
         if when.quorum != Quorum::default() && !self.exchange.agrees() {
             return Err(PlanError::Quorum);

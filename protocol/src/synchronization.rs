@@ -1,17 +1,19 @@
 //! Who waits for whom in a round, and how much a round trains: what of a plan's synchronization is the
 //! same for every exchange that knows rounds. What an asynchronous center bounds is in its own plan.
 
-use crate::Pace;
+use crate::{Pace, Sampling};
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
 
-/// A plan's synchronization; by default everybody is waited for and every round is alike.
+/// A plan's synchronization; by default everybody is waited for and every round is alike and everybody trains in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Synchronization {
     /// How the budget changes with the round.
     pub pace: Pace,
     /// With how many ready peers a round goes on.
     pub quorum: Quorum,
+    /// Which of the peers train in a round.
+    pub sampling: Sampling,
 }
 
 /// With how many ready peers a round goes on without the others.

@@ -92,7 +92,7 @@ fn keys_and_defaults_are_those_of_the_configuration() {
         }
         if method.key == "synchronization.pace" {
             // All-reduce has a quorum.
-            for key in ["enough", "grace", "grace_ms"] {
+            for key in ["enough", "grace", "grace_ms", "fraction"] {
                 written.remove(key);
             }
         } else if table == "synchronization" {

@@ -599,6 +599,26 @@ const REFUSED: &[(&str, &str, &[&str])] = &[
         &["gradient", "inner_steps"],
     ),
     (
+        "fedavg",
+        "[synchronization]\nfraction = 0",
+        &["`synchronization.fraction`", "from a millionth to 1"],
+    ),
+    (
+        "d-psgd",
+        "[synchronization]\nfraction = 0.5",
+        &["`synchronization.fraction`", "`gossip`"],
+    ),
+    (
+        "bsp",
+        "[synchronization]\nfraction = 0.5",
+        &["`synchronization.fraction`", "\"delta\""],
+    ),
+    (
+        "fedavg",
+        "[synchronization]\nfraction = 0.5\n[architecture]\nschedule = \"ring\"",
+        &["`synchronization.fraction`", "\"butterfly\""],
+    ),
+    (
         "d-psgd",
         "[synchronization]\nenough = 3",
         &["`synchronization.enough`", "`gossip`"],
@@ -662,6 +682,7 @@ fn what_can_work_is_not_refused() {
             "diloco",
             "[synchronization]\nenough = 3\ngrace = \"adaptive\"",
         ),
+        ("fedadam", "[synchronization]\nfraction = 0.1"),
         ("d-psgd", "[compression]\ncodec = \"int8\""),
         ("d-psgd", "[synchronization]\ninner_steps = 20"),
         ("bsp", "[compression]\ncodec = \"top-k\"\ndensity = 0.01"),
@@ -729,6 +750,16 @@ fn every_registered_name_is_known() {
             assert!(!unknown, "{text}");
             assert!(!entry.summary.is_empty() && !entry.source.is_empty());
         }
+    }
+}
+
+#[test]
+fn a_sample_of_the_peers_is_refused_where_the_rest_must_bring_something() {
+    let text = "[synchronization]\nfraction = 0.5";
+    assert!(Strategy::parse(text, Some("fedavg")).is_ok());
+    for preset in ["scaffold", "streaming-diloco", "co2", "bsp", "d-psgd"] {
+        let error = Strategy::parse(text, Some(preset)).unwrap_err().to_string();
+        assert!(error.contains("fraction"), "{preset}: {error}");
     }
 }
 

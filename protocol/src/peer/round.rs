@@ -154,8 +154,14 @@ impl Peer {
         }
         self.enter(Phase::Train);
         self.life.started = self.cx.now;
-        let (round, budget) = (self.cx.round, self.rest_of_the_round());
-        let cut = true;
+        let round = self.cx.round;
+        if !self.cx.plan.draws(round, self.cx.me()) {
+            // It is part of the round, and brings nothing to it.
+            self.enter(Phase::Exchange);
+            self.exchange(TrainSummary::default());
+            return;
+        }
+        let (budget, cut) = (self.rest_of_the_round(), true);
         let order = Order::Train { round, budget, cut };
         self.life.train = Some(self.cx.order(order));
     }

@@ -15,6 +15,7 @@
 //! enough = 6                   # where peers agree: so many contributions are enough; 0 is all
 //! grace = "fixed"              # how long the others are waited for after that: fixed, adaptive
 //! grace_ms = 500               # fixed: so long
+//! fraction = 0.1               # all-reduce, parameter-server: peers that train in a round, drawn anew
 //! mode = "bsp"                 # parameter-server: bsp, ssp or asp
 //! lead = 3                     # ssp: rounds that the fastest may be ahead of the slowest
 //! buffer = 1                   # ssp, asp: contributions that a shard takes in at once

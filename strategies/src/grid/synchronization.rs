@@ -8,13 +8,18 @@ use super::validate::{absent, choose, range};
 use super::{Strategy, StrategyError};
 use crate::correct::{Companion, CorrectionKind};
 use core::time::Duration;
-use murmurate_protocol::{Contribution, ExchangeKind, Grace, Pace, Quorum, Synchronization};
+use murmurate_protocol::{
+    CenterPlan, Contribution, ExchangeKind, Grace, Pace, Quorum, Sampling, Synchronization,
+};
 
 /// The longest grace that can be asked for: a day.
 const GRACE_MS_MAX: u64 = 86_400_000;
 
 /// Inner steps after a switch, where the configuration does not say: the paper's.
 const SWITCH_INNER_STEPS: u32 = 16;
+
+/// Parts of a fraction.
+const MILLION: f64 = 1e6;
 
 /// What a grace may be.
 const GRACES: [&str; 2] = ["fixed", "adaptive"];
@@ -27,6 +32,7 @@ pub(super) fn read(
     Ok(Synchronization {
         pace: pace(table)?,
         quorum: quorum(exchange, table)?,
+        sampling: sampling(exchange, table)?,
     })
 }
 
@@ -73,11 +79,7 @@ fn given(key: &'static str, rounds: Option<u64>) -> Result<u64, StrategyError> {
 
 fn quorum(exchange: ExchangeKind, table: &Table) -> Result<Quorum, StrategyError> {
     if !exchange.agrees() {
-        let method = match exchange {
-            ExchangeKind::Center(center) if center.lead.is_some() => "ssp",
-            ExchangeKind::Center(_) => "asp",
-            other => name_of(other),
-        };
+        let method = method(exchange);
         absent(&table.enough, "synchronization.enough", method)?;
         absent(&table.grace, "synchronization.grace", method)?;
         absent(&table.grace_ms, "synchronization.grace_ms", method)?;
@@ -121,7 +123,64 @@ pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
             remedy: "leave it out with inner_steps = 1, or use contribution = \"delta\"",
         });
     }
+    let sampled = strategy.synchronization().sampling != Sampling::ALL;
+    if sampled && strategy.schedule().relays() {
+        return Err(StrategyError::Refused {
+            key: "synchronization.fraction",
+            reason: "partial sums pass through every member of this schedule, also those that have nothing to add",
+            remedy: "use schedule = \"butterfly\", or leave it out",
+        });
+    }
+    if sampled && strategy.contribution() != Contribution::Delta {
+        return Err(StrategyError::Refused {
+            key: "synchronization.fraction",
+            reason: "peers are drawn for a round of inner steps, and a gradient is of one",
+            remedy: "use contribution = \"delta\", or leave it out",
+        });
+    }
+    if sampled && !strategy.companion().is_none() {
+        return Err(StrategyError::Refused {
+            key: "synchronization.fraction",
+            reason: "what travels beside the deltas is a mean over everybody, and those who are not drawn bring nothing",
+            remedy: "leave it out, or the correction",
+        });
+    }
+    if sampled && strategy.overlap_plan().late_steps > 0 {
+        return Err(StrategyError::Refused {
+            key: "synchronization.fraction",
+            reason: "whoever is not drawn trains nothing under its exchange",
+            remedy: "leave it out, or set overlap.late_steps = 0",
+        });
+    }
     Ok(())
+}
+
+/// Whether peers that bring nothing can be left out of an exchange.
+const fn may_leave_out(exchange: ExchangeKind) -> bool {
+    matches!(exchange, ExchangeKind::AllReduce | ExchangeKind::Server(_))
+}
+
+fn sampling(exchange: ExchangeKind, table: &Table) -> Result<Sampling, StrategyError> {
+    let key = "synchronization.fraction";
+    if !may_leave_out(exchange) {
+        return absent(&table.fraction, key, method(exchange)).map(|()| Sampling::ALL);
+    }
+    let fraction = table.fraction.unwrap_or(1.0);
+    let millionths = (fraction * MILLION).round();
+    let ok = (1.0..=MILLION).contains(&millionths);
+    range(ok, key, fraction, "from a millionth to 1")?;
+    Ok(Sampling {
+        per_million: millionths as u32,
+    })
+}
+
+/// What the configuration calls it.
+const fn method(exchange: ExchangeKind) -> &'static str {
+    match exchange {
+        ExchangeKind::Center(CenterPlan { lead: Some(_), .. }) => "ssp",
+        ExchangeKind::Center(_) => "asp",
+        other => name_of(other),
+    }
 }
 
 impl Tables {
@@ -145,6 +204,9 @@ impl Tables {
             }
         };
         table.pace = Some(name.to_owned());
+        if may_leave_out(exchange) {
+            table.fraction = Some(f64::from(synchronization.sampling.per_million) / MILLION);
+        }
         if !exchange.agrees() {
             return;
         }

@@ -176,18 +176,32 @@ impl Butterfly {
             this.offer(cx);
             return this;
         }
-        for (shard, owner) in (0u16..).zip(owners) {
-            if this.relay.is_none() && owner == this.group.me {
-                this.duties.insert(shard, Duty::new(0, this.group.all()));
-            }
+        if this.relay.is_none() {
+            this.take_duties(owners);
         }
         this.encode_all(cx);
         this
     }
 
+    /// The own shards are reduced here, of what those who trained bring.
+    fn take_duties(&mut self, owners: Vec<usize>) {
+        let (me, bringing) = (self.group.me, self.group.bringing());
+        let own = (0u16..).zip(owners).filter(|(_, owner)| *owner == me);
+        self.duties
+            .extend(own.map(|(shard, _)| (shard, Duty::new(0, bringing))));
+    }
+
     /// Encodes every shard of the own contribution: first what the schedule sends first; of the
     /// butterfly the next member's, so that not everybody pushes to the same member at once.
     fn encode_all(&mut self, cx: &mut Context) {
+        let bringing = self.group.bringing();
+        if bringing == 0 {
+            // Nobody trained on anything: there is no mean.
+            self.void(cx);
+        }
+        if bringing == 0 || (self.relay.is_none() && bringing & bit(self.group.me) == 0) {
+            return;
+        }
         let (me, of) = (self.group.me as u16, self.of);
         let order = match &self.relay {
             Some(relay) => relay.program.order(),

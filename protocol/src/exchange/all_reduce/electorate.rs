@@ -21,6 +21,7 @@ pub(super) fn proposers(cx: &Context, ready: Vec<PeerId>) -> Vec<PeerId> {
         Some(remote) => !remote.probation,
         None => !cx.newcomer,
     };
+    let ready = super::quorum::active(cx, ready);
     let known: Vec<PeerId> = ready.iter().copied().filter(settled).collect();
     if known.is_empty() { ready } else { known }
 }

@@ -40,6 +40,13 @@ impl Group {
     }
 
     /// Everybody but this peer.
+    /// Members that bring a contribution: whoever trained on nothing has none.
+    pub(super) fn bringing(&self) -> u64 {
+        let members = self.members.iter().enumerate();
+        let trained = members.filter(|(_, member)| member.weight > 0.0);
+        trained.fold(0, |set, (index, _)| set | bit(index))
+    }
+
     pub(super) fn others(&self) -> impl Iterator<Item = (usize, PeerId)> {
         let me = self.me;
         self.members

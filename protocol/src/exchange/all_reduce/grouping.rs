@@ -8,7 +8,7 @@
 
 use super::electorate::{ahead, common_anchor, electorate, proposers, settled};
 use super::group::Group;
-use super::quorum::Enough;
+use super::quorum::{self, Enough};
 use crate::exchange::Outcome;
 use crate::limits::{GROUP_MEMBERS_MAX, TERMS_MAX};
 use crate::peer::context::{Context, rendezvous};
@@ -45,7 +45,7 @@ pub(super) enum Formed {
 pub(super) struct Grouping {
     active: bool,
     weight: f64,
-    since: Time,
+    pub(super) since: Time,
     /// How often no group came about, in this round.
     attempts: u64,
     round: Round,
@@ -98,7 +98,7 @@ impl Grouping {
             );
         }
         let settled: Vec<PeerId> = settled(cx).collect();
-        let allowed = cx.deadlines.allow(Wait::Group, settled);
+        let allowed = quorum::allowed(cx, settled);
         let deadline = cx.wait(Wait::Group, allowed);
         cx.timers.set(Timer::Exchange, deadline);
         self.consider(cx)
@@ -139,17 +139,13 @@ impl Grouping {
         if !self.active || round != cx.round {
             return Formed::Waiting;
         }
-        cx.deadlines
-            .record(Wait::Group, from, cx.now.since(self.since));
-        self.note_lateness(cx);
+        self.note_ready(cx, from);
         self.consider(cx)
     }
 
     /// A peer was ready too late for its round: the next deadlines take it into account.
     pub(super) fn late(&self, cx: &mut Context, from: PeerId) {
-        cx.deadlines
-            .record(Wait::Group, from, cx.now.since(self.since));
-        self.note_lateness(cx);
+        self.note_ready(cx, from);
     }
 
     /// A peer is gone: perhaps nobody is left to wait for, or it was to propose.

@@ -18,7 +18,8 @@
 use super::grouping::Grouping;
 use crate::peer::context::Context;
 use crate::peer::timers::Timer;
-use crate::{Grace, Time, Wait};
+use crate::{Grace, PeerId, Time, Wait};
+use core::time::Duration;
 
 /// Since when a round has enough peers, and until when the rest is waited for.
 #[derive(Clone, Copy, Debug)]
@@ -49,10 +50,32 @@ impl Grouping {
         self.enough.is_some_and(|enough| enough.until <= cx.now)
     }
 
-    /// Somebody is ready for this round: perhaps after those who were enough.
-    pub(super) fn note_lateness(&self, cx: &mut Context) {
+    /// Somebody is ready for this round: perhaps after those who were enough. How long whoever did not
+    /// train waited for one that did says nothing of how much later than others that one is.
+    pub(super) fn note_ready(&self, cx: &mut Context, from: PeerId) {
+        let (round, me) = (cx.round, cx.me());
+        if cx.plan.draws(round, me) && cx.plan.draws(round, from) {
+            let waited = cx.now.since(self.since);
+            cx.deadlines.record(Wait::Group, from, waited);
+        }
         if let Some(enough) = self.enough {
             cx.deadlines.record_lateness(cx.now.since(enough.since));
         }
     }
+}
+
+/// How long the others are waited for. Whoever did not train waits while they do, as long as anything may
+/// take: those who trained miss the late much sooner, and one of them proposes.
+pub(super) fn allowed(cx: &Context, settled: impl IntoIterator<Item = PeerId>) -> Duration {
+    match cx.plan.draws(cx.round, cx.me()) {
+        true => cx.deadlines.allow(Wait::Group, settled),
+        false => cx.deadlines.ceiling(),
+    }
+}
+
+/// Who of the ready peers may propose: of those who trained, because the others wait for longer.
+pub(super) fn active(cx: &Context, ready: Vec<PeerId>) -> Vec<PeerId> {
+    let drawn = |id: &PeerId| cx.plan.draws(cx.round, *id);
+    let active: Vec<PeerId> = ready.iter().copied().filter(drawn).collect();
+    if active.is_empty() { ready } else { active }
 }

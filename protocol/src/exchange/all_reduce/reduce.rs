@@ -71,7 +71,7 @@ impl Butterfly {
             .filter(|(shard, duty)| {
                 let here = self.here.get(shard).copied().unwrap_or(0);
                 let waited = duty.expected & self.hopeful;
-                duty.progress == Progress::Collecting && here != 0 && waited & !here == 0
+                duty.progress == Progress::Collecting && waited & !here == 0
             })
             .map(|(shard, _)| *shard)
             .collect();

@@ -181,7 +181,10 @@ impl Butterfly {
                     let known = self.duties.get(&shard);
                     let known = known.is_some_and(|d| d.attempt == ballot.number);
                     if target.owner == self.group.me && !known {
-                        self.duties.insert(shard, Duty::new(ballot.number, alive));
+                        self.duties.insert(
+                            shard,
+                            Duty::new(ballot.number, alive & self.group.bringing()),
+                        );
                     }
                     self.contribute(cx, shard);
                 }

@@ -1,6 +1,6 @@
 //! Exchanges, contributions and topologies by name.
 
-use super::modes::{ENOUGH, GRACE, GRACE_MS};
+use super::modes::{ENOUGH, FRACTION, GRACE, GRACE_MS};
 use super::{Entry, Key, key};
 
 /// Values of `architecture.exchange`.
@@ -37,7 +37,7 @@ pub const EXCHANGES: [Entry; 8] = [
         "a' = outer(a, sum_i w_i C(d_i) / sum_i w_i), over the contributors that the group agreed on",
         "Thakur et al., IJHPCA 2005; of whoever is ready: Li et al., PPoPP 2020",
     )
-    .with(&[ENOUGH, GRACE, GRACE_MS]),
+    .with(&[ENOUGH, GRACE, GRACE_MS, FRACTION]),
     Entry::new(
         "gathered",
         "everybody gets every contribution as it is encoded and combines them, all agree on which",

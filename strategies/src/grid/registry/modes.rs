@@ -23,6 +23,13 @@ pub(super) const GRACE_MS: Key = key(
     "the time of a fixed grace",
 );
 
+pub(super) const FRACTION: Key = key(
+    "synchronization.fraction",
+    "from a millionth to 1",
+    "1.0",
+    "probability with which a peer trains in a round, drawn anew in each",
+);
+
 const LEAD: Key = key(
     "synchronization.lead",
     "from 1 to a million",
@@ -59,7 +66,7 @@ pub const MODES: [Entry; 3] = [
         "a' = outer(a, sum_i w_i d_i / sum_i w_i), i over those in time; the late are part of the next round",
         "Valiant 1990; Chen et al., arXiv 1604.00981",
     )
-    .with(&[ENOUGH, GRACE, GRACE_MS]),
+    .with(&[ENOUGH, GRACE, GRACE_MS, FRACTION]),
     Entry::new(
         "ssp",
         "as asp, and the fastest waits for the slowest when it is too far ahead",
