@@ -29,7 +29,8 @@ pub struct Cost {
     pub exchange_s: f64,
     /// Seconds of encoding, combining and applying.
     pub mix_s: f64,
-    /// Seconds of the whole round: training waits for the exchange of the round before.
+    /// Seconds of the whole round: training waits for the exchange of the round before, but for what late
+    /// results let it take meanwhile.
     pub round_s: f64,
     /// The share of a round in which it trains.
     pub utilization: f64,
@@ -89,7 +90,9 @@ impl Cost {
         };
         let train_s = inner_steps * step;
         let mix_s = traffic.values * MIX_NS_PER_VALUE * 1e-9;
-        let round_s = train_s + traffic.seconds + mix_s;
+        // The first of a round's inner steps are taken under the exchange of the round before.
+        let ahead_s = f64::from(plan.overlap.late_steps) * step;
+        let round_s = train_s - ahead_s + ahead_s.max(traffic.seconds + mix_s);
         let bytes = traffic.up + traffic.down;
         Self {
             inner_steps,
@@ -326,6 +329,33 @@ mod tests {
         assert!((4.0 * quarter.bytes_up / whole.bytes_up - 1.0).abs() < 1e-3);
         assert!((4.0 * quarter.mix_s / whole.mix_s - 1.0).abs() < 1e-9);
         assert!(quarter.exchange_s < whole.exchange_s / 3.0, "{quarter:?}");
+    }
+
+    #[test]
+    fn late_results_hide_the_exchange_behind_their_inner_steps() {
+        let text = "[synchronization]\ninner_steps = 40\n";
+        let waits = cost(text, "diloco", 4);
+        let late = |steps| {
+            cost(
+                &format!("{text}[overlap]\nlate_steps = {steps}\n"),
+                "diloco",
+                4,
+            )
+        };
+        // Two of forty inner steps of 100 ms.
+        assert!((waits.round_s - late(2).round_s - 0.2).abs() < 1e-9);
+        // Four seconds do not hide six, and the rest is waited for.
+        let all = late(40);
+        assert!(
+            (all.round_s - all.exchange_s - all.mix_s).abs() < 1e-9,
+            "{all:?}"
+        );
+        let streaming = cost(
+            "[synchronization]\ninner_steps = 40\n[overlap]\nlate_steps = 40\n",
+            "streaming-diloco",
+            4,
+        );
+        assert_eq!(streaming.utilization, 1.0, "{streaming:?}");
     }
 
     #[test]
