@@ -72,7 +72,7 @@ fn exchange(which: u8) -> ExchangeKind {
         3 => ExchangeKind::Replicas,
         4 => ExchangeKind::Pairs,
         5 => ExchangeKind::Gathered,
-        6 => ExchangeKind::Server(ServerPlan { owners, enough: owners, grace: Duration::from_millis(50) }),
+        6 => ExchangeKind::Server(ServerPlan { owners }),
         7 => ExchangeKind::Center(CenterPlan { owners, lead: (owners > 1).then_some(2), buffer: owners }),
         _ => ExchangeKind::AllReduce,
     }
