@@ -80,8 +80,10 @@ impl Killer {
 }
 
 impl Swarm {
-    /// Kills a daemon if it is time, and starts those again that have been away long enough. Once
-    /// somebody is done with all rounds nobody is killed any more: the others are to get there.
+    /// Kills a daemon if it is time, and starts those again that have been away long enough. One is away
+    /// at a time: the next is killed once the last takes part in rounds again, or a machine that starts
+    /// daemons slowly would lose what all of them know. Once somebody is done with all rounds nobody
+    /// is killed any more: the others are to get there.
     pub(super) fn kill_and_start_again(&mut self) -> Result<(), LocalError> {
         let Some(killer) = &mut self.killer else {
             return Ok(());
@@ -96,7 +98,11 @@ impl Swarm {
             .filter(up)
             .map(|(place, _)| place)
             .collect();
-        if !done && let Some(place) = killer.strike(now, &up) {
+        let all = up.len() == self.members.len();
+        if !done
+            && all
+            && let Some(place) = killer.strike(now, &up)
+        {
             let member = &mut self.members[place];
             let entry = FaultEntry {
                 node: member.plan.index,
