@@ -180,9 +180,9 @@ fn strategies_show_prints_all_that_is_known_of_a_method() {
         .split("\n\n")
         .find(|part| part.contains("[synchronization]"));
     assert!(toml.is_some(), "{text}");
-    let later = show("scaffold");
+    let later = show("relaysgd");
     assert!(
-        later.contains("control variates as a second message") && later.contains("use \"fedavg\""),
+        later.contains("relays sums along a tree") && later.contains("use \"d-psgd\""),
         "{later}"
     );
     let json = success(dir.path(), &["strategies", "show", "diloco", "--json"]);
@@ -204,9 +204,9 @@ fn an_unknown_strategy_names_its_nearest() {
         "{line}"
     );
     // One line: no directory of the swarm is left behind to tell of.
-    let line = failure(dir.path(), &["local", "--preset", "streaming-diloco"]);
+    let line = failure(dir.path(), &["local", "--preset", "wfbp"]);
     assert!(
-        line.contains("fragments exchanged at other times") && line.contains("use \"diloco\""),
+        line.contains("leave layer by layer") && line.contains("use \"bsp\""),
         "{line}"
     );
 }
