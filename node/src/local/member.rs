@@ -80,9 +80,9 @@ impl Member {
         self.state == State::Finished || self.progress.phase == "finished"
     }
 
-    /// Whether it trains.
+    /// Whether it takes part in rounds, in this life.
     pub(super) fn has_begun(&self) -> bool {
-        self.progress.inner_steps > 0
+        self.progress.inner_steps > 0 && self.progress.phase != "join"
     }
 
     /// Whether its process is gone.
@@ -106,6 +106,7 @@ impl Member {
     pub(super) fn begin_another_life(&mut self) {
         self.life += 1;
         self.ended = None;
+        self.progress = Progress::default();
         self.addresses.clear();
         self.words.clear();
         // No record goes on: each life has its own.
