@@ -97,12 +97,17 @@ fn killed_again_and_again_they_come_back_and_agree() {
             (&node["status"], &node["rounds"]),
             (&"finished".into(), &80.into())
         );
-        assert!(node["test_accuracy"].as_f64().unwrap() >= 0.95, "{node}");
+        // Whoever came back after the last round took its result over, and has not looked at it.
+        if let Some(accuracy) = node["test_accuracy"].as_f64() {
+            assert!(accuracy >= 0.95, "{node}");
+        }
         assert!(
             node["peak_rss_bytes"].as_u64().unwrap() < PEAK_MAX,
             "{node}"
         );
     }
+    let known = |node: &&Value| node["test_accuracy"].is_number();
+    assert!(nodes(&report).iter().filter(known).count() > 1, "{report}");
     assert!(report["total"]["digest"].is_string(), "{report}");
     println!("{} kills", kills.len());
 }
