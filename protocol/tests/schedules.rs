@@ -523,3 +523,34 @@ fn a_fragment_shorter_than_its_shards_goes_directly_and_others_beside_it_do_not(
         assert_eq!(member.events.iter().filter(decided).count(), 9);
     }
 }
+
+/// Others had done all rounds when it was back: it took their result over, finished without a look at it, and
+/// told no digest, or that of what it had before.
+#[test]
+fn who_is_back_after_the_last_round_looks_at_what_it_took_over() {
+    let mut club = Club::scheduled(3, Schedule::Butterfly, 8);
+    let (id, deaf) = (peer(2), Rc::new(Cell::new(false)));
+    let unheard = deaf.clone();
+    club.hears = Box::new(move |from, to, _| !unheard.get() || (from != id && to != id));
+    let silent = deaf.clone();
+    club.fate = Box::new(move |from, to, _| {
+        (!silent.get() || (from != id && to != id)).then_some(PushOutcome::Delivered)
+    });
+    club.run_to(3);
+    deaf.set(true);
+    others_finish(&mut club, id);
+    assert!(club.members[&id].peer.round() < Round(8));
+    deaf.set(false);
+    together(&mut club);
+    let anchor = club.anchor();
+    for member in club.members.values() {
+        let looked =
+            |event: &&Event| matches!(event, Event::Evaluated { round, .. } if *round == Round(8));
+        assert_eq!(member.events.iter().filter(looked).count(), 1);
+        let ended = member.events.iter().rev().find_map(|event| match event {
+            Event::Finished { digest, .. } => Some(*digest),
+            _ => None,
+        });
+        assert_eq!(ended, Some(anchor));
+    }
+}

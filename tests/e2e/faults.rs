@@ -82,11 +82,10 @@ fn one_is_late() {
 /// equal, memory stays bounded", in short: a few kills, then all rounds are done by everybody.
 #[test]
 fn killed_again_and_again_they_come_back_and_agree() {
-    let flags = ["--kill-every", "2s", "--rounds", "80", "--seed", "7"];
+    let flags = ["--kill-every", "1s", "--rounds", "80", "--seed", "7"];
     let report = local(&turn(), &flags);
     let kills = report["faults"].as_array().unwrap();
-    // Two as a rule; a fast machine is done before the second.
-    assert!(!kills.is_empty(), "{report}");
+    assert!(kills.len() >= 2, "{kills:?}");
     for kill in kills {
         assert_eq!(kill["kind"], "kill", "{kill}");
         let peak = kill["peak_rss_bytes"].as_u64().unwrap();
@@ -97,17 +96,12 @@ fn killed_again_and_again_they_come_back_and_agree() {
             (&node["status"], &node["rounds"]),
             (&"finished".into(), &80.into())
         );
-        // Whoever came back after the last round took its result over, and has not looked at it.
-        if let Some(accuracy) = node["test_accuracy"].as_f64() {
-            assert!(accuracy >= 0.95, "{node}");
-        }
+        assert!(node["test_accuracy"].as_f64().unwrap() >= 0.95, "{node}");
         assert!(
             node["peak_rss_bytes"].as_u64().unwrap() < PEAK_MAX,
             "{node}"
         );
     }
-    let known = |node: &&Value| node["test_accuracy"].is_number();
-    assert!(nodes(&report).iter().filter(known).count() > 1, "{report}");
-    assert_eq!(report["total"]["consensus_distance"], 0.0, "{report}");
+    assert!(report["total"]["digest"].is_string(), "{report}");
     println!("{} kills", kills.len());
 }

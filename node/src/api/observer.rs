@@ -143,7 +143,11 @@ impl Observer {
             }
             Event::Misbehaved { .. } | Event::Malformed { .. } => status.misbehaved += 1,
             Event::WorkFailed { .. } => status.work_failed += 1,
-            Event::Finished { .. } => self.ended = self.ended.or(Some(now)),
+            Event::Finished { rounds, digest } => {
+                status.digest = Some(digest.to_hex());
+                status.digest_round = rounds.0.checked_sub(1);
+                self.ended = self.ended.or(Some(now));
+            }
             _ => {}
         }
     }
@@ -474,7 +478,12 @@ mod tests {
                 phase: Phase::Train,
             },
         );
-        observer.observe(at(3), &Event::Finished { rounds: Round(1) });
+        let digest = Digest::of(b"taken over at the end");
+        let rounds = Round(1);
+        observer.observe(at(3), &Event::Finished { digest, rounds });
+        let shown = observer.status(at(3));
+        assert_eq!(shown.digest, Some(digest.to_hex()));
+        assert_eq!(shown.digest_round, Some(0));
         observer.observe(
             at(9),
             &Event::Phase {

@@ -91,7 +91,7 @@ impl Driver {
             Event::PeerUp(_) => self.ending.met_anyone = true,
             Event::JoinFailed { .. } => self.join_failed(),
             Event::WorkFailed { what } => self.printer.note(what),
-            Event::Finished { rounds } => {
+            Event::Finished { rounds, .. } => {
                 self.printer.note(&format!("all {rounds} rounds are done"));
             }
             event => {

@@ -276,6 +276,9 @@ impl Peer {
     fn loaded(&mut self, state: StateId, digests: &[Digest]) {
         self.cx.digests = digests.to_vec();
         self.cx.round = state.round;
+        // What was looked at and kept of this round were other parameters.
+        self.life.evaluated_round = None;
+        self.life.saved_round = None;
         let ones = vec![1.0; self.cx.plan.fragments.len()];
         self.exchange.set_weights(&ones);
         self.caught_up(0);

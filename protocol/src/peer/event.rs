@@ -188,6 +188,8 @@ pub enum Event {
     },
     /// All rounds of the plan are done.
     Finished {
+        /// Hash of the parameters (gossip) or the anchor (all-reduce) that it ends with.
+        digest: Digest,
         /// How many.
         rounds: Round,
     },

@@ -141,7 +141,14 @@ impl Peer {
         if self.life.held {
             return;
         }
-        self.next_round();
+        let rounds = self.cx.plan.rounds;
+        if rounds > 0 && self.cx.round.0 >= rounds {
+            // The others have done all rounds: what was taken over is looked at and kept as theirs was.
+            self.enter(Phase::Settle);
+            self.settle();
+        } else {
+            self.next_round();
+        }
         self.tell_alive();
     }
 
@@ -168,7 +175,9 @@ impl Peer {
 
     fn finish(&mut self) {
         self.enter(Phase::Finished);
+        let digest = self.cx.anchor();
         self.cx.emit(Event::Finished {
+            digest,
             rounds: self.cx.round,
         });
         self.tell_alive();

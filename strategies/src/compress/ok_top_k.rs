@@ -1,4 +1,4 @@
-//! What `ok-top-k` sends: all above a threshold that is looked for now and then.
+//! What `ok-top-k` sends: all above a threshold that stands for many rounds.
 
 use super::header::Header;
 use super::largest::Largest;
