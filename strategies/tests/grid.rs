@@ -350,6 +350,16 @@ const REFUSED: &[(&str, &str, &[&str])] = &[
         &["`overlap.blend`", "own-progress"],
     ),
     (
+        "bsp",
+        "[overlap]\nlate_steps = 1\nblend = \"eager\"",
+        &["`overlap.blend`", "contribution = \"delta\""],
+    ),
+    (
+        "fedadam",
+        "[overlap]\nlate_steps = 1\nblend = \"eager\"",
+        &["`overlap.blend`", "nesterov"],
+    ),
+    (
         "diloco",
         "[overlap]\nblend = 0.5",
         &["`overlap.blend`", "late_steps"],

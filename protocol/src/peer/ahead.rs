@@ -12,6 +12,7 @@ impl Peer {
                 round: self.cx.round.next(),
                 budget: StepBudget::Steps(self.cx.plan.overlap.late_steps),
                 cut: false,
+                peers: self.cx.peers_that_take_part(),
             };
             self.life.ahead = Some(self.cx.order(order));
         }

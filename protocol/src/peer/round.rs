@@ -168,8 +168,12 @@ impl Peer {
             self.exchange(TrainSummary::default());
             return;
         }
-        let (budget, cut) = (self.rest_of_the_round(), true);
-        let order = Order::Train { round, budget, cut };
+        let order = Order::Train {
+            round,
+            budget: self.rest_of_the_round(),
+            cut: true,
+            peers: self.cx.peers_that_take_part(),
+        };
         self.life.train = Some(self.cx.order(order));
     }
 

@@ -13,6 +13,19 @@ pub(super) struct Frame {
     pub(super) values: Vec<f32>,
     /// Towards the trainer: the pieces to put in force.
     pub(super) install: Vec<Install>,
+    /// On its way back: the room of a second frame of the round.
+    pub(super) room: Option<Vec<f32>>,
+}
+
+impl Frame {
+    /// Without the room of another.
+    pub(super) const fn new(values: Vec<f32>, install: Vec<Install>) -> Self {
+        Self {
+            values,
+            install,
+            room: None,
+        }
+    }
 }
 
 /// A piece to put in force.
@@ -27,7 +40,7 @@ pub(super) struct Install {
 pub(super) enum Taken {
     /// They are the anchor's.
     Anchor,
-    /// They are the anchor's and a delta which is kept.
+    /// They are the anchor's and a delta which is kept, or what an eager update makes of it.
     WithDelta,
     /// They move by the frame's: what was trained ahead stays on top of the new anchor.
     Shifted,

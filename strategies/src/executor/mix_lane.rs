@@ -3,6 +3,7 @@
 
 use super::center::Versions;
 use super::codec_state::CodecState;
+use super::eager::Eager;
 use super::frame::{Frame, Install, MixEnd, Taken};
 use super::gathered::Common;
 use super::host::Host;
@@ -62,6 +63,8 @@ pub struct MixLane {
     pub(super) local: Vec<Local>,
     /// How a late result meets what was trained meanwhile; `None` where results come between rounds.
     pub(super) late: Option<Late>,
+    /// The own part of the outer step, where it is put in force at once.
+    pub(super) eager: Option<Eager>,
     /// Whether parameters are more than the anchor between rounds.
     pub(super) goes_on: bool,
     /// Whether the anchor already holds this round's mix (gossip).
@@ -87,7 +90,7 @@ pub struct MixLane {
     pub(super) encoded: BTreeMap<SliceId, u16>,
     /// The last round in which the shared inner optimizer took its step.
     pub(super) inner_round: Option<Round>,
-    buffer: Option<Vec<f32>>,
+    pub(super) buffer: Option<Vec<f32>>,
     frames: MixEnd,
 }
 
@@ -126,6 +129,9 @@ impl MixLane {
             inner: parts.inner,
             local: vec![Local::TakeAnchor; fragments.len()],
             late: parts.late,
+            eager: parts
+                .eager
+                .map(|outer| Eager::new(outer, len - companion, fragments.len())),
             goes_on: parts.goes_on,
             mixed: vec![false; fragments.len()],
             landed: vec![false; fragments.len()],
@@ -156,13 +162,8 @@ impl MixLane {
     /// the train lane its buffer. `None` where nothing is answered.
     pub fn perform(&mut self, order: &Order, host: &dyn Host) -> Option<Done> {
         let done = match order {
-            Order::Train { cut: false, .. } => {
-                // The beginning of a round whose result is not known: the trainer goes on as it is.
-                self.frames.send(None);
-                return None;
-            }
             Order::Train { .. } | Order::Evaluate { .. } => {
-                self.lend();
+                self.hand_over(order);
                 return None;
             }
             Order::Encode { store, slice, of } => self.encode(*store, *slice, *of, host),
@@ -242,6 +243,7 @@ impl MixLane {
     pub fn memory(&self) -> Memory {
         let values = |len: usize| (len * size_of::<f32>()) as u64;
         let inner = self.inner.as_ref().map_or(0, |inner| inner.state().len());
+        let eager = self.eager.as_ref().map_or(0, Eager::len);
         let decoded = self.robust.as_ref().map_or(0, Robust::len);
         let squeezed = self.squeezed.as_ref().map_or(0, Squeezed::len);
         let reduced = self.shards.values().map(Vec::len).sum::<usize>();
@@ -254,7 +256,7 @@ impl MixLane {
             residual: values(self.residual.as_ref().map_or(0, Vec::len)),
             codec: values(self.codec_state.len() + self.common.as_ref().map_or(0, Common::len)),
             replicas: values(self.replicas.as_ref().map_or(0, Replicas::len)),
-            outer: values(self.outer.state().len() + inner),
+            outer: values(self.outer.state().len() + inner + eager),
             shards: values(decoded + reduced + centers + squeezed + self.spare.len()),
         }
     }
@@ -290,6 +292,23 @@ impl MixLane {
         at(usize::from(shard))..at(usize::from(shard) + 1)
     }
 
+    /// What the train lane begins an order of its own with.
+    fn hand_over(&mut self, order: &Order) {
+        match *order {
+            Order::Train {
+                round,
+                cut: false,
+                peers,
+                ..
+            } => {
+                // The beginning of a round whose result is not known.
+                let ahead = self.begin_eagerly(round, peers);
+                self.frames.send(ahead);
+            }
+            _ => self.lend(),
+        }
+    }
+
     /// Gives the train lane the buffer with what it is to take over, once a round.
     fn lend(&mut self) {
         let nothing = |l: &Local| matches!(l, Local::Untouched | Local::Contribution);
@@ -320,7 +339,7 @@ impl MixLane {
             install.push(Install { range, taken });
         }
         self.local.fill(Local::Untouched);
-        self.frames.send(Some(Frame { values, install }));
+        self.frames.send(Some(Frame::new(values, install)));
     }
 
     /// Takes this round's cut in, if it has come, and makes the contribution of it.
@@ -329,6 +348,9 @@ impl MixLane {
             return;
         };
         let mut values = frame.values;
+        if let Some(eager) = &mut self.eager {
+            eager.give_room(frame.room);
+        }
         if self.contribution == Contribution::Delta && self.exchange.moves_the_anchor() {
             values
                 .iter_mut()
@@ -360,11 +382,6 @@ impl MixLane {
         self.buffer
             .take()
             .unwrap_or_else(|| vec![0.0; self.anchor.len()])
-    }
-
-    /// The local buffer, where it is here.
-    pub(super) fn local_values(&self) -> Option<&[f32]> {
-        self.buffer.as_deref()
     }
 
     pub(super) fn put_local(&mut self, values: Vec<f32>) {

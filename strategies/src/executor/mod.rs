@@ -15,6 +15,7 @@ mod apply;
 mod center;
 mod codec_state;
 mod combine;
+mod eager;
 mod encode;
 mod frame;
 mod gathered;
@@ -69,6 +70,8 @@ pub struct Parts {
     pub replicas: Option<(f32, Keeps)>,
     /// How late results meet what was trained meanwhile; `None` where they come between rounds.
     pub late: Option<Late>,
+    /// Makes the own part of the outer step, where the trainer goes on from that before a late result.
+    pub eager: Option<Box<dyn OuterOptimizer>>,
     /// Whether parameters are more than the anchor between rounds.
     pub goes_on: bool,
     /// How contributions become one; `None` is the weighted mean.
@@ -104,6 +107,7 @@ impl Parts {
                 .replicas()
                 .map(|(rate, corrects)| (rate, keeps(corrects))),
             late: Late::new(strategy.blend(), plan),
+            eager: (strategy.blend() == Blend::Eager).then(|| strategy.outer(len)),
             goes_on: plan.overlap != OverlapPlan::NONE,
             rule: strategy.aggregation().build(),
             outer: strategy.outer(len),

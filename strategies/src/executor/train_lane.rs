@@ -243,7 +243,7 @@ impl TrainLane {
 
     /// Puts in force what the mix lane hands over.
     fn install(&mut self) {
-        let Some(Some(frame)) = self.frames.receive() else {
+        let Some(Some(mut frame)) = self.frames.receive() else {
             return;
         };
         let (values, steps) = (&frame.values, self.steps);
@@ -272,6 +272,8 @@ impl TrainLane {
         if frame.install.iter().any(parameters) {
             self.steps = 0;
         }
+        // The second of a round takes the place of the first, whose room goes back with the cut.
+        frame.room = self.buffer.take().map(|first| first.values);
         self.buffer = Some(frame);
     }
 
@@ -343,10 +345,7 @@ impl TrainLane {
 
     fn take_buffer(&mut self) -> Frame {
         let len = self.trainer.layout().len() + self.companion;
-        let fresh = || Frame {
-            values: vec![0.0; len],
-            install: Vec::new(),
-        };
+        let fresh = || Frame::new(vec![0.0; len], Vec::new());
         self.buffer.take().unwrap_or_else(fresh)
     }
 }

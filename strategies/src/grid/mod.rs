@@ -42,7 +42,7 @@
 //! fragments = 4                # equal cuts; default: of 2^20 values in an all-reduce, else 1
 //! stagger = 2                  # rounds in which each is exchanged once
 //! late_steps = 3               # inner steps of the next round until a result is put in force
-//! blend = "own-progress"       # with late_steps: on top of the new anchor, or alpha in [0, 1)
+//! blend = "own-progress"       # with late_steps: on top of the new anchor; "eager"; or alpha in [0, 1)
 //!
 //! [outer]
 //! optimizer = "nesterov"       # average, nesterov, slow-mo, fed-adagrad, fed-adam, fed-yogi,

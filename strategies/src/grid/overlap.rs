@@ -14,8 +14,9 @@ use std::ops::Range;
 /// Values of one fragment at most where the configuration does not say: 4 MiB as f32.
 const FRAGMENT_LEN: usize = 1 << 20;
 
-/// The rule without a number.
+/// The rules without a number.
 const OWN_PROGRESS: &str = "own-progress";
+const EAGER: &str = "eager";
 
 /// Fragments, and when they are exchanged.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -56,14 +57,19 @@ fn blend(table: &Table) -> Result<Blend, StrategyError> {
     match &table.blend {
         None => Ok(Blend::OwnProgress),
         Some(tables::Blend::Name(name)) if name == OWN_PROGRESS => Ok(Blend::OwnProgress),
+        Some(tables::Blend::Name(name)) if name == EAGER => Ok(Blend::Eager),
         Some(tables::Blend::Name(name)) => Err(StrategyError::UnknownValue {
             key: key.to_owned(),
             found: name.clone(),
-            hint: format!("{}, or a number in [0, 1)", hint(name, &[OWN_PROGRESS])),
+            hint: format!(
+                "{}, or a number in [0, 1)",
+                hint(name, &[EAGER, OWN_PROGRESS])
+            ),
         }),
         Some(tables::Blend::Alpha(alpha)) => {
             let ok = (0.0..1.0).contains(&(*alpha as f32));
-            range(ok, key, *alpha, "\"own-progress\" or a number in [0, 1)")?;
+            let words = "\"own-progress\", \"eager\" or a number in [0, 1)";
+            range(ok, key, *alpha, words)?;
             Ok(Blend::Alpha(*alpha as f32))
         }
     }
@@ -78,6 +84,7 @@ impl Table {
             late_steps: Some(overlap.plan.late_steps),
             blend: (overlap.plan.late_steps > 0).then(|| match overlap.blend {
                 Blend::OwnProgress => tables::Blend::Name(OWN_PROGRESS.to_owned()),
+                Blend::Eager => tables::Blend::Name(EAGER.to_owned()),
                 // By its shortest decimal: what is read again is the same number.
                 Blend::Alpha(alpha) => {
                     tables::Blend::Alpha(alpha.to_string().parse().unwrap_or_default())
@@ -120,6 +127,7 @@ impl Overlap {
 /// Refuses overlap that the rest does not allow.
 pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
     late(strategy)?;
+    eager(strategy)?;
     let overlap = strategy.overlap();
     let refused = |key, reason, remedy| {
         Err(StrategyError::Refused {
@@ -156,6 +164,33 @@ pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
         );
     }
     Ok(())
+}
+
+/// Refuses eager updates where a late result could not take the own part out again.
+fn eager(strategy: &Strategy) -> Result<(), StrategyError> {
+    let refused = |reason, remedy| {
+        Err(StrategyError::Refused {
+            key: "overlap.blend",
+            reason,
+            remedy,
+        })
+    };
+    if strategy.overlap().blend != Blend::Eager {
+        return Ok(());
+    }
+    if strategy.contribution() != Contribution::Delta {
+        return refused(
+            "of a gradient there is no own delta that could be put in force at once",
+            "use contribution = \"delta\", or leave `overlap.blend` out",
+        );
+    }
+    match strategy.outer_kind().is_linear() {
+        true => Ok(()),
+        false => refused(
+            "the own part is put in force by itself, and this outer optimizer's answer to a sum is not the sum of its answers",
+            "use outer optimizer \"nesterov\", \"slow-mo\" or \"average\", or blend = \"own-progress\"",
+        ),
+    }
 }
 
 /// Refuses late results where they cannot be.

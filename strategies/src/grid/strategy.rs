@@ -263,6 +263,7 @@ impl Strategy {
             // Its part of anchor and local buffer.
             ("companion", 2 * self.companion().len(1)),
             ("outer optimizer", self.outer.state_multiple()),
+            ("eager updates", self.eager_runs()),
             (
                 "residual",
                 usize::from(self.error_feedback && self.rate.is_none()),

@@ -87,6 +87,14 @@ impl OuterKind {
         matches!(self, Self::Easgd { .. } | Self::DelayedNesterov { .. })
     }
 
+    /// Whether its answer to a sum of deltas is the sum of its answers to them.
+    pub const fn is_linear(&self) -> bool {
+        matches!(
+            self,
+            Self::Average | Self::Nesterov { .. } | Self::SlowMo { .. }
+        )
+    }
+
     /// Its name in the configuration.
     pub const fn name(&self) -> &'static str {
         match self {

@@ -10,14 +10,12 @@ const fn preset(
     later("preset", [name, summary, equation, source], reason, remedy)
 }
 
-const UNDER_TRAINING: &str =
-    "it needs the own delta in the anchor at once and taken out again when the others' come";
 const LAYERS: &str = "it needs gradients that leave layer by layer while the backward pass runs";
 const BSP: &str = "use \"bsp\"";
 const D_PSGD: &str = "use \"d-psgd\" with topology = \"base-k\"";
 
 /// All of them, by name.
-pub const LATER_PRESETS: [Later; 8] = [
+pub const LATER_PRESETS: [Later; 7] = [
     preset(
         [
             "bytescheduler-allreduce",
@@ -47,16 +45,6 @@ pub const LATER_PRESETS: [Later; 8] = [
         ],
         "the sign that it takes of the mean is no outer optimizer that is built",
         "use \"bsp\" with codec = \"de-mo\"",
-    ),
-    preset(
-        [
-            "eager-diloco",
-            "diloco with the own delta at once and the others' a round late",
-            "D = d_i / n + (mean d_old - d_i,old / n)",
-            "Kale et al., arXiv 2502.12996",
-        ],
-        UNDER_TRAINING,
-        "use \"streaming-diloco\"",
     ),
     preset(
         [

@@ -24,7 +24,7 @@ const fn point([name, summary, equation, source]: [&'static str; 4], text: &'sta
 }
 
 /// All of them, the yardstick first, then by what is exchanged.
-pub(super) const ALL: [Preset; 37] = [
+pub(super) const ALL: [Preset; 38] = [
     point(
         [
             "none",
@@ -168,6 +168,15 @@ pub(super) const ALL: [Preset; 37] = [
             "Douillard et al., arXiv 2501.18512",
         ],
         include_str!("streaming-diloco.toml"),
+    ),
+    point(
+        [
+            "eager-diloco",
+            "diloco with the own delta at once and the others' a round late",
+            "x = a + e_i, e_i the outer step of d_i / n alone; a round later x' = a' + (x - a - e_i)",
+            "Kale et al., arXiv 2502.12996",
+        ],
+        include_str!("eager-diloco.toml"),
     ),
     point(
         [
