@@ -15,7 +15,7 @@ const BSP: &str = "use \"bsp\"";
 const D_PSGD: &str = "use \"d-psgd\" with topology = \"base-k\"";
 
 /// All of them, by name.
-pub const LATER_PRESETS: [Later; 7] = [
+pub const LATER_PRESETS: [Later; 6] = [
     preset(
         [
             "bytescheduler-allreduce",
@@ -35,16 +35,6 @@ pub const LATER_PRESETS: [Later; 7] = [
         ],
         LAYERS,
         BSP,
-    ),
-    preset(
-        [
-            "demo",
-            "the largest frequencies of a momentum",
-            "m' = beta m + lr g, q = top-k DCT(m'), m' -= IDCT(q), x' = x - lr sign(IDCT(mean q))",
-            "Peng et al., arXiv 2411.19870",
-        ],
-        "the sign that it takes of the mean is no outer optimizer that is built",
-        "use \"bsp\" with codec = \"de-mo\"",
     ),
     preset(
         [

@@ -24,7 +24,7 @@ const fn point([name, summary, equation, source]: [&'static str; 4], text: &'sta
 }
 
 /// All of them, the yardstick first, then by what is exchanged.
-pub(super) const ALL: [Preset; 38] = [
+pub(super) const ALL: [Preset; 39] = [
     point(
         [
             "none",
@@ -78,6 +78,15 @@ pub(super) const ALL: [Preset; 38] = [
             "Tang et al., ICML 2021",
         ],
         include_str!("one-bit-adam.toml"),
+    ),
+    point(
+        [
+            "demo",
+            "the sign of the mean of the largest cosines of every peer's momentum",
+            "m' = beta m + g, q_i = top-k DCT(m_i'), m_i' -= DCT^-1(q_i), x' = x - lr sign(DCT^-1(mean_i q_i))",
+            "Peng et al., arXiv 2411.19870",
+        ],
+        include_str!("demo.toml"),
     ),
     point(
         [
