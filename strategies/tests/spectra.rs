@@ -171,8 +171,15 @@ fn late_results(strategy: &Strategy, rate: f64, curvatures: &[f64]) -> f64 {
                 shared[1] = momentum * shared[1] - delta;
                 shared[0] -= lr * (momentum * shared[1] - delta);
             }
-            OuterKind::SlowMo { lr, momentum } => {
-                shared[1] = momentum * shared[1] - delta;
+            // Not linear, but of degree one as long as nothing is clipped: it grows or it shrinks.
+            OuterKind::Co2 {
+                lr,
+                momentum,
+                penalty,
+                ..
+            } => {
+                let gap = lr * shared[1].abs() / delta.abs().max(f64::MIN_POSITIVE);
+                shared[1] = momentum * shared[1] - delta / (1.0 + penalty * gap);
                 shared[0] -= lr * shared[1];
             }
             _ => panic!("presets with late results take momentum outside"),

@@ -54,6 +54,8 @@
 //! every = 4                    # delayed-nesterov: arrivals for which momentum is applied once
 //! spread = 0.0                 # delayed-nesterov: of it over the arrivals between
 //! alpha = 0.225                # easgd: of the distance each way
+//! penalty = 1.0                # co2: of the staleness gap
+//! clip = 1.0                   # co2: of the momentum
 //! pull = 0.7                   # no-lo-co: towards the pair's mean anchor
 //!
 //! [aggregation]

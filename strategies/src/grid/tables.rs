@@ -105,6 +105,8 @@ pub(super) struct Outer {
     pub(super) spread: Option<f64>,
     pub(super) alpha: Option<f64>,
     pub(super) pull: Option<f64>,
+    pub(super) penalty: Option<f64>,
+    pub(super) clip: Option<f64>,
 }
 
 /// How contributions become one.
@@ -206,6 +208,8 @@ const KEYS: [(&str, &[&str]); 8] = [
             "spread",
             "alpha",
             "pull",
+            "penalty",
+            "clip",
         ],
     ),
     (

@@ -200,7 +200,7 @@ pub(super) const ALL: [Preset; 39] = [
         [
             "co2",
             "local inner steps over an all-reduce one round late",
-            "as slowmo with D of the round before",
+            "u' = clip(mu u - D / (1 + lr ||u|| / ||D||)), a' = a - lr u', D of the round before",
             "Sun et al., ICLR 2024",
         ],
         include_str!("co2.toml"),
