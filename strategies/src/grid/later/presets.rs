@@ -10,42 +10,10 @@ const fn preset(
     later("preset", [name, summary, equation, source], reason, remedy)
 }
 
-const LAYERS: &str = "it needs gradients that leave layer by layer while the backward pass runs";
-const BSP: &str = "use \"bsp\"";
 const D_PSGD: &str = "use \"d-psgd\" with topology = \"base-k\"";
 
 /// All of them, by name.
-pub const LATER_PRESETS: [Later; 6] = [
-    preset(
-        [
-            "bytescheduler-allreduce",
-            "tensors cut, the first needed sent first",
-            "as bsp, by priority",
-            "Peng et al., SOSP 2019",
-        ],
-        LAYERS,
-        BSP,
-    ),
-    preset(
-        [
-            "bytescheduler-ps",
-            "as bytescheduler-allreduce, through servers",
-            "as bsp, by priority",
-            "Peng et al., SOSP 2019",
-        ],
-        LAYERS,
-        BSP,
-    ),
-    preset(
-        [
-            "mg-wfbp",
-            "wfbp with tensors merged where that is faster",
-            "as bsp, merged by alpha + beta m and the times of backward",
-            "Shi et al., INFOCOM 2019",
-        ],
-        LAYERS,
-        BSP,
-    ),
+pub const LATER_PRESETS: [Later; 2] = [
     preset(
         [
             "powersgd",
@@ -65,15 +33,5 @@ pub const LATER_PRESETS: [Later; 6] = [
         ],
         RELAY,
         D_PSGD,
-    ),
-    preset(
-        [
-            "wfbp",
-            "gradients leave layer by layer while backward runs",
-            "as bsp",
-            "Zhang et al., USENIX ATC 2017",
-        ],
-        LAYERS,
-        BSP,
     ),
 ];
