@@ -7,7 +7,7 @@ use libfuzzer_sys::fuzz_target;
 use murmurate_protocol::limits::OUTPUTS_MAX;
 use murmurate_protocol::{
     BytesBound, CenterPlan, Contribution, DeadlinePlan, Digest, Done, ExchangeKind, FetchId, FragmentId,
-    FragmentPlan, Input, LayoutHash, Order, OrderId, Output, Part, Peer, PeerConfig, PeerId, Plan,
+    FragmentPlan, Input, LayoutHash, LeadPlan, Order, OrderId, Output, Part, Peer, PeerConfig, PeerId, Plan,
     PushOutcome, Round, RunId, Schedule, ServerPlan, SliceId, SliceMeta, StateId, StepBudget, Synchronization, Time,
     TrainSummary,
     WorkError, wire,
@@ -73,7 +73,7 @@ fn exchange(which: u8) -> ExchangeKind {
         4 => ExchangeKind::Pairs,
         5 => ExchangeKind::Gathered,
         6 => ExchangeKind::Server(ServerPlan { owners }),
-        7 => ExchangeKind::Center(CenterPlan { owners, lead: (owners > 1).then_some(2), buffer: owners }),
+        7 => ExchangeKind::Center(CenterPlan { owners, lead: (owners > 1).then_some(LeadPlan { least: 2, most: 5 }), buffer: owners }),
         _ => ExchangeKind::AllReduce,
     }
 }
