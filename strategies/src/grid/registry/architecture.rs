@@ -147,6 +147,13 @@ const GROUP: Key = key(
     "peers of an island or of a group",
 );
 
+const EVERY: Key = key(
+    "architecture.every",
+    "from 2 to a million",
+    "4",
+    "in one of so many rounds islands mix with each other: H2, with H1 = `synchronization.inner_steps`",
+);
+
 const RATE: Key = key(
     "architecture.rate",
     "in (0, 1]",
@@ -162,7 +169,7 @@ const BUDGET: Key = key(
 );
 
 /// Values of `architecture.topology`.
-pub const TOPOLOGIES: [Entry; 17] = [
+pub const TOPOLOGIES: [Entry; 18] = [
     Entry::new(
         "base-k",
         "exact in finitely many rounds for any n, k partners",
@@ -209,6 +216,13 @@ pub const TOPOLOGIES: [Entry; 17] = [
         "W_ij = 1 / (1 + max(deg i, deg j)) for j = i xor 2^b",
         "Trevisan 2016",
     ),
+    Entry::new(
+        "islands",
+        "hierarchical local SGD: means of islands, and every so many rounds across them",
+        "W_ij = 1/g within an island, every `every`-th round 1/L with the same places of the L islands; one after the other is 1 1^T / n for n = g L",
+        "Lin et al., ICLR 2020",
+    )
+    .with(&[GROUP, EVERY]),
     Entry::new(
         "matcha",
         "a torus's matchings, each in some rounds",
