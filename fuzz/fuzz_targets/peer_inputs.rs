@@ -64,8 +64,8 @@ fn peer(id: u8) -> PeerId {
 }
 
 fn exchange(which: u8) -> ExchangeKind {
-    let owners = u16::from(which / 9 % 3) + 1;
-    match which % 9 {
+    let owners = u16::from(which / 10 % 3) + 1;
+    match which % 10 {
         0 => ExchangeKind::None,
         1 => ExchangeKind::Gossip,
         2 => ExchangeKind::Push,
@@ -74,6 +74,7 @@ fn exchange(which: u8) -> ExchangeKind {
         5 => ExchangeKind::Gathered,
         6 => ExchangeKind::Server(ServerPlan { owners }),
         7 => ExchangeKind::Center(CenterPlan { owners, lead: (owners > 1).then_some(LeadPlan { least: 2, most: 5 }), buffer: owners }),
+        8 => ExchangeKind::Pull,
         _ => ExchangeKind::AllReduce,
     }
 }

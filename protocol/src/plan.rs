@@ -34,6 +34,8 @@ pub enum ExchangeKind {
     Push,
     /// A parameter server whose peers need not be in the same round.
     Center(CenterPlan),
+    /// Ask the round's partners, mix what they published last.
+    Pull,
 }
 
 impl ExchangeKind {
@@ -41,7 +43,7 @@ impl ExchangeKind {
     pub const fn has_neighbours(self) -> bool {
         matches!(
             self,
-            Self::Gossip | Self::Replicas | Self::Pairs | Self::Push
+            Self::Gossip | Self::Replicas | Self::Pairs | Self::Push | Self::Pull
         )
     }
 
@@ -55,7 +57,7 @@ impl ExchangeKind {
     pub const fn waits(self) -> bool {
         !matches!(
             self,
-            Self::None | Self::Pairs | Self::Push | Self::Center(_)
+            Self::None | Self::Pairs | Self::Push | Self::Pull | Self::Center(_)
         )
     }
 

@@ -511,7 +511,8 @@ proptest! {
 
     #[test]
     fn no_inputs_break_a_peer_that_waits_for_nobody(steps in vec(any_step(), 0..160)) {
-        survives(ExchangeKind::Push, steps);
+        survives(ExchangeKind::Push, steps.clone());
+        survives(ExchangeKind::Pull, steps);
     }
 
     #[test]

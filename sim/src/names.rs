@@ -55,6 +55,7 @@ fn of_message(message: &Message) -> &'static str {
         Message::Repair { .. } => "repair",
         Message::Decided { .. } => "decided",
         Message::Alive { .. } => "alive",
+        Message::PullAsk { .. } => "pull ask",
         _ => "message",
     }
 }

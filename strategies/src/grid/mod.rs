@@ -25,7 +25,7 @@
 //!
 //! [architecture]
 //! exchange = "all-reduce"      # none, all-reduce, gathered, parameter-server; between neighbours:
-//!                              # gossip, push, replicas, pairs
+//!                              # gossip, push, pull, replicas, pairs
 //! contribution = "delta"       # gradient, delta; parameters (between neighbours)
 //! owners = 2                   # parameter-server: peers that own a shard of each fragment
 //! topology = "base-k"          # between neighbours; all are in `registry::TOPOLOGIES`

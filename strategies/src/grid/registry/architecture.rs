@@ -4,7 +4,7 @@ use super::modes::{ENOUGH, FRACTION, GRACE, GRACE_MS};
 use super::{Entry, Key, key};
 
 /// Values of `architecture.exchange`.
-pub const EXCHANGES: [Entry; 8] = [
+pub const EXCHANGES: [Entry; 9] = [
     Entry::new("none", "nobody exchanges anything", "x_i' = x_i", "-"),
     Entry::new(
         "gossip",
@@ -21,7 +21,7 @@ pub const EXCHANGES: [Entry; 8] = [
     .with(&[RATE]),
     Entry::new(
         "pairs",
-        "two neighbours average whenever one of them begins to, nobody waits",
+        "push-pull: two neighbours average whenever one of them begins to, nobody waits",
         "x_i' = x_i + w (C(x_j) - C(x_i)), x_j' = x_j - w (C(x_j) - C(x_i)), w = 1/2, less where several are under way",
         "Lian et al., ICML 2018",
     ),
@@ -30,6 +30,12 @@ pub const EXCHANGES: [Entry; 8] = [
         "as gossip, and nobody waits: whatever has arrived is mixed",
         "x_i' = (m_i x_i + sum_k m_k C(x_k)) / (m_i + sum_k m_k) over the slices k that are there, of any round",
         "overlapped SGP: Assran et al., ICML 2019; GoSGD: Blot et al., arXiv 1611.09726",
+    ),
+    Entry::new(
+        "pull",
+        "ask the round's partners, mix what they published last; nobody pushes unasked",
+        "x_i' = (1 - sum_j W_ij) x_i + sum_j W_ij C(x_j) over the partners j that answered, with x_j of whichever round: rows sum to one, columns need not",
+        "Demers et al., PODC 1987; Karp et al., FOCS 2000; Tsitsiklis et al., IEEE Trans. Autom. Control 1986",
     ),
     Entry::new(
         "all-reduce",
