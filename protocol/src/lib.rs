@@ -88,7 +88,7 @@ pub use id::{Digest, LayoutHash, PeerId, PlanHash, RunId};
 pub use order::{
     Done, Evaluation, Lane, Order, StateId, StepBudget, StoreId, TrainSummary, WorkError,
 };
-pub use overlap::{OverlapError, OverlapPlan};
+pub use overlap::{Layers, OverlapError, OverlapPlan};
 pub use pace::Pace;
 pub use peer::{
     Event, FetchId, Input, Output, Peer, PeerConfig, PeerError, Phase, Remote, Snapshot, View, Wait,

@@ -15,7 +15,9 @@ fn base(method: &Method) -> &'static str {
         (_, "easgd") => "easgd",
         (_, "delayed-nesterov") => "fedbuff",
         (_, "no-lo-co") => "noloco",
-        ("aggregation.rule", _) | ("compression.codec", "sign-sgd" | "dgc") => "bsp",
+        ("aggregation.rule", _)
+        | ("compression.codec", "sign-sgd" | "dgc")
+        | ("overlap.cut" | "overlap.layers", _) => "bsp",
         _ => "local-sgd",
     }
 }
@@ -97,6 +99,11 @@ fn keys_and_defaults_are_those_of_the_configuration() {
             }
         } else if table == "synchronization" {
             written.remove("pace");
+        }
+        if table == "overlap" {
+            for key in ["cut", "layers", "stagger", "late_steps"] {
+                written.remove(key);
+            }
         }
         if method.key == "inner.correction" {
             // Beside it stands the inner optimizer.

@@ -884,7 +884,7 @@ fn a_plan_holds_bounds_and_state() {
     let psgd = self::plan(&Strategy::preset("d-psgd").unwrap());
     assert_eq!(psgd.state_bytes, 4 * 1007 + STATE_HEADER_BYTES);
 
-    let ranges = strategy.fragments(1007);
+    let ranges = strategy.fragments(&Layout::new([("x", vec![1007])]));
     assert_eq!(ranges.first().unwrap().start, 0);
     assert_eq!(ranges.last().unwrap().end, 1007);
     assert!(ranges.windows(2).all(|pair| pair[0].end == pair[1].start));

@@ -7,6 +7,7 @@ mod common;
 use common::store::{Still, Store};
 use common::{Make, Swarm, peer};
 use murmurate_protocol::{FragmentId, Order, Part, Round, RunId, SliceId, StepBudget, StoreId};
+use murmurate_strategies::Layout;
 use murmurate_strategies::executor::{Executor, Parts};
 use murmurate_strategies::grid::Strategy;
 use murmurate_strategies::inner::InnerKind;
@@ -47,7 +48,8 @@ fn staggered_fragments_are_as_many_plain_runs_each_begun_a_round_later() {
     let whole = "preset = \"diloco\"\n[synchronization]\ninner_steps = 12\n\
                  [overlap]\nfragments = 8\n";
     let whole = run(whole, 4);
-    let ranges = staggered.strategy.fragments(DIM);
+    let layout = Layout::new([("x", vec![DIM as u64])]);
+    let ranges = staggered.strategy.fragments(&layout);
     for (fragment, range) in ranges.into_iter().enumerate() {
         let turn = fragment as u64 % 4;
         for round in 0..16 {
@@ -68,7 +70,7 @@ fn staggered_fragments_are_as_many_plain_runs_each_begun_a_round_later() {
     // The last in turn have their first exchange after four rounds of three inner steps, and from
     // then on every four: a plain run of twelve, to the bit.
     for fragment in [3, 7] {
-        let range = staggered.strategy.fragments(DIM)[fragment].clone();
+        let range = staggered.strategy.fragments(&layout)[fragment].clone();
         for cycle in 0..4 {
             assert_eq!(
                 anchor(&staggered, 1, 4 * cycle + 3)[range.clone()],

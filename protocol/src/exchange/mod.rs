@@ -87,6 +87,12 @@ pub(crate) trait Exchange: Send {
     /// The round's training ended and its contribution lies in the Executor.
     fn begin(&mut self, cx: &mut Context, summary: &TrainSummary);
 
+    /// A fragment's contribution lies in the Executor; called for each of them after `begin` where they leave
+    /// under the backward pass, and never where they leave together.
+    fn cut(&mut self, cx: &mut Context, fragment: FragmentId) {
+        let _ = (cx, fragment);
+    }
+
     /// Something happened. Also called between `finish` and `begin`, for what comes early.
     ///
     /// # Errors

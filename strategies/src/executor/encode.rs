@@ -54,6 +54,7 @@ impl MixLane {
             }
             self.reduction_encoded(&slice);
         } else {
+            self.take_piece(slice.fragment);
             let local = self.take_local();
             let encoded = self.encode_local(&local[range.clone()], slice, of, &mut out);
             self.put_local(local);

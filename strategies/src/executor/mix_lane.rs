@@ -3,7 +3,7 @@
 
 use super::center::Versions;
 use super::codec_state::CodecState;
-use super::frame::{Frame, Install, MixEnd, Taken};
+use super::frame::MixEnd;
 use super::gathered::Common;
 use super::host::Host;
 use super::late::Late;
@@ -87,8 +87,10 @@ pub struct MixLane {
     pub(super) encoded: BTreeMap<SliceId, u16>,
     /// The last round in which the shared inner optimizer took its step.
     pub(super) inner_round: Option<Round>,
-    buffer: Option<Vec<f32>>,
-    frames: MixEnd,
+    pub(super) buffer: Option<Vec<f32>>,
+    /// Fragments of this round's gradient that have come and are not encoded yet.
+    pub(super) pieces: Vec<(FragmentId, Vec<f32>)>,
+    pub(super) frames: MixEnd,
 }
 
 impl MixLane {
@@ -146,6 +148,7 @@ impl MixLane {
             spare: Vec::new(),
             encoded: BTreeMap::new(),
             inner_round: None,
+            pieces: Vec::new(),
             frames,
             fragments,
             anchor,
@@ -288,70 +291,6 @@ impl MixLane {
         let (len, of) = (fragment.len(), usize::from(of.max(1)));
         let at = |i: usize| fragment.start + len * i.min(of) / of;
         at(usize::from(shard))..at(usize::from(shard) + 1)
-    }
-
-    /// Gives the train lane the buffer with what it is to take over, once a round.
-    fn lend(&mut self) {
-        let nothing = |l: &Local| matches!(l, Local::Untouched | Local::Contribution);
-        let anything = !self.local.iter().all(nothing);
-        if self.buffer.is_none() && !anything {
-            self.frames.send(None);
-            return;
-        }
-        let len = self.anchor.len();
-        let mut values = self.buffer.take().unwrap_or_else(|| vec![0.0; len]);
-        let mut install = Vec::new();
-        for (range, local) in self.fragments.iter().zip(&mut self.local) {
-            let (piece, anchor) = (&mut values[range.clone()], &self.anchor[range.clone()]);
-            if matches!(local, Local::TakeAnchor | Local::Blend) {
-                piece.copy_from_slice(anchor);
-            }
-            let taken = match local {
-                Local::TakeAnchor => Taken::Anchor,
-                Local::KeepDelta => {
-                    piece.iter_mut().zip(anchor).for_each(|(d, a)| *d += a);
-                    Taken::WithDelta
-                }
-                Local::Shift => Taken::Shifted,
-                Local::Blend => Taken::Blended(self.late.map_or(0.0, Late::own_share)),
-                Local::Untouched | Local::Contribution => continue,
-            };
-            let range = range.clone();
-            install.push(Install { range, taken });
-        }
-        self.local.fill(Local::Untouched);
-        self.frames.send(Some(Frame { values, install }));
-    }
-
-    /// Takes this round's cut in, if it has come, and makes the contribution of it.
-    pub(super) fn collect(&mut self) {
-        let Some(frame) = self.frames.receive() else {
-            return;
-        };
-        let mut values = frame.values;
-        if self.contribution == Contribution::Delta && self.exchange.moves_the_anchor() {
-            values
-                .iter_mut()
-                .zip(&self.anchor)
-                .for_each(|(v, a)| *v -= a);
-        }
-        if let Some(replicas) = &self.replicas {
-            for (index, range) in self.fragments.iter().enumerate() {
-                let fragment = FragmentId(index as u16);
-                if range.start >= self.parameters {
-                    break;
-                }
-                replicas.correct(fragment, &mut values[range.clone()]);
-            }
-        }
-        if let Companion::Anchors { .. } = self.companion {
-            values[self.parameters..].copy_from_slice(&self.anchor[self.parameters..]);
-            self.landed.fill(false);
-        }
-        self.buffer = Some(values);
-        self.local.fill(Local::Contribution);
-        self.mixed.fill(false);
-        self.encoded.clear();
     }
 
     /// The local buffer; a fresh one when it is lent out.

@@ -41,8 +41,13 @@
 //! error_feedback = true        # default: where the codec needs it
 //!
 //! [overlap]
+//! cut = "even"                 # tensors, merged
 //! fragments = 4                # equal cuts; default: of 2^20 values in an all-reduce, else 1
+//! layers = "together"          # as-ready, by-priority: gradients leave under the backward pass
 //! stagger = 2                  # rounds in which each is exchanged once
+//! latency_ms = 40.0            # merged: of an exchange, the rate of a link, the time of a backward
+//! mbit_s = 50.0                # pass; what is merged follows from them
+//! backward_ms = 100.0
 //! late_steps = 3               # inner steps of the next round until a result is put in force
 //! blend = "own-progress"       # with late_steps: on top of the new anchor, or alpha in [0, 1)
 //!

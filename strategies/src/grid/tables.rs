@@ -80,9 +80,14 @@ pub(super) struct Compression {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Overlap {
+    pub(super) cut: Option<String>,
     pub(super) fragments: Option<usize>,
+    pub(super) layers: Option<String>,
     pub(super) stagger: Option<usize>,
     pub(super) late_steps: Option<u32>,
+    pub(super) latency_ms: Option<f64>,
+    pub(super) mbit_s: Option<f64>,
+    pub(super) backward_ms: Option<f64>,
     pub(super) blend: Option<Blend>,
 }
 
@@ -197,7 +202,20 @@ const KEYS: [(&str, &[&str]); 8] = [
         ],
     ),
     ("compression", &["codec", "error_feedback"]),
-    ("overlap", &["fragments", "stagger", "late_steps", "blend"]),
+    (
+        "overlap",
+        &[
+            "cut",
+            "fragments",
+            "layers",
+            "stagger",
+            "late_steps",
+            "latency_ms",
+            "mbit_s",
+            "backward_ms",
+            "blend",
+        ],
+    ),
     (
         "outer",
         &[
@@ -254,6 +272,9 @@ const BUDGET: [&str; 6] = [
     "switch_inner_steps",
     "decay_every",
 ];
+
+/// Where fragments begin: whoever chooses the first chooses all of it.
+const CUT: [&str; 5] = ["cut", "fragments", "latency_ms", "mbit_s", "backward_ms"];
 
 /// Parses TOML.
 pub(super) fn parse(text: &str) -> Result<toml::Table, StrategyError> {
@@ -325,11 +346,14 @@ pub(super) fn lay_over(preset: &mut toml::Table, config: toml::Table) {
             below.clear();
         }
         let chosen = |key: &&str| table.contains_key(*key) && table.get(*key) != below.get(*key);
+        let mut gone = Vec::new();
         if BUDGET[..2].iter().any(chosen) {
-            for key in BUDGET {
-                below.remove(key);
-            }
+            gone.extend(BUDGET);
         }
+        if chosen(&CUT[0]) {
+            gone.extend(CUT);
+        }
+        below.retain(|key, _| !gone.iter().any(|gone| *gone == key));
         below.extend(table);
     }
 }

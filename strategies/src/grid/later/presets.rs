@@ -12,32 +12,10 @@ const fn preset(
 
 const UNDER_TRAINING: &str =
     "it needs the own delta in the anchor at once and taken out again when the others' come";
-const LAYERS: &str = "it needs gradients that leave layer by layer while the backward pass runs";
-const BSP: &str = "use \"bsp\"";
 const D_PSGD: &str = "use \"d-psgd\" with topology = \"base-k\"";
 
 /// All of them, by name.
-pub const LATER_PRESETS: [Later; 8] = [
-    preset(
-        [
-            "bytescheduler-allreduce",
-            "tensors cut, the first needed sent first",
-            "as bsp, by priority",
-            "Peng et al., SOSP 2019",
-        ],
-        LAYERS,
-        BSP,
-    ),
-    preset(
-        [
-            "bytescheduler-ps",
-            "as bytescheduler-allreduce, through servers",
-            "as bsp, by priority",
-            "Peng et al., SOSP 2019",
-        ],
-        LAYERS,
-        BSP,
-    ),
+pub const LATER_PRESETS: [Later; 4] = [
     preset(
         [
             "demo",
@@ -60,16 +38,6 @@ pub const LATER_PRESETS: [Later; 8] = [
     ),
     preset(
         [
-            "mg-wfbp",
-            "wfbp with tensors merged where that is faster",
-            "as bsp, merged by alpha + beta m and the times of backward",
-            "Shi et al., INFOCOM 2019",
-        ],
-        LAYERS,
-        BSP,
-    ),
-    preset(
-        [
             "powersgd",
             "gradients of low rank",
             "P = M Q, orthogonal, Q = M^T P; M ~ P Q^T",
@@ -87,15 +55,5 @@ pub const LATER_PRESETS: [Later; 8] = [
         ],
         RELAY,
         D_PSGD,
-    ),
-    preset(
-        [
-            "wfbp",
-            "gradients leave layer by layer while backward runs",
-            "as bsp",
-            "Zhang et al., USENIX ATC 2017",
-        ],
-        LAYERS,
-        BSP,
     ),
 ];

@@ -24,7 +24,7 @@ const fn point([name, summary, equation, source]: [&'static str; 4], text: &'sta
 }
 
 /// All of them, the yardstick first, then by what is exchanged.
-pub(super) const ALL: [Preset; 37] = [
+pub(super) const ALL: [Preset; 41] = [
     point(
         [
             "none",
@@ -42,6 +42,42 @@ pub(super) const ALL: [Preset; 37] = [
             "Valiant 1990; Li et al., OSDI 2014",
         ],
         include_str!("bsp.toml"),
+    ),
+    point(
+        [
+            "wfbp",
+            "bsp whose gradients leave layer by layer while the backward pass runs",
+            "x' = inner(x, mean_i g_i(x)), begin(l) = ready(l)",
+            "Zhang et al., USENIX ATC 2017",
+        ],
+        include_str!("wfbp.toml"),
+    ),
+    point(
+        [
+            "mg-wfbp",
+            "wfbp with tensors merged where that is faster",
+            "as wfbp, merged by alpha + beta m and the times of backward",
+            "Shi et al., INFOCOM 2019",
+        ],
+        include_str!("mg-wfbp.toml"),
+    ),
+    point(
+        [
+            "bytescheduler-allreduce",
+            "wfbp of equal pieces, those that are needed first before the others",
+            "as wfbp, priority(l) = l",
+            "Peng et al., SOSP 2019",
+        ],
+        include_str!("bytescheduler-allreduce.toml"),
+    ),
+    point(
+        [
+            "bytescheduler-ps",
+            "as bytescheduler-allreduce, through servers",
+            "as wfbp, priority(l) = l",
+            "Peng et al., SOSP 2019",
+        ],
+        include_str!("bytescheduler-ps.toml"),
     ),
     point(
         [
