@@ -94,7 +94,7 @@ pub use peer::{
     Event, FetchId, Input, Output, Peer, PeerConfig, PeerError, Phase, Remote, Snapshot, View, Wait,
 };
 pub use plan::{
-    BytesBound, CenterPlan, Contribution, DeadlinePlan, ExchangeKind, FragmentPlan, Plan,
+    BytesBound, CenterPlan, Contribution, DeadlinePlan, ExchangeKind, FragmentPlan, LeadPlan, Plan,
     PlanError, ServerPlan,
 };
 pub use sampling::Sampling;

@@ -56,6 +56,7 @@ fn of_message(message: &Message) -> &'static str {
         Message::Repair { .. } => "repair",
         Message::Decided { .. } => "decided",
         Message::Alive { .. } => "alive",
+        Message::PullAsk { .. } => "pull ask",
         _ => "message",
     }
 }

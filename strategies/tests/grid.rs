@@ -411,6 +411,19 @@ const REFUSED: &[(&str, &str, &[&str])] = &[
         &["`architecture.schedule`", "`gossip`"],
     ),
     (
+        "ssp",
+        "[synchronization]\nlead_most = 15",
+        &["`synchronization.lead_most`", "`ssp`"],
+    ),
+    (
+        "ssp",
+        "[synchronization]\ninner_steps = 1\nmode = \"dynamic-ssp\"\nlead = 4\nlead_most = 3",
+        &[
+            "`synchronization.lead_most` is 3",
+            "from `synchronization.lead`",
+        ],
+    ),
+    (
         "diloco",
         "[architecture]\nschedule = \"ring\"\ngroup = 4",
         &["`architecture.group`", "`ring`"],

@@ -6,6 +6,7 @@ mod center;
 mod gossip;
 mod none;
 mod pairwise;
+mod pull;
 
 pub use all_reduce::{Schedule, ScheduleCost};
 pub(crate) use all_reduce::{inputs_of, slices_of};
@@ -181,6 +182,10 @@ pub(crate) fn build(cx: &Context, topology: Option<Box<dyn Topology>>) -> Box<dy
         ExchangeKind::Gossip | ExchangeKind::Push => {
             let topology = topology.expect("a gossip plan comes with a topology");
             Box::new(gossip::Gossip::new(&cx.plan, topology))
+        }
+        ExchangeKind::Pull => {
+            let topology = topology.expect("a plan of pulls comes with a topology");
+            Box::new(pull::Pull::new(topology))
         }
         ExchangeKind::Replicas | ExchangeKind::Pairs => {
             let topology = topology.expect("a plan of pairs comes with a topology");

@@ -16,21 +16,23 @@
 //! grace = "fixed"              # how long the others are waited for after that: fixed, adaptive
 //! grace_ms = 500               # fixed: so long
 //! fraction = 0.1               # all-reduce, parameter-server: peers that train in a round, drawn anew
-//! mode = "bsp"                 # parameter-server: bsp, ssp or asp
+//! mode = "bsp"                 # parameter-server: bsp, ssp, dynamic-ssp or asp
 //! lead = 3                     # ssp: rounds that the fastest may be ahead of the slowest
+//! lead_most = 15               # dynamic-ssp: rounds that it may be where that saves time
 //! buffer = 1                   # ssp, asp: contributions that a shard takes in at once
 //! staleness = "inverse-root"   # ssp, asp: constant, inverse, inverse-root
 //! compensation = 0.04          # ssp, asp: DC-ASGD's lambda for late gradients
 //!
 //! [architecture]
 //! exchange = "all-reduce"      # none, all-reduce, gathered, parameter-server; between neighbours:
-//!                              # gossip, push, replicas, pairs
+//!                              # gossip, push, pull, replicas, pairs
 //! contribution = "delta"       # gradient, delta; parameters (between neighbours)
 //! owners = 2                   # parameter-server: peers that own a shard of each fragment
 //! topology = "base-k"          # between neighbours; all are in `registry::TOPOLOGIES`
 //! rate = 0.04                  # replicas: how far neighbours move towards each other
 //! degree = 1                   # base-k: partners a round; equi-static, random-regular
-//! group = 4                    # hierarchical: peers of an island; moshpit: of a group
+//! group = 4                    # hierarchical, islands: peers of an island; moshpit: of a group
+//! every = 4                    # islands: in one of so many rounds they mix with each other
 //! budget = 0.5                 # matcha: share of the edges in force
 //!
 //! [compression]

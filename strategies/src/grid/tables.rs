@@ -4,8 +4,6 @@
 use super::StrategyError;
 use super::registry::hint;
 use crate::compress::parameter_names;
-use core::time::Duration;
-use murmurate_protocol::DeadlinePlan;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -42,6 +40,7 @@ pub(super) struct Synchronization {
     pub(super) grace_ms: Option<u64>,
     pub(super) fraction: Option<f64>,
     pub(super) lead: Option<usize>,
+    pub(super) lead_most: Option<usize>,
     pub(super) buffer: Option<usize>,
     pub(super) staleness: Option<String>,
     pub(super) compensation: Option<f64>,
@@ -57,6 +56,7 @@ pub(super) struct Architecture {
     pub(super) topology: Option<String>,
     pub(super) degree: Option<usize>,
     pub(super) group: Option<usize>,
+    pub(super) every: Option<usize>,
     pub(super) budget: Option<f64>,
     pub(super) owners: Option<usize>,
     pub(super) rate: Option<f64>,
@@ -150,18 +150,6 @@ pub(super) struct Deadlines {
     pub(super) ceiling_ms: Option<u64>,
 }
 
-impl Deadlines {
-    /// Writes deadlines down.
-    pub(super) fn from_plan(plan: &DeadlinePlan) -> Self {
-        let ms = |time: Duration| u64::try_from(time.as_millis()).ok();
-        Self {
-            floor_ms: ms(plan.floor),
-            initial_ms: ms(plan.initial),
-            ceiling_ms: ms(plan.ceiling),
-        }
-    }
-}
-
 /// The keys of each table; a test keeps them equal to the structures above. Those of codecs come on
 /// top.
 const KEYS: [(&str, &[&str]); 8] = [
@@ -180,6 +168,7 @@ const KEYS: [(&str, &[&str]); 8] = [
             "grace_ms",
             "fraction",
             "lead",
+            "lead_most",
             "buffer",
             "staleness",
             "compensation",
@@ -194,6 +183,7 @@ const KEYS: [(&str, &[&str]); 8] = [
             "topology",
             "degree",
             "group",
+            "every",
             "budget",
             "owners",
             "rate",
@@ -353,7 +343,7 @@ pub(super) fn lay_over(preset: &mut toml::Table, config: toml::Table) {
         if chosen(&CUT[0]) {
             gone.extend(CUT);
         }
-        below.retain(|key, _| !gone.contains(&key.as_str()));
+        below.retain(|key, _| !gone.contains(&key));
         below.extend(table);
     }
 }
