@@ -69,6 +69,15 @@ fn laid_over(preset: &str, draw: &mut Draw, peers: u64) -> Table {
     // Forty are more than are open at a time.
     let fragments = [1_u64, 2, 3, 40][draw.below(4) as usize];
     point.set("overlap", "fragments", fragments);
+    if draw.below(3) == 0 {
+        point.set("overlap", "stagger", 1 + draw.below(4));
+    }
+    if draw.below(3) == 0 {
+        point.set("overlap", "late_steps", draw.below(6));
+        if draw.below(2) == 0 {
+            point.set("overlap", "blend", "own-progress");
+        }
+    }
     point.0
 }
 
