@@ -3,6 +3,7 @@
 use crate::limits::{FRAGMENTS_MAX, WINDOW_FRAGMENTS_MAX};
 use crate::plan::{Contribution, Plan};
 use crate::{FragmentId, Pace, Round, StepBudget};
+use core::ops::Range;
 use serde::{Deserialize, Serialize};
 
 /// When the fragments of a round's gradient leave.
@@ -151,6 +152,17 @@ impl OverlapPlan {
 }
 
 impl Plan {
+    /// Where the fragments lie in the flat parameters and their companion.
+    pub fn ranges(&self) -> Vec<Range<usize>> {
+        let mut start = 0;
+        let lens = self.fragments.iter().map(|fragment| fragment.len as usize);
+        lens.map(|len| {
+            start += len;
+            start - len..start
+        })
+        .collect()
+    }
+
     /// Whether the next round's training begins before this round's result is in force. Not after the
     /// last round: nothing comes after it.
     pub const fn trains_ahead(&self, round: Round) -> bool {

@@ -8,7 +8,6 @@ use crate::{
     Digest, FragmentId, LayoutHash, OverlapError, OverlapPlan, Pace, PlanHash, Quorum, Round,
     RunId, Schedule, StepBudget, Synchronization,
 };
-use core::ops::Range;
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
 
@@ -284,17 +283,6 @@ pub enum PlanError {
 }
 
 impl Plan {
-    /// Where the fragments lie in the flat parameters and their companion.
-    pub fn ranges(&self) -> Vec<Range<usize>> {
-        let mut start = 0;
-        let lens = self.fragments.iter().map(|fragment| fragment.len as usize);
-        lens.map(|len| {
-            start += len;
-            start - len..start
-        })
-        .collect()
-    }
-
     /// Checks that the plan can work.
     ///
     /// # Errors
