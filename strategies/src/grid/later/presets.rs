@@ -13,25 +13,13 @@ const fn preset(
 const D_PSGD: &str = "use \"d-psgd\" with topology = \"base-k\"";
 
 /// All of them, by name.
-pub const LATER_PRESETS: [Later; 2] = [
-    preset(
-        [
-            "powersgd",
-            "gradients of low rank",
-            "P = M Q, orthogonal, Q = M^T P; M ~ P Q^T",
-            "Vogels et al., NeurIPS 2019",
-        ],
-        "it needs an exchange that agrees on P before it sends Q",
-        "use \"bsp\" with codec = \"power-sgd\"",
-    ),
-    preset(
-        [
-            "relaysgd",
-            "gossip by sums relayed along a tree",
-            "m_ij = x_i + sum_{l != j} m_li",
-            "Vogels et al., NeurIPS 2021",
-        ],
-        RELAY,
-        D_PSGD,
-    ),
-];
+pub const LATER_PRESETS: [Later; 1] = [preset(
+    [
+        "relaysgd",
+        "gossip by sums relayed along a tree",
+        "m_ij = x_i + sum_{l != j} m_li",
+        "Vogels et al., NeurIPS 2021",
+    ],
+    RELAY,
+    D_PSGD,
+)];

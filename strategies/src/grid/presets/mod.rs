@@ -41,7 +41,7 @@ pub(super) const ALL: [Preset; ANCHORED.len() + NEIGHBOURS.len()] = {
 };
 
 /// The yardstick, and those whose peers agree on an anchor or have a center.
-const ANCHORED: [Preset; 31] = [
+const ANCHORED: [Preset; 32] = [
     point(
         [
             "none",
@@ -140,6 +140,15 @@ const ANCHORED: [Preset; 31] = [
             "Peng et al., arXiv 2411.19870",
         ],
         include_str!("demo.toml"),
+    ),
+    point(
+        [
+            "powersgd",
+            "bsp with gradients of rank 4 and error feedback",
+            "P = orth(M Q), Q = M^T P, x' = inner(x, mean_i P_i Q_i^T), e' = M - P Q^T",
+            "Vogels et al., NeurIPS 2019",
+        ],
+        include_str!("powersgd.toml"),
     ),
     point(
         [
