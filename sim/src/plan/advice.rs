@@ -189,14 +189,18 @@ fn can_be_rarer(strategy: &Strategy) -> bool {
     strategy.contribution() != Contribution::Gradient
 }
 
-/// The cost of a preset with changes; `None` where the grid refuses them.
+/// The cost of a preset with changes; `None` where the grid refuses them, or the plan: what some codecs keep
+/// of every member is more than a state may hold.
 fn variant(
     strategy: &Strategy,
     changes: &str,
     cluster: &Cluster,
 ) -> Result<Option<Cost>, StrategyError> {
     match Strategy::parse(changes, Some(strategy.name())) {
-        Ok(strategy) => Cost::of(&strategy, cluster).map(Some),
+        Ok(strategy) => match Cost::of(&strategy, cluster) {
+            Err(StrategyError::Plan(_)) => Ok(None),
+            cost => cost.map(Some),
+        },
         Err(_) => Ok(None),
     }
 }
