@@ -34,6 +34,8 @@ pub enum ExchangeKind {
     Push,
     /// A parameter server whose peers need not be in the same round.
     Center(CenterPlan),
+    /// Sums of parameters are relayed along a spanning tree of the topology.
+    Relay,
 }
 
 impl ExchangeKind {
@@ -41,7 +43,7 @@ impl ExchangeKind {
     pub const fn has_neighbours(self) -> bool {
         matches!(
             self,
-            Self::Gossip | Self::Replicas | Self::Pairs | Self::Push
+            Self::Gossip | Self::Replicas | Self::Pairs | Self::Push | Self::Relay
         )
     }
 

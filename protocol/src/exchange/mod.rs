@@ -6,6 +6,7 @@ mod center;
 mod gossip;
 mod none;
 mod pairwise;
+mod relay;
 
 pub use all_reduce::{Schedule, ScheduleCost};
 pub(crate) use all_reduce::{inputs_of, slices_of};
@@ -179,6 +180,10 @@ pub(crate) fn build(cx: &Context, topology: Option<Box<dyn Topology>>) -> Box<dy
         ExchangeKind::Replicas | ExchangeKind::Pairs => {
             let topology = topology.expect("a plan of pairs comes with a topology");
             Box::new(pairwise::Pairwise::new(&cx.plan, topology))
+        }
+        ExchangeKind::Relay => {
+            let topology = topology.expect("a plan that relays comes with a topology");
+            Box::new(relay::Relay::new(topology))
         }
     }
 }
