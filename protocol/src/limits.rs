@@ -107,6 +107,10 @@ pub const NEIGHBOURS_MAX: usize = 32;
 /// which a relayed message counts where no newer one comes.
 pub const PATIENCE_ROUNDS: u64 = 4;
 
+/// Rounds in a row in which a neighbour that relays nothing is waited for: one that lost a message or two goes on in
+/// step, and one that stalls costs so many deadlines.
+pub const RELAY_MISSES_MAX: u8 = 3;
+
 /// Relayed messages of one neighbour and one fragment that may wait: a neighbour is a round ahead at most
 /// while it waits for this peer, and beyond that each makes the one before it useless.
 pub const RELAYED_WAITING_MAX: usize = 4;

@@ -4,7 +4,8 @@
 #![allow(
     unreachable_pub,
     clippy::disallowed_methods,
-    reason = "tests read settings of their own"
+    clippy::too_many_lines,
+    reason = "tests read settings of their own, and list one case after the other"
 )]
 
 mod common;
@@ -242,7 +243,7 @@ fn around_one_that_stalls_for_ever_the_tree_grows_together_again() {
         for (id, member) in &club.members {
             let expired = |e: &&Event| matches!(e, Event::Waited { expired: true, .. });
             let waits = member.events.iter().filter(expired).count();
-            assert!(*id == silent || waits <= 3, "{waits} deadlines");
+            assert!(*id == silent || waits <= 9, "{waits} deadlines");
             // What it does not take is not made for it any more.
             let kept = 2 * (3 * 4 + RELAYED_UNDER_WAY_MAX);
             assert!(member.store.len() <= kept, "{}", member.store.len());
@@ -479,7 +480,7 @@ fn views_that_differ_part_nobody() {
         }
         let expired = |e: &&Event| matches!(e, Event::Waited { expired: true, .. });
         for member in club.members.values() {
-            assert!(member.events.iter().filter(expired).count() <= 2);
+            assert!(member.events.iter().filter(expired).count() <= 6);
         }
         assert_waits(&club);
         club.hears = Box::new(|_, _, _| true);

@@ -135,6 +135,7 @@ mod tests {
             "Center",
             "Gossip",
             "Push",
+            "Relay",
             "Replicas",
             "Pairs",
         ] {

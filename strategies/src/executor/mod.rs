@@ -21,6 +21,7 @@ mod gathered;
 mod host;
 mod late;
 mod mix_lane;
+mod relay;
 mod replicas;
 mod robust;
 mod squeezed;

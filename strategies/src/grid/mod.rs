@@ -91,6 +91,7 @@ mod optimizers;
 mod overlap;
 mod presets;
 mod refuse;
+mod relay;
 mod schedule;
 mod server;
 mod strategy;

@@ -1,6 +1,6 @@
 //! Combinations of methods that cannot work, each with the reason and the nearest that does.
 
-use super::{Strategy, StrategyError, companions, overlap, schedule, synchronization};
+use super::{Strategy, StrategyError, companions, overlap, relay, schedule, synchronization};
 use crate::aggregate::AggregationKind;
 use crate::compress::{CodecProperties, Reduction};
 use crate::correct::CorrectionKind;
@@ -35,6 +35,7 @@ pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
             parameters_as_they_are(strategy)?;
         }
         ExchangeKind::Replicas => replicas(strategy)?,
+        ExchangeKind::Relay => relay::check(strategy)?,
         ExchangeKind::AllReduce | ExchangeKind::Gathered | ExchangeKind::Server(_) => {
             all_reduce(strategy)?;
         }
@@ -314,7 +315,7 @@ fn exact_diffusion(strategy: &Strategy) -> Result<(), StrategyError> {
     Ok(())
 }
 
-fn parameters_as_they_are(strategy: &Strategy) -> Result<(), StrategyError> {
+pub(super) fn parameters_as_they_are(strategy: &Strategy) -> Result<(), StrategyError> {
     neighbours(strategy)?;
     if !strategy.codec().properties().dense {
         return refused(

@@ -102,6 +102,7 @@ pub(super) const fn name_of(kind: ExchangeKind) -> &'static str {
         ExchangeKind::Replicas => "replicas",
         ExchangeKind::Pairs => "pairs",
         ExchangeKind::Push => "push",
+        ExchangeKind::Relay => "relay-sum",
         ExchangeKind::AllReduce => "all-reduce",
         ExchangeKind::Gathered => "gathered",
         ExchangeKind::Server(_) | ExchangeKind::Center(_) => "parameter-server",

@@ -1,6 +1,6 @@
 //! One neighbour and one fragment: the last message of it that counts, and those that wait.
 
-use crate::limits::{PATIENCE_ROUNDS, RELAYED_WAITING_MAX};
+use crate::limits::{PATIENCE_ROUNDS, RELAY_MISSES_MAX, RELAYED_WAITING_MAX, ROUNDS_AHEAD_MAX};
 use crate::{Round, SliceId};
 
 /// What a neighbour relayed.
@@ -20,8 +20,8 @@ pub(super) struct Edge {
     held: Option<(Message, Round)>,
     /// What came since, ascending by round.
     waiting: Vec<Message>,
-    /// Whether it was waited for in vain, and has not sent since.
-    pub(super) missed: bool,
+    /// Rounds in which it was waited for in vain since it last sent something.
+    pub(super) missed: u8,
     /// Messages made for it since it last sent one.
     pub(super) unanswered: u64,
 }
@@ -29,7 +29,7 @@ pub(super) struct Edge {
 impl Edge {
     /// A message arrives: gives the slice that nobody needs now.
     pub(super) fn arrive(&mut self, message: Message) -> Option<SliceId> {
-        (self.missed, self.unanswered) = (false, 0);
+        (self.missed, self.unanswered) = (0, 0);
         let slice = message.slice;
         let held = self.held.as_ref().map(|(held, _)| held);
         let known = self.waiting.iter().chain(held).any(|m| m.slice == slice);
@@ -46,10 +46,18 @@ impl Edge {
     }
 
     /// Whether it is worth waiting for what it sends in this round: it has sent before, and nothing of this
-    /// round or after it. Of whom nothing is here yet it is not known whether it is a neighbour in its own view.
+    /// round or after it; where its rounds are others altogether, nothing since the last mix. Of whom nothing is here
+    /// yet it is not known whether it is a neighbour in its own view.
     pub(super) fn awaited(&self, round: Round) -> bool {
-        let sent = self.held.is_some() || !self.waiting.is_empty();
-        sent && !self.missed && self.waiting.iter().all(|m| m.slice.round < round)
+        let held = self.held.as_ref().map(|(held, _)| held);
+        let Some(newest) = self.waiting.last().or(held) else {
+            return false;
+        };
+        let come = match apart(newest.slice.round, round) {
+            true => !self.waiting.is_empty(),
+            false => newest.slice.round >= round && !self.waiting.is_empty(),
+        };
+        !come && self.missed < RELAY_MISSES_MAX
     }
 
     /// Whether it has not answered for long: it has another parent, or no use for children.
@@ -90,12 +98,13 @@ impl Edge {
         before.chain(held).map(|m| m.slice).collect()
     }
 
-    /// Takes what came for this round, else what came late, in place of what counted. Gives what nobody
-    /// needs now.
+    /// Takes what came for this round, else the newest, in place of what counted. Gives what nobody needs
+    /// now.
     pub(super) fn take(&mut self, is_parent: bool, round: Round) -> Vec<SliceId> {
         let counts = |m: &&Message| m.up || is_parent;
         let mut here = self.waiting.iter().filter(counts);
-        let current = here.clone().find(|m| m.slice.round >= round);
+        let this = |m: &&Message| m.slice.round >= round && !apart(m.slice.round, round);
+        let current = here.clone().find(this);
         let Some(taken) = current.or_else(|| here.next_back()).copied() else {
             return Vec::new();
         };
@@ -135,6 +144,11 @@ impl Edge {
     }
 }
 
+/// Whether rounds are so far from each other that they say nothing of who waits for whom: one began earlier, or alone.
+fn apart(one: Round, other: Round) -> bool {
+    one.0.abs_diff(other.0) > ROUNDS_AHEAD_MAX
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -162,13 +176,13 @@ mod tests {
     #[test]
     fn the_message_of_the_round_comes_first_and_makes_older_ones_useless() {
         let mut edge = Edge {
-            missed: true,
+            missed: RELAY_MISSES_MAX,
             ..Edge::default()
         };
         for round in [4, 6, 3] {
             assert_eq!(edge.arrive(message(round, true)), None);
         }
-        assert!(!edge.missed && edge.is_child());
+        assert!(edge.missed == 0 && edge.is_child());
         assert_eq!(edge.arrive(message(4, true)), None, "it is here already");
         assert!(!edge.awaited(Round(5)) && edge.awaited(Round(7)));
         assert!(
@@ -202,6 +216,29 @@ mod tests {
         assert_eq!(edge.expire(false, Round(12)), [slice(11)]);
         assert_eq!(edge.expire(false, Round(13)), [slice(12)]);
         assert_eq!(edge.held(), None);
+    }
+
+    #[test]
+    fn of_one_whose_rounds_are_others_the_newest_is_awaited() {
+        for theirs in [3, 90] {
+            let mut edge = Edge::default();
+            edge.arrive(message(theirs, true));
+            assert!(!edge.awaited(Round(50)));
+            assert_eq!(edge.take(false, Round(50)), []);
+            assert!(edge.awaited(Round(51)));
+            edge.arrive(message(theirs + 1, true));
+            edge.arrive(message(theirs + 2, true));
+            assert!(!edge.awaited(Round(51)));
+            assert_eq!(
+                edge.take(false, Round(51)),
+                [slice(theirs + 1), slice(theirs)]
+            );
+            for _ in 0..RELAY_MISSES_MAX {
+                assert!(edge.awaited(Round(52)));
+                edge.missed += 1;
+            }
+            assert!(!edge.awaited(Round(52)), "it sends no more");
+        }
     }
 
     #[test]

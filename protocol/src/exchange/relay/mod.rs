@@ -28,8 +28,8 @@
 //! that there were) counts as the own parameters, and x' is a convex combination of parameters. While no
 //! parent changes nobody enters a sum twice, and nobody but i itself weighs more than 1/n in x_i'; for
 //! PATIENCE_ROUNDS rounds after a change the message of before may count beside the new one, though no message weighs
-//! more than lie behind its sender. Nobody waits past a deadline, for one that
-//! has not sent anything yet, or a second time for one that was late and has not sent since. With the same view
+//! more than lie behind its sender. Nobody waits past a deadline, at all for one that has not sent anything yet, or more
+//! than [`RELAY_MISSES_MAX`](crate::limits::RELAY_MISSES_MAX) times for one that sends no more. With the same view
 //! everywhere and nothing lost, parameters that rest are everybody's exact mean after one round more than the
 //! tree's diameter: in the first nobody waits.
 //!

@@ -4,7 +4,9 @@ use super::Relay;
 use super::edge::Message;
 use super::mixing::{Mixing, Stage};
 use super::tree::may_be_above;
-use crate::limits::{NEIGHBOURS_MAX, PUSHES_AT_ONCE_MAX, RELAYED_UNDER_WAY_MAX, VIEW_PEERS_MAX};
+use crate::limits::{
+    NEIGHBOURS_MAX, PUSHES_AT_ONCE_MAX, RELAY_MISSES_MAX, RELAYED_UNDER_WAY_MAX, VIEW_PEERS_MAX,
+};
 use crate::peer::context::Context;
 use crate::{
     Done, FragmentId, Order, Output, Part, PeerError, PeerId, PushOutcome, SliceId, SliceMeta,
@@ -74,7 +76,7 @@ impl Relay {
             return;
         };
         for ((fragment, peer), edge) in &mut self.edges {
-            (edge.missed, edge.unanswered) = (false, 0);
+            (edge.missed, edge.unanswered) = (0, 0);
             let place = tree.place(*fragment);
             let mut near = place.parent.iter().chain(&place.children);
             if near.all(|near| near.peer != *peer) {
@@ -234,8 +236,14 @@ impl Relay {
             remote.suspected = false;
         }
         let (began, index) = (self.began, usize::from(slice.fragment.0));
-        if let Some(mut mixing) = self.mixings.get_mut(index).map(Mixing::take) {
-            if slice.round >= mixing.round && mixing.expected.remove(&from) {
+        let edge = self.edges.get(&(slice.fragment, from));
+        let come = |round| edge.is_some_and(|edge| !edge.awaited(round));
+        let taken = self
+            .mixings
+            .get_mut(index)
+            .map(|mixing| (come(mixing.round), mixing.take()));
+        if let Some((come, mut mixing)) = taken {
+            if come && mixing.expected.remove(&from) {
                 cx.deadlines
                     .record(Wait::Partners, from, cx.now.since(began));
             }
@@ -254,8 +262,10 @@ impl Relay {
         for mixing in &mut self.mixings {
             for peer in std::mem::take(&mut mixing.expected) {
                 let edge = self.edges.entry((mixing.fragment, peer)).or_default();
-                edge.missed = true;
-                cx.suspect(peer);
+                edge.missed = edge.missed.saturating_add(1);
+                if edge.missed >= RELAY_MISSES_MAX {
+                    cx.suspect(peer);
+                }
             }
         }
         self.advance(cx);

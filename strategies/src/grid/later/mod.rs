@@ -36,7 +36,6 @@ const fn later(
     }
 }
 
-const RELAY: &str = "it needs an exchange that relays sums along a tree instead of mixing";
 /// Refuses a name that is one of these.
 pub(super) fn check(key: &str, name: &str) -> Result<(), StrategyError> {
     let mut all = LATER.iter().chain(&LATER_PRESETS);

@@ -1,6 +1,6 @@
 //! Presets that no exchange, codec or schedule allows yet.
 
-use super::{Later, RELAY, later};
+use super::{Later, later};
 
 const fn preset(
     [name, summary, equation, source]: [&'static str; 4],
@@ -14,10 +14,9 @@ const UNDER_TRAINING: &str =
     "it needs the own delta in the anchor at once and taken out again when the others' come";
 const LAYERS: &str = "it needs gradients that leave layer by layer while the backward pass runs";
 const BSP: &str = "use \"bsp\"";
-const D_PSGD: &str = "use \"d-psgd\" with topology = \"base-k\"";
 
 /// All of them, by name.
-pub const LATER_PRESETS: [Later; 8] = [
+pub const LATER_PRESETS: [Later; 7] = [
     preset(
         [
             "bytescheduler-allreduce",
@@ -77,16 +76,6 @@ pub const LATER_PRESETS: [Later; 8] = [
         ],
         "it needs an exchange that agrees on P before it sends Q",
         "use \"bsp\" with codec = \"power-sgd\"",
-    ),
-    preset(
-        [
-            "relaysgd",
-            "gossip by sums relayed along a tree",
-            "m_ij = x_i + sum_{l != j} m_li",
-            "Vogels et al., NeurIPS 2021",
-        ],
-        RELAY,
-        D_PSGD,
     ),
     preset(
         [

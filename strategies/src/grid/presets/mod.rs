@@ -24,7 +24,7 @@ const fn point([name, summary, equation, source]: [&'static str; 4], text: &'sta
 }
 
 /// All of them, the yardstick first, then by what is exchanged.
-pub(super) const ALL: [Preset; 37] = [
+pub(super) const ALL: [Preset; 38] = [
     point(
         [
             "none",
@@ -339,6 +339,15 @@ pub(super) const ALL: [Preset; 37] = [
             "Zhao et al., NeurIPS 2022",
         ],
         include_str!("beer.toml"),
+    ),
+    point(
+        [
+            "relaysgd",
+            "sums relayed along a double binary tree: exact, delayed by the distance",
+            "m_ij = x_i - lr g_i + sum_{l != j} m_li, x_i' = (x_i - lr g_i + sum_j m_ji + (n - 1 - sum_j c_ji) (x_i - lr g_i)) / n",
+            "Vogels et al., NeurIPS 2021",
+        ],
+        include_str!("relaysgd.toml"),
     ),
     point(
         [
