@@ -7,7 +7,7 @@ use libfuzzer_sys::fuzz_target;
 use murmurate_protocol::limits::OUTPUTS_MAX;
 use murmurate_protocol::{
     BytesBound, CenterPlan, Contribution, DeadlinePlan, Digest, Done, ExchangeKind, FetchId, FragmentId,
-    FragmentPlan, Input, LayoutHash, Order, OrderId, Output, Part, Peer, PeerConfig, PeerId, Plan,
+    FragmentPlan, Input, LayoutHash, LeadPlan, Order, OrderId, Output, Part, Peer, PeerConfig, PeerId, Plan,
     PushOutcome, Round, RunId, Schedule, ServerPlan, SliceId, SliceMeta, StateId, StepBudget, Synchronization, Time,
     TrainSummary,
     WorkError, wire,
@@ -64,8 +64,8 @@ fn peer(id: u8) -> PeerId {
 }
 
 fn exchange(which: u8) -> ExchangeKind {
-    let owners = u16::from(which / 10 % 3) + 1;
-    match which % 10 {
+    let owners = u16::from(which / 11 % 3) + 1;
+    match which % 11 {
         0 => ExchangeKind::None,
         1 => ExchangeKind::Gossip,
         2 => ExchangeKind::Push,
@@ -73,8 +73,9 @@ fn exchange(which: u8) -> ExchangeKind {
         4 => ExchangeKind::Pairs,
         5 => ExchangeKind::Gathered,
         6 => ExchangeKind::Server(ServerPlan { owners }),
-        7 => ExchangeKind::Center(CenterPlan { owners, lead: (owners > 1).then_some(2), buffer: owners }),
-        8 => ExchangeKind::Relay,
+        7 => ExchangeKind::Center(CenterPlan { owners, lead: (owners > 1).then_some(LeadPlan { least: 2, most: 5 }), buffer: owners }),
+        8 => ExchangeKind::Pull,
+        9 => ExchangeKind::Relay,
         _ => ExchangeKind::AllReduce,
     }
 }

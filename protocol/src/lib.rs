@@ -89,13 +89,13 @@ pub use id::{Digest, LayoutHash, PeerId, PlanHash, RunId};
 pub use order::{
     Done, Evaluation, Lane, Order, StateId, StepBudget, StoreId, TrainSummary, WorkError,
 };
-pub use overlap::{OverlapError, OverlapPlan};
+pub use overlap::{Layers, OverlapError, OverlapPlan};
 pub use pace::Pace;
 pub use peer::{
     Event, FetchId, Input, Output, Peer, PeerConfig, PeerError, Phase, Remote, Snapshot, View, Wait,
 };
 pub use plan::{
-    BytesBound, CenterPlan, Contribution, DeadlinePlan, ExchangeKind, FragmentPlan, Plan,
+    BytesBound, CenterPlan, Contribution, DeadlinePlan, ExchangeKind, FragmentPlan, LeadPlan, Plan,
     PlanError, ServerPlan,
 };
 pub use sampling::Sampling;

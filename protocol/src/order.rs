@@ -44,6 +44,9 @@ pub enum Order {
         budget: StepBudget,
         /// Whether it ends with the cut.
         cut: bool,
+        /// Peers that take part as far as this one knows, itself among them: what it trains is about
+        /// such a share of what comes of a round.
+        peers: u16,
     },
     /// Encode a shard of a store under the slice's name. Answered by [`Done::Encoded`].
     Encode {

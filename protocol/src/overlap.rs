@@ -1,9 +1,27 @@
 //! When a round exchanges which fragments. What is done with the result is the Executor's business.
 
-use crate::limits::FRAGMENTS_MAX;
+use crate::limits::{FRAGMENTS_MAX, WINDOW_FRAGMENTS_MAX};
 use crate::plan::{Contribution, Plan};
 use crate::{FragmentId, Pace, Round, StepBudget};
+use core::ops::Range;
 use serde::{Deserialize, Serialize};
+
+/// When the fragments of a round's gradient leave.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Layers {
+    /// All together, once the backward pass is over.
+    #[default]
+    Together,
+    /// Each as soon as the backward pass is through with it, the last first: wait-free
+    /// backpropagation.
+    ///
+    /// **Source:** Zhang et al., Poseidon, USENIX ATC 2017, section 3.1.
+    AsReady,
+    /// The same, and what the next forward pass needs first overtakes what it needs later.
+    ///
+    /// **Source:** Peng et al., ByteScheduler, SOSP 2019, section 4; Jayarajan et al., P3, MLSys 2019.
+    ByPriority,
+}
 
 /// How exchanges and training lie over each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -14,6 +32,8 @@ pub struct OverlapPlan {
     /// Inner steps of the next round that are taken while a round's exchange is under way: its result is
     /// put in force exactly so many after the cut. Zero is between rounds.
     pub late_steps: u32,
+    /// When the fragments of a gradient leave.
+    pub layers: Layers,
 }
 
 impl OverlapPlan {
@@ -21,6 +41,7 @@ impl OverlapPlan {
     pub const NONE: Self = Self {
         stagger: 1,
         late_steps: 0,
+        layers: Layers::Together,
     };
 
     /// Whether a round exchanges a fragment.
@@ -71,6 +92,23 @@ pub enum OverlapError {
         "a late result replaces an anchor that the peers of a round agree on: use late_steps = 0 here"
     )]
     LateUnagreed,
+    /// Fragments that leave under a backward pass, of what is no gradient, or of an exchange that waits for
+    /// all of them.
+    #[error(
+        "fragments leave under the backward pass where members of a group exchange gradients, in every \
+         round and not late: use a contribution of gradients, a stagger of 1, late_steps = 0, and an \
+         exchange in which peers agree"
+    )]
+    Layers,
+    /// More fragments by priority than may be exchanged at a time.
+    #[error(
+        "{fragments} fragments by priority are exchanged all at a time, and {WINDOW_FRAGMENTS_MAX} may be: \
+         cut into fewer"
+    )]
+    Priorities {
+        /// The plan's.
+        fragments: usize,
+    },
 }
 
 impl OverlapPlan {
@@ -94,11 +132,37 @@ impl OverlapPlan {
             StepBudget::Time(_) if late_steps == 0 => {}
             _ => return Err(OverlapError::Late { late_steps }),
         }
+        self.validate_layers(plan)
+    }
+
+    fn validate_layers(self, plan: &Plan) -> Result<(), OverlapError> {
+        if self.layers == Layers::Together {
+            return Ok(());
+        }
+        let gradients = plan.exchange.agrees() && plan.contribution == Contribution::Gradient;
+        if !gradients || self.stagger > 1 || self.late_steps > 0 {
+            return Err(OverlapError::Layers);
+        }
+        let fragments = plan.fragments.len();
+        if self.layers == Layers::ByPriority && fragments > WINDOW_FRAGMENTS_MAX {
+            return Err(OverlapError::Priorities { fragments });
+        }
         Ok(())
     }
 }
 
 impl Plan {
+    /// Where the fragments lie in the flat parameters and their companion.
+    pub fn ranges(&self) -> Vec<Range<usize>> {
+        let mut start = 0;
+        let lens = self.fragments.iter().map(|fragment| fragment.len as usize);
+        lens.map(|len| {
+            start += len;
+            start - len..start
+        })
+        .collect()
+    }
+
     /// Whether the next round's training begins before this round's result is in force. Not after the
     /// last round: nothing comes after it.
     pub const fn trains_ahead(&self, round: Round) -> bool {
@@ -106,10 +170,13 @@ impl Plan {
         self.overlap.late_steps > 0 && more
     }
 
-    /// The fragments that a round exchanges, in order.
+    /// The fragments that a round exchanges, in the order in which they leave: the last first where they
+    /// leave under the backward pass.
     pub fn fragments_of(&self, round: Round) -> impl Iterator<Item = FragmentId> + use<> {
-        let overlap = self.overlap;
-        self.fragment_ids()
+        let (overlap, count) = (self.overlap, self.fragments.len() as u16);
+        let backward = overlap.layers != Layers::Together;
+        (0..count)
+            .map(move |at| FragmentId(if backward { count - 1 - at } else { at }))
             .filter(move |fragment| overlap.exchanges(round, *fragment))
     }
 }

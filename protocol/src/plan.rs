@@ -34,6 +34,8 @@ pub enum ExchangeKind {
     Push,
     /// A parameter server whose peers need not be in the same round.
     Center(CenterPlan),
+    /// Ask the round's partners, mix what they published last.
+    Pull,
     /// Sums of parameters are relayed along a spanning tree of the topology.
     Relay,
 }
@@ -43,7 +45,7 @@ impl ExchangeKind {
     pub const fn has_neighbours(self) -> bool {
         matches!(
             self,
-            Self::Gossip | Self::Replicas | Self::Pairs | Self::Push | Self::Relay
+            Self::Gossip | Self::Replicas | Self::Pairs | Self::Push | Self::Pull | Self::Relay
         )
     }
 
@@ -57,7 +59,7 @@ impl ExchangeKind {
     pub const fn waits(self) -> bool {
         !matches!(
             self,
-            Self::None | Self::Pairs | Self::Push | Self::Center(_)
+            Self::None | Self::Pairs | Self::Push | Self::Pull | Self::Center(_)
         )
     }
 
@@ -96,10 +98,29 @@ pub struct ServerPlan {
 pub struct CenterPlan {
     /// Shards of each fragment, each with an owner.
     pub owners: u16,
-    /// Rounds that the fastest peer may be ahead of the slowest, at least one; `None` for any.
-    pub lead: Option<u32>,
+    /// Rounds that the fastest peer may be ahead of the slowest; `None` for any.
+    pub lead: Option<LeadPlan>,
     /// Contributions that a shard takes in at once, at least one.
     pub buffer: u16,
+}
+
+/// Bounds between which a peer chooses, round by round, how far it may be ahead of the slowest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeadPlan {
+    /// A lead that is always allowed, at least one.
+    pub least: u32,
+    /// A lead that never is passed; the same as `least` where nothing is chosen.
+    pub most: u32,
+}
+
+impl LeadPlan {
+    /// One lead for all rounds.
+    pub const fn fixed(lead: u32) -> Self {
+        Self {
+            least: lead,
+            most: lead,
+        }
+    }
 }
 
 /// What a contribution is, relative to what.
@@ -314,7 +335,8 @@ impl Plan {
                     return Err(PlanError::NoOwners);
                 }
                 let many = usize::from(center.buffer) > GROUP_MEMBERS_MAX;
-                if center.lead == Some(0) || center.buffer == 0 || many {
+                let leads = center.lead.is_none_or(|l| (1..=l.most).contains(&l.least));
+                if !leads || center.buffer == 0 || many {
                     return Err(PlanError::Center);
                 }
             }

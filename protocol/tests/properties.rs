@@ -22,9 +22,10 @@ use murmurate_protocol::wire::{
     Hello, Message, PeerRecord, Reason, WIRE_VERSION, WireError, decode, decode_value, encode,
 };
 use murmurate_protocol::{
-    CenterPlan, Digest, Done, Evaluation, Event, ExchangeKind, FetchId, Grace, Input, Order,
-    OrderId, Output, Pace, Partners, Peer, PeerId, Phase, Plan, PlanHash, PushOutcome, Quorum,
-    Round, ServerPlan, SliceId, SliceMeta, StateId, Time, Topology, TrainSummary, WorkError,
+    CenterPlan, Digest, Done, Evaluation, Event, ExchangeKind, FetchId, Grace, Input, LeadPlan,
+    Order, OrderId, Output, Pace, Partners, Peer, PeerId, Phase, Plan, PlanHash, PushOutcome,
+    Quorum, Round, ServerPlan, SliceId, SliceMeta, StateId, Time, Topology, TrainSummary,
+    WorkError,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -475,8 +476,9 @@ proptest! {
     #[test]
     fn no_inputs_break_a_peer_of_a_parameter_server(
         steps in vec(any_step(), 0..160),
-        lead in proptest::option::of(1u32..3),
+        lead in proptest::option::of((1u32..3, 0u32..2)),
     ) {
+        let lead = lead.map(|(least, more)| LeadPlan { least, most: least + more });
         let (owners, buffer) = (2, 2);
         survives(ExchangeKind::Center(CenterPlan { owners, lead, buffer }), steps.clone());
         survives(ExchangeKind::Server(ServerPlan { owners }), steps);
@@ -521,7 +523,8 @@ proptest! {
 
     #[test]
     fn no_inputs_break_a_peer_that_waits_for_nobody(steps in vec(any_step(), 0..160)) {
-        survives(ExchangeKind::Push, steps);
+        survives(ExchangeKind::Push, steps.clone());
+        survives(ExchangeKind::Pull, steps);
     }
 
     #[test]

@@ -209,6 +209,7 @@ fn messages() -> Vec<(&'static str, Message)> {
                 shard: 4,
             },
         ),
+        ("pull-ask", Message::PullAsk { round }),
     ]
 }
 

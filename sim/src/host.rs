@@ -92,7 +92,10 @@ impl Host {
             Worker::Executor(executor) => executor,
             Worker::Timing(timing) => return timing.perform(order, steps, &self.stores),
         };
-        let Order::Train { round, cut, .. } = order else {
+        let Order::Train {
+            round, cut, peers, ..
+        } = order
+        else {
             return executor.perform(order, &self.stores);
         };
         // Virtual time has decided how many inner steps fit the budget.
@@ -100,6 +103,7 @@ impl Host {
             round: *round,
             budget: StepBudget::Steps(steps),
             cut: *cut,
+            peers: *peers,
         };
         executor.perform(&order, &self.stores)
     }

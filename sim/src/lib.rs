@@ -19,6 +19,7 @@
 //! - [`plan`]: what each preset would make of a cluster.
 //! - [`survey`]: a timing model of synchronous clusters, held against published measurements.
 
+mod backward;
 pub mod compare;
 mod drift;
 mod due;

@@ -20,6 +20,7 @@ pub(crate) fn of_input(input: &Input) -> (&'static str, Option<PeerId>) {
         Input::FetchFailed { .. } => ("fetch failed", None),
         Input::Timeout => ("timeout", None),
         Input::Leave => ("leave", None),
+        Input::Cut { .. } => ("cut", None),
     }
 }
 
@@ -55,6 +56,7 @@ fn of_message(message: &Message) -> &'static str {
         Message::Repair { .. } => "repair",
         Message::Decided { .. } => "decided",
         Message::Alive { .. } => "alive",
+        Message::PullAsk { .. } => "pull ask",
         _ => "message",
     }
 }

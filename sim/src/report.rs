@@ -1,7 +1,7 @@
 //! What a simulation found: a table for people, JSON for programs.
 
 use crate::host::Host;
-use murmurate_protocol::{Event, Round, Time};
+use murmurate_protocol::{Event, Round, Time, Wait};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -75,6 +75,8 @@ pub struct Counters {
     pub longest_wait_s: f64,
     /// What the longest wait was allowed, in seconds.
     pub longest_wait_allowed_s: f64,
+    /// Seconds that peers waited for others to come nearer, over all peers.
+    pub lead_waited_s: f64,
     /// Catch-ups begun.
     pub catch_ups: u64,
     /// Push-sum weight of transfers whose fate nobody knew.
@@ -108,11 +110,14 @@ impl Counters {
             Event::CatchUp { .. } => self.catch_ups += 1,
             Event::MassUncertain { weight, .. } => self.mass_uncertain += weight,
             Event::Waited {
+                wait,
                 waited,
                 allowed,
                 expired,
-                ..
             } => {
+                if *wait == Wait::Lead {
+                    self.lead_waited_s += waited.as_secs_f64();
+                }
                 self.waits_expired += u64::from(*expired);
                 if waited.as_secs_f64() > self.longest_wait_s {
                     self.longest_wait_s = waited.as_secs_f64();

@@ -4,22 +4,34 @@
 //! Training is executed at its end, because an interrupt may shorten it; nothing that the mix lane
 //! may do meanwhile touches what it works on.
 
+use crate::backward;
 use crate::due::Due;
 use crate::error::SimError;
 use crate::swarm::Swarm;
 use core::time::Duration;
-use murmurate_protocol::{Done, Input, Lane, Order, OrderId, StepBudget, Time};
+use murmurate_protocol::{Done, FragmentId, Input, Lane, Order, OrderId, StepBudget, Time};
 use std::collections::VecDeque;
 
 /// An order under way.
 #[derive(Debug)]
-struct Running {
-    id: OrderId,
-    order: Order,
+pub(crate) struct Running {
+    pub(crate) id: OrderId,
+    pub(crate) order: Order,
     started: Time,
     /// Inner steps and seconds of one, for training.
-    steps: u32,
+    pub(crate) steps: u32,
     step: Duration,
+    /// Fragments that are still in the backward pass, and when it is through with each.
+    pub(crate) cuts: VecDeque<(Time, FragmentId)>,
+    /// What it came to, where it was executed before its time is up.
+    pub(crate) done: Option<Done>,
+}
+
+impl Running {
+    /// When something of it is due next.
+    fn next(&self, end: Time) -> Time {
+        self.cuts.front().map_or(end, |(at, _)| *at)
+    }
 }
 
 /// One lane: what runs and what waits.
@@ -86,23 +98,27 @@ impl Swarm<'_> {
                         * slowness,
                 ),
             };
+            let cuts = backward::cuts(self.recipe.plan(), &order, self.now, duration);
             let running = Running {
                 id,
                 order,
                 started: self.now,
                 steps,
                 step,
+                cuts,
+                done: None,
             };
             if duration.is_zero() {
                 self.execute(index, running)?;
                 continue;
             }
             let state = host.lane(lane);
+            let due = running.next(self.now + duration);
             state.running = Some(running);
             state.serial += 1;
             let (host, serial) = (index as u32, state.serial);
             self.queue.push(
-                self.now + duration,
+                due,
                 Due::Work {
                     host,
                     life,
@@ -132,11 +148,29 @@ impl Swarm<'_> {
         if state.serial != serial {
             return Ok(());
         }
-        let Some(running) = state.running.take() else {
+        let Some(mut running) = state.running.take() else {
             return Ok(());
         };
-        self.execute(index, running)?;
-        self.run_lane(index, lane)?;
+        if running.cuts.is_empty() {
+            self.execute(index, running)?;
+            self.run_lane(index, lane)?;
+        } else {
+            self.cut(index, &mut running);
+            let end = running.started + running.step * running.steps;
+            let due = running.next(end);
+            if let Some(host) = self.slots[index].host.as_mut() {
+                let state = host.lane(lane);
+                state.running = Some(running);
+                let (host, serial) = (index as u32, state.serial);
+                let work = Due::Work {
+                    host,
+                    life,
+                    lane,
+                    serial,
+                };
+                self.queue.push(due, work);
+            }
+        }
         self.feed_answers(index)
     }
 
@@ -176,6 +210,7 @@ impl Swarm<'_> {
             order,
             started,
             steps,
+            done,
             ..
         } = running;
         let Some(host) = self.slots[index].host.as_mut() else {
@@ -193,7 +228,7 @@ impl Swarm<'_> {
             });
             return Ok(());
         }
-        let mut done = host.perform(&order, steps);
+        let mut done = done.or_else(|| host.perform(&order, steps));
         if let Some(Done::Trained(summary)) = &mut done {
             summary.seconds = self.now.since(started).as_secs_f64();
             self.counters.inner_steps += summary.steps;

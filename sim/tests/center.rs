@@ -175,6 +175,53 @@ fn the_fast_wait_for_the_slow_only_when_their_lead_is_bounded() {
     assert!(time_of(&asp) <= time_of(&ssp) * 1.05, "{asp}\n{ssp}");
 }
 
+/// An SSP run whose peers take 100 ms a round and stall one after another, each for two seconds, with what the
+/// peers waited for those that were too far behind.
+fn bursts(mode: &str) -> f64 {
+    let stall = |(peer, at): (usize, f64)| {
+        format!(
+            "[[fault]]\nkind = \"straggler\"\npeer = {peer}\nat_s = {at}\nfactor = 20.0\nlasts_s = 0.5\n"
+        )
+    };
+    let stalls: String = [(0, 1.0), (3, 3.0), (5, 5.0)].map(stall).concat();
+    let point = format!("[strategy.synchronization]\n{mode}\n[compute]\nstep_ms = 100.0\n{stalls}");
+    let report = run_text(&text("ssp", &point), None);
+    learned(&report, PEERS, 1.0, mode);
+    assert_eq!(report.counters.rounds_ended, PEERS as u64 * ROUNDS);
+    assert_eq!(report.counters.waits_expired, 0, "{report}");
+    report.counters.lead_waited_s
+}
+
+#[test]
+fn a_lead_that_is_chosen_waits_less_in_bursts_than_its_least_and_never_passes_its_most() {
+    // That the most is never passed the invariant looks at after every event.
+    let least = bursts("mode = \"ssp\"\nlead = 2");
+    let most = bursts("mode = \"ssp\"\nlead = 12");
+    let between = bursts("inner_steps = 1\nmode = \"dynamic-ssp\"\nlead = 2\nlead_most = 12");
+    assert!(least > 5.0, "{least}");
+    assert!(2.0 * between < least, "{most} {between} {least}");
+    // What is chosen costs no more than a little of what the largest saves.
+    assert!(between < most + 0.25 * least, "{most} {between} {least}");
+}
+
+#[test]
+fn whoever_dies_or_stalls_is_survived_with_a_lead_that_is_chosen() {
+    let lead = "[strategy.synchronization]\ninner_steps = 1\nmode = \"dynamic-ssp\"\nlead = 1\nlead_most = 5\n";
+    for victim in 0..PEERS {
+        let crash = format!(
+            "[[fault]]\nkind = \"crash\"\npeer = {victim}\nround = 30\nphase = \"exchange\"\n"
+        );
+        let report = run_text(&text("ssp", &format!("{lead}{crash}")), None);
+        learned(&report, PEERS - 1, 1.0, &crash);
+        let stall = format!(
+            "[[fault]]\nkind = \"straggler\"\npeer = {victim}\nat_s = 1.0\nfactor = 10000.0\nlasts_s = 8.0\n"
+        );
+        let report = run_text(&text("ssp", &format!("{lead}{stall}")), None);
+        learned(&report, PEERS, 4.0, &stall);
+        assert!(report.counters.waits_expired > 0, "{report}");
+    }
+}
+
 /// Pushes and bytes of a run of so many peers whose contributions and replies are f32.
 fn traffic(owners: u64, peers: usize) -> (u64, u64) {
     // Inner steps long enough that all have met when the first one ends.

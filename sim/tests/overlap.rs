@@ -9,7 +9,7 @@ const PEERS: usize = 6;
 const ROUNDS: u64 = 24;
 
 /// Overlap tables, each with the exchange that it is tried on.
-const OVERLAPS: [(&str, &str); 7] = [
+const OVERLAPS: [(&str, &str); 9] = [
     ("fragments = 3\nstagger = 3", "exchange = \"all-reduce\""),
     (
         "fragments = 5\nstagger = 2",
@@ -21,6 +21,14 @@ const OVERLAPS: [(&str, &str); 7] = [
         "exchange = \"all-reduce\"\nschedule = \"ring\"",
     ),
     ("late_steps = 8\nblend = 0.5", "exchange = \"gathered\""),
+    (
+        "late_steps = 8\nblend = \"eager\"",
+        "exchange = \"all-reduce\"",
+    ),
+    (
+        "stagger = 2\nlate_steps = 3\nblend = \"eager\"",
+        "exchange = \"gathered\"",
+    ),
     (
         "fragments = 4\nstagger = 2\nlate_steps = 8",
         "exchange = \"all-reduce\"",
@@ -139,6 +147,11 @@ fn one_that_stalls_or_falls_silent_catches_up_with_every_fragment() {
             );
             let report = run(&text(overlap, "", &stall), None);
             agreed(&report, PEERS, &format!("{overlap:?} {stall}"));
+            if overlap.0.contains("eager") {
+                // Whoever falls silent here goes on alone, to the bits of the others where all data are
+                // the same. How far an eager update goes depends on how many there are.
+                continue;
+            }
             let silence = format!(
                 "[[fault]]\nkind = \"partition\"\npeers = [{victim}]\nround = 5\n\
                  phase = \"exchange\"\ndelay_s = 0.03\nlasts_s = 4.0\n"

@@ -71,9 +71,14 @@ pub trait Trainer: Send {
     /// When the loss is not finite or the backend fails; parameters are then undefined.
     fn steps(&mut self, control: &mut dyn StepControl) -> Result<TrainReport, TrainError>;
 
+    /// Samples of one inner step.
+    fn batch(&self) -> u64;
+
     /// One forward and backward pass on one batch. `on_ready(offset, gradient)` is called once
     /// for each tensor with the gradient of the mean loss, in any order; together they cover the
-    /// layout. Parameters are untouched.
+    /// layout. A tensor's call comes as soon as the backward pass is through with it, where the
+    /// trainer can tell: what it gives away then leaves while the rest is computed. Parameters are
+    /// untouched.
     ///
     /// # Errors
     /// As [`Trainer::steps`].

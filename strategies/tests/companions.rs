@@ -358,6 +358,7 @@ fn alone(executor: &mut Executor, store: &Store, round: u64, agrees: bool) -> Ve
         round,
         budget,
         cut: true,
+        peers: 1,
     }];
     for fragment in [FragmentId(0), FragmentId(1)] {
         let slice = |part| SliceId {

@@ -53,6 +53,52 @@ fn the_sums_of_x_and_of_the_weight_are_conserved() {
 }
 
 #[test]
+fn pulls_stay_within_what_was_there_and_come_together() {
+    for topology in [
+        "ring",
+        "complete",
+        "random-matching",
+        "one-peer-exponential",
+        "equi-dyn",
+        "star",
+    ] {
+        for peers in [2, 3, 5, 8] {
+            let text = format!(
+                "preset = \"d-psgd\"\n[architecture]\nexchange = \"pull\"\ntopology = \"{topology}\""
+            );
+            let make = Box::new(|index| Box::new(Resting::new(index, DIM)) as Box<dyn Trainer>);
+            let mut swarm = Swarm::new(&text, peers, 3, make);
+            let starts: Vec<Resting> = (0..peers).map(|i| Resting::new(i, DIM)).collect();
+            // Rounds are each peer's own: rows stay convex whichever of them an answer is of.
+            let mut apart = f64::INFINITY;
+            for rounds in [1, 4, ROUNDS, 3 * ROUNDS] {
+                swarm.run(rounds);
+                let mut spread = 0.0f64;
+                for at in 0..DIM {
+                    let bounds = |values: &mut dyn Iterator<Item = f32>| {
+                        values.fold((f32::INFINITY, f32::NEG_INFINITY), |(low, high), v| {
+                            (low.min(v), high.max(v))
+                        })
+                    };
+                    let (low, high) = bounds(&mut starts.iter().map(|t| t.x[at]));
+                    let members = swarm.members.values();
+                    let (least, most) = bounds(&mut members.map(|m| m.executor.anchor()[at]));
+                    // A few roundings of f32 a mix.
+                    let rounding = 1e-5 * low.abs().max(high.abs());
+                    assert!(
+                        least >= low - rounding && most <= high + rounding,
+                        "{topology} {peers}: {least} to {most} is not within {low} to {high}"
+                    );
+                    spread = spread.max(f64::from(most - least));
+                }
+                apart = spread;
+            }
+            assert!(apart < 0.02, "{topology} {peers}: {apart} apart");
+        }
+    }
+}
+
+#[test]
 fn pushes_that_nobody_waits_for_conserve_the_sums() {
     for topology in ["one-peer-exponential", "equi-dyn", "random-matching"] {
         for (peers, seed) in [(2, 0), (3, 1), (8, 2)] {

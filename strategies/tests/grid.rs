@@ -350,6 +350,16 @@ const REFUSED: &[(&str, &str, &[&str])] = &[
         &["`overlap.blend`", "own-progress"],
     ),
     (
+        "bsp",
+        "[overlap]\nlate_steps = 1\nblend = \"eager\"",
+        &["`overlap.blend`", "contribution = \"delta\""],
+    ),
+    (
+        "fedadam",
+        "[overlap]\nlate_steps = 1\nblend = \"eager\"",
+        &["`overlap.blend`", "nesterov"],
+    ),
+    (
         "diloco",
         "[overlap]\nblend = 0.5",
         &["`overlap.blend`", "late_steps"],
@@ -399,6 +409,19 @@ const REFUSED: &[(&str, &str, &[&str])] = &[
         "d-psgd",
         "[architecture]\nschedule = \"torus\"",
         &["`architecture.schedule`", "`gossip`"],
+    ),
+    (
+        "ssp",
+        "[synchronization]\nlead_most = 15",
+        &["`synchronization.lead_most`", "`ssp`"],
+    ),
+    (
+        "ssp",
+        "[synchronization]\ninner_steps = 1\nmode = \"dynamic-ssp\"\nlead = 4\nlead_most = 3",
+        &[
+            "`synchronization.lead_most` is 3",
+            "from `synchronization.lead`",
+        ],
     ),
     (
         "diloco",
@@ -910,7 +933,7 @@ fn a_plan_holds_bounds_and_state() {
     let psgd = self::plan(&Strategy::preset("d-psgd").unwrap());
     assert_eq!(psgd.state_bytes, 4 * 1007 + STATE_HEADER_BYTES);
 
-    let ranges = strategy.fragments(1007);
+    let ranges = strategy.fragments(&Layout::new([("x", vec![1007])]));
     assert_eq!(ranges.first().unwrap().start, 0);
     assert_eq!(ranges.last().unwrap().end, 1007);
     assert!(ranges.windows(2).all(|pair| pair[0].end == pair[1].start));

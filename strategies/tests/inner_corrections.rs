@@ -242,6 +242,7 @@ fn round(executor: &mut Executor, store: &Store, round: u64) -> Vec<f32> {
             round,
             budget,
             cut: true,
+            peers: 1,
         },
         Order::Encode {
             store: StoreId::Local,

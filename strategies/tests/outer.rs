@@ -89,6 +89,41 @@ fn slow_mo_follows_its_equation() {
 }
 
 #[test]
+fn co2_follows_its_equation_and_is_slow_momentum_without_penalty_and_clip() {
+    let (lr, momentum) = (0.8, 0.6);
+    let found = run(OuterKind::Co2 {
+        lr,
+        momentum,
+        penalty: 1.5,
+        clip: 0.9,
+    });
+    let (mut x, mut u) = ([0.5; LEN], [0.0f64; LEN]);
+    let norm = |values: &[f64]| values.iter().map(|v| v * v).sum::<f64>().sqrt();
+    let mut clipped = 0;
+    for round in 0..ROUNDS {
+        let delta: Vec<f64> = delta(round).into_iter().map(f64::from).collect();
+        for range in [4..LEN, 0..4] {
+            let gap = lr * norm(&u[range.clone()]) / norm(&delta[range.clone()]);
+            for at in range {
+                let next = momentum * u[at] - delta[at] / (1.0 + 1.5 * gap);
+                clipped += usize::from(next.abs() > 0.9);
+                u[at] = next.clamp(-0.9, 0.9);
+                x[at] -= lr * u[at];
+            }
+        }
+    }
+    assert!(clipped > 0, "the clip is part of what is compared");
+    assert_close("co2", &found, &x);
+    let plain = OuterKind::Co2 {
+        lr,
+        momentum,
+        penalty: 0.0,
+        clip: 1e30,
+    };
+    assert_eq!(run(plain), run(OuterKind::SlowMo { lr, momentum }));
+}
+
+#[test]
 fn fed_opt_follows_its_equations() {
     let (lr, eps) = (0.05, 1e-3);
     let adapt = |beta: f64, second: fn(f64, f64) -> f64| {
@@ -127,6 +162,12 @@ fn state_survives_saving_and_loading() {
     let (lr, eps, betas) = (0.05, 1e-3, [0.9, 0.99]);
     for kind in [
         OuterKind::SlowMo { lr, momentum: 0.5 },
+        OuterKind::Co2 {
+            lr,
+            momentum: 0.5,
+            penalty: 1.0,
+            clip: 1.0,
+        },
         OuterKind::FedAdagrad {
             lr,
             momentum: 0.0,
@@ -298,6 +339,15 @@ fn every_outer_optimizer_reaches_the_common_optimum() {
             OuterKind::SlowMo {
                 lr: 1.0,
                 momentum: 0.5,
+            },
+            1e-4,
+        ),
+        (
+            OuterKind::Co2 {
+                lr: 1.0,
+                momentum: 0.5,
+                penalty: 1.0,
+                clip: 1.0,
             },
             1e-4,
         ),

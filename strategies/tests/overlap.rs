@@ -7,6 +7,7 @@ mod common;
 use common::store::{Still, Store};
 use common::{Make, Swarm, peer};
 use murmurate_protocol::{FragmentId, Order, Part, Round, RunId, SliceId, StepBudget, StoreId};
+use murmurate_strategies::Layout;
 use murmurate_strategies::executor::{Executor, Parts};
 use murmurate_strategies::grid::Strategy;
 use murmurate_strategies::inner::InnerKind;
@@ -47,7 +48,8 @@ fn staggered_fragments_are_as_many_plain_runs_each_begun_a_round_later() {
     let whole = "preset = \"diloco\"\n[synchronization]\ninner_steps = 12\n\
                  [overlap]\nfragments = 8\n";
     let whole = run(whole, 4);
-    let ranges = staggered.strategy.fragments(DIM);
+    let layout = Layout::new([("x", vec![DIM as u64])]);
+    let ranges = staggered.strategy.fragments(&layout);
     for (fragment, range) in ranges.into_iter().enumerate() {
         let turn = fragment as u64 % 4;
         for round in 0..16 {
@@ -68,7 +70,7 @@ fn staggered_fragments_are_as_many_plain_runs_each_begun_a_round_later() {
     // The last in turn have their first exchange after four rounds of three inner steps, and from
     // then on every four: a plain run of twelve, to the bit.
     for fragment in [3, 7] {
-        let range = staggered.strategy.fragments(DIM)[fragment].clone();
+        let range = staggered.strategy.fragments(&layout)[fragment].clone();
         for cycle in 0..4 {
             assert_eq!(
                 anchor(&staggered, 1, 4 * cycle + 3)[range.clone()],
@@ -88,6 +90,48 @@ struct Reference {
     fragments: usize,
     /// `None` is a peer's own progress on top of the new anchor.
     alpha: Option<f64>,
+}
+
+/// The means of the deltas of the paper's algorithm as it is written: each peer has parameters and an outer
+/// optimizer of its own, and moves by its share of its delta at once and by the others' a round late.
+fn means_of_eager_updates(
+    initial: &[f32],
+    inner_steps: usize,
+    [lr, momentum]: [f64; 2],
+    rounds: usize,
+) -> Vec<Vec<f64>> {
+    let tasks: Vec<Quadratic> = (0..PEERS)
+        .map(|index| Quadratic::new(DIM, 1.0, 0.0, [index, PEERS], 11))
+        .collect();
+    let initial: Vec<f64> = initial.iter().map(|x| f64::from(*x)).collect();
+    let (mut theta, mut velocity) = (vec![initial; PEERS], vec![vec![0.0; DIM]; PEERS]);
+    let mut old = vec![vec![0.0; DIM]; PEERS];
+    let mut means = vec![vec![0.0; DIM]];
+    for round in 0..rounds {
+        let trained = theta.iter().zip(&tasks).map(|(theta, task)| {
+            let (curvature, center) = task.own();
+            let rows = theta.iter().zip(curvature).zip(center);
+            let delta = rows.map(|((x, k), c)| {
+                let shrunk = (1.0 - 0.1 * f64::from(*k)).powi(inner_steps as i32);
+                (shrunk - 1.0) * (x - f64::from(*c))
+            });
+            delta.collect()
+        });
+        let deltas: Vec<Vec<f64>> = trained.collect();
+        for (peer, theta) in theta.iter_mut().enumerate() {
+            for at in 0..DIM {
+                let own = (deltas[peer][at] - old[peer][at]) / PEERS as f64;
+                let moved = own + means[round][at];
+                let m = &mut velocity[peer][at];
+                *m = momentum * *m - moved;
+                theta[at] -= lr * (momentum * *m - moved);
+            }
+        }
+        let mean = |at: usize| deltas.iter().map(|d| d[at]).sum::<f64>() / PEERS as f64;
+        means.push((0..DIM).map(mean).collect());
+        old = deltas;
+    }
+    means.split_off(1)
 }
 
 impl Reference {
@@ -201,6 +245,44 @@ fn late_results_follow_the_reference() {
 }
 
 #[test]
+fn eager_updates_are_the_papers_algorithm_beside_an_anchor_that_all_agree_on() {
+    for (outer, lr, momentum) in [
+        ("optimizer = \"average\"", 1.0, 0.0),
+        (
+            "optimizer = \"nesterov\"\nlr = 0.7\nmomentum = 0.6",
+            0.7,
+            0.6,
+        ),
+    ] {
+        let text = format!(
+            "preset = \"local-sgd\"\n[synchronization]\ninner_steps = 5\n\
+             [overlap]\nfragments = 2\nlate_steps = 5\nblend = \"eager\"\n[outer]\n{outer}\n"
+        );
+        for seed in [0, 3] {
+            let mut swarm = Swarm::new(&text, PEERS, seed, separable());
+            swarm.run(12);
+            let mut expected: Vec<f64> = swarm.initial.iter().map(|x| f64::from(*x)).collect();
+            let mut velocity = [0.0; DIM];
+            let means = means_of_eager_updates(&swarm.initial.clone(), 5, [lr, momentum], 12);
+            for (round, mean) in means.iter().enumerate() {
+                for ((a, m), d) in expected.iter_mut().zip(&mut velocity).zip(mean) {
+                    *m = momentum * *m - d;
+                    *a -= lr * (momentum * *m - d);
+                }
+                for index in 0..PEERS {
+                    let found = anchor(&swarm, index, round as u64);
+                    assert_eq!(found, anchor(&swarm, 0, round as u64), "the same bits");
+                    for (f, e) in found.iter().zip(&expected) {
+                        let far = (f64::from(*f) - e).abs();
+                        assert!(far < 1e-5, "{text} round {round}: {f} is not {e}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn a_delayed_gradient_is_that_of_the_parameters_one_inner_step_ago() {
     let text = "preset = \"bsp\"\n[overlap]\nlate_steps = 1\n[inner]\noptimizer = \"sgd\"\nlr = 0.1\nmomentum = 0.0\n";
     let mut swarm = Swarm::new(text, PEERS, 0, separable());
@@ -248,7 +330,12 @@ fn slice(round: u64, fragment: u16, part: Part) -> SliceId {
 
 fn train(round: u64, steps: u32, cut: bool) -> Order {
     let (round, budget) = (Round(round), StepBudget::Steps(steps));
-    Order::Train { round, budget, cut }
+    Order::Train {
+        round,
+        budget,
+        cut,
+        peers: PEERS as u16,
+    }
 }
 
 /// The cut of a round, and the beginning of the next one while the first fragment's result comes.
@@ -287,9 +374,76 @@ fn one_round(executor: &mut Executor, store: &Store, round: u64) {
     }
 }
 
+/// What fragment 0's contribution is after a whole round's inner steps.
+fn next_contribution(executor: &mut Executor, store: &Store, round: u64) -> Vec<u8> {
+    let own = slice(round, 0, Part::Contribution);
+    for order in [
+        train(round, 6, true),
+        Order::Encode {
+            store: StoreId::Local,
+            slice: own,
+            of: 1,
+        },
+    ] {
+        executor.perform(&order, store);
+    }
+    store.get(&own).unwrap().to_vec()
+}
+
+#[test]
+fn a_delta_that_was_left_behind_comes_back_with_a_void_round_and_with_a_restart() {
+    let text = "preset = \"eager-diloco\"\n[overlap]\nfragments = 1\nlate_steps = 2\n";
+    let (mut whole, store) = (executor(text), Store::default());
+    for order in [train(0, 3, true), train(1, 2, false)] {
+        whole.perform(&order, &store);
+    }
+    let mut state = MemoryState::default();
+    whole.save(&mut state).unwrap();
+    let mut again = executor(text);
+    again.restore(&state).unwrap();
+    let void = Order::Void {
+        round: Round(0),
+        fragment: FragmentId(0),
+    };
+    whole.perform(&void, &store);
+    let voided = next_contribution(&mut whole, &store, 1);
+    assert_eq!(voided, next_contribution(&mut again, &store, 1));
+    let task = Quadratic::new(DIM, 1.0, 0.0, [0, PEERS], 11);
+    let (curvature, center) = task.own();
+    let (values, _) = voided[voided.len() - 4 * DIM..].as_chunks::<4>();
+    for (at, value) in values.iter().enumerate() {
+        let (anchor, c) = (f64::from(whole.anchor()[at]), f64::from(center[at]));
+        let k = f64::from(curvature[at]);
+        let after = |steps: i32, x: f64| c + (1.0 - 0.1 * k).powi(steps) * (x - c);
+        let delta = after(3, anchor) - anchor;
+        // Nesterov's first step at 0.4 and 0.8 by a third of it.
+        let part = 0.4 * 1.8 * delta / 3.0;
+        let expected = after(6, after(2, anchor + part) + delta - part) - anchor;
+        let found = f64::from(f32::from_le_bytes(*value));
+        assert!((found - expected).abs() < 1e-5, "{found} is not {expected}");
+    }
+}
+
+#[test]
+fn the_own_momentum_of_eager_updates_outlives_a_restart_to_the_bit() {
+    let text = "preset = \"eager-diloco\"\n[overlap]\nfragments = 1\nlate_steps = 2\n";
+    let (mut whole, store) = (executor(text), Store::default());
+    one_round(&mut whole, &store, 0);
+    let mut state = MemoryState::default();
+    whole.save(&mut state).unwrap();
+    let mut again = executor(text);
+    again.restore(&state).unwrap();
+    let ends = [&mut whole, &mut again].map(|executor| {
+        let store = Store::default();
+        one_round(executor, &store, 1);
+        (executor.digests(), next_contribution(executor, &store, 2))
+    });
+    assert_eq!(ends[0], ends[1]);
+}
+
 #[test]
 fn what_was_trained_ahead_and_what_has_no_turn_outlive_a_restart_to_the_bit() {
-    for blend in ["\"own-progress\"", "0.25"] {
+    for blend in ["\"own-progress\"", "\"eager\"", "0.25"] {
         let text = format!(
             "preset = \"diloco\"\n[overlap]\nfragments = 2\nstagger = 2\nlate_steps = 2\nblend = {blend}\n"
         );

@@ -51,6 +51,10 @@ impl Trainer for Steady {
         self.inner.layout()
     }
 
+    fn batch(&self) -> u64 {
+        self.inner.batch()
+    }
+
     fn steps(
         &mut self,
         control: &mut dyn murmurate_strategies::StepControl,
@@ -170,8 +174,8 @@ fn everybody_s_parameters_of_one_round_are_in_the_mean_delayed_by_the_distance()
             let before = f64::from(member.anchors[&Round(round - 1)][at]);
             before + member.deltas[&Round(round)][at]
         };
-        let fragments = swarm.strategy.fragments(DIM);
-        for (fragment, range) in fragments.into_iter().enumerate() {
+        let cut = DIM - swarm.plan.fragments[1].len as usize;
+        for (fragment, range) in [0..cut, cut..DIM].into_iter().enumerate() {
             for index in 0..peers {
                 // The second fragment's tree is over reversed ranks.
                 let flip = |index: usize| {

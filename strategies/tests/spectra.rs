@@ -143,7 +143,7 @@ fn deltas_converge(strategy: &Strategy, steps: u32) {
 }
 
 /// One fragment of a run with late results, from its cut to its next: state is anchor, outer momentum,
-/// then each peer's parameters.
+/// then each peer's parameters, then, of eager updates, its own outer momentum.
 fn late_results(strategy: &Strategy, rate: f64, curvatures: &[f64]) -> f64 {
     let plan = strategy.overlap_plan();
     let late = plan.late_steps;
@@ -153,16 +153,33 @@ fn late_results(strategy: &Strategy, rate: f64, curvatures: &[f64]) -> f64 {
             inner_step(strategy.inner_kind(), rate, k, x, &mut 0.0);
         }
     };
-    growth(2 + PEERS, |_, state| {
-        let (shared, own) = state.split_at_mut(2);
+    let eager = strategy.blend() == Blend::Eager;
+    growth(2 + PEERS * (1 + usize::from(eager)), |_, state| {
+        let (shared, rest) = state.split_at_mut(2);
+        let (own, velocities) = rest.split_at_mut(PEERS);
         let delta = own.iter().map(|x| x - shared[0]).sum::<f64>() / PEERS as f64;
+        for (x, v) in own.iter_mut().zip(velocities) {
+            let OuterKind::Nesterov { lr, momentum } = *strategy.outer_kind() else {
+                panic!("the preset with eager updates takes Nesterov momentum");
+            };
+            let share = (*x - shared[0]) / PEERS as f64;
+            *v = momentum * *v - share;
+            *x = shared[0] - lr * (momentum * *v - share);
+        }
         match *strategy.outer_kind() {
             OuterKind::Nesterov { lr, momentum } => {
                 shared[1] = momentum * shared[1] - delta;
                 shared[0] -= lr * (momentum * shared[1] - delta);
             }
-            OuterKind::SlowMo { lr, momentum } => {
-                shared[1] = momentum * shared[1] - delta;
+            // Not linear, but of degree one as long as nothing is clipped: it grows or it shrinks.
+            OuterKind::Co2 {
+                lr,
+                momentum,
+                penalty,
+                ..
+            } => {
+                let gap = lr * shared[1].abs() / delta.abs().max(f64::MIN_POSITIVE);
+                shared[1] = momentum * shared[1] - delta / (1.0 + penalty * gap);
                 shared[0] -= lr * shared[1];
             }
             _ => panic!("presets with late results take momentum outside"),
@@ -171,7 +188,7 @@ fn late_results(strategy: &Strategy, rate: f64, curvatures: &[f64]) -> f64 {
             let cut = *x;
             train(x, *k, late);
             *x = match strategy.blend() {
-                Blend::OwnProgress => shared[0] + (*x - cut),
+                Blend::OwnProgress | Blend::Eager => shared[0] + (*x - cut),
                 Blend::Alpha(alpha) => f64::from(alpha) * *x + f64::from(1.0 - alpha) * shared[0],
             };
             train(x, *k, period - late);
@@ -181,7 +198,12 @@ fn late_results(strategy: &Strategy, rate: f64, curvatures: &[f64]) -> f64 {
 
 #[test]
 fn late_results_converge() {
-    for name in ["streaming-diloco", "decoupled-diloco", "co2"] {
+    for name in [
+        "streaming-diloco",
+        "eager-diloco",
+        "decoupled-diloco",
+        "co2",
+    ] {
         let strategy = Strategy::preset(name).unwrap();
         assert!(strategy.overlap_plan().late_steps > 0, "{name}");
         for rate in rates(strategy.inner_kind()) {

@@ -58,6 +58,7 @@ fn round(executor: &mut Executor, store: &Store, round: u64) -> Digest {
             round,
             budget,
             cut: true,
+            peers: 1,
         },
         encode(StoreId::Local, own),
         Order::Combine {
@@ -186,6 +187,7 @@ fn a_delta_that_is_kept_lies_on_top_of_the_new_anchor() {
                 round,
                 budget,
                 cut: true,
+                peers: 1,
             },
             &store,
         );
@@ -233,6 +235,7 @@ fn a_delta_that_is_kept_lies_on_top_of_the_new_anchor() {
             round: Round(1),
             budget,
             cut: true,
+            peers: 1,
         },
         &store,
     );

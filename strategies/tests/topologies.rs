@@ -7,9 +7,9 @@
 
 use murmurate_protocol::{Partners, Round, Topology};
 use murmurate_strategies::topology::{
-    BandwidthMatching, BaseK, EquiDyn, EquiStatic, Exponential, Hypercube, Matcha, Moshpit,
-    NullCascade, OnePeerExponential, RandomRegular, Ring, Star, TopologyKind, Torus, contraction,
-    eigenvalues, mixing_matrix,
+    BandwidthMatching, BaseK, EquiDyn, EquiStatic, Exponential, Hypercube, Islands, Matcha,
+    Moshpit, NullCascade, OnePeerExponential, RandomRegular, Ring, Star, TopologyKind, Torus,
+    contraction, eigenvalues, mixing_matrix,
 };
 use std::f64::consts::PI;
 
@@ -23,6 +23,8 @@ fn kinds() -> Vec<TopologyKind> {
         TopologyKind::EquiStatic { degree: 1 },
         TopologyKind::Hierarchical { group: 1 },
         TopologyKind::Hierarchical { group: 7 },
+        TopologyKind::Islands { group: 3, every: 2 },
+        TopologyKind::Islands { group: 7, every: 5 },
         TopologyKind::Matcha { budget: 1.0 },
         TopologyKind::Moshpit { group: 2 },
         TopologyKind::Moshpit { group: 64 },
@@ -209,6 +211,59 @@ fn averaging_is_exact_in_finite_time() {
         let count = side.pow(axes);
         assert_eq!(topology.axes(count), u64::from(axes));
         assert_mean(&product(&topology, 1, u64::from(axes), count), "moshpit");
+    }
+}
+
+/// Pushes of a round that lead from one island of `group` ranks to another.
+fn crossing(topology: &dyn Topology, round: u64, group: usize, count: usize) -> usize {
+    let of = |rank| {
+        let send = topology.partners(Round(round), rank, count).send;
+        let across = send.iter().filter(|(to, _)| to / group != rank / group);
+        across.count()
+    };
+    (0..count).map(of).sum()
+}
+
+#[test]
+fn islands_are_one_within_and_all_are_after_a_mean_across() {
+    for (group, islands, every) in [(2, 2, 2), (3, 4, 3), (4, 2, 5), (5, 1, 4), (8, 4, 7)] {
+        let (topology, count) = (Islands::new(group, every), group * islands);
+        // Across, then within.
+        assert_mean(
+            &product(&topology, every - 1, 2, count),
+            &format!("{group} {islands}"),
+        );
+        // Everybody trains something of its own before every mean.
+        let mut x = vec![0.0f64; count];
+        let mut trained = vec![0.0; count];
+        for round in 0..3 * every {
+            for rank in 0..count {
+                trained[rank] = ((rank * 31 + round as usize * 17) % 13) as f64;
+                x[rank] += trained[rank];
+            }
+            let w = mixing_matrix(&topology, Round(round), count);
+            let mix = |row: &Vec<f64>| row.iter().zip(&x).map(|(w, x)| w * x).sum();
+            x = w.iter().map(mix).collect();
+            let crossed = crossing(&topology, round, group, count);
+            if topology.across(Round(round)) {
+                assert_eq!(crossed, count * (islands - 1));
+                continue;
+            }
+            assert_eq!(crossed, 0);
+            for rank in 0..count {
+                assert!((x[rank] - x[rank / group * group]).abs() < 1e-9, "{x:?}");
+            }
+            if round > 0 && topology.across(Round(round - 1)) {
+                let mean = |island: usize| {
+                    let own = &trained[island * group..][..group];
+                    own.iter().sum::<f64>() / group as f64
+                };
+                for island in 0..islands {
+                    let apart = (x[island * group] - mean(island)) - (x[0] - mean(0));
+                    assert!(apart.abs() < 1e-9, "round {round}: {x:?}");
+                }
+            }
+        }
     }
 }
 

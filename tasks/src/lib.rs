@@ -80,6 +80,7 @@ mod error;
 mod export;
 mod init;
 mod rng;
+mod segments;
 mod task;
 mod trainer;
 
@@ -89,5 +90,6 @@ pub use device::{DeviceChoice, DeviceError};
 pub use error::TaskError;
 pub use export::{ModelFileError, load_model, parameters, read_model, write_model};
 pub use init::{fan_in, ones, zeros};
+pub use segments::Segments;
 pub use task::{ImageTask, LanguageTask, Score, Task};
 pub use trainer::{BurnTrainer, take_steps};

@@ -250,6 +250,57 @@ fn gradients_are_what_an_inner_step_uses() {
     }
 }
 
+/// Wherever a tape is cut, the gradients are those of the whole one to the bit, the last layer's first.
+#[test]
+fn gradients_leave_segment_by_segment_and_are_those_of_one_tape() {
+    let sgd = InnerKind::sgd(1.0);
+    let trainers: [(&str, &dyn Fn() -> Box<dyn Trainer>); 3] = [
+        ("mlp", &|| image(ImageModel::Mlp, &sgd)),
+        ("cnn", &|| image(ImageModel::Cnn, &sgd)),
+        ("language", &|| Box::new(language(&sgd))),
+    ];
+    for (name, build) in trainers {
+        let (mut by_hand, mut by_step) = (build(), build());
+        // After a few inner steps nothing is zero any more.
+        for trainer in [&mut by_hand, &mut by_step] {
+            take_steps(trainer.as_mut(), 3).unwrap();
+        }
+        let mut expected = parameters(by_hand.as_mut());
+        let mut order = Vec::new();
+        by_hand
+            .gradients(&mut |offset, gradient| {
+                order.push(offset);
+                for (x, g) in expected[offset..].iter_mut().zip(gradient) {
+                    *x -= 1.0 * *g;
+                }
+            })
+            .unwrap();
+        take_steps(by_step.as_mut(), 1).unwrap();
+        let found = parameters(by_step.as_mut());
+        let differing = expected
+            .iter()
+            .zip(&found)
+            .filter(|(a, b)| a.to_bits() != b.to_bits());
+        assert_eq!(differing.count(), 0, "{name}");
+        let first = by_hand
+            .layout()
+            .tensors()
+            .iter()
+            .position(|t| t.offset as usize == order[0]);
+        let output = by_hand
+            .layout()
+            .tensors()
+            .iter()
+            .position(|t| t.name == "output.weight");
+        assert_eq!(first, output, "{name}: {order:?}");
+        assert_eq!(order.iter().min(), Some(&0));
+        assert!(
+            order.iter().position(|&at| at == 0) > Some(0),
+            "{name}: {order:?}"
+        );
+    }
+}
+
 #[test]
 fn a_visit_reaches_exactly_its_range() {
     let mut trainer = image(ImageModel::Mlp, &InnerKind::sgd(0.1));

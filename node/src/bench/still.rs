@@ -116,6 +116,10 @@ impl Trainer for Still {
         Ok(report)
     }
 
+    fn batch(&self) -> u64 {
+        1
+    }
+
     fn gradients(
         &mut self,
         _on_ready: &mut dyn FnMut(usize, &mut [f32]),

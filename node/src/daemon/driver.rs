@@ -92,9 +92,12 @@ impl Driver {
                 biased;
                 Some(()) = sources.interrupts.recv() => self.interrupted(),
                 answer = sources.answers.recv() => match answer {
-                    Some((order, done)) => {
+                    Some(Answer::Done(order, done)) => {
                         self.note_saving(&done);
                         self.feed(Input::Done { order, done });
+                    }
+                    Some(Answer::Cut(order, fragment, samples)) => {
+                        self.feed(Input::Cut { order, fragment, samples });
                     }
                     None => self.lanes_ended(),
                 },

@@ -204,7 +204,7 @@ fn multiples(strategy: &Strategy, plan: &Plan, len: u64) -> BTreeMap<String, f64
         .collect();
     match strategy.exchange() {
         ExchangeKind::None => {}
-        ExchangeKind::Gossip | ExchangeKind::Push => {
+        ExchangeKind::Gossip | ExchangeKind::Push | ExchangeKind::Pull => {
             stores.push(("encoded slices", 3.0 * contribution));
         }
         // Own halves until they are heard of, and the other ends'.

@@ -9,7 +9,7 @@ mod save;
 pub use save::Saver;
 
 use crate::depot::Depot;
-use murmurate_protocol::{Done, Lane, Order, OrderId, WorkError};
+use murmurate_protocol::{Done, FragmentId, Lane, Order, OrderId, WorkError};
 use murmurate_strategies::executor::{Executor, MixLane, TrainLane, TrainSignals};
 use save::HalfSaved;
 use std::sync::Arc;
@@ -24,8 +24,14 @@ const ORDERS_WAITING_MAX: usize = 64 * 1024;
 /// Answers that may wait for the driver; the lanes wait for room.
 const ANSWERS_WAITING_MAX: usize = 1024;
 
-/// An order's answer.
-pub type Answer = (OrderId, Done);
+/// What a lane says of an order.
+#[derive(Debug)]
+pub enum Answer {
+    /// It is done.
+    Done(OrderId, Done),
+    /// The backward pass of a training order is through with a fragment of a batch of so many samples.
+    Cut(OrderId, FragmentId, u64),
+}
 
 enum TrainWork {
     Order(OrderId, Order),
@@ -150,8 +156,11 @@ fn run_train(
     while let Some(work) = work.blocking_recv() {
         match work {
             TrainWork::Order(id, order) => {
-                if let Some(done) = lane.perform(&order) {
-                    let _ = answers.blocking_send((id, done));
+                let mut on_cut = |fragment, samples| {
+                    let _ = answers.blocking_send(Answer::Cut(id, fragment, samples));
+                };
+                if let Some(done) = lane.perform(&order, &mut on_cut) {
+                    let _ = answers.blocking_send(Answer::Done(id, done));
                 }
             }
             TrainWork::Save(id, round, snapshot) => {
@@ -180,7 +189,7 @@ fn run_mix(
             }
         };
         if let Some(done) = done {
-            let _ = answers.blocking_send((id, done));
+            let _ = answers.blocking_send(Answer::Done(id, done));
         }
     }
 }

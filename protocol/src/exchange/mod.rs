@@ -6,6 +6,7 @@ mod center;
 mod gossip;
 mod none;
 mod pairwise;
+mod pull;
 mod relay;
 
 pub use all_reduce::{Schedule, ScheduleCost};
@@ -86,6 +87,12 @@ pub(crate) enum Outcome {
 pub(crate) trait Exchange: Send {
     /// The round's training ended and its contribution lies in the Executor.
     fn begin(&mut self, cx: &mut Context, summary: &TrainSummary);
+
+    /// A fragment's contribution lies in the Executor; called for each of them after `begin` where they leave
+    /// under the backward pass, and never where they leave together.
+    fn cut(&mut self, cx: &mut Context, fragment: FragmentId) {
+        let _ = (cx, fragment);
+    }
 
     /// Something happened. Also called between `finish` and `begin`, for what comes early.
     ///
@@ -176,6 +183,10 @@ pub(crate) fn build(cx: &Context, topology: Option<Box<dyn Topology>>) -> Box<dy
         ExchangeKind::Gossip | ExchangeKind::Push => {
             let topology = topology.expect("a gossip plan comes with a topology");
             Box::new(gossip::Gossip::new(&cx.plan, topology))
+        }
+        ExchangeKind::Pull => {
+            let topology = topology.expect("a plan of pulls comes with a topology");
+            Box::new(pull::Pull::new(topology))
         }
         ExchangeKind::Replicas | ExchangeKind::Pairs => {
             let topology = topology.expect("a plan of pairs comes with a topology");

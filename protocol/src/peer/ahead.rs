@@ -12,6 +12,7 @@ impl Peer {
                 round: self.cx.round.next(),
                 budget: StepBudget::Steps(self.cx.plan.overlap.late_steps),
                 cut: false,
+                peers: self.cx.peers_that_take_part(),
             };
             self.life.ahead = Some(self.cx.order(order));
         }
@@ -58,6 +59,11 @@ impl Peer {
                 self.leave();
             }
         }
+        self.go_on_after_training();
+    }
+
+    /// Training that was not waited for has ended: whoever did wait for its end goes on.
+    pub(super) fn go_on_after_training(&mut self) {
         if self.life.held && self.phase == Phase::Join && self.catch_up.idle() {
             self.begin();
             return;
@@ -68,7 +74,8 @@ impl Peer {
     /// What was agreed on is in force and nothing is trained ahead any more: the round is over.
     pub(super) fn go_on_when_done(&mut self) {
         let life = &self.life;
-        if !life.applies.is_empty() || life.ahead.is_some() || life.save.is_some() {
+        let training = life.train.is_some() || life.ahead.is_some();
+        if training || !life.applies.is_empty() || life.save.is_some() {
             return;
         }
         match self.phase {

@@ -37,6 +37,11 @@ pub(crate) struct Context {
 }
 
 impl Context {
+    /// How many peers take part as far as this one knows, itself among them.
+    pub(crate) fn peers_that_take_part(&self) -> u16 {
+        u16::try_from(1 + self.view.live().count()).unwrap_or(u16::MAX)
+    }
+
     pub(crate) fn new(config: PeerConfig, plan: Plan) -> Self {
         let mut seed = [0u8; 32];
         let (run, me) = (plan.run.as_bytes(), config.me);

@@ -1,7 +1,7 @@
 //! What goes into a peer.
 
 use crate::wire::{Message, PeerRecord, WireError};
-use crate::{Digest, Evaluation};
+use crate::{Digest, Evaluation, FragmentId};
 use crate::{Done, OrderId, PeerId, PushOutcome, SliceId, SliceMeta, Snapshot, StateId};
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
@@ -90,6 +90,16 @@ pub enum Input {
     Timeout,
     /// Leave politely: tell peers, write a checkpoint.
     Leave,
+    /// The backward pass of a training order is through with a fragment, and its gradient lies in the
+    /// Executor; the order's own answer comes later.
+    Cut {
+        /// The training order.
+        order: OrderId,
+        /// Which fragment.
+        fragment: FragmentId,
+        /// Samples of the batch.
+        samples: u64,
+    },
 }
 
 /// Something that can be asked of another peer's bulk side.

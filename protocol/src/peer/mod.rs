@@ -11,6 +11,7 @@ mod blame;
 mod catch_up;
 mod config;
 pub(crate) mod context;
+mod cut;
 mod deadlines;
 mod donor;
 mod event;
@@ -150,6 +151,11 @@ impl Peer {
             Input::FetchFailed { what } => self.fetch_failed(what),
             Input::Timeout => self.timeout(),
             Input::Leave => self.leave(),
+            Input::Cut {
+                order,
+                fragment,
+                samples,
+            } => self.cut(order, fragment, samples),
         }
         Ok(())
     }

@@ -18,7 +18,7 @@ pub(super) struct Life {
     pub(super) ahead: Option<OrderId>,
     /// What it came to.
     pub(super) taken_ahead: Option<TrainSummary>,
-    /// Whether the next round waits only for it to end.
+    /// Whether the next round waits only for training that is under way to end.
     pub(super) held: bool,
     pub(super) applies: BTreeMap<OrderId, FragmentId>,
     pub(super) evaluate: Option<OrderId>,
@@ -137,7 +137,7 @@ impl Peer {
     pub(super) fn begin(&mut self) {
         self.cx.waited(Wait::Peers, false);
         self.cx.timers.stop(Timer::Join);
-        self.life.held = self.life.ahead.is_some();
+        self.life.held = self.life.ahead.is_some() || self.life.train.is_some();
         if self.life.held {
             return;
         }
@@ -166,10 +166,15 @@ impl Peer {
             // It is part of the round, and brings nothing to it.
             self.enter(Phase::Exchange);
             self.exchange(TrainSummary::default());
+            self.cut_the_rest();
             return;
         }
-        let (budget, cut) = (self.rest_of_the_round(), true);
-        let order = Order::Train { round, budget, cut };
+        let order = Order::Train {
+            round,
+            budget: self.rest_of_the_round(),
+            cut: true,
+            peers: self.cx.peers_that_take_part(),
+        };
         self.life.train = Some(self.cx.order(order));
     }
 
@@ -281,16 +286,20 @@ impl Peer {
         };
         let (round, summary) = (self.cx.round, self.with_ahead(*summary));
         self.cx.emit(Event::Trained { round, summary });
-        if self.phase == Phase::Leaving {
-            self.leave_after_training();
-            return;
+        match self.phase {
+            Phase::Leaving if !self.life.applies.is_empty() => {}
+            Phase::Leaving => self.leave_after_training(),
+            Phase::Train => {
+                self.enter(Phase::Exchange);
+                self.train_ahead();
+                self.exchange(summary);
+                self.cut_the_rest();
+            }
+            _ => self.trained_under_the_exchange(),
         }
-        self.enter(Phase::Exchange);
-        self.train_ahead();
-        self.exchange(summary);
     }
 
-    fn exchange(&mut self, summary: TrainSummary) {
+    pub(super) fn exchange(&mut self, summary: TrainSummary) {
         self.exchange.begin(&mut self.cx, &summary);
         self.check_outcome();
     }

@@ -251,6 +251,11 @@ pub enum Message {
         /// The shard.
         shard: u16,
     },
+    /// Asks for the parameters that the receiver published last.
+    PullAsk {
+        /// The sender's round, by which it knows the answer.
+        round: Round,
+    },
 }
 
 /// The same answer for every check: which field is out of range.
@@ -359,6 +364,7 @@ impl Message {
             | Self::StateRefuse
             | Self::CenterAsk { .. }
             | Self::CenterMoved { .. }
+            | Self::PullAsk { .. }
             | Self::Alive { .. } => Ok(()),
         }
     }

@@ -319,6 +319,7 @@ pub(crate) fn any_message() -> impl Strategy<Value = Message> {
         1 => (any_round(), any_fragment(), 0u16..4).prop_map(|(round, fragment, shard)| {
             Message::CenterMoved { round, fragment, shard }
         }),
+        1 => any_round().prop_map(|round| Message::PullAsk { round }),
         2 => (bits(), any_digest())
             .prop_map(|((round, _, ready), anchor)| Message::Alive { round, ready, anchor }),
     ]

@@ -62,7 +62,7 @@ impl Checks {
                 .then(|| MassConserved::new(scenario.peers)),
             bits: exchange.agrees().then(SameBits::new),
             lead: match exchange {
-                ExchangeKind::Center(center) => center.lead.map(LeadBounded::new),
+                ExchangeKind::Center(center) => center.lead.map(|l| LeadBounded::new(l.most)),
                 _ => None,
             },
             ids: (0..scenario.peers).map(|index| recipe.id(index)).collect(),

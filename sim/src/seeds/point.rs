@@ -6,7 +6,7 @@ use super::draw::PARAMETERS;
 use murmurate_protocol::RunId;
 use murmurate_strategies::Layout;
 use murmurate_strategies::grid::registry::{
-    CODECS, EXCHANGES, Entry, MODES, PRESETS, SCHEDULES, TOPOLOGIES,
+    CODECS, EXCHANGES, Entry, LAYERS, MODES, PRESETS, SCHEDULES, TOPOLOGIES,
 };
 use murmurate_strategies::grid::{Strategy, StrategyError};
 use toml::{Table, Value};
@@ -69,6 +69,18 @@ fn laid_over(preset: &str, draw: &mut Draw, peers: u64) -> Table {
     // Forty are more than are open at a time.
     let fragments = [1_u64, 2, 3, 40][draw.below(4) as usize];
     point.set("overlap", "fragments", fragments);
+    if draw.below(3) == 0 {
+        point.set("overlap", "stagger", 1 + draw.below(4));
+    }
+    if draw.below(3) == 0 {
+        point.name("overlap", "layers", &LAYERS, draw);
+    }
+    if draw.below(3) == 0 {
+        point.set("overlap", "late_steps", draw.below(6));
+        if draw.below(2) == 0 {
+            point.set("overlap", "blend", "own-progress");
+        }
+    }
     point.0
 }
 
@@ -113,6 +125,7 @@ impl From<bool> for TomlValue {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use murmurate_protocol::Layers;
     use rand_core::SeedableRng;
     use std::collections::BTreeSet;
 
@@ -120,6 +133,7 @@ mod tests {
     fn every_exchange_and_most_codecs_and_schedules_are_drawn() {
         let (mut exchanges, mut codecs, mut schedules) =
             (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+        let (mut staggered, mut late, mut by_layers) = (0, 0, 0);
         for seed in 0..2000 {
             let mut draw = Draw(rand_chacha::ChaCha8Rng::seed_from_u64(seed));
             let strategy = Strategy::from_table(random_point(&mut draw, 6), None).unwrap();
@@ -127,6 +141,10 @@ mod tests {
             exchanges.insert(exchange.split('(').next().unwrap().to_owned());
             codecs.insert(strategy.codec_kind().name());
             schedules.insert(format!("{:?}", strategy.schedule()));
+            let overlap = strategy.overlap_plan();
+            staggered += u32::from(overlap.stagger > 1);
+            late += u32::from(overlap.late_steps > 0);
+            by_layers += u32::from(overlap.layers != Layers::Together);
         }
         for exchange in [
             "AllReduce",
@@ -136,6 +154,7 @@ mod tests {
             "Gossip",
             "Push",
             "Relay",
+            "Pull",
             "Replicas",
             "Pairs",
         ] {
@@ -143,5 +162,7 @@ mod tests {
         }
         assert!(codecs.len() > CODECS.len() / 2, "{codecs:?}");
         assert_eq!(schedules.len(), SCHEDULES.len(), "{schedules:?}");
+        let counts = [staggered, late, by_layers];
+        assert!(counts.iter().all(|count| *count > 30), "{counts:?} of 2000");
     }
 }

@@ -54,6 +54,7 @@ impl MixLane {
             }
             self.reduction_encoded(&slice);
         } else {
+            self.take_piece(slice.fragment);
             let local = self.take_local();
             let encoded = self.encode_local(&local[range.clone()], slice, of, &mut out);
             self.put_local(local);
@@ -137,7 +138,7 @@ impl MixLane {
             .filter(|s| s.fragment == fragment)
             .copied()
             .collect();
-        let local = self.take_local();
+        let mut local = self.take_local();
         let index = usize::from(fragment.0);
         for slice in own {
             self.give_back(slice, host);
@@ -153,8 +154,15 @@ impl MixLane {
                 }
             }
         }
+        let range = self.range(fragment);
+        let back = self.eager.as_mut().is_some_and(|eager| {
+            eager.resolve(index, range.clone(), &mut local[range.clone()], true)
+        });
         self.put_local(local);
-        self.local[index] = Local::Untouched;
+        self.local[index] = match back {
+            true => Local::Shift,
+            false => Local::Untouched,
+        };
         Done::Applied {
             digest: self.digest(fragment),
         }

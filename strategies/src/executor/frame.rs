@@ -1,6 +1,8 @@
 //! The one buffer that goes back and forth between the two lanes: parameters in one direction,
-//! the round's cut in the other. No lane ever waits for the other's lock.
+//! the round's cut in the other. A gradient that leaves under the backward pass comes in pieces
+//! beside it. No lane ever waits for the other's lock.
 
+use murmurate_protocol::FragmentId;
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
@@ -13,6 +15,19 @@ pub(super) struct Frame {
     pub(super) values: Vec<f32>,
     /// Towards the trainer: the pieces to put in force.
     pub(super) install: Vec<Install>,
+    /// On its way back: the room of a second frame of the round.
+    pub(super) room: Option<Vec<f32>>,
+}
+
+impl Frame {
+    /// Without the room of another.
+    pub(super) const fn new(values: Vec<f32>, install: Vec<Install>) -> Self {
+        Self {
+            values,
+            install,
+            room: None,
+        }
+    }
 }
 
 /// A piece to put in force.
@@ -27,7 +42,7 @@ pub(super) struct Install {
 pub(super) enum Taken {
     /// They are the anchor's.
     Anchor,
-    /// They are the anchor's and a delta which is kept.
+    /// They are the anchor's and a delta which is kept, or what an eager update makes of it.
     WithDelta,
     /// They move by the frame's: what was trained ahead stays on top of the new anchor.
     Shifted,
@@ -46,29 +61,48 @@ impl Taken {
     }
 }
 
+/// What the train lane hands over.
+#[derive(Debug)]
+pub(super) enum Handed {
+    /// The round's cut.
+    Cut(Frame),
+    /// The buffer without a cut: that comes in pieces.
+    Empty(Frame),
+    /// One fragment's gradient.
+    Piece(FragmentId, Vec<f32>),
+}
+
 /// The train lane's end.
 #[derive(Debug)]
 pub(super) struct TrainEnd {
     from_mix: Receiver<Option<Frame>>,
-    to_mix: SyncSender<Frame>,
+    to_mix: SyncSender<Handed>,
+    spares: Receiver<(FragmentId, Vec<f32>)>,
 }
 
 /// The mix lane's end.
 #[derive(Debug)]
 pub(super) struct MixEnd {
-    from_train: Receiver<Frame>,
+    from_train: Receiver<Handed>,
     to_train: SyncSender<Option<Frame>>,
+    spares: SyncSender<(FragmentId, Vec<f32>)>,
 }
 
-/// Both ends.
-pub(super) fn pair() -> (TrainEnd, MixEnd) {
+/// Both ends. A round's pieces, one for each fragment, never wait for room.
+pub(super) fn pair(fragments: usize) -> (TrainEnd, MixEnd) {
     let (to_train, from_mix) = sync_channel(FRAMES_MAX);
-    let (to_mix, from_train) = sync_channel(FRAMES_MAX);
+    let (to_mix, from_train) = sync_channel(FRAMES_MAX + fragments);
+    let (give_back, spares) = sync_channel(fragments);
     (
-        TrainEnd { from_mix, to_mix },
+        TrainEnd {
+            from_mix,
+            to_mix,
+            spares,
+        },
         MixEnd {
             from_train,
             to_train,
+            spares: give_back,
         },
     )
 }
@@ -80,16 +114,27 @@ impl TrainEnd {
         self.from_mix.recv().ok()
     }
 
-    /// Hands the cut over; false when the mix lane is gone.
-    pub(super) fn send(&self, frame: Frame) -> bool {
-        self.to_mix.send(frame).is_ok()
+    /// Hands something over; a mix lane that is gone has no use for it.
+    pub(super) fn send(&self, handed: Handed) {
+        let _ = self.to_mix.send(handed);
+    }
+
+    /// Room of a piece that the mix lane is done with.
+    pub(super) fn spare(&self) -> Option<(FragmentId, Vec<f32>)> {
+        self.spares.try_recv().ok()
     }
 }
 
 impl MixEnd {
-    /// The cut, if it has come.
-    pub(super) fn receive(&self) -> Option<Frame> {
+    /// What has come and was not taken yet.
+    pub(super) fn receive(&self) -> Option<Handed> {
         self.from_train.try_recv().ok()
+    }
+
+    /// Gives the room of a piece back.
+    pub(super) fn recycle(&self, fragment: FragmentId, room: Vec<f32>) {
+        // Without a place for it the next piece makes its own.
+        let _ = self.spares.try_send((fragment, room));
     }
 
     /// Says a word for one order of the train lane.

@@ -1,7 +1,7 @@
 //! Late results: what was agreed on meets parameters that have been trained meanwhile.
 
 use super::mix_lane::{Local, MixLane};
-use murmurate_protocol::{Contribution, FragmentId, Plan, Round};
+use murmurate_protocol::{Contribution, FragmentId, OverlapPlan, Plan, Round};
 
 /// What the trainer makes of a result that comes while it trains.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -10,6 +10,10 @@ pub enum Blend {
     /// `theta' = a' + (theta - theta_cut)`. One round late that is Sun et al., "CO2" (ICLR 2024), and
     /// delayed DiLoCo.
     OwnProgress,
+    /// As [`Blend::OwnProgress`], from an own part of the outer step that is put in force at the cut:
+    /// `theta = a + e` there, `theta' = a' + (theta - a - e)` later, e the outer optimizer's step by the own share
+    /// of the delta. Kale et al. (arXiv 2502.12996).
+    Eager,
     /// `theta' = alpha theta + (1 - alpha) a'`, alpha in `[0, 1)`: Douillard et al., "Streaming DiLoCo with
     /// overlapping communication" (arXiv 2501.18512), equation of its section 2.2. At 0 what was trained
     /// meanwhile is given up.
@@ -23,19 +27,25 @@ pub struct Late {
     pub blend: Blend,
     /// Rounds in all; zero means until told to stop. Nothing is trained after the last one's cut.
     pub rounds: u64,
+    /// Which fragments a round exchanges.
+    pub overlap: OverlapPlan,
 }
 
 impl Late {
     /// As a plan has it, if it has.
     pub(super) fn new(blend: Blend, plan: &Plan) -> Option<Self> {
-        let rounds = plan.rounds;
-        (plan.overlap.late_steps > 0).then_some(Self { blend, rounds })
+        let (rounds, overlap) = (plan.rounds, plan.overlap);
+        (overlap.late_steps > 0).then_some(Self {
+            blend,
+            rounds,
+            overlap,
+        })
     }
 
     /// The share of the trainer's own values where they are mixed with the anchor's.
     pub(super) const fn own_share(self) -> f32 {
         match self.blend {
-            Blend::OwnProgress => 1.0,
+            Blend::OwnProgress | Blend::Eager => 1.0,
             Blend::Alpha(alpha) => alpha,
         }
     }
@@ -64,8 +74,14 @@ impl MixLane {
         let (index, range) = (usize::from(fragment.0), self.range(fragment));
         let before = self.anchor[range.clone()].to_vec();
         self.step(round, range.clone(), aggregate);
-        let held = self.local[index];
+        let mut held = self.local[index];
         let mut local = self.take_local();
+        if let Some(eager) = &mut self.eager
+            && eager.resolve(index, range.clone(), &mut local[range.clone()], keep_local)
+            && keep_local
+        {
+            held = Local::Shift;
+        }
         let moves = local[range.clone()].iter_mut();
         let moves = moves.zip(self.anchor[range].iter().zip(&before));
         self.local[index] = match (held, late.blend) {
@@ -79,7 +95,7 @@ impl MixLane {
                 moves.for_each(|(local, (after, before))| *local = after - before);
                 Local::Shift
             }
-            (_, Blend::OwnProgress) => {
+            (_, Blend::OwnProgress | Blend::Eager) => {
                 moves.for_each(|(delta, (after, before))| *delta = after - (before + *delta));
                 Local::Shift
             }
@@ -87,21 +103,20 @@ impl MixLane {
         };
         self.put_local(local);
     }
-
-    /// What the trainer is to do about each fragment, as a checkpoint holds it.
-    pub(super) fn pending(&self) -> Vec<u8> {
-        let codes = self.local.iter().map(|local| match local {
-            Local::Untouched | Local::Contribution => 0,
-            Local::TakeAnchor => 1,
-            Local::KeepDelta => 2,
-            Local::Shift => 3,
-            Local::Blend => 4,
-        });
-        codes.collect()
-    }
 }
 
 impl Local {
+    /// What the trainer is to do about a fragment, as a checkpoint holds it.
+    pub(super) const fn code(self) -> u8 {
+        match self {
+            Self::Untouched | Self::Contribution => 0,
+            Self::TakeAnchor => 1,
+            Self::KeepDelta => 2,
+            Self::Shift => 3,
+            Self::Blend => 4,
+        }
+    }
+
     /// From its code in a checkpoint.
     pub(super) const fn from_code(code: u8) -> Option<Self> {
         match code {

@@ -3,7 +3,8 @@
 
 use super::center::Versions;
 use super::codec_state::CodecState;
-use super::frame::{Frame, Install, MixEnd, Taken};
+use super::eager::Eager;
+use super::frame::MixEnd;
 use super::gathered::Common;
 use super::host::Host;
 use super::late::Late;
@@ -62,6 +63,8 @@ pub struct MixLane {
     pub(super) local: Vec<Local>,
     /// How a late result meets what was trained meanwhile; `None` where results come between rounds.
     pub(super) late: Option<Late>,
+    /// The own part of the outer step, where it is put in force at once.
+    pub(super) eager: Option<Eager>,
     /// Whether parameters are more than the anchor between rounds.
     pub(super) goes_on: bool,
     /// Whether the anchor already holds this round's mix (gossip).
@@ -87,8 +90,10 @@ pub struct MixLane {
     pub(super) encoded: BTreeMap<SliceId, u16>,
     /// The last round in which the shared inner optimizer took its step.
     pub(super) inner_round: Option<Round>,
-    buffer: Option<Vec<f32>>,
-    frames: MixEnd,
+    pub(super) buffer: Option<Vec<f32>>,
+    /// Fragments of this round's gradient that have come and are not encoded yet.
+    pub(super) pieces: Vec<(FragmentId, Vec<f32>)>,
+    pub(super) frames: MixEnd,
 }
 
 impl MixLane {
@@ -126,6 +131,9 @@ impl MixLane {
             inner: parts.inner,
             local: vec![Local::TakeAnchor; fragments.len()],
             late: parts.late,
+            eager: parts
+                .eager
+                .map(|outer| Eager::new(outer, len - companion, fragments.len())),
             goes_on: parts.goes_on,
             mixed: vec![false; fragments.len()],
             landed: vec![false; fragments.len()],
@@ -146,6 +154,7 @@ impl MixLane {
             spare: Vec::new(),
             encoded: BTreeMap::new(),
             inner_round: None,
+            pieces: Vec::new(),
             frames,
             fragments,
             anchor,
@@ -156,13 +165,8 @@ impl MixLane {
     /// the train lane its buffer. `None` where nothing is answered.
     pub fn perform(&mut self, order: &Order, host: &dyn Host) -> Option<Done> {
         let done = match order {
-            Order::Train { cut: false, .. } => {
-                // The beginning of a round whose result is not known: the trainer goes on as it is.
-                self.frames.send(None);
-                return None;
-            }
             Order::Train { .. } | Order::Evaluate { .. } => {
-                self.lend();
+                self.hand_over(order);
                 return None;
             }
             Order::Encode { store, slice, of } => self.encode(*store, *slice, *of, host),
@@ -243,6 +247,7 @@ impl MixLane {
     pub fn memory(&self) -> Memory {
         let values = |len: usize| (len * size_of::<f32>()) as u64;
         let inner = self.inner.as_ref().map_or(0, |inner| inner.state().len());
+        let eager = self.eager.as_ref().map_or(0, Eager::len);
         let decoded = self.robust.as_ref().map_or(0, Robust::len);
         let squeezed = self.squeezed.as_ref().map_or(0, Squeezed::len);
         let reduced = self.shards.values().map(Vec::len).sum::<usize>();
@@ -255,7 +260,7 @@ impl MixLane {
             residual: values(self.residual.as_ref().map_or(0, Vec::len)),
             codec: values(self.codec_state.len() + self.common.as_ref().map_or(0, Common::len)),
             replicas: values(self.replicas.as_ref().map_or(0, Replicas::len)),
-            outer: values(self.outer.state().len() + inner),
+            outer: values(self.outer.state().len() + inner + eager),
             shards: values(decoded + reduced + centers + squeezed + self.spare.len()),
         }
     }
@@ -291,81 +296,12 @@ impl MixLane {
         at(usize::from(shard))..at(usize::from(shard) + 1)
     }
 
-    /// Gives the train lane the buffer with what it is to take over, once a round.
-    fn lend(&mut self) {
-        let nothing = |l: &Local| matches!(l, Local::Untouched | Local::Contribution);
-        let anything = !self.local.iter().all(nothing);
-        if self.buffer.is_none() && !anything {
-            self.frames.send(None);
-            return;
-        }
-        let len = self.anchor.len();
-        let mut values = self.buffer.take().unwrap_or_else(|| vec![0.0; len]);
-        let mut install = Vec::new();
-        for (range, local) in self.fragments.iter().zip(&mut self.local) {
-            let (piece, anchor) = (&mut values[range.clone()], &self.anchor[range.clone()]);
-            if matches!(local, Local::TakeAnchor | Local::Blend) {
-                piece.copy_from_slice(anchor);
-            }
-            let taken = match local {
-                Local::TakeAnchor => Taken::Anchor,
-                Local::KeepDelta => {
-                    piece.iter_mut().zip(anchor).for_each(|(d, a)| *d += a);
-                    Taken::WithDelta
-                }
-                Local::Shift => Taken::Shifted,
-                Local::Blend => Taken::Blended(self.late.map_or(0.0, Late::own_share)),
-                Local::Untouched | Local::Contribution => continue,
-            };
-            let range = range.clone();
-            install.push(Install { range, taken });
-        }
-        self.local.fill(Local::Untouched);
-        self.frames.send(Some(Frame { values, install }));
-    }
-
-    /// Takes this round's cut in, if it has come, and makes the contribution of it.
-    pub(super) fn collect(&mut self) {
-        let Some(frame) = self.frames.receive() else {
-            return;
-        };
-        let mut values = frame.values;
-        if self.contribution == Contribution::Delta && self.exchange.moves_the_anchor() {
-            values
-                .iter_mut()
-                .zip(&self.anchor)
-                .for_each(|(v, a)| *v -= a);
-        }
-        if let Some(replicas) = &self.replicas {
-            for (index, range) in self.fragments.iter().enumerate() {
-                let fragment = FragmentId(index as u16);
-                if range.start >= self.parameters {
-                    break;
-                }
-                replicas.correct(fragment, &mut values[range.clone()]);
-            }
-        }
-        if let Companion::Anchors { .. } = self.companion {
-            values[self.parameters..].copy_from_slice(&self.anchor[self.parameters..]);
-            self.landed.fill(false);
-        }
-        self.buffer = Some(values);
-        self.local.fill(Local::Contribution);
-        self.mixed.fill(false);
-        self.encoded.clear();
-    }
-
     /// The local buffer; a fresh one when it is lent out.
     pub(super) fn take_local(&mut self) -> Vec<f32> {
         self.collect();
         self.buffer
             .take()
             .unwrap_or_else(|| vec![0.0; self.anchor.len()])
-    }
-
-    /// The local buffer, where it is here.
-    pub(super) fn local_values(&self) -> Option<&[f32]> {
-        self.buffer.as_deref()
     }
 
     pub(super) fn put_local(&mut self, values: Vec<f32>) {

@@ -15,11 +15,15 @@ mod apply;
 mod center;
 mod codec_state;
 mod combine;
+mod eager;
 mod encode;
 mod frame;
 mod gathered;
+mod gradients;
+mod handover;
 mod host;
 mod late;
+mod layered;
 mod mix_lane;
 mod relay;
 mod replicas;
@@ -44,7 +48,7 @@ use crate::outer::OuterOptimizer;
 use crate::state::{StateError, StateSink, StateSource};
 use crate::trainer::Trainer;
 use murmurate_protocol::{
-    Contribution, Digest, Done, ExchangeKind, Order, OverlapPlan, Plan, PlanHash,
+    Contribution, Digest, Done, ExchangeKind, FragmentId, Layers, Order, Plan, PlanHash,
 };
 use std::ops::Range;
 
@@ -70,6 +74,10 @@ pub struct Parts {
     pub replicas: Option<(f32, Keeps)>,
     /// How late results meet what was trained meanwhile; `None` where they come between rounds.
     pub late: Option<Late>,
+    /// Makes the own part of the outer step, where the trainer goes on from that before a late result.
+    pub eager: Option<Box<dyn OuterOptimizer>>,
+    /// When the fragments of a gradient leave.
+    pub layers: Layers,
     /// Whether parameters are more than the anchor between rounds.
     pub goes_on: bool,
     /// How contributions become one; `None` is the weighted mean.
@@ -96,7 +104,7 @@ impl Parts {
             exchange: strategy.exchange(),
             contribution: strategy.contribution(),
             companion: strategy.companion(),
-            fragments: strategy.fragments(len),
+            fragments: plan.ranges(),
             codec: strategy.codec(),
             center: strategy.center(),
             // Between neighbours what is left out is kept for each by itself.
@@ -105,7 +113,9 @@ impl Parts {
                 .replicas()
                 .map(|(rate, corrects)| (rate, keeps(corrects))),
             late: Late::new(strategy.blend(), plan),
-            goes_on: plan.overlap != OverlapPlan::NONE,
+            eager: (strategy.blend() == Blend::Eager).then(|| strategy.outer(len)),
+            layers: plan.overlap.layers,
+            goes_on: plan.overlap.stagger > 1 || plan.overlap.late_steps > 0,
             rule: strategy.aggregation().build(),
             outer: strategy.outer(len),
             inner: gradients.then(|| strategy.inner(len)),
@@ -176,7 +186,9 @@ impl Executor {
         if let Companion::Anchors { .. } = parts.companion {
             anchor.copy_within(..len, len);
         }
-        let (train_end, mix_end) = frame::pair();
+        let (train_end, mix_end) = frame::pair(parts.fragments.len());
+        let in_pieces = parts.layers != Layers::Together;
+        let pieces = in_pieces.then(|| parts.fragments.clone());
         let correction = parts.correction.take();
         let train = TrainLane::new(
             trainer,
@@ -185,7 +197,8 @@ impl Executor {
             stopwatch,
             train_end,
         )
-        .going_on(parts.goes_on);
+        .going_on(parts.goes_on)
+        .in_pieces(pieces);
         Self {
             train,
             mix: MixLane::new(parts, anchor, companion, tensors, mix_end),
@@ -195,9 +208,20 @@ impl Executor {
     /// Performs an order, inline. `None` where nothing is answered: `Settle`, `Release`, `Unpin`, `Forget`,
     /// and `Save`, which the host performs with [`Executor::save`].
     pub fn perform(&mut self, order: &Order, host: &dyn Host) -> Option<Done> {
+        self.perform_cutting(order, host, &mut |_, _| {})
+    }
+
+    /// As [`Executor::perform`]; `on_cut(fragment, samples of the batch)` is called for each fragment that
+    /// leaves under the backward pass.
+    pub fn perform_cutting(
+        &mut self,
+        order: &Order,
+        host: &dyn Host,
+        on_cut: &mut dyn FnMut(FragmentId, u64),
+    ) -> Option<Done> {
         match self.mix.perform(order, host) {
             Some(done) => Some(done),
-            None => self.train.perform(order),
+            None => self.train.perform(order, on_cut),
         }
     }
 

@@ -1,13 +1,15 @@
 //! The train lane: owns the trainer, performs `Train` and `Evaluate`.
 
-use super::frame::{Frame, Install, Taken, TrainEnd};
+use super::frame::{Frame, Handed, Install, Taken, TrainEnd};
 use super::host::Stopwatch;
+use super::layered::Pieces;
 use crate::correct::{Correction, Work};
 use crate::state::{StateError, StateSink, StateSource};
 use crate::trainer::{Proceed, StepControl, TrainError, TrainReport, Trainer};
 use murmurate_protocol::{
-    Contribution, Done, InnerStep, Order, StepBudget, TrainSummary, WorkError,
+    Contribution, Done, FragmentId, InnerStep, Order, StepBudget, TrainSummary, WorkError,
 };
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -23,8 +25,8 @@ const PARAMETERS: &str = "trainer.parameters";
 #[derive(Debug, Default)]
 pub struct TrainSignals {
     interrupt: AtomicBool,
-    steps: AtomicU64,
-    samples: AtomicU64,
+    pub(super) steps: AtomicU64,
+    pub(super) samples: AtomicU64,
 }
 
 impl TrainSignals {
@@ -80,21 +82,23 @@ impl StepControl for Budget<'_> {
 
 /// Owns the trainer. Runs on a thread of its own in the daemon, inline in the simulator.
 pub struct TrainLane {
-    trainer: Box<dyn Trainer>,
+    pub(super) trainer: Box<dyn Trainer>,
     contribution: Contribution,
     correction: Option<Box<dyn Correction>>,
     /// Values of the companion, which come after the parameters.
     companion: usize,
     /// Inner steps since the parameters were last agreed on.
     steps: u64,
-    stopwatch: Box<dyn Stopwatch>,
-    signals: Arc<TrainSignals>,
-    frames: TrainEnd,
+    pub(super) stopwatch: Box<dyn Stopwatch>,
+    pub(super) signals: Arc<TrainSignals>,
+    pub(super) frames: TrainEnd,
     buffer: Option<Frame>,
     /// A gradient that was taken ahead, until its round is cut.
-    ahead: Option<Frame>,
+    pub(super) ahead: Option<Frame>,
     /// Whether the parameters are more than the anchor between rounds.
     goes_on: bool,
+    /// Only where gradients leave under the backward pass.
+    pub(super) pieces: Option<Pieces>,
 }
 
 impl TrainLane {
@@ -118,6 +122,7 @@ impl TrainLane {
             buffer: None,
             ahead: None,
             goes_on: false,
+            pieces: None,
         }
     }
 
@@ -127,17 +132,32 @@ impl TrainLane {
         self
     }
 
+    /// Makes gradients leave under the backward pass, in these fragments.
+    pub(super) fn in_pieces(mut self, fragments: Option<Vec<Range<usize>>>) -> Self {
+        self.pieces = fragments.map(Pieces::new);
+        self
+    }
+
     /// For other threads.
     pub fn signals(&self) -> Arc<TrainSignals> {
         Arc::clone(&self.signals)
     }
 
-    /// Performs an order of this lane; `None` for one that is not.
-    pub fn perform(&mut self, order: &Order) -> Option<Done> {
+    /// Performs an order of this lane; `None` for one that is not. Where gradients leave under the backward
+    /// pass `on_cut(fragment, samples of the batch)` is called for each fragment as it is at the mix lane's
+    /// disposal.
+    pub fn perform(
+        &mut self,
+        order: &Order,
+        on_cut: &mut dyn FnMut(FragmentId, u64),
+    ) -> Option<Done> {
         match order {
             Order::Train { budget, cut, .. } => {
                 self.install();
                 let trained = match self.contribution {
+                    Contribution::Gradient if self.pieces.is_some() => {
+                        self.gradient_in_pieces(on_cut)
+                    }
                     Contribution::Gradient => self.gradient(*budget, *cut),
                     Contribution::Delta | Contribution::Parameters => self.steps(*budget, *cut),
                 };
@@ -243,7 +263,7 @@ impl TrainLane {
 
     /// Puts in force what the mix lane hands over.
     fn install(&mut self) {
-        let Some(Some(frame)) = self.frames.receive() else {
+        let Some(Some(mut frame)) = self.frames.receive() else {
             return;
         };
         let (values, steps) = (&frame.values, self.steps);
@@ -272,6 +292,8 @@ impl TrainLane {
         if frame.install.iter().any(parameters) {
             self.steps = 0;
         }
+        // The second of a round takes the place of the first, whose room goes back with the cut.
+        frame.room = self.buffer.take().map(|first| first.values);
         self.buffer = Some(frame);
     }
 
@@ -306,52 +328,18 @@ impl TrainLane {
             };
             correction.cut(values, work, companion);
         }
-        self.frames.send(frame);
+        self.frames.send(Handed::Cut(frame));
         Ok(summary(report, seconds))
     }
 
-    /// One batch's gradient as the cut, or that which was taken ahead; the parameters stay. Without a cut
-    /// it is kept until its round is.
-    fn gradient(&mut self, budget: StepBudget, cut: bool) -> Result<TrainSummary, TrainError> {
-        let none_left = budget == StepBudget::Steps(0);
-        if let Some(frame) = self.ahead.take().filter(|_| none_left && cut) {
-            // Its report was the answer to the order that it was taken by.
-            self.frames.send(frame);
-            return Ok(TrainSummary::default());
-        }
-        self.stopwatch.start();
-        let mut frame = self.take_buffer();
-        let values = &mut frame.values;
-        let report = self.trainer.gradients(&mut |offset, piece| {
-            values[offset..offset + piece.len()].copy_from_slice(piece);
-        })?;
-        let seconds = self.stopwatch.elapsed(report.steps).as_secs_f64();
-        self.signals
-            .steps
-            .fetch_add(report.steps, Ordering::Relaxed);
-        self.signals
-            .samples
-            .fetch_add(report.samples, Ordering::Relaxed);
-        let summary = summary(report, seconds);
-        if cut {
-            self.frames.send(frame);
-        } else {
-            self.ahead = Some(frame);
-        }
-        Ok(summary)
-    }
-
-    fn take_buffer(&mut self) -> Frame {
+    pub(super) fn take_buffer(&mut self) -> Frame {
         let len = self.trainer.layout().len() + self.companion;
-        let fresh = || Frame {
-            values: vec![0.0; len],
-            install: Vec::new(),
-        };
+        let fresh = || Frame::new(vec![0.0; len], Vec::new());
         self.buffer.take().unwrap_or_else(fresh)
     }
 }
 
-fn summary(report: TrainReport, seconds: f64) -> TrainSummary {
+pub(super) fn summary(report: TrainReport, seconds: f64) -> TrainSummary {
     TrainSummary {
         steps: report.steps,
         samples: report.samples,

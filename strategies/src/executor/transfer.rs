@@ -134,6 +134,9 @@ impl MixLane {
         if let Some(squeezed) = &mut self.squeezed {
             squeezed.clear();
         }
+        if let Some(eager) = &mut self.eager {
+            eager.start_over();
+        }
         if self.companion == Companion::Flows {
             // What flowed along another's links, or along those of a life before, is known to nobody here.
             self.anchor[self.parameters..].fill(0.0);
@@ -159,6 +162,9 @@ impl MixLane {
             common.save(sink)?;
         }
         self.outer.save(sink)?;
+        if let Some(eager) = &self.eager {
+            eager.save(sink)?;
+        }
         self.save_pending(sink)?;
         match &self.inner {
             Some(inner) => inner.save("inner", sink),
@@ -210,6 +216,10 @@ impl MixLane {
             inner,
             codec: self.codec_state.read(source)?,
             pending: self.read_pending(source)?,
+            eager: match &self.eager {
+                Some(eager) => Some(eager.read(source)?),
+                None => None,
+            },
             common: match &self.common {
                 Some(_) => Some(Common::load(source, &self.fragments)?),
                 None => None,
@@ -229,6 +239,9 @@ impl MixLane {
         self.residual = saved.residual;
         self.codec_state = saved.codec;
         self.common = saved.common;
+        if let (Some(eager), Some(state)) = (&mut self.eager, &saved.eager) {
+            eager.take(state);
+        }
         if let Some((local, values)) = saved.pending {
             self.local = local;
             self.put_local(values);
@@ -240,11 +253,27 @@ impl MixLane {
         if !self.goes_on {
             return Ok(());
         }
-        let (codes, values) = (self.pending(), self.local_values());
+        let mut codes: Vec<u8> = self.local.iter().map(|local| local.code()).collect();
+        let left = self
+            .late
+            .map_or_else(Vec::new, |late| self.left_behind(late));
+        for (index, _) in &left {
+            codes[*index] = Local::Shift.code();
+        }
         sink.bytes(PENDING, &codes)?;
-        match values.filter(|_| codes.iter().any(|code| needs_values(*code))) {
-            Some(values) => sink.tensor(PENDING_VALUES, values),
-            None => Ok(()),
+        if !codes.iter().any(|code| needs_values(*code)) {
+            return Ok(());
+        }
+        match (self.buffer.as_deref(), left.is_empty()) {
+            (Some(values), true) => sink.tensor(PENDING_VALUES, values),
+            (Some(values), false) => {
+                let mut values = values.to_vec();
+                for (index, left) in left {
+                    values[self.fragments[index].clone()].copy_from_slice(&left);
+                }
+                sink.tensor(PENDING_VALUES, &values)
+            }
+            (None, _) => Ok(()),
         }
     }
 
@@ -281,6 +310,8 @@ pub(super) struct Saved {
     common: Option<Common>,
     /// Where parameters are more than the anchor between rounds.
     pending: Option<Pending>,
+    /// The own optimizer's state, where a part of the outer step is put in force at once.
+    eager: Option<Vec<f32>>,
 }
 
 /// What the trainer has yet to take over of each fragment, and the values for it.

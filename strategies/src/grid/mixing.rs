@@ -8,6 +8,9 @@ use super::validate::{above_zero, absent, choose, count, range};
 use crate::aggregate::AggregationKind;
 use crate::topology::TopologyKind;
 
+/// The most rounds between two in which islands mix.
+const EVERY_MAX: usize = 1_000_000;
+
 /// How far neighbours with replicas move towards each other.
 pub(super) fn rate(table: &Architecture) -> Result<f64, StrategyError> {
     let (key, rate) = ("architecture.rate", table.rate.unwrap_or(1.0));
@@ -22,9 +25,12 @@ pub(super) fn topology(table: &Architecture) -> Result<TopologyKind, StrategyErr
     if !degrees {
         absent(&table.degree, "architecture.degree", name)?;
     }
-    let groups = matches!(name, "hierarchical" | "moshpit");
+    let groups = matches!(name, "hierarchical" | "islands" | "moshpit");
     if !groups {
         absent(&table.group, "architecture.group", name)?;
+    }
+    if name != "islands" {
+        absent(&table.every, "architecture.every", name)?;
     }
     if name != "matcha" {
         absent(&table.budget, "architecture.budget", name)?;
@@ -46,6 +52,12 @@ pub(super) fn topology(table: &Architecture) -> Result<TopologyKind, StrategyErr
         "exponential" => TopologyKind::Exponential,
         "hierarchical" => TopologyKind::Hierarchical { group: group()? },
         "hypercube" => TopologyKind::Hypercube,
+        "islands" => {
+            let (key, every) = ("architecture.every", table.every.unwrap_or(4));
+            let every = count(key, every, [2, EVERY_MAX], "from 2 to a million")? as u64;
+            let group = group()?;
+            TopologyKind::Islands { group, every }
+        }
         "matcha" => {
             let (key, budget) = ("architecture.budget", table.budget.unwrap_or(0.5));
             range(budget > 0.0 && budget <= 1.0, key, budget, "in (0, 1]")?;
@@ -132,6 +144,10 @@ impl Architecture {
             | TopologyKind::RandomRegular { degree } => self.degree = Some(degree),
             TopologyKind::Hierarchical { group } | TopologyKind::Moshpit { group } => {
                 self.group = Some(group);
+            }
+            TopologyKind::Islands { group, every } => {
+                self.group = Some(group);
+                self.every = Some(every as usize);
             }
             TopologyKind::Matcha { budget } => self.budget = Some(budget),
             _ => {}

@@ -16,21 +16,23 @@
 //! grace = "fixed"              # how long the others are waited for after that: fixed, adaptive
 //! grace_ms = 500               # fixed: so long
 //! fraction = 0.1               # all-reduce, parameter-server: peers that train in a round, drawn anew
-//! mode = "bsp"                 # parameter-server: bsp, ssp or asp
+//! mode = "bsp"                 # parameter-server: bsp, ssp, dynamic-ssp or asp
 //! lead = 3                     # ssp: rounds that the fastest may be ahead of the slowest
+//! lead_most = 15               # dynamic-ssp: rounds that it may be where that saves time
 //! buffer = 1                   # ssp, asp: contributions that a shard takes in at once
 //! staleness = "inverse-root"   # ssp, asp: constant, inverse, inverse-root
 //! compensation = 0.04          # ssp, asp: DC-ASGD's lambda for late gradients
 //!
 //! [architecture]
 //! exchange = "all-reduce"      # none, all-reduce, gathered, parameter-server; between neighbours:
-//!                              # gossip, push, replicas, pairs
+//!                              # gossip, push, pull, replicas, pairs
 //! contribution = "delta"       # gradient, delta; parameters (between neighbours)
 //! owners = 2                   # parameter-server: peers that own a shard of each fragment
 //! topology = "base-k"          # between neighbours; all are in `registry::TOPOLOGIES`
 //! rate = 0.04                  # replicas: how far neighbours move towards each other
 //! degree = 1                   # base-k: partners a round; equi-static, random-regular
-//! group = 4                    # hierarchical: peers of an island; moshpit: of a group
+//! group = 4                    # hierarchical, islands: peers of an island; moshpit: of a group
+//! every = 4                    # islands: in one of so many rounds they mix with each other
 //! budget = 0.5                 # matcha: share of the edges in force
 //!
 //! [compression]
@@ -39,10 +41,15 @@
 //! error_feedback = true        # default: where the codec needs it
 //!
 //! [overlap]
+//! cut = "even"                 # tensors, merged
 //! fragments = 4                # equal cuts; default: of 2^20 values in an all-reduce, else 1
+//! layers = "together"          # as-ready, by-priority: gradients leave under the backward pass
 //! stagger = 2                  # rounds in which each is exchanged once
+//! latency_ms = 40.0            # merged: of an exchange, the rate of a link, the time of a backward
+//! mbit_s = 50.0                # pass; what is merged follows from them
+//! backward_ms = 100.0
 //! late_steps = 3               # inner steps of the next round until a result is put in force
-//! blend = "own-progress"       # with late_steps: on top of the new anchor, or alpha in [0, 1)
+//! blend = "own-progress"       # with late_steps: on top of the new anchor; "eager"; or alpha in [0, 1)
 //!
 //! [outer]
 //! optimizer = "nesterov"       # average, nesterov, slow-mo, fed-adagrad, fed-adam, fed-yogi,
@@ -54,6 +61,8 @@
 //! every = 4                    # delayed-nesterov: arrivals for which momentum is applied once
 //! spread = 0.0                 # delayed-nesterov: of it over the arrivals between
 //! alpha = 0.225                # easgd: of the distance each way
+//! penalty = 1.0                # co2: of the staleness gap
+//! clip = 1.0                   # co2: of the momentum
 //! pull = 0.7                   # no-lo-co: towards the pair's mean anchor
 //!
 //! [aggregation]
@@ -101,6 +110,6 @@ mod validate;
 
 pub use catalogue::{Method, MethodKey, Refusal, catalogue, find};
 pub use error::StrategyError;
-pub use later::{LATER, LATER_PRESETS, Later};
+pub use later::{LATER, Later};
 pub use presets::{DEFAULT_PRESET, preset};
 pub use strategy::{STATE_HEADER_BYTES, Strategy};

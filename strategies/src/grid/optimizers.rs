@@ -43,13 +43,12 @@ fn pairs(table: &Outer, lr: f64, momentum: f64) -> Result<OuterKind, StrategyErr
     Ok(OuterKind::NoLoCo { lr, momentum, pull })
 }
 
-/// The outer optimizer.
-pub(super) fn outer(table: &Outer) -> Result<OuterKind, StrategyError> {
-    let name = choose(&table.optimizer, "average", "outer.optimizer", &OUTERS)?;
+/// Refuses keys of the table that the outer optimizer has no use for.
+fn refuse_unused_outer(table: &Outer, name: &str) -> Result<(), StrategyError> {
     let [heavy, adaptive] = [
         matches!(
             name,
-            "delayed-nesterov" | "nesterov" | "no-lo-co" | "slow-mo" | "fed-adagrad"
+            "co2" | "delayed-nesterov" | "nesterov" | "no-lo-co" | "slow-mo" | "fed-adagrad"
         ),
         matches!(name, "fed-adam" | "fed-yogi"),
     ];
@@ -72,14 +71,31 @@ pub(super) fn outer(table: &Outer) -> Result<OuterKind, StrategyError> {
     if name != "no-lo-co" {
         absent(&table.pull, "outer.pull", name)?;
     }
+    if name != "co2" {
+        absent(&table.penalty, "outer.penalty", name)?;
+        absent(&table.clip, "outer.clip", name)?;
+    }
     if name != "easgd" {
         absent(&table.alpha, "outer.alpha", name)?;
     }
+    Ok(())
+}
+
+/// The outer optimizer.
+pub(super) fn outer(table: &Outer) -> Result<OuterKind, StrategyError> {
+    let name = choose(&table.optimizer, "average", "outer.optimizer", &OUTERS)?;
+    refuse_unused_outer(table, name)?;
     let lr = |default| above_zero("outer.lr", table.lr.unwrap_or(default));
     let momentum = |default| below_one("outer.momentum", table.momentum.unwrap_or(default));
     let moments = || betas("outer.betas", table.betas.unwrap_or([0.9, 0.99]));
     let eps = || above_zero("outer.eps", table.eps.unwrap_or(1e-3));
     Ok(match name {
+        "co2" => OuterKind::Co2 {
+            lr: lr(1.0)?,
+            momentum: momentum(0.5)?,
+            penalty: not_negative("outer.penalty", table.penalty.unwrap_or(1.0))?,
+            clip: above_zero("outer.clip", table.clip.unwrap_or(1.0))?,
+        },
         "delayed-nesterov" => delayed(table, lr(0.7)?, momentum(0.9)?)?,
         "easgd" => {
             let (key, alpha) = ("outer.alpha", table.alpha.unwrap_or(0.225));
@@ -230,6 +246,15 @@ impl Outer {
         };
         match *kind {
             OuterKind::Average => {}
+            OuterKind::Co2 {
+                lr,
+                momentum,
+                penalty,
+                clip,
+            } => {
+                (table.lr, table.momentum) = (Some(lr), Some(momentum));
+                (table.penalty, table.clip) = (Some(penalty), Some(clip));
+            }
             OuterKind::DelayedNesterov {
                 lr,
                 momentum,

@@ -29,7 +29,9 @@ pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
     overlap::check(strategy)?;
     match strategy.exchange() {
         ExchangeKind::None => return Ok(()),
-        ExchangeKind::Gossip | ExchangeKind::Push => parameters_as_they_are(strategy)?,
+        ExchangeKind::Gossip | ExchangeKind::Push | ExchangeKind::Pull => {
+            parameters_as_they_are(strategy)?;
+        }
         ExchangeKind::Pairs => {
             symmetric(strategy)?;
             parameters_as_they_are(strategy)?;

@@ -2,12 +2,12 @@
 
 use super::StrategyError;
 use super::registry::{MODES, hint};
-use super::tables::Tables;
+use super::tables::{Synchronization, Tables};
 use super::validate::{absent, choose, count, not_negative};
 use crate::executor::CenterRule;
 use crate::outer::StalenessWeight;
 use murmurate_protocol::limits::GROUP_MEMBERS_MAX;
-use murmurate_protocol::{CenterPlan, ExchangeKind, ServerPlan};
+use murmurate_protocol::{CenterPlan, ExchangeKind, LeadPlan, ServerPlan};
 
 /// One owner.
 pub(super) const IN_STEP: ServerPlan = ServerPlan { owners: 1 };
@@ -40,17 +40,15 @@ pub(super) fn exchange(
         let server = ServerPlan { owners };
         return Ok((ExchangeKind::Server(server), CenterRule::default()));
     }
-    let bounded = mode == "ssp";
-    let apply: &[&str] = match bounded {
-        true => &["lead", "buffer", "staleness", "compensation"],
-        false => &["buffer", "staleness", "compensation"],
+    let apply: &[&str] = match mode {
+        "ssp" => &["lead", "buffer", "staleness", "compensation"],
+        "dynamic-ssp" => &["lead", "lead_most", "buffer", "staleness", "compensation"],
+        _ => &["buffer", "staleness", "compensation"],
     };
     others_absent(tables, mode, apply)?;
-    let (key, lead) = ("synchronization.lead", when.lead.unwrap_or(3));
-    let lead = count(key, lead, [1, 1_000_000], "from 1 to a million")? as u32;
     let center = CenterPlan {
         owners,
-        lead: bounded.then_some(lead),
+        lead: lead(mode, when)?,
         buffer: members("synchronization.buffer", when.buffer.unwrap_or(1), 1)?,
     };
     let (key, lambda) = ("synchronization.compensation", when.compensation);
@@ -60,6 +58,28 @@ pub(super) fn exchange(
         ..CenterRule::default()
     };
     Ok((ExchangeKind::Center(center), rule))
+}
+
+/// The largest lead that can be asked for.
+const LEAD_MAX: usize = 1_000_000;
+
+/// Between which leads is chosen; one alone is both.
+fn lead(mode: &str, when: &Synchronization) -> Result<Option<LeadPlan>, StrategyError> {
+    if mode == "asp" {
+        return Ok(None);
+    }
+    let (key, least) = ("synchronization.lead", when.lead.unwrap_or(3));
+    let least = count(key, least, [1, LEAD_MAX], "from 1 to a million")?;
+    if mode == "ssp" {
+        return Ok(Some(LeadPlan::fixed(least as u32)));
+    }
+    let (key, most) = ("synchronization.lead_most", when.lead_most.unwrap_or(15));
+    let needed = "from `synchronization.lead` to a million";
+    let most = count(key, most, [least, LEAD_MAX], needed)?;
+    Ok(Some(LeadPlan {
+        least: least as u32,
+        most: most as u32,
+    }))
 }
 
 pub(super) fn members(key: &str, value: usize, least: usize) -> Result<u16, StrategyError> {
@@ -83,6 +103,7 @@ fn others_absent(tables: &Tables, method: &str, apply: &[&str]) -> Result<(), St
     let when = &tables.synchronization;
     let numbers = [
         ("synchronization.lead", when.lead.is_some()),
+        ("synchronization.lead_most", when.lead_most.is_some()),
         ("synchronization.buffer", when.buffer.is_some()),
         ("synchronization.staleness", when.staleness.is_some()),
         ("synchronization.compensation", when.compensation.is_some()),
@@ -94,6 +115,15 @@ fn others_absent(tables: &Tables, method: &str, apply: &[&str]) -> Result<(), St
     Ok(())
 }
 
+/// What the configuration calls a center's bound.
+pub(super) const fn mode_of(center: CenterPlan) -> &'static str {
+    match center.lead {
+        None => "asp",
+        Some(LeadPlan { least, most }) if least < most => "dynamic-ssp",
+        Some(_) => "ssp",
+    }
+}
+
 /// The exchange's name in the configuration.
 pub(super) const fn name_of(kind: ExchangeKind) -> &'static str {
     match kind {
@@ -103,6 +133,7 @@ pub(super) const fn name_of(kind: ExchangeKind) -> &'static str {
         ExchangeKind::Pairs => "pairs",
         ExchangeKind::Push => "push",
         ExchangeKind::Relay => "relay-sum",
+        ExchangeKind::Pull => "pull",
         ExchangeKind::AllReduce => "all-reduce",
         ExchangeKind::Gathered => "gathered",
         ExchangeKind::Server(_) | ExchangeKind::Center(_) => "parameter-server",
@@ -121,9 +152,12 @@ impl Tables {
             }
             ExchangeKind::Center(center) => {
                 self.architecture.owners = Some(usize::from(center.owners));
-                let mode = if center.lead.is_some() { "ssp" } else { "asp" };
+                let mode = mode_of(center);
                 when.mode = Some(mode.to_owned());
-                when.lead = center.lead.map(|lead| lead as usize);
+                when.lead = center.lead.map(|lead| lead.least as usize);
+                if mode == "dynamic-ssp" {
+                    when.lead_most = center.lead.map(|lead| lead.most as usize);
+                }
                 when.buffer = Some(usize::from(center.buffer));
                 let name = STALENESS
                     .iter()

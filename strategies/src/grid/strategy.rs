@@ -263,6 +263,7 @@ impl Strategy {
             // Its part of anchor and local buffer.
             ("companion", 2 * self.companion().len(1)),
             ("outer optimizer", self.outer.state_multiple()),
+            ("eager updates", self.eager_runs()),
             (
                 "residual",
                 usize::from(self.error_feedback && self.rate.is_none()),
@@ -306,12 +307,15 @@ impl Strategy {
         &self.overlap
     }
 
-    /// Equal cuts of `len` flat parameters, in order; their lengths differ by one at most.
-    /// Without a count an all-reduce cuts into pieces of 2^20 values at most, so that what is
+    /// Cuts of the flat parameters, in order: equal ones, whose lengths differ by one at most, tensors, or
+    /// merged tensors. Without a count an all-reduce cuts into pieces of 2^20 values at most, so that what is
     /// in flight is small beside a large model, and into a multiple of the stagger. Those of a companion follow:
     /// as many of them, as long as these.
-    pub fn fragments(&self, len: usize) -> Vec<Range<usize>> {
-        self.overlap.cuts(len, self.exchange, self.channels())
+    pub fn fragments(&self, layout: &Layout) -> Vec<Range<usize>> {
+        let bound = self.codec().bytes_bound();
+        let bytes = |values: usize| bound.of(values as u64);
+        let channels = self.channels();
+        self.overlap.cut(layout, self.exchange, channels, &bytes)
     }
 
     /// The parameters, and their companion if there is one.
@@ -326,7 +330,7 @@ impl Strategy {
     pub fn plan(&self, run: RunId, layout: &Layout, rounds: u64) -> Result<Plan, StrategyError> {
         let parameters = layout.len();
         let least = usize::from(self.overlap.plan.stagger);
-        let fragments = self.overlap.fragments.unwrap_or(least);
+        let fragments = self.overlap.fragments().unwrap_or(least);
         if parameters < fragments {
             return Err(StrategyError::Fragments {
                 fragments,
@@ -342,7 +346,7 @@ impl Strategy {
             _ => codec.aggregate().bytes_bound(),
         };
         let fragments = self
-            .fragments(parameters)
+            .fragments(layout)
             .into_iter()
             .map(|range| FragmentPlan {
                 len: range.len() as u64,
@@ -367,7 +371,7 @@ impl Strategy {
             fragments: fragments.collect(),
             overlap: self.overlap.plan,
             deadlines: self.deadlines,
-            state_bytes: (4 * parameters as u64).saturating_mul(runs) + self.kept_bytes(parameters),
+            state_bytes: (4 * parameters as u64).saturating_mul(runs) + self.kept_bytes(layout),
         };
         plan.validate()?;
         Ok(plan)

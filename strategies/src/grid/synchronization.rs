@@ -2,14 +2,14 @@
 //! plan. What a center bounds is in `server`.
 
 use super::registry::{PACES, hint};
-use super::server::{members, name_of};
+use super::server::{members, mode_of, name_of};
 use super::tables::{Synchronization as Table, Tables};
 use super::validate::{absent, choose, range};
 use super::{Strategy, StrategyError};
 use crate::correct::{Companion, CorrectionKind};
 use core::time::Duration;
 use murmurate_protocol::{
-    CenterPlan, Contribution, ExchangeKind, Grace, Pace, Quorum, Sampling, Synchronization,
+    Contribution, ExchangeKind, Grace, Pace, Quorum, Sampling, Synchronization,
 };
 
 /// The longest grace that can be asked for: a day.
@@ -177,8 +177,7 @@ fn sampling(exchange: ExchangeKind, table: &Table) -> Result<Sampling, StrategyE
 /// What the configuration calls it.
 const fn method(exchange: ExchangeKind) -> &'static str {
     match exchange {
-        ExchangeKind::Center(CenterPlan { lead: Some(_), .. }) => "ssp",
-        ExchangeKind::Center(_) => "asp",
+        ExchangeKind::Center(center) => mode_of(center),
         other => name_of(other),
     }
 }

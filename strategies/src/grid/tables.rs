@@ -4,8 +4,6 @@
 use super::StrategyError;
 use super::registry::hint;
 use crate::compress::parameter_names;
-use core::time::Duration;
-use murmurate_protocol::DeadlinePlan;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -42,6 +40,7 @@ pub(super) struct Synchronization {
     pub(super) grace_ms: Option<u64>,
     pub(super) fraction: Option<f64>,
     pub(super) lead: Option<usize>,
+    pub(super) lead_most: Option<usize>,
     pub(super) buffer: Option<usize>,
     pub(super) staleness: Option<String>,
     pub(super) compensation: Option<f64>,
@@ -57,6 +56,7 @@ pub(super) struct Architecture {
     pub(super) topology: Option<String>,
     pub(super) degree: Option<usize>,
     pub(super) group: Option<usize>,
+    pub(super) every: Option<usize>,
     pub(super) budget: Option<f64>,
     pub(super) owners: Option<usize>,
     pub(super) rate: Option<f64>,
@@ -78,9 +78,14 @@ pub(super) struct Compression {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Overlap {
+    pub(super) cut: Option<String>,
     pub(super) fragments: Option<usize>,
+    pub(super) layers: Option<String>,
     pub(super) stagger: Option<usize>,
     pub(super) late_steps: Option<u32>,
+    pub(super) latency_ms: Option<f64>,
+    pub(super) mbit_s: Option<f64>,
+    pub(super) backward_ms: Option<f64>,
     pub(super) blend: Option<Blend>,
 }
 
@@ -105,6 +110,8 @@ pub(super) struct Outer {
     pub(super) spread: Option<f64>,
     pub(super) alpha: Option<f64>,
     pub(super) pull: Option<f64>,
+    pub(super) penalty: Option<f64>,
+    pub(super) clip: Option<f64>,
 }
 
 /// How contributions become one.
@@ -143,18 +150,6 @@ pub(super) struct Deadlines {
     pub(super) ceiling_ms: Option<u64>,
 }
 
-impl Deadlines {
-    /// Writes deadlines down.
-    pub(super) fn from_plan(plan: &DeadlinePlan) -> Self {
-        let ms = |time: Duration| u64::try_from(time.as_millis()).ok();
-        Self {
-            floor_ms: ms(plan.floor),
-            initial_ms: ms(plan.initial),
-            ceiling_ms: ms(plan.ceiling),
-        }
-    }
-}
-
 /// The keys of each table; a test keeps them equal to the structures above. Those of codecs come on
 /// top.
 const KEYS: [(&str, &[&str]); 8] = [
@@ -173,6 +168,7 @@ const KEYS: [(&str, &[&str]); 8] = [
             "grace_ms",
             "fraction",
             "lead",
+            "lead_most",
             "buffer",
             "staleness",
             "compensation",
@@ -187,13 +183,27 @@ const KEYS: [(&str, &[&str]); 8] = [
             "topology",
             "degree",
             "group",
+            "every",
             "budget",
             "owners",
             "rate",
         ],
     ),
     ("compression", &["codec", "error_feedback"]),
-    ("overlap", &["fragments", "stagger", "late_steps", "blend"]),
+    (
+        "overlap",
+        &[
+            "cut",
+            "fragments",
+            "layers",
+            "stagger",
+            "late_steps",
+            "latency_ms",
+            "mbit_s",
+            "backward_ms",
+            "blend",
+        ],
+    ),
     (
         "outer",
         &[
@@ -206,6 +216,8 @@ const KEYS: [(&str, &[&str]); 8] = [
             "spread",
             "alpha",
             "pull",
+            "penalty",
+            "clip",
         ],
     ),
     (
@@ -250,6 +262,9 @@ const BUDGET: [&str; 6] = [
     "switch_inner_steps",
     "decay_every",
 ];
+
+/// Where fragments begin: whoever chooses the first chooses all of it.
+const CUT: [&str; 5] = ["cut", "fragments", "latency_ms", "mbit_s", "backward_ms"];
 
 /// Parses TOML.
 pub(super) fn parse(text: &str) -> Result<toml::Table, StrategyError> {
@@ -321,11 +336,14 @@ pub(super) fn lay_over(preset: &mut toml::Table, config: toml::Table) {
             below.clear();
         }
         let chosen = |key: &&str| table.contains_key(*key) && table.get(*key) != below.get(*key);
+        let mut gone = Vec::new();
         if BUDGET[..2].iter().any(chosen) {
-            for key in BUDGET {
-                below.remove(key);
-            }
+            gone.extend(BUDGET);
         }
+        if chosen(&CUT[0]) {
+            gone.extend(CUT);
+        }
+        below.retain(|key, _| !gone.contains(&key));
         below.extend(table);
     }
 }

@@ -148,6 +148,7 @@ pub(super) fn architecture(table: &Architecture) -> Result<Exchanges, StrategyEr
         "pairs" => (ExchangeKind::Pairs, "parameters"),
         "push" => (ExchangeKind::Push, "parameters"),
         "relay-sum" => (ExchangeKind::Relay, "parameters"),
+        "pull" => (ExchangeKind::Pull, "parameters"),
         _ => (ExchangeKind::AllReduce, "delta"),
     };
     let key = "architecture.contribution";
@@ -226,4 +227,16 @@ pub(super) fn deadlines(table: &Deadlines) -> Result<DeadlinePlan, StrategyError
         initial,
         ceiling,
     })
+}
+
+impl Deadlines {
+    /// Writes deadlines down.
+    pub(super) fn from_plan(plan: &DeadlinePlan) -> Self {
+        let ms = |time: Duration| u64::try_from(time.as_millis()).ok();
+        Self {
+            floor_ms: ms(plan.floor),
+            initial_ms: ms(plan.initial),
+            ceiling_ms: ms(plan.ceiling),
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! Outer optimizers as data: what the `[outer]` table says. Ranges are checked by the grid.
 
 use super::{
-    Average, DelayedNesterov, FedOpt, Nesterov, NoLoCo, OuterOptimizer, SecondMoment, SlowMo,
+    Average, Co2, DelayedNesterov, FedOpt, Nesterov, NoLoCo, OuterOptimizer, SecondMoment, SlowMo,
 };
 use crate::correct::Companion;
 use serde::{Deserialize, Serialize};
@@ -12,6 +12,17 @@ use serde::{Deserialize, Serialize};
 pub enum OuterKind {
     /// [`Average`].
     Average,
+    /// [`Co2`].
+    Co2 {
+        /// Learning rate.
+        lr: f64,
+        /// Momentum in `[0, 1)`.
+        momentum: f64,
+        /// Strength of the penalty of the staleness gap.
+        penalty: f64,
+        /// The largest momentum of a value.
+        clip: f64,
+    },
     /// [`DelayedNesterov`].
     DelayedNesterov {
         /// Learning rate.
@@ -87,10 +98,19 @@ impl OuterKind {
         matches!(self, Self::Easgd { .. } | Self::DelayedNesterov { .. })
     }
 
+    /// Whether its answer to a sum of deltas is the sum of its answers to them.
+    pub const fn is_linear(&self) -> bool {
+        matches!(
+            self,
+            Self::Average | Self::Nesterov { .. } | Self::SlowMo { .. }
+        )
+    }
+
     /// Its name in the configuration.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Average => "average",
+            Self::Co2 { .. } => "co2",
             Self::DelayedNesterov { .. } => "delayed-nesterov",
             Self::Easgd { .. } => "easgd",
             Self::FedAdagrad { .. } => "fed-adagrad",
@@ -126,6 +146,15 @@ impl OuterKind {
         };
         match *self {
             Self::Average | Self::Easgd { .. } => Box::new(Average),
+            Self::Co2 {
+                lr,
+                momentum,
+                penalty,
+                clip,
+            } => {
+                let (lr, momentum) = (lr as f32, momentum as f32);
+                Box::new(Co2::new(len, lr, momentum, penalty, clip as f32))
+            }
             Self::DelayedNesterov {
                 lr,
                 momentum,

@@ -1,6 +1,7 @@
 //! Outer optimizers: what the anchor does with the aggregated delta. One file each.
 
 mod average;
+mod co2;
 mod delayed_nesterov;
 mod elastic;
 mod fed_opt;
@@ -11,6 +12,7 @@ mod slow_mo;
 mod staleness;
 
 pub use average::Average;
+pub use co2::Co2;
 pub use delayed_nesterov::DelayedNesterov;
 pub use elastic::elastic;
 pub use fed_opt::{FedOpt, SecondMoment};

@@ -80,6 +80,12 @@ impl Cost {
             (ExchangeKind::Gossip | ExchangeKind::Replicas, _) => gossip(strategy, plan, cluster),
             (ExchangeKind::Pairs, _) => pairs(plan, cluster),
             (ExchangeKind::Relay, _) => relayed(strategy, plan, cluster),
+            (ExchangeKind::Pull, _) => {
+                let pushed = gossip(strategy, plan, cluster);
+                // A question goes before every answer.
+                let seconds = pushed.seconds + cluster.link.latency.as_secs_f64();
+                Traffic { seconds, ..pushed }
+            }
             // Nobody waits.
             (ExchangeKind::Push, _) => Traffic {
                 seconds: 0.0,

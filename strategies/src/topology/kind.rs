@@ -1,8 +1,9 @@
 //! Topologies as data: what `architecture.topology` says. Ranges are checked by the grid.
 
 use super::{
-    BaseK, BinaryTree, Complete, EquiDyn, EquiStatic, Exponential, Hierarchical, Hypercube, Matcha,
-    Moshpit, NullCascade, OnePeerExponential, RandomMatching, RandomRegular, Ring, Star, Torus,
+    BaseK, BinaryTree, Complete, EquiDyn, EquiStatic, Exponential, Hierarchical, Hypercube,
+    Islands, Matcha, Moshpit, NullCascade, OnePeerExponential, RandomMatching, RandomRegular, Ring,
+    Star, Torus,
 };
 use murmurate_protocol::Topology;
 use serde::{Deserialize, Serialize};
@@ -36,6 +37,13 @@ pub enum TopologyKind {
     },
     /// [`Hypercube`].
     Hypercube,
+    /// [`Islands`].
+    Islands {
+        /// Peers of an island.
+        group: usize,
+        /// In one of so many rounds islands mix with each other.
+        every: u64,
+    },
     /// [`Matcha`].
     Matcha {
         /// Share of the torus's edges in force in a round, in (0, 1].
@@ -67,7 +75,7 @@ pub enum TopologyKind {
 
 impl TopologyKind {
     /// All of them, with the parameters that a configuration need not give.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::BaseK { degree: 1 },
         Self::BinaryTree,
         Self::Complete,
@@ -76,6 +84,7 @@ impl TopologyKind {
         Self::Exponential,
         Self::Hierarchical { group: 4 },
         Self::Hypercube,
+        Self::Islands { group: 4, every: 4 },
         Self::Matcha { budget: 0.5 },
         Self::Moshpit { group: 4 },
         Self::NullCascade,
@@ -98,6 +107,7 @@ impl TopologyKind {
             Self::Exponential => "exponential",
             Self::Hierarchical { .. } => "hierarchical",
             Self::Hypercube => "hypercube",
+            Self::Islands { .. } => "islands",
             Self::Matcha { .. } => "matcha",
             Self::Moshpit { .. } => "moshpit",
             Self::NullCascade => "null-cascade",
@@ -134,6 +144,7 @@ impl TopologyKind {
             Self::Exponential => Box::new(Exponential),
             Self::Hierarchical { group } => Box::new(Hierarchical::new(group)),
             Self::Hypercube => Box::new(Hypercube),
+            Self::Islands { group, every } => Box::new(Islands::new(group, every)),
             Self::Matcha { budget } => Box::new(Matcha::new(seed, budget)),
             Self::Moshpit { group } => Box::new(Moshpit::new(group)),
             Self::NullCascade => Box::new(NullCascade),

@@ -95,12 +95,16 @@ impl<O: Objective> Trainer for ToyTrainer<O> {
         Ok(report)
     }
 
+    fn batch(&self) -> u64 {
+        self.objective.batch()
+    }
+
     fn gradients(
         &mut self,
         on_ready: &mut dyn FnMut(usize, &mut [f32]),
     ) -> Result<TrainReport, TrainError> {
         let loss = self.sample()?;
-        for tensor in self.layout.tensors() {
+        for tensor in self.layout.tensors().iter().rev() {
             let range = tensor.range();
             on_ready(range.start, &mut self.gradient[range]);
         }

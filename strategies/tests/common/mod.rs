@@ -15,14 +15,14 @@ pub mod store;
 
 use bytes::Bytes;
 use murmurate_protocol::{
-    Digest, Done, Event, FetchId, FragmentId, Input, Order, Output, Part, Peer, PeerConfig,
-    PeerError, PeerId, Plan, PushOutcome, Round, RunId, SliceId, SliceMeta, Time,
+    Digest, Done, Event, FetchId, FragmentId, Input, Order, OrderId, Output, Part, Peer,
+    PeerConfig, PeerError, PeerId, Plan, PushOutcome, Round, RunId, SliceId, SliceMeta, Time,
 };
-use murmurate_strategies::Trainer;
 use murmurate_strategies::executor::{Executor, Parts};
 use murmurate_strategies::grid::Strategy;
 use murmurate_strategies::slices::SliceStore;
 use murmurate_strategies::state::{MemoryState, StateSource};
+use murmurate_strategies::{Layout, Trainer};
 pub use resting::Resting;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -104,6 +104,10 @@ impl Trainer for Watched {
         Ok(report)
     }
 
+    fn batch(&self) -> u64 {
+        self.inner.batch()
+    }
+
     fn gradients(
         &mut self,
         on_ready: &mut dyn FnMut(usize, &mut [f32]),
@@ -169,6 +173,7 @@ pub struct Swarm {
     pub stated: BTreeMap<(Round, FragmentId), Stated>,
     pub applied: BTreeMap<(Round, FragmentId), Vec<SliceId>>,
     pub initial: Vec<f32>,
+    layout: Layout,
     make: Make,
     start_with: usize,
     links: BTreeMap<(PeerId, PeerId), VecDeque<(u64, Item)>>,
@@ -206,6 +211,7 @@ impl Swarm {
             stated: BTreeMap::new(),
             applied: BTreeMap::new(),
             initial,
+            layout,
             make,
             start_with: count,
             links: BTreeMap::new(),
@@ -421,7 +427,9 @@ impl Swarm {
             }
             Output::Fetch { what, from, .. } => self.fetch(who, what, &from),
             Output::Order { id, order } => {
-                if let Some(done) = self.order(who, &order) {
+                let (done, cuts) = self.order(who, &order);
+                self.cut(who, id, cuts);
+                if let Some(done) = done {
                     let input = Input::Done { order: id, done };
                     if matches!(order, Order::Train { .. }) {
                         self.sent += 1;
@@ -438,13 +446,33 @@ impl Swarm {
         }
     }
 
-    fn order(&mut self, who: PeerId, order: &Order) -> Option<Done> {
-        let member = self.members.get_mut(&who)?;
+    /// What left under the backward pass, spread over the time that training takes.
+    fn cut(&mut self, who: PeerId, order: OrderId, cuts: Vec<(FragmentId, u64)>) {
+        let apart = TRAINING / (cuts.len() as u32 + 1);
+        for (at, (fragment, samples)) in (1..).zip(cuts) {
+            self.sent += 1;
+            let input = Input::Cut {
+                order,
+                fragment,
+                samples,
+            };
+            let when = self.now + apart * at;
+            self.training.insert((when, self.sent), (who, input));
+        }
+    }
+
+    fn order(&mut self, who: PeerId, order: &Order) -> (Option<Done>, Vec<(FragmentId, u64)>) {
+        let mut cuts = Vec::new();
+        let Some(member) = self.members.get_mut(&who) else {
+            return (None, cuts);
+        };
         if let Order::Train { round, .. } = order {
             let kept = residual(&mut member.executor);
             member.residuals.insert(*round, kept);
         }
-        let done = member.executor.perform(order, &member.store);
+        let mut on_cut = |fragment, samples| cuts.push((fragment, samples));
+        let executor = &mut member.executor;
+        let done = executor.perform_cutting(order, &member.store, &mut on_cut);
         if let Some(Done::Failed(error)) = &done {
             panic!("{who:?}: {order:?}: {error}");
         }
@@ -476,7 +504,7 @@ impl Swarm {
             }
             _ => {}
         }
-        done
+        (done, cuts)
     }
 
     fn note(&mut self, who: PeerId, event: Event) {
@@ -555,7 +583,7 @@ impl Swarm {
 
     /// Where a shard lies: `of` cuts of the fragment whose lengths differ by at most one.
     pub fn shard(&self, fragment: FragmentId, shard: usize, of: usize) -> std::ops::Range<usize> {
-        let whole = self.strategy.fragments(self.initial.len())[usize::from(fragment.0)].clone();
+        let whole = self.strategy.fragments(&self.layout)[usize::from(fragment.0)].clone();
         let at = |i: usize| whole.start + whole.len() * i / of;
         at(shard)..at(shard + 1)
     }

@@ -38,6 +38,10 @@ impl Trainer for Resting {
         Ok(report)
     }
 
+    fn batch(&self) -> u64 {
+        1
+    }
+
     fn gradients(
         &mut self,
         _: &mut dyn FnMut(usize, &mut [f32]),

@@ -1,5 +1,6 @@
 //! A small convolutional network.
 
+use crate::Segments;
 use burn::module::{Initializer, Module};
 use burn::nn::conv::{Conv2d, Conv2dConfig};
 use burn::nn::{Linear, LinearConfig, PaddingConfig2d};
@@ -56,12 +57,20 @@ impl Cnn {
 
     /// Logits `[n, classes]` of images `[n, height * width]`.
     pub fn forward(&self, images: Tensor<2>) -> Tensor<2> {
+        self.segmented(images, &mut Segments::whole())
+    }
+
+    /// The same, with a boundary before every layer but the first.
+    pub fn segmented(&self, images: Tensor<2>, segments: &mut Segments) -> Tensor<2> {
         let [n, _] = images.dims();
         let x = images.reshape([n, 1, self.height, self.width]);
         let x = pool(relu(self.conv1.forward(x)));
+        let dims = x.dims();
+        let x = segments.boundary(x.flatten(1, 3)).reshape(dims);
         let x = pool(relu(self.conv2.forward(x)));
-        self.output
-            .forward(relu(self.hidden.forward(x.flatten(1, 3))))
+        let x = segments.boundary(x.flatten(1, 3));
+        let x = segments.boundary(relu(self.hidden.forward(x)));
+        self.output.forward(x)
     }
 }
 

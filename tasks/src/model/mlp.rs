@@ -1,5 +1,6 @@
 //! A perceptron with one hidden layer.
 
+use crate::Segments;
 use burn::module::{Initializer, Module};
 use burn::nn::{Linear, LinearConfig};
 use burn::tensor::activation::relu;
@@ -28,6 +29,12 @@ impl Mlp {
 
     /// Logits `[n, classes]` of images `[n, pixels]`.
     pub fn forward(&self, images: Tensor<2>) -> Tensor<2> {
-        self.output.forward(relu(self.hidden.forward(images)))
+        self.segmented(images, &mut Segments::whole())
+    }
+
+    /// The same, with a boundary before the output.
+    pub fn segmented(&self, images: Tensor<2>, segments: &mut Segments) -> Tensor<2> {
+        let x = segments.boundary(relu(self.hidden.forward(images)));
+        self.output.forward(x)
     }
 }

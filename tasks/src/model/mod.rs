@@ -8,6 +8,7 @@ pub use cnn::{CNN_SIDE_MIN, Cnn};
 pub use mlp::Mlp;
 pub use transformer::{Block, Transformer, TransformerShape};
 
+use crate::Segments;
 use burn::module::Module;
 use burn::tensor::Tensor;
 
@@ -27,9 +28,14 @@ pub enum Classifier {
 impl Classifier {
     /// Logits `[n, classes]` of images `[n, height * width]`.
     pub fn forward(&self, images: Tensor<2>) -> Tensor<2> {
+        self.segmented(images, &mut Segments::whole())
+    }
+
+    /// The same, with boundaries between layers.
+    pub fn segmented(&self, images: Tensor<2>, segments: &mut Segments) -> Tensor<2> {
         match self {
-            Self::Mlp(model) => model.forward(images),
-            Self::Cnn(model) => model.forward(images),
+            Self::Mlp(model) => model.segmented(images, segments),
+            Self::Cnn(model) => model.segmented(images, segments),
         }
     }
 }

@@ -2,6 +2,7 @@
 //! no scales in the norms, relu, flat `[batch * context, width]` activations, and an attention
 //! that walks over its scores four times an inner step rather than a dozen.
 
+use crate::Segments;
 use burn::module::{Initializer, Module, Param};
 use burn::nn::{Linear, LinearConfig};
 use burn::tensor::activation::{relu, softmax};
@@ -96,6 +97,14 @@ impl Transformer {
     /// # Panics
     /// When the windows are longer than the context.
     pub fn forward(&self, bytes: Tensor<2, Int>) -> Tensor<2> {
+        self.segmented(bytes, &mut Segments::whole())
+    }
+
+    /// The same, with a boundary before every block and before the output.
+    ///
+    /// # Panics
+    /// As [`Transformer::forward`].
+    pub fn segmented(&self, bytes: Tensor<2, Int>, segments: &mut Segments) -> Tensor<2> {
         let [batch, context] = bytes.dims();
         let x = self.embed.val().select(0, bytes.reshape([batch * context]));
         let [_, width] = x.dims();
@@ -104,9 +113,9 @@ impl Transformer {
         let mut x = x.reshape([batch * context, width]);
         let mask = causal_mask(context, &x.device().inner());
         for block in &self.blocks {
-            x = block.forward(x, batch, &mask);
+            x = block.forward(segments.boundary(x), batch, &mask);
         }
-        self.output.forward(norm(x))
+        self.output.forward(norm(segments.boundary(x)))
     }
 }
 

@@ -4,7 +4,7 @@ use super::{Score, Task};
 use crate::config::{Augmentation, DataSource, ImageConfig, ImageModel};
 use crate::data::{LabelledPair, Passes, Shards, bundled};
 use crate::model::{CNN_SIDE_MIN, Classifier, Cnn, Mlp};
-use crate::{TaskError, init, loss, rng};
+use crate::{Segments, TaskError, init, loss, rng};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use murmurate_strategies::TensorSpec;
 use rand_chacha::ChaCha8Rng;
@@ -115,8 +115,17 @@ impl Task for ImageTask {
         Ok(tensors(pixels, labels, device))
     }
 
-    fn loss(&self, model: &Classifier, (images, labels): Self::Batch) -> Tensor<1> {
-        loss::cross_entropy(model.forward(images), labels)
+    fn loss(&self, model: &Classifier, batch: Self::Batch) -> Tensor<1> {
+        self.segmented_loss(model, batch, &mut Segments::whole())
+    }
+
+    fn segmented_loss(
+        &self,
+        model: &Classifier,
+        (images, labels): Self::Batch,
+        segments: &mut Segments,
+    ) -> Tensor<1> {
+        loss::cross_entropy(model.segmented(images, segments), labels)
     }
 
     fn held_batches(&self) -> usize {

@@ -4,7 +4,7 @@ use super::{Score, Task};
 use crate::config::{DataSource, LanguageConfig};
 use crate::data::{Shards, TextError, read_text, split_text};
 use crate::model::{Transformer, TransformerShape};
-use crate::{TaskError, init, loss, rng};
+use crate::{Segments, TaskError, init, loss, rng};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use murmurate_strategies::TensorSpec;
 use rand_chacha::ChaCha8Rng;
@@ -138,8 +138,17 @@ impl Task for LanguageTask {
         Ok(tensors(&self.train, windows, device))
     }
 
-    fn loss(&self, model: &Transformer, (bytes, next): Self::Batch) -> Tensor<1> {
-        loss::cross_entropy(model.forward(bytes), next)
+    fn loss(&self, model: &Transformer, batch: Self::Batch) -> Tensor<1> {
+        self.segmented_loss(model, batch, &mut Segments::whole())
+    }
+
+    fn segmented_loss(
+        &self,
+        model: &Transformer,
+        (bytes, next): Self::Batch,
+        segments: &mut Segments,
+    ) -> Tensor<1> {
+        loss::cross_entropy(model.segmented(bytes, segments), next)
     }
 
     fn held_batches(&self) -> usize {

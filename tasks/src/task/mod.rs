@@ -7,8 +7,8 @@ pub use image::ImageTask;
 pub use language::LanguageTask;
 pub(crate) use language::shape;
 
-use crate::TaskError;
 use crate::init;
+use crate::{Segments, TaskError};
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use murmurate_strategies::TensorSpec;
@@ -62,6 +62,18 @@ pub trait Task: Send {
 
     /// The mean loss over a batch, in nats where it has a unit; one value.
     fn loss(&self, model: &Self::Model, batch: Self::Batch) -> Tensor<1>;
+
+    /// As [`Task::loss`], with a [boundary](Segments::boundary) wherever the backward pass may pause: the
+    /// gradients behind it then leave while those before it are computed. As given there is none.
+    fn segmented_loss(
+        &self,
+        model: &Self::Model,
+        batch: Self::Batch,
+        segments: &mut Segments,
+    ) -> Tensor<1> {
+        let _ = segments;
+        self.loss(model, batch)
+    }
 
     /// Batches of held data.
     fn held_batches(&self) -> usize;

@@ -139,40 +139,62 @@ impl ModuleMapper for Descent<'_> {
     }
 }
 
-/// Hands out every tensor's gradient as `f(offset, gradient)`; zeros where the loss does not
-/// depend on a tensor.
-pub(crate) fn gradients(
-    model: &impl Module,
-    layout: &Layout,
-    gradients: GradientsParams,
-    f: &mut dyn FnMut(usize, &mut [f32]),
-) {
-    model.visit(&mut Handout {
-        layout,
-        gradients,
-        f,
-        place: 0,
-    });
+/// Hands gradients out as they come, each tensor's once: of a model whose backward pass goes segment by
+/// segment.
+pub(crate) struct Handout<'a> {
+    layout: &'a Layout,
+    left: Vec<bool>,
+    f: &'a mut dyn FnMut(usize, &mut [f32]),
 }
 
-struct Handout<'a> {
-    layout: &'a Layout,
+impl<'a> Handout<'a> {
+    /// To `f(offset, gradient)`.
+    pub(crate) fn new(layout: &'a Layout, f: &'a mut dyn FnMut(usize, &mut [f32])) -> Self {
+        let left = vec![true; layout.tensors().len()];
+        Self { layout, left, f }
+    }
+
+    /// Hands out those that came with a segment.
+    pub(crate) fn some(&mut self, model: &impl Module, gradients: GradientsParams) {
+        self.visit(model, gradients, false);
+    }
+
+    /// Hands out zeros for what the loss does not depend on.
+    pub(crate) fn rest(mut self, model: &impl Module) {
+        self.visit(model, GradientsParams::new(), true);
+    }
+
+    fn visit(&mut self, model: &impl Module, gradients: GradientsParams, last: bool) {
+        model.visit(&mut Visit {
+            handout: self,
+            gradients,
+            last,
+            place: 0,
+        });
+    }
+}
+
+struct Visit<'a, 'b> {
+    handout: &'a mut Handout<'b>,
     gradients: GradientsParams,
-    f: &'a mut dyn FnMut(usize, &mut [f32]),
+    last: bool,
     place: usize,
 }
 
-impl ModuleVisitor for Handout<'_> {
+impl ModuleVisitor for Visit<'_, '_> {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        let spec = &self.layout.tensors()[self.place];
+        let place = self.place;
         self.place += 1;
+        if !self.handout.left[place] {
+            return;
+        }
         let mut data = match self.gradients.remove::<D>(param.id) {
             Some(gradient) => gradient.into_data(),
-            None => TensorData::zeros::<f32, _>(param.lazy_shape()),
+            None if self.last => TensorData::zeros::<f32, _>(param.lazy_shape()),
+            None => return,
         };
-        (self.f)(
-            spec.range().start,
-            data.as_mut_slice::<f32>().expect(FLOATS),
-        );
+        self.handout.left[place] = false;
+        let start = self.handout.layout.tensors()[place].range().start;
+        (self.handout.f)(start, data.as_mut_slice::<f32>().expect(FLOATS));
     }
 }

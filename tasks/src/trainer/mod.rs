@@ -4,10 +4,10 @@
 pub(crate) mod flat;
 
 use crate::init;
-use crate::{DeviceChoice, Task, TaskError};
+use crate::{DeviceChoice, Segments, Task, TaskError};
 use burn::module::Module;
 use burn::optim::GradientsParams;
-use burn::tensor::Device;
+use burn::tensor::{Device, Tensor};
 use murmurate_protocol::{Evaluation, InnerStep};
 use murmurate_strategies::inner::{InnerKind, InnerOptimizer};
 use murmurate_strategies::state::{StateError, StateSink, StateSource};
@@ -72,20 +72,24 @@ impl<T: Task> BurnTrainer<T> {
         self.model.as_ref().expect(MODEL)
     }
 
-    /// One forward and one backward pass over the next batch.
-    fn backward(&mut self) -> Result<(f64, GradientsParams), TrainError> {
+    /// One forward pass over the next batch.
+    fn forward(&mut self, segments: &mut Segments) -> Result<(f64, Tensor<1>), TrainError> {
         let batch = self.task.batch(self.batches, &self.device)?;
         self.batches += 1;
         let model = self.model.as_ref().expect(MODEL);
-        let loss = self.task.loss(model, batch);
+        let loss = self.task.segmented_loss(model, batch, segments);
         let value = loss.clone().into_scalar::<f32>();
-        if !value.is_finite() {
-            return Err(TrainError::NotFinite);
+        match value.is_finite() {
+            true => Ok((f64::from(value), loss)),
+            false => Err(TrainError::NotFinite),
         }
-        Ok((
-            f64::from(value),
-            GradientsParams::from_grads(loss.backward(), model),
-        ))
+    }
+
+    /// One forward and one backward pass over the next batch.
+    fn backward(&mut self) -> Result<(f64, GradientsParams), TrainError> {
+        let (value, loss) = self.forward(&mut Segments::whole())?;
+        let model = self.model.as_ref().expect(MODEL);
+        Ok((value, GradientsParams::from_grads(loss.backward(), model)))
     }
 
     fn descend(&mut self, gradients: GradientsParams, control: &mut dyn StepControl) {
@@ -120,17 +124,26 @@ impl<T: Task> Trainer for BurnTrainer<T> {
         Ok(report)
     }
 
+    fn batch(&self) -> u64 {
+        self.task.samples()
+    }
+
     fn gradients(
         &mut self,
         on_ready: &mut dyn FnMut(usize, &mut [f32]),
     ) -> Result<TrainReport, TrainError> {
-        let (loss, gradients) = self.backward()?;
+        let mut segments = Segments::cut();
+        let (value, loss) = self.forward(&mut segments)?;
         let model = self.model.as_ref().expect(MODEL);
-        flat::gradients(model, &self.layout, gradients, on_ready);
+        let mut handout = flat::Handout::new(&self.layout, on_ready);
+        segments.backward(&loss, &mut |gradients| {
+            handout.some(model, GradientsParams::from_grads(gradients, model));
+        });
+        handout.rest(model);
         Ok(TrainReport {
             steps: 1,
             samples: self.task.samples(),
-            loss,
+            loss: value,
         })
     }
 

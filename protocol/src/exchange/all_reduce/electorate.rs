@@ -52,12 +52,13 @@ pub(super) fn electorate(cx: &Context, attempts: u64) -> usize {
         .count()
 }
 
-/// The anchor that most ready peers share. The own one wins a tie while others may still come; once
-/// nobody is missing the highest digest wins it, or two halves would stay apart for ever.
+/// The anchor that most ready peers share. Where those who are ready are `enough` to agree, the highest
+/// digest wins a tie, or two halves would stay apart while their void rounds pass; the own one wins it
+/// where they are few, because the others may be together elsewhere.
 pub(super) fn common_anchor(
     all: &BTreeMap<PeerId, (f64, Digest)>,
     own: Digest,
-    complete: bool,
+    enough: bool,
 ) -> Digest {
     let mut counts: BTreeMap<Digest, usize> = BTreeMap::new();
     for (_, anchor) in all.values() {
@@ -65,6 +66,6 @@ pub(super) fn common_anchor(
     }
     let winner = counts
         .into_iter()
-        .max_by_key(|(anchor, count)| (*count, !complete && *anchor == own, *anchor));
+        .max_by_key(|(anchor, count)| (*count, !enough && *anchor == own, *anchor));
     winner.map_or(own, |(anchor, _)| anchor)
 }

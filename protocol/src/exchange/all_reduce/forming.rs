@@ -22,14 +22,24 @@ impl AllReduce {
             }
             Formed::Nobody => {
                 self.grouping.end(cx, true);
-                self.nobody = true;
-                self.outcome = Some(Outcome::Ended);
+                self.alone = Some(Outcome::Ended);
+                self.go_alone(cx);
             }
             Formed::Alone => {
                 self.grouping.alone(cx);
-                self.nobody = true;
-                self.outcome = Some(Outcome::Alone);
+                self.alone = Some(Outcome::Alone);
+                self.go_alone(cx);
             }
+        }
+    }
+
+    /// Ends the round without a group, where every fragment is there to be void.
+    pub(super) fn go_alone(&mut self, cx: &Context) {
+        if self.all_cut(cx)
+            && let Some(outcome) = self.alone.take()
+        {
+            self.nobody = true;
+            self.outcome = Some(outcome);
         }
     }
 

@@ -254,8 +254,8 @@ impl Grouping {
     /// Who proposes, among the ready peers that share the most common anchor.
     fn elect(&mut self, cx: &mut Context) -> Formed {
         let all = self.all_ready(cx);
-        let complete = all.len() >= electorate(cx, self.attempts);
-        let anchor = common_anchor(&all, cx.anchor(), complete);
+        let enough = 2 * all.len() > electorate(cx, self.attempts);
+        let anchor = common_anchor(&all, cx.anchor(), enough);
         let agreed: Vec<PeerId> = all
             .iter()
             .filter(|(_, (_, a))| *a == anchor)
@@ -272,7 +272,6 @@ impl Grouping {
         if 2 * agreed.len() <= electorate(cx, self.attempts) {
             // Slow is not gone: without a majority of those that are linked, agreeing on anything
             // would split the run. What was trained stays for later.
-            let enough = 2 * all.len() > electorate(cx, self.attempts);
             return if enough {
                 Formed::Nobody
             } else {

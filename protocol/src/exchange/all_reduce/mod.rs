@@ -44,7 +44,7 @@ use crate::peer::context::Context;
 use crate::peer::timers::Timer;
 use crate::wire::Message;
 use crate::{
-    Digest, FragmentId, Order, PeerError, PeerId, Round, SliceId, SliceMeta, TrainSummary,
+    Digest, FragmentId, Layers, Order, PeerError, PeerId, Round, SliceId, SliceMeta, TrainSummary,
 };
 use butterfly::Butterfly;
 use group::Group;
@@ -63,8 +63,10 @@ pub(crate) struct AllReduce {
     group: Option<Group>,
     /// What the schedule asks of this peer in a group of so many, at this index.
     program: Option<(usize, usize, Arc<Program>)>,
-    /// The round's fragments opened so far, in order.
+    /// The round's fragments opened so far, by their number.
     butterflies: Vec<Butterfly>,
+    /// Fragments that have left so far, where they leave under the backward pass.
+    cut: Vec<FragmentId>,
     /// Members that were given up in some fragment of this round.
     lost: u64,
     /// Members that are in another group of this round.
@@ -72,6 +74,8 @@ pub(crate) struct AllReduce {
     early_slices: Vec<EarlySlice>,
     early_messages: Vec<(PeerId, Message)>,
     history: History,
+    /// How the round ends without a group, once every fragment has left the training.
+    alone: Option<Outcome>,
     /// Whether no group came about: every fragment is void.
     nobody: bool,
     outcome: Option<Outcome>,
@@ -84,22 +88,27 @@ impl AllReduce {
             group: None,
             program: None,
             butterflies: Vec::new(),
+            cut: Vec::new(),
             lost: 0,
             elsewhere: 0,
             early_slices: Vec::new(),
             early_messages: Vec::new(),
             history: History::default(),
+            alone: None,
             nobody: false,
             outcome: None,
         }
     }
 
     fn of_fragment(&mut self, fragment: FragmentId) -> Option<&mut Butterfly> {
-        // Few are open at a time, and those of a staggered round are not next to each other.
-        let at = self
-            .butterflies
-            .binary_search_by_key(&fragment, |b| b.fragment);
+        let at = self.place(fragment);
         self.butterflies.get_mut(at.ok()?)
+    }
+
+    /// Where a fragment is among those that are open, or where it belongs.
+    fn place(&self, fragment: FragmentId) -> Result<usize, usize> {
+        self.butterflies
+            .binary_search_by_key(&fragment, |b| b.fragment)
     }
 
     fn message(
@@ -199,11 +208,19 @@ impl AllReduce {
         let open = self.butterflies.iter().filter(|b| b.ending.is_none());
         match open.map(|b| b.deadline).min() {
             Some(deadline) => cx.timers.set(Timer::Exchange, deadline),
+            // What is still in the backward pass is this peer's own work: it comes.
+            None if !self.all_cut(cx) => cx.timers.stop(Timer::Exchange),
             None => {
                 cx.timers.stop(Timer::Exchange);
                 self.outcome.get_or_insert(Outcome::Ended);
             }
         }
+    }
+
+    /// Whether every fragment of the round has left this peer's training.
+    fn all_cut(&self, cx: &Context) -> bool {
+        let together = cx.plan.overlap.layers == Layers::Together;
+        together || self.cut.len() == cx.plan.fragments.len()
     }
 }
 
@@ -211,8 +228,17 @@ impl Exchange for AllReduce {
     fn begin(&mut self, cx: &mut Context, summary: &TrainSummary) {
         self.outcome = None;
         self.nobody = false;
+        self.alone = None;
         let formed = self.grouping.begin(cx, summary.samples as f64);
         self.formed(cx, formed);
+        self.settle(cx);
+    }
+
+    fn cut(&mut self, cx: &mut Context, fragment: FragmentId) {
+        if !self.cut.contains(&fragment) {
+            self.cut.push(fragment);
+        }
+        self.go_alone(cx);
         self.settle(cx);
     }
 
@@ -293,9 +319,7 @@ impl Exchange for AllReduce {
     }
 
     fn applied(&mut self, cx: &mut Context, fragment: FragmentId) {
-        let at = self
-            .butterflies
-            .binary_search_by_key(&fragment, |b| b.fragment);
+        let at = self.place(fragment);
         if let Some(butterfly) = at.ok().and_then(|at| self.butterflies.get_mut(at))
             && butterfly.told
         {
@@ -316,6 +340,8 @@ impl Exchange for AllReduce {
         self.grouping.end(cx, false);
         cx.timers.stop(Timer::Exchange);
         self.group = None;
+        self.cut.clear();
+        self.alone = None;
         self.lost = 0;
         self.elsewhere = 0;
         for mut butterfly in std::mem::take(&mut self.butterflies) {

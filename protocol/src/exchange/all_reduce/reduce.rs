@@ -14,8 +14,8 @@ use crate::limits::{BALLOTS_MAX, GROUP_MEMBERS_MAX};
 use crate::peer::context::Context;
 use crate::wire::ShardVersion;
 use crate::{
-    Digest, Done, Order, OrderId, Output, Part, PeerError, PeerId, SliceId, SliceMeta, StoreId,
-    Wait, WorkError,
+    Digest, Done, Layers, Order, OrderId, Output, Part, PeerError, PeerId, SliceId, SliceMeta,
+    StoreId, Wait, WorkError,
 };
 
 /// Where the reduction of one shard is.
@@ -212,7 +212,12 @@ impl Butterfly {
 
     pub(super) fn push(&mut self, cx: &mut Context, to: PeerId, slice: SliceId, meta: SliceMeta) {
         self.metas.insert(slice, meta);
-        let priority = u8::from(slice.part != Part::Aggregate);
+        // What ends an exchange goes before what begins one; by priority, what is needed first before both.
+        let first_needed = match cx.plan.overlap.layers {
+            Layers::ByPriority => u8::try_from(slice.fragment.0).unwrap_or(u8::MAX / 2),
+            Layers::Together | Layers::AsReady => 0,
+        };
+        let priority = 2 * first_needed + u8::from(slice.part != Part::Aggregate);
         let deadline = cx.now + cx.deadlines.ceiling();
         cx.put(Output::Push {
             to,

@@ -8,11 +8,14 @@ use super::mailbox::address;
 use super::schedule::Program;
 use crate::limits::{WINDOW_BYTES, WINDOW_FRAGMENTS_MAX};
 use crate::peer::context::Context;
-use crate::{FragmentId, Plan, Round};
+use crate::{FragmentId, Layers, Plan, Round};
 use std::sync::Arc;
 
-/// Fragments that may be open at a time: as many as make [`WINDOW_BYTES`].
+/// Fragments that may be open at a time: as many as make [`WINDOW_BYTES`]; all of them by priority.
 fn window(plan: &Plan) -> usize {
+    if plan.overlap.layers == Layers::ByPriority {
+        return plan.fragments.len();
+    }
     let largest = plan
         .fragments
         .iter()
@@ -36,10 +39,22 @@ impl AllReduce {
             if open.count() >= window {
                 return;
             }
-            let Some(next) = cx.plan.fragments_of(cx.round).nth(self.butterflies.len()) else {
+            let Some(next) = self.next_to_open(cx) else {
                 return;
             };
             self.open_one(cx, next, group.clone());
+        }
+    }
+
+    /// The next fragment, if it has left the training. All peers open them in the same order, or, by
+    /// priority, all of them: no two can wait for what the other has not opened.
+    fn next_to_open(&self, cx: &Context) -> Option<FragmentId> {
+        let opened = self.butterflies.len();
+        let next = || cx.plan.fragments_of(cx.round).nth(opened);
+        match cx.plan.overlap.layers {
+            Layers::Together => next(),
+            Layers::AsReady => next().filter(|fragment| self.cut.contains(fragment)),
+            Layers::ByPriority => self.cut.get(opened).copied(),
         }
     }
 
@@ -64,7 +79,8 @@ impl AllReduce {
         let program = self.program(&cx.plan, &group);
         let mut butterfly = Butterfly::new(cx, fragment, group, program, self.lost);
         butterfly.advance(cx);
-        self.butterflies.push(butterfly);
+        let place = self.place(fragment).unwrap_or_else(|place| place);
+        self.butterflies.insert(place, butterfly);
         let round = cx.round;
         let of_it = |r: Round, f: FragmentId| r == round && f == fragment;
         let slices = self

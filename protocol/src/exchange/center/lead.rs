@@ -1,11 +1,15 @@
 //! The bounded lead: nobody begins a round before all live peers are near enough. Each peer counts the
 //! others' rounds by their own words, which never run ahead of them, so the bound holds whatever is late.
+//! Where the plan leaves room between two bounds each peer chooses one of its own at the end of every
+//! round, and with every word that it hears while it waits; the larger one is never passed.
 
 use super::Center;
+use super::bound::{Paces, Progress, choose};
 use crate::exchange::Outcome;
 use crate::peer::context::Context;
 use crate::wire::Message;
 use crate::{PeerId, Round, Time, Wait};
+use core::time::Duration;
 
 /// The wait for those that are too far behind.
 #[derive(Debug, Default)]
@@ -14,12 +18,19 @@ pub(super) struct Lead {
     /// Whether the round's end was told.
     over: bool,
     pub(super) until: Option<Time>,
+    /// Whether a wait within the largest lead was in vain in this round.
+    widest: bool,
+    /// When this peer began its round.
+    began: Option<Time>,
+    /// How long the round took it, without this wait.
+    took: Option<Duration>,
+    paces: Paces,
 }
 
 impl Center {
-    /// Live peers that must go on before this one may begin the next round.
-    fn laggards(&self, cx: &Context) -> Vec<PeerId> {
-        let Some(lead) = self.plan.lead else {
+    /// Live peers that must go on before this one may begin the next round with this lead.
+    fn laggards(cx: &Context, lead: Option<u32>) -> Vec<PeerId> {
+        let Some(lead) = lead else {
             return Vec::new();
         };
         let next = cx.round.next().0;
@@ -30,13 +41,41 @@ impl Center {
         behind.map(|(id, _)| id).collect()
     }
 
+    /// The lead that is never passed.
+    fn hard(&self) -> Option<u32> {
+        self.plan.lead.map(|lead| lead.most)
+    }
+
+    /// The lead that this peer allows itself now.
+    fn bound(&mut self, cx: &Context) -> Option<u32> {
+        let plan = self.plan.lead?;
+        if plan.least == plan.most || self.lead.widest {
+            return Some(plan.most);
+        }
+        let now = cx.now;
+        if self.lead.took.is_none() {
+            self.lead.took = self.lead.began.map(|began| now.since(began));
+        }
+        // Nothing was measured in the first round.
+        let Some(own) = self.lead.took else {
+            return Some(plan.least);
+        };
+        let others = cx.view.live().filter(|(_, r)| !r.probation);
+        let paces = &self.lead.paces;
+        let others: Vec<Progress> = others
+            .map(|(id, r)| paces.of(id, r.round, now, own))
+            .collect();
+        Some(choose(plan, (cx.round.next(), now), own, &others))
+    }
+
     /// The round ends once everything is pulled and nobody is too far behind.
     pub(super) fn check_end(&mut self, cx: &mut Context) {
         let open = self.pulls.iter().any(|p| p.ending.is_none());
         if self.pulls.is_empty() || open || self.outcome.is_some() || self.lead.over {
             return;
         }
-        let laggards = self.laggards(cx);
+        let bound = self.bound(cx);
+        let laggards = Self::laggards(cx, bound);
         if laggards.is_empty() {
             self.lead.over = true;
             self.stop_waiting(cx, false);
@@ -55,20 +94,27 @@ impl Center {
         self.lead.until = None;
     }
 
-    /// Whoever is still too far behind is not waited for any more, until it has caught up.
+    /// Whoever is still too far behind is not waited for any more, until it has caught up; those whom only a
+    /// smaller lead than the largest waited for are where they may be.
     pub(super) fn lead_timeout(&mut self, cx: &mut Context) {
         if self.lead.until.is_none_or(|until| until > cx.now) {
             return;
         }
         self.stop_waiting(cx, true);
-        for peer in self.laggards(cx) {
+        self.lead.widest = true;
+        for peer in Self::laggards(cx, self.hard()) {
             cx.suspect(peer);
         }
     }
 
     /// A peer says how far it is.
     pub(super) fn heard(&mut self, cx: &mut Context, peer: PeerId) {
-        let (mine, lead) = (cx.round.0, self.plan.lead);
+        let (mine, lead) = (cx.round.0, self.hard());
+        if let Some(remote) = cx.view.get(peer)
+            && self.plan.lead.is_some()
+        {
+            self.lead.paces.heard(peer, remote.round, cx.now);
+        }
         let near =
             |round: Round| lead.is_none_or(|lead| round.0.saturating_add(u64::from(lead)) >= mine);
         let Some(remote) = cx.view.get_mut(peer).filter(|r| near(r.round)) else {
@@ -85,8 +131,14 @@ impl Center {
     /// where this peer is.
     pub(super) fn end_lead(&mut self, cx: &mut Context) {
         self.stop_waiting(cx, false);
-        self.lead = Lead::default();
-        let Some(lead) = self.plan.lead else {
+        let mut paces = std::mem::take(&mut self.lead.paces);
+        paces.keep(|peer| cx.view.get(peer).is_some());
+        self.lead = Lead {
+            began: Some(cx.now),
+            paces,
+            ..Lead::default()
+        };
+        let Some(lead) = self.hard() else {
             return;
         };
         let others = cx.view.median_round();

@@ -6,7 +6,8 @@
 //! ```text
 //! push:   c' = outer(c, mean_k w(tau_k) C(d_k)) over the K arrivals that are taken in at once
 //! pull:   a_i = c'                       tau_k = versions of the center since k pulled it
-//! lead:   a peer begins round r only when all live peers are in round r - s or later
+//! lead:   a peer begins round r only when all live peers are in round r - s or later, s between two
+//!         bounds and chosen by how long rounds take (`bound`), or one and the same
 //! ```
 //!
 //! With elastic averaging parameters travel instead, and neither takes the other's over:
@@ -24,11 +25,13 @@
 //! owners' answers until the deadline, never longer, and an owner waits for nobody.
 //!
 //! **Source:** Dean et al. 2012 (Downpour) and Lian et al. 2015 (ASP); Ho et al. 2013 (SSP), section 3;
+//! Zhao et al. 2019 (dynamic SSP);
 //! Nguyen et al. 2022, "FedBuff" (K arrivals at once); Zhang et al. 2015 (EASGD), algorithm 1; Li et al.
 //! 2014, "Scaling Distributed Machine Learning with the Parameter Server", section 4.3 (owners and their
 //! successors).
 
 mod arrivals;
+mod bound;
 mod lead;
 mod owner;
 mod pull;

@@ -1,8 +1,11 @@
 //! Presets: named points of the grid, as configurations. What they leave out has its default. Each
 //! text says in comments what it keeps of its paper and what not.
 
+mod neighbours;
+
 use super::registry::{Entry, hint};
 use super::{StrategyError, later};
+use neighbours::NEIGHBOURS;
 
 /// The preset of a configuration that names none.
 pub const DEFAULT_PRESET: &str = "diloco";
@@ -24,7 +27,21 @@ const fn point([name, summary, equation, source]: [&'static str; 4], text: &'sta
 }
 
 /// All of them, the yardstick first, then by what is exchanged.
-pub(super) const ALL: [Preset; 38] = [
+pub(super) const ALL: [Preset; ANCHORED.len() + NEIGHBOURS.len()] = {
+    let mut all = [ANCHORED[0]; ANCHORED.len() + NEIGHBOURS.len()];
+    let mut at = 1;
+    while at < all.len() {
+        all[at] = match at.checked_sub(ANCHORED.len()) {
+            None => ANCHORED[at],
+            Some(at) => NEIGHBOURS[at],
+        };
+        at += 1;
+    }
+    all
+};
+
+/// The yardstick, and those whose peers agree on an anchor or have a center.
+const ANCHORED: [Preset; 32] = [
     point(
         [
             "none",
@@ -42,6 +59,42 @@ pub(super) const ALL: [Preset; 38] = [
             "Valiant 1990; Li et al., OSDI 2014",
         ],
         include_str!("bsp.toml"),
+    ),
+    point(
+        [
+            "wfbp",
+            "bsp whose gradients leave layer by layer while the backward pass runs",
+            "x' = inner(x, mean_i g_i(x)), begin(l) = ready(l)",
+            "Zhang et al., USENIX ATC 2017",
+        ],
+        include_str!("wfbp.toml"),
+    ),
+    point(
+        [
+            "mg-wfbp",
+            "wfbp with tensors merged where that is faster",
+            "as wfbp, merged by alpha + beta m and the times of backward",
+            "Shi et al., INFOCOM 2019",
+        ],
+        include_str!("mg-wfbp.toml"),
+    ),
+    point(
+        [
+            "bytescheduler-allreduce",
+            "wfbp of equal pieces, those that are needed first before the others",
+            "as wfbp, priority(l) = l",
+            "Peng et al., SOSP 2019",
+        ],
+        include_str!("bytescheduler-allreduce.toml"),
+    ),
+    point(
+        [
+            "bytescheduler-ps",
+            "as bytescheduler-allreduce, through servers",
+            "as wfbp, priority(l) = l",
+            "Peng et al., SOSP 2019",
+        ],
+        include_str!("bytescheduler-ps.toml"),
     ),
     point(
         [
@@ -78,6 +131,24 @@ pub(super) const ALL: [Preset; 38] = [
             "Tang et al., ICML 2021",
         ],
         include_str!("one-bit-adam.toml"),
+    ),
+    point(
+        [
+            "demo",
+            "the sign of the mean of the largest cosines of every peer's momentum",
+            "m' = beta m + g, q_i = top-k DCT(m_i'), m_i' -= DCT^-1(q_i), x' = x - lr sign(DCT^-1(mean_i q_i))",
+            "Peng et al., arXiv 2411.19870",
+        ],
+        include_str!("demo.toml"),
+    ),
+    point(
+        [
+            "powersgd",
+            "bsp with gradients of rank 4 and error feedback",
+            "P = orth(M Q), Q = M^T P, x' = inner(x, mean_i P_i Q_i^T), e' = M - P Q^T",
+            "Vogels et al., NeurIPS 2019",
+        ],
+        include_str!("powersgd.toml"),
     ),
     point(
         [
@@ -171,6 +242,15 @@ pub(super) const ALL: [Preset; 38] = [
     ),
     point(
         [
+            "eager-diloco",
+            "diloco with the own delta at once and the others' a round late",
+            "x = a + e_i, e_i the outer step of d_i / n alone; a round later x' = a' + (x - a - e_i)",
+            "Kale et al., arXiv 2502.12996",
+        ],
+        include_str!("eager-diloco.toml"),
+    ),
+    point(
+        [
             "decoupled-diloco",
             "learners push fragments to a quorum",
             "a' = a + sum tokens_i d_i / sum tokens_i over the quorum and its grace window",
@@ -182,7 +262,7 @@ pub(super) const ALL: [Preset; 38] = [
         [
             "co2",
             "local inner steps over an all-reduce one round late",
-            "as slowmo with D of the round before",
+            "u' = clip(mu u - D / (1 + lr ||u|| / ||D||)), a' = a - lr u', D of the round before",
             "Sun et al., ICLR 2024",
         ],
         include_str!("co2.toml"),
@@ -249,123 +329,6 @@ pub(super) const ALL: [Preset; 38] = [
             "Zhang et al., NeurIPS 2015",
         ],
         include_str!("easgd.toml"),
-    ),
-    point(
-        [
-            "d-psgd",
-            "mixing with two neighbours after every inner step",
-            "x_i' = sum_j W_ij (x_j - lr g_j), W the ring's",
-            "Lian et al., NeurIPS 2017",
-        ],
-        include_str!("d-psgd.toml"),
-    ),
-    point(
-        [
-            "sgp",
-            "push-sum to one peer at a doubling distance after every inner step",
-            "(x, w)_i' = sum_j P_ij (x, w)_j, z = x / w, P the one-peer exponential graph's",
-            "Assran et al., ICML 2019",
-        ],
-        include_str!("sgp.toml"),
-    ),
-    point(
-        [
-            "osgp",
-            "sgp that does not wait for what is under way",
-            "as sgp, over what has arrived",
-            "Assran et al., ICML 2019, algorithm 2",
-        ],
-        include_str!("osgp.toml"),
-    ),
-    point(
-        [
-            "gossipgrad",
-            "mixing with one partner that rotates after every inner step",
-            "x_i' = (x_i + x_j) / 2, j at a distance that changes with the round",
-            "Daily et al., arXiv 1803.05880",
-        ],
-        include_str!("gossipgrad.toml"),
-    ),
-    point(
-        [
-            "ad-psgd",
-            "pairs average whenever one of them is ready",
-            "x_i, x_j <- (x_i + x_j) / 2, then x_i' = x_i - lr g",
-            "Lian et al., ICML 2018",
-        ],
-        include_str!("ad-psgd.toml"),
-    ),
-    point(
-        [
-            "choco",
-            "gossip of compressed differences to replicas",
-            "h_i' = h_i + C(x_i - h_i), x_i' = x_i + rate sum_j W_ij (h_j - h_i)",
-            "Koloskova et al., ICML 2019 and ICLR 2020",
-        ],
-        include_str!("choco.toml"),
-    ),
-    point(
-        [
-            "deepsqueeze",
-            "gossip with error feedback",
-            "v = x - lr g + e, x' = x + rate sum_j W_ij (C(v_j) - C(v_i)), e' = v - C(v)",
-            "Tang et al., arXiv 1907.07346",
-        ],
-        include_str!("deepsqueeze.toml"),
-    ),
-    point(
-        [
-            "d2",
-            "gossip without the bias of unequal data",
-            "x' = W (2 x - x_old - lr (g - g_old)), as y = x - lr g - d, d' = d + (y - W y), x' = y - (d' - d)",
-            "Tang et al., ICML 2018; Yuan et al., IEEE TSP 2019",
-        ],
-        include_str!("d2.toml"),
-    ),
-    point(
-        [
-            "gradient-tracking",
-            "gossip with a tracker of the mean gradient",
-            "y = g + s, x' = W (x - lr y), s' = s + W y - y",
-            "Nedic et al., SIAM J. Optim. 2017; Pu and Nedic 2021",
-        ],
-        include_str!("gradient-tracking.toml"),
-    ),
-    point(
-        [
-            "beer",
-            "gradient tracking with compressed differences to replicas",
-            "y = g + s, x' = x - lr y + rate (W h - h), s' = s + rate (W k - k), h and k the replicas of x and y",
-            "Zhao et al., NeurIPS 2022",
-        ],
-        include_str!("beer.toml"),
-    ),
-    point(
-        [
-            "relaysgd",
-            "sums relayed along a double binary tree: exact, delayed by the distance",
-            "m_ij = x_i - lr g_i + sum_{l != j} m_li, x_i' = (x_i - lr g_i + sum_j m_ji + (n - 1 - sum_j c_ji) (x_i - lr g_i)) / n",
-            "Vogels et al., NeurIPS 2021",
-        ],
-        include_str!("relaysgd.toml"),
-    ),
-    point(
-        [
-            "noloco",
-            "momentum on random pairs, no all-reduce",
-            "m' = 0.5 m + 0.7 mean_j (x_j - a_j) + 0.7 (mean_j a_j - a_i), a' = a + m', j the pair",
-            "Kolehmainen et al., arXiv 2506.10911",
-        ],
-        include_str!("noloco.toml"),
-    ),
-    point(
-        [
-            "moshpit",
-            "the means of small groups that change with the round",
-            "x_i' = mean of the group, groups along axis r mod d of a grid",
-            "Ryabinin et al., NeurIPS 2021",
-        ],
-        include_str!("moshpit.toml"),
     ),
 ];
 

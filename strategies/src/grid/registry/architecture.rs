@@ -4,7 +4,7 @@ use super::modes::{ENOUGH, FRACTION, GRACE, GRACE_MS};
 use super::{Entry, Key, key};
 
 /// Values of `architecture.exchange`.
-pub const EXCHANGES: [Entry; 9] = [
+pub const EXCHANGES: [Entry; 10] = [
     Entry::new("none", "nobody exchanges anything", "x_i' = x_i", "-"),
     Entry::new(
         "gossip",
@@ -21,7 +21,7 @@ pub const EXCHANGES: [Entry; 9] = [
     .with(&[RATE]),
     Entry::new(
         "pairs",
-        "two neighbours average whenever one of them begins to, nobody waits",
+        "push-pull: two neighbours average whenever one of them begins to, nobody waits",
         "x_i' = x_i + w (C(x_j) - C(x_i)), x_j' = x_j - w (C(x_j) - C(x_i)), w = 1/2, less where several are under way",
         "Lian et al., ICML 2018",
     ),
@@ -36,6 +36,12 @@ pub const EXCHANGES: [Entry; 9] = [
         "sums relayed along a spanning tree of the topology: everybody in everybody's mean once, delayed by the distance",
         "m_ij = x_i + sum_{l != j} m_li, c_ij = 1 + sum_{l != j} c_li, x_i' = (x_i + sum_j m_ji + (n - 1 - sum_j c_ji) x_i) / n",
         "Vogels et al., NeurIPS 2021",
+    ),
+    Entry::new(
+        "pull",
+        "ask the round's partners, mix what they published last; nobody pushes unasked",
+        "x_i' = (1 - sum_j W_ij) x_i + sum_j W_ij C(x_j) over the partners j that answered, with x_j of whichever round: rows sum to one, columns need not",
+        "Demers et al., PODC 1987; Karp et al., FOCS 2000; Tsitsiklis et al., IEEE Trans. Autom. Control 1986",
     ),
     Entry::new(
         "all-reduce",
@@ -153,6 +159,13 @@ const GROUP: Key = key(
     "peers of an island or of a group",
 );
 
+const EVERY: Key = key(
+    "architecture.every",
+    "from 2 to a million",
+    "4",
+    "in one of so many rounds islands mix with each other: H2, with H1 = `synchronization.inner_steps`",
+);
+
 const RATE: Key = key(
     "architecture.rate",
     "in (0, 1]",
@@ -168,7 +181,7 @@ const BUDGET: Key = key(
 );
 
 /// Values of `architecture.topology`.
-pub const TOPOLOGIES: [Entry; 17] = [
+pub const TOPOLOGIES: [Entry; 18] = [
     Entry::new(
         "base-k",
         "exact in finitely many rounds for any n, k partners",
@@ -215,6 +228,13 @@ pub const TOPOLOGIES: [Entry; 17] = [
         "W_ij = 1 / (1 + max(deg i, deg j)) for j = i xor 2^b",
         "Trevisan 2016",
     ),
+    Entry::new(
+        "islands",
+        "hierarchical local SGD: means of islands, and every so many rounds across them",
+        "W_ij = 1/g within an island, every `every`-th round 1/L with the same places of the L islands; one after the other is 1 1^T / n for n = g L",
+        "Lin et al., ICLR 2020",
+    )
+    .with(&[GROUP, EVERY]),
     Entry::new(
         "matcha",
         "a torus's matchings, each in some rounds",

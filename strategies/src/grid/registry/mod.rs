@@ -6,6 +6,7 @@ mod architecture;
 mod codecs;
 mod modes;
 mod optimizers;
+mod overlaps;
 mod paces;
 mod rules;
 
@@ -13,6 +14,7 @@ pub use architecture::{CONTRIBUTIONS, EXCHANGES, SCHEDULES, TOPOLOGIES};
 pub use codecs::CODECS;
 pub use modes::MODES;
 pub use optimizers::{CORRECTIONS, INNERS, OUTERS};
+pub use overlaps::{CUTS, LAYERS};
 pub use paces::PACES;
 pub use rules::RULES;
 
@@ -102,7 +104,7 @@ pub const PRESETS: [Entry; presets::ALL.len()] = {
 };
 
 /// All lists with the key that chooses from them.
-pub const ALL: [(&str, &[Entry]); 12] = [
+pub const ALL: [(&str, &[Entry]); 14] = [
     ("preset", &PRESETS),
     ("synchronization.pace", &PACES),
     ("synchronization.mode", &MODES),
@@ -111,6 +113,8 @@ pub const ALL: [(&str, &[Entry]); 12] = [
     ("architecture.contribution", &CONTRIBUTIONS),
     ("architecture.topology", &TOPOLOGIES),
     ("compression.codec", &CODECS),
+    ("overlap.cut", &CUTS),
+    ("overlap.layers", &LAYERS),
     ("outer.optimizer", &OUTERS),
     ("aggregation.rule", &RULES),
     ("inner.optimizer", &INNERS),

@@ -37,6 +37,13 @@ const LEAD: Key = key(
     "rounds that the fastest may be ahead of the slowest",
 );
 
+const LEAD_MOST: Key = key(
+    "synchronization.lead_most",
+    "from `synchronization.lead` to a million",
+    "15",
+    "rounds that the fastest may be ahead of the slowest where that saves time",
+);
+
 const BUFFER: Key = key(
     "synchronization.buffer",
     "from 1 to 64",
@@ -59,7 +66,7 @@ const COMPENSATION: Key = key(
 );
 
 /// Values of `synchronization.mode`.
-pub const MODES: [Entry; 3] = [
+pub const MODES: [Entry; 4] = [
     Entry::new(
         "bsp",
         "all in the same round, or the first n of m and who comes within a grace",
@@ -74,6 +81,13 @@ pub const MODES: [Entry; 3] = [
         "Ho et al., NeurIPS 2013",
     )
     .with(&[LEAD, BUFFER, STALENESS, COMPENSATION]),
+    Entry::new(
+        "dynamic-ssp",
+        "as ssp, and each peer chooses its lead round by round: the smallest with the shortest expected wait",
+        "begin round r when min_i r_i >= r - s, s = min argmin W over lead..lead_most, W(s) = the wait of the next lead_most - lead rounds by how long rounds take",
+        "Zhao et al., ICDCS 2019",
+    )
+    .with(&[LEAD, LEAD_MOST, BUFFER, STALENESS, COMPENSATION]),
     Entry::new(
         "asp",
         "nobody waits: contributions are taken in as they arrive",

@@ -61,14 +61,35 @@ const PULL: Key = key(
     "how far towards the pair's mean anchor, gamma in the paper",
 );
 
+const PENALTY: Key = key(
+    "outer.penalty",
+    NOT_NEGATIVE,
+    "1.0",
+    "how much less a late delta counts, the further the anchor has moved since",
+);
+
+const CLIP: Key = key(
+    "outer.clip",
+    POSITIVE,
+    "1.0",
+    "the largest momentum of a value",
+);
+
 /// Values of `outer.optimizer`. D is the aggregated delta.
-pub const OUTERS: [Entry; 9] = [
+pub const OUTERS: [Entry; 10] = [
     Entry::new(
         "average",
         "the anchor becomes the mean",
         "a' = a + D",
         "McMahan et al., AISTATS 2017",
     ),
+    Entry::new(
+        "co2",
+        "heavy-ball momentum for late deltas, with a penalty of the staleness gap and a clip",
+        "u' = clip(mu u - D / (1 + penalty lr ||u|| / ||D||)), a' = a - lr u'",
+        "Sun et al., ICLR 2024",
+    )
+    .with(&[outer_lr("1.0"), outer_momentum("0.5"), PENALTY, CLIP]),
     Entry::new(
         "delayed-nesterov",
         "momentum with every N-th arrival",

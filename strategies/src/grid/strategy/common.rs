@@ -1,6 +1,7 @@
 //! What a strategy's codec keeps in common at all members: how much it is.
 
 use super::{STATE_HEADER_BYTES, Strategy};
+use crate::Layout;
 use std::ops::Range;
 
 /// What every member holds of how many, as states are listed.
@@ -13,8 +14,8 @@ const COMMON_MEMBERS: u64 = 128;
 
 impl Strategy {
     /// Bytes of a transferred state beside its runs of parameters.
-    pub(super) fn kept_bytes(&self, parameters: usize) -> u64 {
-        STATE_HEADER_BYTES + self.common_bytes(&self.fragments(parameters))
+    pub(super) fn kept_bytes(&self, layout: &Layout) -> u64 {
+        STATE_HEADER_BYTES + self.common_bytes(&self.fragments(layout))
     }
 
     /// Runs that every member holds of others, among 16.

@@ -34,4 +34,12 @@ impl Strategy {
     pub const fn blend(&self) -> Blend {
         self.overlap.blend
     }
+
+    /// Runs of an eager update: the own optimizer's, the own part, and the room that brings it.
+    pub(super) fn eager_runs(&self) -> usize {
+        match self.blend() {
+            Blend::Eager => 2 + self.outer.state_multiple(),
+            Blend::OwnProgress | Blend::Alpha(_) => 0,
+        }
+    }
 }

@@ -1,27 +1,31 @@
 //! Overlap: into which fragments the flat parameters are cut, which of them a round exchanges, and when
 //! what was agreed on is put in force.
 
+mod cuts;
+mod layers;
+mod merged;
+
 use super::registry::hint;
 use super::tables::{self, Overlap as Table};
 use super::validate::{absent, count, range};
 use super::{Strategy, StrategyError};
+use crate::Layout;
 use crate::correct::CorrectionKind;
 use crate::executor::Blend;
+use cuts::Cuts;
 use murmurate_protocol::limits::FRAGMENTS_MAX;
 use murmurate_protocol::{Contribution, ExchangeKind, OverlapPlan, Pace, StepBudget};
 use std::ops::Range;
 
-/// Values of one fragment at most where the configuration does not say: 4 MiB as f32.
-const FRAGMENT_LEN: usize = 1 << 20;
-
-/// The rule without a number.
+/// The rules without a number.
 const OWN_PROGRESS: &str = "own-progress";
+const EAGER: &str = "eager";
 
 /// Fragments, and when they are exchanged.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Overlap {
-    /// `None` is as many as the exchange likes.
-    pub(super) fragments: Option<usize>,
+    /// Where the flat parameters are cut.
+    cuts: Cuts,
     pub(super) plan: OverlapPlan,
     pub(super) blend: Blend,
 }
@@ -41,10 +45,11 @@ pub(super) fn read(table: &Table) -> Result<Overlap, StrategyError> {
         absent(&table.blend, "overlap.blend", "late_steps = 0")?;
     }
     Ok(Overlap {
-        fragments,
+        cuts: cuts::read(table)?,
         plan: OverlapPlan {
             stagger,
             late_steps,
+            layers: layers::read(table)?,
         },
         blend: blend(table)?,
     })
@@ -56,14 +61,19 @@ fn blend(table: &Table) -> Result<Blend, StrategyError> {
     match &table.blend {
         None => Ok(Blend::OwnProgress),
         Some(tables::Blend::Name(name)) if name == OWN_PROGRESS => Ok(Blend::OwnProgress),
+        Some(tables::Blend::Name(name)) if name == EAGER => Ok(Blend::Eager),
         Some(tables::Blend::Name(name)) => Err(StrategyError::UnknownValue {
             key: key.to_owned(),
             found: name.clone(),
-            hint: format!("{}, or a number in [0, 1)", hint(name, &[OWN_PROGRESS])),
+            hint: format!(
+                "{}, or a number in [0, 1)",
+                hint(name, &[EAGER, OWN_PROGRESS])
+            ),
         }),
         Some(tables::Blend::Alpha(alpha)) => {
             let ok = (0.0..1.0).contains(&(*alpha as f32));
-            range(ok, key, *alpha, "\"own-progress\" or a number in [0, 1)")?;
+            let words = "\"own-progress\", \"eager\" or a number in [0, 1)";
+            range(ok, key, *alpha, words)?;
             Ok(Blend::Alpha(*alpha as f32))
         }
     }
@@ -72,54 +82,56 @@ fn blend(table: &Table) -> Result<Blend, StrategyError> {
 impl Table {
     /// Writes it down.
     pub(super) fn from_overlap(overlap: &Overlap) -> Self {
-        Self {
-            fragments: overlap.fragments,
+        let mut table = Self {
+            layers: Some(layers::name(overlap.plan.layers)),
             stagger: Some(usize::from(overlap.plan.stagger)),
             late_steps: Some(overlap.plan.late_steps),
+            ..Self::default()
+        };
+        overlap.cuts.write(&mut table);
+        Self {
             blend: (overlap.plan.late_steps > 0).then(|| match overlap.blend {
                 Blend::OwnProgress => tables::Blend::Name(OWN_PROGRESS.to_owned()),
+                Blend::Eager => tables::Blend::Name(EAGER.to_owned()),
                 // By its shortest decimal: what is read again is the same number.
                 Blend::Alpha(alpha) => {
                     tables::Blend::Alpha(alpha.to_string().parse().unwrap_or_default())
                 }
             }),
+            ..table
         }
     }
 }
 
 impl Overlap {
-    /// Equal cuts of `len` flat parameters, in order; their lengths differ by one at most. Then the same of
-    /// each further channel: of the companion beside the parameters.
-    ///
-    /// Without a count an exchange with an anchor cuts into pieces of 2^20 values at most, so that what
-    /// is in flight is small beside a large model. Staggered, there is a multiple of the stagger: every
-    /// round moves as much as any other, and its fragments are spread over the whole depth of the model
-    /// (the strided pattern of Douillard et al., arXiv 2501.18512).
-    pub(super) fn cuts(
+    /// Cuts of the flat parameters, in order; then the same of each further channel: of the companion
+    /// beside the parameters. `bytes(values)` is what so many values are on the wire.
+    pub(super) fn cut(
         &self,
-        len: usize,
+        layout: &Layout,
         exchange: ExchangeKind,
         channels: usize,
+        bytes: &dyn Fn(usize) -> u64,
     ) -> Vec<Range<usize>> {
-        let stagger = usize::from(self.plan.stagger);
-        let usual = match exchange {
-            kind if kind == ExchangeKind::None || kind.has_neighbours() => 1,
-            _ => len.div_ceil(FRAGMENT_LEN),
-        };
-        let most = (FRAGMENTS_MAX / channels).min(len) / stagger * stagger;
-        let usual = usual.next_multiple_of(stagger).min(most).max(1);
-        let count = self.fragments.unwrap_or(usual);
-        let cut = |at: usize| (at as u128 * len as u128 / count as u128) as usize;
-        let starts = (0..channels).map(|channel| channel * len);
+        let bounds = [usize::from(self.plan.stagger), cuts::most(channels)];
+        let once = self.cuts.of(layout, exchange, bounds, bytes);
+        let starts = (0..channels).map(|channel| channel * layout.len());
         starts
-            .flat_map(|start| (0..count).map(move |at| start + cut(at)..start + cut(at + 1)))
+            .flat_map(|start| once.iter().map(move |f| start + f.start..start + f.end))
             .collect()
+    }
+
+    /// How many fragments were asked for.
+    pub(super) const fn fragments(&self) -> Option<usize> {
+        self.cuts.count()
     }
 }
 
 /// Refuses overlap that the rest does not allow.
 pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
     late(strategy)?;
+    eager(strategy)?;
+    layers::check(strategy)?;
     let overlap = strategy.overlap();
     let refused = |key, reason, remedy| {
         Err(StrategyError::Refused {
@@ -148,7 +160,7 @@ pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
         );
     }
     let few = |fragments: &usize| *fragments < usize::from(stagger);
-    if overlap.fragments.as_ref().is_some_and(few) {
+    if overlap.fragments().as_ref().is_some_and(few) {
         return refused(
             key,
             "every round exchanges at least one fragment, and there are fewer than this",
@@ -156,6 +168,33 @@ pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
         );
     }
     Ok(())
+}
+
+/// Refuses eager updates where a late result could not take the own part out again.
+fn eager(strategy: &Strategy) -> Result<(), StrategyError> {
+    let refused = |reason, remedy| {
+        Err(StrategyError::Refused {
+            key: "overlap.blend",
+            reason,
+            remedy,
+        })
+    };
+    if strategy.overlap().blend != Blend::Eager {
+        return Ok(());
+    }
+    if strategy.contribution() != Contribution::Delta {
+        return refused(
+            "of a gradient there is no own delta that could be put in force at once",
+            "use contribution = \"delta\", or leave `overlap.blend` out",
+        );
+    }
+    match strategy.outer_kind().is_linear() {
+        true => Ok(()),
+        false => refused(
+            "the own part is put in force by itself, and this outer optimizer's answer to a sum is not the sum of its answers",
+            "use outer optimizer \"nesterov\", \"slow-mo\" or \"average\", or blend = \"own-progress\"",
+        ),
+    }
 }
 
 /// Refuses late results where they cannot be.

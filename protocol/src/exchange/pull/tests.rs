@@ -1,0 +1,344 @@
+//! Pulling by hand: one peer among three, what it asks, what it is asked, and what it mixes.
+
+use super::*;
+use crate::{
+    BytesBound, Contribution, DeadlinePlan, Digest, ExchangeKind, FragmentPlan, LayoutHash, Output,
+    OverlapPlan, Partners, PeerConfig, Plan, PushOutcome, Round, RunId, Schedule, StepBudget,
+    Synchronization,
+};
+use core::time::Duration;
+
+fn peer(id: u8) -> PeerId {
+    PeerId::from_bytes([id; 32])
+}
+
+/// Everybody with everybody.
+struct Complete;
+
+impl Topology for Complete {
+    fn partners(&self, _round: Round, rank: usize, count: usize) -> Partners {
+        let others = (0..count).filter(|other| *other != rank);
+        Partners {
+            send: others.clone().map(|o| (o, 1.0 / count as f64)).collect(),
+            receive: others.collect(),
+        }
+    }
+}
+
+/// Peer 1 of three, in round 5.
+fn one() -> (Pull, Context) {
+    let bound = BytesBound {
+        fixed: 8,
+        per_1024: 4096,
+    };
+    let plan = Plan {
+        run: RunId::from_bytes([1; 32]),
+        layout: LayoutHash::from_bytes([2; 32]),
+        recipe: Digest::from_bytes([3; 32]),
+        exchange: ExchangeKind::Pull,
+        schedule: Schedule::Butterfly,
+        contribution: Contribution::Parameters,
+        budget: StepBudget::Steps(1),
+        synchronization: Synchronization::default(),
+        rounds: 0,
+        fragments: vec![FragmentPlan {
+            len: 10,
+            contribution: bound,
+            aggregate: bound,
+        }],
+        deadlines: DeadlinePlan::default(),
+        overlap: OverlapPlan::NONE,
+        state_bytes: 1000,
+    };
+    let config = PeerConfig {
+        me: peer(1),
+        seed: 1,
+        start_with: 1,
+        start_wait: Duration::from_secs(1),
+        join: false,
+        save_every: None,
+        evaluate_every: 0,
+        leave_when_finished: false,
+    };
+    let mut cx = Context::new(config, plan);
+    cx.round = Round(5);
+    for id in [2, 3] {
+        let remote = cx.view.entry(peer(id)).expect("room");
+        (remote.linked, remote.greeted, remote.ready) = (true, true, true);
+    }
+    (Pull::new(Box::new(Complete)), cx)
+}
+
+/// What came out since the last call.
+#[derive(Debug, Default)]
+struct Out {
+    orders: Vec<(OrderId, Order)>,
+    asked: Vec<PeerId>,
+    pushed: Vec<(PeerId, SliceId, u64)>,
+}
+
+fn out(cx: &mut Context) -> Out {
+    let mut all = Out::default();
+    while let Some(output) = cx.take() {
+        match output {
+            Output::Order { id, order } => all.orders.push((id, order)),
+            Output::Push {
+                to, slice, meta, ..
+            } => all.pushed.push((to, slice, meta.group)),
+            Output::Send {
+                to,
+                message: Message::PullAsk { round },
+            } => {
+                assert_eq!(round, cx.round);
+                all.asked.push(to);
+            }
+            _ => {}
+        }
+    }
+    all
+}
+
+/// The one order of its kind.
+fn only(out: &Out, kind: fn(&Order) -> bool) -> (OrderId, Order) {
+    let found: Vec<_> = out.orders.iter().filter(|(_, o)| kind(o)).collect();
+    assert_eq!(found.len(), 1, "{out:?}");
+    found[0].clone()
+}
+
+fn encodes(order: &Order) -> bool {
+    matches!(order, Order::Encode { .. })
+}
+
+fn combines(order: &Order) -> bool {
+    matches!(order, Order::Combine { .. })
+}
+
+fn released(out: &Out) -> Vec<SliceId> {
+    let slice = |(_, order): &(OrderId, Order)| match order {
+        Order::Release { slice } => Some(*slice),
+        _ => None,
+    };
+    out.orders.iter().filter_map(slice).collect()
+}
+
+fn signal(pull: &mut Pull, cx: &mut Context, signal: Signal<'_>) -> Out {
+    pull.signal(cx, signal).expect("it breaks no rule");
+    out(cx)
+}
+
+fn done(pull: &mut Pull, cx: &mut Context, order: OrderId, done: &Done) -> Out {
+    signal(pull, cx, Signal::Done { order, done })
+}
+
+fn encoded() -> Done {
+    Done::Encoded {
+        bytes: 48,
+        digest: None,
+    }
+}
+
+/// An answer of a peer to what was asked in round 5, published in a round of its own.
+fn answer(id: u8, round: u64) -> (SliceId, Signal<'static>) {
+    let slice = SliceId {
+        round: Round(round),
+        fragment: FragmentId(0),
+        shard: 0,
+        part: Part::Contribution,
+        origin: peer(id),
+        attempt: 0,
+    };
+    let meta = SliceMeta {
+        of: 1,
+        weight: 1.0,
+        contributors: 0,
+        group: 5,
+        bytes: 48,
+    };
+    let (from, digest) = (peer(id), None);
+    let signal = Signal::Arrived {
+        from,
+        slice,
+        meta,
+        digest,
+    };
+    (slice, signal)
+}
+
+fn ask(from: u8, message: &Message) -> Signal<'_> {
+    Signal::Message {
+        from: peer(from),
+        message,
+    }
+}
+
+/// What a mix keeps and takes.
+fn row(order: &Order) -> (f64, Vec<(SliceId, f64)>) {
+    match order {
+        Order::Combine { keep, inputs, .. } => (*keep, inputs.clone()),
+        other => panic!("not a mix: {other:?}"),
+    }
+}
+
+#[test]
+fn answers_of_any_round_are_mixed_by_the_row() {
+    let (mut pull, mut cx) = one();
+    pull.begin(&mut cx, &TrainSummary::default());
+    let first = out(&mut cx);
+    assert_eq!(first.asked, [peer(2), peer(3)]);
+    let (id, _) = only(&first, encodes);
+    // One comes before the own parameters are encoded.
+    let (two, came) = answer(2, 5);
+    assert!(signal(&mut pull, &mut cx, came).orders.is_empty());
+    assert!(done(&mut pull, &mut cx, id, &encoded()).orders.is_empty());
+    let (three, came) = answer(3, 1);
+    let (id, order) = only(&signal(&mut pull, &mut cx, came), combines);
+    let (keep, inputs) = row(&order);
+    let third = 1.0 / 3.0;
+    assert_eq!(inputs, [(two, third), (three, third)]);
+    assert!((keep - third).abs() < 1e-15, "{keep}");
+    assert!(pull.outcome().is_none());
+    done(&mut pull, &mut cx, id, &Done::Combined);
+    assert_eq!(pull.outcome(), Some(Outcome::Ended));
+    pull.finish(&mut cx);
+    assert_eq!(released(&out(&mut cx)), [two, three]);
+}
+
+#[test]
+fn who_does_not_answer_leaves_its_share_to_oneself() {
+    let (mut pull, mut cx) = one();
+    pull.begin(&mut cx, &TrainSummary::default());
+    let (id, _) = only(&out(&mut cx), encodes);
+    done(&mut pull, &mut cx, id, &encoded());
+    let (_, came) = answer(3, 4);
+    signal(&mut pull, &mut cx, came);
+    // Half-way it is asked again.
+    assert_eq!(signal(&mut pull, &mut cx, Signal::Timeout).asked, [peer(2)]);
+    let (id, order) = only(&signal(&mut pull, &mut cx, Signal::Timeout), combines);
+    let (keep, inputs) = row(&order);
+    assert!((keep - 2.0 / 3.0).abs() < 1e-15 && inputs.len() == 1);
+    assert!(cx.view.get(peer(2)).is_some_and(|r| r.suspected));
+    // What comes now is too late, and says that it is there.
+    let (two, came) = answer(2, 5);
+    assert_eq!(released(&signal(&mut pull, &mut cx, came)), [two]);
+    assert!(cx.view.get(peer(2)).is_some_and(|r| !r.suspected));
+    done(&mut pull, &mut cx, id, &Done::Combined);
+    assert_eq!(pull.outcome(), Some(Outcome::Ended));
+}
+
+#[test]
+fn a_bad_answer_is_left_out_and_its_sender_accused() {
+    let (mut pull, mut cx) = one();
+    pull.begin(&mut cx, &TrainSummary::default());
+    let (id, _) = only(&out(&mut cx), encodes);
+    done(&mut pull, &mut cx, id, &encoded());
+    let (bad, came) = answer(2, 5);
+    signal(&mut pull, &mut cx, came);
+    signal(&mut pull, &mut cx, Signal::Gone(peer(3)));
+    // Its link being gone, only the one is in the mix: without it nothing is.
+    let mut pulls = pull.asking[0].order;
+    let failed = Done::Failed(WorkError::BadSlice {
+        slice: bad,
+        origin: bad.origin,
+        reason: "NaN".to_owned(),
+    });
+    let order = pulls.take().expect("a mix is under way");
+    let after = done(&mut pull, &mut cx, order, &failed);
+    assert_eq!(released(&after), [bad]);
+    assert_eq!(cx.accused().map(|(peer, _)| peer), Some(peer(2)));
+    assert_eq!(pull.outcome(), Some(Outcome::Ended));
+}
+
+#[test]
+fn who_asks_gets_what_was_published_last_one_answer_at_a_time() {
+    let (mut pull, mut cx) = one();
+    let [first, second] = [8, 9].map(|round| Message::PullAsk {
+        round: Round(round),
+    });
+    // Nothing is published yet.
+    let early = signal(&mut pull, &mut cx, ask(2, &first));
+    assert!(early.pushed.is_empty());
+    pull.begin(&mut cx, &TrainSummary::default());
+    let (id, order) = only(&out(&mut cx), encodes);
+    let Order::Encode { slice: five, .. } = order else {
+        panic!("{order:?}");
+    };
+    let told = done(&mut pull, &mut cx, id, &encoded());
+    assert_eq!(told.pushed, [(peer(2), five, 8)]);
+    // It asks again, in its next round, while that is under way; another gets its own at once.
+    for again in [&first, &second, &second] {
+        let told = signal(&mut pull, &mut cx, ask(2, again));
+        assert!(told.pushed.is_empty(), "{told:?}");
+    }
+    let other = signal(&mut pull, &mut cx, ask(3, &first));
+    assert_eq!(other.pushed, [(peer(3), five, 8)]);
+    // Newer is published: what is under way keeps the old until it has ended.
+    pull.finish(&mut cx);
+    cx.round = Round(6);
+    pull.begin(&mut cx, &TrainSummary::default());
+    let (id, order) = only(&out(&mut cx), encodes);
+    let Order::Encode { slice: six, .. } = order else {
+        panic!("{order:?}");
+    };
+    let told = done(&mut pull, &mut cx, id, &encoded());
+    assert!(told.pushed.is_empty() && released(&told).is_empty());
+    let mut pushed =
+        |to, slice, outcome| signal(&mut pull, &mut cx, Signal::Pushed { to, slice, outcome });
+    // The old one is not pushed again.
+    let after = pushed(peer(2), five, PushOutcome::Lost);
+    assert_eq!(after.pushed, [(peer(2), six, 9)]);
+    assert!(released(&after).is_empty());
+    let after = pushed(peer(3), five, PushOutcome::Delivered);
+    assert_eq!(released(&after), [five]);
+    // The newest is, once.
+    let after = pushed(peer(2), six, PushOutcome::Lost);
+    assert_eq!(after.pushed, [(peer(2), six, 9)]);
+    let after = pushed(peer(2), six, PushOutcome::Lost);
+    assert!(after.pushed.is_empty());
+}
+
+#[test]
+fn what_is_no_answer_is_refused() {
+    let (mut pull, mut cx) = one();
+    let (_, came) = answer(2, 5);
+    let Signal::Arrived { slice, meta, .. } = came else {
+        panic!("an arrival");
+    };
+    let wrong = [
+        (
+            SliceId {
+                origin: peer(3),
+                ..slice
+            },
+            meta,
+        ),
+        (SliceId { shard: 1, ..slice }, meta),
+        (
+            SliceId {
+                fragment: FragmentId(1),
+                ..slice
+            },
+            meta,
+        ),
+        (
+            SliceId {
+                part: Part::Aggregate,
+                ..slice
+            },
+            meta,
+        ),
+        (slice, SliceMeta { of: 2, ..meta }),
+    ];
+    for (slice, meta) in wrong {
+        let (from, digest) = (peer(2), None);
+        let signal = Signal::Arrived {
+            from,
+            slice,
+            meta,
+            digest,
+        };
+        assert!(pull.signal(&mut cx, signal).is_err(), "{slice:?}");
+        assert_eq!(released(&out(&mut cx)), [slice]);
+    }
+    let message = Message::StateRefuse;
+    assert!(pull.signal(&mut cx, ask(2, &message)).is_err());
+}

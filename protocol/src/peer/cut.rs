@@ -1,0 +1,49 @@
+//! Fragments that leave under the backward pass: the exchange begins with the first of them, while the
+//! training order that makes the others is still under way.
+
+use crate::peer::{Peer, Phase};
+use crate::{FragmentId, Layers, OrderId, TrainSummary};
+
+impl Peer {
+    /// The backward pass is through with a fragment.
+    pub(super) fn cut(&mut self, order: OrderId, fragment: FragmentId, samples: u64) {
+        if self.life.train != Some(order) || self.cx.plan.overlap.layers == Layers::Together {
+            return;
+        }
+        if self.phase == Phase::Train {
+            self.enter(Phase::Exchange);
+            let seconds = self.cx.now.since(self.life.started).as_secs_f64();
+            self.exchange(TrainSummary {
+                steps: 1,
+                samples,
+                loss: 0.0,
+                seconds,
+            });
+        }
+        if self.phase == Phase::Exchange {
+            self.exchange.cut(&mut self.cx, fragment);
+            self.check_outcome();
+        }
+    }
+
+    /// A trainer that hands all of its gradient out at the end has cut every fragment then.
+    pub(super) fn cut_the_rest(&mut self) {
+        if self.cx.plan.overlap.layers == Layers::Together {
+            return;
+        }
+        for fragment in self.cx.plan.fragments_of(self.cx.round) {
+            if self.phase == Phase::Exchange {
+                self.exchange.cut(&mut self.cx, fragment);
+                self.check_outcome();
+            }
+        }
+    }
+
+    /// Training whose fragments have left is over: what is left of the round may end it.
+    pub(super) fn trained_under_the_exchange(&mut self) {
+        if self.phase == Phase::Exchange {
+            self.cut_the_rest();
+        }
+        self.go_on_after_training();
+    }
+}

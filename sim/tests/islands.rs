@@ -1,0 +1,85 @@
+//! Hierarchical local SGD: islands that mix within in most rounds and across in every so many. The
+//! simulator checks gossip's invariants after every event; what is asserted here is what slow links
+//! between islands cost, and what faults leave.
+
+use murmurate_sim::{Report, RunOptions, Scenario, ToyTasksOnly, run_scenario};
+
+const PEERS: usize = 6;
+const ROUNDS: u64 = 24;
+
+/// Two islands of three machines each, at sites between which there are 100 Mbit/s for all together.
+fn run(task: &str, every: u64, more: &str, seed: u64) -> Report {
+    let text = format!(
+        "seed = {seed}\npeers = {PEERS}\nrounds = {ROUNDS}\nevaluate_every = 4\n[task]\n{task}\n\
+         [strategy]\npreset = \"d-psgd\"\n[strategy.synchronization]\ninner_steps = 4\n\
+         [strategy.architecture]\ntopology = \"islands\"\ngroup = 3\nevery = {every}\n\
+         [strategy.deadlines]\nfloor_ms = 2000\ninitial_ms = 20000\nceiling_ms = 60000\n\
+         [network]\nlatency_ms = 10.0\nuplink_mbit = 1000.0\ndownlink_mbit = 1000.0\n{more}"
+    );
+    let scenario = Scenario::from_toml(&text, "islands", "islands");
+    let scenario = scenario.unwrap_or_else(|e| panic!("{e}\n{text}"));
+    run_scenario(&scenario, &ToyTasksOnly, RunOptions::default())
+        .unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+const SITES: &str = "[[network.site]]\nname = \"a\"\nfirst = 0\nlast = 2\n\
+                     wan_uplink_mbit = 100.0\nwan_downlink_mbit = 100.0\n\
+                     [[network.site]]\nname = \"b\"\nfirst = 3\nlast = 5\n\
+                     wan_uplink_mbit = 100.0\nwan_downlink_mbit = 100.0\n";
+
+const TENSORS: &str = "kind = \"quadratic\"\ndim = 64\nnoise = 0.0\nheterogeneity = 0.3";
+
+#[test]
+fn the_fewer_means_across_the_less_slow_links_between_islands_cost() {
+    let task = "kind = \"timing\"\nparameters = 1_000_000";
+    // Islands are runs of ranks by peer id, ids are drawn, and with this seed those of a site follow one
+    // another.
+    let [often, seldom] = [2, 8].map(|every| run(task, every, SITES, 7));
+    // Three machines of a site push 4 MB each through 12.5 MB/s: 0.96 s, in 12 rounds or in 3. In the
+    // others two pushes share 125 MB/s.
+    let more = (often.virtual_s - seldom.virtual_s) / 9.0;
+    assert!((0.8..1.0).contains(&more), "{more}\n{often}\n{seldom}");
+    // Two pushes a round within, one across.
+    let pushes = |across: u64| PEERS as u64 * (across + 2 * (ROUNDS - across));
+    assert_eq!(often.counters.pushes, pushes(12));
+    assert_eq!(seldom.counters.pushes, pushes(3));
+}
+
+#[test]
+fn islands_learn_as_one_however_seldom_they_meet() {
+    for every in [2, 4, 8] {
+        let report = run(TENSORS, every, SITES, 1);
+        let last = report.samples.last().expect("samples");
+        assert_eq!((report.live, last.round), (PEERS, ROUNDS));
+        assert!(last.loss < Some(0.2), "{every}: {report}");
+        assert_eq!(report.counters.mass_uncertain, 0.0, "{report}");
+    }
+}
+
+#[test]
+fn whoever_dies_or_stalls_leaves_the_others_to_go_on() {
+    for victim in 0..PEERS {
+        for (phase, delay) in [("train", 0.01), ("exchange", 0.0), ("exchange", 0.015)] {
+            // A round within, and one across.
+            for round in [9, 11] {
+                let fault = format!(
+                    "{SITES}[[fault]]\nkind = \"crash\"\npeer = {victim}\nround = {round}\n\
+                     phase = \"{phase}\"\ndelay_s = {delay}\n"
+                );
+                let report = run(TENSORS, 4, &fault, 2);
+                assert_eq!(report.live, PEERS - 1, "{fault}: {report}");
+                let last = report.samples.last().expect("samples");
+                // It takes its part of the data along.
+                assert!(last.loss < Some(1.0), "{fault}: {report}");
+                let counters = &report.counters;
+                assert!(counters.longest_wait_s <= counters.longest_wait_allowed_s);
+            }
+        }
+        let stall = format!(
+            "{SITES}[[fault]]\nkind = \"straggler\"\npeer = {victim}\nat_s = 0.5\nfactor = 1000.0\n\
+             lasts_s = 5.0\n"
+        );
+        let report = run(TENSORS, 4, &stall, 3);
+        assert_eq!(report.live, PEERS, "{stall}: {report}");
+    }
+}

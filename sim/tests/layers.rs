@@ -1,0 +1,142 @@
+//! Gradients that leave under the backward pass, in virtual time: what that saves, and that deaths, loss,
+//! stalls and nonsense under it cost the survivors no bit. The simulator checks its invariants after every
+//! event; what is asserted here is what they have in the end.
+
+use murmurate_sim::{Report, RunOptions, Scenario, ToyTasksOnly, run_scenario};
+
+const PEERS: usize = 5;
+const ROUNDS: u64 = 40;
+
+/// Exchanges and ways to leave that the faults are tried on, as strategies say them.
+const LAYERED: [[&str; 2]; 4] = [
+    ["all-reduce", "as-ready"],
+    ["all-reduce", "by-priority"],
+    ["gathered", "as-ready"],
+    ["parameter-server", "by-priority"],
+];
+
+/// Inner steps of 300 ms, 200 of which are backward.
+fn text([exchange, layers]: [&str; 2], network: &str, faults: &str) -> String {
+    format!(
+        "seed = 2\npeers = {PEERS}\nrounds = {ROUNDS}\n\
+         [task]\nkind = \"quadratic\"\ndim = 64\nnoise = 0.0\nheterogeneity = 0.0\n\
+         [strategy]\npreset = \"bsp\"\n\
+         [strategy.architecture]\nexchange = \"{exchange}\"\ncontribution = \"gradient\"\n\
+         [strategy.overlap]\nfragments = 6\nlayers = \"{layers}\"\n\
+         [strategy.deadlines]\nfloor_ms = 500\ninitial_ms = 4000\n\
+         [compute]\nstep_ms = 300.0\n\
+         [network]\nlatency_ms = 20.0\ndetection_ms = 300.0\nbootstrap = 32\n{network}\n{faults}"
+    )
+}
+
+fn run(text: &str, seed: Option<u64>) -> Report {
+    let scenario = Scenario::from_toml(text, "layers", "layers").unwrap_or_else(|e| panic!("{e}"));
+    let options = RunOptions {
+        seed,
+        ..RunOptions::default()
+    };
+    run_scenario(&scenario, &ToyTasksOnly, options).unwrap_or_else(|e| panic!("{e}\n{text}"))
+}
+
+/// So many are there in the end, hold the same bits, and have learned.
+fn agreed(report: &Report, peers: usize, what: &str) {
+    assert_eq!(report.live, peers, "{what}: {report}");
+    let last = report.samples.last().expect("samples");
+    // Whoever voids the last round takes the others' state over after it.
+    let (round, apart) = (last.round, report.consensus_distance);
+    assert_eq!((round, apart), (ROUNDS, 0.0), "{what}: {report}");
+    assert!(last.loss < Some(1.0), "{what}: {report}");
+    let counters = &report.counters;
+    let allowed = counters.longest_wait_allowed_s;
+    assert!(counters.longest_wait_s <= allowed, "{what}: {report}");
+}
+
+#[test]
+fn without_faults_and_with_loss_all_hold_the_same_bits() {
+    for layered in LAYERED {
+        let report = run(&text(layered, "", ""), None);
+        agreed(&report, PEERS, layered[1]);
+        assert_eq!((report.counters.voided, report.counters.catch_ups), (0, 0));
+        for seed in 0..4 {
+            let network = "jitter_ms = 15.0\nloss = 0.03";
+            agreed(
+                &run(&text(layered, network, ""), Some(seed)),
+                PEERS,
+                layered[1],
+            );
+        }
+    }
+}
+
+#[test]
+fn whoever_dies_under_the_backward_pass_leaves_the_others_with_the_same_bits() {
+    // The backward pass begins after 100 ms, the first fragment leaves 33 ms later.
+    let moments = [0.05, 0.17, 0.23, 0.29, 0.38];
+    for layered in LAYERED {
+        for moment in moments {
+            for victim in 0..PEERS {
+                let fault = format!(
+                    "[[fault]]\nkind = \"crash\"\npeer = {victim}\nround = 7\nphase = \"train\"\n\
+                     delay_s = {moment}\n"
+                );
+                let report = run(&text(layered, "", &fault), None);
+                agreed(&report, PEERS - 1, &format!("{layered:?} {fault}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn one_that_dies_and_comes_back_and_one_that_stalls_hold_what_the_others_hold() {
+    for layered in LAYERED {
+        for victim in 0..PEERS {
+            let back = format!(
+                "[[fault]]\nkind = \"crash\"\npeer = {victim}\nround = 5\nphase = \"exchange\"\n\
+                 delay_s = 0.05\nrestart_after_s = 1.0\n"
+            );
+            agreed(&run(&text(layered, "", &back), None), PEERS, &back);
+            let stall = format!(
+                "[[fault]]\nkind = \"straggler\"\npeer = {victim}\nat_s = 2.0\nfactor = 100.0\n\
+                 lasts_s = 3.0\n"
+            );
+            agreed(&run(&text(layered, "", &stall), None), PEERS, &stall);
+        }
+    }
+}
+
+#[test]
+fn garbage_under_the_backward_pass_never_reaches_the_model() {
+    for layered in LAYERED {
+        for lie in ["garbage", "truncated"] {
+            let fault = format!(
+                "[[fault]]\nkind = \"byzantine\"\npeer = 2\nat_s = 2.0\nlasts_s = 1.0\nlie = \"{lie}\"\n"
+            );
+            let report = run(&text(layered, "", &fault), None);
+            assert!(report.counters.lies > 0, "{fault} {report}");
+            agreed(&report, PEERS, &format!("{layered:?} {fault}"));
+        }
+    }
+}
+
+/// Seconds of a round of a preset among four machines whose inner steps take 300 ms, over 50 Mbit/s.
+fn round_s(preset: &str, parameters: usize) -> f64 {
+    let text = format!(
+        "seed = 2\npeers = 4\nrounds = 20\n[task]\nkind = \"timing\"\nparameters = {parameters}\n\
+         [strategy]\npreset = \"{preset}\"\n[compute]\nstep_ms = 300.0\n\
+         [network]\nlatency_ms = 5.0\nuplink_mbit = 50.0\ndownlink_mbit = 50.0\nbootstrap = 32\n"
+    );
+    let report = run(&text, None);
+    report.virtual_s / 20.0
+}
+
+#[test]
+fn what_leaves_under_the_backward_pass_hides_behind_it() {
+    // Two times 3/4 of 400 kB through 50 Mbit/s: about 100 ms, half of the backward pass.
+    let parameters = 100_000;
+    let (together, priority) = (
+        round_s("bsp", parameters),
+        round_s("bytescheduler-allreduce", parameters),
+    );
+    let hidden = (together - priority) / (together - 0.3);
+    assert!(hidden > 0.3, "{together} {priority}: {hidden}");
+}

@@ -1,0 +1,169 @@
+//! Gossip by pulling in the simulator: faults of every kind, each alone, and what it costs.
+
+use murmurate_sim::{Report, RunOptions, Scenario, ToyTasksOnly, run_scenario};
+
+/// Symmetric and not, with many partners, few, and others in every round.
+const TOPOLOGIES: [&str; 4] = [
+    "ring",
+    "complete",
+    "random-matching",
+    "one-peer-exponential",
+];
+
+/// So many machines for so many rounds; the invariants are checked after every event.
+fn run(topology: &str, (peers, rounds): (u64, u64), more: &str) -> Report {
+    let text = format!(
+        "seed = 5\npeers = {peers}\nrounds = {rounds}\nsave_every_s = 0.5\nevaluate_every = {rounds}\n\
+         [task]\nkind = \"quadratic\"\ndim = 32\nheterogeneity = 0.3\n\
+         [strategy]\npreset = \"d-psgd\"\n[strategy.synchronization]\ninner_steps = 1\n\
+         [strategy.architecture]\nexchange = \"pull\"\ntopology = \"{topology}\"\n\
+         [strategy.deadlines]\nfloor_ms = 100\ninitial_ms = 500\nceiling_ms = 2000\n\
+         [compute]\nstep_ms = 20.0\n[limits]\nvirtual_s = 3600.0\nevents = 3_000_000\n{more}"
+    );
+    let scenario = Scenario::from_toml(&text, "pull", "pull");
+    let scenario = scenario.unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let report = run_scenario(&scenario, &ToyTasksOnly, RunOptions::default());
+    report.unwrap_or_else(|error| panic!("{topology}: {error}"))
+}
+
+/// The mean loss above the optimum is what one neighbour or two a round leave on data that differ.
+fn found(report: &Report) -> bool {
+    let last = report.samples.last().expect("samples");
+    last.loss.expect("a loss") < 0.3
+}
+
+fn within_deadlines(report: &Report) -> bool {
+    let counters = &report.counters;
+    counters.longest_wait_s <= counters.longest_wait_allowed_s
+}
+
+const QUIET: &str = "[network]\nlatency_ms = 5.0\nbootstrap = 64\n";
+const LOSSY: &str = "[network]\nlatency_ms = 5.0\njitter_ms = 20.0\nloss = 0.2\nretry_ms = 50.0\n";
+
+#[test]
+fn without_faults_all_find_the_common_optimum() {
+    for topology in TOPOLOGIES {
+        let report = run(topology, (6, 300), QUIET);
+        let counters = &report.counters;
+        assert_eq!((report.live, counters.rule_breaks), (6, 0), "{report}");
+        assert_eq!(counters.rounds_ended, 6 * 300, "{report}");
+        assert_eq!((counters.voided, counters.waits_expired), (0, 0));
+        assert!(found(&report), "{topology} {report}");
+    }
+}
+
+#[test]
+fn loss_and_jitter_cost_time_and_nothing_else() {
+    for topology in TOPOLOGIES {
+        let report = run(topology, (6, 300), LOSSY);
+        let counters = &report.counters;
+        assert!(
+            counters.pushes_lost + counters.messages_lost > 100,
+            "{report}"
+        );
+        assert_eq!((report.live, counters.rule_breaks), (6, 0), "{report}");
+        assert!(
+            found(&report) && within_deadlines(&report),
+            "{topology} {report}"
+        );
+    }
+}
+
+#[test]
+fn a_death_at_any_message_leaves_five_that_finish() {
+    // A round's messages with 5 ms each way: questions, answers.
+    for topology in TOPOLOGIES {
+        for phase in ["train", "exchange", "apply"] {
+            for delay in ["0.0", "0.003", "0.006", "0.009", "0.012"] {
+                for victim in [0, 2, 5] {
+                    let fault = format!(
+                        "{QUIET}[[fault]]\nkind = \"crash\"\npeer = {victim}\nround = 9\n\
+                         phase = \"{phase}\"\ndelay_s = {delay}\n"
+                    );
+                    let report = run(topology, (6, 60), &fault);
+                    assert_eq!(report.live, 5, "{topology} {fault}: {report}");
+                    assert!(within_deadlines(&report), "{report}");
+                    let last = report.samples.last().expect("samples");
+                    assert_eq!((last.round, last.peers), (60, 5), "{report}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_restarted_peer_takes_part_again() {
+    for topology in TOPOLOGIES {
+        let fault = format!(
+            "{LOSSY}[[fault]]\nkind = \"crash\"\npeer = 2\nround = 9\nphase = \"exchange\"\n\
+             delay_s = 0.003\nrestart_after_s = 1.5\n"
+        );
+        let report = run(topology, (6, 300), &fault);
+        assert_eq!(report.live, 6, "{report}");
+        assert!(found(&report), "{report}");
+    }
+}
+
+#[test]
+fn a_peer_that_stalls_answers_with_what_it_has_and_holds_nobody_up() {
+    for topology in TOPOLOGIES {
+        let fault = format!(
+            "{QUIET}[[fault]]\nkind = \"straggler\"\npeer = 2\nat_s = 0.5\nfactor = 1000.0\n\
+             lasts_s = 60.0\n"
+        );
+        let report = run(topology, (6, 60), &fault);
+        assert_eq!(report.live, 6, "{report}");
+        assert!(within_deadlines(&report), "{report}");
+        // Its training is what stalls: its answers go on.
+        assert_eq!(report.counters.waits_expired, 0, "{topology}: {report}");
+    }
+}
+
+#[test]
+fn one_whose_links_are_dead_is_waited_for_until_a_deadline() {
+    for topology in TOPOLOGIES {
+        let fault = "[network]\nlatency_ms = 5.0\ndetection_ms = 100000.0\nbootstrap = 64\n\
+                     [[fault]]\nkind = \"partition\"\npeers = [2]\nround = 9\nphase = \"exchange\"\n\
+                     delay_s = 0.003\nlasts_s = 3.0\n";
+        let report = run(topology, (6, 120), fault);
+        assert_eq!(report.live, 6, "{report}");
+        assert!(within_deadlines(&report), "{report}");
+        assert!(report.counters.waits_expired > 0, "{topology}: {report}");
+    }
+}
+
+#[test]
+fn nonsense_is_refused_and_the_others_go_on() {
+    for topology in TOPOLOGIES {
+        for lie in ["garbage", "truncated", "flipped-bit"] {
+            let fault = format!(
+                "{QUIET}[[fault]]\nkind = \"byzantine\"\npeer = 2\nround = 5\n\
+                 phase = \"train\"\nlie = \"{lie}\"\nlasts_s = 0.5\n"
+            );
+            let report = run(topology, (6, 60), &fault);
+            assert!(report.counters.lies > 0, "{report}");
+            assert!(report.live >= 5, "{report}");
+        }
+    }
+}
+
+#[test]
+fn pushes_and_bytes_are_those_of_the_formula() {
+    for peers in 2..=33u64 {
+        let rounds = 3;
+        let one = if peers == 2 { 1 } else { 2 };
+        for (topology, partners) in [("ring", one), ("complete", peers - 1)] {
+            let quiet = QUIET.to_owned();
+            let report = run(topology, (peers, rounds), &quiet);
+            // Each answer is a byte before the values.
+            let pushes = rounds * peers * partners;
+            let counters = &report.counters;
+            assert_eq!(counters.pushes, pushes, "{topology} {peers}");
+            assert_eq!(
+                counters.bytes_encoded,
+                pushes * (1 + 4 * 32),
+                "{topology} {peers}"
+            );
+        }
+    }
+}

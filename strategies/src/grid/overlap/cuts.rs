@@ -1,0 +1,121 @@
+//! Where the flat parameters are cut into fragments.
+
+use super::super::StrategyError;
+use super::super::registry::CUTS;
+use super::super::tables::Overlap as Table;
+use super::super::validate::{above_zero, absent, choose};
+use super::merged::{Times, merge};
+use crate::Layout;
+use murmurate_protocol::ExchangeKind;
+use murmurate_protocol::limits::FRAGMENTS_MAX;
+use std::ops::Range;
+
+/// Values of one fragment at most where the configuration does not say: 4 MiB as f32.
+const FRAGMENT_LEN: usize = 1 << 20;
+
+/// Rule of the cuts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Cuts {
+    /// Equal fragments; `None` is as many as the exchange likes.
+    Even(Option<usize>),
+    /// A fragment for each tensor.
+    Tensors,
+    /// Tensors merged where that is faster.
+    Merged(Times),
+}
+
+/// Reads `overlap.cut` and what goes with it.
+pub(super) fn read(table: &Table) -> Result<Cuts, StrategyError> {
+    let cut = choose(&table.cut, "even", "overlap.cut", &CUTS)?;
+    if cut != "even" {
+        absent(
+            &table.fragments,
+            "overlap.fragments",
+            "cut = \"tensors\" or \"merged\"",
+        )?;
+    }
+    if cut != "merged" {
+        let only = "a cut other than \"merged\"";
+        absent(&table.latency_ms, "overlap.latency_ms", only)?;
+        absent(&table.mbit_s, "overlap.mbit_s", only)?;
+        absent(&table.backward_ms, "overlap.backward_ms", only)?;
+    }
+    Ok(match cut {
+        "tensors" => Cuts::Tensors,
+        "merged" => {
+            let given = |key, value: Option<f64>, usual| above_zero(key, value.unwrap_or(usual));
+            Cuts::Merged(Times {
+                latency_ms: given("overlap.latency_ms", table.latency_ms, 40.0)?,
+                mbit_s: given("overlap.mbit_s", table.mbit_s, 50.0)?,
+                backward_ms: given("overlap.backward_ms", table.backward_ms, 100.0)?,
+            })
+        }
+        _ => Cuts::Even(table.fragments),
+    })
+}
+
+impl Cuts {
+    /// Writes it down.
+    pub(super) fn write(self, table: &mut Table) {
+        let name = |name: &str| Some(name.to_owned());
+        match self {
+            Self::Even(fragments) => {
+                table.cut = name("even");
+                table.fragments = fragments;
+            }
+            Self::Tensors => table.cut = name("tensors"),
+            Self::Merged(times) => {
+                table.cut = name("merged");
+                table.latency_ms = Some(times.latency_ms);
+                table.mbit_s = Some(times.mbit_s);
+                table.backward_ms = Some(times.backward_ms);
+            }
+        }
+    }
+
+    /// How many fragments were asked for.
+    pub(super) const fn count(self) -> Option<usize> {
+        match self {
+            Self::Even(count) => count,
+            Self::Tensors | Self::Merged(_) => None,
+        }
+    }
+
+    /// The fragments of the flat parameters, in order.
+    ///
+    /// Even ones differ in length by one at most. Without a count an exchange with an anchor cuts into
+    /// pieces of 2^20 values at most, so that what is in flight is small beside a large model. Staggered,
+    /// there is a multiple of the stagger: every round moves as much as any other, and its fragments are
+    /// spread over the whole depth of the model (the strided pattern of Douillard et al., arXiv
+    /// 2501.18512).
+    pub(super) fn of(
+        self,
+        layout: &Layout,
+        exchange: ExchangeKind,
+        [stagger, most]: [usize; 2],
+        bytes: &dyn Fn(usize) -> u64,
+    ) -> Vec<Range<usize>> {
+        let tensors = || layout.tensors().iter().map(crate::TensorSpec::range);
+        match self {
+            Self::Even(count) => {
+                let len = layout.len();
+                let usual = match exchange {
+                    kind if kind == ExchangeKind::None || kind.has_neighbours() => 1,
+                    _ => len.div_ceil(FRAGMENT_LEN),
+                };
+                let most = most.min(len) / stagger * stagger;
+                let usual = usual.next_multiple_of(stagger).min(most).max(1);
+                let count = count.unwrap_or(usual);
+                let cut = |at: usize| (at as u128 * len as u128 / count as u128) as usize;
+                (0..count).map(|at| cut(at)..cut(at + 1)).collect()
+            }
+            Self::Tensors => tensors().filter(|tensor| !tensor.is_empty()).collect(),
+            Self::Merged(times) => merge(&tensors().collect::<Vec<_>>(), times, bytes),
+        }
+    }
+}
+
+/// Fragments of one channel at most, of so many channels.
+pub(super) const fn most(channels: usize) -> usize {
+    FRAGMENTS_MAX / channels
+}

@@ -1,0 +1,124 @@
+//! Presets whose peers mix with neighbours, and agree on nothing.
+
+use super::{Preset, point};
+
+/// By how they mix.
+pub(super) const NEIGHBOURS: [Preset; 13] = [
+    point(
+        [
+            "d-psgd",
+            "mixing with two neighbours after every inner step",
+            "x_i' = sum_j W_ij (x_j - lr g_j), W the ring's",
+            "Lian et al., NeurIPS 2017",
+        ],
+        include_str!("d-psgd.toml"),
+    ),
+    point(
+        [
+            "sgp",
+            "push-sum to one peer at a doubling distance after every inner step",
+            "(x, w)_i' = sum_j P_ij (x, w)_j, z = x / w, P the one-peer exponential graph's",
+            "Assran et al., ICML 2019",
+        ],
+        include_str!("sgp.toml"),
+    ),
+    point(
+        [
+            "osgp",
+            "sgp that does not wait for what is under way",
+            "as sgp, over what has arrived",
+            "Assran et al., ICML 2019, algorithm 2",
+        ],
+        include_str!("osgp.toml"),
+    ),
+    point(
+        [
+            "gossipgrad",
+            "mixing with one partner that rotates after every inner step",
+            "x_i' = (x_i + x_j) / 2, j at a distance that changes with the round",
+            "Daily et al., arXiv 1803.05880",
+        ],
+        include_str!("gossipgrad.toml"),
+    ),
+    point(
+        [
+            "ad-psgd",
+            "pairs average whenever one of them is ready",
+            "x_i, x_j <- (x_i + x_j) / 2, then x_i' = x_i - lr g",
+            "Lian et al., ICML 2018",
+        ],
+        include_str!("ad-psgd.toml"),
+    ),
+    point(
+        [
+            "choco",
+            "gossip of compressed differences to replicas",
+            "h_i' = h_i + C(x_i - h_i), x_i' = x_i + rate sum_j W_ij (h_j - h_i)",
+            "Koloskova et al., ICML 2019 and ICLR 2020",
+        ],
+        include_str!("choco.toml"),
+    ),
+    point(
+        [
+            "deepsqueeze",
+            "gossip with error feedback",
+            "v = x - lr g + e, x' = x + rate sum_j W_ij (C(v_j) - C(v_i)), e' = v - C(v)",
+            "Tang et al., arXiv 1907.07346",
+        ],
+        include_str!("deepsqueeze.toml"),
+    ),
+    point(
+        [
+            "d2",
+            "gossip without the bias of unequal data",
+            "x' = W (2 x - x_old - lr (g - g_old)), as y = x - lr g - d, d' = d + (y - W y), x' = y - (d' - d)",
+            "Tang et al., ICML 2018; Yuan et al., IEEE TSP 2019",
+        ],
+        include_str!("d2.toml"),
+    ),
+    point(
+        [
+            "gradient-tracking",
+            "gossip with a tracker of the mean gradient",
+            "y = g + s, x' = W (x - lr y), s' = s + W y - y",
+            "Nedic et al., SIAM J. Optim. 2017; Pu and Nedic 2021",
+        ],
+        include_str!("gradient-tracking.toml"),
+    ),
+    point(
+        [
+            "beer",
+            "gradient tracking with compressed differences to replicas",
+            "y = g + s, x' = x - lr y + rate (W h - h), s' = s + rate (W k - k), h and k the replicas of x and y",
+            "Zhao et al., NeurIPS 2022",
+        ],
+        include_str!("beer.toml"),
+    ),
+    point(
+        [
+            "relaysgd",
+            "sums relayed along a double binary tree: exact, delayed by the distance",
+            "m_ij = y_i + sum_{l != j} m_li, x_i' = (y_i + sum_j m_ji + (n - 1 - sum_j c_ji) y_i) / n, y = x - lr g",
+            "Vogels et al., NeurIPS 2021",
+        ],
+        include_str!("relaysgd.toml"),
+    ),
+    point(
+        [
+            "noloco",
+            "momentum on random pairs, no all-reduce",
+            "m' = 0.5 m + 0.7 mean_j (x_j - a_j) + 0.7 (mean_j a_j - a_i), a' = a + m', j the pair",
+            "Kolehmainen et al., arXiv 2506.10911",
+        ],
+        include_str!("noloco.toml"),
+    ),
+    point(
+        [
+            "moshpit",
+            "the means of small groups that change with the round",
+            "x_i' = mean of the group, groups along axis r mod d of a grid",
+            "Ryabinin et al., NeurIPS 2021",
+        ],
+        include_str!("moshpit.toml"),
+    ),
+];

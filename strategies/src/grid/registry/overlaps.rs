@@ -1,0 +1,69 @@
+//! Where the flat parameters are cut into fragments, and when those leave, by name.
+
+use super::{Entry, Key, key};
+
+const LATENCY_MS: Key = key(
+    "overlap.latency_ms",
+    "a number above 0",
+    "40.0",
+    "what every exchange takes, however little it moves",
+);
+
+const MBIT_S: Key = key(
+    "overlap.mbit_s",
+    "a number above 0",
+    "50.0",
+    "rate of the slowest link",
+);
+
+const BACKWARD_MS: Key = key(
+    "overlap.backward_ms",
+    "a number above 0",
+    "100.0",
+    "what a backward pass takes",
+);
+
+/// Values of `overlap.cut`.
+pub const CUTS: [Entry; 3] = [
+    Entry::new(
+        "even",
+        "equal cuts, `overlap.fragments` of them, whatever tensors they are of",
+        "fragment k of n: [k len / n, (k + 1) len / n)",
+        "-",
+    ),
+    Entry::new(
+        "tensors",
+        "a fragment for each tensor",
+        "fragment k = tensor k",
+        "Zhang et al., USENIX ATC 2017",
+    ),
+    Entry::new(
+        "merged",
+        "neighbouring tensors together where that is faster",
+        "l with l - 1 if ready(l-1) < t(l) + T(l) and (ready(l-1) < t(l) or ready(l-1) - t(l) < alpha), T(m) = alpha + 2 beta m",
+        "Shi et al., INFOCOM 2019",
+    )
+    .with(&[LATENCY_MS, MBIT_S, BACKWARD_MS]),
+];
+
+/// Values of `overlap.layers`.
+pub const LAYERS: [Entry; 3] = [
+    Entry::new(
+        "together",
+        "all fragments leave when training has ended",
+        "-",
+        "-",
+    ),
+    Entry::new(
+        "as-ready",
+        "each fragment of a gradient leaves as soon as the backward pass is through with it",
+        "begin(l) = ready(l), l from the last to the first",
+        "Zhang et al., USENIX ATC 2017",
+    ),
+    Entry::new(
+        "by-priority",
+        "the same, and what the next forward pass needs first overtakes the rest",
+        "begin(l) = ready(l), priority(l) = l",
+        "Peng et al., SOSP 2019; Jayarajan et al., MLSys 2019",
+    ),
+];

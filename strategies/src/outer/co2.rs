@@ -1,0 +1,85 @@
+//! Outer optimizer `co2`: slow momentum for deltas that come late, with a penalty of the staleness gap and a
+//! clip.
+
+use super::OuterOptimizer;
+use std::ops::Range;
+
+/// Slow momentum that trusts a late delta the less, the further the anchor has moved since.
+///
+/// ```text
+/// gap     = || anchor - anchor of the round before || / || delta || = lr ||u|| / ||delta||
+/// penalty = 1 + strength * gap
+/// u'      = clip(momentum * u - delta / penalty),   clip(v) = max(-bound, min(bound, v))
+/// anchor' = anchor - lr * u'
+/// ```
+///
+/// Shapes: anchor, delta, u: `[len]`, f32; u is the state, one times the parameters. Norms are of a fragment, summed
+/// in f64 in the order of its values, so that the penalty has the same bits on all peers: it is made of what they
+/// agree on. A delta that is a round late was trained from the anchor before the last move, hence the gap; divided by the delta's own
+/// length it has no unit. Source: Sun et al., "CO2: efficient distributed training with full
+/// communication-computation overlap" (ICLR 2024), section 3: `1 / Lambda_t` before the delta, Lambda the staleness gap, and a clip of the
+/// momentum, value by value as in the authors' code (the norms of Lambda are not verified; their code has a
+/// constant). Special cases: strength 0 and a bound beyond all values is [`SlowMo`](super::SlowMo); a delta of
+/// nothing but zeros is not divided.
+#[derive(Clone, Debug)]
+pub struct Co2 {
+    lr: f32,
+    momentum: f32,
+    strength: f64,
+    bound: f32,
+    velocity: Vec<f32>,
+}
+
+impl Co2 {
+    /// For `len` parameters: learning rate, momentum, strength of the penalty and bound of the clip.
+    pub fn new(len: usize, lr: f32, momentum: f32, strength: f64, bound: f32) -> Self {
+        Self {
+            lr,
+            momentum,
+            strength,
+            bound,
+            velocity: vec![0.0; len],
+        }
+    }
+}
+
+/// Its length.
+fn norm(values: &[f32]) -> f64 {
+    let squares = values.iter().map(|v| f64::from(*v) * f64::from(*v));
+    squares.sum::<f64>().sqrt()
+}
+
+impl OuterOptimizer for Co2 {
+    fn name(&self) -> &'static str {
+        "co2"
+    }
+
+    fn state_multiple(&self) -> usize {
+        1
+    }
+
+    fn apply(&mut self, range: Range<usize>, anchor: &mut [f32], delta: &mut [f32]) {
+        assert!(anchor.len() == range.len() && delta.len() == range.len());
+        let (lr, momentum, bound) = (self.lr, self.momentum, self.bound);
+        let velocity = &mut self.velocity[range];
+        let length = norm(delta);
+        let gap = if length > 0.0 {
+            f64::from(lr) * norm(velocity) / length
+        } else {
+            0.0
+        };
+        let share = (1.0 / (1.0 + self.strength * gap)) as f32;
+        for ((a, d), u) in anchor.iter_mut().zip(delta).zip(velocity) {
+            *u = (momentum * *u - share * *d).clamp(-bound, bound);
+            *a -= lr * *u;
+        }
+    }
+
+    fn state(&self) -> &[f32] {
+        &self.velocity
+    }
+
+    fn state_mut(&mut self) -> &mut [f32] {
+        &mut self.velocity
+    }
+}

@@ -1,0 +1,162 @@
+//! Gradients that leave under the backward pass, with peers and Executors together: what is put in force is
+//! what it would be if they left together, whatever dies meanwhile.
+#![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
+
+mod common;
+
+use common::{Make, Swarm, peer};
+use murmurate_protocol::{Event, FragmentId, Phase, Round};
+use murmurate_strategies::Layout;
+use murmurate_strategies::grid::{Strategy, StrategyError};
+use murmurate_strategies::inner::InnerKind;
+use murmurate_strategies::toy::ToyTask;
+
+const PEERS: usize = 4;
+const ROUNDS: u64 = 12;
+
+fn task() -> Make {
+    let task = ToyTask::Quadratic {
+        dim: 203,
+        heterogeneity: 1.0,
+        noise: 0.0,
+        inner: InnerKind::sgd(0.1),
+    };
+    Box::new(move |index| task.build(index, PEERS, 11))
+}
+
+/// Bulk-synchronous SGD through an exchange, its gradient in seven fragments that leave like this.
+fn text(exchange: &str, layers: &str) -> String {
+    format!(
+        "preset = \"bsp\"\n[architecture]\nexchange = \"{exchange}\"\ncontribution = \"gradient\"\n\
+         [overlap]\nfragments = 7\nlayers = \"{layers}\"\n"
+    )
+}
+
+fn anchors(swarm: &Swarm, index: usize) -> Vec<&[f32]> {
+    let member = &swarm.members[&peer(index)];
+    (0..ROUNDS)
+        .map(|round| member.anchors[&Round(round)].as_slice())
+        .collect()
+}
+
+#[test]
+fn what_leaves_under_the_backward_pass_comes_to_what_leaves_together() {
+    for exchange in ["all-reduce", "gathered", "parameter-server"] {
+        let run = |layers| {
+            let mut swarm = Swarm::new(&text(exchange, layers), PEERS, 0, task());
+            swarm.run(ROUNDS);
+            swarm
+        };
+        let together = run("together");
+        for layers in ["as-ready", "by-priority"] {
+            let swarm = run(layers);
+            for index in 0..PEERS {
+                assert_eq!(
+                    anchors(&swarm, index),
+                    anchors(&together, 0),
+                    "{exchange} {layers}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn the_exchange_begins_under_the_backward_pass_and_fragments_end_before_it_does() {
+    let mut swarm = Swarm::new(&text("all-reduce", "as-ready"), PEERS, 0, task());
+    swarm.run(3);
+    for member in swarm.members.values() {
+        let place =
+            |wanted: &dyn Fn(&Event) -> bool| member.events.iter().position(wanted).unwrap();
+        let round = Round(1);
+        let exchange = place(
+            &|event| matches!(event, Event::Phase { round: r, phase: Phase::Exchange } if *r == round),
+        );
+        let first = place(&|event| {
+            let last = FragmentId(6);
+            matches!(event, Event::Decided { round: r, fragment, .. } if (*r, *fragment) == (round, last))
+        });
+        let trained =
+            place(&|event| matches!(event, Event::Trained { round: r, .. } if *r == round));
+        assert!(
+            exchange < first && first < trained,
+            "{exchange} {first} {trained}"
+        );
+    }
+}
+
+#[test]
+fn whoever_dies_under_the_backward_pass_leaves_the_others_with_the_same_bits() {
+    for layers in ["as-ready", "by-priority"] {
+        for seed in 1..20 {
+            let mut swarm = Swarm::new(&text("all-reduce", layers), PEERS, seed, task());
+            swarm.run(2);
+            // At some moment of the next rounds, as the seed has it.
+            let stop = swarm.now + core::time::Duration::from_millis(7 * seed);
+            swarm.run_until(|swarm| swarm.now >= stop);
+            swarm.kill(peer(seed as usize % PEERS));
+            swarm.run(ROUNDS);
+            let ended: Vec<_> = swarm
+                .members
+                .values()
+                .map(|member| member.digests[&Round(ROUNDS - 1)])
+                .collect();
+            assert_eq!(ended.len(), PEERS - 1);
+            assert!(
+                ended.windows(2).all(|pair| pair[0] == pair[1]),
+                "{layers} {seed}"
+            );
+        }
+    }
+}
+
+#[test]
+fn cuts_follow_the_tensors_and_the_merge_joins_them() {
+    let layout = Layout::new([
+        ("embed", vec![100, 100]),
+        ("bias", vec![10]),
+        ("hidden", vec![300, 100]),
+        ("output", vec![100, 90]),
+    ]);
+    let cut = |text: &str| text.parse::<Strategy>().unwrap().fragments(&layout);
+    let tensors = cut("preset = \"wfbp\"");
+    assert_eq!(
+        tensors,
+        [0..10_000, 10_000..10_010, 10_010..40_010, 40_010..49_010]
+    );
+    // On a link that answers at once only what is small is merged; on one that does not, all.
+    let near = "preset = \"mg-wfbp\"\n[overlap]\nlatency_ms = 0.001\nmbit_s = 100000.0\n";
+    assert_eq!(cut(near), [0..10_010, 10_010..40_010, 40_010..49_010]);
+    let far = "preset = \"mg-wfbp\"\n[overlap]\nlatency_ms = 500.0\n";
+    assert_eq!(cut(far).len(), 1);
+}
+
+#[test]
+fn what_cannot_leave_under_a_backward_pass_is_refused() {
+    let key = |text: &str| match text.parse::<Strategy>().unwrap_err() {
+        StrategyError::Refused { key, .. } => key.to_owned(),
+        StrategyError::DoesNotApply { key, .. } => key.to_owned(),
+        other => panic!("{other}"),
+    };
+    let layers = "[overlap]\nlayers = \"as-ready\"\n";
+    assert_eq!(
+        key(&format!("preset = \"diloco\"\n{layers}")),
+        "overlap.layers"
+    );
+    assert_eq!(
+        key(&format!("preset = \"d-psgd\"\n{layers}")),
+        "overlap.layers"
+    );
+    assert_eq!(
+        key("preset = \"wfbp\"\n[overlap]\nlate_steps = 1\n"),
+        "overlap.layers"
+    );
+    assert_eq!(
+        key("preset = \"streaming-diloco\"\n[overlap]\ncut = \"tensors\"\n"),
+        "overlap.cut"
+    );
+    assert_eq!(
+        key("preset = \"bsp\"\n[overlap]\nmbit_s = 10.0\n"),
+        "overlap.mbit_s"
+    );
+}
