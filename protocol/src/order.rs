@@ -140,7 +140,8 @@ pub enum Order {
         /// The slice.
         slice: SliceId,
     },
-    /// Measure loss and accuracy on held data. Answered by [`Done::Evaluated`].
+    /// Measure loss and accuracy on held data: of the anchor, where the trainer's parameters are more than that
+    /// between rounds. Answered by [`Done::Evaluated`].
     Evaluate {
         /// The parameters of the start of this round.
         round: Round,

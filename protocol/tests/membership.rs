@@ -20,8 +20,8 @@ use murmurate_protocol::limits::{
 };
 use murmurate_protocol::wire::{Hello, Message, PeerRecord, Reason, encode};
 use murmurate_protocol::{
-    Digest, Done, Event, ExchangeKind, FragmentId, Input, Order, Output, Part, Partners, Peer,
-    PeerId, PlanHash, PushOutcome, Round, RunId, SliceId, SliceMeta, StateId, Time, Topology,
+    Digest, Done, Event, ExchangeKind, FetchId, FragmentId, Input, Order, Output, Part, Partners,
+    Peer, PeerId, PlanHash, PushOutcome, Round, RunId, SliceId, SliceMeta, StateId, Time, Topology,
     TrainSummary, WorkError,
 };
 
@@ -460,4 +460,51 @@ fn a_download_keeps_its_donors_state_alive_and_nothing_else_does() {
         donor.outputs.iter().any(unpinned),
         "it is not kept for ever"
     );
+}
+
+#[test]
+fn who_takes_a_state_over_gives_away_none_that_it_held_before() {
+    let state = |root: &[u8]| StateId {
+        round: Round(0),
+        root: Digest::of(root),
+        bytes: 900,
+    };
+    let mut one = One::new(ExchangeKind::AllReduce);
+    one.meet(peer(1));
+    let at_least = Round(0);
+    one.hear(peer(1), Message::StateAsk { at_least });
+    one.work(|order| match order {
+        Order::Pin { .. } => Some(Done::Pinned(state(b"before"))),
+        _ => None,
+    });
+    // It falls behind, and takes over what peer 1 holds.
+    one.work(honest);
+    let (round, resync) = (Round(1), true);
+    one.hear(peer(1), Message::Behind { round, resync });
+    let taken = state(b"after");
+    one.hear(peer(1), Message::StateOffer(taken));
+    one.outputs.clear();
+    one.feed(Input::Fetched {
+        what: FetchId::State(taken),
+        meta: None,
+        digest: None,
+    });
+    let digests = vec![Digest::of(b"taken over"); one.peer.plan().fragments.len()];
+    one.work(|order| match order {
+        Order::Load { state } if *state == taken => Some(Done::Loaded {
+            digests: digests.clone(),
+        }),
+        _ => None,
+    });
+    let unpins = |o: &Output| matches!(o, Output::Order { order, .. } if *order == Order::Unpin { round: Round(0) });
+    assert!(one.outputs.iter().any(unpins), "{:?}", one.outputs);
+    // Whoever asks now gets what is held now.
+    one.outputs.clear();
+    one.hear(peer(1), Message::StateAsk { at_least });
+    let old = Message::StateOffer(state(b"before"));
+    let offered = |o: &Output| matches!(o, Output::Send { message, .. } if *message == old);
+    assert!(!one.outputs.iter().any(offered), "{:?}", one.outputs);
+    let pins =
+        |o: &Output| matches!(o, Output::Order { order, .. } if matches!(order, Order::Pin { .. }));
+    assert!(one.outputs.iter().any(pins), "{:?}", one.outputs);
 }

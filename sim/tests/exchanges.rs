@@ -2,7 +2,10 @@
 //! kind of message, one that stalls, one that sends nonsense. The simulator checks its invariants after
 //! every event; what is asserted here is what the survivors have in the end.
 
-use murmurate_sim::{Report, RunOptions, Scenario, ToyTasksOnly, run_scenario};
+mod common;
+
+use common::{crash, lies, run, stall};
+use murmurate_sim::Report;
 
 const PEERS: usize = 6;
 const ROUNDS: u64 = 16;
@@ -26,16 +29,6 @@ fn text(architecture: &str, network: &str, faults: &str) -> String {
     )
 }
 
-fn run_text(text: &str, seed: Option<u64>) -> Report {
-    let scenario =
-        Scenario::from_toml(text, "exchanges", "exchanges").unwrap_or_else(|e| panic!("{e}"));
-    let options = RunOptions {
-        seed,
-        ..RunOptions::default()
-    };
-    run_scenario(&scenario, &ToyTasksOnly, options).unwrap_or_else(|e| panic!("{e}\n{text}"))
-}
-
 /// So many are there in the end, hold the same bits, and have learned.
 fn agreed(report: &Report, peers: usize, what: &str) {
     assert_eq!(report.live, peers, "{what}: {report}");
@@ -57,7 +50,7 @@ fn agreed(report: &Report, peers: usize, what: &str) {
 #[test]
 fn without_faults_all_hold_the_same_bits_in_every_round() {
     for architecture in AGREEING {
-        let report = run_text(&text(architecture, "", ""), None);
+        let report = run(&text(architecture, "", ""), None);
         agreed(&report, PEERS, architecture);
         assert_eq!(report.counters.rounds_ended, PEERS as u64 * ROUNDS);
         assert_eq!((report.counters.voided, report.counters.catch_ups), (0, 0));
@@ -70,7 +63,7 @@ fn loss_and_jitter_cost_time_and_leave_the_same_bits() {
     let network = "jitter_ms = 15.0\nloss = 0.03";
     for architecture in AGREEING {
         for seed in 0..3 {
-            let report = run_text(&text(architecture, network, ""), Some(seed));
+            let report = run(&text(architecture, network, ""), Some(seed));
             agreed(&report, PEERS, architecture);
         }
     }
@@ -93,11 +86,8 @@ fn whoever_dies_before_during_or_after_any_message_leaves_the_others_with_the_sa
         for (phase, delay) in moments {
             // Owners are among them, whoever they are.
             for victim in 0..PEERS {
-                let fault = format!(
-                    "[[fault]]\nkind = \"crash\"\npeer = {victim}\nround = 4\nphase = \"{phase}\"\n\
-                     delay_s = {delay}\n"
-                );
-                let report = run_text(&text(architecture, "", &fault), None);
+                let fault = crash(victim, 4, phase, delay);
+                let report = run(&text(architecture, "", &fault), None);
                 agreed(&report, PEERS - 1, &format!("{architecture} {fault}"));
             }
         }
@@ -108,11 +98,8 @@ fn whoever_dies_before_during_or_after_any_message_leaves_the_others_with_the_sa
 fn one_that_stalls_is_not_waited_for_and_catches_up() {
     for architecture in AGREEING {
         for victim in 0..PEERS {
-            let fault = format!(
-                "[[fault]]\nkind = \"straggler\"\npeer = {victim}\nat_s = 1.0\nfactor = 10000.0\n\
-                 lasts_s = 3.0\n"
-            );
-            let report = run_text(&text(architecture, "", &fault), None);
+            let fault = stall(victim, 1.0, 10000.0);
+            let report = run(&text(architecture, "", &fault), None);
             agreed(&report, PEERS, &format!("{architecture} {fault}"));
         }
     }
@@ -123,7 +110,7 @@ fn a_dead_peer_that_comes_back_holds_what_the_others_hold() {
     for architecture in AGREEING {
         let fault = "[[fault]]\nkind = \"crash\"\npeer = 3\nround = 4\nphase = \"exchange\"\n\
                      delay_s = 0.05\nrestart_after_s = 1.0\n";
-        let report = run_text(&text(architecture, "", fault), None);
+        let report = run(&text(architecture, "", fault), None);
         agreed(&report, PEERS, architecture);
     }
 }
@@ -132,10 +119,8 @@ fn a_dead_peer_that_comes_back_holds_what_the_others_hold() {
 fn nonsense_is_found_and_left_out() {
     for architecture in AGREEING {
         for lie in ["garbage", "truncated"] {
-            let fault = format!(
-                "[[fault]]\nkind = \"byzantine\"\npeer = 1\nat_s = 1.0\nlasts_s = 0.5\nlie = \"{lie}\"\n"
-            );
-            let report = run_text(&text(architecture, "", &fault), None);
+            let fault = lies(1, 1.0, 0.5, lie);
+            let report = run(&text(architecture, "", &fault), None);
             assert!(report.counters.lies > 0, "{fault} {report}");
             agreed(&report, PEERS, &format!("{architecture} {fault}"));
         }
@@ -147,7 +132,7 @@ fn traffic(architecture: &str, peers: usize) -> (u64, u64) {
     let text = text(architecture, "", "")
         .replace(&format!("peers = {PEERS}"), &format!("peers = {peers}"))
         .replace(&format!("rounds = {ROUNDS}"), "rounds = 2");
-    let report = run_text(&text, None);
+    let report = run(&text, None);
     assert_eq!(report.counters.rounds_ended, 2 * peers as u64);
     (report.counters.pushes, report.counters.bytes_encoded)
 }
@@ -180,10 +165,10 @@ fn enough_go_on_without_the_slowest_who_takes_their_outcome_over() {
     // One is slower than the others: a round of theirs takes 0.16 s, of its own 0.4 s.
     let slow = "[compute]\nstep_ms = 10.0\nspeeds = [1.0, 1.0, 1.0, 1.0, 1.0, 0.4]\n";
     let all = "exchange = \"parameter-server\"\nowners = 2";
-    let waits = run_text(&text(all, "", slow), None);
+    let waits = run(&text(all, "", slow), None);
     agreed(&waits, PEERS, all);
     let quorum = format!("{slow}[strategy.synchronization]\ninner_steps = 16\nenough = 5\n");
-    let goes_on = run_text(&text(all, "", &quorum), None);
+    let goes_on = run(&text(all, "", &quorum), None);
     agreed(&goes_on, PEERS, all);
     assert!(
         goes_on.virtual_s < 0.8 * waits.virtual_s,
@@ -192,7 +177,7 @@ fn enough_go_on_without_the_slowest_who_takes_their_outcome_over() {
     assert!(goes_on.counters.catch_ups > 0, "{goes_on}");
     // Whoever comes within the grace is part of the round.
     let patient = format!("{quorum}grace_ms = 400\n");
-    let patient = run_text(&text(all, "", &patient), None);
+    let patient = run(&text(all, "", &patient), None);
     agreed(&patient, PEERS, all);
     assert_eq!(patient.counters.catch_ups, 0, "{patient}");
 }

@@ -2,7 +2,10 @@
 //! stalls and nonsense under it cost the survivors no bit. The simulator checks its invariants after every
 //! event; what is asserted here is what they have in the end.
 
-use murmurate_sim::{Report, RunOptions, Scenario, ToyTasksOnly, run_scenario};
+mod common;
+
+use common::{crash, crash_and_return, lies, run, stall};
+use murmurate_sim::Report;
 
 const PEERS: usize = 5;
 const ROUNDS: u64 = 40;
@@ -27,15 +30,6 @@ fn text([exchange, layers]: [&str; 2], network: &str, faults: &str) -> String {
          [compute]\nstep_ms = 300.0\n\
          [network]\nlatency_ms = 20.0\ndetection_ms = 300.0\nbootstrap = 32\n{network}\n{faults}"
     )
-}
-
-fn run(text: &str, seed: Option<u64>) -> Report {
-    let scenario = Scenario::from_toml(text, "layers", "layers").unwrap_or_else(|e| panic!("{e}"));
-    let options = RunOptions {
-        seed,
-        ..RunOptions::default()
-    };
-    run_scenario(&scenario, &ToyTasksOnly, options).unwrap_or_else(|e| panic!("{e}\n{text}"))
 }
 
 /// So many are there in the end, hold the same bits, and have learned.
@@ -75,10 +69,7 @@ fn whoever_dies_under_the_backward_pass_leaves_the_others_with_the_same_bits() {
     for layered in LAYERED {
         for moment in moments {
             for victim in 0..PEERS {
-                let fault = format!(
-                    "[[fault]]\nkind = \"crash\"\npeer = {victim}\nround = 7\nphase = \"train\"\n\
-                     delay_s = {moment}\n"
-                );
+                let fault = crash(victim, 7, "train", moment);
                 let report = run(&text(layered, "", &fault), None);
                 agreed(&report, PEERS - 1, &format!("{layered:?} {fault}"));
             }
@@ -90,15 +81,9 @@ fn whoever_dies_under_the_backward_pass_leaves_the_others_with_the_same_bits() {
 fn one_that_dies_and_comes_back_and_one_that_stalls_hold_what_the_others_hold() {
     for layered in LAYERED {
         for victim in 0..PEERS {
-            let back = format!(
-                "[[fault]]\nkind = \"crash\"\npeer = {victim}\nround = 5\nphase = \"exchange\"\n\
-                 delay_s = 0.05\nrestart_after_s = 1.0\n"
-            );
+            let back = crash_and_return(victim, 5, "exchange", 0.05);
             agreed(&run(&text(layered, "", &back), None), PEERS, &back);
-            let stall = format!(
-                "[[fault]]\nkind = \"straggler\"\npeer = {victim}\nat_s = 2.0\nfactor = 100.0\n\
-                 lasts_s = 3.0\n"
-            );
+            let stall = stall(victim, 2.0, 100.0);
             agreed(&run(&text(layered, "", &stall), None), PEERS, &stall);
         }
     }
@@ -108,9 +93,7 @@ fn one_that_dies_and_comes_back_and_one_that_stalls_hold_what_the_others_hold() 
 fn garbage_under_the_backward_pass_never_reaches_the_model() {
     for layered in LAYERED {
         for lie in ["garbage", "truncated"] {
-            let fault = format!(
-                "[[fault]]\nkind = \"byzantine\"\npeer = 2\nat_s = 2.0\nlasts_s = 1.0\nlie = \"{lie}\"\n"
-            );
+            let fault = lies(2, 2.0, 1.0, lie);
             let report = run(&text(layered, "", &fault), None);
             assert!(report.counters.lies > 0, "{fault} {report}");
             agreed(&report, PEERS, &format!("{layered:?} {fault}"));

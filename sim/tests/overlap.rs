@@ -3,7 +3,10 @@
 //! back, one that joins late, one that sends nonsense. The simulator checks its invariants after
 //! every event; what is asserted here is what the survivors have in the end.
 
-use murmurate_sim::{Report, RunOptions, Scenario, ToyTasksOnly, run_scenario};
+mod common;
+
+use common::{crash, lies, run, stall};
+use murmurate_sim::Report;
 
 const PEERS: usize = 6;
 const ROUNDS: u64 = 24;
@@ -50,16 +53,6 @@ fn text((overlap, architecture): (&str, &str), network: &str, faults: &str) -> S
          [strategy.deadlines]\nfloor_ms = 500\ninitial_ms = 4000\n\
          [network]\nlatency_ms = 20.0\ndetection_ms = 300.0\nbootstrap = 32\n{network}\n{faults}"
     )
-}
-
-fn run(text: &str, seed: Option<u64>) -> Report {
-    let scenario =
-        Scenario::from_toml(text, "overlap", "overlap").unwrap_or_else(|e| panic!("{e}\n{text}"));
-    let options = RunOptions {
-        seed,
-        ..RunOptions::default()
-    };
-    run_scenario(&scenario, &ToyTasksOnly, options).unwrap_or_else(|e| panic!("{e}\n{text}"))
 }
 
 /// So many are there in the end, hold the same bits, and have learned.
@@ -126,10 +119,7 @@ fn whoever_dies_before_during_or_after_any_message_leaves_the_others_with_the_sa
     for overlap in OVERLAPS {
         for (phase, delay) in moments {
             for victim in 0..PEERS {
-                let fault = format!(
-                    "[[fault]]\nkind = \"crash\"\npeer = {victim}\nround = 6\nphase = \"{phase}\"\n\
-                     delay_s = {delay}\n"
-                );
+                let fault = crash(victim, 6, phase, delay);
                 let report = run(&text(overlap, "", &fault), None);
                 agreed(&report, PEERS - 1, &format!("{overlap:?} {fault}"));
             }
@@ -141,10 +131,7 @@ fn whoever_dies_before_during_or_after_any_message_leaves_the_others_with_the_sa
 fn one_that_stalls_or_falls_silent_catches_up_with_every_fragment() {
     for overlap in OVERLAPS {
         for victim in [0, 3, 5] {
-            let stall = format!(
-                "[[fault]]\nkind = \"straggler\"\npeer = {victim}\nat_s = 1.0\nfactor = 10000.0\n\
-                 lasts_s = 3.0\n"
-            );
+            let stall = stall(victim, 1.0, 10000.0);
             let report = run(&text(overlap, "", &stall), None);
             agreed(&report, PEERS, &format!("{overlap:?} {stall}"));
             if overlap.0.contains("eager") {
@@ -183,9 +170,7 @@ fn the_dead_that_come_back_and_the_late_hold_what_the_others_hold() {
 fn nonsense_is_found_and_left_out() {
     for overlap in OVERLAPS {
         for lie in ["garbage", "truncated"] {
-            let fault = format!(
-                "[[fault]]\nkind = \"byzantine\"\npeer = 1\nat_s = 1.0\nlasts_s = 0.5\nlie = \"{lie}\"\n"
-            );
+            let fault = lies(1, 1.0, 0.5, lie);
             let report = run(&text(overlap, "", &fault), None);
             assert!(report.counters.lies > 0, "{fault} {report}");
             agreed(&report, PEERS, &format!("{overlap:?} {fault}"));

@@ -2,7 +2,10 @@
 //! after every event (a run fails where one does not); what is asserted here is what the survivors have
 //! in the end.
 
-use murmurate_sim::{Report, RunOptions, Scenario, ToyTasksOnly, run_scenario};
+mod common;
+
+use common::run;
+use murmurate_sim::Report;
 
 const PEERS: usize = 6;
 const ROUNDS: u64 = 16;
@@ -26,16 +29,6 @@ fn text(synchronization: &str, more: &str) -> String {
 }
 
 const CALM: &str = "[network]\nlatency_ms = 20.0\ndetection_ms = 300.0\nbootstrap = 32\n";
-
-fn run(text: &str, seed: Option<u64>) -> Report {
-    let scenario = Scenario::from_toml(text, "synchronization", "synchronization");
-    let scenario = scenario.unwrap_or_else(|error| panic!("{error}\n{text}"));
-    let options = RunOptions {
-        seed,
-        ..RunOptions::default()
-    };
-    run_scenario(&scenario, &ToyTasksOnly, options).unwrap_or_else(|e| panic!("{e}\n{text}"))
-}
 
 /// So many are there in the end, hold the same bits, and have learned.
 fn agreed(report: &Report, peers: usize, what: &str) {

@@ -6,14 +6,16 @@ mod common;
 
 use common::store::{Still, Store};
 use common::{Make, Swarm, peer};
-use murmurate_protocol::{FragmentId, Order, Part, Round, RunId, SliceId, StepBudget, StoreId};
+use murmurate_protocol::{
+    Done, FragmentId, Order, Part, Round, RunId, SliceId, StepBudget, StoreId,
+};
 use murmurate_strategies::Layout;
 use murmurate_strategies::executor::{Executor, Parts};
 use murmurate_strategies::grid::Strategy;
 use murmurate_strategies::inner::InnerKind;
 use murmurate_strategies::slices::SliceStore;
 use murmurate_strategies::state::MemoryState;
-use murmurate_strategies::toy::{Quadratic, ToyTask};
+use murmurate_strategies::toy::{Objective, Quadratic, ToyTask};
 
 const DIM: usize = 203;
 const PEERS: usize = 3;
@@ -421,6 +423,36 @@ fn a_delta_that_was_left_behind_comes_back_with_a_void_round_and_with_a_restart(
         let expected = after(6, after(2, anchor + part) + delta - part) - anchor;
         let found = f64::from(f32::from_le_bytes(*value));
         assert!((found - expected).abs() < 1e-5, "{found} is not {expected}");
+    }
+}
+
+#[test]
+fn what_is_evaluated_is_the_anchor_and_the_trainer_goes_on_with_its_own() {
+    for blend in ["\"own-progress\"", "\"eager\"", "0.25"] {
+        let text = format!(
+            "preset = \"diloco\"\n[overlap]\nfragments = 2\nstagger = 2\nlate_steps = 2\nblend = {blend}\n"
+        );
+        let evaluate = |executor: &mut Executor, store: &Store| {
+            let order = Order::Evaluate { round: Round(1) };
+            match executor.perform(&order, store) {
+                Some(Done::Evaluated(evaluation)) => evaluation.loss,
+                other => panic!("{other:?}"),
+            }
+        };
+        let store = Store::default();
+        let (mut looked, mut other) = (executor(&text), executor(&text));
+        let before = evaluate(&mut looked, &store);
+        one_round(&mut looked, &store, 0);
+        one_round(&mut other, &Store::default(), 0);
+        // The anchor's, by a trainer that has nothing but that.
+        let after = evaluate(&mut looked, &store);
+        let objective = Quadratic::new(DIM, 1.0, 0.0, [0, PEERS], 11);
+        let expected = Objective::evaluate(&objective, looked.anchor()).loss;
+        assert_eq!(after, expected, "{blend}");
+        assert!(after < before, "{blend}: {after} of {before}");
+        let contributions = [&mut looked, &mut other]
+            .map(|executor| next_contribution(executor, &Store::default(), 1));
+        assert_eq!(contributions[0], contributions[1], "{blend}");
     }
 }
 

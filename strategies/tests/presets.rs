@@ -73,7 +73,7 @@ const REACHED: [(&str, u64, f64, f64); 44] = [
     ("slowmo", 400, 1e-3, 0.01),
     ("diloco", 400, 1e-9, 0.01),
     // What comes late and in 4 bits stirs the parameters.
-    ("streaming-diloco", 1600, 1e-4, 0.05),
+    ("streaming-diloco", 1600, 1e-6, 0.01),
     ("eager-diloco", 400, 1e-9, 0.01),
     ("decoupled-diloco", 1600, 1e-6, 0.05),
     ("co2", 400, 1e-6, 0.05),

@@ -24,6 +24,7 @@ mod lifecycle;
 mod links;
 mod model;
 mod own_task;
+mod presets;
 mod refused;
 mod replay;
 mod shown;

@@ -274,6 +274,7 @@ impl Peer {
     }
 
     fn loaded(&mut self, state: StateId, digests: &[Digest]) {
+        self.drop_pin();
         self.cx.digests = digests.to_vec();
         self.cx.round = state.round;
         // What was looked at and kept of this round were other parameters.

@@ -127,10 +127,16 @@ impl Peer {
 
     /// Lets go of a state that nobody asked for in a while.
     pub(super) fn donor_tick(&mut self) {
-        if let Some((state, used)) = self.donor.pinned
-            && self.cx.now.since(used) > PIN_LIFETIME
-        {
-            self.donor.pinned = None;
+        let pinned = self.donor.pinned;
+        if pinned.is_some_and(|(_, used)| self.cx.now.since(used) > PIN_LIFETIME) {
+            self.drop_pin();
+        }
+    }
+
+    /// Lets go of the pinned state. Once this peer has taken another one over, what it pinned before is
+    /// nobody's: of the same round, yet not what it holds and says that it holds.
+    pub(super) fn drop_pin(&mut self) {
+        if let Some((state, _)) = self.donor.pinned.take() {
             self.exchange.keep_since(None);
             self.cx.order(Order::Unpin { round: state.round });
         }

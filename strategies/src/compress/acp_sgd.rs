@@ -4,6 +4,7 @@ use super::gathering::Gathering;
 use super::header::Header;
 use super::low_rank::{
     AddProduct, NAMED, RANK, RIGHT_MAX, TimesColumns, TransposedTimesColumns, VALUE_MAX, between,
+    named,
 };
 use super::power_sgd::orthonormalize;
 use super::random::Random;
@@ -151,24 +152,12 @@ impl AcpSgd {
         let (mut next, mut needed) = (0, len);
         scratch.matrices.clear();
         for _ in 0..u32::from_le_bytes(count) {
-            let (named, after) = take::<NAMED>(rest, "matrices")?;
-            rest = after;
-            let number = |at: usize| {
-                u32::from_le_bytes([named[at], named[at + 1], named[at + 2], named[at + 3]])
-                    as usize
-            };
-            let (offset, rows, columns) = (number(0), number(4), number(8));
-            let matrix = Matrix {
-                offset,
-                rows,
-                columns,
-            };
-            let end = rows
-                .checked_mul(columns)
-                .and_then(|all| all.checked_add(offset))
-                .filter(|end| *end <= len && offset >= next && self.factored(matrix));
-            next = end.ok_or(CodecError::OutOfRange { field: "matrices" })?;
-            needed -= rows * columns;
+            let (matrix, end, after) = named(rest, next, len)?;
+            if !self.factored(matrix) {
+                return Err(CodecError::OutOfRange { field: "matrices" });
+            }
+            (next, rest) = (end, after);
+            needed -= matrix.rows * matrix.columns;
             scratch.matrices.push(matrix);
         }
         let name = u64::from_le_bytes(name);

@@ -27,6 +27,30 @@ pub(super) const RIGHT_MAX: f32 = 1e36;
 /// Bytes that name a matrix.
 pub(super) const NAMED: usize = 12;
 
+/// The next matrix that an encoding names, where it ends, and what follows: it begins at `next` or later and
+/// ends within `len` values.
+pub(super) fn named(
+    bytes: &[u8],
+    next: usize,
+    len: usize,
+) -> Result<(Matrix, usize, &[u8]), CodecError> {
+    let (named, rest) = take::<NAMED>(bytes, "matrices")?;
+    let number = |at: usize| {
+        u32::from_le_bytes([named[at], named[at + 1], named[at + 2], named[at + 3]]) as usize
+    };
+    let matrix = Matrix {
+        offset: number(0),
+        rows: number(4),
+        columns: number(8),
+    };
+    let values = matrix.rows.checked_mul(matrix.columns);
+    let end = values.and_then(|values| values.checked_add(matrix.offset));
+    match end {
+        Some(end) if matrix.offset >= next && end <= len => Ok((matrix, end, rest)),
+        _ => Err(CodecError::OutOfRange { field: "matrices" }),
+    }
+}
+
 /// Finds the factors of a matrix.
 pub(super) trait Factor: Send + 'static {
     /// The codec's name in the configuration.
@@ -120,29 +144,13 @@ impl<F: Factor> LowRank<F> {
         let (mut next, mut needed) = (0, 4 * len);
         matrices.clear();
         for _ in 0..u32::from_le_bytes(count) {
-            let (named, after) = take::<NAMED>(rest, "matrices")?;
+            let (matrix, end, after) = named(rest, next, len)?;
             rest = after;
-            let number = |at: usize| {
-                u32::from_le_bytes([named[at], named[at + 1], named[at + 2], named[at + 3]])
-                    as usize
-            };
-            let (offset, rows, columns) = (number(0), number(4), number(8));
-            let matrix = Matrix {
-                offset,
-                rows,
-                columns,
-            };
-            let end = rows
-                .checked_mul(columns)
-                .and_then(|all| all.checked_add(offset));
-            let (Some(factors), Some(end)) = (self.factored(matrix), end) else {
+            let Some(factors) = self.factored(matrix) else {
                 return Err(CodecError::OutOfRange { field: "matrices" });
             };
-            if offset < next || end > len {
-                return Err(CodecError::OutOfRange { field: "matrices" });
-            }
             next = end;
-            needed = needed - 4 * rows * columns + 4 * factors;
+            needed = needed - 4 * matrix.rows * matrix.columns + 4 * factors;
             matrices.push(matrix);
         }
         expect_len(rest, needed, "values")?;

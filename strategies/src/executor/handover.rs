@@ -21,6 +21,12 @@ impl MixLane {
                 let ahead = self.begin_eagerly(round, peers);
                 self.frames.send(ahead);
             }
+            Order::Evaluate { .. } if self.goes_on => {
+                // What peers agree on is looked at, and not what the trainer has made of it since. It gets its own
+                // back, and keeps what it is to take over for its next round.
+                let agreed = self.anchor[..self.parameters].to_vec();
+                self.frames.send(Some(Frame::new(agreed, Vec::new())));
+            }
             _ => self.lend(),
         }
     }

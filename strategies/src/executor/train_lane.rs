@@ -7,7 +7,8 @@ use crate::correct::{Correction, Work};
 use crate::state::{StateError, StateSink, StateSource};
 use crate::trainer::{Proceed, StepControl, TrainError, TrainReport, Trainer};
 use murmurate_protocol::{
-    Contribution, Done, FragmentId, InnerStep, Order, StepBudget, TrainSummary, WorkError,
+    Contribution, Done, Evaluation, FragmentId, InnerStep, Order, StepBudget, TrainSummary,
+    WorkError,
 };
 use std::ops::Range;
 use std::sync::Arc;
@@ -163,12 +164,31 @@ impl TrainLane {
                 };
                 Some(trained.map_or_else(failed, Done::Trained))
             }
-            Order::Evaluate { .. } => {
-                self.install();
-                Some(self.trainer.evaluate().map_or_else(failed, Done::Evaluated))
-            }
+            Order::Evaluate { .. } => Some(self.evaluate().map_or_else(failed, Done::Evaluated)),
             _ => None,
         }
+    }
+
+    /// Measures the trainer's parameters; where they are more than the anchor between rounds, the anchor.
+    fn evaluate(&mut self) -> Result<Evaluation, TrainError> {
+        if !self.goes_on {
+            self.install();
+            return self.trainer.evaluate();
+        }
+        let Some(Some(mut agreed)) = self.frames.receive() else {
+            return self.trainer.evaluate();
+        };
+        self.swap(&mut agreed.values);
+        let evaluated = self.trainer.evaluate();
+        self.swap(&mut agreed.values);
+        evaluated
+    }
+
+    /// The trainer's parameters become these values, and these what the trainer's were.
+    fn swap(&mut self, values: &mut [f32]) {
+        self.trainer.visit(0..values.len(), &mut |offset, piece| {
+            piece.swap_with_slice(&mut values[offset..offset + piece.len()]);
+        });
     }
 
     /// Writes the trainer's own state.

@@ -1,0 +1,44 @@
+//! What scenario tests have in common: running a text, and the faults that all exchanges are put through.
+#![allow(dead_code, reason = "every test file uses its own part of it")]
+
+use murmurate_sim::{Report, RunOptions, Scenario, ToyTasksOnly, run_scenario};
+
+/// Runs a scenario with this seed, or its own.
+pub(crate) fn run(text: &str, seed: Option<u64>) -> Report {
+    let scenario = Scenario::from_toml(text, "test", "test");
+    let scenario = scenario.unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let options = RunOptions {
+        seed,
+        ..RunOptions::default()
+    };
+    run_scenario(&scenario, &ToyTasksOnly, options).unwrap_or_else(|e| panic!("{e}\n{text}"))
+}
+
+/// A machine dies so many seconds after a phase of a round began.
+pub(crate) fn crash(peer: usize, round: u64, phase: &str, delay_s: f64) -> String {
+    format!(
+        "[[fault]]\nkind = \"crash\"\npeer = {peer}\nround = {round}\nphase = \"{phase}\"\n\
+         delay_s = {delay_s}\n"
+    )
+}
+
+/// The same, and it is back a second later.
+pub(crate) fn crash_and_return(peer: usize, round: u64, phase: &str, delay_s: f64) -> String {
+    crash(peer, round, phase, delay_s) + "restart_after_s = 1.0\n"
+}
+
+/// A machine is so many times slower for three seconds.
+pub(crate) fn stall(peer: usize, at_s: f64, factor: f64) -> String {
+    format!(
+        "[[fault]]\nkind = \"straggler\"\npeer = {peer}\nat_s = {at_s}\nfactor = {factor}\n\
+         lasts_s = 3.0\n"
+    )
+}
+
+/// A machine's slices are changed on their way out for so many seconds.
+pub(crate) fn lies(peer: usize, at_s: f64, lasts_s: f64, lie: &str) -> String {
+    format!(
+        "[[fault]]\nkind = \"byzantine\"\npeer = {peer}\nat_s = {at_s}\nlasts_s = {lasts_s}\n\
+         lie = \"{lie}\"\n"
+    )
+}

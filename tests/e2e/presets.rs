@@ -1,0 +1,54 @@
+//! Every preset in real daemons, for a few rounds; a handful to the end.
+
+use crate::swarm::{nodes, same_digest};
+use murmurate_tests::{local, success, turn};
+use serde_json::Value;
+
+/// The presets that can be chosen, as the program lists them.
+fn presets() -> Vec<String> {
+    let dir = tempfile::tempdir().unwrap();
+    let listed = success(dir.path(), &["strategies", "--json"]);
+    let methods: Value = serde_json::from_str(&listed).unwrap();
+    let all = methods.as_array().unwrap().iter();
+    let chosen = all.filter(|method| method["key"] == "preset" && method["refused"].is_null());
+    chosen
+        .map(|method| method["name"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+/// "a test runs each preset for a few rounds"
+#[test]
+fn every_preset_runs_in_daemons() {
+    let turn = turn();
+    let all = presets();
+    assert!(all.len() >= 42, "{all:?}");
+    for preset in all {
+        let flags = ["--preset", &preset, "--nodes", "3", "--rounds", "4"];
+        let report = local(&turn, &flags);
+        for node in nodes(&report) {
+            assert_eq!(node["status"], "finished", "{preset}: {node}");
+            assert_eq!(node["rounds"], 4, "{preset}: {node}");
+            assert!(node["test_accuracy"].is_number(), "{preset}: {node}");
+            let alone = preset == "none";
+            let sent = node["bytes_sent"]["encoded"].as_u64().unwrap();
+            assert_eq!(sent == 0, alone, "{preset}: {node}");
+        }
+    }
+}
+
+/// Of each way to overlap one, on four daemons of which each knows a few classes.
+#[test]
+fn overlapped_presets_reach_their_target() {
+    let turn = turn();
+    for preset in [
+        "wfbp",
+        "bytescheduler-ps",
+        "streaming-diloco",
+        "eager-diloco",
+    ] {
+        let flags = ["--preset", preset, "--until-accuracy", "0.95"];
+        let report = local(&turn, &flags);
+        assert_eq!(report["reached"], true, "{preset}: {report}");
+        same_digest(&nodes(&report).iter().collect::<Vec<_>>());
+    }
+}
