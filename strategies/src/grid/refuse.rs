@@ -249,10 +249,8 @@ fn neighbours(strategy: &Strategy) -> Result<(), StrategyError> {
 
 /// What needs both ends of a link to move.
 fn symmetric(strategy: &Strategy) -> Result<(), StrategyError> {
-    match strategy
-        .topology_kind()
-        .is_some_and(|kind| !kind.symmetric())
-    {
+    let kind = strategy.topology_kind();
+    match kind.is_some_and(|kind| !kind.symmetric()) {
         true => refused(
             "architecture.topology",
             "two ends exchange with each other, and in this topology whom one pushes to does not push back",
