@@ -64,8 +64,8 @@ fn peer(id: u8) -> PeerId {
 }
 
 fn exchange(which: u8) -> ExchangeKind {
-    let owners = u16::from(which / 10 % 3) + 1;
-    match which % 10 {
+    let owners = u16::from(which / 11 % 3) + 1;
+    match which % 11 {
         0 => ExchangeKind::None,
         1 => ExchangeKind::Gossip,
         2 => ExchangeKind::Push,
@@ -75,6 +75,7 @@ fn exchange(which: u8) -> ExchangeKind {
         6 => ExchangeKind::Server(ServerPlan { owners }),
         7 => ExchangeKind::Center(CenterPlan { owners, lead: (owners > 1).then_some(LeadPlan { least: 2, most: 5 }), buffer: owners }),
         8 => ExchangeKind::Pull,
+        9 => ExchangeKind::Relay,
         _ => ExchangeKind::AllReduce,
     }
 }
@@ -121,7 +122,9 @@ fn answer(order: &Order, well: bool, fragments: usize) -> Option<Done> {
     if !well {
         let reason = "no".to_owned();
         return Some(Done::Failed(match order {
-            Order::Combine { inputs, .. } | Order::Gather { inputs, .. } if !inputs.is_empty() => {
+            Order::Combine { inputs, .. } | Order::Gather { inputs, .. } | Order::Relay { inputs, .. }
+                if !inputs.is_empty() =>
+            {
                 let slice = inputs[0].0;
                 WorkError::BadSlice { slice, origin: slice.origin, reason }
             }
@@ -134,7 +137,7 @@ fn answer(order: &Order, well: bool, fragments: usize) -> Option<Done> {
         Order::Train { .. } => {
             Done::Trained(TrainSummary { steps: 1, samples: 8, ..TrainSummary::default() })
         }
-        Order::Encode { slice, .. } => {
+        Order::Encode { slice, .. } | Order::Relay { slice, .. } => {
             let digest = (slice.part == Part::Aggregate).then_some(digest);
             Done::Encoded { bytes: 48, digest }
         }

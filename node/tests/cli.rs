@@ -180,9 +180,9 @@ fn strategies_show_prints_all_that_is_known_of_a_method() {
         .split("\n\n")
         .find(|part| part.contains("[synchronization]"));
     assert!(toml.is_some(), "{text}");
-    let later = show("relaysgd");
+    let later = show("gauntlet");
     assert!(
-        later.contains("relays sums along a tree") && later.contains("use \"d-psgd\""),
+        later.contains("every contribution is evaluated") && later.contains("use \"centered-clip\""),
         "{later}"
     );
     let json = success(dir.path(), &["strategies", "show", "diloco", "--json"]);

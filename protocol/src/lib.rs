@@ -78,6 +78,7 @@ mod pace;
 mod plan;
 mod sampling;
 mod slice;
+mod spanning;
 mod synchronization;
 mod time;
 mod topology;
@@ -99,6 +100,7 @@ pub use plan::{
 };
 pub use sampling::Sampling;
 pub use slice::{Part, PushOutcome, Settlement, SliceId, SliceMeta};
+pub use spanning::SpanningTree;
 pub use synchronization::{Grace, Quorum, Synchronization};
 pub use time::Time;
 pub use topology::{Partners, Topology};

@@ -103,8 +103,21 @@ pub const INBOX_SLICES_MAX: usize = 256;
 /// bits of a slice's name tell them apart.
 pub const NEIGHBOURS_MAX: usize = 32;
 
-/// Rounds after which a peer that waits for a neighbour's half begins an exchange with another.
+/// Rounds after which a peer that waits for a neighbour's half begins an exchange with another, and for
+/// which a relayed message counts where no newer one comes.
 pub const PATIENCE_ROUNDS: u64 = 4;
+
+/// Rounds in a row in which a neighbour that relays nothing is waited for: one that lost a message or two goes on in
+/// step, and one that stalls costs so many deadlines.
+pub const RELAY_MISSES_MAX: u8 = 3;
+
+/// Relayed messages of one neighbour and one fragment that may wait: a neighbour is a round ahead at most
+/// while it waits for this peer, and beyond that each makes the one before it useless.
+pub const RELAYED_WAITING_MAX: usize = 4;
+
+/// Relayed messages to one neighbour, of one fragment, that may be under way: one that does not take them
+/// gets no more, so that what is kept for it stays bounded.
+pub const RELAYED_UNDER_WAY_MAX: usize = 2;
 
 /// How often a slice between two neighbours that did not arrive is pushed again in one round.
 pub const PUSHES_AT_ONCE_MAX: u8 = 3;

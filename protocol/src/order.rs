@@ -175,6 +175,15 @@ pub enum Order {
         /// The peer.
         peer: PeerId,
     },
+    /// Encode, under the slice's name, `(local + sum_k a_k decode(slice_k)) / (1 + sum_k a_k)`, summed in
+    /// the order given: what is relayed of a fragment. Nothing has changed when it fails. Answered by
+    /// [`Done::Encoded`].
+    Relay {
+        /// Under which name.
+        slice: SliceId,
+        /// What came from others, with how many peers' parameters each is the mean of.
+        inputs: Vec<(SliceId, f64)>,
+    },
 }
 
 /// Which of the Executor's two lanes performs an order.

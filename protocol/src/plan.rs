@@ -36,6 +36,8 @@ pub enum ExchangeKind {
     Center(CenterPlan),
     /// Ask the round's partners, mix what they published last.
     Pull,
+    /// Sums of parameters are relayed along a spanning tree of the topology.
+    Relay,
 }
 
 impl ExchangeKind {
@@ -43,7 +45,7 @@ impl ExchangeKind {
     pub const fn has_neighbours(self) -> bool {
         matches!(
             self,
-            Self::Gossip | Self::Replicas | Self::Pairs | Self::Push | Self::Pull
+            Self::Gossip | Self::Replicas | Self::Pairs | Self::Push | Self::Pull | Self::Relay
         )
     }
 

@@ -31,8 +31,8 @@ pub struct SliceId {
     pub origin: PeerId,
     /// The ballot's number in which its shard was reduced; in gossip a tag of the sender's life, so
     /// that what it pushed before a restart is not taken for what it pushes after; of a partial sum
-    /// the stage of its sender's part in the schedule; between neighbours the tag and which of the
-    /// round's slices it is.
+    /// the stage of its sender's part in the schedule; between neighbours, and relayed, the tag and which
+    /// of the round's slices it is.
     pub attempt: u8,
 }
 
@@ -41,11 +41,12 @@ pub struct SliceId {
 pub struct SliceMeta {
     /// Into how many shards the fragment is cut; the slice's shard is below it.
     pub of: u16,
-    /// The weight that travels with it: samples (all-reduce), push-sum mass (gossip), or the share that
-    /// its sender offers (between neighbours).
+    /// The weight that travels with it: samples (all-reduce), push-sum mass (gossip), the share that
+    /// its sender offers (between neighbours), or how many peers' parameters it is the mean of (relayed).
     pub weight: f64,
     /// Which members (bits in `PeerId` order) an aggregate or a partial sum is the weighted mean of;
-    /// between neighbours the number of the exchange in its session; zero otherwise.
+    /// between neighbours the number of the exchange in its session; relayed one on the way to the root;
+    /// zero otherwise.
     pub contributors: u64,
     /// A tag of the group it was made for, so that two groups of one round do not mix; between
     /// neighbours the session.

@@ -13,7 +13,8 @@
 mod common;
 
 use common::{
-    any_half, any_message, any_peer, any_record, any_slice, any_state, config, peer, plan,
+    any_half, any_message, any_peer, any_record, any_relayed, any_slice, any_state, config, peer,
+    plan,
 };
 use core::time::Duration;
 use murmurate_protocol::limits::{FRAME_BYTES_MAX, OUTPUTS_MAX};
@@ -156,8 +157,12 @@ enum Step {
 }
 
 fn any_step() -> impl Strategy<Value = Step> {
-    let slice =
-        any_peer().prop_flat_map(|from| (Just(from), prop_oneof![any_slice(from), any_half(from)]));
+    let slice = any_peer().prop_flat_map(|from| {
+        (
+            Just(from),
+            prop_oneof![any_slice(from), any_half(from), any_relayed(from)],
+        )
+    });
     let digest = prop::option::of((0u8..4).prop_map(|b| Digest::from_bytes([b; 32])));
     prop_oneof![
         12 => (any_peer(), any_message()).prop_map(|(from, m)| Step::Message(from, m)),
@@ -286,7 +291,9 @@ impl Driven {
                     origin: inputs[0].0.origin,
                     reason: "made up".to_owned(),
                 },
-                Order::Combine { inputs, .. } | Order::Gather { inputs, .. }
+                Order::Combine { inputs, .. }
+                | Order::Gather { inputs, .. }
+                | Order::Relay { inputs, .. }
                     if !inputs.is_empty() =>
                 {
                     WorkError::BadSlice {
@@ -306,7 +313,7 @@ impl Driven {
                 samples: 8,
                 ..TrainSummary::default()
             }),
-            Order::Encode { .. } => Done::Encoded {
+            Order::Encode { .. } | Order::Relay { .. } => Done::Encoded {
                 bytes: 48,
                 digest: Some(digest),
             },
@@ -507,6 +514,11 @@ proptest! {
     #[test]
     fn no_inputs_break_a_peer_of_pairs(steps in vec(any_step(), 0..160)) {
         survives(ExchangeKind::Pairs, steps);
+    }
+
+    #[test]
+    fn no_inputs_break_a_peer_that_relays(steps in vec(any_step(), 0..160)) {
+        survives(ExchangeKind::Relay, steps);
     }
 
     #[test]

@@ -69,6 +69,7 @@ fn of_order(order: &Order) -> &'static str {
         Order::Apply { .. } => "apply",
         Order::Gather { .. } => "gather",
         Order::Arrive { .. } => "arrive",
+        Order::Relay { .. } => "relay",
         Order::Void { .. } => "void",
         Order::Evaluate { .. } => "evaluate",
         Order::Save { .. } => "save",

@@ -204,6 +204,7 @@ impl<'a> Recipe<'a> {
                 inputs,
                 ..
             } => fragment(id) * (inputs.len() as u64 + 1),
+            Order::Relay { slice, inputs } => fragment(&slice.fragment) * (inputs.len() as u64 + 1),
             Order::Apply { fragment: id, .. } | Order::Void { fragment: id, .. } => fragment(id),
             Order::Save { .. } | Order::Pin { .. } | Order::Load { .. } => whole,
             Order::Settle { .. }

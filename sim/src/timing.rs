@@ -52,6 +52,7 @@ impl Timing {
                 ..TrainSummary::default()
             })),
             Order::Encode { slice, of, .. } => Some(self.encode(*slice, *of, stores)),
+            Order::Relay { slice, .. } => Some(self.encode(*slice, 1, stores)),
             Order::Combine { .. } | Order::Arrive { .. } => Some(Done::Combined),
             Order::Apply {
                 round,

@@ -37,6 +37,11 @@ fn fifty_random_swarms_of_pairwise_exchanges_keep_their_invariants_and_finish() 
     hold(|seed| run_seed_of(seed, &PAIRWISE));
 }
 
+#[test]
+fn fifty_random_swarms_that_relay_sums_keep_their_invariants_and_finish() {
+    hold(|seed| run_seed_of(seed, &["relaysgd"]));
+}
+
 fn hold(run: impl Fn(u64) -> Result<Report, Box<SeedFailure>>) {
     let first = number("MURMURATE_SEED", 0);
     let count = number("MURMURATE_SEEDS", 50);

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
 use murmurate_strategies::grid::{
-    LATER, LATER_PRESETS, Method, Strategy, StrategyError, catalogue, find, registry,
+    LATER, Method, Strategy, StrategyError, catalogue, find, registry,
 };
 use std::collections::BTreeSet;
 
@@ -211,7 +211,7 @@ fn every_method_has_a_line_an_equation_and_a_source() {
         .iter()
         .map(|(_, list)| list.len())
         .sum::<usize>();
-    assert_eq!(seen.len(), lists + LATER.len() + LATER_PRESETS.len());
+    assert_eq!(seen.len(), lists + LATER.len());
 }
 
 #[test]

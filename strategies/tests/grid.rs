@@ -557,9 +557,48 @@ const REFUSED: &[(&str, &str, &[&str])] = &[
         &["`architecture.budget`", "(0, 1]"],
     ),
     (
-        "d-psgd",
-        "[architecture]\ntopology = \"relay-sum\"",
-        &["`architecture.topology`", "relays sums", "\"base-k\""],
+        "relaysgd",
+        "[architecture]\ntopology = \"base-k\"",
+        &[
+            "`architecture.topology`",
+            "spanning tree",
+            "\"binary-tree\"",
+        ],
+    ),
+    (
+        "relaysgd",
+        "[architecture]\ntopology = \"star\"",
+        &["`architecture.topology`", "has a hub", "\"ring\""],
+    ),
+    (
+        "relaysgd",
+        "[compression]\ncodec = \"bf16\"",
+        &["`compression.codec`", "in every round", "\"f32\""],
+    ),
+    (
+        "relaysgd",
+        "[compression]\ncodec = \"top-k\"\ndensity = 0.1",
+        &["`compression.codec`", "parameters themselves"],
+    ),
+    (
+        "relaysgd",
+        "[architecture]\ncontribution = \"delta\"",
+        &["`architecture.contribution`", "\"parameters\""],
+    ),
+    (
+        "relaysgd",
+        "[aggregation]\nrule = \"median\"",
+        &["`aggregation.rule`", "\"weighted-mean\""],
+    ),
+    (
+        "relaysgd",
+        "[outer]\noptimizer = \"slow-mo\"",
+        &["`outer.optimizer`", "\"average\""],
+    ),
+    (
+        "relaysgd",
+        "[inner]\ncorrection = \"quasi-global\"",
+        &["`inner.correction`", "gossip"],
     ),
     (
         "d-psgd",

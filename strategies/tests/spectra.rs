@@ -5,7 +5,7 @@
 //! converges exactly if the spectral radius of that map is below one. The models are built from the
 //! shipped presets: their learning rates, rounds, topologies.
 
-use murmurate_protocol::{ExchangeKind, InnerStep, Round, StepBudget};
+use murmurate_protocol::{ExchangeKind, InnerStep, Round, SpanningTree, StepBudget};
 use murmurate_strategies::executor::Blend;
 use murmurate_strategies::grid::Strategy;
 use murmurate_strategies::inner::InnerKind;
@@ -370,6 +370,53 @@ fn the_gossip_of_presets_converges() {
         for k in curvatures() {
             let radius = gossip_of_parameters(&matrices, steps, inner, &k);
             assert!(radius < 1.0, "{name}: {radius}");
+        }
+    }
+}
+
+/// State: x of each peer, then the last message of every rank to every other (along the tree's edges).
+fn relayed(tree: &SpanningTree, strategy: &Strategy, curvatures: &[f64]) -> f64 {
+    let rate = rates(strategy.inner_kind())[0];
+    let at = |from: usize, to: usize| PEERS + from * PEERS + to;
+    growth(PEERS + PEERS * PEERS, |_, state| {
+        for (x, k) in state.iter_mut().zip(curvatures) {
+            *x -= rate * k * *x;
+        }
+        let before = state.clone();
+        for i in 0..PEERS {
+            for j in tree.neighbours(i) {
+                let others = tree.neighbours(i).into_iter().filter(|l| *l != j);
+                state[at(i, j)] = before[i] + others.map(|l| before[at(l, i)]).sum::<f64>();
+            }
+        }
+        for i in 0..PEERS {
+            let came = tree.neighbours(i).into_iter().map(|j| state[at(j, i)]);
+            state[i] = (before[i] + came.sum::<f64>()) / PEERS as f64;
+        }
+        // Where there is no edge nothing is relayed.
+        for i in 0..PEERS {
+            for j in (0..PEERS).filter(|j| !tree.neighbours(i).contains(j)) {
+                state[at(i, j)] = 0.0;
+            }
+        }
+    })
+}
+
+#[test]
+fn sums_along_a_tree_converge() {
+    let strategy = Strategy::preset("relaysgd").unwrap();
+    let kinds = [
+        TopologyKind::BinaryTree,
+        TopologyKind::Exponential,
+        TopologyKind::Hypercube,
+        TopologyKind::Ring,
+        TopologyKind::Torus,
+    ];
+    for kind in kinds {
+        let tree = SpanningTree::of(&*kind.build(0), PEERS);
+        for k in curvatures() {
+            let radius = relayed(&tree, &strategy, &k);
+            assert!(radius < 1.0, "{kind:?}: {radius}");
         }
     }
 }

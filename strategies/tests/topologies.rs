@@ -8,8 +8,8 @@
 use murmurate_protocol::{Partners, Round, Topology};
 use murmurate_strategies::topology::{
     BandwidthMatching, BaseK, EquiDyn, EquiStatic, Exponential, Hypercube, Islands, Matcha,
-    Moshpit, NullCascade, OnePeerExponential, RandomRegular, Relay, RelayTree, Ring, Star,
-    TopologyKind, Torus, contraction, eigenvalues, mixing_matrix,
+    Moshpit, NullCascade, OnePeerExponential, RandomRegular, Ring, Star, TopologyKind, Torus,
+    contraction, eigenvalues, mixing_matrix,
 };
 use std::f64::consts::PI;
 
@@ -496,65 +496,4 @@ fn bandwidth_matchings_prefer_fast_links_and_still_mix() {
         "the random rounds join the islands"
     );
     assert!(topology.partners(Round(0), 0, 1).send.is_empty());
-}
-
-#[test]
-fn relayed_sums_are_the_exact_mean_after_the_diameter() {
-    for (tree, diameter) in [
-        (RelayTree::Chain, 12),
-        (RelayTree::Binary, 6),
-        (RelayTree::MirroredBinary, 6),
-    ] {
-        let count = 13;
-        let start: Vec<f32> = (0..count).map(|i| ((i * i) % 17) as f32).collect();
-        let mean = start.iter().sum::<f32>() / count as f32;
-        let mut relays: Vec<Relay> = (0..count).map(|i| Relay::new(tree, i, count, 1)).collect();
-        for round in 1..=diameter + 1 {
-            let mut sent = Vec::new();
-            for (rank, relay) in relays.iter().enumerate() {
-                for (at, to) in relay.neighbours().iter().enumerate() {
-                    sent.push((rank, *to, relay.message(&start[rank..=rank], at)));
-                }
-            }
-            for (from, to, (values, held)) in sent {
-                let at = relays[to].neighbours().iter().position(|n| *n == from);
-                relays[to].receive(at.expect("both ends know the edge"), &values, held);
-            }
-            let mixed: Vec<f32> = (0..count)
-                .map(|rank| {
-                    let mut x = [start[rank]];
-                    relays[rank].mix(&mut x);
-                    x[0]
-                })
-                .collect();
-            let exact = mixed.iter().all(|x| (x - mean).abs() < 1e-5);
-            assert_eq!(
-                exact,
-                round >= diameter,
-                "{tree:?} round {round}: {mixed:?}"
-            );
-        }
-    }
-}
-
-#[test]
-fn trees_span_and_agree() {
-    for tree in [
-        RelayTree::Chain,
-        RelayTree::Binary,
-        RelayTree::MirroredBinary,
-    ] {
-        for count in 1..=64usize {
-            let mut edges = 0;
-            for rank in 0..count {
-                let neighbours = tree.neighbours(rank, count);
-                assert!(neighbours.is_sorted() && !neighbours.contains(&rank));
-                edges += neighbours.len();
-                for other in neighbours {
-                    assert!(tree.neighbours(other, count).contains(&rank));
-                }
-            }
-            assert_eq!(edges, 2 * (count - 1), "{tree:?} n {count}");
-        }
-    }
 }

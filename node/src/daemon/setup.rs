@@ -211,6 +211,10 @@ fn multiples(strategy: &Strategy, plan: &Plan, len: u64) -> BTreeMap<String, f64
         ExchangeKind::Replicas | ExchangeKind::Pairs => {
             stores.push(("encoded slices", 4.0 * contribution));
         }
+        // For each of up to three neighbours the own message, its last one and the next.
+        ExchangeKind::Relay => {
+            stores.push(("encoded slices", 9.0 * contribution));
+        }
         ExchangeKind::Center(_) => {
             stores.push(("own shards of the center", 1.0));
             stores.push(("encoded slices", 2.0 * contribution + 2.0 * aggregate));

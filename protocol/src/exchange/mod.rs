@@ -7,6 +7,7 @@ mod gossip;
 mod none;
 mod pairwise;
 mod pull;
+mod relay;
 
 pub use all_reduce::{Schedule, ScheduleCost};
 pub(crate) use all_reduce::{inputs_of, slices_of};
@@ -190,6 +191,10 @@ pub(crate) fn build(cx: &Context, topology: Option<Box<dyn Topology>>) -> Box<dy
         ExchangeKind::Replicas | ExchangeKind::Pairs => {
             let topology = topology.expect("a plan of pairs comes with a topology");
             Box::new(pairwise::Pairwise::new(&cx.plan, topology))
+        }
+        ExchangeKind::Relay => {
+            let topology = topology.expect("a plan that relays comes with a topology");
+            Box::new(relay::Relay::new(topology))
         }
     }
 }

@@ -102,7 +102,7 @@ pub enum Event {
         round: Round,
         /// How many slices went in.
         inputs: u32,
-        /// Push-sum weight afterwards.
+        /// Push-sum weight afterwards; where sums are relayed, how many peers' parameters went in.
         weight: f64,
     },
     /// A transfer's link died with the transfer unacknowledged: its mass may be lost or doubled.

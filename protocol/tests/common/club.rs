@@ -10,7 +10,7 @@
     reason = "every test file uses its own part of it"
 )]
 
-use super::{config, peer, plan};
+use super::{BinaryTree, config, peer, plan};
 use core::time::Duration;
 use murmurate_protocol::record::{Framer, RecordHeader, Recorder};
 use murmurate_protocol::wire::Message;
@@ -91,6 +91,8 @@ pub struct Club {
     bodies: BTreeMap<(PeerId, SliceId), Digest>,
     /// Every push: who, what, how many bytes.
     pub pushes: Vec<(PeerId, SliceId, u64)>,
+    /// Every mix of parameters: whose, of which round and fragment, and of what.
+    pub mixes: Vec<(PeerId, Round, FragmentId, Value)>,
     /// Bytes that this peer pushes from a round on are of chance.
     pub garbles: Option<(PeerId, u64)>,
     /// Dies with the output that is being performed.
@@ -100,6 +102,8 @@ pub struct Club {
     pub hears: Box<dyn FnMut(PeerId, PeerId, &Message) -> bool>,
     /// Dies at the end of the input that is being handled.
     pub dying: Vec<PeerId>,
+    /// How far any member's training moves the clock of all; then deadlines come between inputs, too.
+    pub training: Duration,
 }
 
 impl Club {
@@ -138,17 +142,23 @@ impl Club {
             values: BTreeMap::new(),
             bodies: BTreeMap::new(),
             pushes: Vec::new(),
+            mixes: Vec::new(),
             garbles: None,
             doom: Rc::default(),
             queue: VecDeque::new(),
             hears: Box::new(|_, _, _| true),
             dying: Vec::new(),
+            training: Duration::ZERO,
         };
         for id in 1..=count {
             let mut settings = config(peer(id));
             settings.start_with = usize::from(count);
             let member = Member {
-                peer: Peer::new(settings, plan.clone(), None),
+                peer: {
+                    let neighbours = plan.exchange.has_neighbours();
+                    let topology = neighbours.then(|| Box::new(BinaryTree) as _);
+                    Peer::new(settings, plan.clone(), topology)
+                },
                 anchor: anchor(id),
                 store: BTreeMap::new(),
                 events: Vec::new(),
@@ -205,6 +215,15 @@ impl Club {
     pub fn run_until(&mut self, seconds: u64, mut done: impl FnMut(&Self) -> bool) {
         let end = self.now + Duration::from_secs(seconds);
         while self.now < end && !done(self) {
+            if !self.training.is_zero() {
+                let now = self.now;
+                let due = |m: &Member| m.peer.poll_timeout().is_some_and(|at| at <= now);
+                let due = self.members.iter().find(|(_, m)| due(m));
+                if let Some(late) = due.map(|(id, _)| *id) {
+                    self.feed(late, Input::Timeout);
+                    continue;
+                }
+            }
             if let Some((to, input)) = self.queue.pop_front() {
                 self.feed(to, input);
                 continue;
@@ -360,6 +379,9 @@ impl Club {
 
     fn answer(&mut self, who: PeerId, order: &Order) -> Option<Done> {
         let bad = self.bad;
+        if matches!(order, Order::Train { .. }) {
+            self.now = self.now + self.training;
+        }
         let member = self.members.get_mut(&who)?;
         Some(match order {
             Order::Train { .. } => Done::Trained(TrainSummary {
@@ -384,29 +406,38 @@ impl Club {
                 Done::Encoded { bytes, digest }
             }
             Order::Combine {
+                round,
                 fragment,
                 shard,
+                into,
+                keep,
                 inputs,
                 ..
             } => {
-                let total: f64 = inputs.iter().map(|(_, weight)| weight).sum();
-                let mut value = Value::new();
-                for (slice, weight) in inputs {
-                    let found = self.values.get(&member.store[slice]);
-                    let liar = Some(slice.origin) == bad && slice.origin != who;
-                    let Some(found) = found.filter(|_| !liar) else {
-                        return Some(Done::Failed(WorkError::BadSlice {
-                            slice: *slice,
-                            origin: slice.origin,
-                            reason: "NaN".to_owned(),
-                        }));
-                    };
-                    for (peer, share) in found {
-                        *value.entry(*peer).or_default() += share * weight / total;
-                    }
+                let own = if *into == StoreId::Local { *keep } else { 0.0 };
+                let value = match mean(&self.values, &member.store, bad, (who, own), inputs) {
+                    Ok(value) => value,
+                    Err(error) => return Some(Done::Failed(error)),
+                };
+                if *into == StoreId::Local {
+                    self.mixes.push((who, *round, *fragment, value));
+                } else {
+                    member.shards.insert((*fragment, *shard), value);
                 }
-                member.shards.insert((*fragment, *shard), value);
                 Done::Combined
+            }
+            Order::Relay { slice, inputs } => {
+                let value = match mean(&self.values, &member.store, bad, (who, 1.0), inputs) {
+                    Ok(value) => value,
+                    Err(error) => return Some(Done::Failed(error)),
+                };
+                let digest = Digest::of(format!("{slice:?} {value:?}").as_bytes());
+                self.values.insert(digest, value);
+                member.store.insert(*slice, digest);
+                let fragment = member.peer.plan().fragment(slice.fragment);
+                let bytes = 4 * fragment.map_or(0, |f| f.len);
+                let digest = None;
+                Done::Encoded { bytes, digest }
             }
             Order::Apply {
                 aggregates,
@@ -531,6 +562,34 @@ impl Club {
         assert_eq!(anchors.len(), 1, "the members hold different anchors");
         anchors[0]
     }
+}
+
+/// What slices and the own part with its weight come to together.
+fn mean(
+    values: &BTreeMap<Digest, Value>,
+    store: &BTreeMap<SliceId, Digest>,
+    bad: Option<PeerId>,
+    (who, own): (PeerId, f64),
+    inputs: &[(SliceId, f64)],
+) -> Result<Value, WorkError> {
+    let total: f64 = own + inputs.iter().map(|(_, weight)| weight).sum::<f64>();
+    let mut value = Value::new();
+    if own > 0.0 {
+        value.insert(who, own / total);
+    }
+    for (slice, weight) in inputs {
+        let liar = Some(slice.origin) == bad && slice.origin != who;
+        let found = values.get(&store[slice]).filter(|_| !liar);
+        let found = found.ok_or_else(|| WorkError::BadSlice {
+            slice: *slice,
+            origin: slice.origin,
+            reason: "NaN".to_owned(),
+        })?;
+        for (peer, share) in found {
+            *value.entry(*peer).or_default() += share * weight / total;
+        }
+    }
+    Ok(value)
 }
 
 /// The contributors of a shard, as a member said it had decided.

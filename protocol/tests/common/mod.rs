@@ -14,8 +14,8 @@ use murmurate_protocol::wire::{
 };
 use murmurate_protocol::{
     BytesBound, Contribution, DeadlinePlan, Digest, ExchangeKind, FragmentId, FragmentPlan,
-    LayoutHash, Part, PeerConfig, PeerId, Plan, PlanHash, Round, RunId, Schedule, SliceId,
-    SliceMeta, StateId, StepBudget, Synchronization, Time,
+    LayoutHash, Part, Partners, PeerConfig, PeerId, Plan, PlanHash, Round, RunId, Schedule,
+    SliceId, SliceMeta, StateId, StepBudget, Synchronization, Time, Topology,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -55,6 +55,21 @@ pub(crate) fn plan(exchange: ExchangeKind, fragments: usize) -> Plan {
         overlap: murmurate_protocol::OverlapPlan::NONE,
         deadlines: DeadlinePlan::default(),
         state_bytes: 1000,
+    }
+}
+
+/// Parent `(i - 1) / 2`: the tree of most tests that need neighbours.
+pub(crate) struct BinaryTree;
+
+impl Topology for BinaryTree {
+    fn partners(&self, _round: Round, rank: usize, count: usize) -> Partners {
+        let above = rank.checked_sub(1).map(|below| below / 2);
+        let below = [2 * rank + 1, 2 * rank + 2].into_iter();
+        let near = above.into_iter().chain(below.filter(|to| *to < count));
+        Partners {
+            send: near.clone().map(|to| (to, 0.25)).collect(),
+            receive: near.collect(),
+        }
     }
 }
 
@@ -353,6 +368,16 @@ pub(crate) fn any_half(from: PeerId) -> impl Strategy<Value = (SliceId, SliceMet
             _ => Part::Contribution,
         };
         (meta.of, meta.group, meta.contributors) = (1, session, number);
+        (slice, meta)
+    })
+}
+
+/// A slice that a relay may well take for a message of a parent or a child.
+pub(crate) fn any_relayed(from: PeerId) -> impl Strategy<Value = (SliceId, SliceMeta)> {
+    let weight = prop_oneof![4 => (1u8..4).prop_map(f64::from), 1 => Just(0.5), 1 => Just(999.0)];
+    (any_slice(from), any::<bool>(), weight).prop_map(|((mut slice, mut meta), up, weight)| {
+        (slice.shard, slice.part, meta.of) = (0, Part::Contribution, 1);
+        (meta.weight, meta.contributors) = (weight, u64::from(up));
         (slice, meta)
     })
 }

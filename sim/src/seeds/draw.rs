@@ -69,7 +69,11 @@ pub fn random_scenario_of(seed: u64, presets: &[&str]) -> String {
 
 fn strategy(seed: u64, peers: u64, presets: &[&str], draw: &mut Draw) -> String {
     let preset = draw.one_of(presets);
-    let codec = draw.one_of(&["f32", "bf16", "int8"]);
+    let codec = match draw.one_of(&["f32", "bf16", "int8"]) {
+        // Sums that are relayed are not rounded.
+        _ if preset == "relaysgd" => "f32",
+        codec => codec,
+    };
     let schedule = SCHEDULES[(seed / 2 % 8) as usize];
     let sums = ["local-sgd", "diloco", "bsp"].contains(&preset);
     let schedule = match sums && codec != "int8" {

@@ -153,6 +153,7 @@ mod tests {
             "Center",
             "Gossip",
             "Push",
+            "Relay",
             "Pull",
             "Replicas",
             "Pairs",

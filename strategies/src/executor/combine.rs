@@ -95,7 +95,7 @@ impl MixLane {
     /// `acc += sum_k (a_k / total) decode(slice_k)`. The sum is looked at once, after the last input:
     /// what is not finite stays so, and what cancels out does no harm. Only a sum that fails is
     /// made again from where `begin` puts it, looked at after every input, to name who spoils it.
-    fn add_all(
+    pub(super) fn add_all(
         &self,
         acc: &mut [f32],
         inputs: &[(SliceId, f64)],

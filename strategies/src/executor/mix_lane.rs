@@ -204,6 +204,7 @@ impl MixLane {
                 inputs,
                 keep_local,
             } => self.gather(*round, *fragment, inputs, *keep_local, host),
+            Order::Relay { slice, inputs } => self.relay(*slice, inputs, host),
             Order::Void { fragment, .. } => Ok(self.void(*fragment, host)),
             Order::Settle { slice, outcome } => {
                 self.settle(*slice, *outcome, host);

@@ -25,6 +25,7 @@ mod host;
 mod late;
 mod layered;
 mod mix_lane;
+mod relay;
 mod replicas;
 mod robust;
 mod squeezed;

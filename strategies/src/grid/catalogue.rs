@@ -3,7 +3,7 @@
 
 use super::registry::{self, Entry, nearest};
 use super::strategy::{HELD, HELD_MEMBERS};
-use super::{LATER, LATER_PRESETS, Later, Strategy, StrategyError, preset};
+use super::{LATER, Later, Strategy, StrategyError, preset};
 use crate::compress::{self, CodecKind, CodecSpec, Range, Reduction};
 use crate::inner::InnerKind;
 use serde::Serialize;
@@ -67,7 +67,7 @@ pub fn catalogue() -> Vec<Method> {
     let mut all = Vec::new();
     for (key, entries) in registry::ALL {
         all.extend(entries.iter().map(|entry| method(key, entry)));
-        let later = LATER.iter().chain(&LATER_PRESETS);
+        let later = LATER.iter();
         all.extend(later.filter(|later| later.key == key).map(refused));
     }
     all

@@ -100,6 +100,7 @@ mod optimizers;
 mod overlap;
 mod presets;
 mod refuse;
+mod relay;
 mod schedule;
 mod server;
 mod strategy;
@@ -109,6 +110,6 @@ mod validate;
 
 pub use catalogue::{Method, MethodKey, Refusal, catalogue, find};
 pub use error::StrategyError;
-pub use later::{LATER, LATER_PRESETS, Later};
+pub use later::{LATER, Later};
 pub use presets::{DEFAULT_PRESET, preset};
 pub use strategy::{STATE_HEADER_BYTES, Strategy};

@@ -1,6 +1,6 @@
 //! Combinations of methods that cannot work, each with the reason and the nearest that does.
 
-use super::{Strategy, StrategyError, companions, overlap, schedule, synchronization};
+use super::{Strategy, StrategyError, companions, overlap, relay, schedule, synchronization};
 use crate::aggregate::AggregationKind;
 use crate::compress::{CodecProperties, Reduction};
 use crate::correct::CorrectionKind;
@@ -37,6 +37,7 @@ pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
             parameters_as_they_are(strategy)?;
         }
         ExchangeKind::Replicas => replicas(strategy)?,
+        ExchangeKind::Relay => relay::check(strategy)?,
         ExchangeKind::AllReduce | ExchangeKind::Gathered | ExchangeKind::Server(_) => {
             all_reduce(strategy)?;
         }
@@ -248,10 +249,8 @@ fn neighbours(strategy: &Strategy) -> Result<(), StrategyError> {
 
 /// What needs both ends of a link to move.
 fn symmetric(strategy: &Strategy) -> Result<(), StrategyError> {
-    match strategy
-        .topology_kind()
-        .is_some_and(|kind| !kind.symmetric())
-    {
+    let kind = strategy.topology_kind();
+    match kind.is_some_and(|kind| !kind.symmetric()) {
         true => refused(
             "architecture.topology",
             "two ends exchange with each other, and in this topology whom one pushes to does not push back",
@@ -316,7 +315,7 @@ fn exact_diffusion(strategy: &Strategy) -> Result<(), StrategyError> {
     Ok(())
 }
 
-fn parameters_as_they_are(strategy: &Strategy) -> Result<(), StrategyError> {
+pub(super) fn parameters_as_they_are(strategy: &Strategy) -> Result<(), StrategyError> {
     neighbours(strategy)?;
     if !strategy.codec().properties().dense {
         return refused(

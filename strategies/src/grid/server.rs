@@ -132,6 +132,7 @@ pub(super) const fn name_of(kind: ExchangeKind) -> &'static str {
         ExchangeKind::Replicas => "replicas",
         ExchangeKind::Pairs => "pairs",
         ExchangeKind::Push => "push",
+        ExchangeKind::Relay => "relay-sum",
         ExchangeKind::Pull => "pull",
         ExchangeKind::AllReduce => "all-reduce",
         ExchangeKind::Gathered => "gathered",

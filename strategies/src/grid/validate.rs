@@ -147,6 +147,7 @@ pub(super) fn architecture(table: &Architecture) -> Result<Exchanges, StrategyEr
         "replicas" => (ExchangeKind::Replicas, "parameters"),
         "pairs" => (ExchangeKind::Pairs, "parameters"),
         "push" => (ExchangeKind::Push, "parameters"),
+        "relay-sum" => (ExchangeKind::Relay, "parameters"),
         "pull" => (ExchangeKind::Pull, "parameters"),
         _ => (ExchangeKind::AllReduce, "delta"),
     };

@@ -5,7 +5,9 @@ use crate::Layout;
 use crate::grid::{Strategy, StrategyError};
 use core::time::Duration;
 use murmurate_protocol::limits::GROUP_MEMBERS_MAX;
-use murmurate_protocol::{Contribution, ExchangeKind, Plan, Round, RunId, StepBudget};
+use murmurate_protocol::{
+    Contribution, ExchangeKind, Plan, Round, RunId, SpanningTree, StepBudget,
+};
 use serde::Serialize;
 
 /// Nanoseconds for one value that the mix lane encodes, sums up or applies: 12 bytes moved at some
@@ -77,6 +79,7 @@ impl Cost {
             (ExchangeKind::Server(server), _) => in_step(plan, cluster, server.owners),
             (ExchangeKind::Gossip | ExchangeKind::Replicas, _) => gossip(strategy, plan, cluster),
             (ExchangeKind::Pairs, _) => pairs(plan, cluster),
+            (ExchangeKind::Relay, _) => relayed(strategy, plan, cluster),
             (ExchangeKind::Pull, _) => {
                 let pushed = gossip(strategy, plan, cluster);
                 // A question goes before every answer.
@@ -270,6 +273,36 @@ fn pairs(plan: &Plan, cluster: &Cluster) -> Traffic {
     }
 }
 
+/// Sums relayed along a tree, over reversed ranks in every second fragment: one message to each of d neighbours
+/// and one from each. The busiest peer binds: T = max_i sum_f d_if C_f / min(up, down) + latency; bytes are its.
+fn relayed(strategy: &Strategy, plan: &Plan, cluster: &Cluster) -> Traffic {
+    let Some(topology) = strategy.topology(0) else {
+        return Traffic::default();
+    };
+    let tree = SpanningTree::of(&*topology, cluster.peers);
+    let traffic = |rank: usize| {
+        let mut busy = Traffic::default();
+        for (index, fragment) in plan.fragments.iter().enumerate() {
+            let mirrored = cluster.peers - 1 - rank;
+            let degree = tree.neighbours([rank, mirrored][index % 2]).len() as f64;
+            busy.up += degree * fragment.contribution.of(fragment.len) as f64;
+            // A message to each neighbour of all others', the mix, and to apply it.
+            busy.values += (degree * degree + degree + 2.0) * fragment.len as f64;
+        }
+        busy
+    };
+    let all = (0..cluster.peers).map(traffic);
+    let busiest = all.max_by(|a, b| a.up.total_cmp(&b.up)).unwrap_or_default();
+    let slower = cluster.link.up.min(cluster.link.down);
+    Traffic {
+        down: busiest.up,
+        seconds: busiest.up / slower + cluster.link.latency.as_secs_f64(),
+        // Own messages, the neighbours' last and the next.
+        held: 3.0 * busiest.up,
+        ..busiest
+    }
+}
+
 /// Gossip, of parameters or of differences to replicas: the whole contribution to each partner, as much from each; d pushes share the uplink:
 /// T = d C / min(up, down) + latency.
 fn gossip(strategy: &Strategy, plan: &Plan, cluster: &Cluster) -> Traffic {
@@ -362,6 +395,19 @@ mod tests {
             4,
         );
         assert_eq!(streaming.utilization, 1.0, "{streaming:?}");
+    }
+
+    #[test]
+    fn a_relay_pays_for_each_neighbour_in_its_two_trees() {
+        // Of 7 ranks the root has two neighbours in one tree and is a leaf of the other; ranks 1 and 5 have three
+        // and one; halves of 4 MB over the uplink of 1 MB/s.
+        let double = cost("", "relaysgd", 7);
+        assert!((double.bytes_up / 8e6 - 1.0).abs() < 1e-3, "{double:?}");
+        assert!((double.exchange_s - 8.01).abs() < 0.02, "{double:?}");
+        let single = cost("[overlap]\nfragments = 1\n", "relaysgd", 7);
+        assert!((single.bytes_up / 12e6 - 1.0).abs() < 1e-3, "{single:?}");
+        let ring = cost("[architecture]\ntopology = \"ring\"\n", "relaysgd", 7);
+        assert!((ring.bytes_up / 8e6 - 1.0).abs() < 1e-3, "{ring:?}");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Methods that no exchange carries yet. The arithmetic of some is in this crate.
 
-use super::{Later, RELAY, later};
+use super::{Later, later};
 
 const TOPOLOGY: &str = "architecture.topology";
 const CORRECTION: &str = "inner.correction";
@@ -10,7 +10,7 @@ const FORKS: &str =
 const PLAIN: &str = "leave the key out";
 
 /// All of them, by key and name.
-pub const LATER: [Later; 7] = [
+pub const LATER: [Later; 6] = [
     later(
         "aggregation.rule",
         [
@@ -65,17 +65,6 @@ pub const LATER: [Later; 7] = [
         ],
         "it needs link rates that all peers agree on, which no exchange carries",
         "use \"random-matching\"",
-    ),
-    later(
-        TOPOLOGY,
-        [
-            "relay-sum",
-            "sums along a spanning tree",
-            "m_ij = x_i + sum_{l != j} m_li, x_i' = (x_i + sum_j m_ji + (n - 1 - sum_j c_ji) x_i) / n",
-            "Vogels et al., NeurIPS 2021",
-        ],
-        RELAY,
-        "use \"base-k\"",
     ),
     later(
         CORRECTION,

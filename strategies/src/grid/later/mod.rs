@@ -1,10 +1,8 @@
-//! Methods and presets whose exchange is not there: named, and refused with the reason.
+//! Methods whose exchange is not there: named, and refused with the reason.
 
 mod methods;
-mod presets;
 
 pub use methods::LATER;
-pub use presets::LATER_PRESETS;
 
 use super::StrategyError;
 use super::registry::Entry;
@@ -36,11 +34,12 @@ const fn later(
     }
 }
 
-const RELAY: &str = "it needs an exchange that relays sums along a tree instead of mixing";
 /// Refuses a name that is one of these.
 pub(super) fn check(key: &str, name: &str) -> Result<(), StrategyError> {
-    let mut all = LATER.iter().chain(&LATER_PRESETS);
-    match all.find(|later| later.key == key && later.entry.name == name) {
+    match LATER
+        .iter()
+        .find(|later| later.key == key && later.entry.name == name)
+    {
         None => Ok(()),
         Some(later) => Err(StrategyError::Refused {
             key: later.key,

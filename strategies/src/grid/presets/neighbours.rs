@@ -3,7 +3,7 @@
 use super::{Preset, point};
 
 /// By how they mix.
-pub(super) const NEIGHBOURS: [Preset; 12] = [
+pub(super) const NEIGHBOURS: [Preset; 13] = [
     point(
         [
             "d-psgd",
@@ -93,6 +93,15 @@ pub(super) const NEIGHBOURS: [Preset; 12] = [
             "Zhao et al., NeurIPS 2022",
         ],
         include_str!("beer.toml"),
+    ),
+    point(
+        [
+            "relaysgd",
+            "sums relayed along a double binary tree: exact, delayed by the distance",
+            "m_ij = y_i + sum_{l != j} m_li, x_i' = (y_i + sum_j m_ji + (n - 1 - sum_j c_ji) y_i) / n, y = x - lr g",
+            "Vogels et al., NeurIPS 2021",
+        ],
+        include_str!("relaysgd.toml"),
     ),
     point(
         [

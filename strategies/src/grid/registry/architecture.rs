@@ -4,7 +4,7 @@ use super::modes::{ENOUGH, FRACTION, GRACE, GRACE_MS};
 use super::{Entry, Key, key};
 
 /// Values of `architecture.exchange`.
-pub const EXCHANGES: [Entry; 9] = [
+pub const EXCHANGES: [Entry; 10] = [
     Entry::new("none", "nobody exchanges anything", "x_i' = x_i", "-"),
     Entry::new(
         "gossip",
@@ -30,6 +30,12 @@ pub const EXCHANGES: [Entry; 9] = [
         "as gossip, and nobody waits: whatever has arrived is mixed",
         "x_i' = (m_i x_i + sum_k m_k C(x_k)) / (m_i + sum_k m_k) over the slices k that are there, of any round",
         "overlapped SGP: Assran et al., ICML 2019; GoSGD: Blot et al., arXiv 1611.09726",
+    ),
+    Entry::new(
+        "relay-sum",
+        "sums relayed along a spanning tree of the topology: everybody in everybody's mean once, delayed by the distance",
+        "m_ij = x_i + sum_{l != j} m_li, c_ij = 1 + sum_{l != j} c_li, x_i' = (x_i + sum_j m_ji + (n - 1 - sum_j c_ji) x_i) / n",
+        "Vogels et al., NeurIPS 2021",
     ),
     Entry::new(
         "pull",

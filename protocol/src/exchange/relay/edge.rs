@@ -1,0 +1,255 @@
+//! One neighbour and one fragment: the last message of it that counts, and those that wait.
+
+use crate::limits::{PATIENCE_ROUNDS, RELAY_MISSES_MAX, RELAYED_WAITING_MAX, ROUNDS_AHEAD_MAX};
+use crate::{Round, SliceId};
+
+/// What a neighbour relayed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Message {
+    pub(super) slice: SliceId,
+    /// How many peers' parameters it is the mean of.
+    pub(super) count: u32,
+    /// Whether its sender takes this peer for its parent: what goes down counts only from the own parent.
+    pub(super) up: bool,
+}
+
+/// What is here of one neighbour.
+#[derive(Debug, Default)]
+pub(super) struct Edge {
+    /// What counts, since the round in which it was first mixed.
+    held: Option<(Message, Round)>,
+    /// What came since, ascending by round.
+    waiting: Vec<Message>,
+    /// Rounds in which it was waited for in vain since it last sent something.
+    pub(super) missed: u8,
+    /// Messages made for it since it last sent one.
+    pub(super) unanswered: u64,
+}
+
+impl Edge {
+    /// A message arrives: gives the slice that nobody needs now.
+    pub(super) fn arrive(&mut self, message: Message) -> Option<SliceId> {
+        (self.missed, self.unanswered) = (0, 0);
+        let slice = message.slice;
+        let held = self.held.as_ref().map(|(held, _)| held);
+        let known = self.waiting.iter().chain(held).any(|m| m.slice == slice);
+        if known {
+            return None; // it lies where the first does
+        }
+        if held.is_some_and(|held| held.slice.round >= slice.round) {
+            return Some(slice);
+        }
+        let later = |m: &Message| m.slice.round <= slice.round;
+        let at = self.waiting.partition_point(later);
+        self.waiting.insert(at, message);
+        (self.waiting.len() > RELAYED_WAITING_MAX).then(|| self.waiting.remove(0).slice)
+    }
+
+    /// Whether it is worth waiting for what it sends in this round: it has sent before, and nothing of this
+    /// round or after it; where its rounds are others altogether, nothing since the last mix. Of whom nothing is here
+    /// yet it is not known whether it is a neighbour in its own view.
+    pub(super) fn awaited(&self, round: Round) -> bool {
+        let held = self.held.as_ref().map(|(held, _)| held);
+        let Some(newest) = self.waiting.last().or(held) else {
+            return false;
+        };
+        let come = match apart(newest.slice.round, round) {
+            true => !self.waiting.is_empty(),
+            false => newest.slice.round >= round && !self.waiting.is_empty(),
+        };
+        !come && self.missed < RELAY_MISSES_MAX
+    }
+
+    /// Whether it has not answered for long: it has another parent, or no use for children.
+    pub(super) fn is_silent(&self) -> bool {
+        self.held.is_none() && self.unanswered > PATIENCE_ROUNDS
+    }
+
+    /// Whether it takes this peer for its parent, as far as is known.
+    pub(super) fn is_child(&self) -> bool {
+        let held = self.held.as_ref().map(|(held, _)| held);
+        self.waiting.last().or(held).is_some_and(|m| m.up)
+    }
+
+    /// A round begins: gives what no longer counts, because its sender is not the parent (any more), or
+    /// because nothing newer came for long.
+    pub(super) fn expire(&mut self, is_parent: bool, round: Round) -> Vec<SliceId> {
+        let counts = |m: &Message| m.up || is_parent;
+        let old = |(held, since): &mut (Message, Round)| {
+            !counts(held) || round.since(*since) > PATIENCE_ROUNDS
+        };
+        let expired = self.held.take_if(old);
+        let mut free: Vec<SliceId> = expired.map(|(m, _)| m.slice).into_iter().collect();
+        self.waiting.retain(|m| {
+            let useless = !counts(m) && m.slice.round < round;
+            if useless {
+                free.push(m.slice);
+            }
+            !useless
+        });
+        free
+    }
+
+    /// Its sender has another parent now, unless it says something else from this round on: gives all of
+    /// before.
+    pub(super) fn part(&mut self, round: Round) -> Vec<SliceId> {
+        let held = self.held.take().map(|(m, _)| m);
+        let before = self.waiting.extract_if(.., |m| m.slice.round < round);
+        before.chain(held).map(|m| m.slice).collect()
+    }
+
+    /// Takes what came for this round, else the newest, in place of what counted. Gives what nobody needs
+    /// now.
+    pub(super) fn take(&mut self, is_parent: bool, round: Round) -> Vec<SliceId> {
+        let counts = |m: &&Message| m.up || is_parent;
+        let mut here = self.waiting.iter().filter(counts);
+        let this = |m: &&Message| m.slice.round >= round && !apart(m.slice.round, round);
+        let current = here.clone().find(this);
+        let Some(taken) = current.or_else(|| here.next_back()).copied() else {
+            return Vec::new();
+        };
+        let mut free = Vec::new();
+        self.waiting.retain(|m| {
+            let past = m.slice.round <= taken.slice.round;
+            if past && *m != taken {
+                free.push(m.slice);
+            }
+            !past
+        });
+        let before = self.held.replace((taken, round));
+        free.extend(before.map(|(m, _)| m.slice));
+        free
+    }
+
+    /// What counts, with how many peers' parameters it is the mean of.
+    pub(super) fn held(&self) -> Option<(SliceId, u32)> {
+        self.held.as_ref().map(|(m, _)| (m.slice, m.count))
+    }
+
+    /// A slice is bad: true where it is what counted, and no longer does.
+    pub(super) fn forget(&mut self, slice: SliceId) -> bool {
+        self.held.take_if(|(m, _)| m.slice == slice).is_some()
+    }
+
+    /// The neighbour is gone: gives all that is here.
+    pub(super) fn end(&mut self) -> Vec<SliceId> {
+        let held = self.held.take().map(|(m, _)| m);
+        let all = self.waiting.drain(..).chain(held);
+        all.map(|m| m.slice).collect()
+    }
+
+    /// Messages that wait.
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+}
+
+/// Whether rounds are so far from each other that they say nothing of who waits for whom: one began earlier, or alone.
+fn apart(one: Round, other: Round) -> bool {
+    one.0.abs_diff(other.0) > ROUNDS_AHEAD_MAX
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{FragmentId, Part, PeerId};
+
+    fn slice(round: u64) -> SliceId {
+        SliceId {
+            round: Round(round),
+            fragment: FragmentId(0),
+            shard: 0,
+            part: Part::Contribution,
+            origin: PeerId::from_bytes([2; 32]),
+            attempt: 0,
+        }
+    }
+
+    fn message(round: u64, up: bool) -> Message {
+        Message {
+            slice: slice(round),
+            count: 3,
+            up,
+        }
+    }
+
+    #[test]
+    fn the_message_of_the_round_comes_first_and_makes_older_ones_useless() {
+        let mut edge = Edge {
+            missed: RELAY_MISSES_MAX,
+            ..Edge::default()
+        };
+        for round in [4, 6, 3] {
+            assert_eq!(edge.arrive(message(round, true)), None);
+        }
+        assert!(edge.missed == 0 && edge.is_child());
+        assert_eq!(edge.arrive(message(4, true)), None, "it is here already");
+        assert!(!edge.awaited(Round(5)) && edge.awaited(Round(7)));
+        assert!(
+            !Edge::default().awaited(Round(0)),
+            "nothing came of it ever"
+        );
+        assert_eq!(edge.take(false, Round(4)), [slice(3)]);
+        assert_eq!(edge.held(), Some((slice(4), 3)));
+        assert_eq!(edge.arrive(message(4, true)), None);
+        assert_eq!(edge.arrive(message(2, true)), Some(slice(2)), "it is past");
+        // Of round 5 nothing came: the next one counts, and 4 no longer does.
+        assert_eq!(edge.take(false, Round(5)), [slice(4)]);
+        assert_eq!(edge.held(), Some((slice(6), 3)));
+        assert_eq!(edge.take(false, Round(6)), []);
+        assert!(edge.forget(slice(6)) && !edge.forget(slice(6)));
+    }
+
+    #[test]
+    fn what_is_late_counts_and_what_is_of_no_parent_or_of_long_ago_does_not() {
+        let mut edge = Edge::default();
+        edge.arrive(message(4, false));
+        assert_eq!(edge.take(false, Round(4)), [], "it is not the parent");
+        assert_eq!(edge.take(true, Round(5)), []);
+        assert_eq!(edge.held(), Some((slice(4), 3)));
+        assert!(!edge.is_child());
+        assert_eq!(edge.expire(true, Round(9)), []);
+        assert_eq!(edge.expire(true, Round(10)), [slice(4)]);
+        edge.arrive(message(11, false));
+        edge.take(true, Round(11));
+        edge.arrive(message(12, false));
+        assert_eq!(edge.expire(false, Round(12)), [slice(11)]);
+        assert_eq!(edge.expire(false, Round(13)), [slice(12)]);
+        assert_eq!(edge.held(), None);
+    }
+
+    #[test]
+    fn of_one_whose_rounds_are_others_the_newest_is_awaited() {
+        for theirs in [3, 90] {
+            let mut edge = Edge::default();
+            edge.arrive(message(theirs, true));
+            assert!(!edge.awaited(Round(50)));
+            assert_eq!(edge.take(false, Round(50)), []);
+            assert!(edge.awaited(Round(51)));
+            edge.arrive(message(theirs + 1, true));
+            edge.arrive(message(theirs + 2, true));
+            assert!(!edge.awaited(Round(51)));
+            assert_eq!(
+                edge.take(false, Round(51)),
+                [slice(theirs + 1), slice(theirs)]
+            );
+            for _ in 0..RELAY_MISSES_MAX {
+                assert!(edge.awaited(Round(52)));
+                edge.missed += 1;
+            }
+            assert!(!edge.awaited(Round(52)), "it sends no more");
+        }
+    }
+
+    #[test]
+    fn what_waits_is_bounded_and_the_oldest_goes() {
+        let mut edge = Edge::default();
+        for round in 1..=RELAYED_WAITING_MAX as u64 {
+            assert_eq!(edge.arrive(message(round, round % 2 == 0)), None);
+        }
+        assert_eq!(edge.arrive(message(9, true)), Some(slice(1)));
+        assert_eq!(edge.waiting(), RELAYED_WAITING_MAX);
+        assert_eq!(edge.end().len(), RELAYED_WAITING_MAX);
+        assert_eq!(edge.waiting(), 0);
+    }
+}
