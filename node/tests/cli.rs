@@ -182,7 +182,8 @@ fn strategies_show_prints_all_that_is_known_of_a_method() {
     assert!(toml.is_some(), "{text}");
     let later = show("gauntlet");
     assert!(
-        later.contains("every contribution is evaluated") && later.contains("use \"centered-clip\""),
+        later.contains("every contribution is evaluated")
+            && later.contains("use \"centered-clip\""),
         "{later}"
     );
     let json = success(dir.path(), &["strategies", "show", "diloco", "--json"]);
