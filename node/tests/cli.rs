@@ -205,9 +205,9 @@ fn an_unknown_strategy_names_its_nearest() {
         "{line}"
     );
     // One line: no directory of the swarm is left behind to tell of.
-    let line = failure(dir.path(), &["local", "--preset", "wfbp"]);
+    let line = failure(dir.path(), &["local", "--preset", "wfpb"]);
     assert!(
-        line.contains("leave layer by layer") && line.contains("use \"bsp\""),
+        line.contains("`wfpb` does not exist") && line.contains("`wfbp`"),
         "{line}"
     );
 }

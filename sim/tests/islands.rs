@@ -12,7 +12,7 @@ fn run(task: &str, every: u64, more: &str, seed: u64) -> Report {
     let text = format!(
         "seed = {seed}\npeers = {PEERS}\nrounds = {ROUNDS}\nevaluate_every = 4\n[task]\n{task}\n\
          [strategy]\npreset = \"d-psgd\"\n[strategy.synchronization]\ninner_steps = 4\n\
-         [strategy.architecture]\ntopology = \"islands\"\ngroup = 3\nevery = {every}\n\
+         [strategy.architecture]\ntopology = \"islands\"\ngroup = 3\nevery = {every}\n[strategy.inner]\nlr = 0.1\n\
          [strategy.deadlines]\nfloor_ms = 2000\ninitial_ms = 20000\nceiling_ms = 60000\n\
          [network]\nlatency_ms = 10.0\nuplink_mbit = 1000.0\ndownlink_mbit = 1000.0\n{more}"
     );

@@ -12,6 +12,7 @@ fn base(method: &Method) -> &'static str {
         ("architecture.topology", _) | ("inner.correction", "quasi-global") => "d-psgd",
         ("inner.correction", "exact-diffusion") => "d2",
         ("synchronization.mode", _) => "asp",
+        ("inner.optimizer", _) => "diloco",
         (_, "easgd") => "easgd",
         (_, "delayed-nesterov") => "fedbuff",
         (_, "no-lo-co") => "noloco",

@@ -72,7 +72,8 @@ fn off(swarm: &Swarm, left: &[usize]) -> f64 {
     worst
 }
 
-const SCAFFOLD: &str = "preset = \"scaffold\"\n[synchronization]\ninner_steps = 20";
+const SCAFFOLD: &str =
+    "preset = \"scaffold\"\n[synchronization]\ninner_steps = 20\n[inner]\nlr = 0.1";
 
 /// Each with what it must leave: codecs round what is small beside the blocks' largest.
 const METHODS: [(&str, u64, f64); 7] = [
@@ -186,7 +187,7 @@ fn scaffold_follows_its_equations_round_by_round() {
 
 #[test]
 fn trackers_follow_their_equations_and_what_flows_sums_to_zero() {
-    let mut swarm = swarm("preset = \"gradient-tracking\"", 2);
+    let mut swarm = swarm("preset = \"gradient-tracking\"\n[inner]\nlr = 0.1", 2);
     let (rounds, lr) = (15, 0.1);
     swarm.run(rounds);
     let w = |i: usize, j: usize| if i.abs_diff(j) == 2 { 0.0 } else { 1.0 / 3.0 };

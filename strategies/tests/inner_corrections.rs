@@ -61,7 +61,8 @@ fn loss(swarm: &Swarm) -> f64 {
 
 #[test]
 fn fed_prox_pulls_every_inner_step_to_the_anchor() {
-    let text = "preset = \"fedprox\"\n[synchronization]\ninner_steps = 8\n[inner]\nmu = 0.5";
+    let text =
+        "preset = \"fedprox\"\n[synchronization]\ninner_steps = 8\n[inner]\nlr = 0.1\nmu = 0.5";
     let mut swarm = swarm(text);
     let (rounds, lr, mu) = (12, 0.1, 0.5);
     swarm.run(rounds);

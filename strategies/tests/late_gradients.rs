@@ -19,7 +19,7 @@ const RATE: f64 = 0.01;
 fn center(lambda: f64) -> (Executor, Store) {
     let text = format!(
         "[synchronization]\nmode = \"asp\"\ninner_steps = 1\ncompensation = {lambda:?}\n\
-         [architecture]\nowners = 1\n[overlap]\nfragments = 1\n"
+         [architecture]\nowners = 1\n[overlap]\nfragments = 1\n[inner]\nlr = {RATE:?}\n"
     );
     let strategy = Strategy::parse(&text, Some("asp")).unwrap();
     assert_eq!(

@@ -89,7 +89,7 @@ const REACHED: [(&str, u64, f64, f64); 44] = [
     ("d-psgd", 400, 1e-9, 0.01),
     ("sgp", 400, 1e-9, 0.01),
     ("osgp", 400, 1e-6, 0.02),
-    ("gossipgrad", 400, 1e-9, 0.01),
+    ("gossipgrad", 400, 1e-9, 0.02),
     ("noloco", 400, 1e-9, 0.1),
     ("moshpit", 400, 1e-9, 0.01),
     // One other a round, and 1/2 of what it was then.
