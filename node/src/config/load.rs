@@ -304,6 +304,7 @@ fn daemon(raw: &RawConfig) -> Result<DaemonConfig, Wrong> {
         http,
         save_every: seconds("daemon.save_every_s", raw.save_every_s)?,
         evaluate_every: raw.evaluate_every,
+        stay: raw.stay,
         device: raw
             .device
             .parse()

@@ -97,6 +97,8 @@ pub struct DaemonConfig {
     pub save_every: Option<Duration>,
     /// Held data is looked at after every so many rounds; zero for only at the end.
     pub evaluate_every: u64,
+    /// Whether it stays after the last round, for those who come back, until it is told to leave.
+    pub stay: bool,
     /// Where it trains.
     pub device: DeviceChoice,
 }

@@ -107,6 +107,7 @@ pub(super) struct RawDaemon {
     pub(super) http_public: bool,
     pub(super) save_every_s: f64,
     pub(super) evaluate_every: u64,
+    pub(super) stay: bool,
     pub(super) device: String,
 }
 
@@ -118,6 +119,7 @@ impl Default for RawDaemon {
             http_public: false,
             save_every_s: 60.0,
             evaluate_every: 1,
+            stay: false,
             device: "flex".to_owned(),
         }
     }

@@ -142,7 +142,7 @@ fn peer_config(config: &Config, me: murmurate_protocol::PeerId, resumed: bool) -
         join,
         save_every: config.daemon.save_every,
         evaluate_every: config.daemon.evaluate_every,
-        leave_when_finished: true,
+        leave_when_finished: !config.daemon.stay,
     }
 }
 
