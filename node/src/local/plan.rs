@@ -347,10 +347,9 @@ impl Base {
         };
         set("run", "rounds", count(self.rounds()));
         set("run", "start_with", count(start_with));
-        if options.kill_every.is_some() {
-            // Whoever is away when the others are done finds somebody to take the result over from.
-            set("daemon", "stay", Value::Boolean(true));
-        }
+        // Whoever is away or has not begun when the others are done finds somebody to take the result over
+        // from; this program ends them all.
+        set("daemon", "stay", Value::Boolean(true));
         if !self.says_when_to_evaluate {
             set("daemon", "evaluate_every", count(self.evaluate_every()));
         }
