@@ -116,6 +116,25 @@ fn a_peer_that_stalls_holds_nobody_up_for_more_than_a_deadline() {
     }
 }
 
+/// Whoever is a round or two ahead waits for the others, and these not for it: what they wait for is there.
+#[test]
+fn rounds_that_differ_by_one_or_two_are_caught_up_and_not_waited_for_on_both_ends() {
+    for topology in TOPOLOGIES {
+        let undisturbed = run(topology, 300, QUIET).virtual_s;
+        for peer in 0..7 {
+            for slow in [8, 12, 16] {
+                let fault = format!(
+                    "{QUIET}[[fault]]\nkind = \"straggler\"\npeer = {peer}\nat_s = 1.0\n\
+                     factor = {slow}.0\nlasts_s = 0.02\n"
+                );
+                let report = run(topology, 300, &fault);
+                let lost = report.virtual_s - undisturbed;
+                assert!(lost < 2.0, "{topology} {peer} {slow}: {lost} s: {report}");
+            }
+        }
+    }
+}
+
 #[test]
 fn nonsense_is_refused_and_the_others_go_on() {
     for topology in TOPOLOGIES {

@@ -55,7 +55,8 @@ impl Edge {
         };
         let come = match apart(newest.slice.round, round) {
             true => !self.waiting.is_empty(),
-            false => newest.slice.round >= round && !self.waiting.is_empty(),
+            // Also where it was mixed early: its sender is ahead and waits for this peer.
+            false => newest.slice.round >= round,
         };
         !come && self.missed < RELAY_MISSES_MAX
     }
@@ -196,6 +197,8 @@ mod tests {
         // Of round 5 nothing came: the next one counts, and 4 no longer does.
         assert_eq!(edge.take(false, Round(5)), [slice(4)]);
         assert_eq!(edge.held(), Some((slice(6), 3)));
+        // Its sender is a round ahead and waits: for the rounds between nothing of it is awaited.
+        assert!(!edge.awaited(Round(6)) && edge.awaited(Round(7)));
         assert_eq!(edge.take(false, Round(6)), []);
         assert!(edge.forget(slice(6)) && !edge.forget(slice(6)));
     }
