@@ -17,7 +17,7 @@ use common::club::Club;
 use common::{group_tag, peer};
 use murmurate_protocol::limits::{HISTORY_ROUNDS_MAX, SCORE_MAX};
 use murmurate_protocol::wire::{
-    Ballot, Hello, Member, Message, ShardPlan, ShardVersion, WireError,
+    Ballot, Hello, Member, Message, Muster, ShardPlan, ShardVersion, WireError,
 };
 use murmurate_protocol::{
     Digest, Event, FragmentId, Input, Output, Part, PeerId, Phase, PushOutcome, Round, SliceId,
@@ -226,6 +226,7 @@ fn nobody_outside_a_group_decides_repairs_or_voids_its_exchange() {
             round,
             anchor: club.anchor(),
             ready: false,
+            muster: Muster::Waiting,
         }),
     };
     let ballot = Ballot {

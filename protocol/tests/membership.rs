@@ -18,11 +18,11 @@ use core::time::Duration;
 use murmurate_protocol::limits::{
     ADDRESS_BYTES_MAX, FRAME_BYTES_MAX, PIN_LIFETIME, RECORD_ADDRESSES_MAX,
 };
-use murmurate_protocol::wire::{Hello, Message, PeerRecord, Reason, encode};
+use murmurate_protocol::wire::{Hello, Message, Muster, PeerRecord, Reason, encode};
 use murmurate_protocol::{
     Digest, Done, Event, ExchangeKind, FetchId, FragmentId, Input, Order, Output, Part, Partners,
-    Peer, PeerId, PlanHash, PushOutcome, Round, RunId, SliceId, SliceMeta, StateId, Time, Topology,
-    TrainSummary, WorkError,
+    Peer, PeerId, Phase, PlanHash, PushOutcome, Round, RunId, SliceId, SliceMeta, StateId, Time,
+    Topology, TrainSummary, WorkError,
 };
 
 /// Pushes half of the mass to the other of two, and waits for nobody.
@@ -83,6 +83,7 @@ impl One {
             round: Round(0),
             anchor: self.peer.digest(),
             ready: true,
+            muster: Muster::Begun,
         }
     }
 
@@ -177,6 +178,71 @@ fn records_of_full_length_are_passed_on_in_frames_that_hold_them() {
     );
 }
 
+/// In a small swarm nobody waits for anti-entropy to hear of a newcomer.
+#[test]
+fn news_of_a_newcomer_go_to_the_others_at_once_and_only_once() {
+    let mut one = One::new(ExchangeKind::AllReduce);
+    one.meet(peer(1));
+    one.meet(peer(2));
+    let record = PeerRecord {
+        peer: peer(2),
+        run: RunId::from_bytes([1; 32]),
+        sequence: 1,
+        expires: one.now + Duration::from_secs(60),
+        addresses: Vec::new(),
+        signature: vec![7; 64],
+    };
+    for heard in [1, 0] {
+        one.outputs.clear();
+        one.hear(peer(2), Message::Records(vec![record.clone()]));
+        let told: Vec<PeerId> = one
+            .outputs
+            .iter()
+            .filter_map(|o| match o {
+                Output::Send {
+                    to,
+                    message: Message::Records(records),
+                } if *records == [record.clone()] => Some(*to),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(told, vec![peer(1); heard]);
+    }
+}
+
+/// One that began as soon as it has met enough itself would exchange with few of them, or alone.
+#[test]
+fn nobody_begins_before_the_others_have_met_as_many() {
+    for (theirs, begins) in [
+        (Muster::Waiting, false),
+        (Muster::Met, true),
+        (Muster::Begun, true),
+    ] {
+        let mut one = One::new(ExchangeKind::Gossip);
+        let waiting = Hello {
+            muster: Muster::Waiting,
+            ..one.hello()
+        };
+        one.feed(Input::LinkUp(peer(1)));
+        one.hear(peer(1), Message::Hello(waiting.clone()));
+        assert_eq!(one.peer.phase(), Phase::Join);
+        let told = |o: &Output| matches!(o, Output::Send { message: Message::Alive { muster, .. }, .. } if *muster == Muster::Met);
+        assert!(one.outputs.iter().any(told), "the other may begin");
+        one.hear(
+            peer(1),
+            Message::Alive {
+                round: Round(0),
+                ready: true,
+                anchor: waiting.anchor,
+                muster: theirs,
+            },
+        );
+        assert_eq!(one.peer.phase() == Phase::Train, begins, "{theirs:?}");
+        one.pass(600);
+        assert_eq!(one.peer.phase(), Phase::Train, "nobody waits for ever");
+    }
+}
+
 #[test]
 fn a_round_at_the_end_of_its_range_overflows_nothing() {
     for exchange in [ExchangeKind::AllReduce, ExchangeKind::Gossip] {
@@ -188,6 +254,7 @@ fn a_round_at_the_end_of_its_range_overflows_nothing() {
             Message::Alive {
                 round,
                 ready: true,
+                muster: Muster::Begun,
                 anchor,
             },
         );

@@ -19,7 +19,8 @@ use common::{
 use core::time::Duration;
 use murmurate_protocol::limits::{FRAME_BYTES_MAX, OUTPUTS_MAX};
 use murmurate_protocol::wire::{
-    Hello, Message, PeerRecord, Reason, WIRE_VERSION, WireError, decode, decode_value, encode,
+    Hello, Message, Muster, PeerRecord, Reason, WIRE_VERSION, WireError, decode, decode_value,
+    encode,
 };
 use murmurate_protocol::{
     CenterPlan, Digest, Done, Evaluation, Event, ExchangeKind, FetchId, Grace, Input, LeadPlan,
@@ -278,6 +279,7 @@ impl Driven {
             round: Round(0),
             anchor: Digest::from_bytes([0; 32]),
             ready: true,
+            muster: Muster::Begun,
         })
     }
 

@@ -13,7 +13,7 @@
 )]
 
 use murmurate_protocol::wire::{
-    Ballot, Held, Hello, Member, Message, PeerRecord, Reason, ShardPlan, ShardVersion,
+    Ballot, Held, Hello, Member, Message, Muster, PeerRecord, Reason, ShardPlan, ShardVersion,
     WIRE_VERSION, decode, encode, encode_value,
 };
 use murmurate_protocol::{
@@ -68,6 +68,7 @@ fn messages() -> Vec<(&'static str, Message)> {
         round,
         anchor: Digest::from_bytes([0x44; 32]),
         ready: true,
+        muster: Muster::Met,
     };
     let shards = vec![
         ShardPlan::Keep {
@@ -187,6 +188,7 @@ fn messages() -> Vec<(&'static str, Message)> {
             Message::Alive {
                 round,
                 ready: true,
+                muster: Muster::Begun,
                 anchor: state.root,
             },
         ),

@@ -6,7 +6,7 @@ use crate::scenario::{Scenario, TaskSpec};
 use crate::task::{TrainerFactory, TrainerRequest};
 use crate::timing::{self, Timing};
 use core::time::Duration;
-use murmurate_protocol::limits::{ACTIVE_LINKS_MAX, RECORD_LIFETIME};
+use murmurate_protocol::limits::{ACTIVE_LINKS_MAX, GROUP_MEMBERS_MAX, RECORD_LIFETIME};
 use murmurate_protocol::wire::PeerRecord;
 use murmurate_protocol::{
     Digest, FragmentId, Input, Order, Peer, PeerConfig, PeerId, Plan, RunId, SliceId, SliceMeta,
@@ -20,8 +20,14 @@ use murmurate_strategies::{Layout, Trainer};
 /// How long a peer waits at its start for as many others as the scenario has.
 const START_WAIT: Duration = Duration::from_secs(30);
 
-/// Peers that a fresh run waits for at most: in a larger swarm nobody is linked with all.
-const START_WITH_MAX: usize = ACTIVE_LINKS_MAX;
+/// Peers that a fresh run begins with: all of one group; in a larger swarm nobody is linked with all.
+const fn start_with(peers: usize) -> usize {
+    match peers {
+        0 => 1,
+        1..=GROUP_MEMBERS_MAX => peers,
+        _ => ACTIVE_LINKS_MAX,
+    }
+}
 
 /// The lanes know how long training takes; the Executor's own clock stands still.
 struct Stopped;
@@ -59,7 +65,6 @@ impl<'a> Recipe<'a> {
         let run = RunId::from_bytes(*run.as_bytes());
         let plan = strategy.plan(run, &layout, scenario.rounds)?;
         let late = scenario.late_peers();
-        let start_with = (scenario.peers - late).clamp(1, START_WITH_MAX);
         let ids = (0..scenario.peers)
             .map(|index| peer_id(scenario.seed, index))
             .collect();
@@ -69,7 +74,7 @@ impl<'a> Recipe<'a> {
             strategy,
             plan,
             ids,
-            start_with,
+            start_with: start_with(scenario.peers - late),
         })
     }
 

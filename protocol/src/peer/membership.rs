@@ -8,7 +8,7 @@ use crate::limits::{
 use crate::peer::timers::Timer;
 use crate::peer::view::DIALS_REFUSED;
 use crate::peer::{Event, Output, Peer, PeerError, Phase};
-use crate::wire::{Hello, Message, PeerRecord, Reason};
+use crate::wire::{Hello, Message, Muster, PeerRecord, Reason};
 use crate::{Digest, PeerId, Round, Time};
 use core::time::Duration;
 use rand_core::Rng;
@@ -50,6 +50,7 @@ impl Peer {
             round: self.cx.round,
             anchor: self.cx.anchor(),
             ready,
+            muster: self.muster(),
         };
         self.cx.send(to, Message::Hello(hello));
     }
@@ -68,6 +69,7 @@ impl Peer {
     pub(super) fn peer_gone(&mut self, peer: PeerId) {
         let greeted = self.cx.view.get_mut(peer).is_some_and(|remote| {
             remote.ready = false;
+            remote.muster = Muster::Waiting;
             remote.grouped = None;
             std::mem::take(&mut remote.greeted)
         });
@@ -105,6 +107,7 @@ impl Peer {
         remote.round = hello.round;
         remote.anchor = Some(hello.anchor);
         remote.ready = hello.ready;
+        remote.muster = hello.muster;
         remote.suspected = false;
         remote.probation = under_way && !known;
         // A hello that is repeated asks for ours, which got lost on its way. One that was sent
@@ -155,7 +158,14 @@ impl Peer {
         true
     }
 
-    pub(super) fn alive(&mut self, from: PeerId, round: Round, ready: bool, anchor: Digest) {
+    pub(super) fn alive(
+        &mut self,
+        from: PeerId,
+        round: Round,
+        ready: bool,
+        anchor: Digest,
+        muster: Muster,
+    ) {
         let mine = self.cx.round;
         let Some(remote) = self.cx.view.get_mut(from) else {
             return;
@@ -168,6 +178,7 @@ impl Peer {
         }
         remote.round = round;
         remote.ready = ready;
+        remote.muster = muster;
         remote.anchor = Some(anchor);
         if round.next() >= mine {
             remote.suspected = false;
@@ -182,6 +193,7 @@ impl Peer {
     /// Tells every linked peer how far this one is.
     pub(super) fn tell_alive(&mut self) {
         let (round, ready, anchor) = (self.cx.round, self.ready(), self.cx.anchor());
+        let muster = self.muster();
         let peers: Vec<PeerId> = self.cx.view.greeted().map(|(id, _)| id).collect();
         for peer in peers {
             self.cx.send(
@@ -190,6 +202,7 @@ impl Peer {
                     round,
                     ready,
                     anchor,
+                    muster,
                 },
             );
         }
@@ -264,7 +277,7 @@ impl Peer {
         let now = self.cx.now;
         let me = self.cx.me();
         let latest = now + RECORD_LIFETIME + CLOCK_SKEW_MAX;
-        let mut news = false;
+        let (mut news, mut newcomers) = (false, Vec::new());
         for record in records.iter().filter(|r| r.peer != me) {
             let expires_too_late = record.expires > latest;
             if record.run != self.cx.plan.run || expires_too_late {
@@ -272,14 +285,37 @@ impl Peer {
                     what: format!("a record of {} that cannot be, from {from}", record.peer),
                 });
             }
-            if record.expires > now {
-                news |= self.cx.view.learn(record, now);
+            let known = self.cx.view.get(record.peer);
+            let first = known.is_none_or(|remote| remote.record().is_none());
+            if record.expires > now && self.cx.view.learn(record, now) {
+                news = true;
+                if first {
+                    newcomers.push(record.clone());
+                }
             }
         }
         if news {
+            self.pass_on(from, &newcomers);
             self.dial_due(0);
         }
         Ok(())
+    }
+
+    /// Tells the others of newcomers while the swarm is small, so that a run of few begins without
+    /// waiting for anti-entropy. In a large one that would be a flood.
+    fn pass_on(&mut self, from: PeerId, newcomers: &[PeerRecord]) {
+        if self.cx.view.len() > ACTIVE_LINKS_MAX {
+            return;
+        }
+        let others = self.cx.view.greeted().map(|(id, _)| id);
+        let others: Vec<PeerId> = others.filter(|id| *id != from).collect();
+        for to in others {
+            let news = newcomers.iter().filter(|record| record.peer != to);
+            let news: Vec<PeerRecord> = news.cloned().collect();
+            if !news.is_empty() {
+                self.cx.send(to, Message::Records(news));
+            }
+        }
     }
 
     pub(super) fn own_record(&mut self, record: PeerRecord) {

@@ -18,6 +18,7 @@ mod event;
 mod input;
 mod leave;
 mod membership;
+mod muster;
 mod output;
 mod phase;
 mod replay;
@@ -289,8 +290,9 @@ impl Peer {
                 round,
                 ready,
                 anchor,
+                muster,
             } => {
-                self.alive(from, *round, *ready, *anchor);
+                self.alive(from, *round, *ready, *anchor, *muster);
                 Ok(())
             }
             Message::StateAsk { at_least } => {

@@ -5,9 +5,7 @@ use crate::exchange::Outcome;
 use crate::limits::{ALIVE_EVERY, LINGER};
 use crate::peer::timers::Timer;
 use crate::peer::{Event, Peer, Phase, Remote, SNAPSHOT_VERSION, Snapshot, Wait};
-use crate::{
-    Digest, Done, ExchangeKind, FragmentId, Order, OrderId, PeerId, Round, Time, TrainSummary,
-};
+use crate::{Digest, Done, FragmentId, Order, OrderId, PeerId, Round, Time, TrainSummary};
 use std::collections::BTreeMap;
 
 /// Orders of the round that are under way, and when things were last done.
@@ -25,6 +23,8 @@ pub(super) struct Life {
     pub(super) save: Option<OrderId>,
     /// Whether this peer left while fragments of the round were undecided.
     pub(super) broken_off: bool,
+    /// Whether the others were told that enough of them are here.
+    pub(super) met: bool,
     /// Whether the round found no group and goes on.
     pub(super) alone: bool,
     pub(super) started: Time,
@@ -75,62 +75,6 @@ impl Peer {
         let spread = (self.cx.me().as_bytes()[0] as u32 + 1) * ALIVE_EVERY / 256;
         self.cx.timers.set(Timer::Alive, self.cx.now + spread);
         self.try_begin();
-    }
-
-    /// In `Join`: begins when there is nothing to catch up with and enough peers are there.
-    pub(super) fn try_begin(&mut self) {
-        if self.phase != Phase::Join || !self.catch_up.idle() {
-            return;
-        }
-        let exchanging = self.cx.plan.exchange != ExchangeKind::None;
-        if exchanging && self.swarm_is_elsewhere() {
-            self.cx.waited(Wait::Peers, false);
-            self.cx.timers.stop(Timer::Join);
-            self.ask_state();
-            return;
-        }
-        let others = self.cx.view.greeted().count();
-        let fresh = self.cx.round == Round(0);
-        let alone_is_fine = !self.cx.config.join && fresh;
-        // Whoever comes back goes on with peers that take part in rounds, or waits for them.
-        let live = self.cx.view.live().count();
-        let enough = if fresh {
-            others + 1 >= self.cx.config.start_with
-        } else {
-            live > 0
-        };
-        if !exchanging || (enough && (others > 0 || alone_is_fine)) {
-            self.begin();
-        }
-    }
-
-    /// Whether somebody takes part in rounds from a state that is not this peer's.
-    fn swarm_is_elsewhere(&self) -> bool {
-        let (round, anchor) = (self.cx.round, self.cx.anchor());
-        let agreed = self.cx.plan.exchange.agrees();
-        self.cx.view.live().any(|(_, remote)| {
-            let other =
-                agreed && remote.round == round && remote.anchor.is_some_and(|a| a != anchor);
-            remote.round > round || (other && self.cx.config.join)
-        })
-    }
-
-    /// Nobody, or not enough, came in time.
-    pub(super) fn join_expired(&mut self) {
-        if self.phase != Phase::Join || !self.catch_up.idle() {
-            return;
-        }
-        let alone = self.cx.view.greeted().next().is_none();
-        let fresh = self.cx.round == Round(0);
-        self.cx.waited(Wait::Peers, true);
-        if alone && self.cx.config.join && fresh {
-            let waited = self.cx.config.start_wait;
-            self.cx.emit(Event::JoinFailed { waited });
-            self.enter(Phase::Leaving);
-            self.left();
-        } else {
-            self.begin();
-        }
     }
 
     /// The first round of this life.

@@ -1,7 +1,7 @@
 //! The view: the peers one knows, what they last said, and their records. Bounded.
 
 use crate::limits::{DIAL_ATTEMPTS_MAX, VIEW_PEERS_MAX};
-use crate::wire::PeerRecord;
+use crate::wire::{Muster, PeerRecord};
 use crate::{Digest, PeerId, Round, Time};
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -15,6 +15,8 @@ pub struct Remote {
     pub greeted: bool,
     /// Whether it takes part in rounds, in its own words.
     pub ready: bool,
+    /// Whether it has begun, in its own words.
+    pub muster: Muster,
     /// Whether it takes part for the first time and is not waited for yet.
     pub probation: bool,
     /// The last round in which it was in a group with this peer, on this link.

@@ -6,6 +6,18 @@ use crate::{Digest, FragmentId, LayoutHash, PeerId, PlanHash, Round, RunId, Stat
 use core::fmt;
 use serde::{Deserialize, Serialize};
 
+/// How far a peer is on its way to its first round.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Muster {
+    /// It has not met as many others as it begins with.
+    #[default]
+    Waiting,
+    /// It has, and waits until they have too.
+    Met,
+    /// It has begun.
+    Begun,
+}
+
 /// The first message on every link: who takes part in what, and how far it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
@@ -21,6 +33,8 @@ pub struct Hello {
     pub anchor: Digest,
     /// Whether it takes part in rounds already, or still fetches a state.
     pub ready: bool,
+    /// Whether it has begun.
+    pub muster: Muster,
 }
 
 /// Why a peer is refused or leaves.
@@ -220,6 +234,8 @@ pub enum Message {
         ready: bool,
         /// Hash of its anchor.
         anchor: Digest,
+        /// Whether it has begun.
+        muster: Muster,
     },
     /// The sender has reduced a shard, and others hand it on: what it must be.
     Reduced {

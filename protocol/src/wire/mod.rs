@@ -8,13 +8,13 @@ mod record;
 
 pub use ballot::{Ballot, Held, ShardPlan, ShardVersion};
 pub use codec::{canonical, decode, decode_value, encode, encode_value};
-pub use message::{Hello, Member, Message, Reason};
+pub use message::{Hello, Member, Message, Muster, Reason};
 pub use record::PeerRecord;
 
 use serde::{Deserialize, Serialize};
 
 /// The version byte that opens every frame. Raised with every change of a message's layout.
-pub const WIRE_VERSION: u8 = 1;
+pub const WIRE_VERSION: u8 = 2;
 
 /// Why bytes are not a message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]

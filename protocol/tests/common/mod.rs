@@ -10,7 +10,7 @@ pub mod club;
 
 use core::time::Duration;
 use murmurate_protocol::wire::{
-    Ballot, Held, Hello, Member, Message, PeerRecord, Reason, ShardPlan, ShardVersion,
+    Ballot, Held, Hello, Member, Message, Muster, PeerRecord, Reason, ShardPlan, ShardVersion,
 };
 use murmurate_protocol::{
     BytesBound, Contribution, DeadlinePlan, Digest, ExchangeKind, FragmentId, FragmentPlan,
@@ -161,9 +161,18 @@ fn any_reason() -> impl Strategy<Value = Reason> {
     ]
 }
 
+fn any_muster() -> impl Strategy<Value = Muster> {
+    prop_oneof![
+        Just(Muster::Waiting),
+        Just(Muster::Met),
+        Just(Muster::Begun)
+    ]
+}
+
 fn any_hello() -> impl Strategy<Value = Message> {
     let plan = prop_oneof![8 => Just(true), 1 => Just(false)];
-    (plan, any_round(), any_digest(), any::<bool>()).prop_map(|(same, round, anchor, ready)| {
+    let said = (any_round(), any_digest(), any::<bool>(), any_muster());
+    (plan, said).prop_map(|(same, (round, anchor, ready, muster))| {
         Message::Hello(Hello {
             run: RunId::from_bytes([1; 32]),
             layout: LayoutHash::from_bytes([2; 32]),
@@ -174,6 +183,7 @@ fn any_hello() -> impl Strategy<Value = Message> {
             round,
             anchor,
             ready,
+            muster,
         })
     })
 }
@@ -320,8 +330,9 @@ pub(crate) fn any_message() -> impl Strategy<Value = Message> {
             Message::CenterMoved { round, fragment, shard }
         }),
         1 => any_round().prop_map(|round| Message::PullAsk { round }),
-        2 => (bits(), any_digest())
-            .prop_map(|((round, _, ready), anchor)| Message::Alive { round, ready, anchor }),
+        2 => (bits(), any_digest(), any_muster()).prop_map(
+            |((round, _, ready), anchor, muster)| Message::Alive { round, ready, anchor, muster },
+        ),
     ]
 }
 

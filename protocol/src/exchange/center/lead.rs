@@ -7,7 +7,7 @@ use super::Center;
 use super::bound::{Paces, Progress, choose};
 use crate::exchange::Outcome;
 use crate::peer::context::Context;
-use crate::wire::Message;
+use crate::wire::{Message, Muster};
 use crate::{PeerId, Round, Time, Wait};
 use core::time::Duration;
 
@@ -155,6 +155,7 @@ impl Center {
                     round,
                     ready,
                     anchor,
+                    muster: Muster::Begun,
                 },
             );
         }
