@@ -16,8 +16,8 @@ use core::time::Duration;
 use murmurate_protocol::limits::{PATIENCE_ROUNDS, RELAYED_UNDER_WAY_MAX, RELAYED_WAITING_MAX};
 use murmurate_protocol::wire::Message;
 use murmurate_protocol::{
-    Digest, Event, ExchangeKind, FragmentId, Input, Output, Part, PeerError, PeerId, PushOutcome,
-    Round, SliceId, SliceMeta, SpanningTree,
+    Digest, Event, ExchangeKind, FragmentId, Input, Output, Part, PeerError, PeerId, Phase,
+    PushOutcome, Round, SliceId, SliceMeta, SpanningTree,
 };
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -494,4 +494,45 @@ fn views_that_differ_part_nobody() {
         assert_exact(&club, from + 12, &ids(1..=count));
         assert_waits(&club);
     }
+}
+
+/// Acknowledgements may come later than rounds end: who was left out of one gets its message as soon as one
+/// of before has come, because it waits for it.
+#[test]
+fn one_that_had_too_many_messages_under_way_gets_the_round_s_with_the_next_acknowledgement() {
+    let (from, to) = (peer(1), peer(2));
+    let mut club = club(2);
+    let held: Rc<RefCell<Vec<SliceId>>> = Rc::default();
+    let holds = Rc::clone(&held);
+    club.fate = Box::new(move |who, _, slice| {
+        let mut held = holds.borrow_mut();
+        let holds = who == from && slice.fragment == FragmentId(0) && slice.round >= Round(3);
+        if holds && held.len() < RELAYED_UNDER_WAY_MAX {
+            held.push(*slice);
+            return None;
+        }
+        Some(PushOutcome::Delivered)
+    });
+    let made = |club: &Club, round: u64| {
+        let of = |slice: &SliceId| slice.fragment == FragmentId(0) && slice.round == Round(round);
+        club.pushes
+            .iter()
+            .any(|(who, slice, _)| *who == from && of(slice))
+    };
+    club.run_until(60, |club| {
+        let member = &club.members[&from];
+        member.peer.round() == Round(5) && member.peer.phase() == Phase::Exchange
+    });
+    assert_eq!(held.borrow().len(), RELAYED_UNDER_WAY_MAX);
+    assert!(!made(&club, 5), "two are under way");
+    let slice = held.borrow()[0];
+    let outcome = PushOutcome::Lost;
+    club.tell(from, Input::Pushed { to, slice, outcome });
+    let (now, round) = (club.now, Round(6));
+    club.run_until(60, |club| club.members[&to].peer.round() >= round);
+    assert!(made(&club, 5));
+    assert!(
+        club.now.since(now) < Duration::from_secs(1),
+        "nobody waits for a deadline"
+    );
 }

@@ -46,18 +46,18 @@ impl Edge {
     }
 
     /// Whether it is worth waiting for what it sends in this round: it has sent before, and nothing of this
-    /// round or after it; where its rounds are others altogether, nothing since the last mix. Of whom nothing is here
-    /// yet it is not known whether it is a neighbour in its own view.
+    /// round or after it; where it is rounds behind, nothing since the last mix. Of whom nothing is here yet it is
+    /// not known whether it is a neighbour in its own view.
+    ///
+    /// So everybody waits for peers in earlier rounds alone, and never in a circle.
     pub(super) fn awaited(&self, round: Round) -> bool {
         let held = self.held.as_ref().map(|(held, _)| held);
         let Some(newest) = self.waiting.last().or(held) else {
             return false;
         };
-        let come = match apart(newest.slice.round, round) {
-            true => !self.waiting.is_empty(),
-            // Also where it was mixed early: its sender is ahead and waits for this peer.
-            false => newest.slice.round >= round,
-        };
+        // Also where that was mixed early.
+        let ahead = newest.slice.round >= round;
+        let come = ahead || (apart(newest.slice.round, round) && !self.waiting.is_empty());
         !come && self.missed < RELAY_MISSES_MAX
     }
 
@@ -222,25 +222,34 @@ mod tests {
     }
 
     #[test]
-    fn of_one_whose_rounds_are_others_the_newest_is_awaited() {
-        for theirs in [3, 90] {
+    fn of_one_that_is_rounds_behind_the_next_message_is_awaited() {
+        let mut edge = Edge::default();
+        edge.arrive(message(3, true));
+        assert!(!edge.awaited(Round(50)));
+        assert_eq!(edge.take(false, Round(50)), []);
+        assert!(edge.awaited(Round(51)));
+        edge.arrive(message(4, true));
+        edge.arrive(message(5, true));
+        assert!(!edge.awaited(Round(51)));
+        assert_eq!(edge.take(false, Round(51)), [slice(4), slice(3)]);
+        for _ in 0..RELAY_MISSES_MAX {
+            assert!(edge.awaited(Round(52)));
+            edge.missed += 1;
+        }
+        assert!(!edge.awaited(Round(52)), "it sends no more");
+    }
+
+    /// It may wait for this peer, or for one that does.
+    #[test]
+    fn one_that_is_ahead_is_never_waited_for_however_far() {
+        for ahead in [1, 2, 3, 40] {
             let mut edge = Edge::default();
-            edge.arrive(message(theirs, true));
-            assert!(!edge.awaited(Round(50)));
+            edge.arrive(message(50 + ahead, true));
             assert_eq!(edge.take(false, Round(50)), []);
-            assert!(edge.awaited(Round(51)));
-            edge.arrive(message(theirs + 1, true));
-            edge.arrive(message(theirs + 2, true));
-            assert!(!edge.awaited(Round(51)));
-            assert_eq!(
-                edge.take(false, Round(51)),
-                [slice(theirs + 1), slice(theirs)]
-            );
-            for _ in 0..RELAY_MISSES_MAX {
-                assert!(edge.awaited(Round(52)));
-                edge.missed += 1;
+            for round in 51..=50 + ahead {
+                assert!(!edge.awaited(Round(round)), "{ahead}");
             }
-            assert!(!edge.awaited(Round(52)), "it sends no more");
+            assert!(edge.awaited(Round(51 + ahead)));
         }
     }
 

@@ -36,6 +36,8 @@ pub(super) struct Mixing {
     pub(super) expected: BTreeSet<PeerId>,
     /// Whom a message was made for.
     pub(super) served: BTreeSet<PeerId>,
+    /// Who gets one as soon as one of before has come.
+    pub(super) unserved: BTreeSet<PeerId>,
     /// How many messages went into the mix, and how many peers' parameters.
     mixed: (u32, u32),
 }
@@ -50,6 +52,7 @@ impl Mixing {
             failed: false,
             expected: BTreeSet::new(),
             served: BTreeSet::new(),
+            unserved: BTreeSet::new(),
             mixed: (0, 1),
         }
     }

@@ -93,9 +93,14 @@ impl Relay {
         let sent = self.sent.iter();
         let open = sent.filter(|(slice, sent)| sent.to == to && slice.fragment == fragment);
         let slot = mixing.served.len();
-        if open.count() >= RELAYED_UNDER_WAY_MAX || slot >= NEIGHBOURS_MAX {
+        if slot >= NEIGHBOURS_MAX {
             return;
         }
+        if open.count() >= RELAYED_UNDER_WAY_MAX {
+            mixing.unserved.insert(to);
+            return;
+        }
+        mixing.unserved.remove(&to);
         if mixing.served.insert(to) {
             let slice = SliceId {
                 round: mixing.round,
@@ -211,6 +216,18 @@ impl Relay {
         } else {
             self.sent.remove(&slice);
             cx.order(Order::Release { slice });
+            self.serve_now(cx, slice.fragment, to);
+        }
+    }
+
+    /// One that had too many messages under way can take this round's now: it may wait for it.
+    fn serve_now(&mut self, cx: &mut Context, fragment: FragmentId, to: PeerId) {
+        let index = usize::from(fragment.0);
+        let waits = |m: &&mut Mixing| m.stage == Stage::Collecting && m.unserved.contains(&to);
+        if let Some(mixing) = self.mixings.get_mut(index).filter(waits) {
+            let mut mixing = mixing.take();
+            self.serve(cx, &mut mixing, to);
+            self.mixings[index] = mixing;
         }
     }
 
@@ -280,6 +297,7 @@ impl Relay {
         self.edges.retain(|(_, id), _| *id != peer);
         for mixing in &mut self.mixings {
             mixing.expected.remove(&peer);
+            mixing.unserved.remove(&peer);
         }
         self.advance(cx);
     }
