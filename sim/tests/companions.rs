@@ -37,25 +37,25 @@ fn variates_reach_the_optimum_where_plain_averaging_keeps_its_bias() {
     assert!(plain > 1e-3 && corrected < 1e-8, "{corrected:e} {plain:e}");
 }
 
-/// Under loss most rounds lack somebody: the mean gradient is that of those who were there, with variates as
-/// without, and what variates still do is to take the drift out of it.
+/// Under loss most rounds lack somebody, and the mean gradient is that of those who were there, with variates as
+/// without: on average over the rounds they help little. What they still do is to take the drift out of it: after
+/// a round that everybody was in plain averaging is no nearer to the optimum than its bias.
 #[test]
-fn loss_and_jitter_break_nothing_and_variates_still_help() {
-    let mut left = [0.0, 0.0];
-    for seed in 0..3 {
-        for (correction, left) in ["none", "scaffold"].into_iter().zip(&mut left) {
+fn loss_and_jitter_break_nothing_and_variates_still_take_the_drift_out() {
+    let mut nearest = [f64::MAX; 2];
+    for seed in 0..6 {
+        for (correction, nearest) in ["none", "scaffold"].into_iter().zip(&mut nearest) {
             let report = run(correction, 150, seed, LOSSY);
             assert_eq!(report.live, PEERS, "{report}");
             assert!(report.counters.pushes_lost > 50, "{report}");
             // A round that one fragment missed is caught up with after the sample.
             assert_eq!(report.consensus_distance, 0.0, "{report}");
             let losses = report.samples.iter().filter_map(|s| s.loss);
-            *left += losses.skip(2).sum::<f64>();
+            *nearest = losses.fold(*nearest, f64::min);
         }
     }
-    let [plain, corrected] = left;
-    println!("{corrected} {plain}");
-    assert!(corrected < plain, "{corrected} {plain}");
+    let [plain, corrected] = nearest;
+    assert!(plain > 5e-4 && corrected < 1e-4, "{corrected:e} {plain:e}");
 }
 
 #[test]

@@ -169,6 +169,14 @@ pub(crate) trait Exchange: Send {
     }
 }
 
+/// What the fragments ended with, once all have; nothing before.
+fn all_ended(
+    fragments: impl Iterator<Item = (FragmentId, Option<Ending>)>,
+) -> Vec<(FragmentId, Ending)> {
+    let told: Option<Vec<_>> = fragments.map(|(id, ending)| Some((id, ending?))).collect();
+    told.unwrap_or_default()
+}
+
 /// Makes the exchange that a plan asks for.
 ///
 /// # Panics

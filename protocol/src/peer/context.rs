@@ -6,7 +6,9 @@ use crate::peer::timers::Timers;
 use crate::peer::view::View;
 use crate::peer::{Event, Output, PeerConfig, Wait};
 use crate::wire::Message;
-use crate::{Digest, FragmentId, Order, OrderId, PeerId, Plan, PlanHash, Round, Time};
+use crate::{
+    Digest, FragmentId, Order, OrderId, PeerId, Plan, PlanHash, Round, SliceId, SliceMeta, Time,
+};
 use core::time::Duration;
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
@@ -89,6 +91,27 @@ impl Context {
             "the driver does not drain outputs"
         );
         self.outputs.push_back(output);
+    }
+
+    /// Queues a push; nobody waits for its end longer than for anything.
+    pub(crate) fn push(&mut self, to: PeerId, slice: SliceId, meta: SliceMeta, priority: u8) {
+        let deadline = self.now + self.deadlines.ceiling();
+        self.put(Output::Push {
+            to,
+            slice,
+            meta,
+            priority,
+            deadline,
+        });
+    }
+
+    /// Where rounds are everybody's own: one that is more rounds behind than that skips what it missed
+    /// and goes on with the round that the others are in.
+    pub(crate) fn follow_the_others(&mut self, behind: u64) {
+        let others = self.view.median_round();
+        if others.since(self.round) > behind {
+            self.round = Round(others.0 - 1);
+        }
     }
 
     pub(crate) fn take(&mut self) -> Option<Output> {

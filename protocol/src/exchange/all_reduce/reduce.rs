@@ -14,8 +14,8 @@ use crate::limits::{BALLOTS_MAX, GROUP_MEMBERS_MAX};
 use crate::peer::context::Context;
 use crate::wire::ShardVersion;
 use crate::{
-    Digest, Done, Layers, Order, OrderId, Output, Part, PeerError, PeerId, SliceId, SliceMeta,
-    StoreId, Wait, WorkError,
+    Digest, Done, Layers, Order, OrderId, Part, PeerError, PeerId, SliceId, SliceMeta, StoreId,
+    Wait, WorkError,
 };
 
 /// Where the reduction of one shard is.
@@ -218,14 +218,7 @@ impl Butterfly {
             Layers::Together | Layers::AsReady => 0,
         };
         let priority = 2 * first_needed + u8::from(slice.part != Part::Aggregate);
-        let deadline = cx.now + cx.deadlines.ceiling();
-        cx.put(Output::Push {
-            to,
-            slice,
-            meta,
-            priority,
-            deadline,
-        });
+        cx.push(to, slice, meta, priority);
     }
 
     pub(super) fn meta(&self, bytes: u64, weight: f64, contributors: u64) -> SliceMeta {

@@ -141,10 +141,7 @@ impl Center {
         let Some(lead) = self.hard() else {
             return;
         };
-        let others = cx.view.median_round();
-        if others.since(cx.round) > u64::from(lead) {
-            cx.round = Round(others.0 - 1);
-        }
+        cx.follow_the_others(u64::from(lead));
         let (round, anchor) = (cx.round.next(), cx.anchor());
         let peers: Vec<PeerId> = cx.view.greeted().map(|(id, _)| id).collect();
         for peer in peers {

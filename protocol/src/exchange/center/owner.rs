@@ -5,9 +5,7 @@ use super::{COPY, Center, LEAP_MAX, Place, Task};
 use crate::limits::VIEW_PEERS_MAX;
 use crate::peer::context::Context;
 use crate::wire::Message;
-use crate::{
-    Order, OrderId, Output, Part, PeerId, PushOutcome, Round, SliceId, SliceMeta, StoreId, Time,
-};
+use crate::{Order, OrderId, Part, PeerId, PushOutcome, Round, SliceId, SliceMeta, StoreId, Time};
 use std::collections::BTreeMap;
 
 /// How often a reply that surely did not arrive is pushed again.
@@ -173,14 +171,7 @@ impl Center {
             return;
         }
         reply.open += 1;
-        let deadline = cx.now + cx.deadlines.ceiling();
-        cx.put(Output::Push {
-            to,
-            slice,
-            meta,
-            priority: 0,
-            deadline,
-        });
+        cx.push(to, slice, meta, 0);
     }
 
     /// A reply's push ended. What surely did not arrive is tried again.
@@ -287,14 +278,7 @@ impl Center {
             group: 0,
             bytes,
         };
-        let deadline = cx.now + cx.deadlines.ceiling();
-        cx.put(Output::Push {
-            to,
-            slice,
-            meta,
-            priority: 0,
-            deadline,
-        });
+        cx.push(to, slice, meta, 0);
     }
 
     /// A worker's copy of a shard has come: it is the center now, if it was asked for and is newer.

@@ -5,8 +5,7 @@ use super::{Arrival, Center, Place, Task};
 use crate::exchange::Ending;
 use crate::peer::context::Context;
 use crate::{
-    Event, FragmentId, Order, Output, Part, PeerId, Settlement, SliceId, SliceMeta, StoreId, Time,
-    Wait,
+    Event, FragmentId, Order, Part, PeerId, Settlement, SliceId, SliceMeta, StoreId, Time, Wait,
 };
 
 /// How often a contribution is pushed before its shard is given up for the round.
@@ -168,14 +167,7 @@ impl Center {
             group: round.0,
             bytes,
         };
-        let deadline = cx.now + cx.deadlines.ceiling();
-        cx.put(Output::Push {
-            to: owner,
-            slice,
-            meta,
-            priority: 1,
-            deadline,
-        });
+        cx.push(owner, slice, meta, 1);
     }
 
     /// A shard came back; false when nobody waits for it.

@@ -3,9 +3,7 @@
 use super::ledger::Ledger;
 use crate::exchange::Ending;
 use crate::peer::context::Context;
-use crate::{
-    Event, FragmentId, Order, OrderId, Output, Part, PeerId, Round, SliceId, SliceMeta, StoreId,
-};
+use crate::{Event, FragmentId, Order, OrderId, Part, PeerId, Round, SliceId, SliceMeta, StoreId};
 use std::collections::BTreeSet;
 
 /// A slice that arrived and is not mixed yet.
@@ -91,7 +89,6 @@ impl Mixing {
 
     /// Pushes the encoded contribution to all partners, each with its share of the mass.
     pub(super) fn push(&mut self, cx: &mut Context, weight: f64, bytes: u64, ledger: &mut Ledger) {
-        let deadline = cx.now + cx.deadlines.ceiling();
         for (to, share) in &self.partners {
             let mass = share * weight;
             self.sent += mass;
@@ -103,13 +100,7 @@ impl Mixing {
                 group: 0,
                 bytes,
             };
-            cx.put(Output::Push {
-                to: *to,
-                slice: self.slice,
-                meta,
-                priority: 0,
-                deadline,
-            });
+            cx.push(*to, self.slice, meta, 0);
         }
         self.stage = Stage::Collecting;
     }

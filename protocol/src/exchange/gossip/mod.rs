@@ -25,12 +25,12 @@
 mod ledger;
 mod mixing;
 
-use crate::exchange::{Ending, Exchange, Outcome, Signal};
+use crate::exchange::{Ending, Exchange, Outcome, Signal, all_ended};
 use crate::limits::{INBOX_SLICES_MAX, ROUNDS_AHEAD_MAX};
 use crate::peer::context::Context;
 use crate::peer::timers::Timer;
 use crate::{
-    Event, FragmentId, Part, PeerError, PeerId, Plan, PushOutcome, Round, SliceId, SliceMeta, Time,
+    Event, FragmentId, Part, PeerError, PeerId, Plan, PushOutcome, SliceId, SliceMeta, Time,
     Topology, TrainSummary, Wait,
 };
 use ledger::Ledger;
@@ -338,9 +338,7 @@ impl Exchange for Gossip {
     }
 
     fn ended(&mut self, _cx: &Context) -> Vec<(FragmentId, Ending)> {
-        let told = |m: &Mixing| Some((m.slice.fragment, m.ending()?));
-        let endings: Option<Vec<_>> = self.mixings.iter().map(told).collect();
-        endings.unwrap_or_default()
+        all_ended(self.mixings.iter().map(|m| (m.slice.fragment, m.ending())))
     }
 
     fn outcome(&mut self) -> Option<Outcome> {
@@ -359,11 +357,8 @@ impl Exchange for Gossip {
         }
         self.ledger.release(cx);
         cx.timers.stop(Timer::Exchange);
-        let ahead = cx.view.median_round();
-        if self.waits && ahead.since(cx.round) > ROUNDS_AHEAD_MAX {
-            // Rounds are local in gossip: a straggler skips what it missed and goes on with the
-            // round that the others are in.
-            cx.round = Round(ahead.0 - 1);
+        if self.waits {
+            cx.follow_the_others(ROUNDS_AHEAD_MAX);
         }
     }
 

@@ -5,8 +5,8 @@ use super::edge::{Edge, Half, Meaning, Sent, Waiting};
 use crate::limits::{HISTORY_ROUNDS_MAX, PUSHES_AT_ONCE_MAX};
 use crate::peer::context::Context;
 use crate::{
-    Event, FragmentId, Order, OrderId, Output, Part, PeerError, PeerId, PushOutcome, SliceId,
-    SliceMeta, Wait,
+    Event, FragmentId, Order, OrderId, Part, PeerError, PeerId, PushOutcome, SliceId, SliceMeta,
+    Wait,
 };
 
 impl Pairwise {
@@ -18,7 +18,7 @@ impl Pairwise {
             let due = edge.unheard.iter_mut().filter(|sent| !sent.under_way);
             for sent in due.filter(|_| linked.contains(peer)) {
                 (sent.under_way, sent.again) = (true, 0);
-                push(cx, *peer, sent.slice, sent.meta);
+                cx.push(*peer, sent.slice, sent.meta, 0);
             }
             let rounds = |sent: &Sent| cx.round.since(sent.slice.round);
             let old = |sent: &Sent| !sent.under_way && rounds(sent) > HISTORY_ROUNDS_MAX as u64;
@@ -157,7 +157,7 @@ impl Pairwise {
             if sent.under_way {
                 sent.again += 1;
                 let meta = sent.meta;
-                push(cx, to, slice, meta);
+                cx.push(to, slice, meta, 0);
             }
         }
     }
@@ -191,7 +191,7 @@ impl Pairwise {
                     under_way: true,
                     again: 0,
                 });
-                push(cx, peer, slice, meta);
+                cx.push(peer, slice, meta, 0);
             }
             (Some(edge), None) => edge.half = Half::Idle,
             (_, Some(_)) => {
@@ -241,18 +241,6 @@ impl Pairwise {
             cx.order(Order::Forget { peer });
         }
     }
-}
-
-/// Pushes a half.
-fn push(cx: &mut Context, to: PeerId, slice: SliceId, meta: SliceMeta) {
-    let deadline = cx.now + cx.deadlines.ceiling();
-    cx.put(Output::Push {
-        to,
-        slice,
-        meta,
-        priority: 0,
-        deadline,
-    });
 }
 
 /// A session ends with a half of unknown fate: the other end may have mixed it, or not.

@@ -37,13 +37,13 @@ mod halves;
 mod mixing;
 mod standing;
 
-use crate::exchange::{Ending, Exchange, Outcome, Signal};
+use crate::exchange::{Ending, Exchange, Outcome, Signal, all_ended};
 use crate::limits::{NEIGHBOURS_MAX, PATIENCE_ROUNDS, ROUNDS_AHEAD_MAX};
 use crate::peer::context::Context;
 use crate::peer::timers::Timer;
 use crate::{
-    ExchangeKind, FragmentId, Order, OrderId, Part, PeerError, PeerId, Plan, Round, SliceId,
-    StoreId, Time, Topology, TrainSummary, Wait,
+    ExchangeKind, FragmentId, Order, OrderId, Part, PeerError, PeerId, Plan, SliceId, StoreId,
+    Time, Topology, TrainSummary, Wait,
 };
 pub use standing::Standing;
 
@@ -246,9 +246,7 @@ impl Exchange for Pairwise {
     }
 
     fn ended(&mut self, _cx: &Context) -> Vec<(FragmentId, Ending)> {
-        let told = |m: &Mixing| Some((m.fragment, m.ending()?));
-        let endings: Option<Vec<_>> = self.mixings.iter().map(told).collect();
-        endings.unwrap_or_default()
+        all_ended(self.mixings.iter().map(|m| (m.fragment, m.ending())))
     }
 
     fn outcome(&mut self) -> Option<Outcome> {
@@ -273,10 +271,8 @@ impl Exchange for Pairwise {
         ended.into_iter().for_each(|peer| self.forget(cx, peer));
         self.edges
             .retain(|(_, peer), edge| edge.mixing || !unknown(cx, peer));
-        let ahead = cx.view.median_round();
-        if self.replicas && ahead.since(cx.round) > ROUNDS_AHEAD_MAX {
-            // Rounds are local: a straggler goes on with the one that the others are in.
-            cx.round = Round(ahead.0 - 1);
+        if self.replicas {
+            cx.follow_the_others(ROUNDS_AHEAD_MAX);
         }
     }
 

@@ -2,7 +2,7 @@
 //! whoever asks in another round meanwhile is answered when it has ended.
 
 use crate::peer::context::Context;
-use crate::{FragmentId, Order, Output, PeerId, PushOutcome, Round, SliceId, SliceMeta};
+use crate::{FragmentId, Order, PeerId, PushOutcome, Round, SliceId, SliceMeta};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How often an answer is pushed at most.
@@ -98,12 +98,5 @@ fn push(cx: &mut Context, to: PeerId, (slice, bytes): (SliceId, u64), round: Rou
         group: round.0,
         bytes,
     };
-    let deadline = cx.now + cx.deadlines.ceiling();
-    cx.put(Output::Push {
-        to,
-        slice,
-        meta,
-        priority: 0,
-        deadline,
-    });
+    cx.push(to, slice, meta, 0);
 }

@@ -44,13 +44,12 @@ mod mixing;
 mod passing;
 mod tree;
 
-use crate::exchange::{Ending, Exchange, Outcome, Signal};
+use crate::exchange::{Ending, Exchange, Outcome, Signal, all_ended};
 use crate::limits::ROUNDS_AHEAD_MAX;
 use crate::peer::context::Context;
 use crate::peer::timers::Timer;
 use crate::{
-    FragmentId, Order, OrderId, PeerError, PeerId, Round, SliceId, Time, Topology, TrainSummary,
-    Wait,
+    FragmentId, Order, OrderId, PeerError, PeerId, SliceId, Time, Topology, TrainSummary, Wait,
 };
 use edge::Edge;
 use mixing::Mixing;
@@ -146,9 +145,7 @@ impl Exchange for Relay {
     }
 
     fn ended(&mut self, _cx: &Context) -> Vec<(FragmentId, Ending)> {
-        let told = |m: &Mixing| Some((m.fragment, m.ending()?));
-        let endings: Option<Vec<_>> = self.mixings.iter().map(told).collect();
-        endings.unwrap_or_default()
+        all_ended(self.mixings.iter().map(|m| (m.fragment, m.ending())))
     }
 
     fn outcome(&mut self) -> Option<Outcome> {
@@ -159,11 +156,7 @@ impl Exchange for Relay {
     fn finish(&mut self, cx: &mut Context) {
         self.mixings.clear();
         cx.timers.stop(Timer::Exchange);
-        let ahead = cx.view.median_round();
-        if ahead.since(cx.round) > ROUNDS_AHEAD_MAX {
-            // Rounds are local: a straggler goes on with the one that the others are in.
-            cx.round = Round(ahead.0 - 1);
-        }
+        cx.follow_the_others(ROUNDS_AHEAD_MAX);
     }
 
     fn waiting(&self) -> usize {

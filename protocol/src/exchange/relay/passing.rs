@@ -9,8 +9,8 @@ use crate::limits::{
 };
 use crate::peer::context::Context;
 use crate::{
-    Done, FragmentId, Order, Output, Part, PeerError, PeerId, PushOutcome, SliceId, SliceMeta,
-    Wait, WorkError,
+    Done, FragmentId, Order, Part, PeerError, PeerId, PushOutcome, SliceId, SliceMeta, Wait,
+    WorkError,
 };
 
 /// A message that is being made.
@@ -155,7 +155,7 @@ impl Relay {
                     bytes: *bytes,
                 };
                 self.sent.insert(slice, Sent { to, meta, again: 0 });
-                push(cx, to, slice, meta);
+                cx.push(to, slice, meta, 0);
                 self.made_one(index, false);
             }
             Done::Encoded { .. } => {
@@ -212,7 +212,7 @@ impl Relay {
         let again = lost && linked && slice.round == cx.round && sent.again < PUSHES_AT_ONCE_MAX;
         if again {
             sent.again += 1;
-            push(cx, to, slice, sent.meta);
+            cx.push(to, slice, sent.meta, 0);
         } else {
             self.sent.remove(&slice);
             cx.order(Order::Release { slice });
@@ -338,16 +338,4 @@ fn check(
         count: meta.weight as u32,
         up,
     })
-}
-
-/// Pushes a message.
-fn push(cx: &mut Context, to: PeerId, slice: SliceId, meta: SliceMeta) {
-    let deadline = cx.now + cx.deadlines.ceiling();
-    cx.put(Output::Push {
-        to,
-        slice,
-        meta,
-        priority: 0,
-        deadline,
-    });
 }
