@@ -2,6 +2,7 @@
 //!
 //! Pure: evidence goes in, a verdict comes out. Nobody is asked here.
 
+use crate::net::nat::is_relayed;
 use crate::net::record::is_loopback;
 use libp2p::Multiaddr;
 use libp2p::multiaddr::Protocol;
@@ -83,8 +84,17 @@ impl Evidence {
         }
     }
 
-    /// Peer `by` was asked to dial this daemon at `address`.
-    pub(super) fn tested(&mut self, address: Multiaddr, by: String, failed: Option<String>) {
+    /// Peer `by` was asked to dial this daemon at `address`. False where that says nothing: beyond a
+    /// relay everybody can be dialled.
+    pub(super) fn tested(
+        &mut self,
+        address: Multiaddr,
+        by: String,
+        failed: Option<String>,
+    ) -> bool {
+        if is_relayed(&address) {
+            return false;
+        }
         if self.tests.len() >= TESTED_MAX && !self.tests.contains_key(&address) {
             let first = self.tests.iter().min_by_key(|(_, test)| test.number);
             if let Some(first) = first.map(|(address, _)| address.clone()) {
@@ -94,6 +104,7 @@ impl Evidence {
         self.tested += 1;
         let number = self.tested;
         self.tests.insert(address, Test { number, by, failed });
+        true
     }
 
     /// Peer `by` dialled this daemon at `address` without having been asked.
@@ -201,6 +212,17 @@ mod tests {
     fn test(evidence: &mut Evidence, address: &str, failed: bool) {
         let failed = failed.then(|| "no answer".to_owned());
         evidence.tested(at(address), "ab".to_owned(), failed);
+    }
+
+    #[test]
+    fn beyond_a_relay_everybody_can_be_dialled() {
+        let mut evidence = Evidence::new(None);
+        let relay = libp2p::PeerId::random();
+        let circuit = at("/ip4/203.0.113.7/udp/1/quic-v1")
+            .with(Protocol::P2p(relay))
+            .with(Protocol::P2pCircuit);
+        assert!(!evidence.tested(circuit, "ab".to_owned(), None));
+        assert_eq!(state(&evidence), Reachability::Unknown);
     }
 
     fn state(evidence: &Evidence) -> Reachability {

@@ -322,8 +322,8 @@ impl Network {
         }
         let reached = failed.is_none();
         let by = shown(&event.server);
-        self.nat.evidence.tested(address.clone(), by, failed);
-        if reached {
+        let counts = self.nat.evidence.tested(address.clone(), by, failed);
+        if counts && reached {
             self.announce_addresses(vec![address]);
         }
     }
