@@ -195,7 +195,7 @@ pub(crate) struct SimArgs {
     #[arg(value_name = "FILE.toml", required_unless_present_any = ["seeds", "replay"])]
     pub(crate) file: Option<PathBuf>,
     /// Repeat what `murmurate run --record` recorded, and compare the outputs to the bit
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["file", "seed", "seeds", "trace"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["file", "seed", "seeds"])]
     pub(crate) replay: Option<PathBuf>,
     /// Instead of the scenario's seed; with --seeds, the first one
     #[arg(long)]

@@ -29,6 +29,7 @@ mod feed;
 mod fetch;
 mod host;
 mod invariants;
+mod lines;
 mod link;
 mod names;
 mod net;

@@ -1,6 +1,7 @@
 //! Repeats the record of one daemon's peer: the same inputs at the same times into the same `Peer`,
 //! without an Executor, and its outputs compared with the daemon's to the bit.
 
+use crate::lines::Lines;
 use crate::names;
 use murmurate_protocol::record::{Entry, RecordError, RecordHeader, RecordReader, Replay};
 use murmurate_protocol::{Event, Output, Time, Topology, wire};
@@ -9,7 +10,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 /// Bytes of the file that are read at a time.
@@ -36,6 +37,13 @@ pub enum ReplayError {
         /// What is wrong with it.
         #[source]
         source: RecordError,
+    },
+    /// The trace cannot be written.
+    #[error("--trace: cannot be written: {source}")]
+    Trace {
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
     },
     /// It stops before its first input.
     #[error("--replay: {}: the record stops before its first input; there is nothing to repeat", path.display())]
@@ -131,11 +139,18 @@ impl fmt::Display for ReplayReport {
     }
 }
 
-/// Repeats the record in a file, if a binary of version `binary` made it.
+/// Repeats the record in a file, if a binary of version `binary` made it; `trace` takes a JSON line for
+/// every input and output.
 ///
 /// # Errors
-/// When the file cannot be read or is not such a record. Outputs that differ are in the report.
-pub fn replay_file(path: &Path, binary: &str) -> Result<ReplayReport, ReplayError> {
+/// When the file cannot be read or is not such a record, or the trace cannot be written. Outputs that
+/// differ are in the report.
+pub fn replay_file(
+    path: &Path,
+    binary: &str,
+    trace: Option<Box<dyn Write + '_>>,
+) -> Result<ReplayReport, ReplayError> {
+    let mut lines = Lines::new(trace);
     let io = |source| ReplayError::Io {
         path: path.to_owned(),
         source,
@@ -156,7 +171,7 @@ pub fn replay_file(path: &Path, binary: &str) -> Result<ReplayReport, ReplayErro
         reader.push(piece.get(..read).unwrap_or_default());
         while let Some(entry) = reader.entry().map_err(record)? {
             match (&mut repeated, entry) {
-                (Some(repeated), entry) => repeated.take(entry),
+                (Some(repeated), entry) => repeated.take(entry, &mut lines),
                 (slot, Entry::Header(header)) => {
                     *slot = Some(Repeated::new(*header).map_err(record)?);
                 }
@@ -164,6 +179,9 @@ pub fn replay_file(path: &Path, binary: &str) -> Result<ReplayReport, ReplayErro
                 (None, _) => {}
             }
         }
+    }
+    if let Some(source) = lines.end() {
+        return Err(ReplayError::Trace { source });
     }
     let repeated = repeated.filter(|r| r.replay.inputs() > 0);
     repeated
@@ -201,12 +219,15 @@ impl Repeated {
         })
     }
 
-    fn take(&mut self, entry: Entry) {
+    fn take(&mut self, entry: Entry, lines: &mut Lines<'_>) {
         let before = self.replay.inputs();
         let name = match &entry {
             Entry::Input { at, input, .. } => {
                 self.first = self.first.or(Some(*at));
                 self.last = *at;
+                if self.replay.difference().is_none() {
+                    lines.input(*at, 0, input);
+                }
                 Some(names::of_input(input).0)
             }
             Entry::End { .. } => {
@@ -220,8 +241,9 @@ impl Repeated {
             }
             Entry::Header(_) => None,
         };
-        let events = &mut self.report.events;
+        let (events, now) = (&mut self.report.events, self.last);
         self.replay.entry(entry, &mut |output| {
+            lines.output(now, 0, output);
             if let Output::Emit(event) = output {
                 *events.entry(event_name(event).to_owned()).or_default() += 1;
             }

@@ -5,6 +5,7 @@
 //! messages and at the same times everything of the same name. Events that peers only
 //! tell people about are left out: they never drive logic.
 
+use crate::lines::Lines;
 use crate::names;
 use murmurate_protocol::{Digest, Input, Output, PeerId, Time, wire};
 use std::collections::VecDeque;
@@ -33,8 +34,7 @@ pub(crate) struct Trace<'a> {
     last: VecDeque<Line>,
     /// Whether what goes in and comes out is hashed whole, or by its name, time and peers only.
     whole: bool,
-    json: Option<Box<dyn Write + 'a>>,
-    failed: Option<std::io::Error>,
+    lines: Lines<'a>,
 }
 
 impl<'a> Trace<'a> {
@@ -45,8 +45,7 @@ impl<'a> Trace<'a> {
             hasher: blake3::Hasher::new(),
             batch: Vec::with_capacity(2 * BATCH_BYTES),
             last: VecDeque::with_capacity(LAST_LINES),
-            json,
-            failed: None,
+            lines: Lines::new(json),
         }
     }
 
@@ -60,28 +59,12 @@ impl<'a> Trace<'a> {
             None => {}
         }
         self.flush_full();
-        if let Some(json) = self.json.as_mut() {
-            let written = writeln!(
-                json,
-                "{{\"at_ns\":{},\"peer\":{peer},\"in\":{}}}",
-                at.as_nanos(),
-                quoted(&format!("{input:?}")),
-            );
-            self.failed = self.failed.take().or(written.err());
-        }
+        self.lines.input(at, peer, input);
     }
 
     /// Something comes out of a peer. `frame` is the encoding of a message that it sends.
     pub(crate) fn output(&mut self, at: Time, peer: usize, output: &Output, frame: Option<&[u8]>) {
-        if let Some(json) = self.json.as_mut() {
-            let written = writeln!(
-                json,
-                "{{\"at_ns\":{},\"peer\":{peer},\"out\":{}}}",
-                at.as_nanos(),
-                quoted(&format!("{output:?}")),
-            );
-            self.failed = self.failed.take().or(written.err());
-        }
+        self.lines.output(at, peer, output);
         if matches!(output, Output::Emit(_)) {
             return;
         }
@@ -116,7 +99,7 @@ impl<'a> Trace<'a> {
 
     /// The first failure to write JSON lines, if there was one.
     pub(crate) fn failure(&mut self) -> Option<std::io::Error> {
-        self.failed.take()
+        self.lines.end()
     }
 
     fn line(&mut self, mark: u8, at: Time, peer: usize, what: &'static str, other: Option<PeerId>) {
@@ -145,9 +128,4 @@ impl<'a> Trace<'a> {
             self.batch.clear();
         }
     }
-}
-
-/// A JSON string.
-fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
 }

@@ -55,6 +55,18 @@ fn four_records_replay_to_the_bit_though_one_daemon_is_killed() {
         let replayed: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(replayed["equal"], true, "{replayed}");
     }
+    // What happened can be read line by line.
+    let flags = ["sim", "--replay", "records/0.rec", "--trace", "trace.jsonl", "--json"];
+    let replayed: Value = serde_json::from_str(&success(dir.path(), &flags)).unwrap();
+    let lines = std::fs::read_to_string(dir.path().join("trace.jsonl")).unwrap();
+    let lines: Vec<Value> = lines
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    for (way, count) in [("in", "inputs"), ("out", "outputs")] {
+        let there = lines.iter().filter(|line| line[way].is_string()).count();
+        assert_eq!(Some(there as u64), replayed[count].as_u64());
+    }
     // A flipped bit in the middle is found, and a record is never overwritten.
     let path = records.join("0.rec");
     let mut bytes = std::fs::read(&path).unwrap();

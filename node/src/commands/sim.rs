@@ -22,16 +22,16 @@ pub(crate) fn run(args: &SimArgs) -> anyhow::Result<()> {
         return seeds(args.seed.unwrap_or(0), count);
     }
     match (&args.replay, &args.file) {
-        (Some(record), _) => replay(record, args.json),
+        (Some(record), _) => replay(record, args),
         (None, Some(scenario)) => simulate(scenario, args),
         (None, None) => bail!("give a scenario, or --replay a record"),
     }
 }
 
 /// Repeats a record; outputs that are not the record's are an error.
-fn replay(record: &Path, json: bool) -> anyhow::Result<()> {
-    let report = replay_file(record, BINARY)?;
-    match json {
+fn replay(record: &Path, args: &SimArgs) -> anyhow::Result<()> {
+    let report = replay_file(record, BINARY, trace(args)?)?;
+    match args.json {
         true => println!("{}", report.to_json()),
         false => print!("{report}"),
     }
@@ -41,18 +41,20 @@ fn replay(record: &Path, json: bool) -> anyhow::Result<()> {
     }
 }
 
-fn simulate(scenario: &Path, args: &SimArgs) -> anyhow::Result<()> {
-    let trace = match &args.trace {
-        Some(path) => {
-            let file = std::fs::File::create(path)
-                .with_context(|| format!("--trace: {} cannot be written", path.display()))?;
-            Some(Box::new(BufWriter::new(file)) as Box<dyn Write>)
-        }
-        None => None,
+/// Where the trace goes, if one is wanted.
+fn trace(args: &SimArgs) -> anyhow::Result<Option<Box<dyn Write>>> {
+    let Some(path) = &args.trace else {
+        return Ok(None);
     };
+    let file = std::fs::File::create(path)
+        .with_context(|| format!("--trace: {} cannot be written", path.display()))?;
+    Ok(Some(Box::new(BufWriter::new(file))))
+}
+
+fn simulate(scenario: &Path, args: &SimArgs) -> anyhow::Result<()> {
     let options = RunOptions {
         seed: args.seed,
-        trace,
+        trace: trace(args)?,
     };
     let report = run_file(scenario, &trainer, options)?;
     match args.json {
