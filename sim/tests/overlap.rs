@@ -134,17 +134,21 @@ fn one_that_stalls_or_falls_silent_catches_up_with_every_fragment() {
             let stall = stall(victim, 1.0, 10000.0);
             let report = run(&text(overlap, "", &stall), None);
             agreed(&report, PEERS, &format!("{overlap:?} {stall}"));
-            if overlap.0.contains("eager") {
-                // Whoever falls silent here goes on alone, to the bits of the others where all data are
-                // the same. How far an eager update goes depends on how many there are.
-                continue;
+            for lasts in [0.8, 4.0] {
+                let silence = format!(
+                    "[[fault]]\nkind = \"partition\"\npeers = [{victim}]\nround = 5\n\
+                     phase = \"exchange\"\ndelay_s = 0.03\nlasts_s = {lasts}\n"
+                );
+                let report = run(&text(overlap, "", &silence), None);
+                if overlap.0.contains("eager") {
+                    // Whoever falls silent goes on alone, and how far an eager update goes depends on how
+                    // many there are: up to three parts hold other bits each when all rounds are done. A run
+                    // ends well only when they have settled on one.
+                    assert_eq!(report.live, PEERS, "{silence}: {report}");
+                } else {
+                    agreed(&report, PEERS, &format!("{overlap:?} {silence}"));
+                }
             }
-            let silence = format!(
-                "[[fault]]\nkind = \"partition\"\npeers = [{victim}]\nround = 5\n\
-                 phase = \"exchange\"\ndelay_s = 0.03\nlasts_s = 4.0\n"
-            );
-            let report = run(&text(overlap, "", &silence), None);
-            agreed(&report, PEERS, &format!("{overlap:?} {silence}"));
         }
     }
 }

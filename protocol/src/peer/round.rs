@@ -140,6 +140,9 @@ impl Peer {
     /// A message lost in the very last round can leave finished peers apart, and no further round
     /// mends it: whoever holds what fewer peers hold takes the others' state over. True when this
     /// peer does.
+    ///
+    /// Those that are taking a state over still hold theirs: left out of the count, each of three
+    /// parts would take another for the largest, and all of them would ask and nobody give.
     pub(super) fn settle_the_end(&mut self) -> bool {
         if !self.cx.plan.exchange.agrees() {
             return false;
@@ -148,13 +151,16 @@ impl Peer {
         let mut holders: BTreeMap<Digest, (usize, Option<PeerId>)> = BTreeMap::new();
         holders.insert(mine, (1, None));
         let round = self.cx.round;
-        for (peer, remote) in self.cx.view.live().filter(|(_, r)| r.round == round) {
+        let there = self.cx.view.greeted();
+        for (peer, remote) in there.filter(|(_, r)| !r.suspected && r.round == round) {
             let Some(anchor) = remote.anchor else {
                 continue;
             };
             let (count, holder) = holders.entry(anchor).or_default();
             *count += 1;
-            holder.get_or_insert(peer);
+            if remote.ready {
+                holder.get_or_insert(peer);
+            }
         }
         let most = holders
             .into_iter()
