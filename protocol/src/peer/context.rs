@@ -2,7 +2,7 @@
 
 use crate::limits::{ACCUSED_MAX, OUTPUTS_MAX};
 use crate::peer::deadlines::Deadlines;
-use crate::peer::timers::Timers;
+use crate::peer::timers::{Timer, Timers};
 use crate::peer::view::View;
 use crate::peer::{Event, Output, PeerConfig, Wait};
 use crate::wire::Message;
@@ -103,6 +103,16 @@ impl Context {
             priority,
             deadline,
         });
+    }
+
+    /// Begins to wait for these partners of a round, if there are any.
+    pub(crate) fn await_partners(&mut self, partners: impl Iterator<Item = PeerId>) {
+        let partners: Vec<PeerId> = partners.collect();
+        if !partners.is_empty() {
+            let allowed = self.deadlines.allow(Wait::Partners, partners);
+            let deadline = self.wait(Wait::Partners, allowed);
+            self.timers.set(Timer::Exchange, deadline);
+        }
     }
 
     /// Where rounds are everybody's own: one that is more rounds behind than that skips what it missed

@@ -11,6 +11,10 @@ use std::collections::{BTreeMap, VecDeque};
 /// 0.67 sigma, so this is about five sigma.
 const DEVIATIONS: u32 = 8;
 
+/// The share of the median that a deviation is at least: one that takes always the same would else
+/// just miss a deadline that equals it.
+const LEAST_DEVIATION: u32 = 32;
+
 /// Medians of how late the late are for which they are waited for.
 const GRACE_MEDIANS: u32 = 2;
 
@@ -37,7 +41,7 @@ impl Samples {
             return None;
         }
         let median = median(self.last.iter().copied().collect());
-        let mad = median_of_deviations(&self.last, median);
+        let mad = median_of_deviations(&self.last, median).max(median / LEAST_DEVIATION);
         Some(median + mad * DEVIATIONS)
     }
 }
@@ -143,6 +147,23 @@ impl Deadlines {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_that_takes_always_the_same_is_in_time() {
+        let ms = Duration::from_millis;
+        let plan = DeadlinePlan {
+            floor: ms(100),
+            initial: ms(500),
+            ceiling: ms(60_000),
+        };
+        let peer = PeerId::from_bytes([1; 32]);
+        let mut deadlines = Deadlines::new(plan);
+        assert_eq!(deadlines.allow(Wait::Group, [peer]), ms(500));
+        for _ in 0..SAMPLES_MIN {
+            deadlines.record(Wait::Group, peer, ms(4000));
+        }
+        assert_eq!(deadlines.allow(Wait::Group, [peer]), ms(5000));
+    }
 
     #[test]
     fn a_grace_follows_how_late_the_late_are_within_the_plan() {

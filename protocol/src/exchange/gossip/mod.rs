@@ -274,11 +274,7 @@ impl Exchange for Gossip {
     fn begin(&mut self, cx: &mut Context, _summary: &TrainSummary) {
         let (send, receive) = self.partners(cx);
         self.began = cx.now;
-        let allowed = cx.deadlines.allow(Wait::Partners, receive.iter().copied());
-        if !receive.is_empty() {
-            let deadline = cx.wait(Wait::Partners, allowed);
-            cx.timers.set(Timer::Exchange, deadline);
-        }
+        cx.await_partners(receive.iter().copied());
         let fragments: Vec<_> = cx.plan.fragment_ids().collect();
         self.mixings = fragments
             .into_iter()

@@ -106,13 +106,7 @@ impl Exchange for Relay {
             .into_iter()
             .map(|fragment| self.begin_fragment(cx, fragment))
             .collect();
-        let expected = self.mixings.iter().flat_map(|m| m.expected.iter().copied());
-        let expected: Vec<PeerId> = expected.collect();
-        if !expected.is_empty() {
-            let allowed = cx.deadlines.allow(Wait::Partners, expected);
-            let deadline = cx.wait(Wait::Partners, allowed);
-            cx.timers.set(Timer::Exchange, deadline);
-        }
+        cx.await_partners(self.mixings.iter().flat_map(|m| m.expected.iter().copied()));
         self.advance(cx);
     }
 
