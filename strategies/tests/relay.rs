@@ -12,7 +12,6 @@ use murmurate_strategies::grid::Strategy;
 use murmurate_strategies::topology::TopologyKind;
 use murmurate_strategies::toy::{Quadratic, ToyTask};
 use std::collections::BTreeMap;
-use std::ops::Range;
 
 const DIM: usize = 37;
 
@@ -40,67 +39,8 @@ fn distances(tree: &SpanningTree, from: usize) -> BTreeMap<usize, u64> {
     far
 }
 
-/// Inner steps that lead back to where each peer began, whatever was mixed.
-struct Steady {
-    inner: Resting,
-    start: Vec<f32>,
-}
-
-impl Trainer for Steady {
-    fn layout(&self) -> &murmurate_strategies::Layout {
-        self.inner.layout()
-    }
-
-    fn batch(&self) -> u64 {
-        self.inner.batch()
-    }
-
-    fn steps(
-        &mut self,
-        control: &mut dyn murmurate_strategies::StepControl,
-    ) -> Result<murmurate_strategies::TrainReport, murmurate_strategies::TrainError> {
-        self.inner.x.copy_from_slice(&self.start);
-        self.inner.steps(control)
-    }
-
-    fn gradients(
-        &mut self,
-        on_ready: &mut dyn FnMut(usize, &mut [f32]),
-    ) -> Result<murmurate_strategies::TrainReport, murmurate_strategies::TrainError> {
-        self.inner.gradients(on_ready)
-    }
-
-    fn visit(&mut self, range: Range<usize>, f: &mut dyn FnMut(usize, &mut [f32])) {
-        self.inner.visit(range, f);
-    }
-
-    fn evaluate(
-        &mut self,
-    ) -> Result<murmurate_protocol::Evaluation, murmurate_strategies::TrainError> {
-        self.inner.evaluate()
-    }
-
-    fn save(
-        &mut self,
-        sink: &mut dyn murmurate_strategies::state::StateSink,
-    ) -> Result<(), murmurate_strategies::state::StateError> {
-        self.inner.save(sink)
-    }
-
-    fn load(
-        &mut self,
-        source: &dyn murmurate_strategies::state::StateSource,
-    ) -> Result<(), murmurate_strategies::state::StateError> {
-        self.inner.load(source)
-    }
-}
-
 fn steady(text: &str, peers: usize, seed: u64) -> Swarm {
-    let make = Box::new(|index| {
-        let inner = Resting::new(index, DIM);
-        let start = inner.x.clone();
-        Box::new(Steady { inner, start }) as Box<dyn Trainer>
-    });
+    let make = Box::new(|index| Box::new(Resting::home(index, DIM)) as Box<dyn Trainer>);
     Swarm::new(text, peers, seed, make)
 }
 

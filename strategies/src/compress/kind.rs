@@ -4,8 +4,8 @@ use super::spec::{CodecSpec, Parameter, ParameterError, Range};
 use super::{
     Codec, acp_sgd, ada_comp, atomo, bf16, by_size, chunk_top_k, clt_k, count_sketch, de_mo, dgc,
     double_squeeze, eden, f32, fetch_sgd, fp4, fp8, fp16, gaussian_k, int, means, merged, min_max,
-    natural, nuqsgd, power_sgd, qsgd, random_k, rotated, sbc, shifted, sidco, sign, tern_grad,
-    threshold, top_k, top_k_sampled, wangni,
+    natural, nuqsgd, power_sgd, qsgd, random_k, rotated, sbc, shifted, sidco, sign,
+    sufficient_factors, tern_grad, threshold, top_k, top_k_sampled, wangni,
 };
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -51,6 +51,7 @@ pub const CODECS: &[&CodecSpec] = &[
     &de_mo::SPEC,
     &power_sgd::SPEC,
     &atomo::SPEC,
+    &sufficient_factors::SPEC,
     &count_sketch::SPEC,
     &by_size::SPEC,
     &shifted::EF21_SPEC,

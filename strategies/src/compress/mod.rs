@@ -65,6 +65,7 @@ mod sign;
 mod simd;
 mod sparse;
 mod spec;
+mod sufficient_factors;
 mod tern_grad;
 mod threshold;
 mod top_k;

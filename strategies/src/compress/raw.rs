@@ -59,6 +59,7 @@ pub(super) mod tag {
     pub(in crate::compress) const ACP_SGD: u8 = 53;
     pub(in crate::compress) const FETCH_SGD: u8 = 54;
     pub(in crate::compress) const DOUBLE_SQUEEZE: u8 = 55;
+    pub(in crate::compress) const SUFFICIENT_FACTORS: u8 = 56;
 }
 
 /// Values that are converted on the stack before they are appended: small enough for the first

@@ -10,6 +10,8 @@ use std::ops::Range;
 pub struct Resting {
     layout: Layout,
     pub x: Vec<f32>,
+    /// Where every round's inner steps lead back to, if anywhere.
+    home: Option<Vec<f32>>,
 }
 
 impl Resting {
@@ -19,7 +21,15 @@ impl Resting {
         Self {
             layout: Layout::new([("x", vec![dim as u64])]),
             x: x.collect(),
+            home: None,
         }
+    }
+
+    /// Inner steps that lead back to where the peer began, whatever was mixed.
+    pub fn home(index: usize, dim: usize) -> Self {
+        let resting = Self::new(index, dim);
+        let home = Some(resting.x.clone());
+        Self { home, ..resting }
     }
 }
 
@@ -29,6 +39,9 @@ impl Trainer for Resting {
     }
 
     fn steps(&mut self, control: &mut dyn StepControl) -> Result<TrainReport, TrainError> {
+        if let Some(home) = &self.home {
+            self.x.copy_from_slice(home);
+        }
         let mut report = TrainReport::default();
         while control.before(InnerStep(report.steps)) == Proceed::Go {
             control.after(InnerStep(report.steps), 1);

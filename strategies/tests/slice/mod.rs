@@ -84,6 +84,7 @@ pub fn sparse() -> Vec<CodecKind> {
         "codec = 'de-mo'\nkept = 64\nvalues = 'int8'\ndecay = 1.0",
         "codec = 'power-sgd'\nrank = 1",
         "codec = 'atomo'\nrank = 2",
+        "codec = 'sufficient-factors'\nsamples = 3",
         "codec = 'count-sketch'\ndensity = 0.05\nwidth = 0.3\nrows = 4",
     ];
     products.map(parsed).to_vec()

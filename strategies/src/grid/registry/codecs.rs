@@ -152,6 +152,10 @@ const EQUATIONS: &[(&str, &str)] = &[
         "C(M) = sum of s_i / p_i u_i v_i' over the singular triples kept, each with chance p_i",
     ),
     (
+        "sufficient-factors",
+        "C(M) = sum_{k < s} u_k v_k', u_k the longest column of what is left, v_k = what is left' u_k",
+    ),
+    (
         "double-squeeze",
         "up: C(x_i + e_i), down: C(mean + e_0), each end keeps what it left out",
     ),
