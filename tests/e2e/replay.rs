@@ -56,7 +56,14 @@ fn four_records_replay_to_the_bit_though_one_daemon_is_killed() {
         assert_eq!(replayed["equal"], true, "{replayed}");
     }
     // What happened can be read line by line.
-    let flags = ["sim", "--replay", "records/0.rec", "--trace", "trace.jsonl", "--json"];
+    let flags = [
+        "sim",
+        "--replay",
+        "records/0.rec",
+        "--trace",
+        "trace.jsonl",
+        "--json",
+    ];
     let replayed: Value = serde_json::from_str(&success(dir.path(), &flags)).unwrap();
     let lines = std::fs::read_to_string(dir.path().join("trace.jsonl")).unwrap();
     let lines: Vec<Value> = lines

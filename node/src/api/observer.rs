@@ -48,6 +48,8 @@ pub struct Observer {
     done: (u64, u64),
     started: Option<Time>,
     ended: Option<Time>,
+    /// When the last round was over: what follows is a look at held data and the last checkpoint.
+    settled: Option<Time>,
     window: VecDeque<(Time, u64)>,
     rounds: RoundWindow,
     /// Its links as they were when some were last up.
@@ -79,6 +81,7 @@ impl Observer {
             done: (0, 0),
             started: None,
             ended: None,
+            settled: None,
             window,
             rounds: RoundWindow::default(),
             links: None,
@@ -146,7 +149,7 @@ impl Observer {
             Event::Finished { rounds, digest } => {
                 status.digest = Some(digest.to_hex());
                 status.digest_round = rounds.0.checked_sub(1);
-                self.ended = self.ended.or(Some(now));
+                self.ended = self.ended.or(self.settled).or(Some(now));
             }
             _ => {}
         }
@@ -291,8 +294,9 @@ impl Observer {
                     self.window.push_back((now, self.status.inner_steps));
                 }
                 // More rounds after the last: newcomers may bring a finished swarm back to work.
-                self.ended = None;
+                (self.ended, self.settled) = (None, None);
             }
+            Phase::Settle => self.settled = Some(now),
             Phase::Leaving => self.ended = self.ended.or(Some(now)),
             _ => {}
         }
@@ -492,6 +496,20 @@ mod tests {
             },
         );
         assert_eq!(observer.progress(at(20)).wall_s, 2.0);
+    }
+
+    /// Looking at held data takes seconds where inner steps do: it would count as waiting.
+    #[test]
+    fn what_follows_the_last_round_is_no_part_of_the_wall_time() {
+        let mut observer = Observer::new(About::default(), Progress::default());
+        observer.observe(at(1), &phase(0, Phase::Train));
+        observer.observe(at(3), &phase(1, Phase::Settle));
+        // One that is not the last: what follows is.
+        observer.observe(at(4), &phase(1, Phase::Train));
+        observer.observe(at(7), &phase(2, Phase::Settle));
+        let (digest, rounds) = (Digest::of(b"the last"), Round(2));
+        observer.observe(at(9), &Event::Finished { digest, rounds });
+        assert_eq!(observer.progress(at(20)).wall_s, 6.0);
     }
 
     #[test]

@@ -25,6 +25,9 @@ const EVALUATE_STEPS: u64 = 50;
 /// Rounds after which such a run ends where a round is a time.
 const TIMED_ROUNDS_LIMIT: u64 = 200;
 
+/// Keys of `[strategy.inner]` that say how gradients are corrected.
+const CORRECTION_KEYS: [&str; 3] = ["correction", "mu", "beta"];
+
 /// What `murmurate local` is told.
 #[derive(Clone, Debug, Default)]
 pub struct LocalOptions {
@@ -242,13 +245,15 @@ impl Base {
     }
 
     /// The same with preset `none`: of the strategy only the inner optimizer stays, because what
-    /// is said of exchanges would contradict it.
+    /// is said of exchanges would contradict it. So would a correction: it comes with what is exchanged.
     fn alone(mut self) -> Result<Self, LocalError> {
         let strategy = table_from(&self.config.strategy.to_toml())?;
         let mut alone = Table::new();
         alone.insert("preset".to_owned(), Value::String("none".to_owned()));
-        if let Some(inner) = strategy.get("inner") {
-            alone.insert("inner".to_owned(), inner.clone());
+        if let Some(Value::Table(inner)) = strategy.get("inner") {
+            let mut inner = inner.clone();
+            CORRECTION_KEYS.map(|key| inner.remove(key));
+            alone.insert("inner".to_owned(), Value::Table(inner));
         }
         self.table
             .insert("strategy".to_owned(), Value::Table(alone));
@@ -396,6 +401,7 @@ impl Base {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use murmurate_strategies::grid::registry;
 
     fn options() -> LocalOptions {
         LocalOptions {
@@ -453,6 +459,22 @@ mod tests {
             (config.shards.index, config.run.seed, config.run.start_with),
             (2, 5, 1)
         );
+    }
+
+    #[test]
+    fn every_preset_has_a_baseline() {
+        let dir = tempfile::tempdir().unwrap();
+        let presets = registry::names(&registry::PRESETS);
+        for preset in presets {
+            let options = LocalOptions {
+                preset: Some(preset.to_owned()),
+                ..options()
+            };
+            let home = dir.path().join(preset);
+            let plan = LocalPlan::baseline(&options, &home, &[0]);
+            let plan = plan.unwrap_or_else(|error| panic!("{preset}: {error}"));
+            assert_eq!(plan.preset, "none");
+        }
     }
 
     #[test]
