@@ -162,6 +162,15 @@ pub struct FragmentPlan {
     pub aggregate: BytesBound,
 }
 
+impl FragmentPlan {
+    /// The most bytes that any slice of it has.
+    pub fn slice_bytes_max(&self) -> u64 {
+        self.contribution
+            .of(self.len)
+            .max(self.aggregate.of(self.len))
+    }
+}
+
 /// Bounds of the deadlines; within them they follow what was measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeadlinePlan {

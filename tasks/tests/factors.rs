@@ -1,7 +1,7 @@
 //! What layers' gradients are made of: the products of what went into them and what came back, sample by sample.
 
 use murmurate_strategies::Layout;
-use murmurate_strategies::compress::{Codec, CodecKind, EncodeContext, Matrix};
+use murmurate_strategies::compress::{CodecKind, EncodeContext, Matrix};
 use murmurate_strategies::inner::InnerKind;
 use murmurate_tasks::config::{ImageConfig, TaskConfig};
 use murmurate_tasks::data::Shards;
@@ -30,7 +30,7 @@ fn matrices(layout: &Layout) -> Vec<Matrix> {
 /// The gradient of a batch through `sufficient-factors`: how far off it is, and its bytes as a share of f32's.
 fn sent(factors: usize) -> (f64, f64) {
     let task = TaskConfig::ImageClassifier(ImageConfig {
-        batch: SAMPLES,
+        batch: SAMPLES as u32,
         ..ImageConfig::default()
     });
     let sgd = InnerKind::sgd(0.1);

@@ -69,6 +69,24 @@ fn centers_and_neighbours_exchange_for_many_rounds() {
     }
 }
 
+/// A session between neighbours begins with whole parameters, which are 32 times what follows. Of a model of
+/// 2 MiB and more they were refused, and their senders cut off.
+#[test]
+fn large_parameters_travel_whole_where_their_differences_are_small() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = dir.path().join("wide.toml");
+    let text = "[task]\nkind = \"image-classifier\"\nhidden = 1024\n";
+    std::fs::write(&config, text).unwrap();
+    let config = ["--config", config.to_str().unwrap()];
+    let flags = ["--nodes", "3", "--preset", "choco", "--rounds", "4"];
+    let report = local(&turn(), &[&config[..], &flags].concat());
+    for node in nodes(&report) {
+        assert_eq!(node["status"], "finished", "{node}");
+        let received = node["bytes_received"]["wire"].as_u64().unwrap();
+        assert!(received > 2 * 3_000_000, "{node}");
+    }
+}
+
 /// Along a ring every partial sum passes through everybody: one dies in the middle.
 #[test]
 fn a_schedule_survives_a_death() {

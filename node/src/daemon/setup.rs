@@ -12,7 +12,7 @@ use crate::store::{Checkpoint, Expected, Store};
 use murmurate_protocol::limits::{
     HISTORY_BYTES_MAX, HISTORY_NEWEST_BYTES_MAX, HISTORY_ROUNDS_MAX, WINDOW_BYTES,
 };
-use murmurate_protocol::{ExchangeKind, PeerConfig, Plan, Snapshot, Topology};
+use murmurate_protocol::{ExchangeKind, FragmentPlan, PeerConfig, Plan, Snapshot, Topology};
 use murmurate_strategies::executor::{Executor, Parts};
 use murmurate_strategies::grid::Strategy;
 use murmurate_strategies::{Layout, Trainer};
@@ -114,12 +114,8 @@ impl Setup {
         net.congestion = config.network.congestion;
         net.max_rate.set(config.network.max_rate);
         let depot: Arc<dyn BulkStore> = Arc::clone(&self.depot) as Arc<dyn BulkStore>;
-        let largest = self
-            .plan
-            .fragments
-            .iter()
-            .map(|f| f.contribution.of(f.len))
-            .max();
+        let fragments = self.plan.fragments.iter();
+        let largest = fragments.map(FragmentPlan::slice_bytes_max).max();
         let limits = BulkLimits {
             slice_bytes_max: largest.unwrap_or(0).max(1 << 20) * 2,
             ..BulkLimits::default()
@@ -193,9 +189,8 @@ fn multiples(strategy: &Strategy, plan: &Plan, len: u64) -> BTreeMap<String, f64
         (aggregate * HISTORY_ROUNDS_MAX as f64).min(bytes.max(newest))
     };
     let open = (WINDOW_BYTES as f64 / whole).min(1.0);
-    let encoded = |of: fn(&murmurate_protocol::FragmentPlan) -> u64| {
-        plan.fragments.iter().map(of).sum::<u64>() as f64 / whole
-    };
+    let encoded =
+        |of: fn(&FragmentPlan) -> u64| plan.fragments.iter().map(of).sum::<u64>() as f64 / whole;
     let contribution = encoded(|f| f.contribution.of(f.len));
     let aggregate = encoded(|f| f.aggregate.of(f.len));
     let kept_by_method = strategy.stores().into_iter();

@@ -252,7 +252,7 @@ impl Base {
         alone.insert("preset".to_owned(), Value::String("none".to_owned()));
         if let Some(Value::Table(inner)) = strategy.get("inner") {
             let mut inner = inner.clone();
-            CORRECTION_KEYS.map(|key| inner.remove(key));
+            inner.retain(|key, _| !CORRECTION_KEYS.contains(&key));
             alone.insert("inner".to_owned(), Value::Table(inner));
         }
         self.table
