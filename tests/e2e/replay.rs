@@ -2,6 +2,7 @@
 
 use murmurate_tests::{failure, local, success, turn};
 use serde_json::Value;
+use std::path::Path;
 
 /// "`run --record FILE` writes every (time, input) of a daemon's peer; `sim --replay FILE` repeats
 /// its outputs to the bit; a test does it with a run of four daemons in which one is killed."
@@ -55,25 +56,7 @@ fn four_records_replay_to_the_bit_though_one_daemon_is_killed() {
         let replayed: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(replayed["equal"], true, "{replayed}");
     }
-    // What happened can be read line by line.
-    let flags = [
-        "sim",
-        "--replay",
-        "records/0.rec",
-        "--trace",
-        "trace.jsonl",
-        "--json",
-    ];
-    let replayed: Value = serde_json::from_str(&success(dir.path(), &flags)).unwrap();
-    let lines = std::fs::read_to_string(dir.path().join("trace.jsonl")).unwrap();
-    let lines: Vec<Value> = lines
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
-    for (way, count) in [("in", "inputs"), ("out", "outputs")] {
-        let there = lines.iter().filter(|line| line[way].is_string()).count();
-        assert_eq!(Some(there as u64), replayed[count].as_u64());
-    }
+    readable(dir.path(), "records/0.rec");
     // A flipped bit in the middle is found, and a record is never overwritten.
     let path = records.join("0.rec");
     let mut bytes = std::fs::read(&path).unwrap();
@@ -87,4 +70,26 @@ fn four_records_replay_to_the_bit_though_one_daemon_is_killed() {
         &["run", "--record", "damaged.rec", "--dir", "home"],
     );
     assert!(line.contains("a record is never overwritten"), "{line}");
+}
+
+/// What happened can be read line by line.
+fn readable(dir: &Path, record: &str) {
+    let flags = [
+        "sim",
+        "--replay",
+        record,
+        "--trace",
+        "trace.jsonl",
+        "--json",
+    ];
+    let replayed: Value = serde_json::from_str(&success(dir, &flags)).unwrap();
+    let lines = std::fs::read_to_string(dir.join("trace.jsonl")).unwrap();
+    let lines: Vec<Value> = lines
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    for (way, count) in [("in", "inputs"), ("out", "outputs")] {
+        let there = lines.iter().filter(|line| line[way].is_string()).count();
+        assert_eq!(Some(there as u64), replayed[count].as_u64());
+    }
 }
