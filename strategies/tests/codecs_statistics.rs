@@ -318,6 +318,26 @@ fn a_majority_of_signs_wins_the_vote() {
     assert_eq!(decoded(&mut *back, &mean, 0), [1.0, -1.0, 1.0, -1.0]);
 }
 
+/// Whatever always stood for zero would move what has no gradient one way for ever, and after a tie
+/// everything.
+#[test]
+fn zeros_and_ties_are_as_often_minus_as_plus() {
+    let mut sign = kind("sign-sgd", &[]).build();
+    let values = [0.0f32, -0.0, 2.0, -2.0].repeat(1000);
+    let mut sums = [0.0f32; 4];
+    for seed in 0..16 {
+        let signs = decoded(&mut *sign, &values, seed);
+        for (at, sign) in signs.iter().enumerate() {
+            sums[at % 4] += sign;
+        }
+        let other = decoded(&mut *sign, &values, seed + 100);
+        assert!(signs != other, "another slice, other coins");
+    }
+    // Five standard deviations of 16,000 coins.
+    assert!(sums[0].abs() < 640.0 && sums[1].abs() < 640.0, "{sums:?}");
+    assert_eq!(sums[2..], [16_000.0, -16_000.0]);
+}
+
 #[test]
 fn codecs_keep_apart() {
     // Every two codecs, and every two settings of one, refuse each other's bytes.

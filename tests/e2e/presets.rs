@@ -36,6 +36,15 @@ fn every_preset_runs_in_daemons() {
     }
 }
 
+/// Votes by sign alone: where zeros and ties counted as plus it stayed at 0.74.
+#[test]
+fn a_majority_of_signs_reaches_its_target() {
+    let flags = ["--preset", "signsgd-majority", "--shards", "iid"];
+    let report = local(&turn(), &[&flags[..], &["--until-accuracy", "0.93"]].concat());
+    assert_eq!(report["reached"], true, "{report}");
+    same_digest(&nodes(&report).iter().collect::<Vec<_>>());
+}
+
 /// Of each way to overlap one, on four daemons of which each knows a few classes.
 #[test]
 fn overlapped_presets_reach_their_target() {

@@ -51,7 +51,9 @@ pub(super) fn signed(magnitude: f32, code: u32) -> f32 {
 /// them. Layout of a block of 4096: sign bits in planes. Source: Bernstein et al., "signSGD:
 /// compressed optimisation for non-convex problems" (ICML 2018), algorithm 1; vote: "signSGD with
 /// majority vote is communication efficient and fault tolerant" (ICLR 2019), algorithm 1. Special
-/// cases: zero counts as plus (negative zero as minus); so does a tie.
+/// cases: the sign of a zero is a coin's, and so is that of a tie. A bit has no third value, and whatever always
+/// stood for zero would move every value without a gradient (a pixel that is never lit), and after
+/// every tie all others, one way for ever.
 #[derive(Clone, Copy, Debug)]
 struct SignSgd;
 
@@ -64,6 +66,7 @@ impl Format for SignSgd {
         CodecProperties {
             needs_feedback: false,
             scaled: false,
+            stochastic: true,
             ..CodecProperties::biased(f64::INFINITY)
         }
     }
@@ -81,8 +84,16 @@ impl Format for SignSgd {
     }
 
     #[inline(always)]
-    fn write(&self, values: &[f32], _: Random, bytes: &mut [u8]) {
-        planar::write(values, 1, bytes, sign_of);
+    fn write(&self, values: &[f32], random: Random, bytes: &mut [u8]) {
+        // Most blocks have no zero, and numbers cost more than signs.
+        if values.iter().filter(|v| **v == 0.0).count() == 0 {
+            planar::write(values, 1, bytes, sign_of);
+            return;
+        }
+        planar::write(values, 1, bytes, |index, value| match value == 0.0 {
+            true => random.bits(index) >> 31,
+            false => sign_of(index, value),
+        });
     }
 
     #[inline(always)]
