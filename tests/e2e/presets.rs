@@ -40,7 +40,10 @@ fn every_preset_runs_in_daemons() {
 #[test]
 fn a_majority_of_signs_reaches_its_target() {
     let flags = ["--preset", "signsgd-majority", "--shards", "iid"];
-    let report = local(&turn(), &[&flags[..], &["--until-accuracy", "0.93"]].concat());
+    let report = local(
+        &turn(),
+        &[&flags[..], &["--until-accuracy", "0.93"]].concat(),
+    );
     assert_eq!(report["reached"], true, "{report}");
     same_digest(&nodes(&report).iter().collect::<Vec<_>>());
 }
