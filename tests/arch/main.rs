@@ -3,8 +3,11 @@
 //! Nothing here runs Murmurate: it reads `cargo metadata` and the files in git. Tests of behaviour live with each
 //! crate, and those of whole processes in their own test of this package.
 
+mod circles;
 mod clippy_files;
 mod deps;
 mod files;
+mod imports;
 mod rust_text;
 mod sources;
+mod structs;

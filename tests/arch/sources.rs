@@ -4,7 +4,7 @@ use crate::files::{rust_files, text};
 use crate::rust_text::{code_only, has_word, with_braces_written_out};
 
 /// The directories with code of the crates.
-const SOURCES: [&str; 6] = [
+pub(crate) const SOURCES: [&str; 6] = [
     "protocol/src",
     "strategies/src",
     "tasks/src",
@@ -50,7 +50,7 @@ fn lines_without_tests(source: &str) -> usize {
 }
 
 /// Whether a file holds tests only.
-fn is_tests(path: &str) -> bool {
+pub(crate) fn is_tests(path: &str) -> bool {
     path.ends_with("/tests.rs") || path.contains("/tests/") || path.starts_with("tests/")
 }
 
