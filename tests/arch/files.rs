@@ -1,4 +1,4 @@
-//! Where the workspace is and which files git keeps in it. Not what must be in them.
+//! Where the workspace is and which files git tracks in it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,10 +10,16 @@ pub(crate) fn root() -> PathBuf {
         .expect("the package is in the workspace")
 }
 
-/// The Rust files git keeps under these directories or would add to them, relative to the root, sorted.
-///
-/// A file that is not added yet counts, so that a rule fails before the commit and not after it.
+/// The Rust files under these directories, as `files_ending_in`.
 pub(crate) fn rust_files(directories: &[&str]) -> Vec<String> {
+    files_ending_in(directories, &[".rs"])
+}
+
+/// The files with one of these endings that git tracks under the directories or would add,
+/// relative to the root, sorted.
+///
+/// A file that is not added yet counts, so that a rule fails before the commit.
+pub(crate) fn files_ending_in(directories: &[&str], endings: &[&str]) -> Vec<String> {
     let output = Command::new("git")
         .current_dir(root())
         .args([
@@ -34,7 +40,8 @@ pub(crate) fn rust_files(directories: &[&str]) -> Vec<String> {
     let listed = String::from_utf8(output.stdout).expect("paths here are UTF-8");
     let mut files: Vec<String> = listed
         .lines()
-        .filter(|path| path.ends_with(".rs") && root().join(path).is_file())
+        .filter(|path| endings.iter().any(|ending| path.ends_with(ending)))
+        .filter(|path| root().join(path).is_file())
         .map(str::to_owned)
         .collect();
     files.sort();

@@ -6,6 +6,7 @@
 mod circles;
 mod clippy_files;
 mod deps;
+mod dialect;
 mod files;
 mod imports;
 mod rust_text;

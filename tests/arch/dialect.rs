@@ -1,0 +1,181 @@
+//! Phrases that make a reader stop and decode. Each has a count that may only shrink.
+//!
+//! Scanned are Markdown, Rust (names of functions too) and TOML. Code spans in backquotes and this
+//! file do not count: that is where a phrase is quoted.
+
+use crate::files::{files_ending_in, text};
+
+/// Phrases with the number of times that each is still there. `*` stands for one to four words
+/// without punctuation between them; `_` in a name counts as a space.
+///
+/// Lower a count when you rewrite a sentence. A count that would rise is a sentence to rewrite.
+const ALLOWED: [(&str, usize); 22] = [
+    ("so many", 120),
+    ("so much", 10),
+    ("the own", 122),
+    ("an own", 12),
+    ("nobody", 278),
+    ("nobody's", 14),
+    ("whoever", 127),
+    ("everybody", 146),
+    ("everybody's", 24),
+    ("who has another", 1),
+    ("comes to nothing", 1),
+    ("came to nothing", 26),
+    ("what * of it", 33),
+    ("as * alike", 0),
+    ("what lies", 8),
+    ("what became of", 15),
+    ("what becomes of", 7),
+    ("was brought", 3),
+    ("through with", 11),
+    ("ever more seldom", 6),
+    ("in the place of", 11),
+    ("anew", 51),
+];
+
+/// The most words that `*` stands for.
+const GAP: usize = 4;
+
+/// A word in lower case, or a punctuation mark as `None`, with its line.
+type Token = (usize, Option<String>);
+
+/// The words of a file. Marks of comments and tables are gone, so that a phrase may cross lines.
+fn tokens(path: &str, source: &str) -> Vec<Token> {
+    let only_comments_have_spans = !path.ends_with(".md");
+    let mut tokens = Vec::new();
+    let mut fenced = false;
+    for (index, line) in source.lines().enumerate() {
+        let trimmed = line.trim_start();
+        fenced ^= trimmed.starts_with("```");
+        let comment = trimmed.starts_with("//") || trimmed.starts_with('#');
+        let spans = !fenced && (comment || !only_comments_have_spans);
+        let prose = trimmed.trim_start_matches(['/', '!', '#', '-', '>', ' ']);
+        let prose = if spans {
+            without_spans(prose)
+        } else {
+            prose.to_owned()
+        };
+        if prose.trim().is_empty() {
+            tokens.push((index + 1, None));
+        }
+        push_words(index + 1, &prose, &mut tokens);
+    }
+    tokens
+}
+
+/// The line with every code span replaced by one word that is in no phrase.
+fn without_spans(line: &str) -> String {
+    let parts: Vec<&str> = line.split('`').collect();
+    let closed = parts.len() % 2 == 1;
+    let mut prose = String::new();
+    for (index, part) in parts.iter().enumerate() {
+        let last = index + 1 == parts.len();
+        if index % 2 == 0 || (last && !closed) {
+            prose.push_str(part);
+        } else {
+            prose.push_str("0code");
+        }
+    }
+    prose
+}
+
+/// Appends the words and marks of one line.
+fn push_words(line: usize, prose: &str, tokens: &mut Vec<Token>) {
+    let mut word = String::new();
+    for c in prose.chars().chain([' ']) {
+        if c.is_alphanumeric() || c == '\'' {
+            word.extend(c.to_lowercase());
+            continue;
+        }
+        if !word.is_empty() {
+            tokens.push((line, Some(std::mem::take(&mut word))));
+        }
+        if !c.is_whitespace() && c != '_' && c != '-' {
+            tokens.push((line, None));
+        }
+    }
+}
+
+/// Whether `phrase` begins at the start of `tokens`.
+fn begins(phrase: &[&str], tokens: &[Token]) -> bool {
+    let Some((first, rest)) = phrase.split_first() else {
+        return true;
+    };
+    if *first == "*" {
+        return (1..=GAP)
+            .take_while(|skipped| {
+                tokens
+                    .get(skipped - 1)
+                    .is_some_and(|(_, word)| word.is_some())
+            })
+            .any(|skipped| begins(rest, &tokens[skipped..]));
+    }
+    tokens
+        .first()
+        .is_some_and(|(_, word)| word.as_deref() == Some(*first))
+        && begins(rest, &tokens[1..])
+}
+
+/// The lines on which `phrase` begins.
+fn lines_with(phrase: &str, tokens: &[Token]) -> Vec<usize> {
+    let phrase: Vec<&str> = phrase.split(' ').collect();
+    (0..tokens.len())
+        .filter(|at| begins(&phrase, &tokens[*at..]))
+        .map(|at| tokens[at].0)
+        .collect()
+}
+
+#[test]
+fn no_phrase_of_the_dialect_is_new() {
+    let files = files_ending_in(&["."], &[".md", ".rs", ".toml"]);
+    let sources: Vec<(String, Vec<Token>)> = files
+        .into_iter()
+        .filter(|path| path != "tests/arch/dialect.rs")
+        .map(|path| {
+            let tokens = tokens(&path, &text(&path));
+            (path, tokens)
+        })
+        .collect();
+    assert!(!sources.is_empty(), "no file is scanned");
+    let mut failures = Vec::new();
+    for (phrase, allowed) in ALLOWED {
+        let places: Vec<String> = sources
+            .iter()
+            .flat_map(|(path, tokens)| {
+                lines_with(phrase, tokens)
+                    .into_iter()
+                    .map(move |line| format!("  {path}:{line}"))
+            })
+            .collect();
+        println!("{phrase:?}: {} of {allowed} allowed", places.len());
+        if places.len() > allowed {
+            failures.push(format!(
+                "{phrase:?} stands in {} places, {allowed} are allowed:\n{}",
+                places.len(),
+                places.join("\n")
+            ));
+        }
+    }
+    assert!(
+        failures.is_empty(),
+        "say it in plain English:\n{}",
+        failures.join("\n")
+    );
+}
+
+#[test]
+fn phrases_are_found_across_lines_and_in_names() {
+    let source = "/// Waits for so\n/// many peers.\nfn so_many() {}\n";
+    assert_eq!(lines_with("so many", &tokens("a.rs", source)), [1, 3]);
+    let source = "what a peer makes\nof it. What? Of it.";
+    assert_eq!(lines_with("what * of it", &tokens("a.md", source)), [1]);
+}
+
+#[test]
+fn quoted_phrases_and_parts_of_words_do_not_count() {
+    assert!(lines_with("so many", &tokens("a.md", "avoid `so many`")).is_empty());
+    assert!(lines_with("the own", &tokens("a.md", "the owner")).is_empty());
+    let paragraphs = tokens("a.md", "it is so\n\nmany are here");
+    assert!(lines_with("so many", &paragraphs).is_empty());
+}
