@@ -69,6 +69,7 @@ pub mod peer;
 pub mod record;
 pub mod wire;
 
+mod core;
 mod count;
 mod exchange;
 mod id;
@@ -76,6 +77,7 @@ mod order;
 mod overlap;
 mod pace;
 mod plan;
+mod rendezvous;
 mod sampling;
 mod slice;
 mod spanning;
@@ -83,6 +85,7 @@ mod synchronization;
 mod time;
 mod topology;
 
+pub use self::core::{Event, FetchId, Output, PeerConfig, PeerError, Phase, Remote, View, Wait};
 pub use count::{FragmentId, InnerStep, OrderId, Round};
 pub use exchange::{Schedule, ScheduleCost, Standing};
 pub use id::{Digest, LayoutHash, PeerId, PlanHash, RunId};
@@ -91,9 +94,7 @@ pub use order::{
 };
 pub use overlap::{Layers, OverlapError, OverlapPlan};
 pub use pace::Pace;
-pub use peer::{
-    Event, FetchId, Input, Output, Peer, PeerConfig, PeerError, Phase, Remote, Snapshot, View, Wait,
-};
+pub use peer::{Input, Peer, Snapshot};
 pub use plan::{
     BytesBound, CenterPlan, Contribution, DeadlinePlan, ExchangeKind, FragmentPlan, LeadPlan, Plan,
     PlanError, ServerPlan,

@@ -1,7 +1,7 @@
 //! Client sampling: which of the peers train in a round. A function of run, round and peer alone, so that
 //! no two peers can differ about it, however their views do.
 
-use crate::peer::context::rendezvous;
+use crate::rendezvous::rendezvous;
 use crate::{Contribution, ExchangeKind, PeerId, Plan, Round, Schedule};
 use serde::{Deserialize, Serialize};
 
@@ -67,7 +67,7 @@ impl Plan {
         if sampling == Sampling::ALL {
             return true;
         }
-        let place = u128::from(rendezvous(self, round, SLOT, peer));
+        let place = u128::from(rendezvous(&self.run, round, SLOT, peer));
         let all = u128::from(Sampling::ALL.per_million);
         (place * all) >> 64 < u128::from(sampling.per_million)
     }

@@ -9,6 +9,7 @@ mod deps;
 mod dialect;
 mod files;
 mod imports;
+mod layers;
 mod rust_text;
 mod sources;
 mod structs;

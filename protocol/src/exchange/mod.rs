@@ -13,8 +13,8 @@ pub use all_reduce::{Schedule, ScheduleCost};
 pub(crate) use all_reduce::{inputs_of, slices_of};
 pub use pairwise::Standing;
 
-use crate::peer::FetchId;
-use crate::peer::context::Context;
+use crate::core::FetchId;
+use crate::core::context::Context;
 use crate::wire::Message;
 use crate::{
     Digest, Done, ExchangeKind, FragmentId, OrderId, PeerError, PeerId, PushOutcome, Round,

@@ -1,7 +1,7 @@
 //! No exchange: every peer trains alone. The yardstick of `utilization`.
 
+use crate::core::context::Context;
 use crate::exchange::{Ending, Exchange, Outcome, Signal};
-use crate::peer::context::Context;
 use crate::{FragmentId, Order, PeerError, Plan, TrainSummary};
 
 /// Ends every round at once with what training left.

@@ -1,7 +1,8 @@
 //! Training ahead: the first inner steps of the next round are taken while this round's exchange is
 //! under way, and its result is put in force exactly so many inner steps late, or waited for.
 
-use crate::peer::{Peer, Phase};
+use crate::core::Phase;
+use crate::peer::Peer;
 use crate::{Done, Order, StepBudget, TrainSummary};
 
 impl Peer {

@@ -1,7 +1,8 @@
 //! The end of a round: what was agreed on is put in force, fragment by fragment.
 
+use crate::core::{Event, Phase};
 use crate::exchange::Ending;
-use crate::peer::{Event, Peer, Phase};
+use crate::peer::Peer;
 use crate::{Done, FragmentId, Order, WorkError};
 
 impl Peer {

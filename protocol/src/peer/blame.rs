@@ -1,28 +1,15 @@
 //! Blame: what a broken rule costs, and when a peer is cut off.
 
 use crate::PeerId;
+use crate::core::PeerError;
+use crate::core::view::DIALS_REFUSED;
+use crate::core::{Event, Output};
 use crate::limits::SCORE_MAX;
-use crate::peer::view::DIALS_REFUSED;
-use crate::peer::{Event, Output, Peer};
+use crate::peer::Peer;
 use crate::wire::{Message, Reason, WireError};
 
 /// What one broken rule costs; ten of them cut a peer off.
 const PENALTY: u32 = 10;
-
-/// A rule that a remote broke. The peer's state is unchanged but for the remote's score.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum PeerError {
-    /// A message or slice that makes no sense from this peer at this time.
-    #[error("{what}")]
-    Unexpected {
-        /// In words.
-        what: String,
-    },
-    /// Bytes that are not a message.
-    #[error("malformed message: {0}")]
-    Malformed(WireError),
-}
 
 impl Peer {
     /// Scores a peer that broke a rule, and cuts it off when it goes on.

@@ -5,10 +5,11 @@
 //! from several donors, then replays what was decided while it was under way. Nobody else's round
 //! waits for either.
 
+use crate::core::timers::Timer;
+use crate::core::{Event, FetchId, Output, Phase, Wait};
 use crate::limits::{DONORS_MAX, VIEW_PEERS_MAX};
+use crate::peer::Peer;
 use crate::peer::replay::Replay;
-use crate::peer::timers::Timer;
-use crate::peer::{Event, FetchId, Output, Peer, Phase, Wait};
 use crate::wire::Message;
 use crate::{Digest, Done, Order, OrderId, PeerId, Round, StateId};
 use core::time::Duration;

@@ -1,7 +1,8 @@
 //! Fragments that leave under the backward pass: the exchange begins with the first of them, while the
 //! training order that makes the others is still under way.
 
-use crate::peer::{Peer, Phase};
+use crate::core::Phase;
+use crate::peer::Peer;
 use crate::{FragmentId, Layers, OrderId, TrainSummary};
 
 impl Peer {

@@ -3,8 +3,9 @@
 //! A state is pinned while the own training runs, so that nobody's round waits for it. Donors that
 //! are asked in the same round pin the same bits, so a newcomer can draw on all of them.
 
+use crate::core::Phase;
 use crate::limits::{PIN_LIFETIME, VIEW_PEERS_MAX};
-use crate::peer::{Peer, Phase};
+use crate::peer::Peer;
 use crate::wire::Message;
 use crate::{Done, Order, OrderId, PeerId, Round, StateId, Time};
 

@@ -1,8 +1,9 @@
 //! What goes into a peer.
 
+use crate::core::FetchId;
 use crate::wire::{Message, PeerRecord, WireError};
 use crate::{Digest, Evaluation, FragmentId};
-use crate::{Done, OrderId, PeerId, PushOutcome, SliceId, SliceMeta, Snapshot, StateId};
+use crate::{Done, OrderId, PeerId, PushOutcome, SliceId, SliceMeta, Snapshot};
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
 
@@ -100,15 +101,6 @@ pub enum Input {
         /// Samples of the batch.
         samples: u64,
     },
-}
-
-/// Something that can be asked of another peer's bulk side.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum FetchId {
-    /// An encoded slice.
-    Slice(SliceId),
-    /// A pinned state.
-    State(StateId),
 }
 
 /// A finished evaluation with the round it belongs to, for reports.

@@ -1,9 +1,10 @@
 //! Leaving: the end of the inner step, a last checkpoint, a word to the peers.
 
 use crate::PeerId;
+use crate::core::timers::Timer;
+use crate::core::{Output, Phase};
 use crate::exchange::Ending;
-use crate::peer::timers::Timer;
-use crate::peer::{Output, Peer, Phase};
+use crate::peer::Peer;
 use crate::wire::{Message, Reason};
 
 impl Peer {

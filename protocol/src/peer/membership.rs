@@ -1,13 +1,14 @@
 //! Membership: links, hellos, records by anti-entropy, signs of life.
 
+use crate::core::timers::Timer;
+use crate::core::view::DIALS_REFUSED;
+use crate::core::{Event, Output, PeerError, Phase};
 use crate::exchange::Signal;
 use crate::limits::{
     ACTIVE_LINKS_MAX, ALIVE_EVERY, CLOCK_SKEW_MAX, RECORD_LIFETIME, RECORDS_BYTES_MAX,
     RECORDS_PER_MESSAGE_MAX,
 };
-use crate::peer::timers::Timer;
-use crate::peer::view::DIALS_REFUSED;
-use crate::peer::{Event, Output, Peer, PeerError, Phase};
+use crate::peer::Peer;
 use crate::wire::{Hello, Message, Muster, PeerRecord, Reason};
 use crate::{Digest, PeerId, Round, Time};
 use core::time::Duration;

@@ -9,44 +9,31 @@ mod ahead;
 mod apply;
 mod blame;
 mod catch_up;
-mod config;
-pub(crate) mod context;
 mod cut;
-mod deadlines;
 mod donor;
-mod event;
 mod input;
 mod leave;
 mod membership;
 mod muster;
-mod output;
-mod phase;
 mod replay;
 mod round;
 mod snapshot;
-pub(crate) mod timers;
-mod view;
 
-pub use blame::PeerError;
-pub use config::PeerConfig;
-pub use event::{Event, Wait};
-pub use input::{Evaluated, FetchId, Input};
-pub use output::Output;
-pub use phase::Phase;
+pub use input::{Evaluated, Input};
 pub use snapshot::{SNAPSHOT_VERSION, Snapshot};
-pub use view::{Remote, View};
 
+use crate::core::context::Context;
+use crate::core::timers::Timer;
+use crate::core::{FetchId, Output, PeerConfig, PeerError, Phase, View};
 use crate::exchange::{self, Exchange, Signal, Standing};
 use crate::wire::{Message, Reason};
 use crate::{
     Digest, Done, Order, OrderId, Part, PeerId, Plan, Round, SliceId, SliceMeta, Time, Topology,
 };
 use catch_up::CatchUp;
-use context::Context;
 use donor::Donor;
 use round::Life;
 use std::collections::BTreeMap;
-use timers::Timer;
 
 /// One peer of a run.
 ///

@@ -1,8 +1,9 @@
 //! Before the first round: who begins when. Everybody waits until as many others are here as it begins
 //! with, and until as many of them can say the same; or until the time for it is over.
 
-use crate::peer::timers::Timer;
-use crate::peer::{Event, Peer, Phase, Wait};
+use crate::core::timers::Timer;
+use crate::core::{Event, Phase, Wait};
+use crate::peer::Peer;
 use crate::wire::Muster;
 use crate::{ExchangeKind, Round};
 

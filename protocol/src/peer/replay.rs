@@ -2,8 +2,9 @@
 //! aggregates, a fraction of a state) and keeps what it trained on top.
 
 use super::catch_up::CatchUp;
+use crate::core::{Event, FetchId, Output, PeerError, Wait};
 use crate::exchange::{inputs_of, slices_of};
-use crate::peer::{Event, FetchId, Output, Peer, PeerError, Wait};
+use crate::peer::Peer;
 use crate::wire::Message;
 use crate::{Digest, Done, ExchangeKind, FragmentId, Order, OrderId, PeerId, Round, SliceId};
 use std::collections::BTreeMap;

@@ -1,10 +1,11 @@
 //! A round's life: train, exchange, apply, settle (evaluate, save), next. And the two ends of all
 //! rounds: the start and the leave.
 
+use crate::core::timers::Timer;
+use crate::core::{Event, Phase, Remote, Wait};
 use crate::exchange::Outcome;
 use crate::limits::{ALIVE_EVERY, LINGER};
-use crate::peer::timers::Timer;
-use crate::peer::{Event, Peer, Phase, Remote, SNAPSHOT_VERSION, Snapshot, Wait};
+use crate::peer::{Peer, SNAPSHOT_VERSION, Snapshot};
 use crate::{Digest, Done, FragmentId, Order, OrderId, PeerId, Round, Time, TrainSummary};
 use std::collections::BTreeMap;
 

@@ -10,9 +10,9 @@
 
 use super::butterfly::{Butterfly, Stage};
 use super::group::bit;
+use crate::core::FetchId;
+use crate::core::context::Context;
 use crate::limits::SEARCHES_MAX;
-use crate::peer::FetchId;
-use crate::peer::context::Context;
 use crate::wire::{Ballot, Message, ShardVersion};
 use crate::{Output, PeerError, PeerId, Wait};
 use std::collections::{BTreeMap, BTreeSet};

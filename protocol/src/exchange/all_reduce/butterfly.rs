@@ -9,8 +9,8 @@ use super::group::{Group, bit, members_of};
 use super::reduce::Duty;
 use super::relay::Relay;
 use super::schedule::Program;
+use crate::core::context::Context;
 use crate::exchange::Ending;
-use crate::peer::context::Context;
 use crate::wire::{Ballot, ShardVersion};
 use crate::{
     Event, ExchangeKind, FragmentId, Order, OrderId, PeerId, Round, Settlement, SliceId, SliceMeta,

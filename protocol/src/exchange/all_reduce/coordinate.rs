@@ -2,7 +2,7 @@
 
 use super::butterfly::Butterfly;
 use super::group::bit;
-use crate::peer::context::Context;
+use crate::core::context::Context;
 use crate::wire::{Ballot, Held, Message, ShardPlan, ShardVersion};
 use crate::{PeerError, PeerId};
 use std::collections::BTreeMap;

@@ -1,8 +1,8 @@
 //! Whose word counts when a group forms: pure functions of the view and of what the ready peers said.
 //! Not who is in the group: that is `grouping`.
 
+use crate::core::context::Context;
 use crate::limits::ABSENT_ROUNDS_MAX;
-use crate::peer::context::Context;
 use crate::{Digest, PeerId, Remote, Round};
 use std::collections::BTreeMap;
 

@@ -6,9 +6,9 @@ use super::butterfly::Butterfly;
 use super::group::{self, Group};
 use super::grouping::Formed;
 use super::mailbox::address;
+use crate::core::context::Context;
+use crate::core::timers::Timer;
 use crate::exchange::{Ending, Outcome};
-use crate::peer::context::Context;
-use crate::peer::timers::Timer;
 use crate::wire::{Member, Message};
 use crate::{Event, Order, PeerId, Round};
 

@@ -21,8 +21,8 @@
 
 use super::butterfly::{Butterfly, Target, Task};
 use super::reduce::Duty;
+use crate::core::context::Context;
 use crate::exchange::Ending;
-use crate::peer::context::Context;
 use crate::wire::{Ballot, ShardVersion};
 use crate::{Digest, Event, Order, Part, PeerId, Settlement, SliceId, StoreId};
 

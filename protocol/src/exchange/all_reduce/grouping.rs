@@ -9,10 +9,11 @@
 use super::electorate::{ahead, common_anchor, electorate, proposers, settled};
 use super::group::Group;
 use super::quorum::{self, Enough};
+use crate::core::context::Context;
+use crate::core::timers::Timer;
 use crate::exchange::Outcome;
 use crate::limits::{GROUP_MEMBERS_MAX, TERMS_MAX};
-use crate::peer::context::{Context, rendezvous};
-use crate::peer::timers::Timer;
+use crate::rendezvous::rendezvous;
 use crate::wire::{Member, Message};
 use crate::{Digest, PeerId, Round, Time, Wait};
 use core::time::Duration;
@@ -280,7 +281,7 @@ impl Grouping {
         }
         let untried = proposers(cx, agreed).into_iter();
         let untried = untried.filter(|id| !self.tried.contains(id));
-        let winner = untried.max_by_key(|id| (rendezvous(&cx.plan, cx.round, 0, *id), *id));
+        let winner = untried.max_by_key(|id| (rendezvous(&cx.plan.run, cx.round, 0, *id), *id));
         self.proposer = winner;
         match winner {
             None => Formed::Nobody,

@@ -3,7 +3,7 @@
 
 use super::butterfly::Butterfly;
 use super::group::bit;
-use crate::peer::context::Context;
+use crate::core::context::Context;
 use crate::wire::{Message, ShardVersion};
 use crate::{Digest, Order, Part, PeerError, PeerId, SliceId, SliceMeta, Wait};
 

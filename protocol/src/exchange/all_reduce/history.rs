@@ -1,11 +1,11 @@
 //! Decided rounds that stragglers and newcomers may still ask for. Bounded in rounds and bytes.
 
 use super::butterfly::Butterfly;
+use crate::core::context::Context;
 use crate::exchange::Ending;
 use crate::limits::{
     HISTORY_BYTES_MAX, HISTORY_NEWEST_BYTES_MAX, HISTORY_PINNED_ROUNDS_MAX, HISTORY_ROUNDS_MAX,
 };
-use crate::peer::context::Context;
 use crate::wire::Message;
 use crate::{ExchangeKind, FragmentId, Order, Part, Round, SliceId};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

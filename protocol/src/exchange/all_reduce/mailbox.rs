@@ -1,11 +1,11 @@
 //! What arrives for a round's exchange: slices and messages, early, in time or late.
 
 use super::AllReduce;
+use crate::core::context::Context;
 use crate::limits::{
     EARLY_MESSAGES_MAX, EARLY_MESSAGES_PER_PEER_MAX, EARLY_RELAYED_MAX, EARLY_SLICES_MAX,
     ROUNDS_AHEAD_MAX,
 };
-use crate::peer::context::Context;
 use crate::wire::Message;
 use crate::{Digest, FragmentId, Order, PeerError, PeerId, Plan, Round, SliceId, SliceMeta};
 

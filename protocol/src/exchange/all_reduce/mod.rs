@@ -38,10 +38,10 @@ mod window;
 pub(crate) use history::{inputs_of, slices_of};
 pub use schedule::{Schedule, ScheduleCost};
 
+use crate::core::FetchId;
+use crate::core::context::Context;
+use crate::core::timers::Timer;
 use crate::exchange::{Ending, Exchange, Outcome, Signal};
-use crate::peer::FetchId;
-use crate::peer::context::Context;
-use crate::peer::timers::Timer;
 use crate::wire::Message;
 use crate::{
     Digest, FragmentId, Layers, Order, PeerError, PeerId, Round, SliceId, SliceMeta, TrainSummary,

@@ -16,8 +16,8 @@
 //! "Taming unbalanced training workloads in deep learning with partial collective operations" (eager-SGD).
 
 use super::grouping::Grouping;
-use crate::peer::context::Context;
-use crate::peer::timers::Timer;
+use crate::core::context::Context;
+use crate::core::timers::Timer;
 use crate::{Grace, PeerId, Time, Wait};
 use core::time::Duration;
 

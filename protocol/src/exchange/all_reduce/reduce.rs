@@ -10,8 +10,8 @@
 
 use super::butterfly::{Butterfly, Stage, Task};
 use super::group::{bit, members_of};
+use crate::core::context::Context;
 use crate::limits::{BALLOTS_MAX, GROUP_MEMBERS_MAX};
-use crate::peer::context::Context;
 use crate::wire::ShardVersion;
 use crate::{
     Digest, Done, Layers, Order, OrderId, Part, PeerError, PeerId, SliceId, SliceMeta, StoreId,

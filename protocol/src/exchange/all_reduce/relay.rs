@@ -11,7 +11,7 @@
 use super::butterfly::{Butterfly, Task};
 use super::group::{bit, members_of};
 use super::schedule::{Program, Role};
-use crate::peer::context::Context;
+use crate::core::context::Context;
 use crate::wire::ShardVersion;
 use crate::{Digest, Done, Order, Part, PeerId, SliceId, SliceMeta, StoreId, WorkError};
 use std::collections::BTreeMap;

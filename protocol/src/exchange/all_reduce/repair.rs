@@ -9,8 +9,9 @@ use super::butterfly::{Butterfly, Stage, Target};
 use super::coordinate::Promised;
 use super::group::{bit, members_of};
 use super::reduce::Duty;
+use crate::core::context::Context;
 use crate::limits::BALLOTS_MAX;
-use crate::peer::context::{Context, rendezvous};
+use crate::rendezvous::rendezvous;
 use crate::wire::{Ballot, Message, ShardPlan};
 use crate::{Digest, PeerError, PeerId, SliceId, Wait};
 use core::time::Duration;
@@ -24,8 +25,8 @@ impl Butterfly {
             return;
         }
         let hopeful = members_of(self.hopeful & self.group.all());
-        let winner =
-            hopeful.max_by_key(|i| rendezvous(&cx.plan, self.round, number, self.group.peer(*i)));
+        let winner = hopeful
+            .max_by_key(|i| rendezvous(&cx.plan.run, self.round, number, self.group.peer(*i)));
         let coordinator = self.group.peer(winner.unwrap_or(self.group.me));
         let ballot = Ballot {
             number,

@@ -2,7 +2,7 @@
 
 use super::butterfly::Butterfly;
 use super::group::bit;
-use crate::peer::context::Context;
+use crate::core::context::Context;
 use crate::{Part, PeerId, PushOutcome, SliceId};
 
 /// How often a push that surely did not arrive is tried again.

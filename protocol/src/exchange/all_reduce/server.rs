@@ -17,7 +17,8 @@
 //! et al. 2020, "BytePS", section 4.1.
 
 use super::group::Group;
-use crate::peer::context::{Context, rendezvous};
+use crate::core::context::Context;
+use crate::rendezvous::rendezvous;
 use crate::{ExchangeKind, Round};
 
 /// The owner of every part in the first ballot.
@@ -31,7 +32,7 @@ pub(super) fn owners(cx: &Context, group: &Group, of: u16) -> Vec<usize> {
 /// the run, so that a death moves only the dead member's shards; others as they are.
 pub(super) fn ranked(cx: &Context, group: &Group, mut members: Vec<usize>) -> Vec<usize> {
     if let ExchangeKind::Server(_) = cx.plan.exchange {
-        let rank = |i: &usize| rendezvous(&cx.plan, Round(0), 0, group.peer(*i));
+        let rank = |i: &usize| rendezvous(&cx.plan.run, Round(0), 0, group.peer(*i));
         members.sort_by_key(|i| (std::cmp::Reverse(rank(i)), *i));
     }
     members

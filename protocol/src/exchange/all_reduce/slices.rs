@@ -1,7 +1,7 @@
 //! What travels of one fragment, by name, and letting go of it.
 
 use super::butterfly::{Butterfly, Task};
-use crate::peer::context::Context;
+use crate::core::context::Context;
 use crate::wire::ShardVersion;
 use crate::{Order, Part, SliceId};
 use std::collections::BTreeSet;

@@ -6,8 +6,8 @@ use super::butterfly::Butterfly;
 use super::group::Group;
 use super::mailbox::address;
 use super::schedule::Program;
+use crate::core::context::Context;
 use crate::limits::{WINDOW_BYTES, WINDOW_FRAGMENTS_MAX};
-use crate::peer::context::Context;
 use crate::{FragmentId, Layers, Plan, Round};
 use std::sync::Arc;
 

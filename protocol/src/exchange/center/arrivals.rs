@@ -3,8 +3,8 @@
 
 use super::owner::Shard;
 use super::{Center, LEAP_MAX, Place, Task};
+use crate::core::context::Context;
 use crate::limits::INBOX_SLICES_MAX;
-use crate::peer::context::Context;
 use crate::wire::Message;
 use crate::{Done, Order, PeerError, PeerId, Round, SliceId, WorkError};
 

@@ -5,8 +5,8 @@
 
 use super::Center;
 use super::bound::{Paces, Progress, choose};
+use crate::core::context::Context;
 use crate::exchange::Outcome;
-use crate::peer::context::Context;
 use crate::wire::{Message, Muster};
 use crate::{PeerId, Round, Time, Wait};
 use core::time::Duration;

@@ -38,9 +38,10 @@ mod pull;
 #[cfg(test)]
 mod tests;
 
+use crate::core::context::Context;
+use crate::core::timers::Timer;
 use crate::exchange::{Ending, Exchange, Outcome, Signal};
-use crate::peer::context::{Context, rendezvous};
-use crate::peer::timers::Timer;
+use crate::rendezvous::rendezvous;
 use crate::wire::Message;
 use crate::{
     CenterPlan, Contribution, Done, FragmentId, Order, OrderId, Part, PeerError, PeerId, Plan,
@@ -130,7 +131,7 @@ impl Center {
     fn owner(cx: &Context, shard: u16, not: &[PeerId]) -> Option<PeerId> {
         let live = cx.view.live().map(|(id, _)| id).chain([cx.me()]);
         let left = live.filter(|id| !not.contains(id));
-        left.max_by_key(|id| (rendezvous(&cx.plan, Round(0), shard as u8, *id), *id))
+        left.max_by_key(|id| (rendezvous(&cx.plan.run, Round(0), shard as u8, *id), *id))
     }
 
     fn done(&mut self, cx: &mut Context, order: OrderId, done: &Done) {

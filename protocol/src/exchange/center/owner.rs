@@ -2,8 +2,8 @@
 
 use super::arrivals::Arrival;
 use super::{COPY, Center, LEAP_MAX, Place, Task};
+use crate::core::context::Context;
 use crate::limits::VIEW_PEERS_MAX;
-use crate::peer::context::Context;
 use crate::wire::Message;
 use crate::{Order, OrderId, Part, PeerId, PushOutcome, Round, SliceId, SliceMeta, StoreId, Time};
 use std::collections::BTreeMap;

@@ -2,8 +2,8 @@
 //! owner when one does not answer.
 
 use super::{Arrival, Center, Place, Task};
+use crate::core::context::Context;
 use crate::exchange::Ending;
-use crate::peer::context::Context;
 use crate::{
     Event, FragmentId, Order, Part, PeerId, Settlement, SliceId, SliceMeta, StoreId, Time, Wait,
 };

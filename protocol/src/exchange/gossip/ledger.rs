@@ -1,7 +1,7 @@
 //! The ledger of pushes: whose acknowledgement is awaited, what comes back, and which encoded
 //! slices are still needed.
 
-use crate::peer::context::Context;
+use crate::core::context::Context;
 use crate::{FragmentId, Order, PeerId, SliceId};
 use std::collections::{BTreeMap, BTreeSet};
 

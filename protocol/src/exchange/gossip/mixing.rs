@@ -1,8 +1,8 @@
 //! One fragment's way through one round of gossip: encode, push, collect, combine.
 
 use super::ledger::Ledger;
+use crate::core::context::Context;
 use crate::exchange::Ending;
-use crate::peer::context::Context;
 use crate::{Event, FragmentId, Order, OrderId, Part, PeerId, Round, SliceId, SliceMeta, StoreId};
 use std::collections::BTreeSet;
 

@@ -25,10 +25,10 @@
 mod ledger;
 mod mixing;
 
+use crate::core::context::Context;
+use crate::core::timers::Timer;
 use crate::exchange::{Ending, Exchange, Outcome, Signal, all_ended};
 use crate::limits::{INBOX_SLICES_MAX, ROUNDS_AHEAD_MAX};
-use crate::peer::context::Context;
-use crate::peer::timers::Timer;
 use crate::{
     Event, FragmentId, Part, PeerError, PeerId, Plan, PushOutcome, SliceId, SliceMeta, Time,
     Topology, TrainSummary, Wait,

@@ -2,8 +2,8 @@
 
 use super::Pairwise;
 use super::edge::{Edge, Half, Meaning, Sent, Waiting};
+use crate::core::context::Context;
 use crate::limits::{HISTORY_ROUNDS_MAX, PUSHES_AT_ONCE_MAX};
-use crate::peer::context::Context;
 use crate::{
     Event, FragmentId, Order, OrderId, Part, PeerError, PeerId, PushOutcome, SliceId, SliceMeta,
     Wait,

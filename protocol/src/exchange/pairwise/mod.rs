@@ -37,10 +37,10 @@ mod halves;
 mod mixing;
 mod standing;
 
+use crate::core::context::Context;
+use crate::core::timers::Timer;
 use crate::exchange::{Ending, Exchange, Outcome, Signal, all_ended};
 use crate::limits::{NEIGHBOURS_MAX, PATIENCE_ROUNDS, ROUNDS_AHEAD_MAX};
-use crate::peer::context::Context;
-use crate::peer::timers::Timer;
 use crate::{
     ExchangeKind, FragmentId, Order, OrderId, Part, PeerError, PeerId, Plan, SliceId, StoreId,
     Time, Topology, TrainSummary, Wait,

@@ -1,8 +1,8 @@
 //! One fragment's way through one round of pulling: encode what others may ask for, collect answers,
 //! combine.
 
+use crate::core::context::Context;
 use crate::exchange::Ending;
-use crate::peer::context::Context;
 use crate::{Event, FragmentId, Order, OrderId, Part, PeerId, SliceId, StoreId};
 use std::collections::BTreeMap;
 

@@ -31,9 +31,9 @@ mod published;
 #[cfg(test)]
 mod tests;
 
+use crate::core::context::Context;
+use crate::core::timers::Timer;
 use crate::exchange::{Ending, Exchange, Outcome, Signal};
-use crate::peer::context::Context;
-use crate::peer::timers::Timer;
 use crate::wire::Message;
 use crate::{
     Done, FragmentId, Order, OrderId, Part, PeerError, PeerId, SliceId, SliceMeta, Time, Topology,

@@ -1,7 +1,7 @@
 //! What a peer has published last, and who asked for it. At most one answer is on its way to each peer:
 //! whoever asks in another round meanwhile is answered when it has ended.
 
-use crate::peer::context::Context;
+use crate::core::context::Context;
 use crate::{FragmentId, Order, PeerId, PushOutcome, Round, SliceId, SliceMeta};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -3,9 +3,9 @@
 
 use super::Relay;
 use super::edge::Edge;
+use crate::core::context::Context;
+use crate::core::timers::Timer;
 use crate::exchange::Ending;
-use crate::peer::context::Context;
-use crate::peer::timers::Timer;
 use crate::{
     Done, Event, FragmentId, Order, OrderId, PeerId, Round, SliceId, StoreId, Wait, WorkError,
 };

@@ -44,10 +44,10 @@ mod mixing;
 mod passing;
 mod tree;
 
+use crate::core::context::Context;
+use crate::core::timers::Timer;
 use crate::exchange::{Ending, Exchange, Outcome, Signal, all_ended};
 use crate::limits::ROUNDS_AHEAD_MAX;
-use crate::peer::context::Context;
-use crate::peer::timers::Timer;
 use crate::{
     FragmentId, Order, OrderId, PeerError, PeerId, SliceId, Time, Topology, TrainSummary, Wait,
 };

@@ -4,10 +4,10 @@ use super::Relay;
 use super::edge::Message;
 use super::mixing::{Mixing, Stage};
 use super::tree::may_be_above;
+use crate::core::context::Context;
 use crate::limits::{
     NEIGHBOURS_MAX, PUSHES_AT_ONCE_MAX, RELAY_MISSES_MAX, RELAYED_UNDER_WAY_MAX, VIEW_PEERS_MAX,
 };
-use crate::peer::context::Context;
 use crate::{
     Done, FragmentId, Order, Part, PeerError, PeerId, PushOutcome, SliceId, SliceMeta, Wait,
     WorkError,

@@ -1,6 +1,6 @@
 //! Where one peer stands in the tree that sums travel along, by its own view.
 
-use crate::peer::context::Context;
+use crate::core::context::Context;
 use crate::{FragmentId, PeerId, SpanningTree, Topology};
 
 /// A neighbour in the tree.

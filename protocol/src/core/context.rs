@@ -1,10 +1,10 @@
 //! What every part of the peer shares: who and when it is, the view, and the way out.
 
+use crate::core::deadlines::Deadlines;
+use crate::core::timers::{Timer, Timers};
+use crate::core::view::View;
+use crate::core::{Event, Output, PeerConfig, Wait};
 use crate::limits::{ACCUSED_MAX, OUTPUTS_MAX};
-use crate::peer::deadlines::Deadlines;
-use crate::peer::timers::{Timer, Timers};
-use crate::peer::view::View;
-use crate::peer::{Event, Output, PeerConfig, Wait};
 use crate::wire::Message;
 use crate::{
     Digest, FragmentId, Order, OrderId, PeerId, Plan, PlanHash, Round, SliceId, SliceMeta, Time,
@@ -200,16 +200,4 @@ impl Context {
             });
         }
     }
-}
-
-/// The hash whose winner proposes a round's group.
-pub(crate) fn rendezvous(plan: &Plan, round: Round, slot: u8, peer: PeerId) -> u64 {
-    let mut bytes = [0u8; 73];
-    bytes[..32].copy_from_slice(plan.run.as_bytes());
-    bytes[32..64].copy_from_slice(peer.as_bytes());
-    bytes[64..72].copy_from_slice(&round.0.to_le_bytes());
-    bytes[72] = slot;
-    let mut first = [0u8; 8];
-    first.copy_from_slice(&Digest::of(&bytes).as_bytes()[..8]);
-    u64::from_le_bytes(first)
 }

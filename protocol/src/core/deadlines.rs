@@ -1,8 +1,8 @@
 //! Deadlines from what was measured: median + k x MAD over the last waits, link by link.
 
 use crate::PeerId;
+use crate::core::Wait;
 use crate::limits::{DEADLINE_SAMPLES_MAX, DEADLINES_MAX};
-use crate::peer::Wait;
 use crate::plan::DeadlinePlan;
 use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};

@@ -1,6 +1,6 @@
 //! What a peer tells people and metrics about. Events never drive logic.
 
-use crate::peer::Phase;
+use crate::core::Phase;
 use crate::wire::{Reason, WireError};
 use crate::{Digest, Evaluation, FragmentId, PeerId, Round, TrainSummary};
 use core::time::Duration;

@@ -1,6 +1,6 @@
 //! What comes out of a peer.
 
-use crate::peer::{Event, FetchId};
+use crate::core::{Event, FetchId};
 use crate::wire::{Message, PeerRecord, Reason};
 use crate::{Order, OrderId, PeerId, SliceId, SliceMeta, Time};
 use serde::{Deserialize, Serialize};

@@ -1,0 +1,21 @@
+//! What every part of a peer works with: its configuration, the clock, the peers it knows, its
+//! timers, and the queue of outputs. Nothing here knows an exchange or the [`Peer`](crate::Peer).
+
+mod config;
+pub(crate) mod context;
+mod deadlines;
+mod error;
+mod event;
+mod fetch;
+mod output;
+mod phase;
+pub(crate) mod timers;
+pub(crate) mod view;
+
+pub use config::PeerConfig;
+pub use error::PeerError;
+pub use event::{Event, Wait};
+pub use fetch::FetchId;
+pub use output::Output;
+pub use phase::Phase;
+pub use view::{Remote, View};
