@@ -246,10 +246,10 @@ pub(crate) struct CompareArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct SurveyArgs {
-    /// Measurements, as sim/scenarios/quantitative-survey/10gbe.csv
+    /// Measurements, in the form of survey/data/10gbe.csv
     #[arg(long, value_name = "FILE.csv")]
     pub(crate) measured: PathBuf,
-    /// What else the model assumes [default: quantitative-survey/constants.toml as it ships]
+    /// Other constants of the model [default: those of survey/data/constants.toml]
     #[arg(long, value_name = "FILE.toml")]
     pub(crate) constants: Option<PathBuf>,
     /// Print one JSON object on stdout

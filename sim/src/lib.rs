@@ -17,7 +17,6 @@
 //! - [`seeds`]: random scenarios by the hundred.
 //! - [`compare`]: presets beside each other on several tasks and networks.
 //! - [`plan`]: what each preset would make of a cluster.
-//! - [`survey`]: a timing model of synchronous clusters, held against published measurements.
 
 mod backward;
 pub mod compare;
@@ -44,7 +43,6 @@ mod scenario;
 pub mod seeds;
 mod speed;
 mod stores;
-pub mod survey;
 mod swarm;
 mod task;
 mod timing;

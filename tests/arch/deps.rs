@@ -8,11 +8,12 @@ use std::process::Command;
 /// Each package's name to those it depends on. Two versions of a package are one.
 type Graph = BTreeMap<String, BTreeSet<String>>;
 
-const OURS: [&str; 7] = [
+const OURS: [&str; 8] = [
     "murmurate-protocol",
     "murmurate-strategies",
     "murmurate-tasks",
     "murmurate-sim",
+    "murmurate-survey",
     "murmurate-net",
     "murmurate-node",
     "murmurate-tests",
@@ -142,6 +143,11 @@ fn sim_knows_neither_network_nor_burn() {
         &["tokio", "libp2p", "burn"],
         &["murmurate-protocol", "murmurate-strategies"],
     );
+}
+
+#[test]
+fn survey_depends_on_none_of_ours() {
+    forbid("murmurate-survey", &["tokio", "libp2p", "burn"], &[]);
 }
 
 #[test]

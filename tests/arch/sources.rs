@@ -4,11 +4,12 @@ use crate::files::{rust_files, text};
 use crate::rust_text::{code_only, has_word, with_braces_written_out};
 
 /// The directories with code of the crates.
-pub(crate) const SOURCES: [&str; 6] = [
+pub(crate) const SOURCES: [&str; 7] = [
     "protocol/src",
     "strategies/src",
     "tasks/src",
     "sim/src",
+    "survey/src",
     "net/src",
     "node/src",
 ];

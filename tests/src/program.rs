@@ -84,7 +84,15 @@ fn workspace() -> PathBuf {
 fn newest_source() -> SystemTime {
     let root = workspace();
     let mut newest = modified(&root.join("Cargo.lock")).unwrap();
-    let crates = ["protocol", "strategies", "tasks", "sim", "net", "node"];
+    let crates = [
+        "protocol",
+        "strategies",
+        "tasks",
+        "sim",
+        "survey",
+        "net",
+        "node",
+    ];
     let mut waiting: Vec<PathBuf> = crates
         .iter()
         .flat_map(|name| ["src", "examples"].map(|part| root.join(name).join(part)))

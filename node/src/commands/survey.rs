@@ -1,7 +1,7 @@
 //! `murmurate sim survey`: a table of measured training speeds, predicted.
 
 use crate::cli::SurveyArgs;
-use murmurate_sim::survey::{Constants, run_survey};
+use murmurate_survey::{Constants, run_survey};
 
 pub(crate) fn run(args: &SurveyArgs) -> anyhow::Result<()> {
     let constants = match &args.constants {

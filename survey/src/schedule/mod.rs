@@ -10,9 +10,10 @@ mod method;
 
 pub use method::Method;
 
-use super::engine::{Engine, Resource, TaskId};
-use super::tiers::ring_share;
-use super::{Constants, ModelProfile, Tiers};
+use crate::constants::Constants;
+use crate::engine::{Engine, Resource, TaskId};
+use crate::model::ModelProfile;
+use crate::tiers::{Tiers, ring_share};
 use layer_times::LayerTimes;
 use method::{Architecture, Scheduling};
 
@@ -32,21 +33,21 @@ struct Message {
 
 /// One cell to predict: a model on so many GPUs of a cluster.
 #[derive(Debug)]
-pub(super) struct Setting<'a> {
-    pub(super) model: &'a ModelProfile,
-    pub(super) constants: &'a Constants,
-    pub(super) ranks: usize,
+pub(crate) struct Setting<'a> {
+    pub(crate) model: &'a ModelProfile,
+    pub(crate) constants: &'a Constants,
+    pub(crate) ranks: usize,
     /// Bytes a second inside a machine.
-    pub(super) pcie: f64,
+    pub(crate) pcie: f64,
     /// Bytes a second of the slowest link between all ranks.
-    pub(super) slowest: f64,
+    pub(crate) slowest: f64,
     /// Seconds of an iteration on one GPU.
-    pub(super) single: f64,
+    pub(crate) single: f64,
 }
 
 impl<'a> Setting<'a> {
     /// Gives `None` where the tier that it needs was not calibrated.
-    pub(super) fn new(
+    pub(crate) fn new(
         model: &'a ModelProfile,
         constants: &'a Constants,
         tiers: &Tiers,
@@ -67,7 +68,7 @@ impl<'a> Setting<'a> {
     }
 
     /// Seconds of one iteration in the steady state.
-    pub(super) fn iteration_seconds(&self, method: Method) -> f64 {
+    pub(crate) fn iteration_seconds(&self, method: Method) -> f64 {
         let times = LayerTimes::new(self.model, self.constants, self.single);
         let messages = self.messages(method, &times);
         let mut graph = Graph {

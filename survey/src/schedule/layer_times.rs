@@ -1,7 +1,8 @@
 //! How long each layer computes: its share of the model's FLOPs, scaled to the iteration that was
 //! measured on one GPU.
 
-use crate::survey::{Constants, Layer, ModelProfile};
+use crate::constants::Constants;
+use crate::model::{Layer, ModelProfile};
 
 /// Seconds of each layer, in the order of the forward pass.
 #[derive(Clone, Debug)]

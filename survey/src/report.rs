@@ -1,7 +1,11 @@
 //! Every cell with what was measured and predicted, and how far apart they are.
 
-use super::schedule::Setting;
-use super::{Constants, Measured, Method, ModelProfile, SurveyError, Tiers};
+use crate::constants::Constants;
+use crate::error::SurveyError;
+use crate::measured::Measured;
+use crate::model::ModelProfile;
+use crate::schedule::{Method, Setting};
+use crate::tiers::Tiers;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -82,7 +86,7 @@ pub struct SurveyReport {
 }
 
 /// Calibrates and predicts.
-pub(super) fn predict(
+pub(crate) fn predict(
     measured: &Measured,
     constants: &Constants,
 ) -> Result<SurveyReport, SurveyError> {

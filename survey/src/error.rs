@@ -1,8 +1,6 @@
 //! What is wrong with a survey's files, in one line.
 
-use crate::scenario::ScenarioError;
-
-/// Why a survey cannot be predicted.
+/// Why measurements cannot be predicted.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SurveyError {
@@ -14,14 +12,14 @@ pub enum SurveyError {
         /// Why.
         source: std::io::Error,
     },
-    /// A cell of the measurements that cannot be.
+    /// A cell of the measurements, or a constant, outside its range.
     #[error("{file}:{line}: `{key}` {reason}")]
-    Cell {
+    Value {
         /// The file.
         file: String,
         /// The line, from one.
         line: usize,
-        /// The column.
+        /// The column or key.
         key: String,
         /// What is wrong with it and what it may be.
         reason: String,
@@ -34,7 +32,14 @@ pub enum SurveyError {
         /// What is missing.
         reason: String,
     },
-    /// The constants cannot be.
-    #[error(transparent)]
-    Constants(#[from] ScenarioError),
+    /// The file of constants is not TOML, or has unknown or missing keys.
+    #[error("{file}:{line}: {reason}")]
+    Syntax {
+        /// The file.
+        file: String,
+        /// The line, from one.
+        line: usize,
+        /// What the parser found.
+        reason: String,
+    },
 }

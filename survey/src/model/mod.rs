@@ -4,7 +4,7 @@
 mod bert;
 mod resnet50;
 
-use super::Constants;
+use crate::constants::Constants;
 
 /// One layer: what it computes and what of it is exchanged.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,7 +27,7 @@ pub struct ModelProfile {
 }
 
 /// The models of the survey.
-pub(super) const NAMES: [&str; 3] = ["ResNet-50", "BERT-Base", "BERT-Large"];
+pub(crate) const NAMES: [&str; 3] = ["ResNet-50", "BERT-Base", "BERT-Large"];
 
 impl ModelProfile {
     /// A model of the survey by its name there.

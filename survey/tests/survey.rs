@@ -1,11 +1,10 @@
 //! Published measurements, predicted: the targets of the quantitative survey on 10 GbE.
 
-use murmurate_sim::survey::{Constants, Method, SurveyReport, run_survey};
+use murmurate_survey::{Constants, Method, SurveyReport, run_survey};
 use std::path::Path;
 
 fn report() -> SurveyReport {
-    let path =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios/quantitative-survey/10gbe.csv");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/10gbe.csv");
     let constants = Constants::shipped().expect("what ships is valid");
     run_survey(&path, &constants).expect("the shipped file is predicted")
 }

@@ -5,8 +5,11 @@
 //! the NIC beyond. T is linear in 1/B, so the least squares of the relative errors are solved in
 //! closed form.
 
-use super::measured::{Measured, Row};
-use super::{Constants, Method, ModelProfile, SurveyError};
+use crate::constants::Constants;
+use crate::error::SurveyError;
+use crate::measured::{Measured, Row};
+use crate::model::ModelProfile;
+use crate::schedule::Method;
 use serde::Serialize;
 
 /// Bytes a second of the two tiers of a cluster.
@@ -23,7 +26,7 @@ impl Tiers {
     ///
     /// # Errors
     /// When the network has no BSP-A2A rows, or rows in which exchanging took no time.
-    pub(super) fn calibrate(
+    pub(crate) fn calibrate(
         measured: &Measured,
         network: &str,
         constants: &Constants,
@@ -82,7 +85,7 @@ impl Tiers {
 }
 
 /// What each rank of a ring sends, in messages: 2(n-1)/n (Patarasuk and Yuan 2009).
-pub(super) fn ring_share(ranks: usize) -> f64 {
+pub(crate) fn ring_share(ranks: usize) -> f64 {
     2.0 * (ranks as f64 - 1.0) / ranks as f64
 }
 

@@ -1,8 +1,9 @@
 //! The measurements: a CSV with one row for a model, a network and a method, and one column of
 //! samples/s for each number of GPUs (`g1`, `g4`, ...). No quoting: no field holds a comma.
 
-use super::model::NAMES;
-use super::{Method, SurveyError};
+use crate::error::SurveyError;
+use crate::model::NAMES;
+use crate::schedule::Method;
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -103,7 +104,7 @@ struct At<'a> {
 
 impl At<'_> {
     fn refuse(&self, key: &str, reason: String) -> SurveyError {
-        SurveyError::Cell {
+        SurveyError::Value {
             file: self.file.to_owned(),
             line: self.line,
             key: key.to_owned(),

@@ -1,14 +1,13 @@
 //! The constants that BSP-A2A cannot identify: physical, the same for all methods, models and
 //! networks. Their sources stand beside them in
-//! `scenarios/quantitative-survey/constants.toml`.
+//! `data/constants.toml`.
 
-use super::SurveyError;
-use crate::scenario::{Checker, ScenarioError, explain};
+use crate::error::SurveyError;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// The constants that ship with the simulator.
-const SHIPPED: &str = include_str!("../../scenarios/quantitative-survey/constants.toml");
+/// The constants that ship with the crate.
+const SHIPPED: &str = include_str!("../data/constants.toml");
 
 /// What the timing model assumes.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
@@ -33,7 +32,7 @@ pub struct Constants {
 }
 
 impl Constants {
-    /// Those that ship with the simulator.
+    /// Those that ship with the crate.
     ///
     /// # Errors
     /// Never for what ships; as [`Constants::from_toml`].
@@ -54,42 +53,76 @@ impl Constants {
         Self::from_toml(&text, &name)
     }
 
-    /// Reads text; `file` is what errors call it.
+    /// Reads text; `file` is the name that errors give it.
     ///
     /// # Errors
     /// One line that names file, line and key.
     pub fn from_toml(text: &str, file: &str) -> Result<Self, SurveyError> {
-        let constants: Self = toml::from_str(text).map_err(|error| explain(&error, text, file))?;
-        constants.check(&Checker::new(file, text))?;
+        let constants: Self = toml::from_str(text).map_err(|error| SurveyError::Syntax {
+            file: file.to_owned(),
+            line: error.span().map_or(1, |span| line_at(text, span.start)),
+            reason: error.message().replace('\n', " "),
+        })?;
+        constants.check(text, file)?;
         Ok(constants)
     }
 
-    fn check(&self, check: &Checker<'_>) -> Result<(), ScenarioError> {
-        check.within(
-            "gpus_per_machine",
-            self.gpus_per_machine as f64,
-            (1.0, 1024.0),
-        )?;
-        check.within("message_ms", self.message_ms, (0.0, 1e3))?;
-        check.within("message_us_per_rank", self.message_us_per_rank, (0.0, 1e6))?;
-        check.within("forward_share", self.forward_share, (0.01, 0.99))?;
-        let optimizer = self.optimizer_ms_per_million;
-        check.within("optimizer_ms_per_million", optimizer, (0.0, 1e3))?;
-        check.within("partition_mb", self.partition_mb, (0.01, 1e4))?;
-        check.within("push_and_pull", self.push_and_pull, (1.0, 4.0))?;
-        check.within("sentence", f64::from(self.sentence), (1.0, 65_536.0))?;
-        Ok(())
+    fn check(&self, text: &str, file: &str) -> Result<(), SurveyError> {
+        let ranges = [
+            (
+                "gpus_per_machine",
+                self.gpus_per_machine as f64,
+                (1.0, 1024.0),
+            ),
+            ("message_ms", self.message_ms, (0.0, 1e3)),
+            ("message_us_per_rank", self.message_us_per_rank, (0.0, 1e6)),
+            ("forward_share", self.forward_share, (0.01, 0.99)),
+            (
+                "optimizer_ms_per_million",
+                self.optimizer_ms_per_million,
+                (0.0, 1e3),
+            ),
+            ("partition_mb", self.partition_mb, (0.01, 1e4)),
+            ("push_and_pull", self.push_and_pull, (1.0, 4.0)),
+            ("sentence", f64::from(self.sentence), (1.0, 65_536.0)),
+        ];
+        let outside = |(_, value, (low, high)): &&(&str, f64, (f64, f64))| {
+            !(value.is_finite() && (*low..=*high).contains(value))
+        };
+        let Some((key, value, (low, high))) = ranges.iter().find(outside) else {
+            return Ok(());
+        };
+        let assigns = |line: &str| {
+            line.split('=')
+                .next()
+                .is_some_and(|name| name.trim() == *key)
+        };
+        Err(SurveyError::Value {
+            file: file.to_owned(),
+            line: text.lines().position(assigns).map_or(1, |index| index + 1),
+            key: (*key).to_owned(),
+            reason: format!("is {value}: give {low} to {high}"),
+        })
     }
 
-    /// Seconds that a collective among so many ranks takes beside its bytes.
-    pub(super) fn message_seconds(&self, ranks: usize) -> f64 {
+    /// Seconds that a collective among `ranks` ranks takes in addition to its bytes.
+    pub(crate) fn message_seconds(&self, ranks: usize) -> f64 {
         self.message_ms * 1e-3 + self.message_us_per_rank * 1e-6 * ranks as f64
     }
 
-    /// Seconds that the optimizer takes for so many parameters.
-    pub(super) fn optimizer_seconds(&self, parameters: u64) -> f64 {
+    /// Seconds that the optimizer takes for this number of parameters.
+    pub(crate) fn optimizer_seconds(&self, parameters: u64) -> f64 {
         self.optimizer_ms_per_million * 1e-9 * parameters as f64
     }
+}
+
+/// The number, from one, of the line that holds a byte.
+fn line_at(text: &str, offset: usize) -> usize {
+    1 + text
+        .bytes()
+        .take(offset)
+        .filter(|byte| *byte == b'\n')
+        .count()
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::collections::BinaryHeap;
 
 /// What serves one task at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Resource {
+pub(crate) enum Resource {
     /// The GPU's compute stream; all GPUs do the same at the same time.
     Gpu,
     /// The stream of collectives.
@@ -22,7 +22,7 @@ pub(super) enum Resource {
 const RESOURCES: usize = 4;
 
 /// A task's number.
-pub(super) type TaskId = usize;
+pub(crate) type TaskId = usize;
 
 #[derive(Clone, Debug)]
 struct Task {
@@ -35,13 +35,13 @@ struct Task {
 
 /// A graph of tasks.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Engine {
+pub(crate) struct Engine {
     tasks: Vec<Task>,
 }
 
 impl Engine {
     /// Adds a task. It can only come after tasks that are there: the graph has no circles.
-    pub(super) fn add(
+    pub(crate) fn add(
         &mut self,
         resource: Resource,
         seconds: f64,
@@ -65,7 +65,7 @@ impl Engine {
     }
 
     /// Runs all tasks; gives the second at which each ends.
-    pub(super) fn run(mut self) -> Vec<f64> {
+    pub(crate) fn run(mut self) -> Vec<f64> {
         let mut ready: [BinaryHeap<Reverse<(u32, TaskId)>>; RESOURCES] = Default::default();
         let mut busy = [false; RESOURCES];
         let mut ends = vec![0.0; self.tasks.len()];
