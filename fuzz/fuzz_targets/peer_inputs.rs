@@ -116,13 +116,17 @@ fn plan(exchange: ExchangeKind, fragments: u8) -> Plan {
 /// An Executor's answer; `None` where an order is not answered.
 fn answer(order: &Order, well: bool, fragments: usize) -> Option<Done> {
     let digest = Digest::of(b"some bits");
-    if matches!(order, Order::Settle { .. } | Order::Release { .. } | Order::Unpin { .. } | Order::Forget { .. }) {
+    if matches!(order, Order::Settle { .. } | Order::Release { .. } | Order::Unpin { .. } | Order::ForgetReplicas { .. }) {
         return None;
     }
     if !well {
         let reason = "no".to_owned();
         return Some(Done::Failed(match order {
-            Order::Combine { inputs, .. } | Order::Gather { inputs, .. } | Order::Relay { inputs, .. }
+            Order::Reduce { inputs, .. }
+            | Order::Mix { inputs, .. }
+            | Order::MixReplicas { inputs, .. }
+            | Order::Gather { inputs, .. }
+            | Order::EncodeRelayed { inputs, .. }
                 if !inputs.is_empty() =>
             {
                 let slice = inputs[0].0;
@@ -137,11 +141,15 @@ fn answer(order: &Order, well: bool, fragments: usize) -> Option<Done> {
         Order::Train { .. } => {
             Done::Trained(TrainSummary { steps: 1, samples: 8, ..TrainSummary::default() })
         }
-        Order::Encode { slice, .. } | Order::Relay { slice, .. } => {
+        Order::Encode { slice, .. } | Order::EncodeRelayed { slice, .. } => {
             let digest = (slice.part == Part::Aggregate).then_some(digest);
             Done::Encoded { bytes: 48, digest }
         }
-        Order::Combine { .. } | Order::Arrive { .. } => Done::Combined,
+        Order::Reduce { .. }
+        | Order::Mix { .. }
+        | Order::MixReplicas { .. }
+        | Order::ResetCenter { .. }
+        | Order::MoveCenter { .. } => Done::Combined,
         Order::Evaluate { .. } => Done::Evaluated(murmurate_protocol::Evaluation::default()),
         Order::Save { .. } => Done::Saved,
         Order::Pin { round } => {

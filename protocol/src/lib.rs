@@ -50,7 +50,7 @@
 //!                         Done::Trained(TrainSummary { steps: 1, samples: 8, ..Default::default() })
 //!                     }
 //!                     Order::Encode { .. } => Done::Encoded { bytes: 48, digest: Some(digest) },
-//!                     Order::Combine { .. } => Done::Combined,
+//!                     Order::Reduce { .. } => Done::Combined,
 //!                     Order::Apply { .. } => Done::Applied { digest },
 //!                     _ => continue, // Settle and Release are not answered.
 //!                 };
@@ -90,7 +90,7 @@ pub use count::{FragmentId, InnerStep, OrderId, Round};
 pub use exchange::{Schedule, ScheduleCost, Standing};
 pub use id::{Digest, LayoutHash, PeerId, PlanHash, RunId};
 pub use order::{
-    Done, Evaluation, Lane, Order, StateId, StepBudget, StoreId, TrainSummary, WorkError,
+    Done, Evaluation, Lane, Order, Route, StateId, StepBudget, StoreId, TrainSummary, WorkError,
 };
 pub use overlap::{Layers, OverlapError, OverlapPlan};
 pub use pace::Pace;

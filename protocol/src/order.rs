@@ -9,79 +9,127 @@ use serde::{Deserialize, Serialize};
 /// How much to train in one round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StepBudget {
-    /// So many inner steps.
+    /// This number of inner steps.
     Steps(u32),
-    /// As many inner steps as fit, at least one.
+    /// As many inner steps as fit into this time, at least one.
     Time(Duration),
 }
 
 /// A place where the Executor keeps a run of parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum StoreId {
-    /// What this peer has to say this round: parameters, a delta or a gradient, as the plan says.
+    /// This peer's contribution to the round: parameters, a delta or a gradient, as the plan says.
     Local,
     /// The last parameters agreed on.
     Anchor,
     /// The reduction of one shard that this peer owns.
     Shard(u16),
-    /// This peer's shards of a parameter server's center.
+    /// The shards of a parameter server's center that this peer owns.
     Center,
-    /// What this neighbour knows of the own parameters: encoding from it is encoding what they differ
-    /// from it, and moves it there; a whole slice (`Part::Aggregate`) begins it anew.
+    /// The copy of this peer's parameters that the given neighbour holds. Encoding from it encodes the
+    /// difference between the parameters and the copy, and moves the copy by what was encoded. Encoding
+    /// a whole slice (`Part::Aggregate`) sets the copy to the parameters.
     Replica(PeerId),
 }
 
-/// A piece of work for the Executor.
+/// A piece of work for the Executor. Every order says by itself what is computed and where the result
+/// goes. An order that fails has changed nothing, unless it says otherwise.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Order {
     /// Train, then leave this round's contribution in [`StoreId::Local`]: the round's cut. Without a cut
-    /// it is the beginning of a round whose rest comes with another order, while the contribution of
-    /// the round before is still being exchanged. Answered by [`Done::Trained`].
+    /// the order begins a round that a later order completes, while the previous round's contribution
+    /// is still being exchanged. Answered by [`Done::Trained`].
     Train {
         /// The round it is for.
         round: Round,
-        /// How much; no inner steps where all of the round's were taken before.
+        /// How much; zero inner steps where an earlier order has taken all of the round's steps.
         budget: StepBudget,
         /// Whether it ends with the cut.
         cut: bool,
-        /// Peers that take part as far as this one knows, itself among them: what it trains is about
-        /// such a share of what comes of a round.
+        /// Number of live peers, this one included; eager updates scale by its inverse.
         peers: u16,
     },
     /// Encode a shard of a store under the slice's name. Answered by [`Done::Encoded`].
     Encode {
-        /// From where.
+        /// The store to read.
         store: StoreId,
-        /// Under which name; its `part` picks the codec.
+        /// The name of the result; its `part` picks the codec.
         slice: SliceId,
         /// Into how many shards the fragment is cut.
         of: u16,
     },
-    /// `into = (keep * into + sum_k a_k * decode(slice_k)) / (keep + sum_k a_k)`, summed in the
-    /// order given. With [`StoreId::Local`] it changes the parameters' mix for [`Order::Apply`]. With
-    /// [`StoreId::Center`] and no inputs the shard becomes the anchor's.
-    /// In a run of replicas each slice moves the replica of its origin instead, and
-    /// `into += rate * sum_k a_k (replica of k here - own replica at k)`. Nothing has changed when it
-    /// fails. Answered by [`Done::Combined`].
-    Combine {
-        /// The round it is for.
-        round: Round,
+    /// Encode `(local + sum_k a_k decode(slice_k)) / (1 + sum_k a_k)` under the slice's name, summed in
+    /// the order given: the message that a peer passes on along a tree. Answered by [`Done::Encoded`].
+    EncodeRelayed {
+        /// The name of the result.
+        slice: SliceId,
+        /// Messages of neighbours, each with the number of peers whose parameters it is the mean of.
+        inputs: Vec<(SliceId, f64)>,
+    },
+    /// Reduce a shard that this peer owns: `shard = sum_k a_k decode(slice_k) / sum_k a_k`, or what
+    /// the plan's aggregation rule makes of the slices, summed in the order given. The result goes to
+    /// [`StoreId::Shard`]. Answered by [`Done::Combined`].
+    Reduce {
         /// The fragment.
         fragment: FragmentId,
         /// The shard.
         shard: u16,
         /// Into how many shards the fragment is cut.
         of: u16,
-        /// Where the result goes.
-        into: StoreId,
-        /// Weight of what is there already.
+        /// Contributions, or partial sums, with their weights.
+        inputs: Vec<(SliceId, f64)>,
+    },
+    /// Mix this peer's parameters with those of others, summed in the order given:
+    /// `mix = (keep * local + sum_k a_k decode(slice_k)) / (keep + sum_k a_k)`. [`Order::Apply`] puts
+    /// the mix in force. Answered by [`Done::Combined`].
+    Mix {
+        /// The round it is for.
+        round: Round,
+        /// The fragment.
+        fragment: FragmentId,
+        /// Weight of this peer's parameters.
         keep: f64,
         /// Slices with their weights (negative: taken out again).
         inputs: Vec<(SliceId, f64)>,
     },
-    /// Make the agreed content of a fragment the new anchor and hand it to the trainer.
-    /// `aggregates` are the decided slices in shard order; empty after gossip, where
-    /// [`StoreId::Local`] already holds the mix. Answered by [`Done::Applied`].
+    /// Move the copy of each slice's origin by the slice, then move this peer's parameters towards the
+    /// copies: `mix = local + rate * sum_k a_k (copy of k here - copy of this peer at k)`.
+    /// [`Order::Apply`] puts the mix in force. Answered by [`Done::Combined`].
+    MixReplicas {
+        /// The round it is for.
+        round: Round,
+        /// The fragment.
+        fragment: FragmentId,
+        /// Slices with their weights.
+        inputs: Vec<(SliceId, f64)>,
+    },
+    /// Set an owned shard of the center to another owner's copy of it, or to the anchor's values.
+    /// Answered by [`Done::Combined`].
+    ResetCenter {
+        /// The fragment.
+        fragment: FragmentId,
+        /// The shard.
+        shard: u16,
+        /// Into how many shards the fragment is cut.
+        of: u16,
+        /// The other owner's copy; `None` takes the anchor.
+        copy: Option<SliceId>,
+    },
+    /// Move an owned shard of the center by contributions. Answered by [`Done::Combined`].
+    MoveCenter {
+        /// The fragment.
+        fragment: FragmentId,
+        /// The shard.
+        shard: u16,
+        /// Into how many shards the fragment is cut.
+        of: u16,
+        /// Contributions in the order of their arrival, each with its staleness: the number of versions
+        /// of the shard since its sender pulled it.
+        inputs: Vec<(SliceId, u64)>,
+    },
+    /// Make the decided content of a fragment the new anchor and hand it to the trainer.
+    /// `aggregates` are the decided slices in shard order; empty after [`Order::Mix`] and
+    /// [`Order::MixReplicas`]. Answered by [`Done::Applied`].
     Apply {
         /// The round that ends.
         round: Round,
@@ -89,26 +137,13 @@ pub enum Order {
         fragment: FragmentId,
         /// The decided aggregates, shard by shard.
         aggregates: Vec<SliceId>,
-        /// Whether what was trained since the anchor stays on top of the new one: for a straggler
+        /// Whether what was trained since the old anchor stays on top of the new one: for a straggler
         /// whose contribution was not part of the round.
         keep_local: bool,
     },
-    /// Move an own shard of the center by contributions, each with its staleness: how many versions
-    /// of the shard there were since its sender pulled it. Answered by [`Done::Combined`]; a failure
-    /// changes nothing.
-    Arrive {
-        /// The fragment.
-        fragment: FragmentId,
-        /// The shard.
-        shard: u16,
-        /// Into how many shards the fragment is cut.
-        of: u16,
-        /// The contributions in the order in which they came.
-        inputs: Vec<(SliceId, u64)>,
-    },
-    /// Make the weighted mean of contributions, summed in the order given, the move of a fragment's
-    /// anchor, and hand the new anchor to the trainer: what every member does by itself where
-    /// contributions travel as they are. Answered by [`Done::Applied`]; a failure changes nothing.
+    /// Move a fragment's anchor by the weighted mean of contributions, summed in the order given, and
+    /// hand the new anchor to the trainer. Every member does this itself where contributions travel to
+    /// all members. Answered by [`Done::Applied`].
     Gather {
         /// The round that ends.
         round: Round,
@@ -119,8 +154,8 @@ pub enum Order {
         /// As in [`Order::Apply`].
         keep_local: bool,
     },
-    /// Give up this round's exchange of a fragment: the anchor stays, the parameters go on from
-    /// where training left them, and the contribution is part of the next one. Answered by
+    /// Give up this round's exchange of a fragment. The anchor stays, training continues from its
+    /// present parameters, and the contribution becomes part of the next one. Answered by
     /// [`Done::Applied`] with the unchanged anchor's digest.
     Void {
         /// The round that ends.
@@ -140,13 +175,13 @@ pub enum Order {
         /// The slice.
         slice: SliceId,
     },
-    /// Measure loss and accuracy on held data: of the anchor, where the trainer's parameters are more than that
-    /// between rounds. Answered by [`Done::Evaluated`].
+    /// Measure loss and accuracy of the anchor on held-out data, also where the trainer's parameters
+    /// are ahead of it. Answered by [`Done::Evaluated`].
     Evaluate {
-        /// The parameters of the start of this round.
+        /// The round whose first parameters are measured.
         round: Round,
     },
-    /// Write a checkpoint: tensors and the peer's own snapshot. Answered by [`Done::Saved`].
+    /// Write a checkpoint: tensors and the peer's snapshot. Answered by [`Done::Saved`].
     Save {
         /// The round the checkpoint starts at.
         round: Round,
@@ -163,44 +198,58 @@ pub enum Order {
         /// The round that the state opens.
         round: Round,
     },
-    /// Take over a fetched state. What was trained since the own anchor, and what error feedback
-    /// kept, is given up: it was computed along a way that the swarm did not take.
+    /// Take over a fetched state. Training since the old anchor and the error feedback's residual are
+    /// dropped, because they belong to parameters that the swarm did not reach.
     /// Answered by [`Done::Loaded`].
     Load {
         /// The state.
         state: StateId,
     },
-    /// Forget all replicas that have to do with a peer. Not answered.
-    Forget {
-        /// The peer.
+    /// Forget the copies that this peer and a neighbour hold of each other. Not answered.
+    ForgetReplicas {
+        /// The neighbour.
         peer: PeerId,
-    },
-    /// Encode, under the slice's name, `(local + sum_k a_k decode(slice_k)) / (1 + sum_k a_k)`, summed in
-    /// the order given: what is relayed of a fragment. Nothing has changed when it fails. Answered by
-    /// [`Done::Encoded`].
-    Relay {
-        /// Under which name.
-        slice: SliceId,
-        /// What came from others, with how many peers' parameters each is the mean of.
-        inputs: Vec<(SliceId, f64)>,
     },
 }
 
-/// Which of the Executor's two lanes performs an order.
+/// One of the Executor's two lanes. Each performs its orders one after another; the lanes run beside
+/// each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lane {
-    /// One order at a time; owns the trainer.
+    /// Owns the trainer.
     Train,
-    /// A bounded queue beside it; owns anchor, codecs and outer optimizer.
+    /// Owns anchor, codecs and outer optimizer.
     Mix,
 }
 
-impl Order {
-    /// The lane that performs it.
-    pub const fn lane(&self) -> Lane {
+/// The lanes that an order passes through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Route {
+    /// The mix lane performs the order.
+    Mix,
+    /// The mix lane lends its buffer to the train lane, which performs the order.
+    MixThenTrain,
+    /// The train lane writes its half of a checkpoint; the mix lane adds its own and commits both.
+    TrainThenMix,
+}
+
+impl Route {
+    /// The last lane of the route: it ends the order and answers it.
+    pub const fn last(self) -> Lane {
         match self {
-            Self::Train { .. } | Self::Evaluate { .. } => Lane::Train,
-            _ => Lane::Mix,
+            Self::MixThenTrain => Lane::Train,
+            Self::Mix | Self::TrainThenMix => Lane::Mix,
+        }
+    }
+}
+
+impl Order {
+    /// The lanes that it passes through.
+    pub const fn route(&self) -> Route {
+        match self {
+            Self::Train { .. } | Self::Evaluate { .. } => Route::MixThenTrain,
+            Self::Save { .. } => Route::TrainThenMix,
+            _ => Route::Mix,
         }
     }
 }
@@ -212,11 +261,11 @@ pub struct StateId {
     pub round: Round,
     /// Root hash over the hashes of its chunks.
     pub root: Digest,
-    /// Bytes in all.
+    /// Its size.
     pub bytes: u64,
 }
 
-/// What one stretch of training did.
+/// The result of one stretch of training.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TrainSummary {
     /// Inner steps taken.
@@ -229,14 +278,15 @@ pub struct TrainSummary {
     pub seconds: f64,
 }
 
-/// What an evaluation found.
+/// The result of an evaluation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Evaluation {
-    /// Mean loss on held data, in nats.
+    /// Mean loss on held-out data, in nats.
     pub loss: f64,
-    /// Share of held samples that are right, in `[0, 1]`; `None` where the task has no such thing.
+    /// Share of held-out samples that are classified correctly, in `[0, 1]`; `None` where the task has
+    /// no accuracy.
     pub accuracy: Option<f64>,
-    /// Held samples.
+    /// Number of held-out samples.
     pub samples: u64,
 }
 
@@ -252,14 +302,14 @@ pub enum Done {
         /// Hash of the bytes; only for aggregates, which peers vote on.
         digest: Option<Digest>,
     },
-    /// The store holds the combination.
+    /// The combination is where the order says: a shard, the mix or the center.
     Combined,
     /// The fragment is in force.
     Applied {
-        /// Hash over the fragment's anchor (all-reduce) or parameters (gossip, none).
+        /// Hash over the fragment's anchor. Gossip and `none` keep their parameters there.
         digest: Digest,
     },
-    /// The evaluation's outcome.
+    /// The evaluation's result.
     Evaluated(Evaluation),
     /// The checkpoint is on stable storage.
     Saved,

@@ -231,7 +231,7 @@ impl Driven {
                     Order::Settle { .. }
                     | Order::Release { .. }
                     | Order::Unpin { .. }
-                    | Order::Forget { .. } => {}
+                    | Order::ForgetReplicas { .. } => {}
                     order => self.orders.push_back((id, order)),
                 },
                 Output::Push {
@@ -288,14 +288,16 @@ impl Driven {
         let digest = Digest::from_bytes([2; 32]);
         if fails {
             return Done::Failed(match order {
-                Order::Arrive { inputs, .. } if !inputs.is_empty() => WorkError::BadSlice {
+                Order::MoveCenter { inputs, .. } if !inputs.is_empty() => WorkError::BadSlice {
                     slice: inputs[0].0,
                     origin: inputs[0].0.origin,
                     reason: "made up".to_owned(),
                 },
-                Order::Combine { inputs, .. }
+                Order::Reduce { inputs, .. }
+                | Order::Mix { inputs, .. }
+                | Order::MixReplicas { inputs, .. }
                 | Order::Gather { inputs, .. }
-                | Order::Relay { inputs, .. }
+                | Order::EncodeRelayed { inputs, .. }
                     if !inputs.is_empty() =>
                 {
                     WorkError::BadSlice {
@@ -315,11 +317,15 @@ impl Driven {
                 samples: 8,
                 ..TrainSummary::default()
             }),
-            Order::Encode { .. } | Order::Relay { .. } => Done::Encoded {
+            Order::Encode { .. } | Order::EncodeRelayed { .. } => Done::Encoded {
                 bytes: 48,
                 digest: Some(digest),
             },
-            Order::Combine { .. } | Order::Arrive { .. } => Done::Combined,
+            Order::Reduce { .. }
+            | Order::Mix { .. }
+            | Order::MixReplicas { .. }
+            | Order::ResetCenter { .. }
+            | Order::MoveCenter { .. } => Done::Combined,
             Order::Evaluate { .. } => Done::Evaluated(Evaluation::default()),
             Order::Save { .. } => Done::Saved,
             Order::Pin { round } => Done::Pinned(StateId {

@@ -192,13 +192,29 @@ impl<'a> Recipe<'a> {
         let whole: u64 = self.plan.fragments.iter().map(|f| f.len).sum();
         match order {
             Order::Encode { slice, of, .. } => fragment(&slice.fragment) / u64::from((*of).max(1)),
-            Order::Combine {
+            Order::Reduce {
                 fragment: id,
                 of,
                 inputs,
                 ..
             } => fragment(id) / u64::from((*of).max(1)) * inputs.len() as u64,
-            Order::Arrive {
+            Order::Mix {
+                fragment: id,
+                inputs,
+                ..
+            }
+            | Order::MixReplicas {
+                fragment: id,
+                inputs,
+                ..
+            } => fragment(id) * inputs.len() as u64,
+            Order::ResetCenter {
+                fragment: id,
+                of,
+                copy,
+                ..
+            } => fragment(id) / u64::from((*of).max(1)) * u64::from(copy.is_some()),
+            Order::MoveCenter {
                 fragment: id,
                 of,
                 inputs,
@@ -209,13 +225,15 @@ impl<'a> Recipe<'a> {
                 inputs,
                 ..
             } => fragment(id) * (inputs.len() as u64 + 1),
-            Order::Relay { slice, inputs } => fragment(&slice.fragment) * (inputs.len() as u64 + 1),
+            Order::EncodeRelayed { slice, inputs } => {
+                fragment(&slice.fragment) * (inputs.len() as u64 + 1)
+            }
             Order::Apply { fragment: id, .. } | Order::Void { fragment: id, .. } => fragment(id),
             Order::Save { .. } | Order::Pin { .. } | Order::Load { .. } => whole,
             Order::Settle { .. }
             | Order::Release { .. }
             | Order::Unpin { .. }
-            | Order::Forget { .. }
+            | Order::ForgetReplicas { .. }
             | Order::Train { .. }
             | Order::Evaluate { .. } => 0,
         }

@@ -52,8 +52,12 @@ impl Timing {
                 ..TrainSummary::default()
             })),
             Order::Encode { slice, of, .. } => Some(self.encode(*slice, *of, stores)),
-            Order::Relay { slice, .. } => Some(self.encode(*slice, 1, stores)),
-            Order::Combine { .. } | Order::Arrive { .. } => Some(Done::Combined),
+            Order::EncodeRelayed { slice, .. } => Some(self.encode(*slice, 1, stores)),
+            Order::Reduce { .. }
+            | Order::Mix { .. }
+            | Order::MixReplicas { .. }
+            | Order::ResetCenter { .. }
+            | Order::MoveCenter { .. } => Some(Done::Combined),
             Order::Apply {
                 round,
                 fragment,
@@ -69,7 +73,7 @@ impl Timing {
             Order::Void { fragment, .. } => Some(Done::Applied {
                 digest: self.digests[usize::from(fragment.0)],
             }),
-            Order::Settle { .. } | Order::Save { .. } | Order::Forget { .. } => None,
+            Order::Settle { .. } | Order::Save { .. } | Order::ForgetReplicas { .. } => None,
             Order::Release { slice } => {
                 stores.remove(slice);
                 None

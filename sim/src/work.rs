@@ -61,7 +61,7 @@ impl Swarm<'_> {
         if let Order::Void { round, .. } = &order {
             self.checks.voided(index, *round);
         }
-        let lane = order.lane();
+        let lane = order.route().last();
         let Some(host) = self.slots[index].host.as_mut() else {
             return Ok(());
         };

@@ -377,13 +377,10 @@ fn alone(executor: &mut Executor, store: &Store, round: u64, agrees: bool) -> Ve
         };
         if agrees {
             orders.push(encode(StoreId::Local, Part::Contribution));
-            orders.push(Order::Combine {
-                round,
+            orders.push(Order::Reduce {
                 fragment,
                 shard: 0,
                 of: 1,
-                into: StoreId::Shard(0),
-                keep: 0.0,
                 inputs: vec![(slice(Part::Contribution), 1.0)],
             });
             orders.push(encode(StoreId::Shard(0), Part::Aggregate));

@@ -145,13 +145,10 @@ fn what_reductions_leave_out_comes_with_the_next() {
     let mut most = 0.0f64;
     for round in 0..40u64 {
         let (inputs, sent) = contributions(round, &host);
-        let order = Order::Combine {
-            round: Round(round),
+        let order = Order::Reduce {
             fragment: FragmentId(0),
             shard: 0,
             of: 1,
-            into: StoreId::Shard(0),
-            keep: 0.0,
             inputs,
         };
         assert_eq!(executor.perform(&order, &host), Some(Done::Combined));

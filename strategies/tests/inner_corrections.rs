@@ -250,12 +250,9 @@ fn round(executor: &mut Executor, store: &Store, round: u64) -> Vec<f32> {
             slice,
             of: 1,
         },
-        Order::Combine {
+        Order::Mix {
             round,
             fragment,
-            shard: 0,
-            of: 1,
-            into: StoreId::Local,
             keep: 0.5,
             inputs: vec![(slice, 0.5)],
         },

@@ -73,7 +73,7 @@ fn after(lambda: f64, arrivals: &[(Vec<f32>, u64)]) -> Vec<f32> {
         let mut bytes = vec![1u8];
         bytes.extend(gradient.iter().flat_map(|g| g.to_le_bytes()));
         host.put(slice, Bytes::from(bytes));
-        let order = Order::Arrive {
+        let order = Order::MoveCenter {
             fragment: FragmentId(0),
             shard: 0,
             of: 1,

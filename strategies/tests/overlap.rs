@@ -355,13 +355,10 @@ fn one_round(executor: &mut Executor, store: &Store, round: u64) {
         train(round, 3, true),
         train(round + 1, 2, false),
         encode(StoreId::Local, own),
-        Order::Combine {
-            round: Round(round),
+        Order::Reduce {
             fragment: FragmentId(0),
             shard: 0,
             of: 1,
-            into: StoreId::Shard(0),
-            keep: 0.0,
             inputs: vec![(own, 8.0)],
         },
         encode(StoreId::Shard(0), reduced),

@@ -235,7 +235,7 @@ fn a_death_at_any_message_leaves_the_others_sum_as_it_is() {
             matches!(
                 o,
                 Output::Order {
-                    order: Order::Combine { .. },
+                    order: Order::Mix { .. } | Order::MixReplicas { .. },
                     ..
                 }
             )

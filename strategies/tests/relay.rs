@@ -205,12 +205,10 @@ fn a_death_at_any_message_leaves_the_others_with_the_mean_of_their_own() {
             is(o, |order| matches!(order, Order::Train { .. }))
         }),
         ("relay", |o| {
-            is(o, |order| matches!(order, Order::Relay { .. }))
+            is(o, |order| matches!(order, Order::EncodeRelayed { .. }))
         }),
         ("push", |o| matches!(o, Output::Push { .. })),
-        ("mix", |o| {
-            is(o, |order| matches!(order, Order::Combine { .. }))
-        }),
+        ("mix", |o| is(o, |order| matches!(order, Order::Mix { .. }))),
         ("apply", |o| {
             is(o, |order| matches!(order, Order::Apply { .. }))
         }),

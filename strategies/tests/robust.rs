@@ -102,13 +102,10 @@ fn reduce(text: &str, bad: Option<usize>) -> Result<Vec<f32>, WorkError> {
         host.put(slice, Bytes::from(bytes));
         inputs.push((slice, 10.0));
     }
-    let combine = Order::Combine {
-        round: Round(3),
+    let combine = Order::Reduce {
         fragment: FragmentId(0),
         shard: 0,
         of: 1,
-        into: StoreId::Shard(0),
-        keep: 0.0,
         inputs,
     };
     match executor.perform(&combine, &host) {

@@ -61,13 +61,10 @@ fn round(executor: &mut Executor, store: &Store, round: u64) -> Digest {
             peers: 1,
         },
         encode(StoreId::Local, own),
-        Order::Combine {
-            round,
+        Order::Reduce {
             fragment: FRAGMENT,
             shard: 0,
             of: 1,
-            into: StoreId::Shard(0),
-            keep: 0.0,
             inputs: vec![(own, 8.0)],
         },
         encode(StoreId::Shard(0), reduced),

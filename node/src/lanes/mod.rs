@@ -9,7 +9,7 @@ mod save;
 pub use save::Saver;
 
 use crate::depot::Depot;
-use murmurate_protocol::{Done, FragmentId, Lane, Order, OrderId, WorkError};
+use murmurate_protocol::{Done, FragmentId, Order, OrderId, Route, WorkError};
 use murmurate_strategies::executor::{Executor, MixLane, TrainLane, TrainSignals};
 use save::HalfSaved;
 use std::sync::Arc;
@@ -114,7 +114,7 @@ impl Lanes {
             Order::Save { round, snapshot } => {
                 queue(&self.train, TrainWork::Save(id, round.0, snapshot));
             }
-            order if order.lane() == Lane::Train => {
+            order if order.route() == Route::MixThenTrain => {
                 queue(&self.mix, MixWork::Order(id, order.clone()));
                 queue(&self.train, TrainWork::Order(id, order));
             }

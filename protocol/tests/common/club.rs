@@ -405,28 +405,43 @@ impl Club {
                 let digest = (slice.part == Part::Aggregate).then_some(digest);
                 Done::Encoded { bytes, digest }
             }
-            Order::Combine {
-                round,
+            Order::Reduce {
                 fragment,
                 shard,
-                into,
-                keep,
                 inputs,
                 ..
-            } => {
-                let own = if *into == StoreId::Local { *keep } else { 0.0 };
-                let value = match mean(&self.values, &member.store, bad, (who, own), inputs) {
-                    Ok(value) => value,
-                    Err(error) => return Some(Done::Failed(error)),
-                };
-                if *into == StoreId::Local {
-                    self.mixes.push((who, *round, *fragment, value));
-                } else {
+            } => match mean(&self.values, &member.store, bad, (who, 0.0), inputs) {
+                Ok(value) => {
                     member.shards.insert((*fragment, *shard), value);
+                    Done::Combined
                 }
-                Done::Combined
-            }
-            Order::Relay { slice, inputs } => {
+                Err(error) => Done::Failed(error),
+            },
+            Order::Mix {
+                round,
+                fragment,
+                keep,
+                inputs,
+            } => match mean(&self.values, &member.store, bad, (who, *keep), inputs) {
+                Ok(value) => {
+                    self.mixes.push((who, *round, *fragment, value));
+                    Done::Combined
+                }
+                Err(error) => Done::Failed(error),
+            },
+            // What replicas hold is tested with tensors.
+            Order::MixReplicas {
+                round,
+                fragment,
+                inputs,
+            } => match mean(&self.values, &member.store, bad, (who, 1.0), inputs) {
+                Ok(value) => {
+                    self.mixes.push((who, *round, *fragment, value));
+                    Done::Combined
+                }
+                Err(error) => Done::Failed(error),
+            },
+            Order::EncodeRelayed { slice, inputs } => {
                 let value = match mean(&self.values, &member.store, bad, (who, 1.0), inputs) {
                     Ok(value) => value,
                     Err(error) => return Some(Done::Failed(error)),
@@ -475,7 +490,7 @@ impl Club {
                     digest: member.anchor,
                 }
             }
-            Order::Arrive { .. } => Done::Combined,
+            Order::ResetCenter { .. } | Order::MoveCenter { .. } => Done::Combined,
             Order::Gather { inputs, .. } => {
                 if let Some((slice, _)) = inputs.iter().find(|(s, _)| Some(s.origin) == bad) {
                     return Some(Done::Failed(WorkError::BadSlice {
@@ -502,7 +517,9 @@ impl Club {
                 member.store.remove(slice);
                 return None;
             }
-            Order::Settle { .. } | Order::Unpin { .. } | Order::Forget { .. } => return None,
+            Order::Settle { .. } | Order::Unpin { .. } | Order::ForgetReplicas { .. } => {
+                return None;
+            }
             Order::Evaluate { .. } => Done::Evaluated(Evaluation::default()),
             Order::Save { .. } => Done::Saved,
             Order::Pin { round } => Done::Pinned(StateId {

@@ -43,15 +43,15 @@ impl MixLane {
         fragment: FragmentId,
         shard: u16,
         of: u16,
-        inputs: &[(SliceId, f64)],
+        copy: Option<SliceId>,
         host: &dyn Host,
     ) -> Result<Done, WorkError> {
         let range = self.shard_range(fragment, shard, of);
-        let values = match inputs.first() {
+        let values = match copy {
             None => self.anchor[range].to_vec(),
-            Some((slice, _)) => {
+            Some(slice) => {
                 let mut values = vec![0.0; range.len()];
-                self.add_checked(&mut values, *slice, 1.0, host)?;
+                self.add_checked(&mut values, slice, 1.0, host)?;
                 values
             }
         };

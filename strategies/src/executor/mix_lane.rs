@@ -19,7 +19,6 @@ use crate::inner::InnerOptimizer;
 use crate::outer::OuterOptimizer;
 use murmurate_protocol::{
     Contribution, Digest, Done, ExchangeKind, FragmentId, Order, Part, PlanHash, Round, SliceId,
-    StoreId,
 };
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -170,29 +169,34 @@ impl MixLane {
                 return None;
             }
             Order::Encode { store, slice, of } => self.encode(*store, *slice, *of, host),
-            Order::Combine {
+            Order::Reduce {
                 fragment,
                 shard,
                 of,
-                into,
+                inputs,
+            } => self.reduce(*fragment, *shard, *of, inputs, host),
+            Order::Mix {
+                fragment,
                 keep,
                 inputs,
                 ..
-            } => match into {
-                StoreId::Local if self.replicas.is_some() => {
-                    self.mix_replicas(*fragment, inputs, host)
-                }
-                StoreId::Local => self.mix(*fragment, *keep, inputs, host),
-                StoreId::Center => self.seed(*fragment, *shard, *of, inputs, host),
-                _ => self.reduce(*fragment, *shard, *of, inputs, host),
-            },
+            } => self.mix(*fragment, *keep, inputs, host),
+            Order::MixReplicas {
+                fragment, inputs, ..
+            } => self.mix_replicas(*fragment, inputs, host),
+            Order::ResetCenter {
+                fragment,
+                shard,
+                of,
+                copy,
+            } => self.seed(*fragment, *shard, *of, *copy, host),
             Order::Apply {
                 round,
                 fragment,
                 aggregates,
                 keep_local,
             } => self.apply(*round, *fragment, aggregates, *keep_local, host),
-            Order::Arrive {
+            Order::MoveCenter {
                 fragment,
                 shard,
                 of,
@@ -204,7 +208,7 @@ impl MixLane {
                 inputs,
                 keep_local,
             } => self.gather(*round, *fragment, inputs, *keep_local, host),
-            Order::Relay { slice, inputs } => self.relay(*slice, inputs, host),
+            Order::EncodeRelayed { slice, inputs } => self.relay(*slice, inputs, host),
             Order::Void { fragment, .. } => Ok(self.void(*fragment, host)),
             Order::Settle { slice, outcome } => {
                 self.settle(*slice, *outcome, host);
@@ -214,7 +218,7 @@ impl MixLane {
                 host.remove(slice);
                 return None;
             }
-            Order::Forget { peer } => {
+            Order::ForgetReplicas { peer } => {
                 if let Some(replicas) = &mut self.replicas {
                     replicas.forget(*peer);
                 }

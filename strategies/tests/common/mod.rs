@@ -484,7 +484,7 @@ impl Swarm {
                 let delta = pairs.map(|(x, a)| f64::from(*x) - f64::from(*a)).collect();
                 member.deltas.insert(*round, delta);
             }
-            Order::Encode { slice, .. } | Order::Relay { slice, .. } => {
+            Order::Encode { slice, .. } | Order::EncodeRelayed { slice, .. } => {
                 let bytes = member.store.get(slice).expect("it was encoded");
                 let before = self.encoded.insert(*slice, bytes);
                 assert_eq!(before, None, "{slice:?} is encoded once");

@@ -102,13 +102,10 @@ impl Butterfly {
         duty.included = set;
         let attempt = duty.attempt;
         duty.progress = Progress::Combining;
-        let order = cx.order(Order::Combine {
-            round: self.round,
+        let order = cx.order(Order::Reduce {
             fragment: self.fragment,
             shard,
             of: self.of,
-            into: StoreId::Shard(shard),
-            keep: 0.0,
             inputs,
         });
         self.tasks.insert(order, Task::Combine(shard, attempt));

@@ -163,13 +163,10 @@ impl Butterfly {
         }
         let input = |(set, member, stage)| (self.value(shard, member, stage), self.weight(set));
         let inputs = values.into_iter().map(input).collect();
-        let order = cx.order(Order::Combine {
-            round: self.round,
+        let order = cx.order(Order::Reduce {
             fragment: self.fragment,
             shard,
             of: self.of,
-            into: StoreId::Shard(shard),
-            keep: 0.0,
             inputs,
         });
         self.tasks.insert(order, Task::Fold(shard));

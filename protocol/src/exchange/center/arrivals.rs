@@ -127,7 +127,7 @@ impl Center {
         let version = shard.version;
         shard.version = version.saturating_add(1);
         let stale = |a: &Arrival| (a.slice, version.saturating_sub(a.base));
-        let order = Order::Arrive {
+        let order = Order::MoveCenter {
             fragment: place.0,
             shard: place.1,
             of: Self::of(cx, place.0),

@@ -82,20 +82,17 @@ impl Center {
             return;
         }
         self.shards.entry(place).or_default().version = base;
-        let id = Self::set(cx, place, Vec::new());
+        let id = Self::set(cx, place, None);
         self.tasks.insert(id, Task::Seed);
     }
 
     /// Orders that a shard of the center become a copy, or without one what the own anchor holds.
-    fn set(cx: &mut Context, place: Place, copy: Vec<(SliceId, f64)>) -> OrderId {
-        cx.order(Order::Combine {
-            round: cx.round,
+    fn set(cx: &mut Context, place: Place, copy: Option<SliceId>) -> OrderId {
+        cx.order(Order::ResetCenter {
             fragment: place.0,
             shard: place.1,
             of: Self::of(cx, place.0),
-            into: StoreId::Center,
-            keep: 0.0,
-            inputs: copy,
+            copy,
         })
     }
 
@@ -301,7 +298,7 @@ impl Center {
         };
         shard.asked = None;
         let before = std::mem::replace(&mut shard.version, version);
-        let id = Self::set(cx, place, vec![(slice, 1.0)]);
+        let id = Self::set(cx, place, Some(slice));
         self.tasks.insert(id, Task::Adopt(slice, place, before));
         self.take_waiting(cx, place);
     }

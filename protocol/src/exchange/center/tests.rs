@@ -123,11 +123,13 @@ fn what_is_brought_again_is_answered_again_and_counted_once() {
                 }
                 for (id, order) in orders {
                     match order {
-                        Order::Arrive { .. } => {
+                        Order::MoveCenter { .. } => {
                             moved += 1;
                             done(&mut center, &mut cx, id, &Done::Combined);
                         }
-                        Order::Combine { .. } => done(&mut center, &mut cx, id, &Done::Combined),
+                        Order::ResetCenter { .. } => {
+                            done(&mut center, &mut cx, id, &Done::Combined)
+                        }
                         Order::Encode { .. } => done(&mut center, &mut cx, id, &encoded()),
                         Order::Release { slice } if slice.part == Part::Contribution => {
                             released += 1;
@@ -158,7 +160,7 @@ fn an_own_reply_that_cannot_be_encoded_ends_the_wait_for_it() {
                     done(&mut center, &mut cx, id, &failed);
                 }
                 Order::Encode { .. } => done(&mut center, &mut cx, id, &encoded()),
-                Order::Arrive { .. } | Order::Combine { .. } => {
+                Order::MoveCenter { .. } | Order::ResetCenter { .. } => {
                     done(&mut center, &mut cx, id, &Done::Combined);
                 }
                 _ => {}
@@ -191,7 +193,7 @@ fn an_answer_of_a_round_that_was_left_is_none_of_this_one() {
     assert!(
         brought
             .iter()
-            .any(|(_, o)| matches!(o, Order::Arrive { .. })),
+            .any(|(_, o)| matches!(o, Order::MoveCenter { .. })),
         "{brought:?}"
     );
 }

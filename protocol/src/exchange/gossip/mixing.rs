@@ -118,12 +118,9 @@ impl Mixing {
         }
         self.last_combine = (keep, inputs.clone());
         self.stage = Stage::Combining;
-        self.order = Some(cx.order(Order::Combine {
+        self.order = Some(cx.order(Order::Mix {
             round: self.round,
             fragment: self.slice.fragment,
-            shard: 0,
-            of: 1,
-            into: StoreId::Local,
             keep,
             inputs,
         }));

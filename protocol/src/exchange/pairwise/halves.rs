@@ -238,7 +238,7 @@ impl Pairwise {
             .filter(|((_, id), _)| *id == peer)
             .any(|(_, edge)| live(edge));
         if self.replicas && !any {
-            cx.order(Order::Forget { peer });
+            cx.order(Order::ForgetReplicas { peer });
         }
     }
 }

@@ -6,9 +6,7 @@ use super::edge::Half;
 use crate::core::context::Context;
 use crate::core::timers::Timer;
 use crate::exchange::Ending;
-use crate::{
-    Done, Event, FragmentId, Order, OrderId, PeerId, Round, SliceId, StoreId, Wait, WorkError,
-};
+use crate::{Done, Event, FragmentId, Order, OrderId, PeerId, Round, SliceId, Wait, WorkError};
 use std::collections::BTreeSet;
 
 /// Where a fragment is.
@@ -104,14 +102,19 @@ impl Pairwise {
             self.end(cx, index, 0);
             return;
         }
-        let order = cx.order(Order::Combine {
-            round: mixing.round,
-            fragment,
-            shard: 0,
-            of: 1,
-            into: StoreId::Local,
-            keep: 1.0,
-            inputs,
+        let round = mixing.round;
+        let order = cx.order(match self.replicas {
+            true => Order::MixReplicas {
+                round,
+                fragment,
+                inputs,
+            },
+            false => Order::Mix {
+                round,
+                fragment,
+                keep: 1.0,
+                inputs,
+            },
         });
         mixing.stage = Stage::Combining(order);
     }

@@ -123,12 +123,9 @@ impl Asking {
         let inputs: Vec<(SliceId, f64)> = self.answers.values().copied().collect();
         let taken: f64 = inputs.iter().map(|(_, share)| share).sum();
         self.stage = Stage::Combining;
-        self.order = Some(cx.order(Order::Combine {
+        self.order = Some(cx.order(Order::Mix {
             round: self.slice.round,
             fragment: self.slice.fragment,
-            shard: 0,
-            of: 1,
-            into: StoreId::Local,
             keep: (1.0 - taken).max(0.0),
             inputs,
         }));

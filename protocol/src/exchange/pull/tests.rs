@@ -110,7 +110,7 @@ fn encodes(order: &Order) -> bool {
 }
 
 fn combines(order: &Order) -> bool {
-    matches!(order, Order::Combine { .. })
+    matches!(order, Order::Mix { .. })
 }
 
 fn released(out: &Out) -> Vec<SliceId> {
@@ -174,7 +174,7 @@ fn ask(from: u8, message: &Message) -> Signal<'_> {
 /// What a mix keeps and takes.
 fn row(order: &Order) -> (f64, Vec<(SliceId, f64)>) {
     match order {
-        Order::Combine { keep, inputs, .. } => (*keep, inputs.clone()),
+        Order::Mix { keep, inputs, .. } => (*keep, inputs.clone()),
         other => panic!("not a mix: {other:?}"),
     }
 }

@@ -6,9 +6,7 @@ use super::edge::Edge;
 use crate::core::context::Context;
 use crate::core::timers::Timer;
 use crate::exchange::Ending;
-use crate::{
-    Done, Event, FragmentId, Order, OrderId, PeerId, Round, SliceId, StoreId, Wait, WorkError,
-};
+use crate::{Done, Event, FragmentId, Order, OrderId, PeerId, Round, SliceId, Wait, WorkError};
 use std::collections::BTreeSet;
 
 /// Where a fragment is.
@@ -183,12 +181,9 @@ impl Relay {
         }
         let inputs = counting.into_iter();
         let inputs = inputs.map(|(_, slice, weight)| (slice, f64::from(weight)));
-        let order = cx.order(Order::Combine {
+        let order = cx.order(Order::Mix {
             round: mixing.round,
             fragment,
-            shard: 0,
-            of: 1,
-            into: StoreId::Local,
             // There are more than this peer knows of where children have come that it did not know of.
             keep: f64::from(tree.count().saturating_sub(others).max(1)),
             inputs: inputs.collect(),

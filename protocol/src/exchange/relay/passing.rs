@@ -134,7 +134,7 @@ impl Relay {
         let inputs = counting.into_iter();
         let inputs = inputs.map(|(_, slice, weight)| (slice, f64::from(weight)));
         let inputs = inputs.collect();
-        let order = cx.order(Order::Relay { slice, inputs });
+        let order = cx.order(Order::EncodeRelayed { slice, inputs });
         self.making.insert(order, passing);
     }
 
