@@ -87,7 +87,10 @@ mod topology;
 
 pub use self::core::{Event, FetchId, Output, PeerConfig, PeerError, Phase, Remote, View, Wait};
 pub use count::{FragmentId, InnerStep, OrderId, Round};
-pub use exchange::{Schedule, ScheduleCost, Standing};
+pub use exchange::{
+    CenterPlan, ExchangeFacts, ExchangeKind, KindError, LeadPlan, Schedule, ScheduleCost,
+    ServerPlan, Standing,
+};
 pub use id::{Digest, LayoutHash, PeerId, PlanHash, RunId};
 pub use order::{
     Done, Evaluation, Lane, Order, Route, StateId, StepBudget, StoreId, TrainSummary, WorkError,
@@ -95,10 +98,7 @@ pub use order::{
 pub use overlap::{Layers, OverlapError, OverlapPlan};
 pub use pace::Pace;
 pub use peer::{Input, Peer, Snapshot};
-pub use plan::{
-    BytesBound, CenterPlan, Contribution, DeadlinePlan, ExchangeKind, FragmentPlan, LeadPlan, Plan,
-    PlanError, ServerPlan,
-};
+pub use plan::{BytesBound, Contribution, DeadlinePlan, FragmentPlan, Plan, PlanError};
 pub use sampling::Sampling;
 pub use slice::{Part, PushOutcome, Settlement, SliceId, SliceMeta};
 pub use spanning::SpanningTree;

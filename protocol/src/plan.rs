@@ -3,125 +3,14 @@
 //! `strategies` builds plans from the configuration; the wire carries only their hash, because two
 //! peers exchange only when their plans are equal.
 
-use crate::limits::{FRAGMENTS_MAX, GROUP_MEMBERS_MAX, STATE_BYTES_MAX};
+use crate::exchange::KindError;
+use crate::limits::{FRAGMENTS_MAX, STATE_BYTES_MAX};
 use crate::{
-    Digest, FragmentId, LayoutHash, OverlapError, OverlapPlan, Pace, PlanHash, Quorum, Round,
-    RunId, Schedule, StepBudget, Synchronization,
+    Digest, ExchangeKind, FragmentId, LayoutHash, OverlapError, OverlapPlan, Pace, PlanHash,
+    Quorum, Round, RunId, Schedule, StepBudget, Synchronization,
 };
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
-
-/// Who exchanges with whom, and how.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum ExchangeKind {
-    /// Nobody: every peer trains alone. The yardstick of `utilization`.
-    None,
-    /// Push to the round's partners, mix what arrived.
-    Gossip,
-    /// All-reduce with agreement, along the plan's [`Schedule`].
-    AllReduce,
-    /// Every member gets every contribution as it was encoded and combines them itself, with
-    /// agreement.
-    Gathered,
-    /// A parameter server whose shards some of the members own, all in the same round, with
-    /// agreement.
-    Server(ServerPlan),
-    /// Neighbours exchange encoded differences to replicas of each other.
-    Replicas,
-    /// Pairs of neighbours average whenever one of the two begins to, waiting for nobody.
-    Pairs,
-    /// Gossip that waits for nobody: push to the round's partners, mix whatever has arrived.
-    Push,
-    /// A parameter server whose peers need not be in the same round.
-    Center(CenterPlan),
-    /// Ask the round's partners, mix what they published last.
-    Pull,
-    /// Sums of parameters are relayed along a spanning tree of the topology.
-    Relay,
-}
-
-impl ExchangeKind {
-    /// Whether peers mix parameters with neighbours that a topology names.
-    pub const fn has_neighbours(self) -> bool {
-        matches!(
-            self,
-            Self::Gossip | Self::Replicas | Self::Pairs | Self::Push | Self::Pull | Self::Relay
-        )
-    }
-
-    /// Whether pushes carry push-sum mass.
-    pub const fn has_mass(self) -> bool {
-        matches!(self, Self::Gossip | Self::Push)
-    }
-
-    /// Whether peers wait for each other, so that those who exchange are in rounds near each other and
-    /// name their slices by them. A center's replies bear its versions.
-    pub const fn waits(self) -> bool {
-        !matches!(
-            self,
-            Self::None | Self::Pairs | Self::Push | Self::Pull | Self::Center(_)
-        )
-    }
-
-    /// Whether a round ends with one anchor that a majority of the group agreed on.
-    pub const fn agrees(self) -> bool {
-        matches!(self, Self::AllReduce | Self::Gathered | Self::Server(_))
-    }
-
-    /// Whether a contribution is what training changed of the anchor, and not the parameters.
-    pub const fn moves_the_anchor(self) -> bool {
-        self.agrees() || matches!(self, Self::Center(_))
-    }
-
-    /// Into how many parts, each voted on by itself, a fragment of `len` values is cut in a group of
-    /// so many members. Gathered they are the members' contributions.
-    pub fn parts(self, len: u64, members: usize) -> u64 {
-        let members = members as u64;
-        match self {
-            Self::Gathered => members,
-            Self::Center(center) => u64::from(center.owners).min(len).max(1),
-            Self::Server(server) => members.min(len).min(u64::from(server.owners)).max(1),
-            _ => members.min(len).max(1),
-        }
-    }
-}
-
-/// A parameter server whose members all work on the same round.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ServerPlan {
-    /// Members that own a shard of each fragment.
-    pub owners: u16,
-}
-
-/// A parameter server whose peers go on by themselves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CenterPlan {
-    /// Shards of each fragment, each with an owner.
-    pub owners: u16,
-    /// Rounds that the fastest peer may be ahead of the slowest; `None` for any.
-    pub lead: Option<LeadPlan>,
-    /// Contributions that a shard takes in at once, at least one.
-    pub buffer: u16,
-}
-
-/// Bounds between which a peer chooses, round by round, how far it may be ahead of the slowest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LeadPlan {
-    /// A lead that is always allowed, at least one.
-    pub least: u32,
-    /// A lead that never is passed; the same as `least` where nothing is chosen.
-    pub most: u32,
-}
-
-impl LeadPlan {
-    /// One lead for all rounds.
-    pub const fn fixed(lead: u32) -> Self {
-        Self {
-            least: lead,
-            most: lead,
-        }
-    }
-}
 
 /// What a contribution is, relative to what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -268,12 +157,9 @@ pub enum PlanError {
     /// All-reduce agrees on deltas or gradients.
     #[error("what peers agree on are deltas or gradients relative to the agreed anchor")]
     AllReduceContribution,
-    /// A server of nobody, or of more than a group can hold.
-    #[error("a parameter server needs 1 to {GROUP_MEMBERS_MAX} owners of shards")]
-    NoOwners,
-    /// Nobody could ever be the first to go on, or nothing would ever be taken in.
-    #[error("a center needs a lead of at least one round and 1 to {GROUP_MEMBERS_MAX} arrivals")]
-    Center,
+    /// The exchange's own numbers.
+    #[error(transparent)]
+    Exchange(#[from] KindError),
     /// A schedule of something that follows none.
     #[error(
         "only an all-reduce follows a schedule: use the butterfly elsewhere, it is the default"
@@ -327,31 +213,18 @@ impl Plan {
         if when.quorum != Quorum::default() && !self.exchange.agrees() {
             return Err(PlanError::Quorum);
         }
-        match (self.exchange, self.contribution) {
-            (exchange, Contribution::Delta | Contribution::Gradient)
-                if exchange.has_neighbours() =>
-            {
+        let facts = self.exchange.facts();
+        match self.contribution {
+            Contribution::Delta | Contribution::Gradient if facts.has_neighbours => {
                 return Err(PlanError::GossipContribution);
             }
-            (kind, Contribution::Parameters) if kind.agrees() => {
+            Contribution::Parameters if facts.agrees => {
                 return Err(PlanError::AllReduceContribution);
-            }
-            (ExchangeKind::Server(server), _) if server.owners == 0 => {
-                return Err(PlanError::NoOwners);
-            }
-            (ExchangeKind::Center(center), _) => {
-                if center.owners == 0 || usize::from(center.owners) > GROUP_MEMBERS_MAX {
-                    return Err(PlanError::NoOwners);
-                }
-                let many = usize::from(center.buffer) > GROUP_MEMBERS_MAX;
-                let leads = center.lead.is_none_or(|l| (1..=l.most).contains(&l.least));
-                if !leads || center.buffer == 0 || many {
-                    return Err(PlanError::Center);
-                }
             }
             _ => {}
         }
-        if self.exchange != ExchangeKind::AllReduce && self.schedule != Schedule::Butterfly {
+        self.exchange.check()?;
+        if !facts.has_schedule && self.schedule != Schedule::Butterfly {
             return Err(PlanError::Schedule);
         }
         self.overlap.validate(self)?;
@@ -372,12 +245,12 @@ impl Plan {
         self.synchronization.pace.budget(self.budget, round)
     }
 
-    /// Into how many parts, each voted on by itself, a fragment of `len` values is cut in a group of
-    /// so many members.
+    /// The number of parts, each voted on by itself, of a fragment of `len` values in a group of
+    /// `members`.
     pub(crate) fn parts(&self, len: u64, members: usize) -> u64 {
-        match self.exchange {
-            ExchangeKind::AllReduce => self.schedule.shards(members, len),
-            other => other.parts(len, members),
+        match self.exchange.facts().has_schedule {
+            true => self.schedule.shards(members, len),
+            false => self.exchange.parts(len, members),
         }
     }
 

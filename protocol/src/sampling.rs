@@ -2,7 +2,7 @@
 //! no two peers can differ about it, however their views do.
 
 use crate::rendezvous::rendezvous;
-use crate::{Contribution, ExchangeKind, PeerId, Plan, Round, Schedule};
+use crate::{Contribution, PeerId, Plan, Round, Schedule};
 use serde::{Deserialize, Serialize};
 
 /// The slot of the rendezvous hash that draws the sample: zero picks proposers.
@@ -51,10 +51,8 @@ impl Default for Sampling {
 impl Plan {
     /// Whether its exchange can leave out whoever is not drawn.
     pub(crate) fn samples_well(&self) -> bool {
-        let apart = match self.exchange {
-            ExchangeKind::AllReduce => self.schedule == Schedule::Butterfly,
-            kind => matches!(kind, ExchangeKind::Server(_)),
-        };
+        // Where sums are passed on, a member that is left out would break the chain.
+        let apart = self.exchange.facts().may_leave_out && self.schedule == Schedule::Butterfly;
         let sampling = self.synchronization.sampling;
         let deltas = self.contribution == Contribution::Delta;
         let apart = apart && self.overlap.late_steps == 0;

@@ -13,8 +13,7 @@ use crate::net::{self, Net, NetEvent};
 use crate::progress::Printer;
 use murmurate_protocol::wire::{self, Message};
 use murmurate_protocol::{
-    Done, Event, ExchangeKind, FetchId, Input, Part, Peer, PeerId, Phase, PushOutcome, SliceId,
-    Time, WorkError,
+    Done, Event, FetchId, Input, Part, Peer, PeerId, Phase, PushOutcome, SliceId, Time, WorkError,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -281,7 +280,7 @@ impl Driver {
 
     fn serves_by_pushing(&self) -> bool {
         let exchange = self.peer.plan().exchange;
-        exchange.has_neighbours() || matches!(exchange, ExchangeKind::Center(_))
+        exchange.facts().exchanges && !exchange.agrees()
     }
 
     /// Ctrl+C: politely the first time, at once the second.

@@ -173,7 +173,7 @@ impl LocalPlan {
             program,
             preset: base.config.strategy.name().to_owned(),
             seed: base.config.run.seed,
-            alone: base.config.strategy.exchange() == murmurate_protocol::ExchangeKind::None,
+            alone: !base.config.strategy.exchange().facts().exchanges,
             kill_every: options.kill_every,
             note: choose(options, &base.config.task).1,
         })
@@ -335,7 +335,7 @@ impl Base {
         let mut table = self.table.clone();
         let text = |s: &str| Value::String(s.to_owned());
         let count = |n: u64| Value::Integer(i64::try_from(n).unwrap_or(i64::MAX));
-        let alone = self.config.strategy.exchange() == murmurate_protocol::ExchangeKind::None;
+        let alone = !self.config.strategy.exchange().facts().exchanges;
         let first = options.nodes - options.lates.len();
         let start_with = if late || alone { 1 } else { first as u64 };
         let (shards, _) = choose(options, &self.config.task);

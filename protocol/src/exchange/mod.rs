@@ -4,6 +4,7 @@
 mod all_reduce;
 mod center;
 mod gossip;
+mod kind;
 mod none;
 mod pairwise;
 mod pull;
@@ -11,14 +12,15 @@ mod relay;
 
 pub use all_reduce::{Schedule, ScheduleCost};
 pub(crate) use all_reduce::{inputs_of, slices_of};
+pub use kind::{CenterPlan, ExchangeFacts, ExchangeKind, KindError, LeadPlan, ServerPlan};
 pub use pairwise::Standing;
 
 use crate::core::FetchId;
 use crate::core::context::Context;
 use crate::wire::Message;
 use crate::{
-    Digest, Done, ExchangeKind, FragmentId, OrderId, PeerError, PeerId, PushOutcome, Round,
-    SliceId, SliceMeta, Topology, TrainSummary,
+    Digest, Done, FragmentId, OrderId, PeerError, PeerId, PushOutcome, Round, SliceId, SliceMeta,
+    Topology, TrainSummary,
 };
 
 /// Something that an exchange may have to act on.

@@ -1,11 +1,11 @@
 //! Before the first round: who begins when. Everybody waits until as many others are here as it begins
 //! with, and until as many of them can say the same; or until the time for it is over.
 
+use crate::Round;
 use crate::core::timers::Timer;
 use crate::core::{Event, Phase, Wait};
 use crate::peer::Peer;
 use crate::wire::Muster;
-use crate::{ExchangeKind, Round};
 
 impl Peer {
     /// In `Join`: begins when there is nothing to catch up with and enough peers are there.
@@ -13,7 +13,7 @@ impl Peer {
         if self.phase != Phase::Join || !self.catch_up.idle() {
             return;
         }
-        let exchanging = self.cx.plan.exchange != ExchangeKind::None;
+        let exchanging = self.cx.plan.exchange.facts().exchanges;
         if exchanging && self.swarm_is_elsewhere() {
             self.cx.waited(Wait::Peers, false);
             self.cx.timers.stop(Timer::Join);

@@ -18,7 +18,7 @@ use edges_agree::EdgesAgree;
 use inbox_bounded::InboxBounded;
 use lead_bounded::LeadBounded;
 use mass_conserved::MassConserved;
-use murmurate_protocol::{Event, ExchangeKind, Input, PeerId, Round, SliceMeta, Time};
+use murmurate_protocol::{Event, Input, PeerId, Round, SliceMeta, Time};
 use rounds_monotonic::RoundsMonotonic;
 use same_bits::SameBits;
 
@@ -61,13 +61,9 @@ impl Checks {
                 .has_mass()
                 .then(|| MassConserved::new(scenario.peers)),
             bits: exchange.agrees().then(SameBits::new),
-            lead: match exchange {
-                ExchangeKind::Center(center) => center.lead.map(|l| LeadBounded::new(l.most)),
-                _ => None,
-            },
+            lead: exchange.lead().map(|lead| LeadBounded::new(lead.most)),
             ids: (0..scenario.peers).map(|index| recipe.id(index)).collect(),
-            edges: matches!(exchange, ExchangeKind::Replicas | ExchangeKind::Pairs)
-                .then(EdgesAgree::default),
+            edges: exchange.facts().has_edges.then(EdgesAgree::default),
         }
     }
 

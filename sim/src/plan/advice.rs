@@ -5,7 +5,7 @@
 //! bottleneck; and where all of that is not enough, fewer peers are an answer.
 
 use super::{Cluster, Cost};
-use murmurate_protocol::{Contribution, ExchangeKind, StepBudget};
+use murmurate_protocol::{Contribution, StepBudget};
 use murmurate_strategies::grid::registry::CODECS;
 use murmurate_strategies::grid::{Strategy, StrategyError};
 use serde::Serialize;
@@ -56,7 +56,7 @@ impl Advice {
             changes: None,
             fewer_peers: None,
         };
-        if strategy.exchange() == ExchangeKind::None {
+        if !strategy.exchange().facts().exchanges {
             let reason = "nobody learns from anybody: the yardstick of utilization";
             return Ok(plain(Verdict::Yardstick, reason.to_owned()));
         }

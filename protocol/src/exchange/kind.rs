@@ -1,0 +1,302 @@
+//! The kinds of exchange, and what the rest of the workspace must know of each.
+//!
+//! A new exchange adds a variant and a row of [`ExchangeKind::facts`] here. Everything else asks for
+//! a fact, never for a kind; the exceptions are the places that build something of its own for each
+//! kind: its state machine (`exchange::build`), its mixer, and its entry in the grid's methods.
+
+use crate::limits::GROUP_MEMBERS_MAX;
+use serde::{Deserialize, Serialize};
+
+/// Who exchanges with whom, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ExchangeKind {
+    /// Every peer trains alone. `utilization` compares the other exchanges with this one.
+    None,
+    /// Push to the round's partners, wait for theirs, and mix what arrived.
+    Gossip,
+    /// All-reduce with agreement, along the plan's [`Schedule`](crate::Schedule).
+    AllReduce,
+    /// Every member receives every contribution as it was encoded and combines them itself, with
+    /// agreement on which ones.
+    Gathered,
+    /// A parameter server whose shards some of the members own, all in the same round, with
+    /// agreement.
+    Server(ServerPlan),
+    /// Neighbours exchange encoded differences to replicas of each other.
+    Replicas,
+    /// Two neighbours average whenever one of them begins to; no peer waits for another.
+    Pairs,
+    /// Gossip without waiting: push to the round's partners, mix what has already arrived.
+    Push,
+    /// A parameter server whose peers need not be in the same round.
+    Center(CenterPlan),
+    /// Ask the round's partners, mix what they published last.
+    Pull,
+    /// Sums of parameters travel along a spanning tree of the topology.
+    Relay,
+}
+
+/// What other parts of the program must know of an exchange to work with it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ExchangeFacts {
+    /// Peers send each other something.
+    pub exchanges: bool,
+    /// Peers mix parameters with the neighbours that a topology names; the plan needs a topology.
+    pub has_neighbours: bool,
+    /// Pushes carry push-sum mass.
+    pub has_mass: bool,
+    /// The two ends of a link move by the same decoded bytes, in opposite directions.
+    pub has_edges: bool,
+    /// Peers keep replicas of their neighbours and send differences to them.
+    pub has_replicas: bool,
+    /// Peers wait for each other, so those that exchange are in nearby rounds and name their slices
+    /// by them. Where peers do not wait, slices are named in another way.
+    pub waits: bool,
+    /// A round ends with one anchor that a majority of the group agreed on.
+    pub agrees: bool,
+    /// A contribution is what training changed of the anchor, and not the parameters.
+    pub moves_the_anchor: bool,
+    /// Members receive each contribution as it was encoded, and not a sum of them.
+    pub shows_contributions: bool,
+    /// Shards are reduced along the plan's [`Schedule`](crate::Schedule).
+    pub has_schedule: bool,
+    /// Each shard stays with the same owner from round to round, and all are in the same round.
+    pub keeps_owners: bool,
+    /// A round can leave out peers that contribute nothing to it.
+    pub may_leave_out: bool,
+}
+
+impl ExchangeFacts {
+    const NONE: Self = Self {
+        exchanges: false,
+        has_neighbours: false,
+        has_mass: false,
+        has_edges: false,
+        has_replicas: false,
+        waits: false,
+        agrees: false,
+        moves_the_anchor: false,
+        shows_contributions: false,
+        has_schedule: false,
+        keeps_owners: false,
+        may_leave_out: false,
+    };
+
+    /// Between neighbours that do not wait for each other.
+    const NEIGHBOURS: Self = Self {
+        exchanges: true,
+        has_neighbours: true,
+        ..Self::NONE
+    };
+
+    /// Among the members of a group that agree on every round's result.
+    const AGREED: Self = Self {
+        exchanges: true,
+        waits: true,
+        agrees: true,
+        moves_the_anchor: true,
+        ..Self::NONE
+    };
+}
+
+impl ExchangeKind {
+    /// What other parts of the program must know of it.
+    pub const fn facts(self) -> ExchangeFacts {
+        type Facts = ExchangeFacts;
+        match self {
+            Self::None => Facts::NONE,
+            Self::Gossip => Facts {
+                has_mass: true,
+                waits: true,
+                ..Facts::NEIGHBOURS
+            },
+            Self::Push => Facts {
+                has_mass: true,
+                ..Facts::NEIGHBOURS
+            },
+            Self::Pull => Facts::NEIGHBOURS,
+            Self::Replicas => Facts {
+                has_edges: true,
+                has_replicas: true,
+                waits: true,
+                ..Facts::NEIGHBOURS
+            },
+            Self::Pairs => Facts {
+                has_edges: true,
+                ..Facts::NEIGHBOURS
+            },
+            Self::Relay => Facts {
+                waits: true,
+                ..Facts::NEIGHBOURS
+            },
+            Self::AllReduce => Facts {
+                has_schedule: true,
+                may_leave_out: true,
+                ..Facts::AGREED
+            },
+            Self::Gathered => Facts {
+                shows_contributions: true,
+                ..Facts::AGREED
+            },
+            Self::Server(_) => Facts {
+                keeps_owners: true,
+                may_leave_out: true,
+                ..Facts::AGREED
+            },
+            Self::Center(_) => Facts {
+                exchanges: true,
+                moves_the_anchor: true,
+                ..Facts::NONE
+            },
+        }
+    }
+
+    /// Whether peers mix parameters with neighbours that a topology names.
+    pub const fn has_neighbours(self) -> bool {
+        self.facts().has_neighbours
+    }
+
+    /// Whether pushes carry push-sum mass.
+    pub const fn has_mass(self) -> bool {
+        self.facts().has_mass
+    }
+
+    /// Whether peers wait for each other: see [`ExchangeFacts::waits`].
+    pub const fn waits(self) -> bool {
+        self.facts().waits
+    }
+
+    /// Whether a round ends with one anchor that a majority of the group agreed on.
+    pub const fn agrees(self) -> bool {
+        self.facts().agrees
+    }
+
+    /// Whether a contribution is what training changed of the anchor, and not the parameters.
+    pub const fn moves_the_anchor(self) -> bool {
+        self.facts().moves_the_anchor
+    }
+
+    /// How many peers own a shard of each fragment, where owners are part of the plan.
+    pub const fn owners(self) -> Option<u16> {
+        match self {
+            Self::Server(server) => Some(server.owners),
+            Self::Center(center) => Some(center.owners),
+            _ => None,
+        }
+    }
+
+    /// Between which bounds the fastest peer may be ahead of the slowest, where the plan bounds it.
+    pub const fn lead(self) -> Option<LeadPlan> {
+        match self {
+            Self::Center(center) => center.lead,
+            _ => None,
+        }
+    }
+
+    /// The number of parts, each voted on by itself, of a fragment of `len` values in a group of
+    /// `members` without a schedule. Where contributions are shown, the parts are the contributions.
+    pub fn parts(self, len: u64, members: usize) -> u64 {
+        let members = members as u64;
+        if self.facts().shows_contributions {
+            return members;
+        }
+        let owners = match self.owners() {
+            Some(owners) if self.agrees() => members.min(u64::from(owners)),
+            Some(owners) => u64::from(owners),
+            None => members,
+        };
+        owners.min(len).max(1)
+    }
+
+    /// Checks the numbers that it carries.
+    pub(crate) fn check(self) -> Result<(), KindError> {
+        match self {
+            Self::Server(server) if server.owners == 0 => Err(KindError::Owners),
+            Self::Center(center) => {
+                if center.owners == 0 || usize::from(center.owners) > GROUP_MEMBERS_MAX {
+                    return Err(KindError::Owners);
+                }
+                let many = usize::from(center.buffer) > GROUP_MEMBERS_MAX;
+                let leads = center.lead.is_none_or(|l| (1..=l.most).contains(&l.least));
+                match !leads || center.buffer == 0 || many {
+                    true => Err(KindError::Center),
+                    false => Ok(()),
+                }
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Why an exchange's own numbers cannot work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum KindError {
+    /// No owner of a shard, or more owners than a group holds.
+    #[error("a parameter server needs 1 to {GROUP_MEMBERS_MAX} owners of shards")]
+    Owners,
+    /// A lead of zero rounds, or a buffer of no contribution or of more than a group holds.
+    #[error("a center needs a lead of at least one round and 1 to {GROUP_MEMBERS_MAX} arrivals")]
+    Center,
+}
+
+/// A parameter server whose members all work on the same round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerPlan {
+    /// Members that own a shard of each fragment.
+    pub owners: u16,
+}
+
+/// A parameter server whose peers need not be in the same round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CenterPlan {
+    /// Shards of each fragment, each with an owner.
+    pub owners: u16,
+    /// Rounds that the fastest peer may be ahead of the slowest; `None` for any number.
+    pub lead: Option<LeadPlan>,
+    /// Contributions that a shard combines into one move of the center, at least one.
+    pub buffer: u16,
+}
+
+/// Bounds between which a peer chooses, round by round, how far it may be ahead of the slowest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeadPlan {
+    /// A lead that is always allowed, at least one.
+    pub least: u32,
+    /// A lead that is never passed; equal to `least` where there is nothing to choose.
+    pub most: u32,
+}
+
+impl LeadPlan {
+    /// The same lead in all rounds.
+    pub const fn fixed(lead: u32) -> Self {
+        Self {
+            least: lead,
+            most: lead,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fragment_has_as_many_parts_as_members_reduce_or_show() {
+        let server = |owners| ExchangeKind::Server(ServerPlan { owners });
+        let center = ExchangeKind::Center(CenterPlan {
+            owners: 3,
+            lead: None,
+            buffer: 1,
+        });
+        assert_eq!(ExchangeKind::AllReduce.parts(100, 4), 4);
+        assert_eq!(ExchangeKind::AllReduce.parts(2, 4), 2);
+        assert_eq!(ExchangeKind::Gathered.parts(2, 4), 4);
+        assert_eq!(server(2).parts(100, 4), 2);
+        assert_eq!(server(8).parts(100, 4), 4);
+        // A center's owners are part of the plan, however many peers are there.
+        assert_eq!(center.parts(100, 1), 3);
+        assert_eq!(center.parts(2, 9), 2);
+        assert_eq!(ExchangeKind::Gossip.parts(0, 4), 1);
+    }
+}
