@@ -19,7 +19,7 @@
 //! the encoded size to each partner: one for `random-matching` and `one-peer-exponential`, two for
 //! `ring`, n - 1 for `complete`. The encoded size is 4 P for `f32`, 2 P for `bf16`, about P for
 //! `int8`, at most about 5 P times the density for `top-k` (whose reductions hold the union of what
-//! was kept). Each strategy's linear model is a test (`tests/spectra.rs`).
+//! was kept). Each strategy's linear model is a test (`tests/methods/spectra.rs`).
 
 pub mod aggregate;
 pub mod compress;

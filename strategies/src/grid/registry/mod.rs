@@ -1,6 +1,6 @@
 //! What there is: one line, equation, source and keys of each method. Help texts, error hints and
 //! `murmurate strategies` read it. What a key may be is checked elsewhere (`optimizers`, `mixing`,
-//! `validate`); `strategies/tests/catalogue.rs` keeps the ranges and defaults here equal to that.
+//! `validate`); `strategies/tests/grid/catalogue.rs` keeps the ranges and defaults here equal to that.
 
 mod architecture;
 mod codecs;

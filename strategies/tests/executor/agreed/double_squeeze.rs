@@ -2,11 +2,9 @@
 //! optimum, and what an owner leaves out of one reduction comes with the next.
 #![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
-mod common;
-
+use crate::common::store::{Still, Store};
+use crate::common::{Swarm, peer};
 use bytes::Bytes;
-use common::store::{Still, Store};
-use common::{Swarm, peer};
 use murmurate_protocol::{Done, FragmentId, Order, Part, Round, RunId, SliceId, StoreId};
 use murmurate_strategies::compress::{CodecKind, EncodeContext};
 use murmurate_strategies::executor::{Executor, Parts};

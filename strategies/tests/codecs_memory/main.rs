@@ -1,6 +1,7 @@
 //! Codecs allocate nothing in steady state: from the second slice on, encoding into a buffer that has been
 //! used before and decoding take no memory of the heap.
 
+#[path = "../codecs/slice.rs"]
 mod slice;
 
 use murmurate_strategies::compress::CODECS;

@@ -1,7 +1,7 @@
 //! `docs/coverage.md`: every method of the catalogue that the project is judged by, and what became of
 //! it. Made of `docs/coverage.toml`, whose every file, test and choice is checked here.
 //!
-//! `UPDATE_DOCS=1 cargo test -p murmurate-strategies --test coverage` writes the page.
+//! `UPDATE_DOCS=1 cargo test -p murmurate-strategies --test grid coverage` writes the page.
 #![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
 use murmurate_strategies::grid::{Strategy, catalogue};
@@ -143,7 +143,7 @@ fn every_choice_that_is_named_can_be_made_or_is_refused_as_the_row_says() {
 fn page(rows: &[Row]) -> String {
     let count = |state| rows.iter().filter(|row| row.state == state).count();
     let mut page = format!(
-        "# Coverage\n\nMade of [coverage.toml](coverage.toml) by `strategies/tests/coverage.rs`; do not edit. \
+        "# Coverage\n\nMade of [coverage.toml](coverage.toml) by `strategies/tests/grid/coverage.rs`; do not edit. \
          {ROWS} methods of the surveys and their\nsuccessors: {} are built, {} in part, {} are not. What can be \
          chosen is what `murmurate strategies` lists; what is refused is listed\nthere with its reason.\n",
         count(State::Built),
@@ -199,6 +199,6 @@ fn the_page_is_made_of_the_rows() {
     let found = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         found == page,
-        "docs/coverage.md is stale: UPDATE_DOCS=1 cargo test -p murmurate-strategies --test coverage"
+        "docs/coverage.md is stale: UPDATE_DOCS=1 cargo test -p murmurate-strategies --test grid coverage"
     );
 }

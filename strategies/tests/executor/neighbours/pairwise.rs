@@ -2,10 +2,8 @@
 //! lose, repeat and forget; consensus follows the mixing matrix; costs are those of the doc.
 #![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
-mod common;
-
-use common::decode::decode;
-use common::{Draw, Fate, Resting, Swarm, peer};
+use crate::common::decode::decode;
+use crate::common::{Draw, Fate, Resting, Swarm, peer};
 use murmurate_protocol::{Order, Output, Part, PeerId, Round, Standing};
 use murmurate_strategies::Trainer;
 use murmurate_strategies::grid::Strategy;

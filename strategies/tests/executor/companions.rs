@@ -2,10 +2,8 @@
 //! Corrections with one reach the common optimum where those without keep their bias, whoever dies or resumes.
 #![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
-mod common;
-
-use common::store::{Still, Store};
-use common::{Draw, Fate, Swarm, peer};
+use crate::common::store::{Still, Store};
+use crate::common::{Draw, Fate, Swarm, peer};
 use murmurate_protocol::{
     Done, FragmentId, Order, Part, Round, RunId, SliceId, StepBudget, StoreId,
 };

@@ -3,9 +3,7 @@
 //! the weighted mean of the stated set.
 #![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
-mod common;
-
-use common::{Fatal, Make, Swarm, peer};
+use crate::common::{Fatal, Make, Swarm, peer};
 use murmurate_protocol::wire::Message;
 use murmurate_protocol::{Event, FragmentId, Order, Output, Part, PeerId, Round};
 use murmurate_strategies::toy::ToyTask;
@@ -67,7 +65,7 @@ impl Reference {
                     *m += weight / total * v;
                 }
             }
-            let sent = common::decode::decode(&swarm.encoded[slice], range.len());
+            let sent = crate::common::decode::decode(&swarm.encoded[slice], range.len());
             let slack = slack(codec, &mean);
             for (s, m) in sent.iter().zip(&mean) {
                 assert!((s - m).abs() <= slack, "{codec} {slice:?}: {s} is not {m}");

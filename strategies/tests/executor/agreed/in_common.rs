@@ -2,9 +2,7 @@
 //! again after a checkpoint.
 #![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
-mod common;
-
-use common::{Swarm, peer};
+use crate::common::{Swarm, peer};
 use murmurate_protocol::{PeerId, Round};
 use murmurate_strategies::compress::CODECS;
 use murmurate_strategies::grid::{Strategy, StrategyError};

@@ -2,9 +2,7 @@
 //! differ find the common optimum of the quadratic task. The linear models are in `spectra.rs`.
 #![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
-mod common;
-
-use common::Swarm;
+use crate::common::Swarm;
 use murmurate_protocol::RunId;
 use murmurate_strategies::Layout;
 use murmurate_strategies::grid::{Strategy, registry};

@@ -2,10 +2,8 @@
 //! rounds, the other draws whole singular vectors.
 #![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
-mod slice;
-
+use crate::slice::Slice;
 use murmurate_strategies::compress::{CodecKind, EncodeContext, Matrix};
-use slice::Slice;
 
 /// Values in [-1, 1), of all sizes.
 fn draw(at: usize, round: usize) -> f64 {

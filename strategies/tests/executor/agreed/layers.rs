@@ -2,9 +2,7 @@
 //! what it would be if they left together, whatever dies meanwhile.
 #![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
-mod common;
-
-use common::{Make, Swarm, peer};
+use crate::common::{Make, Swarm, peer};
 use murmurate_protocol::{Event, FragmentId, Phase, Round};
 use murmurate_strategies::Layout;
 use murmurate_strategies::grid::{Strategy, StrategyError};

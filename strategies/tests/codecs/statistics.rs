@@ -2,10 +2,8 @@
 //! the published bound. And what holds whatever the seed: error feedback in one pass is what it is
 //! in two, and plain instructions give the bits that vectors give.
 
-mod slice;
-
+use crate::slice::Slice;
 use murmurate_strategies::compress::{CODECS, Codec, CodecKind, Reduction, without_vectors};
-use slice::Slice;
 
 fn kind(name: &str, given: &[(&str, f64)]) -> CodecKind {
     CodecKind::new(name, given).expect("parameters within their ranges")
@@ -13,8 +11,8 @@ fn kind(name: &str, given: &[(&str, f64)]) -> CodecKind {
 
 /// Every codec, with the least and the most of its parameters where they have defaults.
 fn kinds() -> Vec<CodecKind> {
-    let plain = CODECS.iter().map(|spec| slice::kind(spec, 0.1));
-    let mut all: Vec<CodecKind> = plain.chain(slice::sparse()).collect();
+    let plain = CODECS.iter().map(|spec| crate::slice::kind(spec, 0.1));
+    let mut all: Vec<CodecKind> = plain.chain(crate::slice::sparse()).collect();
     all.push(kind("int8", &[("block", 64.0)]));
     all.push(kind("int4", &[("block", 16.0)]));
     all.push(kind("int4", &[("block", 128.0)]));

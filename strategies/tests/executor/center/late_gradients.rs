@@ -1,11 +1,9 @@
 //! Late gradients at a center: corrected for how far it has moved since they were computed.
 #![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
-mod common;
-
+use crate::common::peer;
+use crate::common::store::{Still, Store};
 use bytes::Bytes;
-use common::peer;
-use common::store::{Still, Store};
 use murmurate_protocol::{Done, FragmentId, Order, Part, Round, RunId, SliceId, StoreId};
 use murmurate_strategies::Trainer;
 use murmurate_strategies::executor::{Executor, Parts};

@@ -2,9 +2,7 @@
 //! distance; costs are those of the doc; faults leave the mean of what is there, and the optimum.
 #![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
-mod common;
-
-use common::{Draw, Fate, Resting, Swarm, peer};
+use crate::common::{Draw, Fate, Resting, Swarm, peer};
 use murmurate_protocol::{FragmentId, Order, Output, PeerId, Round, SpanningTree, StepBudget};
 use murmurate_strategies::Trainer;
 use murmurate_strategies::compress::{Codec, CodecKind, EncodeContext};

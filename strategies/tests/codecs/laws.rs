@@ -1,10 +1,8 @@
 //! Laws that every codec keeps: round trips, bounds, and strictness against hostile bytes.
 
-mod slice;
-
+use crate::slice::Slice;
 use murmurate_strategies::compress::{CODECS, Codec, CodecKind, Sparse};
 use proptest::prelude::*;
-use slice::Slice;
 
 /// Every codec with its defaults, and more of those that have parameters.
 fn kinds() -> Vec<CodecKind> {
@@ -22,8 +20,8 @@ fn kinds() -> Vec<CodecKind> {
     let widths = widths
         .iter()
         .map(|(name, given)| CodecKind::new(name, given).expect("parameters within their ranges"));
-    let plain = CODECS.iter().map(|spec| slice::kind(spec, 0.03));
-    plain.chain(widths).chain(slice::sparse()).collect()
+    let plain = CODECS.iter().map(|spec| crate::slice::kind(spec, 0.03));
+    plain.chain(widths).chain(crate::slice::sparse()).collect()
 }
 
 /// All codecs, and those that their reductions go back in.
@@ -126,7 +124,7 @@ proptest! {
 
     #[test]
     fn codecs_contract_as_they_claim(values in values(usual())) {
-        // What holds in the mean over seeds only is looked at in `codecs_statistics`.
+        // What holds in the mean over seeds only is looked at in `statistics`.
         for codec in &mut codecs() {
             let properties = codec.properties();
             if properties.stochastic || properties.error.is_infinite() {

@@ -1,11 +1,9 @@
 //! Every codec against its equation in f64, a few lines each, written from the paper and not from
 //! the code. Where a codec draws random numbers, the reference gives the two values between which
-//! it may choose; how often it chooses which is looked at in `codecs_statistics`.
+//! it may choose; how often it chooses which is looked at in `statistics`.
 
-mod slice;
-
+use crate::slice::Slice;
 use murmurate_strategies::compress::{CODECS, CodecKind, EncodeContext, Matrix};
-use slice::Slice;
 
 const LENGTHS: [usize; 8] = [0, 1, 7, 8, 9, 4095, 4096, 4097];
 
@@ -611,8 +609,8 @@ fn descend(kind: &CodecKind, feedback: bool, targets: &[Vec<f32>], rate: f32, ro
 fn with_feedback_the_optimum_is_reached() {
     let len = 600;
     let targets: Vec<Vec<f32>> = (0..4).map(|i| inputs(len + i)[0][..len].to_vec()).collect();
-    let plain = CODECS.iter().map(|spec| slice::kind(spec, 0.05));
-    for kind in plain.chain(slice::sparse()) {
+    let plain = CODECS.iter().map(|spec| crate::slice::kind(spec, 0.05));
+    for kind in plain.chain(crate::slice::sparse()) {
         let properties = kind.build().properties();
         // A decay forgets what peers disagree on, and that is what is left at the optimum.
         if !properties.needs_feedback || properties.error > 1.0 || properties.decay < 1.0 {

@@ -2,11 +2,9 @@
 //! a damaged state is refused and changes nothing.
 #![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
-mod common;
-
+use crate::common::peer;
+use crate::common::store::{Still, Store};
 use bytes::Bytes;
-use common::peer;
-use common::store::{Still, Store};
 use murmurate_protocol::{
     Digest, Done, FragmentId, Order, Part, Round, RunId, Settlement, SliceId, StateId, StepBudget,
     StoreId, WorkError,
@@ -208,7 +206,7 @@ fn a_delta_that_is_kept_lies_on_top_of_the_new_anchor() {
             slice,
         )
     };
-    let values = |slice: &SliceId| common::decode::decode(&store.get(slice).unwrap(), DIM);
+    let values = |slice: &SliceId| crate::common::decode::decode(&store.get(slice).unwrap(), DIM);
     let (order, before) = encode(100);
     late.perform(&order, &store);
     let reduced = store

@@ -2,10 +2,8 @@
 //! results do, against a reference of its own in f64.
 #![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
-mod common;
-
-use common::store::{Still, Store};
-use common::{Make, Swarm, peer};
+use crate::common::store::{Still, Store};
+use crate::common::{Make, Swarm, peer};
 use murmurate_protocol::{
     Done, FragmentId, Order, Part, Round, RunId, SliceId, StepBudget, StoreId,
 };

@@ -2,10 +2,8 @@
 //! Executors: they do what their equations say, and a peer that resumes goes on with them.
 #![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
-mod common;
-
-use common::store::{Still, Store};
-use common::{Swarm, peer};
+use crate::common::store::{Still, Store};
+use crate::common::{Swarm, peer};
 use murmurate_protocol::{
     Done, FragmentId, Order, Part, Round, RunId, SliceId, StepBudget, StoreId,
 };

@@ -2,9 +2,7 @@
 //! all-reduce gives.
 #![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
-mod common;
-
-use common::{Swarm, peer};
+use crate::common::{Swarm, peer};
 use murmurate_protocol::Round;
 use murmurate_strategies::toy::ToyTask;
 

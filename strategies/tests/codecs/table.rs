@@ -1,7 +1,7 @@
 //! `docs/codecs.md`: every codec on two real deltas. Bits and errors are computed here and compared
 //! with the page; speeds are measured when the page is written, and only then.
 //!
-//! `UPDATE_DOCS=1 cargo test --release -p murmurate-strategies --test codec_table` writes the page;
+//! `UPDATE_DOCS=1 cargo test --release -p murmurate-strategies --test codecs table` writes the page;
 //! `UPDATE_DOCS=facts` leaves the speeds as they are, and `-` where there are none yet.
 #![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 #![allow(
@@ -231,7 +231,7 @@ fn head(samples: &[Sample]) -> String {
          that of an unbiased codec, whose errors cancel out over peers\nand rounds. Speeds are GB/s of f32 on one core, 10 million \
          nearly normal values, encoded without a residual; on your machine `cargo bench -p murmurate-strategies\n--bench codecs` \
          measures them, with a residual and as fractions of memcpy too. State is in multiples of the parameters, error feedback's residual \
-         among it. Reduced:\nwhether an all-reduce may sum contributions on their way. Made by `strategies/tests/codec_table.rs` \
+         among it. Reduced:\nwhether an all-reduce may sum contributions on their way. Made by `strategies/tests/codecs/table.rs` \
          and `tasks/examples/delta_samples.rs`; do not edit.\n\n\
          | codec | source | parameters | mnist: bits | error | transformer: bits | error | encode | decode_add | state | reduced |\n\
          |---|---|---|---|---|---|---|---|---|---|---|\n",
@@ -276,7 +276,7 @@ fn the_page_says_what_codecs_do() {
         Err(_) => {}
     }
     let page = std::fs::read_to_string(&path).unwrap();
-    let again = "UPDATE_DOCS=1 cargo test --release -p murmurate-strategies --test codec_table";
+    let again = "UPDATE_DOCS=1 cargo test --release -p murmurate-strategies --test codecs table";
     assert!(
         page.starts_with(&head(&samples)),
         "docs/codecs.md is stale: {again}"

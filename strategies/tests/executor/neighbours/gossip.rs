@@ -2,9 +2,7 @@
 //! parameters come together at their mean.
 #![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
-mod common;
-
-use common::{Resting, Swarm, peer};
+use crate::common::{Resting, Swarm, peer};
 use murmurate_strategies::Trainer;
 
 const DIM: usize = 37;

@@ -1,9 +1,7 @@
 //! Preset `demo` against its paper's algorithm in f64: momentum, cosines, what is kept of them, the mean, its sign.
 #![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
-mod common;
-
-use common::{Swarm, peer};
+use crate::common::{Swarm, peer};
 use murmurate_protocol::Round;
 use murmurate_strategies::inner::InnerKind;
 use murmurate_strategies::toy::{Quadratic, ToyTask};

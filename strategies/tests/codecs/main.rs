@@ -1,0 +1,9 @@
+//! Codecs: the laws that all of them keep, each against its equation, and the page of their figures.
+
+mod dgc_atomo;
+mod gathered;
+mod laws;
+mod reference;
+mod slice;
+mod statistics;
+mod table;

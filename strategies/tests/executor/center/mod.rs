@@ -1,0 +1,3 @@
+//! Parameter servers that apply contributions as they arrive.
+
+mod late_gradients;

@@ -1,0 +1,11 @@
+//! Real peers with real Executors over a network in memory: every exchange, and what all of them share.
+
+mod agreed;
+mod center;
+mod common;
+mod companions;
+mod inner_corrections;
+mod neighbours;
+mod overlap;
+mod presets;
+mod state;

@@ -1,0 +1,5 @@
+//! Exchanges between neighbours, without a group: gossip, exchanges between two, sums along a tree.
+
+mod gossip;
+mod pairwise;
+mod relay;

@@ -1,0 +1,5 @@
+//! The grid: what a strategy's text may say, and the pages and lists that are made of it.
+
+mod catalogue;
+mod coverage;
+mod strategies;

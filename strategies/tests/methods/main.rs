@@ -1,0 +1,9 @@
+//! Aggregation rules, optimizers, corrections and topologies, each against its paper, without peers.
+
+mod aggregate;
+mod corrections;
+mod differences;
+mod inner;
+mod outer;
+mod spectra;
+mod topologies;
