@@ -8,7 +8,7 @@ use std::process::Command;
 /// Each package's name to those it depends on. Two versions of a package are one.
 type Graph = BTreeMap<String, BTreeSet<String>>;
 
-const OURS: [&str; 8] = [
+const OURS: [&str; 9] = [
     "murmurate-protocol",
     "murmurate-strategies",
     "murmurate-tasks",
@@ -17,6 +17,7 @@ const OURS: [&str; 8] = [
     "murmurate-net",
     "murmurate-node",
     "murmurate-tests",
+    "xtask",
 ];
 
 /// The target this machine builds for: the graph of others is not what is linked here.
@@ -153,6 +154,13 @@ fn survey_depends_on_none_of_ours() {
 #[test]
 fn net_knows_neither_training_nor_the_rest_of_ours_but_protocol() {
     forbid("murmurate-net", &["burn"], &["murmurate-protocol"]);
+}
+
+#[test]
+fn the_commands_of_the_repository_build_in_seconds() {
+    // CI starts with them, before anything else is built.
+    let families = ["tokio", "burn", "libp2p", "quinn", "syn"];
+    forbid("xtask", &families, &[]);
 }
 
 #[test]

@@ -1,0 +1,73 @@
+//! Running other programs. Their output goes to the terminal unchanged, unless a step needs it.
+
+use crate::failure::Failure;
+use std::ffi::OsStr;
+use std::process::{Command, Stdio};
+
+/// Runs a program and fails if it fails.
+pub(crate) fn run(program: impl AsRef<OsStr>, arguments: &[&str]) -> Result<(), Failure> {
+    run_with(program, arguments, &[])
+}
+
+/// Runs a program with these environment variables added.
+pub(crate) fn run_with(
+    program: impl AsRef<OsStr>,
+    arguments: &[&str],
+    environment: &[(&str, &str)],
+) -> Result<(), Failure> {
+    let mut command = command(program.as_ref(), arguments);
+    command.envs(environment.iter().copied());
+    let status = command.status();
+    let shown = shown(program.as_ref(), arguments);
+    match status {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(Failure::new(format!("`{shown}` ended with {status}"))),
+        Err(error) => Err(Failure::new(format!("`{shown}` did not start: {error}"))),
+    }
+}
+
+/// Runs a program and returns what it writes to standard output. Its messages still show.
+pub(crate) fn output(program: impl AsRef<OsStr>, arguments: &[&str]) -> Result<String, Failure> {
+    let mut command = command(program.as_ref(), arguments);
+    let output = command.stderr(Stdio::inherit()).output();
+    let shown = shown(program.as_ref(), arguments);
+    let output =
+        output.map_err(|error| Failure::new(format!("`{shown}` did not start: {error}")))?;
+    if !output.status.success() {
+        let status = output.status;
+        return Err(Failure::new(format!("`{shown}` ended with {status}")));
+    }
+    String::from_utf8(output.stdout)
+        .map_err(|_| Failure::new(format!("`{shown}` printed something else than UTF-8")))
+}
+
+/// Whether a program starts and succeeds; what it prints is dropped.
+pub(crate) fn succeeds(program: impl AsRef<OsStr>, arguments: &[&str]) -> bool {
+    let mut command = command(program.as_ref(), arguments);
+    let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
+    status.is_ok_and(|status| status.success())
+}
+
+/// The machine that rustc builds for.
+pub(crate) fn host() -> Result<String, Failure> {
+    let text = output("rustc", &["-vV"])?;
+    let host = text.lines().find_map(|line| line.strip_prefix("host: "));
+    host.map(str::to_owned)
+        .ok_or_else(|| Failure::new("`rustc -vV` names no host"))
+}
+
+/// A command that is not asked anything: a step must not wait for a keyboard.
+fn command(program: &OsStr, arguments: &[&str]) -> Command {
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::null());
+    command
+}
+
+fn shown(program: &OsStr, arguments: &[&str]) -> String {
+    let mut text = program.to_string_lossy().into_owned();
+    for argument in arguments {
+        text.push(' ');
+        text.push_str(argument);
+    }
+    text
+}

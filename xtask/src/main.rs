@@ -1,0 +1,84 @@
+//! `cargo xtask`: the checks that a change must pass, each by its name or all together.
+//!
+//! `verify` is what CI runs and changes no file of the repository. `fix` changes what a program can
+//! change. This crate is not part of the product.
+
+mod command;
+mod deny;
+mod determinism;
+mod failure;
+mod fix;
+mod fuzz;
+mod links;
+mod paths;
+mod steps;
+mod zero_config;
+
+use crate::failure::Failure;
+use crate::steps::STEPS;
+use std::process::ExitCode;
+use std::time::Instant;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("\nFAILED: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &[String]) -> Result<(), Failure> {
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    // Every step runs in the root, wherever the command was typed.
+    std::env::set_current_dir(paths::root())?;
+    match words.as_slice() {
+        [] | ["help" | "--help" | "-h"] => {
+            help();
+            Ok(())
+        }
+        ["verify"] => verify(),
+        ["fix"] => fix::fix(),
+        ["fuzz", options @ ..] => fuzz::Options::parse(options).and_then(|o| fuzz::fuzz(&o)),
+        ["nextest", options @ ..] => {
+            command::run("cargo", &[&["nextest", "run"], options].concat())
+        }
+        names => names.iter().try_for_each(|name| named(name)),
+    }
+}
+
+/// Every step of CI in its order; the first that fails ends it.
+fn verify() -> Result<(), Failure> {
+    let began = Instant::now();
+    for step in STEPS {
+        step.run()?;
+    }
+    println!("\nall passed in {} s", began.elapsed().as_secs());
+    Ok(())
+}
+
+fn named(name: &str) -> Result<(), Failure> {
+    match STEPS.iter().find(|step| step.name == name) {
+        Some(step) => step.run(),
+        None => Err(Failure::new(format!(
+            "there is no step {name:?}; `cargo xtask help` lists them"
+        ))),
+    }
+}
+
+fn help() {
+    println!("cargo xtask verify          every step below, as CI runs them; changes no file");
+    println!(
+        "cargo xtask fix             format, apply clippy's suggestions, write generated files"
+    );
+    println!("cargo xtask NAME [NAME ...] these steps");
+    println!("cargo xtask fuzz [TARGET] [--seconds N] [--keep]");
+    println!("                            one target, longer, keeping the inputs that it finds");
+    println!("cargo xtask nextest [ARGS]  the tests under cargo-nextest, if it is installed");
+    println!("\nSteps:");
+    for step in STEPS {
+        println!("  {:<14} {}", step.name, step.what);
+    }
+}

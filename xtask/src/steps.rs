@@ -1,0 +1,112 @@
+//! The steps of CI in the order in which they run: cheap ones first, and those that share a build
+//! profile next to each other, so that nothing is built twice.
+
+use crate::command::{host, run, run_with};
+use crate::failure::Failure;
+use crate::{deny, determinism, fuzz, links, zero_config};
+use std::io::Write as _;
+use std::time::Instant;
+
+/// One check, with the name that starts it.
+pub(crate) struct Step {
+    pub(crate) name: &'static str,
+    pub(crate) what: &'static str,
+    check: fn() -> Result<(), Failure>,
+}
+
+impl Step {
+    const fn new(
+        name: &'static str,
+        what: &'static str,
+        check: fn() -> Result<(), Failure>,
+    ) -> Self {
+        Self { name, what, check }
+    }
+
+    /// Runs the step between its heading and the seconds that it took.
+    pub(crate) fn run(&self) -> Result<(), Failure> {
+        println!("\n==> {}: {}", self.name, self.what);
+        // The heading must stand before what child processes print.
+        std::io::stdout().flush()?;
+        let began = Instant::now();
+        let result = (self.check)();
+        let seconds = began.elapsed().as_secs();
+        match result {
+            Ok(()) => println!("--- {}: {seconds} s", self.name),
+            Err(_) => println!("--- {}: failed after {seconds} s", self.name),
+        }
+        result.map_err(|failure| failure.within(self.name))
+    }
+}
+
+/// All steps, in order.
+pub(crate) const STEPS: &[Step] = &[
+    Step::new("tools", "the versions of the tools", tools),
+    Step::new("links", "relative links in Markdown files", links::check),
+    Step::new("fmt", "cargo fmt --check", fmt),
+    Step::new("fetch", "dependencies, as locked", fetch),
+    Step::new("clippy", "cargo clippy, warnings denied", clippy),
+    Step::new("doc", "cargo doc, warnings denied", doc),
+    Step::new("test", "cargo test --workspace", test),
+    Step::new("fuzz", "every fuzz target for 30 s", fuzz::all),
+    Step::new(
+        "zero-config",
+        "cargo run --release -- local --nodes 4 --json",
+        zero_config::check,
+    ),
+    Step::new(
+        "determinism",
+        "a simulated scenario twice gives the same trace",
+        determinism::check,
+    ),
+    Step::new("features", "cargo check with wgpu and with cuda", features),
+    Step::new("deny", "licences, bans and sources", deny::check),
+];
+
+fn tools() -> Result<(), Failure> {
+    run("rustc", &["--version"])?;
+    run("cargo", &["--version"])?;
+    let cores = std::thread::available_parallelism()?;
+    println!("{cores} cores");
+    Ok(())
+}
+
+fn fmt() -> Result<(), Failure> {
+    run("cargo", &["fmt", "--all", "--check"])
+}
+
+fn fetch() -> Result<(), Failure> {
+    run("cargo", &["fetch", "--locked", "--target", &host()?])
+}
+
+fn clippy() -> Result<(), Failure> {
+    let arguments = ["clippy", "--workspace", "--all-targets"];
+    run(
+        "cargo",
+        &[&arguments[..], &["--", "-D", "warnings"]].concat(),
+    )
+}
+
+fn doc() -> Result<(), Failure> {
+    run_with(
+        "cargo",
+        &["doc", "--workspace", "--no-deps"],
+        &[("RUSTDOCFLAGS", "-D warnings")],
+    )
+}
+
+fn test() -> Result<(), Failure> {
+    run("cargo", &["test", "--workspace", "--no-fail-fast"])
+}
+
+fn features() -> Result<(), Failure> {
+    let check = ["check", "-p", "murmurate-node", "--features"];
+    run("cargo", &[&check[..], &["wgpu"]].concat())?;
+    // A dependency of burn's CUDA back end downloads LLVM in its build script. A check needs none
+    // of it, and that build script leaves the download out where DOCS_RS is set.
+    run_with(
+        "cargo",
+        &[&check[..], &["cuda"]].concat(),
+        &[("DOCS_RS", "1")],
+    )
+}
