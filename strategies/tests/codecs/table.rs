@@ -226,13 +226,15 @@ fn head(samples: &[Sample]) -> String {
         .map(|s| format!("- {}: {}, {} values", s.name, s.about, s.values.len()))
         .collect();
     format!(
-        "# Codecs\n\nEvery codec on two real deltas of 16 inner steps, without error feedback, each parameter at its default \
-         or at what is shown:\n\n{}\n\nBits are of the whole encoding, for each value. The error is `||C(x) - x|| / ||x||`: above 1 it is \
-         that of an unbiased codec, whose errors cancel out over peers\nand rounds. Speeds are GB/s of f32 on one core, 10 million \
-         nearly normal values, encoded without a residual; on your machine `cargo bench -p murmurate-strategies\n--bench codecs` \
-         measures them, with a residual and as fractions of memcpy too. State is in multiples of the parameters, error feedback's residual \
-         among it. Reduced:\nwhether an all-reduce may sum contributions on their way. Made by `strategies/tests/codecs/table.rs` \
-         and `tasks/examples/delta_samples.rs`; do not edit.\n\n\
+        "# Codecs\n\nEvery codec on two real deltas of 16 inner steps, without error feedback, with default parameters or\n\
+         those shown:\n\n{}\n\nBits are those of the whole encoding, per value. The error is `||C(x) - x|| / ||x||`. An unbiased codec\n\
+         may exceed 1, because its errors cancel out over peers and rounds. Speeds are GB/s of f32 on one\n\
+         core, for 10 million nearly normal values encoded without a residual. To measure them on your\n\
+         machine, also with a residual and as fractions of memcpy, run\n\
+         `cargo bench -p murmurate-strategies --bench codecs`. State is in multiples of the parameters and\n\
+         includes the residual of error feedback. Reduced says whether an all-reduce may sum contributions\n\
+         on the way. Written by `strategies/tests/codecs/table.rs` from the deltas of\n\
+         `tasks/examples/delta_samples.rs`; do not edit.\n\n\
          | codec | source | parameters | mnist: bits | error | transformer: bits | error | encode | decode_add | state | reduced |\n\
          |---|---|---|---|---|---|---|---|---|---|---|\n",
         about.join("\n")

@@ -1,5 +1,5 @@
-//! `docs/coverage.md`: every method of the catalogue that the project is judged by, and what became of
-//! it. Made of `docs/coverage.toml`, whose every file, test and choice is checked here.
+//! `docs/coverage.md`: which methods of the literature are built. The page is written from
+//! `docs/coverage.toml`; the tests check every file, test and choice that it names.
 //!
 //! `UPDATE_DOCS=1 cargo test -p murmurate-strategies --test grid coverage` writes the page.
 #![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
@@ -143,9 +143,9 @@ fn every_choice_that_is_named_can_be_made_or_is_refused_as_the_row_says() {
 fn page(rows: &[Row]) -> String {
     let count = |state| rows.iter().filter(|row| row.state == state).count();
     let mut page = format!(
-        "# Coverage\n\nMade of [coverage.toml](coverage.toml) by `strategies/tests/grid/coverage.rs`; do not edit. \
-         {ROWS} methods of the surveys and their\nsuccessors: {} are built, {} in part, {} are not. What can be \
-         chosen is what `murmurate strategies` lists; what is refused is listed\nthere with its reason.\n",
+        "# Coverage\n\nWritten from [coverage.toml](coverage.toml) by `strategies/tests/grid/coverage.rs`; do not edit. Of {ROWS}\n\
+         methods of the surveys and their successors {} are built, {} in part, and {} are not.\n\
+         `murmurate strategies` lists what you can choose, and what is refused with the reason.\n",
         count(State::Built),
         count(State::Part),
         count(State::NotBuilt),
