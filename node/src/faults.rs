@@ -124,21 +124,38 @@ pub(crate) fn round_and_phase(text: &str) -> Option<(u64, FaultPhase)> {
 
 /// The faults that a daemon was started with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Faults(Vec<Fault>);
+pub struct Faults {
+    waiting: Vec<Fault>,
+    /// Strikes at the next push that a peer takes.
+    armed: Option<Fault>,
+}
 
 impl Faults {
     /// These faults.
     pub fn new(faults: Vec<Fault>) -> Self {
-        Self(faults)
+        Self {
+            waiting: faults,
+            armed: None,
+        }
     }
 
-    /// The fault that is due when `phase` of `round` begins. It is due once.
+    /// The fault that strikes now that `phase` of `round` begins. Each strikes once. One in the middle of an
+    /// exchange is armed instead: it strikes when another peer has some of this one's data, which is the
+    /// harder case for the others.
     pub fn due(&mut self, round: Round, phase: Phase) -> Option<Fault> {
-        let index = self
-            .0
-            .iter()
-            .position(|f| f.round <= round.0 && f.phase.is(phase))?;
-        Some(self.0.remove(index))
+        let is_due = |fault: &Fault| fault.round <= round.0 && fault.phase.is(phase);
+        let index = self.waiting.iter().position(is_due)?;
+        let fault = self.waiting.remove(index);
+        if fault.phase == FaultPhase::Exchange {
+            self.armed = Some(fault);
+            return None;
+        }
+        Some(fault)
+    }
+
+    /// The armed fault, if there is one, which strikes now.
+    pub fn take_armed(&mut self) -> Option<Fault> {
+        self.armed.take()
     }
 }
 
@@ -185,11 +202,21 @@ mod tests {
 
     #[test]
     fn a_fault_is_due_once_at_its_phase_or_in_the_first_round_after() {
+        let mut faults = Faults::new(vec!["kill@5:apply".parse().unwrap()]);
+        assert_eq!(faults.due(Round(4), Phase::Apply), None);
+        assert_eq!(faults.due(Round(5), Phase::Train), None);
+        assert!(faults.clone().due(Round(5), Phase::Apply).is_some());
+        assert!(faults.due(Round(7), Phase::Apply).is_some());
+        assert_eq!(faults.due(Round(8), Phase::Apply), None);
+    }
+
+    #[test]
+    fn a_fault_in_an_exchange_is_armed_when_its_phase_begins() {
         let mut faults = Faults::new(vec!["kill@5:exchange".parse().unwrap()]);
         assert_eq!(faults.due(Round(4), Phase::Exchange), None);
-        assert_eq!(faults.due(Round(5), Phase::Train), None);
-        assert!(faults.clone().due(Round(5), Phase::Exchange).is_some());
-        assert!(faults.due(Round(7), Phase::Exchange).is_some());
-        assert_eq!(faults.due(Round(8), Phase::Exchange), None);
+        assert_eq!(faults.take_armed(), None);
+        assert_eq!(faults.due(Round(5), Phase::Exchange), None);
+        assert!(faults.take_armed().is_some());
+        assert_eq!(faults.take_armed(), None);
     }
 }

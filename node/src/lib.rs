@@ -14,3 +14,4 @@ pub mod net;
 pub mod progress;
 pub mod report;
 pub mod store;
+pub mod traffic;

@@ -18,8 +18,7 @@ const COUNTED: [&str; 4] = [
 const FIELDS_MAX: usize = 15;
 
 /// Structs that are still to be split.
-const TO_SPLIT: [&str; 8] = [
-    "Driver",
+const TO_SPLIT: [&str; 7] = [
     "Butterfly",
     "Context",
     "Remote",

@@ -11,6 +11,7 @@ mod observer;
 mod rounds;
 mod server;
 mod status;
+mod traffic;
 
 pub use forecast::{Basis, Forecaster, PredictedStatus, RoundStatus};
 pub use handle::{Clock, StatusHandle};
@@ -22,5 +23,6 @@ pub use observer::{About, Observer};
 pub use server::{ApiError, ApiServer};
 pub use status::{
     Contributor, EvaluationStatus, GroupStatus, NatStatus, PathStatus, PeerStatus, ServingStatus,
-    Status, Traffic, WaitStatus,
+    Status, WaitStatus,
 };
+pub use traffic::Traffic;

@@ -1,6 +1,6 @@
 //! The status of a daemon as `/status` shows it. Field names are the interface: scripts read them.
 
-use super::{LinkStatus, Memory, PredictedStatus, RoundStatus};
+use super::{LinkStatus, Memory, PredictedStatus, RoundStatus, Traffic};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -82,29 +82,6 @@ pub struct Status {
     pub predicted: Option<PredictedStatus>,
     /// What the last rounds took.
     pub measured: Option<RoundStatus>,
-}
-
-/// Bytes of one direction, counted at three places.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Traffic {
-    /// As f32, before the codec.
-    pub payload: u64,
-    /// After the codec.
-    pub encoded: u64,
-    /// On the wire: with headers and control messages.
-    pub wire: u64,
-}
-
-impl std::ops::Add for Traffic {
-    type Output = Self;
-
-    fn add(self, other: Self) -> Self {
-        Self {
-            payload: self.payload + other.payload,
-            encoded: self.encoded + other.encoded,
-            wire: self.wire + other.wire,
-        }
-    }
 }
 
 /// A look at held data.

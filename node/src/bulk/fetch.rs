@@ -5,8 +5,7 @@ use crate::bulk::serve::digest_of;
 use crate::bulk::wire::{
     Reply, Request, StreamError, finish, read_body, read_header, write_header,
 };
-use crate::bulk::{BulkFault, Core, Pipe, Refusal};
-use crate::net::NetEvent;
+use crate::bulk::{BulkEvent, BulkFault, Core, Pipe, Refusal};
 use bytes::Bytes;
 use murmurate_protocol::{FetchId, PeerId, SliceId, SliceMeta};
 
@@ -53,7 +52,7 @@ pub(crate) async fn ask<T>(
     };
     match asked.await {
         Ok(Err(FetchError::Fault)) => {
-            core.tell(NetEvent::MalformedBulk {
+            core.tell(BulkEvent::Malformed {
                 from: donor,
                 what: BulkFault::OtherReply,
             })
@@ -64,8 +63,7 @@ pub(crate) async fn ask<T>(
         Err(StreamError::Broken) => Err(FetchError::Broken),
         Err(StreamError::Fault(what)) => {
             let misbehaved = what.is_misbehaviour();
-            core.tell(NetEvent::MalformedBulk { from: donor, what })
-                .await;
+            core.tell(BulkEvent::Malformed { from: donor, what }).await;
             Err(if misbehaved {
                 FetchError::Fault
             } else {
@@ -76,7 +74,7 @@ pub(crate) async fn ask<T>(
 }
 
 /// Fetches a slice from the first of `donors` that gives it.
-pub(crate) async fn fetch_slice(core: &Core, slice: SliceId, donors: &[PeerId]) -> NetEvent {
+pub(crate) async fn fetch_slice(core: &Core, slice: SliceId, donors: &[PeerId]) -> BulkEvent {
     let what = FetchId::Slice(slice);
     for donor in donors {
         let max = core.limits.slice_bytes_max;
@@ -95,7 +93,7 @@ pub(crate) async fn fetch_slice(core: &Core, slice: SliceId, donors: &[PeerId]) 
             Ok((meta, bytes)) => {
                 let digest = digest_of(&slice, &bytes);
                 core.store.put(*donor, slice, meta, bytes);
-                return NetEvent::Fetched {
+                return BulkEvent::Fetched {
                     what,
                     meta: Some(meta),
                     digest,
@@ -108,12 +106,12 @@ pub(crate) async fn fetch_slice(core: &Core, slice: SliceId, donors: &[PeerId]) 
         if let Some((meta, bytes)) = core.store.get(&slice) {
             // It came by another way in the meantime.
             let digest = digest_of(&slice, &bytes);
-            return NetEvent::Fetched {
+            return BulkEvent::Fetched {
                 what,
                 meta: Some(meta),
                 digest,
             };
         }
     }
-    NetEvent::FetchFailed { what }
+    BulkEvent::FetchFailed { what }
 }

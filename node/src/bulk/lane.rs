@@ -1,9 +1,8 @@
 //! The pushes to one peer: the most urgent first, a few at a time.
 
-use crate::bulk::Core;
 use crate::bulk::push::{PushJob, push, urgency};
 use crate::bulk::remote::Remote;
-use crate::net::NetEvent;
+use crate::bulk::{BulkEvent, Core};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use murmurate_protocol::{PeerId, PushOutcome, SliceId};
@@ -138,7 +137,7 @@ pub(crate) async fn run_lane(
             },
             Some((slice, outcome)) = active.next(), if !active.is_empty() => {
                 under_way.0.remove(&slice);
-                core.tell(NetEvent::Pushed { to, slice, outcome }).await;
+                core.tell(BulkEvent::Pushed { to, slice, outcome }).await;
             }
             () = sleep_until(earliest.unwrap_or_else(Instant::now)), if earliest.is_some() => {
                 let now = Instant::now();
@@ -146,7 +145,7 @@ pub(crate) async fn run_lane(
             }
         }
         for slice in lost {
-            core.tell(NetEvent::Pushed {
+            core.tell(BulkEvent::Pushed {
                 to,
                 slice,
                 outcome: PushOutcome::Lost,
@@ -167,7 +166,7 @@ async fn end(
 ) {
     under_way.0.keys().for_each(|slice| under_way.cancel(slice));
     for slice in waiting.take_if(|_| true) {
-        core.tell(NetEvent::Pushed {
+        core.tell(BulkEvent::Pushed {
             to,
             slice,
             outcome: PushOutcome::Lost,
@@ -175,7 +174,7 @@ async fn end(
         .await;
     }
     while let Some((slice, outcome)) = active.next().await {
-        core.tell(NetEvent::Pushed { to, slice, outcome }).await;
+        core.tell(BulkEvent::Pushed { to, slice, outcome }).await;
     }
 }
 

@@ -10,6 +10,8 @@
 
 mod accept;
 mod chunks;
+mod core;
+mod event;
 mod fault;
 mod fetch;
 mod lane;
@@ -25,14 +27,16 @@ mod transport;
 mod wire;
 
 pub use chunks::{Manifest, ManifestError, chunk, state_id_of};
+pub use event::{BulkEvent, BulkEvents};
 pub use fault::BulkFault;
 pub use limits::BulkLimits;
 pub use pipe::{ByteStream, Pipe, PipeReader, PipeWriter};
 pub use store::{BulkStore, Refusal};
 pub use transport::BulkTransport;
 
+pub(crate) use core::Core;
 pub(crate) use push::PushJob;
-pub(crate) use transfers::{Bulk, Core};
+pub(crate) use transfers::Bulk;
 
 #[cfg(test)]
 pub(crate) mod tests;

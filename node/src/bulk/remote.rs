@@ -1,6 +1,6 @@
 //! What one linked peer has under way with us, and the bounds on it.
 
-use crate::net::{Counters, Tally};
+use crate::traffic::{Counters, Tally};
 use murmurate_net::congestion::{MaxRate, Throttle};
 use murmurate_protocol::PeerId;
 use std::sync::atomic::{AtomicU64, Ordering};

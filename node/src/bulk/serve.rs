@@ -6,8 +6,7 @@ use crate::bulk::wire::{
     ACK_REFUSED, ACK_TAKEN, Reply, Request, StreamError, finish, read_body, read_header,
     write_body, write_header,
 };
-use crate::bulk::{BulkFault, Core, Pipe, PipeWriter, Refusal};
-use crate::net::NetEvent;
+use crate::bulk::{BulkEvent, BulkFault, Core, Pipe, PipeWriter, Refusal};
 use bytes::Bytes;
 use murmurate_protocol::{Digest, Part, SliceId, SliceMeta};
 use std::io;
@@ -23,7 +22,7 @@ pub(crate) async fn serve(core: &Core, remote: &Remote, mut pipe: Pipe) {
     };
     if let Err(StreamError::Fault(what)) = served {
         let from = remote.peer;
-        core.tell(NetEvent::MalformedBulk { from, what }).await;
+        core.tell(BulkEvent::Malformed { from, what }).await;
     }
 }
 
@@ -69,7 +68,7 @@ async fn take(
     };
     let digest = digest_of(&slice, &body);
     core.store.put(from, slice, meta, body);
-    core.tell(NetEvent::Arrived {
+    core.tell(BulkEvent::Arrived {
         from,
         slice,
         meta,

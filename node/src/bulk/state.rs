@@ -5,8 +5,7 @@
 use crate::bulk::chunks::{ChunkBook, ChunkOutcome};
 use crate::bulk::fetch::{FetchError, ask};
 use crate::bulk::wire::{Reply, Request};
-use crate::bulk::{BulkFault, Core, Manifest};
-use crate::net::NetEvent;
+use crate::bulk::{BulkEvent, BulkFault, Core, Manifest};
 use bytes::Bytes;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
@@ -14,18 +13,18 @@ use murmurate_protocol::{FetchId, PeerId, StateId};
 use tokio::time::timeout;
 
 /// Fetches a state into the store.
-pub(crate) async fn fetch_state(core: &Core, state: StateId, donors: &[PeerId]) -> NetEvent {
+pub(crate) async fn fetch_state(core: &Core, state: StateId, donors: &[PeerId]) -> BulkEvent {
     let what = FetchId::State(state);
     let Some(manifest) = manifest(core, state, donors).await else {
-        return NetEvent::FetchFailed { what };
+        return BulkEvent::FetchFailed { what };
     };
     match chunks(core, state, &manifest, donors).await {
-        true => NetEvent::Fetched {
+        true => BulkEvent::Fetched {
             what,
             meta: None,
             digest: None,
         },
-        false => NetEvent::FetchFailed { what },
+        false => BulkEvent::FetchFailed { what },
     }
 }
 
@@ -42,8 +41,7 @@ async fn manifest(core: &Core, state: StateId, donors: &[PeerId]) -> Option<Mani
         };
         let Ok(manifest) = Manifest::verify(state, &bytes) else {
             let what = BulkFault::WrongManifest { state };
-            core.tell(NetEvent::MalformedBulk { from: *donor, what })
-                .await;
+            core.tell(BulkEvent::Malformed { from: *donor, what }).await;
             continue;
         };
         if let Err(refusal) = core.store.put_state_manifest(&state, bytes) {
@@ -114,8 +112,7 @@ async fn chunk(
         return Ok(bytes);
     }
     let what = BulkFault::WrongChunk { state, index };
-    core.tell(NetEvent::MalformedBulk { from: donor, what })
-        .await;
+    core.tell(BulkEvent::Malformed { from: donor, what }).await;
     Err(FetchError::Fault)
 }
 

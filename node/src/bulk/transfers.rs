@@ -6,54 +6,17 @@ use crate::bulk::lane::{LaneCommand, run_lane};
 use crate::bulk::remote::Remote;
 use crate::bulk::serve::serve;
 use crate::bulk::state::fetch_state;
-use crate::bulk::{BulkLimits, BulkStore, BulkTransport, Pipe, PushJob};
-use crate::net::{Counters, LinkMeters, NetEvent};
-use murmurate_net::congestion::MaxRate;
+use crate::bulk::{BulkEvent, Core, Pipe, PushJob};
 use murmurate_net::quic::BulkConnection;
 use murmurate_protocol::{FetchId, PeerId, PushOutcome, SliceId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, timeout_at};
 
 /// Commands that may wait for a lane to look at them.
 const LANE_COMMANDS_MAX: usize = 1024;
-
-/// What every transfer needs.
-pub(crate) struct Core {
-    /// Where bytes live.
-    pub(crate) store: Arc<dyn BulkStore>,
-    /// What opens streams.
-    pub(crate) transport: Arc<dyn BulkTransport>,
-    /// The limits on what is sent.
-    pub(crate) rate: MaxRate,
-    /// The bounds.
-    pub(crate) limits: BulkLimits,
-    /// Where results go.
-    pub(crate) events: mpsc::Sender<NetEvent>,
-    /// Where bytes are counted.
-    pub(crate) counters: Arc<Counters>,
-    /// Where rates are kept.
-    pub(crate) meters: Arc<LinkMeters>,
-}
-
-impl Core {
-    /// Reports something that must not be lost; waits while the driver is behind.
-    pub(crate) async fn tell(&self, event: NetEvent) {
-        // The driver is gone only when the daemon ends.
-        let _ = self.events.send(event).await;
-    }
-
-    /// Notes how long a delivered push took.
-    pub(crate) fn measured_push(&self, peer: PeerId, bytes: u64, took: Duration) {
-        if let Some((rtt, rate)) = self.meters.pushed(peer, bytes, took) {
-            // A measurement that finds no room is followed by another.
-            let _ = self.events.try_send(NetEvent::Measured { peer, rtt, rate });
-        }
-    }
-}
 
 /// The transfers under way. Owned by the network's task, which also owns the tasks spawned here.
 pub(crate) struct Bulk {
@@ -89,8 +52,8 @@ impl Bulk {
     }
 
     /// Pushes a slice; an event comes back at once when that is impossible.
-    pub(crate) fn push(&mut self, to: PeerId, job: PushJob) -> Option<NetEvent> {
-        let lost = NetEvent::Pushed {
+    pub(crate) fn push(&mut self, to: PeerId, job: PushJob) -> Option<BulkEvent> {
+        let lost = BulkEvent::Pushed {
             to,
             slice: job.slice,
             outcome: PushOutcome::Lost,
@@ -131,7 +94,7 @@ impl Bulk {
                 }
             };
             let ended = timeout_at(deadline, fetched).await;
-            core.tell(ended.unwrap_or(NetEvent::FetchFailed { what }))
+            core.tell(ended.unwrap_or(BulkEvent::FetchFailed { what }))
                 .await;
         });
         self.fetches.insert(what, task);

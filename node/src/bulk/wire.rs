@@ -5,7 +5,7 @@
 
 use crate::bulk::limits::{HEADER_BYTES_MAX, PIECE_BYTES};
 use crate::bulk::{BulkFault, PipeReader, PipeWriter};
-use crate::net::Tally;
+use crate::traffic::Tally;
 use bytes::Bytes;
 use murmurate_net::congestion::Throttle;
 use murmurate_protocol::wire::{decode_value, encode_value};
@@ -218,7 +218,7 @@ async fn in_time(wait: Duration, doing: impl Future<Output = io::Result<()>>) ->
 mod tests {
     use super::*;
     use crate::bulk::Pipe;
-    use crate::net::Counters;
+    use crate::traffic::Counters;
     use futures::io::Cursor;
     use murmurate_net::congestion::MaxRate;
     use murmurate_protocol::PeerId;

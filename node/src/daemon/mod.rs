@@ -2,8 +2,12 @@
 
 mod acquaintances;
 mod clock;
+mod console;
 mod driver;
+mod ending;
 mod error;
+mod news;
+mod payload;
 mod perform;
 mod recording;
 mod setup;
@@ -19,16 +23,19 @@ use crate::faults::{Fault, Faults};
 use crate::progress::{LogMode, Printer};
 use crate::report::NodeReport;
 use acquaintances::Acquaintances;
-use driver::{Driver, Ending, Sources};
+use console::Console;
+use driver::{Driver, Sources};
+use ending::Ending;
 use libp2p::Multiaddr;
 use murmurate_protocol::record::RecordHeader;
 use murmurate_protocol::wire::encode_value;
 use murmurate_protocol::{Input, Peer, PeerConfig, Plan};
 use murmurate_strategies::Trainer;
 use murmurate_tasks::TaskError;
+use payload::Payload;
 use recording::Recording;
 use setup::Setup;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -128,27 +135,23 @@ async fn run_async(
         net: network,
         depot: setup.depot,
         lanes,
-        status: setup.status,
-        printer: Printer::new(options.log),
+        console: Console::new(
+            setup.status,
+            Printer::new(options.log),
+            Some(api.address().to_string()),
+        ),
         faults: Faults::new(options.faults),
-        addresses: Vec::new(),
-        http: Some(api.address().to_string()),
         ending: Ending {
+            joining,
             bootstrap: unanswered(&config.network.join),
             ..Ending::default()
         },
-        joining,
         recording,
-        armed: None,
-        payload_pushed: BTreeMap::new(),
-        payload_sent: 0,
-        payload_received: 0,
-        payload_peers: BTreeMap::new(),
-        links_read: Instant::now(),
+        payload: Payload::default(),
         pending: VecDeque::new(),
     };
     for line in setup.resumed.iter().chain(&warning) {
-        driver.printer.note(line);
+        driver.console.printer.note(line);
     }
     driver.feed(Input::Start {
         snapshot: setup.snapshot,
@@ -185,8 +188,7 @@ async fn finish(driver: Driver) -> Result<NodeReport, DaemonError> {
     let Driver {
         net,
         lanes,
-        status,
-        printer,
+        console,
         ending,
         recording,
         acquaintances,
@@ -197,15 +199,15 @@ async fn finish(driver: Driver) -> Result<NodeReport, DaemonError> {
     if let Some(mut recording) = recording
         && let Some(line) = tokio::task::block_in_place(|| recording.finish())
     {
-        printer.note(&line);
+        console.printer.note(&line);
     }
     net.shutdown(Instant::now() + SHUTDOWN_WAIT).await;
     if let Some(error) = ending.error {
         return Err(error);
     }
     tokio::task::block_in_place(|| lanes.join());
-    let report = NodeReport::from(&status.status());
-    printer.report(&report);
+    let report = NodeReport::from(&console.status.status());
+    console.printer.report(&report);
     match ending.unsaved {
         Some(reason) => Err(DaemonError::Unsaved { reason }),
         None => Ok(report),

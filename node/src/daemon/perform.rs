@@ -1,8 +1,9 @@
 //! Performs one output of the peer. Never waits.
 
 use crate::api::Clock;
-use crate::daemon::driver::{Driver, fetch_failed, refusal};
-use crate::faults::{Fault, FaultPhase};
+use crate::daemon::RefusedBy;
+use crate::daemon::driver::Driver;
+use crate::faults::Fault;
 use murmurate_protocol::{Event, Input, Output, Phase, PushOutcome, wire};
 
 impl Driver {
@@ -28,8 +29,8 @@ impl Driver {
                     .describe(&slice, meta)
                     .is_some_and(|meta| self.net.push(to, slice, meta, priority, deadline).is_ok());
                 if pushed {
-                    let payload = self.payload(slice, meta.of);
-                    self.payload_pushed.insert((slice, to), payload);
+                    let bytes = self.payload_of(slice, meta.of);
+                    self.payload.pushing(to, slice, bytes);
                 } else {
                     let outcome = PushOutcome::Lost;
                     self.pending.push_back(Input::Pushed { to, slice, outcome });
@@ -45,7 +46,7 @@ impl Driver {
                     .fetch(what, from, self.clock.instant(deadline))
                     .is_err()
                 {
-                    self.pending.push_back(fetch_failed(what));
+                    self.pending.push_back(Input::FetchFailed { what });
                 }
             }
             Output::Cancel { slice } => {
@@ -65,34 +66,33 @@ impl Driver {
         None
     }
 
-    /// Something for people: status, progress, and the faults that wait for it.
+    /// Shows an event to the operator; gives back a fault that waited for it.
     fn emitted(&mut self, event: &Event) -> Option<Fault> {
         let now = self.clock.now();
         if matches!(event, Event::RoundEnded { .. }) {
-            // What a round took is told with the bytes that it took.
+            // The status shows the time of a round beside its bytes: both must be of the same moment.
             self.read_traffic();
         }
-        self.status.with(|observer| observer.observe(now, event));
+        self.console
+            .status
+            .with(|observer| observer.observe(now, event));
         self.tell(event);
         let Event::Phase { round, phase } = event else {
             return None;
         };
-        let fault = self.faults.due(*round, *phase)?;
-        if *phase == Phase::Exchange && fault.phase == FaultPhase::Exchange {
-            self.armed = Some(fault);
-            return None;
-        }
-        Some(fault)
+        self.faults.due(*round, *phase)
     }
 
-    /// What a person should know at once.
+    /// Prints what the operator should know at once.
     fn tell(&mut self, event: &Event) {
         match event {
             Event::PeerUp(_) => self.ending.met_anyone = true,
-            Event::JoinFailed { .. } => self.join_failed(),
-            Event::WorkFailed { what } => self.printer.note(what),
+            Event::JoinFailed { .. } => self.ending.join_failed(),
+            Event::WorkFailed { what } => self.console.printer.note(what),
             Event::Finished { rounds, .. } => {
-                self.printer.note(&format!("all {rounds} rounds are done"));
+                self.console
+                    .printer
+                    .note(&format!("all {rounds} rounds are done"));
             }
             event => {
                 tracing::debug!(?event);
@@ -103,25 +103,20 @@ impl Driver {
         }
     }
 
-    fn join_failed(&mut self) {
-        self.ending.error = Some(match self.ending.refused.first() {
-            Some(refused) => refused.clone().into(),
-            None => crate::daemon::DaemonError::Unreachable {
-                bootstrap: self.ending.bootstrap.clone(),
-            },
-        });
+    fn refused(&mut self, refused: RefusedBy) {
+        self.console.printer.note(&refused.to_string());
+        self.ending
+            .refused(refused, self.peer.phase() == Phase::Join);
     }
+}
 
-    /// Nobody to train with, and somebody who says why: waiting longer will not help.
-    fn refused(&mut self, refused: crate::daemon::RefusedBy) {
-        self.printer.note(&refused.to_string());
-        let hopeless = self.joining && !self.ending.met_anyone && self.peer.phase() == Phase::Join;
-        if hopeless {
-            self.ending.error = Some(refused.clone().into());
-            self.ending.left = true;
-        }
-        if self.ending.refused.len() < 16 {
-            self.ending.refused.push(refused);
-        }
+/// The refusal that an event tells of, if it does.
+fn refusal(event: &Event) -> Option<RefusedBy> {
+    match event {
+        Event::Refused { peer, reason } | Event::RefusedBy { peer, reason } => Some(RefusedBy {
+            peer: *peer,
+            reason: *reason,
+        }),
+        _ => None,
     }
 }

@@ -1,8 +1,7 @@
 //! One daemon of a local swarm as a child process: its lines come in, signals go out, and it never
 //! outlives this process.
 
-use super::LocalError;
-use super::plan::ChildPlan;
+use super::{ChildPlan, LocalError};
 use crate::progress::Line;
 use rustix::process::{Pid, Signal, kill_process};
 use std::path::Path;

@@ -1,83 +1,15 @@
-//! `--kill-every`: a daemon drawn at random is killed again and again, and each is started again a while later. From
-//! outside, by SIGKILL, whatever it is doing.
+//! Kills daemons for `--kill-every` and starts them again a while later. The kill comes from outside, by
+//! SIGKILL, whatever the daemon is doing.
 
 use super::LocalError;
 use super::fault_entry::FaultEntry;
-use super::member::Member;
-use super::swarm::{State, Swarm, unix_s};
-use rand_chacha::ChaCha8Rng;
-use rand_core::{Rng, SeedableRng};
+use super::member::{Member, State};
+use super::swarm::{Swarm, unix_s};
 use rustix::process::Signal;
-use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 /// How long a killed daemon stays away.
 const AWAY: Duration = Duration::from_secs(2);
-
-/// The shortest time between two kills: a daemon needs about as long to start.
-const EVERY_MIN: Duration = Duration::from_millis(500);
-
-/// The longest.
-const EVERY_MAX: Duration = Duration::from_secs(24 * 3600);
-
-/// `--kill-every 5s`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KillEvery(Duration);
-
-impl FromStr for KillEvery {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let bad = || format!("`{text}` is no time between kills; write 5s, 500ms or 1min");
-        let units = [("ms", 1e-3), ("min", 60.0), ("s", 1.0)];
-        let found = units
-            .iter()
-            .find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, seconds)));
-        let (number, seconds) = found.ok_or_else(bad)?;
-        let number: f64 = number.trim().parse().map_err(|_| bad())?;
-        let every = Duration::try_from_secs_f64(number * seconds).map_err(|_| bad())?;
-        match (EVERY_MIN..=EVERY_MAX).contains(&every) {
-            true => Ok(Self(every)),
-            false => Err(format!(
-                "`{text}` between kills; give {EVERY_MIN:?} to {EVERY_MAX:?}"
-            )),
-        }
-    }
-}
-
-/// Who is killed next, and when.
-#[derive(Debug)]
-pub(super) struct Killer {
-    every: Duration,
-    next: Option<Instant>,
-    rng: ChaCha8Rng,
-    /// What was done so far.
-    pub(super) kills: Vec<FaultEntry>,
-}
-
-impl Killer {
-    /// The same seed strikes the same daemons in the same order, as long as the same ones are up.
-    pub(super) fn new(every: KillEvery, seed: u64) -> Self {
-        Self {
-            every: every.0,
-            next: None,
-            rng: ChaCha8Rng::seed_from_u64(seed),
-            kills: Vec::new(),
-        }
-    }
-
-    /// One of the places, when it is time.
-    fn strike(&mut self, now: Instant, up: &[usize]) -> Option<usize> {
-        let next = *self.next.get_or_insert(now + self.every);
-        if now < next {
-            return None;
-        }
-        self.next = Some(now + self.every);
-        let draw = self.rng.next_u64();
-        let place = draw.checked_rem(up.len() as u64)?;
-        up.get(usize::try_from(place).ok()?).copied()
-    }
-}
 
 impl Swarm {
     /// Kills a daemon if it is time, and starts those again that have been away long enough. One is away
@@ -128,52 +60,5 @@ impl Swarm {
             }
         }
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_are_read_as_people_write_them() {
-        let second = Duration::from_secs(1);
-        assert_eq!("5s".parse(), Ok(KillEvery(5 * second)));
-        assert_eq!("500ms".parse(), Ok(KillEvery(second / 2)));
-        assert_eq!("1.5min".parse(), Ok(KillEvery(90 * second)));
-        for text in ["", "5", "s", "-1s", "nans", "1e300s"] {
-            let line = text.parse::<KillEvery>().unwrap_err();
-            assert!(line.contains("write 5s"), "{line}");
-        }
-        let line = "1ms".parse::<KillEvery>().unwrap_err();
-        assert_eq!(line, "`1ms` between kills; give 500ms to 86400s");
-    }
-
-    #[test]
-    fn kills_follow_the_seed_and_the_time() {
-        let every = KillEvery(Duration::from_secs(5));
-        let start = Instant::now();
-        let victims = |seed| {
-            let mut killer = Killer::new(every, seed);
-            let at = |second| start + Duration::from_secs(second);
-            assert_eq!(killer.strike(at(0), &[0, 1, 2]), None);
-            assert_eq!(killer.strike(at(4), &[0, 1, 2]), None);
-            (1..40)
-                .map(|k| killer.strike(at(5 * k), &[0, 1, 2]))
-                .collect::<Vec<_>>()
-        };
-        assert!(victims(1).iter().all(Option::is_some));
-        assert_eq!(victims(1), victims(1));
-        assert_ne!(victims(1), victims(2));
-        let all = [0, 1, 2].map(Some);
-        assert!(all.iter().all(|place| victims(1).contains(place)));
-    }
-
-    #[test]
-    fn nobody_is_killed_where_nobody_is_up() {
-        let mut killer = Killer::new(KillEvery(Duration::from_secs(1)), 0);
-        let start = Instant::now();
-        assert_eq!(killer.strike(start, &[]), None);
-        assert_eq!(killer.strike(start + Duration::from_secs(1), &[]), None);
     }
 }

@@ -1,9 +1,8 @@
 //! One daemon of a local swarm as it is seen from outside: what it was told, what it said, what became of it.
 
-use super::LocalError;
 use super::child::ChildHandle;
-use super::plan::ChildPlan;
-use super::swarm::State;
+use super::fault_entry::FaultEntry;
+use super::{ChildPlan, LocalError};
 use crate::api::peak_rss_bytes_of;
 use crate::faults::Fault;
 use crate::progress::Progress;
@@ -11,6 +10,24 @@ use crate::report::NodeReport;
 use rustix::process::Signal;
 use std::collections::VecDeque;
 use std::process::ExitStatus;
+use std::time::Instant;
+
+/// What became of a daemon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// Not started yet.
+    Waiting,
+    /// Trains.
+    Running,
+    /// Stopped itself, as told.
+    Stopped,
+    /// Killed itself, as told.
+    Killed,
+    /// Killed from here, to be started again then.
+    Away(Instant),
+    /// Left politely.
+    Finished,
+}
 
 /// One daemon as it is seen from here.
 #[derive(Debug)]
@@ -113,5 +130,36 @@ impl Member {
         if let Some(record) = &mut self.plan.record {
             record.set_extension(format!("{}.rec", self.life));
         }
+    }
+
+    /// The faults that it was told to do itself.
+    pub(super) fn faults(&self) -> Vec<FaultEntry> {
+        let node = self.plan.index;
+        let late = self
+            .plan
+            .late
+            .filter(|_| self.state != State::Waiting)
+            .map(|round| FaultEntry {
+                node,
+                kind: "late".to_owned(),
+                round,
+                phase: None,
+                at_s: None,
+                peak_rss_bytes: None,
+            });
+        let hit = self.fault.map(|(fault, round)| FaultEntry {
+            node,
+            kind: if self.state == State::Stopped {
+                "stop"
+            } else {
+                "kill"
+            }
+            .to_owned(),
+            round,
+            phase: Some(fault.phase.to_string()),
+            at_s: None,
+            peak_rss_bytes: None,
+        });
+        late.into_iter().chain(hit).collect()
     }
 }

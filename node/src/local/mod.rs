@@ -1,30 +1,42 @@
 //! `murmurate local`: a swarm on one machine. N real daemons as child processes, watched through
 //! their JSON lines. It starts, watches, ends and sums up; it takes no part in training.
 
+mod base;
 mod child;
+mod child_plan;
 mod consensus;
 mod display;
 mod error;
 mod fault_entry;
 mod faults;
+mod kill_every;
 mod kills;
 mod member;
 mod network;
+mod node_entry;
+mod options;
 mod plan;
 mod report;
 mod shards;
+mod split;
 mod swarm;
+mod table;
+mod total;
 
 pub use child::end_with_parent;
 pub use error::LocalError;
 pub use fault_entry::FaultEntry;
 pub use faults::{KillAt, LateAt, StopAt};
-pub use kills::KillEvery;
+pub use kill_every::KillEvery;
 pub use network::{FlowEntry, LeakEntry, LinkEntry, TallyEntry};
-pub use plan::LocalOptions;
-pub use report::{LocalReport, NodeEntry, Total, table};
+pub use node_entry::NodeEntry;
+pub use options::LocalOptions;
+pub use report::LocalReport;
 pub use shards::ShardsArg;
+pub use table::table;
+pub use total::Total;
 
+use child_plan::ChildPlan;
 use display::Display;
 pub(crate) use network::{LocalNetwork, Place};
 use plan::LocalPlan;

@@ -1,7 +1,7 @@
 //! The emulated network of a local swarm: one link and router a daemon, and what its counters say at the end.
 
 use super::LocalError;
-use crate::local::LocalOptions;
+use super::options::LocalOptions;
 use murmurate_net::emulate::{FlowCounters, LinkSpec, NatKind, Relay, Seat, Tally};
 use serde::Serialize;
 

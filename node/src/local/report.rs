@@ -1,15 +1,14 @@
 //! What a local swarm reports: one entry per daemon, and the total.
 
 use super::consensus::distances;
-use super::fault_entry::{FaultEntry, faults};
+use super::fault_entry::FaultEntry;
 use super::member::Member;
-use super::network::{LeakEntry, LinkEntry, LocalNetwork};
-use super::plan::{LocalOptions, LocalPlan};
-use super::swarm::{End, State, Swarm};
-use crate::api::Traffic;
-use crate::progress::{bytes, duration};
-use crate::report::NodeReport;
-use comfy_table::{Table, presets::UTF8_FULL_CONDENSED};
+use super::network::{LeakEntry, LocalNetwork};
+use super::node_entry::NodeEntry;
+use super::options::LocalOptions;
+use super::plan::LocalPlan;
+use super::swarm::{End, Swarm};
+use super::total::Total;
 use serde::Serialize;
 
 /// The object that `--json` prints.
@@ -39,69 +38,9 @@ pub struct LocalReport {
     pub leaks: Option<LeakEntry>,
 }
 
-/// One daemon.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct NodeEntry {
-    /// Which, from zero.
-    pub node: usize,
-    /// `finished`, `killed`, `stopped`, `late` (never started) or `lost` (no report came).
-    pub status: String,
-    /// What it measured itself.
-    #[serde(flatten)]
-    pub report: NodeReport,
-    /// Distance of its parameters from the mean of all that finished.
-    pub consensus_distance: Option<f64>,
-    /// Seconds from the start of the first daemon until its own first round was in force.
-    pub first_round_s: Option<f64>,
-    /// Its inner steps per second over those of the same daemon with preset `none`.
-    pub utilization: Option<f64>,
-    /// Its emulated link, if there is one.
-    pub link: Option<LinkEntry>,
-}
-
-/// All daemons together.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Total {
-    /// Mean over the daemons that finished.
-    pub test_accuracy: Option<f64>,
-    /// The lowest of them.
-    pub test_accuracy_min: Option<f64>,
-    /// Mean over the daemons that finished.
-    pub test_loss: Option<f64>,
-    /// Mean over the daemons that finished.
-    pub consensus_distance: Option<f64>,
-    /// Seconds from the start of the first daemon until the first round of the last one was in
-    /// force; daemons that were late or never got there do not count.
-    pub first_round_s: Option<f64>,
-    /// The most.
-    pub rounds: u64,
-    /// Sum.
-    pub inner_steps: u64,
-    /// Sum.
-    pub samples: u64,
-    /// The longest.
-    pub wall_s: f64,
-    /// Sum.
-    pub train_s: f64,
-    /// Inner steps per second of all that finished over those of the same with preset `none`.
-    pub utilization: Option<f64>,
-    /// Sum.
-    pub bytes_sent: Traffic,
-    /// Sum.
-    pub bytes_received: Traffic,
-    /// The longest wait of all.
-    pub longest_wait_s: f64,
-    /// The deadline which that wait had.
-    pub deadline_s: Option<f64>,
-    /// Sum.
-    pub peak_rss_bytes: Option<u64>,
-    /// The digest that all daemons which finished share, if they do.
-    pub digest: Option<String>,
-}
-
 impl LocalReport {
     pub(super) fn new(plan: &LocalPlan, options: &LocalOptions, swarm: &Swarm, end: End) -> Self {
-        let mut nodes: Vec<NodeEntry> = swarm.members.iter().map(entry).collect();
+        let mut nodes: Vec<NodeEntry> = swarm.members.iter().map(NodeEntry::of).collect();
         for (node, member) in nodes.iter_mut().zip(&swarm.members) {
             let first = member.progress.first_round_unix_s;
             node.first_round_s = first.map(|at| (at - swarm.started_unix_s).max(0.0));
@@ -137,7 +76,12 @@ impl LocalReport {
             interrupted: end == End::Interrupted,
             total: Total::of(&nodes),
             nodes,
-            faults: swarm.members.iter().flat_map(faults).chain(kills).collect(),
+            faults: swarm
+                .members
+                .iter()
+                .flat_map(Member::faults)
+                .chain(kills)
+                .collect(),
             leaks: None,
         };
         let in_time = swarm.members.iter().zip(&report.nodes);
@@ -220,140 +164,12 @@ impl LocalReport {
     }
 }
 
-fn entry(member: &Member) -> NodeEntry {
-    let status = match (member.state, &member.report) {
-        (_, Some(_)) => "finished",
-        (State::Killed | State::Away(_), _) => "killed",
-        (State::Stopped, _) => "stopped",
-        (State::Waiting, _) => "late",
-        _ => "lost",
-    };
-    let seen = || NodeReport {
-        test_accuracy: member.accuracy(),
-        test_loss: member.loss(),
-        rounds: member.progress.round,
-        inner_steps: member.progress.inner_steps,
-        wall_s: member.progress.wall_s,
-        ..NodeReport::default()
-    };
-    NodeEntry {
-        node: member.plan.index,
-        status: status.to_owned(),
-        // Of a daemon without a report we have what it said last.
-        report: member.report.clone().unwrap_or_else(seen),
-        consensus_distance: None,
-        first_round_s: None,
-        utilization: None,
-        link: None,
-    }
-}
-
-impl Total {
-    fn of(nodes: &[NodeEntry]) -> Self {
-        let done: Vec<&NodeEntry> = nodes.iter().filter(|n| n.status == "finished").collect();
-        let mean = |value: fn(&NodeEntry) -> Option<f64>| {
-            let all: Vec<f64> = done.iter().filter_map(|n| value(n)).collect();
-            (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64)
-        };
-        let reports = || nodes.iter().map(|n| &n.report);
-        let longest = reports().max_by(|a, b| a.longest_wait_s.total_cmp(&b.longest_wait_s));
-        let first = done.first().and_then(|n| n.report.digest.clone());
-        let shared = done.iter().all(|n| n.report.digest == first);
-        let peaks: Vec<u64> = reports().filter_map(|r| r.peak_rss_bytes).collect();
-        Self {
-            test_accuracy: mean(|n| n.report.test_accuracy),
-            test_accuracy_min: done
-                .iter()
-                .filter_map(|n| n.report.test_accuracy)
-                .min_by(f64::total_cmp),
-            test_loss: mean(|n| n.report.test_loss),
-            consensus_distance: mean(|n| n.consensus_distance),
-            first_round_s: None,
-            rounds: reports().map(|r| r.rounds).max().unwrap_or(0),
-            inner_steps: reports().map(|r| r.inner_steps).sum(),
-            samples: reports().map(|r| r.samples).sum(),
-            wall_s: reports().map(|r| r.wall_s).fold(0.0, f64::max),
-            train_s: reports().map(|r| r.train_s).sum(),
-            utilization: None,
-            bytes_sent: reports()
-                .map(|r| r.bytes_sent)
-                .fold(Traffic::default(), |a, b| a + b),
-            bytes_received: reports()
-                .map(|r| r.bytes_received)
-                .fold(Traffic::default(), |a, b| a + b),
-            longest_wait_s: longest.map_or(0.0, |r| r.longest_wait_s),
-            deadline_s: longest.and_then(|r| r.deadline_s),
-            peak_rss_bytes: (!peaks.is_empty()).then(|| peaks.iter().sum()),
-            digest: first.filter(|_| shared),
-        }
-    }
-}
-
-/// The report as a table.
-pub fn table(report: &LocalReport) -> String {
-    let number = |v: Option<f64>| v.map_or_else(|| "-".to_owned(), |v| format!("{v:.4}"));
-    let seconds = |v: Option<f64>| v.map_or_else(|| "-".to_owned(), |v| format!("{v:.1} s"));
-    let share =
-        |v: Option<f64>| v.map_or_else(|| "-".to_owned(), |v| format!("{:.0} %", 100.0 * v));
-    let mut table = Table::new();
-    table.load_preset(UTF8_FULL_CONDENSED).set_header([
-        "daemon",
-        "status",
-        "accuracy",
-        "loss",
-        "distance",
-        "first round",
-        "rounds",
-        "inner steps",
-        "time",
-        "utilization",
-        "sent",
-        "received",
-        "longest wait",
-        "peak memory",
-    ]);
-    for node in &report.nodes {
-        let r = &node.report;
-        table.add_row([
-            node.node.to_string(),
-            node.status.clone(),
-            number(r.test_accuracy),
-            number(r.test_loss),
-            number(node.consensus_distance),
-            seconds(node.first_round_s),
-            r.rounds.to_string(),
-            r.inner_steps.to_string(),
-            duration(r.wall_s),
-            share(node.utilization),
-            bytes(r.bytes_sent.wire),
-            bytes(r.bytes_received.wire),
-            duration(r.longest_wait_s),
-            r.peak_rss_bytes.map_or_else(|| "-".to_owned(), bytes),
-        ]);
-    }
-    let t = &report.total;
-    table.add_row([
-        "all".to_owned(),
-        report.preset.clone(),
-        number(t.test_accuracy),
-        number(t.test_loss),
-        number(t.consensus_distance),
-        seconds(t.first_round_s),
-        t.rounds.to_string(),
-        t.inner_steps.to_string(),
-        duration(t.wall_s),
-        share(t.utilization),
-        bytes(t.bytes_sent.wire),
-        bytes(t.bytes_received.wire),
-        duration(t.longest_wait_s),
-        t.peak_rss_bytes.map_or_else(|| "-".to_owned(), bytes),
-    ]);
-    table.to_string()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::Traffic;
+    use crate::local::table;
+    use crate::report::NodeReport;
 
     fn node(node: usize, status: &str, accuracy: f64, digest: &str) -> NodeEntry {
         let report = NodeReport {

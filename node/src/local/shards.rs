@@ -1,15 +1,13 @@
-//! How a local swarm splits its data: `--shards`, and what goes without saying.
+//! `--shards`: how a local swarm splits its data.
 
-use super::plan::LocalOptions;
-use murmurate_tasks::TaskConfig;
 use std::str::FromStr;
 
 /// How the data is split: `--shards`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ShardsArg {
-    /// Everybody like the whole.
+    /// Every daemon draws from all classes.
     Iid,
-    /// A few classes each.
+    /// Each daemon has a few classes.
     ByLabel,
     /// Shares drawn from a Dirichlet distribution of this concentration.
     Dirichlet(f64),
@@ -30,55 +28,7 @@ impl FromStr for ShardsArg {
             _ => {}
         }
         Err(format!(
-            "`{text}` is no split; write iid, by-label or dirichlet:ALPHA"
+            "`{text}` is not a split; write iid, by-label or dirichlet:ALPHA"
         ))
-    }
-}
-
-/// What to say when a fault changes the default.
-const IID_NOTE: &str = "a killed or stopped daemon takes its classes with it: the images are \
-                        sharded iid, not by label (--shards by-label: all the same by label)";
-
-/// The split of a swarm; `None` leaves what the configuration says. With a note where it is not
-/// the usual default: by label, so that only cooperation can win.
-pub(super) fn choose(
-    options: &LocalOptions,
-    task: &TaskConfig,
-) -> (Option<ShardsArg>, Option<&'static str>) {
-    let labelled = matches!(task, TaskConfig::ImageClassifier(_));
-    let killed = !options.kills.is_empty() || options.kill_every.is_some();
-    let loses = killed || !options.stops.is_empty();
-    match &options.shards {
-        Some(shards) => (Some(shards.clone()), None),
-        // What the file says of shards stands.
-        None if options.config.is_some() => (None, None),
-        None if labelled && loses => (Some(ShardsArg::Iid), Some(IID_NOTE)),
-        None if labelled => (Some(ShardsArg::ByLabel), None),
-        None => (Some(ShardsArg::Iid), None),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn labels_are_split_unless_a_daemon_would_take_its_own_away() {
-        let task = TaskConfig::default();
-        let plain = LocalOptions::default();
-        assert_eq!(choose(&plain, &task), (Some(ShardsArg::ByLabel), None));
-        for flag in ["kill", "kill-every", "stop"] {
-            let mut options = plain.clone();
-            match flag {
-                "kill" => options.kills.push("1@round:4".parse().unwrap()),
-                "kill-every" => options.kill_every = Some("5s".parse().unwrap()),
-                _ => options.stops.push("1@round:4".parse().unwrap()),
-            }
-            let (shards, note) = choose(&options, &task);
-            assert_eq!(shards, Some(ShardsArg::Iid), "{flag}");
-            assert!(note.unwrap().contains("--shards by-label"), "{flag}");
-            options.shards = Some(ShardsArg::ByLabel);
-            assert_eq!(choose(&options, &task), (Some(ShardsArg::ByLabel), None));
-        }
     }
 }

@@ -3,8 +3,8 @@
 use super::LocalError;
 use super::child::{ChildEvent, ChildHandle, EVENTS_CAPACITY, Events};
 use super::display::Display;
-use super::kills::Killer;
-use super::member::Member;
+use super::kill_every::Killer;
+use super::member::{Member, State};
 use super::plan::LocalPlan;
 use crate::faults::FaultAction;
 use crate::progress::Line;
@@ -28,23 +28,6 @@ const TICK: Duration = Duration::from_millis(100);
 
 /// Last lines of a daemon's stderr that are kept.
 const WORDS_MAX: usize = 5;
-
-/// What became of a daemon.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
-    /// Not started yet.
-    Waiting,
-    /// Trains.
-    Running,
-    /// Stopped itself, as told.
-    Stopped,
-    /// Killed itself, as told.
-    Killed,
-    /// Killed from here, to be started again then.
-    Away(Instant),
-    /// Left politely.
-    Finished,
-}
 
 /// How a swarm ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

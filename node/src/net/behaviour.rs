@@ -1,11 +1,11 @@
 //! The swarm: transports, and the behaviours that make up a link and find peers.
 
-use crate::net::counters::WireCells;
 use crate::net::nat::{Behaviours, Members};
 use crate::net::quic::{HANDSHAKE_WAIT, STREAMS_PER_CONNECTION_MAX};
 use crate::net::streams::Streams;
 use crate::net::wiretap::Wiretap;
 use crate::net::{NetConfig, NetError};
+use crate::traffic::WireCells;
 use libp2p::connection_limits::{self, ConnectionLimits};
 use libp2p::core::Transport;
 use libp2p::core::muxing::StreamMuxerBox;

@@ -2,10 +2,10 @@
 
 use crate::net::NetEvent;
 use crate::net::bucket::Bucket;
-use crate::net::counters::Tally;
 use crate::net::gate::Gate;
 use crate::net::opener::{Internal, Opener};
 use crate::net::streams::Kind;
+use crate::traffic::Tally;
 use futures::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use libp2p::{Stream, identity};
 use murmurate_protocol::PeerId;

@@ -1,11 +1,13 @@
 //! What the network tells its driver.
 
-use crate::bulk::BulkFault;
+use crate::bulk::{BulkEvent, BulkEvents};
 use crate::net::{ListenFailure, NatReport, Path};
+use futures::future::BoxFuture;
 use libp2p::Multiaddr;
+use murmurate_protocol::PeerId;
 use murmurate_protocol::wire::{PeerRecord, WireError};
-use murmurate_protocol::{Digest, FetchId, PeerId, PushOutcome, SliceId, SliceMeta};
 use std::time::Duration;
+use tokio::sync::mpsc;
 
 /// Something that happened on the network.
 ///
@@ -60,40 +62,8 @@ pub enum NetEvent {
         /// Bytes per second of recent pushes, smoothed; zero before the first.
         rate: u64,
     },
-    /// A slice was pushed to us and is in the store.
-    Arrived {
-        /// From whom.
-        from: PeerId,
-        /// Its name.
-        slice: SliceId,
-        /// Its header.
-        meta: SliceMeta,
-        /// Hash of its bytes; only for aggregates.
-        digest: Option<Digest>,
-    },
-    /// A push ended.
-    Pushed {
-        /// To whom.
-        to: PeerId,
-        /// What.
-        slice: SliceId,
-        /// How.
-        outcome: PushOutcome,
-    },
-    /// A fetched slice or state is in the store.
-    Fetched {
-        /// What.
-        what: FetchId,
-        /// Header of a slice.
-        meta: Option<SliceMeta>,
-        /// Hash of an aggregate's bytes.
-        digest: Option<Digest>,
-    },
-    /// A fetch came to nothing. Chunks of a state that did arrive stay in the store.
-    FetchFailed {
-        /// What.
-        what: FetchId,
-    },
+    /// A bulk transfer ended, or a bulk stream broke the rules.
+    Bulk(BulkEvent),
     /// This peer's own record, signed anew.
     Record(PeerRecord),
     /// A peer to join through did not answer.
@@ -105,11 +75,17 @@ pub enum NetEvent {
         /// When it is tried again; `None` when it is given up.
         retry_in: Option<Duration>,
     },
-    /// A bulk stream did not keep its word.
-    MalformedBulk {
-        /// Whose.
-        from: PeerId,
-        /// What is wrong; [`BulkFault::is_misbehaviour`] tells whether a score is due.
-        what: BulkFault,
-    },
+}
+
+impl BulkEvents for mpsc::Sender<NetEvent> {
+    fn tell(&self, event: BulkEvent) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            // The driver is gone only when the daemon ends.
+            let _ = self.send(NetEvent::Bulk(event)).await;
+        })
+    }
+
+    fn measured(&self, peer: PeerId, rtt: Duration, rate: u64) {
+        let _ = self.try_send(NetEvent::Measured { peer, rtt, rate });
+    }
 }

@@ -1,20 +1,21 @@
 //! The handle on the network: commands without waiting, and counters.
 
 use crate::bulk::{BulkLimits, BulkStore, PushJob};
-use crate::net::control::FRAMES_WAITING_MAX;
-use crate::net::counters::{CounterSnapshot, Counters, Tally};
+use crate::net::command::Command;
 use crate::net::opener::Opener;
+use crate::net::outboxes::{Busy, Outboxes};
 use crate::net::paths::Paths;
 use crate::net::swarm::{Network, Parts};
 use crate::net::view::{LinkView, Views};
 use crate::net::{NetConfig, NetError, NetEvent, quic};
+use crate::traffic::{CounterSnapshot, Counters};
 use murmurate_net::congestion::MaxRate;
 use murmurate_protocol::limits::{FRAME_BYTES_MAX, OUTPUTS_MAX};
 use murmurate_protocol::wire::PeerRecord;
 use murmurate_protocol::{FetchId, PeerId, SliceId, SliceMeta};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::{mpsc, oneshot};
 
@@ -23,88 +24,6 @@ const EVENTS_WAITING_MAX: usize = 256;
 
 /// Words from the tasks of streams that may wait.
 const INTERNAL_MAX: usize = 1024;
-
-/// Why a command is not taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum Busy {
-    /// There is no link to that peer.
-    #[error("no link to that peer")]
-    NotLinked,
-    /// The queue is full.
-    #[error("the queue is full")]
-    Full,
-    /// The frame is longer than a frame may be.
-    #[error("a frame of {0} bytes is longer than {FRAME_BYTES_MAX}")]
-    TooLong(usize),
-    /// The network has ended.
-    #[error("the network has ended")]
-    Ended,
-}
-
-/// What the handle asks of the network's task.
-#[derive(Debug)]
-pub(super) enum Command {
-    Dial(PeerRecord),
-    Disconnect(PeerId),
-    Push {
-        to: PeerId,
-        job: PushJob,
-    },
-    Fetch {
-        what: FetchId,
-        from: Vec<PeerId>,
-        deadline: Instant,
-    },
-    Cancel(SliceId),
-    Shutdown {
-        deadline: Instant,
-        done: oneshot::Sender<()>,
-    },
-}
-
-/// The frame queue towards one peer.
-#[derive(Debug)]
-struct Outbox {
-    queue: mpsc::Sender<Vec<u8>>,
-    tally: Tally,
-}
-
-/// The frame queues of all links that are up.
-#[derive(Debug, Default)]
-pub(super) struct Outboxes {
-    queues: Mutex<BTreeMap<PeerId, Outbox>>,
-}
-
-impl Outboxes {
-    /// A new queue and the end that its writer reads.
-    pub(super) fn queue() -> (mpsc::Sender<Vec<u8>>, mpsc::Receiver<Vec<u8>>) {
-        mpsc::channel(FRAMES_WAITING_MAX)
-    }
-
-    /// The link is up.
-    pub(super) fn open(&self, peer: PeerId, queue: mpsc::Sender<Vec<u8>>, tally: Tally) {
-        self.lock().insert(peer, Outbox { queue, tally });
-    }
-
-    /// Nothing more is taken for the peer; its writer ends when it has written what is queued.
-    pub(super) fn close(&self, peer: &PeerId) {
-        self.lock().remove(peer);
-    }
-
-    fn try_send(&self, to: &PeerId, frame: Vec<u8>) -> Result<(), Busy> {
-        let queues = self.lock();
-        let outbox = queues.get(to).ok_or(Busy::NotLinked)?;
-        outbox.queue.try_send(frame).map_err(|_| {
-            outbox.tally.frame_dropped();
-            Busy::Full
-        })
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<PeerId, Outbox>> {
-        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 /// A clonable handle on the network. When the last one is dropped the network ends.
 #[derive(Clone)]
@@ -205,7 +124,7 @@ impl Net {
     }
 
     /// Pushes a slice that is in the store; lower priorities go first. Ends in one
-    /// [`NetEvent::Pushed`] by the deadline.
+    /// [`BulkEvent::Pushed`](crate::bulk::BulkEvent::Pushed) by the deadline.
     ///
     /// # Errors
     /// When too many commands wait: then no event follows.
@@ -230,7 +149,7 @@ impl Net {
     }
 
     /// Fetches a slice from the first of `from` that has it, or a state from all of them at once.
-    /// Ends in one [`NetEvent::Fetched`] or [`NetEvent::FetchFailed`] by the deadline; asking
+    /// Ends in one [`BulkEvent::Fetched`](crate::bulk::BulkEvent::Fetched) or [`BulkEvent::FetchFailed`](crate::bulk::BulkEvent::FetchFailed) by the deadline; asking
     /// again for the same thing takes the earlier request's place.
     ///
     /// # Errors

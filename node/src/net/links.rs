@@ -1,11 +1,11 @@
 //! The links: one per peer, however many connections carry it.
 
 use crate::net::control::{LinkEnd, write_frames};
-use crate::net::counters::Counters;
 use crate::net::gate::Gate;
-use crate::net::handle::Outboxes;
 use crate::net::nat::{Connection, Connections, Path};
 use crate::net::opener::Opener;
+use crate::net::outboxes::Outboxes;
+use crate::traffic::Counters;
 use libp2p::identity;
 use libp2p::swarm::ConnectionId;
 use murmurate_protocol::PeerId;

@@ -6,12 +6,13 @@
 //! is by identify, Kademlia (its protocol name carries the run) and, when asked for, mDNS. Peers
 //! behind routers are reached through relays and punched holes.
 
+mod announce;
 mod behaviour;
 mod bootstrap;
 mod bucket;
+mod command;
 mod config;
 mod control;
-mod counters;
 mod discovery;
 mod event;
 mod gate;
@@ -20,10 +21,11 @@ mod ids;
 mod lifecycle;
 mod links;
 mod listen;
-mod meters;
 mod nat;
 mod opener;
+mod outboxes;
 mod paths;
+mod pending;
 mod quic;
 mod record;
 mod streams;
@@ -32,17 +34,14 @@ mod view;
 mod wiretap;
 
 pub use config::{ListenFailure, NetConfig, NetError};
-pub use counters::{CounterSnapshot, Counters, Traffic};
 pub use event::NetEvent;
-pub use handle::{Busy, Net, start};
+pub use handle::{Net, start};
 pub use ids::{address_with_peer, from_libp2p, to_libp2p};
 pub use nat::{NatReport, Path, Reach, Reachability, Serving};
+pub use outboxes::Busy;
 pub use paths::{BulkPath, PathView};
 pub use record::verify;
 pub use view::{LinkView, QuicView};
-
-pub(crate) use counters::Tally;
-pub(crate) use meters::LinkMeters;
 
 #[cfg(test)]
 pub(crate) mod tests;

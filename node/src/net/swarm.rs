@@ -3,22 +3,24 @@
 use crate::bulk::{Bulk, BulkLimits, BulkStore, Core};
 use crate::net::behaviour::{self, Behaviour, BehaviourEvent};
 use crate::net::bootstrap::Bootstrap;
-use crate::net::gate::Gate;
-use crate::net::handle::{Command, Outboxes};
+use crate::net::command::Command;
 use crate::net::ids::from_libp2p;
 use crate::net::links::Links;
 use crate::net::listen::listen;
 use crate::net::nat::{Members, Traversal, is_relayed};
 use crate::net::opener::{Internal, Opener};
+use crate::net::outboxes::Outboxes;
 use crate::net::paths::Paths;
+use crate::net::pending::Pending;
 use crate::net::record::{OwnRecord, REFRESH};
 use crate::net::view::Views;
-use crate::net::{Counters, LinkMeters, NetConfig, NetError, NetEvent};
+use crate::net::{NetConfig, NetError, NetEvent};
+use crate::traffic::{Counters, LinkMeters};
 use futures::StreamExt;
 use libp2p::swarm::{ConnectionId, Swarm, SwarmEvent};
-use libp2p::{Multiaddr, Stream, identity};
+use libp2p::{Multiaddr, identity};
 use murmurate_net::quic::{Endpoint, Transport};
-use murmurate_protocol::{PeerId, RunId};
+use murmurate_protocol::RunId;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::Arc;
@@ -30,17 +32,6 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 /// Events that may wait in the network's task before it looks at nothing else. Each stands for a
 /// connection or a command, so this is far more than ever piles up while the driver is alive.
 const PENDING_MAX: usize = 1024;
-
-/// Something to do in order with the events.
-#[derive(Debug)]
-pub(super) enum Pending {
-    /// Tell the driver.
-    Event(NetEvent),
-    /// Tell the driver that a link is down, after which nothing of it may follow.
-    Down(PeerId, Gate),
-    /// Begin to read an inbound control stream, now that its link is known to be up.
-    Read(PeerId, Stream),
-}
 
 /// What the network's task is made of, beside its configuration.
 pub(super) struct Parts {
@@ -127,7 +118,7 @@ impl Network {
             transport: Arc::new(paths.clone()),
             rate: config.max_rate.clone(),
             limits,
-            events: events.clone(),
+            events: Box::new(events.clone()),
             counters: Arc::clone(&counters),
             meters: Arc::clone(&meters),
         });
@@ -320,7 +311,7 @@ impl Network {
             Command::Disconnect(peer) => self.disconnect(peer),
             Command::Push { to, job } => {
                 if let Some(event) = self.bulk.push(to, job) {
-                    self.tell(event);
+                    self.tell(NetEvent::Bulk(event));
                 }
             }
             Command::Fetch {

@@ -1,8 +1,8 @@
 //! What is known of the link to each peer: the way bulk takes, and what its QUIC connections measured.
 
-use crate::net::meters::Reading;
+use crate::net::from_libp2p;
 use crate::net::paths::{PathView, Paths};
-use crate::net::{Counters, LinkMeters, Traffic, from_libp2p};
+use crate::traffic::{Counters, LinkMeters, Reading, Traffic};
 use murmurate_net::quic::{Endpoint, Kind, LinkStats, Traffic as Gone};
 use murmurate_protocol::PeerId;
 use std::collections::BTreeMap;

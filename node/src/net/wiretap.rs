@@ -1,6 +1,6 @@
 //! A stream muxer that counts what passes through its streams.
 
-use crate::net::counters::WireCells;
+use crate::traffic::WireCells;
 use futures::io::{AsyncRead, AsyncWrite, IoSlice};
 use libp2p::core::muxing::{StreamMuxer, StreamMuxerBox, StreamMuxerEvent, SubstreamBox};
 use std::io;

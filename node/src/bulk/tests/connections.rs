@@ -87,7 +87,7 @@ async fn faults(side: &mut Side, from: PeerId, count: usize) -> Vec<BulkFault> {
     let mut faults = Vec::new();
     while faults.len() < count {
         let fault = side.until(|event| match event {
-            NetEvent::MalformedBulk { from: who, what } if who == from => Some(what),
+            NetEvent::Bulk(BulkEvent::Malformed { from: who, what }) if who == from => Some(what),
             _ => None,
         });
         faults.push(fault.await);

@@ -10,7 +10,8 @@ use super::serve::serve;
 use super::wire::{ACK_REFUSED, Reply, Request, read_header, write_header};
 use super::*;
 use crate::net::tests::{Raw, Side, WAIT, link, side, side_with, side_within, tcp_side};
-use crate::net::{BulkPath, Counters, LinkMeters, NetEvent};
+use crate::net::{BulkPath, NetEvent};
+use crate::traffic::{Counters, LinkMeters};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use murmurate_net::congestion::MaxRate;
@@ -160,7 +161,7 @@ fn soon() -> Instant {
 
 async fn outcome(side: &mut Side) -> PushOutcome {
     side.until(|event| match event {
-        NetEvent::Pushed { outcome, .. } => Some(outcome),
+        NetEvent::Bulk(BulkEvent::Pushed { outcome, .. }) => Some(outcome),
         _ => None,
     })
     .await

@@ -20,7 +20,7 @@ fn core(store: Arc<TestStore>, limits: BulkLimits) -> (Arc<Core>, Pipe, mpsc::Re
         transport: Arc::new(Pipes(Mutex::new(vec![Pipe::of_stream(near.compat())]))),
         rate: MaxRate::default(),
         limits,
-        events,
+        events: Box::new(events),
         counters: Arc::new(Counters::default()),
         meters: Arc::new(LinkMeters::default()),
     };
@@ -118,7 +118,7 @@ async fn served<F: Future<Output = ()> + Send + 'static>(
 
 fn fault(event: Option<NetEvent>) -> BulkFault {
     match event {
-        Some(NetEvent::MalformedBulk { from: PEER, what }) => what,
+        Some(NetEvent::Bulk(BulkEvent::Malformed { from: PEER, what })) => what,
         other => panic!("{other:?}"),
     }
 }

@@ -12,12 +12,15 @@ async fn a_push_arrives_bit_equal_and_is_counted() {
     a.net.push(b.id, id, meta, 0, soon()).unwrap();
     assert_eq!(outcome(&mut a).await, PushOutcome::Delivered);
     let arrived = b
-        .until(|event| matches!(event, NetEvent::Arrived { .. }).then_some(event))
+        .until(|event| match event {
+            NetEvent::Bulk(event @ BulkEvent::Arrived { .. }) => Some(event),
+            _ => None,
+        })
         .await;
     let digest = Some(Digest::of(&bytes));
     assert_eq!(
         arrived,
-        NetEvent::Arrived {
+        BulkEvent::Arrived {
             from: a.id,
             slice: id,
             meta,
@@ -91,7 +94,7 @@ async fn a_slice_is_fetched_from_the_donor_that_has_it() {
     let digest = Some(Digest::of(&noise(70_000)));
     assert_eq!(
         fetched,
-        NetEvent::Fetched {
+        BulkEvent::Fetched {
             what: FetchId::Slice(id),
             meta: Some(meta),
             digest
@@ -102,18 +105,19 @@ async fn a_slice_is_fetched_from_the_donor_that_has_it() {
     a.net
         .fetch(FetchId::Slice(lacking), vec![b.id, c.id], soon())
         .unwrap();
-    let failed = NetEvent::FetchFailed {
+    let failed = BulkEvent::FetchFailed {
         what: FetchId::Slice(lacking),
     };
     assert_eq!(a.until(fetch_ended).await, failed);
 }
 
-fn fetch_ended(event: NetEvent) -> Option<NetEvent> {
-    matches!(
-        event,
-        NetEvent::Fetched { .. } | NetEvent::FetchFailed { .. }
-    )
-    .then_some(event)
+fn fetch_ended(event: NetEvent) -> Option<BulkEvent> {
+    match event {
+        NetEvent::Bulk(event @ (BulkEvent::Fetched { .. } | BulkEvent::FetchFailed { .. })) => {
+            Some(event)
+        }
+        _ => None,
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -130,14 +134,14 @@ async fn a_state_comes_whole_though_one_donor_lies() {
         .unwrap();
     let mut liars = Vec::new();
     let ended = a.until(|event| match event {
-        NetEvent::MalformedBulk { from, what } => {
+        NetEvent::Bulk(BulkEvent::Malformed { from, what }) => {
             assert!(matches!(what, BulkFault::WrongChunk { .. }), "{what}");
             liars.push(from);
             None
         }
         other => fetch_ended(other),
     });
-    assert!(matches!(ended.await, NetEvent::Fetched { .. }));
+    assert!(matches!(ended.await, BulkEvent::Fetched { .. }));
     assert!(!liars.is_empty() && liars.iter().all(|liar| *liar == b.id));
     assert_eq!(a.store.fetched(&state), bytes);
 }
@@ -176,7 +180,10 @@ async fn a_state_comes_whole_though_a_donor_dies_in_the_middle() {
         })
         .await;
     }
-    assert!(matches!(ended, Some(NetEvent::Fetched { .. })), "{ended:?}");
+    assert!(
+        matches!(ended, Some(BulkEvent::Fetched { .. })),
+        "{ended:?}"
+    );
     assert_eq!(a.store.fetched(&state), bytes);
 }
 
@@ -196,7 +203,7 @@ async fn an_interrupted_state_is_resumed_and_a_false_manifest_is_no_state() {
         .unwrap();
     assert!(matches!(
         a.until(fetch_ended).await,
-        NetEvent::Fetched { .. }
+        BulkEvent::Fetched { .. }
     ));
     assert_eq!(a.store.fetched(&state), bytes);
     assert_eq!(
@@ -219,7 +226,7 @@ async fn an_interrupted_state_is_resumed_and_a_false_manifest_is_no_state() {
         .fetch(FetchId::State(false_root), vec![b.id], soon())
         .unwrap();
     let fault = a.until(|event| match event {
-        NetEvent::MalformedBulk { from, what } => Some((from, what)),
+        NetEvent::Bulk(BulkEvent::Malformed { from, what }) => Some((from, what)),
         _ => None,
     });
     assert_eq!(
@@ -227,5 +234,5 @@ async fn an_interrupted_state_is_resumed_and_a_false_manifest_is_no_state() {
         (b.id, BulkFault::WrongManifest { state: false_root })
     );
     let what = FetchId::State(false_root);
-    assert_eq!(a.until(fetch_ended).await, NetEvent::FetchFailed { what });
+    assert_eq!(a.until(fetch_ended).await, BulkEvent::FetchFailed { what });
 }

@@ -1,8 +1,7 @@
 //! The swarm's life with shell scripts in the place of daemons: they print a daemon's lines.
 
 use super::*;
-use crate::local::plan::LocalOptions;
-use crate::local::report::LocalReport;
+use crate::local::{LocalOptions, LocalReport};
 use crate::progress::Progress;
 use std::os::unix::fs::PermissionsExt;
 

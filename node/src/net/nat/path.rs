@@ -67,6 +67,14 @@ pub(in crate::net) fn relay_of(address: &Multiaddr) -> Option<libp2p::PeerId> {
     None
 }
 
+/// The address without the peer at its end.
+pub(super) fn without_peer(mut address: Multiaddr) -> Multiaddr {
+    if matches!(address.iter().last(), Some(Protocol::P2p(_))) {
+        address.pop();
+    }
+    address
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,6 +2,7 @@
 //! that nobody can dial. Every wait is for an event.
 #![cfg(target_os = "linux")]
 
+use crate::bulk::BulkEvent;
 use crate::bulk::tests::TestStore;
 use crate::bulk::{BulkLimits, BulkStore};
 use crate::net::tests::WAIT;
@@ -153,7 +154,7 @@ async fn push(network: &Relay, middle: &Daemon, from: &mut Daemon, to: PeerId) -
         .push(to, id, meta, 0, Instant::now() + WAIT)
         .unwrap();
     let outcome = from.until("outcome", |event| match event {
-        NetEvent::Pushed { outcome, .. } => Some(*outcome),
+        NetEvent::Bulk(BulkEvent::Pushed { outcome, .. }) => Some(*outcome),
         _ => None,
     });
     assert_eq!(outcome.await, PushOutcome::Delivered);

@@ -1,60 +1,30 @@
-//! Joins the protocols for peers behind routers to the network's task: what they find becomes
-//! evidence, evidence becomes reservations and addresses, and all of it is told to the driver.
+//! What the network's task knows of routers: evidence of reachability, relays, and holes to punch.
 
-use crate::net::behaviour::kad_protocol;
 use crate::net::nat::circuits::Members;
+use crate::net::nat::path::without_peer;
 use crate::net::nat::punches::Punches;
-use crate::net::nat::reach::{Evidence, Reach, Reachability};
+use crate::net::nat::reach::Evidence;
 use crate::net::nat::relays::Relays;
-use crate::net::nat::{BehavioursEvent, is_relayed};
-use crate::net::swarm::Network;
-use crate::net::{NetConfig, NetEvent, from_libp2p};
-use libp2p::core::transport::ListenerId;
+use crate::net::nat::report::{NatReport, Serving};
+use crate::net::{NetConfig, from_libp2p};
 use libp2p::multiaddr::Protocol;
 use libp2p::swarm::ConnectionId;
-use libp2p::swarm::dial_opts::{DialOpts, PeerCondition};
-use libp2p::{Multiaddr, autonat, dcutr, identify, identity, relay};
+use libp2p::{Multiaddr, identity};
 use murmurate_protocol::PeerId;
 use std::collections::BTreeMap;
 use tokio::time::Instant;
 
-/// What a daemon that relays does at the moment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Serving {
-    /// Peers that can be reached through it.
-    pub reservations: u64,
-    /// Circuits through it.
-    pub circuits: u64,
-    /// Requests that it refused.
-    pub refused: u64,
-}
-
-/// How a daemon stands towards routers.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct NatReport {
-    /// Whether others can dial it, and how that is known.
-    pub reach: Reach,
-    /// Relays that others reach it through.
-    pub relays: Vec<PeerId>,
-    /// What it does for others, if it relays.
-    pub serving: Option<Serving>,
-    /// Holes that were punched.
-    pub punched: u64,
-    /// Attempts at it that came to nothing.
-    pub punches_failed: u64,
-}
-
 /// What the network's task knows of routers.
 #[derive(Debug)]
 pub(in crate::net) struct Traversal {
-    evidence: Evidence,
-    relays: Relays,
-    punches: Punches,
-    members: Members,
+    pub(super) evidence: Evidence,
+    pub(super) relays: Relays,
+    pub(super) punches: Punches,
+    pub(super) members: Members,
     /// Connections that only test whether a peer can be dialled: no link uses them.
-    probes: BTreeMap<ConnectionId, identity::PeerId>,
-    report: NatReport,
-    told: Option<NatReport>,
+    pub(super) probes: BTreeMap<ConnectionId, identity::PeerId>,
+    pub(super) report: NatReport,
+    pub(super) told: Option<NatReport>,
 }
 
 impl Traversal {
@@ -116,233 +86,4 @@ impl Traversal {
         self.relays.gone(peer);
         self.members.remove(peer);
     }
-}
-
-/// A peer's id as the rest of the program shows it.
-fn shown(peer: &identity::PeerId) -> String {
-    from_libp2p(peer).map_or_else(|| peer.to_string(), |peer| peer.to_hex())
-}
-
-impl Network {
-    /// Something became known.
-    pub(in crate::net) fn on_nat(&mut self, event: BehavioursEvent) {
-        match event {
-            BehavioursEvent::Client(event) => self.on_relay_client(&event),
-            BehavioursEvent::Server(event) => self.on_relay_server(&event),
-            BehavioursEvent::Punch(event) => self.on_punch(event),
-            BehavioursEvent::Probe(event) => self.on_probed(event),
-            BehavioursEvent::Prober(event) => self.on_probe_ended(&event),
-            BehavioursEvent::Observed(never) => match never {},
-        }
-        self.reconsider();
-    }
-
-    /// Draws the consequences of what is known, and tells the driver what changed.
-    pub(in crate::net) fn reconsider(&mut self) {
-        let now = Instant::now();
-        let reach = self.nat.evidence.verdict();
-        let needed = reach.state == Reachability::Private;
-        for listener in self.nat.relays.need(needed, now) {
-            self.swarm.remove_listener(listener);
-        }
-        let holding = self.nat.relays.holding();
-        self.nat.report.relays = holding.filter_map(|peer| from_libp2p(&peer)).collect();
-        self.nat.report.reach = reach;
-        if self.nat.told.as_ref() != Some(&self.nat.report) {
-            self.nat.told = Some(self.nat.report.clone());
-            self.tell(NetEvent::Nat(self.nat.report.clone()));
-        }
-    }
-
-    /// Asks the relays and dials the circuits that are due.
-    pub(in crate::net) fn traverse(&mut self) {
-        let now = Instant::now();
-        for (peer, address) in self.nat.relays.due(now) {
-            let circuit = address
-                .with_p2p(peer)
-                .unwrap_or_else(|address| address)
-                .with(Protocol::P2pCircuit);
-            match self.swarm.listen_on(circuit) {
-                Ok(listener) => self.nat.relays.asked(&peer, listener),
-                Err(error) => {
-                    tracing::debug!(%peer, %error, "cannot ask a relay");
-                    self.nat.relays.failed(&peer, now);
-                }
-            }
-        }
-        for (peer, circuit) in self.nat.punches.due(now) {
-            let options = DialOpts::peer_id(peer)
-                .condition(PeerCondition::Always)
-                .addresses(vec![circuit])
-                .build();
-            if self.swarm.dial(options).is_err() {
-                self.nat.punches.failed(&peer, now);
-            }
-        }
-    }
-
-    /// A connected peer says who it is, what it speaks and where it saw us.
-    pub(in crate::net) fn on_identified(
-        &mut self,
-        theirs: identity::PeerId,
-        connection: ConnectionId,
-        info: &identify::Info,
-    ) {
-        if info.protocols.contains(&kad_protocol(&self.run)) {
-            self.nat.members.add(theirs);
-        }
-        let link = from_libp2p(&theirs).and_then(|peer| self.links.get(&peer));
-        let known = link.and_then(|link| Some((link, link.connections.get(connection)?)));
-        let Some((link, connection)) = known else {
-            return;
-        };
-        if connection.path.is_relayed() {
-            return;
-        }
-        let first = link.connections.ids().next() == Some(connection.id);
-        if connection.from_listening_port {
-            let observed = &mut self.swarm.behaviour_mut().nat.observed;
-            observed.saw(&info.observed_addr);
-        } else if connection.inbound && first {
-            let seen = info.observed_addr.clone();
-            self.nat.evidence.dialled(seen, shown(&theirs));
-        }
-        if info.protocols.contains(&relay::HOP_PROTOCOL_NAME) {
-            let address = match connection.inbound {
-                false => Some(connection.remote.clone()),
-                true => info.listen_addrs.iter().find(|a| !is_relayed(a)).cloned(),
-            };
-            if let Some(address) = address {
-                self.nat
-                    .relays
-                    .offered(theirs, without_peer(address), Instant::now());
-            }
-        }
-        self.reconsider();
-    }
-
-    /// A listener ended; whether it was a reservation.
-    pub(in crate::net) fn on_reservation_ended(
-        &mut self,
-        listener: ListenerId,
-        addresses: &[Multiaddr],
-        reason: &Result<(), std::io::Error>,
-    ) -> bool {
-        self.forget_addresses(addresses);
-        let relay = self.nat.relays.closed(listener, Instant::now());
-        if let Some(relay) = relay {
-            tracing::debug!(%relay, ?reason, "a reservation ended");
-            self.reconsider();
-        }
-        relay.is_some() || addresses.iter().any(is_relayed)
-    }
-
-    fn on_relay_client(&mut self, event: &relay::client::Event) {
-        if let relay::client::Event::ReservationReqAccepted { relay_peer_id, .. } = event {
-            self.nat.relays.reserved(relay_peer_id);
-        }
-    }
-
-    fn on_relay_server(&mut self, event: &relay::Event) {
-        let Some(serving) = &mut self.nat.report.serving else {
-            return;
-        };
-        match event {
-            relay::Event::ReservationReqAccepted { renewed: false, .. } => {
-                serving.reservations += 1;
-            }
-            relay::Event::ReservationClosed { .. } | relay::Event::ReservationTimedOut { .. } => {
-                serving.reservations = serving.reservations.saturating_sub(1);
-            }
-            relay::Event::CircuitReqAccepted { .. } => serving.circuits += 1,
-            relay::Event::CircuitClosed { .. } => {
-                serving.circuits = serving.circuits.saturating_sub(1);
-            }
-            relay::Event::ReservationReqDenied { .. } | relay::Event::CircuitReqDenied { .. } => {
-                serving.refused += 1;
-            }
-            _ => {}
-        }
-    }
-
-    /// A hole was punched, or could not be.
-    fn on_punch(&mut self, event: dcutr::Event) {
-        let theirs = event.remote_peer_id;
-        let Some(peer) = from_libp2p(&theirs) else {
-            return;
-        };
-        match event.result {
-            Ok(connection) => {
-                self.nat.report.punched += 1;
-                let link = self.links.get_mut(&peer);
-                if link.is_some_and(|link| link.connections.punched(connection)) {
-                    self.settle(peer);
-                }
-            }
-            Err(error) => {
-                tracing::debug!(%peer, %error, "no hole could be punched");
-                self.nat.report.punches_failed += 1;
-                self.unpunched(peer, error.to_string());
-            }
-        }
-    }
-
-    /// A dial came to nothing. DCUtR is silent at the end that dialled the circuit; when it dials a
-    /// peer that is linked through one, it is for a hole.
-    pub(in crate::net) fn on_undialled(&mut self, theirs: &identity::PeerId) {
-        let Some(peer) = from_libp2p(theirs) else {
-            return;
-        };
-        let link = self.links.get(&peer);
-        let carrier = link.and_then(|link| link.connections.carrier());
-        if carrier.is_some_and(|carrier| carrier.path.is_relayed()) {
-            self.unpunched(peer, "no hole could be punched".to_owned());
-        }
-    }
-
-    /// The link stays relayed until the next attempt.
-    fn unpunched(&mut self, peer: PeerId, why: String) {
-        let Some(link) = self.links.get_mut(&peer) else {
-            return;
-        };
-        link.unpunched = Some(why);
-        let (theirs, spare) = (link.end.theirs, link.connections.spare());
-        self.nat.punches.failed(&theirs, Instant::now());
-        self.release(theirs, spare);
-        self.settle(peer);
-    }
-
-    /// A peer was asked to dial us.
-    fn on_probed(&mut self, event: autonat::v2::client::Event) {
-        let failed = event.result.err().map(|error| error.to_string());
-        let address = without_peer(event.tested_addr);
-        if address.is_empty() {
-            // What a peer beyond a relay sees of us is our name.
-            return;
-        }
-        let reached = failed.is_none();
-        let by = shown(&event.server);
-        let counts = self.nat.evidence.tested(address.clone(), by, failed);
-        if counts && reached {
-            self.announce_addresses(vec![address]);
-        }
-    }
-
-    /// A peer that asked us to dial it knows the answer.
-    fn on_probe_ended(&mut self, event: &autonat::v2::server::Event) {
-        tracing::debug!(client = %event.client, address = %event.tested_addr, "probed");
-        let probes = self.nat.probes.iter();
-        let ended = probes.filter(|(_, peer)| **peer == event.client);
-        for id in ended.map(|(id, _)| *id).collect::<Vec<_>>() {
-            self.swarm.close_connection(id);
-        }
-    }
-}
-
-/// The address without the peer at its end.
-fn without_peer(mut address: Multiaddr) -> Multiaddr {
-    if matches!(address.iter().last(), Some(Protocol::P2p(_))) {
-        address.pop();
-    }
-    address
 }

@@ -1,6 +1,7 @@
 //! Peers that break the rules.
 
 use super::*;
+use crate::bulk::BulkEvent;
 
 /// A peer without our rules: its streams are the test's to write to.
 async fn raw_stream(to: &Side, kind: Kind) -> (PeerId, Stream) {
@@ -63,7 +64,7 @@ async fn garbage_on_a_bulk_stream_is_reported() {
     stream.write_all(&[0xff; 32]).await.unwrap();
     stream.flush().await.unwrap();
     let who = a.until(|event| match event {
-        NetEvent::MalformedBulk { from, what } if what.is_misbehaviour() => Some(from),
+        NetEvent::Bulk(BulkEvent::Malformed { from, what }) if what.is_misbehaviour() => Some(from),
         _ => None,
     });
     assert_eq!(who.await, from);

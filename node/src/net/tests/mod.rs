@@ -5,12 +5,12 @@ mod hostile;
 mod links;
 
 use super::behaviour::{self, Behaviour, BehaviourEvent};
-use super::counters::WireCells;
 use super::nat::Members;
 use super::streams::Kind;
 use super::*;
 use crate::bulk::BulkLimits;
 use crate::bulk::tests::TestStore;
+use crate::traffic::WireCells;
 use futures::StreamExt;
 use futures::io::AsyncWriteExt;
 use libp2p::identity::Keypair;

@@ -1,0 +1,26 @@
+//! Bytes of one direction, counted at three places on their way.
+
+use serde::{Deserialize, Serialize};
+
+/// Bytes of one direction, counted at three places.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Traffic {
+    /// As f32, before the codec.
+    pub payload: u64,
+    /// After the codec.
+    pub encoded: u64,
+    /// On the wire: with headers and control messages.
+    pub wire: u64,
+}
+
+impl std::ops::Add for Traffic {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            payload: self.payload + other.payload,
+            encoded: self.encoded + other.encoded,
+            wire: self.wire + other.wire,
+        }
+    }
+}

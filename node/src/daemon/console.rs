@@ -1,0 +1,52 @@
+//! What the operator sees: the status over HTTP and the printed lines.
+
+use crate::api::StatusHandle;
+use crate::progress::Printer;
+use std::time::Instant;
+
+/// The status and the printer, with what both of them show.
+pub(super) struct Console {
+    /// What `/status` and `/metrics` serve.
+    pub(super) status: StatusHandle,
+    /// Prints to the terminal, or JSON lines for a program.
+    pub(super) printer: Printer,
+    /// Where the status is served.
+    pub(super) http: Option<String>,
+    /// When the links were last read.
+    pub(super) links_read: Instant,
+    addresses: Vec<String>,
+}
+
+impl Console {
+    /// Nothing is shown yet.
+    pub(super) fn new(status: StatusHandle, printer: Printer, http: Option<String>) -> Self {
+        Self {
+            status,
+            printer,
+            http,
+            links_read: Instant::now(),
+            addresses: Vec::new(),
+        }
+    }
+
+    /// Others can join at this address.
+    pub(super) fn listening(&mut self, address: String) {
+        self.addresses.push(address);
+        self.show_addresses();
+        let peer = self.status.with(|observer| observer.peer_hex());
+        self.printer
+            .listening(&peer, &self.addresses, self.http.clone());
+    }
+
+    /// Others cannot join at this address any more.
+    pub(super) fn not_listening(&mut self, gone: &str) {
+        self.addresses.retain(|address| address != gone);
+        self.show_addresses();
+    }
+
+    fn show_addresses(&self) {
+        let addresses = self.addresses.clone();
+        self.status
+            .with(|observer| observer.set_addresses(addresses));
+    }
+}

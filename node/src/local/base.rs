@@ -1,0 +1,224 @@
+//! The configuration that all daemons of a local swarm have in common, and what is added for each of them.
+
+use super::network::Place;
+use super::options::LocalOptions;
+use super::shards::ShardsArg;
+use super::split::choose;
+use super::{ChildPlan, LocalError};
+use crate::config::{Config, ConfigError, Overrides};
+use crate::faults::{Fault, FaultAction};
+use murmurate_protocol::StepBudget;
+use std::path::Path;
+use toml::{Table, Value};
+
+/// Inner steps after which a run without `--rounds` ends at the latest.
+const INNER_STEPS_LIMIT: u64 = 6_000;
+
+/// Inner steps between looks at held data, about.
+const EVALUATE_STEPS: u64 = 50;
+
+/// Rounds after which such a run ends where a round is a time.
+const TIMED_ROUNDS_LIMIT: u64 = 200;
+
+/// Keys of `[strategy.inner]` that say how gradients are corrected.
+const CORRECTION_KEYS: [&str; 3] = ["correction", "mu", "beta"];
+
+fn table_from(text: &str) -> Result<Table, LocalError> {
+    toml::from_str(text).map_err(|e: toml::de::Error| LocalError::Flag {
+        flag: "--config",
+        message: e.message().to_owned(),
+    })
+}
+
+/// Whether a file that has been read already has `daemon.evaluate_every`: with its default a swarm whose rounds
+/// are short would do little else.
+fn says_when_to_evaluate(file: Option<&Path>) -> bool {
+    let text = file.and_then(|file| std::fs::read_to_string(file).ok());
+    let table = text.and_then(|text| text.parse::<Table>().ok());
+    let daemon = table.as_ref().and_then(|table| table.get("daemon"));
+    daemon.is_some_and(|daemon| daemon.get("evaluate_every").is_some())
+}
+
+/// What all daemons have in common.
+pub(super) struct Base {
+    pub(super) table: Table,
+    pub(super) config: Config,
+    pub(super) places: Vec<Place>,
+    /// Whether the file given says how often to look at held data.
+    pub(super) says_when_to_evaluate: bool,
+}
+
+impl Base {
+    pub(super) fn new(options: &LocalOptions) -> Result<Self, LocalError> {
+        let overrides = Overrides {
+            preset: options.preset.clone(),
+            seed: options.seed,
+            rounds: options.rounds,
+            data: options.data.clone(),
+            device: options.device.clone(),
+            no_mdns: true,
+            ..Overrides::default()
+        };
+        let config = Config::load(options.config.as_deref(), &overrides)?;
+        let table = table_from(&config.effective)?;
+        Ok(Self {
+            table,
+            config,
+            places: Vec::new(),
+            says_when_to_evaluate: says_when_to_evaluate(options.config.as_deref()),
+        })
+    }
+
+    /// The same with preset `none`: of the strategy only the inner optimizer stays, because what
+    /// is said of exchanges would contradict it. So would a correction: it comes with what is exchanged.
+    pub(super) fn alone(mut self) -> Result<Self, LocalError> {
+        let strategy = table_from(&self.config.strategy.to_toml())?;
+        let mut alone = Table::new();
+        alone.insert("preset".to_owned(), Value::String("none".to_owned()));
+        if let Some(Value::Table(inner)) = strategy.get("inner") {
+            let mut inner = inner.clone();
+            inner.retain(|key, _| !CORRECTION_KEYS.contains(&key));
+            alone.insert("inner".to_owned(), Value::Table(inner));
+        }
+        self.table
+            .insert("strategy".to_owned(), Value::Table(alone));
+        let text = toml::to_string(&self.table).map_err(|e| LocalError::Flag {
+            flag: "--baseline",
+            message: e.to_string(),
+        })?;
+        self.config = Config::from_text(Path::new("the baseline"), &text, &Overrides::default())?;
+        Ok(self)
+    }
+
+    pub(super) fn child(
+        &self,
+        options: &LocalOptions,
+        dir: &Path,
+        index: usize,
+        threads: usize,
+    ) -> Result<ChildPlan, LocalError> {
+        let home = dir.join(format!("node-{index}"));
+        std::fs::create_dir_all(&home).map_err(|e| LocalError::Directory {
+            path: home.clone(),
+            reason: e.to_string(),
+        })?;
+        let late = options
+            .lates
+            .iter()
+            .find(|l| l.node == index)
+            .map(|l| l.round);
+        let table = self.table_of(options, &home, index, late.is_some());
+        let path = home.join("node.toml");
+        let text = toml::to_string(&table).map_err(|e| LocalError::Flag {
+            flag: "--config",
+            message: e.to_string(),
+        })?;
+        // The first thing that does not go together is said here, not by N children.
+        Config::from_text(&path, &text, &Overrides::default())?;
+        std::fs::write(&path, &text).map_err(|e| ConfigError::Unwritable {
+            path: path.clone(),
+            reason: e.to_string(),
+        })?;
+        let kills = options
+            .kills
+            .iter()
+            .filter(|k| k.node == index)
+            .map(|k| Fault {
+                action: FaultAction::Kill,
+                round: k.round,
+                phase: k.phase,
+            });
+        let stops = options
+            .stops
+            .iter()
+            .filter(|s| s.node == index)
+            .map(|s| Fault {
+                action: FaultAction::Stop,
+                round: s.round,
+                phase: s.phase,
+            });
+        let faults = kills.chain(stops).collect();
+        Ok(ChildPlan {
+            index,
+            dir: home,
+            config: path,
+            faults,
+            record: options
+                .record
+                .as_ref()
+                .map(|dir| dir.join(format!("{index}.rec"))),
+            late,
+            threads,
+            joinable: self
+                .places
+                .get(index)
+                .is_none_or(|p| !p.announce.is_empty()),
+        })
+    }
+
+    fn table_of(&self, options: &LocalOptions, home: &Path, index: usize, late: bool) -> Table {
+        let mut table = self.table.clone();
+        let text = |s: &str| Value::String(s.to_owned());
+        let count = |n: u64| Value::Integer(i64::try_from(n).unwrap_or(i64::MAX));
+        let alone = !self.config.strategy.exchange().facts().exchanges;
+        let first = options.nodes - options.lates.len();
+        let start_with = if late || alone { 1 } else { first as u64 };
+        let (shards, _) = choose(options, &self.config.task);
+        let list = |all: &[String]| Value::Array(all.iter().map(|a| text(a)).collect());
+        let own = ["/ip4/127.0.0.1/udp/0/quic-v1", "/ip4/127.0.0.1/tcp/0"].map(str::to_owned);
+        let place = self.places.get(index);
+        let mut set = |section: &str, key: &str, value: Value| {
+            let inner = table
+                .entry(section)
+                .or_insert_with(|| Value::Table(Table::new()));
+            if let Some(inner) = inner.as_table_mut() {
+                inner.insert(key.to_owned(), value);
+            }
+        };
+        set("run", "rounds", count(self.rounds()));
+        set("run", "start_with", count(start_with));
+        // Whoever is away or has not begun when the others are done finds somebody to take the result over
+        // from; this program ends them all.
+        set("daemon", "stay", Value::Boolean(true));
+        if !self.says_when_to_evaluate {
+            set("daemon", "evaluate_every", count(self.evaluate_every()));
+        }
+        match shards {
+            None => {}
+            Some(ShardsArg::Iid) => set("shards", "kind", text("iid")),
+            Some(ShardsArg::ByLabel) => set("shards", "kind", text("by-label")),
+            Some(ShardsArg::Dirichlet(alpha)) => {
+                set("shards", "kind", text("dirichlet"));
+                set("shards", "alpha", Value::Float(alpha));
+            }
+        }
+        set("shards", "index", count(index as u64));
+        set("shards", "of", count(options.nodes as u64));
+        set("network", "listen", list(place.map_or(&own, |p| &p.listen)));
+        if let Some(place) = place {
+            set("network", "announce", list(&place.announce));
+            set("network", "relay", Value::Boolean(place.relay));
+        }
+        set("network", "join", Value::Array(Vec::new()));
+        set("daemon", "dir", text(&home.to_string_lossy()));
+        set("daemon", "http", text("127.0.0.1:0"));
+        table
+    }
+
+    /// Rounds between looks at held data: a look costs about as much as a few inner steps.
+    fn evaluate_every(&self) -> u64 {
+        match self.config.strategy.budget() {
+            StepBudget::Steps(steps) => (EVALUATE_STEPS / u64::from(steps.max(1))).max(1),
+            StepBudget::Time(_) => 1,
+        }
+    }
+
+    /// Rounds as told; without, as many as make a certain number of inner steps.
+    fn rounds(&self) -> u64 {
+        let counted = || self.config.strategy.rounds(INNER_STEPS_LIMIT);
+        match self.config.run.rounds {
+            0 => counted().unwrap_or(TIMED_ROUNDS_LIMIT),
+            rounds => rounds,
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! `--kill-every`: how often a daemon is killed, and which one is next.
+
+use super::fault_entry::FaultEntry;
+use rand_chacha::ChaCha8Rng;
+use rand_core::{Rng, SeedableRng};
+use std::str::FromStr;
+use std::time::{Duration, Instant};
+
+/// The shortest time between two kills: a daemon needs about as long to start.
+const EVERY_MIN: Duration = Duration::from_millis(500);
+
+/// The longest.
+const EVERY_MAX: Duration = Duration::from_secs(24 * 3600);
+
+/// `--kill-every 5s`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KillEvery(Duration);
+
+impl FromStr for KillEvery {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let bad = || format!("`{text}` is no time between kills; write 5s, 500ms or 1min");
+        let units = [("ms", 1e-3), ("min", 60.0), ("s", 1.0)];
+        let found = units
+            .iter()
+            .find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, seconds)));
+        let (number, seconds) = found.ok_or_else(bad)?;
+        let number: f64 = number.trim().parse().map_err(|_| bad())?;
+        let every = Duration::try_from_secs_f64(number * seconds).map_err(|_| bad())?;
+        match (EVERY_MIN..=EVERY_MAX).contains(&every) {
+            true => Ok(Self(every)),
+            false => Err(format!(
+                "`{text}` between kills; give {EVERY_MIN:?} to {EVERY_MAX:?}"
+            )),
+        }
+    }
+}
+
+/// Who is killed next, and when.
+#[derive(Debug)]
+pub(super) struct Killer {
+    every: Duration,
+    next: Option<Instant>,
+    rng: ChaCha8Rng,
+    /// What was done so far.
+    pub(super) kills: Vec<FaultEntry>,
+}
+
+impl Killer {
+    /// The same seed strikes the same daemons in the same order, as long as the same ones are up.
+    pub(super) fn new(every: KillEvery, seed: u64) -> Self {
+        Self {
+            every: every.0,
+            next: None,
+            rng: ChaCha8Rng::seed_from_u64(seed),
+            kills: Vec::new(),
+        }
+    }
+
+    /// One of the places, when it is time.
+    pub(super) fn strike(&mut self, now: Instant, up: &[usize]) -> Option<usize> {
+        let next = *self.next.get_or_insert(now + self.every);
+        if now < next {
+            return None;
+        }
+        self.next = Some(now + self.every);
+        let draw = self.rng.next_u64();
+        let place = draw.checked_rem(up.len() as u64)?;
+        up.get(usize::try_from(place).ok()?).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_as_people_write_them() {
+        let second = Duration::from_secs(1);
+        assert_eq!("5s".parse(), Ok(KillEvery(5 * second)));
+        assert_eq!("500ms".parse(), Ok(KillEvery(second / 2)));
+        assert_eq!("1.5min".parse(), Ok(KillEvery(90 * second)));
+        for text in ["", "5", "s", "-1s", "nans", "1e300s"] {
+            let line = text.parse::<KillEvery>().unwrap_err();
+            assert!(line.contains("write 5s"), "{line}");
+        }
+        let line = "1ms".parse::<KillEvery>().unwrap_err();
+        assert_eq!(line, "`1ms` between kills; give 500ms to 86400s");
+    }
+
+    #[test]
+    fn kills_follow_the_seed_and_the_time() {
+        let every = KillEvery(Duration::from_secs(5));
+        let start = Instant::now();
+        let victims = |seed| {
+            let mut killer = Killer::new(every, seed);
+            let at = |second| start + Duration::from_secs(second);
+            assert_eq!(killer.strike(at(0), &[0, 1, 2]), None);
+            assert_eq!(killer.strike(at(4), &[0, 1, 2]), None);
+            (1..40)
+                .map(|k| killer.strike(at(5 * k), &[0, 1, 2]))
+                .collect::<Vec<_>>()
+        };
+        assert!(victims(1).iter().all(Option::is_some));
+        assert_eq!(victims(1), victims(1));
+        assert_ne!(victims(1), victims(2));
+        let all = [0, 1, 2].map(Some);
+        assert!(all.iter().all(|place| victims(1).contains(place)));
+    }
+
+    #[test]
+    fn nobody_is_killed_where_nobody_is_up() {
+        let mut killer = Killer::new(KillEvery(Duration::from_secs(1)), 0);
+        let start = Instant::now();
+        assert_eq!(killer.strike(start, &[]), None);
+        assert_eq!(killer.strike(start + Duration::from_secs(1), &[]), None);
+    }
+}

@@ -1,0 +1,134 @@
+//! The flags of `murmurate local`, and which of them contradict each other.
+
+use super::kill_every::KillEvery;
+use super::shards::ShardsArg;
+use super::{KillAt, LateAt, LocalError, StopAt};
+use murmurate_net::emulate::{LinkSpec, NatKind};
+use std::path::PathBuf;
+
+/// The most daemons of one local swarm: as many as one group holds.
+const NODES_MAX: usize = murmurate_protocol::limits::GROUP_MEMBERS_MAX;
+
+/// The accuracy that ends a run by default.
+const TARGET_ACCURACY: f64 = 0.96;
+
+/// What `murmurate local` is told.
+#[derive(Clone, Debug, Default)]
+pub struct LocalOptions {
+    /// How many daemons.
+    pub nodes: usize,
+    /// `--preset`.
+    pub preset: Option<String>,
+    /// `--config`: what all daemons have in common.
+    pub config: Option<PathBuf>,
+    /// `--rounds`.
+    pub rounds: Option<u64>,
+    /// `--until-accuracy`.
+    pub until_accuracy: Option<f64>,
+    /// `--shards`.
+    pub shards: Option<ShardsArg>,
+    /// `--seed`.
+    pub seed: Option<u64>,
+    /// `--data`.
+    pub data: Option<String>,
+    /// `--device`.
+    pub device: Option<String>,
+    /// `--dir`.
+    pub dir: Option<PathBuf>,
+    /// `--kill`.
+    pub kills: Vec<KillAt>,
+    /// `--kill-every`.
+    pub kill_every: Option<KillEvery>,
+    /// `--stop`.
+    pub stops: Vec<StopAt>,
+    /// `--late`.
+    pub lates: Vec<LateAt>,
+    /// `--record`: where the daemons' records go.
+    pub record: Option<PathBuf>,
+    /// `--baseline`: seconds that the same daemons train with preset `none`; zero for not at all.
+    pub baseline_s: f64,
+    /// `--link`: every daemon behind such an emulated link.
+    pub link: Option<LinkSpec>,
+    /// `--nat`: every daemon but the first behind such an emulated router.
+    pub nat: Option<NatKind>,
+    /// The command line, for the report.
+    pub args: Vec<String>,
+}
+
+impl LocalOptions {
+    /// The accuracy to stop at: the one asked for; by default 0.96, but none where rounds were
+    /// asked for or nobody exchanges anything.
+    pub fn until_accuracy(&self, preset: &str) -> Option<f64> {
+        let usual = self.rounds.is_none() && preset != "none";
+        self.until_accuracy.or(usual.then_some(TARGET_ACCURACY))
+    }
+
+    /// Checks the flags that need no configuration.
+    pub(super) fn check(&self) -> Result<(), LocalError> {
+        let wrong = |flag, message| Err(LocalError::Flag { flag, message });
+        if !(1..=NODES_MAX).contains(&self.nodes) {
+            return wrong(
+                "--nodes",
+                format!("{} daemons; give 1 to {NODES_MAX}", self.nodes),
+            );
+        }
+        if self
+            .until_accuracy
+            .is_some_and(|a| !(0.0..=1.0).contains(&a))
+        {
+            return wrong("--until-accuracy", "give a share from 0 to 1".to_owned());
+        }
+        let named = [
+            ("--kill", self.kills.iter().map(|k| k.node).max()),
+            ("--stop", self.stops.iter().map(|s| s.node).max()),
+            ("--late", self.lates.iter().map(|l| l.node).max()),
+        ];
+        for (flag, node) in named {
+            if let Some(node) = node.filter(|n| *n >= self.nodes) {
+                let last = self.nodes - 1;
+                return wrong(
+                    flag,
+                    format!("there is no daemon {node}; they are 0 to {last}"),
+                );
+            }
+        }
+        if self.lates.iter().any(|l| l.node == 0) {
+            return wrong(
+                "--late",
+                "daemon 0 is the one that others join first".to_owned(),
+            );
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options() -> LocalOptions {
+        LocalOptions {
+            nodes: 4,
+            ..LocalOptions::default()
+        }
+    }
+
+    #[test]
+    fn the_target_is_for_those_who_can_reach_it() {
+        assert_eq!(options().until_accuracy("diloco"), Some(TARGET_ACCURACY));
+        assert_eq!(options().until_accuracy("none"), None);
+        assert_eq!(
+            LocalOptions {
+                rounds: Some(3),
+                ..options()
+            }
+            .until_accuracy("bsp"),
+            None
+        );
+        let asked = LocalOptions {
+            until_accuracy: Some(0.5),
+            ..options()
+        };
+        assert_eq!(asked.until_accuracy("none"), Some(0.5));
+    }
+}

@@ -1,0 +1,28 @@
+//! What the handle asks of the network's task.
+
+use crate::bulk::PushJob;
+use murmurate_protocol::wire::PeerRecord;
+use murmurate_protocol::{FetchId, PeerId, SliceId};
+use std::time::Instant;
+use tokio::sync::oneshot;
+
+/// What the handle asks of the network's task.
+#[derive(Debug)]
+pub(super) enum Command {
+    Dial(PeerRecord),
+    Disconnect(PeerId),
+    Push {
+        to: PeerId,
+        job: PushJob,
+    },
+    Fetch {
+        what: FetchId,
+        from: Vec<PeerId>,
+        deadline: Instant,
+    },
+    Cancel(SliceId),
+    Shutdown {
+        deadline: Instant,
+        done: oneshot::Sender<()>,
+    },
+}

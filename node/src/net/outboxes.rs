@@ -1,0 +1,71 @@
+//! The queues of control frames, one towards each linked peer.
+
+use crate::net::control::FRAMES_WAITING_MAX;
+use crate::traffic::Tally;
+use murmurate_protocol::PeerId;
+use murmurate_protocol::limits::FRAME_BYTES_MAX;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tokio::sync::mpsc;
+
+/// Why a command is not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Busy {
+    /// There is no link to that peer.
+    #[error("no link to that peer")]
+    NotLinked,
+    /// The queue is full.
+    #[error("the queue is full")]
+    Full,
+    /// The frame is longer than a frame may be.
+    #[error("a frame of {0} bytes is longer than {FRAME_BYTES_MAX}")]
+    TooLong(usize),
+    /// The network has ended.
+    #[error("the network has ended")]
+    Ended,
+}
+
+/// The frame queue towards one peer.
+#[derive(Debug)]
+struct Outbox {
+    queue: mpsc::Sender<Vec<u8>>,
+    tally: Tally,
+}
+
+/// The frame queues of all links that are up.
+#[derive(Debug, Default)]
+pub(super) struct Outboxes {
+    queues: Mutex<BTreeMap<PeerId, Outbox>>,
+}
+
+impl Outboxes {
+    /// A new queue and the end that its writer reads.
+    pub(super) fn queue() -> (mpsc::Sender<Vec<u8>>, mpsc::Receiver<Vec<u8>>) {
+        mpsc::channel(FRAMES_WAITING_MAX)
+    }
+
+    /// The link is up.
+    pub(super) fn open(&self, peer: PeerId, queue: mpsc::Sender<Vec<u8>>, tally: Tally) {
+        self.lock().insert(peer, Outbox { queue, tally });
+    }
+
+    /// Nothing more is taken for the peer; its writer ends when it has written what is queued.
+    pub(super) fn close(&self, peer: &PeerId) {
+        self.lock().remove(peer);
+    }
+
+    /// Queues a frame; a full queue is counted as a dropped frame.
+    pub(super) fn try_send(&self, to: &PeerId, frame: Vec<u8>) -> Result<(), Busy> {
+        let queues = self.lock();
+        let outbox = queues.get(to).ok_or(Busy::NotLinked)?;
+        outbox.queue.try_send(frame).map_err(|_| {
+            outbox.tally.frame_dropped();
+            Busy::Full
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<PeerId, Outbox>> {
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
