@@ -2,7 +2,7 @@
 
 use super::fabric::{Arrival, Load};
 use super::outer::Outer;
-use super::relay::{Shared, State, by_way};
+use super::shared::{Shared, State};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -105,4 +105,9 @@ fn len(arrival: &Arrival) -> usize {
     match &arrival.load {
         Load::Datagram(bytes, _) | Load::Chunk(_, bytes) => bytes.len(),
     }
+}
+
+/// Sorts so that what goes the same way lies together, in the order in which it is due.
+fn by_way(arrivals: &mut [Arrival]) {
+    arrivals.sort_by_key(|arrival| (arrival.from, arrival.to));
 }

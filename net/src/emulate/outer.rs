@@ -1,19 +1,12 @@
-//! The relay's outer sockets: one for each outer port of a router, opened and closed as it says.
+//! A socket of the relay: one outer port of an emulated router.
 
 use super::fabric::{Arrival, Load};
-use super::nat::Ports;
-use super::relay::Shared;
 use bytes::Bytes;
 use quinn::udp::{RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::io::{self, IoSliceMut};
 use std::net::{SocketAddr, SocketAddrV4};
-use std::sync::{Arc, Weak};
-use tokio::io::Interest;
 use tokio::net::UdpSocket;
-use tokio::runtime::Handle;
-use tokio::task::AbortHandle;
 
 /// Buffers that one call may fill. Each takes one datagram, or several of one sender in a row.
 const BATCH: usize = 8;
@@ -41,7 +34,8 @@ pub(super) struct Outer {
 }
 
 impl Outer {
-    fn bind(address: SocketAddrV4) -> io::Result<Self> {
+    /// Opens the port.
+    pub(super) fn bind(address: SocketAddrV4) -> io::Result<Self> {
         let socket = std::net::UdpSocket::bind(address)?;
         // A smaller buffer is no reason to stop: what it loses is shown among the kernel's drops.
         let _ = socket2::SockRef::from(&socket).set_recv_buffer_size(RECEIVE_BUFFER);
@@ -54,8 +48,21 @@ impl Outer {
         })
     }
 
-    /// Takes what is there and hands it to the network.
-    fn receive(&self, shared: &Shared) -> io::Result<()> {
+    /// Its address.
+    pub(super) fn address(&self) -> SocketAddrV4 {
+        self.address
+    }
+
+    /// Its socket, to wait on.
+    pub(super) fn socket(&self) -> &UdpSocket {
+        &self.socket
+    }
+
+    /// Reads the datagrams that are there and hands them to `take`.
+    pub(super) fn receive(
+        &self,
+        take: impl FnOnce(&mut dyn Iterator<Item = (&RecvMeta, Bytes)>),
+    ) -> io::Result<()> {
         SCRATCH.with_borrow_mut(|scratch| {
             let mut metas = [RecvMeta::default(); BATCH];
             let mut chunks = scratch.chunks_mut(BUFFER_BYTES);
@@ -64,13 +71,10 @@ impl Outer {
             let socket = UdpSockRef::from(&self.socket);
             let count = self.state.recv(socket, &mut buffers, &mut metas)?;
             let messages = metas.iter().zip(&buffers).take(count);
-            shared.take(
-                self.address,
-                messages.map(|(meta, buffer)| {
-                    let len = meta.len.min(buffer.len());
-                    (meta, Bytes::copy_from_slice(&buffer[..len]))
-                }),
-            );
+            take(&mut messages.map(|(meta, buffer)| {
+                let len = meta.len.min(buffer.len());
+                (meta, Bytes::copy_from_slice(&buffer[..len]))
+            }));
             Ok(())
         })
     }
@@ -123,79 +127,5 @@ impl Outer {
             }
         }
         length
-    }
-}
-
-/// All outer ports.
-#[derive(Debug)]
-pub(super) struct OuterPorts {
-    runtime: Handle,
-    shared: Weak<Shared>,
-    open: BTreeMap<SocketAddrV4, (Arc<Outer>, AbortHandle)>,
-}
-
-impl OuterPorts {
-    /// None yet. Readers will run on `runtime`.
-    pub(super) fn new(runtime: Handle, shared: Weak<Shared>) -> Self {
-        Self {
-            runtime,
-            shared,
-            open: BTreeMap::new(),
-        }
-    }
-
-    /// The socket of an outer port.
-    pub(super) fn get(&self, address: &SocketAddrV4) -> Option<&Arc<Outer>> {
-        self.open.get(address).map(|(outer, _)| outer)
-    }
-
-    /// Closes them all.
-    pub(super) fn clear(&mut self) {
-        for (_, reader) in self.open.values() {
-            reader.abort();
-        }
-        self.open.clear();
-    }
-}
-
-impl Ports for OuterPorts {
-    fn open(&mut self, address: SocketAddrV4) -> bool {
-        let _runtime = self.runtime.enter();
-        match Outer::bind(address) {
-            Ok(outer) => {
-                let outer = Arc::new(outer);
-                let reader = read(Arc::clone(&outer), self.shared.clone());
-                let reader = self.runtime.spawn(reader).abort_handle();
-                self.open.insert(address, (outer, reader));
-                true
-            }
-            Err(error) => {
-                tracing::debug!(%address, %error, "an outer port cannot be bound");
-                false
-            }
-        }
-    }
-
-    fn close(&mut self, address: SocketAddrV4) {
-        if let Some((_, reader)) = self.open.remove(&address) {
-            reader.abort();
-        }
-    }
-}
-
-async fn read(outer: Arc<Outer>, shared: Weak<Shared>) {
-    loop {
-        let receive = || match shared.upgrade() {
-            Some(shared) => outer.receive(&shared).map(|()| true),
-            None => Ok(false),
-        };
-        match outer.socket.async_io(Interest::READABLE, receive).await {
-            Ok(true) => {}
-            Ok(false) => return,
-            Err(error) => {
-                tracing::warn!(address = %outer.address, %error, "an outer port failed");
-                return;
-            }
-        }
     }
 }

@@ -3,31 +3,19 @@
 use super::block::Block;
 use super::counters::{LinkCounters, Tally};
 use super::error::RelayError;
-use super::fabric::{Arrival, Fabric, SeatId};
+use super::fabric::Fabric;
 use super::nat::NatKind;
-use super::outer::OuterPorts;
+use super::pipes::Pipes;
+use super::seat::Seat;
+use super::shared::{OuterPorts, Shared, State};
 use super::spec::LinkSpec;
-use super::tcp::{self, Pipes};
-use super::{deliver, kernel};
-use bytes::Bytes;
-use quinn::udp::RecvMeta;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use super::{deliver, kernel, tcp};
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
-
-/// A daemon's place on an emulated network.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seat {
-    /// Its number.
-    pub id: SeatId,
-    /// What the daemon must bind all its sockets to, UDP and TCP.
-    pub inner: Ipv4Addr,
-    /// What the others see it as.
-    pub public: Ipv4Addr,
-}
 
 /// Datagrams that the kernel dropped before a socket's owner read them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,78 +24,6 @@ pub struct KernelDrops {
     pub relay: u64,
     /// Before daemons, after they were counted as delivered.
     pub daemons: u64,
-}
-
-/// What the readers, the deliverer and the handle share.
-#[derive(Debug)]
-pub(super) struct Shared {
-    state: Mutex<State>,
-    /// Told when something is due before [`State::wake`].
-    pub(super) due: Condvar,
-    began: Instant,
-}
-
-#[derive(Debug)]
-pub(super) struct State {
-    pub(super) fabric: Fabric,
-    pub(super) ports: OuterPorts,
-    pub(super) pipes: Pipes,
-    /// When the deliverer looks again.
-    pub(super) wake: Duration,
-    pub(super) stop: bool,
-    /// From or to an address that nobody has.
-    strangers: Tally,
-    /// What the system refused to send.
-    pub(super) unsent: Tally,
-}
-
-impl Shared {
-    pub(super) fn now(&self) -> Duration {
-        self.began.elapsed()
-    }
-
-    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Datagrams came to an outer port.
-    pub(super) fn take<'a>(
-        &self,
-        to: SocketAddrV4,
-        messages: impl Iterator<Item = (&'a RecvMeta, Bytes)>,
-    ) {
-        let mut state = self.lock();
-        let now = self.now();
-        for (meta, bytes) in messages {
-            let SocketAddr::V4(from) = meta.addr else {
-                continue;
-            };
-            let stride = meta.stride.max(1);
-            // An empty datagram is one, too.
-            for index in 0..bytes.len().div_ceil(stride).max(1) {
-                let range = index * stride..bytes.len().min((index + 1) * stride);
-                let part = bytes.slice(range);
-                let State { fabric, ports, .. } = &mut *state;
-                let len = part.len();
-                if !fabric.offer(now, from, to, part, meta.ecn, ports) {
-                    state.strangers.add(len);
-                }
-            }
-        }
-        self.wake(&state);
-    }
-
-    /// Wakes the deliverer if something is due before it looks again.
-    pub(super) fn wake(&self, state: &State) {
-        if state.fabric.next_at().is_some_and(|at| at < state.wake) {
-            self.due.notify_one();
-        }
-    }
-
-    /// A connection came to nobody's port, or from nobody.
-    pub(super) fn stranger(&self) {
-        self.lock().strangers.add(0);
-    }
 }
 
 /// An emulated network on this machine. Dropped, it is gone.
@@ -263,19 +179,4 @@ impl Drop for Relay {
             let _ = deliverer.join();
         }
     }
-}
-
-/// The daemon that a connection comes from: by its address, or, since libp2p binds all addresses when it dials
-/// from its listening port, by that port, which each daemon has its own of.
-pub(super) fn dialer(state: &State, from: SocketAddr) -> Option<SeatId> {
-    let IpAddr::V4(ip) = from.ip() else {
-        return None;
-    };
-    let by_port = || (ip == Ipv4Addr::LOCALHOST).then(|| state.pipes.owner(from.port()));
-    state.fabric.sender(ip).or_else(|| by_port().flatten())
-}
-
-/// Sorts so that what goes the same way lies together, in the order in which it is due.
-pub(super) fn by_way(arrivals: &mut [Arrival]) {
-    arrivals.sort_by_key(|arrival| (arrival.from, arrival.to));
 }

@@ -7,9 +7,9 @@
 //! so TCP looks better here than on a real lossy link.
 
 use super::fabric::SeatId;
-use super::relay::{Seat, Shared, dialer};
+use super::seat::Seat;
+use super::shared::Shared;
 use bytes::{Bytes, BytesMut};
-use std::collections::BTreeMap;
 use std::io;
 use std::net::{SocketAddr, SocketAddrV4};
 use std::sync::Arc;
@@ -32,33 +32,6 @@ const PIPE_BYTES: usize = 8 << 20;
 /// Connections that wait to be accepted.
 const BACKLOG: u32 = 128;
 
-/// Directions of connections, and which daemon has which port.
-#[derive(Debug, Default)]
-pub(super) struct Pipes {
-    next: u64,
-    open: BTreeMap<u64, mpsc::UnboundedSender<Bytes>>,
-    ports: BTreeMap<u16, SeatId>,
-}
-
-impl Pipes {
-    /// The daemon listens on the port, and dials from it.
-    pub(super) fn publish(&mut self, port: u16, seat: SeatId) {
-        self.ports.insert(port, seat);
-    }
-
-    /// Whose port it is.
-    pub(super) fn owner(&self, port: u16) -> Option<SeatId> {
-        self.ports.get(&port).copied()
-    }
-
-    /// Bytes are due; none end the direction. What nobody waits for any more is dropped.
-    pub(super) fn hand_over(&self, pipe: u64, bytes: Bytes) {
-        if let Some(writer) = self.open.get(&pipe) {
-            let _ = writer.send(bytes);
-        }
-    }
-}
-
 /// Listens at an outer address. Daemons that bind the port of all addresses do not get into its way.
 pub(super) fn listen(address: SocketAddrV4) -> io::Result<TcpListener> {
     let socket = TcpSocket::new_v4()?;
@@ -77,7 +50,7 @@ pub(super) async fn accept(listener: TcpListener, seat: Seat, port: u16, shared:
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, from)) => {
-                    let dialer = dialer(&shared.lock(), from);
+                    let dialer = shared.dialer(from);
                     match dialer {
                         Some(dialer) if connections.len() < CONNECTIONS_MAX && dialer != seat.id => {
                             connections.spawn(carry(stream, dialer, seat.id, inner, Arc::clone(&shared)));

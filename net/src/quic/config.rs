@@ -2,6 +2,7 @@
 
 use crate::congestion::{self, MaxRate};
 use crate::quic::admission::Kind;
+use crate::quic::cipher::Cipher;
 use crate::quic::error::Error;
 use crate::quic::ids::Ids;
 use crate::quic::limits::Limits;
@@ -26,45 +27,6 @@ const PAYLOAD_MAX: u16 = 65_487;
 
 /// Bytes of one early connection attempt that are kept until it is looked at, which is at once.
 const ATTEMPT_BUFFER: u64 = 16 << 10;
-
-/// Which cipher a dial prefers. Both ends can speak all of them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Cipher {
-    /// AES-128-GCM where the machine computes AES in hardware, else ChaCha20-Poly1305.
-    #[default]
-    Auto,
-    /// AES-128-GCM.
-    Aes128,
-    /// ChaCha20-Poly1305.
-    ChaCha20,
-}
-
-impl Cipher {
-    /// Whether AES-128-GCM is what it stands for on this machine.
-    #[must_use]
-    pub fn is_aes(self) -> bool {
-        match self {
-            Self::Auto => hardware_aes(),
-            Self::Aes128 => true,
-            Self::ChaCha20 => false,
-        }
-    }
-}
-
-#[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
-fn hardware_aes() -> bool {
-    std::arch::is_x86_feature_detected!("aes") && std::arch::is_x86_feature_detected!("pclmulqdq")
-}
-
-#[cfg(target_arch = "aarch64")]
-fn hardware_aes() -> bool {
-    std::arch::is_aarch64_feature_detected!("aes")
-}
-
-#[cfg(not(any(target_arch = "x86", target_arch = "x86_64", target_arch = "aarch64")))]
-fn hardware_aes() -> bool {
-    false
-}
 
 /// The settings of an [`Endpoint`](super::Endpoint).
 #[derive(Clone)]

@@ -3,12 +3,14 @@
 use crate::congestion::{PathModel, path_model};
 use crate::quic::addr::{QuicAddr, bare};
 use crate::quic::admission::{Admission, Kind};
+use crate::quic::arrival::Arrival;
 use crate::quic::buffers::SocketBuffers;
 use crate::quic::bulk::BulkConnection;
 use crate::quic::close::CloseCode;
 use crate::quic::config::Config;
+use crate::quic::counts::InboundCounts;
 use crate::quic::error::{Error, Mismatch};
-use crate::quic::inbound::{Arrival, InboundCounts};
+use crate::quic::inbound;
 use crate::quic::port::Port;
 use crate::quic::shared::Shared;
 use crate::quic::stats::{PathStats, Traffic};
@@ -87,7 +89,7 @@ impl Endpoint {
     /// # Errors
     /// [`Error::PortBusy`], [`Error::PortForbidden`], [`Error::NoSuchAddress`] or [`Error::Socket`].
     pub fn listen(&self, addr: SocketAddr) -> Result<SocketAddr, Error> {
-        Ok(self.shared.listen(ListenerId::next(), addr)?.local)
+        Ok(inbound::listen(&self.shared, ListenerId::next(), addr)?.local)
     }
 
     /// The addresses of the sockets that take connections, wildcards as they are.

@@ -5,84 +5,42 @@
 
 use crate::quic::addr::bare;
 use crate::quic::admission::Kind;
+use crate::quic::arrival::Arrival;
 use crate::quic::bulk::BulkConnection;
 use crate::quic::close::CloseCode;
+use crate::quic::counts::count;
 use crate::quic::error::Error;
 use crate::quic::muxer::Muxer;
 use crate::quic::port::Port;
 use crate::quic::shared::Shared;
 use crate::quic::tls::kind_of;
-use libp2p::PeerId;
 use libp2p::core::transport::ListenerId;
 use quinn::Incoming;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, timeout};
 
-/// What the transport hears of a listener.
-pub(super) enum Arrival {
-    /// A control connection, ready for use.
-    Control {
-        listener: ListenerId,
-        local: SocketAddr,
-        remote: SocketAddr,
-        peer: PeerId,
-        muxer: Box<Muxer>,
-    },
-    /// The listener's socket failed, or was shut down.
-    Stopped { listener: ListenerId },
-}
-
-/// What became of the connection attempts that arrived, since the endpoint was made.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct InboundCounts {
-    /// Connections handed over.
-    pub accepted: u64,
-    /// Attempts told to prove their address first.
-    pub retried: u64,
-    /// Attempts refused because their source makes too many.
-    pub too_often: u64,
-    /// Attempts refused because too many handshakes were under way.
-    pub too_many: u64,
-    /// Handshakes that failed, or did not end in time.
-    pub failed: u64,
-    /// Peers that proved who they are and were not let in.
-    pub turned_away: u64,
-}
-
-/// [`InboundCounts`] as they grow.
-#[derive(Debug, Default)]
-pub(super) struct Counts {
-    accepted: AtomicU64,
-    retried: AtomicU64,
-    too_often: AtomicU64,
-    too_many: AtomicU64,
-    failed: AtomicU64,
-    turned_away: AtomicU64,
-}
-
-impl Counts {
-    pub(super) fn read(&self) -> InboundCounts {
-        let get = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        InboundCounts {
-            accepted: get(&self.accepted),
-            retried: get(&self.retried),
-            too_often: get(&self.too_often),
-            too_many: get(&self.too_many),
-            failed: get(&self.failed),
-            turned_away: get(&self.turned_away),
-        }
-    }
-}
-
-fn count(count: &AtomicU64) {
-    count.fetch_add(1, Ordering::Relaxed);
+/// Binds `addr` and takes the connections that arrive there.
+pub(super) fn listen(
+    shared: &Arc<Shared>,
+    id: ListenerId,
+    addr: SocketAddr,
+) -> Result<Arc<Port>, Error> {
+    let port = shared.bind(id, addr)?;
+    let task = tokio::spawn(accept_all(
+        Arc::downgrade(shared),
+        Arc::downgrade(&port),
+        port.quinn.clone(),
+        id,
+    ));
+    port.accept_with(task.abort_handle());
+    shared.listens_at(Arc::clone(&port));
+    Ok(port)
 }
 
 /// Takes what arrives at a port until its socket is shut down or nobody uses the endpoint any more.
-pub(super) async fn accept_all(
+async fn accept_all(
     shared: Weak<Shared>,
     port: Weak<Port>,
     quinn: quinn::Endpoint,

@@ -2,8 +2,8 @@
 
 use crate::quic::addr::multiaddr_of;
 use crate::quic::error::Error;
+use crate::quic::event::Event;
 use crate::quic::port::{Family, Port};
-use crate::quic::transport::Event;
 use if_watch::IfEvent;
 use if_watch::tokio::IfWatcher;
 use libp2p::core::transport::{ListenerId, TransportEvent};

@@ -25,14 +25,18 @@
 
 mod addr;
 mod admission;
+mod arrival;
 mod arrivals;
 mod buffers;
 mod bulk;
+mod cipher;
 mod close;
 mod config;
+mod counts;
 mod dial;
 mod endpoint;
 mod error;
+mod event;
 mod ids;
 mod inbound;
 mod limits;
@@ -54,17 +58,19 @@ pub use addr::{QuicAddr, multiaddr_of};
 pub use admission::{Admission, Kind};
 pub use buffers::{BufferCap, SocketBuffers};
 pub use bulk::BulkConnection;
+pub use cipher::Cipher;
 pub use close::CloseCode;
-pub use config::{Cipher, Config, Congestion};
+pub use config::{Config, Congestion};
+pub use counts::InboundCounts;
 pub use endpoint::{Endpoint, LinkStats};
 pub use error::{Error, Mismatch};
-pub use inbound::InboundCounts;
+pub use event::Upgrade;
 pub use limits::Limits;
 pub use muxer::Muxer;
 pub use stats::{PathStats, Traffic};
 pub use stream::Stream;
 pub use tls::remote_peer_id;
-pub use transport::{Transport, Upgrade};
+pub use transport::Transport;
 pub use windows::Windows;
 
 pub use quinn::{

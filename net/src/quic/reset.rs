@@ -55,7 +55,7 @@ impl HmacKey for ResetKey {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::quic::config::Cipher;
+    use crate::quic::cipher::Cipher;
     use crate::quic::tls::provider;
 
     fn key(identity: &Keypair) -> ResetKey {

@@ -1,12 +1,13 @@
 //! What an endpoint's handles, tasks and transport share: its settings, ports, and who is connected.
 
 use crate::quic::admission::{Admission, Kind};
+use crate::quic::arrival::Arrival;
 use crate::quic::arrivals::Arrivals;
 use crate::quic::bulk::BulkConnection;
 use crate::quic::close::CloseCode;
 use crate::quic::config::Config;
+use crate::quic::counts::Counts;
 use crate::quic::error::Error;
-use crate::quic::inbound::{self, Arrival, Counts};
 use crate::quic::port::{Family, Port};
 use crate::quic::punch::Punches;
 use crate::quic::registry::{Entry, Hold, Registry};
@@ -92,28 +93,21 @@ impl Shared {
         self.ports.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Binds `addr` and takes what arrives there.
-    pub(super) fn listen(
-        self: &Arc<Self>,
-        id: ListenerId,
-        addr: SocketAddr,
-    ) -> Result<Arc<Port>, Error> {
+    /// Binds a listener's socket.
+    pub(super) fn bind(&self, id: ListenerId, addr: SocketAddr) -> Result<Arc<Port>, Error> {
         self.open()?;
         let server = Some((id, self.server.clone()));
         let buffer = self.config.socket_buffer;
-        let port = Arc::new(Port::bind(addr, buffer, self.endpoint.clone(), server)?);
-        let task = tokio::spawn(inbound::accept_all(
-            Arc::downgrade(self),
-            Arc::downgrade(&port),
-            port.quinn.clone(),
-            id,
-        ));
-        port.accept_with(task.abort_handle());
+        let port = Port::bind(addr, buffer, self.endpoint.clone(), server)?;
+        Ok(Arc::new(port))
+    }
+
+    /// A listener takes connections at this port. Dials leave through it from now on; what was dialed
+    /// before keeps its port.
+    pub(super) fn listens_at(&self, port: Arc<Port>) {
         let mut ports = self.ports();
-        ports.listening.push(Arc::clone(&port));
-        // Dials leave through the listening port from now on; what was dialed before lives on.
         ports.dialing.remove(&Family::of(port.local));
-        Ok(port)
+        ports.listening.push(port);
     }
 
     /// Ends a listener; false if there is none of this id.

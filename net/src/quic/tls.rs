@@ -6,7 +6,7 @@
 //! skip the check of who answers, and all peers share one server name. Hence no 0-RTT either.
 
 use crate::quic::admission::Kind;
-use crate::quic::config::Cipher;
+use crate::quic::cipher::Cipher;
 use crate::quic::error::Error;
 use crate::quic::reset::ResetKey;
 use crate::quic::verifier::Verifier;

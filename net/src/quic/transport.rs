@@ -5,13 +5,15 @@
 
 use crate::quic::addr::{QuicAddr, bare, multiaddr_of};
 use crate::quic::admission::Kind;
+use crate::quic::arrival::Arrival;
 use crate::quic::error::Error;
-use crate::quic::inbound::Arrival;
+use crate::quic::event::{Event, Upgrade};
+use crate::quic::inbound;
 use crate::quic::listener::Listener;
 use crate::quic::muxer::Muxer;
 use crate::quic::shared::Shared;
 use futures::FutureExt;
-use futures::future::{BoxFuture, Ready, ready};
+use futures::future::{BoxFuture, ready};
 use libp2p::core::Endpoint as Role;
 use libp2p::core::transport::{DialOpts, ListenerId, PortUse, TransportError, TransportEvent};
 use libp2p::{Multiaddr, PeerId};
@@ -20,11 +22,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use tokio::sync::mpsc;
-
-/// An inbound connection. Its handshake is done when the swarm hears of it.
-pub type Upgrade = Ready<Result<(PeerId, Muxer), Error>>;
-
-pub(super) type Event = TransportEvent<Upgrade, Error>;
 
 /// libp2p's transport on an [`Endpoint`](super::Endpoint). Give it to one swarm.
 pub struct Transport {
@@ -113,7 +110,7 @@ impl libp2p::core::Transport for Transport {
         addr: Multiaddr,
     ) -> Result<(), TransportError<Self::Error>> {
         let quic = ours(&addr)?;
-        let port = self.shared.listen(id, quic.socket);
+        let port = inbound::listen(&self.shared, id, quic.socket);
         let port = port.map_err(TransportError::Other)?;
         match Listener::new(id, &port) {
             Ok(listener) => self.listeners.push(listener),

@@ -1,0 +1,20 @@
+//! What the transport hears of its listeners.
+
+use crate::quic::muxer::Muxer;
+use libp2p::PeerId;
+use libp2p::core::transport::ListenerId;
+use std::net::SocketAddr;
+
+/// What the transport hears of a listener.
+pub(super) enum Arrival {
+    /// A control connection, ready for use.
+    Control {
+        listener: ListenerId,
+        local: SocketAddr,
+        remote: SocketAddr,
+        peer: PeerId,
+        muxer: Box<Muxer>,
+    },
+    /// The listener's socket failed, or was shut down.
+    Stopped { listener: ListenerId },
+}

@@ -1,0 +1,50 @@
+//! How many connection attempts arrived, and what became of them.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What became of the connection attempts that arrived, since the endpoint was made.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct InboundCounts {
+    /// Connections handed over.
+    pub accepted: u64,
+    /// Attempts told to prove their address first.
+    pub retried: u64,
+    /// Attempts refused because their source makes too many.
+    pub too_often: u64,
+    /// Attempts refused because too many handshakes were under way.
+    pub too_many: u64,
+    /// Handshakes that failed, or did not end in time.
+    pub failed: u64,
+    /// Peers that proved who they are and were not let in.
+    pub turned_away: u64,
+}
+
+/// [`InboundCounts`] as they grow.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    pub(super) accepted: AtomicU64,
+    pub(super) retried: AtomicU64,
+    pub(super) too_often: AtomicU64,
+    pub(super) too_many: AtomicU64,
+    pub(super) failed: AtomicU64,
+    pub(super) turned_away: AtomicU64,
+}
+
+impl Counts {
+    pub(super) fn read(&self) -> InboundCounts {
+        let get = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        InboundCounts {
+            accepted: get(&self.accepted),
+            retried: get(&self.retried),
+            too_often: get(&self.too_often),
+            too_many: get(&self.too_many),
+            failed: get(&self.failed),
+            turned_away: get(&self.turned_away),
+        }
+    }
+}
+
+/// Counts one.
+pub(super) fn count(count: &AtomicU64) {
+    count.fetch_add(1, Ordering::Relaxed);
+}
