@@ -1,14 +1,14 @@
-//! A swarm of small random scenarios: faults for a while, then none, and every live peer must
-//! finish. A failure prints the scenario, which is all that is needed to see it again.
-//! `MURMURATE_SEED` and `MURMURATE_SEEDS` choose the first and how many.
+//! Random small scenarios with faults for a while, then none. Every live peer must finish. A failure
+//! prints the scenario, which is enough to repeat it.
+//! `MURMURATE_SEED` sets the first seed and `MURMURATE_SEEDS` the number of seeds, at least 1.
 
 use murmurate_sim::Report;
 use murmurate_sim::seeds::{SeedFailure, random_scenario, run_seed, run_seed_of};
 
-/// All-reduces and gossip.
+/// Presets whose peers wait for each other in every round.
 const IN_STEP: [&str; 4] = ["local-sgd", "diloco", "bsp", "d-psgd"];
 
-/// Presets whose exchanges are between two, or wait for nobody.
+/// Presets that exchange in pairs or without waiting.
 const PAIRWISE: [&str; 6] = [
     "choco",
     "d2",
@@ -42,9 +42,11 @@ fn fifty_random_swarms_that_relay_sums_keep_their_invariants_and_finish() {
     hold(|seed| run_seed_of(seed, &["relaysgd"]));
 }
 
+/// Runs all seeds and fails with every scenario that did not hold.
 fn hold(run: impl Fn(u64) -> Result<Report, Box<SeedFailure>>) {
     let first = number("MURMURATE_SEED", 0);
     let count = number("MURMURATE_SEEDS", 50);
+    assert!(count > 0, "MURMURATE_SEEDS=0 would test nothing");
     let runs = (first..first + count).map(run);
     let failures: Vec<String> = runs
         .filter_map(|run| run.err().map(|failure| failure.to_string()))

@@ -1,11 +1,11 @@
-//! "full disk, corrupt or foreign checkpoint [...]: nothing overwritten, nothing lost"
+//! A full disk, and damaged or foreign checkpoints: the daemon overwrites and loses nothing.
 
 use murmurate_tests::{Daemon, Settings, Turn, program, turn};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Every checkpoint file below `dir` with its bytes.
+/// Every file of a checkpoint below `dir` with its bytes.
 fn checkpoint(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut files = BTreeMap::new();
     for entry in std::fs::read_dir(dir).unwrap() {
@@ -61,7 +61,7 @@ fn a_corrupt_checkpoint_is_named_and_left_alone() {
         assert_eq!(checkpoint(&home), before, "{path:?}");
         std::fs::write(path, bytes).unwrap();
     }
-    // Mended, it is taken.
+    // With its original bytes it is accepted again.
     Daemon::start(&turn, &settings, &home, &[]).end().polite();
 }
 
@@ -110,7 +110,7 @@ fn a_foreign_checkpoint_is_named_and_left_alone() {
     }
 }
 
-/// A limit on the size of files is as much of a full disk as can be had without being root.
+/// A limit on the size of files stands for a full disk, which a test cannot create without root.
 #[test]
 fn a_disk_that_takes_no_more_leaves_the_last_checkpoint_intact() {
     let turn = turn();
@@ -126,7 +126,7 @@ fn a_disk_that_takes_no_more_leaves_the_last_checkpoint_intact() {
     let before = checkpoint(&home);
 
     let mut command = Command::new("sh");
-    // The signal would end the process; ignored, writing fails instead. 16 blocks: 8 or 16 KiB.
+    // The limit's signal would end the process. Ignored, the write fails instead. 16 blocks are 8 or 16 KiB.
     command
         .args(["-c", "trap '' XFSZ; ulimit -f 16; exec \"$@\"", "sh"])
         .arg(program())
@@ -136,14 +136,14 @@ fn a_disk_that_takes_no_more_leaves_the_last_checkpoint_intact() {
     let mut daemon = Daemon::spawn(&turn, command);
     let note = daemon.notes("the checkpoint was not written");
     assert!(note.contains("mix.safetensors"), "{note}");
-    // Training goes on all the same.
+    // Training continues without a checkpoint.
     let round = daemon.reaches(0).round;
     daemon.reaches(round + 5);
     let ended = daemon.interrupt();
     let line = ended.failed();
     assert!(line.contains("that one is intact"), "{line}");
     assert_eq!(checkpoint(&home), before);
-    // With room again, it goes on from there.
+    // Without the limit the daemon resumes from the intact checkpoint.
     let mut again = Daemon::start(&turn, &settings, &home, &[]);
     again.notes("resuming from the checkpoint of round");
     again.reaches(4);

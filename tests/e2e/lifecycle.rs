@@ -1,4 +1,4 @@
-//! Starting, dying, coming back, leaving: daemons started one by one, as on many machines.
+//! Daemons that start, die, come back and leave. Each is started by itself, as on many machines.
 
 use murmurate_node::progress::Line;
 use murmurate_tests::{Daemon, Settings, Turn, status, turn, wait_until};
@@ -117,7 +117,7 @@ fn saved_round(http: &str) -> Option<u64> {
     status(http)["saved_round"].as_u64()
 }
 
-/// "The same directory started again resumes as the same peer from its checkpoint."
+/// A daemon that starts again in the same directory resumes from its checkpoint as the same peer.
 #[test]
 fn a_killed_daemon_comes_back_as_the_same_peer() {
     let turn = turn();
@@ -136,7 +136,7 @@ fn a_killed_daemon_comes_back_as_the_same_peer() {
     }
 }
 
-/// A founder that is started again without an address remembers those of the others.
+/// The first daemon of a run restarts without an address and uses those that it stored.
 #[test]
 fn a_killed_founder_finds_the_others_without_an_address() {
     let turn = turn();
@@ -166,7 +166,7 @@ fn a_killed_founder_finds_the_others_without_an_address() {
     }
 }
 
-/// "two joining while a third dies"
+/// Two daemons join while a third dies.
 #[test]
 fn two_join_while_a_third_dies() {
     let turn = turn();
@@ -184,7 +184,7 @@ fn two_join_while_a_third_dies() {
     }
 }
 
-/// "Ctrl+C leaves politely (peers told, checkpoint written with progress)"
+/// Ctrl+C writes a checkpoint with the progress and tells the peers.
 #[test]
 fn ctrl_c_leaves_politely_and_the_others_go_on() {
     let turn = turn();
@@ -204,11 +204,11 @@ fn ctrl_c_leaves_politely_and_the_others_go_on() {
     assert_eq!(manifest["progress"]["inner_steps"], report.inner_steps);
     let left_at = flock.round(0);
     flock.agree(&[0, 1], left_at + 3);
-    // Its peers were told, so that nobody waited for it until a deadline.
+    // Its peers were told, so none of them waited for it until a deadline.
     assert_eq!(status(&flock.https[0])["expired_waits"], 0);
 }
 
-/// "a second Ctrl+C exits at once"
+/// A second Ctrl+C exits at once.
 #[test]
 fn a_second_ctrl_c_does_not_wait_for_the_inner_step() {
     let turn = turn();

@@ -29,8 +29,7 @@ fn all_traffic_passes_over_the_links_and_is_accounted_for() {
         assert_eq!(node["status"], "finished", "{node}");
         let link = &node["link"];
         assert_eq!(link["link"], "200mbit/10ms/0.1%/burst=2");
-        // Sockets count what they send and receive, but for what follows the last look at them and what the
-        // link itself lost.
+        // The daemon's counters miss what follows their last reading and what the link lost.
         for (flow, counted) in [("up", "bytes_sent"), ("down", "bytes_received")] {
             let carried = link[flow]["offered"]["bytes"].as_u64().unwrap();
             let counted = node[counted]["wire"].as_u64().unwrap();

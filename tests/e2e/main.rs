@@ -1,9 +1,9 @@
-//! The whole system, in real processes on loopback. One binary: its tests take turns (see
-//! `murmurate_tests::turn`), because two swarms on two cores would disturb each other.
+//! The whole system, in real processes on loopback. The tests of this binary take turns (see
+//! `murmurate_tests::turn`), because two swarms on two cores would slow each other down.
 //!
-//! What a peer of another wire version is told is tested where frames can be forged, in
-//! `protocol/tests/properties.rs`. The memory of a model of 50 million parameters is measured by
-//! hand, because two daemons of it hold 4 GB and take a minute:
+//! `protocol/tests/properties.rs` tests the answer to a peer of another wire version, because frames
+//! can be forged there. To measure the memory of a model of 50 million parameters, run the following
+//! by hand; it is not a test, because the two daemons hold 4 GB and take a minute:
 //!
 //! ```text
 //! yes 'the quick brown fox' | head -c 1000000 > text

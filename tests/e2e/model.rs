@@ -1,4 +1,4 @@
-//! "`murmurate export DIR --to model.safetensors` and `murmurate eval --model model.safetensors`"
+//! `murmurate export` writes a model that `murmurate eval` measures.
 
 use murmurate_tests::{Daemon, Settings, success, turn};
 use serde_json::Value;

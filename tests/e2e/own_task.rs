@@ -1,5 +1,4 @@
-//! "A task of one's own is one file: show it in `node/examples/` with a burn model that is not
-//! built in."
+//! A custom task is one file: the example in `node/examples` trains a burn model that is not built in.
 
 use murmurate_tests::{Daemon, example, turn};
 use std::path::Path;

@@ -16,7 +16,7 @@ fn presets() -> Vec<String> {
         .collect()
 }
 
-/// "a test runs each preset for a few rounds"
+/// Every preset runs for a few rounds in real daemons.
 #[test]
 fn every_preset_runs_in_daemons() {
     let turn = turn();
@@ -30,7 +30,7 @@ fn every_preset_runs_in_daemons() {
             assert_eq!(node["rounds"], 4, "{preset}: {node}");
             assert!(node["test_accuracy"].is_number(), "{preset}: {node}");
         }
-        // Where nobody waits a daemon that starts late may find all rounds done, and take them over.
+        // Where peers do not wait, a daemon that starts late may find all rounds done and fetch the result.
         let sent = report["total"]["bytes_sent"]["encoded"].as_u64().unwrap();
         assert_eq!(sent == 0, preset == "none", "{preset}: {report}");
     }

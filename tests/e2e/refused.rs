@@ -1,7 +1,7 @@
-//! "one clear line that names the file or flag and what to do, exit code not 0, nothing
-//! overwritten, nothing lost": daemons that do not fit, and starts that cannot be.
+//! Daemons that do not fit a run, and starts that cannot work. Each ends with one line that names the
+//! file or flag and what to do, and an exit code other than 0. Nothing is overwritten.
 //!
-//! More bad input that needs no second process is tested in `node/tests/cli.rs`.
+//! `node/tests/cli.rs` tests bad input that needs no second process.
 
 use murmurate_tests::{Daemon, Settings, failure, turn};
 use std::net::{TcpListener, UdpSocket};
@@ -26,7 +26,7 @@ fn refused(change: impl FnOnce(&mut Settings)) -> String {
     line
 }
 
-/// "a wrong run, plan or protocol version refused with a clear message"
+/// A daemon of another run is refused with the reason.
 #[test]
 fn another_run_is_refused() {
     let line = refused(|s| s.name = "another".to_owned());
@@ -36,7 +36,7 @@ fn another_run_is_refused() {
     );
 }
 
-/// "wrong model for a run"
+/// A daemon with another model is refused with the reason.
 #[test]
 fn another_model_is_refused() {
     let line = refused(|s| s.task = "hidden = 64".to_owned());
@@ -55,9 +55,9 @@ fn another_plan_is_refused() {
     );
 }
 
-/// "unreachable bootstrap"
+/// No daemon answers at the address to join.
 #[test]
-fn an_address_where_nobody_answers_is_named() {
+fn an_address_without_an_answer_is_named() {
     let turn = turn();
     let dir = tempfile::tempdir().unwrap();
     // Bound and never answered, so that the port cannot be anybody else's.
@@ -82,7 +82,7 @@ fn an_address_where_nobody_answers_is_named() {
     );
 }
 
-/// "busy port"
+/// Both ports are in use. With one free port the daemon starts and says which port is not.
 #[test]
 fn a_busy_port_is_named() {
     let turn = turn();
@@ -103,7 +103,7 @@ fn a_busy_port_is_named() {
         ports.iter().any(|p| line.contains(&p.to_string())),
         "{line}"
     );
-    // One port that is free is enough.
+    // One free port is enough.
     let settings = Settings {
         ports: [0, ports[1]],
         rounds: 2,
@@ -115,7 +115,7 @@ fn a_busy_port_is_named() {
     assert!(ended.notes.iter().any(told), "{ended:?}");
 }
 
-/// "second instance in the same directory"
+/// Two daemons cannot share a directory.
 #[test]
 fn a_second_daemon_in_the_same_directory_is_refused() {
     let turn = turn();
@@ -133,7 +133,7 @@ fn a_second_daemon_in_the_same_directory_is_refused() {
     first.interrupt().polite();
 }
 
-/// "A missing or malformed config, unknown key (nearest name suggested)"
+/// A missing configuration, and one with an unknown key.
 #[test]
 fn a_bad_configuration_is_named() {
     let dir = tempfile::tempdir().unwrap();

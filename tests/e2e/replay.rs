@@ -1,11 +1,11 @@
-//! Records of daemons' inputs: every output repeats to the bit, a killed daemon's too.
+//! Recordings of daemons' inputs: a replay repeats every output, also those of a killed daemon.
 
 use murmurate_tests::{failure, local, success, turn};
 use serde_json::Value;
 use std::path::Path;
 
-/// "`run --record FILE` writes every (time, input) of a daemon's peer; `sim --replay FILE` repeats
-/// its outputs to the bit; a test does it with a run of four daemons in which one is killed."
+/// Four daemons record their inputs and one of them is killed. `sim --replay` repeats the outputs of
+/// each recording bit for bit.
 #[test]
 fn four_records_replay_to_the_bit_though_one_daemon_is_killed() {
     let turn = turn();
@@ -57,7 +57,7 @@ fn four_records_replay_to_the_bit_though_one_daemon_is_killed() {
         assert_eq!(replayed["equal"], true, "{replayed}");
     }
     readable(dir.path(), "records/0.rec");
-    // A flipped bit in the middle is found, and a record is never overwritten.
+    // A flipped bit is found, and a recording is never overwritten.
     let path = records.join("0.rec");
     let mut bytes = std::fs::read(&path).unwrap();
     let middle = bytes.len() / 2;
@@ -72,7 +72,7 @@ fn four_records_replay_to_the_bit_though_one_daemon_is_killed() {
     assert!(line.contains("a record is never overwritten"), "{line}");
 }
 
-/// What happened can be read line by line.
+/// `--trace` writes one line for each input and output.
 fn readable(dir: &Path, record: &str) {
     let flags = [
         "sim",

@@ -1,12 +1,11 @@
-//! "`http://127.0.0.1:PORT/metrics` (Prometheus text [...]) and `/status` (JSON, with the
-//! parameters' digest of the last round) on each daemon; loopback only by default", and memory:
-//! "daemon RSS minus the documented multiples of 4 bytes x parameters <= 60 MB, shown by `/status`"
+//! `/status` and `/metrics` of a daemon, on loopback by default. `/status` also accounts for memory:
+//! resident memory less the documented multiples of 4 bytes x parameters is at most 60 MB.
 
 use murmurate_tests::{Daemon, Settings, get, status, turn, wait_until};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Resident bytes beyond the documented multiples.
+/// Most resident bytes beyond the documented multiples.
 const OVERHEAD_MAX: i64 = 60_000_000;
 
 #[test]
@@ -78,9 +77,11 @@ fn status_and_metrics_answer_and_memory_is_accounted_for() {
     second.interrupt().polite();
 }
 
-/// "The daemon measures the same quantities, and `/status` shows predicted beside measured". Bytes follow from the
-/// plan: an all-reduce of f32 without faults moves what was predicted, but for slice headers and the push
-/// that was under way at either end of the 64 rounds looked back on. Times are a machine's own.
+/// `/status` shows what the planner predicts beside what the daemon measures.
+///
+/// Bytes follow from the plan: an all-reduce of f32 without faults moves the predicted bytes, except
+/// for slice headers and a push in flight at either end of the 64 rounds. Times depend on the machine,
+/// so they are not compared.
 fn what_the_planner_expects_is_beside_what_was_measured(http: &str) {
     let shown = wait_until(
         "64 rounds and a measured link",

@@ -1,4 +1,4 @@
-//! `murmurate local`: four daemons that only together can learn.
+//! `murmurate local`: four daemons that can learn all classes only together.
 
 use murmurate_tests::{local, turn};
 use serde_json::Value;
@@ -7,8 +7,8 @@ pub(crate) fn nodes(report: &Value) -> &[Value] {
     report["nodes"].as_array().unwrap()
 }
 
-/// Daemons that ended the same round hold the same bits. A run that ends at an accuracy stops them
-/// one after the other, so that one may be a round or two further than another.
+/// Daemons that ended the same round hold the same bits. A run that ends at an accuracy stops the
+/// daemons one after the other, so some may be a round or two ahead.
 pub(crate) fn same_digest(nodes: &[&Value]) {
     let round = |n: &Value| n["digest_round"].as_u64().unwrap();
     for (a, b) in nodes.iter().flat_map(|a| nodes.iter().map(move |b| (a, b))) {
@@ -21,7 +21,7 @@ pub(crate) fn same_digest(nodes: &[&Value]) {
     }
 }
 
-/// "with the default preset [...] every daemon reaches 0.95 on the whole test set"
+/// With the default preset every daemon reaches 0.95 on the whole test set.
 #[test]
 fn four_daemons_reach_the_target() {
     let report = local(&turn(), &["--nodes", "4"]);
@@ -39,10 +39,10 @@ fn four_daemons_reach_the_target() {
     same_digest(&nodes(&report).iter().collect::<Vec<_>>());
 }
 
-/// "with `--preset none` every daemon stays under 0.80": it knows two or three of ten classes.
+/// Without an exchange every daemon stays below 0.80, because it sees two or three of ten classes.
 #[test]
-fn alone_nobody_does() {
-    // More inner steps than the swarm above needs to reach the target.
+fn alone_no_daemon_reaches_it() {
+    // More inner steps than the swarm above needs for the target.
     let report = local(&turn(), &["--preset", "none", "--rounds", "120"]);
     assert_eq!(report["until_accuracy"], Value::Null);
     for node in nodes(&report) {
@@ -53,8 +53,8 @@ fn alone_nobody_does() {
     assert!(report["total"]["consensus_distance"].as_f64() > Some(0.0));
 }
 
-/// Exchanges without groups, for more rounds than anything that is counted by rounds looks back or
-/// ahead: a center's versions outrun its workers' rounds.
+/// Exchanges without groups run for more rounds than any window that the protocol counts in rounds. The
+/// versions of a center then exceed the rounds of its workers.
 #[test]
 fn centers_and_neighbours_exchange_for_many_rounds() {
     for preset in ["asp", "choco"] {
@@ -69,8 +69,8 @@ fn centers_and_neighbours_exchange_for_many_rounds() {
     }
 }
 
-/// A session between neighbours begins with whole parameters, which are 32 times what follows. Of a model of
-/// 2 MiB and more they were refused, and their senders cut off.
+/// A session between neighbours begins with the complete parameters, which have 32 times the bytes of a
+/// difference. The bulk plane must accept them also for a model of more than 2 MiB.
 #[test]
 fn large_parameters_travel_whole_where_their_differences_are_small() {
     let dir = tempfile::tempdir().unwrap();
@@ -87,7 +87,7 @@ fn large_parameters_travel_whole_where_their_differences_are_small() {
     }
 }
 
-/// Along a ring every partial sum passes through everybody: one dies in the middle.
+/// Along a ring every partial sum passes through all members, and one of them dies.
 #[test]
 fn a_schedule_survives_a_death() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Commands that end by themselves: run, wait, look at what they said.
+//! Runs commands that end by themselves and returns their output.
 
 use crate::{Turn, program};
 use rustix::process::{Pid, Signal, kill_process};
@@ -8,17 +8,17 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-/// How long a command may take before it is killed: far more than any here takes.
+/// How long a command may take before it is killed. No command of the tests comes near it.
 const COMMAND_WAIT: Duration = Duration::from_secs(240);
 
-/// What a command did.
+/// Result of a command.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// Its exit code; `None` when a signal ended it.
     pub code: Option<i32>,
-    /// What it printed.
+    /// Its standard output.
     pub stdout: String,
-    /// What it complained about.
+    /// Its standard error.
     pub stderr: String,
     /// Seconds it took.
     pub seconds: f64,
@@ -41,7 +41,7 @@ pub fn murmurate(dir: &Path, args: &[&str]) -> Outcome {
     let (sender, ended) = channel();
     std::thread::spawn(move || sender.send(child.wait_with_output()));
     let Ok(output) = ended.recv_timeout(COMMAND_WAIT) else {
-        // Its own children end with it.
+        // Its child processes end with it.
         kill_process(pid.unwrap(), Signal::KILL).unwrap();
         let output = ended.recv().unwrap().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
@@ -56,14 +56,14 @@ pub fn murmurate(dir: &Path, args: &[&str]) -> Outcome {
     }
 }
 
-/// Runs `murmurate`, which must succeed; what it printed.
+/// Runs `murmurate`, which must succeed. Returns its standard output.
 pub fn success(dir: &Path, args: &[&str]) -> String {
     let outcome = murmurate(dir, args);
     assert_eq!(outcome.code, Some(0), "{args:?}: {}", outcome.stderr);
     outcome.stdout
 }
 
-/// Runs `murmurate`, which must fail with one clear line; that line.
+/// Runs `murmurate`, which must fail with one error line. Returns that line.
 pub fn failure(dir: &Path, args: &[&str]) -> String {
     let Outcome { code, stderr, .. } = murmurate(dir, args);
     assert_eq!(code, Some(1), "{args:?}: {stderr}");
@@ -74,7 +74,7 @@ pub fn failure(dir: &Path, args: &[&str]) -> String {
     errors[0].to_owned()
 }
 
-/// Runs `murmurate local` with these arguments; the object that it prints.
+/// Runs `murmurate local` with these arguments. Returns the object that it prints.
 pub fn local(_turn: &Turn, args: &[&str]) -> Value {
     let dir = tempfile::tempdir().unwrap();
     let always = ["local", "--json", "--baseline", "0", "--dir", "swarm"];

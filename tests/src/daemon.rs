@@ -1,4 +1,4 @@
-//! One daemon as a child process: its JSON lines come in, signals go out. Dropped, it is killed.
+//! One daemon as a child process: reads its JSON lines, sends it signals, kills it when dropped.
 
 use crate::{Settings, Turn, program};
 use murmurate_node::progress::{Line, Progress};
@@ -10,22 +10,22 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-/// How long anything here may take on a loaded machine, unless the test says otherwise.
+/// Longest wait on a loaded machine, unless a test sets its own.
 const USUAL_WAIT: Duration = Duration::from_secs(60);
 
-/// What a child tells.
+/// Output of a child process.
 #[derive(Debug)]
 enum News {
     Line(Box<Line>),
     Words(String),
 }
 
-/// A daemon that runs.
+/// A running daemon.
 #[derive(Debug)]
 pub struct Daemon {
     child: Child,
     news: Receiver<News>,
-    /// All that it said, for whoever must find out why.
+    /// All output, for the message of a failed wait.
     transcript: Vec<String>,
     report: Option<NodeReport>,
     notes: Vec<String>,
@@ -35,24 +35,24 @@ pub struct Daemon {
 /// A daemon that has ended.
 #[derive(Clone, Debug)]
 pub struct Ended {
-    /// How.
+    /// Its exit status.
     pub status: ExitStatus,
-    /// Its report, if it left politely.
+    /// Its report, if it left in the normal way.
     pub report: Option<NodeReport>,
-    /// What it noted on its way.
+    /// The notes that it printed.
     pub notes: Vec<String>,
     /// What it wrote to stderr.
     pub errors: Vec<String>,
 }
 
 impl Ended {
-    /// The report of a daemon that left politely.
+    /// The report of a daemon that left in the normal way.
     pub fn polite(&self) -> &NodeReport {
         assert!(self.status.success(), "{self:?}");
         self.report.as_ref().expect("it left without a report")
     }
 
-    /// The one line of a daemon that failed.
+    /// The single error line of a daemon that failed.
     pub fn failed(&self) -> &str {
         assert_eq!(self.status.code(), Some(1), "{self:?}");
         assert_eq!(self.errors.len(), 1, "{self:?}");
@@ -83,7 +83,7 @@ impl Daemon {
         Self::spawn(turn, command)
     }
 
-    /// Starts any program that prints a daemon's lines, told so by `--log json`.
+    /// Starts a program that prints a daemon's JSON lines. Adds `--log json`.
     pub fn spawn(_turn: &Turn, mut command: Command) -> Self {
         let mut child = command
             .args(["--log", "json"])
@@ -107,7 +107,7 @@ impl Daemon {
         }
     }
 
-    /// Waits for a line of which `found` makes something. Lines are looked at once, in order.
+    /// Waits for a line for which `found` returns a value. Passes each line once, in order.
     pub fn wait_for<T>(&mut self, what: &str, mut found: impl FnMut(&Line) -> Option<T>) -> T {
         let until = Instant::now() + USUAL_WAIT;
         loop {
@@ -123,7 +123,7 @@ impl Daemon {
         }
     }
 
-    /// Waits until it can be joined; its peer id, address and HTTP address.
+    /// Waits until others can join it. Returns its peer id, address and HTTP address.
     pub fn listening(&mut self) -> (String, String, String) {
         self.wait_for("listening", |line| match line {
             Line::Listening {
@@ -138,7 +138,7 @@ impl Daemon {
         })
     }
 
-    /// Waits until it is in round `round` or further.
+    /// Waits until it is in round `round` or later.
     pub fn reaches(&mut self, round: u64) -> Progress {
         self.wait_for(&format!("round {round}"), |line| match line {
             Line::Progress(progress) if progress.round >= round => Some(progress.clone()),
@@ -160,7 +160,7 @@ impl Daemon {
         kill_process(pid.unwrap(), signal).unwrap();
     }
 
-    /// Ctrl+C, and its end.
+    /// Sends Ctrl+C and waits for the end.
     pub fn interrupt(self) -> Ended {
         self.signal(Signal::INT);
         self.end()
@@ -178,7 +178,7 @@ impl Daemon {
                 }
             }
         }
-        // Both its streams are closed: it has ended, or is about to.
+        // Both streams are closed, so it has ended or is about to.
         let status = self.child.wait().unwrap();
         Ended {
             status,
@@ -216,7 +216,7 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        // It may have ended already; SIGKILL also ends a stopped one.
+        // It may have ended already. SIGKILL also ends a stopped process.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,17 +1,17 @@
-//! A daemon's HTTP interface, as a script would read it.
+//! Reads a daemon's HTTP interface.
 
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-/// How often a condition is looked at.
+/// Time between two checks of a condition.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// How long an answer may take.
 const ANSWER_WAIT: Duration = Duration::from_secs(10);
 
-/// The body of `http://ADDRESS PATH`, which must answer 200.
+/// The body of `http://ADDRESS/PATH`. The answer must have status 200.
 pub fn get(address: &str, path: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(ANSWER_WAIT)).unwrap();
@@ -29,7 +29,7 @@ pub fn status(address: &str) -> Value {
     serde_json::from_str(&get(address, "/status")).unwrap()
 }
 
-/// Waits until `condition` gives something.
+/// Waits until `condition` returns a value.
 pub fn wait_until<T>(
     what: &str,
     deadline: Duration,

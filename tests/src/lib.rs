@@ -1,8 +1,8 @@
-//! What whole-system tests share: the built command, daemons as child processes, their lines, their
-//! HTTP interface. No test lives here.
+//! Helpers of whole-system tests: the built command, daemons as child processes, their output, their
+//! HTTP interface.
 //!
-//! Nothing waits by sleeping for a while and hoping: every wait is for something (a line, an end, a
-//! status), has a deadline, and shows what the daemon said when the deadline passes.
+//! No helper sleeps for a fixed time. Every wait is for an event (a line, an exit, a status), has a
+//! deadline, and prints the daemon's output if the deadline passes.
 
 #![allow(
     clippy::unwrap_used,

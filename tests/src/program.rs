@@ -1,24 +1,24 @@
-//! Finds the command and the example of the profile that the tests run in, and builds them when
-//! they are not there or older than the source.
+//! Finds the command and the example in the profile of the running tests. Builds them if they are
+//! missing or older than the source.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 use std::time::SystemTime;
 
-/// Where the `murmurate` command lies.
+/// Path of the `murmurate` command.
 pub fn program() -> PathBuf {
     built().join(format!("murmurate{}", std::env::consts::EXE_SUFFIX))
 }
 
-/// Where the example of this name lies.
+/// Path of the example with this name.
 pub fn example(name: &str) -> PathBuf {
     let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);
     built().join("examples").join(file)
 }
 
-/// The profile's directory, with everything in it that tests run. `cargo test --workspace` has
-/// built it already; `cargo test -p murmurate-tests` has not.
+/// The profile's directory, with all programs that tests run. `cargo test --workspace` builds them
+/// before the tests start, `cargo test -p murmurate-tests` does not.
 fn built() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
@@ -37,7 +37,7 @@ fn built() -> &'static Path {
     })
 }
 
-/// `target/debug` of `target/debug/deps/e2e-0123`.
+/// For `target/debug/deps/e2e-0123` this is `target/debug`.
 fn profile_directory() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let profile = test.parent().and_then(Path::parent);
