@@ -140,7 +140,7 @@ fn honest(order: &Order) -> Option<Done> {
             bytes: 48,
             digest: None,
         },
-        Order::Reduce { .. } => Done::Combined,
+        Order::Reduce { .. } | Order::Mix { .. } => Done::Combined,
         Order::Apply { .. } | Order::Void { .. } => Done::Applied {
             digest: Digest::of(b"mixed"),
         },
@@ -449,7 +449,7 @@ fn a_mix_goes_on_without_a_bad_slice_whose_sender_is_scored() {
     });
     one.work(honest);
     one.work(|order| match order {
-        Order::Reduce { inputs, .. } if inputs.iter().any(|(s, _)| *s == slice) => {
+        Order::Mix { inputs, .. } if inputs.iter().any(|(s, _)| *s == slice) => {
             Some(Done::Failed(WorkError::BadSlice {
                 slice,
                 origin: slice.origin,
@@ -461,7 +461,7 @@ fn a_mix_goes_on_without_a_bad_slice_whose_sender_is_scored() {
     });
     assert_eq!(one.peer.view().get(peer(1)).map(|r| r.score), Some(0));
     one.work(|order| match order {
-        Order::Reduce { inputs, .. } if inputs.iter().any(|(s, _)| *s == slice) => {
+        Order::Mix { inputs, .. } if inputs.iter().any(|(s, _)| *s == slice) => {
             Some(Done::Failed(WorkError::BadSlice {
                 slice,
                 origin: slice.origin,

@@ -155,6 +155,13 @@ impl View {
         Some(self.remotes.entry(peer).or_default())
     }
 
+    /// A peer has done something: it is suspected no longer.
+    pub(crate) fn forgive(&mut self, peer: PeerId) {
+        if let Some(remote) = self.remotes.get_mut(&peer) {
+            remote.suspected = false;
+        }
+    }
+
     /// Marks a peer suspected; true when it was not.
     pub(crate) fn suspect(&mut self, peer: PeerId) -> bool {
         match self.remotes.get_mut(&peer) {

@@ -3,59 +3,20 @@
 
 mod all_reduce;
 mod center;
-mod gossip;
 mod kind;
+mod neighbours;
 mod none;
-mod pairwise;
-mod pull;
-mod relay;
+mod signal;
 
 pub use all_reduce::{Schedule, ScheduleCost};
 pub(crate) use all_reduce::{inputs_of, slices_of};
 pub use kind::{CenterPlan, ExchangeFacts, ExchangeKind, KindError, LeadPlan, ServerPlan};
-pub use pairwise::Standing;
+pub use neighbours::Standing;
+pub(crate) use signal::{Arrived, Signal};
 
-use crate::core::FetchId;
 use crate::core::context::Context;
 use crate::wire::Message;
-use crate::{
-    Digest, Done, FragmentId, OrderId, PeerError, PeerId, PushOutcome, Round, SliceId, SliceMeta,
-    Topology, TrainSummary,
-};
-
-/// Something that an exchange may have to act on.
-pub(crate) enum Signal<'a> {
-    /// A message of the exchange.
-    Message { from: PeerId, message: &'a Message },
-    /// A slice arrived.
-    Arrived {
-        from: PeerId,
-        slice: SliceId,
-        meta: SliceMeta,
-        digest: Option<Digest>,
-    },
-    /// A push ended.
-    Pushed {
-        to: PeerId,
-        slice: SliceId,
-        outcome: PushOutcome,
-    },
-    /// A fetch ended well.
-    Fetched {
-        what: FetchId,
-        digest: Option<Digest>,
-    },
-    /// A fetch came to nothing.
-    FetchFailed { what: FetchId },
-    /// An order of the exchange was answered.
-    Done { order: OrderId, done: &'a Done },
-    /// A peer is gone.
-    Gone(PeerId),
-    /// A peer has said how far it is.
-    Heard(PeerId),
-    /// Its deadline has passed.
-    Timeout,
-}
+use crate::{FragmentId, PeerError, PeerId, Round, SliceId, Topology, TrainSummary};
 
 /// How the exchange of one fragment ended.
 #[derive(Clone, Debug, PartialEq)]
@@ -123,26 +84,19 @@ pub(crate) trait Exchange: Send {
     /// The outcome is in force (or given up for a catch-up): forget the round.
     fn finish(&mut self, cx: &mut Context);
 
-    /// The decisions of a past round, if they are still here.
-    fn history(&self, round: Round, fragments: usize) -> Option<Vec<Message>> {
-        let _ = (round, fragments);
+    /// Past decisions, where peers agree on what they apply.
+    fn history(&self) -> Option<&dyn PastRounds> {
         None
     }
 
-    /// Keeps the decisions of this round and of those after it, even large ones, for newcomers
-    /// who are taking over the state that opened it; `None` when there are none any more.
-    fn keep_since(&mut self, round: Option<Round>) {
-        let _ = round;
+    /// [`Exchange::history`], to change what is kept.
+    fn history_mut(&mut self) -> Option<&mut dyn PastRounds> {
+        None
     }
 
-    /// Takes over decisions that were learned from others, so that they can be passed on.
-    fn remember(&mut self, cx: &mut Context, round: Round, decisions: Vec<Message>) {
-        let _ = (cx, round, decisions);
-    }
-
-    /// Push-sum weights, fragment by fragment.
-    fn weights(&self) -> Vec<f64> {
-        Vec::new()
+    /// The account of push-sum mass; all zero where the exchange has none.
+    fn push_sum(&self) -> PushSum {
+        PushSum::default()
     }
 
     /// Sets the push-sum weights after a restart or a catch-up.
@@ -150,33 +104,41 @@ pub(crate) trait Exchange: Send {
         let _ = weights;
     }
 
-    /// Weight that is pushed and not yet acknowledged, and weight that arrived and is not mixed.
-    fn in_flight(&self) -> (f64, f64) {
-        (0.0, 0.0)
-    }
-
-    /// Push-sum weight that is this peer's: what it pushed is not, until it comes back.
-    fn held(&self) -> f64 {
-        0.0
-    }
-
-    /// How far it is with each neighbour; empty but in exchanges between two.
+    /// How far it is with each neighbour; empty except in exchanges between two.
     fn standings(&self) -> Vec<Standing> {
         Vec::new()
     }
 
-    /// Slices that wait in inboxes.
+    /// Slices and messages that wait here.
     fn waiting(&self) -> usize {
         0
     }
 }
 
-/// What the fragments ended with, once all have; nothing before.
-fn all_ended(
-    fragments: impl Iterator<Item = (FragmentId, Option<Ending>)>,
-) -> Vec<(FragmentId, Ending)> {
-    let told: Option<Vec<_>> = fragments.map(|(id, ending)| Some((id, ending?))).collect();
-    told.unwrap_or_default()
+/// Decisions of past rounds, for stragglers and newcomers.
+pub(crate) trait PastRounds {
+    /// The decisions of a past round of so many fragments, if all of them are still here.
+    fn decisions(&self, round: Round, fragments: usize) -> Option<Vec<Message>>;
+
+    /// Keeps the decisions of this round and of those after it, even large ones, for newcomers that
+    /// are taking over the state that opened it; `None` ends that.
+    fn keep_since(&mut self, round: Option<Round>);
+
+    /// Takes over decisions that were learned from others, so that they can be passed on.
+    fn remember(&mut self, cx: &mut Context, round: Round, decisions: Vec<Message>);
+}
+
+/// Where a peer's push-sum mass is.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct PushSum {
+    /// The weight of the parameters, fragment by fragment.
+    pub(crate) weights: Vec<f64>,
+    /// Weight that is pushed and not acknowledged, or waits to be mixed back in.
+    pub(crate) pushed: f64,
+    /// Weight that arrived and is not mixed.
+    pub(crate) waiting: f64,
+    /// Weight that is this peer's: what it pushed is not, until it comes back.
+    pub(crate) held: f64,
 }
 
 /// Makes the exchange that a plan asks for.
@@ -190,21 +152,14 @@ pub(crate) fn build(cx: &Context, topology: Option<Box<dyn Topology>>) -> Box<dy
             Box::new(all_reduce::AllReduce::new())
         }
         ExchangeKind::Center(center) => Box::new(center::Center::new(&cx.plan, center)),
-        ExchangeKind::Gossip | ExchangeKind::Push => {
-            let topology = topology.expect("a gossip plan comes with a topology");
-            Box::new(gossip::Gossip::new(&cx.plan, topology))
-        }
-        ExchangeKind::Pull => {
-            let topology = topology.expect("a plan of pulls comes with a topology");
-            Box::new(pull::Pull::new(topology))
-        }
-        ExchangeKind::Replicas | ExchangeKind::Pairs => {
-            let topology = topology.expect("a plan of pairs comes with a topology");
-            Box::new(pairwise::Pairwise::new(&cx.plan, topology))
-        }
-        ExchangeKind::Relay => {
-            let topology = topology.expect("a plan that relays comes with a topology");
-            Box::new(relay::Relay::new(topology))
+        ExchangeKind::Gossip
+        | ExchangeKind::Push
+        | ExchangeKind::Pull
+        | ExchangeKind::Replicas
+        | ExchangeKind::Pairs
+        | ExchangeKind::Relay => {
+            let topology = topology.expect("an exchange between neighbours comes with a topology");
+            neighbours::build(&cx.plan, topology).expect("it is one between neighbours")
         }
     }
 }

@@ -26,7 +26,8 @@ impl Exchange for NoExchange {
 
     fn signal(&mut self, cx: &mut Context, signal: Signal<'_>) -> Result<(), PeerError> {
         let what = match signal {
-            Signal::Arrived { slice, .. } => {
+            Signal::Arrived(arrived) => {
+                let slice = arrived.slice;
                 cx.order(Order::Release { slice });
                 "a slice"
             }

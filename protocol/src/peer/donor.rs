@@ -61,7 +61,13 @@ impl Peer {
     /// The decisions of a past round, while all of them are here.
     fn history(&self, round: Round) -> Option<Vec<Message>> {
         let fragments = self.cx.plan.fragments_of(round).count();
-        self.exchange.history(round, fragments)
+        self.exchange.history()?.decisions(round, fragments)
+    }
+
+    fn keep_since(&mut self, round: Option<Round>) {
+        if let Some(history) = self.exchange.history_mut() {
+            history.keep_since(round);
+        }
     }
 
     fn pin(&mut self) {
@@ -71,7 +77,7 @@ impl Peer {
             }
             let round = self.cx.round;
             // Whoever takes the state over needs the rounds that end meanwhile.
-            self.exchange.keep_since(Some(round));
+            self.keep_since(Some(round));
             self.donor.pinning = Some(self.cx.order(Order::Pin { round }));
         }
     }
@@ -88,7 +94,7 @@ impl Peer {
                 Message::StateOffer(*state)
             }
             _ => {
-                self.exchange.keep_since(None);
+                self.keep_since(None);
                 Message::StateRefuse
             }
         };
@@ -138,7 +144,7 @@ impl Peer {
     /// nobody's: of the same round, yet not what it holds and says that it holds.
     pub(super) fn drop_pin(&mut self) {
         if let Some((state, _)) = self.donor.pinned.take() {
-            self.exchange.keep_since(None);
+            self.keep_since(None);
             self.cx.order(Order::Unpin { round: state.round });
         }
     }

@@ -25,7 +25,7 @@ pub use snapshot::{SNAPSHOT_VERSION, Snapshot};
 use crate::core::context::Context;
 use crate::core::timers::Timer;
 use crate::core::{FetchId, Output, PeerConfig, PeerError, Phase, View};
-use crate::exchange::{self, Exchange, Signal, Standing};
+use crate::exchange::{self, Arrived, Exchange, Signal, Standing};
 use crate::wire::{Message, Reason};
 use crate::{
     Digest, Done, Order, OrderId, Part, PeerId, Plan, Round, SliceId, SliceMeta, Time, Topology,
@@ -198,18 +198,19 @@ impl Peer {
 
     /// Push-sum weights, fragment by fragment; empty but in gossip.
     pub fn weights(&self) -> Vec<f64> {
-        self.exchange.weights()
+        self.exchange.push_sum().weights
     }
 
     /// Push-sum weight that is pushed and unacknowledged, and that arrived and is not mixed.
     pub fn weight_in_flight(&self) -> (f64, f64) {
-        self.exchange.in_flight()
+        let mass = self.exchange.push_sum();
+        (mass.pushed, mass.waiting)
     }
 
     /// Push-sum weight that is this peer's, over all fragments: in its parameters, its inbox, or
     /// on its way back into them. What it pushed and does not know lost is not.
     pub fn weight_held(&self) -> f64 {
-        self.exchange.held()
+        self.exchange.push_sum().held
     }
 
     /// How far it is with each neighbour and fragment; empty but in exchanges between two.
@@ -238,12 +239,12 @@ impl Peer {
         let handed_on = slice.part == Part::Aggregate && self.cx.plan.schedule.relays();
         let own = slice.origin == from || handed_on;
         let result = if known && own {
-            let signal = Signal::Arrived {
+            let signal = Signal::Arrived(Arrived {
                 from,
                 slice,
                 meta,
                 digest,
-            };
+            });
             self.exchange.signal(&mut self.cx, signal)
         } else {
             self.cx.order(Order::Release { slice });

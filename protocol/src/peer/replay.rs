@@ -176,7 +176,9 @@ impl Peer {
             .collect();
         let replayed = replay.replayed + 1;
         let round = self.cx.round;
-        self.exchange.remember(&mut self.cx, round, decisions);
+        if let Some(history) = self.exchange.history_mut() {
+            history.remember(&mut self.cx, round, decisions);
+        }
         self.cx.emit(Event::CatchUp {
             from: round,
             to: round.next(),

@@ -307,7 +307,7 @@ impl Peer {
     }
 
     pub(super) fn save(&mut self) {
-        let weights = self.exchange.weights();
+        let weights = self.exchange.push_sum().weights;
         let snapshot = Snapshot {
             version: SNAPSHOT_VERSION,
             plan: self.cx.plan_hash,

@@ -2,7 +2,7 @@
 
 use super::butterfly::Butterfly;
 use crate::core::context::Context;
-use crate::exchange::Ending;
+use crate::exchange::{Ending, PastRounds};
 use crate::limits::{
     HISTORY_BYTES_MAX, HISTORY_NEWEST_BYTES_MAX, HISTORY_PINNED_ROUNDS_MAX, HISTORY_ROUNDS_MAX,
 };
@@ -47,18 +47,6 @@ pub(super) struct History {
 }
 
 impl History {
-    /// The decisions of a round whose bytes are all here.
-    pub(super) fn get(&self, round: Round, fragments: usize) -> Option<Vec<Message>> {
-        let past = self.past.iter().find(|p| p.round == round)?;
-        let whole = past.whole && past.decisions.len() == fragments;
-        whole.then(|| past.decisions.values().cloned().collect())
-    }
-
-    /// From here on rounds are kept whatever their size, up to [`HISTORY_PINNED_ROUNDS_MAX`].
-    pub(super) fn keep_since(&mut self, round: Option<Round>) {
-        self.since = round;
-    }
-
     /// The decision of one fragment.
     pub(super) fn decision(&self, round: Round, fragment: FragmentId) -> Option<&Message> {
         let past = self.past.iter().find(|p| p.round == round)?;
@@ -88,17 +76,6 @@ impl History {
         };
         let decision = butterfly.decision().filter(|_| !keep.is_empty());
         self.add(cx, round, fragment, decision.unwrap_or(void));
-    }
-
-    /// Keeps decisions that were learned from others.
-    pub(super) fn learned(&mut self, cx: &mut Context, round: Round, decisions: Vec<Message>) {
-        for decision in decisions {
-            let (Message::Decided { fragment, .. } | Message::Void { fragment, .. }) = decision
-            else {
-                continue;
-            };
-            self.add(cx, round, fragment, decision);
-        }
     }
 
     fn add(&mut self, cx: &mut Context, round: Round, fragment: FragmentId, decision: Message) {
@@ -160,6 +137,29 @@ impl History {
 
     fn bytes(&self) -> u64 {
         self.past.iter().map(Past::bytes).sum()
+    }
+}
+
+impl PastRounds for History {
+    fn decisions(&self, round: Round, fragments: usize) -> Option<Vec<Message>> {
+        let past = self.past.iter().find(|p| p.round == round)?;
+        let whole = past.whole && past.decisions.len() == fragments;
+        whole.then(|| past.decisions.values().cloned().collect())
+    }
+
+    /// Up to [`HISTORY_PINNED_ROUNDS_MAX`] rounds.
+    fn keep_since(&mut self, round: Option<Round>) {
+        self.since = round;
+    }
+
+    fn remember(&mut self, cx: &mut Context, round: Round, decisions: Vec<Message>) {
+        for decision in decisions {
+            let (Message::Decided { fragment, .. } | Message::Void { fragment, .. }) = decision
+            else {
+                continue;
+            };
+            self.add(cx, round, fragment, decision);
+        }
     }
 }
 

@@ -41,10 +41,10 @@ pub use schedule::{Schedule, ScheduleCost};
 use crate::core::FetchId;
 use crate::core::context::Context;
 use crate::core::timers::Timer;
-use crate::exchange::{Ending, Exchange, Outcome, Signal};
+use crate::exchange::{Arrived, Ending, Exchange, Outcome, PastRounds, Signal};
 use crate::wire::Message;
 use crate::{
-    Digest, FragmentId, Layers, Order, PeerError, PeerId, Round, SliceId, SliceMeta, TrainSummary,
+    Digest, FragmentId, Layers, Order, PeerError, PeerId, SliceId, SliceMeta, TrainSummary,
 };
 use butterfly::Butterfly;
 use group::Group;
@@ -245,12 +245,12 @@ impl Exchange for AllReduce {
     fn signal(&mut self, cx: &mut Context, signal: Signal<'_>) -> Result<(), PeerError> {
         let result = match signal {
             Signal::Message { from, message } => self.message(cx, from, message),
-            Signal::Arrived {
+            Signal::Arrived(Arrived {
                 from,
                 slice,
                 meta,
                 digest,
-            } => self.arrived(cx, from, slice, meta, digest),
+            }) => self.arrived(cx, from, slice, meta, digest),
             Signal::Pushed { to, slice, outcome } => {
                 if let Some(butterfly) = self.of_fragment(slice.fragment)
                     && butterfly.round == slice.round
@@ -362,16 +362,12 @@ impl Exchange for AllReduce {
             .retain(|(_, m)| address(m).is_some_and(|(r, ..)| r > round));
     }
 
-    fn history(&self, round: Round, fragments: usize) -> Option<Vec<Message>> {
-        self.history.get(round, fragments)
+    fn history(&self) -> Option<&dyn PastRounds> {
+        Some(&self.history)
     }
 
-    fn keep_since(&mut self, round: Option<Round>) {
-        self.history.keep_since(round);
-    }
-
-    fn remember(&mut self, cx: &mut Context, round: Round, decisions: Vec<Message>) {
-        self.history.learned(cx, round, decisions);
+    fn history_mut(&mut self) -> Option<&mut dyn PastRounds> {
+        Some(&mut self.history)
     }
 
     fn waiting(&self) -> usize {

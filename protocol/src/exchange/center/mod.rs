@@ -40,7 +40,7 @@ mod tests;
 
 use crate::core::context::Context;
 use crate::core::timers::Timer;
-use crate::exchange::{Ending, Exchange, Outcome, Signal};
+use crate::exchange::{Arrived, Ending, Exchange, Outcome, Signal};
 use crate::rendezvous::rendezvous;
 use crate::wire::Message;
 use crate::{
@@ -281,9 +281,9 @@ impl Exchange for Center {
     fn signal(&mut self, cx: &mut Context, signal: Signal<'_>) -> Result<(), PeerError> {
         let result = match signal {
             Signal::Message { from, message } => self.message(cx, from, message),
-            Signal::Arrived {
+            Signal::Arrived(Arrived {
                 from, slice, meta, ..
-            } => {
+            }) => {
                 let result = self.arrived(cx, from, slice, meta);
                 if result.is_err() {
                     cx.order(Order::Release { slice });

@@ -72,7 +72,7 @@ fn outputs(cx: &mut Context) -> (Vec<(OrderId, Order)>, usize) {
 }
 
 fn contribution(from: u8, round: u64, life: u8) -> Signal<'static> {
-    Signal::Arrived {
+    Signal::Arrived(Arrived {
         from: peer(from),
         slice: SliceId {
             round: Round(round),
@@ -90,7 +90,7 @@ fn contribution(from: u8, round: u64, life: u8) -> Signal<'static> {
             bytes: 48,
         },
         digest: None,
-    }
+    })
 }
 
 fn done(center: &mut Center, cx: &mut Context, order: OrderId, done: &Done) {

@@ -1,10 +1,12 @@
 //! Pulling by hand: one peer among three, what it asks, what it is asked, and what it mixes.
 
 use super::*;
+use crate::exchange::neighbours::Neighbours;
+use crate::exchange::{Exchange, Outcome, Signal};
 use crate::{
-    BytesBound, Contribution, DeadlinePlan, Digest, ExchangeKind, FragmentPlan, LayoutHash, Output,
-    OverlapPlan, Partners, PeerConfig, Plan, PushOutcome, Round, RunId, Schedule, StepBudget,
-    Synchronization,
+    BytesBound, Contribution, DeadlinePlan, Digest, Done, ExchangeKind, FragmentPlan, LayoutHash,
+    OrderId, Output, OverlapPlan, Partners, PeerConfig, Plan, PushOutcome, Round, RunId, Schedule,
+    SliceMeta, StepBudget, Synchronization, TrainSummary, WorkError,
 };
 use core::time::Duration;
 
@@ -26,7 +28,7 @@ impl Topology for Complete {
 }
 
 /// Peer 1 of three, in round 5.
-fn one() -> (Pull, Context) {
+fn one() -> (Neighbours<Pull>, Context) {
     let bound = BytesBound {
         fixed: 8,
         per_1024: 4096,
@@ -66,7 +68,7 @@ fn one() -> (Pull, Context) {
         let remote = cx.view.entry(peer(id)).expect("room");
         (remote.linked, remote.greeted, remote.ready) = (true, true, true);
     }
-    (Pull::new(Box::new(Complete)), cx)
+    (Neighbours::new(Pull::new(Box::new(Complete))), cx)
 }
 
 /// What came out since the last call.
@@ -121,12 +123,12 @@ fn released(out: &Out) -> Vec<SliceId> {
     out.orders.iter().filter_map(slice).collect()
 }
 
-fn signal(pull: &mut Pull, cx: &mut Context, signal: Signal<'_>) -> Out {
+fn signal(pull: &mut Neighbours<Pull>, cx: &mut Context, signal: Signal<'_>) -> Out {
     pull.signal(cx, signal).expect("it breaks no rule");
     out(cx)
 }
 
-fn done(pull: &mut Pull, cx: &mut Context, order: OrderId, done: &Done) -> Out {
+fn done(pull: &mut Neighbours<Pull>, cx: &mut Context, order: OrderId, done: &Done) -> Out {
     signal(pull, cx, Signal::Done { order, done })
 }
 
@@ -155,12 +157,12 @@ fn answer(id: u8, round: u64) -> (SliceId, Signal<'static>) {
         bytes: 48,
     };
     let (from, digest) = (peer(id), None);
-    let signal = Signal::Arrived {
+    let signal = Signal::Arrived(Arrived {
         from,
         slice,
         meta,
         digest,
-    };
+    });
     (slice, signal)
 }
 
@@ -233,15 +235,14 @@ fn a_bad_answer_is_left_out_and_its_sender_accused() {
     done(&mut pull, &mut cx, id, &encoded());
     let (bad, came) = answer(2, 5);
     signal(&mut pull, &mut cx, came);
-    signal(&mut pull, &mut cx, Signal::Gone(peer(3)));
+    let mixed = signal(&mut pull, &mut cx, Signal::Gone(peer(3)));
     // Its link being gone, only the one is in the mix: without it nothing is.
-    let mut pulls = pull.asking[0].order;
+    let (order, _) = only(&mixed, combines);
     let failed = Done::Failed(WorkError::BadSlice {
         slice: bad,
         origin: bad.origin,
         reason: "NaN".to_owned(),
     });
-    let order = pulls.take().expect("a mix is under way");
     let after = done(&mut pull, &mut cx, order, &failed);
     assert_eq!(released(&after), [bad]);
     assert_eq!(cx.accused().map(|(peer, _)| peer), Some(peer(2)));
@@ -300,7 +301,7 @@ fn who_asks_gets_what_was_published_last_one_answer_at_a_time() {
 fn what_is_no_answer_is_refused() {
     let (mut pull, mut cx) = one();
     let (_, came) = answer(2, 5);
-    let Signal::Arrived { slice, meta, .. } = came else {
+    let Signal::Arrived(Arrived { slice, meta, .. }) = came else {
         panic!("an arrival");
     };
     let wrong = [
@@ -330,12 +331,12 @@ fn what_is_no_answer_is_refused() {
     ];
     for (slice, meta) in wrong {
         let (from, digest) = (peer(2), None);
-        let signal = Signal::Arrived {
+        let signal = Signal::Arrived(Arrived {
             from,
             slice,
             meta,
             digest,
-        };
+        });
         assert!(pull.signal(&mut cx, signal).is_err(), "{slice:?}");
         assert_eq!(released(&out(&mut cx)), [slice]);
     }

@@ -1,9 +1,10 @@
-//! What both ends of an edge agree on, for whoever watches both.
+//! How far a peer is with one neighbour, for observers that see both ends.
 
 use crate::{FragmentId, PeerId};
 
-/// How far a peer is with one neighbour and fragment. Where both ends are in the same session and have
-/// finished as many exchanges, their weights are the same to the bit; else one has finished one more.
+/// How far a peer is with one neighbour and fragment. Where both ends are in the same session and
+/// have finished as many exchanges, their weights are the same to the bit; else one end has
+/// finished exactly one more.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Standing {
     /// The neighbour.

@@ -1,11 +1,12 @@
-//! One neighbour and one fragment: which session the two are in, which exchange of it is under way, and
-//! what of either end is still on its way.
+//! One neighbour and one fragment: which session the two are in, which of its exchanges is under
+//! way, and which slices of either end are still on their way.
 //!
-//! Both ends number alike. A session begins at zero whenever the two can know nothing of each other: at
-//! first, after a link was down, after a gap. Its higher number wins. Within it exchange k is made of one
-//! slice from either end, and whoever has pushed its own and holds the other's mixes the two: what one
-//! end gains the other loses, whenever each of them gets to it. Exchange k + 1 needs k at this end, so
-//! at most two slices of an end are under way and at most two of the other wait.
+//! Both ends count in the same way. A session begins with exchange zero whenever the two know
+//! nothing of each other: at first, after a link was down, after a gap. Of two sessions the one with
+//! the higher number wins. Within a session exchange k consists of one slice from either end. An end
+//! that has pushed its own and holds the other's mixes the two: what one end gains the other loses,
+//! whenever each of them gets to it. Exchange k + 1 needs k at this end, so at most two slices of
+//! an end are under way and at most two of the other wait.
 
 use crate::{OrderId, SliceId, SliceMeta};
 
@@ -47,7 +48,7 @@ pub(super) enum Meaning {
     Kept,
     /// It is here already.
     Repeated,
-    /// Of a session that is over, or an exchange that is done.
+    /// It belongs to a session that is over, or to an exchange that is done.
     Past,
     /// This end lacks what it builds on.
     Gap,
@@ -58,19 +59,20 @@ pub(super) enum Meaning {
 pub(super) struct Edge {
     /// Number of the session, zero before the first.
     pub(super) session: u32,
-    /// The next session's number is higher than this, too: the other end has been heard to be there.
+    /// The highest session that the other end was heard in: the next one's number is above it.
     pub(super) above: u32,
-    /// Whether the session goes on.
+    /// Whether a session is open.
     pub(super) open: bool,
     /// The exchange under way.
     pub(super) number: u32,
     pub(super) half: Half,
-    /// Of the other end, by number.
+    /// Slices of the other end that wait, at most one of each number.
     pub(super) theirs: Vec<Waiting>,
+    /// Own slices whose arrival is not known.
     pub(super) unheard: Vec<Sent>,
     /// Whether the mix under way reads this exchange.
     pub(super) mixing: bool,
-    /// The link is gone: what is complete is mixed, then the session is over.
+    /// The link is gone: the exchange that is complete is mixed, then the session ends.
     pub(super) closing: bool,
     /// Sum of the weights mixed in this session.
     pub(super) mixed: f64,
@@ -92,7 +94,7 @@ impl Edge {
         }
     }
 
-    /// Begins a session; gives the slices that nobody needs any more, own ones and the other's.
+    /// Begins a session; gives all slices of the one before, of both ends.
     pub(super) fn begin(&mut self, session: u32) -> Vec<SliceId> {
         let dropped = self.drop_all();
         *self = Self {
@@ -104,7 +106,7 @@ impl Edge {
         dropped
     }
 
-    /// Ends the session; gives the slices that nobody needs any more.
+    /// Ends the session; gives its slices, of both ends.
     pub(super) fn end(&mut self) -> Vec<SliceId> {
         let session = self.session;
         let dropped = self.begin(session);
@@ -124,7 +126,7 @@ impl Edge {
         all
     }
 
-    /// Takes a slice of the other end in: its session, its number.
+    /// Takes a slice of the other end in.
     pub(super) fn take(&mut self, session: u32, waiting: Waiting) -> Meaning {
         if session < self.session || (session == self.session && (!self.open || self.closing)) {
             return Meaning::Past;
@@ -155,8 +157,8 @@ impl Edge {
         matches!(self.half, Half::Pushed(..)) && self.awaited().is_some()
     }
 
-    /// The exchange under way is mixed: gives the other end's slice, and the own one where its arrival
-    /// is known.
+    /// The exchange under way is mixed: gives the other end's slice, and the own one where its
+    /// arrival is known. Otherwise the own slice may have to be pushed again.
     pub(super) fn advance(&mut self, weight: f64) -> Vec<SliceId> {
         self.mixing = false;
         self.mixed += weight;
@@ -179,7 +181,7 @@ impl Edge {
         free
     }
 
-    /// Own slices before `number` have arrived; gives those that nothing needs any more.
+    /// Own slices have arrived; gives those that the exchange under way does not need.
     pub(super) fn heard(&mut self, arrived: impl Fn(&Sent) -> bool) -> Vec<SliceId> {
         let needed = match self.half {
             Half::Pushed(slice, _) => Some(slice),
@@ -196,8 +198,8 @@ impl Edge {
         free
     }
 
-    /// Weight of the exchange under way, whose two halves are here: the smaller of what the ends offer,
-    /// which both know.
+    /// Weight of the exchange under way, whose two halves are here: the smaller of the two shares
+    /// that the ends offer, because both ends know both.
     pub(super) fn weight(&self) -> f64 {
         match (self.half, self.awaited()) {
             (Half::Pushed(_, mine), Some(theirs)) => mine.min(theirs.share),
@@ -260,7 +262,7 @@ mod tests {
         push(&mut edge, 0);
         assert!(edge.complete());
         assert_eq!(edge.weight(), 0.25);
-        // The own slice stays until its arrival is known.
+        // The own slice is kept until its arrival is known.
         assert_eq!(edge.advance(0.25), [slice(0, 2)]);
         assert_eq!(edge.heard(|sent| sent.number < 1), [slice(0, 1)]);
         assert_eq!(edge.take(1, theirs(0)), Meaning::Past);

@@ -1,34 +1,35 @@
-//! One neighbour and one fragment: the last message of it that counts, and those that wait.
+//! One neighbour and one fragment: its last message that counts, and those that wait.
 
 use crate::limits::{PATIENCE_ROUNDS, RELAY_MISSES_MAX, RELAYED_WAITING_MAX, ROUNDS_AHEAD_MAX};
 use crate::{Round, SliceId};
 
-/// What a neighbour relayed.
+/// A message of a neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Message {
+pub(super) struct Relayed {
     pub(super) slice: SliceId,
     /// How many peers' parameters it is the mean of.
     pub(super) count: u32,
-    /// Whether its sender takes this peer for its parent: what goes down counts only from the own parent.
+    /// Whether its sender takes this peer for its parent. A message that goes down counts only where
+    /// this peer takes the sender for its parent.
     pub(super) up: bool,
 }
 
 /// What is here of one neighbour.
 #[derive(Debug, Default)]
 pub(super) struct Edge {
-    /// What counts, since the round in which it was first mixed.
-    held: Option<(Message, Round)>,
-    /// What came since, ascending by round.
-    waiting: Vec<Message>,
-    /// Rounds in which it was waited for in vain since it last sent something.
+    /// The message that counts, and the round in which it was first mixed.
+    held: Option<(Relayed, Round)>,
+    /// Messages that came since, ascending by round.
+    waiting: Vec<Relayed>,
+    /// Rounds in which it missed the deadline since it last sent something.
     pub(super) missed: u8,
     /// Messages made for it since it last sent one.
     pub(super) unanswered: u64,
 }
 
 impl Edge {
-    /// A message arrives: gives the slice that nobody needs now.
-    pub(super) fn arrive(&mut self, message: Message) -> Option<SliceId> {
+    /// A message arrives: gives the slice that is no longer needed.
+    pub(super) fn arrive(&mut self, message: Relayed) -> Option<SliceId> {
         (self.missed, self.unanswered) = (0, 0);
         let slice = message.slice;
         let held = self.held.as_ref().map(|(held, _)| held);
@@ -39,29 +40,30 @@ impl Edge {
         if held.is_some_and(|held| held.slice.round >= slice.round) {
             return Some(slice);
         }
-        let later = |m: &Message| m.slice.round <= slice.round;
+        let later = |m: &Relayed| m.slice.round <= slice.round;
         let at = self.waiting.partition_point(later);
         self.waiting.insert(at, message);
         (self.waiting.len() > RELAYED_WAITING_MAX).then(|| self.waiting.remove(0).slice)
     }
 
-    /// Whether it is worth waiting for what it sends in this round: it has sent before, and nothing of this
-    /// round or after it; where it is rounds behind, nothing since the last mix. Of whom nothing is here yet it is
-    /// not known whether it is a neighbour in its own view.
+    /// Whether it is worth waiting for what it sends in this round: it has sent before, but nothing
+    /// of this round or a later one. Of one that is rounds behind, the next message is awaited after
+    /// every mix. A peer that has sent nothing yet is not awaited: it may not be a neighbour in its
+    /// own view.
     ///
-    /// So everybody waits for peers in earlier rounds alone, and never in a circle.
+    /// So every peer waits only for peers in earlier rounds, and never in a circle.
     pub(super) fn awaited(&self, round: Round) -> bool {
         let held = self.held.as_ref().map(|(held, _)| held);
         let Some(newest) = self.waiting.last().or(held) else {
             return false;
         };
-        // Also where that was mixed early.
+        // Also where the message of this round was mixed early.
         let ahead = newest.slice.round >= round;
         let come = ahead || (apart(newest.slice.round, round) && !self.waiting.is_empty());
         !come && self.missed < RELAY_MISSES_MAX
     }
 
-    /// Whether it has not answered for long: it has another parent, or no use for children.
+    /// Whether it has not answered for long: it has another parent, or does not relay.
     pub(super) fn is_silent(&self) -> bool {
         self.held.is_none() && self.unanswered > PATIENCE_ROUNDS
     }
@@ -72,11 +74,11 @@ impl Edge {
         self.waiting.last().or(held).is_some_and(|m| m.up)
     }
 
-    /// A round begins: gives what no longer counts, because its sender is not the parent (any more), or
-    /// because nothing newer came for long.
+    /// A round begins: gives the slices that no longer count, because their sender is not the parent
+    /// (any more), or because nothing newer came for long.
     pub(super) fn expire(&mut self, is_parent: bool, round: Round) -> Vec<SliceId> {
-        let counts = |m: &Message| m.up || is_parent;
-        let old = |(held, since): &mut (Message, Round)| {
+        let counts = |m: &Relayed| m.up || is_parent;
+        let old = |(held, since): &mut (Relayed, Round)| {
             !counts(held) || round.since(*since) > PATIENCE_ROUNDS
         };
         let expired = self.held.take_if(old);
@@ -91,20 +93,20 @@ impl Edge {
         free
     }
 
-    /// Its sender has another parent now, unless it says something else from this round on: gives all of
-    /// before.
+    /// The neighbour has another parent now, unless a message of this round says otherwise: gives all
+    /// earlier slices.
     pub(super) fn part(&mut self, round: Round) -> Vec<SliceId> {
         let held = self.held.take().map(|(m, _)| m);
         let before = self.waiting.extract_if(.., |m| m.slice.round < round);
         before.chain(held).map(|m| m.slice).collect()
     }
 
-    /// Takes what came for this round, else the newest, in place of what counted. Gives what nobody needs
-    /// now.
+    /// Takes the message of this round, else the newest, in place of the one that counted. Gives the
+    /// slices that are no longer needed.
     pub(super) fn take(&mut self, is_parent: bool, round: Round) -> Vec<SliceId> {
-        let counts = |m: &&Message| m.up || is_parent;
+        let counts = |m: &&Relayed| m.up || is_parent;
         let mut here = self.waiting.iter().filter(counts);
-        let this = |m: &&Message| m.slice.round >= round && !apart(m.slice.round, round);
+        let this = |m: &&Relayed| m.slice.round >= round && !apart(m.slice.round, round);
         let current = here.clone().find(this);
         let Some(taken) = current.or_else(|| here.next_back()).copied() else {
             return Vec::new();
@@ -122,17 +124,17 @@ impl Edge {
         free
     }
 
-    /// What counts, with how many peers' parameters it is the mean of.
+    /// The slice that counts, and how many peers' parameters it is the mean of.
     pub(super) fn held(&self) -> Option<(SliceId, u32)> {
         self.held.as_ref().map(|(m, _)| (m.slice, m.count))
     }
 
-    /// A slice is bad: true where it is what counted, and no longer does.
+    /// A slice is bad: true where it counted, and no longer does.
     pub(super) fn forget(&mut self, slice: SliceId) -> bool {
         self.held.take_if(|(m, _)| m.slice == slice).is_some()
     }
 
-    /// The neighbour is gone: gives all that is here.
+    /// The neighbour is gone: gives all of its slices.
     pub(super) fn end(&mut self) -> Vec<SliceId> {
         let held = self.held.take().map(|(m, _)| m);
         let all = self.waiting.drain(..).chain(held);
@@ -145,7 +147,8 @@ impl Edge {
     }
 }
 
-/// Whether rounds are so far from each other that they say nothing of who waits for whom: one began earlier, or alone.
+/// Whether rounds are too far from each other to say who waits for whom: one of the peers began
+/// earlier, or alone.
 fn apart(one: Round, other: Round) -> bool {
     one.0.abs_diff(other.0) > ROUNDS_AHEAD_MAX
 }
@@ -166,8 +169,8 @@ mod tests {
         }
     }
 
-    fn message(round: u64, up: bool) -> Message {
-        Message {
+    fn message(round: u64, up: bool) -> Relayed {
+        Relayed {
             slice: slice(round),
             count: 3,
             up,
@@ -186,10 +189,7 @@ mod tests {
         assert!(edge.missed == 0 && edge.is_child());
         assert_eq!(edge.arrive(message(4, true)), None, "it is here already");
         assert!(!edge.awaited(Round(5)) && edge.awaited(Round(7)));
-        assert!(
-            !Edge::default().awaited(Round(0)),
-            "nothing came of it ever"
-        );
+        assert!(!Edge::default().awaited(Round(0)), "it never sent anything");
         assert_eq!(edge.take(false, Round(4)), [slice(3)]);
         assert_eq!(edge.held(), Some((slice(4), 3)));
         assert_eq!(edge.arrive(message(4, true)), None);

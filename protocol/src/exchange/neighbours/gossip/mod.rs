@@ -1,0 +1,301 @@
+//! Gossip: push a share of the own mass to the round's partners, mix what arrived by the deadline.
+//!
+//! Push-sum over any column-stochastic W. Peer i holds parameters z_i and weight w_i (mass
+//! w_i z_i). In a round it encodes z_i once as zh_i and pushes (zh_i, W_ji w_i) to each partner j;
+//! then
+//!
+//! ```text
+//! z_i <- (w_i z_i - sum_j W_ji w_i zh_i + sum_k m_k zh_k) / (w_i - sum_j W_ji w_i + sum_k m_k)
+//! ```
+//!
+//! over the slices k that arrived with masses m_k. With a doubly stochastic W and no loss every
+//! weight stays one and this is D-PSGD's `X W`. The sums of mass and weight over live peers plus
+//! unacknowledged transfers are conserved whatever is late, lost or refused: a push that surely
+//! did not arrive goes back into the sender's own mix.
+//!
+//! Cost per peer and round with d partners: d pushes of one encoded fragment, no control message;
+//! one latency. A peer waits for the expected partners of the same round until the deadline, never
+//! longer; what comes later is mixed in a later round. `ExchangeKind::Push` does not wait: it costs
+//! no latency, and mixes whatever has arrived, of any round (overlapped SGP, GoSGD).
+//!
+//! **Source:** Assran et al. 2019, "Stochastic Gradient Push", algorithm 1; Kempe, Dobra, Gehrke
+//! 2003, "Gossip-Based Computation of Aggregate Information", protocol Push-Sum; Lian et al. 2017
+//! (D-PSGD) for the doubly stochastic case; Blot et al. 2016, GoSGD, for pushes without a wait.
+
+mod account;
+mod inbox;
+
+use super::slices::{self, unexpected};
+use super::{Encoded, FragmentMix, Mixes, Mixture, Ranks, Rule};
+use crate::core::context::Context;
+use crate::exchange::{Arrived, PushSum};
+use crate::limits::ROUNDS_AHEAD_MAX;
+use crate::{
+    FragmentId, Order, Part, PeerError, PeerId, Plan, PushOutcome, SliceId, SliceMeta, StoreId,
+    Topology,
+};
+use account::Account;
+use inbox::{Inbox, Waiting};
+
+/// The largest mass that a peer may claim to push: far above what any topology gathers at one peer,
+/// and small enough that no sum of weights loses the others' share.
+const MASS_MAX: f64 = 1e6;
+
+/// The rule of gossip.
+pub(super) struct Gossip {
+    topology: Box<dyn Topology>,
+    /// Whether the round's partners are waited for.
+    waits: bool,
+    /// Push-sum weight of each fragment.
+    weights: Vec<f64>,
+    account: Account,
+    inbox: Inbox,
+    /// The round's partners, each with its share of the mass.
+    partners: Vec<(PeerId, f64)>,
+}
+
+/// One fragment in one round.
+#[derive(Debug, Default)]
+pub(super) struct Pushed {
+    /// The own contribution's name.
+    slice: Option<SliceId>,
+    /// Mass pushed in this round.
+    sent: f64,
+    /// Slices of others in the mix. Their bytes are needed until the round ends, for a repetition.
+    taken: Vec<Waiting>,
+    /// The weight before the mix.
+    keep: f64,
+    /// What the mix reads, with the masses.
+    inputs: Vec<(SliceId, f64)>,
+}
+
+impl Gossip {
+    pub(super) fn new(plan: &Plan, topology: Box<dyn Topology>) -> Self {
+        Self {
+            topology,
+            waits: plan.exchange.waits(),
+            weights: vec![1.0; plan.fragments.len()],
+            account: Account::default(),
+            inbox: Inbox::default(),
+            partners: Vec::new(),
+        }
+    }
+
+    fn weight(&mut self, fragment: FragmentId) -> Option<&mut f64> {
+        self.weights.get_mut(usize::from(fragment.0))
+    }
+
+    /// Finds the round's partners; gives those whose push is awaited.
+    fn find_partners(&mut self, cx: &Context) -> Vec<PeerId> {
+        let ranks = Ranks::live(cx);
+        let partners = ranks.partners(&*self.topology, cx.round);
+        self.partners = ranks.shares(partners.send);
+        // Beyond a complete view every peer ranks the others differently than its partner does: a
+        // peer that would be awaited here pushes somewhere else.
+        if !self.waits || !cx.view.is_complete() {
+            return Vec::new();
+        }
+        let receive = partners.receive.into_iter();
+        receive.filter_map(|rank| ranks.other(rank)).collect()
+    }
+}
+
+impl Rule for Gossip {
+    type Fragment = Pushed;
+    type Encoding = ();
+
+    fn begin(&mut self, cx: &mut Context, mixes: &mut Mixes<Self>) {
+        let receive = self.find_partners(cx);
+        cx.await_partners(receive.iter().copied());
+        let fragments: Vec<FragmentId> = cx.plan.fragment_ids().collect();
+        for fragment in fragments {
+            let slice = slices::own(cx, fragment);
+            if !self.partners.is_empty() {
+                let (store, of) = (StoreId::Local, 1);
+                mixes.encode(cx, slice, Order::Encode { store, slice, of }, ());
+                self.account.lock(slice);
+            }
+            if let Some(mix) = mixes.get_mut(fragment) {
+                mix.own.slice = Some(slice);
+                mix.expected.extend(&receive);
+                // A partner that is ahead has pushed already.
+                for peer in self.inbox.senders(fragment, cx.round) {
+                    mix.expected.remove(&peer);
+                }
+            }
+        }
+    }
+
+    /// Pushes the contribution to all partners, each with its share of the mass.
+    fn encoded(&mut self, cx: &mut Context, mixes: &mut Mixes<Self>, encoded: Encoded<'_, ()>) {
+        let slice = encoded.slice;
+        // A contribution of a round that is over goes nowhere; the account releases it.
+        let Some(mix) = mixes.of(slice) else {
+            return;
+        };
+        let Some(bytes) = encoded.bytes() else {
+            mix.void();
+            return;
+        };
+        let weight = self.weight(slice.fragment).copied().unwrap_or(1.0);
+        for (to, share) in &self.partners {
+            let mass = share * weight;
+            mix.own.sent += mass;
+            let meta = SliceMeta {
+                of: 1,
+                weight: mass,
+                contributors: 0,
+                group: 0,
+                bytes,
+            };
+            self.account.push(cx, (*to, slice), meta, mass);
+        }
+    }
+
+    fn arrived(
+        &mut self,
+        cx: &mut Context,
+        mixes: &mut Mixes<Self>,
+        arrived: &Arrived,
+    ) -> Result<(), PeerError> {
+        slices::check(cx, arrived)?;
+        let (from, slice, weight) = (arrived.from, arrived.slice, arrived.meta.weight);
+        if slice.part != Part::Contribution {
+            return unexpected("a gossip slice must be a contribution");
+        }
+        if !(weight.is_finite() && weight > 0.0 && weight <= MASS_MAX) {
+            return unexpected("a gossip slice's weight must be positive and finite");
+        }
+        let waiting = Waiting {
+            from,
+            slice,
+            weight,
+        };
+        let new = self.inbox.put(waiting, self.weights.len())?;
+        // A slice of an earlier round is mixed too, but the partner still owes this round's.
+        let due = |round| round <= slice.round;
+        if new
+            && mixes
+                .get_mut(slice.fragment)
+                .is_some_and(|mix| due(mix.round))
+        {
+            mixes.came(cx, slice.fragment, from);
+        }
+        Ok(())
+    }
+
+    fn pushed(
+        &mut self,
+        cx: &mut Context,
+        _mixes: &mut Mixes<Self>,
+        to: PeerId,
+        slice: SliceId,
+        outcome: PushOutcome,
+    ) {
+        self.account.pushed(cx, (to, slice), outcome);
+    }
+
+    fn mixture(&mut self, _cx: &mut Context, mix: &mut FragmentMix<Pushed>) -> Option<Mixture> {
+        let (fragment, latest) = (mix.fragment, mix.round);
+        let mut inputs = Vec::new();
+        if let Some(slice) = mix.own.slice.filter(|_| mix.own.sent > 0.0) {
+            inputs.push((slice, -mix.own.sent));
+        }
+        let waits = self.waits;
+        let taken = self.inbox.take(fragment, |round| {
+            // A slice of the next rounds waits for them. One that is further ahead will never be
+            // reached in step, so its mass counts now.
+            let ahead = round.since(latest);
+            !waits || ahead == 0 || ahead > ROUNDS_AHEAD_MAX
+        });
+        inputs.extend(taken.iter().map(|waiting| (waiting.slice, waiting.weight)));
+        let returned = self.account.take_returned(fragment);
+        if let Some(slice) = mix.own.slice.filter(|_| !returned.is_empty()) {
+            // Contributions of earlier rounds are read again: nothing is released meanwhile.
+            self.account.hold(slice);
+        }
+        inputs.extend(returned);
+        let weight = self.weight(fragment)?;
+        let keep = *weight;
+        *weight += inputs.iter().map(|(_, mass)| mass).sum::<f64>();
+        mix.own.keep = keep;
+        mix.own.taken = taken;
+        mix.own.inputs.clone_from(&inputs);
+        Some(Mixture {
+            order: mix.mean(keep, inputs),
+            neighbours: mix.own.taken.len() as u32,
+            weight: *weight,
+        })
+    }
+
+    /// The mass of a bad slice never becomes this peer's.
+    fn without(
+        &mut self,
+        _cx: &mut Context,
+        mix: &mut FragmentMix<Pushed>,
+        bad: SliceId,
+    ) -> Option<Mixture> {
+        let weight = self.weight(mix.fragment)?;
+        let is_bad = |input: &mut (SliceId, f64)| input.0 == bad;
+        let lost: Vec<(SliceId, f64)> = mix.own.inputs.extract_if(.., is_bad).collect();
+        if lost.is_empty() {
+            return None;
+        }
+        *weight -= lost.iter().map(|(_, mass)| mass).sum::<f64>();
+        Some(Mixture {
+            order: mix.mean(mix.own.keep, mix.own.inputs.clone()),
+            neighbours: mix.own.taken.len() as u32,
+            weight: *weight,
+        })
+    }
+
+    fn mixed(&mut self, cx: &mut Context, mix: &mut FragmentMix<Pushed>) {
+        mix.end(cx);
+        self.account.unlock(mix.own.slice);
+        self.account.release(cx);
+    }
+
+    /// The parameters are unmixed, and what was pushed is gone from their mass all the same.
+    fn unmixed(&mut self, _cx: &mut Context, mix: &mut FragmentMix<Pushed>) {
+        if let Some(weight) = self.weight(mix.fragment) {
+            *weight = mix.own.keep - mix.own.sent;
+        }
+    }
+
+    fn finish(&mut self, cx: &mut Context, mixes: &mut Mixes<Self>) {
+        for mix in mixes.iter_mut() {
+            for waiting in mix.own.taken.drain(..) {
+                let slice = waiting.slice;
+                cx.order(Order::Release { slice });
+            }
+            self.account.unlock(mix.own.slice);
+        }
+        self.account.release(cx);
+        if self.waits {
+            cx.follow_the_others(ROUNDS_AHEAD_MAX);
+        }
+    }
+
+    fn waiting(&self, _mixes: &Mixes<Self>) -> usize {
+        self.inbox.len()
+    }
+
+    fn push_sum(&self, mixes: &Mixes<Self>) -> PushSum {
+        // A push leaves the weight only when its fragment is mixed.
+        let unmixed = mixes.iter().filter(|mix| mix.is_collecting());
+        let sent: f64 = unmixed.map(|mix| mix.own.sent).sum();
+        let waiting = self.inbox.mass();
+        PushSum {
+            weights: self.weights.clone(),
+            pushed: self.account.mass(),
+            waiting,
+            held: self.weights.iter().sum::<f64>() - sent + waiting + self.account.returned(),
+        }
+    }
+
+    fn set_weights(&mut self, weights: &[f64]) {
+        for (mine, weight) in self.weights.iter_mut().zip(weights) {
+            *mine = *weight;
+        }
+    }
+}

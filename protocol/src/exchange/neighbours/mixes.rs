@@ -1,0 +1,121 @@
+//! The fragments of one round, and the own slices that are being encoded for them.
+
+use super::{FragmentMix, Rule};
+use crate::core::context::Context;
+use crate::{FragmentId, Order, OrderId, PeerId, SliceId, Time, Wait};
+use std::collections::BTreeMap;
+
+/// All fragments of one round.
+pub(super) struct Mixes<R: Rule> {
+    /// When the round's exchange began.
+    began: Time,
+    /// One for each fragment of the plan, in its order.
+    fragments: Vec<FragmentMix<R::Fragment>>,
+    /// Orders to encode that are not answered, with what the rule notes of each. They may outlive
+    /// their round.
+    encodings: BTreeMap<OrderId, (SliceId, R::Encoding)>,
+}
+
+impl<R: Rule> Default for Mixes<R> {
+    fn default() -> Self {
+        Self {
+            began: Time::ZERO,
+            fragments: Vec::new(),
+            encodings: BTreeMap::new(),
+        }
+    }
+}
+
+impl<R: Rule> Mixes<R> {
+    /// A round begins.
+    pub(super) fn begin(&mut self, cx: &Context) {
+        self.began = cx.now;
+        let ids = cx.plan.fragment_ids();
+        self.fragments = ids.map(|id| FragmentMix::new(cx.round, id)).collect();
+    }
+
+    /// The round is over.
+    pub(super) fn clear(&mut self) {
+        self.fragments.clear();
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &FragmentMix<R::Fragment>> {
+        self.fragments.iter()
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut FragmentMix<R::Fragment>> {
+        self.fragments.iter_mut()
+    }
+
+    pub(super) fn at(&mut self, index: usize) -> Option<&mut FragmentMix<R::Fragment>> {
+        self.fragments.get_mut(index)
+    }
+
+    /// A fragment of this round; none between two rounds.
+    pub(super) fn get_mut(
+        &mut self,
+        fragment: FragmentId,
+    ) -> Option<&mut FragmentMix<R::Fragment>> {
+        self.at(usize::from(fragment.0))
+    }
+
+    /// The fragment that an own slice was encoded for; none once its round is over.
+    pub(super) fn of(&mut self, slice: SliceId) -> Option<&mut FragmentMix<R::Fragment>> {
+        let mix = self.get_mut(slice.fragment)?;
+        (mix.round == slice.round).then_some(mix)
+    }
+
+    /// The fragment that waits for the answer to an order to combine.
+    pub(super) fn combining(&self, order: OrderId) -> Option<usize> {
+        let mut fragments = self.fragments.iter();
+        fragments.position(|mix| mix.is_combining(order))
+    }
+
+    /// Orders an own slice, which its fragment waits for.
+    pub(super) fn encode(
+        &mut self,
+        cx: &mut Context,
+        slice: SliceId,
+        order: Order,
+        note: R::Encoding,
+    ) -> OrderId {
+        let id = cx.order(order);
+        self.encodings.insert(id, (slice, note));
+        if let Some(mix) = self.of(slice) {
+            mix.encoding += 1;
+        }
+        id
+    }
+
+    /// An order to encode was answered: its fragment no longer waits for it.
+    pub(super) fn take_encoding(&mut self, order: OrderId) -> Option<(SliceId, R::Encoding)> {
+        let taken = self.encodings.remove(&order)?;
+        if let Some(mix) = self.of(taken.0) {
+            mix.encoding = mix.encoding.saturating_sub(1);
+        }
+        Some(taken)
+    }
+
+    /// Everybody who is awaited, fragment by fragment.
+    pub(super) fn expected(&self) -> impl Iterator<Item = PeerId> {
+        self.fragments.iter().flat_map(|mix| &mix.expected).copied()
+    }
+
+    /// A partner's slice is here: notes how long it took if the partner was awaited.
+    pub(super) fn came(&mut self, cx: &mut Context, fragment: FragmentId, from: PeerId) -> bool {
+        let waited = cx.now.since(self.began);
+        let mix = self.get_mut(fragment);
+        let awaited = mix.is_some_and(|mix| mix.expected.remove(&from));
+        if awaited {
+            cx.deadlines.record(Wait::Partners, from, waited);
+        }
+        awaited
+    }
+
+    /// A peer is gone: no fragment waits for it.
+    pub(super) fn gone(&mut self, peer: PeerId) {
+        for mix in &mut self.fragments {
+            mix.expected.remove(&peer);
+        }
+    }
+}

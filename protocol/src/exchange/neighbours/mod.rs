@@ -1,0 +1,242 @@
+//! Exchanges between neighbours: every peer pushes slices of its own to a few partners, waits for
+//! theirs until a deadline, and mixes what is there into its own parameters. Peers need not agree
+//! on anything, so a round never fails because of somebody else.
+//!
+//! [`Neighbours`] is the engine. It owns what all of these exchanges do in the same way:
+//!
+//! - the states of a fragment ([`FragmentMix`]): collecting (own slices are encoded, partners'
+//!   slices awaited), combining, ended;
+//! - which partners are still awaited, the clock and the deadline of that wait, and suspicion of
+//!   those that miss it;
+//! - the dispatch of signals, and the release of slices that break a rule;
+//! - the order to combine, and its repetition without a slice that turns out to be bad;
+//! - ranks: which peers a topology means by its numbers ([`Ranks`]);
+//! - the ledger of pushes under way ([`SliceLedger`]), which releases a slice once nothing needs it.
+//!
+//! A [`Rule`] is what differs: to whom a peer pushes and what, what it makes of a slice that
+//! arrives, and with which weights it mixes. There are four:
+//!
+//! | rule | what travels | what makes it right |
+//! |---|---|---|
+//! | [`gossip`] | parameters with a share of the sender's push-sum weight | the sums of mass and weight are conserved |
+//! | [`pull`] | published parameters, to those that ask | rows of W are convex combinations |
+//! | [`pairwise`] | numbered halves of an exchange between two | both ends move by the same bytes |
+//! | [`relay_sum`] | the mean of all on one side of a tree's edge, and their count | every peer's parameters enter a sum once |
+//!
+//! Sessions with a neighbour (`pairwise::edge`, `relay_sum::edge`) outlive rounds and have states of
+//! their own. They stay with their rules: the two have nothing in common but the name.
+
+mod gossip;
+mod ledger;
+mod mix;
+mod mixes;
+mod pairwise;
+mod pull;
+mod ranks;
+mod relay_sum;
+mod rule;
+mod slices;
+
+use crate::core::context::Context;
+use crate::core::timers::Timer;
+use crate::exchange::{Arrived, Ending, Exchange, Outcome, PushSum, Signal};
+use crate::{
+    Done, ExchangeKind, FragmentId, Order, OrderId, PeerError, Plan, Topology, TrainSummary, Wait,
+    WorkError,
+};
+use gossip::Gossip;
+use ledger::SliceLedger;
+use mix::FragmentMix;
+use mixes::Mixes;
+use pairwise::Pairwise;
+pub use pairwise::Standing;
+use pull::Pull;
+use ranks::Ranks;
+use relay_sum::RelaySum;
+use rule::{Encoded, Mixture, Rule};
+
+/// Makes the exchange between neighbours that a plan asks for; `None` where it asks for another kind.
+pub(super) fn build(plan: &Plan, topology: Box<dyn Topology>) -> Option<Box<dyn Exchange>> {
+    let exchange: Box<dyn Exchange> = match plan.exchange {
+        ExchangeKind::Gossip | ExchangeKind::Push => {
+            Box::new(Neighbours::new(Gossip::new(plan, topology)))
+        }
+        ExchangeKind::Pull => Box::new(Neighbours::new(Pull::new(topology))),
+        ExchangeKind::Replicas | ExchangeKind::Pairs => {
+            Box::new(Neighbours::new(Pairwise::new(plan, topology)))
+        }
+        ExchangeKind::Relay => Box::new(Neighbours::new(RelaySum::new(topology))),
+        ExchangeKind::None
+        | ExchangeKind::AllReduce
+        | ExchangeKind::Gathered
+        | ExchangeKind::Server(_)
+        | ExchangeKind::Center(_) => return None,
+    };
+    Some(exchange)
+}
+
+/// The exchange of one peer with its neighbours, by one rule.
+struct Neighbours<R: Rule> {
+    rule: R,
+    /// The round's fragments; none between two rounds.
+    mixes: Mixes<R>,
+}
+
+impl<R: Rule> Neighbours<R> {
+    fn new(rule: R) -> Self {
+        Self {
+            rule,
+            mixes: Mixes::default(),
+        }
+    }
+
+    fn arrived(&mut self, cx: &mut Context, arrived: &Arrived) -> Result<(), PeerError> {
+        let slice = arrived.slice;
+        self.rule
+            .arrived(cx, &mut self.mixes, arrived)
+            .inspect_err(|_| {
+                // The rule keeps nothing of what it refuses.
+                cx.order(Order::Release { slice });
+            })?;
+        self.advance(cx);
+        Ok(())
+    }
+
+    fn done(&mut self, cx: &mut Context, order: OrderId, done: &Done) {
+        if let Some((slice, note)) = self.mixes.take_encoding(order) {
+            let encoded = Encoded {
+                order,
+                slice,
+                note,
+                done,
+            };
+            self.rule.encoded(cx, &mut self.mixes, encoded);
+        } else if let Some(index) = self.mixes.combining(order) {
+            self.combined(cx, index, done);
+        }
+        // Any other answer belongs to a round that this peer has left.
+        self.advance(cx);
+    }
+
+    /// The order to combine a fragment was answered.
+    fn combined(&mut self, cx: &mut Context, index: usize, done: &Done) {
+        let Some(mix) = self.mixes.at(index) else {
+            return;
+        };
+        match done {
+            Done::Combined => self.rule.mixed(cx, mix),
+            Done::Failed(WorkError::BadSlice { slice, reason, .. }) => {
+                cx.accuse(slice.origin, format!("a slice that is bad: {reason}"));
+                // Nothing of a combination that failed is in the parameters, so it is repeated. A
+                // slice that was no input cannot be left out: the same would fail again.
+                match self.rule.without(cx, mix, *slice) {
+                    Some(mixture) => mix.combine(cx, mixture),
+                    None => self.fail(cx, index),
+                }
+            }
+            _ => self.fail(cx, index),
+        }
+    }
+
+    fn fail(&mut self, cx: &mut Context, index: usize) {
+        if let Some(mix) = self.mixes.at(index) {
+            self.rule.unmixed(cx, mix);
+            mix.void();
+        }
+    }
+
+    /// Combines every fragment that has nothing left to wait for, and stops the clock once no
+    /// fragment waits.
+    fn advance(&mut self, cx: &mut Context) {
+        for mix in self.mixes.iter_mut() {
+            if mix.is_ready() {
+                match self.rule.mixture(cx, mix) {
+                    Some(mixture) => mix.combine(cx, mixture),
+                    None => mix.void(),
+                }
+            }
+        }
+        if !self.mixes.iter().any(|mix| self.rule.waits(mix)) {
+            cx.waited(Wait::Partners, false);
+            cx.timers.stop(Timer::Exchange);
+        }
+    }
+
+    /// The deadline has passed: what is here counts, and nobody is awaited any longer.
+    fn timeout(&mut self, cx: &mut Context) {
+        if let Some(later) = self.rule.ask_again(cx, &self.mixes) {
+            cx.timers.set(Timer::Exchange, later);
+            return;
+        }
+        cx.waited(Wait::Partners, true);
+        for mix in self.mixes.iter_mut() {
+            for peer in std::mem::take(&mut mix.expected) {
+                self.rule.missed(cx, mix.fragment, peer);
+            }
+        }
+        self.advance(cx);
+    }
+}
+
+impl<R: Rule> Exchange for Neighbours<R> {
+    fn begin(&mut self, cx: &mut Context, _summary: &TrainSummary) {
+        self.mixes.begin(cx);
+        self.rule.begin(cx, &mut self.mixes);
+        self.advance(cx);
+    }
+
+    fn signal(&mut self, cx: &mut Context, signal: Signal<'_>) -> Result<(), PeerError> {
+        match signal {
+            Signal::Message { from, message } => return self.rule.message(cx, from, message),
+            Signal::Arrived(arrived) => return self.arrived(cx, &arrived),
+            Signal::Pushed { to, slice, outcome } => {
+                self.rule.pushed(cx, &mut self.mixes, to, slice, outcome);
+            }
+            Signal::Done { order, done } => self.done(cx, order, done),
+            Signal::Gone(peer) => {
+                self.rule.gone(cx, &mut self.mixes, peer);
+                self.mixes.gone(peer);
+                self.advance(cx);
+            }
+            Signal::Timeout => self.timeout(cx),
+            Signal::Fetched { .. } | Signal::FetchFailed { .. } | Signal::Heard(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Fragments are mixed one by one, and told together: the parameters of a peer change once a
+    /// round.
+    fn ended(&mut self, _cx: &Context) -> Vec<(FragmentId, Ending)> {
+        let endings = self.mixes.iter().map(FragmentMix::ending);
+        let ended: Option<Vec<_>> = endings.collect();
+        ended.unwrap_or_default()
+    }
+
+    fn outcome(&mut self) -> Option<Outcome> {
+        let ended = self.mixes.iter().all(|mix| mix.ending().is_some());
+        (ended && self.mixes.iter().next().is_some()).then_some(Outcome::Ended)
+    }
+
+    fn finish(&mut self, cx: &mut Context) {
+        // The rule first: it releases what the fragments have read.
+        self.rule.finish(cx, &mut self.mixes);
+        self.mixes.clear();
+        cx.timers.stop(Timer::Exchange);
+    }
+
+    fn push_sum(&self) -> PushSum {
+        self.rule.push_sum(&self.mixes)
+    }
+
+    fn set_weights(&mut self, weights: &[f64]) {
+        self.rule.set_weights(weights);
+    }
+
+    fn standings(&self) -> Vec<Standing> {
+        self.rule.standings()
+    }
+
+    fn waiting(&self) -> usize {
+        self.rule.waiting(&self.mixes)
+    }
+}

@@ -1,0 +1,275 @@
+//! All sessions of a peer: own halves are encoded, pushed and pushed again, the others' halves
+//! arrive or never do, and sessions end.
+
+use super::edge::{Edge, Half, Meaning, Sent, Waiting};
+use super::{Begun, Encoded, Standing};
+use crate::core::context::Context;
+use crate::limits::{HISTORY_ROUNDS_MAX, PUSHES_AT_ONCE_MAX};
+use crate::{Event, FragmentId, Order, PeerId, PushOutcome, SliceId, SliceMeta};
+use std::collections::BTreeMap;
+
+/// One neighbour and one fragment.
+type Key = (FragmentId, PeerId);
+
+/// The edges to all neighbours, fragment by fragment.
+#[derive(Debug)]
+pub(super) struct Edges {
+    /// Whether slices are differences to replicas.
+    pub(super) replicas: bool,
+    all: BTreeMap<Key, Edge>,
+}
+
+impl Edges {
+    pub(super) const fn new(replicas: bool) -> Self {
+        Self {
+            replicas,
+            all: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn get(&self, fragment: FragmentId, peer: PeerId) -> Option<&Edge> {
+        self.all.get(&(fragment, peer))
+    }
+
+    pub(super) fn entry(&mut self, fragment: FragmentId, peer: PeerId) -> &mut Edge {
+        self.all.entry((fragment, peer)).or_insert_with(Edge::new)
+    }
+
+    /// The edges of one fragment, in `PeerId` order.
+    pub(super) fn of(&self, fragment: FragmentId) -> impl Iterator<Item = (PeerId, &Edge)> {
+        let of_it = self.all.iter().filter(move |((of, _), _)| *of == fragment);
+        of_it.map(|((_, id), edge)| (*id, edge))
+    }
+
+    pub(super) fn of_mut(
+        &mut self,
+        fragment: FragmentId,
+    ) -> impl Iterator<Item = (PeerId, &mut Edge)> {
+        let all = self.all.iter_mut();
+        let of_it = all.filter(move |((of, _), _)| *of == fragment);
+        of_it.map(|((_, id), edge)| (*id, edge))
+    }
+
+    /// Pushes again what surely or perhaps did not arrive; gives up on what never does.
+    pub(super) fn push_again(&mut self, cx: &mut Context) {
+        let linked: Vec<PeerId> = cx.view.greeted().map(|(id, _)| id).collect();
+        let mut stuck = Vec::new();
+        for ((fragment, peer), edge) in &mut self.all {
+            let due = edge.unheard.iter_mut().filter(|sent| !sent.under_way);
+            for sent in due.filter(|_| linked.contains(peer)) {
+                (sent.under_way, sent.again) = (true, 0);
+                cx.push(*peer, sent.slice, sent.meta, 0);
+            }
+            let rounds = |sent: &Sent| cx.round.since(sent.slice.round);
+            let old = |sent: &Sent| !sent.under_way && rounds(sent) > HISTORY_ROUNDS_MAX as u64;
+            if !edge.mixing && edge.unheard.iter().any(old) {
+                stuck.push((*fragment, *peer));
+            }
+        }
+        for key in stuck {
+            self.restart(cx, key);
+        }
+    }
+
+    /// The two ends of an edge no longer know what the other knows: the session ends, and a later
+    /// round begins the next.
+    pub(super) fn restart(&mut self, cx: &mut Context, key: Key) {
+        let Some(edge) = self.all.get_mut(&key) else {
+            return;
+        };
+        report(cx, key.1, edge);
+        release(cx, edge.end());
+    }
+
+    /// Takes a half of the other end in; true where it waits for its exchange now.
+    pub(super) fn take(
+        &mut self,
+        cx: &mut Context,
+        (from, session): (PeerId, u32),
+        waiting: Waiting,
+    ) -> bool {
+        let (slice, number) = (waiting.slice, waiting.number);
+        let key = (slice.fragment, from);
+        let edge = self.entry(slice.fragment, from);
+        if session > edge.session && number == 0 && !edge.mixing && !edge.closing {
+            // The other end has begun anew: what this end holds of the old session is void there.
+            report(cx, from, edge);
+            release(cx, edge.begin(session));
+        }
+        match edge.take(session, waiting) {
+            Meaning::Kept => {
+                // It answers what this end pushed before: those halves have arrived.
+                release(cx, edge.heard(|sent| sent.number < number));
+                return true;
+            }
+            Meaning::Repeated => {
+                // The same slice lies where the first does. Another one under its number is void.
+                if edge.theirs.iter().all(|waiting| waiting.slice != slice) {
+                    release(cx, [slice]);
+                }
+            }
+            Meaning::Past => release(cx, [slice]),
+            Meaning::Gap => {
+                release(cx, [slice]);
+                edge.above = edge.above.max(session);
+                if !edge.mixing && !edge.closing {
+                    self.restart(cx, key);
+                }
+            }
+        }
+        false
+    }
+
+    /// An own half is encoded, or cannot be.
+    pub(super) fn encoded(
+        &mut self,
+        cx: &mut Context,
+        encoded: &Encoded<'_, Begun>,
+        bytes: Option<u64>,
+    ) {
+        let (slice, begun) = (encoded.slice, encoded.note);
+        let edge = self.all.get_mut(&(slice.fragment, begun.peer));
+        let edge = edge.filter(|edge| edge.half == Half::Encoding(encoded.order));
+        match (edge, bytes) {
+            (Some(edge), Some(bytes)) if edge.session == begun.session => {
+                let meta = SliceMeta {
+                    of: 1,
+                    weight: begun.share,
+                    contributors: u64::from(edge.number),
+                    group: u64::from(begun.session),
+                    bytes,
+                };
+                edge.half = Half::Pushed(slice, begun.share);
+                edge.unheard.push(Sent {
+                    slice,
+                    meta,
+                    number: edge.number,
+                    under_way: true,
+                    again: 0,
+                });
+                cx.push(begun.peer, slice, meta, 0);
+            }
+            (Some(edge), None) => edge.half = Half::Idle,
+            // Its session ended while it was encoded.
+            (_, Some(_)) => release(cx, [slice]),
+            (None, None) => {}
+        }
+    }
+
+    /// The push of an own half ended.
+    pub(super) fn pushed(
+        &mut self,
+        cx: &mut Context,
+        to: PeerId,
+        slice: SliceId,
+        outcome: PushOutcome,
+    ) {
+        let Some(edge) = self.all.get_mut(&(slice.fragment, to)) else {
+            return;
+        };
+        if outcome == PushOutcome::Delivered {
+            release(cx, edge.heard(|sent| sent.slice == slice));
+        } else if let Some(sent) = edge.unheard.iter_mut().find(|s| s.slice == slice) {
+            // A few times at once, then with the next round: a dead link is soon known to be.
+            sent.under_way = sent.again < PUSHES_AT_ONCE_MAX;
+            if sent.under_way {
+                sent.again += 1;
+                let meta = sent.meta;
+                cx.push(to, slice, meta, 0);
+            }
+        }
+    }
+
+    /// The mix of a fragment is made: its exchanges are done.
+    pub(super) fn mixed(&mut self, cx: &mut Context, fragment: FragmentId) {
+        let (mut free, mut over) = (Vec::new(), Vec::new());
+        for (peer, edge) in self.of_mut(fragment).filter(|(_, edge)| edge.mixing) {
+            let weight = edge.weight();
+            free.extend(edge.advance(weight));
+            if edge.closing {
+                free.extend(edge.end());
+                over.push(peer);
+            }
+        }
+        release(cx, free);
+        for peer in over {
+            self.forget(cx, peer);
+        }
+    }
+
+    /// A link is gone. What is complete is mixed all the same: the other end may have done so.
+    pub(super) fn gone(&mut self, cx: &mut Context, peer: PeerId) {
+        let mut freed = Vec::new();
+        for (_, edge) in self.all.iter_mut().filter(|((_, id), _)| *id == peer) {
+            report(cx, peer, edge);
+            if edge.complete() || edge.mixing {
+                edge.closing = true;
+                let number = edge.number;
+                let later = edge.theirs.extract_if(.., |w| w.number != number);
+                freed.extend(later.map(|w| w.slice));
+                freed.extend(edge.heard(|_| true));
+            } else {
+                freed.extend(edge.end());
+            }
+        }
+        release(cx, freed);
+        self.forget(cx, peer);
+    }
+
+    /// Ends the sessions with peers that the view no longer holds.
+    pub(super) fn sweep(&mut self, cx: &mut Context) {
+        let unknown = |cx: &Context, peer: &PeerId| cx.view.get(*peer).is_none();
+        let mut ended = Vec::new();
+        for ((_, peer), edge) in &mut self.all {
+            if edge.open && !edge.mixing && unknown(cx, peer) {
+                ended.push(*peer);
+                release(cx, edge.end());
+            }
+        }
+        ended.into_iter().for_each(|peer| self.forget(cx, peer));
+        self.all
+            .retain(|(_, peer), edge| edge.mixing || !unknown(cx, peer));
+    }
+
+    /// Drops the replicas of a peer once no session with it is open.
+    fn forget(&self, cx: &mut Context, peer: PeerId) {
+        let mut of_it = self.all.iter().filter(|((_, id), _)| *id == peer);
+        let open = of_it.any(|(_, edge)| edge.open);
+        if self.replicas && !open {
+            cx.order(Order::ForgetReplicas { peer });
+        }
+    }
+
+    /// Slices of others that wait.
+    pub(super) fn waiting(&self) -> usize {
+        self.all.values().map(|edge| edge.theirs.len()).sum()
+    }
+
+    /// How far this peer is on every edge whose session is open.
+    pub(super) fn standings(&self) -> Vec<Standing> {
+        let edges = self.all.iter();
+        let open = edges.filter(|(_, edge)| edge.open && !edge.closing);
+        let standings = open.map(|((fragment, peer), edge)| Standing {
+            peer: *peer,
+            fragment: *fragment,
+            session: edge.session,
+            exchanges: edge.number,
+            weight: edge.mixed,
+        });
+        standings.collect()
+    }
+}
+
+fn release(cx: &mut Context, slices: impl IntoIterator<Item = SliceId>) {
+    for slice in slices {
+        cx.order(Order::Release { slice });
+    }
+}
+
+/// A session ends with a half of unknown fate: the other end may have mixed it, or not.
+fn report(cx: &mut Context, peer: PeerId, edge: &Edge) {
+    if let Some(sent) = edge.unheard.first() {
+        let weight = sent.meta.weight;
+        cx.emit(Event::MassUncertain { peer, weight });
+    }
+}

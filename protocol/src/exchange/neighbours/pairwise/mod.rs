@@ -1,0 +1,347 @@
+//! Exchanges between two: each pair of neighbours moves towards each other by the same amount, and
+//! the sum of both stays what it was, however late either of them gets to it.
+//!
+//! In exchange k of neighbours i and j each pushes one slice and, once it has pushed its own and
+//! holds the other's, takes
+//!
+//! ```text
+//! x_i <- x_i + rate * w (h_j - h_i)        x_j <- x_j + rate * w (h_i - h_j)
+//! ```
+//!
+//! with `w` the smaller of the two shares that the slices offer and h what both ends decode of
+//! them: bit for bit the same at either end, so the two moves are exactly opposite. A peer that
+//! waits for i does not wait for j. A half that is not acknowledged is pushed again, under the same
+//! name, until it is or the link is gone: at most one exchange of a dead link is ambiguous, and
+//! reported as `MassUncertain`.
+//!
+//! Two methods, by `ExchangeKind`:
+//!
+//! - **Replicas** (CHOCO-style): h is a replica that both ends keep, and a slice the encoded
+//!   difference of the parameters to it. The first slice of a session is the parameters themselves,
+//!   whole (`Part::Aggregate`). Partners of a round come from the topology and are waited for until
+//!   the deadline. Cost per peer and round with d partners: d pushes of one encoded fragment, no
+//!   control message; one latency. Beginning a session costs one push of 4 bytes a value each way.
+//! - **Pairs** (AD-PSGD): h is the parameters as they were when the slice was encoded. Every round
+//!   begins an exchange with one neighbour drawn from the topology unless one is under way (one that
+//!   is late by some rounds no longer counts: its neighbour may have stalled), answers those that
+//!   others began, and mixes what is complete. It waits for no peer, so peers never wait in a
+//!   circle. Cost per peer and round: at most one push begun and one answer to each that came; no
+//!   latency.
+//!
+//! **Source:** Koloskova, Stich, Jaggi 2019, "Decentralized Stochastic Optimization and Gossip
+//! Algorithms with Compressed Communication", algorithms 1 and 2 (there a peer keeps one replica of
+//! itself for all neighbours; here one for each, so that a slice lost on one link holds up nothing
+//! on others); Lian et al. 2018, "Asynchronous Decentralized Parallel Stochastic Gradient Descent",
+//! algorithm 1.
+
+mod edge;
+mod edges;
+mod standing;
+
+use super::slices::{self, unexpected};
+use super::{Encoded, FragmentMix, Mixes, Mixture, Ranks, Rule};
+use crate::core::context::Context;
+use crate::exchange::Arrived;
+use crate::limits::{NEIGHBOURS_MAX, PATIENCE_ROUNDS, ROUNDS_AHEAD_MAX};
+use crate::{
+    ExchangeKind, FragmentId, Order, Part, PeerError, PeerId, Plan, PushOutcome, SliceId, StoreId,
+    Topology,
+};
+use edge::{Edge, Half, Waiting};
+use edges::Edges;
+use rand_core::Rng;
+pub use standing::Standing;
+
+/// The rule of exchanges between two.
+pub(super) struct Pairwise {
+    topology: Box<dyn Topology>,
+    edges: Edges,
+}
+
+/// An own half that is being encoded.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Begun {
+    peer: PeerId,
+    session: u32,
+    share: f64,
+}
+
+impl Pairwise {
+    pub(super) fn new(plan: &Plan, topology: Box<dyn Topology>) -> Self {
+        Self {
+            topology,
+            edges: Edges::new(plan.exchange == ExchangeKind::Replicas),
+        }
+    }
+
+    /// With whom to begin or continue an exchange in this round, and the share to offer.
+    fn partners(&mut self, cx: &mut Context, fragment: FragmentId) -> Vec<(PeerId, f64)> {
+        let ranks = Ranks::live(cx);
+        let drawn = ranks.shares(ranks.partners(&*self.topology, cx.round).send);
+        let begun = |edge: &Edge| edge.half == Half::Idle && edge.awaited().is_some();
+        let begun_by_them: Vec<PeerId> = self
+            .edges
+            .of(fragment)
+            .filter(|(id, edge)| begun(edge) && cx.view.live().any(|(live, _)| live == *id))
+            .map(|(id, _)| id)
+            .take(NEIGHBOURS_MAX)
+            .collect();
+        match self.edges.replicas {
+            true => with_strangers(drawn, begun_by_them),
+            false => self.one_or_answers(cx, fragment, drawn, begun_by_them),
+        }
+    }
+
+    /// Pairs: answers to all that others began; where there are none, and no exchange of this peer
+    /// is under way, one that it begins itself.
+    fn one_or_answers(
+        &mut self,
+        cx: &mut Context,
+        fragment: FragmentId,
+        mut partners: Vec<(PeerId, f64)>,
+        answered: Vec<PeerId>,
+    ) -> Vec<(PeerId, f64)> {
+        let busy = |edge: &Edge| edge.half != Half::Idle;
+        let late = |edge: &Edge| match edge.half {
+            Half::Pushed(slice, _) => cx.round.since(slice.round) >= PATIENCE_ROUNDS,
+            _ => false,
+        };
+        let edges = self.edges.of(fragment);
+        let under_way: Vec<&Edge> = edges.map(|(_, edge)| edge).filter(|e| busy(e)).collect();
+        let mut open = under_way.len();
+        let waits_for_one = under_way.iter().any(|edge| !late(edge));
+        let mut chosen = answered;
+        if !waits_for_one && chosen.is_empty() {
+            let edges = &self.edges;
+            partners.retain(|(id, _)| !edges.get(fragment, *id).is_some_and(busy));
+            let drawn = cx.rng.next_u64().checked_rem(partners.len() as u64);
+            let drawn = drawn.and_then(|at| partners.get(at as usize));
+            chosen.extend(drawn.map(|(id, _)| *id));
+        }
+        // Of m exchanges under way at a time none moves more than 1 / (m + 1) of the distance.
+        let offered = chosen.into_iter().map(|id| {
+            open += 1;
+            (id, 1.0 / (1.0 + open as f64))
+        });
+        offered.collect()
+    }
+
+    /// Begins the own half of an exchange with each partner.
+    fn begin_fragment(&mut self, cx: &mut Context, mixes: &mut Mixes<Self>, fragment: FragmentId) {
+        let replicas = self.edges.replicas;
+        let partners = self.partners(cx, fragment);
+        for (slot, (peer, share)) in partners.into_iter().enumerate() {
+            let edge = self.edges.entry(fragment, peer);
+            if edge.closing || edge.mixing {
+                // A session that ends is not continued, and exchange k + 1 needs k.
+                continue;
+            }
+            if !edge.open {
+                let next = edge.session.max(edge.above).saturating_add(1);
+                edge.begin(next);
+            }
+            if edge.half == Half::Idle {
+                let whole = replicas && edge.number == 0;
+                let slice = SliceId {
+                    part: match whole {
+                        true => Part::Aggregate,
+                        false => Part::Contribution,
+                    },
+                    ..slices::own_of_slot(cx, fragment, slot)
+                };
+                let store = match replicas {
+                    true => StoreId::Replica(peer),
+                    false => StoreId::Local,
+                };
+                let order = Order::Encode {
+                    store,
+                    slice,
+                    of: 1,
+                };
+                let session = edge.session;
+                let begun = Begun {
+                    peer,
+                    session,
+                    share,
+                };
+                edge.half = Half::Encoding(mixes.encode(cx, slice, order, begun));
+            }
+            if replicas
+                && share > 0.0
+                && edge.awaited().is_none()
+                && let Some(mix) = mixes.get_mut(fragment)
+            {
+                mix.expected.insert(peer);
+            }
+        }
+    }
+}
+
+/// Replicas: the round's partners, and a share of zero for every other peer that took this one for
+/// a partner. It gets an answer, which moves neither end: the two views differ.
+fn with_strangers(
+    mut partners: Vec<(PeerId, f64)>,
+    begun_by_them: Vec<PeerId>,
+) -> Vec<(PeerId, f64)> {
+    partners.truncate(NEIGHBOURS_MAX);
+    let known: Vec<PeerId> = partners.iter().map(|(id, _)| *id).collect();
+    let strangers = begun_by_them.into_iter().filter(|id| !known.contains(id));
+    partners.extend(strangers.map(|id| (id, 0.0)));
+    partners
+}
+
+impl Rule for Pairwise {
+    type Fragment = ();
+    type Encoding = Begun;
+
+    fn begin(&mut self, cx: &mut Context, mixes: &mut Mixes<Self>) {
+        self.edges.push_again(cx);
+        let fragments: Vec<FragmentId> = cx.plan.fragment_ids().collect();
+        for fragment in fragments {
+            self.begin_fragment(cx, mixes, fragment);
+        }
+        cx.await_partners(mixes.expected());
+    }
+
+    fn encoded(&mut self, cx: &mut Context, mixes: &mut Mixes<Self>, encoded: Encoded<'_, Begun>) {
+        let bytes = encoded.bytes();
+        // A half of a round that is over is no part of this round's mix, but still one of its
+        // session.
+        if let Some(mix) = mixes.of(encoded.slice) {
+            mix.failed |= bytes.is_none();
+        }
+        self.edges.encoded(cx, &encoded, bytes);
+    }
+
+    fn arrived(
+        &mut self,
+        cx: &mut Context,
+        mixes: &mut Mixes<Self>,
+        arrived: &Arrived,
+    ) -> Result<(), PeerError> {
+        let (session, number) = check(cx, arrived, self.edges.replicas)?;
+        let (from, slice) = (arrived.from, arrived.slice);
+        let waiting = Waiting {
+            slice,
+            share: arrived.meta.weight,
+            number,
+        };
+        if self.edges.take(cx, (from, session), waiting) {
+            // It does its part, however late.
+            cx.view.forgive(from);
+            mixes.came(cx, slice.fragment, from);
+        }
+        Ok(())
+    }
+
+    fn pushed(
+        &mut self,
+        cx: &mut Context,
+        _mixes: &mut Mixes<Self>,
+        to: PeerId,
+        slice: SliceId,
+        outcome: PushOutcome,
+    ) {
+        self.edges.pushed(cx, to, slice, outcome);
+    }
+
+    /// Mixes every exchange whose two halves are here.
+    fn mixture(&mut self, _cx: &mut Context, mix: &mut FragmentMix<()>) -> Option<Mixture> {
+        if mix.failed {
+            return None;
+        }
+        let (mut inputs, mut neighbours) = (Vec::new(), 0);
+        let replicas = self.edges.replicas;
+        for (_, edge) in self.edges.of_mut(mix.fragment) {
+            let weight = edge.weight();
+            let (Some(theirs), Half::Pushed(mine, _)) = (edge.awaited(), edge.half) else {
+                continue;
+            };
+            inputs.push((theirs.slice, weight));
+            if !replicas {
+                inputs.push((mine, -weight));
+            }
+            edge.mixing = true;
+            neighbours += 1;
+        }
+        let (round, fragment) = (mix.round, mix.fragment);
+        let order = match replicas {
+            true => (!inputs.is_empty()).then_some(Order::MixReplicas {
+                round,
+                fragment,
+                inputs,
+            }),
+            false => mix.mean(1.0, inputs),
+        };
+        Some(Mixture {
+            order,
+            neighbours,
+            weight: 1.0,
+        })
+    }
+
+    /// The session of a bad half ends: the two ends no longer know what the other knows.
+    fn without(
+        &mut self,
+        cx: &mut Context,
+        mix: &mut FragmentMix<()>,
+        bad: SliceId,
+    ) -> Option<Mixture> {
+        self.unmixed(cx, mix);
+        self.edges.get(mix.fragment, bad.origin)?;
+        self.edges.restart(cx, (mix.fragment, bad.origin));
+        self.mixture(cx, mix)
+    }
+
+    fn mixed(&mut self, cx: &mut Context, mix: &mut FragmentMix<()>) {
+        self.edges.mixed(cx, mix.fragment);
+        mix.end(cx);
+    }
+
+    /// The exchanges stay complete, and are mixed in the next round.
+    fn unmixed(&mut self, _cx: &mut Context, mix: &mut FragmentMix<()>) {
+        for (_, edge) in self.edges.of_mut(mix.fragment) {
+            edge.mixing = false;
+        }
+    }
+
+    fn gone(&mut self, cx: &mut Context, _mixes: &mut Mixes<Self>, peer: PeerId) {
+        self.edges.gone(cx, peer);
+    }
+
+    fn finish(&mut self, cx: &mut Context, _mixes: &mut Mixes<Self>) {
+        self.edges.sweep(cx);
+        if self.edges.replicas {
+            cx.follow_the_others(ROUNDS_AHEAD_MAX);
+        }
+    }
+
+    fn waiting(&self, _mixes: &Mixes<Self>) -> usize {
+        self.edges.waiting()
+    }
+
+    fn standings(&self) -> Vec<Standing> {
+        self.edges.standings()
+    }
+}
+
+/// What a half must be; gives its session and number.
+fn check(cx: &Context, arrived: &Arrived, replicas: bool) -> Result<(u32, u32), PeerError> {
+    slices::check(cx, arrived)?;
+    let (slice, meta) = (arrived.slice, arrived.meta);
+    if slice.part == Part::Partial {
+        return unexpected("a partial sum between neighbours");
+    }
+    if !(meta.weight.is_finite() && (0.0..=1.0).contains(&meta.weight)) {
+        return unexpected("the share that a slice offers must be from 0 to 1");
+    }
+    let numbers = (u32::try_from(meta.group), u32::try_from(meta.contributors));
+    let (Ok(session), Ok(number)) = numbers else {
+        return unexpected("a session or an exchange beyond all numbers");
+    };
+    let whole = slice.part == Part::Aggregate;
+    if session == 0 || whole != (replicas && number == 0) {
+        return unexpected("only what begins a session is whole, and sessions begin with one");
+    }
+    Ok((session, number))
+}

@@ -1,0 +1,259 @@
+//! Gossip by pulling: ask the round's partners, mix what they published last. No peer pushes
+//! unasked, and no peer waits for another's training.
+//!
+//! At the end of its inner steps a peer encodes its parameters once and publishes them, asks the
+//! peers whose parameters its row of W names, and takes
+//!
+//! ```text
+//! x_i <- (1 - sum_j W_ij) x_i + sum_j W_ij C(x_j)
+//! ```
+//!
+//! over the partners j whose answers came by the deadline. A peer that is asked answers at once
+//! with what it published last, of any round; one that has published nothing yet answers as soon as
+//! it has.
+//!
+//! What holds: every row is a convex combination, whatever is late, lost, refused or comes twice.
+//! No value leaves the range that the peers' values spanned, and equal values stay equal. The sums
+//! over the peers are kept only where W is doubly stochastic and all answers are in and of the same
+//! round; unlike pushes, answers carry no mass that could be accounted for. A lost answer costs its
+//! effect in one round, and nothing has to be returned.
+//!
+//! Cost per peer and round with d partners: d small questions, and d pushes of one encoded fragment
+//! in answer to those that ask; two latencies. A peer waits for the answers of its live partners
+//! until the deadline, never longer; half-way there it asks those that have not answered once more.
+//! For push-pull, where either end of a link moves by what both have, see [`pairwise`].
+//!
+//! [`pairwise`]: crate::exchange::neighbours::pairwise
+//!
+//! **Source:** Demers et al. 1987, "Epidemic algorithms for replicated database maintenance",
+//! section 1.3 (push, pull, push-pull); Karp et al. 2000, "Randomized rumor spreading", section 1;
+//! asynchronous averaging by rows: Tsitsiklis, Bertsekas and Athans 1986, "Distributed asynchronous
+//! deterministic and stochastic gradient optimization algorithms", section II.
+
+mod published;
+#[cfg(test)]
+mod tests;
+
+use super::slices::{self, unexpected};
+use super::{Encoded, FragmentMix, Mixes, Mixture, Ranks, Rule};
+use crate::core::context::Context;
+use crate::core::timers::Timer;
+use crate::exchange::Arrived;
+use crate::wire::Message;
+use crate::{
+    Event, FragmentId, Order, Part, PeerError, PeerId, PushOutcome, SliceId, StoreId, Time,
+    Topology, Wait,
+};
+use published::Published;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The rule of pulling.
+pub(super) struct Pull {
+    topology: Box<dyn Topology>,
+    published: Published,
+    /// This round's row of W: who is asked, and what each answer counts.
+    row: BTreeMap<PeerId, f64>,
+    /// When the wait for answers ends.
+    deadline: Time,
+    /// Whether those that have not answered are still to be asked again before that.
+    asks_again: bool,
+}
+
+/// One fragment in one round: the answers, each with its weight.
+pub(super) type Answers = BTreeMap<PeerId, (SliceId, f64)>;
+
+impl Pull {
+    pub(super) fn new(topology: Box<dyn Topology>) -> Self {
+        Self {
+            topology,
+            published: Published::default(),
+            row: BTreeMap::new(),
+            deadline: Time::ZERO,
+            asks_again: false,
+        }
+    }
+
+    /// This peer's row of W. A topology gives columns: the weight of an answer is the share that
+    /// its sender would push here.
+    fn find_row(&self, cx: &Context) -> BTreeMap<PeerId, f64> {
+        let ranks = Ranks::live(cx);
+        let asked = ranks.partners(&*self.topology, cx.round).receive;
+        let weight = |rank: usize| {
+            let pushes = self.topology.partners(cx.round, rank, ranks.count()).send;
+            pushes.into_iter().find(|(to, _)| *to == ranks.me())
+        };
+        let row = asked.into_iter();
+        row.filter_map(|rank| Some((ranks.other(rank)?, weight(rank)?.1)))
+            .collect()
+    }
+
+    /// Asks the partners of the round, and sets the timer to when they are asked again.
+    fn ask(&mut self, cx: &mut Context) {
+        let round = cx.round;
+        for peer in self.row.keys() {
+            cx.send(*peer, Message::PullAsk { round });
+        }
+        if !self.row.is_empty() {
+            let allowed = cx.deadlines.allow(Wait::Partners, self.row.keys().copied());
+            self.deadline = cx.wait(Wait::Partners, allowed);
+            self.asks_again = true;
+            cx.timers.set(Timer::Exchange, cx.now + allowed / 2);
+        }
+    }
+}
+
+impl Rule for Pull {
+    type Fragment = Answers;
+    type Encoding = ();
+
+    fn begin(&mut self, cx: &mut Context, mixes: &mut Mixes<Self>) {
+        self.row = self.find_row(cx);
+        self.ask(cx);
+        let fragments: Vec<FragmentId> = cx.plan.fragment_ids().collect();
+        for fragment in fragments {
+            let slice = slices::own(cx, fragment);
+            let (store, of) = (StoreId::Local, 1);
+            mixes.encode(cx, slice, Order::Encode { store, slice, of }, ());
+            if let Some(mix) = mixes.get_mut(fragment) {
+                mix.expected.extend(self.row.keys());
+            }
+        }
+    }
+
+    fn encoded(&mut self, cx: &mut Context, mixes: &mut Mixes<Self>, encoded: Encoded<'_, ()>) {
+        let Some(mix) = mixes.of(encoded.slice) else {
+            return;
+        };
+        match encoded.bytes() {
+            Some(bytes) => self.published.publish(cx, encoded.slice, bytes),
+            None => {
+                // Parameters that cannot be encoded are not finite: no mix mends them.
+                self.unmixed(cx, mix);
+                mix.expected.clear();
+                mix.void();
+            }
+        }
+    }
+
+    fn arrived(
+        &mut self,
+        cx: &mut Context,
+        mixes: &mut Mixes<Self>,
+        arrived: &Arrived,
+    ) -> Result<(), PeerError> {
+        let (from, slice) = (arrived.from, arrived.slice);
+        cx.view.forgive(from);
+        slices::check(cx, arrived)?;
+        if slice.part != Part::Contribution {
+            return unexpected("an answer must be its sender's own contribution");
+        }
+        let answers = mixes.get_mut(slice.fragment).map(|mix| &mix.own);
+        if answers.is_some_and(|answers| answers.values().any(|(held, _)| *held == slice)) {
+            return Ok(()); // a retry of what is here already
+        }
+        let current = arrived.meta.group == cx.round.0;
+        if current && mixes.came(cx, slice.fragment, from) {
+            let weight = self.row.get(&from).copied().unwrap_or(0.0);
+            if let Some(mix) = mixes.get_mut(slice.fragment) {
+                mix.own.insert(from, (slice, weight));
+            }
+        } else {
+            // An answer to a round that went on without it.
+            cx.order(Order::Release { slice });
+        }
+        Ok(())
+    }
+
+    fn pushed(
+        &mut self,
+        cx: &mut Context,
+        _mixes: &mut Mixes<Self>,
+        to: PeerId,
+        slice: SliceId,
+        outcome: PushOutcome,
+    ) {
+        self.published.pushed(cx, to, slice, outcome);
+    }
+
+    /// The share of a partner that did not answer stays with the own parameters, so the row is a
+    /// convex combination always.
+    fn mixture(&mut self, _cx: &mut Context, mix: &mut FragmentMix<Answers>) -> Option<Mixture> {
+        let inputs: Vec<(SliceId, f64)> = mix.own.values().copied().collect();
+        let taken: f64 = inputs.iter().map(|(_, weight)| weight).sum();
+        Some(Mixture {
+            neighbours: inputs.len() as u32,
+            weight: 1.0,
+            order: mix.mean((1.0 - taken).max(0.0), inputs),
+        })
+    }
+
+    fn without(
+        &mut self,
+        cx: &mut Context,
+        mix: &mut FragmentMix<Answers>,
+        bad: SliceId,
+    ) -> Option<Mixture> {
+        let all = mix.own.len();
+        mix.own.retain(|_, (slice, _)| *slice != bad);
+        if mix.own.len() == all {
+            return None;
+        }
+        cx.order(Order::Release { slice: bad });
+        self.mixture(cx, mix)
+    }
+
+    fn unmixed(&mut self, cx: &mut Context, mix: &mut FragmentMix<Answers>) {
+        let (round, fragment) = (mix.round, mix.fragment);
+        cx.emit(Event::Voided { round, fragment });
+    }
+
+    fn gone(&mut self, _cx: &mut Context, _mixes: &mut Mixes<Self>, peer: PeerId) {
+        self.published.gone(peer);
+    }
+
+    /// Questions get lost, so half-way to the deadline those that have not answered are asked again.
+    fn ask_again(&mut self, cx: &mut Context, mixes: &Mixes<Self>) -> Option<Time> {
+        if !std::mem::take(&mut self.asks_again) {
+            return None;
+        }
+        let round = cx.round;
+        let late: BTreeSet<PeerId> = mixes.expected().collect();
+        for peer in late {
+            cx.send(peer, Message::PullAsk { round });
+        }
+        Some(self.deadline)
+    }
+
+    /// Answers do not depend on what this peer encodes: the wait ends with the last of them.
+    fn waits(&self, mix: &FragmentMix<Answers>) -> bool {
+        mix.is_collecting() && !mix.expected.is_empty()
+    }
+
+    fn message(
+        &mut self,
+        cx: &mut Context,
+        from: PeerId,
+        message: &Message,
+    ) -> Result<(), PeerError> {
+        // It speaks: what it did not answer was lost, or late.
+        cx.view.forgive(from);
+        match message {
+            Message::PullAsk { round } => self.published.asked(cx, from, *round),
+            _ => return unexpected("a message of another exchange"),
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, cx: &mut Context, mixes: &mut Mixes<Self>) {
+        for mix in mixes.iter_mut() {
+            for (slice, _) in std::mem::take(&mut mix.own).into_values() {
+                cx.order(Order::Release { slice });
+            }
+        }
+        cx.waited(Wait::Partners, false);
+    }
+
+    fn waiting(&self, mixes: &Mixes<Self>) -> usize {
+        mixes.iter().map(|mix| mix.own.len()).sum()
+    }
+}

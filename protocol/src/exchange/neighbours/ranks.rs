@@ -1,0 +1,60 @@
+//! Which peers a topology means: it speaks of ranks, the positions in a list of peers sorted by
+//! `PeerId`.
+
+use crate::core::context::Context;
+use crate::{Partners, PeerId, Round, Topology};
+
+/// A sorted list of peers with this one among them.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Ranks {
+    peers: Vec<PeerId>,
+    me: usize,
+}
+
+impl Ranks {
+    /// Over the live peers by this peer's view.
+    pub(super) fn live(cx: &Context) -> Self {
+        Self::among(cx.me(), cx.view.live().map(|(id, _)| id))
+    }
+
+    /// Over other peers, in ascending order, and this one.
+    pub(super) fn among(me: PeerId, others: impl Iterator<Item = PeerId>) -> Self {
+        let mut peers: Vec<PeerId> = others.collect();
+        let rank = peers.partition_point(|id| *id < me);
+        peers.insert(rank, me);
+        Self { peers, me: rank }
+    }
+
+    /// How many peers there are, this one included.
+    pub(super) fn count(&self) -> usize {
+        self.peers.len()
+    }
+
+    /// The rank of this peer.
+    pub(super) fn me(&self) -> usize {
+        self.me
+    }
+
+    /// The peer of a rank, this one included.
+    pub(super) fn peer(&self, rank: usize) -> Option<PeerId> {
+        self.peers.get(rank).copied()
+    }
+
+    /// The peer of a rank, unless it is this one.
+    pub(super) fn other(&self, rank: usize) -> Option<PeerId> {
+        self.peer(rank).filter(|_| rank != self.me)
+    }
+
+    /// The partners of this peer in a round, by rank.
+    pub(super) fn partners(&self, topology: &dyn Topology, round: Round) -> Partners {
+        topology.partners(round, self.me, self.count())
+    }
+
+    /// The peers that this one pushes to, each with its share.
+    pub(super) fn shares(&self, send: Vec<(usize, f64)>) -> Vec<(PeerId, f64)> {
+        let named = send.into_iter();
+        named
+            .filter_map(|(rank, share)| Some((self.other(rank)?, share)))
+            .collect()
+    }
+}

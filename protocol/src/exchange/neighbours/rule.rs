@@ -1,0 +1,169 @@
+//! What differs between the exchanges between neighbours.
+
+use super::{FragmentMix, Mixes};
+use crate::core::context::Context;
+use crate::exchange::{Arrived, PushSum, Standing};
+use crate::wire::Message;
+use crate::{Done, FragmentId, Order, OrderId, PeerError, PeerId, PushOutcome, SliceId, Time};
+
+/// What to combine into a fragment of the own parameters.
+#[derive(Debug)]
+pub(super) struct Mixture {
+    /// The order to do so; none where there is nothing to combine.
+    pub(super) order: Option<Order>,
+    /// How many neighbours' slices it takes, for the report of the mix.
+    pub(super) neighbours: u32,
+    /// The weight to report: the push-sum weight afterwards, or how many peers' parameters the mix
+    /// is the mean of.
+    pub(super) weight: f64,
+}
+
+/// The answer to an order to encode.
+pub(super) struct Encoded<'a, N> {
+    pub(super) order: OrderId,
+    pub(super) slice: SliceId,
+    /// What the rule noted when it gave the order.
+    pub(super) note: N,
+    pub(super) done: &'a Done,
+}
+
+impl<N> Encoded<'_, N> {
+    /// Encoded bytes; none where it failed.
+    pub(super) fn bytes(&self) -> Option<u64> {
+        match self.done {
+            Done::Encoded { bytes, .. } => Some(*bytes),
+            _ => None,
+        }
+    }
+}
+
+/// One way of exchanging with neighbours. It lives as long as the peer; what it needs for one round
+/// only lies in [`FragmentMix::own`].
+pub(super) trait Rule: Send + Sized {
+    /// What it keeps of one fragment in one round.
+    type Fragment: Default + Send;
+
+    /// What it notes with an order to encode.
+    type Encoding: Send;
+
+    /// A round begins: orders the slices that are pushed in it, names the partners that are
+    /// awaited, and starts the clock of that wait.
+    fn begin(&mut self, cx: &mut Context, mixes: &mut Mixes<Self>);
+
+    /// An own slice is encoded, or cannot be. Its round may be over.
+    fn encoded(
+        &mut self,
+        cx: &mut Context,
+        mixes: &mut Mixes<Self>,
+        encoded: Encoded<'_, Self::Encoding>,
+    );
+
+    /// A slice arrived, perhaps between two rounds.
+    ///
+    /// # Errors
+    /// When it breaks a rule. The slice is then released by the engine.
+    fn arrived(
+        &mut self,
+        cx: &mut Context,
+        mixes: &mut Mixes<Self>,
+        arrived: &Arrived,
+    ) -> Result<(), PeerError>;
+
+    /// A push ended.
+    fn pushed(
+        &mut self,
+        cx: &mut Context,
+        mixes: &mut Mixes<Self>,
+        to: PeerId,
+        slice: SliceId,
+        outcome: PushOutcome,
+    );
+
+    /// A fragment has nothing left to wait for: what to combine. `None` where an own slice could not
+    /// be encoded, and the fragment is void.
+    fn mixture(
+        &mut self,
+        cx: &mut Context,
+        mix: &mut FragmentMix<Self::Fragment>,
+    ) -> Option<Mixture>;
+
+    /// What to combine instead, without a slice that is bad. `None` where it was no input.
+    fn without(
+        &mut self,
+        cx: &mut Context,
+        mix: &mut FragmentMix<Self::Fragment>,
+        bad: SliceId,
+    ) -> Option<Mixture>;
+
+    /// A fragment is combined.
+    fn mixed(&mut self, cx: &mut Context, mix: &mut FragmentMix<Self::Fragment>) {
+        mix.end(cx);
+    }
+
+    /// A fragment cannot be combined; it is void after this.
+    fn unmixed(&mut self, cx: &mut Context, mix: &mut FragmentMix<Self::Fragment>) {
+        let _ = (cx, mix);
+    }
+
+    /// A peer's link is gone. The engine awaits it no longer after this.
+    fn gone(&mut self, cx: &mut Context, mixes: &mut Mixes<Self>, peer: PeerId) {
+        let _ = (cx, mixes, peer);
+    }
+
+    /// A partner missed the deadline.
+    fn missed(&mut self, cx: &mut Context, fragment: FragmentId, peer: PeerId) {
+        let _ = fragment;
+        cx.suspect(peer);
+    }
+
+    /// The timer ran out: until when partners are awaited once more, where the rule asks them again
+    /// before it gives them up.
+    fn ask_again(&mut self, cx: &mut Context, mixes: &Mixes<Self>) -> Option<Time> {
+        let _ = (cx, mixes);
+        None
+    }
+
+    /// Whether the clock of the wait for partners goes on for a fragment. It does while own slices
+    /// are encoded: partners cannot be late for a peer that is itself not ready.
+    fn waits(&self, mix: &FragmentMix<Self::Fragment>) -> bool {
+        mix.is_collecting()
+    }
+
+    /// A message of an exchange arrived. Most rules exchange slices only.
+    ///
+    /// # Errors
+    /// When the message is not of this exchange.
+    fn message(
+        &mut self,
+        cx: &mut Context,
+        from: PeerId,
+        message: &Message,
+    ) -> Result<(), PeerError> {
+        let _ = (cx, from, message);
+        Err(PeerError::Unexpected {
+            what: "a message of another exchange".to_owned(),
+        })
+    }
+
+    /// The round is over, or given up. Its fragments are still there.
+    fn finish(&mut self, cx: &mut Context, mixes: &mut Mixes<Self>);
+
+    /// Slices of others that wait here.
+    fn waiting(&self, mixes: &Mixes<Self>) -> usize;
+
+    /// The account of push-sum mass, where the rule keeps one.
+    fn push_sum(&self, mixes: &Mixes<Self>) -> PushSum {
+        let _ = mixes;
+        PushSum::default()
+    }
+
+    /// Sets the push-sum weights after a restart or a catch-up.
+    fn set_weights(&mut self, weights: &[f64]) {
+        let _ = weights;
+    }
+
+    /// How far it is with each neighbour, where both ends count.
+    fn standings(&self) -> Vec<Standing> {
+        Vec::new()
+    }
+}
