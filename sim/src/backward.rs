@@ -1,5 +1,6 @@
-//! Gradients that leave under the backward pass, in virtual time. A third of an inner step is its forward
-//! pass; of the backward pass every fragment takes its share by values, the last first.
+//! Gradients that leave during the backward pass, in virtual time. The forward pass takes a third
+//! of an inner step. Each fragment takes a share of the backward pass by its size, the last one
+//! first.
 
 use crate::swarm::Swarm;
 use crate::work::Running;
@@ -7,11 +8,11 @@ use core::time::Duration;
 use murmurate_protocol::{Done, FragmentId, Input, Layers, Order, Plan, Time};
 use std::collections::VecDeque;
 
-/// The part of an inner step before its backward pass: one matrix product of three.
+/// Share of the forward pass in an inner step: one matrix product of three.
 const FORWARD: f64 = 1.0 / 3.0;
 
-/// When the backward pass of a training order is through with which fragment; none where they leave
-/// together.
+/// When the backward pass of a training order completes each fragment. Empty if all fragments leave
+/// at the end.
 pub(crate) fn cuts(
     plan: &Plan,
     order: &Order,
@@ -35,13 +36,13 @@ pub(crate) fn cuts(
 }
 
 impl Swarm<'_> {
-    /// The backward pass is through with the next fragment of what runs.
+    /// The backward pass of the running order has completed its next fragment.
     pub(crate) fn cut(&mut self, index: usize, running: &mut Running) {
         let Some(host) = self.slots[index].host.as_mut() else {
             return;
         };
         if running.done.is_none() {
-            // Nothing that the mix lane does meanwhile touches what the gradient is of.
+            // The mix lane does not change the parameters that this gradient belongs to.
             running.done = host.perform(&running.order, running.steps);
         }
         let Some((_, fragment)) = running.cuts.pop_front() else {
@@ -56,7 +57,7 @@ impl Swarm<'_> {
                     samples,
                 });
             }
-            // Nothing leaves of what failed; its answer comes when its time is up.
+            // A failed order yields no fragments. Its answer follows at its usual end.
             _ => running.cuts.clear(),
         }
     }

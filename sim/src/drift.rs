@@ -1,15 +1,14 @@
-//! Speeds that drift: other work, heat, a neighbour in the same cloud.
+//! Speeds that drift, for example because of other work, heat, or other tenants of a cloud machine.
 
 use crate::random::Random;
 use murmurate_protocol::Time;
 
-/// The logarithm of one machine's slowness, as it wanders around zero.
+/// The logarithm of one machine's slowness, which varies around zero.
 ///
-/// An Ornstein-Uhlenbeck process, drawn when it is asked for: after dt,
-/// x <- r x + s sqrt(1 - r^2) N(0, 1) with r = exp(-dt / tau), so that its standard deviation is s at
-/// any time.
+/// An Ornstein-Uhlenbeck process, drawn on demand: after dt, x <- r x + s sqrt(1 - r^2) N(0, 1)
+/// with r = exp(-dt / tau), so its standard deviation is always s.
 ///
-/// Special cases: s = 0 makes no draw and stays at zero; dt = 0 stays where it is.
+/// Special cases: s = 0 makes no draw and stays at zero; dt = 0 does not change it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Drift {
     at: Option<Time>,
@@ -17,7 +16,7 @@ pub(crate) struct Drift {
 }
 
 impl Drift {
-    /// How many times slower than usual the machine is now.
+    /// The factor by which the machine is slower than usual now.
     pub(crate) fn slowness(
         &mut self,
         now: Time,
@@ -54,7 +53,8 @@ mod tests {
         let mean = |f: &dyn Fn(usize) -> f64| {
             (0..values.len() - 10).map(f).sum::<f64>() / (values.len() - 10) as f64
         };
-        // 20,000 draws that forget over 10: 1,000 independent ones, a standard error of 4.5 %.
+        // 20,000 draws with a correlation over 10 are like 1,000 independent ones: standard error
+        // 4.5 %.
         let variance = mean(&|i| values[i] * values[i]);
         assert!((variance / 0.04 - 1.0).abs() < 0.2, "{variance}");
         let lagged = mean(&|i| values[i] * values[i + 10]) / variance;

@@ -1,24 +1,23 @@
-//! What the calendar holds: the events of a run. What each does when its time comes is in
-//! `swarm.rs`.
+//! The events on the calendar of a run. `swarm.rs` handles each event at its time.
 
 use murmurate_protocol::Lane;
 use murmurate_protocol::wire::Message;
 
-/// A control message under way.
+/// A control message in flight.
 #[derive(Debug)]
 pub(crate) enum Letter {
-    /// As it is on the wire, to be read by the receiver.
+    /// Encoded as on the wire; the receiver decodes it.
     Frame(Box<[u8]>),
-    /// As its sender made it, and its bytes on the wire: runs without tensors skip the reading.
+    /// The sender's message and its encoded size. Runs without tensors skip the decoding.
     Message(Box<Message>, u32),
 }
 
-/// Something that is due at a time.
+/// An event that is due at some time.
 #[derive(Debug)]
 pub(crate) enum Due {
     /// A machine starts.
     Start { host: u32 },
-    /// A machine's deadline passes.
+    /// A machine's timer fires.
     Timeout { host: u32, life: u32 },
     /// A control message arrives.
     Message {
@@ -41,14 +40,14 @@ pub(crate) enum Due {
         other: u32,
         connection: u32,
     },
-    /// A lane's order is done.
+    /// A lane has completed an order.
     Work {
         host: u32,
         life: u32,
         lane: Lane,
         serial: u64,
     },
-    /// A flow may be through.
+    /// A flow may have ended.
     Flow { flow: u32, serial: u32 },
     /// A push's deadline passes.
     PushLate { transfer: u32, serial: u32 },
@@ -56,17 +55,17 @@ pub(crate) enum Due {
     SliceArrives { transfer: u32 },
     /// The sender learns how a push ended.
     PushEnds { transfer: u32 },
-    /// A fetch's request is at the donor.
+    /// A fetch's request arrives at the donor.
     FetchAsked { fetch: u32, serial: u32 },
     /// A fetch's deadline passes.
     FetchLate { fetch: u32, serial: u32 },
     /// A fetch ends.
     FetchEnds { fetch: u32, serial: u32 },
-    /// A machine's links change their capacity.
+    /// The capacity of a machine's links changes.
     Capacity { change: u32 },
     /// A scheduled fault strikes.
     Fault { fault: u32 },
-    /// The next random crash.
+    /// The next random crash is due.
     RandomCrash { process: u32 },
     /// A straggler recovers.
     SpeedUp { host: u32, factor: f64 },

@@ -8,34 +8,34 @@ use murmurate_strategies::grid::StrategyError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SimError {
-    /// The scenario cannot be read or cannot be.
+    /// The scenario cannot be read, or is not valid.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
     /// The strategy cannot work, or does not fit the task.
     #[error("[strategy]: {0}")]
     Strategy(#[from] StrategyError),
-    /// The task cannot be made.
+    /// The task cannot be built.
     #[error("[task]: {0}")]
     Task(String),
-    /// One of the two, in a scenario that was read from a file.
+    /// An error of the strategy or the task, in a scenario that was read from a file.
     #[error("{file}:{line}: {reason}")]
     InFile {
         /// The file.
         file: String,
-        /// The line of the key that the reason names, or of its table.
+        /// Line of the key in the reason, or of its table.
         line: usize,
-        /// What the strategy or the task says.
+        /// The error of the strategy or the task.
         reason: Box<SimError>,
     },
-    /// A machine could not take its own checkpoint back.
+    /// A machine could not resume from its own checkpoint.
     #[error("peer {peer} cannot start from its checkpoint: {reason}")]
     Checkpoint {
-        /// Which.
+        /// The machine.
         peer: usize,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// Something that must always hold did not.
+    /// An invariant is broken.
     #[error(transparent)]
     Violation(Box<Violation>),
     /// The scenario's virtual time or number of events is used up.

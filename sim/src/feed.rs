@@ -1,4 +1,4 @@
-//! Inputs into a peer and outputs out of it: the only place where a peer is handed anything.
+//! Passes inputs to a peer and handles its outputs. No other file calls a peer.
 
 use crate::due::{Due, Letter};
 use crate::error::SimError;
@@ -9,7 +9,7 @@ use murmurate_protocol::wire;
 use murmurate_protocol::{Event, Input, Output, Phase, Round};
 
 impl Swarm<'_> {
-    /// A machine's wake-up.
+    /// A machine's wake-up time has come.
     pub(crate) fn timeout(&mut self, index: usize, life: u32) -> Result<(), SimError> {
         let slot = &mut self.slots[index];
         let Some(host) = slot.host.as_ref().filter(|_| slot.life == life) else {
@@ -17,7 +17,8 @@ impl Swarm<'_> {
         };
         slot.wake_at = None;
         let clock = self.now + slot.ahead;
-        // Deadlines move: a wake-up that came too early is put off, one that is moot is dropped.
+        // Deadlines change: a wake-up that is too early is moved, one without a deadline is
+        // dropped.
         match host.peer.poll_timeout() {
             Some(at) if at <= clock => self.feed(index, Input::Timeout),
             _ => {
@@ -27,7 +28,7 @@ impl Swarm<'_> {
         }
     }
 
-    /// Puts the machine's next wake-up on the calendar unless an earlier one is there.
+    /// Schedules the machine's next wake-up unless an earlier one is scheduled.
     fn arm(&mut self, index: usize) {
         let slot = &mut self.slots[index];
         let Some(at) = slot.host.as_ref().and_then(|host| host.peer.poll_timeout()) else {
@@ -46,8 +47,8 @@ impl Swarm<'_> {
         }
     }
 
-    /// Hands an input to a machine's peer, and does what the peer then asks for. Orders that take
-    /// no time are performed at once and their answers handed in as well.
+    /// Passes an input to a machine's peer and performs its outputs. Orders that take no time are
+    /// performed at once, and their answers are passed in as well.
     pub(crate) fn feed(&mut self, index: usize, input: Input) -> Result<(), SimError> {
         debug_assert!(
             self.inputs.is_empty(),
@@ -57,7 +58,7 @@ impl Swarm<'_> {
         self.feed_answers(index)
     }
 
-    /// Hands in the answers that are ready, until there are no more.
+    /// Passes in the answers that are ready, until there are none.
     pub(crate) fn feed_answers(&mut self, index: usize) -> Result<(), SimError> {
         while let Some(input) = self.inputs.pop_front() {
             self.feed_one(index, input, None)?;
@@ -155,7 +156,7 @@ impl Swarm<'_> {
         Ok(())
     }
 
-    /// An answer that is ready at once: handed in after the outputs at hand.
+    /// Queues an answer that is ready at once. It is passed in after the current outputs.
     pub(crate) fn answer_now(&mut self, input: Input) {
         self.inputs.push_back(input);
     }
@@ -172,7 +173,7 @@ impl Swarm<'_> {
             .map_err(|what| self.violation(index, what))
     }
 
-    /// Looks at a machine after each of its inputs.
+    /// Checks a machine after each of its inputs.
     fn after(&mut self, index: usize, timeout: bool) -> Result<(), SimError> {
         let slot = &mut self.slots[index];
         let Some(host) = slot.host.as_deref() else {

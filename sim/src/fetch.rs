@@ -1,7 +1,7 @@
-//! Fetches: a request to a donor, the bytes back, and the next donor when there are none.
+//! Fetches: a request to a donor, its answer, and the next donor if it has no answer.
 //!
-//! A fetch has a number from its beginning to its end; its flow, its deadline and its end on the
-//! calendar name it together with a serial, because numbers are used again.
+//! A fetch has a number while it lasts. Its flow and its events on the calendar refer to it by the
+//! number and a serial, because numbers are reused.
 
 use crate::due::Due;
 use crate::error::SimError;
@@ -11,16 +11,16 @@ use bytes::Bytes;
 use core::time::Duration;
 use murmurate_protocol::{FetchId, Input, PeerId, SliceMeta, Time};
 
-/// A fetch on its way.
+/// A fetch in progress.
 #[derive(Debug)]
 pub(crate) struct Fetching {
     host: usize,
     life: u32,
     what: FetchId,
     deadline: Time,
-    /// The donor at work and its life.
+    /// The current donor and its life.
     donor: Option<(usize, u32)>,
-    /// Donors to try after it.
+    /// Donors to try next.
     next: Vec<usize>,
     flow: Option<u32>,
     extra: Duration,
@@ -65,7 +65,7 @@ impl Fetches {
 }
 
 impl Swarm<'_> {
-    /// Does what a peer asks: fetches a slice or a state from the first donor that has it.
+    /// Performs a peer's request: fetches a slice or a state from the first donor that has it.
     pub(crate) fn fetch(&mut self, index: usize, what: FetchId, from: &[PeerId], deadline: Time) {
         let donors = from.iter().filter_map(|peer| self.recipe.index_of(peer));
         let mut next: Vec<usize> = donors.filter(|d| self.net.is_up(index, *d)).collect();
@@ -97,7 +97,7 @@ impl Swarm<'_> {
         }
     }
 
-    /// The request is at the donor.
+    /// The request arrived at the donor.
     pub(crate) fn fetch_asked(&mut self, fetch: u32, serial: u32) -> Result<(), SimError> {
         let Some(fetching) = self.fetches.get(fetch, serial) else {
             return Ok(());
@@ -121,7 +121,7 @@ impl Swarm<'_> {
         Ok(())
     }
 
-    /// The last byte has left the narrowest link.
+    /// The last byte has left the slowest link.
     pub(crate) fn fetch_flowed(&mut self, fetch: u32) {
         let open = self.fetches.open.get_mut(fetch as usize);
         let Some(fetching) = open.and_then(Option::as_mut) else {
@@ -137,7 +137,7 @@ impl Swarm<'_> {
         self.queue.push(at, Due::FetchEnds { fetch, serial });
     }
 
-    /// The deadline has passed: no other donor is asked.
+    /// The deadline has passed. No other donor is tried.
     pub(crate) fn fetch_late(&mut self, fetch: u32, serial: u32) -> Result<(), SimError> {
         let Some(fetching) = self.fetches.get(fetch, serial) else {
             return Ok(());
@@ -155,7 +155,7 @@ impl Swarm<'_> {
         self.slots[donor].host.as_deref()?.donate(what)
     }
 
-    /// A donor's answer is complete, or it never comes.
+    /// A donor's answer is complete, or will never arrive.
     pub(crate) fn fetch_ends(&mut self, fetch: u32, serial: u32) -> Result<(), SimError> {
         let Some(fetching) = self.fetches.take(fetch, serial) else {
             return Ok(());

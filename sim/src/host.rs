@@ -1,4 +1,4 @@
-//! One machine that is up: its Peer, what performs its orders, and its slices.
+//! A machine that is up: its Peer, the performer of its orders, and its slices.
 
 use crate::stores::Stores;
 use crate::timing::Timing;
@@ -12,21 +12,21 @@ use murmurate_strategies::slices::SliceStore;
 use murmurate_strategies::state::MemoryState;
 use std::collections::BTreeMap;
 
-/// What a crashed machine starts again from.
+/// The state from which a crashed machine restarts.
 #[derive(Clone, Debug)]
 pub(crate) struct Checkpoint {
     pub(crate) kept: Kept,
     pub(crate) snapshot: Snapshot,
 }
 
-/// What of its work outlives a machine.
+/// The part of a machine's work that survives a crash.
 #[derive(Clone, Debug)]
 pub(crate) enum Kept {
     Tensors(MemoryState),
     Digests(Vec<Digest>),
 }
 
-/// What performs the orders.
+/// Performs the orders.
 pub(crate) enum Worker {
     Executor(Box<Executor>),
     Timing(Timing),
@@ -36,7 +36,7 @@ pub(crate) enum Worker {
 pub(crate) struct Host {
     pub(crate) peer: Peer,
     pub(crate) stores: Stores,
-    /// Pushes whose outcome the peer does not know yet, by their number.
+    /// Pushes whose outcome the peer does not know, by number.
     pub(crate) open_pushes: Vec<u32>,
     worker: Worker,
     lanes: [LaneState; 2],
@@ -53,7 +53,7 @@ impl core::fmt::Debug for Host {
 }
 
 impl Host {
-    /// A machine that has done nothing yet.
+    /// A machine before its first input.
     pub(crate) fn new(peer: Peer, worker: Worker) -> Self {
         Self {
             peer,
@@ -78,7 +78,7 @@ impl Host {
         self.lanes.iter().map(LaneState::len).sum()
     }
 
-    /// Push-sum weight that this peer holds: what it gave away and nobody has yet is not in it.
+    /// Push-sum weight that this peer holds, without the weight of its pushes in flight.
     pub(crate) fn mass(&self) -> f64 {
         self.peer.weight_held()
     }
@@ -98,7 +98,7 @@ impl Host {
         else {
             return executor.perform(order, &self.stores);
         };
-        // Virtual time has decided how many inner steps fit the budget.
+        // The number of inner steps follows from virtual time.
         let order = Order::Train {
             round: *round,
             budget: StepBudget::Steps(steps),
@@ -108,12 +108,12 @@ impl Host {
         executor.perform(&order, &self.stores)
     }
 
-    /// Slices that lie here.
+    /// Slices that this machine holds.
     pub(crate) fn slices(&self) -> usize {
         self.stores.slices()
     }
 
-    /// What a checkpoint holds.
+    /// Contents of a checkpoint.
     pub(crate) fn save(&mut self, snapshot: &[u8]) -> Result<Checkpoint, String> {
         let snapshot = Snapshot::from_bytes(snapshot).map_err(|error| error.to_string())?;
         let kept = match &mut self.worker {
@@ -129,7 +129,7 @@ impl Host {
         Ok(Checkpoint { kept, snapshot })
     }
 
-    /// All parameters as they opened the round; none without tensors.
+    /// All parameters at the start of the round; empty without tensors.
     pub(crate) fn parameters(&self) -> Vec<f32> {
         match &self.worker {
             Worker::Executor(executor) => executor.anchor().to_vec(),
@@ -137,7 +137,7 @@ impl Host {
         }
     }
 
-    /// The bytes of a slice that is being pushed; its header is kept for those who fetch it.
+    /// The bytes of a slice to push. Keeps its header for peers that fetch it.
     pub(crate) fn pushed(&mut self, slice: SliceId, meta: SliceMeta) -> Option<Bytes> {
         if slice.part == Part::Aggregate {
             self.headers.insert(slice, meta);
@@ -153,7 +153,7 @@ impl Host {
         self.stores.put(slice, bytes);
     }
 
-    /// What this machine can give to one that fetches.
+    /// The bytes that this machine can give to a fetching machine.
     pub(crate) fn donate(&self, what: &FetchId) -> Option<(Option<SliceMeta>, Bytes)> {
         match what {
             FetchId::Slice(slice) => {

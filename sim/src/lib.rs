@@ -1,22 +1,22 @@
-//! The same Peer and the same Executor as the daemon's, in virtual time.
+//! Simulates a swarm in virtual time, with the same Peer and the same Executor as the daemon.
 //!
-//! A [`Scenario`] says how many machines there are, how their network is, what they train and what
-//! goes wrong; [`run_scenario`] plays it and gives a [`Report`]. Nothing here reads a clock, opens
-//! a socket or starts a thread, so a run repeats to the bit: same seed, same binary, same machine,
-//! same trace hash. Invariants are checked after every input of every peer.
+//! A [`Scenario`] describes the machines, their network, their task and the faults.
+//! [`run_scenario`] runs it and returns a [`Report`]. The simulator reads no clock, opens no socket
+//! and starts no thread, so a run is reproducible: the same seed, binary and machine give the same
+//! trace hash. Invariants are checked after every input of every peer.
 //!
 //! # Layout
 //! - `queue`: the calendar, a heap of (time, sequence).
 //! - `net`: latency, shared bandwidth, loss, transports, sites, links, partitions.
-//! - `recipe`, `host`: how machines are made, and one of them: the only seam to `protocol` and
-//!   `strategies`. `timing`: the work of one without tensors.
+//! - `recipe`, `host`: build machines; the only files that construct a Peer or an Executor.
+//!   `timing`: the work of a machine without tensors.
 //! - `swarm` with `feed`, `link`, `transfer`, `fetch`, `work`: the event loop.
-//! - `fault`: what goes wrong. `invariants`: what must hold nevertheless.
-//! - `replay`: the record of one daemon's peer, once more.
-//! - `scenario`: TOML in. `report`, `trace`: what comes out.
-//! - [`seeds`]: random scenarios by the hundred.
-//! - [`compare`]: presets beside each other on several tasks and networks.
-//! - [`plan`]: what each preset would make of a cluster.
+//! - `fault`: the faults. `invariants`: what must hold in spite of them.
+//! - `replay`: repeats the recording of a daemon's peer.
+//! - `scenario`: reads TOML. `report`, `trace`: the results.
+//! - [`seeds`]: random scenarios.
+//! - [`compare`]: compares presets on several tasks and networks.
+//! - [`plan`]: predicts what each preset achieves on a cluster.
 
 mod backward;
 pub mod compare;

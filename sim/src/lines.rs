@@ -1,4 +1,4 @@
-//! What goes into peers and comes out of them as JSON lines, on request.
+//! Writes inputs and outputs of peers as JSON lines, on request.
 
 use murmurate_protocol::{Input, Output, Time};
 use std::fmt::Debug;
@@ -11,7 +11,7 @@ pub(crate) struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    /// Lines to there; none without.
+    /// Writes lines to `out`; writes nothing without it.
     pub(crate) fn new(to: Option<Box<dyn Write + 'a>>) -> Self {
         Self { to, failed: None }
     }
@@ -34,7 +34,7 @@ impl<'a> Lines<'a> {
         self.failed = self.failed.take().or(written.err());
     }
 
-    /// The first failure to write, if there was one; all that was written is on its way.
+    /// Flushes the output and returns the first error of writing.
     pub(crate) fn end(&mut self) -> Option<Error> {
         let flushed = self.to.as_mut().map(|to| to.flush());
         let failed = self.failed.take();

@@ -1,4 +1,4 @@
-//! Links between machines: dialled, up, down, and the control messages over them.
+//! Links between machines (dialled, up, down) and the control messages over them.
 
 use crate::due::{Due, Letter};
 use crate::error::SimError;
@@ -7,13 +7,13 @@ use murmurate_protocol::wire::{self, PeerRecord};
 use murmurate_protocol::{Input, PeerId};
 
 impl Swarm<'_> {
-    /// Dials a few machines that are up, as a daemon dials those it was told to join by.
+    /// Dials a few machines that are up, as a daemon dials the addresses in `join`.
     pub(crate) fn dial_some(&mut self, index: usize) {
         let up: Vec<usize> = (0..self.slots.len())
             .filter(|other| *other != index && self.slots[*other].host.is_some())
             .collect();
         let wanted = self.scenario.network.bootstrap.min(up.len());
-        // Partial Fisher-Yates: `wanted` of them without repetition.
+        // Partial Fisher-Yates: draws `wanted` machines without repetition.
         let mut up = up;
         for chosen in 0..wanted {
             let other = chosen + self.setup.below(up.len() - chosen);
@@ -22,7 +22,7 @@ impl Swarm<'_> {
         }
     }
 
-    /// Does what a peer asks: dials the machine whose index is the record's address.
+    /// Performs a peer's request: dials the machine whose index is the record's address.
     pub(crate) fn dial(&mut self, index: usize, record: &PeerRecord) {
         if let Some(other) = self.recipe.index_of(&record.peer) {
             self.dial_index(index, other);
@@ -45,8 +45,8 @@ impl Swarm<'_> {
         );
     }
 
-    /// One end of a dialled link comes up. The dialled end goes first; its answer brings the
-    /// dialling end up before anything that it sends.
+    /// One end of a dialled link comes up. The dialled end is first; its answer brings up the
+    /// dialling end before any message that it sends.
     pub(crate) fn link_up(
         &mut self,
         (host, life): (usize, u32),
@@ -62,8 +62,8 @@ impl Swarm<'_> {
         if !self.net.reachable(host, other) {
             return Ok(());
         }
-        // An end that believes in a link with the present life of the other keeps it: two machines
-        // that dial each other share one link.
+        // An end that already has a link with the current life of the other keeps it, so two
+        // machines that dial each other share one link.
         let theirs = self.net.connection_with(other, host, life);
         let mine = self.net.connection_with(host, other, other_life);
         if answer {
@@ -91,7 +91,7 @@ impl Swarm<'_> {
         self.connect(host, other, connection)
     }
 
-    /// Brings a link up at one end, after the fall of whatever it replaces there.
+    /// Brings up a link at one end, after it dropped the link that it replaces.
     fn connect(&mut self, host: usize, other: usize, connection: u32) -> Result<(), SimError> {
         if let Some(old) = self.net.connection(host, other) {
             self.link_down(host, other, old)?;
@@ -118,7 +118,7 @@ impl Swarm<'_> {
         if self.slots[host].host.is_none() {
             return Ok(());
         }
-        // A partition that healed before anybody noticed leaves the link as it was.
+        // If the partition ended before the detection, the link stays up.
         let alive = self.slots[other].host.is_some() && self.net.reachable(host, other);
         if alive && self.net.connection(other, host) == Some(connection) {
             return Ok(());
@@ -128,7 +128,7 @@ impl Swarm<'_> {
         self.feed(host, Input::LinkDown(self.slots[other].id))
     }
 
-    /// Does what a peer asks: closes a link; the other end notices after the latency.
+    /// Performs a peer's request: closes a link. The other end notices after the latency.
     pub(crate) fn disconnect(&mut self, index: usize, peer: PeerId) {
         let Some(other) = self.recipe.index_of(&peer) else {
             return;
@@ -145,7 +145,7 @@ impl Swarm<'_> {
         };
         self.net.hold_back(index, other, at);
         self.queue.push(at, due(other, index));
-        // Its own pushes over the link end with it.
+        // The peer's pushes over the link end with it.
         self.pushes_of_closed_link(index, other);
     }
 
@@ -191,7 +191,7 @@ impl Swarm<'_> {
         let frame = match letter {
             Letter::Frame(frame) => frame,
             Letter::Message(message, bytes) => {
-                // What it says was hashed when it was sent.
+                // The trace hashed its contents when it was sent.
                 let input = Input::Received {
                     from,
                     message: *message,

@@ -1,9 +1,9 @@
-//! Short names of what goes into and comes out of peers, for traces.
+//! Short names of peers' inputs and outputs, for traces.
 
 use murmurate_protocol::wire::Message;
 use murmurate_protocol::{Input, Order, Output, PeerId};
 
-/// An input's name, and the other peer it is about.
+/// The name of an input and the other peer in it.
 pub(crate) fn of_input(input: &Input) -> (&'static str, Option<PeerId>) {
     match input {
         Input::Start { .. } => ("start", None),
@@ -24,7 +24,7 @@ pub(crate) fn of_input(input: &Input) -> (&'static str, Option<PeerId>) {
     }
 }
 
-/// An output's name, and the other peer it is about.
+/// The name of an output and the other peer in it.
 pub(crate) fn of_output(output: &Output) -> (&'static str, Option<PeerId>) {
     match output {
         Output::Send { to, message } => (of_message(message), Some(*to)),

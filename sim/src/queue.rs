@@ -1,7 +1,7 @@
-//! The simulator's clockwork: a heap of (time, sequence).
+//! The simulator's event queue: a heap of (time, sequence).
 //!
-//! Events of the same time come out in the order they went in, so a run repeats to the bit. The
-//! heap moves only 24-byte keys; the events themselves stay where they are.
+//! Events of the same time are taken in the order of their insertion, so a run is reproducible. The
+//! heap moves only keys of 24 bytes; the events stay in place.
 
 use murmurate_protocol::Time;
 use std::cmp::Reverse;
@@ -17,7 +17,7 @@ pub(crate) struct Queue<E> {
 }
 
 impl<E> Queue<E> {
-    /// An empty one.
+    /// An empty queue.
     pub(crate) fn new() -> Self {
         Self {
             heap: BinaryHeap::new(),
@@ -27,7 +27,7 @@ impl<E> Queue<E> {
         }
     }
 
-    /// Puts an event in.
+    /// Inserts an event.
     pub(crate) fn push(&mut self, at: Time, event: E) {
         let slot = match self.free.pop() {
             Some(slot) => {
@@ -43,7 +43,7 @@ impl<E> Queue<E> {
         self.sequence += 1;
     }
 
-    /// Takes the next event out.
+    /// Removes the next event.
     pub(crate) fn pop(&mut self) -> Option<(Time, E)> {
         let Reverse((at, _, slot)) = self.heap.pop()?;
         let event = self.slots[slot as usize]

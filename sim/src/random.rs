@@ -1,19 +1,19 @@
-//! The simulator's randomness: one ChaCha8 stream per purpose, all from the scenario's seed, so
-//! that more faults do not change the jitter of the network.
+//! The simulator's randomness: one ChaCha8 stream for each purpose, all from the scenario's seed.
+//! So an additional fault does not change the jitter of the network.
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 
-/// What a stream is for.
+/// The purpose of a stream.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Purpose {
     /// Jitter and loss.
     Network,
-    /// When and whom faults hit.
+    /// Times and victims of faults.
     Faults,
     /// Speeds of machines and first links.
     Setup,
-    /// What Byzantine machines send.
+    /// Bytes that Byzantine machines send.
     Lies,
     /// Speeds that drift.
     Drift,
@@ -36,7 +36,7 @@ impl Random {
         (self.0.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// Whether an event of this probability happens. No draw is made for an impossible one.
+    /// Whether an event of this probability happens. An impossible event uses no randomness.
     pub(crate) fn chance(&mut self, probability: f64) -> bool {
         probability > 0.0 && self.unit() < probability
     }

@@ -1,4 +1,4 @@
-//! The recipe of all machines, and the only place where a Peer or an Executor is constructed.
+//! Builds machines. No other file constructs a Peer or an Executor.
 
 use crate::error::SimError;
 use crate::host::{Checkpoint, Host, Kept, Worker};
@@ -17,10 +17,11 @@ use murmurate_strategies::grid::Strategy;
 use murmurate_strategies::state::StateError;
 use murmurate_strategies::{Layout, Trainer};
 
-/// How long a peer waits at its start for as many others as the scenario has.
+/// How long a peer waits at its start for the other peers of the scenario.
 const START_WAIT: Duration = Duration::from_secs(30);
 
-/// Peers that a fresh run begins with: all of one group; in a larger swarm nobody is linked with all.
+/// Most peers that a fresh run waits for: those of one group. In a larger swarm no peer is linked
+/// with all others.
 const fn start_with(peers: usize) -> usize {
     match peers {
         0 => 1,
@@ -29,7 +30,7 @@ const fn start_with(peers: usize) -> usize {
     }
 }
 
-/// The lanes know how long training takes; the Executor's own clock stands still.
+/// A clock that stands still for the Executor: the lanes know how long training takes.
 struct Stopped;
 
 impl Stopwatch for Stopped {
@@ -40,7 +41,7 @@ impl Stopwatch for Stopped {
     }
 }
 
-/// Makes machines: the strategy, the plan that follows from it, and the task.
+/// Everything that machines have in common: the strategy, its plan, and the task.
 pub(crate) struct Recipe<'a> {
     scenario: &'a Scenario,
     factory: &'a dyn TrainerFactory,
@@ -78,23 +79,23 @@ impl<'a> Recipe<'a> {
         })
     }
 
-    /// What all machines agree on.
+    /// The plan that all machines agree on.
     pub(crate) fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// A machine's name.
+    /// A machine's peer id.
     pub(crate) fn id(&self, index: usize) -> PeerId {
         self.ids[index]
     }
 
-    /// The machine of a name, if there is one.
+    /// The machine with this peer id, if there is one.
     pub(crate) fn index_of(&self, peer: &PeerId) -> Option<usize> {
         let index = index_in(peer);
         (self.ids.get(index) == Some(peer)).then_some(index)
     }
 
-    /// The record that a machine's shell would sign.
+    /// The peer record that a daemon would sign.
     pub(crate) fn record(&self, index: usize, now: Time, sequence: u64) -> PeerRecord {
         PeerRecord {
             peer: self.ids[index],
@@ -106,7 +107,7 @@ impl<'a> Recipe<'a> {
         }
     }
 
-    /// A machine at its start, and the first input of its peer.
+    /// A new machine and the first input of its peer.
     pub(crate) fn boot(
         &self,
         index: usize,
@@ -134,7 +135,7 @@ impl<'a> Recipe<'a> {
         Ok((host, start))
     }
 
-    /// What performs a machine's orders, and the digests that it starts with.
+    /// The performer of a machine's orders, and its first digests.
     fn worker(
         &self,
         index: usize,
@@ -164,7 +165,7 @@ impl<'a> Recipe<'a> {
 
     fn parts(&self) -> Parts {
         let exchanged = self.plan.fragments.iter().map(|f| f.len).sum::<u64>() as usize;
-        // A companion is as long as the parameters.
+        // A companion has the length of the parameters.
         let len = exchanged / (1 + self.strategy.companion().len(1));
         Parts::new(&self.strategy, &self.plan, len)
     }
@@ -177,7 +178,7 @@ impl<'a> Recipe<'a> {
         }
     }
 
-    /// Bytes that a slice stands for as f32.
+    /// Bytes of a slice's values as f32.
     pub(crate) fn payload_bytes(&self, slice: SliceId, meta: &SliceMeta) -> u64 {
         let values = self
             .plan
@@ -268,8 +269,8 @@ fn trainer(
     }
 }
 
-/// A name in whose last four bytes the index lies: looking a machine up costs no search, and the
-/// order of names says nothing about the order of indices.
+/// A peer id with the index in its last four bytes. So finding a machine needs no search, and the
+/// order of peer ids is independent of the order of indices.
 fn peer_id(seed: u64, index: usize) -> PeerId {
     let mut material = [0; 12];
     material[..8].copy_from_slice(&seed.to_le_bytes());

@@ -1,5 +1,5 @@
-//! Repeats the record of one daemon's peer: the same inputs at the same times into the same `Peer`,
-//! without an Executor, and its outputs compared with the daemon's to the bit.
+//! Repeats the recording of a daemon's peer: passes the same inputs at the same times to a `Peer`,
+//! without an Executor, and compares its outputs with the daemon's bit by bit.
 
 use crate::lines::Lines;
 use crate::names;
@@ -13,10 +13,10 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
-/// Bytes of the file that are read at a time.
+/// Bytes to read from the file at a time.
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// Why a record could not be repeated to its end.
+/// Why a recording could not be repeated to its end.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReplayError {
@@ -25,27 +25,27 @@ pub enum ReplayError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         #[source]
         source: std::io::Error,
     },
-    /// It is no record of this build, or was damaged.
+    /// The file is not a recording of this build, or is damaged.
     #[error("--replay: {}: {source}", path.display())]
     Record {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         #[source]
         source: RecordError,
     },
     /// The trace cannot be written.
     #[error("--trace: cannot be written: {source}")]
     Trace {
-        /// What the system said.
+        /// The system's error.
         #[source]
         source: std::io::Error,
     },
-    /// It stops before its first input.
+    /// The recording ends before its first input.
     #[error("--replay: {}: the record stops before its first input; there is nothing to repeat", path.display())]
     Empty {
         /// The file.
@@ -53,14 +53,14 @@ pub enum ReplayError {
     },
 }
 
-/// Where the outputs are first not those of the record.
+/// The first difference from the recorded outputs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ReplayDifference {
-    /// After which input, from zero.
+    /// Number of the input before it, from zero.
     pub input: u64,
-    /// What that input was.
+    /// Name of that input.
     pub what: String,
-    /// When it was handled, in seconds from the record's start.
+    /// Time of that input, in seconds from the start.
     pub at_s: f64,
 }
 
@@ -74,34 +74,34 @@ impl fmt::Display for ReplayDifference {
     }
 }
 
-/// What came of a record's repetition.
+/// The result of a replay.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ReplayReport {
     /// The recorded peer, hexadecimal.
     pub peer: String,
     /// The plan's hash, hexadecimal.
     pub plan: String,
-    /// Whether all outputs that the record has a mark for were the same.
+    /// Whether all outputs with a recorded mark were the same.
     pub equal: bool,
-    /// `end` (the daemon left), `cut` (recording was given up) or `torn` (the daemon was killed).
+    /// `end` (the daemon left), `cut` (recording stopped) or `torn` (the daemon was killed).
     pub closed: String,
-    /// Why it was cut.
+    /// Why recording stopped.
     pub cut_reason: Option<String>,
-    /// Inputs fed.
+    /// Number of inputs.
     pub inputs: u64,
-    /// Outputs that came out.
+    /// Number of outputs.
     pub outputs: u64,
     /// Seconds from the first input to the last.
     pub virtual_s: f64,
-    /// The round that the peer was in at the end.
+    /// The peer's last round.
     pub round: u64,
     /// Hash of all outputs.
     pub digest: String,
     /// Inputs by name.
     pub inputs_by_name: BTreeMap<String, u64>,
-    /// What the peer told, by name.
+    /// Events of the peer, by name.
     pub events: BTreeMap<String, u64>,
-    /// Where the outputs are first not those of the record.
+    /// The first difference from the recorded outputs.
     pub difference: Option<ReplayDifference>,
 }
 
@@ -139,12 +139,12 @@ impl fmt::Display for ReplayReport {
     }
 }
 
-/// Repeats the record in a file, if a binary of version `binary` made it; `trace` takes a JSON line for
-/// every input and output.
+/// Repeats the recording in a file, if a binary of version `binary` wrote it. Writes a JSON line
+/// for every input and output to `trace`.
 ///
 /// # Errors
-/// When the file cannot be read or is not such a record, or the trace cannot be written. Outputs that
-/// differ are in the report.
+/// If the file cannot be read, is not such a recording, or the trace cannot be written. Differences
+/// of outputs are in the report.
 pub fn replay_file(
     path: &Path,
     binary: &str,
@@ -175,7 +175,7 @@ pub fn replay_file(
                 (slot, Entry::Header(header)) => {
                     *slot = Some(Repeated::new(*header).map_err(record)?);
                 }
-                // The reader gives a header first.
+                // The reader returns the header first.
                 (None, _) => {}
             }
         }
@@ -191,13 +191,13 @@ pub fn replay_file(
         })
 }
 
-/// A record on its way through a peer.
+/// The state of a replay.
 struct Repeated {
     replay: Replay,
     report: ReplayReport,
     first: Option<Time>,
     last: Time,
-    /// The name of the last input that was fed.
+    /// The name of the last input.
     what: &'static str,
 }
 
@@ -248,7 +248,7 @@ impl Repeated {
                 *events.entry(event_name(event).to_owned()).or_default() += 1;
             }
         });
-        // One that was not fed any more is not counted.
+        // An input after the first difference is not counted.
         if let Some(name) = name.filter(|_| self.replay.inputs() > before) {
             self.what = name;
             *self
@@ -280,7 +280,7 @@ impl Repeated {
     }
 }
 
-/// The topology that a header tells; its seed is the peer's.
+/// The topology in a header, with the peer's seed.
 fn topology(header: &RecordHeader) -> Option<Box<dyn Topology>> {
     let kind: TopologyKind = wire::decode_value(header.topology.as_deref()?).ok()?;
     Some(kind.build(header.config.seed))

@@ -1,4 +1,4 @@
-//! What a simulation found: a table for people, JSON for programs.
+//! The result of a simulation as a table and as JSON.
 
 use crate::host::Host;
 use murmurate_protocol::{Event, Round, Time, Wait};
@@ -11,26 +11,27 @@ use std::fmt;
 pub struct FaultNote {
     /// Virtual seconds.
     pub at_s: f64,
-    /// What happened.
+    /// Its name.
     pub what: &'static str,
-    /// To which machine.
+    /// The machine.
     pub peer: usize,
 }
 
-/// Loss and consensus distance of the parameters that open a round.
+/// Loss and consensus distance of the parameters at the start of a round.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Sample {
     /// The round.
     pub round: u64,
-    /// Virtual seconds at which the last of the peers opened it.
+    /// Virtual seconds when the last peer began it.
     pub at_s: f64,
-    /// Peers that opened it.
+    /// Peers that began it.
     pub peers: usize,
-    /// Bytes that all peers together had sent by then: control messages, slices as encoded, fetches.
+    /// Bytes that all peers together had sent by then: control messages, slices as encoded,
+    /// fetches.
     pub bytes: u64,
-    /// Mean over peers of the loss on held data, in nats.
+    /// Mean over peers of the loss on held-out data, in nats.
     pub loss: Option<f64>,
-    /// The worst of them.
+    /// The largest loss of a peer.
     pub loss_max: Option<f64>,
     /// Mean accuracy, where the task has one.
     pub accuracy: Option<f64>,
@@ -38,10 +39,10 @@ pub struct Sample {
     pub consensus_distance: f64,
 }
 
-/// What was counted.
+/// Counters.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Counters {
-    /// Events that the calendar held.
+    /// Events of the calendar.
     pub events: u64,
     /// Inner steps taken.
     pub inner_steps: u64,
@@ -59,7 +60,7 @@ pub struct Counters {
     pub pushes_lost: u64,
     /// Slices that a Byzantine machine replaced.
     pub lies: u64,
-    /// Bytes of what the pushed slices stand for, as f32.
+    /// Bytes of the pushed slices' values as f32.
     pub bytes_payload: u64,
     /// Bytes of the pushed slices as encoded.
     pub bytes_encoded: u64,
@@ -67,25 +68,25 @@ pub struct Counters {
     pub bytes_fetched: u64,
     /// Rounds ended, over all peers.
     pub rounds_ended: u64,
-    /// Fragments whose exchange came to nothing, over all peers.
+    /// Fragments whose exchange had no result, over all peers.
     pub voided: u64,
-    /// Waits that ended because their time was up.
+    /// Waits that ended at their deadline.
     pub waits_expired: u64,
-    /// The longest wait in seconds, and what it was allowed.
+    /// The longest wait, in seconds.
     pub longest_wait_s: f64,
-    /// What the longest wait was allowed, in seconds.
+    /// The deadline of the longest wait, in seconds.
     pub longest_wait_allowed_s: f64,
-    /// Seconds that peers waited for others to come nearer, over all peers.
+    /// Seconds that peers waited because of the bound of their lead, over all peers.
     pub lead_waited_s: f64,
     /// Catch-ups begun.
     pub catch_ups: u64,
-    /// Push-sum weight of transfers whose fate nobody knew.
+    /// Push-sum weight of transfers with an unknown fate.
     pub mass_uncertain: f64,
-    /// Inputs that a peer took for a remote's breach of the rules.
+    /// Inputs that a peer judged as misbehaviour of another peer.
     pub rule_breaks: u64,
-    /// Orders that failed, in words.
+    /// Errors of failed orders.
     pub failures: Vec<String>,
-    /// Faults that struck, in order.
+    /// Faults in the order of their times.
     pub faults: Vec<FaultNote>,
 }
 
@@ -102,7 +103,7 @@ impl Counters {
         self.bytes_payload += payload;
     }
 
-    /// Counts what a peer tells.
+    /// Counts an event of a peer.
     pub(crate) fn hear(&mut self, event: &Event) {
         match event {
             Event::RoundEnded { .. } => self.rounds_ended += 1,
@@ -129,7 +130,7 @@ impl Counters {
     }
 }
 
-/// One round's samples while they come in.
+/// Collects the samples of one round.
 #[derive(Clone, Debug, Default)]
 struct Gathering {
     at: Time,
@@ -147,7 +148,7 @@ pub(crate) struct Samples {
 }
 
 impl Samples {
-    /// One after every so many rounds; zero for none.
+    /// Rounds between two samples; zero for none.
     pub(crate) fn new(every: u64) -> Self {
         Self {
             every,
@@ -155,7 +156,7 @@ impl Samples {
         }
     }
 
-    /// Takes in what a peer tells, with its parameters where a sample is due.
+    /// Notes an event of a peer, with its parameters if a sample is due.
     pub(crate) fn hear(
         &mut self,
         (now, bytes): (Time, u64),
@@ -235,30 +236,30 @@ pub fn consensus_distance(parameters: &[&[f32]]) -> f64 {
     parameters.iter().map(distance).sum::<f64>() / count
 }
 
-/// What a simulation found.
+/// The result of a simulation.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
     /// The scenario's name.
     pub name: String,
     /// Its seed.
     pub seed: u64,
-    /// Machines, all that ever were.
+    /// All machines of the run.
     pub peers: usize,
     /// Machines that were up at the end.
     pub live: usize,
-    /// Rounds that each had to train.
+    /// Rounds that each machine trains.
     pub rounds: u64,
-    /// Virtual time that it took.
+    /// Duration in virtual seconds.
     pub virtual_s: f64,
     /// Running hash over all inputs and outputs: equal for equal runs.
     pub trace: String,
     /// Loss and consensus distance over the rounds.
     pub samples: Vec<Sample>,
-    /// Mean ||theta_i - mean theta|| at the very end.
+    /// Mean ||theta_i - mean theta|| at the end.
     pub consensus_distance: f64,
-    /// What was counted.
+    /// Counters.
     pub counters: Counters,
-    /// Seconds that the simulation took on this machine.
+    /// Seconds of real time.
     pub wall_s: f64,
 }
 
@@ -356,7 +357,7 @@ impl fmt::Display for Counters {
     }
 }
 
-/// Faults that the table lists one by one.
+/// Most faults that the table lists separately.
 const FAULTS_SHOWN: usize = 12;
 
 #[cfg(test)]

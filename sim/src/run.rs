@@ -1,4 +1,4 @@
-//! The way in: a scenario becomes a report.
+//! Runs a scenario and returns its report.
 
 use crate::error::SimError;
 use crate::recipe::Recipe;
@@ -10,12 +10,12 @@ use crate::trace::Trace;
 use std::io::Write;
 use std::path::Path;
 
-/// What is not the scenario's business.
+/// Options of a run that are not part of the scenario.
 #[derive(Default)]
 pub struct RunOptions<'a> {
-    /// Instead of the scenario's seed.
+    /// Replaces the scenario's seed.
     pub seed: Option<u64>,
-    /// Takes a JSON line for every input and output of every peer. Slow.
+    /// Receives a JSON line for every input and output of every peer. Slow.
     pub trace: Option<Box<dyn Write + 'a>>,
 }
 
@@ -30,7 +30,7 @@ impl core::fmt::Debug for RunOptions<'_> {
 /// Runs a scenario file.
 ///
 /// # Errors
-/// When the file cannot be run, an invariant breaks, or peers do not finish within the limits.
+/// If the file cannot be run, an invariant breaks, or peers do not finish within the limits.
 pub fn run_file(
     path: &Path,
     factory: &dyn TrainerFactory,
@@ -38,13 +38,13 @@ pub fn run_file(
 ) -> Result<Report, SimError> {
     let scenario = Scenario::from_file(path)?;
     run_scenario(&scenario, factory, options).map_err(|error| {
-        // What is said of a scenario that could be read is said with the place it stands at.
+        // Errors of a scenario that could be read name the line of the key.
         let text = std::fs::read_to_string(path).unwrap_or_default();
         in_file(&path.display().to_string(), &text, error)
     })
 }
 
-/// An error of strategy or task with the place of the key that it names.
+/// Adds the line of the key to an error of the strategy or the task.
 fn in_file(file: &str, text: &str, error: SimError) -> SimError {
     let (table, reason) = match &error {
         SimError::Strategy(reason) => ("strategy", reason.to_string()),
@@ -99,7 +99,7 @@ pub fn run_scenario(
     })
 }
 
-/// The real clock. The only look at one: how long a run took is for people, and nothing in the run sees it.
+/// The real clock. Only the report uses it, to say how long a run took.
 #[allow(
     clippy::disallowed_types,
     clippy::disallowed_methods,

@@ -1,12 +1,12 @@
-//! What differs between machines from the start: how fast they are, how their clocks go. What changes
-//! while they run is in `drift.rs` and `fault/`.
+//! Differences between machines from the start: their speeds and clocks. `drift.rs` and `fault/`
+//! change machines while they run.
 
 use crate::fault::Fault;
 use crate::random::Random;
 use crate::scenario::Scenario;
 use core::time::Duration;
 
-/// How far a machine's clock is ahead.
+/// The offset of a machine's clock.
 pub(crate) fn ahead(scenario: &Scenario, index: usize) -> Duration {
     let skew = scenario.faults.iter().find_map(|fault| match fault {
         Fault::ClockSkew { peer, ahead } if *peer == index => Some(*ahead),
@@ -15,7 +15,7 @@ pub(crate) fn ahead(scenario: &Scenario, index: usize) -> Duration {
     skew.unwrap_or_default()
 }
 
-/// How many times slower than the scenario's step a machine is.
+/// The factor by which a machine is slower than the scenario's inner step.
 pub(crate) fn slowness(scenario: &Scenario, index: usize, setup: &mut Random) -> f64 {
     let speeds = &scenario.compute.speeds;
     let dealt = if speeds.is_empty() {

@@ -1,5 +1,5 @@
-//! Where a machine's slices and states lie: in memory, for as long as the machine is up. The
-//! daemon's lie in its depot.
+//! A machine's slices and states, in memory while the machine is up. In a daemon the depot holds
+//! them.
 
 use bytes::Bytes;
 use murmurate_protocol::{Round, SliceId, StateId};
@@ -8,7 +8,7 @@ use murmurate_strategies::slices::{LocalSlices, SliceStore};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-/// Where a machine's encoded bytes and states lie.
+/// A machine's encoded slices and states.
 #[derive(Debug, Default)]
 pub(crate) struct Stores {
     slices: LocalSlices,
@@ -17,12 +17,12 @@ pub(crate) struct Stores {
 }
 
 impl Stores {
-    /// Slices that lie here.
+    /// Number of stored slices.
     pub(crate) fn slices(&self) -> usize {
         self.slices.len()
     }
 
-    /// The bytes of a state that others may fetch.
+    /// The bytes of a state that other machines may fetch.
     pub(crate) fn pinned(&self, state: &StateId) -> Option<Bytes> {
         self.pinned.borrow().get(state).cloned()
     }

@@ -1,7 +1,7 @@
-//! The swarm: machines, network and calendar, and the loop that takes one event after the other.
+//! The swarm: machines, network and calendar, and the loop that handles one event after the other.
 //!
-//! What machines do to each other is in `link.rs` and `transfer.rs`, what a machine does by itself
-//! in `work.rs`, what is done to it in `fault/`.
+//! `link.rs` and `transfer.rs` handle events between machines, `work.rs` the work of one machine,
+//! and `fault/` the faults.
 
 use crate::drift::Drift;
 use crate::due::Due;
@@ -23,33 +23,33 @@ use core::time::Duration;
 use murmurate_protocol::{Input, PeerId, Time};
 use std::collections::VecDeque;
 
-/// Virtual time that finished peers get to settle what a message lost in the last round left open.
+/// Virtual time for finished peers to settle what a lost message of the last round left open.
 const EPILOGUE: Duration = Duration::from_secs(30);
 
-/// A machine: what outlives its crashes, and the host while it is up.
+/// A machine: what survives its crashes, and the host while it is up.
 #[derive(Debug)]
 pub(crate) struct Slot {
     pub(crate) id: PeerId,
     pub(crate) host: Option<Box<Host>>,
-    /// Raised with every crash: what an earlier life ordered is void.
+    /// Increases with every crash. Orders of an earlier life are void.
     pub(crate) life: u32,
     pub(crate) checkpoint: Option<Checkpoint>,
-    /// Divides the speed of its inner steps.
+    /// Factor on the time of its inner steps.
     pub(crate) slowness: f64,
-    /// What its slowness does by itself.
+    /// Drift of its speed.
     pub(crate) drift: Drift,
-    /// How far its clock is ahead.
+    /// Offset of its clock.
     pub(crate) ahead: Duration,
-    /// What it sends instead of slices, for a while.
+    /// What it sends instead of its slices while it lies.
     pub(crate) lying: Option<Lying>,
-    /// The earliest wake-up on the calendar.
+    /// The earliest scheduled wake-up.
     pub(crate) wake_at: Option<Time>,
     pub(crate) finished: bool,
     /// Faults that wait for a phase of this machine.
     pub(crate) waiting_faults: Vec<u32>,
 }
 
-/// Everything.
+/// The state of a simulation.
 pub(crate) struct Swarm<'a> {
     pub(crate) scenario: &'a Scenario,
     pub(crate) recipe: Recipe<'a>,
@@ -78,7 +78,7 @@ pub(crate) struct Swarm<'a> {
 }
 
 impl<'a> Swarm<'a> {
-    /// All machines that are there from the start, about to start.
+    /// A swarm whose machines are about to start, except those that join later.
     pub(crate) fn new(scenario: &'a Scenario, recipe: Recipe<'a>, trace: Trace<'a>) -> Self {
         let mut setup = Random::new(scenario.seed, Purpose::Setup);
         let slots: Vec<Slot> = (0..scenario.peers)
@@ -178,12 +178,12 @@ impl<'a> Swarm<'a> {
         }
     }
 
-    /// Takes events until every live machine has finished.
+    /// Handles events until every live machine has finished.
     pub(crate) fn run(&mut self) -> Result<(), SimError> {
         let end = Time::ZERO + self.scenario.limits.time;
         let mut over: Option<Time> = None;
         loop {
-            // Finished peers that hold different bits get a while to settle it between them.
+            // Finished peers with different bits get some time to settle the difference.
             over = self.is_over().then(|| over.unwrap_or(self.now));
             if over.is_some_and(|at| self.agreed() || self.now.since(at) > EPILOGUE) {
                 return Ok(());
@@ -199,7 +199,7 @@ impl<'a> Swarm<'a> {
         }
     }
 
-    /// Whether nothing is left to settle: after an all-reduce all live peers hold the same bits.
+    /// Whether the run may end: after an all-reduce all live peers hold the same bits.
     fn agreed(&self) -> bool {
         if !self.recipe.plan().exchange.agrees() {
             return true;
@@ -329,7 +329,7 @@ impl<'a> Swarm<'a> {
         }
     }
 
-    /// Boots a machine and tells its peer to start.
+    /// Builds a machine and starts its peer.
     pub(crate) fn boot(&mut self, index: usize, join: bool) -> Result<(), SimError> {
         let checkpoint = self.slots[index].checkpoint.as_ref();
         let (host, start) = self.recipe.boot(index, join, checkpoint)?;
@@ -347,7 +347,7 @@ impl<'a> Swarm<'a> {
         Ok(())
     }
 
-    /// What a machine's own clock says.
+    /// The time of a machine's clock.
     pub(crate) fn clock(&self, index: usize) -> Time {
         self.now + self.slots[index].ahead
     }
@@ -361,7 +361,7 @@ impl<'a> Swarm<'a> {
         });
     }
 
-    /// Wraps a broken invariant in all that is needed to see it again.
+    /// Adds everything that is needed to reproduce a broken invariant.
     pub(crate) fn violation(&self, index: usize, what: String) -> SimError {
         SimError::Violation(Box::new(crate::invariants::Violation {
             seed: self.scenario.seed,
@@ -372,7 +372,7 @@ impl<'a> Swarm<'a> {
         }))
     }
 
-    /// How long a message takes at least, for what is not worth a draw.
+    /// The smallest latency of a message, for events that need no random latency.
     pub(crate) fn retry(&self) -> Duration {
         self.scenario.network.retry
     }

@@ -1,33 +1,33 @@
-//! What is learned: toy tasks from `strategies`, anything else from whoever runs the simulation.
+//! Tasks: toy tasks come from `strategies`, all others from the caller of the simulation.
 
 use murmurate_strategies::Trainer;
 use murmurate_strategies::inner::InnerKind;
 
-/// One machine's share of a task.
+/// A request for one machine's trainer.
 #[derive(Clone, Debug)]
 pub struct TrainerRequest<'a> {
-    /// The task's kind as the scenario names it.
+    /// The task's kind in the scenario.
     pub kind: &'a str,
     /// The rest of its `[task]` table.
     pub options: &'a toml::Table,
-    /// Which machine.
+    /// The machine.
     pub peer: usize,
-    /// Of how many.
+    /// Number of machines.
     pub peers: usize,
-    /// The inner optimizer that the scenario's strategy asks for.
+    /// The inner optimizer of the scenario's strategy.
     pub inner: &'a InnerKind,
-    /// The scenario's seed: parameters must start alike on all machines, data may differ.
+    /// The scenario's seed. First parameters must be equal on all machines; data may differ.
     pub seed: u64,
 }
 
-/// Makes trainers for tasks that `sim` does not know: it never imports `tasks`.
+/// Builds trainers for tasks that `sim` does not know, because it never imports `tasks`.
 ///
-/// Called again whenever a machine restarts; equal requests must give equal trainers.
+/// It is called again when a machine restarts. Equal requests must give equal trainers.
 pub trait TrainerFactory {
     /// One machine's trainer.
     ///
     /// # Errors
-    /// In one line, what is wrong with the request.
+    /// What is wrong with the request, in one line.
     fn trainer(&self, request: &TrainerRequest<'_>) -> Result<Box<dyn Trainer>, String>;
 }
 
@@ -40,7 +40,7 @@ where
     }
 }
 
-/// Knows no task beside the toy ones.
+/// Knows no task other than the toy tasks.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ToyTasksOnly;
 

@@ -1,8 +1,8 @@
-//! Work without tensors: what an order would answer, and how many bytes it would make. For runs
-//! that ask how long, not how well.
+//! Work without tensors: the answers to orders and the sizes of slices, for runs that measure time
+//! only.
 //!
-//! Digests stand for contents: whoever applied the same decisions in the same order has the same
-//! ones, so peers agree and disagree as with tensors.
+//! Digests represent contents: peers that applied the same decisions in the same order have the
+//! same digests, so peers agree and disagree as they would with tensors.
 
 use crate::stores::Stores;
 use bytes::Bytes;
@@ -13,7 +13,7 @@ use murmurate_protocol::{
 use murmurate_strategies::executor::StateStore;
 use murmurate_strategies::slices::SliceStore;
 
-/// What stands for one machine's tensors.
+/// Represents one machine's tensors.
 #[derive(Clone, Debug)]
 pub(crate) struct Timing {
     fragments: Vec<FragmentPlan>,
@@ -23,7 +23,7 @@ pub(crate) struct Timing {
 }
 
 impl Timing {
-    /// At the start: equal on all machines.
+    /// The first digests, equal on all machines.
     pub(crate) fn new(fragments: &[FragmentPlan], state_bytes: u64) -> Self {
         let digest = |index: usize| Digest::of(&(index as u64).to_le_bytes());
         Self {
@@ -38,12 +38,12 @@ impl Timing {
         self.digests.clone()
     }
 
-    /// Goes on from a checkpoint's.
+    /// Resumes from a checkpoint.
     pub(crate) fn restore(&mut self, digests: &[Digest]) {
         self.digests = digests.to_vec();
     }
 
-    /// Answers an order; training took `steps` inner steps.
+    /// Answers an order. Training took `steps` inner steps.
     pub(crate) fn perform(&mut self, order: &Order, steps: u32, stores: &Stores) -> Option<Done> {
         match order {
             Order::Train { .. } => Some(Done::Trained(TrainSummary {
@@ -106,7 +106,7 @@ impl Timing {
         }
     }
 
-    /// A slice as large as the codec may make it, with nothing in it.
+    /// An empty slice with the largest size of the codec.
     fn encode(&self, slice: SliceId, of: u16, stores: &Stores) -> Done {
         let fragment = self.fragments[usize::from(slice.fragment.0)];
         let values = fragment.len.div_ceil(u64::from(of.max(1)));
@@ -130,7 +130,7 @@ impl Timing {
     }
 }
 
-/// What stands for the hash of a slice's bytes: its name.
+/// Represents the hash of a slice's bytes by its name.
 pub(crate) fn digest_of(slice: &SliceId) -> Digest {
     Digest::of(&wire::canonical(slice))
 }

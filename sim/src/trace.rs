@@ -1,9 +1,9 @@
-//! The trace: a running hash over everything that went into peers and came out of them, and, on
-//! request, the same as JSON lines.
+//! The trace: a running hash over all inputs and outputs of peers, and the same as JSON lines on
+//! request.
 //!
-//! Two runs with the same hash had the same inputs and outputs to the bit; without tensors, the same
-//! messages and at the same times everything of the same name. Events that peers only
-//! tell people about are left out: they never drive logic.
+//! Two runs with the same hash had bit-identical inputs and outputs. Without tensors they had the
+//! same messages, and inputs and outputs with the same names at the same times. Events for people
+//! are not part of the trace, because they never affect a decision.
 
 use crate::lines::Lines;
 use crate::names;
@@ -11,13 +11,13 @@ use murmurate_protocol::{Digest, Input, Output, PeerId, Time, wire};
 use std::collections::VecDeque;
 use std::io::Write;
 
-/// Bytes gathered before they are hashed: long runs of them hash several times faster.
+/// Bytes to collect before hashing. Long inputs hash several times faster.
 const BATCH_BYTES: usize = 32 * 1024;
 
-/// Lines kept for the report of a violation.
+/// Lines to keep for the report of a broken invariant.
 const LAST_LINES: usize = 40;
 
-/// What went in or came out, without its content.
+/// An input or output without its content.
 #[derive(Clone, Copy, Debug)]
 struct Line {
     mark: u8,
@@ -32,13 +32,13 @@ pub(crate) struct Trace<'a> {
     hasher: blake3::Hasher,
     batch: Vec<u8>,
     last: VecDeque<Line>,
-    /// Whether what goes in and comes out is hashed whole, or by its name, time and peers only.
+    /// Whether to hash inputs and outputs completely, or only their names, times and peers.
     whole: bool,
     lines: Lines<'a>,
 }
 
 impl<'a> Trace<'a> {
-    /// An empty trace; `json` takes a line for every input and output.
+    /// An empty trace. `json` receives a line for every input and output.
     pub(crate) fn new(json: Option<Box<dyn Write + 'a>>, whole: bool) -> Self {
         Self {
             whole,
@@ -49,7 +49,7 @@ impl<'a> Trace<'a> {
         }
     }
 
-    /// Something goes into a peer. `frame` is the encoding of a received message.
+    /// Notes an input of a peer. `frame` is the encoding of a received message.
     pub(crate) fn input(&mut self, at: Time, peer: usize, input: &Input, frame: Option<&[u8]>) {
         let (what, other) = names::of_input(input);
         self.line(b'<', at, peer, what, other);
@@ -62,7 +62,7 @@ impl<'a> Trace<'a> {
         self.lines.input(at, peer, input);
     }
 
-    /// Something comes out of a peer. `frame` is the encoding of a message that it sends.
+    /// Notes an output of a peer. `frame` is the encoding of a sent message.
     pub(crate) fn output(&mut self, at: Time, peer: usize, output: &Output, frame: Option<&[u8]>) {
         self.lines.output(at, peer, output);
         if matches!(output, Output::Emit(_)) {
@@ -78,14 +78,14 @@ impl<'a> Trace<'a> {
         self.flush_full();
     }
 
-    /// The hash over everything so far.
+    /// The current hash.
     pub(crate) fn digest(&mut self) -> Digest {
         self.hasher.update(&self.batch);
         self.batch.clear();
         Digest::from_bytes(*self.hasher.finalize().as_bytes())
     }
 
-    /// The last lines, oldest first, for people.
+    /// The last lines, oldest first.
     pub(crate) fn last_lines(&self) -> Vec<String> {
         let line = |line: &Line| {
             let other = line
@@ -97,7 +97,7 @@ impl<'a> Trace<'a> {
         self.last.iter().map(line).collect()
     }
 
-    /// The first failure to write JSON lines, if there was one.
+    /// The first error of writing JSON lines, if there was one.
     pub(crate) fn failure(&mut self) -> Option<std::io::Error> {
         self.lines.end()
     }

@@ -1,7 +1,7 @@
-//! Pushed slices with their acknowledgements.
+//! Pushed slices and their acknowledgements.
 //!
-//! While its bytes flow, a push has the appointments of its flow and its deadline on the calendar;
-//! from then on exactly one event at any time, until it is over.
+//! While its bytes flow, a push has its deadline and the appointments of its flow on the calendar.
+//! After that it has exactly one event at any time until it ends.
 
 use crate::due::Due;
 use crate::error::SimError;
@@ -11,7 +11,7 @@ use bytes::Bytes;
 use core::time::Duration;
 use murmurate_protocol::{Input, Part, PeerId, PushOutcome, SliceId, SliceMeta, Time};
 
-/// A pushed slice on its way.
+/// A pushed slice in flight.
 #[derive(Clone, Debug)]
 pub(crate) struct Transfer {
     from: u32,
@@ -22,22 +22,22 @@ pub(crate) struct Transfer {
     meta: SliceMeta,
     bytes: Bytes,
     deadline: Time,
-    /// Tells one use of this number from the next.
+    /// Distinguishes different uses of the same number.
     serial: u32,
-    /// The flow that carries it, while it does.
+    /// The flow that carries it, while its bytes flow.
     flow: Option<u32>,
-    /// What starting up adds once it has flowed.
+    /// Time that slow start adds after the flow.
     extra: Duration,
     fate: Fate,
     outcome: PushOutcome,
-    /// The sender still waits for the outcome.
+    /// Whether the sender still waits for the outcome.
     open: bool,
-    /// Push-sum mass that neither end holds.
+    /// Push-sum mass in flight.
     flying: f64,
 }
 
 impl Swarm<'_> {
-    /// Does what a peer asks: pushes a slice.
+    /// Performs a peer's request: pushes a slice.
     pub(crate) fn push(
         &mut self,
         index: usize,
@@ -113,7 +113,7 @@ impl Swarm<'_> {
         }
     }
 
-    /// Puts the flows' appointments on the calendar.
+    /// Schedules the appointments of flows.
     pub(crate) fn make_appointments(&mut self) {
         for made in self.net.appointments() {
             let due = Due::Flow {
@@ -124,7 +124,7 @@ impl Swarm<'_> {
         }
     }
 
-    /// A flow may be through.
+    /// A flow may have ended.
     pub(crate) fn flow_due(&mut self, flow: u32, serial: u32) -> Result<(), SimError> {
         let owner = self.net.keep_appointment(self.now, flow, serial);
         self.make_appointments();
@@ -138,7 +138,7 @@ impl Swarm<'_> {
         }
     }
 
-    /// A push that still flows at its deadline surely does not arrive.
+    /// A push that still flows at its deadline will certainly not arrive.
     pub(crate) fn push_late(&mut self, number: u32, serial: u32) -> Result<(), SimError> {
         let transfer = &self.transfers[number as usize];
         if transfer.serial != serial || transfer.flow.is_none() {
@@ -148,7 +148,7 @@ impl Swarm<'_> {
         self.push_ends(number)
     }
 
-    /// Takes a push off the wire.
+    /// Ends the flow of a push.
     fn stop_flow(&mut self, number: u32) {
         if let Some(flow) = self.transfers[number as usize].flow.take() {
             self.net.end_flow(self.now, flow);
@@ -156,7 +156,7 @@ impl Swarm<'_> {
         }
     }
 
-    /// A push is over: whatever mass is still nobody's is gone for good.
+    /// Ends a push. Mass that is still in flight is lost.
     fn free_transfer(&mut self, number: u32) {
         let transfer = &mut self.transfers[number as usize];
         self.checks
@@ -165,7 +165,7 @@ impl Swarm<'_> {
         self.free_transfers.push(number);
     }
 
-    /// The last byte has left the narrowest link.
+    /// The last byte has left the slowest link.
     fn slice_sent(&mut self, number: u32) -> Result<(), SimError> {
         let transfer = &mut self.transfers[number as usize];
         transfer.flow = None;
@@ -189,7 +189,7 @@ impl Swarm<'_> {
         Ok(())
     }
 
-    /// The slice is complete at its receiver, if that is still there.
+    /// The slice is complete at its receiver, if the receiver is still up.
     pub(crate) fn slice_arrives(&mut self, number: u32) -> Result<(), SimError> {
         let transfer = &self.transfers[number as usize];
         let (from, to, connection) = (
@@ -198,7 +198,8 @@ impl Swarm<'_> {
             transfer.connection,
         );
         if !self.net.delivers(from, to, connection) || self.slots[to].host.is_none() {
-            // The transport repeats it until the partition heals, the link dies or time is up.
+            // The transport repeats it until the partition ends, the link dies or the deadline
+            // passes.
             let again = self.now + self.retry();
             let link_lives = self.net.connection(from, to) == Some(connection);
             let waits = transfer.open && link_lives && again < transfer.deadline;
@@ -238,7 +239,7 @@ impl Swarm<'_> {
         )
     }
 
-    /// The sender learns how a push ended, unless it gave up on it before.
+    /// Tells the sender how a push ended, unless it cancelled the push.
     pub(crate) fn push_ends(&mut self, number: u32) -> Result<(), SimError> {
         let transfer = &mut self.transfers[number as usize];
         let (from, to) = (transfer.from as usize, transfer.to as usize);
@@ -270,12 +271,12 @@ impl Swarm<'_> {
         )
     }
 
-    /// Does what a peer asks: stops all pushes of a slice. What has left arrives all the same.
+    /// Performs a peer's request: cancels all pushes of a slice. Complete transfers still arrive.
     pub(crate) fn cancel(&mut self, index: usize, slice: SliceId) {
         self.close_pushes(index, |transfer| transfer.slice == slice);
     }
 
-    /// A machine is gone: what has not left it never will. The rest goes on, and nobody is told.
+    /// Handles the loss of a machine: pushes that still flow are lost, complete ones arrive.
     pub(crate) fn transfers_of_dead(&mut self, index: usize, open: &[u32]) {
         for number in open {
             let transfer = &mut self.transfers[*number as usize];
@@ -287,7 +288,7 @@ impl Swarm<'_> {
         }
     }
 
-    /// The sender's link is dead: it cannot know what became of pushes over it.
+    /// Handles a dead link of the sender, which cannot know the fate of its pushes.
     pub(crate) fn pushes_of_dead_link(
         &mut self,
         index: usize,
@@ -307,7 +308,7 @@ impl Swarm<'_> {
         Ok(())
     }
 
-    /// The sender closed the link itself.
+    /// Handles a link that the sender closed.
     pub(crate) fn pushes_of_closed_link(&mut self, index: usize, other: usize) {
         for slice in self.close_pushes(index, |transfer| transfer.to as usize == other) {
             let outcome = PushOutcome::Unknown;
@@ -319,7 +320,7 @@ impl Swarm<'_> {
         }
     }
 
-    /// Closes open pushes; those that still flow are taken off the wire.
+    /// Ends open pushes, including their flows.
     fn close_pushes(&mut self, index: usize, which: impl Fn(&Transfer) -> bool) -> Vec<SliceId> {
         let Some(host) = self.slots[index].host.as_mut() else {
             return Vec::new();

@@ -1,8 +1,7 @@
-//! A machine's two lanes: what an order costs in virtual time, and its execution when that time
-//! is up.
+//! A machine's two lanes: the virtual time of an order, and its execution at the end of that time.
 //!
-//! Training is executed at its end, because an interrupt may shorten it; nothing that the mix lane
-//! may do meanwhile touches what it works on.
+//! Training is executed at its end, because an interrupt may shorten it. The mix lane does not
+//! change the training's data meanwhile.
 
 use crate::backward;
 use crate::due::Due;
@@ -12,46 +11,46 @@ use core::time::Duration;
 use murmurate_protocol::{Done, FragmentId, Input, Lane, Order, OrderId, StepBudget, Time};
 use std::collections::VecDeque;
 
-/// An order under way.
+/// An order in progress.
 #[derive(Debug)]
 pub(crate) struct Running {
     pub(crate) id: OrderId,
     pub(crate) order: Order,
     started: Time,
-    /// Inner steps and seconds of one, for training.
+    /// For training: the number of inner steps and the seconds of one.
     pub(crate) steps: u32,
     step: Duration,
-    /// Fragments that are still in the backward pass, and when it is through with each.
+    /// Fragments that are still in the backward pass, with the times at which they are complete.
     pub(crate) cuts: VecDeque<(Time, FragmentId)>,
-    /// What it came to, where it was executed before its time is up.
+    /// The answer, if the order was executed before its end.
     pub(crate) done: Option<Done>,
 }
 
 impl Running {
-    /// When something of it is due next.
+    /// The next time at which it needs attention.
     fn next(&self, end: Time) -> Time {
         self.cuts.front().map_or(end, |(at, _)| *at)
     }
 }
 
-/// One lane: what runs and what waits.
+/// One lane: the running order and the waiting ones.
 #[derive(Debug, Default)]
 pub(crate) struct LaneState {
     running: Option<Running>,
     waiting: VecDeque<(OrderId, Order)>,
-    /// Raised when the end of what runs moves: the event of the old end is void.
+    /// Increases when the end of the running order changes, which makes the old event void.
     serial: u64,
 }
 
 impl LaneState {
-    /// Orders in it.
+    /// Number of orders.
     pub(crate) fn len(&self) -> usize {
         self.waiting.len() + usize::from(self.running.is_some())
     }
 }
 
 impl Swarm<'_> {
-    /// Takes an order in. One that takes no time on an idle lane is executed at once.
+    /// Adds an order. On an idle lane an order that takes no time is executed at once.
     pub(crate) fn order(
         &mut self,
         index: usize,
@@ -69,7 +68,7 @@ impl Swarm<'_> {
         self.run_lane(index, lane)
     }
 
-    /// Starts what waits, as far as the lane is idle.
+    /// Starts the next order if the lane is idle.
     fn run_lane(&mut self, index: usize, lane: Lane) -> Result<(), SimError> {
         loop {
             let (life, mut slowness) = (self.slots[index].life, self.slots[index].slowness);
@@ -130,7 +129,7 @@ impl Swarm<'_> {
         }
     }
 
-    /// The time of what runs in a lane is up.
+    /// The running order of a lane is due.
     pub(crate) fn work_ends(
         &mut self,
         index: usize,
@@ -174,7 +173,7 @@ impl Swarm<'_> {
         self.feed_answers(index)
     }
 
-    /// Does what a peer asks: training ends with the inner step that is under way.
+    /// Performs a peer's request: training ends after the current inner step.
     pub(crate) fn interrupt(&mut self, index: usize) {
         let (now, life) = (self.now, self.slots[index].life);
         let Some(host) = self.slots[index].host.as_mut() else {
@@ -245,7 +244,7 @@ impl Swarm<'_> {
     }
 }
 
-/// Inner steps that fit a budget, at least one.
+/// Number of inner steps within a budget, at least one.
 fn steps_of(order: &Order, step: Duration) -> u32 {
     match order {
         Order::Train {

@@ -1,4 +1,4 @@
-//! A comparison as one page: pictures and tables, and nothing that it would have to fetch.
+//! A comparison as one self-contained HTML page with charts and tables.
 
 use super::outcome::{Point, measure};
 use super::plot::{Axes, Curve, colour, svg};
@@ -21,7 +21,7 @@ svg .target { stroke: #999; stroke-dasharray: 4 3 } svg polyline { fill: none; s
 .mark { display: inline-block; width: .8em; height: .8em; margin-right: .4em; border-radius: 2px }\n\
 pre { overflow-x: auto; background: #f6f6f6; padding: .8rem }\n";
 
-/// How a picture's horizontal axis is made: its title, whether it is logarithmic, and its value.
+/// Horizontal axis of a chart: its title, whether it is logarithmic, and its value.
 type Across = (&'static str, bool, fn(&Point) -> f64);
 
 const ROUNDS: Across = ("rounds", false, |p| p.round as f64);
@@ -29,7 +29,7 @@ const BYTES: Across = ("bytes a peer sent", true, |p| p.bytes);
 const SECONDS: Across = ("virtual seconds", true, |p| p.at_s);
 
 impl ComparisonReport {
-    /// As one HTML page. `binary` is what ran: its version and commit.
+    /// Formats the report as an HTML page. `binary` is the version and commit of the program.
     pub fn to_html(&self, binary: &str) -> String {
         let comparison = &self.comparison;
         let seeds: Vec<_> = comparison.seeds.iter().map(u64::to_string).collect();
@@ -84,7 +84,7 @@ impl ComparisonReport {
     }
 }
 
-/// One line a preset: where it ended, and on each network what it needed.
+/// One row for each preset: its last values, and what it needed on each network.
 fn table(out: &mut String, task: &TaskChoice, all: &[(&NetworkChoice, Vec<Row<'_>>)]) {
     let (what, goal) = goal(task);
     let _ = write!(
@@ -120,7 +120,7 @@ fn table(out: &mut String, task: &TaskChoice, all: &[(&NetworkChoice, Vec<Row<'_
     out.push_str("</table>\n");
 }
 
-/// The fewest bytes and seconds of any preset.
+/// The smallest bytes and seconds of any preset.
 fn least(rows: &[Row<'_>]) -> (f64, f64) {
     let needs = rows.iter().filter_map(Row::needs);
     needs.fold((f64::INFINITY, f64::INFINITY), |(sent, seconds), needs| {
@@ -194,7 +194,7 @@ fn goal(task: &TaskChoice) -> (&'static str, f64) {
     }
 }
 
-/// Text that may stand in a page.
+/// Escapes text for HTML.
 fn escape(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")

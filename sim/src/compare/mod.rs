@@ -1,10 +1,10 @@
-//! Presets beside each other: the same tasks, the same samples, several networks.
+//! Compares presets on the same tasks and samples over several networks.
 //!
-//! Every run is a scenario of its own, put together from a comparison's parts; what comes out is a
-//! curve over rounds, bytes and virtual seconds, and what each preset needed to reach the target.
+//! Each run is a separate scenario, combined from parts of the comparison. Its result is a curve
+//! over rounds, bytes and virtual seconds, and what the preset needed to reach the target.
 //!
-//! - `spec`: TOML in. `outcome`: one run. `report`: all of them, JSON.
-//! - `html`, `plot`: a page that needs nothing else.
+//! - `spec` reads the TOML file, `outcome` is one run, `report` is all runs as JSON.
+//! - `html` and `plot` write a self-contained page.
 
 mod html;
 mod outcome;
@@ -21,8 +21,9 @@ use crate::run::{RunOptions, run_scenario};
 use crate::task::TrainerFactory;
 use spec::Cell;
 
-/// Runs everything. `progress` is told before each run how many are done, of how many, and what
-/// comes. A preset that a task refuses, or a run that breaks, has its reason in its [`Outcome`].
+/// Runs the whole comparison. Before each run it calls `progress` with the number of completed
+/// runs, the number of all runs, and the next run. If a task refuses a preset or a run fails, the
+/// reason is in its [`Outcome`].
 ///
 /// # Errors
 /// When a part of the comparison cannot be a scenario whatever the preset.

@@ -1,19 +1,19 @@
-//! What one run of a comparison came to.
+//! The result of one run of a comparison.
 
 use super::spec::{Cell, Target};
 use crate::report::{Report, Sample};
 use serde::Serialize;
 
-/// One look at a run.
+/// One measurement during a run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Point {
-    /// Rounds that were over.
+    /// Completed rounds.
     pub round: u64,
     /// Virtual seconds since the start.
     pub at_s: f64,
     /// Bytes that a peer had sent, on average.
     pub bytes: f64,
-    /// Mean over the peers of the loss on held data, in nats.
+    /// Mean over the peers of the loss on held-out data, in nats.
     pub loss: Option<f64>,
     /// Mean accuracy, where the task has one.
     pub accuracy: Option<f64>,
@@ -21,7 +21,7 @@ pub struct Point {
     pub consensus_distance: f64,
 }
 
-/// What it took to reach the target, between the looks on both sides of it.
+/// What the run needed to reach the target, interpolated between two measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Reached {
     /// Rounds.
@@ -35,27 +35,27 @@ pub struct Reached {
 /// One run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Outcome {
-    /// What was learned.
+    /// Name of the task.
     pub task: String,
-    /// How its data lay.
+    /// Name of the data distribution.
     pub data: String,
-    /// By how many.
+    /// Number of peers.
     pub peers: usize,
-    /// On which network.
+    /// Name of the network.
     pub network: String,
-    /// How.
+    /// Name of the preset.
     pub preset: String,
-    /// From which randomness.
+    /// Seed of the run.
     pub seed: u64,
     /// The curve.
     pub points: Vec<Point>,
-    /// What it took to reach the target; `None` when it was not reached.
+    /// What the run needed to reach the target; `None` if it did not reach it.
     pub reached: Option<Reached>,
     /// Virtual seconds of the whole run.
     pub virtual_s: f64,
     /// Running hash over all inputs and outputs.
     pub trace: String,
-    /// Why there is no curve.
+    /// Why the run failed, if it did.
     pub error: Option<String>,
 }
 
@@ -72,7 +72,7 @@ impl Outcome {
         }
     }
 
-    /// A run that could not be, and why.
+    /// A run that failed, with the reason.
     pub(super) fn failed(cell: &Cell<'_>, reason: String) -> Self {
         Self {
             task: cell.task.name.clone(),
@@ -96,13 +96,13 @@ impl Outcome {
         }
     }
 
-    /// The last value of what the target is about.
+    /// The last value of the target's quantity.
     pub fn last(&self, target: Target) -> Option<f64> {
         self.points.iter().rev().find_map(|p| measure(p, target))
     }
 }
 
-/// What the target is about.
+/// The target's quantity at a point of the curve.
 pub(super) fn measure(point: &Point, target: Target) -> Option<f64> {
     let value = match target.accuracy {
         Some(_) => point.accuracy,
@@ -122,8 +122,8 @@ fn point(sample: &Sample, peers: f64) -> Point {
     }
 }
 
-/// Where the curve first passes the target: on the line between the last look before it and the
-/// first behind it.
+/// Where the curve first passes the target, by linear interpolation between the measurements before
+/// and after it.
 fn reached(points: &[Point], target: Target) -> Option<Reached> {
     let (goal, sign) = match (target.accuracy, target.loss) {
         (Some(goal), _) => (goal, 1.0),

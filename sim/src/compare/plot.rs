@@ -1,8 +1,8 @@
-//! Curves as an inline SVG picture.
+//! Draws curves as an inline SVG chart.
 
 use std::fmt::Write;
 
-/// Width and height of a picture, and the room for numbers at its left and bottom.
+/// Width and height of a chart, and the margins for numbers at its left and bottom.
 const SIZE: (f64, f64) = (420.0, 260.0);
 const MARGIN: (f64, f64) = (52.0, 30.0);
 
@@ -14,25 +14,25 @@ pub(super) struct Curve<'a> {
     pub(super) points: Vec<(f64, f64)>,
 }
 
-/// What a picture shows.
+/// Contents of a chart.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Axes<'a> {
-    /// What is on the horizontal axis.
+    /// Title of the horizontal axis.
     pub(super) x: &'a str,
-    /// Whether it is logarithmic.
+    /// Whether the horizontal axis is logarithmic.
     pub(super) logarithmic: bool,
-    /// A horizontal line.
+    /// Value of a horizontal line.
     pub(super) target: f64,
 }
 
-/// A colour of its own for each number: hues a golden angle apart.
+/// A different colour for each number: hues differ by the golden angle.
 pub(super) fn colour(index: usize) -> String {
     let hue = (index as f64 * 137.508) % 360.0;
     let light = [42, 56, 34][index % 3];
     format!("hsl({hue:.0} 70% {light}%)")
 }
 
-/// One axis: from values to the picture.
+/// Maps values of one axis to the chart.
 struct Scale {
     low: f64,
     high: f64,
@@ -48,7 +48,7 @@ impl Scale {
         if low > high {
             return None;
         }
-        // A single value still needs an axis.
+        // An axis needs two different ends, even for a single value.
         let high = if high > low {
             high
         } else {
@@ -61,7 +61,7 @@ impl Scale {
         })
     }
 
-    /// Where a value lies: 0 at the low end, 1 at the high one.
+    /// Position of a value: 0 at the low end, 1 at the high end.
     fn share(&self, value: f64) -> f64 {
         match self.logarithmic {
             true => (value / self.low).ln() / (self.high / self.low).ln(),
@@ -77,7 +77,7 @@ impl Scale {
     }
 }
 
-/// A number in few characters.
+/// A number with few characters.
 fn short(value: f64) -> String {
     match value.abs() {
         v if v >= 1e9 => format!("{:.1}G", value / 1e9),
@@ -89,7 +89,7 @@ fn short(value: f64) -> String {
     }
 }
 
-/// The picture; without a finite point, a line that says so.
+/// The chart, or a line of text if no point is finite.
 pub(super) fn svg(axes: Axes<'_>, curves: &[Curve<'_>]) -> String {
     let points = || curves.iter().flat_map(|curve| curve.points.iter().copied());
     let x = Scale::new(points().map(|(x, _)| x), axes.logarithmic);

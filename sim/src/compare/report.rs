@@ -5,23 +5,23 @@ use super::spec::{Comparison, TaskChoice};
 use serde::Serialize;
 use std::fmt;
 
-/// What a comparison came to.
+/// The result of a comparison.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ComparisonReport {
-    /// What was compared.
+    /// The comparison's name.
     pub comparison: Comparison,
     /// Every run.
     pub outcomes: Vec<Outcome>,
 }
 
-/// Runs that differ in their seeds only.
+/// Runs that differ only in their seeds.
 #[derive(Clone, Debug)]
 pub(super) struct Row<'a> {
     pub(super) preset: &'a str,
     pub(super) runs: Vec<&'a Outcome>,
 }
 
-/// Means over seeds, where all of them reached the target.
+/// Means over seeds. Those about the target exist only if all seeds reached it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Needs {
     pub(super) round: f64,
@@ -30,7 +30,7 @@ pub(super) struct Needs {
 }
 
 impl Row<'_> {
-    /// What reaching the target took; `None` unless all seeds reached it.
+    /// What the runs needed to reach the target; `None` unless all seeds reached it.
     pub(super) fn needs(&self) -> Option<Needs> {
         let all = self.runs.iter().map(|run| run.reached);
         let all = all.collect::<Option<Vec<_>>>()?;
@@ -43,14 +43,14 @@ impl Row<'_> {
         })
     }
 
-    /// Mean over seeds of where the curve ended.
+    /// Mean over seeds of the last value of the curve.
     pub(super) fn last(&self, task: &TaskChoice) -> Option<f64> {
         let all = self.runs.iter().map(|run| run.last(task.target));
         let all = all.collect::<Option<Vec<_>>>()?;
         (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64)
     }
 
-    /// Why a run has no curve.
+    /// Why a run failed.
     pub(super) fn error(&self) -> Option<&str> {
         self.runs.iter().find_map(|run| run.error.as_deref())
     }
@@ -69,7 +69,7 @@ impl ComparisonReport {
         serde_json::to_string(self).expect("a report has string keys and plain values only")
     }
 
-    /// The runs of one task, its data, size and network, preset by preset.
+    /// The runs of one task, data distribution, size and network, by preset.
     pub(super) fn rows(
         &self,
         (task, data, peers, network): (&str, &str, usize, &str),
@@ -96,7 +96,7 @@ impl ComparisonReport {
     }
 }
 
-/// Bytes in a unit that fits.
+/// Bytes with a suitable unit.
 pub(super) fn bytes(value: f64) -> String {
     let (scale, unit) = [(1e9, "GB"), (1e6, "MB"), (1e3, "kB")]
         .into_iter()

@@ -1,4 +1,4 @@
-//! A comparison: tasks, data, networks, presets, sizes and seeds, as a TOML file lists them.
+//! A comparison file: tasks, data, networks, presets, sizes and seeds as TOML.
 
 use crate::error::SimError;
 use crate::scenario::{Checker, Scenario, ScenarioError, explain};
@@ -7,10 +7,10 @@ use murmurate_strategies::grid::registry::PRESETS;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// Rounds of a preset whose rounds are so many seconds: the file says how many inner steps they hold.
+/// Inner steps of a round, for presets whose rounds have a fixed time instead of a count.
 const STEPS_OF_A_TIMED_ROUND: u64 = 10;
 
-/// What reaching the target means: one of the two.
+/// The target. Exactly one of the two is set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Target {
@@ -20,13 +20,13 @@ pub struct Target {
     pub accuracy: Option<f64>,
 }
 
-/// How a task's data lie.
+/// A distribution of a task's data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Data {
-    /// What the report calls it.
+    /// Its name in the report.
     pub name: String,
-    /// A part of the scenario.
+    /// Part of the scenario.
     pub scenario: toml::Table,
 }
 
@@ -34,15 +34,15 @@ pub struct Data {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TaskChoice {
-    /// What the report calls it.
+    /// Its name in the report.
     pub name: String,
-    /// Inner steps of each peer: presets with longer rounds have fewer.
+    /// Inner steps of each peer. Presets with longer rounds have fewer rounds.
     pub inner_steps: u64,
-    /// When it counts as learned.
+    /// The target.
     pub target: Target,
-    /// A part of the scenario.
+    /// Part of the scenario.
     pub scenario: toml::Table,
-    /// How its data lie, one after the other.
+    /// The data distributions to run.
     pub data: Vec<Data>,
 }
 
@@ -50,30 +50,30 @@ pub struct TaskChoice {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NetworkChoice {
-    /// What the report calls it.
+    /// Its name in the report.
     pub name: String,
-    /// A part of the scenario.
+    /// Part of the scenario.
     pub scenario: toml::Table,
 }
 
-/// What is compared on what.
+/// A comparison.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Comparison {
-    /// Presets; none for all that exchange something.
+    /// Presets; if empty, all that exchange something.
     #[serde(default)]
     pub presets: Vec<String>,
     /// Sizes of the swarm.
     pub peers: Vec<usize>,
-    /// Each run is repeated with each of them.
+    /// Seeds. Each run is repeated with each seed.
     pub seeds: Vec<u64>,
-    /// Points of a curve.
+    /// Measurements of a run.
     pub points: u64,
-    /// What is learned.
+    /// The tasks.
     pub task: Vec<TaskChoice>,
-    /// On what.
+    /// The networks.
     pub network: Vec<NetworkChoice>,
-    /// What errors and the report call the file.
+    /// Name of the file in errors and in the report.
     #[serde(skip_deserializing, default)]
     pub file: String,
 }
@@ -113,7 +113,7 @@ impl Comparison {
         Self::from_toml(&text, &path.display().to_string())
     }
 
-    /// Reads a comparison from text; `file` is what errors call it.
+    /// Reads a comparison from text. `file` is its name in errors.
     ///
     /// # Errors
     /// As [`Comparison::from_file`].
@@ -168,7 +168,7 @@ impl Comparison {
         all.filter(|name| *name != "none").collect()
     }
 
-    /// All runs, those of one picture beside each other.
+    /// All runs, grouped by chart.
     pub(super) fn cells(&self) -> Vec<Cell<'_>> {
         let mut cells = Vec::new();
         for task in &self.task {
@@ -227,7 +227,7 @@ fn whole(value: u64) -> toml::Value {
     toml::Value::Integer(i64::try_from(value).unwrap_or(i64::MAX))
 }
 
-/// Puts a part over what is there: tables are merged, all else is replaced.
+/// Applies a part: tables are merged, other values are replaced.
 fn merge(table: &mut toml::Table, part: &toml::Table) {
     for (key, value) in part {
         match (table.get_mut(key), value) {

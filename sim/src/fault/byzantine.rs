@@ -1,24 +1,24 @@
-//! A machine whose slices are not what it computed. Its control messages are honest: what peers may
-//! lie about in those is tested where they are understood.
+//! A machine that sends false slices. Its control messages are honest; the protocol's own tests
+//! cover false control messages.
 
 use crate::swarm::Swarm;
 use bytes::Bytes;
 use core::time::Duration;
 use murmurate_protocol::Time;
 
-/// What a Byzantine machine sends for a slice.
+/// What a Byzantine machine sends instead of a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Lie {
-    /// As many bytes, of chance.
+    /// The same number of random bytes.
     Garbage,
-    /// The first half of them.
+    /// The first half of the bytes.
     Truncated,
-    /// One bit of the last byte is another: it may decode.
+    /// The bytes with one bit of the last byte flipped, which may still decode.
     FlippedBit,
 }
 
-/// A machine that lies, and until when.
+/// A lie and its end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lying {
     lie: Lie,
@@ -26,14 +26,14 @@ pub(crate) struct Lying {
 }
 
 impl Swarm<'_> {
-    /// A machine begins to lie.
+    /// Makes a machine lie.
     pub(crate) fn corrupt(&mut self, index: usize, lie: Lie, lasts: Duration) {
         let until = self.now + lasts;
         self.slots[index].lying = Some(Lying { lie, until });
         self.note_fault("byzantine", index);
     }
 
-    /// What a machine really sends for these bytes.
+    /// The bytes that a machine sends instead of these.
     pub(crate) fn sent_for(&mut self, index: usize, honest: Bytes) -> Bytes {
         let lying = self.slots[index].lying;
         let Some(Lying { lie, .. }) = lying.filter(|lying| self.now < lying.until) else {

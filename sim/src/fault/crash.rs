@@ -1,4 +1,4 @@
-//! A machine stops at once: all it had but its last checkpoint is gone.
+//! A machine stops at once and loses everything but its last checkpoint.
 
 use crate::due::Due;
 use crate::error::SimError;
@@ -6,7 +6,7 @@ use crate::swarm::Swarm;
 use core::time::Duration;
 
 impl Swarm<'_> {
-    /// Crashes a machine; a machine that is down stays as it is.
+    /// Crashes a machine. Does nothing if it is down.
     pub(crate) fn crash(
         &mut self,
         index: usize,
@@ -21,8 +21,8 @@ impl Swarm<'_> {
         Ok(())
     }
 
-    /// Takes a machine out: its host and links are gone, the others notice after a while.
-    /// Gives the name of the fault back when there was a machine to take out.
+    /// Removes a machine with its host and links. The others notice after the detection time.
+    /// Returns the fault's name if the machine was up.
     pub(crate) fn stop(&mut self, index: usize, what: &'static str) -> Option<&'static str> {
         let slot = &mut self.slots[index];
         let open = slot.host.take()?.open_pushes;

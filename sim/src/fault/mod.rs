@@ -1,6 +1,6 @@
-//! What goes wrong in a scenario, and when.
+//! The faults of a scenario and their times.
 //!
-//! The kinds are data here; what each of them does to the swarm is in the file of its name.
+//! Here the kinds are data. The effect of each kind is in the file with its name.
 
 mod byzantine;
 mod crash;
@@ -18,102 +18,102 @@ pub(crate) use raw::RawFault;
 use core::time::Duration;
 use murmurate_protocol::{Phase, Round, Time};
 
-/// When a fault strikes.
+/// The time of a fault.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum When {
-    /// At a time.
+    /// At this time.
     At(Time),
-    /// So long after the peer has entered a phase of a round (or was found beyond it). For a
-    /// [`Fault::Join`] any peer counts: the joining one is not there yet.
+    /// A delay after the peer entered a phase of a round or passed it. For a [`Fault::Join`] any
+    /// peer counts, because the joining one is not up.
     In {
         /// The round.
         round: Round,
         /// The phase.
         phase: Phase,
-        /// How long after that.
+        /// The delay.
         delay: Duration,
     },
 }
 
-/// Something that goes wrong, or at least changes.
+/// A fault, or another change during the run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fault {
-    /// A machine stops at once; all it had but its last checkpoint is gone.
+    /// A machine stops at once and loses everything but its last checkpoint.
     Crash {
-        /// Which.
+        /// The machine.
         peer: usize,
-        /// When.
+        /// Its time.
         when: When,
-        /// Whether and after what time it starts again from its last checkpoint.
+        /// The time after which it restarts from its last checkpoint; `None` for never.
         restart_after: Option<Duration>,
     },
     /// A machine gets slower for a while.
     Straggler {
-        /// Which.
+        /// The machine.
         peer: usize,
-        /// When.
+        /// Its time.
         when: When,
-        /// How many times slower its inner steps are.
+        /// Factor on the time of its inner steps.
         factor: f64,
-        /// For how long.
+        /// Its duration.
         lasts: Duration,
     },
-    /// Machines are cut off from all others for a while.
+    /// Machines cannot reach the others for a while.
     Partition {
-        /// Which.
+        /// The machine.
         peers: Vec<usize>,
-        /// When: a phase is that of the first of them.
+        /// Its time. A phase is that of the first of these machines.
         when: When,
-        /// For how long.
+        /// Its duration.
         lasts: Duration,
     },
-    /// A machine that was not there at the start joins.
+    /// A machine that was absent at the start joins.
     Join {
-        /// Which.
+        /// The machine.
         peer: usize,
-        /// When.
+        /// Its time.
         when: When,
     },
-    /// A machine leaves politely.
+    /// A machine leaves with a goodbye.
     Leave {
-        /// Which.
+        /// The machine.
         peer: usize,
-        /// When.
+        /// Its time.
         when: When,
     },
-    /// A machine sends slices that are not what it computed.
+    /// A machine sends false slices.
     Byzantine {
-        /// Which.
+        /// The machine.
         peer: usize,
-        /// When it begins.
+        /// Its start.
         when: When,
-        /// What it sends.
+        /// What it sends instead.
         lie: Lie,
-        /// For how long.
+        /// Its duration.
         lasts: Duration,
     },
-    /// A machine's clock is ahead of all others, from its start to its end.
+    /// A machine's clock is ahead of all others for the whole run.
     ClockSkew {
-        /// Which.
+        /// The machine.
         peer: usize,
-        /// How far.
+        /// The difference.
         ahead: Duration,
     },
-    /// Random machines crash, as a Poisson process.
+    /// Random machines crash. The crashes form a Poisson process.
     RandomCrashes {
         /// Mean time between two crashes anywhere in the swarm.
         mean: Duration,
-        /// Whether and after what time they start again.
+        /// The time after which they restart; `None` for never.
         restart_after: Option<Duration>,
-        /// When it ends.
+        /// Its end.
         until: Time,
-        /// At most so many machines are down at a time.
+        /// Most machines that are down at the same time.
         down_max: usize,
     },
 }
 
 impl Fault {
-    /// When it strikes, and whose phase counts; `None` for random ones.
+    /// The time of the fault and the machine whose phase counts; `None` for random faults.
     pub(crate) fn trigger(&self) -> Option<(When, usize)> {
         match self {
             Self::Crash { peer, when, .. }

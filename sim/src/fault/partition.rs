@@ -1,12 +1,12 @@
-//! Machines are cut off from all others for a while. Links across fall after the detection time,
-//! unless the partition heals before.
+//! Machines cannot reach the others for a while. Links across the partition fail after the
+//! detection time, unless the partition ends before.
 
 use crate::due::Due;
 use crate::swarm::Swarm;
 use core::time::Duration;
 
 impl Swarm<'_> {
-    /// Cuts machines off.
+    /// Starts a partition.
     pub(crate) fn cut_off(&mut self, peers: &[usize], lasts: Duration) {
         self.sides += 1;
         for peer in peers {
@@ -42,7 +42,7 @@ impl Swarm<'_> {
         );
     }
 
-    /// Ends a partition. Machines dial one of the other side, as their users would have them do.
+    /// Ends a partition. Each machine dials one of the other side, as a user would make it do.
     pub(crate) fn heal(&mut self, peers: &[usize], side: u32) {
         for peer in peers {
             if self.net.side(*peer) == side {

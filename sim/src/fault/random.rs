@@ -18,7 +18,7 @@ pub(crate) struct RandomCrashes {
 }
 
 impl RandomCrashes {
-    /// From a scenario's fault; `number` gives each process draws of its own.
+    /// From a scenario's fault. `number` gives each process a separate random stream.
     pub(crate) fn new(
         seed: u64,
         number: usize,
@@ -43,7 +43,7 @@ impl RandomCrashes {
 }
 
 impl Swarm<'_> {
-    /// Puts the next crash of a process on the calendar.
+    /// Schedules the next crash of a process.
     pub(crate) fn schedule_random_crash(&mut self, process: usize) {
         if let Some(at) = self.random_crashes[process].next(self.now) {
             self.queue.push(
@@ -55,7 +55,7 @@ impl Swarm<'_> {
         }
     }
 
-    /// Crashes a random live machine, unless too many are down.
+    /// Crashes a random live machine, unless `down_max` machines are down.
     pub(crate) fn random_crash(&mut self, process: usize) -> Result<(), SimError> {
         let crashes = &mut self.random_crashes[process];
         let (index, after) = (

@@ -1,4 +1,4 @@
-//! A `[[fault]]` table as it is written, and its way to a valid [`Fault`].
+//! A `[[fault]]` table as written, and its conversion to a valid [`Fault`].
 
 use super::{Fault, Lie, When};
 use crate::scenario::{Checker, ScenarioError};
@@ -60,7 +60,7 @@ pub(crate) struct RawFault {
     ahead_s: Option<f64>,
 }
 
-/// One table's keys under their full names.
+/// Reports keys of one table under their full names.
 struct Keys<'a, 'b> {
     check: &'a Checker<'b>,
     index: usize,
@@ -85,7 +85,8 @@ impl Keys<'_, '_> {
 }
 
 impl RawFault {
-    /// Checks it for a scenario of so many machines; `index` is its place in the file.
+    /// Checks the table for a scenario with this number of machines. `index` is its position in the
+    /// file.
     pub(crate) fn validate(
         self,
         check: &Checker<'_>,
@@ -101,13 +102,13 @@ impl RawFault {
         }
     }
 
-    /// A trace of one machine's absences: a crash and a restart for each.
+    /// Converts a trace of one machine's absences: a crash and a restart for each.
     fn churn(&self, keys: &Keys<'_, '_>, peers: usize) -> Result<Vec<Fault>, ScenarioError> {
         let check = keys.check;
         let peer = check.peer(&keys.name("peer"), keys.need("peer", self.peer)?, peers)?;
         let down = keys.need("down_s", self.down_s.clone())?;
         let up = self.up_s.clone().unwrap_or_default();
-        // The last absence may be for good.
+        // The last absence may have no end.
         if down.is_empty() || up.len() + 1 < down.len() || up.len() > down.len() {
             let reason = format!("has {} times for {} of `down_s`", up.len(), down.len());
             return Err(keys.refuse("up_s", &reason));
@@ -229,7 +230,7 @@ impl RawFault {
         }
     }
 
-    /// A key that this kind does not look at is a mistake of the author's.
+    /// Refuses keys that this kind does not use.
     fn refuse_idle_keys(&self, keys: &Keys<'_, '_>) -> Result<(), ScenarioError> {
         use Kind::{
             Byzantine, Churn, ClockSkew, Crash, Join, Leave, Partition, RandomCrashes, Straggler,

@@ -1,4 +1,4 @@
-//! A machine starts: for the first time, or again from its last checkpoint as the same peer.
+//! A machine starts for the first time, or restarts from its last checkpoint as the same peer.
 
 use crate::due::Due;
 use crate::error::SimError;
@@ -6,13 +6,13 @@ use crate::swarm::Swarm;
 use murmurate_protocol::Time;
 
 impl Swarm<'_> {
-    /// Puts a start on the calendar; until then the run is not over.
+    /// Schedules a start. The run does not end before it.
     pub(crate) fn schedule_start(&mut self, at: Time, index: usize) {
         self.starts_due += 1;
         self.queue.push(at, Due::Start { host: index as u32 });
     }
 
-    /// Starts a machine; one that runs already stays as it is.
+    /// Starts a machine. Does nothing if it is up.
     pub(crate) fn start(&mut self, index: usize) -> Result<(), SimError> {
         self.starts_due -= 1;
         if self.slots[index].host.is_some() {

@@ -1,4 +1,4 @@
-//! A machine gets slower for a while. Training that is under way keeps its pace.
+//! A machine gets slower for a while. A training order in progress keeps its speed.
 
 use crate::due::Due;
 use crate::swarm::Swarm;
@@ -18,7 +18,7 @@ impl Swarm<'_> {
         );
     }
 
-    /// Takes that back.
+    /// Restores the machine's speed.
     pub(crate) fn speed_up(&mut self, index: usize, factor: f64) {
         self.slots[index].slowness /= factor;
     }

@@ -1,5 +1,6 @@
-//! Exchanges between two: both ends of a link have mixed the same exchanges with the same weights, but for
-//! one that one of them has not come to yet. What one gained the other has lost, or will have.
+//! Exchanges between two: both ends of a link have mixed the same exchanges with the same weights,
+//! but for one that one of them has not come to yet. What one gained the other has lost, or will
+//! have.
 
 use murmurate_protocol::{FragmentId, PeerId, Standing};
 use std::collections::BTreeMap;

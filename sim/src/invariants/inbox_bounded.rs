@@ -1,4 +1,4 @@
-//! What waits at a peer stays within its limits: slices to be mixed, slices kept, orders queued.
+//! Everything that waits at a peer is bounded: slices to mix, stored slices, queued orders.
 
 use crate::host::Host;
 use murmurate_protocol::Plan;
@@ -17,8 +17,8 @@ pub(super) struct InboxBounded {
 impl InboxBounded {
     pub(super) fn new(plan: &Plan, peers: usize) -> Self {
         let fragments = plan.fragments.len();
-        // A round holds at most every member's contribution to the own shard and every shard's
-        // aggregate, in each ballot; history holds one aggregate a shard.
+        // A round holds at most every member's contribution to this peer's shard and the aggregate
+        // of every shard, in each ballot. The history holds one aggregate for each shard.
         let round = fragments * peers * (2 + usize::from(BALLOTS_MAX));
         let history = fragments * peers * HISTORY_ROUNDS_MAX;
         let inbox = INBOX_SLICES_MAX * fragments;

@@ -1,11 +1,12 @@
-//! Bounded lead: no peer begins a round while one that it counts on is more than `lead` rounds behind.
+//! Bounded lead: no peer begins a round while a peer that it waits for is more than `lead` rounds
+//! behind.
 //!
-//! Whom a peer counts on is its own view: who is linked, takes part, and has not been waited for in vain.
+//! A peer waits for the peers that are linked, take part, and did not miss a deadline.
 
 use murmurate_protocol::{Peer, PeerId, Round};
 use std::collections::BTreeMap;
 
-/// The rounds that machines are really in.
+/// The actual rounds of the machines.
 #[derive(Debug)]
 pub(super) struct LeadBounded {
     lead: u64,
@@ -20,12 +21,12 @@ impl LeadBounded {
         }
     }
 
-    /// A machine is gone.
+    /// Forgets a machine.
     pub(super) fn gone(&mut self, peer: PeerId) {
         self.rounds.remove(&peer);
     }
 
-    /// After an input of a peer.
+    /// Checks a peer after an input.
     pub(super) fn check(&mut self, me: PeerId, peer: &Peer) -> Result<(), String> {
         let others = peer.view().live().filter(|(_, r)| !r.probation);
         let others = others.map(|(id, _)| id);
@@ -39,7 +40,7 @@ impl LeadBounded {
         others: impl Iterator<Item = PeerId>,
     ) -> Result<(), String> {
         let last = self.rounds.insert(me, round);
-        // A state taken over, or a straggler's jump, goes to where the others are.
+        // A peer that took a state over, or a straggler that caught up, jumps to the others' round.
         if last.is_none_or(|last| last.next() != round) {
             return Ok(());
         }

@@ -1,13 +1,13 @@
-//! Gossip: the push-sum weight of all live peers plus that of transfers under way is conserved.
+//! Gossip: the sum of push-sum weight over live peers and transfers in flight is conserved.
 //!
-//! The books change only where the world takes weight away or brings some: a crash, a start, a
-//! state taken over, a transfer lost with its link.
+//! The expected sum changes only through external events: a crash, a start, a state taken over, or
+//! a transfer lost with its link.
 
-/// How far the sums may be apart, relative to the number of peers: rounding of a few million
-/// additions in f64, each off by at most 2^-53 of a sum of that size.
+/// Tolerance relative to the number of peers: the rounding of a few million additions in f64, each
+/// with an error of at most 2^-53 of the sum.
 const TOLERANCE: f64 = 1e-9;
 
-/// The books.
+/// The expected and the actual sum.
 #[derive(Debug)]
 pub(super) struct MassConserved {
     held: Vec<f64>,
@@ -34,7 +34,7 @@ impl MassConserved {
         change
     }
 
-    /// The world gave a peer weight, or took it.
+    /// An external event gave weight to a peer or took it away.
     pub(super) fn rebase(&mut self, index: usize, held: f64) {
         self.expected += self.set(index, held);
     }
@@ -57,7 +57,7 @@ impl MassConserved {
         self.set(index, held);
         self.checks += 1;
         if self.checks.is_multiple_of(1 << 16) {
-            // Differences accumulate rounding: add up afresh now and then.
+            // Adding differences accumulates rounding, so sum up all peers from time to time.
             self.held_sum = self.held.iter().sum();
         }
         let there = self.held_sum + self.flying;

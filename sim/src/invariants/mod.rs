@@ -1,7 +1,6 @@
-//! What must always hold, checked after every input of every peer.
+//! The invariants, checked after every input of every peer.
 //!
-//! Each check is one file and costs a few operations on the peer at hand, so that a thousand peers
-//! stay fast.
+//! Each check is in one file and costs a few operations on one peer, so a thousand peers stay fast.
 
 mod edges_agree;
 mod inbox_bounded;
@@ -22,7 +21,7 @@ use murmurate_protocol::{Event, Input, PeerId, Round, SliceMeta, Time};
 use rounds_monotonic::RoundsMonotonic;
 use same_bits::SameBits;
 
-/// An invariant that did not hold, with all that is needed to see it again.
+/// A broken invariant with everything that is needed to reproduce it.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("seed {seed}, {at}, peer {peer}: {what}\n  {}", trace.join("\n  "))]
 pub struct Violation {
@@ -30,9 +29,9 @@ pub struct Violation {
     pub seed: u64,
     /// Virtual time.
     pub at: Time,
-    /// The machine whose input broke it.
+    /// The machine whose input broke the invariant.
     pub peer: usize,
-    /// What does not hold.
+    /// What is wrong.
     pub what: String,
     /// The last inputs and outputs of the swarm, oldest first.
     pub trace: Vec<String>,
@@ -51,7 +50,7 @@ pub(crate) struct Checks {
 }
 
 impl Checks {
-    /// The checks that a scenario's exchange can satisfy.
+    /// The checks that apply to a scenario's exchange.
     pub(crate) fn new(scenario: &Scenario, recipe: &Recipe<'_>) -> Self {
         let exchange = recipe.plan().exchange;
         Self {
@@ -67,12 +66,12 @@ impl Checks {
         }
     }
 
-    /// A machine starts.
+    /// Notes the start of a machine.
     pub(crate) fn joined(&mut self, index: usize) {
         self.rounds.reset(index);
     }
 
-    /// A machine is gone with all that it held.
+    /// Notes the loss of a machine with everything that it held.
     pub(crate) fn gone(&mut self, index: usize, peer: PeerId) {
         if let Some(edges) = &mut self.edges {
             edges.gone(peer);
@@ -89,15 +88,15 @@ impl Checks {
         }
     }
 
-    /// An input was handed in. Some of them change what a peer holds by more than what moves: a
-    /// state taken over, a slice turned away.
+    /// Notes an input. Some inputs change the weight of a peer without a transfer: a state taken
+    /// over, a slice that was rejected.
     pub(crate) fn handled(&mut self, index: usize, host: &Host, rebases: bool) {
         if let Some(mass) = self.mass.as_mut().filter(|_| rebases) {
             mass.rebase(index, host.mass());
         }
     }
 
-    /// Whether an input may change what a peer holds beyond what moves.
+    /// Whether an input may change the weight of a peer without a transfer.
     pub(crate) fn rebases(input: &Input) -> bool {
         use murmurate_protocol::Done;
         matches!(
@@ -111,35 +110,35 @@ impl Checks {
         )
     }
 
-    /// A peer gives a round up.
+    /// Notes that a peer gives up a round.
     pub(crate) fn voided(&mut self, index: usize, round: Round) {
         if let Some(bits) = &mut self.bits {
             bits.voided(index, round);
         }
     }
 
-    /// A push leaves: gives the mass that nobody holds until it lands.
+    /// Notes the start of a push. Returns the mass that is in flight until it arrives.
     pub(crate) fn mass_leaves(&mut self, meta: &SliceMeta) -> f64 {
         self.mass
             .as_mut()
             .map_or(0.0, |mass| mass.leaves(meta.weight))
     }
 
-    /// Mass arrives, or comes back to its sender.
+    /// Notes mass that arrives or returns to its sender.
     pub(crate) fn mass_lands(&mut self, landed: f64) {
         if let Some(mass) = &mut self.mass {
             mass.lands(landed);
         }
     }
 
-    /// Mass is lost with a dead machine or link.
+    /// Notes mass that is lost with a dead machine or link.
     pub(crate) fn mass_vanishes(&mut self, vanished: f64) {
         if let Some(mass) = &mut self.mass {
             mass.vanishes(vanished);
         }
     }
 
-    /// A peer told something.
+    /// Notes an event that a peer reported.
     pub(crate) fn hear(&mut self, index: usize, event: &Event) -> Result<(), String> {
         waits_bounded::check(event)?;
         match &mut self.bits {
@@ -148,8 +147,8 @@ impl Checks {
         }
     }
 
-    /// An input and all of its outputs are done; `timed_out` when the input was that a deadline
-    /// had passed by then.
+    /// Checks a peer after an input and all its outputs. `timed_out` says that the input was a
+    /// deadline.
     pub(crate) fn after(
         &mut self,
         (index, me): (usize, PeerId),

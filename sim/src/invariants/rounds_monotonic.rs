@@ -1,8 +1,8 @@
-//! No peer's round goes back, except when it starts again from a checkpoint.
+//! No peer's round decreases, except when the peer restarts from a checkpoint.
 
 use murmurate_protocol::Round;
 
-/// The rounds that machines were last seen in.
+/// The last known round of each machine.
 #[derive(Debug)]
 pub(super) struct RoundsMonotonic {
     rounds: Vec<Round>,

@@ -1,26 +1,26 @@
-//! All-reduce: all members of a group that apply what it decided hold the same bits.
+//! All-reduce: all members of a group that apply its decision hold the same bits.
 //!
-//! Two groups of one round are two groups: where links were down or hellos lost, both sides go on
-//! and settle it when they meet again, which the end of a run shows. A peer whose round was void
-//! kept its anchor and is not compared. What only the dead had decided binds nobody: one that is
-//! left alone decides anew.
+//! Two groups of one round are compared separately: if links were down or messages lost, both sides
+//! continue and settle the difference when they meet, which the end of a run checks. A peer whose
+//! round was void kept its anchor and is not compared. A decision that only dead peers know does
+//! not bind the others: a peer that is left alone decides again.
 
 use murmurate_protocol::{Digest, Event, PeerId, Round};
 use std::collections::BTreeMap;
 
-/// Groups that are remembered: nobody may end an older round.
+/// Number of groups to remember. No peer may end an older round.
 const WINDOW: usize = 1024;
 
 /// A group: its round and its members.
 type Group = (Round, Vec<PeerId>);
 
-/// The digests that groups ended with.
+/// The final digests of groups.
 #[derive(Debug)]
 pub(super) struct SameBits {
     digests: BTreeMap<Group, BTreeMap<usize, Digest>>,
     /// The last group of each peer.
     groups: BTreeMap<usize, Group>,
-    /// The last round that was void at a peer.
+    /// The last void round of each peer.
     voided: BTreeMap<usize, Round>,
 }
 
@@ -33,7 +33,7 @@ impl SameBits {
         }
     }
 
-    /// A peer is gone.
+    /// Forgets a peer.
     pub(super) fn gone(&mut self, index: usize) {
         self.groups.remove(&index);
         for ended in self.digests.values_mut() {
@@ -41,7 +41,7 @@ impl SameBits {
         }
     }
 
-    /// A peer gives a round up.
+    /// Notes that a peer gives up a round.
     pub(super) fn voided(&mut self, index: usize, round: Round) {
         self.voided.insert(index, round);
     }

@@ -1,9 +1,9 @@
-//! No wait is longer than its deadline, and no deadline is left behind.
+//! No wait is longer than its deadline, and no deadline passes unnoticed.
 
 use core::time::Duration;
 use murmurate_protocol::{Event, Time};
 
-/// Deadlines strike to the nanosecond here; rounding of durations may cost a few.
+/// Tolerance. Deadlines are exact to the nanosecond here; rounding of durations may add a few.
 const ROUNDING: Duration = Duration::from_nanos(10);
 
 pub(super) fn check(event: &Event) -> Result<(), String> {
@@ -20,7 +20,7 @@ pub(super) fn check(event: &Event) -> Result<(), String> {
     }
 }
 
-/// A deadline in the past that outlives the input that should have dealt with it.
+/// Whether a past deadline still exists after the input that should have handled it.
 pub(super) fn check_deadline(deadline: Option<Time>, now: Time) -> Result<(), String> {
     match deadline {
         Some(at) if at + STALE < now => Err(format!("the deadline of {at} was left behind")),
@@ -28,7 +28,7 @@ pub(super) fn check_deadline(deadline: Option<Time>, now: Time) -> Result<(), St
     }
 }
 
-/// Timers strike when their time comes; an input of the same instant may come before them.
+/// Timers fire at their time. An input at the same instant may come first.
 const STALE: Duration = Duration::from_millis(1);
 
 #[cfg(test)]

@@ -1,13 +1,14 @@
-//! Bulk transfers as fluids: each link divides its capacity equally among the flows over it, and a
-//! flow goes at the least of its shares.
+//! Bulk transfers as fluid flows. Each link divides its capacity equally among its flows, and the
+//! rate of a flow is its smallest share.
 //!
-//! What a flow cannot take of one link because another one is slower stays unused: exact where the
-//! flows of a link are alike, as in an all-reduce, and pessimistic elsewhere. Packets, queues and
-//! windows are not modelled here; what starting up and losses cost is in `transport`.
+//! If a flow cannot use its share of one link because another link is slower, the rest stays
+//! unused. This is exact if all flows of a link are the same, as in an all-reduce, and pessimistic
+//! otherwise. Packets, queues and windows are not modelled here; `transport` adds the cost of slow
+//! start and loss.
 
 use murmurate_protocol::Time;
 
-/// Links on a flow's way: out of a machine, out of its site, into the other, into the machine.
+/// Most links of a flow: out of a machine, out of its site, into the other site, into the machine.
 const PATH_MAX: usize = 4;
 
 /// A directed link's number.
@@ -21,7 +22,7 @@ pub(crate) struct Path {
 }
 
 impl Path {
-    /// Through these links, of which there are four at most.
+    /// A path through these links, at most four.
     pub(crate) fn through(links: impl IntoIterator<Item = LinkId>) -> Self {
         let mut path = Self::default();
         for link in links.into_iter().take(PATH_MAX) {
@@ -36,7 +37,7 @@ impl Path {
     }
 }
 
-/// Who a flow belongs to.
+/// The owner of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
     /// A push, by its number.
@@ -45,11 +46,11 @@ pub(crate) enum Owner {
     Fetch(u32),
 }
 
-/// When a flow is to be looked at again: it ends then, unless others come or go.
+/// The time at which a flow ends, unless other flows start or end before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Appointment {
     pub(crate) flow: u32,
-    /// Void when the flow has another one by then.
+    /// Serial number. The appointment is void if the flow has a newer one.
     pub(crate) serial: u32,
     pub(crate) at: Time,
 }
@@ -62,10 +63,10 @@ struct Flow {
     left: f64,
     since: Time,
     rate: f64,
-    /// No faster than that, whatever the links give.
+    /// Highest rate, whatever the links allow.
     most: f64,
     serial: u32,
-    /// The appointment that is on the calendar.
+    /// The scheduled appointment.
     due: Time,
     alive: bool,
 }
@@ -77,7 +78,7 @@ struct Link {
     flows: Vec<u32>,
 }
 
-/// All flows under way.
+/// All active flows.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Flows {
     links: Vec<Link>,
@@ -87,7 +88,7 @@ pub(crate) struct Flows {
 }
 
 impl Flows {
-    /// Adds a link of so many bytes per second; `None` for no limit.
+    /// Adds a link with this capacity in bytes per second; `None` for no limit.
     pub(crate) fn add_link(&mut self, capacity: Option<f64>) -> LinkId {
         self.links.push(Link {
             capacity: capacity.unwrap_or(f64::INFINITY),
@@ -101,7 +102,7 @@ impl Flows {
         self.links[link as usize].capacity
     }
 
-    /// The least capacity on a way.
+    /// The smallest capacity on a path.
     pub(crate) fn narrowest(&self, path: &Path) -> f64 {
         let capacities = path.links().iter().map(|link| self.capacity(*link));
         capacities.fold(f64::INFINITY, f64::min)
@@ -113,7 +114,7 @@ impl Flows {
         self.share_out(now, &[link]);
     }
 
-    /// Starts a flow that goes no faster than `most`.
+    /// Starts a flow with `most` as its highest rate.
     pub(crate) fn start(
         &mut self,
         now: Time,
@@ -172,7 +173,7 @@ impl Flows {
         self.share_out(now, path.links());
     }
 
-    /// An appointment's time has come: gives the owner of a flow that is through, and ends it.
+    /// Handles an appointment. If its flow is complete, ends it and returns the owner.
     pub(crate) fn keep(&mut self, now: Time, number: u32, serial: u32) -> Option<Owner> {
         let flow = &mut self.flows[number as usize];
         if !flow.alive || flow.serial != serial {
@@ -185,7 +186,7 @@ impl Flows {
             return None;
         }
         let owner = flow.owner;
-        // The one just made for a flow that is through.
+        // The flow is complete; this is the appointment that was made for its end.
         self.appointments.pop();
         self.end(now, number);
         Some(owner)
@@ -196,7 +197,7 @@ impl Flows {
         self.appointments.drain(..)
     }
 
-    /// Gives each flow over these links its share anew.
+    /// Recomputes the share of each flow over these links.
     fn share_out(&mut self, now: Time, links: &[LinkId]) {
         for link in links {
             for at in 0..self.links[*link as usize].flows.len() {
@@ -214,7 +215,7 @@ impl Flows {
         let rate = shares.fold(flow.most, f64::min);
         let flow = &mut self.flows[number as usize];
         let moved = flow.rate * now.since(flow.since).as_secs_f64();
-        // The calendar has nanoseconds: what would take less is through.
+        // Time has a resolution of nanoseconds: a flow that needs less is complete.
         flow.left -= if moved.is_nan() { flow.left } else { moved };
         if flow.left <= rate * 1e-9 {
             flow.left = 0.0;
@@ -223,7 +224,7 @@ impl Flows {
         let seconds = flow.left / rate;
         let nanos = (seconds.min(1e10) * 1e9).ceil() as u64;
         let at = Time::from_nanos(now.as_nanos().saturating_add(nanos));
-        // One that comes too early is put off when its time comes.
+        // An appointment that is too early is moved when it is due.
         if at < flow.due {
             flow.due = at;
             flow.serial = flow.serial.wrapping_add(1);
@@ -247,7 +248,7 @@ mod tests {
         Time::from_nanos((seconds * 1e9) as u64)
     }
 
-    /// Plays starts and gives when each push ended, in order of its end.
+    /// Runs the given starts and returns the end of each push, in order.
     fn play(flows: &mut Flows, starts: &[(f64, Path, f64)]) -> Vec<(u32, f64)> {
         let mut calendar: Vec<Appointment> = Vec::new();
         let mut ends = Vec::new();

@@ -1,4 +1,4 @@
-//! How long a message is under way: a fixed part and uniform jitter.
+//! The latency of a message: a fixed part and uniform jitter.
 
 use crate::random::Random;
 use core::time::Duration;
@@ -6,14 +6,14 @@ use core::time::Duration;
 /// Latency of a link, one way.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Latency {
-    /// Always.
+    /// The fixed part.
     pub(crate) fixed: Duration,
-    /// At most so much more, uniformly.
+    /// Upper bound of the jitter, which is uniformly distributed.
     pub(crate) jitter: Duration,
 }
 
 impl Latency {
-    /// One draw. No draw is made when there is no jitter.
+    /// Draws a latency. Without jitter this uses no randomness.
     pub(crate) fn draw(&self, random: &mut Random) -> Duration {
         if self.jitter.is_zero() {
             return self.fixed;

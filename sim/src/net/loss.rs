@@ -1,7 +1,7 @@
-//! What gets lost: each control message and each attempt at a slice with the same probability.
+//! Loss: each control message and each attempt at a slice is lost with the same probability.
 //!
-//! Real links retransmit packets; what a peer sees of a bad one are messages dropped from a full
-//! queue and streams that broke. That is what this models.
+//! Real links retransmit packets. A peer notices a bad link by messages dropped from a full queue
+//! and by broken streams, which this models.
 
 use crate::random::Random;
 
@@ -12,24 +12,24 @@ pub(crate) struct Loss {
     pub(crate) probability: f64,
 }
 
-/// What becomes of one push.
+/// The fate of one push.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// Arrives, and the sender hears of it.
+    /// Arrives, and so does its acknowledgement.
     Arrives,
     /// Never arrives; the sender notices after its time-out.
     Lost,
-    /// Arrives, but so many acknowledgements get lost before one comes through.
+    /// Arrives, but this number of acknowledgements is lost before one arrives.
     Unheard(u32),
 }
 
 impl Loss {
-    /// Whether one message gets lost.
+    /// Whether one message is lost.
     pub(crate) fn strikes(&self, random: &mut Random) -> bool {
         random.chance(self.probability)
     }
 
-    /// One push's fate.
+    /// Draws the fate of one push.
     pub(crate) fn fate(&self, random: &mut Random) -> Fate {
         if self.strikes(random) {
             return Fate::Lost;

@@ -1,6 +1,6 @@
-//! The simulated network: who is linked to whom, and when what is sent arrives.
+//! The simulated network: which machines are linked, and when messages and slices arrive.
 //!
-//! It knows machines by their index and nothing of what the bytes mean.
+//! It knows machines by their index and does not interpret bytes.
 
 mod flows;
 mod latency;
@@ -24,22 +24,22 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug, Default)]
 struct View {
     up: bool,
-    /// Raised whenever the link comes up: what an earlier connection carried is not delivered.
+    /// Increases whenever the link comes up. Data of an earlier connection is not delivered.
     connection: u32,
-    /// Which life of the other machine it is with.
+    /// The life of the other machine.
     life: u32,
-    /// When the last control message towards this machine arrives: they keep their order.
+    /// Arrival of the last control message to this machine. Control messages keep their order.
     last_arrival: Time,
-    /// When this machine last sent something big over this connection.
+    /// When this machine last sent a bulk transfer over this connection.
     last_bulk: Option<Time>,
 }
 
 /// All links and flows.
 #[derive(Debug)]
 pub(crate) struct Network {
-    /// Sparse: in a large swarm nobody knows everybody.
+    /// Sparse, because in a large swarm each machine is linked to a few others.
     views: Vec<BTreeMap<u32, View>>,
-    /// Which side of a partition a machine is on.
+    /// The side of the partition of each machine.
     sides: Vec<u32>,
     places: Places,
     flows: Flows,
@@ -50,7 +50,7 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    /// Of so many machines, with no links.
+    /// A network with this number of machines and no links.
     pub(crate) fn new(spec: &NetworkSpec, machines: usize, random: Random) -> Self {
         let mut flows = Flows::default();
         Self {
@@ -78,18 +78,18 @@ impl Network {
         self.views[of].entry(to as u32).or_default()
     }
 
-    /// Whether `of` believes its link to `to` to be up.
+    /// Whether the link to `to` is up from the view of `of`.
     pub(crate) fn is_up(&self, of: usize, to: usize) -> bool {
         self.view(of, to).up
     }
 
-    /// The connection that `of` believes in, if any: what is sent carries it.
+    /// The current connection from the view of `of`, if any. Sent data carries its number.
     pub(crate) fn connection(&self, of: usize, to: usize) -> Option<u32> {
         let view = self.view(of, to);
         view.up.then_some(view.connection)
     }
 
-    /// Whether something sent over `connection` still reaches the machine `to`.
+    /// Whether data sent over `connection` still reaches the machine `to`.
     pub(crate) fn delivers(&self, from: usize, to: usize, connection: u32) -> bool {
         let view = self.view(to, from);
         view.up && view.connection == connection && self.reachable(from, to)
@@ -100,13 +100,13 @@ impl Network {
         self.view(a, b).connection.max(self.view(b, a).connection) + 1
     }
 
-    /// The connection that `of` believes in, if it is with this life of `to`.
+    /// The current connection from the view of `of`, if it is with this life of `to`.
     pub(crate) fn connection_with(&self, of: usize, to: usize, life: u32) -> Option<u32> {
         self.connection(of, to)
             .filter(|_| self.view(of, to).life == life)
     }
 
-    /// `of` now believes in this connection to a life of `to`.
+    /// Sets the connection of `of` to a life of `to`.
     pub(crate) fn bring_up(&mut self, of: usize, (to, life): (usize, u32), connection: u32) {
         let view = self.view_mut(of, to);
         view.up = true;
@@ -115,20 +115,20 @@ impl Network {
         view.last_bulk = None;
     }
 
-    /// `of` now believes its link to `to` to be down.
+    /// Marks the link to `to` as down from the view of `of`.
     pub(crate) fn bring_down(&mut self, of: usize, to: usize) {
         if let Some(view) = self.views[of].get_mut(&(to as u32)) {
             view.up = false;
         }
     }
 
-    /// The machines that `of` believes to be linked with.
+    /// The machines that are linked from the view of `of`.
     pub(crate) fn linked(&self, of: usize) -> impl Iterator<Item = usize> + '_ {
         let up = self.views[of].iter().filter(|(_, view)| view.up);
         up.map(|(to, _)| *to as usize)
     }
 
-    /// Forgets all that a crashed machine believed.
+    /// Removes the links of a crashed machine.
     pub(crate) fn forget(&mut self, of: usize) {
         for view in self.views[of].values_mut() {
             view.up = false;
@@ -140,31 +140,31 @@ impl Network {
         self.sides[a] == self.sides[b]
     }
 
-    /// The side of a partition that a machine is on.
+    /// The side of the partition of a machine.
     pub(crate) fn side(&self, of: usize) -> u32 {
         self.sides[of]
     }
 
-    /// Puts a machine on a side of a partition.
+    /// Sets the side of the partition of a machine.
     pub(crate) fn set_side(&mut self, of: usize, side: u32) {
         self.sides[of] = side;
     }
 
-    /// One draw of the latency between two machines.
+    /// Draws the latency between two machines.
     pub(crate) fn latency(&mut self, a: usize, b: usize) -> Duration {
         self.places.latency(a, b).draw(&mut self.random)
     }
 
-    /// One draw of the time until a dialled machine hears of it.
+    /// Draws the time until a dialled machine notices.
     pub(crate) fn dialling(&mut self, a: usize, b: usize) -> Duration {
         let fixed = self.places.latency(a, b).fixed;
         let more = 2 * (self.transport.round_trips_to_connect() - 1);
         self.latency(a, b) + fixed * more
     }
 
-    /// When a control message sent now arrives, behind all earlier ones of its direction; `None`
-    /// when it gets lost. It passes beside slices, on a stream of its own. A lost packet of it is
-    /// sent again after a round trip and a half.
+    /// When a control message sent now arrives: after all earlier ones of its direction, or `None`
+    /// if it is lost. It uses a stream of its own beside the slices. A lost packet is sent again
+    /// after one and a half round trips.
     pub(crate) fn message(
         &mut self,
         now: Time,
@@ -186,19 +186,19 @@ impl Network {
         Some(*last)
     }
 
-    /// No later message from `from` reaches `to` before `at`.
+    /// Delays later messages from `from` to `to` until `at`.
     pub(crate) fn hold_back(&mut self, from: usize, to: usize, at: Time) {
         let last = &mut self.view_mut(to, from).last_arrival;
         *last = at.max(*last);
     }
 
-    /// One push's fate.
+    /// Draws the fate of one push.
     pub(crate) fn fate(&mut self) -> Fate {
         self.loss.fate(&mut self.random)
     }
 
-    /// Starts to move bytes from one machine to another; gives the flow's number and what starting
-    /// up will cost at its end.
+    /// Starts a transfer from one machine to another. Returns the flow's number and the time that
+    /// slow start adds at its end.
     pub(crate) fn start_flow(
         &mut self,
         now: Time,
@@ -225,12 +225,12 @@ impl Network {
         (flow, extra)
     }
 
-    /// Ends a flow that is not through.
+    /// Ends a flow before it is complete.
     pub(crate) fn end_flow(&mut self, now: Time, flow: u32) {
         self.flows.end(now, flow);
     }
 
-    /// An appointment's time has come: gives the owner of a flow that is through.
+    /// Handles an appointment. Returns the owner if the flow is complete.
     pub(crate) fn keep_appointment(&mut self, now: Time, flow: u32, serial: u32) -> Option<Owner> {
         self.flows.keep(now, flow, serial)
     }
@@ -240,7 +240,7 @@ impl Network {
         self.flows.appointments()
     }
 
-    /// Changes what a machine's own links carry, in bytes a second, out and in.
+    /// Changes the capacity of a machine's links in bytes per second, out and in.
     pub(crate) fn set_capacity(&mut self, now: Time, of: usize, rates: (Option<f64>, Option<f64>)) {
         let (up, down) = self.places.links(of);
         for (link, rate) in [(up, rates.0), (down, rates.1)] {

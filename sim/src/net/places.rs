@@ -1,11 +1,11 @@
-//! Where machines are: which site, over which links, how far from each other.
+//! The location of machines: their sites, links and distances.
 
 use super::flows::{Flows, LinkId, Path};
 use super::latency::Latency;
 use crate::scenario::NetworkSpec;
 use std::collections::BTreeMap;
 
-/// A machine's own links and its site.
+/// A machine's links and its site.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     up: LinkId,
@@ -13,7 +13,7 @@ struct Place {
     site: Option<u32>,
 }
 
-/// A site's links to all others; `None` where they are no bottleneck.
+/// A site's links to other sites; `None` if they have no limit.
 #[derive(Clone, Copy, Debug)]
 struct Gate {
     up: Option<LinkId>,
@@ -21,7 +21,7 @@ struct Gate {
     inside: Option<Latency>,
 }
 
-/// All machines' places.
+/// The locations of all machines.
 #[derive(Clone, Debug)]
 pub(crate) struct Places {
     places: Vec<Place>,
@@ -32,7 +32,7 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// Of a scenario's network; its links go into `flows`.
+    /// The locations in a scenario's network. Adds its links to `flows`.
     pub(crate) fn new(spec: &NetworkSpec, machines: usize, flows: &mut Flows) -> Self {
         let site_of = |index: usize| spec.sites.iter().position(|s| s.peers.contains(&index));
         let usual = Latency {
@@ -74,7 +74,7 @@ impl Places {
         }
     }
 
-    /// How far two machines are apart.
+    /// The latency between two machines.
     pub(crate) fn latency(&self, a: usize, b: usize) -> Latency {
         if !self.pairs.is_empty() {
             let pair = (a.min(b) as u32, a.max(b) as u32);
@@ -106,7 +106,7 @@ impl Places {
         Path::through([Some(a.up), out, into, Some(b.down)].into_iter().flatten())
     }
 
-    /// A machine's own links, out and in.
+    /// A machine's links, out and in.
     pub(crate) fn links(&self, of: usize) -> (LinkId, LinkId) {
         (self.places[of].up, self.places[of].down)
     }

@@ -1,10 +1,9 @@
-//! What a transport costs beside bytes over capacity: hands shaken, windows opened, packets sent
-//! again.
+//! The cost of a transport beyond bytes over capacity: handshakes, slow start, retransmissions.
 //!
 //! - A new connection takes 2 round trips with TCP and TLS 1.3, 1 with QUIC (RFC 9000, section 7).
 //! - Slow start: W = 10 packets (RFC 6928), doubled every round trip while W/RTT is below the rate.
-//!   TCP starts over after an idle second (RFC 5681, section 4.1, with the least timeout of RFC 6298);
-//!   QUIC keeps its window, so only a connection's first transfer pays.
+//!   TCP repeats it after an idle second (RFC 5681, section 4.1, with the smallest timeout of RFC
+//!   6298); QUIC keeps its window, so only the first transfer of a connection pays.
 //! - Loss of packets with probability p bounds the rate by 1.22 MSS / (RTT sqrt(p)) (Mathis et al.
 //!   1997), and 1/(1 - p) times as many bytes travel.
 
@@ -17,14 +16,14 @@ const PACKET_BYTES: f64 = 1460.0;
 /// Packets of the first window.
 const FIRST_WINDOW: f64 = 10.0;
 
-/// After so long a TCP connection starts slowly again.
+/// Idle time after which a TCP connection repeats slow start.
 const IDLE: Duration = Duration::from_secs(1);
 
-/// Which transport's costs are added.
+/// The transport whose costs are added.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Transport {
-    /// None: bytes over capacity, and one round trip to connect.
+    /// No costs but one round trip to connect.
     #[default]
     Ideal,
     /// TCP with TLS 1.3.
@@ -51,10 +50,11 @@ impl Transport {
         }
     }
 
-    /// How much longer `bytes` take when the window has to open first, at a rate in bytes a second.
+    /// The time that slow start adds to a transfer of `bytes`, at a rate in bytes per second.
     ///
-    /// After k doublings 2^k W are under way per round trip; with K the first k for which that
-    /// reaches the rate or all bytes are sent: K RTT - W (2^K - 1) / rate, at least 0.
+    /// After k doublings 2^k W bytes are in flight per round trip. K is the first k for which this
+    /// reaches the rate or all bytes are sent. The result is K RTT - W (2^K - 1) / rate, at least
+    /// 0.
     pub(crate) fn slow_start(self, bytes: f64, rate: f64, round_trip: Duration) -> Duration {
         let round_trip = round_trip.as_secs_f64();
         if self == Self::Ideal || round_trip == 0.0 || rate <= 0.0 {
@@ -69,7 +69,7 @@ impl Transport {
         Duration::from_secs_f64((trips * round_trip - sent / rate).max(0.0))
     }
 
-    /// The rate that lost packets leave one connection, in bytes a second.
+    /// The rate of one connection under loss, in bytes per second.
     pub(crate) fn rate_under_loss(self, loss: f64, round_trip: Duration) -> f64 {
         let round_trip = round_trip.as_secs_f64();
         if self == Self::Ideal || loss <= 0.0 || round_trip == 0.0 {
@@ -90,7 +90,7 @@ mod tests {
         // 14.6 kB, 29.2, 58.4, 116.8 kB: the fourth fills 1 MB/s over 0.1 s.
         let extra = Transport::Tcp.slow_start(1e6, 1e6, TRIP).as_secs_f64();
         assert!((extra - (0.3 - 0.1022)).abs() < 1e-9, "{extra}");
-        // What fits the first window costs nothing.
+        // A transfer within the first window costs nothing.
         assert!(Transport::Tcp.slow_start(14_000.0, 1e6, TRIP).is_zero());
         assert!(Transport::Ideal.slow_start(1e9, 1e9, TRIP).is_zero());
         assert!(

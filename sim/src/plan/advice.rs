@@ -1,8 +1,8 @@
-//! Whether a preset is worth it on a cluster, why, and what would make it so.
+//! Whether to advise a preset on a cluster, the reason, and changes that would help.
 //!
-//! In this order: how much the model computes for what it exchanges decides first; then rarer
-//! exchanges, as far as is known to cost little quality; then smaller ones, on the link that is the
-//! bottleneck; and where all of that is not enough, fewer peers are an answer.
+//! The advice considers, in this order: the ratio of computing to exchanged bytes; rarer exchanges,
+//! as far as they are known to cost little quality; smaller exchanges on the slowest link; and
+//! fewer peers if all of that is not enough.
 
 use super::{Cluster, Cost};
 use murmurate_protocol::{Contribution, StepBudget};
@@ -14,41 +14,41 @@ use serde::Serialize;
 /// 2311.08105: 2.9 % perplexity between 50 and 1000).
 const INNER_STEPS_MAX: f64 = 500.0;
 
-/// What to make of a preset.
+/// Advice on a preset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Verdict {
-    /// Exchanges nothing: what the others are measured by.
+    /// Exchanges nothing; the baseline of the others.
     Yardstick,
-    /// As it is.
+    /// Advised as it is.
     Advised,
-    /// With the changes that the reason names.
+    /// Advised with the changes in the reason.
     AdvisedWith,
-    /// All peers together are slower than some of them.
+    /// Advised with fewer peers, because all together are slower.
     FewerPeers,
-    /// Not on this cluster.
+    /// Not advised on this cluster.
     NotAdvised,
 }
 
-/// A verdict and its reason.
+/// A verdict with its reason.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Advice {
-    /// What to make of it.
+    /// The verdict.
     pub verdict: Verdict,
-    /// Why, in one line.
+    /// The reason, in one line.
     pub reason: String,
-    /// Configuration to lay over the preset, where changes are advised.
+    /// Configuration to apply to the preset, if changes are advised.
     pub changes: Option<String>,
-    /// The number of peers with the most inner steps a second, where that is not all of them.
+    /// The number of peers with the most inner steps per second, if that is not all of them.
     pub fewer_peers: Option<usize>,
 }
 
 impl Advice {
-    /// What to make of a strategy that costs so much.
+    /// Advises on a strategy with this cost.
     ///
     /// # Errors
-    /// When a change of it cannot be planned for.
+    /// If a changed strategy cannot be planned.
     pub fn of(strategy: &Strategy, cost: &Cost, cluster: &Cluster) -> Result<Self, StrategyError> {
         let plain = |verdict, reason: String| Self {
             verdict,
@@ -113,7 +113,7 @@ impl Advice {
     }
 }
 
-/// A push ends at its deadline: a slower one never arrives.
+/// A push ends at its deadline, so a slower one never arrives.
 fn deadline_note(strategy: &Strategy, cost: &Cost) -> String {
     let ceiling = strategy.deadlines().ceiling.as_secs_f64();
     match cost.exchange_s > ceiling {
@@ -125,14 +125,14 @@ fn deadline_note(strategy: &Strategy, cost: &Cost) -> String {
     }
 }
 
-/// Keys to lay over a preset.
+/// Keys to apply to a preset.
 struct Changes {
     toml: String,
     words: String,
 }
 
-/// The mildest change that reaches the target: rarer exchanges, then a codec with as rare ones as
-/// that then takes, in the order of the registry.
+/// The smallest change that reaches the target: first rarer exchanges, then each codec in the order
+/// of the registry, with exchanges as rare as that codec needs.
 fn changed(
     strategy: &Strategy,
     cost: &Cost,
@@ -151,7 +151,7 @@ fn changed(
         let Some(smaller) = variant(strategy, &coded, cluster)? else {
             continue;
         };
-        // What compression does not shrink it does not excuse.
+        // A codec that does not reduce the bytes does not help.
         if codec.is_some() && smaller.exchange_s >= cost.exchange_s {
             continue;
         }
@@ -184,13 +184,13 @@ fn changed(
     Ok(None)
 }
 
-/// A gradient is that of one inner step.
+/// A gradient belongs to one inner step.
 fn can_be_rarer(strategy: &Strategy) -> bool {
     strategy.contribution() != Contribution::Gradient
 }
 
-/// The cost of a preset with changes; `None` where the grid refuses them, or the plan: what some codecs keep
-/// of every member is more than a state may hold.
+/// The cost of a preset with changes; `None` if the grid or the plan refuses them. The plan refuses
+/// codecs whose state for every member exceeds the limit of a state.
 fn variant(
     strategy: &Strategy,
     changes: &str,
@@ -205,7 +205,8 @@ fn variant(
     }
 }
 
-/// The number of peers with the most inner steps a second, if all are not; halving from all.
+/// The number of peers with the most inner steps per second, if that is not all. Tries halves of
+/// all.
 fn fewer_peers(
     strategy: &Strategy,
     cost: &Cost,
@@ -223,7 +224,7 @@ fn fewer_peers(
     Ok(best.1)
 }
 
-/// A time for people.
+/// Formats a time.
 fn seconds(value: f64) -> String {
     match value {
         v if v >= 120.0 => format!("{:.1} min", v / 60.0),

@@ -1,8 +1,8 @@
-//! The planner: what each preset would make of a cluster, predicted before anybody pays for it.
+//! The planner: predicts what each preset achieves on a cluster.
 //!
-//! What a round costs is arithmetic of [`murmurate_strategies::plan`], which daemons use too.
+//! [`murmurate_strategies::plan`] computes the cost of a round; daemons use it, too.
 //!
-//! - `advice`: whether that is worth it, and what would be. `report`: a table, JSON.
+//! - `advice`: which presets to use. `report`: a table and JSON.
 
 mod advice;
 mod report;
@@ -17,7 +17,7 @@ use murmurate_strategies::grid::{Strategy, StrategyError};
 /// Predicts every preset on a cluster.
 ///
 /// # Errors
-/// When a preset cannot work for a model of this size.
+/// If a preset cannot work for a model of this size.
 pub fn plan(cluster: &Cluster) -> Result<PlanReport, StrategyError> {
     let presets = PRESETS.iter().map(|entry| {
         let strategy = Strategy::preset(entry.name)?;

@@ -1,4 +1,4 @@
-//! The planner's answer: a table for people, JSON for programs.
+//! The planner's answer as a table and as JSON.
 
 use super::{Advice, Cluster, Cost, Verdict};
 use serde::Serialize;
@@ -11,10 +11,10 @@ pub struct PresetPlan {
     pub preset: &'static str,
     /// What it does.
     pub summary: &'static str,
-    /// What one round takes.
+    /// Cost of one round.
     #[serde(flatten)]
     pub cost: Cost,
-    /// What to make of it.
+    /// The advice.
     #[serde(flatten)]
     pub advice: Advice,
 }
@@ -22,11 +22,11 @@ pub struct PresetPlan {
 /// All presets on one cluster.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PlanReport {
-    /// What was asked about.
+    /// The cluster.
     pub cluster: Cluster,
-    /// Seconds of computing for a second of exchanging all parameters once.
+    /// Ratio of the time of an inner step to the time of exchanging all parameters once.
     pub intensity: f64,
-    /// In the registry's order.
+    /// The presets, in the order of the registry.
     pub presets: Vec<PresetPlan>,
 }
 

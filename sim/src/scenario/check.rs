@@ -1,24 +1,24 @@
-//! Checks of single values: every refusal names the file, the line and the key.
+//! Checks single values. Every error names the file, the line and the key.
 
 use super::{ScenarioError, locate};
 use core::time::Duration;
 
-/// Virtual seconds beyond which nothing can be scheduled (about 30 years).
+/// Largest time of an event in virtual seconds (about 30 years).
 pub(crate) const SECONDS_MAX: f64 = 1e9;
 
-/// Checks values and names file, line and key when one cannot be.
+/// Checks values. An error names the file, line and key.
 pub(crate) struct Checker<'a> {
     file: &'a str,
     text: &'a str,
 }
 
 impl<'a> Checker<'a> {
-    /// Of a file's text.
+    /// A checker for the text of a file.
     pub(crate) const fn new(file: &'a str, text: &'a str) -> Self {
         Self { file, text }
     }
 
-    /// What errors call the file.
+    /// Name of the file in errors.
     pub(crate) const fn file(&self) -> &'a str {
         self.file
     }
@@ -46,13 +46,13 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// A span of time from a number of seconds.
+    /// A duration from seconds.
     pub(crate) fn seconds(&self, key: &str, value: f64) -> Result<Duration, ScenarioError> {
         self.within(key, value, (0.0, SECONDS_MAX))
             .map(Duration::from_secs_f64)
     }
 
-    /// A span of time from a number of milliseconds.
+    /// A duration from milliseconds.
     pub(crate) fn milliseconds(&self, key: &str, value: f64) -> Result<Duration, ScenarioError> {
         self.within(key, value, (0.0, SECONDS_MAX * 1e3))
             .map(|ms| Duration::from_secs_f64(ms / 1e3))
@@ -63,7 +63,7 @@ impl<'a> Checker<'a> {
         self.within(key, mbit, (1e-3, 1e9)).map(|m| m * 1e6 / 8.0)
     }
 
-    /// A machine that exists.
+    /// An existing machine.
     pub(crate) fn peer(
         &self,
         key: &str,

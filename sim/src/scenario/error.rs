@@ -1,4 +1,4 @@
-//! What is wrong with a scenario file, in one line.
+//! Errors in a scenario file, each in one line.
 
 /// Why a scenario cannot be run.
 #[derive(Debug, thiserror::Error)]
@@ -9,20 +9,20 @@ pub enum ScenarioError {
     Read {
         /// The file.
         path: String,
-        /// Why.
+        /// The reason.
         source: std::io::Error,
     },
-    /// Not TOML, or a value of another type than its key needs.
+    /// Not TOML, or a value of a wrong type.
     #[error("{file}:{line}: {reason}")]
     Syntax {
         /// The file.
         file: String,
         /// The line, from one.
         line: usize,
-        /// What is wrong.
+        /// The reason.
         reason: String,
     },
-    /// A key that means nothing here.
+    /// An unknown key.
     #[error("{file}:{line}: unknown key `{key}`{}", suggestion(.nearest.as_deref()))]
     UnknownKey {
         /// The file.
@@ -31,19 +31,19 @@ pub enum ScenarioError {
         line: usize,
         /// The key.
         key: String,
-        /// The known key that looks most like it.
+        /// The most similar known key.
         nearest: Option<String>,
     },
-    /// A value that cannot be.
+    /// An invalid value.
     #[error("{file}:{line}: `{key}` {reason}")]
     Value {
         /// The file.
         file: String,
-        /// The line of the key, or of its table where the key is missing.
+        /// The line of the key, or of its table if the key is missing.
         line: usize,
         /// The key.
         key: String,
-        /// What is wrong with it and what it may be.
+        /// The reason, and the valid values.
         reason: String,
     },
 }

@@ -1,8 +1,8 @@
-//! Where a key stands in a TOML file, for errors. A reader of lines, not of TOML: keys written in
-//! a way that it does not know are looked for no further than their table.
+//! Finds the line of a key in a TOML file, for errors. It reads lines and does not parse TOML. For
+//! a key in an unknown notation it returns the line of the table.
 
-/// The line, from one, of a key such as `peers`, `network.loss` or `fault[1].peer`; of its table
-/// where the key is missing or part of an inline table, and of the file's start without a table.
+/// The line, from one, of a key such as `peers`, `network.loss` or `fault[1].peer`. If the key is
+/// missing or part of an inline table, the line of its table; without a table, the first line.
 pub(crate) fn line_of(text: &str, key: &str) -> usize {
     let (table, leaf) = key.rsplit_once('.').unwrap_or(("", key));
     let (table, wanted) = match table.split_once('[') {
@@ -30,7 +30,7 @@ pub(crate) fn line_of(text: &str, key: &str) -> usize {
         if inside && name == leaf && line.contains('=') {
             return index + 1;
         }
-        // `fault = [{ ... }]` and `network = { ... }` stand on the line of their name.
+        // `fault = [{ ... }]` and `network = { ... }` are on the line of their name.
         if !table.is_empty() && seen == 0 && name == table {
             nearest = index + 1;
         }

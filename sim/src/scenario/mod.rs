@@ -1,7 +1,7 @@
-//! A scenario: machines, network, task, strategy and faults, as a TOML file describes them.
+//! A scenario file: machines, network, task, strategy and faults as TOML.
 //!
-//! A constructed [`Scenario`] is valid: every number is in its range and every machine it names
-//! exists. Whether the strategy can work is for `strategies` to say.
+//! A [`Scenario`] is valid: every number is in its range and every named machine exists.
+//! `strategies` checks whether the strategy can work.
 
 mod check;
 mod error;
@@ -22,64 +22,64 @@ use murmurate_protocol::Time;
 use murmurate_strategies::toy::ToyTask;
 use std::path::Path;
 
-/// Machines in one scenario: each peer's view and links take some 100 kB.
+/// Most machines of a scenario: each peer's view and links take about 100 kB.
 pub const PEERS_MAX: usize = 16_384;
 
-/// What to simulate.
+/// A scenario.
 #[derive(Clone, Debug)]
 pub struct Scenario {
     /// Its name, for reports.
     pub name: String,
-    /// Where all randomness comes from.
+    /// Seed of all randomness.
     pub seed: u64,
-    /// Machines, those that join late included.
+    /// Machines, including those that join late.
     pub peers: usize,
     /// Rounds that every peer trains.
     pub rounds: u64,
-    /// What is learned.
+    /// The task.
     pub task: TaskSpec,
     /// Preset and grid tables, as `strategies` reads them.
     pub strategy: toml::Table,
-    /// Links.
+    /// The network.
     pub network: NetworkSpec,
     /// Machines' speeds.
     pub compute: ComputeSpec,
-    /// Look at loss and consensus distance after every so many rounds.
+    /// Rounds between measurements of loss and consensus distance.
     pub evaluate_every: u64,
     /// Virtual seconds between checkpoints; `None` for only at the end.
     pub save_every: Option<Duration>,
-    /// When to give up.
+    /// Limits after which the run fails.
     pub limits: Limits,
-    /// What goes wrong.
+    /// The faults.
     pub faults: Vec<Fault>,
 }
 
-/// What is learned.
+/// The task.
 #[derive(Clone, Debug)]
 pub enum TaskSpec {
-    /// One of the tasks in plain Rust that `strategies` brings.
+    /// One of the toy tasks of `strategies`, in plain Rust.
     Toy(ToyTask),
-    /// Nothing: orders take their time and slices have their size, but there are no tensors.
+    /// No training: orders take time and slices have sizes, but there are no tensors.
     Timing {
-        /// Parameters of the model that nobody trains.
+        /// Number of parameters of the assumed model.
         parameters: u64,
     },
-    /// Anything else: the [`TrainerFactory`](crate::TrainerFactory) makes its trainers from the
+    /// Another task: the [`TrainerFactory`](crate::TrainerFactory) builds its trainers from the
     /// rest of the table.
     Factory {
-        /// The task's kind as the file names it.
+        /// The task's kind in the file.
         kind: String,
         /// The rest of the table.
         options: toml::Table,
     },
 }
 
-/// Links of machines, and what differs between them.
+/// Links of machines, and differences between machines.
 #[derive(Clone, Debug)]
 pub struct NetworkSpec {
-    /// One way, where nothing else is said.
+    /// Default latency, one way.
     pub latency: Duration,
-    /// At most so much on top, uniformly.
+    /// Upper bound of the jitter, which is uniformly distributed.
     pub jitter: Duration,
     /// Bytes per second that a machine sends; `None` for no limit.
     pub uplink: Option<f64>,
@@ -87,35 +87,35 @@ pub struct NetworkSpec {
     pub downlink: Option<f64>,
     /// Probability that a message, or an attempt at a slice, is lost.
     pub loss: f64,
-    /// Probability that a packet is lost and sent again: slower, but nothing is missing.
+    /// Probability that a packet is lost and sent again, which costs time only.
     pub packet_loss: f64,
-    /// What connecting and starting up cost.
+    /// The transport, which determines the cost of connecting and of slow start.
     pub transport: Transport,
-    /// After this time without an acknowledgement a push is known to be lost.
+    /// Time after which a push without an acknowledgement is known to be lost.
     pub retry: Duration,
     /// How long a silent machine's links stay up at the others.
     pub detection: Duration,
-    /// How many machines each one dials by itself at its start.
+    /// Machines that each machine dials at its start.
     pub bootstrap: usize,
-    /// Machines that are near each other.
+    /// Groups of machines that are close to each other.
     pub sites: Vec<SiteSpec>,
-    /// How far sites are apart.
+    /// Latencies between sites.
     pub between: Vec<Distance>,
-    /// How far two machines are apart, whatever their sites.
+    /// Latencies between two machines, whatever their sites.
     pub pairs: Vec<Distance>,
-    /// Capacities that change.
+    /// Capacities that change over time.
     pub changes: Vec<Change>,
 }
 
-/// Two machines or sites, and how far they are apart, one way.
+/// Two machines or sites and the latency between them, one way.
 pub type Distance = ((usize, usize), Duration);
 
-/// Machines that are near each other and share what leads to all others.
+/// Machines that are close to each other and share their links to all others.
 #[derive(Clone, Debug)]
 pub struct SiteSpec {
-    /// Which; no machine is in two sites.
+    /// The machines. No machine is in two sites.
     pub peers: Range<usize>,
-    /// Between two of them, one way.
+    /// Latency between two of them, one way.
     pub latency: Option<Duration>,
     /// Bytes per second that each of them sends.
     pub uplink: Option<f64>,
@@ -127,16 +127,16 @@ pub struct SiteSpec {
     pub wan_downlink: Option<f64>,
 }
 
-/// A machine's links carry something else from a time on.
+/// A change of the capacity of a machine's links.
 #[derive(Clone, Copy, Debug)]
 pub struct Change {
-    /// Which machine.
+    /// The machine.
     pub peer: usize,
-    /// From when.
+    /// The time of the change.
     pub at: Time,
-    /// Bytes per second that it sends; `None` for as before.
+    /// Bytes per second that it sends; `None` for no change.
     pub uplink: Option<f64>,
-    /// Bytes per second that it receives; `None` for as before.
+    /// Bytes per second that it receives; `None` for no change.
     pub downlink: Option<f64>,
 }
 
@@ -145,19 +145,19 @@ pub struct Change {
 pub struct ComputeSpec {
     /// Seconds of one inner step on a machine of speed one.
     pub step: Duration,
-    /// Speeds, dealt out to the machines in turn; empty for one everywhere.
+    /// Speeds, assigned to the machines in turn; empty for one everywhere.
     pub speeds: Vec<f64>,
     /// Each machine's speed is divided by a uniform draw from `[1, 1 + spread]`.
     pub spread: f64,
-    /// Standard deviation of the logarithm of a machine's slowness as it drifts; zero for none.
+    /// Standard deviation of the logarithm of a machine's slowness; zero for no drift.
     pub drift: f64,
-    /// Seconds over which the drift forgets a factor of e of where it was.
+    /// Time constant of the drift in seconds.
     pub drift_time: f64,
-    /// Seconds that the mix lane takes for one value of a fragment; zero for none at all.
+    /// Seconds that the mix lane takes for one value of a fragment.
     pub mix_seconds_per_value: f64,
 }
 
-/// When to give up.
+/// Limits after which the run fails.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Virtual time.
@@ -167,7 +167,7 @@ pub struct Limits {
 }
 
 impl Scenario {
-    /// Machines that are not there at the start.
+    /// Machines that are absent at the start.
     pub(crate) fn late_peers(&self) -> usize {
         self.faults
             .iter()
@@ -175,7 +175,7 @@ impl Scenario {
             .count()
     }
 
-    /// Whether there are no tensors.
+    /// Whether the scenario has no tensors.
     pub(crate) const fn is_timing_only(&self) -> bool {
         matches!(self.task, TaskSpec::Timing { .. })
     }
@@ -195,7 +195,7 @@ impl Scenario {
         Self::from_toml(&text, &path.display().to_string(), &stem)
     }
 
-    /// Reads a scenario from text; `file` is what errors call it.
+    /// Reads a scenario from text. `file` is its name in errors.
     ///
     /// # Errors
     /// As [`Scenario::from_file`].

@@ -1,4 +1,4 @@
-//! The `[network]` table: links of machines, sites of several of them, and how both change.
+//! The `[network]` table: links of machines, sites, and changes over time.
 
 use super::check::Checker;
 use super::{Change, Distance, NetworkSpec, ScenarioError, SiteSpec};
@@ -34,7 +34,7 @@ enum RawTransport {
     Quic,
 }
 
-/// Machines that are near each other and share what leads out.
+/// Machines that are close to each other and share their links to others.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawSite {
@@ -62,7 +62,7 @@ struct RawPair {
     latency_ms: f64,
 }
 
-/// What a machine's links carry from some times on.
+/// Capacities of a machine's links over time.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawTrace {
@@ -93,7 +93,7 @@ impl Default for RawNetwork {
     }
 }
 
-/// A rate where one is given.
+/// An optional rate.
 fn rate(check: &Checker<'_>, key: &str, mbit: Option<f64>) -> Result<Option<f64>, ScenarioError> {
     mbit.map(|mbit| check.rate(key, mbit)).transpose()
 }
@@ -103,7 +103,7 @@ pub(super) fn network(
     peers: usize,
     check: &Checker<'_>,
 ) -> Result<NetworkSpec, ScenarioError> {
-    // Beyond 0.9 hardly any link ever says its first word.
+    // Beyond 0.9 hardly any link completes its handshake.
     let loss = check.within("network.loss", raw.loss, (0.0, 0.9))?;
     if raw.bootstrap == 0 {
         return Err(check.refuse("network.bootstrap", "is 0: no machine would know another"));
@@ -114,7 +114,7 @@ pub(super) fn network(
         uplink: rate(check, "network.uplink_mbit", raw.uplink_mbit)?,
         downlink: rate(check, "network.downlink_mbit", raw.downlink_mbit)?,
         loss,
-        // Beyond that a transport hardly moves at all.
+        // Beyond this a transport makes almost no progress.
         packet_loss: check.within("network.packet_loss", raw.packet_loss, (0.0, 0.5))?,
         transport: match raw.transport {
             RawTransport::Ideal => Transport::Ideal,

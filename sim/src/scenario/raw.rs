@@ -1,4 +1,4 @@
-//! A scenario file as it is written, and its way to a valid [`Scenario`].
+//! A scenario file as written, and its conversion to a valid [`Scenario`].
 
 use super::check::{Checker, SECONDS_MAX};
 use super::network::{RawNetwork, network};
@@ -105,7 +105,7 @@ pub(super) fn parse(text: &str, file: &str, name: &str) -> Result<Scenario, Scen
         .concat();
     let task = task(raw.task, text, &check)?;
     let evaluate_every = match &task {
-        // There is nothing to look at.
+        // Without tensors there is nothing to evaluate.
         TaskSpec::Timing { .. } => 0,
         _ => raw.evaluate_every.unwrap_or((raw.rounds / 10).max(1)),
     };
@@ -151,7 +151,7 @@ fn task(table: toml::Table, text: &str, check: &Checker<'_>) -> Result<TaskSpec,
     if !matches!(kind.as_str(), "quadratic" | "logistic") {
         return Ok(TaskSpec::Factory { kind, options });
     }
-    // `strategies` calls a toy task's tag `task`.
+    // The key of a toy task's kind is `task` in `strategies`.
     options.insert("task".to_owned(), toml::Value::String(kind));
     let toy: ToyTask = options
         .try_into()
@@ -182,14 +182,14 @@ fn compute(raw: RawCompute, check: &Checker<'_>) -> Result<ComputeSpec, Scenario
         step: check.milliseconds("compute.step_ms", raw.step_ms)?,
         speeds: raw.speeds,
         spread: check.within("compute.spread", raw.spread, (0.0, 1e3))?,
-        // Beyond 1 a machine would be seven times slower every so often.
+        // Beyond 1 a machine would repeatedly be seven times slower.
         drift: check.within("compute.drift", raw.drift, (0.0, 1.0))?,
         drift_time: check.within("compute.drift_s", raw.drift_s, (1e-3, SECONDS_MAX))?,
         mix_seconds_per_value: per_value * 1e-9,
     })
 }
 
-/// Turns serde's message into ours: the line, and the nearest known key.
+/// Converts serde's message: adds the line and the most similar known key.
 pub(crate) fn explain(error: &toml::de::Error, text: &str, file: &str) -> ScenarioError {
     let file = file.to_owned();
     let message = error.message().replace('\n', " ");
@@ -209,7 +209,7 @@ pub(crate) fn explain(error: &toml::de::Error, text: &str, file: &str) -> Scenar
         let holds = |line: &str| line.trim_start().starts_with(key);
         text.lines().position(holds).map_or(1, |index| index + 1)
     });
-    // The names stand between the odd and the even quotes of "expected one of `a`, `b`".
+    // The names are between the quotes of "expected one of `a`, `b`".
     let nearest = known
         .split('`')
         .skip(1)
@@ -262,7 +262,7 @@ mod tests {
         );
     }
 
-    /// Each is refused by the key's name and the line it stands on.
+    /// Each error names the key and its line.
     fn all_refused(cases: &[(&str, &str)]) {
         for (extra, key) in cases {
             let message = refusal(extra);

@@ -1,4 +1,4 @@
-//! One random scenario as TOML: what a person would write, so that a failure can be taken apart.
+//! A random scenario as TOML that a person could write, so that a failure is easy to reduce.
 
 use super::point::random_point;
 use rand_chacha::ChaCha8Rng;
@@ -6,7 +6,7 @@ use rand_core::{Rng, SeedableRng};
 use std::fmt::Write;
 use toml::{Table, Value};
 
-/// What all-reduces whose codec allows it sum up along, in turn.
+/// Schedules for all-reduces whose codec allows them, in turn.
 const SCHEDULES: [&str; 8] = [
     "butterfly",
     "ring",
@@ -21,7 +21,7 @@ const SCHEDULES: [&str; 8] = [
 /// Parameters of the model.
 pub(super) const PARAMETERS: u64 = 48;
 
-/// Draws of one scenario.
+/// Random choices of one scenario.
 pub(super) struct Draw(pub(super) ChaCha8Rng);
 
 impl Draw {
@@ -34,9 +34,9 @@ impl Draw {
     }
 }
 
-/// The scenario of a seed: any point of the grid.
+/// The scenario of a seed, with any strategy of the grid.
 pub fn random_scenario(seed: u64) -> String {
-    // Draws of its own: what the grid gains does not change a seed's network and faults.
+    // A separate stream, so that new methods do not change a seed's network and faults.
     let mut point = Draw(ChaCha8Rng::seed_from_u64(seed.rotate_left(32)));
     let mut draw = Draw(ChaCha8Rng::seed_from_u64(seed));
     let peers = 2 + draw.below(8);
@@ -70,7 +70,7 @@ pub fn random_scenario_of(seed: u64, presets: &[&str]) -> String {
 fn strategy(seed: u64, peers: u64, presets: &[&str], draw: &mut Draw) -> String {
     let preset = draw.one_of(presets);
     let codec = match draw.one_of(&["f32", "bf16", "int8"]) {
-        // Sums that are relayed are not rounded.
+        // Relayed sums must not be rounded.
         _ if preset == "relaysgd" => "f32",
         codec => codec,
     };
@@ -80,7 +80,7 @@ fn strategy(seed: u64, peers: u64, presets: &[&str], draw: &mut Draw) -> String 
         true => format!("[strategy.architecture]\nschedule = \"{schedule}\"\n"),
         false => String::new(),
     };
-    // Forty are more than are open at a time.
+    // More than the window holds at a time.
     let fragments = [1, 2, 3, 40][draw.below(4) as usize];
     let rounds = 10 + draw.below(20);
     let head = head(seed, peers, rounds);
@@ -97,7 +97,7 @@ fn head(seed: u64, peers: u64, rounds: u64) -> String {
     )
 }
 
-/// Deadlines that fit such small models, and bounds that no run comes near.
+/// Deadlines for such small models, and limits far above what a run needs.
 const TAIL: &str = "[strategy.deadlines]\nfloor_ms = 300\ninitial_ms = 1000\nceiling_ms = 5000\n\
                     [limits]\nvirtual_s = 3600.0\nevents = 3_000_000\n";
 
@@ -187,8 +187,8 @@ fn faults(peers: u64, draw: &mut Draw) -> String {
     text
 }
 
-/// Partitions that heal, and slices that are not what was computed. Their draws are their own, so
-/// that a seed's other faults stay what they were.
+/// Partitions that end, and false slices. They use a separate stream, so that they do not change a
+/// seed's other faults.
 fn cuts_and_lies(seed: u64, peers: u64) -> String {
     let mut draw = Draw(ChaCha8Rng::seed_from_u64(!seed));
     let mut text = String::new();

@@ -1,11 +1,11 @@
-//! A swarm of random scenarios: each a point of the grid on a network with faults drawn from a seed.
+//! Random scenarios: each is a strategy on a network with faults, drawn from a seed.
 //!
-//! What is drawn is any preset with other exchanges, schedules, topologies, codecs and fragments laid over it, as
-//! long as the grid takes them.
+//! The strategy is a preset with random changes of exchange, schedule, topology, codec and
+//! fragments, as far as the grid accepts them.
 //!
-//! First safety, with faults: the invariants hold after every event. Then liveness, without: the
-//! faults end well before the rounds do, and every machine that is up must finish; after an
-//! all-reduce all of them hold the same bits.
+//! A scenario tests safety while there are faults: the invariants hold after every event. The
+//! faults end long before the rounds do, and the rest tests liveness: every machine that is up must
+//! finish, and after an all-reduce all machines hold the same bits.
 
 mod draw;
 mod point;
@@ -19,13 +19,13 @@ use crate::scenario::Scenario;
 use crate::task::ToyTasksOnly;
 use murmurate_strategies::grid::Strategy;
 
-/// A seed whose scenario did not hold.
+/// A seed whose scenario failed.
 #[derive(Debug, thiserror::Error)]
 #[error("seed {seed}: {what}\nthe scenario, to be run by itself:\n{scenario}")]
 pub struct SeedFailure {
     /// The seed.
     pub seed: u64,
-    /// What did not hold.
+    /// The error.
     pub what: String,
     /// The scenario as TOML.
     pub scenario: String,
@@ -34,7 +34,7 @@ pub struct SeedFailure {
 /// Runs the scenario of one seed.
 ///
 /// # Errors
-/// When an invariant breaks, an order fails, machines do not finish, or end with other bits.
+/// If an invariant breaks, an order fails, machines do not finish, or their bits differ.
 pub fn run_seed(seed: u64) -> Result<Report, Box<SeedFailure>> {
     run_scenario_of(seed, random_scenario(seed))
 }
@@ -67,13 +67,13 @@ fn run_text(seed: u64, text: &str) -> Result<Report, String> {
         Ok((report, agrees))
     };
     let (report, agreed) = run().map_err(|error| error.to_string())?;
-    // What a machine that lies sent is refused, and nothing else fails.
+    // Only orders on slices of a lying machine may fail.
     let lies = report.counters.lies > 0;
     let refused = |failure: &&String| lies && failure.contains("BadSlice");
     if let Some(failure) = report.counters.failures.iter().find(|f| !refused(f)) {
         return Err(format!("an order failed: {failure}"));
     }
-    // Faults have long ended when a run does.
+    // Faults end long before the run.
     if agreed && report.consensus_distance > 0.0 {
         let (live, apart) = (report.live, report.consensus_distance);
         return Err(format!("{live} peers end {apart} apart"));
@@ -81,16 +81,16 @@ fn run_text(seed: u64, text: &str) -> Result<Report, String> {
     Ok(report)
 }
 
-/// Whether peers end with the same bits: where they agree on each round.
+/// Whether peers must end with the same bits, because they agree on each round.
 fn scenario_agrees(scenario: &Scenario) -> Result<bool, SimError> {
     let strategy = Strategy::from_table(scenario.strategy.clone(), None)?;
     Ok(strategy.exchange().agrees())
 }
 
-/// Runs the scenarios of seeds one after the other; `done` hears of each that held.
+/// Runs the scenarios of seeds one after the other. Calls `done` after each success.
 ///
 /// # Errors
-/// At the first seed that does not hold.
+/// At the first seed that fails.
 pub fn run_seeds(
     seeds: core::ops::Range<u64>,
     done: &mut dyn FnMut(u64, &Report),

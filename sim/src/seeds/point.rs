@@ -1,5 +1,5 @@
-//! A random point of the grid: a preset with other methods laid over it, as long as the grid takes them. It
-//! names no method itself, so that what the registries gain is drawn, too.
+//! A random strategy: a preset with other methods applied to it, as far as the grid accepts them.
+//! This file names no method, so new methods in the registries are drawn, too.
 
 use super::draw::Draw;
 use super::draw::PARAMETERS;
@@ -11,13 +11,13 @@ use murmurate_strategies::grid::registry::{
 use murmurate_strategies::grid::{Strategy, StrategyError};
 use toml::{Table, Value};
 
-/// How often another point is drawn when the grid refuses one, before the preset is taken as it is. About
-/// one in three is accepted.
+/// How often to draw again after a refusal, before the preset is used unchanged. The grid accepts
+/// about one in three.
 const ATTEMPTS: usize = 32;
 
-/// The tables of a strategy, for peers that are so many.
+/// The tables of a strategy for this number of peers.
 pub(super) fn random_point(draw: &mut Draw, peers: u64) -> Table {
-    // Who exchanges nothing has nothing that could break.
+    // Without an exchange there is nothing to test.
     let presets: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
     let presets: Vec<&str> = presets.into_iter().filter(|name| *name != "none").collect();
     let preset = draw.one_of(&presets);
@@ -26,7 +26,7 @@ pub(super) fn random_point(draw: &mut Draw, peers: u64) -> Table {
     accepted.unwrap_or_else(|| Table::from_iter([("preset".to_owned(), preset.into())]))
 }
 
-/// Whether the grid takes it, and a plan can be made of it.
+/// Whether the grid accepts the strategy and it has a plan.
 fn works(table: &Table) -> Result<(), StrategyError> {
     let layout = Layout::new([("parameters", vec![PARAMETERS])]);
     let strategy = Strategy::from_table(table.clone(), None)?;
@@ -38,7 +38,7 @@ fn works(table: &Table) -> Result<(), StrategyError> {
 fn laid_over(preset: &str, draw: &mut Draw, peers: u64) -> Table {
     let mut point = Point(Table::from_iter([("preset".to_owned(), preset.into())]));
     if draw.below(4) > 0 {
-        // Presets' own are up to hundreds, and a run is short.
+        // Presets use up to hundreds of inner steps, and a run is short.
         point.set("synchronization", "inner_steps", 1 + draw.below(12));
     }
     if draw.below(3) == 0 {
@@ -101,7 +101,7 @@ impl Point {
     }
 }
 
-/// What is drawn: counts, names and switches.
+/// Random counts, names and switches.
 struct TomlValue(Value);
 
 impl From<u64> for TomlValue {
