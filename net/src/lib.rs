@@ -6,7 +6,6 @@
 //! and NATs to test all of it without privileges. It knows bytes and peers; it knows neither rounds nor
 //! what a slice means (`node`), nor who should talk to whom (`protocol`).
 
-pub mod bench;
 pub mod congestion;
 pub mod emulate;
 pub mod quic;

@@ -2,7 +2,6 @@
 //! arithmetic and the models are other crates; this one joins them.
 
 pub mod api;
-pub mod bench;
 pub mod bulk;
 pub mod config;
 pub mod daemon;

@@ -8,7 +8,7 @@ use std::process::Command;
 /// Each package's name to those it depends on. Two versions of a package are one.
 type Graph = BTreeMap<String, BTreeSet<String>>;
 
-const OURS: [&str; 9] = [
+const OURS: [&str; 11] = [
     "murmurate-protocol",
     "murmurate-strategies",
     "murmurate-tasks",
@@ -16,6 +16,8 @@ const OURS: [&str; 9] = [
     "murmurate-survey",
     "murmurate-net",
     "murmurate-node",
+    "murmurate-bench",
+    "murmurate",
     "murmurate-tests",
     "xtask",
 ];
@@ -164,12 +166,32 @@ fn the_commands_of_the_repository_build_in_seconds() {
 }
 
 #[test]
-fn two_crates_use_the_network_one_quinn_and_one_burn() {
+fn the_daemon_knows_neither_the_simulator_nor_its_commands() {
+    let below = [
+        "murmurate-protocol",
+        "murmurate-strategies",
+        "murmurate-tasks",
+        "murmurate-net",
+    ];
+    forbid("murmurate-node", &[], &below);
+    let with_node = [&below[..], &["murmurate-node"]].concat();
+    forbid("murmurate-bench", &[], &with_node);
+}
+
+#[test]
+fn the_network_quinn_and_burn_have_few_users() {
     let graph = graph();
-    let network = ["murmurate-net", "murmurate-node"];
+    let network = [
+        "murmurate-net",
+        "murmurate-node",
+        "murmurate-bench",
+        "murmurate",
+    ];
     assert_eq!(direct_users(&graph, "tokio"), network);
     assert_eq!(direct_users(&graph, "libp2p"), network);
-    assert_eq!(direct_users(&graph, "quinn"), ["murmurate-net"]);
+    // The benchmark compares our connections with quinn's own.
+    let quinn = ["murmurate-net", "murmurate-bench"];
+    assert_eq!(direct_users(&graph, "quinn"), quinn);
     assert_eq!(direct_users(&graph, "burn"), ["murmurate-tasks"]);
 }
 

@@ -135,7 +135,7 @@ fn module_of(file: &str) -> Segments {
         .map_or(stem, |dir| dir.trim_end_matches('/'));
     let parts = stem
         .split('/')
-        .filter(|part| !part.is_empty() && *part != "lib");
+        .filter(|part| !part.is_empty() && *part != "lib" && *part != "main");
     parts.map(str::to_owned).collect()
 }
 

@@ -100,7 +100,7 @@ fn test() -> Result<(), Failure> {
 }
 
 fn features() -> Result<(), Failure> {
-    let check = ["check", "-p", "murmurate-node", "--features"];
+    let check = ["check", "-p", "murmurate", "--features"];
     run("cargo", &[&check[..], &["wgpu"]].concat())?;
     // A dependency of burn's CUDA back end downloads LLVM in its build script. A check needs none
     // of it, and that build script leaves the download out where DOCS_RS is set.

@@ -28,7 +28,7 @@ pub use error::LocalError;
 pub use fault_entry::FaultEntry;
 pub use faults::{KillAt, LateAt, StopAt};
 pub use kill_every::KillEvery;
-pub use network::{FlowEntry, LeakEntry, LinkEntry, TallyEntry};
+pub use network::{FlowEntry, LeakEntry, LinkEntry, LocalNetwork, Place, TallyEntry};
 pub use node_entry::NodeEntry;
 pub use options::LocalOptions;
 pub use report::LocalReport;
@@ -38,7 +38,6 @@ pub use total::Total;
 
 use child_plan::ChildPlan;
 use display::Display;
-pub(crate) use network::{LocalNetwork, Place};
 use plan::LocalPlan;
 use std::path::{Path, PathBuf};
 use swarm::{End, Swarm};

@@ -8,24 +8,23 @@ use serde::Serialize;
 /// The UDP and TCP port of daemon 0; each further one has the next.
 const FIRST_PORT: u16 = 4_001;
 
-/// The daemon that all others can reach, whatever is before them. It relays for them.
+/// The daemon without a router, which all others can reach. It relays for them.
 const MEETING_PLACE: usize = 0;
 
-/// Where a daemon is on the emulated network.
+/// The addresses of a daemon on the emulated network.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
-    /// What it listens on: nobody else is told.
-    pub(crate) listen: Vec<String>,
-    /// What it announces: the emulated network's addresses, or nothing behind a router that lets
-    /// nobody in.
-    pub(crate) announce: Vec<String>,
-    /// Whether it carries the connections of those behind routers.
-    pub(crate) relay: bool,
+pub struct Place {
+    /// The addresses it listens on. Other daemons are not told them.
+    pub listen: Vec<String>,
+    /// The addresses it announces; none behind a router that refuses inbound connections.
+    pub announce: Vec<String>,
+    /// Whether it relays for daemons behind routers.
+    pub relay: bool,
 }
 
-/// The network, while the swarm runs.
+/// The emulated network of a running swarm.
 #[derive(Debug)]
-pub(crate) struct LocalNetwork {
+pub struct LocalNetwork {
     relay: Relay,
     link: LinkSpec,
     nats: Vec<NatKind>,
@@ -33,8 +32,11 @@ pub(crate) struct LocalNetwork {
 }
 
 impl LocalNetwork {
-    /// Sets it up when `--link` or `--nat` was given.
-    pub(crate) fn start(options: &LocalOptions) -> Result<Option<Self>, LocalError> {
+    /// Starts the network if `--link` or `--nat` was given.
+    ///
+    /// # Errors
+    /// When there are no addresses, ports or threads for it.
+    pub fn start(options: &LocalOptions) -> Result<Option<Self>, LocalError> {
         if options.link.is_none() && options.nat.is_none() {
             return Ok(None);
         }
@@ -81,13 +83,13 @@ impl LocalNetwork {
         })
     }
 
-    /// Daemon by daemon.
-    pub(crate) fn places(&self) -> &[Place] {
+    /// The addresses of each daemon.
+    pub fn places(&self) -> &[Place] {
         &self.places
     }
 
     /// What passed over the link of daemon `index` so far.
-    pub(crate) fn link_of(&self, index: usize) -> Option<LinkEntry> {
+    pub fn link_of(&self, index: usize) -> Option<LinkEntry> {
         let seat: Seat = *self.relay.seats().get(index)?;
         let counters = self.relay.counters(seat);
         Some(LinkEntry {

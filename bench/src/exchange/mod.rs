@@ -1,0 +1,282 @@
+//! `murmurate bench exchange`: averaging rounds between processes, without training.
+
+mod report;
+mod still;
+
+pub use report::{ExchangeReport, PeerTimes, table};
+pub use still::{Lap, Laps, Still};
+
+use crate::BenchError;
+use murmurate_net::emulate::{LinkSpec, Rate};
+use murmurate_node::config::{Config, Overrides};
+use murmurate_node::daemon::{self, RunOptions};
+use murmurate_node::local::{LocalNetwork, LocalOptions, Place};
+use murmurate_node::progress::{Line, LogMode};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use tokio::process::{Child, ChildStdout, Command};
+use tokio::time::timeout;
+
+/// How long a peer may take to say where it listens.
+const LISTEN_WAIT: Duration = Duration::from_secs(30);
+
+/// How long one round may take before the benchmark gives up, without a link.
+const ROUND_WAIT: Duration = Duration::from_secs(120);
+
+/// How often the parameters, at 4 bytes each, must have time to pass a link in one round.
+const ROUND_PASSES: u64 = 8;
+
+/// What to measure.
+#[derive(Clone, Debug)]
+pub struct ExchangeOptions {
+    /// Peers, one process each.
+    pub nodes: usize,
+    /// Parameters of the model.
+    pub params: u64,
+    /// Value of `compression.codec`.
+    pub codec: String,
+    /// Rounds that count.
+    pub rounds: u64,
+    /// An emulated link before every peer.
+    pub link: Option<LinkSpec>,
+}
+
+impl ExchangeOptions {
+    fn check(&self) -> Result<(), BenchError> {
+        let wrong = |flag, message: &str| {
+            Err(BenchError::Flag {
+                flag,
+                message: message.to_owned(),
+            })
+        };
+        if !(2..=murmurate_protocol::limits::GROUP_MEMBERS_MAX).contains(&self.nodes) {
+            return wrong("--nodes", "give 2 to 64 peers");
+        }
+        if !(1..=1 << 32).contains(&self.params) {
+            return wrong("--params", "give 1 to 4294967296 parameters");
+        }
+        if !(1..=1000).contains(&self.rounds) {
+            return wrong("--rounds", "give 1 to 1000 rounds");
+        }
+        Ok(())
+    }
+
+    /// The configuration of one peer, at its place on the emulated network if there is one.
+    fn config(&self, dir: &Path, join: Option<&str>, place: Option<&Place>) -> String {
+        let join = join.map_or_else(String::new, |address| format!("{address:?}"));
+        let network = match place {
+            Some(Place {
+                listen, announce, ..
+            }) => {
+                format!("listen = {listen:?}\nannounce = {announce:?}")
+            }
+            None => "listen = [\"/ip4/127.0.0.1/udp/0/quic-v1\"]".to_owned(),
+        };
+        format!(
+            "[run]\nname = \"bench\"\nrounds = {rounds}\nstart_with = {nodes}\n\
+             [strategy]\npreset = \"local-sgd\"\n\
+             [strategy.synchronization]\ninner_steps = 1\n\
+             [strategy.compression]\ncodec = {codec:?}\n\
+             [network]\n{network}\njoin = [{join}]\nmdns = false\n\
+             [daemon]\ndir = {dir:?}\nhttp = \"127.0.0.1:0\"\nevaluate_every = 0\n",
+            // One to warm up, and one whose start ends the last that counts.
+            rounds = self.rounds + 2,
+            nodes = self.nodes,
+            codec = self.codec,
+            dir = dir.display().to_string(),
+        )
+    }
+}
+
+/// How long one round may take: with a link, what so many passes of the parameters take longer.
+fn round_wait(options: &ExchangeOptions) -> Duration {
+    let passes = |link: LinkSpec| {
+        let bits = options.params.saturating_mul(32 * ROUND_PASSES);
+        let slower = [link.up, link.down]
+            .into_iter()
+            .filter_map(Rate::bits)
+            .min();
+        slower.map_or(0, |rate| bits / rate.max(1))
+    };
+    ROUND_WAIT + Duration::from_secs(options.link.map_or(0, passes))
+}
+
+/// Starts the peers, waits for their figures, and sums them up.
+///
+/// # Errors
+/// When a flag is wrong, or a peer does not start, fails or hangs.
+pub async fn run_exchange(options: &ExchangeOptions) -> Result<ExchangeReport, BenchError> {
+    options.check()?;
+    let dir = tempdir(0)?;
+    let result = run_in(options, &dir).await;
+    // Only our own fresh directory; that it cannot be removed changes no result.
+    let _ = std::fs::remove_dir_all(&dir);
+    Ok(ExchangeReport::new(
+        options.nodes,
+        options.params,
+        &options.codec,
+        options.rounds,
+        options.link,
+        result?,
+    ))
+}
+
+fn tempdir(peer: usize) -> Result<PathBuf, BenchError> {
+    let dir = std::env::temp_dir().join(format!("murmurate-bench-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).map_err(|e| BenchError::Start {
+        peer,
+        reason: format!("{}: {e}", dir.display()),
+    })?;
+    Ok(dir)
+}
+
+async fn run_in(options: &ExchangeOptions, dir: &Path) -> Result<Vec<PeerTimes>, BenchError> {
+    let network = LocalNetwork::start(&LocalOptions {
+        nodes: options.nodes,
+        link: options.link,
+        ..LocalOptions::default()
+    })?;
+    let place = |rank: usize| network.as_ref()?.places().get(rank);
+    let mut peers = vec![Process::start(options, dir, 0, None, place(0))?];
+    let address = peers[0].address().await?;
+    for rank in 1..options.nodes {
+        let join = Some(address.as_str());
+        peers.push(Process::start(options, dir, rank, join, place(rank))?);
+    }
+    let seconds = round_wait(options).as_secs() * (options.rounds + 2);
+    let mut times = Vec::with_capacity(peers.len());
+    for peer in &mut peers {
+        let figures = timeout(Duration::from_secs(seconds), peer.figures()).await;
+        times.push(figures.map_err(|_| BenchError::Late { seconds })??);
+    }
+    Ok(times)
+}
+
+/// One peer's process. Dropped, it is killed.
+struct Process {
+    rank: usize,
+    lines: Lines<BufReader<ChildStdout>>,
+    last: String,
+    _child: Child,
+}
+
+impl Process {
+    fn start(
+        options: &ExchangeOptions,
+        dir: &Path,
+        rank: usize,
+        join: Option<&str>,
+        place: Option<&Place>,
+    ) -> Result<Self, BenchError> {
+        let failed = |reason: String| BenchError::Start { peer: rank, reason };
+        let text = options.config(&dir.join(format!("peer-{rank}")), join, place);
+        let path = dir.join(format!("peer-{rank}.toml"));
+        // What does not go together is said here, once.
+        Config::from_text(&path, &text, &Overrides::default())?;
+        std::fs::write(&path, text).map_err(|e| failed(e.to_string()))?;
+        let program = std::env::current_exe().map_err(|e| failed(e.to_string()))?;
+        let mut child = Command::new(program)
+            .args(["bench", "peer", "--config"])
+            .arg(&path)
+            .args(["--params", &options.params.to_string()])
+            .args(["--rank", &rank.to_string()])
+            .args(["--parent", &std::process::id().to_string()])
+            .env("RAYON_NUM_THREADS", "1")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(|e| failed(e.to_string()))?;
+        let out = child
+            .stdout
+            .take()
+            .ok_or_else(|| failed("no output".to_owned()))?;
+        Ok(Self {
+            rank,
+            lines: BufReader::new(out).lines(),
+            last: "none".to_owned(),
+            _child: child,
+        })
+    }
+
+    async fn line(&mut self) -> Result<String, BenchError> {
+        match self.lines.next_line().await {
+            Ok(Some(line)) => {
+                self.last.clone_from(&line);
+                Ok(line)
+            }
+            _ => Err(BenchError::Silent {
+                peer: self.rank,
+                words: self.last.clone(),
+            }),
+        }
+    }
+
+    /// Where it listens, with its PeerId.
+    async fn address(&mut self) -> Result<String, BenchError> {
+        let listening = async {
+            loop {
+                let line = self.line().await?;
+                if let Ok(Line::Listening { addresses, .. }) = serde_json::from_str(&line)
+                    && let Some(address) = addresses.first()
+                {
+                    return Ok(address.clone());
+                }
+            }
+        };
+        let seconds = LISTEN_WAIT.as_secs();
+        timeout(LISTEN_WAIT, listening)
+            .await
+            .map_err(|_| BenchError::Late { seconds })?
+    }
+
+    async fn figures(&mut self) -> Result<PeerTimes, BenchError> {
+        loop {
+            let line = self.line().await?;
+            if let Ok(times) = serde_json::from_str(&line) {
+                return Ok(times);
+            }
+        }
+    }
+}
+
+/// One peer: runs its daemon without a model to the end of its rounds.
+///
+/// # Errors
+/// As [`daemon::run`].
+pub fn run_peer(config: Config, params: usize, rank: u32) -> Result<PeerTimes, BenchError> {
+    let laps = Laps::default();
+    let peers = config.run.start_with;
+    let options = RunOptions {
+        log: LogMode::Json,
+        ephemeral: true,
+        ..RunOptions::default()
+    };
+    let noted = Arc::clone(&laps);
+    let report = daemon::run_with_trainer(config, options, |_| {
+        Ok(Box::new(Still::new(params, rank, peers as u32, noted)))
+    })?;
+    let laps = laps.lock().unwrap_or_else(PoisonError::into_inner);
+    // The first round warms up; what follows the last one is not a round.
+    let rounds = || laps.windows(2).skip(1);
+    let seconds = |f: fn(&Lap, &Lap) -> Duration| {
+        rounds()
+            .map(move |pair| f(&pair[0], &pair[1]).as_secs_f64())
+            .collect()
+    };
+    Ok(PeerTimes {
+        round_s: seconds(|a, b| b.at - a.at),
+        cpu_s: seconds(|a, b| b.cpu - a.cpu),
+        relative_error: laps.last().map_or(0.0, |lap| {
+            (lap.error / lap.norm.max(f64::MIN_POSITIVE)).sqrt()
+        }),
+        digest: report.digest,
+        wire_bytes_sent: report.bytes_sent.wire,
+        wire_bytes_received: report.bytes_received.wire,
+        peak_rss_bytes: report.peak_rss_bytes,
+        voids: report.voids,
+    })
+}

@@ -1,0 +1,102 @@
+//! One channel of a connection, alike for all ways. Bytes are copied only where the way needs it.
+
+use crate::net::CHUNK;
+use bytes::Bytes;
+use futures::io::{AsyncReadExt as _, AsyncWriteExt as _, ReadHalf, WriteHalf};
+use libp2p::core::muxing::SubstreamBox;
+use quinn::{RecvStream, SendStream};
+use std::io;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+
+/// Both directions of a channel.
+pub(super) struct Channel {
+    pub(super) sending: Sending,
+    pub(super) receiving: Receiving,
+}
+
+impl From<(SendStream, RecvStream)> for Channel {
+    fn from((sending, receiving): (SendStream, RecvStream)) -> Self {
+        Self {
+            sending: Sending::Quinn(sending),
+            receiving: Receiving::Quinn(receiving),
+        }
+    }
+}
+
+impl From<SubstreamBox> for Channel {
+    fn from(stream: SubstreamBox) -> Self {
+        let (receiving, sending) = stream.split();
+        Self {
+            sending: Sending::Muxed(sending),
+            receiving: Receiving::Muxed(receiving),
+        }
+    }
+}
+
+impl From<TcpStream> for Channel {
+    fn from(stream: TcpStream) -> Self {
+        let (receiving, sending) = stream.into_split();
+        Self {
+            sending: Sending::Tcp(sending),
+            receiving: Receiving::Tcp(receiving),
+        }
+    }
+}
+
+/// Where bytes go in.
+pub(super) enum Sending {
+    Quinn(SendStream),
+    Muxed(WriteHalf<SubstreamBox>),
+    Tcp(OwnedWriteHalf),
+}
+
+impl Sending {
+    /// Writes all of it.
+    pub(super) async fn write(&mut self, bytes: Bytes) -> io::Result<()> {
+        match self {
+            Self::Quinn(stream) => Ok(stream.write_chunk(bytes).await?),
+            Self::Muxed(stream) => stream.write_all(&bytes).await,
+            Self::Tcp(stream) => stream.write_all(&bytes).await,
+        }
+    }
+
+    /// Sends what waits for more.
+    pub(super) async fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Muxed(stream) => stream.flush().await,
+            Self::Quinn(_) | Self::Tcp(_) => Ok(()),
+        }
+    }
+}
+
+/// Where bytes come out.
+pub(super) enum Receiving {
+    Quinn(RecvStream),
+    Muxed(ReadHalf<SubstreamBox>),
+    Tcp(OwnedReadHalf),
+}
+
+impl Receiving {
+    /// Reads exactly so many bytes.
+    pub(super) async fn exact(&mut self, bytes: &mut [u8]) -> io::Result<()> {
+        match self {
+            Self::Quinn(stream) => stream.read_exact(bytes).await.map_err(io::Error::other),
+            Self::Muxed(stream) => stream.read_exact(bytes).await,
+            Self::Tcp(stream) => stream.read_exact(bytes).await.map(drop),
+        }
+    }
+
+    /// Swallows what is there; 0 at the end. `buffer` is for ways that must copy.
+    pub(super) async fn swallow(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Quinn(stream) => {
+                let chunk = stream.read_chunk(CHUNK, true).await?;
+                Ok(chunk.map_or(0, |chunk| chunk.bytes.len()))
+            }
+            Self::Muxed(stream) => stream.read(buffer).await,
+            Self::Tcp(stream) => stream.read(buffer).await,
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! The far end: listens for every way and swallows what comes.
+//!
+//! It does so for whoever reaches it, as long as it runs. What it holds is bounded: so many connections of each
+//! way, so many channels of each, nothing of what came over them.
+
+use crate::net::channel::Channel;
+use crate::net::cpu::cpu_time;
+use crate::net::muxed::{self, Muxed};
+use crate::net::order::{Answer, Order};
+use crate::net::pings::PING_BYTES;
+use crate::net::{BenchError, CHUNK, FarTask, Hello};
+use bytes::Bytes;
+use libp2p::PeerId;
+use libp2p::core::muxing::StreamMuxerBox;
+use libp2p::core::transport::TransportEvent;
+use libp2p::identity::Keypair;
+use murmurate_net::quic::{Endpoint, Kind};
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+/// How long a channel may say nothing while nothing is ordered.
+const SILENCE: Duration = Duration::from_secs(60);
+
+/// Connections of each way at a time.
+const CONNECTIONS_MAX: usize = 16;
+
+/// Channels of a connection at a time.
+const CHANNELS_MAX: usize = 8;
+
+/// How long the near end may take to hang up after the answer.
+const HANG_UP: Duration = Duration::from_secs(10);
+
+/// Until a listener that failed is asked again.
+const RETRY: Duration = Duration::from_millis(100);
+
+/// A far end that listens. Dropped, it is gone.
+pub struct Far {
+    hello: Hello,
+    serving: JoinSet<()>,
+}
+
+impl Far {
+    /// Listens for every way.
+    ///
+    /// # Errors
+    /// When a port is taken, or a setting is wrong.
+    pub async fn start(task: &FarTask) -> Result<Self, BenchError> {
+        let identity = Keypair::generate_ed25519();
+        let everybody = Arc::new(|_: &PeerId, _: Kind| true);
+        let (endpoint, transport) = Endpoint::new(task.tuning.config()?, &identity, everybody)?;
+        let ours = endpoint.listen(task.at(0))?.port();
+        let mut server = endpoint.quinn_server()?;
+        server.transport_config(Arc::default());
+        let bare = quinn::Endpoint::server(server, task.at(1)).map_err(cannot(task.at(1)))?;
+        let quinn = bare.local_addr().map_err(cannot(task.at(1)))?.port();
+        let mut stock = muxed::stock_quic(&identity);
+        let libp2p_quic = muxed::listen(&mut stock, true, task.at(2)).await?;
+        let mut noise = muxed::tcp_noise(&identity)?;
+        let tcp_noise = muxed::listen(&mut noise, false, task.at(1)).await?;
+        let plain = TcpListener::bind(task.at(0)).await;
+        let plain = plain.map_err(cannot(task.at(0)))?;
+        let tcp = plain.local_addr().map_err(cannot(task.at(0)))?.port();
+        let mut serving = JoinSet::new();
+        let control = muxed::ours(transport);
+        serving.spawn(serve_bulk(endpoint.clone()));
+        serving.spawn(serve_quinn(bare));
+        for transport in [control, stock, noise] {
+            serving.spawn(serve_muxed(transport));
+        }
+        serving.spawn(serve_tcp(plain));
+        let hello = Hello {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            peer: endpoint.local_peer_id().to_string(),
+            ours,
+            quinn,
+            libp2p_quic,
+            tcp_noise,
+            tcp,
+        };
+        Ok(Self { hello, serving })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn hello(&self) -> &Hello {
+        &self.hello
+    }
+
+    /// Says hello to whoever connects, for ever.
+    pub async fn say_hello(&self, listener: TcpListener, mut heard: impl FnMut(SocketAddr)) {
+        let mut line = serde_json::to_vec(&self.hello).unwrap_or_default();
+        line.push(b'\n');
+        loop {
+            let Ok((mut stream, from)) = listener.accept().await else {
+                sleep(RETRY).await;
+                continue;
+            };
+            heard(from);
+            // One short line fits into the socket's buffer: nobody can hold this up by not reading.
+            let _ = timeout(RETRY, stream.write_all(&line)).await;
+        }
+    }
+
+    /// Swallows until it is dropped.
+    pub async fn serve(mut self) {
+        while self.serving.join_next().await.is_some() {}
+        std::future::pending().await
+    }
+}
+
+fn cannot(address: SocketAddr) -> impl Fn(io::Error) -> BenchError {
+    move |source| BenchError::Listen { address, source }
+}
+
+/// Runs at most [`CONNECTIONS_MAX`] connections of a way; those beyond are dropped.
+#[derive(Clone)]
+struct Slots(Arc<Semaphore>);
+
+impl Slots {
+    fn new() -> Self {
+        Self(Arc::new(Semaphore::new(CONNECTIONS_MAX)))
+    }
+
+    fn spawn(&self, connection: impl Future<Output = ()> + Send + 'static) {
+        if let Ok(permit) = Arc::clone(&self.0).try_acquire_owned() {
+            tokio::spawn(async move {
+                connection.await;
+                drop(permit);
+            });
+        }
+    }
+}
+
+/// The channels of one connection.
+#[derive(Default)]
+struct Channels(JoinSet<()>);
+
+impl Channels {
+    fn serve(&mut self, channel: Channel) {
+        while self.0.try_join_next().is_some() {}
+        if self.0.len() < CHANNELS_MAX {
+            self.0.spawn(async move {
+                if let Err(error) = serve(channel).await {
+                    tracing::debug!(%error, "a channel of the benchmark failed");
+                }
+            });
+        }
+    }
+}
+
+async fn serve_bulk(endpoint: Endpoint) {
+    let slots = Slots::new();
+    while let Some(bulk) = endpoint.accept_bulk().await {
+        slots.spawn(async move {
+            let mut channels = Channels::default();
+            while let Ok(streams) = bulk.accept_bi().await {
+                channels.serve(streams.into());
+            }
+        });
+    }
+}
+
+async fn serve_quinn(endpoint: quinn::Endpoint) {
+    let slots = Slots::new();
+    while let Some(incoming) = endpoint.accept().await {
+        slots.spawn(async move {
+            let mut channels = Channels::default();
+            let Ok(connection) = incoming.await else {
+                return;
+            };
+            while let Ok(streams) = connection.accept_bi().await {
+                channels.serve(streams.into());
+            }
+        });
+    }
+}
+
+async fn serve_muxed(mut transport: Muxed) {
+    let slots = Slots::new();
+    loop {
+        let TransportEvent::Incoming { upgrade, .. } = muxed::next(&mut transport).await else {
+            continue;
+        };
+        slots.spawn(async move {
+            if let Ok(Ok((_, muxer))) = timeout(SILENCE, upgrade).await {
+                serve_muxer(muxer).await;
+            }
+        });
+    }
+}
+
+async fn serve_muxer(mut muxer: StreamMuxerBox) {
+    let mut channels = Channels::default();
+    while let Some(channel) = muxed::accept(&mut muxer).await {
+        channels.serve(channel);
+    }
+}
+
+async fn serve_tcp(listener: TcpListener) {
+    let slots = Slots::new();
+    loop {
+        let Ok((stream, _)) = listener.accept().await else {
+            sleep(RETRY).await;
+            continue;
+        };
+        slots.spawn(async move {
+            // Without it small messages wait for one another.
+            if stream.set_nodelay(true).is_ok()
+                && let Err(error) = serve(stream.into()).await
+            {
+                tracing::debug!(%error, "a TCP connection of the benchmark failed");
+            }
+        });
+    }
+}
+
+/// Does what is ordered on a channel.
+async fn serve(mut channel: Channel) -> io::Result<()> {
+    match timeout(SILENCE, Order::receive(&mut channel.receiving)).await?? {
+        Order::Echo => echo(channel).await,
+        Order::Bulk { bytes, limit } => swallow(channel, bytes, limit).await,
+    }
+}
+
+async fn echo(mut channel: Channel) -> io::Result<()> {
+    loop {
+        let mut message = [0; PING_BYTES];
+        timeout(SILENCE, channel.receiving.exact(&mut message)).await??;
+        let message = Bytes::copy_from_slice(&message);
+        channel.sending.write(message).await?;
+        channel.sending.flush().await?;
+    }
+}
+
+async fn swallow(mut channel: Channel, bytes: u64, limit: Duration) -> io::Result<()> {
+    let cpu = cpu_time();
+    let mut buffer = vec![0; CHUNK];
+    let mut got = 0;
+    let receiving = async {
+        while got < bytes {
+            match channel.receiving.swallow(&mut buffer).await? {
+                0 => break,
+                more => got += more as u64,
+            }
+        }
+        io::Result::Ok(())
+    };
+    // What has arrived when the time is over counts.
+    if let Ok(Err(error)) = timeout(limit, receiving).await {
+        return Err(error);
+    }
+    let cpu_s = cpu_time().saturating_sub(cpu).as_secs_f64();
+    let answer = Answer { bytes: got, cpu_s };
+    answer.send(&mut channel.sending).await?;
+    // Hanging up first could overtake the answer.
+    let rest = async {
+        while channel.receiving.swallow(&mut buffer).await? > 0 {}
+        io::Result::Ok(())
+    };
+    timeout(HANG_UP, rest).await?
+}

@@ -1,0 +1,296 @@
+//! The connections of the near end: channels by one way, and what keeps them alive.
+
+use crate::net::channel::{Channel, Sending};
+use crate::net::muxed::{self, Muxed};
+use crate::net::{BenchError, NearTask, PathFigures, Way};
+use libp2p::PeerId;
+use libp2p::core::muxing::StreamMuxerBox;
+use libp2p::identity::Keypair;
+use murmurate_net::quic::{BulkConnection, Endpoint, Kind, PathStats, multiaddr_of};
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::task::JoinSet;
+
+/// The name that quinn's TLS wants; peers are known by their keys.
+const SERVER_NAME: &str = "l";
+
+/// Priority of small messages over bulk, on connections whose streams have one.
+const URGENT: i32 = 1;
+
+/// Channels to the far end.
+pub(super) struct Line {
+    /// For small messages.
+    pub(super) small: Channel,
+    /// For the bytes: one, or as many as they are to be spread over.
+    pub(super) bulk: Vec<Channel>,
+    /// How long it took to connect.
+    pub(super) connect: Duration,
+    source: Source,
+    /// What must go on while the channels are used.
+    _driving: JoinSet<()>,
+}
+
+/// What tells of the path.
+enum Source {
+    Quinn(
+        quinn::Connection,
+        #[allow(dead_code, reason = "it keeps its socket")] quinn::Endpoint,
+    ),
+    Bulk(Vec<BulkConnection>),
+    Endpoint(Endpoint),
+    Nothing,
+}
+
+/// A connection's streams.
+struct Streams {
+    small: Channel,
+    bulk: Vec<Channel>,
+    source: Source,
+    driving: JoinSet<()>,
+}
+
+impl Line {
+    /// Dials by the task's way.
+    pub(super) async fn dial(task: &NearTask) -> Result<Self, BenchError> {
+        let peer = task
+            .peer
+            .parse()
+            .map_err(BenchError::failed("reading the far end's identity"))?;
+        let dialer = Dialer {
+            task,
+            peer,
+            identity: Keypair::generate_ed25519(),
+        };
+        let (connect, streams) = match task.way {
+            Way::Quinn => dialer.quinn().await?,
+            Way::Bulk => dialer.bulk().await?,
+            Way::Control => {
+                let (endpoint, transport) = dialer.endpoint()?;
+                let source = Source::Endpoint(endpoint);
+                dialer.muxed(muxed::ours(transport), source).await?
+            }
+            Way::Libp2pQuic => {
+                let transport = muxed::stock_quic(&dialer.identity);
+                dialer.muxed(transport, Source::Nothing).await?
+            }
+            Way::TcpNoise => {
+                let transport = muxed::tcp_noise(&dialer.identity)?;
+                dialer.muxed(transport, Source::Nothing).await?
+            }
+            Way::Tcp => dialer.tcp().await?,
+        };
+        let Streams {
+            mut small,
+            bulk,
+            source,
+            driving,
+        } = streams;
+        if let Sending::Quinn(stream) = &mut small.sending {
+            // It fails for a stream that is closed, which the first message then tells.
+            let _ = stream.set_priority(URGENT);
+        }
+        Ok(Self {
+            small,
+            bulk,
+            connect,
+            source,
+            _driving: driving,
+        })
+    }
+
+    /// What the connection has measured, where the way tells.
+    pub(super) fn path(&self) -> Option<PathFigures> {
+        let stats = match &self.source {
+            Source::Quinn(connection, _) => PathStats::of(connection),
+            Source::Bulk(all) => together(all)?,
+            Source::Endpoint(endpoint) => endpoint.links().first()?.path,
+            Source::Nothing => return None,
+        };
+        Some(stats.into())
+    }
+}
+
+/// The measures of the first, and the counts of all.
+fn together(connections: &[BulkConnection]) -> Option<PathStats> {
+    let all = connections.iter().map(BulkConnection::stats);
+    all.reduce(|sum, more| PathStats {
+        sent_packets: sum.sent_packets + more.sent_packets,
+        sent_bytes: sum.sent_bytes + more.sent_bytes,
+        received_bytes: sum.received_bytes + more.received_bytes,
+        lost_packets: sum.lost_packets + more.lost_packets,
+        lost_bytes: sum.lost_bytes + more.lost_bytes,
+        sent_batches: sum.sent_batches + more.sent_batches,
+        ..sum
+    })
+}
+
+struct Dialer<'a> {
+    task: &'a NearTask,
+    peer: PeerId,
+    identity: Keypair,
+}
+
+impl Dialer<'_> {
+    fn endpoint(&self) -> Result<(Endpoint, murmurate_net::quic::Transport), BenchError> {
+        let everybody = Arc::new(|_: &PeerId, _: Kind| true);
+        Ok(Endpoint::new(
+            self.task.tuning.config()?,
+            &self.identity,
+            everybody,
+        )?)
+    }
+
+    async fn quinn(&self) -> Result<(Duration, Streams), BenchError> {
+        let dialing = BenchError::failed("dialing with quinn");
+        let (endpoint, _) = self.endpoint()?;
+        let mut client = endpoint.quinn_client(Kind::Bulk, Some(self.peer))?;
+        client.transport_config(Arc::default());
+        let from = self
+            .task
+            .from
+            .unwrap_or_else(|| muxed::any_like(self.task.to));
+        let bare = quinn::Endpoint::client(from).map_err(|source| BenchError::Listen {
+            address: from,
+            source,
+        })?;
+        let start = Instant::now();
+        let connecting = bare.connect_with(client, self.task.to, SERVER_NAME);
+        let connection = connecting.map_err(|e| dialing(e.to_string()))?.await;
+        let connection = connection.map_err(|e| dialing(e.to_string()))?;
+        let connect = start.elapsed();
+        let open = || async {
+            let streams = connection.open_bi().await;
+            streams
+                .map(Channel::from)
+                .map_err(|e| dialing(e.to_string()))
+        };
+        let (small, bulk) = (open().await?, open().await?);
+        let source = Source::Quinn(connection.clone(), bare);
+        Ok((
+            connect,
+            Streams {
+                small,
+                bulk: vec![bulk],
+                source,
+                driving: JoinSet::new(),
+            },
+        ))
+    }
+
+    async fn bulk(&self) -> Result<(Duration, Streams), BenchError> {
+        let (endpoint, transport) = self.endpoint()?;
+        if let Some(from) = self.task.from {
+            endpoint.listen(from)?;
+        }
+        let start = Instant::now();
+        let to = multiaddr_of(self.task.to);
+        let (connections, streams) = self.task.tuning.spread()?;
+        let dials = (0..connections).map(|_| endpoint.dial_bulk(&to, self.peer));
+        let connections = futures::future::try_join_all(dials).await?;
+        let connect = start.elapsed();
+        let open = |connection: BulkConnection| async move {
+            let opened = connection.open_bi().await;
+            opened
+                .map(Channel::from)
+                .map_err(BenchError::failed("opening a bulk stream"))
+        };
+        let first = connections.first().cloned();
+        let first = first.ok_or_else(|| BenchError::failed("dialing")("no connection"))?;
+        let small = open(first).await?;
+        let mut bulk = Vec::new();
+        for connection in &connections {
+            for _ in 0..streams {
+                bulk.push(open(connection.clone()).await?);
+            }
+        }
+        let mut driving = JoinSet::new();
+        driving.spawn(async move {
+            // Both end the endpoint when they are dropped.
+            let _keep = (endpoint, transport);
+            std::future::pending().await
+        });
+        let source = Source::Bulk(connections);
+        Ok((
+            connect,
+            Streams {
+                small,
+                bulk,
+                source,
+                driving,
+            },
+        ))
+    }
+
+    async fn muxed(
+        &self,
+        mut transport: Muxed,
+        source: Source,
+    ) -> Result<(Duration, Streams), BenchError> {
+        let udp = self.task.way.is_udp();
+        if let Some(from) = self.task.from {
+            muxed::listen(&mut transport, udp, from).await?;
+        }
+        let start = Instant::now();
+        let to = muxed::address(udp, self.task.to);
+        let mut muxer = muxed::dial(&mut transport, to, self.peer).await?;
+        let connect = start.elapsed();
+        let (small, bulk) = (
+            muxed::open(&mut muxer).await?,
+            muxed::open(&mut muxer).await?,
+        );
+        let mut driving = JoinSet::new();
+        driving.spawn(drive_muxer(muxer));
+        driving.spawn(async move {
+            loop {
+                muxed::next(&mut transport).await;
+            }
+        });
+        Ok((
+            connect,
+            Streams {
+                small,
+                bulk: vec![bulk],
+                source,
+                driving,
+            },
+        ))
+    }
+
+    async fn tcp(&self) -> Result<(Duration, Streams), BenchError> {
+        let start = Instant::now();
+        let (small, bulk) = tokio::try_join!(self.tcp_connect(), self.tcp_connect())
+            .map_err(BenchError::failed("connecting with TCP"))?;
+        let connect = start.elapsed();
+        let (small, bulk) = (small.into(), vec![bulk.into()]);
+        let streams = Streams {
+            small,
+            bulk,
+            source: Source::Nothing,
+            driving: JoinSet::new(),
+        };
+        Ok((connect, streams))
+    }
+
+    async fn tcp_connect(&self) -> io::Result<TcpStream> {
+        let to = self.task.to;
+        let socket = match to {
+            SocketAddr::V4(_) => TcpSocket::new_v4()?,
+            SocketAddr::V6(_) => TcpSocket::new_v6()?,
+        };
+        if let Some(from) = self.task.from {
+            // Two connections cannot come from one port.
+            socket.bind(SocketAddr::new(from.ip(), 0))?;
+        }
+        let stream = socket.connect(to).await?;
+        stream.set_nodelay(true)?;
+        Ok(stream)
+    }
+}
+
+/// Lets a connection work to its end. The far end opens no streams.
+async fn drive_muxer(mut muxer: StreamMuxerBox) {
+    while muxed::accept(&mut muxer).await.is_some() {}
+}

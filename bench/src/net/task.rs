@@ -1,0 +1,230 @@
+//! What an end is told to do, and what the far end says when it is ready.
+
+use crate::net::{BenchError, Way};
+use murmurate_net::congestion::{Congestion, MaxRate};
+use murmurate_net::quic::{Cipher, Config};
+use serde::{Deserialize, Serialize};
+use std::net::{IpAddr, SocketAddr};
+use std::str::FromStr;
+
+/// How our own endpoint differs from its defaults. `None` leaves a setting as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Tuning {
+    /// `bbr3` or `cubic`, [`Congestion`]'s default without.
+    pub congestion: Option<String>,
+    /// `auto`, `aes` or `chacha`. quinn gets the same.
+    pub cipher: Option<String>,
+    /// [`Config::ack_every`].
+    pub ack_every: Option<u32>,
+    /// [`Config::payload_max`].
+    pub payload_max: Option<u16>,
+    /// The window of a stream in MiB; a connection has twice that.
+    pub window_mib: Option<u64>,
+    /// Connections that a transfer by [`Way::Bulk`] is spread over, one without.
+    pub connections: Option<u32>,
+    /// Streams of each of these connections that it is spread over, one without.
+    pub streams: Option<u32>,
+}
+
+/// The most connections of a transfer, and streams of each: what the far end takes of one way.
+pub const SPREAD_MAX: u32 = 7;
+
+impl Tuning {
+    /// Connections of a transfer by [`Way::Bulk`], and streams of each for its bytes.
+    ///
+    /// # Errors
+    /// [`BenchError::Setting`] beyond [`SPREAD_MAX`].
+    pub fn spread(&self) -> Result<(u32, u32), BenchError> {
+        let check = |setting, count: Option<u32>| match count.unwrap_or(1) {
+            count @ 1..=SPREAD_MAX => Ok(count),
+            other => Err(BenchError::Setting {
+                setting,
+                message: format!("{other} is not between 1 and {SPREAD_MAX}"),
+            }),
+        };
+        Ok((
+            check("connections", self.connections)?,
+            check("streams", self.streams)?,
+        ))
+    }
+
+    /// The endpoint's settings.
+    ///
+    /// # Errors
+    /// [`BenchError::Setting`] for a word that names nothing.
+    pub fn config(&self) -> Result<Config, BenchError> {
+        let congestion = self.congestion()?;
+        let mut config = Config {
+            congestion: congestion.factory(&MaxRate::default()),
+            cipher: match self.cipher.as_deref() {
+                None | Some("auto") => Cipher::Auto,
+                Some("aes") => Cipher::Aes128,
+                Some("chacha") => Cipher::ChaCha20,
+                Some(other) => {
+                    return Err(BenchError::Setting {
+                        setting: "cipher",
+                        message: format!("{other:?} is none; give auto, aes or chacha"),
+                    });
+                }
+            },
+            ..Config::default()
+        };
+        self.spread()?;
+        // The far end does not know how many will come.
+        config.limits.bulk_per_peer = config.limits.bulk_per_peer.max(SPREAD_MAX as usize);
+        config.ack_every = self.ack_every.unwrap_or(config.ack_every);
+        config.payload_max = self.payload_max.unwrap_or(config.payload_max);
+        if let Some(mib) = self.window_mib {
+            let window = mib.saturating_mul(1 << 20);
+            let windows = &mut config.windows;
+            (windows.stream, windows.bulk) = (window, window.saturating_mul(2));
+            (windows.send, windows.control) = (window, window.saturating_mul(2));
+        }
+        Ok(config)
+    }
+
+    /// The congestion control.
+    ///
+    /// # Errors
+    /// [`BenchError::Setting`] for a word that names none.
+    pub fn congestion(&self) -> Result<Congestion, BenchError> {
+        let word = self.congestion.as_deref();
+        let parsed = word.map(Congestion::from_str).transpose();
+        let parsed = parsed.map_err(|error| BenchError::Setting {
+            setting: "congestion",
+            message: error.to_string(),
+        })?;
+        Ok(parsed.unwrap_or_default())
+    }
+}
+
+/// What an end's process is to do: see [`perform`](super::perform).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Task {
+    /// Send once and print [`Figures`](super::Figures), or why not.
+    Near(NearTask),
+    /// Listen, print the [`Hello`], and swallow until the process that started this one is gone.
+    Far(FarTask),
+}
+
+/// One transfer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NearTask {
+    /// By which way.
+    pub way: Way,
+    /// Where the far end takes that way.
+    pub to: SocketAddr,
+    /// Who the far end is.
+    pub peer: String,
+    /// What to bind; without, whatever the system gives.
+    pub from: Option<SocketAddr>,
+    /// How many bytes.
+    pub bytes: u64,
+    /// The far end takes no more after so many seconds.
+    pub limit_s: u64,
+    /// Settings of our own endpoint.
+    pub tuning: Tuning,
+}
+
+/// Where to listen.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FarTask {
+    /// The address for all ways.
+    pub ip: IpAddr,
+    /// The first of [`FarTask::PORTS`] ports, each both UDP and TCP; 0 leaves them to the system.
+    pub port: u16,
+    /// Settings of our own endpoint.
+    pub tuning: Tuning,
+}
+
+impl FarTask {
+    /// How many ports in a row a far end uses.
+    pub const PORTS: u16 = 3;
+
+    /// The address of one of its ports.
+    pub(super) fn at(&self, index: u16) -> SocketAddr {
+        let port = match self.port {
+            0 => 0,
+            first => first.saturating_add(index),
+        };
+        SocketAddr::new(self.ip, port)
+    }
+}
+
+/// What a far end says when it listens.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Hello {
+    /// The program's version.
+    pub version: String,
+    /// Who it is, on all ways that know.
+    pub peer: String,
+    /// UDP port of bulk and control connections.
+    pub ours: u16,
+    /// UDP port of bare quinn.
+    pub quinn: u16,
+    /// UDP port of libp2p's QUIC.
+    pub libp2p_quic: u16,
+    /// TCP port of Noise and Yamux.
+    pub tcp_noise: u16,
+    /// TCP port of plain TCP.
+    pub tcp: u16,
+}
+
+impl Hello {
+    /// The port of a way.
+    #[must_use]
+    pub fn port(&self, way: Way) -> u16 {
+        match way {
+            Way::Quinn => self.quinn,
+            Way::Bulk | Way::Control => self.ours,
+            Way::Libp2pQuic => self.libp2p_quic,
+            Way::TcpNoise => self.tcp_noise,
+            Way::Tcp => self.tcp,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_that_names_nothing_is_refused_by_its_setting() {
+        let wrong = |tuning: Tuning| tuning.config().map(drop).unwrap_err().to_string();
+        let congestion = wrong(Tuning {
+            congestion: Some("reno".into()),
+            ..Tuning::default()
+        });
+        assert!(
+            congestion.starts_with("congestion: ") && congestion.contains("bbr3"),
+            "{congestion}"
+        );
+        let streams = wrong(Tuning {
+            streams: Some(8),
+            ..Tuning::default()
+        });
+        assert_eq!(streams, "streams: 8 is not between 1 and 7");
+        let cipher = wrong(Tuning {
+            cipher: Some("rot13".into()),
+            ..Tuning::default()
+        });
+        assert!(
+            cipher.starts_with("cipher: ") && cipher.contains("chacha"),
+            "{cipher}"
+        );
+    }
+
+    #[test]
+    fn ports_follow_one_another_or_are_the_systems() {
+        let mut task = FarTask {
+            ip: [127, 0, 0, 1].into(),
+            port: 4_100,
+            tuning: Tuning::default(),
+        };
+        assert_eq!(task.at(FarTask::PORTS - 1).port(), 4_102);
+        task.port = 0;
+        assert_eq!(task.at(2).port(), 0);
+    }
+}

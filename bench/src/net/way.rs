@@ -1,0 +1,98 @@
+//! [`Way`]: by which the bytes go.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// A way for bytes from one process to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Way {
+    /// quinn as it comes (its CUBIC, windows and sockets), with our certificates and cipher.
+    Quinn,
+    /// A bulk connection of [`Endpoint`](murmurate_net::quic::Endpoint).
+    Bulk,
+    /// A libp2p stream over our own [`Transport`](murmurate_net::quic::Transport).
+    Control,
+    /// A stream of libp2p's stock QUIC.
+    Libp2pQuic,
+    /// A stream of libp2p's TCP with Noise and Yamux.
+    TcpNoise,
+    /// Plain TCP, which encrypts nothing; its small messages go over a second connection.
+    Tcp,
+}
+
+/// A word which names no way.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("unknown way {word:?}: use {}", words())]
+pub struct UnknownWay {
+    /// The word.
+    pub word: String,
+}
+
+fn words() -> String {
+    Way::ALL.map(Way::word).join(", ")
+}
+
+impl Way {
+    /// Every way, first the one that the others are compared with.
+    pub const ALL: [Self; 6] = [
+        Self::Quinn,
+        Self::Bulk,
+        Self::Control,
+        Self::Libp2pQuic,
+        Self::TcpNoise,
+        Self::Tcp,
+    ];
+
+    /// Its name on the command line and in reports.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Quinn => "quinn",
+            Self::Bulk => "bulk",
+            Self::Control => "control",
+            Self::Libp2pQuic => "libp2p-quic",
+            Self::TcpNoise => "tcp-noise",
+            Self::Tcp => "tcp",
+        }
+    }
+
+    /// Whether it runs over UDP.
+    #[must_use]
+    pub const fn is_udp(self) -> bool {
+        !matches!(self, Self::TcpNoise | Self::Tcp)
+    }
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+impl FromStr for Way {
+    type Err = UnknownWay;
+
+    fn from_str(word: &str) -> Result<Self, Self::Err> {
+        let mut all = Self::ALL.into_iter();
+        all.find(|way| way.word() == word)
+            .ok_or_else(|| UnknownWay { word: word.into() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_the_same_on_the_command_line_and_in_reports() {
+        for way in Way::ALL {
+            assert_eq!(way.word().parse(), Ok(way));
+            let json = serde_json::to_string(&way).unwrap();
+            assert_eq!(json, format!("{:?}", way.word()));
+        }
+        let error = "carrier-pigeon".parse::<Way>().unwrap_err();
+        assert!(error.to_string().contains("libp2p-quic"), "{error}");
+    }
+}

@@ -1,0 +1,106 @@
+//! The command line of `murmurate bench`.
+
+use clap::{Args, Subcommand};
+use murmurate_bench::net::Way;
+use murmurate_bench::parse_bytes;
+use murmurate_net::congestion::Congestion;
+use murmurate_net::emulate::LinkSpec;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchArgs {
+    #[command(subcommand)]
+    pub(crate) what: Bench,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Bench {
+    /// Whole averaging rounds between processes, without training
+    Exchange(BenchExchangeArgs),
+    /// Bytes between two processes or machines: our bulk connections beside quinn, libp2p and TCP
+    Net(BenchNetArgs),
+    /// One end of `bench net`
+    #[command(hide = true)]
+    NetEnd(BenchNetEndArgs),
+    /// One process of `bench exchange`
+    #[command(hide = true)]
+    Peer(BenchPeerArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchExchangeArgs {
+    /// How many peers, one process each
+    #[arg(long, default_value_t = 4)]
+    pub(crate) nodes: usize,
+    /// Parameters of the model that is averaged
+    #[arg(long, default_value_t = 10_000_000)]
+    pub(crate) params: u64,
+    /// How the values travel; `murmurate strategies` lists what there is
+    #[arg(long, default_value = "f32")]
+    pub(crate) codec: String,
+    /// Rounds that count; one more warms up
+    #[arg(long, default_value_t = 3)]
+    pub(crate) rounds: u64,
+    /// Put every peer behind an emulated link, as for `murmurate local`
+    #[arg(long, value_name = "RATE/RTT/LOSS")]
+    pub(crate) link: Option<LinkSpec>,
+    /// Print one JSON object on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchNetArgs {
+    /// Bytes of a transfer, such as 400MB or 64MiB
+    #[arg(long, default_value = "400MB", value_parser = parse_bytes)]
+    pub(crate) bytes: u64,
+    /// Cut a transfer after so many seconds; what arrived until then counts
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    pub(crate) limit: u64,
+    /// Transfers by each way, in turn with the others
+    #[arg(long, default_value_t = 3)]
+    pub(crate) rounds: u32,
+    /// By which ways: quinn, bulk, control, libp2p-quic, tcp-noise, tcp [default: all]
+    #[arg(long, value_delimiter = ',', value_name = "WAY,...")]
+    pub(crate) ways: Vec<Way>,
+    /// Congestion control of our own connections: bbr3, cubic
+    #[arg(long, default_value_t)]
+    pub(crate) congestion: Congestion,
+    /// Spread the bytes of `bulk` over so many connections
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) connections: Option<u32>,
+    /// Spread the bytes of `bulk` over so many streams of each connection
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) streams: Option<u32>,
+    /// Put an emulated link between the ends, as for `murmurate local`
+    #[arg(long, value_name = "RATE/RTT/LOSS", conflicts_with = "join")]
+    pub(crate) link: Option<LinkSpec>,
+    /// Send to a `bench net --listen` on another machine
+    #[arg(long, value_name = "IP:PORT")]
+    pub(crate) join: Option<SocketAddr>,
+    /// Be the far end for others' --join, until interrupted: whoever reaches this port and the three after it can send
+    #[arg(long, value_name = "IP:PORT", conflicts_with_all = ["join", "link", "ways", "json"])]
+    pub(crate) listen: Option<SocketAddr>,
+    /// Print one JSON object on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchNetEndArgs {
+    #[arg(long, value_name = "JSON")]
+    pub(crate) task: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchPeerArgs {
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: PathBuf,
+    #[arg(long)]
+    pub(crate) params: usize,
+    #[arg(long)]
+    pub(crate) rank: u32,
+    #[arg(long, value_name = "PID")]
+    pub(crate) parent: u32,
+}

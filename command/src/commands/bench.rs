@@ -1,0 +1,134 @@
+//! `murmurate bench`: figures of the daemon's own parts.
+
+use crate::cli::{Bench, BenchExchangeArgs, BenchNetArgs, BenchPeerArgs};
+use anyhow::bail;
+use murmurate_bench::exchange::{self, ExchangeOptions};
+use murmurate_bench::net::{FarTask, Plan, Run, Tuning, Way};
+use murmurate_node::config::{Config, Overrides};
+use murmurate_node::local;
+use std::io::Write;
+use std::net::SocketAddr;
+use tokio::runtime;
+
+pub(crate) fn run(what: Bench) -> anyhow::Result<()> {
+    match what {
+        Bench::Exchange(args) => averaging(&args),
+        Bench::Net(args) => net(args),
+        Bench::NetEnd(args) => Ok(threads()?.block_on(murmurate_bench::net_end(&args.task))?),
+        Bench::Peer(args) => peer(&args),
+    }
+}
+
+fn averaging(args: &BenchExchangeArgs) -> anyhow::Result<()> {
+    let options = ExchangeOptions {
+        nodes: args.nodes,
+        params: args.params,
+        codec: args.codec.clone(),
+        rounds: args.rounds,
+        link: args.link,
+    };
+    eprintln!(
+        "averaging {} parameters between {} peers, {} rounds and one to warm up",
+        options.params, options.nodes, options.rounds
+    );
+    // One thread, the main one: children end with the thread that started them.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let report = runtime.block_on(exchange::run_exchange(&options))?;
+    let mut out = std::io::stdout().lock();
+    if args.json {
+        writeln!(out, "{}", serde_json::to_string(&report)?)?;
+    } else {
+        writeln!(out, "{}", exchange::table(&report))?;
+    }
+    if !report.digests_equal {
+        bail!("the peers did not end with the same bits");
+    }
+    Ok(())
+}
+
+fn peer(args: &BenchPeerArgs) -> anyhow::Result<()> {
+    local::end_with_parent(args.parent)?;
+    let config = Config::load(Some(&args.config), &Overrides::default())?;
+    let times = exchange::run_peer(config, args.params, args.rank)?;
+    writeln!(
+        std::io::stdout().lock(),
+        "{}",
+        serde_json::to_string(&times)?
+    )?;
+    Ok(())
+}
+
+/// Several threads, as the daemon has.
+fn threads() -> std::io::Result<runtime::Runtime> {
+    runtime::Builder::new_multi_thread().enable_all().build()
+}
+
+fn net(args: BenchNetArgs) -> anyhow::Result<()> {
+    let runtime = threads()?;
+    if let Some(at) = args.listen {
+        return listen(&runtime, at);
+    }
+    let plan = Plan {
+        limit_s: args.limit,
+        rounds: args.rounds,
+        ways: match args.ways.as_slice() {
+            [] => Way::ALL.to_vec(),
+            some => some.to_vec(),
+        },
+        tuning: Tuning {
+            congestion: Some(args.congestion.to_string()),
+            connections: args.connections,
+            streams: args.streams,
+            ..Tuning::default()
+        },
+        link: args.link,
+        join: args.join,
+        ..Plan::new(args.bytes)
+    };
+    let report = runtime.block_on(murmurate_bench::run_net(&plan, tell))?;
+    for warning in &report.warnings {
+        eprintln!("warning: {warning}");
+    }
+    let mut out = std::io::stdout().lock();
+    if args.json {
+        writeln!(out, "{}", serde_json::to_string(&report)?)?;
+    } else {
+        writeln!(out, "{}", murmurate_bench::net_table(&report))?;
+    }
+    if report.ways.iter().all(|way| way.transfers == 0) {
+        bail!("no transfer came to its end");
+    }
+    Ok(())
+}
+
+/// One line for a transfer that is over.
+fn tell(run: &Run) {
+    match (&run.figures, &run.error) {
+        (Some(figures), _) => eprintln!(
+            "{} {}: {:.1} MB in {:.2} s",
+            run.way,
+            run.round + 1,
+            figures.bytes as f64 / 1e6,
+            figures.seconds
+        ),
+        (None, error) => eprintln!(
+            "{} {}: {}",
+            run.way,
+            run.round + 1,
+            error.as_deref().unwrap_or("nothing was measured")
+        ),
+    }
+}
+
+fn listen(runtime: &runtime::Runtime, at: SocketAddr) -> anyhow::Result<()> {
+    let ready = |at: SocketAddr| {
+        eprintln!(
+            "listening; measure with: murmurate bench net --join {at} (its TCP port, and TCP and UDP of the {} after it)",
+            FarTask::PORTS
+        );
+    };
+    let heard = |from: SocketAddr| eprintln!("{from} measures");
+    Ok(runtime.block_on(murmurate_bench::listen_net(at, ready, heard))?)
+}
