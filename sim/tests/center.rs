@@ -1,13 +1,12 @@
-//! A parameter server whose peers go on by themselves, under faults: the invariants (among them that no
-//! peer is further ahead than the lead allows) are checked after every event; here it is asserted what
-//! comes of the run.
+//! A parameter server whose peers proceed at their own pace, under faults. The simulator checks the
+//! invariants after every event, among them the bound of the lead. These tests check the result.
 
 use murmurate_sim::{Report, RunOptions, Scenario, SimError, ToyTasksOnly, run_scenario};
 
 const PEERS: usize = 6;
 const ROUNDS: u64 = 60;
 
-/// Presets of the center, with what a run of [`ROUNDS`] rounds leaves of the loss at most.
+/// Presets of the center, with the largest loss after [`ROUNDS`] rounds.
 const PRESETS: [(&str, f64); 5] = [
     ("asp", 0.6),
     ("ssp", 0.6),
@@ -39,11 +38,12 @@ fn run_text(text: &str, seed: Option<u64>) -> Report {
     try_text(text, seed).unwrap_or_else(|e| panic!("{e}\n{text}"))
 }
 
-/// So many are there in the end, and the worst of them has come so far down from about 13.
+/// Checks that `peers` machines are up at the end and that the largest loss, about 13 at first, is
+/// at most `loss`.
 fn learned(report: &Report, peers: usize, loss: f64, what: &str) {
     assert_eq!(report.live, peers, "{what}: {report}");
     let last = report.samples.last().expect("samples");
-    // A straggler that jumps over the last round is not sampled.
+    // A straggler that skips the last round is not sampled.
     assert_eq!(last.round, ROUNDS, "{what}: {report}");
     assert!(last.peers + 1 >= peers, "{what}: {report}");
     assert!(last.loss_max < Some(loss), "{what}: {report}");
@@ -76,7 +76,7 @@ fn loss_and_jitter_cost_time() {
 }
 
 #[test]
-fn whoever_dies_at_any_moment_its_shards_go_on_at_a_successor() {
+fn after_a_death_at_any_moment_a_successor_continues_the_shards() {
     let moments = [
         ("train", 0.005),
         ("exchange", 0.0),
@@ -123,15 +123,15 @@ fn one_that_stalls_is_not_waited_for_longer_than_a_deadline() {
                  lasts_s = 8.0\n"
             );
             let report = run_text(&text(preset, &fault), None);
-            // An owner that was left behind has the center of then until somebody pushes to it again, and
+            // An owner that fell behind keeps its old center until a peer pushes to it again, and
             // here the others have ended.
             learned(&report, PEERS, 4.0, &format!("{preset} {fault}"));
-            // It alone: the others have come as far as they should without it.
+            // Only this owner may be worse: the others must reach the loss without it.
             let last = report.samples.last().expect("samples");
             let (peers, worst) = (last.peers as f64, last.loss_max.unwrap_or(f64::NAN));
             let others = (last.loss.unwrap_or(f64::NAN) * peers - worst) / (peers - 1.0);
             assert!(others < 1.0, "{preset} {fault}: {others} {report}");
-            // Where the lead is bounded the others wait for it once, and then go on without it.
+            // With a bounded lead the others wait for it once, then continue without it.
             let expired = report.counters.waits_expired;
             assert_eq!(expired > 0, preset == "ssp", "{fault} {report}");
         }
@@ -164,19 +164,19 @@ fn uneven(preset: &str, more: &str) -> Report {
 #[test]
 fn the_fast_wait_for_the_slow_only_when_their_lead_is_bounded() {
     let (asp, ssp) = (uneven("asp", ""), uneven("ssp", ""));
-    // All end with the slowest; the fast ones wait for it only where the lead is bounded.
+    // With a bounded lead the fast ones wait for the slowest; without one they do not.
     assert!(asp.counters.waits_expired == 0 && ssp.counters.waits_expired == 0);
     let bsp = "[strategy.architecture]\nexchange = \"parameter-server\"\nowners = 2\n\
                contribution = \"gradient\"\n";
     let bsp = uneven("bsp", bsp);
     let time_of = |report: &Report| report.virtual_s;
     assert!(time_of(&ssp) <= time_of(&bsp) * 1.05, "{ssp}\n{bsp}");
-    // Without a bound the fast are done after about 60 rounds of their own, long before the slow.
+    // Without a bound the fast ones finish their 60 rounds long before the slow one.
     assert!(time_of(&asp) <= time_of(&ssp) * 1.05, "{asp}\n{ssp}");
 }
 
-/// An SSP run whose peers take 100 ms a round and stall one after another, each for two seconds, with what the
-/// peers waited for those that were too far behind.
+/// Seconds that peers wait because of the bound, in an SSP run with rounds of 100 ms in which peers
+/// stall one after another, each for two seconds.
 fn bursts(mode: &str) -> f64 {
     let stall = |(peer, at): (usize, f64)| {
         format!(
@@ -194,18 +194,18 @@ fn bursts(mode: &str) -> f64 {
 
 #[test]
 fn a_lead_that_is_chosen_waits_less_in_bursts_than_its_least_and_never_passes_its_most() {
-    // That the most is never passed the invariant looks at after every event.
+    // An invariant checks after every event that the upper bound holds.
     let least = bursts("mode = \"ssp\"\nlead = 2");
     let most = bursts("mode = \"ssp\"\nlead = 12");
     let between = bursts("inner_steps = 1\nmode = \"dynamic-ssp\"\nlead = 2\nlead_most = 12");
     assert!(least > 5.0, "{least}");
     assert!(2.0 * between < least, "{most} {between} {least}");
-    // What is chosen costs no more than a little of what the largest saves.
+    // The chosen leads wait hardly longer than the largest.
     assert!(between < most + 0.25 * least, "{most} {between} {least}");
 }
 
 #[test]
-fn whoever_dies_or_stalls_is_survived_with_a_lead_that_is_chosen() {
+fn with_a_chosen_lead_deaths_and_stalls_are_survived() {
     let lead = "[strategy.synchronization]\ninner_steps = 1\nmode = \"dynamic-ssp\"\nlead = 1\nlead_most = 5\n";
     for victim in 0..PEERS {
         let crash = format!(
@@ -222,9 +222,9 @@ fn whoever_dies_or_stalls_is_survived_with_a_lead_that_is_chosen() {
     }
 }
 
-/// Pushes and bytes of a run of so many peers whose contributions and replies are f32.
+/// Pushes and bytes of a run with this number of peers, with contributions and replies in f32.
 fn traffic(owners: u64, peers: usize) -> (u64, u64) {
-    // Inner steps long enough that all have met when the first one ends.
+    // Inner steps are long enough for all peers to meet before the first one ends.
     let center =
         format!("[strategy.architecture]\nowners = {owners}\n[compute]\nstep_ms = 500.0\n");
     let text = text("asp", &center)
@@ -240,7 +240,7 @@ fn pushes_and_bytes_are_those_of_the_formula() {
     for peers in 2..=33u64 {
         for owners in [1u64, 3] {
             let (pushes, bytes) = traffic(owners, peers as usize);
-            // Each of k shards goes to its owner from n - 1 others, and comes back.
+            // Each of k shards travels from n - 1 peers to its owner, and back.
             assert_eq!(pushes, 3 * 2 * owners * (peers - 1), "{peers} {owners}");
             let expected = 3 * 2 * (peers - 1) * (owners + 4 * 64);
             assert_eq!(bytes, expected, "{peers} {owners}");

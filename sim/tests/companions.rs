@@ -1,11 +1,12 @@
-//! Control variates in the simulator, under the faults of every all-reduce: the invariants hold after every event, and
-//! what is left is the common optimum of data that differ. Trackers are in `pairwise.rs`.
+//! Control variates in the simulator, under the faults of every all-reduce. The invariants hold
+//! after every event, and the result is the common optimum although the peers' data differ.
+//! `pairwise.rs` tests trackers.
 
 use murmurate_sim::{Report, RunOptions, Scenario, ToyTasksOnly, run_scenario};
 
 const PEERS: usize = 6;
 
-/// Six machines for so many rounds of 20 inner steps.
+/// Six machines for some rounds of 20 inner steps.
 fn run(correction: &str, rounds: u64, seed: u64, more: &str) -> Report {
     let text = format!(
         "seed = {seed}\npeers = {PEERS}\nrounds = {rounds}\nsave_every_s = 0.3\n\
@@ -37,9 +38,9 @@ fn variates_reach_the_optimum_where_plain_averaging_keeps_its_bias() {
     assert!(plain > 1e-3 && corrected < 1e-8, "{corrected:e} {plain:e}");
 }
 
-/// Under loss most rounds lack somebody, and the mean gradient is that of those who were there, with variates as
-/// without: on average over the rounds they help little. What they still do is to take the drift out of it: after
-/// a round that everybody was in plain averaging is no nearer to the optimum than its bias.
+/// With loss most rounds miss a peer, and the mean gradient is that of the others, with or without
+/// variates. So on average over the rounds variates help little. They still remove the drift: after
+/// a round with all peers, plain averaging is no closer to the optimum than its bias.
 #[test]
 fn loss_and_jitter_break_nothing_and_variates_still_take_the_drift_out() {
     let mut nearest = [f64::MAX; 2];
@@ -48,7 +49,7 @@ fn loss_and_jitter_break_nothing_and_variates_still_take_the_drift_out() {
             let report = run(correction, 150, seed, LOSSY);
             assert_eq!(report.live, PEERS, "{report}");
             assert!(report.counters.pushes_lost > 50, "{report}");
-            // A round that one fragment missed is caught up with after the sample.
+            // A peer that missed one fragment of the round catches up after the sample.
             assert_eq!(report.consensus_distance, 0.0, "{report}");
             let losses = report.samples.iter().filter_map(|s| s.loss);
             *nearest = losses.fold(*nearest, f64::min);

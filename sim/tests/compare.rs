@@ -1,4 +1,4 @@
-//! Comparisons: what they refuse, what they find, and that they repeat to the bit.
+//! Comparisons: their errors, their results, and that they are reproducible.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
@@ -39,14 +39,14 @@ fn the_same_samples_cost_rounds_bytes_and_seconds() {
             .unwrap()
     };
     let (near, far) = (of("bsp", "near"), of("bsp", "far"));
-    // The network changes when and not what.
+    // The network changes times only.
     let losses = |run: &murmurate_sim::compare::Outcome| {
         let looks = run.points.iter();
         looks.map(|p| (p.round, p.loss)).collect::<Vec<_>>()
     };
     assert_eq!(losses(near), losses(far));
     assert!(far.virtual_s > near.virtual_s * 5.0, "{far:?}");
-    // Fewer exchanges of as many bytes.
+    // Fewer exchanges with the same bytes each.
     let last = |preset| of(preset, "far").points.last().unwrap().bytes;
     assert!(last("bsp") > 2.0 * last("local-sgd"), "{report}");
     let target = 1.0;
@@ -76,7 +76,7 @@ fn the_page_has_every_preset_and_nothing_to_fetch() {
     ] {
         assert!(page.contains(needed), "{needed}");
     }
-    // Rounds, bytes, and seconds on both networks: a curve for each of the presets.
+    // Charts over rounds, bytes, and seconds on both networks, each with a curve for every preset.
     assert_eq!(page.matches("<polyline").count(), 4 * 2);
     assert!(!page.contains("NaN") && !page.contains("inf,"));
     for fetched in ["http", "<script", "src="] {

@@ -2,7 +2,7 @@
 
 use murmurate_sim::{Report, RunOptions, Scenario, ToyTasksOnly, run_scenario};
 
-/// Four peers whose own optima lie apart; no noise, so what is left is the method's own bias.
+/// Four peers with different optima and without noise, so the remaining loss is the method's bias.
 fn run(preset: &str, rounds: u64, extra: &str) -> Report {
     let text = format!(
         "seed = 3\npeers = 4\nrounds = {rounds}\n\
@@ -30,7 +30,7 @@ fn bsp_reaches_the_optimum() {
 
 #[test]
 fn local_sgd_comes_near_the_optimum() {
-    // 16 local inner steps drift towards the peers' own optima: a bias, but a small one.
+    // 16 local inner steps drift towards the peers' own optima, which causes a small bias.
     let report = run("local-sgd", 60, "");
     assert!(final_loss(&report) < 0.05, "{report}");
 }
@@ -52,7 +52,7 @@ fn d_psgd_comes_near_the_optimum_and_its_peers_near_each_other() {
 }
 
 #[test]
-fn alone_nobody_finds_the_common_optimum() {
+fn alone_no_peer_finds_the_common_optimum() {
     let (alone, together) = (run("none", 400, ""), run("d-psgd", 400, ""));
     assert!(
         final_loss(&alone) > 2.0 * final_loss(&together),

@@ -1,8 +1,8 @@
-//! What the simulator decides for fixed scenarios and seeds, held against a file: a change that is
-//! not meant to change behaviour leaves every line as it is.
+//! Compares the results of fixed scenarios and seeds with a file. A change that does not intend to
+//! change behaviour must leave every line as it is.
 //!
-//! A change that is meant to is reviewed as a difference of `decisions.txt`, which
-//! `MURMURATE_BLESS=1 cargo test -p murmurate-sim --test decisions` writes anew.
+//! If a change is intended, `MURMURATE_BLESS=1 cargo test -p murmurate-sim --test decisions` writes
+//! `decisions.txt` again, and its difference is reviewed.
 
 use murmurate_sim::seeds::{run_seed, run_seed_of};
 use murmurate_sim::{Report, RunOptions, Scenario, ToyTasksOnly, run_scenario};
@@ -18,7 +18,7 @@ const SCENARIOS: [&str; 6] = [
     "straggler",
 ];
 
-/// Presets of one family of exchanges each, so that every exchange is among the seeds.
+/// Presets by family of exchanges, so that every exchange is among the seeds.
 const FAMILIES: [&[&str]; 8] = [
     &["diloco"],
     &["d-psgd"],
@@ -36,8 +36,8 @@ fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// One line: counts exactly, times to the millisecond and losses to three digits, which leaves room
-/// for processors that add in other vectors.
+/// One line: exact counts, times to the millisecond, losses to three digits. Fewer digits allow for
+/// processors that add in a different order.
 fn line(name: &str, report: &Report) -> String {
     let c = &report.counters;
     let loss = report.samples.last().and_then(|s| s.loss);

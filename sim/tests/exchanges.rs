@@ -1,6 +1,6 @@
-//! Every exchange under the same faults: none, loss and jitter, deaths before, during and after each
-//! kind of message, one that stalls, one that sends nonsense. The simulator checks its invariants after
-//! every event; what is asserted here is what the survivors have in the end.
+//! Every exchange under the same faults: none, loss and jitter, deaths before, during and after
+//! each kind of message, a stalled peer, a peer that sends nonsense. The simulator checks its
+//! invariants after every event. These tests check the final state of the survivors.
 
 mod common;
 
@@ -10,7 +10,7 @@ use murmurate_sim::Report;
 const PEERS: usize = 6;
 const ROUNDS: u64 = 16;
 
-/// Exchanges whose peers agree on every round, as their architecture tables say them.
+/// Architecture tables of exchanges whose peers agree on every round.
 const AGREEING: [&str; 4] = [
     "exchange = \"all-reduce\"",
     "exchange = \"gathered\"",
@@ -29,10 +29,11 @@ fn text(architecture: &str, network: &str, faults: &str) -> String {
     )
 }
 
-/// So many are there in the end, hold the same bits, and have learned.
+/// Checks that `peers` machines are up at the end, hold the same bits, and have learned.
 fn agreed(report: &Report, peers: usize, what: &str) {
     assert_eq!(report.live, peers, "{what}: {report}");
-    // Whoever takes a state over in the last round is not sampled; the simulator waits for equal bits.
+    // A peer that takes a state over in the last round is not sampled. The simulator waits for
+    // equal bits.
     let last = report.samples.last().expect("samples");
     assert_eq!(
         (last.round, last.consensus_distance),
@@ -70,8 +71,8 @@ fn loss_and_jitter_cost_time_and_leave_the_same_bits() {
 }
 
 #[test]
-fn whoever_dies_before_during_or_after_any_message_leaves_the_others_with_the_same_bits() {
-    // A round's messages with 20 ms each way: ready and propose, contributions, reductions, votes.
+fn a_death_before_during_or_after_any_message_leaves_the_others_with_the_same_bits() {
+    // Messages of a round with 20 ms one way: ready and propose, contributions, reductions, votes.
     let moments = [
         ("train", 0.05),
         ("exchange", 0.0),
@@ -84,7 +85,7 @@ fn whoever_dies_before_during_or_after_any_message_leaves_the_others_with_the_sa
     ];
     for architecture in AGREEING {
         for (phase, delay) in moments {
-            // Owners are among them, whoever they are.
+            // Some of these peers are owners.
             for victim in 0..PEERS {
                 let fault = crash(victim, 4, phase, delay);
                 let report = run(&text(architecture, "", &fault), None);
@@ -127,7 +128,8 @@ fn nonsense_is_found_and_left_out() {
     }
 }
 
-/// Pushes and bytes of a run of so many peers whose contributions are f32: one byte before the values.
+/// Pushes and bytes of a run with this number of peers. Contributions are f32 with one byte before
+/// the values.
 fn traffic(architecture: &str, peers: usize) -> (u64, u64) {
     let text = text(architecture, "", "")
         .replace(&format!("peers = {PEERS}"), &format!("peers = {peers}"))
@@ -142,7 +144,7 @@ fn pushes_and_bytes_are_those_of_the_formula() {
     let (rounds, values) = (2, 4 * 64);
     for peers in 2..=33u64 {
         let n = peers as usize;
-        // n (n - 1) whole contributions.
+        // n (n - 1) complete contributions.
         let pushes = rounds * peers * (peers - 1);
         assert_eq!(
             traffic("exchange = \"gathered\"", n),
@@ -151,7 +153,7 @@ fn pushes_and_bytes_are_those_of_the_formula() {
         );
         for owners in [1u64, 3, 64] {
             let architecture = format!("exchange = \"parameter-server\"\nowners = {owners}");
-            // Each of k shards goes to its owner from n - 1 others, and back.
+            // Each of k shards travels from n - 1 peers to its owner, and back.
             let shards = owners.min(peers);
             let pushes = rounds * 2 * shards * (peers - 1);
             let bytes = rounds * 2 * (peers - 1) * (shards + values);
@@ -162,7 +164,7 @@ fn pushes_and_bytes_are_those_of_the_formula() {
 
 #[test]
 fn enough_go_on_without_the_slowest_who_takes_their_outcome_over() {
-    // One is slower than the others: a round of theirs takes 0.16 s, of its own 0.4 s.
+    // One peer is slower: its rounds take 0.4 s, those of the others 0.16 s.
     let slow = "[compute]\nstep_ms = 10.0\nspeeds = [1.0, 1.0, 1.0, 1.0, 1.0, 0.4]\n";
     let all = "exchange = \"parameter-server\"\nowners = 2";
     let waits = run(&text(all, "", slow), None);
@@ -175,7 +177,7 @@ fn enough_go_on_without_the_slowest_who_takes_their_outcome_over() {
         "{goes_on}\n{waits}"
     );
     assert!(goes_on.counters.catch_ups > 0, "{goes_on}");
-    // Whoever comes within the grace is part of the round.
+    // A peer that arrives within the grace is part of the round.
     let patient = format!("{quorum}grace_ms = 400\n");
     let patient = run(&text(all, "", &patient), None);
     agreed(&patient, PEERS, all);

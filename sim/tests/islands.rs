@@ -1,13 +1,13 @@
-//! Hierarchical local SGD: islands that mix within in most rounds and across in every so many. The
-//! simulator checks gossip's invariants after every event; what is asserted here is what slow links
-//! between islands cost, and what faults leave.
+//! Hierarchical local SGD: islands mix within in most rounds, and across islands in some. The
+//! simulator checks the invariants of gossip after every event. These tests check the cost of slow
+//! links between islands and the result under faults.
 
 use murmurate_sim::{Report, RunOptions, Scenario, ToyTasksOnly, run_scenario};
 
 const PEERS: usize = 6;
 const ROUNDS: u64 = 24;
 
-/// Two islands of three machines each, at sites between which there are 100 Mbit/s for all together.
+/// Two islands of three machines each, at two sites that share 100 Mbit/s between them.
 fn run(task: &str, every: u64, more: &str, seed: u64) -> Report {
     let text = format!(
         "seed = {seed}\npeers = {PEERS}\nrounds = {ROUNDS}\nevaluate_every = 4\n[task]\n{task}\n\
@@ -32,14 +32,15 @@ const TENSORS: &str = "kind = \"quadratic\"\ndim = 64\nnoise = 0.0\nheterogeneit
 #[test]
 fn the_fewer_means_across_the_less_slow_links_between_islands_cost() {
     let task = "kind = \"timing\"\nparameters = 1_000_000";
-    // Islands are runs of ranks by peer id, ids are drawn, and with this seed those of a site follow one
-    // another.
+    // Islands are ranges of ranks by peer id. Ids are random, and with this seed the ids of each
+    // site are adjacent.
     let [often, seldom] = [2, 8].map(|every| run(task, every, SITES, 7));
-    // Three machines of a site push 4 MB each through 12.5 MB/s: 0.96 s, in 12 rounds or in 3. In the
-    // others two pushes share 125 MB/s.
+    // Three machines of a site push 4 MB each through 12.5 MB/s, which takes 0.96 s, in 12 rounds
+    // or in
+    // 3. In the other rounds two pushes share 125 MB/s.
     let more = (often.virtual_s - seldom.virtual_s) / 9.0;
     assert!((0.8..1.0).contains(&more), "{more}\n{often}\n{seldom}");
-    // Two pushes a round within, one across.
+    // Two pushes per round within an island, one across.
     let pushes = |across: u64| PEERS as u64 * (across + 2 * (ROUNDS - across));
     assert_eq!(often.counters.pushes, pushes(12));
     assert_eq!(seldom.counters.pushes, pushes(3));
@@ -57,10 +58,10 @@ fn islands_learn_as_one_however_seldom_they_meet() {
 }
 
 #[test]
-fn whoever_dies_or_stalls_leaves_the_others_to_go_on() {
+fn after_a_death_or_a_stall_the_others_continue() {
     for victim in 0..PEERS {
         for (phase, delay) in [("train", 0.01), ("exchange", 0.0), ("exchange", 0.015)] {
-            // A round within, and one across.
+            // A round within islands, and one across.
             for round in [9, 11] {
                 let fault = format!(
                     "{SITES}[[fault]]\nkind = \"crash\"\npeer = {victim}\nround = {round}\n\
@@ -69,7 +70,7 @@ fn whoever_dies_or_stalls_leaves_the_others_to_go_on() {
                 let report = run(TENSORS, 4, &fault, 2);
                 assert_eq!(report.live, PEERS - 1, "{fault}: {report}");
                 let last = report.samples.last().expect("samples");
-                // It takes its part of the data along.
+                // Its part of the data is lost with it.
                 assert!(last.loss < Some(1.0), "{fault}: {report}");
                 let counters = &report.counters;
                 assert!(counters.longest_wait_s <= counters.longest_wait_allowed_s);

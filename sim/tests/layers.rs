@@ -1,6 +1,6 @@
-//! Gradients that leave under the backward pass, in virtual time: what that saves, and that deaths, loss,
-//! stalls and nonsense under it cost the survivors no bit. The simulator checks its invariants after every
-//! event; what is asserted here is what they have in the end.
+//! Gradients that leave during the backward pass, in virtual time: how much time that saves, and
+//! that survivors hold the same bits after deaths, loss, stalls and nonsense. The simulator checks
+//! its invariants after every event. These tests check the final state.
 
 mod common;
 
@@ -10,7 +10,7 @@ use murmurate_sim::Report;
 const PEERS: usize = 5;
 const ROUNDS: u64 = 40;
 
-/// Exchanges and ways to leave that the faults are tried on, as strategies say them.
+/// Exchanges and values of `overlap.layers` that are tested with faults.
 const LAYERED: [[&str; 2]; 4] = [
     ["all-reduce", "as-ready"],
     ["all-reduce", "by-priority"],
@@ -18,7 +18,7 @@ const LAYERED: [[&str; 2]; 4] = [
     ["parameter-server", "by-priority"],
 ];
 
-/// Inner steps of 300 ms, 200 of which are backward.
+/// Inner steps of 300 ms, with 200 ms of backward pass.
 fn text([exchange, layers]: [&str; 2], network: &str, faults: &str) -> String {
     format!(
         "seed = 2\npeers = {PEERS}\nrounds = {ROUNDS}\n\
@@ -32,11 +32,11 @@ fn text([exchange, layers]: [&str; 2], network: &str, faults: &str) -> String {
     )
 }
 
-/// So many are there in the end, hold the same bits, and have learned.
+/// Checks that `peers` machines are up at the end, hold the same bits, and have learned.
 fn agreed(report: &Report, peers: usize, what: &str) {
     assert_eq!(report.live, peers, "{what}: {report}");
     let last = report.samples.last().expect("samples");
-    // Whoever voids the last round takes the others' state over after it.
+    // A peer whose last round is void takes the others' state over after it.
     let (round, apart) = (last.round, report.consensus_distance);
     assert_eq!((round, apart), (ROUNDS, 0.0), "{what}: {report}");
     assert!(last.loss < Some(1.0), "{what}: {report}");
@@ -63,7 +63,7 @@ fn without_faults_and_with_loss_all_hold_the_same_bits() {
 }
 
 #[test]
-fn whoever_dies_under_the_backward_pass_leaves_the_others_with_the_same_bits() {
+fn a_death_during_the_backward_pass_leaves_the_others_with_the_same_bits() {
     // The backward pass begins after 100 ms, the first fragment leaves 33 ms later.
     let moments = [0.05, 0.17, 0.23, 0.29, 0.38];
     for layered in LAYERED {
@@ -101,7 +101,8 @@ fn garbage_under_the_backward_pass_never_reaches_the_model() {
     }
 }
 
-/// Seconds of a round of a preset among four machines whose inner steps take 300 ms, over 50 Mbit/s.
+/// Seconds of a round of a preset among four machines whose inner steps take 300 ms, over 50
+/// Mbit/s.
 fn round_s(preset: &str, parameters: usize) -> f64 {
     let text = format!(
         "seed = 2\npeers = 4\nrounds = 20\n[task]\nkind = \"timing\"\nparameters = {parameters}\n\
@@ -114,7 +115,7 @@ fn round_s(preset: &str, parameters: usize) -> f64 {
 
 #[test]
 fn what_leaves_under_the_backward_pass_hides_behind_it() {
-    // Two times 3/4 of 400 kB through 50 Mbit/s: about 100 ms, half of the backward pass.
+    // Twice 3/4 of 400 kB through 50 Mbit/s take about 100 ms, half of the backward pass.
     let parameters = 100_000;
     let (together, priority) = (
         round_s("bsp", parameters),

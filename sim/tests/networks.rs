@@ -1,10 +1,10 @@
-//! What networks and odd machines do to a run.
+//! The effect of networks and unusual machines on a run.
 
 use murmurate_sim::{Report, RunOptions, Scenario, ToyTasksOnly, run_scenario};
 
 /// Local SGD on six machines; `network` and `more` are TOML.
 fn run(task: &str, network: &str, more: &str) -> Report {
-    // Nothing goes wrong without tensors: nobody must be left behind for coming late.
+    // A run without tensors has no faults, so no peer may fall behind.
     let floor = if task == TIMING { 20_000 } else { 1000 };
     let text = format!(
         "seed = 9\npeers = 6\nrounds = 12\n[task]\n{task}\n[strategy]\npreset = \"local-sgd\"\n\

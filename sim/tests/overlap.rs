@@ -1,7 +1,7 @@
-//! Staggered fragments and late results with tensors and time, under the faults that every exchange sees: none, loss
-//! and jitter, deaths before, during and after each kind of message, one that stalls, one that comes
-//! back, one that joins late, one that sends nonsense. The simulator checks its invariants after
-//! every event; what is asserted here is what the survivors have in the end.
+//! Staggered fragments and late results with tensors and time, under the faults of every exchange:
+//! none, loss and jitter, deaths before, during and after each kind of message, a stalled peer, a
+//! restarted peer, a late peer, a peer that sends nonsense. The simulator checks its invariants
+//! after every event. These tests check the final state of the survivors.
 
 mod common;
 
@@ -11,7 +11,7 @@ use murmurate_sim::Report;
 const PEERS: usize = 6;
 const ROUNDS: u64 = 24;
 
-/// Overlap tables, each with the exchange that it is tried on.
+/// Overlap tables, each with the exchange to test it with.
 const OVERLAPS: [(&str, &str); 9] = [
     ("fragments = 3\nstagger = 3", "exchange = \"all-reduce\""),
     (
@@ -55,7 +55,7 @@ fn text((overlap, architecture): (&str, &str), network: &str, faults: &str) -> S
     )
 }
 
-/// So many are there in the end, hold the same bits, and have learned.
+/// Checks that `peers` machines are up at the end, hold the same bits, and have learned.
 fn agreed(report: &Report, peers: usize, what: &str) {
     assert_eq!(report.live, peers, "{what}: {report}");
     let last = report.samples.last().expect("samples");
@@ -64,7 +64,7 @@ fn agreed(report: &Report, peers: usize, what: &str) {
         (ROUNDS, 0.0),
         "{what}: {report}"
     );
-    // From about 10. What alpha mixes in of the own way takes longest.
+    // From about 10. Blending with alpha takes longest.
     assert!(last.loss < Some(0.1), "{what}: {report}");
     let counters = &report.counters;
     assert!(
@@ -90,8 +90,8 @@ fn loss_and_jitter_cost_time_and_leave_the_same_bits() {
     for overlap in OVERLAPS {
         for seed in 0..4 {
             let report = run(&text(overlap, network, ""), Some(seed));
-            // Lost words cost rounds, the last one too, and never the agreement: a run is over when all
-            // hold the same bits.
+            // Lost messages cost rounds, possibly the last one, but never the agreement: a run ends
+            // when all hold the same bits.
             let counters = &report.counters;
             let (waited, allowed) = (counters.longest_wait_s, counters.longest_wait_allowed_s);
             assert!(
@@ -105,7 +105,7 @@ fn loss_and_jitter_cost_time_and_leave_the_same_bits() {
 }
 
 #[test]
-fn whoever_dies_before_during_or_after_any_message_leaves_the_others_with_the_same_bits() {
+fn a_death_before_during_or_after_any_message_leaves_the_others_with_the_same_bits() {
     let moments = [
         ("train", 0.05),
         ("exchange", 0.0),
@@ -141,9 +141,9 @@ fn one_that_stalls_or_falls_silent_catches_up_with_every_fragment() {
                 );
                 let report = run(&text(overlap, "", &silence), None);
                 if overlap.0.contains("eager") {
-                    // Whoever falls silent goes on alone, and how far an eager update goes depends on how
-                    // many there are: up to three parts hold other bits each when all rounds are done. A run
-                    // ends well only when they have settled on one.
+                    // A silent peer continues alone, and the size of an eager update depends on the
+                    // number of peers. So up to three parts may hold different bits after the last
+                    // round. The run succeeds only if they settle on one.
                     assert_eq!(report.live, PEERS, "{silence}: {report}");
                 } else {
                     agreed(&report, PEERS, &format!("{overlap:?} {silence}"));
@@ -196,8 +196,8 @@ fn a_round_moves_its_share_of_the_bytes() {
     }
 }
 
-/// A model of 834 thousand parameters on four machines behind 50 Mbit/s, 40 ms and 1 % loss: the share of
-/// virtual time in which they train, of presets with these keys.
+/// Share of virtual time spent training, for a preset with these keys: a model of 834 thousand
+/// parameters on four machines behind 50 Mbit/s, 40 ms and 1 % loss.
 fn utilization(preset: &str, overlap: &str) -> f64 {
     let text = format!(
         "seed = 3\npeers = 4\nrounds = 120\n\

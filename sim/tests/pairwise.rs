@@ -1,4 +1,5 @@
-//! Exchanges between two in the simulator: faults of every kind, each alone, and what each method promises.
+//! Exchanges between two peers in the simulator: each kind of fault by itself, and the guarantees
+//! of each method.
 
 use murmurate_sim::{Report, RunOptions, Scenario, ToyTasksOnly, run_scenario};
 
@@ -12,7 +13,7 @@ const PRESETS: [&str; 7] = [
     "beer",
 ];
 
-/// Six machines for so many rounds; the invariants are checked after every event.
+/// Six machines for some rounds. The invariants are checked after every event.
 fn run(preset: &str, rounds: u64, more: &str) -> Report {
     let text = format!(
         "seed = 5\npeers = 6\nrounds = {rounds}\nsave_every_s = 0.5\nevaluate_every = {rounds}\n\
@@ -27,8 +28,8 @@ fn run(preset: &str, rounds: u64, more: &str) -> Report {
     report.unwrap_or_else(|error| panic!("{preset}: {error}"))
 }
 
-/// Whether the mean loss above the optimum is what the method leaves on data that differ: exact
-/// diffusion nothing but what is under way, the others what one neighbour or two a round cannot mend.
+/// Whether the mean loss above the optimum is that of the method on different data. Exact diffusion
+/// leaves only what is in flight, the others what one or two neighbours per round cannot remove.
 fn found(preset: &str, report: &Report) -> bool {
     let last = report.samples.last().expect("samples");
     let most = match preset {
@@ -102,7 +103,7 @@ fn a_restarted_peer_takes_part_again() {
 }
 
 #[test]
-fn a_peer_that_stalls_holds_nobody_up_for_more_than_a_deadline() {
+fn a_stalled_peer_delays_the_others_by_at_most_a_deadline() {
     for preset in PRESETS {
         let fault = format!(
             "{QUIET}[[fault]]\nkind = \"straggler\"\npeer = 2\nat_s = 0.5\nfactor = 1000.0\n\

@@ -1,4 +1,4 @@
-//! The planner over all presets there are.
+//! The planner with every preset.
 
 use murmurate_sim::plan::{Cluster, PlanReport, Verdict, plan};
 use murmurate_strategies::grid::Strategy;

@@ -1,8 +1,8 @@
-//! Gossip by pulling in the simulator: faults of every kind, each alone, and what it costs.
+//! The exchange `pull` in the simulator: each kind of fault by itself, and the cost.
 
 use murmurate_sim::{Report, RunOptions, Scenario, ToyTasksOnly, run_scenario};
 
-/// Symmetric and not, with many partners, few, and others in every round.
+/// Topologies: symmetric and not, with many or few partners, and with new partners in each round.
 const TOPOLOGIES: [&str; 4] = [
     "ring",
     "complete",
@@ -10,7 +10,7 @@ const TOPOLOGIES: [&str; 4] = [
     "one-peer-exponential",
 ];
 
-/// So many machines for so many rounds; the invariants are checked after every event.
+/// Runs `peers` machines for `rounds` rounds. The invariants are checked after every event.
 fn run(topology: &str, (peers, rounds): (u64, u64), more: &str) -> Report {
     let text = format!(
         "seed = 5\npeers = {peers}\nrounds = {rounds}\nsave_every_s = 0.5\nevaluate_every = {rounds}\n\
@@ -26,7 +26,8 @@ fn run(topology: &str, (peers, rounds): (u64, u64), more: &str) -> Report {
     report.unwrap_or_else(|error| panic!("{topology}: {error}"))
 }
 
-/// The mean loss above the optimum is what one neighbour or two a round leave on data that differ.
+/// Whether the mean loss above the optimum is what one or two neighbours per round leave on
+/// different data.
 fn found(report: &Report) -> bool {
     let last = report.samples.last().expect("samples");
     last.loss.expect("a loss") < 0.3
@@ -71,7 +72,7 @@ fn loss_and_jitter_cost_time_and_nothing_else() {
 
 #[test]
 fn a_death_at_any_message_leaves_five_that_finish() {
-    // A round's messages with 5 ms each way: questions, answers.
+    // Messages of a round with 5 ms one way: questions, answers.
     for topology in TOPOLOGIES {
         for phase in ["train", "exchange", "apply"] {
             for delay in ["0.0", "0.003", "0.006", "0.009", "0.012"] {
@@ -105,7 +106,7 @@ fn a_restarted_peer_takes_part_again() {
 }
 
 #[test]
-fn a_peer_that_stalls_answers_with_what_it_has_and_holds_nobody_up() {
+fn a_stalled_peer_answers_and_delays_no_other() {
     for topology in TOPOLOGIES {
         let fault = format!(
             "{QUIET}[[fault]]\nkind = \"straggler\"\npeer = 2\nat_s = 0.5\nfactor = 1000.0\n\
@@ -114,7 +115,7 @@ fn a_peer_that_stalls_answers_with_what_it_has_and_holds_nobody_up() {
         let report = run(topology, (6, 60), &fault);
         assert_eq!(report.live, 6, "{report}");
         assert!(within_deadlines(&report), "{report}");
-        // Its training is what stalls: its answers go on.
+        // Only its training stalls; it still answers.
         assert_eq!(report.counters.waits_expired, 0, "{topology}: {report}");
     }
 }
@@ -155,7 +156,7 @@ fn pushes_and_bytes_are_those_of_the_formula() {
         for (topology, partners) in [("ring", one), ("complete", peers - 1)] {
             let quiet = QUIET.to_owned();
             let report = run(topology, (peers, rounds), &quiet);
-            // Each answer is a byte before the values.
+            // Each answer has one byte before the values.
             let pushes = rounds * peers * partners;
             let counters = &report.counters;
             assert_eq!(counters.pushes, pushes, "{topology} {peers}");

@@ -1,11 +1,11 @@
-//! Sums along a tree in the simulator: faults of every kind, each alone, and what is left of the promise. The
-//! invariants are checked after every event.
+//! The exchange `relay-sum` in the simulator: each kind of fault by itself. The invariants are
+//! checked after every event.
 
 use murmurate_sim::{Report, RunOptions, Scenario, ToyTasksOnly, run_scenario};
 
 const TOPOLOGIES: [&str; 3] = ["binary-tree", "ring", "exponential"];
 
-/// Seven machines for so many rounds, on data that differ.
+/// Seven machines for some rounds, with different data.
 fn run(topology: &str, rounds: u64, more: &str) -> Report {
     let text = format!(
         "seed = 5\npeers = 7\nrounds = {rounds}\nsave_every_s = 0.5\nevaluate_every = 20\n\
@@ -20,8 +20,9 @@ fn run(topology: &str, rounds: u64, more: &str) -> Report {
     report.unwrap_or_else(|error| panic!("{topology}: {error}"))
 }
 
-/// The mean loss above the optimum while all are there: what noise leaves, and nothing of the data's differences. One
-/// that began alone is rounds ahead, is done earlier, and is missing in the others' last ones.
+/// Whether the mean loss above the optimum, while all are up, is that of the noise alone, without a
+/// bias from different data. A peer that began alone is ahead, finishes earlier, and is missing in
+/// the last rounds of the others.
 fn found(report: &Report) -> bool {
     let all = report.samples.iter().filter(|sample| sample.peers == 7);
     all.filter_map(|sample| sample.loss).any(|loss| loss < 0.01)
@@ -40,7 +41,7 @@ fn without_faults_all_find_the_common_optimum() {
         let report = run(topology, 300, QUIET);
         let counters = &report.counters;
         assert_eq!((report.live, counters.rule_breaks), (7, 0), "{report}");
-        // Two fragments along the six edges, both ways; fewer only where views were not complete yet.
+        // Two fragments along six edges in both directions; fewer only before views were complete.
         let all = 300 * 2 * 12;
         assert!(
             counters.pushes > all - 100 && counters.pushes <= all,
@@ -100,7 +101,7 @@ fn a_restarted_peer_takes_part_again() {
 }
 
 #[test]
-fn a_peer_that_stalls_holds_nobody_up_for_more_than_a_deadline() {
+fn a_stalled_peer_delays_the_others_by_at_most_a_deadline() {
     for topology in TOPOLOGIES {
         for peer in 0..7 {
             let fault = format!(
@@ -110,13 +111,14 @@ fn a_peer_that_stalls_holds_nobody_up_for_more_than_a_deadline() {
             let report = run(topology, 60, &fault);
             assert_eq!(report.live, 7, "{report}");
             assert!(waits_are_bounded(&report), "{report}");
-            // The others were done long before it woke up.
+            // The others finished long before it woke up.
             assert_eq!(report.counters.rule_breaks, 0, "{report}");
         }
     }
 }
 
-/// Whoever is a round or two ahead waits for the others, and these not for it: what they wait for is there.
+/// A peer that is one or two rounds ahead waits for the others. They need not wait for it, because
+/// its sums have already arrived.
 #[test]
 fn rounds_that_differ_by_one_or_two_are_caught_up_and_not_waited_for_on_both_ends() {
     for topology in TOPOLOGIES {

@@ -1,4 +1,4 @@
-//! The scenarios that ship with the simulator, and what each of them promises.
+//! The scenarios in the repository and what each of them guarantees.
 
 use murmurate_sim::{Report, RunOptions, Scenario, SimError, ToyTasksOnly, run_scenario};
 use std::path::PathBuf;
@@ -58,15 +58,15 @@ fn three_deaths_in_three_phases_leave_five_that_hold_the_same_bits() {
 }
 
 #[test]
-fn a_straggler_does_fewer_inner_steps_and_holds_nobody_up() {
+fn a_straggler_takes_fewer_inner_steps_and_delays_no_other() {
     let base = scenario("straggler");
     let slow = run(&base);
     let mut undisturbed = base.clone();
     undisturbed.faults.clear();
     let even = run(&undisturbed);
     assert!(slow.counters.inner_steps < even.counters.inner_steps);
-    // Three seconds at a twentieth of its speed are at most 15 rounds of 0.2 s, each longer by
-    // the one inner step that even the slowest machine takes: 20 x 20 ms.
+    // Three seconds at a twentieth of its speed affect at most 15 rounds of 0.2 s. Each is longer
+    // by the one inner step that even the slowest machine takes: 20 x 20 ms.
     assert!(
         slow.virtual_s < even.virtual_s + 15.0 * 0.4,
         "{slow}\n{even}"
@@ -86,7 +86,7 @@ fn a_late_joiner_catches_up_and_trains_on() {
         report.counters.catch_ups > 0 && report.counters.bytes_fetched > 0,
         "{report}"
     );
-    // The last fourteen rounds at least were trained by all four.
+    // All four trained at least the last fourteen rounds.
     assert!(report.counters.rounds_ended >= 3 * 30 + 14, "{report}");
 }
 

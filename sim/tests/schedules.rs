@@ -1,5 +1,5 @@
-//! All-reduce by schedules, with tensors and time: the invariants hold after every event (a run fails
-//! where one does not), survivors hold the same bits at the end, and training gets on.
+//! All-reduce by schedules, with tensors and time. The invariants hold after every event (otherwise
+//! the run fails), survivors hold the same bits at the end, and training makes progress.
 
 use murmurate_sim::{Report, RunOptions, Scenario, ToyTasksOnly, run_scenario};
 
@@ -41,7 +41,8 @@ fn run(scenario: &Scenario, what: &str) -> Report {
         .unwrap_or_else(|error| panic!("{what}: {error}"))
 }
 
-/// So many are there at the end and have learned. A run ends well only when all hold the same bits.
+/// Checks that `live` machines are up at the end and have learned. A run succeeds only if all hold
+/// the same bits.
 fn together(report: &Report, live: usize, what: &str) {
     let (first, last) = (&report.samples[0], report.samples.last().expect("samples"));
     assert_eq!(report.live, live, "{what}: {report}");
@@ -72,7 +73,7 @@ fn loss_and_jitter_do_no_harm() {
             let what = format!("{schedule} {seed}");
             let report = run(&scenario(schedule, seed, network, ""), &what);
             assert!(report.counters.pushes_lost > 0, "{what}: {report}");
-            // Lost words cost rounds, here as in the butterfly, and never the agreement.
+            // Lost messages cost rounds, as in the butterfly, but never the agreement.
             assert_eq!(report.live, 6, "{what}: {report}");
             let counters = &report.counters;
             let (waited, allowed) = (counters.longest_wait_s, counters.longest_wait_allowed_s);
@@ -105,7 +106,7 @@ fn a_death_in_any_phase_leaves_five_that_hold_the_same_bits() {
 
 #[test]
 fn one_that_falls_silent_unnoticed_is_left_out_and_comes_back() {
-    // Its links stay up as far as anybody can tell.
+    // To the others its links appear to be up.
     let network = "detection_ms = 100000.0";
     for schedule in SCHEDULES {
         for peer in 0..6 {
@@ -116,7 +117,7 @@ fn one_that_falls_silent_unnoticed_is_left_out_and_comes_back() {
             let what = format!("{schedule}, {peer}");
             let report = run(&scenario(schedule, 5, network, &fault), &what);
             together(&report, 6, &what);
-            // Nobody waits for it for longer than a deadline or two.
+            // The others wait for it for one or two deadlines.
             assert_eq!(report.counters.voided, 0, "{what}: {report}");
             assert!(report.counters.rounds_ended >= 5 * 12, "{what}: {report}");
         }
@@ -133,8 +134,8 @@ fn one_whose_slices_are_nonsense_does_not_keep_the_others_apart() {
                      phase = \"train\"\nlie = \"{lie}\"\nlasts_s = 0.5\n"
                 );
                 let what = format!("{schedule}, {peer}, {lie}");
-                // Where only one cuts the liar off, the two are in no group together: it takes rounds
-                // until the others go on with one of them.
+                // If only one peer disconnects the liar, the two cannot be in one group. It takes
+                // some rounds until the others continue with one of them.
                 let report = run(&lasting(24, schedule, 7, "", &fault), &what);
                 let last = report.samples.last().expect("samples");
                 assert_eq!(last.consensus_distance, 0.0, "{what}: {report}");
@@ -147,8 +148,8 @@ fn one_whose_slices_are_nonsense_does_not_keep_the_others_apart() {
     }
 }
 
-/// Two of six have met everybody a second before the others have: with these seeds they trained on
-/// alone, counted rounds that nobody agreed on, and the others fell behind them again and again.
+/// Two of six peers have met all others a second earlier. They must not count rounds without
+/// agreement, or the others would fall behind them repeatedly.
 #[test]
 fn those_who_met_first_do_not_run_ahead_of_the_others() {
     for seed in [3, 8, 17, 25] {

@@ -1,6 +1,6 @@
-//! Random small scenarios with faults for a while, then none. Every live peer must finish. A failure
-//! prints the scenario, which is enough to repeat it.
-//! `MURMURATE_SEED` sets the first seed and `MURMURATE_SEEDS` the number of seeds, at least 1.
+//! Random small scenarios with faults for a while, then none. Every live peer must finish. A
+//! failure prints the scenario, which is enough to repeat it. `MURMURATE_SEED` sets the first seed
+//! and `MURMURATE_SEEDS` the number of seeds, at least 1.
 
 use murmurate_sim::Report;
 use murmurate_sim::seeds::{SeedFailure, random_scenario, run_seed, run_seed_of};
@@ -61,10 +61,10 @@ fn hold(run: impl Fn(u64) -> Result<Report, Box<SeedFailure>>) {
     );
 }
 
-/// A round that was given up half-way left the clocks of its waits running; an inbox too small for
-/// forty fragments lost the mass of what it turned away; a goodbye that overtook slices made their
-/// receiver, who had acknowledged them, turn them away; whoever took another anchor over after the last
-/// round went on giving away the one that it had pinned before.
+/// Cases: a round given up half-way must stop its timers; an inbox must hold forty fragments
+/// without losing mass; a goodbye that overtakes acknowledged slices must not make the receiver
+/// reject them; a peer that took over another anchor after the last round must not give away its
+/// old pinned state.
 #[test]
 fn seeds_that_once_broke_an_invariant_hold() {
     for seed in [66, 214, 230, 241, 1493, 1554, 1664, 4072] {
@@ -74,7 +74,7 @@ fn seeds_that_once_broke_an_invariant_hold() {
     }
 }
 
-/// What a peer still had to mix of a neighbour that was gone was taken for a session with its next life.
+/// Case: slices of a neighbour that is gone must not count for a session with its next life.
 #[test]
 fn pairwise_seeds_that_once_broke_an_invariant_hold() {
     for seed in [199] {

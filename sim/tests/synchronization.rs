@@ -1,6 +1,5 @@
-//! Paces, quorums and samples of peers, with tensors and time and under faults: the invariants hold
-//! after every event (a run fails where one does not); what is asserted here is what the survivors have
-//! in the end.
+//! Paces, quorums and samples of peers, with tensors and time and under faults. The invariants hold
+//! after every event (otherwise the run fails). These tests check the final state of the survivors.
 
 mod common;
 
@@ -30,7 +29,7 @@ fn text(synchronization: &str, more: &str) -> String {
 
 const CALM: &str = "[network]\nlatency_ms = 20.0\ndetection_ms = 300.0\nbootstrap = 32\n";
 
-/// So many are there in the end, hold the same bits, and have learned.
+/// Checks that `peers` machines are up at the end, hold the same bits, and have learned.
 fn agreed(report: &Report, peers: usize, what: &str) {
     assert_eq!(report.live, peers, "{what}: {report}");
     let (first, last) = (&report.samples[0], report.samples.last().expect("samples"));
@@ -53,7 +52,7 @@ fn a_round_trains_what_its_pace_says() {
     assert_eq!(report.counters.inner_steps, all * (9 + 7 * 5));
     let report = run(&text(DECAY, CALM), None);
     agreed(&report, PEERS, DECAY);
-    // ceil(12 / sqrt(1 + l)), three rounds each and one of the last.
+    // ceil(12 / sqrt(1 + l)): three rounds of each and one of the last.
     assert_eq!(
         report.counters.inner_steps,
         all * (3 * (12 + 9 + 7 + 6 + 6) + 5)
@@ -61,7 +60,7 @@ fn a_round_trains_what_its_pace_says() {
 }
 
 #[test]
-fn whoever_comes_back_trains_as_the_others_do() {
+fn a_restarted_peer_trains_at_the_pace_of_the_others() {
     let faults = "[[fault]]\nkind = \"crash\"\npeer = 2\nround = 5\nphase = \"exchange\"\n\
                   restart_after_s = 0.5\n";
     for seed in 1..4 {
@@ -70,7 +69,7 @@ fn whoever_comes_back_trains_as_the_others_do() {
     }
 }
 
-/// All of this file, under faults that any of them must bear.
+/// All options of this file, for faults that each must tolerate.
 const ALL: [&str; 5] = [POST_LOCAL, DECAY, PARTIAL, ADAPTIVE, SAMPLED];
 
 #[test]
@@ -80,7 +79,7 @@ fn loss_and_jitter_do_no_harm() {
             let network = format!("{CALM}jitter_ms = 15.0\nloss = 0.02\n");
             let report = run(&text(what, &network), Some(seed));
             assert!(report.counters.pushes_lost > 0, "{what}: {report}");
-            // Lost words cost rounds, and never the agreement.
+            // Lost messages cost rounds, but never the agreement.
             assert_eq!(report.live, PEERS, "{what} {seed}: {report}");
             let counters = &report.counters;
             let (waited, allowed) = (counters.longest_wait_s, counters.longest_wait_allowed_s);
@@ -109,7 +108,7 @@ fn a_death_at_any_moment_leaves_five_that_hold_the_same_bits() {
 fn one_that_stalls_for_ever_is_gone_without() {
     for what in ALL {
         for peer in 0..PEERS {
-            // Its links stay up as far as anybody can tell.
+            // To the others its links appear to be up.
             let fault = format!(
                 "[network]\nlatency_ms = 20.0\ndetection_ms = 100000.0\nbootstrap = 32\n\
                  [[fault]]\nkind = \"partition\"\npeers = [{peer}]\nround = 4\nphase = \"exchange\"\n\
@@ -142,7 +141,7 @@ fn a_sample_of_the_peers_trains_and_all_hold_the_same_bits() {
                 pushes.push(report.counters.pushes);
             }
         }
-        // Half of 96 peers' rounds, eight times: 384 with a deviation of 14.
+        // Half of 96 peers' rounds, eight times: 384 with a standard deviation of 14.
         let share = trained[1..].iter().sum::<f64>() / (8.0 * trained[0]);
         assert!((0.43..0.57).contains(&share), "{share}");
         assert!(
@@ -152,7 +151,7 @@ fn a_sample_of_the_peers_trains_and_all_hold_the_same_bits() {
     }
 }
 
-/// One trains at four tenths of the others' speed: their rounds take 0.08 s, its own 0.2 s.
+/// One peer has four tenths of the others' speed: its rounds take 0.2 s, theirs 0.08 s.
 const SLOW: &str = "[compute]\nstep_ms = 10.0\nspeeds = [1.0, 1.0, 1.0, 1.0, 1.0, 0.4]\n";
 
 #[test]
@@ -169,7 +168,7 @@ fn enough_of_an_all_reduce_go_on_without_the_slowest() {
         "{goes_on}\n{waits}"
     );
     assert!(goes_on.counters.catch_ups > 0, "{goes_on}");
-    // An adaptive grace is no shorter than the floor of the deadlines: it waits for this one.
+    // An adaptive grace is at least the floor of the deadlines, so it waits for this peer.
     let adapts = of("inner_steps = 8\nenough = 5\ngrace = \"adaptive\"\n");
     assert_eq!(adapts.counters.catch_ups, 0, "{adapts}");
 }
@@ -185,7 +184,7 @@ fn an_adaptive_grace_learns_how_late_the_late_are() {
         agreed(&report, PEERS, grace);
         report.counters.catch_ups
     };
-    // 0.3 s are not enough for one that is 0.59 s late, twice what was measured is.
+    // 0.3 s are not enough for a peer that is 0.59 s late; twice the measured lateness is.
     let (fixed, adapts) = (of("grace_ms = 300"), of("grace = \"adaptive\""));
     assert!(2 * adapts < fixed, "{adapts} {fixed}");
 }

@@ -1,4 +1,4 @@
-//! Runs without tensors take as long as runs with them, and as long as the planner says.
+//! Runs without tensors take as long as runs with tensors, and as long as the planner predicts.
 
 use murmurate_sim::plan::{Cluster, Cost};
 use murmurate_sim::{Report, RunOptions, Scenario, ToyTasksOnly, run_scenario};
@@ -37,7 +37,7 @@ fn a_run_without_tensors_takes_as_long_as_one_with_them() {
 fn rounds_take_what_the_planner_says() {
     let rounds =
         |count| local_sgd("kind = \"timing\"\nparameters = 1_000_000", count, "").virtual_s;
-    // The difference leaves out what starting a swarm takes.
+    // The difference excludes the time to start a swarm.
     let simulated = (rounds(30) - rounds(10)) / 20.0;
     let cluster = Cluster::new(1e6, 50.0, "80mbit/20ms", 8, 0.8).expect("a cluster");
     let strategy = Strategy::preset("local-sgd").expect("a preset");

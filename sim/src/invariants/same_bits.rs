@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn the_dead_and_the_void_bind_nobody() {
+    fn decisions_of_the_dead_and_void_rounds_do_not_bind() {
         let mut bits = SameBits::new();
         for peer in 0..3 {
             bits.check(peer, &group(4, &[0, 1, 2])).unwrap();

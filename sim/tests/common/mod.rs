@@ -1,4 +1,4 @@
-//! What scenario tests have in common: running a text, and the faults that all exchanges are put through.
+//! Helpers of scenario tests: running a text, and the faults that every exchange is tested with.
 #![allow(dead_code, reason = "every test file uses its own part of it")]
 
 use murmurate_sim::{Report, RunOptions, Scenario, ToyTasksOnly, run_scenario};
@@ -14,7 +14,7 @@ pub(crate) fn run(text: &str, seed: Option<u64>) -> Report {
     run_scenario(&scenario, &ToyTasksOnly, options).unwrap_or_else(|e| panic!("{e}\n{text}"))
 }
 
-/// A machine dies so many seconds after a phase of a round began.
+/// A machine dies some seconds after the start of a phase.
 pub(crate) fn crash(peer: usize, round: u64, phase: &str, delay_s: f64) -> String {
     format!(
         "[[fault]]\nkind = \"crash\"\npeer = {peer}\nround = {round}\nphase = \"{phase}\"\n\
@@ -22,12 +22,12 @@ pub(crate) fn crash(peer: usize, round: u64, phase: &str, delay_s: f64) -> Strin
     )
 }
 
-/// The same, and it is back a second later.
+/// The same, with a restart one second later.
 pub(crate) fn crash_and_return(peer: usize, round: u64, phase: &str, delay_s: f64) -> String {
     crash(peer, round, phase, delay_s) + "restart_after_s = 1.0\n"
 }
 
-/// A machine is so many times slower for three seconds.
+/// A machine is slower by this factor for three seconds.
 pub(crate) fn stall(peer: usize, at_s: f64, factor: f64) -> String {
     format!(
         "[[fault]]\nkind = \"straggler\"\npeer = {peer}\nat_s = {at_s}\nfactor = {factor}\n\
@@ -35,7 +35,7 @@ pub(crate) fn stall(peer: usize, at_s: f64, factor: f64) -> String {
     )
 }
 
-/// A machine's slices are changed on their way out for so many seconds.
+/// A machine sends false slices for some seconds.
 pub(crate) fn lies(peer: usize, at_s: f64, lasts_s: f64, lie: &str) -> String {
     format!(
         "[[fault]]\nkind = \"byzantine\"\npeer = {peer}\nat_s = {at_s}\nlasts_s = {lasts_s}\n\

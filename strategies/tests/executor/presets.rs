@@ -123,7 +123,7 @@ fn every_preset_that_cooperates_finds_the_common_optimum() {
 }
 
 #[test]
-fn alone_nobody_finds_the_common_optimum() {
+fn alone_no_peer_finds_the_common_optimum() {
     assert!(loss("none", 0.0, 200) < 1e-3);
     assert!(loss("none", 0.3, 400) > 0.5);
 }

@@ -84,7 +84,7 @@ fn the_exchange_begins_under_the_backward_pass_and_fragments_end_before_it_does(
 }
 
 #[test]
-fn whoever_dies_under_the_backward_pass_leaves_the_others_with_the_same_bits() {
+fn a_death_during_the_backward_pass_leaves_the_others_with_the_same_bits() {
     for layers in ["as-ready", "by-priority"] {
         for seed in 1..20 {
             let mut swarm = Swarm::new(&text("all-reduce", layers), PEERS, seed, task());
