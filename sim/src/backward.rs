@@ -2,8 +2,8 @@
 //! of an inner step. Each fragment takes a share of the backward pass by its size, the last one
 //! first.
 
+use crate::lane::Running;
 use crate::swarm::Swarm;
-use crate::work::Running;
 use core::time::Duration;
 use murmurate_protocol::{Done, FragmentId, Input, Layers, Order, Plan, Time};
 use std::collections::VecDeque;

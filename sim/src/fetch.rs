@@ -5,64 +5,12 @@
 
 use crate::due::Due;
 use crate::error::SimError;
+use crate::fetches::Fetching;
 use crate::net::{Fate, Owner};
 use crate::swarm::Swarm;
 use bytes::Bytes;
 use core::time::Duration;
 use murmurate_protocol::{FetchId, Input, PeerId, SliceMeta, Time};
-
-/// A fetch in progress.
-#[derive(Debug)]
-pub(crate) struct Fetching {
-    host: usize,
-    life: u32,
-    what: FetchId,
-    deadline: Time,
-    /// The current donor and its life.
-    donor: Option<(usize, u32)>,
-    /// Donors to try next.
-    next: Vec<usize>,
-    flow: Option<u32>,
-    extra: Duration,
-    serial: u32,
-}
-
-/// All fetches by number.
-#[derive(Debug, Default)]
-pub(crate) struct Fetches {
-    open: Vec<Option<Fetching>>,
-    free: Vec<u32>,
-    serials: u32,
-}
-
-impl Fetches {
-    fn keep(&mut self, fetching: Fetching) -> (u32, u32) {
-        self.serials = self.serials.wrapping_add(1);
-        let serial = self.serials;
-        let fetching = Some(Fetching { serial, ..fetching });
-        match self.free.pop() {
-            Some(number) => {
-                self.open[number as usize] = fetching;
-                (number, serial)
-            }
-            None => {
-                self.open.push(fetching);
-                ((self.open.len() - 1) as u32, serial)
-            }
-        }
-    }
-
-    fn get(&mut self, number: u32, serial: u32) -> Option<&mut Fetching> {
-        let slot = self.open.get_mut(number as usize)?;
-        slot.as_mut().filter(|fetching| fetching.serial == serial)
-    }
-
-    fn take(&mut self, number: u32, serial: u32) -> Option<Fetching> {
-        self.get(number, serial)?;
-        self.free.push(number);
-        self.open[number as usize].take()
-    }
-}
 
 impl Swarm<'_> {
     /// Performs a peer's request: fetches a slice or a state from the first donor that has it.

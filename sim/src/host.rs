@@ -1,8 +1,8 @@
 //! A machine that is up: its Peer, the performer of its orders, and its slices.
 
+use crate::lane::LaneState;
 use crate::stores::Stores;
 use crate::timing::Timing;
-use crate::work::LaneState;
 use bytes::Bytes;
 use murmurate_protocol::{
     Digest, Done, FetchId, Lane, Order, Part, Peer, SliceId, SliceMeta, Snapshot, StepBudget,

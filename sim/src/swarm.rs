@@ -6,48 +6,25 @@
 use crate::drift::Drift;
 use crate::due::Due;
 use crate::error::SimError;
-use crate::fault::{Fault, Lying, RandomCrashes, When};
-use crate::fetch::Fetches;
-use crate::host::{Checkpoint, Host};
+use crate::fault::{Fault, RandomCrashes, When};
+use crate::fetches::Fetches;
 use crate::invariants::Checks;
 use crate::net::Network;
+use crate::push::Transfer;
 use crate::queue::Queue;
 use crate::random::{Purpose, Random};
 use crate::recipe::Recipe;
 use crate::report::{Counters, FaultNote, Samples, consensus_distance};
 use crate::scenario::Scenario;
+use crate::slot::Slot;
 use crate::speed;
 use crate::trace::Trace;
-use crate::transfer::Transfer;
 use core::time::Duration;
-use murmurate_protocol::{Input, PeerId, Time};
+use murmurate_protocol::{Input, Time};
 use std::collections::VecDeque;
 
 /// Virtual time for finished peers to settle what a lost message of the last round left open.
 const EPILOGUE: Duration = Duration::from_secs(30);
-
-/// A machine: what survives its crashes, and the host while it is up.
-#[derive(Debug)]
-pub(crate) struct Slot {
-    pub(crate) id: PeerId,
-    pub(crate) host: Option<Box<Host>>,
-    /// Increases with every crash. Orders of an earlier life are void.
-    pub(crate) life: u32,
-    pub(crate) checkpoint: Option<Checkpoint>,
-    /// Factor on the time of its inner steps.
-    pub(crate) slowness: f64,
-    /// Drift of its speed.
-    pub(crate) drift: Drift,
-    /// Offset of its clock.
-    pub(crate) ahead: Duration,
-    /// What it sends instead of its slices while it lies.
-    pub(crate) lying: Option<Lying>,
-    /// The earliest scheduled wake-up.
-    pub(crate) wake_at: Option<Time>,
-    pub(crate) finished: bool,
-    /// Faults that wait for a phase of this machine.
-    pub(crate) waiting_faults: Vec<u32>,
-}
 
 /// The state of a simulation.
 pub(crate) struct Swarm<'a> {

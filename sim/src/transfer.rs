@@ -6,35 +6,11 @@
 use crate::due::Due;
 use crate::error::SimError;
 use crate::net::{Fate, Owner};
+use crate::push::Transfer;
 use crate::swarm::Swarm;
 use bytes::Bytes;
 use core::time::Duration;
 use murmurate_protocol::{Input, Part, PeerId, PushOutcome, SliceId, SliceMeta, Time};
-
-/// A pushed slice in flight.
-#[derive(Clone, Debug)]
-pub(crate) struct Transfer {
-    from: u32,
-    from_life: u32,
-    to: u32,
-    connection: u32,
-    slice: SliceId,
-    meta: SliceMeta,
-    bytes: Bytes,
-    deadline: Time,
-    /// Distinguishes different uses of the same number.
-    serial: u32,
-    /// The flow that carries it, while its bytes flow.
-    flow: Option<u32>,
-    /// Time that slow start adds after the flow.
-    extra: Duration,
-    fate: Fate,
-    outcome: PushOutcome,
-    /// Whether the sender still waits for the outcome.
-    open: bool,
-    /// Push-sum mass in flight.
-    flying: f64,
-}
 
 impl Swarm<'_> {
     /// Performs a peer's request: pushes a slice.

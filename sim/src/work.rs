@@ -6,48 +6,10 @@
 use crate::backward;
 use crate::due::Due;
 use crate::error::SimError;
+use crate::lane::Running;
 use crate::swarm::Swarm;
 use core::time::Duration;
-use murmurate_protocol::{Done, FragmentId, Input, Lane, Order, OrderId, StepBudget, Time};
-use std::collections::VecDeque;
-
-/// An order in progress.
-#[derive(Debug)]
-pub(crate) struct Running {
-    pub(crate) id: OrderId,
-    pub(crate) order: Order,
-    started: Time,
-    /// For training: the number of inner steps and the seconds of one.
-    pub(crate) steps: u32,
-    step: Duration,
-    /// Fragments that are still in the backward pass, with the times at which they are complete.
-    pub(crate) cuts: VecDeque<(Time, FragmentId)>,
-    /// The answer, if the order was executed before its end.
-    pub(crate) done: Option<Done>,
-}
-
-impl Running {
-    /// The next time at which it needs attention.
-    fn next(&self, end: Time) -> Time {
-        self.cuts.front().map_or(end, |(at, _)| *at)
-    }
-}
-
-/// One lane: the running order and the waiting ones.
-#[derive(Debug, Default)]
-pub(crate) struct LaneState {
-    running: Option<Running>,
-    waiting: VecDeque<(OrderId, Order)>,
-    /// Increases when the end of the running order changes, which makes the old event void.
-    serial: u64,
-}
-
-impl LaneState {
-    /// Number of orders.
-    pub(crate) fn len(&self) -> usize {
-        self.waiting.len() + usize::from(self.running.is_some())
-    }
-}
+use murmurate_protocol::{Done, Input, Lane, Order, OrderId, StepBudget};
 
 impl Swarm<'_> {
     /// Adds an order. On an idle lane an order that takes no time is executed at once.

@@ -1,29 +1,10 @@
 //! A machine that sends false slices. Its control messages are honest; the protocol's own tests
 //! cover false control messages.
 
+use super::lie::{Lie, Lying};
 use crate::swarm::Swarm;
 use bytes::Bytes;
 use core::time::Duration;
-use murmurate_protocol::Time;
-
-/// What a Byzantine machine sends instead of a slice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Lie {
-    /// The same number of random bytes.
-    Garbage,
-    /// The first half of the bytes.
-    Truncated,
-    /// The bytes with one bit of the last byte flipped, which may still decode.
-    FlippedBit,
-}
-
-/// A lie and its end.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Lying {
-    lie: Lie,
-    until: Time,
-}
 
 impl Swarm<'_> {
     /// Makes a machine lie.

@@ -49,4 +49,30 @@ impl Swarm<'_> {
         self.transfers_of_dead(index, &open);
         Some(what)
     }
+
+    /// Schedules the next crash of a process.
+    pub(crate) fn schedule_random_crash(&mut self, process: usize) {
+        if let Some(at) = self.random_crashes[process].next(self.now) {
+            self.queue.push(
+                at,
+                Due::RandomCrash {
+                    process: process as u32,
+                },
+            );
+        }
+    }
+
+    /// Crashes a random live machine, unless `down_max` machines are down.
+    pub(crate) fn random_crash(&mut self, process: usize) -> Result<(), SimError> {
+        let crashes = &mut self.random_crashes[process];
+        let (index, after) = (
+            crashes.random.below(self.slots.len()),
+            crashes.restart_after,
+        );
+        if self.scenario.peers - self.live < crashes.down_max {
+            self.crash(index, after)?;
+        }
+        self.schedule_random_crash(process);
+        Ok(())
+    }
 }

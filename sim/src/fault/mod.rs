@@ -4,14 +4,15 @@
 
 mod byzantine;
 mod crash;
+mod lie;
 mod partition;
 mod random;
 mod raw;
 mod restart;
 mod straggler;
 
-pub use byzantine::Lie;
-pub(crate) use byzantine::Lying;
+pub use lie::Lie;
+pub(crate) use lie::Lying;
 pub(crate) use random::RandomCrashes;
 pub(crate) use raw::RawFault;
 

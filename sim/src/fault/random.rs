@@ -1,9 +1,6 @@
 //! Random crashes: a Poisson process over the whole swarm.
 
-use crate::due::Due;
-use crate::error::SimError;
 use crate::random::{Purpose, Random};
-use crate::swarm::Swarm;
 use core::time::Duration;
 use murmurate_protocol::Time;
 
@@ -11,10 +8,10 @@ use murmurate_protocol::Time;
 #[derive(Debug)]
 pub(crate) struct RandomCrashes {
     mean: Duration,
-    restart_after: Option<Duration>,
+    pub(super) restart_after: Option<Duration>,
     until: Time,
-    down_max: usize,
-    random: Random,
+    pub(super) down_max: usize,
+    pub(super) random: Random,
 }
 
 impl RandomCrashes {
@@ -35,37 +32,9 @@ impl RandomCrashes {
         }
     }
 
-    fn next(&mut self, now: Time) -> Option<Time> {
+    pub(super) fn next(&mut self, now: Time) -> Option<Time> {
         let gap = self.random.exponential(self.mean.as_secs_f64());
         let at = now + Duration::from_secs_f64(gap);
         (at < self.until).then_some(at)
-    }
-}
-
-impl Swarm<'_> {
-    /// Schedules the next crash of a process.
-    pub(crate) fn schedule_random_crash(&mut self, process: usize) {
-        if let Some(at) = self.random_crashes[process].next(self.now) {
-            self.queue.push(
-                at,
-                Due::RandomCrash {
-                    process: process as u32,
-                },
-            );
-        }
-    }
-
-    /// Crashes a random live machine, unless `down_max` machines are down.
-    pub(crate) fn random_crash(&mut self, process: usize) -> Result<(), SimError> {
-        let crashes = &mut self.random_crashes[process];
-        let (index, after) = (
-            crashes.random.below(self.slots.len()),
-            crashes.restart_after,
-        );
-        if self.scenario.peers - self.live < crashes.down_max {
-            self.crash(index, after)?;
-        }
-        self.schedule_random_crash(process);
-        Ok(())
     }
 }

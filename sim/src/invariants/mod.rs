@@ -8,6 +8,7 @@ mod lead_bounded;
 mod mass_conserved;
 mod rounds_monotonic;
 mod same_bits;
+mod violation;
 mod waits_bounded;
 
 use crate::host::Host;
@@ -21,21 +22,7 @@ use murmurate_protocol::{Event, Input, PeerId, Round, SliceMeta, Time};
 use rounds_monotonic::RoundsMonotonic;
 use same_bits::SameBits;
 
-/// A broken invariant with everything that is needed to reproduce it.
-#[derive(Clone, Debug, thiserror::Error)]
-#[error("seed {seed}, {at}, peer {peer}: {what}\n  {}", trace.join("\n  "))]
-pub struct Violation {
-    /// The scenario's seed.
-    pub seed: u64,
-    /// Virtual time.
-    pub at: Time,
-    /// The machine whose input broke the invariant.
-    pub peer: usize,
-    /// What is wrong.
-    pub what: String,
-    /// The last inputs and outputs of the swarm, oldest first.
-    pub trace: Vec<String>,
-}
+pub use violation::Violation;
 
 /// All checks of one run.
 #[derive(Debug)]

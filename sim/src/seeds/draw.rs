@@ -1,8 +1,9 @@
 //! A random scenario as TOML that a person could write, so that a failure is easy to reduce.
 
+use super::chance::{Draw, PARAMETERS};
 use super::point::random_point;
 use rand_chacha::ChaCha8Rng;
-use rand_core::{Rng, SeedableRng};
+use rand_core::SeedableRng;
 use std::fmt::Write;
 use toml::{Table, Value};
 
@@ -17,22 +18,6 @@ const SCHEDULES: [&str; 8] = [
     "torus",
     "hierarchical",
 ];
-
-/// Parameters of the model.
-pub(super) const PARAMETERS: u64 = 48;
-
-/// Random choices of one scenario.
-pub(super) struct Draw(pub(super) ChaCha8Rng);
-
-impl Draw {
-    pub(super) fn below(&mut self, n: u64) -> u64 {
-        self.0.next_u64() % n
-    }
-
-    pub(super) fn one_of<'a>(&mut self, of: &[&'a str]) -> &'a str {
-        of[self.below(of.len() as u64) as usize]
-    }
-}
 
 /// The scenario of a seed, with any strategy of the grid.
 pub fn random_scenario(seed: u64) -> String {

@@ -7,6 +7,7 @@
 //! faults end long before the rounds do, and the rest tests liveness: every machine that is up must
 //! finish, and after an all-reduce all machines hold the same bits.
 
+mod chance;
 mod draw;
 mod point;
 

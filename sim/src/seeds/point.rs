@@ -1,8 +1,7 @@
 //! A random strategy: a preset with other methods applied to it, as far as the grid accepts them.
 //! This file names no method, so new methods in the registries are drawn, too.
 
-use super::draw::Draw;
-use super::draw::PARAMETERS;
+use super::chance::{Draw, PARAMETERS};
 use murmurate_protocol::RunId;
 use murmurate_strategies::Layout;
 use murmurate_strategies::grid::registry::{

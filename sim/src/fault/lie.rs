@@ -1,0 +1,22 @@
+//! What a Byzantine machine sends in place of its slices.
+
+use murmurate_protocol::Time;
+
+/// What a Byzantine machine sends instead of a slice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Lie {
+    /// The same number of random bytes.
+    Garbage,
+    /// The first half of the bytes.
+    Truncated,
+    /// The bytes with one bit of the last byte flipped, which may still decode.
+    FlippedBit,
+}
+
+/// A lie and its end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lying {
+    pub(crate) lie: Lie,
+    pub(crate) until: Time,
+}

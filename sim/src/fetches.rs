@@ -1,0 +1,57 @@
+//! The fetches under way, by number. A serial tells one use of a number from the next.
+
+use core::time::Duration;
+use murmurate_protocol::{FetchId, Time};
+
+/// A fetch in progress.
+#[derive(Debug)]
+pub(crate) struct Fetching {
+    pub(crate) host: usize,
+    pub(crate) life: u32,
+    pub(crate) what: FetchId,
+    pub(crate) deadline: Time,
+    /// The current donor and its life.
+    pub(crate) donor: Option<(usize, u32)>,
+    /// Donors to try next.
+    pub(crate) next: Vec<usize>,
+    pub(crate) flow: Option<u32>,
+    pub(crate) extra: Duration,
+    pub(crate) serial: u32,
+}
+
+/// All fetches by number.
+#[derive(Debug, Default)]
+pub(crate) struct Fetches {
+    pub(crate) open: Vec<Option<Fetching>>,
+    pub(crate) free: Vec<u32>,
+    pub(crate) serials: u32,
+}
+
+impl Fetches {
+    pub(crate) fn keep(&mut self, fetching: Fetching) -> (u32, u32) {
+        self.serials = self.serials.wrapping_add(1);
+        let serial = self.serials;
+        let fetching = Some(Fetching { serial, ..fetching });
+        match self.free.pop() {
+            Some(number) => {
+                self.open[number as usize] = fetching;
+                (number, serial)
+            }
+            None => {
+                self.open.push(fetching);
+                ((self.open.len() - 1) as u32, serial)
+            }
+        }
+    }
+
+    pub(crate) fn get(&mut self, number: u32, serial: u32) -> Option<&mut Fetching> {
+        let slot = self.open.get_mut(number as usize)?;
+        slot.as_mut().filter(|fetching| fetching.serial == serial)
+    }
+
+    pub(crate) fn take(&mut self, number: u32, serial: u32) -> Option<Fetching> {
+        self.get(number, serial)?;
+        self.free.push(number);
+        self.open[number as usize].take()
+    }
+}

@@ -1,0 +1,30 @@
+//! A machine of the swarm, up or down.
+
+use crate::drift::Drift;
+use crate::fault::Lying;
+use crate::host::{Checkpoint, Host};
+use core::time::Duration;
+use murmurate_protocol::{PeerId, Time};
+
+/// A machine: what survives its crashes, and the host while it is up.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    pub(crate) id: PeerId,
+    pub(crate) host: Option<Box<Host>>,
+    /// Increases with every crash. Orders of an earlier life are void.
+    pub(crate) life: u32,
+    pub(crate) checkpoint: Option<Checkpoint>,
+    /// Factor on the time of its inner steps.
+    pub(crate) slowness: f64,
+    /// Drift of its speed.
+    pub(crate) drift: Drift,
+    /// Offset of its clock.
+    pub(crate) ahead: Duration,
+    /// What it sends instead of its slices while it lies.
+    pub(crate) lying: Option<Lying>,
+    /// The earliest scheduled wake-up.
+    pub(crate) wake_at: Option<Time>,
+    pub(crate) finished: bool,
+    /// Faults that wait for a phase of this machine.
+    pub(crate) waiting_faults: Vec<u32>,
+}

@@ -1,0 +1,98 @@
+//! The keys of `kind = "language-model"`.
+
+use super::error::ConfigError;
+use super::range::{WIDTH_MAX, count, share};
+use super::raw::RawTask;
+use super::source::DataSource;
+use serde::Serialize;
+
+/// The value of `task.kind`.
+pub(super) const KIND: &str = "language-model";
+
+const KEYS: [&str; 8] = [
+    "kind", "data", "held_out", "layers", "width", "heads", "context", "batch",
+];
+
+/// A byte-level language model.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LanguageConfig {
+    /// Where text comes from.
+    pub data: DataSource,
+    /// Share of the text that is held out: its end.
+    pub held_out: f64,
+    /// Blocks.
+    pub layers: u32,
+    /// Numbers that stand for one byte.
+    pub width: u32,
+    /// Attention heads.
+    pub heads: u32,
+    /// Bytes that are seen at once.
+    pub context: u32,
+    /// Windows of `context` bytes in a batch.
+    pub batch: u32,
+}
+
+impl LanguageConfig {
+    /// The small model on some text.
+    pub const fn of(data: DataSource) -> Self {
+        Self {
+            data,
+            held_out: 0.05,
+            layers: 4,
+            width: 128,
+            heads: 4,
+            context: 128,
+            batch: 16,
+        }
+    }
+
+    /// Reads the table of a language model.
+    ///
+    /// # Errors
+    /// Names the key that is wrong or belongs to another kind.
+    pub(super) fn from_raw(raw: RawTask) -> Result<Self, ConfigError> {
+        let foreign = [
+            ("model", raw.model.is_some()),
+            ("hidden", raw.hidden.is_some()),
+            ("augmentation", raw.augmentation.is_some()),
+        ];
+        raw.only(KIND, &foreign, &KEYS)?;
+        let usual = Self::of(raw.data.unwrap_or_default());
+        Ok(Self {
+            held_out: raw.held_out.unwrap_or(usual.held_out),
+            layers: raw.layers.unwrap_or(usual.layers),
+            width: raw.width.unwrap_or(usual.width),
+            heads: raw.heads.unwrap_or(usual.heads),
+            context: raw.context.unwrap_or(usual.context),
+            batch: raw.batch.unwrap_or(usual.batch),
+            data: usual.data,
+        })
+    }
+
+    /// Checks every number against its bounds.
+    ///
+    /// # Errors
+    /// Names the key that is out of bounds, or the data that are missing.
+    pub(super) fn validate(&self) -> Result<(), ConfigError> {
+        count("layers", self.layers, 1..=256)?;
+        count("width", self.width, 8..=WIDTH_MAX)?;
+        count("heads", self.heads, 1..=256)?;
+        count("context", self.context, 2..=16_384)?;
+        count("batch", self.batch, 1..=65_536)?;
+        share(self.held_out)?;
+        if !self.width.is_multiple_of(self.heads) {
+            return Err(ConfigError::Heads {
+                heads: self.heads,
+                width: self.width,
+            });
+        }
+        match self.data {
+            DataSource::Bundled => Err(ConfigError::Missing {
+                table: "task",
+                key: "data",
+                hint: "no text is bundled: give a text file or a folder of them",
+            }),
+            DataSource::Path(_) => Ok(()),
+        }
+    }
+}

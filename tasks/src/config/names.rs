@@ -1,0 +1,56 @@
+//! Settings that are one of several names.
+
+use super::error::{ConfigError, unknown};
+use serde::Serialize;
+
+macro_rules! names {
+    ($(#[$doc:meta])* $kind:ident { $($(#[$variant_doc:meta])* $variant:ident = $name:literal),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+        pub enum $kind { $($(#[$variant_doc])* #[serde(rename = $name)] $variant),+ }
+
+        impl $kind {
+            pub(super) const NAMES: &[&'static str] = &[$($name),+];
+
+            pub(super) fn parse(key: &'static str, name: &str) -> Result<Self, ConfigError> {
+                match name {
+                    $($name => Ok(Self::$variant),)+
+                    _ => Err(unknown("task", key, name, Self::NAMES)),
+                }
+            }
+        }
+    };
+}
+
+names!(
+    /// Built-in image classifiers.
+    ImageModel {
+        /// One hidden layer.
+        Mlp = "mlp",
+        /// Two convolutions and one hidden layer.
+        Cnn = "cnn",
+    }
+);
+
+names!(
+    /// What is done to training images at random.
+    Augmentation {
+        /// Nothing.
+        None = "none",
+        /// Moved by up to one pixel each way.
+        Shift1 = "shift-1",
+        /// Moved by up to two pixels each way.
+        Shift2 = "shift-2",
+    }
+);
+
+impl Augmentation {
+    /// Pixels that an image is moved by at most, each way.
+    pub const fn shift_px(self) -> usize {
+        match self {
+            Self::None => 0,
+            Self::Shift1 => 1,
+            Self::Shift2 => 2,
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! A task by its settings: one variant for each kind.
+
+use super::error::{ConfigError, unknown};
+use super::image::{self, ImageConfig};
+use super::language::{self, LanguageConfig};
+use super::names::ImageModel;
+use super::raw::RawTask;
+use super::source::DataSource;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Every value of `task.kind`.
+const KINDS: [&str; 2] = [image::KIND, language::KIND];
+
+/// A task by its settings.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", try_from = "RawTask")]
+pub enum TaskConfig {
+    /// An image classifier on IDX files.
+    ImageClassifier(ImageConfig),
+    /// A transformer on bytes of text.
+    LanguageModel(LanguageConfig),
+}
+
+impl Default for TaskConfig {
+    /// What the zero-configuration run trains: see `examples/label_shards.rs` for how these were
+    /// chosen.
+    fn default() -> Self {
+        Self::ImageClassifier(ImageConfig::default())
+    }
+}
+
+impl TaskConfig {
+    /// Its name in the configuration.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::ImageClassifier(_) => image::KIND,
+            Self::LanguageModel(_) => language::KIND,
+        }
+    }
+
+    /// Where its data come from.
+    pub const fn data(&self) -> &DataSource {
+        match self {
+            Self::ImageClassifier(config) => &config.data,
+            Self::LanguageModel(config) => &config.data,
+        }
+    }
+
+    /// The same task on other data.
+    pub fn with_data(mut self, source: DataSource) -> Self {
+        match &mut self {
+            Self::ImageClassifier(config) => config.data = source,
+            Self::LanguageModel(config) => config.data = source,
+        }
+        self
+    }
+
+    /// Whether all settings make sense.
+    ///
+    /// # Errors
+    /// Names the key that does not.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        match self {
+            Self::ImageClassifier(config) => config.validate(),
+            Self::LanguageModel(config) => config.validate(),
+        }
+    }
+}
+
+impl fmt::Display for TaskConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ImageClassifier(c) => {
+                write!(
+                    f,
+                    "image classifier ({}, hidden {}, batch {})",
+                    ImageModel::NAMES[c.model as usize],
+                    c.hidden,
+                    c.batch
+                )
+            }
+            Self::LanguageModel(c) => {
+                write!(
+                    f,
+                    "language model ({} layers, width {}, context {}, batch {})",
+                    c.layers, c.width, c.context, c.batch
+                )
+            }
+        }
+    }
+}
+
+impl TryFrom<RawTask> for TaskConfig {
+    type Error = ConfigError;
+
+    fn try_from(raw: RawTask) -> Result<Self, ConfigError> {
+        let kind = raw.kind.clone().ok_or(ConfigError::Missing {
+            table: "task",
+            key: "kind",
+            hint: "\"image-classifier\" or \"language-model\"",
+        })?;
+        let config = match kind.as_str() {
+            image::KIND => Self::ImageClassifier(ImageConfig::from_raw(raw)?),
+            language::KIND => Self::LanguageModel(LanguageConfig::from_raw(raw)?),
+            _ => return Err(unknown("task", "kind", &kind, &KINDS)),
+        };
+        config.validate()?;
+        Ok(config)
+    }
+}
