@@ -18,12 +18,10 @@ const COUNTED: [&str; 4] = [
 const FIELDS_MAX: usize = 15;
 
 /// Structs that are still to be split.
-const TO_SPLIT: [&str; 7] = [
+const TO_SPLIT: [&str; 5] = [
     "Butterfly",
     "Context",
     "Remote",
-    "MixLane",
-    "Parts",
     "Strategy",
     "Synchronization",
 ];

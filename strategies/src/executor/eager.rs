@@ -1,71 +1,81 @@
-//! Eager updates: from the cut until the round's result the trainer goes on from the anchor and from what
-//! the outer optimizer makes of the own share of the delta alone. The anchor itself knows nothing of it.
+//! Eager updates: between the cut and the round's result the trainer starts from the anchor moved by this
+//! peer's share of the outer step. The anchor itself does not change by it.
 
-use super::frame::{Frame, Install, Taken};
-use super::late::{Blend, Late};
-use super::mix_lane::{Local, MixLane};
+use super::anchor::finite;
 use crate::outer::OuterOptimizer;
 use crate::state::{StateError, StateSink, StateSource};
-use murmurate_protocol::{FragmentId, Round};
 use std::ops::Range;
 
-/// The own optimizer's state in a checkpoint.
+/// The name of this peer's optimizer state in a checkpoint.
 const STATE: &str = "overlap.eager";
 
-/// The own part of the outer step, at once.
+/// This peer's part of the outer step, taken at the cut.
 ///
-/// The paper's peer i moves parameters of its own, with an outer optimizer of its own, by
-/// `D_i^t = d_i^t / n + (mean d^{t-1} - d_i^{t-1} / n)`: its delta now, the others' a round late. Peers would
-/// agree on nothing. But an outer optimizer which is linear in its deltas answers a sum by the sum of its
-/// answers, and `D_i^t = mean d^{t-1} + (d_i^t - d_i^{t-1}) / n`: the first term is the same for all, and the
-/// second one is a difference, whose answer is that of one round less that of the round before, which is
-/// the step that an optimizer takes that is fed the shares themselves. So
+/// In the paper peer i moves its own parameters with its own outer optimizer by
+/// `D_i^t = d_i^t / n + (mean d^{t-1} - d_i^{t-1} / n)`: its delta now, the others' deltas a round late. Peers
+/// would agree on nothing. Rewrite it as `D_i^t = mean d^{t-1} + (d_i^t - d_i^{t-1}) / n`. The first term is
+/// the same at all peers. An outer optimizer that is linear in its deltas answers the sum by the sum of
+/// its answers. Its answer to the second term is the difference between two steps of an optimizer that
+/// is fed the shares `d_i / n`: this round's step minus the previous round's. So
 ///
 /// ```text
 /// a^{t+1}  = outer(a^t, mean d^t)                agreed on, a round late: the same bits everywhere
-/// e_i^t    = outer_i(0, d_i^t / n)               the step of an own optimizer, fed nothing else
+/// e_i^t    = outer_i(0, d_i^t / n)               a step of this peer's own optimizer
 /// theta_i  = a^t + e_i^t                         at the cut of round t
 /// theta_i' = a^{t+1} + (theta_i - a^t - e_i^t)   when the result of round t comes
 /// ```
 ///
-/// is the paper's trajectory, with the own part beside the anchor. A share that was not that of the round (n is
-/// what this peer knew at the cut) leaves nothing behind: the result takes it out again. Of a round that came
-/// to nothing, or went on without this peer, the whole delta is put back and the own momentum begins anew.
-/// Shapes: `[len]`, f32; state: the own optimizer's, e, and the room that brings it to the trainer. Source: Kale
-/// et al., "Eager updates for overlapped communication and computation in DiLoCo" (arXiv 2502.12996).
-/// Special case: with one peer theta is never pulled back: that is DiLoCo alone.
+/// is the paper's trajectory, with this peer's part beside the anchor. n is the number of peers that this
+/// peer knew at the cut. If the round had another number the error does not stay, because the result
+/// removes e again. If the round was void, or decided without this peer, the whole delta is put back
+/// and the peer's own momentum starts at zero. Shapes: `[len]`, f32; state: the optimizer's, e, and the
+/// buffer that brings it to the trainer. Source: Kale et al., "Eager updates for overlapped communication
+/// and computation in DiLoCo" (arXiv 2502.12996). Special case: with one peer theta is never moved back,
+/// which is DiLoCo alone.
 pub(super) struct Eager {
     outer: Box<dyn OuterOptimizer>,
-    /// e, of the fragments that are out.
+    /// e, valid in the fragments that are in force.
     part: Vec<f32>,
-    /// Fragments in which the trainer has gone on from it.
-    out: Vec<bool>,
+    /// Fragments in which the trainer has started from e and whose result is not here yet.
+    in_force: Vec<bool>,
+    /// A buffer for the frame that brings e to the trainer, between two uses.
     room: Option<Vec<f32>>,
 }
 
 impl Eager {
-    /// For as many parameters in as many fragments; `outer` is like the one that moves the anchor.
+    /// For `len` parameters in this many fragments; `outer` is built like the one that moves the anchor.
     pub(super) fn new(outer: Box<dyn OuterOptimizer>, len: usize, fragments: usize) -> Self {
         Self {
             outer,
             part: vec![0.0; len],
-            out: vec![false; fragments],
+            in_force: vec![false; fragments],
             room: None,
         }
     }
 
-    /// f32 values that it keeps.
+    /// Number of f32 it keeps.
     pub(super) fn len(&self) -> usize {
         self.part.len() + self.outer.state().len() + self.room.as_ref().map_or(0, Vec::len)
     }
 
-    /// Room that has come back from the trainer.
+    /// Takes a buffer back that the trainer has returned.
     pub(super) fn give_room(&mut self, room: Option<Vec<f32>>) {
         self.room = room.or(self.room.take());
     }
 
-    /// e of one fragment, from this peer's delta; leaves the anchor and e in `delta_then_start`.
-    fn begin(&mut self, index: usize, range: Range<usize>, share: f32, values: Values<'_>) {
+    /// The buffer that was given back last.
+    pub(super) const fn take_room(&mut self) -> Option<Vec<f32>> {
+        self.room.take()
+    }
+
+    /// Computes e of one fragment from this peer's delta and leaves the anchor plus e in `start`.
+    pub(super) fn begin(
+        &mut self,
+        index: usize,
+        range: Range<usize>,
+        share: f32,
+        values: Values<'_>,
+    ) {
         let part = &mut self.part[range.clone()];
         part.fill(0.0);
         let start = values.start;
@@ -76,12 +86,12 @@ impl Eager {
         for ((s, a), e) in start.iter_mut().zip(values.anchor).zip(&*part) {
             *s = a + e;
         }
-        self.out[index] = true;
+        self.in_force[index] = true;
     }
 
-    /// Where the trainer has gone on from e, makes of the delta in `local` what it has gone on from: e itself,
-    /// or with `whole` the part of the delta that it left behind, which is to be put back. False where it
-    /// has not.
+    /// Where the trainer has started from e, replaces the delta in `local` by what it has started from: e,
+    /// or with `whole` the part of the delta that e did not contain and that must be put back. Returns
+    /// false, without a change, where the trainer has not started from e.
     pub(super) fn resolve(
         &mut self,
         index: usize,
@@ -89,7 +99,7 @@ impl Eager {
         local: &mut [f32],
         whole: bool,
     ) -> bool {
-        if !std::mem::take(&mut self.out[index]) {
+        if !std::mem::take(&mut self.in_force[index]) {
             return false;
         }
         let part = &self.part[range.clone()];
@@ -102,7 +112,7 @@ impl Eager {
         true
     }
 
-    /// The own momentum of a fragment begins anew.
+    /// Sets the own optimizer's state of a fragment to zero: the step it remembers was taken back.
     fn forget(&mut self, range: Range<usize>) {
         let len = self.part.len();
         for run in self.outer.state_mut().chunks_exact_mut(len) {
@@ -110,9 +120,9 @@ impl Eager {
         }
     }
 
-    /// The anchor is another one.
+    /// The anchor was replaced.
     pub(super) fn start_over(&mut self) {
-        self.out.fill(false);
+        self.in_force.fill(false);
         self.outer.state_mut().fill(0.0);
     }
 
@@ -125,77 +135,36 @@ impl Eager {
 
     /// Reads what [`Eager::save`] wrote, without a change.
     pub(super) fn read(&self, source: &dyn StateSource) -> Result<Vec<f32>, StateError> {
-        let mut state = vec![0.0; self.outer.state().len()];
-        if !state.is_empty() {
-            source.tensor(STATE, &mut state)?;
-        }
-        match state.iter().all(|value| value.is_finite()) {
-            true => Ok(state),
-            false => Err(StateError::Malformed {
-                name: STATE.to_owned(),
-                reason: "a value is not finite".to_owned(),
-            }),
-        }
+        finite(source, STATE, self.outer.state().len())
     }
 
     pub(super) fn take(&mut self, state: &[f32]) {
         self.outer.state_mut().copy_from_slice(state);
     }
+
+    /// Per fragment in which an eager update is in force, the part of the delta in `local` that the
+    /// trainer left behind: for a checkpoint in the middle of a round, whose result never arrives.
+    pub(super) fn left_behind(
+        &self,
+        fragments: &[Range<usize>],
+        local: &[f32],
+    ) -> Vec<(usize, Vec<f32>)> {
+        let fragments = fragments.iter().enumerate();
+        let fragments = fragments.filter(|(index, _)| self.in_force[*index]);
+        fragments
+            .map(|(index, range)| {
+                let pairs = local[range.clone()].iter().zip(&self.part[range.clone()]);
+                (index, pairs.map(|(d, e)| d - e).collect())
+            })
+            .collect()
+    }
 }
 
-/// One fragment's: what was trained since the anchor, and where what the trainer goes on from is to be left.
-struct Values<'a> {
-    delta: &'a [f32],
-    anchor: &'a [f32],
-    start: &'a mut [f32],
-}
-
-impl MixLane {
-    /// The cut has come, and the next round's training begins: what the trainer goes on from, in the
-    /// fragments whose turn the cut was. `None` where it goes on as it is.
-    pub(super) fn begin_eagerly(&mut self, next: Round, peers: u16) -> Option<Frame> {
-        let late = self.late.filter(|late| late.blend == Blend::Eager)?;
-        self.collect();
-        let (cut, share) = (
-            Round(next.0.saturating_sub(1)),
-            1.0 / f32::from(peers.max(1)),
-        );
-        let ours = |index: &usize| {
-            let fragment = FragmentId(*index as u16);
-            let whole = self.local[*index] == Local::Contribution;
-            whole && self.holds_delta(fragment) && late.overlap.exchanges(cut, fragment)
-        };
-        let ours: Vec<usize> = (0..self.fragments.len()).filter(ours).collect();
-        let (eager, delta) = (self.eager.as_mut()?, self.buffer.as_ref()?);
-        let mut values = eager.room.take().unwrap_or_else(|| vec![0.0; delta.len()]);
-        let mut install = Vec::new();
-        for index in ours {
-            let range = self.fragments[index].clone();
-            let of = Values {
-                delta: &delta[range.clone()],
-                anchor: &self.anchor[range.clone()],
-                start: &mut values[range.clone()],
-            };
-            eager.begin(index, range.clone(), share, of);
-            let taken = Taken::WithDelta;
-            install.push(Install { range, taken });
-        }
-        Some(Frame::new(values, install))
-    }
-
-    /// What is left of the delta where the trainer has gone on from the own part of it, and the result is not to
-    /// come: of a checkpoint in the middle of a round.
-    pub(super) fn left_behind(&self, late: Late) -> Vec<(usize, Vec<f32>)> {
-        let (Blend::Eager, Some(eager), Some(local)) = (late.blend, &self.eager, &self.buffer)
-        else {
-            return Vec::new();
-        };
-        let out = (0..self.fragments.len()).filter(|index| eager.out[*index]);
-        out.map(|index| {
-            let range = self.fragments[index].clone();
-            let pairs = local[range.clone()].iter().zip(&eager.part[range]);
-            (index, pairs.map(|(d, e)| d - e).collect())
-        })
-        .collect()
-    }
+/// One fragment's values.
+pub(super) struct Values<'a> {
+    /// What was trained since the anchor.
+    pub(super) delta: &'a [f32],
+    pub(super) anchor: &'a [f32],
+    /// Takes the values that the trainer starts from.
+    pub(super) start: &'a mut [f32],
 }

@@ -1,132 +1,100 @@
-//! The mix lane's side of what goes between the lanes: parameters lent to the trainer, and the cut that
-//! comes back, whole or in pieces.
+//! What the mix lane gives to the train lane before an order: the buffer with the values to take over.
 
-use super::frame::{Frame, Handed, Install, Taken};
-use super::late::Late;
-use super::mix_lane::{Local, MixLane};
-use crate::correct::Companion;
-use murmurate_protocol::{Contribution, FragmentId, Order};
+use super::eager::Values;
+use super::frame::{Frame, Install, Taken};
+use super::local::Held;
+use super::mix_core::MixCore;
+use murmurate_protocol::{FragmentId, Order, Round};
 
-impl MixLane {
-    /// What the train lane begins an order of its own with.
+impl MixCore {
+    /// Sends the train lane what it needs to begin an order.
     pub(super) fn hand_over(&mut self, order: &Order) {
         match *order {
+            // A round begins whose predecessor's result is not known yet.
             Order::Train {
                 round,
                 cut: false,
                 peers,
                 ..
             } => {
-                // The beginning of a round whose result is not known.
                 let ahead = self.begin_eagerly(round, peers);
-                self.frames.send(ahead);
+                self.local.frames.send(ahead);
             }
-            Order::Evaluate { .. } if self.goes_on => {
-                // What peers agree on is looked at, and not what the trainer has made of it since. It gets its own
-                // back, and keeps what it is to take over for its next round.
-                let agreed = self.anchor[..self.parameters].to_vec();
-                self.frames.send(Some(Frame::new(agreed, Vec::new())));
+            Order::Evaluate { .. } if self.ahead.trains_ahead => {
+                // The agreed anchor is evaluated, not the trainer's progress past it. The trainer gets
+                // its parameters back afterwards; what it has to take over waits for the next round.
+                let agreed = self.anchor.parameters().to_vec();
+                let frame = Frame::new(agreed, Vec::new());
+                self.local.frames.send(Some(frame));
             }
             _ => self.lend(),
         }
     }
 
-    /// Gives the train lane the buffer with what it is to take over, once a round.
+    /// Lends the train lane the buffer with what it has to take over, once a round.
     fn lend(&mut self) {
-        // What is left of an earlier round was given up.
-        self.collect();
-        for (fragment, room) in std::mem::take(&mut self.pieces) {
-            self.frames.recycle(fragment, room);
-        }
-        let nothing = |l: &Local| matches!(l, Local::Untouched | Local::Contribution);
-        let anything = !self.local.iter().all(nothing);
-        if self.buffer.is_none() && !anything {
-            self.frames.send(None);
+        self.local.drop_pieces();
+        let nothing = |held: &Held| matches!(held, Held::Nothing | Held::Contribution);
+        if self.local.here().is_none() && self.local.held.iter().all(nothing) {
+            // The train lane has the buffer already, from an order before.
+            self.local.frames.send(None);
             return;
         }
-        let len = self.anchor.len();
-        let mut values = self.buffer.take().unwrap_or_else(|| vec![0.0; len]);
+        let mut values = self.local.take_or_fresh();
         let mut install = Vec::new();
-        for (range, local) in self.fragments.iter().zip(&mut self.local) {
-            let (piece, anchor) = (&mut values[range.clone()], &self.anchor[range.clone()]);
-            if matches!(local, Local::TakeAnchor | Local::Blend) {
-                piece.copy_from_slice(anchor);
-            }
-            let taken = match local {
-                Local::TakeAnchor => Taken::Anchor,
-                Local::KeepDelta => {
+        for (range, held) in self.places.ranges().iter().zip(&self.local.held) {
+            let piece = &mut values[range.clone()];
+            let anchor = &self.anchor.values[range.clone()];
+            let taken = match held {
+                Held::TakeAnchor => {
+                    piece.copy_from_slice(anchor);
+                    Taken::Anchor
+                }
+                Held::KeepDelta => {
                     piece.iter_mut().zip(anchor).for_each(|(d, a)| *d += a);
                     Taken::WithDelta
                 }
-                Local::Shift => Taken::Shifted,
-                Local::Blend => Taken::Blended(self.late.map_or(0.0, Late::own_share)),
-                Local::Untouched | Local::Contribution => continue,
+                Held::Shift => Taken::Shifted,
+                Held::Blend => {
+                    piece.copy_from_slice(anchor);
+                    Taken::Blended(self.ahead.own_share())
+                }
+                Held::Nothing | Held::Contribution => continue,
             };
             let range = range.clone();
             install.push(Install { range, taken });
         }
-        self.local.fill(Local::Untouched);
-        self.frames.send(Some(Frame::new(values, install)));
+        self.local.held.fill(Held::Nothing);
+        let frame = Frame::new(values, install);
+        self.local.frames.send(Some(frame));
     }
 
-    /// Takes in what the train lane has handed over.
-    pub(super) fn collect(&mut self) {
-        while let Some(handed) = self.frames.receive() {
-            match handed {
-                Handed::Cut(frame) => self.take_cut(frame),
-                Handed::Empty(frame) => {
-                    self.buffer = Some(frame.values);
-                    self.local.fill(Local::Untouched);
-                    self.mixed.fill(false);
-                    self.encoded.clear();
-                }
-                Handed::Piece(fragment, values) => self.pieces.push((fragment, values)),
-            }
-        }
-    }
-
-    /// Makes the contribution of a fragment of what came of it under the backward pass, if it did.
-    pub(super) fn take_piece(&mut self, fragment: FragmentId) {
-        self.collect();
-        let Some(at) = self.pieces.iter().position(|(f, _)| *f == fragment) else {
-            return;
+    /// The cut is here and the next round's training begins: the values that the trainer starts from in
+    /// the fragments that the cut's round exchanges. `None` where it continues as it is.
+    fn begin_eagerly(&mut self, next: Round, peers: u16) -> Option<Frame> {
+        let late = self.ahead.eagerly()?;
+        let cut = Round(next.0.saturating_sub(1));
+        let share = 1.0 / f32::from(peers.max(1));
+        let ours = |index: &usize| {
+            let fragment = FragmentId(*index as u16);
+            let whole = self.local.of(fragment) == Held::Contribution;
+            whole && self.holds_delta(fragment) && late.overlap.exchanges(cut, fragment)
         };
-        let (_, values) = self.pieces.swap_remove(at);
-        let mut local = self.take_local();
-        local[self.range(fragment)].copy_from_slice(&values);
-        self.put_local(local);
-        self.frames.recycle(fragment, values);
-        self.local[usize::from(fragment.0)] = Local::Contribution;
-    }
-
-    /// Makes the contribution of this round's cut.
-    fn take_cut(&mut self, frame: Frame) {
-        let mut values = frame.values;
-        if let Some(eager) = &mut self.eager {
-            eager.give_room(frame.room);
+        let ours: Vec<usize> = (0..self.places.count()).filter(ours).collect();
+        let (eager, delta) = (self.ahead.eager.as_mut()?, self.local.here()?);
+        let mut values = eager.take_room().unwrap_or_else(|| vec![0.0; delta.len()]);
+        let mut install = Vec::new();
+        for index in ours {
+            let range = self.places.ranges()[index].clone();
+            let of = Values {
+                delta: &delta[range.clone()],
+                anchor: &self.anchor.values[range.clone()],
+                start: &mut values[range.clone()],
+            };
+            eager.begin(index, range.clone(), share, of);
+            let taken = Taken::WithDelta;
+            install.push(Install { range, taken });
         }
-        if self.contribution == Contribution::Delta && self.exchange.moves_the_anchor() {
-            values
-                .iter_mut()
-                .zip(&self.anchor)
-                .for_each(|(v, a)| *v -= a);
-        }
-        if let Some(replicas) = &self.replicas {
-            for (index, range) in self.fragments.iter().enumerate() {
-                let fragment = FragmentId(index as u16);
-                if range.start >= self.parameters {
-                    break;
-                }
-                replicas.correct(fragment, &mut values[range.clone()]);
-            }
-        }
-        if let Companion::Anchors { .. } = self.companion {
-            values[self.parameters..].copy_from_slice(&self.anchor[self.parameters..]);
-            self.landed.fill(false);
-        }
-        self.buffer = Some(values);
-        self.local.fill(Local::Contribution);
-        self.mixed.fill(false);
-        self.encoded.clear();
+        Some(Frame::new(values, install))
     }
 }

@@ -1,98 +1,32 @@
-//! The mix lane: owns anchor, residual, outer optimizer and shards; performs every order that is
-//! not training. Never touches the trainer.
+//! The mix lane: performs every order that is not training. Never touches the trainer.
 
-use super::center::Versions;
+use super::ahead::Ahead;
+use super::anchor::Anchor;
 use super::codec_state::CodecState;
+use super::codecs::Codecs;
+use super::contributions::Contributions;
 use super::eager::Eager;
+use super::force::End;
 use super::frame::MixEnd;
-use super::gathered::Common;
 use super::host::Host;
-use super::late::Late;
-use super::replicas::Replicas;
-use super::robust::Robust;
-use super::squeezed::Squeezed;
-use super::{CenterRule, Memory, Parts};
+use super::local::LocalBuffer;
+use super::memory::Memory;
+use super::mix_core::MixCore;
+use super::mixer::Mixer;
+use super::mixers;
+use super::parts::{Mixing, Parts};
+use super::places::Places;
 use crate::TensorSpec;
-use crate::compress::{Codec, F32, Reduction};
-use crate::correct::Companion;
-use crate::inner::InnerOptimizer;
-use crate::outer::OuterOptimizer;
+use crate::compress::F32;
+use bytes::Bytes;
 use murmurate_protocol::{
-    Contribution, Digest, Done, ExchangeKind, FragmentId, Order, Part, PlanHash, Round, SliceId,
+    Contribution, Digest, Done, FragmentId, Order, Part, Settlement, SliceId, StoreId, WorkError,
 };
-use std::collections::BTreeMap;
-use std::ops::Range;
 
-/// What the local buffer holds of one fragment, and what the trainer is to do about it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Local {
-    /// Nothing of use; the trainer goes on with what it has.
-    Untouched,
-    /// This round's contribution.
-    Contribution,
-    /// Nothing of use; the trainer takes the anchor over.
-    TakeAnchor,
-    /// A delta that the trainer takes over on top of the anchor.
-    KeepDelta,
-    /// By how much the trainer moves what it has trained meanwhile.
-    Shift,
-    /// Nothing of use; the trainer mixes the anchor into what it has trained meanwhile.
-    Blend,
-}
-
-/// Owns all parameters but the trainer's own.
+/// Owns all parameters but the trainer's.
 pub struct MixLane {
-    pub(super) exchange: ExchangeKind,
-    pub(super) contribution: Contribution,
-    pub(super) plan: PlanHash,
-    pub(super) fragments: Vec<Range<usize>>,
-    /// What comes behind the parameters in anchor, local buffer and fragments.
-    pub(super) companion: Companion,
-    /// The parameters' length: there the companion begins.
-    pub(super) parameters: usize,
-    pub(super) anchor: Vec<f32>,
-    pub(super) residual: Option<Vec<f32>>,
-    /// Only where neighbours have replicas of each other.
-    pub(super) replicas: Option<Replicas>,
-    /// `None` is the weighted mean.
-    pub(super) robust: Option<Robust>,
-    pub(super) outer: Box<dyn OuterOptimizer>,
-    /// The shared inner optimizer of methods that exchange gradients.
-    pub(super) inner: Option<Box<dyn InnerOptimizer>>,
-    pub(super) local: Vec<Local>,
-    /// How a late result meets what was trained meanwhile; `None` where results come between rounds.
-    pub(super) late: Option<Late>,
-    /// The own part of the outer step, where it is put in force at once.
-    pub(super) eager: Option<Eager>,
-    /// Whether parameters are more than the anchor between rounds.
-    pub(super) goes_on: bool,
-    /// Whether the anchor already holds this round's mix (gossip).
-    pub(super) mixed: Vec<bool>,
-    /// Whether this round's mix of a fragment is in the anchor (where anchors travel beside the parameters).
-    pub(super) landed: Vec<bool>,
-    pub(super) codec: Box<dyn Codec>,
-    pub(super) codec_state: CodecState,
-    /// What all members keep in common of gathered contributions; only of codecs that keep anything.
-    pub(super) common: Option<Common>,
-    pub(super) aggregate_codec: Box<dyn Codec>,
-    /// What reductions of own shards left out; only of codecs that feed it back.
-    pub(super) squeezed: Option<Squeezed>,
-    pub(super) shards: BTreeMap<(FragmentId, u16), Vec<f32>>,
-    /// Own shards of a parameter server's center.
-    pub(super) centers: BTreeMap<(FragmentId, u16), Vec<f32>>,
-    pub(super) center: CenterRule,
-    /// What those shards were, for late gradients.
-    pub(super) versions: BTreeMap<(FragmentId, u16), Versions>,
-    /// Room of a reduction that is no longer needed.
-    pub(super) spare: Vec<f32>,
-    /// Own contributions encoded this round, each with its fragment's shard count.
-    pub(super) encoded: BTreeMap<SliceId, u16>,
-    /// The last round in which the shared inner optimizer took its step.
-    pub(super) inner_round: Option<Round>,
-    pub(super) buffer: Option<Vec<f32>>,
-    /// Fragments of this round's gradient that have come and are not encoded yet.
-    pub(super) pieces: Vec<(FragmentId, Vec<f32>)>,
-    pub(super) frames: MixEnd,
+    pub(super) core: MixCore,
+    pub(super) mixer: Box<dyn Mixer>,
 }
 
 impl MixLane {
@@ -104,64 +38,51 @@ impl MixLane {
         frames: MixEnd,
     ) -> Self {
         let (len, mut codec) = (anchor.len(), parts.codec);
+        let parameters = len - companion;
+        let places = Places::new(parts.fragments, parameters);
+        let fragments = places.count();
         let properties = codec.properties();
-        let tensors = if properties.matrices {
-            tensors
-        } else {
-            Vec::new()
+        let tensors = match properties.matrices {
+            true => tensors,
+            false => Vec::new(),
         };
-        let fragments = parts.fragments;
-        let flows = parts.companion == Companion::Flows;
-        let beside = fragments
-            .iter()
-            .position(|range| flows && range.start >= len - companion);
-        Self {
-            companion: parts.companion,
-            parameters: len - companion,
-            exchange: parts.exchange,
-            contribution: parts.contribution,
-            plan: parts.plan,
-            residual: parts.error_feedback.then(|| vec![0.0; len]),
-            replicas: parts
-                .replicas
-                .map(|(rate, keeps)| Replicas::new(rate, keeps, beside)),
-            robust: parts.rule.map(Robust::new),
-            outer: parts.outer,
-            inner: parts.inner,
-            local: vec![Local::TakeAnchor; fragments.len()],
-            late: parts.late,
-            eager: parts
-                .eager
-                .map(|outer| Eager::new(outer, len - companion, fragments.len())),
-            goes_on: parts.goes_on,
-            mixed: vec![false; fragments.len()],
-            landed: vec![false; fragments.len()],
-            codec_state: CodecState::new(properties.planes, len, tensors),
-            aggregate_codec: match parts.exchange {
-                // The center itself travels, and not a move of it; what a session begins with goes whole.
-                ExchangeKind::Center(_) | ExchangeKind::Replicas => Box::new(F32),
-                _ => codec.aggregate(),
+        let aggregate: Box<dyn crate::compress::Codec> = match parts.mixing {
+            // A center's shards and the first copies of a session travel whole, not as differences.
+            Mixing::Center { .. } | Mixing::Replicas { .. } => Box::new(F32),
+            _ => codec.aggregate(),
+        };
+        let gathered = matches!(parts.mixing, Mixing::Gathered { .. });
+        let moves_the_anchor = matches!(
+            parts.mixing,
+            Mixing::Agreed { .. } | Mixing::Gathered { .. } | Mixing::Center { .. }
+        );
+        let mixer = mixers::build(parts.mixing, parts.companion, codec.as_mut(), &places);
+        let state = CodecState::new(properties.planes, len, tensors);
+        let residual = parts.error_feedback.then(|| vec![0.0; len]);
+        let eager = parts.overlap.eager;
+        let core = MixCore {
+            anchor: Anchor::new(anchor, parameters, parts.outer, parts.inner),
+            local: LocalBuffer::new(len, fragments, frames),
+            codecs: Codecs {
+                plan: parts.plan,
+                contribution: codec,
+                aggregate,
+                gathered,
             },
-            common: codec.gathering().map(|_| Common::new(fragments.len())),
-            squeezed: (properties.reduction == Reduction::Squeezed).then(Squeezed::default),
-            codec,
-            buffer: Some(vec![0.0; len]),
-            shards: BTreeMap::new(),
-            centers: BTreeMap::new(),
-            center: parts.center,
-            versions: BTreeMap::new(),
-            spare: Vec::new(),
-            encoded: BTreeMap::new(),
-            inner_round: None,
-            pieces: Vec::new(),
-            frames,
-            fragments,
-            anchor,
-        }
+            contributions: Contributions::new(state, residual),
+            ahead: Ahead {
+                trains_ahead: parts.overlap.trains_ahead,
+                late: parts.overlap.late,
+                eager: eager.map(|outer| Eager::new(outer, parameters, fragments)),
+            },
+            sends_deltas: moves_the_anchor && parts.contribution == Contribution::Delta,
+            places,
+        };
+        Self { core, mixer }
     }
 
-    /// Performs an order of this lane. `Train` and `Evaluate` come here too, first: the lane hands
-    /// the train lane its buffer. `None` where nothing is answered.
+    /// Performs an order of this lane. `Train` and `Evaluate` come here first: the lane hands the train
+    /// lane its buffer. `None` where nothing is answered.
     pub fn perform(&mut self, order: &Order, host: &dyn Host) -> Option<Done> {
         let done = match order {
             Order::Train { .. } | Order::Evaluate { .. } => {
@@ -169,49 +90,30 @@ impl MixLane {
                 return None;
             }
             Order::Encode { store, slice, of } => self.encode(*store, *slice, *of, host),
-            Order::Reduce {
-                fragment,
-                shard,
-                of,
-                inputs,
-            } => self.reduce(*fragment, *shard, *of, inputs, host),
-            Order::Mix {
-                fragment,
-                keep,
-                inputs,
-                ..
-            } => self.mix(*fragment, *keep, inputs, host),
-            Order::MixReplicas {
-                fragment, inputs, ..
-            } => self.mix_replicas(*fragment, inputs, host),
-            Order::ResetCenter {
-                fragment,
-                shard,
-                of,
-                copy,
-            } => self.seed(*fragment, *shard, *of, *copy, host),
-            Order::Apply {
-                round,
-                fragment,
-                aggregates,
-                keep_local,
-            } => self.apply(*round, *fragment, aggregates, *keep_local, host),
-            Order::MoveCenter {
-                fragment,
-                shard,
-                of,
-                inputs,
-            } => self.arrive(*fragment, *shard, *of, inputs, host),
-            Order::Gather {
-                round,
-                fragment,
-                inputs,
-                keep_local,
-            } => self.gather(*round, *fragment, inputs, *keep_local, host),
-            Order::EncodeRelayed { slice, inputs } => self.relay(*slice, inputs, host),
-            Order::Void { fragment, .. } => Ok(self.void(*fragment, host)),
+            Order::Mix { .. } | Order::MixReplicas { .. } | Order::EncodeRelayed { .. } => {
+                // These read the local parameters.
+                self.collect();
+                self.mixer.combine(&mut self.core, order, host)
+            }
+            Order::Reduce { .. } | Order::ResetCenter { .. } | Order::MoveCenter { .. } => {
+                self.mixer.combine(&mut self.core, order, host)
+            }
+            Order::Apply { .. } | Order::Gather { .. } => self.end(order, host),
+            Order::Void { fragment, .. } => {
+                // A cut that waits to be collected ends the record of what was encoded before it.
+                let encoded = self.core.contributions.encoded_of(*fragment);
+                self.collect();
+                self.mixer.void(*fragment);
+                let common = self.mixer.common();
+                self.core.void(*fragment, encoded, common, host);
+                Ok(self.applied(*fragment))
+            }
+            Order::Pin { round } => Ok(self.pin(*round, host)),
+            Order::Load { state } => self.load_state(state, host),
             Order::Settle { slice, outcome } => {
-                self.settle(*slice, *outcome, host);
+                if *outcome == Settlement::Lost {
+                    self.core.give_back(*slice, self.mixer.common(), host);
+                }
                 return None;
             }
             Order::Release { slice } => {
@@ -219,18 +121,14 @@ impl MixLane {
                 return None;
             }
             Order::ForgetReplicas { peer } => {
-                if let Some(replicas) = &mut self.replicas {
-                    replicas.forget(*peer);
-                }
-                self.sum_flows();
+                self.mixer.forget(&mut self.core, *peer);
                 return None;
             }
-            Order::Pin { round } => Ok(self.pin(*round, host)),
             Order::Unpin { round } => {
                 host.unpin(*round);
                 return None;
             }
-            Order::Load { state } => self.load_state(state, host),
+            // The host saves both lanes.
             Order::Save { .. } => return None,
         };
         Some(done.unwrap_or_else(Done::Failed))
@@ -238,77 +136,125 @@ impl MixLane {
 
     /// Hash of every fragment's anchor.
     pub fn digests(&self) -> Vec<Digest> {
-        let ids = (0..self.fragments.len()).map(|f| FragmentId(f as u16));
-        ids.map(|f| self.digest(f)).collect()
+        self.core.digests()
     }
 
     /// The anchor: the last parameters agreed on, or, in gossip, those that opened the round.
     pub fn anchor(&self) -> &[f32] {
-        &self.anchor[..self.parameters]
+        self.core.anchor.parameters()
     }
 
     /// What it keeps, by store.
     pub fn memory(&self) -> Memory {
-        let values = |len: usize| (len * size_of::<f32>()) as u64;
-        let inner = self.inner.as_ref().map_or(0, |inner| inner.state().len());
-        let eager = self.eager.as_ref().map_or(0, Eager::len);
-        let decoded = self.robust.as_ref().map_or(0, Robust::len);
-        let squeezed = self.squeezed.as_ref().map_or(0, Squeezed::len);
-        let reduced = self.shards.values().map(Vec::len).sum::<usize>();
-        let versions = self.versions.values().flatten();
-        let centers = self.centers.values().chain(versions);
-        let centers = centers.map(Vec::len).sum::<usize>();
+        let bytes = |values: usize| (values * size_of::<f32>()) as u64;
+        let (core, stores) = (&self.core, self.mixer.stores());
+        let contributions = &core.contributions;
         Memory {
-            anchor: values(self.anchor.len()),
-            local: values(self.anchor.len()),
-            residual: values(self.residual.as_ref().map_or(0, Vec::len)),
-            codec: values(self.codec_state.len() + self.common.as_ref().map_or(0, Common::len)),
-            replicas: values(self.replicas.as_ref().map_or(0, Replicas::len)),
-            outer: values(self.outer.state().len() + inner + eager),
-            shards: values(decoded + reduced + centers + squeezed + self.spare.len()),
+            anchor: bytes(core.anchor.values.len()),
+            local: bytes(core.anchor.values.len()),
+            residual: bytes(contributions.residual.as_ref().map_or(0, Vec::len)),
+            codec: bytes(contributions.state.len() + stores.codec),
+            outer: bytes(core.anchor.state_len() + core.ahead.len()),
+            replicas: bytes(stores.replicas),
+            shards: bytes(stores.shards),
         }
     }
 
-    /// A reduction is encoded: of an all-reduce everybody, its owner too, goes on with those bytes, and of
-    /// a partial sum the next member. The next reduction takes its room: kept, the reductions of a round
-    /// would be another model in as many parts as there are owners.
-    pub(super) fn reduction_encoded(&mut self, slice: &SliceId) {
-        if slice.part == Part::Partial || self.exchange.agrees() {
-            let reduction = self.shards.remove(&(slice.fragment, slice.shard));
-            self.spare = reduction.unwrap_or_default();
+    /// Takes in what the train lane has handed over. It is not done before every order: a settlement of
+    /// the previous round's slices must still find them after the next cut has arrived.
+    pub(super) fn collect(&mut self) {
+        while let Some(handed) = self.core.local.receive() {
+            if self.core.take_in(handed) {
+                self.mixer.cut(&mut self.core);
+            }
         }
     }
 
-    pub(super) fn digest(&self, fragment: FragmentId) -> Digest {
-        Digest::of(bytemuck::cast_slice(&self.anchor[self.range(fragment)]))
+    fn hand_over(&mut self, order: &Order) {
+        let collects = match order {
+            Order::Train { cut: false, .. } => self.core.ahead.eagerly().is_some(),
+            Order::Evaluate { .. } => !self.core.ahead.trains_ahead,
+            _ => true,
+        };
+        if collects {
+            self.collect();
+        }
+        self.core.hand_over(order);
     }
 
-    pub(super) fn range(&self, fragment: FragmentId) -> Range<usize> {
-        self.fragments[usize::from(fragment.0)].clone()
-    }
-
-    /// Whether a fragment is of the companion.
-    pub(super) fn is_companion(&self, fragment: FragmentId) -> bool {
-        self.range(fragment).start >= self.parameters
-    }
-
-    /// Where a shard lies: `of` pieces whose lengths differ by at most one.
-    pub(super) fn shard_range(&self, fragment: FragmentId, shard: u16, of: u16) -> Range<usize> {
-        let fragment = self.range(fragment);
-        let (len, of) = (fragment.len(), usize::from(of.max(1)));
-        let at = |i: usize| fragment.start + len * i.min(of) / of;
-        at(usize::from(shard))..at(usize::from(shard) + 1)
-    }
-
-    /// The local buffer; a fresh one when it is lent out.
-    pub(super) fn take_local(&mut self) -> Vec<f32> {
+    /// Ends a fragment's round with a result.
+    fn end(&mut self, order: &Order, host: &dyn Host) -> Result<Done, WorkError> {
         self.collect();
-        self.buffer
-            .take()
-            .unwrap_or_else(|| vec![0.0; self.anchor.len()])
+        let (mixer, core) = (&mut self.mixer, &mut self.core);
+        let fragment = match order {
+            Order::Apply {
+                round,
+                fragment,
+                aggregates,
+                keep_local,
+            } => {
+                let end = End {
+                    round: *round,
+                    fragment: *fragment,
+                    keep_local: *keep_local,
+                };
+                mixer.apply(core, end, aggregates, host)?;
+                *fragment
+            }
+            Order::Gather {
+                round,
+                fragment,
+                inputs,
+                keep_local,
+            } => {
+                let end = End {
+                    round: *round,
+                    fragment: *fragment,
+                    keep_local: *keep_local,
+                };
+                mixer.gather(core, end, inputs, host)?;
+                *fragment
+            }
+            _ => unreachable!("only called for orders that end a fragment's round"),
+        };
+        Ok(self.applied(fragment))
     }
 
-    pub(super) fn put_local(&mut self, values: Vec<f32>) {
-        self.buffer = Some(values);
+    fn applied(&self, fragment: FragmentId) -> Done {
+        Done::Applied {
+            digest: self.core.digest(fragment),
+        }
+    }
+
+    /// Encodes one shard of the contribution or of another store.
+    fn encode(
+        &mut self,
+        store: StoreId,
+        slice: SliceId,
+        of: u16,
+        host: &dyn Host,
+    ) -> Result<Done, WorkError> {
+        let core = &self.core;
+        let len = core.places.shard(slice.fragment, slice.shard, of).len();
+        let bound = core.codecs.of(slice.part).bytes_bound().of(len as u64);
+        let mut out = Vec::with_capacity(usize::try_from(bound).unwrap_or(0));
+        if matches!(store, StoreId::Local | StoreId::Replica(_)) {
+            self.collect();
+        }
+        let core = &mut self.core;
+        match store {
+            StoreId::Local => {
+                core.encode_contribution(slice, of, self.mixer.common(), &mut out)?;
+            }
+            store => self.mixer.encode(core, store, slice, of, &mut out)?,
+        }
+        // Bounds of dense codecs are tight: only sparse ones are worth another copy.
+        if out.capacity() - out.len() > out.len() / 8 {
+            out.shrink_to_fit();
+        }
+        let digest = (slice.part == Part::Aggregate).then(|| Digest::of(&out));
+        let bytes = out.len() as u64;
+        host.put(slice, Bytes::from(out));
+        Ok(Done::Encoded { bytes, digest })
     }
 }

@@ -1,155 +1,59 @@
-//! The Executor: performs every work order of a peer. The only implementation of the arithmetic;
-//! the daemon runs its two lanes on threads, the simulator calls it inline.
+//! The Executor: performs every work order of a peer. It is the only implementation of the arithmetic.
+//! The daemon runs its two lanes on threads; the simulator calls it inline.
 //!
 //! ```text
-//!            Train, Evaluate                     Encode, Combine, Apply, Settle, Pin, Load
-//!   TrainLane (trainer, inner optimizer)   MixLane (anchor, residual, outer optimizer, shards)
+//!            Train, Evaluate                       all other orders
+//!   TrainLane (trainer, correction)        MixLane (core, and one mixer for the exchange)
 //!            |<------ frame: parameters to take over --------|
 //!            |------- frame: this round's cut -------------->|
 //! ```
 //!
 //! One buffer travels between the lanes, so that neither waits for the other: the mix lane lends
-//! it with the parameters to take over when training begins and gets it back with the cut.
+//! it with the parameters to take over when training begins, and gets it back with the cut.
+//!
+//! - `mix_core` is what all exchanges need: `anchor`, `local` (the buffer), `codecs`, `contributions`
+//!   and `ahead` (training that continues past the anchor). `force` makes an aggregate the new anchor,
+//!   `handover` prepares what the train lane takes over.
+//! - `mixer` is what an exchange adds; `mixers` has one implementation for each family of exchanges.
+//! - `transfer` writes and reads the state: for newcomers and for checkpoints.
 
-mod apply;
-mod center;
+mod ahead;
+mod anchor;
 mod codec_state;
-mod combine;
+mod codecs;
+mod common;
+mod contributions;
 mod eager;
-mod encode;
+mod force;
 mod frame;
-mod gathered;
 mod gradients;
 mod handover;
 mod host;
 mod late;
-mod layered;
+mod local;
+mod memory;
+mod mix_core;
 mod mix_lane;
-mod relay;
-mod replicas;
-mod robust;
-mod squeezed;
+mod mixer;
+mod mixers;
+mod parts;
+mod pieces;
+mod places;
 mod train_lane;
 mod transfer;
 
-pub use center::CenterRule;
 pub use host::{Host, StateStore, Stopwatch, manifest_of};
 pub use late::{Blend, Late};
+pub use memory::Memory;
 pub use mix_lane::MixLane;
-pub use replicas::Keeps;
+pub use mixers::{CenterRule, Keeps};
+pub use parts::{Mixing, Overlap, Parts};
 pub use train_lane::{TrainLane, TrainSignals};
 
-use crate::aggregate::Aggregator;
-use crate::compress::Codec;
-use crate::correct::{Companion, Correction};
-use crate::grid::Strategy;
-use crate::inner::InnerOptimizer;
-use crate::outer::OuterOptimizer;
+use crate::correct::Companion;
 use crate::state::{StateError, StateSink, StateSource};
 use crate::trainer::Trainer;
-use murmurate_protocol::{
-    Contribution, Digest, Done, ExchangeKind, FragmentId, Layers, Order, Plan, PlanHash,
-};
-use std::ops::Range;
-
-/// What an Executor is made of, beside its trainer.
-pub struct Parts {
-    /// The plan's hash: states of other plans are refused.
-    pub plan: PlanHash,
-    /// Who exchanges with whom.
-    pub exchange: ExchangeKind,
-    /// What a contribution is.
-    pub contribution: Contribution,
-    /// What travels beside the parameters, after them.
-    pub companion: Companion,
-    /// Where the fragments lie in the flat parameters and their companion.
-    pub fragments: Vec<Range<usize>>,
-    /// Encodes contributions.
-    pub codec: Box<dyn Codec>,
-    /// Whether what the codec leaves out is kept for the next round.
-    pub error_feedback: bool,
-    /// How a center takes arrivals in.
-    pub center: CenterRule,
-    /// How far neighbours with replicas of each other move towards each other, and what they keep.
-    pub replicas: Option<(f32, Keeps)>,
-    /// How late results meet what was trained meanwhile; `None` where they come between rounds.
-    pub late: Option<Late>,
-    /// Makes the own part of the outer step, where the trainer goes on from that before a late result.
-    pub eager: Option<Box<dyn OuterOptimizer>>,
-    /// When the fragments of a gradient leave.
-    pub layers: Layers,
-    /// Whether parameters are more than the anchor between rounds.
-    pub goes_on: bool,
-    /// How contributions become one; `None` is the weighted mean.
-    pub rule: Option<Box<dyn Aggregator>>,
-    /// Moves the anchor by an aggregated delta.
-    pub outer: Box<dyn OuterOptimizer>,
-    /// Moves the anchor by an aggregated gradient; only for methods that exchange gradients.
-    pub inner: Option<Box<dyn InnerOptimizer>>,
-    /// Corrects the gradients of the trainer's inner steps.
-    pub correction: Option<Box<dyn Correction>>,
-}
-
-impl Parts {
-    /// What a strategy's Executor is made of, for `len` flat parameters.
-    pub fn new(strategy: &Strategy, plan: &Plan, len: usize) -> Self {
-        let gradients = strategy.contribution() == Contribution::Gradient;
-        let keeps = |corrects: bool| match (corrects, strategy.error_feedback()) {
-            (true, _) => Keeps::Moves,
-            (false, true) => Keeps::Residual,
-            (false, false) => Keeps::Replicas,
-        };
-        Self {
-            plan: plan.hash(),
-            exchange: strategy.exchange(),
-            contribution: strategy.contribution(),
-            companion: strategy.companion(),
-            fragments: plan.ranges(),
-            codec: strategy.codec(),
-            center: strategy.center(),
-            // Between neighbours what is left out is kept for each by itself.
-            error_feedback: strategy.error_feedback() && strategy.replicas().is_none(),
-            replicas: strategy
-                .replicas()
-                .map(|(rate, corrects)| (rate, keeps(corrects))),
-            late: Late::new(strategy.blend(), plan),
-            eager: (strategy.blend() == Blend::Eager).then(|| strategy.outer(len)),
-            layers: plan.overlap.layers,
-            goes_on: plan.overlap.stagger > 1 || plan.overlap.late_steps > 0,
-            rule: strategy.aggregation().build(),
-            outer: strategy.outer(len),
-            inner: gradients.then(|| strategy.inner(len)),
-            correction: strategy.correction(len),
-        }
-    }
-}
-
-/// Bytes that the mix lane keeps, by store.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Memory {
-    /// The last parameters agreed on.
-    pub anchor: u64,
-    /// The buffer that travels between the lanes.
-    pub local: u64,
-    /// What error feedback keeps.
-    pub residual: u64,
-    /// What the codec itself keeps.
-    pub codec: u64,
-    /// Outer and shared inner optimizer.
-    pub outer: u64,
-    /// What neighbours and this peer know of each other.
-    pub replicas: u64,
-    /// Reductions of own shards, own shards of a center, and what robust rules decode for them.
-    pub shards: u64,
-}
-
-impl Memory {
-    /// All of it.
-    pub const fn total(&self) -> u64 {
-        let kept = self.residual + self.codec + self.outer + self.replicas;
-        self.anchor + self.local + kept + self.shards
-    }
-}
+use murmurate_protocol::{Digest, Done, FragmentId, Layers, Order};
 
 /// Both lanes of one peer.
 pub struct Executor {
@@ -187,7 +91,7 @@ impl Executor {
             anchor.copy_within(..len, len);
         }
         let (train_end, mix_end) = frame::pair(parts.fragments.len());
-        let in_pieces = parts.layers != Layers::Together;
+        let in_pieces = parts.overlap.layers != Layers::Together;
         let pieces = in_pieces.then(|| parts.fragments.clone());
         let correction = parts.correction.take();
         let train = TrainLane::new(
@@ -197,7 +101,7 @@ impl Executor {
             stopwatch,
             train_end,
         )
-        .going_on(parts.goes_on)
+        .training_ahead(parts.overlap.trains_ahead)
         .in_pieces(pieces);
         Self {
             train,

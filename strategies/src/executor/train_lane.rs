@@ -2,7 +2,7 @@
 
 use super::frame::{Frame, Handed, Install, Taken, TrainEnd};
 use super::host::Stopwatch;
-use super::layered::Pieces;
+use super::pieces::Pieces;
 use crate::correct::{Correction, Work};
 use crate::state::{StateError, StateSink, StateSource};
 use crate::trainer::{Proceed, StepControl, TrainError, TrainReport, Trainer};
@@ -97,7 +97,7 @@ pub struct TrainLane {
     /// A gradient that was taken ahead, until its round is cut.
     pub(super) ahead: Option<Frame>,
     /// Whether the parameters are more than the anchor between rounds.
-    goes_on: bool,
+    trains_ahead: bool,
     /// Only where gradients leave under the backward pass.
     pub(super) pieces: Option<Pieces>,
 }
@@ -122,14 +122,14 @@ impl TrainLane {
             frames,
             buffer: None,
             ahead: None,
-            goes_on: false,
+            trains_ahead: false,
             pieces: None,
         }
     }
 
     /// Makes checkpoints keep the parameters: between rounds they are more than the anchor.
-    pub(super) const fn going_on(mut self, goes_on: bool) -> Self {
-        self.goes_on = goes_on;
+    pub(super) const fn training_ahead(mut self, trains_ahead: bool) -> Self {
+        self.trains_ahead = trains_ahead;
         self
     }
 
@@ -171,7 +171,7 @@ impl TrainLane {
 
     /// Measures the trainer's parameters; where they are more than the anchor between rounds, the anchor.
     fn evaluate(&mut self) -> Result<Evaluation, TrainError> {
-        if !self.goes_on {
+        if !self.trains_ahead {
             self.install();
             return self.trainer.evaluate();
         }
@@ -207,7 +207,7 @@ impl TrainLane {
                 sink.bytes(CORRECTION_STEPS, &self.steps.to_le_bytes())?;
             }
         }
-        if self.goes_on {
+        if self.trains_ahead {
             let mut values = vec![0.0; self.trainer.layout().len()];
             let whole = 0..values.len();
             self.trainer.visit(whole, &mut |offset, piece| {
@@ -241,7 +241,7 @@ impl TrainLane {
 
     /// The parameters as a checkpoint holds them, where it does.
     fn read_parameters(&self, source: &dyn StateSource) -> Result<Option<Vec<f32>>, StateError> {
-        if !self.goes_on {
+        if !self.trains_ahead {
             return Ok(None);
         }
         let mut values = vec![0.0; self.trainer.layout().len()];

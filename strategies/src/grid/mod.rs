@@ -98,6 +98,7 @@ mod later;
 mod mixing;
 mod optimizers;
 mod overlap;
+mod parts;
 mod presets;
 mod refuse;
 mod relay;

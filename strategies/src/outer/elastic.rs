@@ -1,5 +1,5 @@
 //! Elastic averaging (EASGD): parameters and a center pull at each other. Pure arithmetic, for
-//! laws: at a center both halves are `executor::center`'s, which has many parameters to many peers.
+//! laws: at a center both halves are those of `executor::mixers::center`, which has many parameters to many peers.
 
 /// One exchange between a peer and the center.
 ///

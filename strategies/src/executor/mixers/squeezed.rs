@@ -1,31 +1,31 @@
-//! Error feedback at the owner of a shard: what the codec left out of a reduction goes into the next.
+//! Error feedback at the owner of a shard: what the codec left out of a reduction goes into the next one.
 
-use super::mix_lane::MixLane;
-use crate::compress::EncodeContext;
+use crate::executor::codecs::Codecs;
 use murmurate_protocol::{FragmentId, SliceId};
 use std::collections::BTreeMap;
 
-/// What reductions of own shards left out.
+/// What the codec left out of reductions of owned shards.
 #[derive(Debug, Default)]
 pub(super) struct Squeezed {
-    /// By fragment, shard, and into how many shards the fragment was cut: of what was agreed on.
+    /// Of reductions that were agreed on: by fragment, shard, and number of shards of the fragment.
     residuals: BTreeMap<(FragmentId, u16, u16), Vec<f32>>,
-    /// Of reductions that are encoded and not yet agreed on.
+    /// Of reductions that are encoded and not yet agreed on, with their number of shards.
     open: BTreeMap<SliceId, (u16, Vec<f32>)>,
 }
 
 impl Squeezed {
-    /// Values that are kept.
+    /// Number of f32 it keeps.
     pub(super) fn len(&self) -> usize {
         let open = self.open.values().map(|(_, values)| values.len());
         self.residuals.values().map(Vec::len).sum::<usize>() + open.sum::<usize>()
     }
 
-    /// A round of a fragment ends: what it left out of the reductions that were agreed on stays.
+    /// A round of a fragment ends. Only reductions that were agreed on count: the others are reduced
+    /// again, from contributions that still hold what was left out.
     pub(super) fn settle(&mut self, fragment: FragmentId, agreed: &[SliceId]) {
         for slice in agreed {
             if let Some((of, left)) = self.open.remove(slice) {
-                // Another cut of the fragment: what was kept of the old one fits nowhere.
+                // Residuals of another cut of the fragment do not fit its shards any more.
                 self.residuals
                     .retain(|(f, _, cut), _| *f != fragment || *cut == of);
                 self.residuals.insert((fragment, slice.shard, of), left);
@@ -39,26 +39,19 @@ impl Squeezed {
         self.residuals.clear();
         self.open.clear();
     }
-}
 
-impl MixLane {
-    /// Encodes a reduction with what the one before left out.
-    pub(super) fn encode_squeezed(
+    /// Encodes a reduction plus what was left out of the previous one.
+    pub(super) fn encode(
         &mut self,
-        slice: SliceId,
-        of: u16,
+        codecs: &mut Codecs,
+        (slice, of): (SliceId, u16),
         values: &[f32],
-        context: &mut EncodeContext<'_>,
         out: &mut Vec<u8>,
     ) {
-        let Some(squeezed) = &mut self.squeezed else {
-            return self.aggregate_codec.encode(values, context, out);
-        };
-        let kept = squeezed.residuals.get(&(slice.fragment, slice.shard, of));
+        let kept = self.residuals.get(&(slice.fragment, slice.shard, of));
         let mut left = kept.cloned().unwrap_or_default();
         left.resize(values.len(), 0.0);
-        let codec = &mut self.aggregate_codec;
-        codec.encode_residual(values, &mut left, context, out);
-        squeezed.open.insert(slice, (of, left));
+        codecs.encode_aggregate(&slice, values, Some(&mut left), out);
+        self.open.insert(slice, (of, left));
     }
 }

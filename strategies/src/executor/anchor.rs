@@ -1,0 +1,220 @@
+//! The anchor: the last parameters agreed on, or those that opened the round, and the optimizers that
+//! move it.
+
+use crate::inner::InnerOptimizer;
+use crate::outer::OuterOptimizer;
+use crate::state::{StateError, StateSink, StateSource};
+use murmurate_protocol::Round;
+use std::ops::Range;
+
+/// The anchor with its companion, and what moves it.
+pub(super) struct Anchor {
+    pub(super) values: Vec<f32>,
+    /// Number of parameters; the companion comes behind them.
+    parameters: usize,
+    outer: Box<dyn OuterOptimizer>,
+    /// The shared inner optimizer of methods that exchange gradients.
+    inner: Option<Box<dyn InnerOptimizer>>,
+    /// The last round in which the shared inner optimizer took its step.
+    inner_round: Option<Round>,
+}
+
+impl Anchor {
+    pub(super) fn new(
+        values: Vec<f32>,
+        parameters: usize,
+        outer: Box<dyn OuterOptimizer>,
+        inner: Option<Box<dyn InnerOptimizer>>,
+    ) -> Self {
+        Self {
+            values,
+            parameters,
+            outer,
+            inner,
+            inner_round: None,
+        }
+    }
+
+    /// The parameters, without the companion.
+    pub(super) fn parameters(&self) -> &[f32] {
+        &self.values[..self.parameters]
+    }
+
+    /// The parameters and the companion, and the outer optimizer that moves the parameters.
+    pub(super) fn split(&mut self) -> (&mut [f32], &mut [f32], &mut dyn OuterOptimizer) {
+        let (parameters, companion) = self.values.split_at_mut(self.parameters);
+        (parameters, companion, self.outer.as_mut())
+    }
+
+    /// Moves the anchor by an aggregated delta (outer optimizer) or gradient (inner optimizer), and the
+    /// companion by its aggregate.
+    pub(super) fn step(&mut self, round: Round, range: Range<usize>, aggregate: &mut [f32]) {
+        let values = &mut self.values[range.clone()];
+        if range.start >= self.parameters {
+            let moved = values.iter_mut().zip(&*aggregate);
+            return moved.for_each(|(c, d)| *c += d);
+        }
+        match &mut self.inner {
+            Some(inner) => {
+                // A round is one inner step, whose fragments come one after another.
+                if self.inner_round != Some(round) {
+                    self.inner_round = Some(round);
+                    inner.begin_step();
+                }
+                inner.apply(range, values, aggregate);
+            }
+            None => self.outer.apply(range, values, aggregate),
+        }
+    }
+
+    /// Moves values that lie elsewhere, such as a center's, by one aggregate as one step.
+    pub(super) fn step_elsewhere(
+        &mut self,
+        range: Range<usize>,
+        values: &mut [f32],
+        aggregate: &mut [f32],
+    ) {
+        match &mut self.inner {
+            Some(inner) => {
+                inner.begin_step();
+                inner.apply(range, values, aggregate);
+            }
+            None => self.outer.apply(range, values, aggregate),
+        }
+    }
+
+    /// Number of f32 in the states of both optimizers.
+    pub(super) fn state_len(&self) -> usize {
+        self.outer.state().len() + self.inner_len()
+    }
+
+    fn inner_len(&self) -> usize {
+        self.inner.as_ref().map_or(0, |inner| inner.state().len())
+    }
+
+    /// Inner steps that the shared inner optimizer has taken.
+    pub(super) fn inner_steps(&self) -> u64 {
+        self.inner.as_ref().map_or(0, |inner| inner.step_count())
+    }
+
+    /// Bytes that [`Anchor::write`] appends.
+    pub(super) fn bytes(&self) -> usize {
+        size_of::<f32>() * (self.values.len() + self.state_len())
+    }
+
+    /// Appends values, outer and inner optimizer as little-endian f32.
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(bytemuck::cast_slice(&self.values));
+        out.extend_from_slice(bytemuck::cast_slice(self.outer.state()));
+        if let Some(inner) = &self.inner {
+            out.extend_from_slice(bytemuck::cast_slice(inner.state()));
+        }
+    }
+
+    /// Takes over what [`Anchor::write`] appended: [`Anchor::bytes`] bytes.
+    pub(super) fn overwrite(&mut self, bytes: &[u8], inner_steps: u64) {
+        let (values, rest) = bytes.split_at(size_of_val(self.values.as_slice()));
+        let (outer, inner) = rest.split_at(size_of_val(self.outer.state()));
+        fill(&mut self.values, values);
+        fill(self.outer.state_mut(), outer);
+        if let Some(optimizer) = &mut self.inner {
+            fill(optimizer.state_mut(), inner);
+            optimizer.set_step_count(inner_steps);
+        }
+    }
+
+    /// Writes `anchor` and `companion` to a checkpoint.
+    pub(super) fn save_values(&self, sink: &mut dyn StateSink) -> Result<(), StateError> {
+        let (parameters, companion) = self.values.split_at(self.parameters);
+        sink.tensor("anchor", parameters)?;
+        match companion {
+            [] => Ok(()),
+            companion => sink.tensor("companion", companion),
+        }
+    }
+
+    /// Writes the outer optimizer's state to a checkpoint.
+    pub(super) fn save_outer(&self, sink: &mut dyn StateSink) -> Result<(), StateError> {
+        self.outer.save(sink)
+    }
+
+    /// Writes the shared inner optimizer's state to a checkpoint.
+    pub(super) fn save_inner(&self, sink: &mut dyn StateSink) -> Result<(), StateError> {
+        self.inner
+            .as_ref()
+            .map_or(Ok(()), |inner| inner.save("inner", sink))
+    }
+
+    /// Reads and checks what the three `save_` functions wrote, without a change.
+    pub(super) fn read(&self, source: &dyn StateSource) -> Result<SavedAnchor, StateError> {
+        let mut values = finite(source, "anchor", self.parameters)?;
+        let companion = self.values.len() - self.parameters;
+        values.append(&mut finite(source, "companion", companion)?);
+        let inner = match &self.inner {
+            Some(_) => Some((
+                inner_steps(source)?,
+                finite(source, "inner.state", self.inner_len())?,
+            )),
+            None => None,
+        };
+        Ok(SavedAnchor {
+            values,
+            outer: finite(source, "outer.state", self.outer.state().len())?,
+            inner,
+        })
+    }
+
+    /// Takes over what [`Anchor::read`] found.
+    pub(super) fn restore(&mut self, saved: SavedAnchor) {
+        self.values = saved.values;
+        self.outer.state_mut().copy_from_slice(&saved.outer);
+        if let (Some(inner), Some((steps, state))) = (&mut self.inner, saved.inner) {
+            inner.state_mut().copy_from_slice(&state);
+            inner.set_step_count(steps);
+        }
+    }
+}
+
+/// An anchor and its optimizers' states from a checkpoint, checked.
+pub(super) struct SavedAnchor {
+    values: Vec<f32>,
+    outer: Vec<f32>,
+    /// The shared inner optimizer: steps and state.
+    inner: Option<(u64, Vec<f32>)>,
+}
+
+/// Reads `len` values, all of them finite; nothing is looked up where `len` is zero.
+pub(super) fn finite(
+    source: &dyn StateSource,
+    name: &str,
+    len: usize,
+) -> Result<Vec<f32>, StateError> {
+    let mut values = vec![0.0; len];
+    if len > 0 {
+        source.tensor(name, &mut values)?;
+    }
+    match values.iter().all(|v| v.is_finite()) {
+        true => Ok(values),
+        false => Err(StateError::Malformed {
+            name: name.to_owned(),
+            reason: "a value is not finite".to_owned(),
+        }),
+    }
+}
+
+/// The inner steps that the shared inner optimizer has taken.
+fn inner_steps(source: &dyn StateSource) -> Result<u64, StateError> {
+    let name = "inner.steps";
+    let bytes = source.bytes(name)?;
+    let steps = <[u8; 8]>::try_from(bytes.as_slice()).map_err(|_| StateError::Malformed {
+        name: name.to_owned(),
+        reason: format!("{} bytes instead of 8", bytes.len()),
+    })?;
+    Ok(u64::from_le_bytes(steps))
+}
+
+fn fill(into: &mut [f32], bytes: &[u8]) {
+    for (value, four) in into.iter_mut().zip(bytes.as_chunks::<4>().0) {
+        *value = f32::from_le_bytes(*four);
+    }
+}

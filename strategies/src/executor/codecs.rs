@@ -1,0 +1,117 @@
+//! The two codecs of a run, and sums over what they decode: shards of an all-reduce, the mix of gossip.
+//! Sums run in the order that the peer gives, which is `PeerId` order.
+
+use super::codec_state::seeds;
+use super::host::Host;
+use crate::aggregate::{RMS_MAX, quarantine};
+use crate::compress::{Codec, EncodeContext};
+use murmurate_protocol::{Part, PlanHash, SliceId, WorkError};
+
+/// The codecs of contributions and of aggregates.
+pub(super) struct Codecs {
+    /// Seeds of encodings depend on the plan.
+    pub(super) plan: PlanHash,
+    pub(super) contribution: Box<dyn Codec>,
+    pub(super) aggregate: Box<dyn Codec>,
+    /// Whether what is decided are the contributions themselves, as they were encoded.
+    pub(super) gathered: bool,
+}
+
+impl Codecs {
+    /// The codec that a slice is encoded by.
+    pub(super) fn of(&self, part: Part) -> &dyn Codec {
+        match part {
+            Part::Contribution => self.contribution.as_ref(),
+            Part::Aggregate if self.gathered => self.contribution.as_ref(),
+            Part::Aggregate | Part::Partial => self.aggregate.as_ref(),
+        }
+    }
+
+    /// Encodes values by the codec of aggregates. With `left_out`, adds what the previous encoding left
+    /// out and leaves there what this one leaves out.
+    pub(super) fn encode_aggregate(
+        &mut self,
+        slice: &SliceId,
+        values: &[f32],
+        left_out: Option<&mut [f32]>,
+        out: &mut Vec<u8>,
+    ) {
+        let (seed, shared_seed) = seeds(&self.plan, slice);
+        let mut memory = Vec::new();
+        let mut context = EncodeContext {
+            shared_seed,
+            round: slice.round.0,
+            ..EncodeContext::seeded(seed, &mut memory)
+        };
+        let codec = &mut self.aggregate;
+        match left_out {
+            Some(left_out) => codec.encode_residual(values, left_out, &mut context, out),
+            None => codec.encode(values, &mut context, out),
+        }
+    }
+
+    /// `acc += sum_k (a_k / total) decode(slice_k)`. The sum is checked once, after the last input:
+    /// what is not finite stays so, and values that cancel out do no harm. Only a sum that fails is
+    /// made again from where `begin` puts it, and checked after every input, to name the bad slice.
+    pub(super) fn add_all(
+        &self,
+        acc: &mut [f32],
+        inputs: &[(SliceId, f64)],
+        total: f64,
+        host: &dyn Host,
+        begin: impl FnOnce(&mut [f32]),
+    ) -> Result<(), WorkError> {
+        let share = |weight: f64| (weight / total) as f32;
+        for (slice, weight) in inputs {
+            self.add(acc, *slice, share(*weight), host)?;
+        }
+        if quarantine(acc, RMS_MAX).is_ok() {
+            return Ok(());
+        }
+        begin(acc);
+        for (slice, weight) in inputs {
+            self.add_checked(acc, *slice, share(*weight), host)?;
+        }
+        Ok(())
+    }
+
+    /// `acc += weight decode(slice)`, and checks the sum.
+    pub(super) fn add_checked(
+        &self,
+        acc: &mut [f32],
+        slice: SliceId,
+        weight: f32,
+        host: &dyn Host,
+    ) -> Result<(), WorkError> {
+        self.add(acc, slice, weight, host)?;
+        quarantine(acc, RMS_MAX).map_err(|error| bad_slice(slice, error.to_string()))?;
+        Ok(())
+    }
+
+    /// `acc += weight decode(slice)`.
+    fn add(
+        &self,
+        acc: &mut [f32],
+        slice: SliceId,
+        weight: f32,
+        host: &dyn Host,
+    ) -> Result<(), WorkError> {
+        let bytes = host.get(&slice).ok_or_else(|| bytes_are_gone(slice))?;
+        let added = self.of(slice.part).decode_add(&bytes, weight, acc);
+        added.map_err(|error| bad_slice(slice, error.to_string()))
+    }
+}
+
+/// A slice that does not decode to usable values.
+pub(super) const fn bad_slice(slice: SliceId, reason: String) -> WorkError {
+    WorkError::BadSlice {
+        slice,
+        origin: slice.origin,
+        reason,
+    }
+}
+
+/// A slice that is no longer in the host's store.
+pub(super) fn bytes_are_gone(slice: SliceId) -> WorkError {
+    bad_slice(slice, "its bytes are gone".to_owned())
+}

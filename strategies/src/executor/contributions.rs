@@ -1,0 +1,148 @@
+//! This peer's contributions on their way out, and what error feedback remembers of them.
+
+use super::codec_state::CodecState;
+use super::codecs::Codecs;
+use super::common::Common;
+use super::host::Host;
+use super::places::Places;
+use crate::aggregate::quarantine;
+use murmurate_protocol::{FragmentId, SliceId, WorkError};
+use std::collections::BTreeMap;
+
+/// State of encoding contributions.
+pub(super) struct Contributions {
+    pub(super) state: CodecState,
+    /// What the codec left out, of all parameters; only with error feedback.
+    pub(super) residual: Option<Vec<f32>>,
+    /// Contributions encoded this round, each with its fragment's shard count.
+    encoded: BTreeMap<SliceId, u16>,
+}
+
+impl Contributions {
+    pub(super) const fn new(state: CodecState, residual: Option<Vec<f32>>) -> Self {
+        Self {
+            state,
+            residual,
+            encoded: BTreeMap::new(),
+        }
+    }
+
+    /// A new cut replaces what was encoded before.
+    pub(super) fn begin_round(&mut self) {
+        self.encoded.clear();
+    }
+
+    /// The anchor was replaced: residual and codec state belong to another one.
+    pub(super) fn start_over(&mut self) {
+        self.encoded.clear();
+        if let Some(residual) = &mut self.residual {
+            residual.fill(0.0);
+        }
+        self.state.clear();
+    }
+
+    /// What was encoded of a fragment.
+    pub(super) fn encoded_of(&self, fragment: FragmentId) -> Vec<SliceId> {
+        let own = self.encoded.keys().filter(|s| s.fragment == fragment);
+        own.copied().collect()
+    }
+
+    /// Whether this peer encoded a slice in this round.
+    pub(super) fn is_own(&self, slice: &SliceId) -> bool {
+        self.encoded.contains_key(slice)
+    }
+
+    /// Encodes a shard of the local buffer. With error feedback, encodes delta + residual and leaves in
+    /// the residual what the codec left out. Values that are not finite reach neither other peers nor
+    /// the residual.
+    pub(super) fn encode(
+        &mut self,
+        codecs: &mut Codecs,
+        places: &Places,
+        local: &[f32],
+        (slice, of): (SliceId, u16),
+        common: Option<&Common>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), WorkError> {
+        let range = places.shard(slice.fragment, slice.shard, of);
+        let values = &local[range.clone()];
+        must_be_finite(values, || {
+            format!("the contribution of fragment {}", slice.fragment.0)
+        })?;
+        let mut context = self.state.context(&codecs.plan, &slice, of, &range);
+        if let Some(common) = common {
+            context.shared = common.shared(slice.fragment);
+            context.held = common.known_of(slice.fragment, slice.origin);
+        }
+        let codec = &mut codecs.contribution;
+        match &mut self.residual {
+            None => codec.encode(values, &mut context, out),
+            Some(residual) => {
+                codec.encode_residual(values, &mut residual[range], &mut context, out);
+            }
+        }
+        self.encoded.insert(slice, of);
+        Ok(())
+    }
+
+    /// Puts a contribution that was not applied back into the residual.
+    pub(super) fn give_back(
+        &mut self,
+        codecs: &mut Codecs,
+        places: &Places,
+        slice: SliceId,
+        common: Option<&Common>,
+        host: &dyn Host,
+    ) {
+        let Some(of) = self.encoded.get(&slice) else {
+            return;
+        };
+        let range = places.shard(slice.fragment, slice.shard, *of);
+        if let (Some(residual), Some(bytes)) = (&mut self.residual, host.get(&slice)) {
+            let residual = &mut residual[range];
+            let given = match (common, codecs.contribution.gathering()) {
+                (Some(common), Some(codec)) => {
+                    codec.give_back(&bytes, common.shared(slice.fragment), residual)
+                }
+                _ => codecs.contribution.decode_add(&bytes, 1.0, residual),
+            };
+            assert!(given.is_ok(), "a codec decodes what it encoded: {given:?}");
+        }
+    }
+
+    /// The round's exchange of a fragment was given up. The next delta will contain this one, so the
+    /// residual becomes what it was before this contribution: the encoded part goes back in, and with
+    /// `local` the contribution is taken out.
+    pub(super) fn undo(
+        &mut self,
+        codecs: &mut Codecs,
+        places: &Places,
+        own: Vec<SliceId>,
+        local: Option<&[f32]>,
+        (common, host): (Option<&Common>, &dyn Host),
+    ) {
+        for slice in own {
+            self.give_back(codecs, places, slice, common, host);
+            let of = self.encoded.remove(&slice).unwrap_or(1);
+            let range = places.shard(slice.fragment, slice.shard, of);
+            if let (Some(residual), Some(local)) = (&mut self.residual, local) {
+                let values = &local[range.clone()];
+                let kept = codecs.contribution.properties().decay;
+                for (e, v) in residual[range].iter_mut().zip(values) {
+                    *e = (*e - v) / kept;
+                }
+            }
+        }
+    }
+}
+
+/// Refuses values that are not finite: they come from this peer's training.
+pub(super) fn must_be_finite(
+    values: &[f32],
+    what: impl FnOnce() -> String,
+) -> Result<(), WorkError> {
+    let checked = quarantine(values, f64::INFINITY);
+    checked.map(|_| ()).map_err(|error| WorkError::Training {
+        reason: format!("{}: {error}", what()),
+    })
+}

@@ -1,0 +1,141 @@
+//! What was agreed on becomes the anchor, and what the trainer does about it.
+
+use super::host::Host;
+use super::late::{Blend, Late};
+use super::local::Held;
+use super::mix_core::MixCore;
+use murmurate_protocol::{FragmentId, Round, SliceId, WorkError};
+
+/// How a fragment's round ends.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct End {
+    pub(super) round: Round,
+    pub(super) fragment: FragmentId,
+    /// Whether this peer's contribution was not part of the round and stays on top of the anchor.
+    pub(super) keep_local: bool,
+}
+
+impl MixCore {
+    /// Moves the anchor by the decided aggregates of a fragment.
+    pub(super) fn apply_aggregates(
+        &mut self,
+        end: End,
+        aggregates: &[SliceId],
+        host: &dyn Host,
+    ) -> Result<(), WorkError> {
+        let range = self.places.of(end.fragment);
+        if self.keeps_local(end) || self.late_in(end).is_some() {
+            // The local buffer holds values that the trainer still needs: decode beside it.
+            let mut scratch = vec![0.0; range.len()];
+            self.decode(end.fragment, aggregates, &mut scratch, host)?;
+            self.put_in_force(end, &mut scratch);
+            return Ok(());
+        }
+        // The local buffer is free, so the aggregate needs no other room.
+        let mut local = self.local.take_or_fresh();
+        let piece = &mut local[range.clone()];
+        piece.fill(0.0);
+        let decoded = self.decode(end.fragment, aggregates, piece, host);
+        if decoded.is_ok() {
+            self.anchor.step(end.round, range, piece);
+        }
+        self.local.put(local);
+        decoded?;
+        self.local.set(end.fragment, Held::TakeAnchor);
+        Ok(())
+    }
+
+    /// Moves the anchor by an aggregate. What was trained since stays on top of it or is dropped.
+    pub(super) fn put_in_force(&mut self, end: End, aggregate: &mut [f32]) {
+        if let Some(late) = self.late_in(end) {
+            self.put_in_force_late(late, end, aggregate);
+            return;
+        }
+        let held = match self.keeps_local(end) {
+            true => Held::KeepDelta,
+            false => Held::TakeAnchor,
+        };
+        let range = self.places.of(end.fragment);
+        self.anchor.step(end.round, range, aggregate);
+        self.local.set(end.fragment, held);
+    }
+
+    /// Whether the local buffer holds what was trained since the anchor.
+    pub(super) fn holds_delta(&self, fragment: FragmentId) -> bool {
+        // Of a companion the trainer always takes the common one over.
+        if self.places.is_companion(fragment) {
+            return false;
+        }
+        match self.local.of(fragment) {
+            Held::Contribution => self.sends_deltas,
+            held => matches!(held, Held::KeepDelta | Held::Shift),
+        }
+    }
+
+    fn keeps_local(&self, end: End) -> bool {
+        end.keep_local && self.holds_delta(end.fragment)
+    }
+
+    /// How the result meets training past the cut; `None` where the trainer takes the anchor as it is.
+    fn late_in(&self, end: End) -> Option<Late> {
+        let late = self.ahead.late_in(end.round)?;
+        (self.sends_deltas && self.holds_delta(end.fragment)).then_some(late)
+    }
+
+    /// Moves the anchor by an aggregate while the trainer is past the cut. With `keep_local` the
+    /// contribution was not part of the round, and all of this peer's training stays.
+    fn put_in_force_late(&mut self, late: Late, end: End, aggregate: &mut [f32]) {
+        let (fragment, keep_local) = (end.fragment, end.keep_local);
+        let range = self.places.of(fragment);
+        let before = self.anchor.values[range.clone()].to_vec();
+        self.anchor.step(end.round, range.clone(), aggregate);
+        let mut held = self.local.of(fragment);
+        let local = &mut self.local.values()[range.clone()];
+        // After an eager update the difference counts from where the trainer started, not from the
+        // anchor: `resolve` leaves that difference in the local buffer.
+        if let Some(eager) = &mut self.ahead.eager
+            && eager.resolve(usize::from(fragment.0), range.clone(), local, keep_local)
+            && keep_local
+        {
+            held = Held::Shift;
+        }
+        let moves = local.iter_mut();
+        let moves = moves.zip(self.anchor.values[range].iter().zip(&before));
+        let next = match (held, late.blend) {
+            // A straggler applies several rounds: each adds to the shift of the one before.
+            (Held::Shift, _) if keep_local => {
+                moves.for_each(|(shift, (after, before))| *shift += after - before);
+                Held::Shift
+            }
+            (Held::Shift, _) => Held::TakeAnchor,
+            _ if keep_local => {
+                moves.for_each(|(local, (after, before))| *local = after - before);
+                Held::Shift
+            }
+            (_, Blend::OwnProgress | Blend::Eager) => {
+                moves.for_each(|(delta, (after, before))| *delta = after - (before + *delta));
+                Held::Shift
+            }
+            (_, Blend::Alpha(_)) => Held::Blend,
+        };
+        self.local.set(fragment, next);
+    }
+
+    /// Decodes a fragment's aggregates, shard by shard, into `into` (zeros).
+    fn decode(
+        &self,
+        fragment: FragmentId,
+        aggregates: &[SliceId],
+        into: &mut [f32],
+        host: &dyn Host,
+    ) -> Result<(), WorkError> {
+        let start = self.places.of(fragment).start;
+        let of = u16::try_from(aggregates.len()).unwrap_or(u16::MAX);
+        for slice in aggregates {
+            let shard = self.places.shard(fragment, slice.shard, of);
+            let into = &mut into[shard.start - start..shard.end - start];
+            self.codecs.add_checked(into, *slice, 1.0, host)?;
+        }
+        Ok(())
+    }
+}

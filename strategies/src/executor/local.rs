@@ -1,0 +1,131 @@
+//! The local buffer: what this peer's training left for the round, and what the trainer takes over
+//! afterwards. It is lent to the train lane while training runs.
+
+use super::frame::{Handed, MixEnd};
+use murmurate_protocol::FragmentId;
+
+/// What the local buffer holds of one fragment, and what the trainer does about it next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Held {
+    /// Nothing that is still needed; the trainer continues with what it has.
+    Nothing,
+    /// This round's contribution.
+    Contribution,
+    /// Nothing that is still needed; the trainer takes the anchor over.
+    TakeAnchor,
+    /// A delta that the trainer takes over on top of the anchor.
+    KeepDelta,
+    /// The difference by which the trainer moves what it has trained since the cut.
+    Shift,
+    /// Nothing that is still needed; the trainer mixes the anchor into what it has trained since.
+    Blend,
+}
+
+impl Held {
+    /// Its code in a checkpoint. A contribution is written as nothing, because the next one
+    /// contains it.
+    pub(super) const fn code(self) -> u8 {
+        match self {
+            Self::Nothing | Self::Contribution => 0,
+            Self::TakeAnchor => 1,
+            Self::KeepDelta => 2,
+            Self::Shift => 3,
+            Self::Blend => 4,
+        }
+    }
+
+    /// From its code in a checkpoint.
+    pub(super) const fn from_code(code: u8) -> Option<Self> {
+        match code {
+            0 => Some(Self::Nothing),
+            1 => Some(Self::TakeAnchor),
+            2 => Some(Self::KeepDelta),
+            3 => Some(Self::Shift),
+            4 => Some(Self::Blend),
+            _ => None,
+        }
+    }
+
+    /// Whether it needs values of the local buffer after a restart.
+    pub(super) const fn needs_values(self) -> bool {
+        matches!(self, Self::KeepDelta | Self::Shift)
+    }
+}
+
+/// The mix lane's side of the buffer that travels between the lanes.
+#[derive(Debug)]
+pub(super) struct LocalBuffer {
+    /// One for each fragment.
+    pub(super) held: Vec<Held>,
+    /// `None` while the train lane has it.
+    buffer: Option<Vec<f32>>,
+    len: usize,
+    /// Fragments of this round's gradient that have arrived and are not encoded yet.
+    pieces: Vec<(FragmentId, Vec<f32>)>,
+    pub(super) frames: MixEnd,
+}
+
+impl LocalBuffer {
+    pub(super) fn new(len: usize, fragments: usize, frames: MixEnd) -> Self {
+        Self {
+            held: vec![Held::TakeAnchor; fragments],
+            buffer: Some(vec![0.0; len]),
+            len,
+            pieces: Vec::new(),
+            frames,
+        }
+    }
+
+    /// The values; zeros in a fresh buffer while the other one is lent out.
+    pub(super) fn values(&mut self) -> &mut [f32] {
+        let len = self.len;
+        self.buffer.get_or_insert_with(|| vec![0.0; len])
+    }
+
+    /// The values, unless they are lent out.
+    pub(super) fn here(&self) -> Option<&[f32]> {
+        self.buffer.as_deref()
+    }
+
+    /// Takes the buffer out; zeros in a fresh one while the other one is lent out.
+    pub(super) fn take_or_fresh(&mut self) -> Vec<f32> {
+        let buffer = self.buffer.take();
+        buffer.unwrap_or_else(|| vec![0.0; self.len])
+    }
+
+    /// Puts a buffer in.
+    pub(super) fn put(&mut self, values: Vec<f32>) {
+        self.buffer = Some(values);
+    }
+
+    pub(super) fn of(&self, fragment: FragmentId) -> Held {
+        self.held[usize::from(fragment.0)]
+    }
+
+    pub(super) fn set(&mut self, fragment: FragmentId, held: Held) {
+        self.held[usize::from(fragment.0)] = held;
+    }
+
+    /// What the train lane has handed over and was not received yet.
+    pub(super) fn receive(&self) -> Option<Handed> {
+        self.frames.receive()
+    }
+
+    /// A fragment's gradient has arrived.
+    pub(super) fn push_piece(&mut self, fragment: FragmentId, values: Vec<f32>) {
+        self.pieces.push((fragment, values));
+    }
+
+    /// A fragment's gradient that arrived as a piece, if it did.
+    pub(super) fn take_piece(&mut self, fragment: FragmentId) -> Option<Vec<f32>> {
+        let at = self.pieces.iter().position(|(f, _)| *f == fragment)?;
+        Some(self.pieces.swap_remove(at).1)
+    }
+
+    /// Gives back the room of pieces that were never encoded: their round was given up.
+    pub(super) fn drop_pieces(&mut self) {
+        for (fragment, room) in std::mem::take(&mut self.pieces) {
+            self.frames.recycle(fragment, room);
+        }
+    }
+}

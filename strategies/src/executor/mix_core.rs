@@ -1,0 +1,143 @@
+//! What all mixers share: anchor, local buffer, codecs and what was encoded by them.
+
+use super::ahead::Ahead;
+use super::anchor::Anchor;
+use super::codecs::Codecs;
+use super::common::Common;
+use super::contributions::Contributions;
+use super::frame::{Frame, Handed};
+use super::host::Host;
+use super::local::{Held, LocalBuffer};
+use super::places::Places;
+use murmurate_protocol::{Digest, FragmentId, SliceId, WorkError};
+
+/// The core of the mix lane. A mixer borrows it for each order.
+pub(super) struct MixCore {
+    pub(super) places: Places,
+    pub(super) anchor: Anchor,
+    pub(super) local: LocalBuffer,
+    pub(super) codecs: Codecs,
+    pub(super) contributions: Contributions,
+    pub(super) ahead: Ahead,
+    /// Whether a contribution is the difference between parameters and anchor.
+    pub(super) sends_deltas: bool,
+}
+
+impl MixCore {
+    /// Takes in what the train lane has handed over; whether that was a whole cut.
+    pub(super) fn take_in(&mut self, handed: Handed) -> bool {
+        match handed {
+            Handed::Cut(frame) => {
+                self.take_cut(frame);
+                return true;
+            }
+            Handed::Empty(frame) => {
+                self.local.put(frame.values);
+                self.local.held.fill(Held::Nothing);
+                self.contributions.begin_round();
+            }
+            Handed::Piece(fragment, values) => self.local.push_piece(fragment, values),
+        }
+        false
+    }
+
+    /// Makes the contribution of this round's cut.
+    fn take_cut(&mut self, frame: Frame) {
+        let mut values = frame.values;
+        if let Some(eager) = &mut self.ahead.eager {
+            eager.give_room(frame.room);
+        }
+        if self.sends_deltas {
+            let anchor = self.anchor.values.iter();
+            values.iter_mut().zip(anchor).for_each(|(v, a)| *v -= a);
+        }
+        self.local.put(values);
+        self.local.held.fill(Held::Contribution);
+        self.contributions.begin_round();
+    }
+
+    /// Makes a fragment's contribution of the piece that arrived during the backward pass, if one did.
+    fn take_piece(&mut self, fragment: FragmentId) {
+        if let Some(values) = self.local.take_piece(fragment) {
+            let range = self.places.of(fragment);
+            self.local.values()[range].copy_from_slice(&values);
+            self.local.frames.recycle(fragment, values);
+            self.local.set(fragment, Held::Contribution);
+        }
+    }
+
+    /// Encodes a shard of the contribution.
+    pub(super) fn encode_contribution(
+        &mut self,
+        slice: SliceId,
+        of: u16,
+        common: Option<&Common>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), WorkError> {
+        self.take_piece(slice.fragment);
+        let local = self.local.values();
+        let (codecs, places) = (&mut self.codecs, &self.places);
+        self.contributions
+            .encode(codecs, places, local, (slice, of), common, out)
+    }
+
+    /// A contribution was lost: it goes back into the residual.
+    pub(super) fn give_back(&mut self, slice: SliceId, common: Option<&Common>, host: &dyn Host) {
+        let (codecs, places) = (&mut self.codecs, &self.places);
+        self.contributions
+            .give_back(codecs, places, slice, common, host);
+    }
+
+    /// The round's exchange of a fragment was given up: the anchor stays, and the trainer continues
+    /// from where it is.
+    pub(super) fn void(
+        &mut self,
+        fragment: FragmentId,
+        encoded: Vec<SliceId>,
+        common: Option<&Common>,
+        host: &dyn Host,
+    ) {
+        let (codecs, places) = (&mut self.codecs, &self.places);
+        let contributed = self.local.of(fragment) == Held::Contribution;
+        let local = self.local.values();
+        let values = contributed.then_some(&*local);
+        self.contributions
+            .undo(codecs, places, encoded, values, (common, host));
+        // An eager update counted on the result: the trainer gets back the part of the delta that it
+        // left behind.
+        let index = usize::from(fragment.0);
+        let back = self.ahead.eager.as_mut().is_some_and(|eager| {
+            let range = places.of(fragment);
+            eager.resolve(index, range.clone(), &mut local[range], true)
+        });
+        self.local.set(
+            fragment,
+            match back {
+                true => Held::Shift,
+                false => Held::Nothing,
+            },
+        );
+    }
+
+    /// The anchor was replaced by another state: the trainer takes it over, and everything that
+    /// belonged to the old one is dropped.
+    pub(super) fn start_over(&mut self) {
+        self.local.held.fill(Held::TakeAnchor);
+        self.contributions.start_over();
+        if let Some(eager) = &mut self.ahead.eager {
+            eager.start_over();
+        }
+    }
+
+    /// Hash of a fragment's anchor.
+    pub(super) fn digest(&self, fragment: FragmentId) -> Digest {
+        let range = self.places.of(fragment);
+        Digest::of(bytemuck::cast_slice(&self.anchor.values[range]))
+    }
+
+    /// Hash of every fragment's anchor.
+    pub(super) fn digests(&self) -> Vec<Digest> {
+        let ids = (0..self.places.count()).map(|f| FragmentId(f as u16));
+        ids.map(|f| self.digest(f)).collect()
+    }
+}

@@ -1,0 +1,193 @@
+//! Contributions that every member gathers: each member computes the same move of the anchor from them.
+
+use super::rule::Rule;
+use crate::aggregate::{Aggregator, RMS_MAX, quarantine};
+use crate::compress::Gathering;
+use crate::compress::gathering::{Agreed, Bad, Contributed};
+use crate::executor::codec_state::seeds;
+use crate::executor::codecs::{bad_slice, bytes_are_gone};
+use crate::executor::common::Common;
+use crate::executor::force::End;
+use crate::executor::host::Host;
+use crate::executor::memory::Stores;
+use crate::executor::mix_core::MixCore;
+use crate::executor::mixer::{Mixer, foreign};
+use bytes::Bytes;
+use murmurate_protocol::{Done, Order, SliceId, WorkError};
+
+/// Moves that every member computes itself.
+pub(super) struct Gathered {
+    rule: Rule,
+    /// What all members keep in common; only of codecs that keep anything.
+    common: Option<Common>,
+    /// Room for the move of the anchor.
+    moved: Vec<f32>,
+}
+
+impl Gathered {
+    /// With `in_common`, the codec keeps something in common for each of this many fragments.
+    pub(super) fn new(rule: Option<Box<dyn Aggregator>>, in_common: Option<usize>) -> Self {
+        Self {
+            rule: Rule::new(rule),
+            common: in_common.map(Common::new),
+            moved: Vec::new(),
+        }
+    }
+}
+
+impl Mixer for Gathered {
+    fn combine(
+        &mut self,
+        _core: &mut MixCore,
+        _order: &Order,
+        _host: &dyn Host,
+    ) -> Result<Done, WorkError> {
+        Err(foreign("combine"))
+    }
+
+    fn apply(
+        &mut self,
+        core: &mut MixCore,
+        end: End,
+        decided: &[SliceId],
+        host: &dyn Host,
+    ) -> Result<(), WorkError> {
+        core.apply_aggregates(end, decided, host)
+    }
+
+    fn gather(
+        &mut self,
+        core: &mut MixCore,
+        end: End,
+        inputs: &[(SliceId, f64)],
+        host: &dyn Host,
+    ) -> Result<(), WorkError> {
+        let moved = &mut self.moved;
+        match &mut self.common {
+            Some(common) => gather_in_common(core, common, end, inputs, moved, host)?,
+            None => {
+                let len = core.places.of(end.fragment).len();
+                self.rule.reduce(&core.codecs, moved, len, inputs, host)?;
+            }
+        }
+        core.put_in_force(end, moved);
+        Ok(())
+    }
+
+    fn start_over(&mut self, _core: &mut MixCore) {
+        if let Some(common) = &mut self.common {
+            common.clear();
+        }
+    }
+
+    fn common(&self) -> Option<&Common> {
+        self.common.as_ref()
+    }
+
+    fn set_common(&mut self, common: Common) {
+        self.common = Some(common);
+    }
+
+    fn stores(&self) -> Stores {
+        Stores {
+            codec: self.common.as_ref().map_or(0, Common::len),
+            shards: self.rule.len() + self.moved.len(),
+            ..Stores::default()
+        }
+    }
+}
+
+/// Leaves in `moved` what the codec makes of a fragment's contributions, and moves what is kept in common
+/// with it. Nothing has changed when it fails.
+fn gather_in_common(
+    core: &mut MixCore,
+    common: &mut Common,
+    End {
+        round, fragment, ..
+    }: End,
+    inputs: &[(SliceId, f64)],
+    moved: &mut Vec<f32>,
+    host: &dyn Host,
+) -> Result<(), WorkError> {
+    let range = core.places.of(fragment);
+    let total: f64 = inputs.iter().map(|(_, weight)| weight).sum();
+    let bytes = inputs.iter().map(|(slice, _)| {
+        let bytes = host.get(slice);
+        bytes.ok_or_else(|| bytes_are_gone(*slice))
+    });
+    let bytes = bytes.collect::<Result<Vec<Bytes>, _>>()?;
+    let given = inputs.iter().zip(&bytes);
+    let contributions: Vec<Contributed<'_>> = given
+        .map(|((slice, weight), bytes)| Contributed {
+            bytes,
+            share: (weight / total) as f32,
+            held: common.known_of(fragment, slice.origin),
+        })
+        .collect();
+    let plan = &core.codecs.plan;
+    let shared_seed = inputs.first().map_or(0, |(slice, _)| seeds(plan, slice).1);
+    let own = inputs
+        .iter()
+        .position(|(s, _)| core.contributions.is_own(s));
+    let agreed = Agreed {
+        contributions: &contributions,
+        own,
+        round: round.0,
+        shared_seed,
+        shared: common.shared(fragment),
+    };
+    let Some(codec) = core.codecs.contribution.gathering() else {
+        return Ok(());
+    };
+    gather_checked(codec, &agreed, range.len(), inputs, moved)?;
+    let residual = core.contributions.residual.as_mut();
+    let residual = residual.map(|residual| &mut residual[range.clone()]);
+    let mut next = Vec::new();
+    codec.settle(&agreed, moved, residual, &mut next);
+    common.advance(codec, inputs, &bytes, next, range.len());
+    Ok(())
+}
+
+/// Gathers and checks the move. A move that fails the quarantine names the contribution that fails alone.
+fn gather_checked(
+    codec: &mut dyn Gathering,
+    agreed: &Agreed<'_>,
+    len: usize,
+    inputs: &[(SliceId, f64)],
+    moved: &mut Vec<f32>,
+) -> Result<(), WorkError> {
+    let of = |at: usize| inputs[at.min(inputs.len() - 1)].0;
+    gather(codec, agreed, len, moved).map_err(|(at, reason)| bad_slice(of(at), reason))?;
+    let Err(error) = quarantine(moved, RMS_MAX) else {
+        return Ok(());
+    };
+    let alone = (0..inputs.len()).find(|at| {
+        let one = [Contributed {
+            share: 1.0,
+            ..agreed.contributions[*at]
+        }];
+        let one = Agreed {
+            contributions: &one,
+            own: None,
+            ..*agreed
+        };
+        gather(codec, &one, len, moved).is_err() || quarantine(moved, RMS_MAX).is_err()
+    });
+    // Where each passes alone, one of them has to be blamed: the last.
+    Err(bad_slice(
+        of(alone.unwrap_or(usize::MAX)),
+        error.to_string(),
+    ))
+}
+
+fn gather(
+    codec: &mut dyn Gathering,
+    agreed: &Agreed<'_>,
+    len: usize,
+    moved: &mut Vec<f32>,
+) -> Result<(), (usize, String)> {
+    moved.clear();
+    moved.resize(len, 0.0);
+    let gathered = codec.gather(agreed, moved);
+    gathered.map_err(|Bad { at, error }| (at, error.to_string()))
+}

@@ -1,0 +1,124 @@
+//! Gossip, push, pull and pairs: each round ends with a weighted mean of parameters. Without any
+//! exchange the mean is of this peer's parameters alone.
+
+use super::mixed::Mixed;
+use crate::correct::Companion;
+use crate::executor::force::End;
+use crate::executor::host::Host;
+use crate::executor::local::Held;
+use crate::executor::memory::Stores;
+use crate::executor::mix_core::MixCore;
+use crate::executor::mixer::{Mixer, foreign};
+use murmurate_protocol::{Done, FragmentId, Order, SliceId, WorkError};
+
+/// Means of parameters.
+pub(super) struct Gossip {
+    mixed: Mixed,
+    anchors: Option<Anchors>,
+}
+
+/// Anchors that travel beside the parameters: [`Companion::Anchors`].
+struct Anchors {
+    lr: f32,
+    pull: f32,
+    /// Fragments whose round has ended; the anchor moves once both of a pair have.
+    ended: Vec<bool>,
+}
+
+impl Gossip {
+    pub(super) fn new(fragments: usize, companion: Companion) -> Self {
+        let anchors = match companion {
+            Companion::Anchors { lr, pull } => Some(Anchors {
+                lr,
+                pull,
+                ended: vec![false; fragments],
+            }),
+            _ => None,
+        };
+        Self {
+            mixed: Mixed::new(fragments),
+            anchors,
+        }
+    }
+}
+
+impl Mixer for Gossip {
+    fn combine(
+        &mut self,
+        core: &mut MixCore,
+        order: &Order,
+        host: &dyn Host,
+    ) -> Result<Done, WorkError> {
+        match order {
+            Order::Mix {
+                fragment,
+                keep,
+                inputs,
+                ..
+            } => self.mixed.mix(core, *fragment, *keep, inputs, host),
+            _ => Err(foreign("combine")),
+        }
+    }
+
+    fn apply(
+        &mut self,
+        core: &mut MixCore,
+        end: End,
+        _decided: &[SliceId],
+        _host: &dyn Host,
+    ) -> Result<(), WorkError> {
+        self.mixed.end(core, end.fragment, false);
+        if let Some(anchors) = &mut self.anchors {
+            anchors.end(core, end.fragment);
+        }
+        Ok(())
+    }
+
+    fn cut(&mut self, core: &mut MixCore) {
+        self.mixed.clear();
+        if let Some(anchors) = &mut self.anchors {
+            // The second half of the contribution is the anchor itself.
+            let parameters = core.places.parameters();
+            let companion = &core.anchor.values[parameters..];
+            core.local.values()[parameters..].copy_from_slice(companion);
+            anchors.ended.fill(false);
+        }
+    }
+
+    fn start_over(&mut self, _core: &mut MixCore) {
+        self.mixed.clear();
+        if let Some(anchors) = &mut self.anchors {
+            anchors.ended.fill(false);
+        }
+    }
+
+    fn stores(&self) -> Stores {
+        Stores::default()
+    }
+}
+
+impl Anchors {
+    /// A fragment's round has ended. Once the mixes of the parameters and of the anchor are both there,
+    /// the outer optimizer moves the anchor, and the parameters become the anchor.
+    fn end(&mut self, core: &mut MixCore, fragment: FragmentId) {
+        let (half, index) = (core.places.count() / 2, usize::from(fragment.0));
+        self.ended[index] = true;
+        let (of_parameters, of_anchor) = (index % half, index % half + half);
+        if !(self.ended[of_parameters] && self.ended[of_anchor]) {
+            return;
+        }
+        let ranges = core.places.ranges();
+        let (range, beside) = (ranges[of_parameters].clone(), ranges[of_anchor].clone());
+        let before = &core.local.values()[beside];
+        let (parameters, anchors, outer) = core.anchor.split();
+        let (mixed, anchor) = (&mut parameters[range.clone()], &mut anchors[range.clone()]);
+        for ((x, a), before) in mixed.iter_mut().zip(&mut *anchor).zip(before) {
+            *x = self.lr * (*x - *a) + self.pull * (*a - before);
+            *a = *before;
+        }
+        outer.apply(range, anchor, mixed);
+        mixed.copy_from_slice(anchor);
+        core.local.held[of_parameters] = Held::TakeAnchor;
+        core.local.held[of_anchor] = Held::TakeAnchor;
+    }
+}

@@ -1,0 +1,119 @@
+//! Sums that are relayed along a tree: the next message to each neighbour, and the mix of a round.
+
+use super::mixed::Mixed;
+use crate::executor::codecs::Codecs;
+use crate::executor::contributions::must_be_finite;
+use crate::executor::force::End;
+use crate::executor::host::Host;
+use crate::executor::memory::Stores;
+use crate::executor::mix_core::MixCore;
+use crate::executor::mixer::{Mixer, foreign};
+use bytes::Bytes;
+use murmurate_protocol::{Done, Order, SliceId, WorkError};
+
+/// Means that travel along a tree.
+pub(super) struct Relayed {
+    mixed: Mixed,
+    /// Room for a message before it is encoded.
+    message: Vec<f32>,
+}
+
+impl Relayed {
+    pub(super) fn new(fragments: usize) -> Self {
+        Self {
+            mixed: Mixed::new(fragments),
+            message: Vec::new(),
+        }
+    }
+
+    /// Encodes `(local + sum_k a_k decode(slice_k)) / (1 + sum_k a_k)`, where a_k is the number of peers
+    /// whose parameters slice k is the mean of. This is the sum that RelaySum passes on, divided by its
+    /// count, so that what is encoded has the size of parameters. Sums run in the order given. Without
+    /// inputs it is this peer's parameters. Source: Vogels et al. 2021 (NeurIPS), algorithm 1, line 5.
+    fn encode_relayed(
+        &mut self,
+        core: &mut MixCore,
+        slice: SliceId,
+        inputs: &[(SliceId, f64)],
+        host: &dyn Host,
+    ) -> Result<Done, WorkError> {
+        let range = core.places.of(slice.fragment);
+        let local = &core.local.values()[range.clone()];
+        let total = 1.0 + inputs.iter().map(|(_, count)| count).sum::<f64>();
+        let own = (1.0 / total) as f32;
+        let begin = |sum: &mut [f32]| {
+            let values = sum.iter_mut().zip(local);
+            values.for_each(|(s, x)| *s = own * x);
+        };
+        let message = &mut self.message;
+        message.clear();
+        message.resize(range.len(), 0.0);
+        begin(message);
+        must_be_finite(local, || {
+            format!("the parameters of fragment {}", slice.fragment.0)
+        })?;
+        core.codecs.add_all(message, inputs, total, host, begin)?;
+        let Codecs {
+            plan, contribution, ..
+        } = &mut core.codecs;
+        let bound = contribution.bytes_bound().of(message.len() as u64);
+        let mut out = Vec::with_capacity(usize::try_from(bound).unwrap_or(0));
+        let state = &mut core.contributions.state;
+        let mut context = state.context(plan, &slice, 1, &range);
+        contribution.encode(message, &mut context, &mut out);
+        let bytes = out.len() as u64;
+        host.put(slice, Bytes::from(out));
+        Ok(Done::Encoded {
+            bytes,
+            digest: None,
+        })
+    }
+}
+
+impl Mixer for Relayed {
+    fn combine(
+        &mut self,
+        core: &mut MixCore,
+        order: &Order,
+        host: &dyn Host,
+    ) -> Result<Done, WorkError> {
+        match order {
+            Order::EncodeRelayed { slice, inputs } => {
+                self.encode_relayed(core, *slice, inputs, host)
+            }
+            Order::Mix {
+                fragment,
+                keep,
+                inputs,
+                ..
+            } => self.mixed.mix(core, *fragment, *keep, inputs, host),
+            _ => Err(foreign("combine")),
+        }
+    }
+
+    fn apply(
+        &mut self,
+        core: &mut MixCore,
+        end: End,
+        _decided: &[SliceId],
+        _host: &dyn Host,
+    ) -> Result<(), WorkError> {
+        self.mixed.end(core, end.fragment, false);
+        Ok(())
+    }
+
+    fn cut(&mut self, _core: &mut MixCore) {
+        self.mixed.clear();
+    }
+
+    fn start_over(&mut self, _core: &mut MixCore) {
+        self.mixed.clear();
+    }
+
+    fn stores(&self) -> Stores {
+        Stores {
+            shards: self.message.len(),
+            ..Stores::default()
+        }
+    }
+}

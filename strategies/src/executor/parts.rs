@@ -1,0 +1,82 @@
+//! What an Executor is made of, beside its trainer.
+
+use super::late::Late;
+use super::mixers::{CenterRule, Keeps};
+use crate::aggregate::Aggregator;
+use crate::compress::Codec;
+use crate::correct::{Companion, Correction};
+use crate::inner::InnerOptimizer;
+use crate::outer::OuterOptimizer;
+use murmurate_protocol::{CenterPlan, Contribution, Layers, PlanHash};
+use std::ops::Range;
+
+/// What an Executor is made of, beside its trainer.
+pub struct Parts {
+    /// The plan's hash: states of other plans are refused.
+    pub plan: PlanHash,
+    /// What a contribution is.
+    pub contribution: Contribution,
+    /// What travels beside the parameters, behind them.
+    pub companion: Companion,
+    /// Where the fragments lie in the parameters and their companion.
+    pub fragments: Vec<Range<usize>>,
+    /// Encodes contributions.
+    pub codec: Box<dyn Codec>,
+    /// Whether what the codec leaves out is kept for the next round.
+    pub error_feedback: bool,
+    /// How the exchange combines contributions.
+    pub mixing: Mixing,
+    /// How training overlaps with the exchange.
+    pub overlap: Overlap,
+    /// Moves the anchor by an aggregated delta.
+    pub outer: Box<dyn OuterOptimizer>,
+    /// Moves the anchor by an aggregated gradient; only for methods that exchange gradients.
+    pub inner: Option<Box<dyn InnerOptimizer>>,
+    /// Corrects the gradients of the trainer's inner steps.
+    pub correction: Option<Box<dyn Correction>>,
+}
+
+/// How an exchange combines contributions: one kind for each family of exchanges. A `rule` of `None` is
+/// the weighted mean.
+pub enum Mixing {
+    /// Owners reduce shards, and the group agrees on the reductions.
+    Agreed {
+        /// How contributions become one.
+        rule: Option<Box<dyn Aggregator>>,
+    },
+    /// Every member gathers all contributions.
+    Gathered {
+        /// How contributions become one.
+        rule: Option<Box<dyn Aggregator>>,
+    },
+    /// Owners move shards of a center as contributions arrive.
+    Center {
+        /// Into how many shards a fragment is cut.
+        plan: CenterPlan,
+        /// How contributions are taken in.
+        rule: CenterRule,
+    },
+    /// Parameters are mixed with those of others, or with none.
+    Gossip,
+    /// Parameters move towards copies of the neighbours' parameters.
+    Replicas {
+        /// How far.
+        rate: f32,
+        /// What is kept for each neighbour beside the copies.
+        keeps: Keeps,
+    },
+    /// Means are passed along a tree.
+    Relayed,
+}
+
+/// How training overlaps with the exchange.
+pub struct Overlap {
+    /// When the fragments of a gradient leave.
+    pub layers: Layers,
+    /// Whether the trainer continues past the anchor between rounds.
+    pub trains_ahead: bool,
+    /// How late results meet what was trained since the cut; `None` where results come between rounds.
+    pub late: Option<Late>,
+    /// Makes this peer's part of the outer step, where the trainer starts from that before a late result.
+    pub eager: Option<Box<dyn OuterOptimizer>>,
+}
