@@ -1,4 +1,4 @@
-//! What is wrong with a survey's files, in one line.
+//! Errors in the files of a survey, each in one line.
 
 /// Why measurements cannot be predicted.
 #[derive(Debug, thiserror::Error)]
@@ -9,7 +9,7 @@ pub enum SurveyError {
     Read {
         /// The file.
         path: String,
-        /// Why.
+        /// The reason.
         source: std::io::Error,
     },
     /// A cell of the measurements, or a constant, outside its range.
@@ -21,10 +21,10 @@ pub enum SurveyError {
         line: usize,
         /// The column or key.
         key: String,
-        /// What is wrong with it and what it may be.
+        /// The reason and the valid values.
         reason: String,
     },
-    /// Measurements that tell too little.
+    /// Too few measurements.
     #[error("{file}: {reason}")]
     Calibration {
         /// The file.
@@ -39,7 +39,7 @@ pub enum SurveyError {
         file: String,
         /// The line, from one.
         line: usize,
-        /// What the parser found.
+        /// The parser's error.
         reason: String,
     },
 }

@@ -36,23 +36,23 @@ impl Row {
     }
 }
 
-/// A file of measurements that make sense.
+/// A valid file of measurements.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
-    /// What errors call it.
+    /// Its name in errors.
     pub file: String,
     /// Its rows.
     pub rows: Vec<Row>,
 }
 
-/// Columns that name what was measured.
+/// Columns that identify a row.
 const NAMED: [&str; 4] = ["dnn", "bs", "net", "method"];
 
 impl Measured {
     /// Reads a file.
     ///
     /// # Errors
-    /// With file, line and column, what is wrong.
+    /// File, line, column and reason.
     pub fn from_file(path: &Path) -> Result<Self, SurveyError> {
         let file = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|source| SurveyError::Read {
@@ -62,7 +62,7 @@ impl Measured {
         Self::from_text(&text, &file)
     }
 
-    /// Reads text; `file` is what errors call it.
+    /// Reads text. `file` is its name in errors.
     ///
     /// # Errors
     /// As [`Measured::from_file`].
@@ -96,7 +96,7 @@ impl Measured {
     }
 }
 
-/// A place in the file.
+/// A position in the file.
 struct At<'a> {
     file: &'a str,
     line: usize,
@@ -113,10 +113,10 @@ impl At<'_> {
     }
 }
 
-/// The header: which field stands where.
+/// The header: the position of each field.
 struct Columns {
     names: Vec<String>,
-    /// GPUs, of the columns that hold speeds.
+    /// Columns of speeds, by number of GPUs.
     gpus: Vec<Option<usize>>,
 }
 

@@ -1,4 +1,4 @@
-//! Every cell with what was measured and predicted, and how far apart they are.
+//! Every cell with its measured and predicted speed and the error.
 
 use crate::constants::Constants;
 use crate::error::SurveyError;
@@ -10,7 +10,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Methods of one model on so many GPUs differ when one is faster than the other by this share.
+/// Two methods on the same model and number of GPUs differ if one is faster by this share.
 const DIFFERENT: f64 = 0.1;
 
 /// One cell.
@@ -28,7 +28,7 @@ pub struct Cell {
     pub measured: f64,
     /// Samples a second, predicted.
     pub predicted: f64,
-    /// Whether it counts: neither calibrated on nor known to measure something else.
+    /// Whether it counts: it was not used for calibration and does not measure something else.
     pub counted: bool,
 }
 
@@ -38,8 +38,8 @@ impl Cell {
         self.predicted / self.measured - 1.0
     }
 
-    /// Whether the survey's numbers show something else than a network: ByteScheduler-A2A loses 99
-    /// to 178 ms a step on ResNet-50 even inside one machine.
+    /// Whether the survey's numbers show something other than the network: ByteScheduler-A2A loses
+    /// 99 to 178 ms per step on ResNet-50 even inside one machine.
     fn is_overhead(&self) -> bool {
         self.method == Method::ByteSchedulerA2a && self.model == "ResNet-50"
     }
@@ -49,7 +49,7 @@ impl Cell {
     }
 }
 
-/// How good the predictions are, over the cells that count.
+/// Accuracy of the predictions over the cells that count.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Summary {
     /// Cells that count.
@@ -62,9 +62,9 @@ pub struct Summary {
     pub different_cells: usize,
     /// Median of the absolute relative errors of those.
     pub different_median_error: f64,
-    /// The first median if BSP-A2A's measured speed were the prediction for every method.
+    /// The first median for BSP-A2A's measured speed as the prediction of every method.
     pub bsp_median_error: f64,
-    /// The second median if it were.
+    /// The second median for that prediction.
     pub bsp_different_median_error: f64,
     /// Pairs of methods with the same model and GPUs of which one is faster by more than a tenth.
     pub pairs: usize,
@@ -72,16 +72,16 @@ pub struct Summary {
     pub right_order: f64,
 }
 
-/// What came out.
+/// The result of a survey.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SurveyReport {
     /// Calibrated bandwidths of each network, in bytes a second.
     pub tiers: BTreeMap<String, Tiers>,
-    /// What the model assumes.
+    /// The constants of the model.
     pub constants: Constants,
     /// All cells in the order of the file.
     pub cells: Vec<Cell>,
-    /// How good they are.
+    /// Their accuracy.
     pub summary: Summary,
 }
 

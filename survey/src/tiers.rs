@@ -1,9 +1,9 @@
 //! Bandwidth of each tier, calibrated on BSP-A2A.
 //!
-//! BSP-A2A overlaps nothing, so T = T_comp + a(n) + 2(n-1)/n * m/B (methods of Shi et al. 2021): the
-//! ring is flat over all GPUs and as fast as its slowest link, which is PCIe inside a machine and
-//! the NIC beyond. T is linear in 1/B, so the least squares of the relative errors are solved in
-//! closed form.
+//! BSP-A2A overlaps nothing, so T = T_comp + a(n) + 2(n-1)/n * m/B (methods of Shi et al. 2021):
+//! the ring is flat over all GPUs and as fast as its slowest link, which is PCIe inside a machine
+//! and the NIC beyond. T is linear in 1/B, so the least squares of the relative errors are solved
+//! in closed form.
 
 use crate::constants::Constants;
 use crate::error::SurveyError;
@@ -15,7 +15,7 @@ use serde::Serialize;
 /// Bytes a second of the two tiers of a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Tiers {
-    /// Between the GPUs of one machine; `None` where nothing of that size was measured.
+    /// Between the GPUs of one machine; `None` without a measurement of that size.
     pub pcie: Option<f64>,
     /// Between machines.
     pub nic: Option<f64>,
@@ -25,7 +25,7 @@ impl Tiers {
     /// The tiers of one network of a file.
     ///
     /// # Errors
-    /// When the network has no BSP-A2A rows, or rows in which exchanging took no time.
+    /// If the network has no BSP-A2A rows, or rows in which the exchange took no time.
     pub(crate) fn calibrate(
         measured: &Measured,
         network: &str,

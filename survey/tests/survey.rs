@@ -18,14 +18,14 @@ fn the_survey_on_10gbe_is_predicted() {
     assert!(summary.median_error <= 0.10, "{report}");
     assert!(summary.different_median_error <= 0.13, "{report}");
     assert!(summary.right_order >= 0.80, "{report}");
-    // Saying BSP-A2A's number for every method does clearly worse.
+    // Using BSP-A2A's number for every method is clearly worse.
     assert!(
         summary.median_error < 0.75 * summary.bsp_median_error,
         "{report}"
     );
     let naive = summary.bsp_different_median_error;
     assert!(summary.different_median_error < 0.75 * naive, "{report}");
-    // Enough of both that the two are a test at all.
+    // Both sets are large enough for a meaningful test.
     assert!(
         summary.different_cells >= 30 && summary.pairs >= 90,
         "{report}"

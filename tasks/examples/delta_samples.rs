@@ -1,10 +1,10 @@
-//! Writes two real deltas, of a classifier of the bundled images and of a small transformer on the
-//! project's own documentation, for codecs to be measured on: `docs/codecs.md`.
+//! Writes two real deltas to measure codecs on (`docs/codecs.md`): of a classifier of the bundled
+//! images, and of a small transformer on the project's documentation.
 //!
 //!     cargo run --release -p murmurate-tasks --example delta_samples -- strategies/tests/data
 //!
-//! A delta is what a peer of `local-sgd` brings: parameters after 16 inner steps minus before, here
-//! after 300 inner steps of training.
+//! A delta is the contribution of a peer with `local-sgd`: the change of the parameters in 16 inner
+//! steps, here after 300 inner steps of training.
 
 use murmurate_strategies::Trainer;
 use murmurate_strategies::inner::InnerKind;

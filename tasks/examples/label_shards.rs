@@ -1,13 +1,13 @@
-//! How the settings of the zero-configuration run were chosen: N trainers in one process, images
-//! sharded by label, deltas averaged after every H inner steps, an outer step on the mean. What
-//! the daemons do, without a network and in lockstep.
+//! Finds settings for the run without configuration: N trainers in one process, images sharded by
+//! label, deltas averaged after every H inner steps, and an outer step on the mean. It computes
+//! what the daemons do, in lockstep and without a network.
 //!
 //!     RAYON_NUM_THREADS=1 cargo run --release -p murmurate-tasks --example label_shards -- \
 //!         lr=0.1 h=8 outer=nesterov:0.7:0.9 rounds=100 target=0.96
 //!
-//! `shards=iid` deals them evenly; `leave=R` takes the last peer away before round R.
-//! Prints when every peer's next anchor passed the target, and with `rounds=0 alone=N` what each
-//! peer reaches alone in N inner steps.
+//! `shards=iid` splits them evenly. `leave=R` removes the last peer before round R. Prints when the
+//! anchor of every peer passed the target, and with `rounds=0 alone=N` the accuracy of each peer
+//! alone after N inner steps.
 
 use murmurate_strategies::Trainer;
 use murmurate_strategies::inner::InnerKind;

@@ -1,5 +1,5 @@
-//! Devices by name: what `--device` says. The graphics back ends are cargo features; without
-//! them their names are known but refused.
+//! Devices by the names of `--device`. The graphics back ends are cargo features; without a feature
+//! its names are known but refused.
 
 use burn::tensor::Device;
 use std::fmt;
@@ -21,13 +21,13 @@ pub enum DeviceChoice {
     /// The processor, by burn's `flex` back end. `cpu` means the same.
     #[default]
     Flex,
-    /// A graphics processor by Vulkan, Metal or DirectX: the one that wgpu finds best.
+    /// A graphics processor by Vulkan, Metal or DirectX, chosen by wgpu.
     Wgpu,
     /// A CUDA device by its index.
     Cuda(usize),
 }
 
-/// Why there is no such device.
+/// Why a device is not available.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DeviceError {
@@ -41,10 +41,10 @@ pub enum DeviceError {
         /// The nearest known one.
         nearest: &'static str,
     },
-    /// What follows the colon is not an index, or nothing may follow.
+    /// The text after the colon is not an index, or the device takes none.
     #[error("device `{0}` has a bad index (write `cuda:0`; the others take none)")]
     Index(String),
-    /// This binary was built without it.
+    /// This binary was built without the device.
     #[error("this binary was built without `{0}` (build it with `--features {0}`)")]
     NotBuilt(&'static str),
 }
@@ -83,9 +83,9 @@ impl fmt::Display for DeviceChoice {
 }
 
 impl DeviceChoice {
-    /// Whether parameters and gradients are reached in place. Where they are not, every inner
-    /// step of an [`InnerOptimizer`](murmurate_strategies::inner::InnerOptimizer) and every visit
-    /// copies them to the host and back: it works, but it is slow.
+    /// Whether parameters and gradients can be accessed in place. Otherwise every inner step of an
+    /// [`InnerOptimizer`](murmurate_strategies::inner::InnerOptimizer) and every visit copies them
+    /// to the host and back, which is slow.
     pub const fn in_place(self) -> bool {
         matches!(self, Self::Flex)
     }
@@ -93,7 +93,7 @@ impl DeviceChoice {
     /// burn's device.
     ///
     /// # Errors
-    /// When this binary was built without it.
+    /// If this binary was built without the device.
     pub fn open(self) -> Result<Device, DeviceError> {
         match self {
             Self::Flex => Ok(Device::flex()),

@@ -9,10 +9,10 @@ use murmurate_strategies::TrainError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TaskError {
-    /// The configuration makes no sense.
+    /// The configuration is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The device is not there.
+    /// The device is not available.
     #[error(transparent)]
     Device(#[from] DeviceError),
     /// Images cannot be used.
@@ -21,10 +21,10 @@ pub enum TaskError {
     /// Text cannot be used.
     #[error(transparent)]
     Text(#[from] TextError),
-    /// There is no such shard.
+    /// The shard does not exist.
     #[error(transparent)]
     Shard(#[from] ShardError),
-    /// The model cannot take these images.
+    /// The model does not accept images of this size.
     #[error("images of {height} x {width} are too small for model = \"cnn\" (use \"mlp\")")]
     ImageTooSmall {
         /// Rows.
@@ -32,7 +32,7 @@ pub enum TaskError {
         /// Columns.
         width: usize,
     },
-    /// A task of one's own failed.
+    /// A custom task failed.
     #[error("{0}")]
     Own(String),
 }

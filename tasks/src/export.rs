@@ -9,24 +9,24 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What is wrong with a model file, or with writing one.
+/// Errors of reading or writing a model file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ModelFileError {
-    /// The world's: not there, not readable, disk full.
+    /// The file is missing or unreadable, or the disk is full.
     #[error("{}: {source}", file.display())]
     Io {
         /// The file.
         file: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// It is no safetensors file.
+    /// The file is not a safetensors file.
     #[error("{}: it is not a safetensors file ({source})", file.display())]
     Format {
         /// The file.
         file: PathBuf,
-        /// What is wrong.
+        /// The reason.
         source: SafeTensorError,
     },
     /// A tensor of the model is not in the file.
@@ -99,12 +99,12 @@ impl View for Piece<'_> {
     }
 }
 
-/// Writes flat parameters as a safetensors file; `about` goes into its metadata. The file is
-/// whole or not there: it is written beside its place, synced and renamed. What was there is
+/// Writes flat parameters as a safetensors file with `about` in its metadata. The file is written
+/// under another name, synced and renamed, so it is either complete or absent. An existing file is
 /// replaced.
 ///
 /// # Errors
-/// When it cannot be written; what was there is untouched then.
+/// If it cannot be written. An existing file is then unchanged.
 ///
 /// # Panics
 /// When the parameters are not those of the layout.
@@ -148,17 +148,17 @@ pub fn write_model(
         fs::rename(&beside, path).map_err(io)
     });
     if moved.is_err() {
-        // What is left of a failed write is of no use; the failure itself is what is reported.
+        // Remove the incomplete file. The error of the write is reported, not that of the removal.
         let _ = fs::remove_file(&beside);
     }
     moved
 }
 
-/// Reads the parameters of a layout from a safetensors file. Every tensor must be there in its
-/// shape, and no other.
+/// Reads the parameters of a layout from a safetensors file. The file must have exactly the tensors
+/// of the layout, with their shapes.
 ///
 /// # Errors
-/// When the file is not readable or not of this model; the tensor is named.
+/// If the file is unreadable or of another model. The error names the tensor.
 pub fn read_model(path: &Path, layout: &Layout) -> Result<Vec<f32>, ModelFileError> {
     let file = || path.to_path_buf();
     let bytes = fs::read(path).map_err(|source| ModelFileError::Io {
@@ -220,10 +220,10 @@ fn read_tensor(
     Ok(())
 }
 
-/// Reads a safetensors file into a trainer: what `eval` does before it evaluates.
+/// Reads a safetensors file into a trainer, as `eval` does.
 ///
 /// # Errors
-/// As [`read_model`]; the trainer is untouched then.
+/// As [`read_model`]. The trainer is then unchanged.
 pub fn load_model(trainer: &mut dyn Trainer, path: &Path) -> Result<(), ModelFileError> {
     let parameters = read_model(path, trainer.layout())?;
     trainer.visit(0..parameters.len(), &mut |offset, values| {

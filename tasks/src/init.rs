@@ -1,11 +1,11 @@
-//! Initial parameters: drawn from a ChaCha8 stream of their own for each tensor, never from
-//! burn's generator, which one process shares. All peers of a run start from the same bits.
+//! Initial parameters. Each tensor has its own ChaCha8 stream. burn's generator is not used,
+//! because a process shares it. All peers of a run start from the same bits.
 
 use crate::rng;
 use murmurate_strategies::TensorSpec;
 use rand_chacha::ChaCha8Rng;
 
-/// The generator of one tensor's initial values: of the run's seed and the tensor's place.
+/// The generator of one tensor's initial values, from the run's seed and the tensor's position.
 pub(crate) fn generator(seed: u64, place: usize) -> ChaCha8Rng {
     rng::stream(seed, rng::PARAMETERS, place as u64)
 }
@@ -24,12 +24,12 @@ pub fn fan_in(spec: &TensorSpec, gain: f32, values: &mut [f32], rng: &mut ChaCha
     values.fill_with(|| (2.0 * rng::unit(rng) - 1.0) * bound);
 }
 
-/// All one: the scale of a norm.
+/// Ones, for the scale of a norm.
 pub fn ones(values: &mut [f32]) {
     values.fill(1.0);
 }
 
-/// All zero: a bias.
+/// Zeros, for a bias.
 pub fn zeros(values: &mut [f32]) {
     values.fill(0.0);
 }

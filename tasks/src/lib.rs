@@ -1,12 +1,13 @@
-//! burn behind [`Trainer`](murmurate_strategies::Trainer): models, data, shards, devices. The only
-//! library of Murmurate that names burn; no network, no peer, no async.
+//! Models on burn behind the trait [`Trainer`](murmurate_strategies::Trainer), with data, shards
+//! and devices. This is the only crate of Murmurate that names burn. It has no network, peer or
+//! async code.
 //!
-//! [`build`] is the door: a [`TaskConfig`] in, a boxed trainer out.
+//! [`build`] makes a boxed trainer from a [`TaskConfig`].
 //!
-//! # A task of one's own
+//! # A custom task
 //!
-//! A task is a burn model, its batches and its loss: implement [`Task`] and hand it to
-//! [`BurnTrainer::new`]. burn is re-exported, so that both sides mean the same one.
+//! A task is a burn model, its batches and its loss. Implement [`Task`] and pass it to
+//! [`BurnTrainer::new`]. burn is re-exported, so that both use the same version.
 //!
 //! ```
 //! use murmurate_strategies::Trainer;
@@ -40,7 +41,7 @@
 //!     fn batch(&mut self, number: u64, device: &Device) -> Result<Self::Batch, TaskError> {
 //!         let x: Vec<f32> = (0..4).map(|i| ((number + i) % 7) as f32 / 7.0).collect();
 //!         let y = x.iter().map(|x| 2.0 * x + 1.0).collect();
-//!         let column = |values: Vec<f32>| Tensor::from_data(TensorData::new(values, [4, 1]), device);
+//! let column = |values: Vec<f32>| Tensor::from_data(TensorData::new(values, [4, 1]), device);
 //!         Ok((column(x), column(y)))
 //!     }
 //!

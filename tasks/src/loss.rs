@@ -1,10 +1,10 @@
-//! The cross-entropy of a classifier, cheap on a processor: one fused softmax off the tape and
-//! one product on it, in place of the seven recorded operations of a log-softmax.
+//! The cross-entropy of a classifier, fast on a processor: one fused softmax that is not recorded
+//! and one recorded product, instead of the seven recorded operations of a log-softmax.
 
 use burn::tensor::activation::softmax;
 use burn::tensor::{IndexingUpdateOp, Int, Tensor};
 
-/// Below this a probability counts as this: losses end at 80 nats.
+/// Smallest probability, which limits losses to 80 nats.
 const PROBABILITY_MIN: f32 = 1.8e-35;
 
 /// Mean cross-entropy in nats, differentiable in the logits.

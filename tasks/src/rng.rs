@@ -1,16 +1,16 @@
-//! Randomness of the tasks: ChaCha8 streams named by what they are for, so that what one draws
-//! never shifts another, and only arithmetic that is the same on every machine.
+//! Randomness of the tasks: one ChaCha8 stream for each purpose, so that draws of one do not change
+//! another, with arithmetic that is the same on every machine.
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 
 /// Stream of the initial parameters.
 pub(crate) const PARAMETERS: u32 = 1;
-/// Stream of the dealing of shards.
+/// Stream of the split into shards.
 pub(crate) const SHARDS: u32 = 2;
 /// Stream of the order of samples in a pass over the data.
 pub(crate) const PASSES: u32 = 3;
-/// Stream of what is drawn within a batch.
+/// Stream of random choices within a batch.
 pub(crate) const BATCHES: u32 = 4;
 
 /// The generator of (seed, purpose, number).

@@ -1,28 +1,29 @@
-//! A forward pass cut into segments, so that its backward pass goes segment by segment and every
-//! gradient can leave as soon as it is there.
+//! A forward pass cut into segments, so that the backward pass runs segment by segment and every
+//! gradient can leave as soon as it is computed.
 //!
-//! burn runs a tape from its end to its beginning and gives the gradients out at the end of it. Between two
-//! segments the activation is a fresh leaf: the backward pass of the later segment ends there, and the
-//! gradient that it leaves at the leaf begins that of the earlier one. The numbers are those of one tape.
+//! burn runs a tape from its end to its beginning and returns the gradients at the end. Between two
+//! segments the activation is a new leaf. The backward pass of the later segment ends there, and
+//! its gradient at the leaf starts the backward pass of the earlier segment. The results are those
+//! of one tape.
 
 use burn::tensor::{Gradients, Tensor};
 
-/// Where a forward pass was cut.
+/// The cuts of a forward pass.
 #[derive(Debug, Default)]
 pub struct Segments {
-    /// Whether it is cut at all.
+    /// Whether the pass is cut.
     cutting: bool,
-    /// What a segment ended with, and the leaf that the next one began with.
+    /// The last activation of each segment, and the leaf with which the next one begins.
     cuts: Vec<(Tensor<2>, Tensor<2>)>,
 }
 
 impl Segments {
-    /// For a forward pass whose gradients are wanted all at once, or not at all.
+    /// For a forward pass whose gradients are needed together, or not at all.
     pub fn whole() -> Self {
         Self::default()
     }
 
-    /// For one that is cut wherever it can be.
+    /// For a forward pass that is cut at every boundary.
     pub fn cut() -> Self {
         Self {
             cutting: true,
@@ -30,9 +31,9 @@ impl Segments {
         }
     }
 
-    /// Ends a segment with these activations, `[rows, columns]`, and begins the next one with what is given
-    /// back. Tensors of the model must be used on one side of it only, or what leaves is a part of their
-    /// gradient.
+    /// Ends a segment with these activations, `[rows, columns]`. The next segment begins with the
+    /// returned tensor. Each tensor of the model must be used on one side only; otherwise its
+    /// gradient would be incomplete.
     #[must_use]
     pub fn boundary(&mut self, x: Tensor<2>) -> Tensor<2> {
         if !self.cutting {
@@ -43,14 +44,15 @@ impl Segments {
         leaf
     }
 
-    /// The backward pass of a loss, the last segment first: `f(gradients)` is called after each with what
-    /// came with it.
+    /// The backward pass of a loss, the last segment first. Calls `f(gradients)` after each segment
+    /// with its gradients.
     pub fn backward(mut self, loss: &Tensor<1>, f: &mut dyn FnMut(Gradients)) {
         let mut gradients = loss.backward();
         while let Some((x, leaf)) = self.cuts.pop() {
             let up = leaf.grad_remove(&mut gradients);
             f(gradients);
-            // A segment that the loss does not depend on has no gradient, and neither has what is before it.
+            // If the loss does not depend on a segment, neither it nor earlier segments have
+            // gradients.
             let Some(up) = up else {
                 return;
             };

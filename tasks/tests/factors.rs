@@ -1,4 +1,5 @@
-//! What layers' gradients are made of: the products of what went into them and what came back, sample by sample.
+//! Gradients of layers are sums of outer products of inputs and output gradients, one for each
+//! sample.
 
 use murmurate_strategies::Layout;
 use murmurate_strategies::compress::{CodecKind, EncodeContext, Matrix};
@@ -27,7 +28,8 @@ fn matrices(layout: &Layout) -> Vec<Matrix> {
     found
 }
 
-/// The gradient of a batch through `sufficient-factors`: how far off it is, and its bytes as a share of f32's.
+/// Error of a batch's gradient through `sufficient-factors`, and its bytes as a share of those of
+/// f32.
 fn sent(factors: usize) -> (f64, f64) {
     let task = TaskConfig::ImageClassifier(ImageConfig {
         batch: SAMPLES as u32,
@@ -60,7 +62,7 @@ fn sent(factors: usize) -> (f64, f64) {
     (off, bytes.len() as f64 / (4 * gradient.len()) as f64)
 }
 
-/// Nothing but rounding is lost with a product for every sample, and much with fewer.
+/// With one product for each sample only rounding is lost, with fewer products much more.
 #[test]
 fn gradients_of_layers_are_the_factors_of_their_samples() {
     let (off, share) = sent(SAMPLES);

@@ -250,7 +250,8 @@ fn gradients_are_what_an_inner_step_uses() {
     }
 }
 
-/// Wherever a tape is cut, the gradients are those of the whole one to the bit, the last layer's first.
+/// With any cuts the gradients are bit-identical to those of the uncut tape, the last layer's
+/// first.
 #[test]
 fn gradients_leave_segment_by_segment_and_are_those_of_one_tape() {
     let sgd = InnerKind::sgd(1.0);
@@ -263,7 +264,7 @@ fn gradients_leave_segment_by_segment_and_are_those_of_one_tape() {
     };
     for name in ["mlp", "cnn", "language"] {
         let (mut by_hand, mut by_step) = (build(name), build(name));
-        // After a few inner steps nothing is zero any more.
+        // After a few inner steps no value is zero.
         for trainer in [&mut by_hand, &mut by_step] {
             take_steps(trainer.as_mut(), 3).unwrap();
         }
@@ -388,7 +389,7 @@ fn a_loss_that_is_not_finite_is_an_error() {
     ));
 }
 
-/// So many inner steps with FedProx's spring to where they began.
+/// Takes inner steps with FedProx's pull to their start.
 struct Sprung {
     left: u64,
     mu: f32,

@@ -6,7 +6,7 @@ mod resnet50;
 
 use crate::constants::Constants;
 
-/// One layer: what it computes and what of it is exchanged.
+/// One layer: its computation and its exchanged tensors.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Layer {
     /// Its name in the architecture.

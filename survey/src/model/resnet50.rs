@@ -6,7 +6,7 @@ use super::{Layer, layer};
 /// Width, blocks and output resolution of each stage.
 const STAGES: [(u64, usize, u64); 4] = [(64, 3, 56), (128, 4, 28), (256, 6, 14), (512, 3, 7)];
 
-/// A bottleneck's output is so many times wider than its inside.
+/// Ratio of a bottleneck's output width to its inner width.
 const EXPANSION: u64 = 4;
 
 const CLASSES: u64 = 1000;

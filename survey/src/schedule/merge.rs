@@ -9,8 +9,9 @@ use std::ops::Range;
 
 /// Groups of gradients, in the order in which they become ready.
 ///
-/// f(j) = min over i < j of max(f(i), ready(j)) + alpha + beta * bytes(i..j), with f(0) = 0: the end of
-/// the exchange of the first j gradients. Ends only grow with f(i), so prefixes are independent.
+/// f(j) = min over i < j of max(f(i), ready(j)) + alpha + beta * bytes(i..j), with f(0) = 0: the
+/// end of the exchange of the first j gradients. Ends only grow with f(i), so prefixes are
+/// independent.
 ///
 /// Shapes: `bytes: [L]`, `ready: [L]`, seconds, not falling. Ties go to the longer group.
 ///

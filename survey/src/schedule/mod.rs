@@ -31,7 +31,7 @@ struct Message {
     layers: Vec<usize>,
 }
 
-/// One cell to predict: a model on so many GPUs of a cluster.
+/// One cell to predict: a model on a number of GPUs of a cluster.
 #[derive(Debug)]
 pub(crate) struct Setting<'a> {
     pub(crate) model: &'a ModelProfile,
@@ -46,7 +46,7 @@ pub(crate) struct Setting<'a> {
 }
 
 impl<'a> Setting<'a> {
-    /// Gives `None` where the tier that it needs was not calibrated.
+    /// Returns `None` if the required tier was not calibrated.
     pub(crate) fn new(
         model: &'a ModelProfile,
         constants: &'a Constants,
@@ -60,7 +60,7 @@ impl<'a> Setting<'a> {
             model,
             constants,
             ranks,
-            // Without a measurement inside a machine only its NIC is known to bind.
+            // Without a measurement inside a machine only the bandwidth of its NIC is known.
             pcie: tiers.pcie.unwrap_or(f64::INFINITY),
             slowest,
             single,
@@ -88,13 +88,13 @@ impl<'a> Setting<'a> {
         (ends[begins[WARM + AVERAGED]] - ends[begins[WARM]]) / AVERAGED as f64
     }
 
-    /// Seconds of a collective: what it costs whatever it carries, and for each byte.
+    /// Seconds of a collective: a constant part and a part for each byte.
     fn collective(&self) -> (f64, f64) {
         let alpha = self.constants.message_seconds(self.ranks);
         (alpha, ring_share(self.ranks) / self.slowest)
     }
 
-    /// What travels, in the order in which it becomes ready.
+    /// The messages in the order in which they become ready.
     fn messages(&self, method: Method, times: &LayerTimes) -> Vec<Message> {
         let tensors = self.gradients();
         match (method.architecture(), method.scheduling()) {
@@ -126,7 +126,7 @@ impl<'a> Setting<'a> {
         }
     }
 
-    /// One message a tensor, from the output to the input.
+    /// One message for each tensor, from the output to the input.
     fn gradients(&self) -> Vec<Message> {
         let layers = self.model.layers.iter().enumerate().rev();
         layers
@@ -156,13 +156,13 @@ impl<'a> Setting<'a> {
     }
 }
 
-/// What an iteration waits for of the one before it.
+/// What an iteration waits for in the previous one.
 enum Before {
-    /// It is the first.
+    /// Nothing: it is the first.
     Nothing,
     /// The optimizer over all parameters.
     Optimizer(TaskId),
-    /// The optimizer layer by layer: forward goes as far as it may.
+    /// The optimizer of each layer: the forward pass proceeds layer by layer.
     Layers(Vec<TaskId>),
 }
 
@@ -175,7 +175,7 @@ struct Graph<'a> {
 }
 
 impl Graph<'_> {
-    /// Adds an iteration; gives its first task and what the next one waits for.
+    /// Adds an iteration. Returns its first task and what the next one waits for.
     fn iteration(&mut self, messages: &[Message], before: &Before) -> (TaskId, Before) {
         let mut last: Option<TaskId> = None;
         let mut begin = 0;
@@ -205,7 +205,7 @@ impl Graph<'_> {
                 Scheduling::WaitFree | Scheduling::Merged => {
                     (backward[message.ready_after], order as u32)
                 }
-                // What the next forward needs first goes first.
+                // Messages that the next forward pass needs first are sent first.
                 Scheduling::Priority => (backward[message.ready_after], message.ready_after as u32),
             };
             let done = self.travel(message.bytes, ready, priority);
@@ -216,7 +216,7 @@ impl Graph<'_> {
         (begin, self.optimize(arrived, backward[0]))
     }
 
-    /// The optimizer: over all parameters behind a barrier, or over each layer's as they come.
+    /// The optimizer: over all parameters after a barrier, or over each layer when it is ready.
     fn optimize(&mut self, arrived: Vec<Vec<TaskId>>, backward: TaskId) -> Before {
         if self.method.scheduling() == Scheduling::Priority {
             let layers = arrived.into_iter().zip(&self.times.optimizer);
@@ -231,7 +231,7 @@ impl Graph<'_> {
         Before::Optimizer(self.engine.add(Resource::Gpu, seconds, 0, after))
     }
 
-    /// One message's way; gives its last task.
+    /// Adds the tasks of one message. Returns the last one.
     fn travel(&mut self, bytes: f64, ready: TaskId, priority: u32) -> TaskId {
         let setting = self.setting;
         let inside = setting.ranks <= setting.constants.gpus_per_machine;

@@ -1,10 +1,10 @@
-//! Why a configuration makes no sense, each in one line.
+//! Errors in a task's configuration, each in one line.
 
-/// A configuration that makes no sense, in one line.
+/// An invalid configuration, in one line.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// No such key.
+    /// Unknown key.
     #[error("`{table}.{key}` is no key of kind = \"{kind}\", the nearest is `{nearest}`")]
     Key {
         /// The table.
@@ -13,10 +13,10 @@ pub enum ConfigError {
         key: String,
         /// The kind of task.
         kind: &'static str,
-        /// The nearest known key.
+        /// The most similar known key.
         nearest: &'static str,
     },
-    /// No such name.
+    /// Unknown name.
     #[error("`{table}.{key}` = \"{name}\" is not known, the nearest is \"{nearest}\"")]
     Name {
         /// The table.
@@ -25,20 +25,20 @@ pub enum ConfigError {
         key: &'static str,
         /// The name.
         name: String,
-        /// The nearest known name.
+        /// The most similar known name.
         nearest: &'static str,
     },
-    /// A key that must be there is not.
+    /// A required key is missing.
     #[error("`{table}.{key}` is missing ({hint})")]
     Missing {
         /// The table.
         table: &'static str,
         /// The key.
         key: &'static str,
-        /// What to write.
+        /// What to write instead.
         hint: &'static str,
     },
-    /// A count out of its bounds.
+    /// A count outside its bounds.
     #[error("`task.{key}` is {found}, it must be from {least} to {most}")]
     Count {
         /// The key.
@@ -77,7 +77,7 @@ pub(super) fn unknown(
     }
 }
 
-/// The known name that is most like a wrong one.
+/// The known name that is most similar to a wrong one.
 pub(crate) fn nearest(name: &str, names: &[&'static str]) -> &'static str {
     let likeness = |known: &&&str| (strsim::jaro_winkler(name, known) * 1e6) as u64;
     names

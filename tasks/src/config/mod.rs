@@ -24,10 +24,10 @@ pub use task::TaskConfig;
 
 use crate::data::Shards;
 
-/// Whether task and shards go together, beside each making sense.
+/// Checks both, and whether the task supports these shards.
 ///
 /// # Errors
-/// Names the key that does not.
+/// Names the invalid key.
 pub fn validate(task: &TaskConfig, shards: &Shards) -> Result<(), crate::TaskError> {
     use crate::data::{ShardError, ShardKind};
     task.validate()?;

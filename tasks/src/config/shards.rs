@@ -1,4 +1,4 @@
-//! The `[shards]` table as it is written.
+//! The `[shards]` table as written.
 
 use super::error::unknown;
 use super::{ConfigError, nearest};
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 const KINDS: [&str; 3] = ["iid", "by-label", "dirichlet"];
 const KEYS: [&str; 5] = ["kind", "alpha", "index", "of", "seed"];
 
-/// What is not said is the one shard that is everything.
+/// The default is a single shard with all samples.
 #[derive(Deserialize)]
 pub(crate) struct RawShards {
     kind: Option<String>,

@@ -1,5 +1,5 @@
-//! The subset of MNIST in the binary, for a run without any data at hand: 10,000 training and
-//! 2,000 held-out images. What they are and where they come from: `tasks/data/mnist-subset`.
+//! The subset of MNIST in the binary, for runs without other data: 10,000 training and 2,000
+//! held-out images. `tasks/data/mnist-subset` describes them and their source.
 
 use super::idx;
 use super::{Labelled, LabelledPair};

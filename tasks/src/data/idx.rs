@@ -15,17 +15,17 @@ pub const IMAGE_SIDE_MAX: u32 = 1024;
 const UNSIGNED_BYTES: u8 = 0x08;
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// What is wrong with an IDX file.
+/// Reasons to refuse an IDX file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum IdxProblem {
-    /// The world's: not there, not readable, a damaged gzip stream.
+    /// The file is missing, unreadable, or a damaged gzip stream.
     #[error("{0}")]
     Io(#[from] io::Error),
     /// It does not begin as an IDX file.
     #[error("it does not start as an IDX file of unsigned bytes (found {0:02x?})")]
     Magic([u8; 4]),
-    /// Another number of dimensions than images or labels have.
+    /// Wrong number of dimensions for images or labels.
     #[error("it has {found} dimensions where {needed} are needed (are images and labels swapped?)")]
     Dimensions {
         /// Dimensions found.
@@ -33,13 +33,13 @@ pub enum IdxProblem {
         /// Dimensions needed.
         needed: u8,
     },
-    /// The header names more than is allowed.
+    /// The header names more bytes than allowed.
     #[error("its header names {bytes} bytes, the most that is read is {IDX_BYTES_MAX}")]
     TooLarge {
-        /// Bytes the header names; the largest number where they do not fit it.
+        /// Bytes in the header; the largest number if they exceed it.
         bytes: u64,
     },
-    /// Images of no or too many pixels.
+    /// Images without pixels or with too many.
     #[error("its images are {height} x {width}, from 1 to {IMAGE_SIDE_MAX} a side are read")]
     Sides {
         /// Rows.
@@ -86,12 +86,12 @@ pub struct Images {
 }
 
 impl Images {
-    /// How many there are.
+    /// Their number.
     pub fn len(&self) -> usize {
         self.pixels.len() / self.area()
     }
 
-    /// Whether there is none.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.pixels.is_empty()
     }
@@ -104,7 +104,7 @@ impl Images {
     /// The pixels of one image.
     ///
     /// # Panics
-    /// When there is no such image.
+    /// If there is no such image.
     pub fn image(&self, index: usize) -> &[u8] {
         let area = self.area();
         &self.pixels[index * area..(index + 1) * area]
@@ -201,12 +201,12 @@ fn header<const N: usize>(source: &mut dyn Read) -> Result<[u32; N], IdxProblem>
     Ok(lengths)
 }
 
-/// What is set aside on the word of a header alone: more than the images of MNIST.
+/// Largest buffer to reserve from a header alone; larger than the images of MNIST.
 const RESERVED_MAX: u64 = 64 << 20;
 
-/// Reads what the header names. Up to [`RESERVED_MAX`] the buffer has its size at once: one that
-/// grows leaves its smaller selves behind in the allocator, 20 MB for the bundled images. Pages that
-/// a header lies about are never touched.
+/// Reads the bytes that the header names. Up to [`RESERVED_MAX`] it reserves the buffer at once,
+/// because a growing buffer leaves its smaller copies in the allocator, 20 MB for the bundled
+/// images. If the header is false, the extra pages are never touched.
 fn body(source: Box<dyn Read + '_>, lengths: &[u32]) -> Result<Vec<u8>, IdxProblem> {
     let needed = lengths
         .iter()
@@ -215,7 +215,7 @@ fn body(source: Box<dyn Read + '_>, lengths: &[u32]) -> Result<Vec<u8>, IdxProbl
     if needed > IDX_BYTES_MAX {
         return Err(IdxProblem::TooLarge { bytes: needed });
     }
-    // One byte more lets the end be found without another buffer.
+    // One extra byte lets the reader find the end without another buffer.
     let mut bytes = Vec::with_capacity(needed.min(RESERVED_MAX) as usize + 1);
     source.take(needed + 1).read_to_end(&mut bytes)?;
     let found = bytes.len() as u64;

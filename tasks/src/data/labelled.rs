@@ -4,17 +4,17 @@ use super::idx::{self, IdxError, Images};
 use super::{ShardError, Shards};
 use std::path::{Path, PathBuf};
 
-/// The smallest share that is held out.
+/// The smallest share to hold out.
 const SHARE_MIN: f64 = 0.001;
 
 /// Why labelled images cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DataError {
-    /// A file that is there is not right.
+    /// A file is invalid.
     #[error(transparent)]
     Idx(#[from] IdxError),
-    /// A file is not there.
+    /// A file is missing.
     #[error(
         "{}: neither `{name}` nor `{name}.gz` is there (a data folder needs the four IDX files \
          that MNIST comes in; with `held_out` = a share, only the two `train-` files)", dir.display()
@@ -30,7 +30,7 @@ pub enum DataError {
     Count {
         /// The folder.
         dir: PathBuf,
-        /// Which set.
+        /// The set.
         what: &'static str,
         /// Images.
         images: usize,
@@ -42,7 +42,7 @@ pub enum DataError {
     Differ(PathBuf),
 }
 
-/// Images and what they show.
+/// Images and their classes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Labelled {
     /// The images.
@@ -52,12 +52,12 @@ pub struct Labelled {
 }
 
 impl Labelled {
-    /// How many there are.
+    /// Their number.
     pub fn len(&self) -> usize {
         self.labels.len()
     }
 
-    /// Whether there is none.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.labels.is_empty()
     }
@@ -99,9 +99,9 @@ impl Images {
 /// Training and held-out images of one size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LabelledPair {
-    /// What is trained on: all of it, or one shard after [`LabelledPair::keep_shard`].
+    /// The training images: all of them, or one shard after [`LabelledPair::keep_shard`].
     pub train: Labelled,
-    /// What is only evaluated on: the same for all peers.
+    /// The held-out images, the same for all peers.
     pub held: Labelled,
     /// Classes: one more than the largest label of the whole training set.
     pub classes: usize,
@@ -147,8 +147,8 @@ impl LabelledPair {
     }
 
     /// Reads `train-images-idx3-ubyte`, `train-labels-idx1-ubyte` and the two `t10k-` files of a
-    /// folder, each with or without `.gz`. With a share, every so many-th of the training images
-    /// is held out instead and the `t10k-` files are not read.
+    /// folder, each with or without `.gz`. With a share it holds out evenly spaced training images
+    /// instead and does not read the `t10k-` files.
     ///
     /// # Errors
     /// When a file is missing or wrong.
@@ -180,7 +180,7 @@ impl LabelledPair {
         Self::new(train, held, dir)
     }
 
-    /// Keeps one shard of the training images; the held-out ones stay whole.
+    /// Keeps one shard of the training images and all held-out images.
     ///
     /// # Errors
     /// When there is no such shard, or it has fewer than `needed` images.

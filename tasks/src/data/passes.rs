@@ -3,8 +3,8 @@
 
 use crate::rng;
 
-/// Batches of shuffled passes over the samples. Samples that do not fill a last batch of a pass
-/// are left to the next, which has another order.
+/// Batches of shuffled passes over the samples. Samples that do not fill the last batch of a pass
+/// are left out of it; the next pass has another order.
 ///
 /// ```
 /// use murmurate_tasks::data::Passes;

@@ -1,5 +1,5 @@
-//! Shards: which samples of the training data are one peer's. Every peer computes its own from
-//! the same few numbers; together they are disjoint and leave nothing out. No data lies here.
+//! Shards: the training samples of one peer. Every peer computes its shard from the same few
+//! numbers. All shards are disjoint and cover the data.
 
 use crate::rng;
 use rand_chacha::ChaCha8Rng;
@@ -9,15 +9,15 @@ use std::ops::Range;
 /// The most shards of one run.
 pub const SHARDS_MAX: u32 = 65_536;
 
-/// How samples are dealt.
+/// How samples are split.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum ShardKind {
-    /// Every shard like the whole.
+    /// Every shard is a random sample of the data.
     #[default]
     Iid,
-    /// Every shard has a few classes, and no class is in two shards while there are enough
-    /// classes; 4 shards of 10 classes have 3, 3, 2 and 2 of them.
+    /// Every shard has a few classes, and no class is in two shards if there are enough classes: 4
+    /// shards of 10 classes have 3, 3, 2 and 2.
     ByLabel,
     /// The shares of each class are drawn from a symmetric Dirichlet distribution.
     Dirichlet {
@@ -30,14 +30,14 @@ pub enum ShardKind {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "crate::config::RawShards")]
 pub struct Shards {
-    /// How samples are dealt.
+    /// How samples are split.
     #[serde(flatten)]
     pub kind: ShardKind,
-    /// Which shard is this peer's, from zero.
+    /// Index of this peer's shard, from zero.
     pub index: u32,
-    /// How many shards there are.
+    /// Number of shards.
     pub of: u32,
-    /// Seeds the dealing; the same for all peers.
+    /// Seed of the split, the same for all peers.
     pub seed: u64,
 }
 
@@ -47,7 +47,7 @@ impl Default for Shards {
     }
 }
 
-/// Why there is no such shard.
+/// Why a shard does not exist.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ShardError {
@@ -65,10 +65,10 @@ pub enum ShardError {
     /// Not a concentration.
     #[error("`shards.alpha` is {0}, it must be a number above 0 and at most 1e6")]
     Alpha(f64),
-    /// Labels were asked of text.
+    /// A split by label, but text has no labels.
     #[error("`shards.kind` = \"by-label\" needs labels, text has none (use \"iid\")")]
     NoLabels,
-    /// Nothing is left for this shard.
+    /// The shard has too few samples.
     #[error("shard {index} of {of} has {found} samples, {needed} are needed (use fewer shards)")]
     TooFew {
         /// The index.
@@ -77,13 +77,13 @@ pub enum ShardError {
         of: u32,
         /// Samples that it has.
         found: usize,
-        /// Samples that it needs.
+        /// Samples that the task needs.
         needed: usize,
     },
 }
 
 impl Shards {
-    /// The one shard that is everything.
+    /// The single shard with all samples.
     pub const fn whole() -> Self {
         Self {
             kind: ShardKind::Iid,
@@ -93,10 +93,10 @@ impl Shards {
         }
     }
 
-    /// Whether the numbers make sense.
+    /// Checks the numbers.
     ///
     /// # Errors
-    /// Names the key that does not.
+    /// Names the invalid key.
     pub fn validate(&self) -> Result<(), ShardError> {
         let Self { index, of, .. } = *self;
         if !(1..=SHARDS_MAX).contains(&of) {
@@ -116,7 +116,7 @@ impl Shards {
     /// Indices of this shard's samples, ascending.
     ///
     /// # Errors
-    /// When the numbers make no sense or fewer than `needed` samples are this shard's.
+    /// If the numbers are invalid or the shard has fewer than `needed` samples.
     pub fn samples(&self, labels: &[u8], needed: usize) -> Result<Vec<u32>, ShardError> {
         self.validate()?;
         let mut mine: Vec<u32> = match self.kind {
@@ -129,12 +129,12 @@ impl Shards {
         Ok(mine)
     }
 
-    /// The run of bytes of a text that is this shard's: contiguous, because what stands together
-    /// belongs together.
+    /// The range of bytes of a text that belongs to this shard. It is contiguous to keep the
+    /// context.
     ///
     /// # Errors
-    /// When the numbers make no sense, labels were asked for, or fewer than `needed` bytes are
-    /// this shard's.
+    /// If the numbers are invalid, the split is by label, or the shard has fewer than `needed`
+    /// bytes.
     pub fn range(&self, len: usize, needed: usize) -> Result<Range<usize>, ShardError> {
         self.validate()?;
         let (of, index) = (self.of as usize, self.index as usize);
@@ -214,7 +214,7 @@ impl Shards {
     }
 }
 
-/// Indices of the samples of each class that there is, classes ascending.
+/// Indices of the samples of each class, in ascending order of classes.
 fn by_class(labels: &[u8]) -> Vec<Vec<u32>> {
     let mut classes = vec![Vec::new(); 256];
     for (index, &label) in labels.iter().enumerate() {

@@ -1,36 +1,36 @@
-//! Text as bytes: one file, or all files of a folder one after the other. Not decoded, because a
-//! byte-level model takes any bytes.
+//! Text as bytes: one file, or all files of a folder one after the other. The bytes are not
+//! decoded, because a byte-level model accepts any bytes.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// The most bytes of text that are read into memory.
+/// Most bytes of text to read into memory.
 pub const TEXT_BYTES_MAX: u64 = 4 << 30;
 
-/// How deep folders are followed.
+/// Greatest depth of nested folders.
 const DEPTH_MAX: usize = 16;
 
 /// Why text cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TextError {
-    /// The world's: not there or not readable.
+    /// The file or folder is missing or unreadable.
     #[error("{}: {source}", file.display())]
     Io {
         /// The file or folder.
         file: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// Nothing in it.
+    /// There is no text.
     #[error("{}: there is no text in it (give a file, or a folder of files)", .0.display())]
     Empty(PathBuf),
-    /// More than fits.
+    /// There is too much text.
     #[error("{}: more than {TEXT_BYTES_MAX} bytes of text (give a part of it)", .0.display())]
     TooLarge(PathBuf),
-    /// Links that go in circles, or a strange tree.
+    /// Folders are nested too deeply, for example by circular links.
     #[error("{}: folders more than {DEPTH_MAX} deep are not followed", .0.display())]
     TooDeep(PathBuf),
     /// Too few bytes for training and held-out data.
@@ -50,7 +50,7 @@ pub enum TextError {
 /// begin with a dot are left out.
 ///
 /// # Errors
-/// When something cannot be read, or there is nothing, or too much.
+/// If a file cannot be read, or there is no text or too much.
 pub fn read_text(path: &Path) -> Result<Vec<u8>, TextError> {
     let mut text = Vec::new();
     append(path, &mut text, 0)?;
@@ -96,7 +96,7 @@ fn append(path: &Path, text: &mut Vec<u8>, depth: usize) -> Result<(), TextError
     }
 }
 
-/// Where training bytes and held-out bytes lie: the last `held_out` share is held out.
+/// Ranges of the training bytes and of the held-out bytes, which are the last `held_out` share.
 pub fn split_text(len: usize, held_out: f64) -> (Range<usize>, Range<usize>) {
     let held = ((len as f64 * held_out).ceil() as usize).min(len);
     (0..len - held, len - held..len)

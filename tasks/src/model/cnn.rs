@@ -9,7 +9,7 @@ use burn::tensor::module::max_pool2d;
 use burn::tensor::ops::MaxPoolOptions;
 use burn::tensor::{Device, Tensor};
 
-/// The least side of an image: what is left after two poolings must be a pixel.
+/// Smallest side of an image, so that a pixel remains after two poolings.
 pub const CNN_SIDE_MIN: usize = 4;
 
 const CHANNELS: [usize; 3] = [1, 8, 16];

@@ -1,6 +1,6 @@
-//! A byte-level transformer whose inner step on a processor is mostly matrix products: no biases,
-//! no scales in the norms, relu, flat `[batch * context, width]` activations, and an attention
-//! that walks over its scores four times an inner step rather than a dozen.
+//! A byte-level transformer. Its inner step on a processor is mostly matrix products: it has no
+//! biases, no scales in the norms, relu, flat `[batch * context, width]` activations, and an
+//! attention that reads its scores four times per inner step instead of a dozen times.
 
 use crate::Segments;
 use burn::module::{Initializer, Module, Param};
@@ -11,10 +11,10 @@ use burn::tensor::{Device, Int, Tensor};
 /// Symbols: all bytes.
 const SYMBOLS: usize = 256;
 
-/// Added to mean squares, so that a norm of zeros is zeros.
+/// Added to mean squares, so that the norm of zeros is zeros.
 const EPS: f32 = 1e-6;
 
-/// What a masked score is off the tape; its softmax is exactly zero.
+/// Value of a masked score. Its softmax is exactly zero.
 const MASKED: f32 = -1e9;
 
 /// The sizes of a transformer.
@@ -22,11 +22,11 @@ const MASKED: f32 = -1e9;
 pub struct TransformerShape {
     /// Blocks.
     pub layers: usize,
-    /// Numbers that stand for one byte; a multiple of `heads`.
+    /// Size of the vector for one byte; a multiple of `heads`.
     pub width: usize,
     /// Attention heads.
     pub heads: usize,
-    /// Bytes that are seen at once.
+    /// Bytes that the model sees at once.
     pub context: usize,
 }
 

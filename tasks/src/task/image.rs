@@ -1,4 +1,4 @@
-//! Image classification on IDX files: shards of labelled images, moved a little at random.
+//! Image classification on IDX files: shards of labelled images with small random shifts.
 
 use super::{Score, Task};
 use crate::config::{Augmentation, DataSource, ImageConfig, ImageModel};
@@ -13,7 +13,7 @@ use rand_chacha::ChaCha8Rng;
 const MEAN: f32 = 0.1307;
 const DEVIATION: f32 = 0.3081;
 
-/// Images evaluated at once.
+/// Images in an evaluation batch.
 const HELD_BATCH: usize = 500;
 
 /// An image classifier and its images.
@@ -79,7 +79,7 @@ impl Task for ImageTask {
         }
     }
 
-    /// He's initialization for what a relu follows; zero for the output and all biases.
+    /// He's initialization for layers before a relu; zero for the output and all biases.
     fn initial(&self, tensor: &TensorSpec, values: &mut [f32], rng: &mut ChaCha8Rng) {
         match tensor.shape.len() {
             2.. if !tensor.name.starts_with("output.") => {
@@ -170,7 +170,7 @@ fn scaled(pixel: u8) -> f32 {
     (f32::from(pixel) / 255.0 - MEAN) / DEVIATION
 }
 
-/// Appends an image moved down and right; what comes in is background.
+/// Appends an image shifted down and right. New pixels are background.
 fn append_moved(into: &mut Vec<f32>, image: &[u8], width: usize, [down, right]: [isize; 2]) {
     let rows = image.chunks_exact(width);
     let height = rows.len();

@@ -1,4 +1,4 @@
-//! Byte-level language modelling on any text: windows of a peer's run of the bytes.
+//! Byte-level language modelling on any text: windows of a peer's range of bytes.
 
 use super::{Score, Task};
 use crate::config::{DataSource, LanguageConfig};
@@ -10,10 +10,10 @@ use murmurate_strategies::TensorSpec;
 use rand_chacha::ChaCha8Rng;
 use std::ops::Range;
 
-/// The most windows of held-out text that are evaluated, spread evenly over it.
+/// Most windows of held-out text to evaluate, spread evenly over it.
 const HELD_WINDOWS: usize = 512;
 
-/// Windows evaluated at once.
+/// Windows in an evaluation batch.
 const HELD_BATCH: usize = 16;
 
 /// A language model and its text.
@@ -47,7 +47,7 @@ impl LanguageTask {
         Self::of_text(config, &text, seed, shards)
     }
 
-    /// The same on text that is at hand; `config.data` names it in errors.
+    /// The same for text in memory. Errors name it by `config.data`.
     ///
     /// # Errors
     /// When text or shard are wrong.
@@ -107,8 +107,9 @@ impl Task for LanguageTask {
         Transformer::zeros(self.shape, device)
     }
 
-    /// What ends a block starts at zero, so that each block starts as the identity, and so does
-    /// the output: all bytes alike. Tables have the deviation 0.5, the rest `1 / sqrt(fan_in)`.
+    /// The last matrix of a block starts at zero, so that each block starts as the identity. The
+    /// output starts at zero, so that all bytes have the same probability. Embeddings have the
+    /// standard deviation 0.5, the rest `1 / sqrt(fan_in)`.
     fn initial(&self, tensor: &TensorSpec, values: &mut [f32], rng: &mut ChaCha8Rng) {
         let ends = ["join.weight", "narrow.weight", "output.weight"];
         if ends.iter().any(|end| tensor.name.ends_with(end)) {

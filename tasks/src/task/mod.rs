@@ -1,4 +1,4 @@
-//! What a task is: a model, its batches, its loss. The trainer does the rest.
+//! The trait of a task: a model, its batches and its loss. The trainer does the rest.
 
 mod image;
 mod language;
@@ -14,35 +14,35 @@ use burn::tensor::{Device, Tensor};
 use murmurate_strategies::TensorSpec;
 use rand_chacha::ChaCha8Rng;
 
-/// What one batch of held data says of a model.
+/// The score of a model on one batch of held-out data.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Score {
     /// Sum of the losses of its samples, in nats.
     pub loss_sum: f64,
-    /// Samples that are right; `None` where the task has no such thing.
+    /// Correctly classified samples; `None` if the task has no classes.
     pub right: Option<u64>,
-    /// Samples of the batch, or whatever else the loss is a mean of.
+    /// Number of terms in the mean loss, usually the samples of the batch.
     pub samples: u64,
 }
 
-/// A task: implement it for a model of one's own and give it to
+/// A task. Implement it for a custom model and pass it to
 /// [`BurnTrainer::new`](crate::BurnTrainer::new).
 ///
-/// Everything must be a function of its arguments and of what the task was made with, or runs
-/// cannot be resumed or repeated: no global randomness, no clock.
+/// All methods must depend only on their arguments and on the values the task was built with, or
+/// runs cannot be resumed or repeated. They must not use global randomness or a clock.
 pub trait Task: Send {
     /// The burn model. All its float parameters are trained, in the order in which burn visits
     /// them, which is the order of the fields.
     type Model: Module;
-    /// What the loss is taken of.
+    /// The input of the loss.
     type Batch;
 
-    /// Makes the model; its values do not matter, [`Task::initial`] writes them.
+    /// Builds the model. [`Task::initial`] sets its values afterwards.
     fn model(&self, device: &Device) -> Self::Model;
 
-    /// Writes the initial values of one tensor. As given: standard deviation `1 / sqrt(fan_in)`
-    /// for tensors of two and more dimensions, one for names that end with `gamma`, zero for the
-    /// rest.
+    /// Writes the initial values of one tensor. The default has the standard deviation `1 /
+    /// sqrt(fan_in)` for tensors of two and more dimensions, ones for names that end with `gamma`,
+    /// zeros for the rest.
     fn initial(&self, tensor: &TensorSpec, values: &mut [f32], rng: &mut ChaCha8Rng) {
         match tensor.shape.len() {
             2.. => init::fan_in(tensor, 1.0, values, rng),
@@ -54,17 +54,18 @@ pub trait Task: Send {
     /// Samples of each batch.
     fn samples(&self) -> u64;
 
-    /// The batch of this number; the same whenever it is asked for.
+    /// The batch with this number. Must return the same batch for the same number.
     ///
     /// # Errors
-    /// When data fail.
+    /// If reading the data fails.
     fn batch(&mut self, number: u64, device: &Device) -> Result<Self::Batch, TaskError>;
 
-    /// The mean loss over a batch, in nats where it has a unit; one value.
+    /// The mean loss over a batch, in nats if it has a unit. One value.
     fn loss(&self, model: &Self::Model, batch: Self::Batch) -> Tensor<1>;
 
-    /// As [`Task::loss`], with a [boundary](Segments::boundary) wherever the backward pass may pause: the
-    /// gradients behind it then leave while those before it are computed. As given there is none.
+    /// As [`Task::loss`], with a [boundary](Segments::boundary) wherever the backward pass may
+    /// pause. Gradients behind a boundary leave while those before it are computed. The default has
+    /// no boundary.
     fn segmented_loss(
         &self,
         model: &Self::Model,
@@ -75,13 +76,13 @@ pub trait Task: Send {
         self.loss(model, batch)
     }
 
-    /// Batches of held data.
+    /// Number of batches of held-out data.
     fn held_batches(&self) -> usize;
 
-    /// What one batch of held data says. The model is one without tape, on `device`.
+    /// Scores one batch of held-out data. The model is on `device` and does not record gradients.
     ///
     /// # Errors
-    /// When data fail.
+    /// If reading the data fails.
     fn score(
         &mut self,
         model: &Self::Model,

@@ -1,5 +1,6 @@
-//! The flat parameters of a burn model: burn's visitors by place in the layout. On `flex` a
-//! tensor that nobody else holds is reached in place; elsewhere it is copied to the host and back.
+//! The flat parameters of a burn model: burn's visitors by position in the layout. On `flex` a
+//! tensor without other owners is accessed in place; on other devices it is copied to the host and
+//! back.
 
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::optim::GradientsParams;
@@ -7,18 +8,17 @@ use burn::tensor::{Tensor, TensorData};
 use murmurate_strategies::inner::InnerOptimizer;
 use murmurate_strategies::{Layout, StepControl, TensorSpec};
 
-/// Why a tensor of a model cannot be reached: a bug of the task, named.
+/// Why a tensor of a model cannot be accessed. This is a bug of the task.
 const FLOATS: &str = "parameters are f32: build the model on the device it is given";
 
-/// Names and shapes, without touching a value.
+/// Names and shapes, without reading values.
 pub(crate) fn layout(model: &impl Module) -> Layout {
     let mut names = Names::default();
     model.visit(&mut names);
     Layout::new(names.tensors)
 }
 
-/// The variant of an enum is not part of a name: which of several models it is does not change
-/// what its tensors are called.
+/// The variant of an enum is not part of a name, so the names of tensors do not depend on it.
 fn is_variant(container: &str) -> bool {
     container.starts_with("Enum:")
 }
@@ -49,15 +49,15 @@ impl ModuleVisitor for Names {
     }
 }
 
-/// What is done with each tensor of a model, in layout order.
+/// An operation on each tensor of a model, in the order of the layout.
 pub(crate) trait Edit {
-    /// Whether the values of this tensor are needed.
+    /// Whether the operation needs the values of this tensor.
     fn wants(&self, spec: &TensorSpec) -> bool;
     /// Reads or writes the values.
     fn edit(&mut self, place: usize, spec: &TensorSpec, values: &mut [f32]);
 }
 
-/// Puts every tensor of a model through an edit.
+/// Applies an edit to every tensor of a model.
 pub(crate) fn edit<M: Module>(model: M, layout: &Layout, edit: &mut dyn Edit) -> M {
     model.map(&mut Editor {
         layout,
@@ -94,8 +94,8 @@ impl ModuleMapper for Editor<'_> {
     }
 }
 
-/// Puts every tensor of a model and its gradient, corrected by `control`, through an inner optimizer
-/// that has begun its step. A tensor that the loss does not depend on is left out.
+/// Applies an inner optimizer that has begun its step to every tensor of a model and its gradient,
+/// which `control` corrects first. Skips tensors that the loss does not depend on.
 pub(crate) fn descend<M: Module>(
     model: M,
     layout: &Layout,
@@ -139,8 +139,7 @@ impl ModuleMapper for Descent<'_> {
     }
 }
 
-/// Hands gradients out as they come, each tensor's once: of a model whose backward pass goes segment by
-/// segment.
+/// Passes on the gradients of a segmented backward pass as they are computed, once for each tensor.
 pub(crate) struct Handout<'a> {
     layout: &'a Layout,
     left: Vec<bool>,
@@ -154,12 +153,12 @@ impl<'a> Handout<'a> {
         Self { layout, left, f }
     }
 
-    /// Hands out those that came with a segment.
+    /// Passes on the gradients of a segment.
     pub(crate) fn some(&mut self, model: &impl Module, gradients: GradientsParams) {
         self.visit(model, gradients, false);
     }
 
-    /// Hands out zeros for what the loss does not depend on.
+    /// Passes on zeros for tensors that the loss does not depend on.
     pub(crate) fn rest(mut self, model: &impl Module) {
         self.visit(model, GradientsParams::new(), true);
     }

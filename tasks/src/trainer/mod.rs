@@ -1,5 +1,5 @@
-//! The trainer: any [`Task`] behind the `Trainer` trait. Gradients come from burn's autodiff, the
-//! inner optimizer works in place on flat slices.
+//! The trainer of any [`Task`]. burn's autodiff computes gradients, and the inner optimizer works
+//! in place on flat slices.
 
 pub(crate) mod flat;
 
@@ -21,11 +21,11 @@ const INNER: &str = "trainer.inner";
 
 /// Takes inner steps on a burn model.
 ///
-/// The inner optimizer's state is made with the first inner step of [`Trainer::steps`]: methods
-/// that exchange gradients never pay for it.
+/// The first inner step of [`Trainer::steps`] allocates the inner optimizer's state. So methods
+/// that exchange gradients never allocate it.
 pub struct BurnTrainer<T: Task> {
     task: T,
-    /// Always there between calls; taken only while burn maps it.
+    /// Always `Some` between calls; taken only while burn maps it.
     model: Option<T::Model>,
     device: Device,
     layout: Layout,
@@ -34,13 +34,13 @@ pub struct BurnTrainer<T: Task> {
     batches: u64,
 }
 
-const MODEL: &str = "the model is put back by whoever takes it";
+const MODEL: &str = "the model is put back after every use";
 
 impl<T: Task> BurnTrainer<T> {
-    /// A trainer whose parameters are a function of task and seed, bit for bit.
+    /// A trainer whose parameters depend only on task and seed, bit for bit.
     ///
     /// # Errors
-    /// When the device is not there.
+    /// If the device is not available.
     pub fn new(
         task: T,
         inner: &InnerKind,
@@ -67,7 +67,7 @@ impl<T: Task> BurnTrainer<T> {
         &self.task
     }
 
-    /// The model, to be asked whatever the task does not ask.
+    /// The model.
     pub fn model(&self) -> &T::Model {
         self.model.as_ref().expect(MODEL)
     }
@@ -240,7 +240,7 @@ impl flat::Edit for Visit<'_> {
     }
 }
 
-/// Takes a count of inner steps, watched by nobody.
+/// Takes a number of inner steps without corrections or interrupts.
 ///
 /// # Errors
 /// As [`Trainer::steps`].
