@@ -23,9 +23,9 @@ const KEYS: [&str; 7] = [
 /// An image classifier.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ImageConfig {
-    /// Where images come from.
+    /// Source of the images.
     pub data: DataSource,
-    /// Share of the training images that is held out in place of the `t10k-` files.
+    /// Share of the training images to hold out instead of using the `t10k-` files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held_out: Option<f64>,
     /// Which model.
@@ -34,7 +34,7 @@ pub struct ImageConfig {
     pub hidden: u32,
     /// Images in a batch.
     pub batch: u32,
-    /// What is done to training images at random.
+    /// Random changes of training images.
     pub augmentation: Augmentation,
 }
 

@@ -16,24 +16,24 @@ const KEYS: [&str; 8] = [
 /// A byte-level language model.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LanguageConfig {
-    /// Where text comes from.
+    /// Source of the text.
     pub data: DataSource,
-    /// Share of the text that is held out: its end.
+    /// Share of the text to hold out, from its end.
     pub held_out: f64,
     /// Blocks.
     pub layers: u32,
-    /// Numbers that stand for one byte.
+    /// Size of the vector for one byte.
     pub width: u32,
     /// Attention heads.
     pub heads: u32,
-    /// Bytes that are seen at once.
+    /// Bytes that the model sees at once.
     pub context: u32,
     /// Windows of `context` bytes in a batch.
     pub batch: u32,
 }
 
 impl LanguageConfig {
-    /// The small model on some text.
+    /// The small model on a text.
     pub const fn of(data: DataSource) -> Self {
         Self {
             data,

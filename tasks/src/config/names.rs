@@ -33,19 +33,19 @@ names!(
 );
 
 names!(
-    /// What is done to training images at random.
+    /// Random changes of training images.
     Augmentation {
         /// Nothing.
         None = "none",
-        /// Moved by up to one pixel each way.
+        /// Shifted by up to one pixel in each direction.
         Shift1 = "shift-1",
-        /// Moved by up to two pixels each way.
+        /// Shifted by up to two pixels in each direction.
         Shift2 = "shift-2",
     }
 );
 
 impl Augmentation {
-    /// Pixels that an image is moved by at most, each way.
+    /// Largest shift in pixels, in each direction.
     pub const fn shift_px(self) -> usize {
         match self {
             Self::None => 0,

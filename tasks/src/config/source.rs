@@ -3,10 +3,10 @@
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// The data that the binary brings along.
+/// Name of the data inside the binary.
 pub const BUNDLED: &str = "bundled";
 
-/// Where data come from.
+/// Source of the data.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub enum DataSource {

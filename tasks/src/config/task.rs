@@ -23,7 +23,7 @@ pub enum TaskConfig {
 }
 
 impl Default for TaskConfig {
-    /// What the zero-configuration run trains: see `examples/label_shards.rs` for how these were
+    /// The task of a run without configuration. `examples/label_shards.rs` shows how these values were
     /// chosen.
     fn default() -> Self {
         Self::ImageClassifier(ImageConfig::default())
@@ -39,7 +39,7 @@ impl TaskConfig {
         }
     }
 
-    /// Where its data come from.
+    /// Source of its data.
     pub const fn data(&self) -> &DataSource {
         match self {
             Self::ImageClassifier(config) => &config.data,
@@ -56,10 +56,10 @@ impl TaskConfig {
         self
     }
 
-    /// Whether all settings make sense.
+    /// Checks all settings.
     ///
     /// # Errors
-    /// Names the key that does not.
+    /// Names the invalid key.
     pub fn validate(&self) -> Result<(), ConfigError> {
         match self {
             Self::ImageClassifier(config) => config.validate(),
