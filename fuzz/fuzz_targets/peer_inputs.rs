@@ -227,7 +227,7 @@ fuzz_target!(|case: Case<'_>| {
         evaluate_every: 2,
         leave_when_finished: false,
     };
-    let topology = exchange.has_neighbours().then(|| TopologyKind::ALL[0].build(7));
+    let topology = exchange.has_neighbours().then(|| TopologyKind::all()[0].build(7));
     let mut subject = Peer::new(config, plan, topology);
     let mut now = Time::from_nanos(1);
     let mut open = Vec::new();

@@ -35,6 +35,7 @@ pub mod topology;
 pub mod toy;
 
 mod layout;
+pub mod parameter;
 mod trainer;
 
 pub use layout::{Layout, TensorSpec};

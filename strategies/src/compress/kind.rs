@@ -9,7 +9,6 @@ use super::{
 };
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use std::collections::BTreeSet;
 
 /// All codecs that contributions may be encoded with. One line each.
 pub const CODECS: &[&CodecSpec] = &[
@@ -65,14 +64,14 @@ pub const CODECS: &[&CodecSpec] = &[
     &double_squeeze::SPEC,
 ];
 
-/// The most parameters of a codec.
-pub const PARAMETERS_MAX: usize = 6;
+pub use crate::parameter::PARAMETERS_MAX;
+use crate::parameter::Values;
 
 /// A codec with its parameters, all within their ranges.
 #[derive(Clone, Copy)]
 pub struct CodecKind {
     spec: &'static CodecSpec,
-    values: [f64; PARAMETERS_MAX],
+    values: Values,
 }
 
 impl CodecKind {
@@ -89,19 +88,11 @@ impl CodecKind {
     pub fn new(name: &str, given: &[(&str, f64)]) -> Result<Self, ParameterError> {
         let found = || name.to_owned();
         let spec = CODECS.iter().find(|spec| spec.name == name);
-        let spec = spec.ok_or_else(|| ParameterError::UnknownCodec { found: found() })?;
-        let known = |key: &str| spec.parameters.iter().any(|p| p.name == key);
-        if let Some((key, _)) = given.iter().find(|(key, _)| !known(key)) {
-            return Err(ParameterError::DoesNotApply {
-                parameter: (*key).to_owned(),
-                codec: spec.name,
-            });
-        }
-        let mut values = [0.0; PARAMETERS_MAX];
-        for (value, parameter) in values.iter_mut().zip(spec.parameters) {
-            let given = given.iter().find(|(key, _)| *key == parameter.name);
-            *value = check(spec, parameter, given.map(|(_, value)| *value))?;
-        }
+        let spec = spec.ok_or_else(|| ParameterError::UnknownMethod {
+            key: "compression.codec",
+            found: found(),
+        })?;
+        let values = spec.parameters().values(given)?;
         Ok(Self { spec, values })
     }
 
@@ -111,43 +102,18 @@ impl CodecKind {
     /// As [`CodecKind::new`], and when a parameter is not a number.
     pub fn from_table(name: &str, table: &toml::Table) -> Result<Self, ParameterError> {
         let spec = CODECS.iter().find(|spec| spec.name == name);
-        let mut given = Vec::new();
-        for (key, value) in table {
-            let parameters = spec.iter().flat_map(|spec| spec.parameters);
-            let parameter = parameters.into_iter().find(|p| p.name == key);
-            if let (Some(spec), Some(parameter)) = (spec, parameter)
-                && let Range::Choice(names) = parameter.range
-            {
-                given.push((key.as_str(), choose(spec, parameter, names, value)?));
-                continue;
-            }
-            let number = match value {
-                toml::Value::Integer(whole) => *whole as f64,
-                toml::Value::Float(number) => *number,
-                other => {
-                    return Err(ParameterError::NotANumber {
-                        parameter: key.clone(),
-                        found: other.type_str(),
-                    });
-                }
-            };
-            given.push((key.as_str(), number));
-        }
-        Self::new(name, &given)
+        let found = || name.to_owned();
+        let spec = spec.ok_or_else(|| ParameterError::UnknownMethod {
+            key: "compression.codec",
+            found: found(),
+        })?;
+        let values = spec.parameters().read(table)?;
+        Ok(Self { spec, values })
     }
 
     /// Its parameters as TOML.
     pub fn to_table(&self) -> toml::Table {
-        let entry = |(parameter, value): (&Parameter, &f64)| {
-            let value = match parameter.range {
-                Range::Choice(names) => toml::Value::String(names[*value as usize].to_owned()),
-                range if range.is_whole() => toml::Value::Integer(*value as i64),
-                _ => toml::Value::Float(*value),
-            };
-            (parameter.name.to_owned(), value)
-        };
-        let parameters = self.spec.parameters.iter();
-        parameters.zip(&self.values).map(entry).collect()
+        self.spec.parameters().write(&self.values)
     }
 
     /// Its name in the configuration.
@@ -165,12 +131,7 @@ impl CodecKind {
     /// # Panics
     /// If the entry lists no such parameter.
     pub fn number(&self, parameter: &str) -> f64 {
-        let at = self
-            .spec
-            .parameters
-            .iter()
-            .position(|p| p.name == parameter);
-        self.values[at.expect("a codec asks for the parameters that it lists")]
+        self.spec.parameters().number(&self.values, parameter)
     }
 
     /// As [`CodecKind::number`], of a parameter that is a whole number.
@@ -214,50 +175,9 @@ impl CodecKind {
     }
 }
 
-/// The number of a name that a table gives.
-fn choose(
-    spec: &'static CodecSpec,
-    parameter: &'static Parameter,
-    names: &[&str],
-    value: &toml::Value,
-) -> Result<f64, ParameterError> {
-    let at = names.iter().position(|name| value.as_str() == Some(name));
-    at.map(|at| at as f64)
-        .ok_or_else(|| ParameterError::Choice {
-            parameter: parameter.name,
-            codec: spec.name,
-            found: value.to_string(),
-            needed: parameter.range,
-        })
-}
-
-fn check(
-    spec: &'static CodecSpec,
-    parameter: &'static Parameter,
-    given: Option<f64>,
-) -> Result<f64, ParameterError> {
-    let value = given.or(parameter.default);
-    let value = value.ok_or(ParameterError::Missing {
-        parameter: parameter.name,
-        codec: spec.name,
-        about: parameter.about,
-    })?;
-    if parameter.range.contains(value) {
-        return Ok(value);
-    }
-    Err(ParameterError::Range {
-        parameter: parameter.name,
-        codec: spec.name,
-        found: value,
-        needed: parameter.range,
-    })
-}
-
 /// The names of all parameters of all codecs, sorted.
 pub fn parameter_names() -> Vec<&'static str> {
-    let all = CODECS.iter().flat_map(|spec| spec.parameters);
-    let names: BTreeSet<_> = all.map(|parameter| parameter.name).collect();
-    names.into_iter().collect()
+    crate::parameter::names(CODECS.iter().map(|spec| spec.parameters))
 }
 
 impl PartialEq for CodecKind {

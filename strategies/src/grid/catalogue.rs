@@ -1,11 +1,13 @@
 //! Every method with all that is known of it, for people and programs: `murmurate strategies` prints
 //! it, `docs/coverage.md` counts on it. Not a configuration: that is [`Strategy`](super::Strategy).
 
-use super::registry::{self, Entry, nearest};
+use super::entry::{Entry, nearest};
+use super::registry;
 use super::strategy::{HELD, HELD_MEMBERS};
 use super::{LATER, Later, Strategy, StrategyError, preset};
-use crate::compress::{self, CodecKind, CodecSpec, Range, Reduction};
+use crate::compress::{self, CodecKind, CodecSpec, Reduction};
 use crate::inner::InnerKind;
+use crate::parameter::Parameter;
 use serde::Serialize;
 
 /// One method: a value of the key that chooses it.
@@ -99,24 +101,42 @@ pub fn find(name: &str) -> Result<Vec<Method>, StrategyError> {
 }
 
 fn plain(key: &'static str, entry: &Entry) -> Method {
-    let own = entry.keys.iter().map(|key| MethodKey {
+    let shared = entry.keys.iter().map(|key| MethodKey {
         name: key.name.to_owned(),
         range: key.range.to_owned(),
         default: key.default.map(str::to_owned),
         about: key.about,
     });
+    let table = key.split_once('.').map_or(key, |(table, _)| table);
+    let own = entry
+        .parameters
+        .iter()
+        .map(|parameter| of(table, parameter));
     Method {
         key,
         name: entry.name,
         summary: entry.summary,
         equation: entry.equation,
         source: entry.source,
-        keys: own.collect(),
+        keys: own.chain(shared).collect(),
         state: Vec::new(),
         properties: Vec::new(),
         note: None,
         toml: None,
         refused: None,
+    }
+}
+
+/// A parameter as a key of its table.
+fn of(table: &str, parameter: &Parameter) -> MethodKey {
+    let default = parameter
+        .default
+        .map(|default| parameter.range.to_toml(default));
+    MethodKey {
+        name: format!("{table}.{}", parameter.name),
+        range: parameter.range.to_string(),
+        default: default.map(|default| default.to_string()),
+        about: parameter.about,
     }
 }
 
@@ -214,19 +234,10 @@ fn some(store: &'static str, multiple: usize) -> Vec<(&'static str, usize)> {
 
 /// Keys, state and properties of a codec, by its entry in the list of codecs.
 fn codec(spec: &'static CodecSpec, method: &mut Method) {
-    for parameter in spec.parameters {
-        let default = parameter.default.map(|default| match parameter.range {
-            Range::Choice(names) => format!("{:?}", names[default as usize]),
-            range if range.is_whole() => format!("{default}"),
-            _ => format!("{default:?}"),
-        });
-        method.keys.push(MethodKey {
-            name: format!("compression.{}", parameter.name),
-            range: parameter.range.to_string(),
-            default,
-            about: parameter.about,
-        });
-    }
+    let own = spec.parameters.iter();
+    method
+        .keys
+        .extend(own.map(|parameter| of("compression", parameter)));
     let needed = spec.parameters.iter().filter(|p| p.default.is_none());
     let given: Vec<_> = needed.map(|p| (p.name, p.range.example())).collect();
     let kind = CodecKind::new(spec.name, &given).expect("examples lie in their ranges");

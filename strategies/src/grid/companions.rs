@@ -1,11 +1,10 @@
 //! What corrections with a companion beside the parameters need of the rest of the grid.
 
-use super::refuse::refused;
+use super::error::refused;
 use super::{Strategy, StrategyError};
 use crate::correct::Companion;
 use crate::outer::OuterKind;
-use crate::topology::TopologyKind;
-use murmurate_protocol::{Contribution, ExchangeKind, StepBudget};
+use murmurate_protocol::{Contribution, StepBudget};
 
 const KEY: &str = "inner.correction";
 
@@ -47,7 +46,7 @@ fn mean(strategy: &Strategy) -> Result<(), StrategyError> {
 
 /// Trackers, which flow along links.
 fn flows(strategy: &Strategy) -> Result<(), StrategyError> {
-    if strategy.exchange() != ExchangeKind::Replicas {
+    if !strategy.exchange().facts().has_replicas {
         return refused(
             KEY,
             "what flows along a link must be known at both its ends, or the trackers' sum is lost with the first slice",
@@ -76,8 +75,11 @@ pub(super) fn anchors(strategy: &Strategy) -> Result<(), StrategyError> {
     if !matches!(strategy.outer_kind(), OuterKind::NoLoCo { .. }) {
         return Ok(());
     }
-    let pairs = strategy.topology_kind() == Some(TopologyKind::RandomMatching);
-    if strategy.exchange() != ExchangeKind::Gossip || !pairs {
+    let pairs = strategy
+        .topology_kind()
+        .is_some_and(|k| k.spec().random_pairs);
+    let facts = strategy.exchange().facts();
+    if !facts.has_mass || !facts.waits || !pairs {
         return refused(
             "outer.optimizer",
             "its momentum is of pairs, drawn at random, that hand over both parameters and anchor",

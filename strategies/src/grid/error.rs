@@ -1,6 +1,6 @@
 //! Why a configuration is not a strategy: one line each, with the key and what to do.
 
-use crate::compress::ParameterError;
+use crate::parameter::ParameterError;
 use murmurate_protocol::PlanError;
 
 /// Why a configuration is not a strategy.
@@ -81,7 +81,7 @@ pub enum StrategyError {
     #[error("`{key}` does not apply to {method}; remove it")]
     DoesNotApply {
         /// The key.
-        key: &'static str,
+        key: String,
         /// The method chosen.
         method: String,
     },
@@ -103,10 +103,23 @@ pub enum StrategyError {
         /// Parameters.
         parameters: usize,
     },
-    /// A codec's parameters cannot be.
+    /// A method's own parameters cannot be read.
     #[error(transparent)]
-    Codec(#[from] ParameterError),
+    Parameter(#[from] ParameterError),
     /// The plan cannot be.
     #[error(transparent)]
     Plan(#[from] PlanError),
+}
+
+/// Refuses a combination.
+pub(super) const fn refused(
+    key: &'static str,
+    reason: &'static str,
+    remedy: &'static str,
+) -> Result<(), StrategyError> {
+    Err(StrategyError::Refused {
+        key,
+        reason,
+        remedy,
+    })
 }

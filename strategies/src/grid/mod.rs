@@ -91,19 +91,21 @@
 
 pub mod registry;
 
+mod aggregation;
+mod architecture;
 mod catalogue;
 mod companions;
+mod entry;
 mod error;
+mod keys;
 mod later;
-mod mixing;
+mod methods;
 mod optimizers;
 mod overlap;
 mod parts;
 mod presets;
 mod refuse;
-mod relay;
 mod schedule;
-mod server;
 mod strategy;
 mod synchronization;
 mod tables;

@@ -1,13 +1,14 @@
-//! Who waits for whom in a round and how inner steps change with it: between the written table and the
-//! plan. What a center bounds is in `server`.
+//! Which peers wait for which in a round and how inner steps change with the round: between the written
+//! table and the plan. What a center bounds is in its exchange's file.
 
-use super::registry::{PACES, hint};
-use super::server::{members, mode_of, name_of};
+use super::entry::hint;
+use super::registry::PACES;
 use super::tables::{Synchronization as Table, Tables};
-use super::validate::{absent, choose, range};
-use super::{Strategy, StrategyError};
+use super::validate::{absent, choose, count, range};
+use super::{Strategy, StrategyError, methods};
 use crate::correct::{Companion, CorrectionKind};
 use core::time::Duration;
+use murmurate_protocol::limits::GROUP_MEMBERS_MAX;
 use murmurate_protocol::{
     Contribution, ExchangeKind, Grace, Pace, Quorum, Sampling, Synchronization,
 };
@@ -79,12 +80,14 @@ fn given(key: &'static str, rounds: Option<u64>) -> Result<u64, StrategyError> {
 
 fn quorum(exchange: ExchangeKind, table: &Table) -> Result<Quorum, StrategyError> {
     if !exchange.agrees() {
-        let method = method(exchange);
+        let method = methods::label(exchange);
         absent(&table.enough, "synchronization.enough", method)?;
         absent(&table.grace, "synchronization.grace", method)?;
         absent(&table.grace_ms, "synchronization.grace_ms", method)?;
         return Ok(Quorum::default());
     }
+    let (key, enough) = ("synchronization.enough", table.enough.unwrap_or(0));
+    let enough = count(key, enough, [0, GROUP_MEMBERS_MAX], "from 0 to 64")?;
     let key = "synchronization.grace";
     let grace = match table.grace.as_deref().unwrap_or("fixed") {
         "fixed" => {
@@ -106,7 +109,7 @@ fn quorum(exchange: ExchangeKind, table: &Table) -> Result<Quorum, StrategyError
         }
     };
     Ok(Quorum {
-        enough: members("synchronization.enough", table.enough.unwrap_or(0), 0)?,
+        enough: enough as u16,
         grace,
     })
 }
@@ -119,7 +122,7 @@ pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
     if strategy.synchronization().pace != Pace::Steady && (gradients || diffuses) {
         return Err(StrategyError::Refused {
             key: "synchronization.pace",
-            reason: "a gradient, a tracker, and a move of exact diffusion, is exchanged after every inner step",
+            reason: "gradients, trackers and moves of exact diffusion are exchanged after every inner step",
             remedy: "leave it out with inner_steps = 1, or use contribution = \"delta\"",
         });
     }
@@ -127,7 +130,7 @@ pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
     if sampled && strategy.schedule().relays() {
         return Err(StrategyError::Refused {
             key: "synchronization.fraction",
-            reason: "partial sums pass through every member of this schedule, also those that have nothing to add",
+            reason: "partial sums pass through every member of this schedule, including those that have nothing to add",
             remedy: "use schedule = \"butterfly\", or leave it out",
         });
     }
@@ -141,29 +144,24 @@ pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
     if sampled && !strategy.companion().is_none() {
         return Err(StrategyError::Refused {
             key: "synchronization.fraction",
-            reason: "what travels beside the deltas is a mean over everybody, and those who are not drawn bring nothing",
+            reason: "what travels beside the deltas is a mean over all peers, and peers that are not drawn contribute nothing",
             remedy: "leave it out, or the correction",
         });
     }
     if sampled && strategy.overlap_plan().late_steps > 0 {
         return Err(StrategyError::Refused {
             key: "synchronization.fraction",
-            reason: "whoever is not drawn trains nothing under its exchange",
+            reason: "a peer that is not drawn trains nothing during the exchange",
             remedy: "leave it out, or set overlap.late_steps = 0",
         });
     }
     Ok(())
 }
 
-/// Whether peers that bring nothing can be left out of an exchange.
-const fn may_leave_out(exchange: ExchangeKind) -> bool {
-    matches!(exchange, ExchangeKind::AllReduce | ExchangeKind::Server(_))
-}
-
 fn sampling(exchange: ExchangeKind, table: &Table) -> Result<Sampling, StrategyError> {
     let key = "synchronization.fraction";
-    if !may_leave_out(exchange) {
-        return absent(&table.fraction, key, method(exchange)).map(|()| Sampling::ALL);
+    if !exchange.facts().may_leave_out {
+        return absent(&table.fraction, key, methods::label(exchange)).map(|()| Sampling::ALL);
     }
     let fraction = table.fraction.unwrap_or(1.0);
     let millionths = (fraction * MILLION).round();
@@ -172,14 +170,6 @@ fn sampling(exchange: ExchangeKind, table: &Table) -> Result<Sampling, StrategyE
     Ok(Sampling {
         per_million: millionths as u32,
     })
-}
-
-/// What the configuration calls it.
-const fn method(exchange: ExchangeKind) -> &'static str {
-    match exchange {
-        ExchangeKind::Center(center) => mode_of(center),
-        other => name_of(other),
-    }
 }
 
 impl Tables {
@@ -203,7 +193,7 @@ impl Tables {
             }
         };
         table.pace = Some(name.to_owned());
-        if may_leave_out(exchange) {
+        if exchange.facts().may_leave_out {
             table.fraction = Some(f64::from(synchronization.sampling.per_million) / MILLION);
         }
         if !exchange.agrees() {

@@ -1,15 +1,18 @@
-//! The configuration as it is written: one table for each dimension of the grid, nothing checked but
-//! names and types.
+//! The configuration as it is written: one table for each dimension of the grid. Only names and types
+//! are checked here.
+//!
+//! Most keys are fields of the structures below. Keys that single methods have (codecs, topologies,
+//! schedules, exchanges and their modes) stand in those methods' lists of parameters; here they are
+//! kept as they are written.
 
 use super::StrategyError;
-use super::registry::hint;
-use crate::compress::parameter_names;
+use super::keys::fields;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 /// All tables. What is absent has a default.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(default)]
 pub(super) struct Tables {
     pub(super) synchronization: Synchronization,
     pub(super) architecture: Architecture,
@@ -23,9 +26,9 @@ pub(super) struct Tables {
     pub(super) deadlines: Option<Deadlines>,
 }
 
-/// How much to train in a round (inner steps or a time), and who waits for whom.
+/// How much a round trains (inner steps or a time), and which peers wait for which.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(default)]
 pub(super) struct Synchronization {
     pub(super) inner_steps: Option<u32>,
     /// Seconds.
@@ -39,27 +42,22 @@ pub(super) struct Synchronization {
     pub(super) grace: Option<String>,
     pub(super) grace_ms: Option<u64>,
     pub(super) fraction: Option<f64>,
-    pub(super) lead: Option<usize>,
-    pub(super) lead_most: Option<usize>,
-    pub(super) buffer: Option<usize>,
-    pub(super) staleness: Option<String>,
-    pub(super) compensation: Option<f64>,
+    /// Keys of the mode.
+    #[serde(flatten, skip_deserializing)]
+    pub(super) parameters: toml::Table,
 }
 
-/// Who exchanges what with whom.
+/// Which peers exchange what.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(default)]
 pub(super) struct Architecture {
     pub(super) exchange: Option<String>,
     pub(super) schedule: Option<String>,
     pub(super) contribution: Option<String>,
     pub(super) topology: Option<String>,
-    pub(super) degree: Option<usize>,
-    pub(super) group: Option<usize>,
-    pub(super) every: Option<usize>,
-    pub(super) budget: Option<f64>,
-    pub(super) owners: Option<usize>,
-    pub(super) rate: Option<f64>,
+    /// Keys of the exchange, the topology and the schedule.
+    #[serde(flatten, skip_deserializing)]
+    pub(super) parameters: toml::Table,
 }
 
 /// How it is encoded.
@@ -68,15 +66,15 @@ pub(super) struct Architecture {
 pub(super) struct Compression {
     pub(super) codec: Option<String>,
     pub(super) error_feedback: Option<bool>,
-    /// The codec's own keys: its entry in the list of codecs says which.
-    #[serde(flatten)]
+    /// Keys of the codec.
+    #[serde(flatten, skip_deserializing)]
     pub(super) parameters: toml::Table,
 }
 
 /// Into how many fragments the flat parameters are cut, which of them a round exchanges, and when
 /// what they agree on is put in force.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(default)]
 pub(super) struct Overlap {
     pub(super) cut: Option<String>,
     pub(super) fragments: Option<usize>,
@@ -99,7 +97,7 @@ pub(super) enum Blend {
 
 /// What the anchor does with the aggregate.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(default)]
 pub(super) struct Outer {
     pub(super) optimizer: Option<String>,
     pub(super) lr: Option<f64>,
@@ -116,7 +114,7 @@ pub(super) struct Outer {
 
 /// How contributions become one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(default)]
 pub(super) struct Aggregation {
     pub(super) rule: Option<String>,
     pub(super) liars: Option<usize>,
@@ -127,7 +125,7 @@ pub(super) struct Aggregation {
 
 /// What an inner step does.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(default)]
 pub(super) struct Inner {
     pub(super) optimizer: Option<String>,
     pub(super) lr: Option<f64>,
@@ -143,104 +141,12 @@ pub(super) struct Inner {
 
 /// Bounds of the deadlines, in milliseconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(default)]
 pub(super) struct Deadlines {
     pub(super) floor_ms: Option<u64>,
     pub(super) initial_ms: Option<u64>,
     pub(super) ceiling_ms: Option<u64>,
 }
-
-/// The keys of each table; a test keeps them equal to the structures above. Those of codecs come on
-/// top.
-const KEYS: [(&str, &[&str]); 8] = [
-    (
-        "synchronization",
-        &[
-            "inner_steps",
-            "round_time",
-            "pace",
-            "switch_round",
-            "switch_inner_steps",
-            "decay_every",
-            "mode",
-            "enough",
-            "grace",
-            "grace_ms",
-            "fraction",
-            "lead",
-            "lead_most",
-            "buffer",
-            "staleness",
-            "compensation",
-        ],
-    ),
-    (
-        "architecture",
-        &[
-            "exchange",
-            "schedule",
-            "contribution",
-            "topology",
-            "degree",
-            "group",
-            "every",
-            "budget",
-            "owners",
-            "rate",
-        ],
-    ),
-    ("compression", &["codec", "error_feedback"]),
-    (
-        "overlap",
-        &[
-            "cut",
-            "fragments",
-            "layers",
-            "stagger",
-            "late_steps",
-            "latency_ms",
-            "mbit_s",
-            "backward_ms",
-            "blend",
-        ],
-    ),
-    (
-        "outer",
-        &[
-            "optimizer",
-            "lr",
-            "momentum",
-            "betas",
-            "eps",
-            "every",
-            "spread",
-            "alpha",
-            "pull",
-            "penalty",
-            "clip",
-        ],
-    ),
-    (
-        "aggregation",
-        &["rule", "liars", "radius", "iterations", "bucket"],
-    ),
-    (
-        "inner",
-        &[
-            "optimizer",
-            "lr",
-            "momentum",
-            "weight_decay",
-            "betas",
-            "eps",
-            "freeze",
-            "correction",
-            "mu",
-            "beta",
-        ],
-    ),
-    ("deadlines", &["floor_ms", "initial_ms", "ceiling_ms"]),
-];
 
 /// Keys that choose a method. A configuration that chooses another one than its preset does not
 /// inherit the preset's other keys of that table: they are parameters of the old one.
@@ -253,7 +159,8 @@ const SELECTORS: [(&str, &[&str]); 6] = [
     ("aggregation", &["rule"]),
 ];
 
-/// How long a round trains, and how that changes: whoever chooses one of the first two chooses it for good.
+/// How long a round trains, and how that changes. A configuration that sets one of the first two
+/// replaces all of them.
 const BUDGET: [&str; 6] = [
     "inner_steps",
     "round_time",
@@ -263,7 +170,7 @@ const BUDGET: [&str; 6] = [
     "decay_every",
 ];
 
-/// Where fragments begin: whoever chooses the first chooses all of it.
+/// Where fragments begin. A configuration that sets the first replaces all of them.
 const CUT: [&str; 5] = ["cut", "fragments", "latency_ms", "mbit_s", "backward_ms"];
 
 /// Parses TOML.
@@ -281,39 +188,7 @@ fn one_line(message: &str) -> String {
     message.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Refuses tables and keys that do not exist.
-pub(super) fn check_keys(config: &toml::Table) -> Result<(), StrategyError> {
-    let tables = KEYS.map(|(name, _)| name);
-    for (name, value) in config {
-        let Some((_, keys)) = KEYS.iter().find(|(table, _)| table == name) else {
-            return Err(StrategyError::UnknownKey {
-                key: name.clone(),
-                hint: hint(name, &tables),
-            });
-        };
-        let Some(table) = value.as_table() else {
-            let message = format!("found {}, needs a table: [{name}]", value.type_str());
-            return Err(StrategyError::Type {
-                key: name.clone(),
-                message,
-            });
-        };
-        let mut keys = keys.to_vec();
-        if name == "compression" {
-            keys.extend(parameter_names());
-        }
-        if let Some(key) = table.keys().find(|key| !keys.contains(&key.as_str())) {
-            let full = format!("{name}.{key}");
-            return Err(StrategyError::UnknownKey {
-                key: full,
-                hint: hint(key, &keys),
-            });
-        }
-    }
-    Ok(())
-}
-
-/// Lays a configuration over its preset, key by key. Both have passed [`check_keys`].
+/// Lays a configuration over its preset, key by key. Both have passed [`check`](super::keys::check).
 pub(super) fn lay_over(preset: &mut toml::Table, config: toml::Table) {
     for (name, value) in config {
         let toml::Value::Table(table) = value else {
@@ -351,15 +226,34 @@ pub(super) fn lay_over(preset: &mut toml::Table, config: toml::Table) {
 /// Reads the tables.
 pub(super) fn read(config: &toml::Table) -> Result<Tables, StrategyError> {
     Ok(Tables {
-        synchronization: table(config, "synchronization")?,
-        architecture: table(config, "architecture")?,
-        compression: table(config, "compression")?,
+        synchronization: Synchronization {
+            parameters: parameters::<Synchronization>(config, "synchronization"),
+            ..table(config, "synchronization")?
+        },
+        architecture: Architecture {
+            parameters: parameters::<Architecture>(config, "architecture"),
+            ..table(config, "architecture")?
+        },
+        compression: Compression {
+            parameters: parameters::<Compression>(config, "compression"),
+            ..table(config, "compression")?
+        },
         overlap: table(config, "overlap")?,
         outer: table(config, "outer")?,
         aggregation: table(config, "aggregation")?,
         inner: table(config, "inner")?,
         deadlines: Some(table(config, "deadlines")?),
     })
+}
+
+/// The entries of a table that are no fields of its structure.
+fn parameters<T: DeserializeOwned>(config: &toml::Table, name: &str) -> toml::Table {
+    let fields = fields::<T>();
+    let table = config.get(name).and_then(toml::Value::as_table);
+    let all = table.into_iter().flatten();
+    all.filter(|(key, _)| !fields.contains(&key.as_str()))
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect()
 }
 
 fn table<T: DeserializeOwned + Default>(
@@ -369,6 +263,11 @@ fn table<T: DeserializeOwned + Default>(
     let Some(value) = config.get(name) else {
         return Ok(T::default());
     };
+    let fields = fields::<T>();
+    let mut value = value.clone();
+    if let Some(table) = value.as_table_mut() {
+        table.retain(|key, _| fields.contains(&key));
+    }
     value.clone().try_into::<T>().map_err(|error| {
         // The error does not name its key. Each key alone does.
         let alone = |key: &String, value: &toml::Value| {
@@ -386,29 +285,4 @@ fn table<T: DeserializeOwned + Default>(
             message: one_line(error.message()),
         }
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_key_lists_are_those_of_the_structures() {
-        for (name, keys) in KEYS {
-            if name == "compression" {
-                // Takes any key, those of codecs: looked at in `check_keys`.
-                continue;
-            }
-            // An unknown key makes serde list the ones it knows, in the order of the structure.
-            let text = format!("[{name}]\nno_such_key = 1");
-            let error = toml::from_str::<Tables>(&text)
-                .unwrap_err()
-                .message()
-                .to_owned();
-            for key in keys {
-                assert!(error.contains(&format!("`{key}`")), "{error}: {key}");
-            }
-            assert_eq!(error.matches('`').count(), 2 * (keys.len() + 1), "{error}");
-        }
-    }
 }

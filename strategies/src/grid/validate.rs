@@ -1,14 +1,11 @@
-//! From tables to methods: names become kinds, defaults are filled in, ranges are checked. Whether
-//! the methods go together is not asked here but in `refuse`.
+//! Checks of single values: names become kinds, defaults are filled in, ranges are checked. Whether the
+//! methods go together is asked in `refuse`.
 
-use super::StrategyError;
-use super::registry::{CODECS, CONTRIBUTIONS, EXCHANGES, Entry, hint, names};
-use super::tables::{Architecture, Compression, Deadlines, Synchronization};
-use super::{later, mixing, server};
-use crate::compress::CodecKind;
-use crate::topology::TopologyKind;
+use super::entry::{Entry, hint, names};
+use super::tables::{Deadlines, Synchronization};
+use super::{StrategyError, later};
 use core::time::Duration;
-use murmurate_protocol::{Contribution, DeadlinePlan, ExchangeKind, StepBudget};
+use murmurate_protocol::{DeadlinePlan, StepBudget};
 
 /// The longest round that can be asked for: a year.
 const ROUND_SECONDS_MAX: f64 = 365.0 * 86_400.0;
@@ -23,13 +20,22 @@ pub(super) fn choose<'a>(
     key: &str,
     list: &[Entry],
 ) -> Result<&'a str, StrategyError> {
+    choose_of(value, default, key, &names(list))
+}
+
+/// As [`choose`], by the names of a list.
+pub(super) fn choose_of<'a>(
+    value: &'a Option<String>,
+    default: &'a str,
+    key: &str,
+    known: &[&str],
+) -> Result<&'a str, StrategyError> {
     let found = value.as_deref().unwrap_or(default);
-    let known = names(list);
     if known.contains(&found) {
         return Ok(found);
     }
     later::check(key, found)?;
-    let (key, hint) = (key.to_owned(), hint(found, &known));
+    let (key, hint) = (key.to_owned(), hint(found, known));
     Err(StrategyError::UnknownValue {
         key,
         found: found.to_owned(),
@@ -94,9 +100,17 @@ pub(super) fn absent<T>(
     match value {
         None => Ok(()),
         Some(_) => Err(StrategyError::DoesNotApply {
-            key,
+            key: key.to_owned(),
             method: format!("`{method}`"),
         }),
+    }
+}
+
+/// The refusal of a key that a method does not take.
+pub(super) fn does_not_apply(table: &str, key: &str, method: &str) -> StrategyError {
+    StrategyError::DoesNotApply {
+        key: format!("{table}.{key}"),
+        method: format!("`{method}`"),
     }
 }
 
@@ -124,76 +138,6 @@ pub(super) fn budget(table: &Synchronization) -> Result<StepBudget, StrategyErro
             Ok(StepBudget::Time(Duration::from_secs_f64(time)))
         }
     }
-}
-
-/// Who exchanges what with whom.
-pub(super) struct Exchanges {
-    pub(super) exchange: ExchangeKind,
-    pub(super) contribution: Contribution,
-    pub(super) topology: Option<TopologyKind>,
-    /// How far neighbours with replicas move towards each other.
-    pub(super) rate: Option<f64>,
-}
-
-/// Exchange, contribution, topology and rate.
-pub(super) fn architecture(table: &Architecture) -> Result<Exchanges, StrategyError> {
-    let key = "architecture.exchange";
-    let name = choose(&table.exchange, "all-reduce", key, &EXCHANGES)?;
-    let (exchange, contribution) = match name {
-        "none" => (ExchangeKind::None, "delta"),
-        "gossip" => (ExchangeKind::Gossip, "parameters"),
-        "gathered" => (ExchangeKind::Gathered, "delta"),
-        "parameter-server" => (ExchangeKind::Server(server::IN_STEP), "delta"),
-        "replicas" => (ExchangeKind::Replicas, "parameters"),
-        "pairs" => (ExchangeKind::Pairs, "parameters"),
-        "push" => (ExchangeKind::Push, "parameters"),
-        "relay-sum" => (ExchangeKind::Relay, "parameters"),
-        "pull" => (ExchangeKind::Pull, "parameters"),
-        _ => (ExchangeKind::AllReduce, "delta"),
-    };
-    let key = "architecture.contribution";
-    let contribution = match choose(&table.contribution, contribution, key, &CONTRIBUTIONS)? {
-        "gradient" => Contribution::Gradient,
-        "parameters" => Contribution::Parameters,
-        _ => Contribution::Delta,
-    };
-    let rate = match exchange {
-        ExchangeKind::Replicas => Some(mixing::rate(table)?),
-        _ => {
-            absent(&table.rate, "architecture.rate", name)?;
-            None
-        }
-    };
-    let topology = if exchange.has_neighbours() {
-        Some(mixing::topology(table)?)
-    } else {
-        absent(&table.topology, "architecture.topology", name)?;
-        absent(&table.degree, "architecture.degree", name)?;
-        if exchange != ExchangeKind::AllReduce {
-            absent(&table.group, "architecture.group", name)?;
-        }
-        absent(&table.budget, "architecture.budget", name)?;
-        None
-    };
-    Ok(Exchanges {
-        exchange,
-        contribution,
-        topology,
-        rate,
-    })
-}
-
-/// Codec and whether what it leaves out is fed back: by default where the codec needs it, and not in
-/// differences to replicas, which hold what was left out.
-pub(super) fn compression(
-    table: &Compression,
-    exchange: ExchangeKind,
-) -> Result<(CodecKind, bool), StrategyError> {
-    let name = choose(&table.codec, "f32", "compression.codec", &CODECS)?;
-    let codec = CodecKind::from_table(name, &table.parameters)?;
-    let needed = codec.build().properties().needs_feedback && exchange != ExchangeKind::Replicas;
-    let feedback = table.error_feedback.unwrap_or(needed);
-    Ok((codec, feedback))
 }
 
 /// Deadlines that are not given follow the one below or above them where the default would not fit.

@@ -1,7 +1,21 @@
 //! Topology `binary-tree`: everybody mixes with its parent and its children.
 
+use super::spec::TopologySpec;
 use super::weights::metropolis;
 use murmurate_protocol::{Partners, Round, Topology};
+
+/// Its entry in the list.
+pub(super) const SPEC: TopologySpec = TopologySpec {
+    name: "binary-tree",
+    summary: "parent and children",
+    equation: "W_ij = 1 / (1 + max(deg i, deg j)) along the edges i - (i - 1) / 2",
+    source: "Nedic et al., Proc. IEEE 2018",
+    parameters: &[],
+    symmetric: true,
+    spans: true,
+    random_pairs: false,
+    build: |_, _| Box::new(BinaryTree),
+};
 
 /// Rank i has the parent `(i - 1) / 2` and the children `2 i + 1`, `2 i + 2` below n; Metropolis
 /// shares, so `1/4` for an edge inside the tree and `1/3` or `1/4` to a leaf.

@@ -1,6 +1,20 @@
 //! Topology `complete`: everybody mixes with everybody.
 
+use super::spec::TopologySpec;
 use murmurate_protocol::{Partners, Round, Topology};
+
+/// Its entry in the list.
+pub(super) const SPEC: TopologySpec = TopologySpec {
+    name: "complete",
+    summary: "everybody with everybody",
+    equation: "W_ij = 1/n",
+    source: "the mean",
+    parameters: &[],
+    symmetric: true,
+    spans: false,
+    random_pairs: false,
+    build: |_, _| Box::new(Complete),
+};
 
 /// `W[i][j] = 1/n` in every round: the exact mean after one, for n - 1 pushes a peer.
 ///

@@ -1,8 +1,22 @@
 //! Topology `equi-dyn`: one push a round over a random distance.
 
 use super::draw;
+use super::spec::TopologySpec;
 use super::weights::circulant;
 use murmurate_protocol::{Partners, Round, Topology};
+
+/// Its entry in the list.
+pub(super) const SPEC: TopologySpec = TopologySpec {
+    name: "equi-dyn",
+    summary: "one push a round over a random distance",
+    equation: "W = (I + A(u)) / 2, u drawn from 1..n for the round, A(u)_{i+u,i} = (n-1)/n, A(u)_ii = 1/n",
+    source: "Song et al., NeurIPS 2022",
+    parameters: &[],
+    symmetric: false,
+    spans: false,
+    random_pairs: false,
+    build: |_, seed| Box::new(EquiDyn::new(seed)),
+};
 
 /// How far a round moves towards the drawn basis graph; 1/2 contracts most.
 const ETA: f64 = 0.5;

@@ -1,7 +1,21 @@
 //! Topology `exponential`: a push over every doubling distance in every round.
 
+use super::spec::TopologySpec;
 use super::weights::circulant;
 use murmurate_protocol::{Partners, Round, Topology};
+
+/// Its entry in the list.
+pub(super) const SPEC: TopologySpec = TopologySpec {
+    name: "exponential",
+    summary: "pushes over every doubling distance",
+    equation: "W_ii = W_{i+2^k,i} = 1/(tau+1), k < tau = ceil(log2 n)",
+    source: "Ying et al., NeurIPS 2021",
+    parameters: &[],
+    symmetric: false,
+    spans: true,
+    random_pairs: false,
+    build: |_, _| Box::new(Exponential),
+};
 
 /// `W[i][i] = W[i + 2^k][i] = 1 / (tau + 1)` for k in 0..tau, indices modulo n, with
 /// `tau = ceil(log2 n)`; the same in every round.

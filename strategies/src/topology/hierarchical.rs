@@ -1,8 +1,28 @@
 //! Topology `hierarchical`: islands that agree within, and speak to each other through one peer each.
 
 use super::Ring;
+use super::spec::TopologySpec;
 use super::weights::{mean, symmetric};
+use crate::parameter::{Parameter, Range};
 use murmurate_protocol::{Partners, Round, Topology};
+
+/// Its entry in the list.
+pub(super) const SPEC: TopologySpec = TopologySpec {
+    name: "hierarchical",
+    summary: "islands that agree within, a ring between",
+    equation: "even rounds: the mean of the island; odd rounds: the islands' first ranks on a ring, 1/3 each",
+    source: "Lin et al., ICLR 2020",
+    parameters: &[Parameter {
+        name: "group",
+        range: Range::Whole(2, 64),
+        default: Some(4.0),
+        about: "peers of an island",
+    }],
+    symmetric: true,
+    spans: false,
+    random_pairs: false,
+    build: |kind, _| Box::new(Hierarchical::new(kind.count("group"))),
+};
 
 /// Islands are runs of `group` ranks. In even rounds everybody takes the mean of its island; in odd
 /// rounds the first ranks of the islands mix on a ring with 1/3 each and all others rest.

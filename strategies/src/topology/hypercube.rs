@@ -1,7 +1,21 @@
 //! Topology `hypercube`: everybody mixes with those whose rank differs in one bit.
 
+use super::spec::TopologySpec;
 use super::weights::metropolis;
 use murmurate_protocol::{Partners, Round, Topology};
+
+/// Its entry in the list.
+pub(super) const SPEC: TopologySpec = TopologySpec {
+    name: "hypercube",
+    summary: "ranks that differ in one bit",
+    equation: "W_ij = 1 / (1 + max(deg i, deg j)) for j = i xor 2^b",
+    source: "Trevisan 2016",
+    parameters: &[],
+    symmetric: true,
+    spans: true,
+    random_pairs: false,
+    build: |_, _| Box::new(Hypercube),
+};
 
 /// Ranks i and `i xor 2^b` mix, for every bit b of n - 1 for which the other rank is below n, with
 /// Metropolis shares.

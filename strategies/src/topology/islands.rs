@@ -1,8 +1,41 @@
 //! Topology `islands`: hierarchical local SGD as mixing. Islands agree within in most rounds, and across
 //! in every so many.
 
+use super::spec::TopologySpec;
 use super::weights::mean;
+use crate::parameter::{Parameter, Range};
 use murmurate_protocol::{Partners, Round, Topology};
+
+/// Its entry in the list.
+pub(super) const SPEC: TopologySpec = TopologySpec {
+    name: "islands",
+    summary: "hierarchical local SGD: means of islands, and every few rounds means across them",
+    equation: "W_ij = 1/g within an island, every `every`-th round 1/L with the same places of the L islands; one after the other is 1 1^T / n for n = g L",
+    source: "Lin et al., ICLR 2020",
+    parameters: &[
+        Parameter {
+            name: "group",
+            range: Range::Whole(2, 64),
+            default: Some(4.0),
+            about: "peers of an island",
+        },
+        Parameter {
+            name: "every",
+            range: Range::Whole(2, 1_000_000),
+            default: Some(4.0),
+            about: "one in this many rounds mixes across islands: H2, with H1 = `synchronization.inner_steps`",
+        },
+    ],
+    symmetric: true,
+    spans: false,
+    random_pairs: false,
+    build: |kind, _| {
+        Box::new(Islands::new(
+            kind.count("group"),
+            kind.count("every") as u64,
+        ))
+    },
+};
 
 /// Islands are runs of g ranks. Everybody takes the mean of its island in all rounds but every H2-th,
 /// `r mod H2 = H2 - 1`, in which it takes the mean of those who have its own place in all islands.

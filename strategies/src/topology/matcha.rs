@@ -1,9 +1,29 @@
 //! Topology `matcha`: the matchings of a torus, each in force only in some rounds.
 
 use super::draw;
+use super::spec::TopologySpec;
 use super::torus::sides;
 use super::weights::symmetric;
+use crate::parameter::{Parameter, Range};
 use murmurate_protocol::{Partners, Round, Topology};
+
+/// Its entry in the list.
+pub(super) const SPEC: TopologySpec = TopologySpec {
+    name: "matcha",
+    summary: "a torus's matchings, each in some rounds",
+    equation: "W = I - sum_j B_j L_j / (1 + d), B_j ~ Bernoulli(budget), L_j the Laplacian of matching j",
+    source: "Wang et al., arXiv 1905.09435",
+    parameters: &[Parameter {
+        name: "budget",
+        range: Range::OpenClosed(0.0, 1.0),
+        default: Some(0.5),
+        about: "the share of the edges in force in a round",
+    }],
+    symmetric: true,
+    spans: false,
+    random_pairs: false,
+    build: |kind, seed| Box::new(Matcha::new(seed, kind.number("budget"))),
+};
 
 /// MATCHA on the torus: its edges fall into at most six matchings (by parity along each axis, and a
 /// third for an odd axis); in each round matching j is in force with probability `budget`,

@@ -16,7 +16,6 @@ mod hierarchical;
 mod hyper;
 mod hypercube;
 mod islands;
-mod kind;
 mod matcha;
 mod moshpit;
 mod null_cascade;
@@ -24,6 +23,7 @@ mod one_peer_exponential;
 mod random_matching;
 mod random_regular;
 mod ring;
+mod spec;
 mod spectrum;
 mod star;
 mod torus;
@@ -39,7 +39,6 @@ pub use exponential::Exponential;
 pub use hierarchical::Hierarchical;
 pub use hypercube::Hypercube;
 pub use islands::Islands;
-pub use kind::TopologyKind;
 pub use matcha::Matcha;
 pub use moshpit::Moshpit;
 pub use null_cascade::NullCascade;
@@ -47,11 +46,95 @@ pub use one_peer_exponential::OnePeerExponential;
 pub use random_matching::RandomMatching;
 pub use random_regular::RandomRegular;
 pub use ring::Ring;
+pub use spec::{TopologyKind, TopologySpec};
 pub use spectrum::{contraction, eigenvalues};
 pub use star::Star;
 pub use torus::Torus;
 
+use crate::parameter::{self, ParameterError};
 use murmurate_protocol::{Round, Topology};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+
+/// All topologies that a configuration may choose. One line each. Random scenarios are drawn from
+/// this list: a new entry goes where its name belongs, and no entry moves.
+pub const TOPOLOGIES: &[&TopologySpec] = &[
+    &base_k::SPEC,
+    &binary_tree::SPEC,
+    &complete::SPEC,
+    &equi_dyn::SPEC,
+    &equi_static::SPEC,
+    &exponential::SPEC,
+    &hierarchical::SPEC,
+    &hypercube::SPEC,
+    &islands::SPEC,
+    &matcha::SPEC,
+    &moshpit::SPEC,
+    &null_cascade::SPEC,
+    &one_peer_exponential::SPEC,
+    &random_matching::SPEC,
+    &random_regular::SPEC,
+    &ring::SPEC,
+    &star::SPEC,
+    &torus::SPEC,
+];
+
+/// The topology of a configuration that names none.
+pub const DEFAULT: &TopologySpec = &ring::SPEC;
+
+impl TopologyKind {
+    /// A topology of the list with these parameters; the others get their defaults.
+    ///
+    /// # Errors
+    /// When there is no such topology, or a parameter is missing, unknown or out of its range.
+    ///
+    /// ```
+    /// use murmurate_strategies::topology::TopologyKind;
+    /// assert!(TopologyKind::new("base-k", &[("degree", 2.0)]).is_ok());
+    /// assert!(TopologyKind::new("base-k", &[("degree", 0.0)]).is_err());
+    /// assert!(TopologyKind::new("ring", &[("degree", 2.0)]).is_err());
+    /// ```
+    pub fn new(name: &str, given: &[(&str, f64)]) -> Result<Self, ParameterError> {
+        let spec = find(name).ok_or_else(|| ParameterError::UnknownMethod {
+            key: "architecture.topology",
+            found: name.to_owned(),
+        })?;
+        Self::of(spec, given)
+    }
+
+    /// All of them, with the defaults of their parameters.
+    ///
+    /// # Panics
+    /// If a parameter has no default; a test builds this list.
+    pub fn all() -> Vec<Self> {
+        let all = TOPOLOGIES.iter().map(|spec| Self::of(spec, &[]));
+        all.map(|kind| kind.expect("every parameter of a topology has a default"))
+            .collect()
+    }
+}
+
+impl<'de> Deserialize<'de> for TopologyKind {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let (name, values): (String, Vec<f64>) = Deserialize::deserialize(deserializer)?;
+        let spec = find(&name).ok_or_else(|| D::Error::custom("an unknown topology"))?;
+        if values.len() != spec.parameters.len() {
+            return Err(D::Error::custom("other parameters than the topology's"));
+        }
+        let names = spec.parameters.iter().map(|parameter| parameter.name);
+        let given: Vec<_> = names.zip(values).collect();
+        Self::of(spec, &given).map_err(D::Error::custom)
+    }
+}
+
+/// The topology of a name.
+pub fn find(name: &str) -> Option<&'static TopologySpec> {
+    TOPOLOGIES.iter().copied().find(|spec| spec.name == name)
+}
+
+/// The names of all parameters of all topologies, sorted.
+pub fn parameter_names() -> Vec<&'static str> {
+    parameter::names(TOPOLOGIES.iter().map(|spec| spec.parameters))
+}
 
 /// The mixing matrix of a round, row by row: `W[j][i]` is the share of i's mass that goes to j. For
 /// analysis and tests; peers only ever ask for their own partners.
@@ -85,7 +168,7 @@ mod tests {
 
     #[test]
     fn rows_and_columns_sum_to_one() {
-        for kind in TopologyKind::ALL {
+        for kind in TopologyKind::all() {
             let topology = kind.build(7);
             for count in COUNTS {
                 for round in 0..12 {
@@ -105,7 +188,7 @@ mod tests {
 
     #[test]
     fn whoever_pushes_is_expected() {
-        for kind in TopologyKind::ALL {
+        for kind in TopologyKind::all() {
             let topology = kind.build(7);
             for count in COUNTS {
                 for round in (0..12).map(Round) {

@@ -1,6 +1,20 @@
 //! Topology `one-peer-exponential`: one push a round, over doubling distances.
 
+use super::spec::TopologySpec;
 use murmurate_protocol::{Partners, Round, Topology};
+
+/// Its entry in the list.
+pub(super) const SPEC: TopologySpec = TopologySpec {
+    name: "one-peer-exponential",
+    summary: "one push a round over doubling distances",
+    equation: "W_ii = W_{i+2^(r mod tau),i} = 1/2, tau = ceil(log2 n)",
+    source: "Ying et al., NeurIPS 2021",
+    parameters: &[],
+    symmetric: false,
+    spans: false,
+    random_pairs: false,
+    build: |_, _| Box::new(OnePeerExponential),
+};
 
 /// `W[i][i] = 1/2` and `W[i + 2^(r mod tau)][i] = 1/2`, indices modulo n, in round r, with
 /// `tau = ceil(log2 n)`.

@@ -1,8 +1,22 @@
 //! Topology `random-matching`: new pairs in every round, the same on all peers without a word.
 
 use super::draw;
+use super::spec::TopologySpec;
 use super::weights::symmetric;
 use murmurate_protocol::{Partners, Round, Topology};
+
+/// Its entry in the list.
+pub(super) const SPEC: TopologySpec = TopologySpec {
+    name: "random-matching",
+    summary: "new pairs in every round",
+    equation: "W_ii = W_ij = 1/2 for the pairs of a random matching of the round",
+    source: "Boyd et al., IEEE Trans. Inf. Th. 2006",
+    parameters: &[],
+    symmetric: true,
+    spans: false,
+    random_pairs: true,
+    build: |_, seed| Box::new(RandomMatching::new(seed)),
+};
 
 /// `W[i][i] = W[i][j] = 1/2` for the pairs (i, j) of a uniformly random perfect matching of the
 /// round; with odd n one peer rests (`W[i][i] = 1`).

@@ -1,8 +1,28 @@
 //! Topology `random-regular`: the union of a few random matchings, drawn once.
 
 use super::draw;
+use super::spec::TopologySpec;
 use super::weights::symmetric;
+use crate::parameter::{Parameter, Range};
 use murmurate_protocol::{Partners, Round, Topology};
+
+/// Its entry in the list.
+pub(super) const SPEC: TopologySpec = TopologySpec {
+    name: "random-regular",
+    summary: "the union of a few random matchings",
+    equation: "W = (I + sum_{m <= d} P_m) / (d + 1), P_m random matchings drawn once",
+    source: "Friedman, Mem. AMS 2008",
+    parameters: &[Parameter {
+        name: "degree",
+        range: Range::Whole(1, 64),
+        default: Some(4.0),
+        about: "matchings",
+    }],
+    symmetric: true,
+    spans: false,
+    random_pairs: false,
+    build: |kind, seed| Box::new(RandomRegular::new(seed, kind.count("degree"))),
+};
 
 /// `W = (I + sum_{m=1}^d P_m) / (d + 1)` with d independent uniformly random matchings `P_m`; the
 /// same in every round.

@@ -1,7 +1,21 @@
 //! Topology `star`: one hub mixes with everybody.
 
+use super::spec::TopologySpec;
 use super::weights::metropolis;
 use murmurate_protocol::{Partners, Round, Topology};
+
+/// Its entry in the list.
+pub(super) const SPEC: TopologySpec = TopologySpec {
+    name: "star",
+    summary: "one hub with everybody",
+    equation: "W_0j = W_j0 = W_00 = 1/n, W_jj = 1 - 1/n",
+    source: "Ying et al., NeurIPS 2021",
+    parameters: &[],
+    symmetric: true,
+    spans: false,
+    random_pairs: false,
+    build: |_, _| Box::new(Star),
+};
 
 /// Rank 0 and every other rank: `W[0][j] = W[j][0] = 1/n`, `W[0][0] = 1/n`, `W[j][j] = 1 - 1/n`.
 ///

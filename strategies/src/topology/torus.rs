@@ -1,7 +1,21 @@
 //! Topology `torus`: a grid whose edges wrap around.
 
+use super::spec::TopologySpec;
 use super::weights::symmetric;
 use murmurate_protocol::{Partners, Round, Topology};
+
+/// Its entry in the list.
+pub(super) const SPEC: TopologySpec = TopologySpec {
+    name: "torus",
+    summary: "four neighbours on a grid that wraps around",
+    equation: "W_ii = W_ij = 1 / (1 + d) for the d neighbours j on a grid of a x b = n",
+    source: "Koloskova et al., ICML 2019",
+    parameters: &[],
+    symmetric: true,
+    spans: true,
+    random_pairs: false,
+    build: |_, _| Box::new(Torus),
+};
 
 /// Ranks lie row by row on a grid of `a x b` with a the largest divisor of n up to its root; everybody
 /// mixes with the distinct neighbours along both axes, `W[i][i] = W[i][j] = 1 / (1 + d)`.

@@ -436,7 +436,7 @@ const REFUSED: &[(&str, &str, &[&str])] = &[
     (
         "diloco",
         "[architecture]\nschedule = \"ring\"\n[compression]\ncodec = \"int8\"",
-        &["rounded anew", "\"butterfly\"", "\"bf16\""],
+        &["round partial sums", "\"butterfly\"", "\"bf16\""],
     ),
     (
         "diloco",

@@ -14,6 +14,11 @@ use murmurate_strategies::topology::{OnePeerExponential, Ring, TopologyKind, mix
 use murmurate_strategies::toy::{Quadratic, ToyTask};
 use murmurate_strategies::{Proceed, StepControl};
 
+/// A topology of the list.
+fn topology(name: &str, given: &[(&str, f64)]) -> TopologyKind {
+    TopologyKind::new(name, given).unwrap()
+}
+
 const PEERS: usize = 8;
 
 /// Growth of a linear map by power iteration: the geometric mean over many rounds, because complex
@@ -406,11 +411,11 @@ fn relayed(tree: &SpanningTree, strategy: &Strategy, curvatures: &[f64]) -> f64 
 fn sums_along_a_tree_converge() {
     let strategy = Strategy::preset("relaysgd").unwrap();
     let kinds = [
-        TopologyKind::BinaryTree,
-        TopologyKind::Exponential,
-        TopologyKind::Hypercube,
-        TopologyKind::Ring,
-        TopologyKind::Torus,
+        topology("binary-tree", &[]),
+        topology("exponential", &[]),
+        topology("hypercube", &[]),
+        topology("ring", &[]),
+        topology("torus", &[]),
     ];
     for kind in kinds {
         let tree = SpanningTree::of(&*kind.build(0), PEERS);
@@ -645,7 +650,7 @@ fn exact_diffusion_converges() {
 fn averaging_in_random_pairs_converges() {
     // As if every exchange ended within its round: what is late is not in the model.
     let strategy = Strategy::preset("ad-psgd").unwrap();
-    let matrices = matrices(TopologyKind::RandomMatching);
+    let matrices = matrices(topology("random-matching", &[]));
     for k in curvatures() {
         let radius = gossip_of_parameters(&matrices, 1, strategy.inner_kind(), &k);
         assert!(radius < 1.0, "ad-psgd: {radius}");
@@ -655,8 +660,8 @@ fn averaging_in_random_pairs_converges() {
 #[test]
 fn gossip_of_parameters_converges_on_every_topology() {
     let strategy = Strategy::preset("d-psgd").unwrap();
-    assert_eq!(strategy.topology_kind(), Some(TopologyKind::Ring));
-    for kind in TopologyKind::ALL {
+    assert_eq!(strategy.topology_kind(), Some(topology("ring", &[])));
+    for kind in TopologyKind::all() {
         let matrices = matrices(kind);
         for steps in [inner_steps(&strategy), 20] {
             for k in curvatures() {

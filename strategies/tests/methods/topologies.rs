@@ -13,24 +13,29 @@ use murmurate_strategies::topology::{
 };
 use std::f64::consts::PI;
 
+/// A topology of the list.
+fn topology(name: &str, given: &[(&str, f64)]) -> TopologyKind {
+    TopologyKind::new(name, given).unwrap()
+}
+
 type Matrix = Vec<Vec<f64>>;
 
 /// Every kind, those with parameters more than once.
 fn kinds() -> Vec<TopologyKind> {
     let more = [
-        TopologyKind::BaseK { degree: 2 },
-        TopologyKind::BaseK { degree: 4 },
-        TopologyKind::EquiStatic { degree: 1 },
-        TopologyKind::Hierarchical { group: 1 },
-        TopologyKind::Hierarchical { group: 7 },
-        TopologyKind::Islands { group: 3, every: 2 },
-        TopologyKind::Islands { group: 7, every: 5 },
-        TopologyKind::Matcha { budget: 1.0 },
-        TopologyKind::Moshpit { group: 2 },
-        TopologyKind::Moshpit { group: 64 },
-        TopologyKind::RandomRegular { degree: 3 },
+        topology("base-k", &[("degree", 2.0)]),
+        topology("base-k", &[("degree", 4.0)]),
+        topology("equi-static", &[("degree", 1.0)]),
+        topology("hierarchical", &[("group", 1.0)]),
+        topology("hierarchical", &[("group", 7.0)]),
+        topology("islands", &[("group", 3.0), ("every", 2.0)]),
+        topology("islands", &[("group", 7.0), ("every", 5.0)]),
+        topology("matcha", &[("budget", 1.0)]),
+        topology("moshpit", &[("group", 2.0)]),
+        topology("moshpit", &[("group", 64.0)]),
+        topology("random-regular", &[("degree", 3.0)]),
     ];
-    TopologyKind::ALL.into_iter().chain(more).collect()
+    TopologyKind::all().into_iter().chain(more).collect()
 }
 
 fn multiply(a: &Matrix, b: &Matrix) -> Matrix {
@@ -83,7 +88,7 @@ fn matrices_are_doubly_stochastic_and_symmetric_where_claimed() {
                         w[i][i] > 1e-3,
                         "{kind:?} n {count}: everybody keeps a share"
                     );
-                    if kind.symmetric() {
+                    if kind.spec().symmetric {
                         for j in 0..i {
                             assert!((w[i][j] - w[j][i]).abs() < 1e-15, "{kind:?} n {count}");
                         }
@@ -133,7 +138,7 @@ fn partners_agree() {
                 }
                 for (rank, partners) in all.iter().enumerate() {
                     assert_eq!(partners.receive, pushed[rank], "{kind:?} n {count}");
-                    if kind.symmetric() {
+                    if kind.spec().symmetric {
                         let to: Vec<usize> = partners.send.iter().map(|(to, _)| *to).collect();
                         assert_eq!(partners.receive, to, "{kind:?} n {count}");
                     }
@@ -146,11 +151,11 @@ fn partners_agree() {
 #[test]
 fn one_peer_schedules_push_once_and_hear_once() {
     let one_peer = [
-        TopologyKind::BaseK { degree: 1 },
-        TopologyKind::EquiDyn,
-        TopologyKind::OnePeerExponential,
-        TopologyKind::RandomMatching,
-        TopologyKind::Moshpit { group: 2 },
+        topology("base-k", &[("degree", 1.0)]),
+        topology("equi-dyn", &[]),
+        topology("one-peer-exponential", &[]),
+        topology("random-matching", &[]),
+        topology("moshpit", &[("group", 2.0)]),
     ];
     for kind in one_peer {
         let topology = kind.build(3);

@@ -5,10 +5,10 @@ mod methods;
 pub use methods::LATER;
 
 use super::StrategyError;
-use super::registry::Entry;
+use super::entry::Entry;
 
 /// A method that no exchange can carry yet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Later {
     /// The key that would choose it.
     pub key: &'static str,

@@ -6,7 +6,7 @@ use super::super::tables::Overlap as Table;
 use super::super::validate::{above_zero, absent, choose};
 use super::merged::{Times, merge};
 use crate::Layout;
-use murmurate_protocol::ExchangeKind;
+use murmurate_protocol::ExchangeFacts;
 use murmurate_protocol::limits::FRAGMENTS_MAX;
 use std::ops::Range;
 
@@ -91,7 +91,7 @@ impl Cuts {
     pub(super) fn of(
         self,
         layout: &Layout,
-        exchange: ExchangeKind,
+        exchange: ExchangeFacts,
         [stagger, most]: [usize; 2],
         bytes: &dyn Fn(usize) -> u64,
     ) -> Vec<Range<usize>> {
@@ -99,9 +99,9 @@ impl Cuts {
         match self {
             Self::Even(count) => {
                 let len = layout.len();
-                let usual = match exchange {
-                    kind if kind == ExchangeKind::None || kind.has_neighbours() => 1,
-                    _ => len.div_ceil(FRAGMENT_LEN),
+                let usual = match exchange.moves_the_anchor {
+                    true => len.div_ceil(FRAGMENT_LEN),
+                    false => 1,
                 };
                 let most = most.min(len) / stagger * stagger;
                 let usual = usual.next_multiple_of(stagger).min(most).max(1);

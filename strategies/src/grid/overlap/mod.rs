@@ -5,7 +5,7 @@ mod cuts;
 mod layers;
 mod merged;
 
-use super::registry::hint;
+use super::entry::hint;
 use super::tables::{self, Overlap as Table};
 use super::validate::{absent, count, range};
 use super::{Strategy, StrategyError};
@@ -14,7 +14,7 @@ use crate::correct::CorrectionKind;
 use crate::executor::Blend;
 use cuts::Cuts;
 use murmurate_protocol::limits::FRAGMENTS_MAX;
-use murmurate_protocol::{Contribution, ExchangeKind, OverlapPlan, Pace, StepBudget};
+use murmurate_protocol::{Contribution, ExchangeFacts, OverlapPlan, Pace, StepBudget};
 use std::ops::Range;
 
 /// The rules without a number.
@@ -109,7 +109,7 @@ impl Overlap {
     pub(super) fn cut(
         &self,
         layout: &Layout,
-        exchange: ExchangeKind,
+        exchange: ExchangeFacts,
         channels: usize,
         bytes: &dyn Fn(usize) -> u64,
     ) -> Vec<Range<usize>> {

@@ -3,7 +3,7 @@
 
 mod neighbours;
 
-use super::registry::{Entry, hint};
+use super::entry::{Entry, hint};
 use super::{StrategyError, later};
 use neighbours::NEIGHBOURS;
 

@@ -20,7 +20,7 @@ impl Strategy {
 
     /// Runs that every member holds of others, among 16.
     pub(super) fn held_runs(&self) -> usize {
-        let mut codec = self.codec.build();
+        let mut codec = self.codec();
         let holds = codec.gathering().is_some_and(|common| common.holds());
         if holds { HELD_MEMBERS } else { 0 }
     }

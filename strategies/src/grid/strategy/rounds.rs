@@ -7,22 +7,28 @@ use murmurate_protocol::{OverlapPlan, Round, StepBudget, Synchronization};
 impl Strategy {
     /// How much to train in the first round.
     pub const fn budget(&self) -> StepBudget {
-        self.budget
+        self.rounds.budget
     }
 
     /// How much to train in a round.
     pub fn budget_of(&self, round: Round) -> StepBudget {
-        self.synchronization.pace.budget(self.budget, round)
+        self.rounds
+            .synchronization
+            .pace
+            .budget(self.rounds.budget, round)
     }
 
     /// Rounds in which so many inner steps are taken; none where rounds are bounded by time.
     pub fn rounds(&self, inner_steps: u64) -> Option<u64> {
-        self.synchronization.pace.rounds(self.budget, inner_steps)
+        self.rounds
+            .synchronization
+            .pace
+            .rounds(self.rounds.budget, inner_steps)
     }
 
     /// Who waits for whom in a round, and how the budget changes.
     pub const fn synchronization(&self) -> Synchronization {
-        self.synchronization
+        self.rounds.synchronization
     }
 
     /// Which fragments a round exchanges, and how late its result is.

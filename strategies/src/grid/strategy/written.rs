@@ -1,8 +1,9 @@
 //! A strategy as the configuration that makes it again.
 
 use super::Strategy;
+use crate::grid::methods;
 use crate::grid::tables::{self, Tables};
-use murmurate_protocol::{Contribution, ExchangeKind, StepBudget};
+use murmurate_protocol::StepBudget;
 
 impl Strategy {
     /// The canonical configuration: every key that applies, in a fixed order. Parsing it gives this
@@ -23,32 +24,22 @@ impl Strategy {
     fn tables(&self, deadlines: bool) -> Tables {
         let name = |name: &str| Some(name.to_owned());
         let mut tables = Tables::default();
-        match self.budget {
+        match self.rounds.budget {
             StepBudget::Steps(count) => tables.synchronization.inner_steps = Some(count),
             StepBudget::Time(time) => tables.synchronization.round_time = Some(time.as_secs_f64()),
         }
-        tables.set_synchronization(self.exchange, &self.synchronization);
-        tables.set_exchange(self.exchange, self.arrivals);
-        tables.architecture.contribution = name(match self.contribution {
-            Contribution::Gradient => "gradient",
-            Contribution::Delta => "delta",
-            Contribution::Parameters => "parameters",
-        });
-        if self.exchange == ExchangeKind::AllReduce {
-            tables.architecture.set_schedule(self.schedule);
-        }
-        if let Some(kind) = &self.topology {
-            tables.architecture.set_topology(kind);
-        }
-        tables.architecture.rate = self.rate;
-        tables.compression.codec = name(self.codec.name());
-        tables.compression.parameters = self.codec.to_table();
-        tables.compression.error_feedback = Some(self.error_feedback);
+        let kind = self.architecture.kind;
+        tables.set_synchronization(kind, &self.rounds.synchronization);
+        tables.set_architecture(&self.architecture);
+        (methods::of(kind).write)(self, &mut tables);
+        tables.compression.codec = name(self.compression.codec.name());
+        tables.compression.parameters = self.compression.codec.to_table();
+        tables.compression.error_feedback = Some(self.compression.error_feedback);
         tables.overlap = tables::Overlap::from_overlap(&self.overlap);
         tables.outer = tables::Outer::from_kind(&self.outer);
         tables.aggregation = tables::Aggregation::from_kind(&self.aggregation);
-        tables.inner = tables::Inner::from_kind(&self.inner);
-        tables.inner.set_correction(&self.correction);
+        tables.inner = tables::Inner::from_kind(&self.inner.optimizer);
+        tables.inner.set_correction(&self.inner.correction);
         tables.deadlines = deadlines.then(|| tables::Deadlines::from_plan(&self.deadlines));
         tables
     }

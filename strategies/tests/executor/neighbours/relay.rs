@@ -11,6 +11,11 @@ use murmurate_strategies::topology::TopologyKind;
 use murmurate_strategies::toy::{Quadratic, ToyTask};
 use std::collections::BTreeMap;
 
+/// A topology of the list.
+fn topology(name: &str, given: &[(&str, f64)]) -> TopologyKind {
+    TopologyKind::new(name, given).unwrap()
+}
+
 const DIM: usize = 37;
 
 /// What the grid relays along.
@@ -317,11 +322,11 @@ fn a_codec_that_rounds_parameters_takes_small_moves_off_them() {
 #[test]
 fn trees_span_and_have_few_neighbours() {
     for kind in [
-        TopologyKind::BinaryTree,
-        TopologyKind::Exponential,
-        TopologyKind::Hypercube,
-        TopologyKind::Ring,
-        TopologyKind::Torus,
+        topology("binary-tree", &[]),
+        topology("exponential", &[]),
+        topology("hypercube", &[]),
+        topology("ring", &[]),
+        topology("torus", &[]),
     ] {
         let topology = kind.build(0);
         for count in 1..=70usize {

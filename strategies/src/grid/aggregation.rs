@@ -1,0 +1,98 @@
+//! Aggregation rules between the written table and their kinds. Whether a rule goes with the other
+//! choices is asked in `refuse`.
+
+use super::StrategyError;
+use super::registry::RULES;
+use super::tables::Aggregation;
+use super::validate::{above_zero, absent, choose, count};
+use crate::aggregate::AggregationKind;
+
+/// The aggregation rule.
+pub(super) fn read(table: &Aggregation) -> Result<AggregationKind, StrategyError> {
+    let name = choose(&table.rule, "weighted-mean", "aggregation.rule", &RULES)?;
+    let by_liars = matches!(name, "bulyan" | "krum" | "multi-krum" | "trimmed-mean");
+    let by_radius = matches!(name, "centered-clip" | "norm-clip");
+    let iterated = matches!(name, "centered-clip" | "geometric-median");
+    if !by_liars {
+        absent(&table.liars, "aggregation.liars", name)?;
+    }
+    if !by_radius {
+        absent(&table.radius, "aggregation.radius", name)?;
+    }
+    if !iterated {
+        absent(&table.iterations, "aggregation.iterations", name)?;
+    }
+    if name != "centered-clip" {
+        absent(&table.bucket, "aggregation.bucket", name)?;
+    }
+    let liars = || {
+        let key = "aggregation.liars";
+        let needed = "give how many of a group's members may lie, such as 1";
+        let value = table.liars.ok_or(StrategyError::Missing { key, needed })?;
+        count(key, value, [0, 31], "from 0 to 31")
+    };
+    let radius = || {
+        let key = "aggregation.radius";
+        let needed = "give the length that one contribution to a shard may have";
+        let value = table.radius.ok_or(StrategyError::Missing { key, needed })?;
+        above_zero(key, value)
+    };
+    let iterations = |default| {
+        let value = table.iterations.unwrap_or(default) as usize;
+        let value = count("aggregation.iterations", value, [1, 100], "from 1 to 100")?;
+        Ok::<u32, StrategyError>(value as u32)
+    };
+    Ok(match name {
+        "bulyan" => AggregationKind::Bulyan { liars: liars()? },
+        "centered-clip" => AggregationKind::CenteredClip {
+            radius: radius()?,
+            iterations: iterations(3)?,
+            bucket: count(
+                "aggregation.bucket",
+                table.bucket.unwrap_or(1),
+                [1, 16],
+                "from 1 to 16",
+            )?,
+        },
+        "geometric-median" => AggregationKind::GeometricMedian {
+            iterations: iterations(8)?,
+        },
+        "krum" => AggregationKind::Krum { liars: liars()? },
+        "median" => AggregationKind::Median,
+        "multi-krum" => AggregationKind::MultiKrum { liars: liars()? },
+        "norm-clip" => AggregationKind::NormClip { radius: radius()? },
+        "sign-majority" => AggregationKind::SignMajority,
+        "trimmed-mean" => AggregationKind::TrimmedMean { liars: liars()? },
+        _ => AggregationKind::WeightedMean,
+    })
+}
+
+impl Aggregation {
+    /// Writes a rule down.
+    pub(super) fn from_kind(kind: &AggregationKind) -> Self {
+        let mut table = Self {
+            rule: Some(kind.name().to_owned()),
+            ..Self::default()
+        };
+        match *kind {
+            AggregationKind::Bulyan { liars }
+            | AggregationKind::Krum { liars }
+            | AggregationKind::MultiKrum { liars }
+            | AggregationKind::TrimmedMean { liars } => table.liars = Some(liars),
+            AggregationKind::CenteredClip {
+                radius,
+                iterations,
+                bucket,
+            } => {
+                (table.radius, table.iterations) = (Some(radius), Some(iterations));
+                table.bucket = Some(bucket);
+            }
+            AggregationKind::GeometricMedian { iterations } => table.iterations = Some(iterations),
+            AggregationKind::NormClip { radius } => table.radius = Some(radius),
+            AggregationKind::Median
+            | AggregationKind::SignMajority
+            | AggregationKind::WeightedMean => {}
+        }
+        table
+    }
+}

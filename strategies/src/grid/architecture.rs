@@ -1,0 +1,102 @@
+//! The `[architecture]` table: exchange, schedule, contribution and topology. A key of a method goes to
+//! the method that has it; what no chosen method has is refused.
+
+use super::registry::{CONTRIBUTIONS, EXCHANGES, TOPOLOGIES};
+use super::strategy::Architecture;
+use super::tables::{Architecture as Table, Tables};
+use super::validate::{absent, choose, does_not_apply};
+use super::{StrategyError, methods, schedule};
+use crate::topology::{self, TopologyKind};
+use murmurate_protocol::Contribution;
+
+/// Contributions by name.
+const CONTRIBUTION_NAMES: [(&str, Contribution); 3] = [
+    ("gradient", Contribution::Gradient),
+    ("delta", Contribution::Delta),
+    ("parameters", Contribution::Parameters),
+];
+
+/// The name of a contribution.
+pub(super) fn contribution_name(contribution: Contribution) -> &'static str {
+    let mut all = CONTRIBUTION_NAMES.iter();
+    let found = all.find(|(_, known)| *known == contribution);
+    found.map_or("delta", |(name, _)| name)
+}
+
+/// Reads the table, and the keys of `[synchronization]` that an exchange's mode takes.
+pub(super) fn read(tables: &Tables) -> Result<Architecture, StrategyError> {
+    let table = &tables.architecture;
+    let key = "architecture.exchange";
+    let name = choose(&table.exchange, methods::DEFAULT.name, key, &EXCHANGES)?;
+    let spec = methods::EXCHANGES.iter().find(|spec| spec.name == name);
+    let spec = spec.copied().unwrap_or(methods::DEFAULT);
+    let key = "architecture.contribution";
+    let default = contribution_name(spec.contribution);
+    let contribution = choose(&table.contribution, default, key, &CONTRIBUTIONS)?;
+    let mut all = CONTRIBUTION_NAMES.iter();
+    let contribution = all.find(|(known, _)| *known == contribution);
+
+    let has = |key: &str| spec.parameters.iter().any(|p| p.name == key);
+    let own = only(table, |key| has(key));
+    let chosen = methods::read(spec, &own, &tables.synchronization)?;
+    let facts = chosen.kind.facts();
+    let topologies = topology::parameter_names();
+    let of_topology = |key: &str| facts.has_neighbours && topologies.contains(&key);
+    let of_schedule = |key: &str| facts.has_schedule && schedule::has(key);
+    let mut keys = table.parameters.keys();
+    let foreign = keys.find(|key| !has(key) && !of_topology(key) && !of_schedule(key));
+    if let Some(key) = foreign {
+        return Err(does_not_apply("architecture", key, spec.name));
+    }
+    let topology = match facts.has_neighbours {
+        true => Some(read_topology(table, &only(table, of_topology))?),
+        false => {
+            absent(&table.topology, "architecture.topology", spec.name)?;
+            None
+        }
+    };
+    Ok(Architecture {
+        schedule: match facts.has_schedule {
+            true => schedule::read(&table.schedule, &only(table, of_schedule))?,
+            false => schedule::none(&table.schedule, spec.name)?,
+        },
+        kind: chosen.kind,
+        arrivals: chosen.arrivals,
+        contribution: contribution.map_or(spec.contribution, |(_, kind)| *kind),
+        topology,
+        rate: chosen.rate,
+    })
+}
+
+/// The keys of methods for which `has` holds.
+fn only(table: &Table, has: impl Fn(&str) -> bool) -> toml::Table {
+    let all = table.parameters.iter();
+    all.filter(|(key, _)| has(key))
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect()
+}
+
+fn read_topology(table: &Table, own: &toml::Table) -> Result<TopologyKind, StrategyError> {
+    let default = topology::DEFAULT.name;
+    let name = choose(
+        &table.topology,
+        default,
+        "architecture.topology",
+        &TOPOLOGIES,
+    )?;
+    let spec = topology::find(name).unwrap_or(topology::DEFAULT);
+    Ok(TopologyKind::read(spec, own)?)
+}
+
+impl Tables {
+    /// Writes an architecture down.
+    pub(super) fn set_architecture(&mut self, of: &Architecture) {
+        let table = &mut self.architecture;
+        table.exchange = Some(methods::of(of.kind).name.to_owned());
+        table.contribution = Some(contribution_name(of.contribution).to_owned());
+        if let Some(kind) = &of.topology {
+            table.topology = Some(kind.name().to_owned());
+            table.parameters.extend(kind.to_table());
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! A method as people see it: name, line, equation, source and keys; and what to say of a name that
+//! does not exist.
+
+use crate::parameter::Parameter;
+
+/// One method by the name it has in the configuration.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Entry {
+    /// Its name.
+    pub name: &'static str,
+    /// What it does.
+    pub summary: &'static str,
+    /// The rule, in a line.
+    pub equation: &'static str,
+    /// Where it comes from.
+    pub source: &'static str,
+    /// Keys that it shares with other methods.
+    pub keys: &'static [Key],
+    /// Keys of its own, in the table of the key that chooses it.
+    pub parameters: &'static [Parameter],
+}
+
+/// A key that a method takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Key {
+    /// Its full name, such as `outer.lr`.
+    pub name: &'static str,
+    /// The values that it may have, in the words of the refusal.
+    pub range: &'static str,
+    /// Its default as TOML; where there is none it must be given.
+    pub default: Option<&'static str>,
+    /// What it means.
+    pub about: &'static str,
+}
+
+impl Entry {
+    pub(super) const fn new(
+        name: &'static str,
+        summary: &'static str,
+        equation: &'static str,
+        source: &'static str,
+    ) -> Self {
+        Self {
+            name,
+            summary,
+            equation,
+            source,
+            keys: &[],
+            parameters: &[],
+        }
+    }
+
+    pub(super) const fn with(self, keys: &'static [Key]) -> Self {
+        Self { keys, ..self }
+    }
+
+    pub(super) const fn taking(self, parameters: &'static [Parameter]) -> Self {
+        Self { parameters, ..self }
+    }
+}
+
+pub(super) const fn key(
+    name: &'static str,
+    range: &'static str,
+    default: &'static str,
+    about: &'static str,
+) -> Key {
+    Key {
+        name,
+        range,
+        default: Some(default),
+        about,
+    }
+}
+
+pub(super) const fn required(name: &'static str, range: &'static str, about: &'static str) -> Key {
+    Key {
+        name,
+        range,
+        default: None,
+        about,
+    }
+}
+
+/// The names of a list.
+pub fn names(entries: &[Entry]) -> Vec<&'static str> {
+    entries.iter().map(|entry| entry.name).collect()
+}
+
+/// Names as a list.
+pub(super) fn names_of(names: impl Iterator<Item = &'static str>) -> Vec<&'static str> {
+    names.collect()
+}
+
+/// The names nearest to one that is not there, the nearest first.
+pub(super) fn nearest<'a>(found: &str, known: &[&'a str], count: usize) -> Vec<&'a str> {
+    let far = |name: &str| strsim::damerau_levenshtein(found, name);
+    let mut near: Vec<_> = known.iter().map(|name| (far(name), *name)).collect();
+    near.sort_unstable();
+    near.dedup();
+    near.truncate(count);
+    near.into_iter().map(|(_, name)| name).collect()
+}
+
+/// What to say of a name that is not there: the nearest one, and all there are.
+pub(super) fn hint(found: &str, known: &[&str]) -> String {
+    let list = known.join(", ");
+    let close = |name: &&&str| {
+        let bound = name.len().max(found.len()).div_ceil(2);
+        strsim::damerau_levenshtein(found, name) <= bound
+    };
+    match nearest(found, known, 1).first().filter(close) {
+        Some(name) => format!("did you mean `{name}`? There are: {list}"),
+        None => format!("there are: {list}"),
+    }
+}

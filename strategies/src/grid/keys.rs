@@ -1,0 +1,127 @@
+//! The keys of each table: the fields of its structure, and the parameters of the methods that are
+//! chosen there. Nothing lists them a second time.
+
+use super::entry::hint;
+use super::tables::{
+    Aggregation, Architecture, Compression, Deadlines, Inner, Outer, Overlap, Synchronization,
+};
+use super::{StrategyError, methods, schedule};
+use crate::{compress, topology};
+use serde::de::value::Error;
+use serde::de::{Deserializer, Error as _, Visitor};
+use serde::{Deserialize, forward_to_deserialize_any};
+
+/// The keys of each table.
+fn tables() -> [(&'static str, Vec<&'static str>); 8] {
+    let with = |fields: &[&'static str], more: &[Vec<&'static str>]| {
+        let mut all = fields.to_vec();
+        all.extend(more.concat());
+        all
+    };
+    let in_architecture = [
+        topology::parameter_names(),
+        schedule::parameter_names(),
+        methods::parameter_names(),
+    ];
+    let modes = methods::mode_parameter_names();
+    let codecs = compress::parameter_names();
+    [
+        (
+            "synchronization",
+            with(fields::<Synchronization>(), &[modes]),
+        ),
+        (
+            "architecture",
+            with(fields::<Architecture>(), &in_architecture),
+        ),
+        ("compression", with(fields::<Compression>(), &[codecs])),
+        ("overlap", fields::<Overlap>().to_vec()),
+        ("outer", fields::<Outer>().to_vec()),
+        ("aggregation", fields::<Aggregation>().to_vec()),
+        ("inner", fields::<Inner>().to_vec()),
+        ("deadlines", fields::<Deadlines>().to_vec()),
+    ]
+}
+
+/// Refuses tables and keys that do not exist.
+pub(super) fn check(config: &toml::Table) -> Result<(), StrategyError> {
+    let tables = tables();
+    for (name, value) in config {
+        let Some((_, keys)) = tables.iter().find(|(table, _)| table == name) else {
+            return Err(StrategyError::UnknownKey {
+                key: name.clone(),
+                hint: hint(name, &tables.each_ref().map(|(name, _)| *name)),
+            });
+        };
+        let Some(table) = value.as_table() else {
+            let message = format!("found {}, needs a table: [{name}]", value.type_str());
+            return Err(StrategyError::Type {
+                key: name.clone(),
+                message,
+            });
+        };
+        if let Some(key) = table.keys().find(|key| !keys.contains(&key.as_str())) {
+            let mut known = keys.clone();
+            known.dedup();
+            return Err(StrategyError::UnknownKey {
+                key: format!("{name}.{key}"),
+                hint: hint(key, &known),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// The names of a structure's fields, as serde reads them.
+pub(super) fn fields<T: for<'a> Deserialize<'a>>() -> &'static [&'static str] {
+    let mut fields: &'static [&'static str] = &[];
+    // Ends with an error on purpose: serde has named the fields by then.
+    let _ = T::deserialize(Fields(&mut fields));
+    fields
+}
+
+/// A deserializer that notes which fields a structure asks for and gives it none.
+struct Fields<'a>(&'a mut &'static [&'static str]);
+
+impl<'de> Deserializer<'de> for Fields<'_> {
+    type Error = Error;
+
+    fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Error> {
+        Err(Error::custom("a structure with fields was expected"))
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        fields: &'static [&'static str],
+        _: V,
+    ) -> Result<V::Value, Error> {
+        *self.0 = fields;
+        Err(Error::custom("its fields are noted"))
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option
+        unit unit_struct newtype_struct seq tuple tuple_struct map enum identifier ignored_any
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tables_keys_are_its_fields_and_its_methods_parameters() {
+        let all = tables();
+        let of = |name: &str| &all.iter().find(|(table, _)| *table == name).unwrap().1;
+        assert_eq!(*of("deadlines"), ["floor_ms", "initial_ms", "ceiling_ms"]);
+        for key in ["exchange", "topology", "degree", "group", "owners", "rate"] {
+            assert!(of("architecture").contains(&key), "{key}");
+        }
+        for key in ["inner_steps", "mode", "lead_most", "staleness"] {
+            assert!(of("synchronization").contains(&key), "{key}");
+        }
+        assert!(of("compression").contains(&"density"));
+        assert!(all.iter().all(|(_, keys)| !keys.contains(&"parameters")));
+    }
+}

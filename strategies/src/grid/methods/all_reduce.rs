@@ -1,0 +1,60 @@
+//! Exchange `all-reduce`: the weighted mean of all members, along a schedule.
+
+use super::agreed;
+use super::keys::{ENOUGH, FRACTION, GRACE, GRACE_MS};
+use super::spec::{Chosen, ExchangeSpec};
+use crate::grid::Strategy;
+use crate::plan::{Cluster, Traffic};
+use core::time::Duration;
+use murmurate_protocol::limits::GROUP_MEMBERS_MAX;
+use murmurate_protocol::{Contribution, ExchangeKind, Plan};
+
+/// Its entry in the list.
+pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
+    name: "all-reduce",
+    summary: "the weighted mean of all members, along a schedule; all agree on the result",
+    equation: "a' = outer(a, sum_i w_i C(d_i) / sum_i w_i), over the contributors that the group agreed on",
+    source: "Thakur et al., IJHPCA 2005; of the members that are ready: Li et al., PPoPP 2020",
+    keys: &[ENOUGH, GRACE, GRACE_MS, FRACTION],
+    parameters: &[],
+    modes: &[],
+    contribution: Contribution::Delta,
+    label: |kind| matches!(kind, ExchangeKind::AllReduce).then_some("all-reduce"),
+    read: |_| Ok(Chosen::plain(ExchangeKind::AllReduce)),
+    write: |strategy, tables| tables.architecture.set_schedule(strategy.schedule()),
+    check: agreed::check,
+    aggregate: |_, codec| codec.aggregate().bytes_bound(),
+    traffic,
+};
+
+/// All-reduce among g members, by its schedule's cost: S shards, h hops, b pushes of the busiest
+/// member. Up go partial sums (C bytes; in the butterfly the contributions themselves), down
+/// aggregates (A bytes), half of the busiest member's pushes each:
+/// T = max(b, h / F) / S (C + A) / 2 / min(up, down) + (h + 3) latencies, F the fragments, which
+/// follow one another. The 3 are ready, propose, vote.
+///
+/// Special cases: more peers than a group takes train in several groups of that size. Of the butterfly
+/// b / S (C + A) / 2 = (g-1)/g (C + A).
+fn traffic(_: &Strategy, plan: &Plan, cluster: &Cluster) -> Traffic {
+    let members = cluster.peers.min(GROUP_MEMBERS_MAX);
+    let cost = plan.schedule.cost(members);
+    let shards = cost.shards as f64;
+    let share = (members - 1) as f64 / members as f64;
+    let (contribution, aggregate) = Traffic::encoded(plan);
+    let whole = (contribution + aggregate) / 2.0;
+    let bytes = cost.busiest as f64 / shards * whole;
+    let fragments = plan.fragments.len() as f64 / f64::from(plan.overlap.stagger);
+    let chain = cost.hops as f64 / shards / fragments * whole;
+    let slower = cluster.link.up.min(cluster.link.down);
+    let hops = u32::try_from(cost.hops).unwrap_or(u32::MAX);
+    let latency: Duration = cluster.link.latency * hops.saturating_add(agreed::HOPS);
+    let values = Traffic::exchanged(plan, cluster);
+    Traffic {
+        up: bytes,
+        down: bytes,
+        seconds: bytes.max(chain) / slower + latency.as_secs_f64(),
+        // Encode all, sum up one shard of every member, apply all.
+        values: 3.0 * values,
+        held: contribution + aggregate + share * contribution,
+    }
+}

@@ -1,0 +1,31 @@
+//! Keys of `[synchronization]` that several exchanges share.
+
+use super::super::entry::{Key, key};
+
+pub(super) const ENOUGH: Key = key(
+    "synchronization.enough",
+    "from 0 to 64",
+    "0",
+    "contributions that are enough; 0 is all",
+);
+
+pub(super) const GRACE: Key = key(
+    "synchronization.grace",
+    "fixed, adaptive",
+    "\"fixed\"",
+    "how long the others are waited for once there are enough: a time, or twice the median of how late they were",
+);
+
+pub(super) const GRACE_MS: Key = key(
+    "synchronization.grace_ms",
+    "from 0 milliseconds to a day",
+    "0",
+    "the time of a fixed grace",
+);
+
+pub(super) const FRACTION: Key = key(
+    "synchronization.fraction",
+    "from a millionth to 1",
+    "1.0",
+    "probability with which a peer trains in a round, drawn anew in each",
+);

@@ -1,0 +1,138 @@
+//! Exchanges: one file each with all that the grid must know of it. Name, keys, parsing, refusals,
+//! cost and the line of the registry stand together; the rest of the grid asks the exchange's
+//! [`ExchangeSpec`] or the facts of its kind
+//! ([`ExchangeFacts`](murmurate_protocol::ExchangeFacts)).
+//!
+//! A new exchange adds its file, its line in [`EXCHANGES`] and nothing else in this crate, unless
+//! its arithmetic is new, too: that is a mixer of the executor.
+
+mod agreed;
+mod all_reduce;
+mod gathered;
+mod gossip;
+mod keys;
+mod neighbours;
+mod none;
+mod pairs;
+mod parameter_server;
+mod pull;
+mod push;
+mod relay_sum;
+mod replicas;
+mod server_rules;
+mod spec;
+
+pub(super) use spec::{Chosen, ExchangeSpec, Given, ModeSpec};
+
+use super::StrategyError;
+use super::entry::names_of;
+use super::tables::Synchronization;
+use super::validate::{absent, choose_of, does_not_apply};
+use crate::parameter;
+use murmurate_protocol::ExchangeKind;
+
+/// All exchanges. One line each. Random scenarios are drawn from this list: a new entry goes to its
+/// end, and no entry moves.
+pub(super) const EXCHANGES: &[&ExchangeSpec] = &[
+    &none::SPEC,
+    &gossip::SPEC,
+    &replicas::SPEC,
+    &pairs::SPEC,
+    &push::SPEC,
+    &relay_sum::SPEC,
+    &pull::SPEC,
+    &all_reduce::SPEC,
+    &gathered::SPEC,
+    &parameter_server::SPEC,
+];
+
+/// The exchange of a configuration that names none.
+pub(super) const DEFAULT: &ExchangeSpec = &all_reduce::SPEC;
+
+/// All modes of exchanges.
+pub(super) const MODES: &[&ModeSpec] = parameter_server::SPEC.modes;
+
+/// The exchange of a kind.
+///
+/// # Panics
+/// When no exchange of the list has this kind; a test goes through all kinds.
+pub(super) fn of(kind: ExchangeKind) -> &'static ExchangeSpec {
+    let mut all = EXCHANGES.iter().copied();
+    all.find(|spec| (spec.label)(kind).is_some())
+        .expect("every kind is an exchange's")
+}
+
+/// What messages call an exchange of this kind.
+pub(super) fn label(kind: ExchangeKind) -> &'static str {
+    (of(kind).label)(kind).unwrap_or(of(kind).name)
+}
+
+/// The names of all own keys of exchanges in `[architecture]`.
+pub(super) fn parameter_names() -> Vec<&'static str> {
+    parameter::names(EXCHANGES.iter().map(|spec| spec.parameters))
+}
+
+/// The names of all own keys of modes in `[synchronization]`.
+pub(super) fn mode_parameter_names() -> Vec<&'static str> {
+    parameter::names(MODES.iter().map(|mode| mode.parameters))
+}
+
+/// Reads an exchange: its own keys of `[architecture]`, its mode and the keys of that.
+pub(super) fn read(
+    spec: &'static ExchangeSpec,
+    own: &toml::Table,
+    when: &Synchronization,
+) -> Result<Chosen, StrategyError> {
+    let parameters = spec.parameters().read(own)?;
+    let Some(first) = spec.modes.first() else {
+        absent(&when.mode, "synchronization.mode", spec.name)?;
+        if let Some(key) = when.parameters.keys().next() {
+            return Err(does_not_apply("synchronization", key, spec.name));
+        }
+        let mode = None;
+        return (spec.read)(&Given { parameters, mode });
+    };
+    let known = names_of(spec.modes.iter().map(|mode| mode.name));
+    let name = choose_of(&when.mode, first.name, "synchronization.mode", &known)?;
+    let mode = spec.modes.iter().find(|mode| mode.name == name);
+    let mode = mode.copied().unwrap_or(first);
+    let values = mode.parameters().read(&when.parameters)?;
+    let mode = Some((mode, values));
+    (spec.read)(&Given { parameters, mode })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use murmurate_protocol::{CenterPlan, ServerPlan};
+
+    #[test]
+    fn every_kind_belongs_to_exactly_one_exchange() {
+        let center = CenterPlan {
+            owners: 1,
+            lead: None,
+            buffer: 1,
+        };
+        let kinds = [
+            ExchangeKind::None,
+            ExchangeKind::Gossip,
+            ExchangeKind::AllReduce,
+            ExchangeKind::Gathered,
+            ExchangeKind::Server(ServerPlan { owners: 1 }),
+            ExchangeKind::Replicas,
+            ExchangeKind::Pairs,
+            ExchangeKind::Push,
+            ExchangeKind::Center(center),
+            ExchangeKind::Pull,
+            ExchangeKind::Relay,
+        ];
+        for kind in kinds {
+            let labels = EXCHANGES.iter().filter_map(|spec| (spec.label)(kind));
+            assert_eq!(labels.count(), 1, "{kind:?}");
+        }
+        for spec in EXCHANGES {
+            let has = |kind: &&ExchangeKind| (spec.label)(**kind).is_some();
+            assert!(kinds.iter().any(|kind| has(&kind)), "{}", spec.name);
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! What exchanges between neighbours have in common: they mix parameters with the peers that a
+//! topology names.
+
+use super::super::error::refused;
+use super::super::{Strategy, StrategyError};
+use super::spec::{Chosen, ExchangeSpec};
+use crate::aggregate::AggregationKind;
+use crate::outer::OuterKind;
+use crate::plan::{Cluster, Traffic};
+use murmurate_protocol::{Contribution, ExchangeKind, Plan, Round};
+
+/// Ranks and rounds over which a topology's pushes are averaged.
+const SAMPLED: usize = 8;
+
+/// What exchanges have in common that mix encoded parameters. Name, texts, kind, and whatever differs
+/// are the exchange's own.
+pub(super) const MIXES: ExchangeSpec = ExchangeSpec {
+    name: "",
+    summary: "",
+    equation: "",
+    source: "",
+    keys: &[],
+    parameters: &[],
+    modes: &[],
+    contribution: Contribution::Parameters,
+    label: |_| None,
+    read: |_| Ok(Chosen::plain(ExchangeKind::None)),
+    write: |_, _| {},
+    check: parameters_as_they_are,
+    aggregate: |_, codec| codec.aggregate().bytes_bound(),
+    traffic,
+};
+
+/// Refuses what no mixing of parameters with neighbours can have.
+pub(super) fn mixing(strategy: &Strategy) -> Result<(), StrategyError> {
+    if strategy.contribution() != Contribution::Parameters {
+        return refused(
+            "architecture.contribution",
+            "gossip of deltas or gradients without an agreed anchor diverges",
+            "use \"parameters\", or exchange = \"all-reduce\"",
+        );
+    }
+    if strategy.aggregation() != AggregationKind::WeightedMean {
+        return refused(
+            "aggregation.rule",
+            "gossip keeps the sum of what is pushed, and a robust rule does not",
+            "use \"weighted-mean\", or exchange = \"all-reduce\"",
+        );
+    }
+    if !matches!(
+        strategy.outer_kind(),
+        OuterKind::Average | OuterKind::NoLoCo { .. }
+    ) {
+        return refused(
+            "outer.optimizer",
+            "gossip mixes parameters and has no agreed delta for an outer optimizer",
+            "use \"average\" or \"no-lo-co\", or exchange = \"all-reduce\"",
+        );
+    }
+    Ok(())
+}
+
+/// Refuses what exchanges cannot have that send the parameters themselves.
+pub(super) fn parameters_as_they_are(strategy: &Strategy) -> Result<(), StrategyError> {
+    mixing(strategy)?;
+    if !strategy.codec().properties().dense {
+        return refused(
+            "compression.codec",
+            "a sparse or coarse codec would change the parameters themselves; it may only encode a difference to a replica",
+            "use \"int8\", or exchange = \"replicas\" or \"all-reduce\"",
+        );
+    }
+    if strategy.error_feedback() {
+        return refused(
+            "compression.error_feedback",
+            "what a codec leaves out of parameters is no part of the next round's parameters",
+            "set it to false, or use exchange = \"all-reduce\"",
+        );
+    }
+    Ok(())
+}
+
+/// Refuses topologies in which only one end of a link pushes.
+pub(super) fn both_ways(strategy: &Strategy) -> Result<(), StrategyError> {
+    let kind = strategy.topology_kind();
+    match kind.is_some_and(|kind| !kind.spec().symmetric) {
+        true => refused(
+            "architecture.topology",
+            "both ends of a link move, and in this topology a peer that receives a push does not push back",
+            "use \"ring\", \"torus\" or \"hypercube\", or exchange = \"gossip\"",
+        ),
+        false => Ok(()),
+    }
+}
+
+/// The whole contribution to each of d partners, and one from each; d pushes share the uplink:
+/// T = d C / min(up, down) + latency.
+pub(super) fn traffic(strategy: &Strategy, plan: &Plan, cluster: &Cluster) -> Traffic {
+    let (contribution, _) = Traffic::encoded(plan);
+    let degree = strategy.topology(0).map_or(0.0, |topology| {
+        let ranks = cluster.peers.min(SAMPLED);
+        let pushes = (0..ranks * SAMPLED).map(|draw| {
+            let round = Round((draw / ranks) as u64);
+            topology
+                .partners(round, draw % ranks, cluster.peers)
+                .send
+                .len()
+        });
+        pushes.sum::<usize>() as f64 / (ranks * SAMPLED) as f64
+    });
+    let bytes = degree * contribution;
+    let slower = cluster.link.up.min(cluster.link.down);
+    Traffic {
+        up: bytes,
+        down: bytes,
+        seconds: bytes / slower + cluster.link.latency.as_secs_f64(),
+        // Encode once, mix one's own and each partner's.
+        values: (2.0 + degree) * cluster.parameters as f64,
+        held: (1.0 + degree) * contribution,
+    }
+}

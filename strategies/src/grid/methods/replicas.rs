@@ -1,0 +1,86 @@
+//! Exchange `replicas`: neighbours exchange encoded differences to replicas of each other.
+
+use super::super::error::refused;
+use super::super::{Strategy, StrategyError};
+use super::neighbours::{self, MIXES};
+use super::spec::{Chosen, ExchangeSpec, Given};
+use crate::compress::{Codec, F32};
+use crate::correct::CorrectionKind;
+use crate::parameter::{Parameter, ParameterError, Range};
+use murmurate_protocol::ExchangeKind;
+
+const RATE: Parameter = Parameter {
+    name: "rate",
+    range: Range::OpenClosed(0.0, 1.0),
+    default: Some(1.0),
+    about: "how far neighbours move towards each other: small for coarse codecs",
+};
+
+/// Its entry in the list.
+pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
+    name: "replicas",
+    summary: "neighbours exchange differences to replicas of each other",
+    equation: "h_i' = h_i + C(x_i - h_i), x_i' = x_i + rate sum_j W_ij (h_j - h_i), as much to one end as from the other",
+    source: "Koloskova et al., ICML 2019",
+    parameters: &[RATE],
+    label: |kind| matches!(kind, ExchangeKind::Replicas).then_some("replicas"),
+    read,
+    write: |strategy, tables| {
+        if let Some(rate) = strategy.rate() {
+            let rate = (RATE.name.to_owned(), rate.into());
+            tables.architecture.parameters.extend([rate]);
+        }
+    },
+    check,
+    // A session between neighbours begins with whole parameters.
+    aggregate: |_, _| F32.bytes_bound(),
+    ..MIXES
+};
+
+fn read(given: &Given) -> Result<Chosen, StrategyError> {
+    let own = SPEC.parameters();
+    let rate = own.number(&given.parameters, RATE.name);
+    // The arithmetic is in f32, where a rate above zero can still round to zero.
+    if rate as f32 <= 0.0 {
+        return Err(StrategyError::Parameter(ParameterError::Range {
+            table: own.table,
+            parameter: RATE.name,
+            method: own.method,
+            found: rate,
+            needed: RATE.range,
+        }));
+    }
+    Ok(Chosen {
+        rate: Some(rate),
+        ..Chosen::plain(ExchangeKind::Replicas)
+    })
+}
+
+fn check(strategy: &Strategy) -> Result<(), StrategyError> {
+    neighbours::mixing(strategy)?;
+    neighbours::both_ways(strategy)?;
+    let kind = strategy.topology_kind();
+    if kind.is_some_and(|kind| kind.spec().random_pairs) {
+        return refused(
+            "architecture.topology",
+            "in time every peer meets every other, and each would keep replicas of all",
+            "use \"ring\", \"torus\" or \"matcha\"",
+        );
+    }
+    if strategy.error_feedback() && *strategy.correction_kind() == CorrectionKind::ExactDiffusion {
+        return refused(
+            "compression.error_feedback",
+            "exact diffusion would count what a residual brings later with what has moved",
+            "set it to false",
+        );
+    }
+    let properties = strategy.codec().properties();
+    if properties.error >= 1.0 || properties.planes > 0 || properties.decay < 1.0 {
+        return refused(
+            "compression.codec",
+            "a replica comes nearer only with a codec that leaves out less than there is and keeps no momentum",
+            "use \"top-k\", \"ef-sign\" or \"int8\"",
+        );
+    }
+    Ok(())
+}

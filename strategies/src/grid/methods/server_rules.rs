@@ -1,0 +1,120 @@
+//! What a parameter server needs of the rest of a strategy, and what a round of it takes.
+
+use super::super::error::refused;
+use super::super::{Strategy, StrategyError};
+use super::agreed;
+use crate::aggregate::AggregationKind;
+use crate::inner::InnerKind;
+use crate::outer::OuterKind;
+use crate::plan::{Cluster, Traffic};
+use core::time::Duration;
+use murmurate_protocol::limits::GROUP_MEMBERS_MAX;
+use murmurate_protocol::{Contribution, Plan};
+
+/// Refuses what a center cannot have that combines arrivals one by one.
+pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
+    let elastic = matches!(strategy.outer_kind(), OuterKind::Easgd { .. });
+    let parameters = strategy.contribution() == Contribution::Parameters;
+    if elastic != parameters {
+        return refused(
+            "architecture.contribution",
+            "elastic averaging draws the parameters themselves to a center, and no other optimizer does",
+            "use \"parameters\" with outer \"easgd\", or \"delta\" with another",
+        );
+    }
+    if strategy.aggregation() != AggregationKind::WeightedMean {
+        return refused(
+            "aggregation.rule",
+            "a robust rule compares contributions side by side, and here they arrive one by one",
+            "use \"weighted-mean\", or mode = \"bsp\"",
+        );
+    }
+    if strategy.center().compensation > 0.0 && strategy.contribution() != Contribution::Gradient {
+        return refused(
+            "synchronization.compensation",
+            "it corrects a gradient by its own square, and a delta is a sum of many times a rate",
+            "set it to 0, or use contribution = \"gradient\" with inner_steps = 1",
+        );
+    }
+    if elastic {
+        let codec = strategy.codec().properties();
+        if !codec.dense || strategy.error_feedback() {
+            return refused(
+                "compression.codec",
+                "a sparse or coarse codec would change the parameters themselves; it may only encode a difference",
+                "use \"int8\" without error feedback, or contribution = \"delta\"",
+            );
+        }
+        return Ok(());
+    }
+    let counted = !matches!(
+        strategy.inner_kind(),
+        InnerKind::Sgd { .. } | InnerKind::Signum { .. }
+    );
+    if strategy.contribution() == Contribution::Gradient && counted {
+        return refused(
+            "inner.optimizer",
+            "it counts the model's inner steps, and shards of a center move one by one",
+            "use \"sgd\", or contribution = \"delta\"",
+        );
+    }
+    agreed::check(strategy)
+}
+
+/// What one round takes, in step or one by one.
+pub(super) fn traffic(strategy: &Strategy, plan: &Plan, cluster: &Cluster) -> Traffic {
+    let owners = plan.exchange.owners().unwrap_or(1);
+    match strategy.exchange().agrees() {
+        true => in_step(plan, cluster, owners),
+        false => one_by_one(plan, cluster, owners),
+    }
+}
+
+/// A parameter server of k owners among g members in step: the owners' links bind, over which the
+/// contributions of g - 1 others to their k-th part come in and as many reductions go out:
+/// T = (g-1)/k (C + A) / min(up, down) + 5 latencies. Bytes are those of an owner; a member that owns
+/// nothing moves C up and A down.
+fn in_step(plan: &Plan, cluster: &Cluster, owners: u16) -> Traffic {
+    let members = cluster.peers.min(GROUP_MEMBERS_MAX) as f64;
+    let owners = f64::from(owners).min(members);
+    let (contribution, aggregate) = Traffic::encoded(plan);
+    let (inward, outward) = (
+        (members - 1.0) / owners * contribution,
+        (members - 1.0) / owners * aggregate,
+    );
+    // Its own part it neither sends nor gets.
+    let rest = 1.0 - 1.0 / owners;
+    let slower = cluster.link.up.min(cluster.link.down);
+    let latency: Duration = cluster.link.latency * (agreed::HOPS + 2);
+    let values = Traffic::exchanged(plan, cluster);
+    Traffic {
+        up: outward + rest * contribution,
+        down: inward + rest * aggregate,
+        seconds: (inward + outward) / slower + latency.as_secs_f64(),
+        // Encode all, sum up a part of every member, apply all.
+        values: (2.0 + members / owners) * values,
+        held: contribution + aggregate + inward,
+    }
+}
+
+/// A parameter server of k owners among n peers that go on by themselves: a worker's round takes its own
+/// contribution up and the center down, and shares the owners' links with n - 1 others:
+/// T = max(C + M, (n-1)/k (C + M)) / min(up, down) + 2 latencies. Bytes are those of an owner.
+fn one_by_one(plan: &Plan, cluster: &Cluster, owners: u16) -> Traffic {
+    let peers = cluster.peers as f64;
+    let owners = f64::from(owners).min(peers);
+    let (contribution, center) = Traffic::encoded(plan);
+    let share = (peers - 1.0) / owners;
+    let rest = 1.0 - 1.0 / owners;
+    let slower = cluster.link.up.min(cluster.link.down);
+    let latency: Duration = cluster.link.latency * 2;
+    let values = cluster.parameters as f64;
+    Traffic {
+        up: share * center + rest * contribution,
+        down: share * contribution + rest * center,
+        seconds: share.max(1.0) * (contribution + center) / slower + latency.as_secs_f64(),
+        // Encode all, move a part by every arrival and encode it for each, apply all.
+        values: (2.0 + 2.0 * peers / owners) * values,
+        held: 2.0 * contribution + center,
+    }
+}

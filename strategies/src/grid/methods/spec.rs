@@ -1,0 +1,125 @@
+//! What the grid must know of an exchange: one value for each, in the exchange's own file.
+
+use super::super::entry::{Entry, Key};
+use super::super::tables::Tables;
+use super::super::{Strategy, StrategyError};
+use crate::compress::Codec;
+use crate::executor::CenterRule;
+use crate::parameter::{Parameter, Parameters, Values};
+use crate::plan::{Cluster, Traffic};
+use murmurate_protocol::{BytesBound, Contribution, ExchangeKind, Plan};
+
+/// One exchange as the configuration knows it, and what the grid asks of it.
+#[derive(Clone, Copy)]
+pub(in crate::grid) struct ExchangeSpec {
+    /// Its name in the configuration.
+    pub(in crate::grid) name: &'static str,
+    /// What it does.
+    pub(in crate::grid) summary: &'static str,
+    /// The rule, in a line.
+    pub(in crate::grid) equation: &'static str,
+    /// Where it comes from.
+    pub(in crate::grid) source: &'static str,
+    /// Keys of other tables that apply to it.
+    pub(in crate::grid) keys: &'static [Key],
+    /// Its own keys of `[architecture]`.
+    pub(in crate::grid) parameters: &'static [Parameter],
+    /// Its modes; most have none.
+    pub(in crate::grid) modes: &'static [&'static ModeSpec],
+    /// What peers contribute where the configuration does not say.
+    pub(in crate::grid) contribution: Contribution,
+    /// What messages call an exchange of this kind; `None` for the kinds of other exchanges.
+    pub(in crate::grid) label: fn(ExchangeKind) -> Option<&'static str>,
+    /// Makes its kind from its keys.
+    pub(in crate::grid) read: fn(&Given) -> Result<Chosen, StrategyError>,
+    /// Writes its keys down, beside its name.
+    pub(in crate::grid) write: fn(&Strategy, &mut Tables),
+    /// Refuses a strategy whose other choices do not work with it.
+    pub(in crate::grid) check: fn(&Strategy) -> Result<(), StrategyError>,
+    /// The bound of what members receive for their contributions: of an encoded aggregate.
+    pub(in crate::grid) aggregate: fn(ExchangeKind, &dyn Codec) -> BytesBound,
+    /// What one round of it takes.
+    pub(in crate::grid) traffic: fn(&Strategy, &Plan, &Cluster) -> Traffic,
+}
+
+impl ExchangeSpec {
+    /// Its own keys of `[architecture]`.
+    pub(in crate::grid) const fn parameters(&self) -> Parameters {
+        Parameters {
+            table: "architecture",
+            method: self.name,
+            list: self.parameters,
+        }
+    }
+
+    /// Its line in the registry.
+    pub(in crate::grid) const fn entry(&self) -> Entry {
+        Entry::new(self.name, self.summary, self.equation, self.source)
+            .with(self.keys)
+            .taking(self.parameters)
+    }
+}
+
+/// A mode of an exchange: a value of `synchronization.mode`.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::grid) struct ModeSpec {
+    /// Its name in the configuration.
+    pub(in crate::grid) name: &'static str,
+    /// What it does.
+    pub(in crate::grid) summary: &'static str,
+    /// The rule, in a line.
+    pub(in crate::grid) equation: &'static str,
+    /// Where it comes from.
+    pub(in crate::grid) source: &'static str,
+    /// Keys that it shares with other exchanges.
+    pub(in crate::grid) keys: &'static [Key],
+    /// Its own keys of `[synchronization]`.
+    pub(in crate::grid) parameters: &'static [Parameter],
+}
+
+impl ModeSpec {
+    /// Its own keys of `[synchronization]`.
+    pub(in crate::grid) const fn parameters(&self) -> Parameters {
+        Parameters {
+            table: "synchronization",
+            method: self.name,
+            list: self.parameters,
+        }
+    }
+
+    /// Its line in the registry.
+    pub(in crate::grid) const fn entry(&self) -> Entry {
+        Entry::new(self.name, self.summary, self.equation, self.source)
+            .with(self.keys)
+            .taking(self.parameters)
+    }
+}
+
+/// What a configuration gives of an exchange's own keys, defaults filled in.
+pub(in crate::grid) struct Given {
+    /// Its keys of `[architecture]`.
+    pub(in crate::grid) parameters: Values,
+    /// Its mode and the mode's keys; `None` where it has no modes.
+    pub(in crate::grid) mode: Option<(&'static ModeSpec, Values)>,
+}
+
+/// What an exchange makes of its keys.
+pub(in crate::grid) struct Chosen {
+    /// The kind that the plan carries.
+    pub(in crate::grid) kind: ExchangeKind,
+    /// How a center combines arrivals; the default where there is no center.
+    pub(in crate::grid) arrivals: CenterRule,
+    /// How far neighbours with replicas move towards each other.
+    pub(in crate::grid) rate: Option<f64>,
+}
+
+impl Chosen {
+    /// A kind without further settings.
+    pub(super) fn plain(kind: ExchangeKind) -> Self {
+        Self {
+            kind,
+            arrivals: CenterRule::default(),
+            rate: None,
+        }
+    }
+}

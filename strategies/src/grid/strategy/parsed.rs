@@ -1,0 +1,118 @@
+//! A strategy from its configuration.
+
+use super::{Compression, Inner, Rounds, Strategy};
+use crate::compress::CodecKind;
+use crate::grid::registry::CODECS;
+use crate::grid::tables::{self, Tables};
+use crate::grid::validate::{self, choose};
+use crate::grid::{DEFAULT_PRESET, StrategyError, preset};
+use crate::grid::{aggregation, architecture, keys, optimizers, overlap, refuse, synchronization};
+use core::str::FromStr;
+use murmurate_protocol::ExchangeFacts;
+
+impl Strategy {
+    /// Reads a configuration. It is laid over a preset, key by key: the one given, else the one its
+    /// key `preset` names, else [`DEFAULT_PRESET`]. Where it chooses another method than the preset
+    /// (another codec, say), the preset's parameters of the old one are left out.
+    ///
+    /// # Errors
+    /// The first thing wrong with it.
+    ///
+    /// ```
+    /// use murmurate_strategies::grid::Strategy;
+    /// let text = "[compression]\ncodec = \"int8\"";
+    /// let strategy = Strategy::parse(text, Some("diloco")).unwrap();
+    /// assert_eq!(strategy.codec_kind().name(), "int8");
+    /// let error = Strategy::parse("[compression]\ncodec = \"bf15\"", None).unwrap_err();
+    /// assert!(error.to_string().contains("did you mean `bf16`?"));
+    /// ```
+    pub fn parse(toml_text: &str, preset: Option<&str>) -> Result<Self, StrategyError> {
+        Self::from_table(tables::parse(toml_text)?, preset)
+    }
+
+    /// As [`Strategy::parse`], of a table that is part of a larger configuration.
+    ///
+    /// # Errors
+    /// The first thing wrong with it.
+    pub fn from_table(
+        mut config: toml::Table,
+        preset_name: Option<&str>,
+    ) -> Result<Self, StrategyError> {
+        let named = match config.remove("preset") {
+            None => None,
+            Some(toml::Value::String(name)) => Some(name),
+            Some(other) => {
+                let message = format!("found {}, needs the name of a preset", other.type_str());
+                return Err(StrategyError::Type {
+                    key: "preset".to_owned(),
+                    message,
+                });
+            }
+        };
+        let name = preset_name
+            .or(named.as_deref())
+            .unwrap_or(DEFAULT_PRESET)
+            .to_owned();
+        let mut whole = tables::parse(preset(&name)?)?;
+        keys::check(&config)?;
+        tables::lay_over(&mut whole, config);
+        Self::from_tables(name, &tables::read(&whole)?)
+    }
+
+    /// A preset as it is.
+    ///
+    /// # Errors
+    /// When there is no such preset.
+    pub fn preset(name: &str) -> Result<Self, StrategyError> {
+        Self::parse("", Some(name))
+    }
+
+    fn from_tables(name: String, tables: &Tables) -> Result<Self, StrategyError> {
+        let architecture = architecture::read(tables)?;
+        let compression = compression(&tables.compression, architecture.kind.facts())?;
+        let deadlines = tables.deadlines.clone().unwrap_or_default();
+        let when = &tables.synchronization;
+        let strategy = Self {
+            name,
+            rounds: Rounds {
+                budget: validate::budget(when)?,
+                synchronization: synchronization::read(architecture.kind, when)?,
+            },
+            architecture,
+            compression,
+            overlap: overlap::read(&tables.overlap)?,
+            outer: optimizers::outer(&tables.outer)?,
+            aggregation: aggregation::read(&tables.aggregation)?,
+            inner: Inner {
+                optimizer: optimizers::inner(&tables.inner)?,
+                correction: optimizers::correction(&tables.inner)?,
+            },
+            deadlines: validate::deadlines(&deadlines)?,
+        };
+        refuse::check(&strategy)?;
+        Ok(strategy)
+    }
+}
+
+/// The codec, and whether what it leaves out is fed back: by default where the codec needs it, and not
+/// in differences to replicas, which hold what was left out.
+fn compression(
+    table: &tables::Compression,
+    exchange: ExchangeFacts,
+) -> Result<Compression, StrategyError> {
+    let name = choose(&table.codec, "f32", "compression.codec", &CODECS)?;
+    let codec = CodecKind::from_table(name, &table.parameters)?;
+    let needed = codec.build().properties().needs_feedback && !exchange.has_replicas;
+    Ok(Compression {
+        codec,
+        error_feedback: table.error_feedback.unwrap_or(needed),
+    })
+}
+
+impl FromStr for Strategy {
+    type Err = StrategyError;
+
+    fn from_str(text: &str) -> Result<Self, StrategyError> {
+        Self::parse(text, None)
+    }
+}

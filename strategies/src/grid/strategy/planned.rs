@@ -1,0 +1,82 @@
+//! The plan of a strategy: its fragments, the bounds of their bytes, and what the exchange costs.
+
+use super::Strategy;
+use crate::Layout;
+use crate::grid::{StrategyError, methods};
+use crate::plan::{Cluster, Traffic};
+use murmurate_protocol::{Contribution, Digest, FragmentPlan, Plan, RunId};
+use std::ops::Range;
+
+impl Strategy {
+    /// Cuts of the flat parameters, in order: equal ones, whose lengths differ by one at most, tensors, or
+    /// merged tensors. Without a count an all-reduce cuts into pieces of 2^20 values at most, so that what is
+    /// in flight is small beside a large model, and into a multiple of the stagger. Those of a companion follow:
+    /// as many of them, as long as these.
+    pub fn fragments(&self, layout: &Layout) -> Vec<Range<usize>> {
+        let bound = self.codec().bytes_bound();
+        let bytes = |values: usize| bound.of(values as u64);
+        let channels = self.channels();
+        let facts = self.exchange().facts();
+        self.overlap.cut(layout, facts, channels, &bytes)
+    }
+
+    /// The parameters, and their companion if there is one.
+    const fn channels(&self) -> usize {
+        if self.companion().is_none() { 1 } else { 2 }
+    }
+
+    /// The plan that the peers of `run` must agree on. Zero rounds means until told to stop.
+    ///
+    /// # Errors
+    /// When the model is smaller than its fragments are many, or beyond a limit.
+    pub fn plan(&self, run: RunId, layout: &Layout, rounds: u64) -> Result<Plan, StrategyError> {
+        let parameters = layout.len();
+        let least = usize::from(self.overlap.plan.stagger);
+        let fragments = self.overlap.fragments().unwrap_or(least);
+        if parameters < fragments {
+            return Err(StrategyError::Fragments {
+                fragments,
+                parameters,
+            });
+        }
+        let codec = self.codec();
+        let contribution = codec.bytes_bound();
+        let exchange = self.exchange();
+        let aggregate = (methods::of(exchange).aggregate)(exchange, &*codec);
+        let fragments = self
+            .fragments(layout)
+            .into_iter()
+            .map(|range| FragmentPlan {
+                len: range.len() as u64,
+                contribution,
+                aggregate,
+            });
+        let inner = match self.architecture.contribution {
+            Contribution::Gradient => self.inner.optimizer.state_multiple(),
+            Contribution::Delta | Contribution::Parameters => 0,
+        };
+        let runs = (self.channels() + self.outer.state_multiple() + inner) as u64;
+        let plan = Plan {
+            run,
+            layout: layout.hash(),
+            recipe: Digest::of(self.recipe().as_bytes()),
+            exchange: self.architecture.kind,
+            schedule: self.architecture.schedule,
+            contribution: self.architecture.contribution,
+            budget: self.rounds.budget,
+            synchronization: self.rounds.synchronization,
+            rounds,
+            fragments: fragments.collect(),
+            overlap: self.overlap.plan,
+            deadlines: self.deadlines,
+            state_bytes: (4 * parameters as u64).saturating_mul(runs) + self.kept_bytes(layout),
+        };
+        plan.validate()?;
+        Ok(plan)
+    }
+
+    /// What one round of its exchange takes.
+    pub(crate) fn traffic(&self, plan: &Plan, cluster: &Cluster) -> Traffic {
+        (methods::of(self.exchange()).traffic)(self, plan, cluster)
+    }
+}
