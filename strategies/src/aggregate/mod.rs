@@ -7,7 +7,6 @@
 mod bucketing;
 mod bulyan;
 mod centered_clip;
-mod gauntlet;
 mod geometric_median;
 mod kernels;
 mod kind;
@@ -22,7 +21,6 @@ mod weighted_mean;
 pub use bucketing::Bucketing;
 pub use bulyan::Bulyan;
 pub use centered_clip::CenteredClip;
-pub use gauntlet::{Gauntlet, Rating, Trial};
 pub use geometric_median::GeometricMedian;
 pub use kind::AggregationKind;
 pub use krum::Krum;

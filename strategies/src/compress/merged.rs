@@ -49,8 +49,7 @@ pub(super) const OK_TOP_K_SPEC: CodecSpec = CodecSpec {
 /// feedback's one; of `ok-top-k` two thresholds. Sent relative to the anchor. Here every member holds all
 /// contributions and finds the k largest of their mean exactly; gTop-k merges them two by two along a
 /// tree and drops on the way, Ok-Topk reduces regions of equal load at their owners: the move is that of
-/// the papers, the traffic that of an all-gather of k values. The papers' merges are in
-/// [`merge`](super::merge). Layout: as `top-k`, `every` (u32) behind the density of `ok-top-k`. Source:
+/// the papers, the traffic that of an all-gather of k values. Layout: as `top-k`, `every` (u32) behind the density of `ok-top-k`. Source:
 /// Shi et al., "A distributed synchronous SGD algorithm with global top-k sparsification" (ICDCS 2019),
 /// algorithm 4; Li and Hoefler, "Near-optimal sparse allreduce" (PPoPP 2022), algorithm 2. Numbers not
 /// verified. Special case: a single member's move is what it sends.

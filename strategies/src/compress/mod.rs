@@ -2,12 +2,8 @@
 //! `raw.rs` (its byte) and `kind.rs` (the list). A codec's file has its `SPEC` (name, source,
 //! parameters), its equation, its layout and its special cases.
 
-pub mod difference;
 pub mod feedback;
 pub mod gathering;
-pub mod merge;
-pub mod moniqua;
-pub mod shift;
 
 mod acp_gathering;
 mod acp_sgd;

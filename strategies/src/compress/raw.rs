@@ -49,7 +49,6 @@ pub(super) mod tag {
     pub(in crate::compress) const SIGN_MEAN: u8 = 43;
     pub(in crate::compress) const MEAN: u8 = 44;
     pub(in crate::compress) const BY_SIZE: u8 = 45;
-    pub(in crate::compress) const MONIQUA: u8 = 46;
     pub(in crate::compress) const EF21: u8 = 47;
     pub(in crate::compress) const DIANA: u8 = 48;
     pub(in crate::compress) const LAG: u8 = 49;

@@ -1,4 +1,4 @@
-//! FedProx: a spring to the anchor in every inner step.
+//! FedProx: a spring that pulls every inner step to the anchor.
 
 use super::Correction;
 
@@ -8,49 +8,26 @@ use super::Correction;
 /// g' = g + mu (x - anchor)
 /// ```
 ///
-/// Shapes: `[len]`, f32. Needs the anchor of the round, once the parameters, which a peer keeps anyway; sends
-/// nothing more than local SGD. Source: Li et al., "Federated optimization in heterogeneous networks" (MLSys
-/// 2020), algorithm 2, equation 2. It bounds the drift and does not remove it: the fixed point stays off the
-/// common optimum for more than one inner step. Special case: mu = 0 is local SGD.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct FedProx {
-    /// Strength of the spring.
-    pub mu: f32,
-}
-
-impl FedProx {
-    /// Corrects the gradient of one inner step in place.
-    ///
-    /// # Panics
-    /// If the lengths differ.
-    pub fn correct(&self, gradient: &mut [f32], x: &[f32], anchor: &[f32]) {
-        assert!(gradient.len() == x.len() && x.len() == anchor.len());
-        for ((g, x), a) in gradient.iter_mut().zip(x).zip(anchor) {
-            *g += self.mu * (x - a);
-        }
-    }
-}
-
-/// FedProx with the anchor that it needs: what the train lane keeps.
-///
-/// Where a delta is kept for the next round, the anchor is as far from the parameters as it was.
+/// Shapes: `[len]`, f32; state: the anchor, one value per parameter. Sends nothing beyond local SGD.
+/// It bounds the drift and does not remove it: with more than one inner step the fixed point stays off
+/// the common optimum. Source: Li et al., "Federated optimization in heterogeneous networks" (MLSys
+/// 2020), algorithm 2, equation 2. Special cases: `mu = 0` is local SGD; where a delta is kept for the
+/// next round, the anchor moves with the parameters and their distance stays.
 #[derive(Clone, Debug)]
-pub struct Spring {
-    prox: FedProx,
+pub struct FedProx {
+    mu: f32,
     anchor: Vec<f32>,
 }
 
-impl Spring {
-    /// For `len` parameters, which the first anchor is taken from.
+impl FedProx {
+    /// A spring of strength `mu` for `len` parameters. The first `taken_over` brings the anchor.
     pub fn new(len: usize, mu: f32) -> Self {
-        Self {
-            prox: FedProx { mu },
-            anchor: vec![0.0; len],
-        }
+        let anchor = vec![0.0; len];
+        Self { mu, anchor }
     }
 }
 
-impl Correction for Spring {
+impl Correction for FedProx {
     fn taken_over(&mut self, offset: usize, trained: &[f32], taken: &[f32], agreed: bool, _: u64) {
         let anchor = &mut self.anchor[offset..offset + taken.len()];
         if agreed {
@@ -63,6 +40,8 @@ impl Correction for Spring {
 
     fn correct(&mut self, offset: usize, values: &[f32], gradient: &mut [f32]) {
         let anchor = &self.anchor[offset..offset + values.len()];
-        self.prox.correct(gradient, values, anchor);
+        for ((g, x), a) in gradient.iter_mut().zip(values).zip(anchor) {
+            *g += self.mu * (x - a);
+        }
     }
 }

@@ -1,14 +1,14 @@
-//! Corrections as data: what `inner.correction` says. Ranges are checked by the grid.
+//! Corrections as data: what `inner.correction` says. The grid checks the ranges.
 
-use super::{Companion, Correction, QuasiGlobal, Spring, Tracker, Variates};
+use super::{Companion, Correction, FedProx, QuasiGlobal, Scaffold, Tracker};
 
 /// A correction of the gradients of inner steps, with its parameters.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum CorrectionKind {
-    /// The trainer's own gradients.
+    /// The trainer's gradients as they are.
     #[default]
     None,
-    /// [`FedProx`](super::FedProx).
+    /// [`FedProx`].
     FedProx {
         /// Strength of the spring, above zero.
         mu: f64,
@@ -18,10 +18,19 @@ pub enum CorrectionKind {
         /// Decay of the momentum, in `[0, 1)`.
         beta: f64,
     },
-    /// What has moved along the links is taken off before every exchange. No gradient is changed: replicas of
-    /// neighbours are kept for it, and the exchange does it.
+    /// D2 and exact diffusion: gossip whose bias is taken out by what the last round moved.
+    ///
+    /// ```text
+    /// psi' = x - lr g,   sent: phi = psi' + x - psi,   x' = sum_j W[i][j] phi_j
+    /// ```
+    ///
+    /// W must be symmetric with its smallest eigenvalue above -1/3 (D2), or `(I + W) / 2` takes its
+    /// place (exact diffusion). No gradient is changed: the exchange keeps replicas of the neighbours
+    /// and subtracts what has moved along each link. Source: Tang et al., "D2" (ICML 2018), algorithm 1;
+    /// Yuan et al., "Exact diffusion for distributed optimization and learning" (IEEE TSP 2019),
+    /// equations 12 to 14. Special case: the first round is D-PSGD.
     ExactDiffusion,
-    /// SCAFFOLD: [`Variates`].
+    /// [`Scaffold`].
     Scaffold,
     /// [`Tracker`] of gradients.
     GradientTracking,
@@ -46,7 +55,7 @@ impl CorrectionKind {
         }
     }
 
-    /// What it needs beside the parameters.
+    /// The second vector that the exchange must carry for it.
     pub const fn companion(&self) -> Companion {
         match self {
             Self::Scaffold => Companion::Mean,
@@ -55,7 +64,7 @@ impl CorrectionKind {
         }
     }
 
-    /// f32 per parameter that it keeps.
+    /// How many f32 values it keeps per parameter.
     pub const fn state_multiple(&self) -> usize {
         match self {
             Self::None | Self::ExactDiffusion => 0,
@@ -65,16 +74,15 @@ impl CorrectionKind {
         }
     }
 
-    /// The correction itself, for `len` parameters and inner steps at rate `lr`.
+    /// Builds it for `len` parameters and inner steps at rate `lr`; `None` where no gradient is changed.
     pub fn build(&self, len: usize, lr: f64) -> Option<Box<dyn Correction>> {
         match *self {
             Self::None | Self::ExactDiffusion => None,
-            Self::FedProx { mu } => Some(Box::new(Spring::new(len, mu as f32))),
+            Self::FedProx { mu } => Some(Box::new(FedProx::new(len, mu as f32))),
             Self::QuasiGlobal { beta } => {
-                let beta = beta as f32;
-                Some(Box::new(QuasiGlobal::new(len, beta, beta).at(lr as f32)))
+                Some(Box::new(QuasiGlobal::new(len, beta as f32, lr as f32)))
             }
-            Self::Scaffold => Some(Box::new(Variates::new(len, lr as f32))),
+            Self::Scaffold => Some(Box::new(Scaffold::new(len, lr as f32))),
             Self::GradientTracking => Some(Box::new(Tracker::new(len, 0.0))),
             Self::MomentumTracking { beta } => Some(Box::new(Tracker::new(len, beta as f32))),
         }

@@ -1,76 +1,52 @@
-//! Quasi-global momentum (QG-DSGDm): momentum of the whole from how the own parameters moved.
+//! Quasi-global momentum (QG-DSGDm): a momentum of the whole swarm, from how this peer's parameters moved.
 
 use super::Correction;
 
-/// Momentum that is renewed from the difference of parameters over a whole inner step with mixing.
+/// Momentum that is renewed from the change of the parameters over a whole round, mixing included.
 ///
 /// ```text
 /// x_half = x - lr (beta m + g)         sent: x_half
 /// x'     = sum_j W[i][j] x_half_j
-/// m'     = mu m + (1 - mu) (x - x') / lr
+/// m'     = beta m + (1 - beta) (x - x') / lr
 /// ```
 ///
-/// Shapes: `[len]`, f32; state m, and x until the mix is there: twice the parameters. Sends what gossip
-/// sends. Heavy ball as in the paper's algorithm 1 with mu = beta. The difference contains the others'
-/// gradients, so the momentum is not the local one's drift. Source: Lin et al., "Quasi-global momentum:
-/// accelerating decentralized deep learning on heterogeneous data" (ICML 2021), algorithm 1. Special cases:
-/// beta = 0 is D-PSGD in its adapt-then-combine form; with K inner steps between two mixes, the difference is
-/// divided by K lr, and beta m is part of each of the K.
+/// Shapes: `[len]`, f32; state: m, and x until the mix is there, two values per parameter. Sends what
+/// gossip sends. The change contains the neighbours' gradients, so the momentum does not follow the
+/// drift of the local data. Source: Lin et al., "Quasi-global momentum: accelerating decentralized deep
+/// learning on heterogeneous data" (ICML 2021), algorithm 1, heavy ball with `mu = beta`. Special cases:
+/// `beta = 0` is D-PSGD in its adapt-then-combine form; with K inner steps between two mixes the change
+/// is divided by `K lr`, and `beta m` is part of each of the K steps.
 #[derive(Clone, Debug)]
 pub struct QuasiGlobal {
     beta: f32,
-    mu: f32,
     lr: f32,
-    /// The momentum, then the parameters before.
+    /// The momentum, then the parameters at the beginning of the round.
     kept: Vec<f32>,
 }
 
 impl QuasiGlobal {
-    /// For `len` parameters.
-    pub fn new(len: usize, beta: f32, mu: f32) -> Self {
-        Self {
-            beta,
-            mu,
-            lr: 1.0,
-            kept: vec![0.0; 2 * len],
-        }
+    /// For `len` parameters and inner steps at rate `lr`.
+    pub fn new(len: usize, beta: f32, lr: f32) -> Self {
+        let kept = vec![0.0; 2 * len];
+        Self { beta, lr, kept }
     }
 
-    /// As a [`Correction`] of inner steps at this rate.
-    pub fn at(self, lr: f32) -> Self {
-        Self { lr, ..self }
-    }
-
-    /// Takes the inner step; `x` becomes what is sent.
-    pub fn advance(&mut self, x: &mut [f32], gradient: &[f32], lr: f32) {
-        let (momentum, before) = self.kept.split_at_mut(x.len());
-        before.copy_from_slice(x);
-        for ((x, g), m) in x.iter_mut().zip(gradient).zip(momentum) {
-            *x -= lr * (self.beta * *m + g);
-        }
-    }
-
-    /// Takes the mix, which is the new x, in.
-    pub fn mixed(&mut self, mix: &[f32], lr: f32) {
-        self.renew(0, mix, lr);
-    }
-
-    /// The momentum of the piece at `offset`, from how far its parameters moved in steps that add up
-    /// to `rate`.
+    /// Renews the momentum of the piece at `offset`, whose parameters became `mix` after steps whose
+    /// rates add up to `rate`.
     fn renew(&mut self, offset: usize, mix: &[f32], rate: f32) {
         let len = self.kept.len() / 2;
         let (momentum, before) = self.kept.split_at_mut(len);
         let piece = offset..offset + mix.len();
         let moved = before[piece.clone()].iter().zip(mix);
         for (m, (before, after)) in momentum[piece].iter_mut().zip(moved) {
-            *m = self.mu * *m + (1.0 - self.mu) * (before - after) / rate;
+            *m = self.beta * *m + (1.0 - self.beta) * (before - after) / rate;
         }
     }
 }
 
 impl Correction for QuasiGlobal {
     fn taken_over(&mut self, offset: usize, _: &[f32], taken: &[f32], _: bool, steps: u64) {
-        // The first parameters come from nowhere.
+        // The very first parameters are not the result of a round: there is no change to learn from.
         if steps > 0 {
             self.renew(offset, taken, steps as f32 * self.lr);
         }

@@ -4,7 +4,6 @@
 //! One round of mixing is `x_i <- sum_j W[i][j] x_j`: row i is what peer i hears, column i where
 //! its own mass goes.
 
-mod bandwidth_matching;
 mod base_k;
 mod binary_tree;
 mod complete;
@@ -29,7 +28,6 @@ mod star;
 mod torus;
 mod weights;
 
-pub use bandwidth_matching::BandwidthMatching;
 pub use base_k::BaseK;
 pub use binary_tree::BinaryTree;
 pub use complete::Complete;

@@ -2,7 +2,6 @@
 
 mod aggregate;
 mod corrections;
-mod differences;
 mod inner;
 mod outer;
 mod spectra;
