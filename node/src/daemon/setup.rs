@@ -9,15 +9,11 @@ use crate::depot::Depot;
 use crate::lanes::Saver;
 use crate::net::{self, Net, NetConfig, NetEvent};
 use crate::store::{Checkpoint, Expected, Store};
-use murmurate_protocol::limits::{
-    HISTORY_BYTES_MAX, HISTORY_NEWEST_BYTES_MAX, HISTORY_ROUNDS_MAX, WINDOW_BYTES,
-};
-use murmurate_protocol::{ExchangeKind, FragmentPlan, PeerConfig, Plan, Snapshot, Topology};
+use murmurate_protocol::{FragmentPlan, PeerConfig, Plan, Snapshot, Topology};
 use murmurate_strategies::executor::{Executor, Parts};
-use murmurate_strategies::grid::Strategy;
+use murmurate_strategies::plan::stores;
 use murmurate_strategies::{Layout, Trainer};
 use murmurate_tasks::TaskError;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -166,73 +162,11 @@ fn about(config: &Config, plan: &Plan, layout: &Layout, peer: &str) -> About {
         preset: config.strategy.name().to_owned(),
         rounds: config.run.rounds,
         parameters: layout.len() as u64,
-        multiples: multiples(&config.strategy, plan, layout.len() as u64),
+        multiples: stores(&config.strategy, plan, layout.len() as u64),
         forecaster: Some(Forecaster::new(
             config.strategy.clone(),
             plan.clone(),
             layout.len() as u64,
         )),
     }
-}
-
-/// What the method keeps, store by store, in multiples of 4 bytes x parameters.
-///
-/// Encoded slices of an all-reduce: own contributions, those of others to the own shard, the
-/// aggregates, of the fragments in the window. History: decided aggregates, for stragglers and
-/// newcomers.
-fn multiples(strategy: &Strategy, plan: &Plan, len: u64) -> BTreeMap<String, f64> {
-    let whole = 4.0 * len as f64;
-    // See `protocol/src/exchange/all_reduce/history.rs`.
-    let kept = |aggregate: f64| {
-        let newest = aggregate.min(HISTORY_NEWEST_BYTES_MAX as f64 / whole);
-        let bytes = HISTORY_BYTES_MAX as f64 / whole;
-        (aggregate * HISTORY_ROUNDS_MAX as f64).min(bytes.max(newest))
-    };
-    let open = (WINDOW_BYTES as f64 / whole).min(1.0);
-    let encoded =
-        |of: fn(&FragmentPlan) -> u64| plan.fragments.iter().map(of).sum::<u64>() as f64 / whole;
-    let contribution = encoded(|f| f.contribution.of(f.len));
-    let aggregate = encoded(|f| f.aggregate.of(f.len));
-    let kept_by_method = strategy.stores().into_iter();
-    let mut stores: Vec<_> = kept_by_method
-        .map(|(name, multiple)| (name, multiple as f64))
-        .collect();
-    match strategy.exchange() {
-        ExchangeKind::None => {}
-        ExchangeKind::Gossip | ExchangeKind::Push | ExchangeKind::Pull => {
-            stores.push(("encoded slices", 3.0 * contribution));
-        }
-        // Own halves until they are heard of, and the other ends'.
-        ExchangeKind::Replicas | ExchangeKind::Pairs => {
-            stores.push(("encoded slices", 4.0 * contribution));
-        }
-        // For each of up to three neighbours the own message, its last one and the next.
-        ExchangeKind::Relay => {
-            stores.push(("encoded slices", 9.0 * contribution));
-        }
-        ExchangeKind::Center(_) => {
-            stores.push(("own shards of the center", 1.0));
-            stores.push(("encoded slices", 2.0 * contribution + 2.0 * aggregate));
-        }
-        ExchangeKind::Gathered => {
-            let members = murmurate_protocol::limits::GROUP_MEMBERS_MAX as f64;
-            stores.push(("gathered slices", members * contribution * open));
-            stores.push(("history", kept(members * contribution)));
-        }
-        ExchangeKind::AllReduce | ExchangeKind::Server(_) => {
-            stores.push(("shard reductions", open));
-            // Where sums are passed on, a partial one comes and goes for every shard.
-            let partial = if strategy.schedule().relays() {
-                2.0 * aggregate
-            } else {
-                0.0
-            };
-            let slices = 2.0 * contribution + aggregate + partial;
-            stores.push(("encoded slices", slices * open / contribution.min(1.0)));
-            stores.push(("history", kept(aggregate)));
-        }
-    }
-    let kept = stores.into_iter().filter(|(_, multiple)| *multiple > 0.0);
-    kept.map(|(name, multiple)| (name.to_owned(), multiple))
-        .collect()
 }

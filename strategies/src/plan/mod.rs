@@ -1,17 +1,20 @@
-//! The planner's arithmetic: what one round of a strategy takes on machines and links of known speed. Nothing is
-//! simulated and nothing measured here: bytes come from the plan that peers agree on, time from the link,
-//! memory from what a peer keeps.
+//! The planner's arithmetic: the cost of one round of a strategy on machines and links of known speed.
+//! Nothing is simulated or measured here. Bytes come from the plan that peers agree on, time from the
+//! link, memory from the stores of a peer.
 //!
-//! - `link`, `cluster`: what is asked about.
-//! - `traffic`: bytes of a round, which each exchange tells of itself.
+//! - `link`, `cluster`: the machines that a question is about.
+//! - `traffic`: bytes of a round; each exchange computes its own.
 //! - `cost`: time, bytes and memory of a round.
+//! - `stores`: what a peer keeps in memory, store by store.
 
 mod cluster;
 mod cost;
 mod link;
+mod stores;
 mod traffic;
 
 pub use cluster::{Cluster, ClusterError};
 pub use cost::Cost;
 pub use link::Link;
+pub use stores::stores;
 pub use traffic::Traffic;
