@@ -1,4 +1,4 @@
-//! The layout: which tensor lies where in the flat parameters.
+//! The layout: where each tensor lies in the flat parameters.
 
 use murmurate_protocol::{Digest, LayoutHash, wire};
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ pub struct TensorSpec {
 }
 
 impl TensorSpec {
-    /// Values in it.
+    /// Number of values.
     pub fn len(&self) -> usize {
         self.shape.iter().product::<u64>() as usize
     }
@@ -63,7 +63,7 @@ impl Layout {
         &self.tensors
     }
 
-    /// Values in all.
+    /// Number of values of all tensors.
     pub fn len(&self) -> usize {
         self.tensors.last().map_or(0, |t| t.range().end)
     }
@@ -73,7 +73,7 @@ impl Layout {
         self.len() == 0
     }
 
-    /// The hash that peers compare: names, shapes and order.
+    /// The hash that peers compare: of names, shapes and order.
     pub fn hash(&self) -> LayoutHash {
         LayoutHash::from_bytes(*Digest::of(&wire::canonical(self)).as_bytes())
     }

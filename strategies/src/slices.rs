@@ -1,5 +1,5 @@
-//! Where encoded slices lie between codec and network: a seam, because the daemon shares them with
-//! its sockets and the simulator does not.
+//! Where encoded slices lie between codec and network. This is a trait because the daemon shares them
+//! with its sockets and the simulator does not.
 
 use bytes::Bytes;
 use murmurate_protocol::SliceId;
@@ -8,15 +8,15 @@ use std::collections::BTreeMap;
 
 /// Encoded bytes by slice. Cloning `Bytes` shares them.
 pub trait SliceStore {
-    /// Puts a slice in, replacing what was there.
+    /// Stores a slice, replacing an earlier one of the same name.
     fn put(&self, slice: SliceId, bytes: Bytes);
-    /// A slice's bytes, if they are there.
+    /// A slice's bytes, if they are stored.
     fn get(&self, slice: &SliceId) -> Option<Bytes>;
     /// Forgets a slice.
     fn remove(&self, slice: &SliceId);
 }
 
-/// Slices of one thread.
+/// A store for one thread.
 #[derive(Debug, Default)]
 pub struct LocalSlices(RefCell<BTreeMap<SliceId, Bytes>>);
 
@@ -35,12 +35,12 @@ impl SliceStore for LocalSlices {
 }
 
 impl LocalSlices {
-    /// How many slices lie here.
+    /// Number of stored slices.
     pub fn len(&self) -> usize {
         self.0.borrow().len()
     }
 
-    /// Whether none lies here.
+    /// Whether no slice is stored.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

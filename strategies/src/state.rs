@@ -4,13 +4,13 @@
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StateError {
-    /// Something is not there.
+    /// A name is missing.
     #[error("`{name}` is missing from the checkpoint")]
     Missing {
         /// Its name.
         name: String,
     },
-    /// Something has another size than this model needs.
+    /// A value has another size than this model needs.
     #[error("`{name}` holds {found} values, this model needs {needed}")]
     Size {
         /// Its name.
@@ -20,7 +20,7 @@ pub enum StateError {
         /// Values needed.
         needed: usize,
     },
-    /// Something cannot be read as what it should be.
+    /// A value cannot be read.
     #[error("`{name}` cannot be read: {reason}")]
     Malformed {
         /// Its name.
@@ -33,22 +33,22 @@ pub enum StateError {
     Host(String),
 }
 
-/// Takes named state.
+/// Receives named state.
 pub trait StateSink {
-    /// A run of values.
+    /// Takes a run of values.
     ///
     /// # Errors
     /// When the host cannot write it.
     fn tensor(&mut self, name: &str, values: &[f32]) -> Result<(), StateError>;
 
-    /// Anything else, small.
+    /// Takes anything else; it is small.
     ///
     /// # Errors
     /// When the host cannot write it.
     fn bytes(&mut self, name: &str, bytes: &[u8]) -> Result<(), StateError>;
 }
 
-/// Gives named state back.
+/// Returns named state.
 pub trait StateSource {
     /// Copies a run of values into `into`.
     ///
@@ -56,17 +56,17 @@ pub trait StateSource {
     /// When it is missing or has another length; `into` is then as it was.
     fn tensor(&self, name: &str, into: &mut [f32]) -> Result<(), StateError>;
 
-    /// Anything else.
+    /// Returns what was written as bytes.
     ///
     /// # Errors
     /// When it is missing.
     fn bytes(&self, name: &str) -> Result<Vec<u8>, StateError>;
 
-    /// Whether there is something of this name.
+    /// Whether the name exists.
     fn contains(&self, name: &str) -> bool;
 }
 
-/// State in memory: what the simulator restarts a crashed peer from.
+/// State in memory. The simulator restarts a crashed peer from it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MemoryState {
     tensors: std::collections::BTreeMap<String, Vec<f32>>,

@@ -1,12 +1,11 @@
-//! The trainer: whoever takes inner steps. `tasks` implements it with burn, [`toy`](crate::toy) in
-//! plain Rust.
+//! The trainer takes inner steps. `tasks` implements it with burn, [`toy`](crate::toy) in plain Rust.
 
 use crate::Layout;
 use crate::state::{StateError, StateSink, StateSource};
 use murmurate_protocol::{Evaluation, InnerStep};
 use std::ops::Range;
 
-/// What the caller of [`Trainer::steps`] decides at every step boundary.
+/// The decision of the caller of [`Trainer::steps`] before each step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Proceed {
     /// Take the inner step.
@@ -15,7 +14,7 @@ pub enum Proceed {
     Stop,
 }
 
-/// Watches and bounds a stretch of training from outside.
+/// Observes a stretch of training and decides when it ends.
 pub trait StepControl {
     /// Called before every inner step, from zero.
     fn before(&mut self, step: InnerStep) -> Proceed;
@@ -25,15 +24,15 @@ pub trait StepControl {
         let _ = (step, samples);
     }
 
-    /// Called in every inner step for each tensor that has a gradient, before the inner optimizer
-    /// takes it: changes the gradient in place. `offset` is where the tensor lies in the flat
+    /// Called in every inner step for each tensor that has a gradient, before the inner optimizer uses
+    /// it: changes the gradient in place. `offset` is where the tensor lies in the flat
     /// parameters, `values` are its parameters.
     fn correct(&mut self, offset: usize, values: &[f32], gradient: &mut [f32]) {
         let _ = (offset, values, gradient);
     }
 }
 
-/// What a stretch of training did.
+/// The result of a stretch of training.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TrainReport {
     /// Inner steps taken.
@@ -61,7 +60,7 @@ pub enum TrainError {
 /// The flat parameters are those of [`Trainer::layout`], row-major f32. All methods run on the
 /// train lane, one at a time.
 pub trait Trainer: Send {
-    /// Names, shapes and offsets of the parameters; the same for the trainer's whole life.
+    /// Names, shapes and offsets of the parameters; they never change.
     fn layout(&self) -> &Layout;
 
     /// Takes inner steps with the trainer's own inner optimizer until `control` stops it, on
@@ -76,9 +75,8 @@ pub trait Trainer: Send {
 
     /// One forward and backward pass on one batch. `on_ready(offset, gradient)` is called once
     /// for each tensor with the gradient of the mean loss, in any order; together they cover the
-    /// layout. A tensor's call comes as soon as the backward pass is through with it, where the
-    /// trainer can tell: what it gives away then leaves while the rest is computed. Parameters are
-    /// untouched.
+    /// layout. Where the trainer can, it calls as soon as the backward pass has computed a tensor, so that
+    /// the gradient leaves while the rest is computed. The parameters do not change.
     ///
     /// # Errors
     /// As [`Trainer::steps`].
@@ -87,11 +85,11 @@ pub trait Trainer: Send {
         on_ready: &mut dyn FnMut(usize, &mut [f32]),
     ) -> Result<TrainReport, TrainError>;
 
-    /// Calls `f(offset, values)` for the pieces of `range` in ascending order; what `f` writes is
-    /// in force afterwards. In place where the backend allows.
+    /// Calls `f(offset, values)` for the pieces of `range` in ascending order. What `f` writes becomes the
+    /// parameters. In place where the backend allows.
     fn visit(&mut self, range: Range<usize>, f: &mut dyn FnMut(usize, &mut [f32]));
 
-    /// Loss and accuracy on held data.
+    /// Loss and accuracy on held-out data.
     ///
     /// # Errors
     /// When the backend fails.

@@ -1,5 +1,5 @@
-//! What the codec of contributions may know and keep: seeds, matrices, planes, memory. The Executor
-//! owns it; the codec sees one slice's part of it at a time.
+//! State of the codec of contributions: seeds, matrices, planes, memory. The Executor owns it; the codec
+//! sees the part that belongs to one slice.
 
 use crate::TensorSpec;
 use crate::compress::{EncodeContext, Matrix, PLANES_MAX};
@@ -22,7 +22,7 @@ pub(super) struct CodecState {
 }
 
 impl CodecState {
-    /// For a codec that keeps so many planes of `len` values.
+    /// For a codec that keeps this many planes of `len` values.
     ///
     /// # Panics
     /// If these are more than [`PLANES_MAX`].
@@ -36,7 +36,7 @@ impl CodecState {
         }
     }
 
-    /// What the codec may know of one slice, which lies at `range` of the flat parameters.
+    /// The state for one slice, which lies at `range` of the flat parameters.
     pub(super) fn context(
         &mut self,
         plan: &PlanHash,
@@ -48,7 +48,7 @@ impl CodecState {
         self.matrices.extend(matrices(&self.tensors, range));
         let place = (slice.fragment.0, slice.shard, of);
         if !self.memory.contains_key(&place) {
-            // Another cut of the fragment: what was kept of the old one fits nowhere.
+            // The fragment is cut in another way: memory of the old cut does not fit its shards.
             self.memory
                 .retain(|(fragment, _, cut), _| *fragment != place.0 || *cut == of);
         }
@@ -74,7 +74,7 @@ impl CodecState {
         self.memory.clear();
     }
 
-    /// f32 that are kept.
+    /// Number of f32 it keeps.
     pub(super) fn len(&self) -> usize {
         let memory = self.memory.values().map(Vec::len).sum::<usize>();
         self.planes.iter().map(Vec::len).sum::<usize>() + memory
@@ -102,7 +102,7 @@ impl CodecState {
         }
     }
 
-    /// What [`CodecState::save`] wrote, read and checked, for a codec that keeps the same.
+    /// Reads and checks what [`CodecState::save`] wrote, for a codec that keeps the same planes.
     pub(super) fn read(&self, source: &dyn StateSource) -> Result<Self, StateError> {
         let malformed = |name: &str, reason: &str| StateError::Malformed {
             name: name.to_owned(),
@@ -158,7 +158,7 @@ fn read_memory(mut bytes: &[u8]) -> Option<BTreeMap<Place, Vec<f32>>> {
     Some(memory)
 }
 
-/// The slice's own seed, and the one that all peers have for it.
+/// A seed that only this slice has, and one that is the same at all peers.
 pub(super) fn seeds(plan: &PlanHash, slice: &SliceId) -> (u64, u64) {
     let mut name = Vec::with_capacity(96);
     name.extend_from_slice(plan.as_bytes());

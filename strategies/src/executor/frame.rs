@@ -1,26 +1,27 @@
-//! The one buffer that goes back and forth between the two lanes: parameters in one direction,
-//! the round's cut in the other. A gradient that leaves under the backward pass comes in pieces
-//! beside it. No lane ever waits for the other's lock.
+//! The buffer that travels between the two lanes: with parameters to the train lane, with the round's cut
+//! back to the mix lane. A gradient that leaves during the backward pass comes in pieces beside it. The
+//! lanes share no lock.
 
 use murmurate_protocol::FragmentId;
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-/// Frames under way in one direction at most: one lent, one fresh after a catch-up.
+/// The most frames on their way in one direction: one lent, a fresh one after a catch-up, and one more in
+/// each case where the receiver has not looked yet.
 const FRAMES_MAX: usize = 4;
 
 /// A buffer of the flat parameters' length.
 #[derive(Debug)]
 pub(super) struct Frame {
     pub(super) values: Vec<f32>,
-    /// Towards the trainer: the pieces to put in force.
+    /// On the way to the trainer: the ranges that it takes over.
     pub(super) install: Vec<Install>,
-    /// On its way back: the room of a second frame of the round.
+    /// On the way back: the buffer of a second frame of the round.
     pub(super) room: Option<Vec<f32>>,
 }
 
 impl Frame {
-    /// Without the room of another.
+    /// A frame that brings back no second buffer.
     pub(super) const fn new(values: Vec<f32>, install: Vec<Install>) -> Self {
         Self {
             values,
@@ -30,28 +31,28 @@ impl Frame {
     }
 }
 
-/// A piece to put in force.
+/// A range of values that the trainer takes over.
 #[derive(Clone, Debug)]
 pub(super) struct Install {
     pub(super) range: Range<usize>,
     pub(super) taken: Taken,
 }
 
-/// What becomes of the trainer's own values of a piece.
+/// What the trainer does with its values of a range.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Taken {
-    /// They are the anchor's.
+    /// Replaces them by the anchor's.
     Anchor,
-    /// They are the anchor's and a delta which is kept, or what an eager update makes of it.
+    /// Replaces them by the anchor plus a delta that is kept, or plus an eager update.
     WithDelta,
-    /// They move by the frame's: what was trained ahead stays on top of the new anchor.
+    /// Adds the frame's values: what was trained since the cut stays on top of the new anchor.
     Shifted,
-    /// They are mixed with the anchor's, with this share of their own.
+    /// Mixes them with the anchor's; the number is the share of the trainer's values.
     Blended(f32),
 }
 
 impl Taken {
-    /// The trainer's value from its own and the frame's.
+    /// The trainer's next value, from its present one and the frame's.
     pub(super) fn of(self, own: f32, value: f32) -> f32 {
         match self {
             Self::Anchor | Self::WithDelta => value,
@@ -61,12 +62,12 @@ impl Taken {
     }
 }
 
-/// What the train lane hands over.
+/// What the train lane hands to the mix lane.
 #[derive(Debug)]
 pub(super) enum Handed {
     /// The round's cut.
     Cut(Frame),
-    /// The buffer without a cut: that comes in pieces.
+    /// The buffer alone: the cut follows in pieces.
     Empty(Frame),
     /// One fragment's gradient.
     Piece(FragmentId, Vec<f32>),
@@ -88,7 +89,7 @@ pub(super) struct MixEnd {
     spares: SyncSender<(FragmentId, Vec<f32>)>,
 }
 
-/// Both ends. A round's pieces, one for each fragment, never wait for room.
+/// Both ends. The channels have room for a round's pieces, one for each fragment, so that no send waits.
 pub(super) fn pair(fragments: usize) -> (TrainEnd, MixEnd) {
     let (to_train, from_mix) = sync_channel(FRAMES_MAX);
     let (to_mix, from_train) = sync_channel(FRAMES_MAX + fragments);
@@ -108,38 +109,39 @@ pub(super) fn pair(fragments: usize) -> (TrainEnd, MixEnd) {
 }
 
 impl TrainEnd {
-    /// The mix lane's word for this order: a frame, or none because it is here already. `None`
-    /// outside when the mix lane is gone.
+    /// Waits for what the mix lane sends for this order: `Some(None)` where the train lane has the buffer
+    /// already, `None` where the mix lane has ended.
     pub(super) fn receive(&self) -> Option<Option<Frame>> {
         self.from_mix.recv().ok()
     }
 
-    /// Hands something over; a mix lane that is gone has no use for it.
+    /// Hands something over.
     pub(super) fn send(&self, handed: Handed) {
+        // A mix lane that has ended needs nothing any more.
         let _ = self.to_mix.send(handed);
     }
 
-    /// Room of a piece that the mix lane is done with.
+    /// The buffer of a piece that the mix lane has copied.
     pub(super) fn spare(&self) -> Option<(FragmentId, Vec<f32>)> {
         self.spares.try_recv().ok()
     }
 }
 
 impl MixEnd {
-    /// What has come and was not taken yet.
+    /// The next thing that has arrived.
     pub(super) fn receive(&self) -> Option<Handed> {
         self.from_train.try_recv().ok()
     }
 
-    /// Gives the room of a piece back.
+    /// Gives the buffer of a piece back.
     pub(super) fn recycle(&self, fragment: FragmentId, room: Vec<f32>) {
-        // Without a place for it the next piece makes its own.
+        // If the channel is full the buffer is dropped, and the next piece allocates its own.
         let _ = self.spares.try_send((fragment, room));
     }
 
-    /// Says a word for one order of the train lane.
+    /// Sends the frame for one order of the train lane; `None` where it has the buffer already.
     pub(super) fn send(&self, frame: Option<Frame>) {
-        // A train lane that is gone has no use for it.
+        // A train lane that has ended needs nothing any more.
         let _ = self.to_train.send(frame);
     }
 }

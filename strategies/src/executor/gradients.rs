@@ -1,5 +1,5 @@
-//! The train lane where a contribution is a gradient: of one batch, whole at the end of the backward pass
-//! or in pieces under it.
+//! The train lane where a contribution is the gradient of one batch: whole after the backward pass, or in
+//! pieces during it.
 
 use super::frame::Handed;
 use super::train_lane::{TrainLane, summary};
@@ -8,8 +8,8 @@ use murmurate_protocol::{FragmentId, StepBudget, TrainSummary};
 use std::sync::atomic::Ordering;
 
 impl TrainLane {
-    /// One batch's gradient as the cut, or that which was taken ahead; the parameters stay. Without a cut
-    /// it is kept until its round is.
+    /// Hands over the gradient of one batch as the cut, or the one that an earlier order has computed. The
+    /// parameters do not change. Without a cut the gradient is kept until its round is cut.
     pub(super) fn gradient(
         &mut self,
         budget: StepBudget,
@@ -17,7 +17,7 @@ impl TrainLane {
     ) -> Result<TrainSummary, TrainError> {
         let none_left = budget == StepBudget::Steps(0);
         if let Some(frame) = self.ahead.take().filter(|_| none_left && cut) {
-            // Its report was the answer to the order that it was taken by.
+            // The order that computed it has reported its samples and loss already.
             self.frames.send(Handed::Cut(frame));
             return Ok(TrainSummary::default());
         }
@@ -36,8 +36,8 @@ impl TrainLane {
         Ok(summary)
     }
 
-    /// One batch's gradient, each fragment as soon as the backward pass is through with it; the parameters
-    /// stay.
+    /// Hands over each fragment of one batch's gradient as soon as the backward pass has computed it. The
+    /// parameters do not change.
     pub(super) fn gradient_in_pieces(
         &mut self,
         on_cut: &mut dyn FnMut(FragmentId, u64),
@@ -61,7 +61,7 @@ impl TrainLane {
         Ok(self.counted(report))
     }
 
-    /// What a batch came to, counted for other threads.
+    /// Counts a batch for other threads and makes the answer of its report.
     fn counted(&mut self, report: TrainReport) -> TrainSummary {
         let seconds = self.stopwatch.elapsed(report.steps).as_secs_f64();
         let signals = &self.signals;

@@ -1,21 +1,20 @@
-//! A gradient that leaves fragment by fragment while the backward pass still runs: the pieces on the
-//! train lane's side.
+//! A gradient that leaves fragment by fragment while the backward pass runs: the train lane's side.
 
 use murmurate_protocol::FragmentId;
 use std::ops::Range;
 
-/// The fragments of one gradient, as far as the backward pass is.
+/// The fragments of one gradient, as far as the backward pass has computed them.
 #[derive(Debug)]
 pub(super) struct Pieces {
     fragments: Vec<Range<usize>>,
-    /// Values of each fragment that are not there yet.
+    /// Number of values of each fragment that are still to come.
     missing: Vec<usize>,
-    /// Each fragment's values, while some are missing.
+    /// Each fragment's values until it is complete.
     values: Vec<Vec<f32>>,
 }
 
 impl Pieces {
-    /// Of a gradient that is cut into these, in order.
+    /// For a gradient that is cut into these fragments, in order.
     pub(super) fn new(fragments: Vec<Range<usize>>) -> Self {
         let (missing, values) = (vec![0; fragments.len()], vec![Vec::new(); fragments.len()]);
         Self {
@@ -34,18 +33,18 @@ impl Pieces {
             .for_each(|(m, len)| *m = len);
     }
 
-    /// Takes room back that a fragment's values are no longer in.
+    /// Takes back the buffer of a fragment.
     pub(super) fn recycle(&mut self, fragment: FragmentId, room: Vec<f32>) {
         if let Some(values) = self.values.get_mut(usize::from(fragment.0)) {
             *values = room;
         }
     }
 
-    /// Takes one tensor's gradient in, which begins at `offset`; `whole(fragment, values)` is called for
-    /// each fragment that is complete with it, the last first.
+    /// Takes in one tensor's gradient, which begins at `offset`. `whole(fragment, values)` is called for
+    /// each fragment that it completes, in descending order.
     ///
     /// # Panics
-    /// When a value comes twice: the trainer's contract.
+    /// When a value arrives twice, which the trainer's contract excludes.
     pub(super) fn take(
         &mut self,
         offset: usize,
@@ -78,21 +77,21 @@ impl Pieces {
 mod tests {
     use super::*;
 
-    /// Which fragments come, in which order, and with which values.
+    /// The fragments that are handed out, in order, with their values.
     fn taken(pieces: &mut Pieces, tensors: &[Range<usize>]) -> Vec<(u16, Vec<f32>)> {
-        let mut came = Vec::new();
+        let mut handed = Vec::new();
         pieces.begin();
         for tensor in tensors {
             let gradient: Vec<f32> = tensor.clone().map(|at| at as f32).collect();
             pieces.take(tensor.start, &gradient, &mut |fragment, values| {
-                came.push((fragment.0, values));
+                handed.push((fragment.0, values));
             });
         }
-        came
+        handed
     }
 
     #[test]
-    fn a_fragment_comes_with_its_last_value_whatever_tensors_it_is_of() {
+    fn a_fragment_is_handed_out_with_its_last_value() {
         let mut pieces = Pieces::new(vec![0..3, 3..4, 4..10]);
         let whole = |range: Range<usize>| range.map(|at| at as f32).collect::<Vec<f32>>();
         let expected = vec![(2, whole(4..10)), (1, whole(3..4)), (0, whole(0..3))];
@@ -104,7 +103,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "once")]
-    fn a_value_that_comes_twice_is_a_bug_of_the_trainer() {
+    fn a_value_that_arrives_twice_is_a_bug_of_the_trainer() {
         taken(&mut Pieces::new(vec![0..4, 4..10]), &[0..6, 5..10]);
     }
 }

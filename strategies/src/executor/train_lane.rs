@@ -14,15 +14,14 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// What a correction must be told when it resumes, and the inner steps since the parameters were last
-/// agreed on.
+/// A correction's state in a checkpoint, and the inner steps since the parameters were last agreed on.
 const CORRECTION: &str = "trainer.correction.state";
 const CORRECTION_STEPS: &str = "trainer.correction.steps";
 
-/// The parameters, where they are more than the anchor between rounds.
+/// The parameters in a checkpoint, where training continues past the anchor.
 const PARAMETERS: &str = "trainer.parameters";
 
-/// What other threads may read of, and say to, a running train lane.
+/// What other threads may read from a running train lane, and how they interrupt it.
 #[derive(Debug, Default)]
 pub struct TrainSignals {
     interrupt: AtomicBool,
@@ -31,7 +30,7 @@ pub struct TrainSignals {
 }
 
 impl TrainSignals {
-    /// Lets training end at the next inner step, now and from now on: for leaving.
+    /// Ends training before the next inner step, for good: the peer is leaving.
     pub fn interrupt(&self) {
         self.interrupt.store(true, Ordering::Relaxed);
     }
@@ -47,7 +46,7 @@ impl TrainSignals {
     }
 }
 
-/// Bounds a stretch of training by the order's budget.
+/// Ends a stretch of training by the order's budget.
 struct Budget<'a> {
     budget: StepBudget,
     stopwatch: &'a mut dyn Stopwatch,
@@ -86,7 +85,7 @@ pub struct TrainLane {
     pub(super) trainer: Box<dyn Trainer>,
     contribution: Contribution,
     correction: Option<Box<dyn Correction>>,
-    /// Values of the companion, which come after the parameters.
+    /// Number of values of the companion, which come behind the parameters.
     companion: usize,
     /// Inner steps since the parameters were last agreed on.
     steps: u64,
@@ -94,11 +93,11 @@ pub struct TrainLane {
     pub(super) signals: Arc<TrainSignals>,
     pub(super) frames: TrainEnd,
     buffer: Option<Frame>,
-    /// A gradient that was taken ahead, until its round is cut.
+    /// A gradient that was computed before its round is cut.
     pub(super) ahead: Option<Frame>,
-    /// Whether the parameters are more than the anchor between rounds.
+    /// Whether training continues past the anchor between rounds.
     trains_ahead: bool,
-    /// Only where gradients leave under the backward pass.
+    /// Only where gradients leave during the backward pass.
     pub(super) pieces: Option<Pieces>,
 }
 
@@ -127,26 +126,25 @@ impl TrainLane {
         }
     }
 
-    /// Makes checkpoints keep the parameters: between rounds they are more than the anchor.
+    /// Sets whether training continues past the anchor; checkpoints then keep the parameters too.
     pub(super) const fn training_ahead(mut self, trains_ahead: bool) -> Self {
         self.trains_ahead = trains_ahead;
         self
     }
 
-    /// Makes gradients leave under the backward pass, in these fragments.
+    /// Lets gradients leave during the backward pass, in these fragments.
     pub(super) fn in_pieces(mut self, fragments: Option<Vec<Range<usize>>>) -> Self {
         self.pieces = fragments.map(Pieces::new);
         self
     }
 
-    /// For other threads.
+    /// Counters and the interrupt, for other threads.
     pub fn signals(&self) -> Arc<TrainSignals> {
         Arc::clone(&self.signals)
     }
 
-    /// Performs an order of this lane; `None` for one that is not. Where gradients leave under the backward
-    /// pass `on_cut(fragment, samples of the batch)` is called for each fragment as it is at the mix lane's
-    /// disposal.
+    /// Performs an order of this lane; `None` for others. Where gradients leave during the backward pass,
+    /// `on_cut(fragment, samples of the batch)` is called for each fragment once the mix lane can have it.
     pub fn perform(
         &mut self,
         order: &Order,
@@ -169,7 +167,7 @@ impl TrainLane {
         }
     }
 
-    /// Measures the trainer's parameters; where they are more than the anchor between rounds, the anchor.
+    /// Evaluates the trainer's parameters, or the anchor where training continues past it.
     fn evaluate(&mut self) -> Result<Evaluation, TrainError> {
         if !self.trains_ahead {
             self.install();
@@ -178,20 +176,21 @@ impl TrainLane {
         let Some(Some(mut agreed)) = self.frames.receive() else {
             return self.trainer.evaluate();
         };
+        // The trainer evaluates the anchor, then gets its parameters back.
         self.swap(&mut agreed.values);
         let evaluated = self.trainer.evaluate();
         self.swap(&mut agreed.values);
         evaluated
     }
 
-    /// The trainer's parameters become these values, and these what the trainer's were.
+    /// Swaps the trainer's parameters with these values.
     fn swap(&mut self, values: &mut [f32]) {
         self.trainer.visit(0..values.len(), &mut |offset, piece| {
             piece.swap_with_slice(&mut values[offset..offset + piece.len()]);
         });
     }
 
-    /// Writes the trainer's own state.
+    /// Writes the trainer's state.
     ///
     /// # Errors
     /// The sink's.
@@ -218,7 +217,7 @@ impl TrainLane {
         self.trainer.save(sink)
     }
 
-    /// Takes the trainer's own state back.
+    /// Takes the trainer's state back.
     ///
     /// # Errors
     /// When something is missing or does not fit.
@@ -239,7 +238,7 @@ impl TrainLane {
         Ok(())
     }
 
-    /// The parameters as a checkpoint holds them, where it does.
+    /// Reads the parameters, where a checkpoint holds them.
     fn read_parameters(&self, source: &dyn StateSource) -> Result<Option<Vec<f32>>, StateError> {
         if !self.trains_ahead {
             return Ok(None);
@@ -255,7 +254,7 @@ impl TrainLane {
         }
     }
 
-    /// What a checkpoint holds of the correction, if it keeps anything: state and inner steps.
+    /// Reads the state of a correction that keeps any, and the inner steps since the last agreement.
     fn read_correction(
         &self,
         source: &dyn StateSource,
@@ -281,7 +280,7 @@ impl TrainLane {
         Ok(Some((state, u64::from_le_bytes(steps))))
     }
 
-    /// Puts in force what the mix lane hands over.
+    /// Makes the trainer take over what the mix lane has sent.
     fn install(&mut self) {
         let Some(Some(mut frame)) = self.frames.receive() else {
             return;
@@ -310,14 +309,15 @@ impl TrainLane {
         let parameters =
             |piece: &Install| piece.taken == Taken::Anchor && piece.range.start < whole;
         if frame.install.iter().any(parameters) {
+            // The parameters are agreed on again: corrections count their steps from here.
             self.steps = 0;
         }
-        // The second of a round takes the place of the first, whose room goes back with the cut.
+        // A second frame of the round replaces the first, whose buffer goes back with the cut.
         frame.room = self.buffer.take().map(|first| first.values);
         self.buffer = Some(frame);
     }
 
-    /// Many inner steps, then the parameters as the cut, if it is due.
+    /// Takes inner steps, then hands over the parameters as the cut, if the order asks for it.
     fn steps(&mut self, budget: StepBudget, cut: bool) -> Result<TrainSummary, TrainError> {
         self.stopwatch.start();
         let mut control = Budget {
