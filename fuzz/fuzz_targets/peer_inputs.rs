@@ -7,8 +7,8 @@ use libfuzzer_sys::fuzz_target;
 use murmurate_protocol::limits::OUTPUTS_MAX;
 use murmurate_protocol::{
     BytesBound, CenterPlan, Contribution, DeadlinePlan, Digest, Done, ExchangeKind, FetchId, FragmentId,
-    FragmentPlan, Input, LayoutHash, LeadPlan, Order, OrderId, Output, Part, Peer, PeerConfig, PeerId, Plan,
-    PushOutcome, Round, RunId, Schedule, ServerPlan, SliceId, SliceMeta, StateId, StepBudget, Synchronization, Time,
+    FragmentPlan, GroupTag, Input, LayoutHash, LeadPlan, Members, Order, OrderId, Output, Part, Peer, PeerConfig, PeerId, Plan,
+    PushOutcome, Round, RunId, Schedule, ServerPlan, SliceId, SliceMeta, StateId, StepBudget, Synchronization, Tag, Time,
     TrainSummary,
     WorkError, wire,
 };
@@ -33,13 +33,46 @@ enum Step<'a> {
     LinkDown(u8),
     /// A frame as it comes from the network; one that does not decode is told as malformed.
     Frame { from: u8, bytes: &'a [u8] },
-    Arrived { from: u8, slice: Slice, of: u16, weight: f64, contributors: u64, group: u64 },
+    Arrived { from: u8, slice: Slice, of: u16, tag: AnyTag },
     /// The oldest order, push or fetch that is open ends, well or badly.
     End { which: u8, well: bool },
     Measured { peer: u8, rtt_ms: u16, rate: u64 },
     /// Time passes, and the deadline is looked at.
     Pass { ms: u16 },
     Leave,
+}
+
+#[derive(Arbitrary, Clone, Copy, Debug)]
+enum AnyTag {
+    Contribution { group: u64 },
+    Mean { group: u64, members: u64 },
+    Mass { weight: f64 },
+    Half { session: u32, exchange: u32, share: f64 },
+    Relayed { up: bool, peers: u32 },
+    Answer { round: u8 },
+    Update { base: u64, round: u8 },
+    Version { version: u64, round: u8 },
+    Copy { version: u64 },
+}
+
+impl AnyTag {
+    fn tag(self) -> Tag {
+        let round = |round: u8| Round(u64::from(round));
+        match self {
+            Self::Contribution { group } => Tag::Contribution { group: GroupTag::from_bits(group) },
+            Self::Mean { group, members } => {
+                let (group, members) = (GroupTag::from_bits(group), Members::from_bits(members));
+                Tag::Mean { group, members }
+            }
+            Self::Mass { weight } => Tag::Mass { weight },
+            Self::Half { session, exchange, share } => Tag::Half { session, exchange, share },
+            Self::Relayed { up, peers } => Tag::Relayed { up, peers },
+            Self::Answer { round: at } => Tag::Answer { round: round(at) },
+            Self::Update { base, round: at } => Tag::Update { base, round: round(at) },
+            Self::Version { version, round: at } => Tag::Version { version, round: round(at) },
+            Self::Copy { version } => Tag::Copy { version },
+        }
+    }
 }
 
 #[derive(Arbitrary, Debug)]
@@ -182,7 +215,7 @@ fn input(step: Step<'_>, open: &mut Vec<Open>, fragments: usize) -> Option<Input
             Ok(message) => Input::Received { from: peer(from), message },
             Err(error) => Input::Malformed { from: peer(from), error },
         },
-        Step::Arrived { from, slice, of, weight, contributors, group } => {
+        Step::Arrived { from, slice, of, tag } => {
             let part = match (slice.aggregate, slice.attempt % 2) {
                 (true, _) => Part::Aggregate,
                 (false, 0) => Part::Contribution,
@@ -196,8 +229,9 @@ fn input(step: Step<'_>, open: &mut Vec<Open>, fragments: usize) -> Option<Input
                 origin: peer(slice.origin),
                 attempt: slice.attempt,
             };
-            let digest = slice.aggregate.then(|| Digest::of(&group.to_le_bytes()));
-            let meta = SliceMeta { of, weight, contributors, group, bytes: 48 };
+            let tag = tag.tag();
+            let digest = slice.aggregate.then(|| Digest::of(format!("{tag:?}").as_bytes()));
+            let meta = SliceMeta { of, bytes: 48, tag };
             Input::Arrived { from: peer(from), slice: name, meta, digest }
         }
         Step::End { which, well } if !open.is_empty() => {

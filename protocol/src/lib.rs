@@ -72,6 +72,7 @@ pub mod wire;
 mod core;
 mod count;
 mod exchange;
+mod group;
 mod id;
 mod order;
 mod overlap;
@@ -91,6 +92,7 @@ pub use exchange::{
     CenterPlan, ExchangeFacts, ExchangeKind, KindError, LeadPlan, Schedule, ScheduleCost,
     ServerPlan, Standing,
 };
+pub use group::{GroupTag, Members};
 pub use id::{Digest, LayoutHash, PeerId, PlanHash, RunId};
 pub use order::{
     Done, Evaluation, Lane, Order, Route, StateId, StepBudget, StoreId, TrainSummary, WorkError,
@@ -100,7 +102,7 @@ pub use pace::Pace;
 pub use peer::{Input, Peer, Snapshot};
 pub use plan::{BytesBound, Contribution, DeadlinePlan, FragmentPlan, Plan, PlanError};
 pub use sampling::Sampling;
-pub use slice::{Part, PushOutcome, Settlement, SliceId, SliceMeta};
+pub use slice::{Part, PushOutcome, Settlement, SliceId, SliceMeta, Tag};
 pub use spanning::SpanningTree;
 pub use synchronization::{Grace, Quorum, Synchronization};
 pub use time::Time;

@@ -1,6 +1,6 @@
 //! Names of what travels: slices of fragments, and what a receiver must know about one.
 
-use crate::{FragmentId, PeerId, Round};
+use crate::{FragmentId, GroupTag, Members, PeerId, Round};
 use serde::{Deserialize, Serialize};
 
 /// Which way a slice goes.
@@ -41,18 +41,98 @@ pub struct SliceId {
 pub struct SliceMeta {
     /// Into how many shards the fragment is cut; the slice's shard is below it.
     pub of: u16,
-    /// The weight that travels with it: samples (all-reduce), push-sum mass (gossip), the share that
-    /// its sender offers (between neighbours), or how many peers' parameters it is the mean of (relayed).
-    pub weight: f64,
-    /// Which members (bits in `PeerId` order) an aggregate or a partial sum is the weighted mean of;
-    /// between neighbours the number of the exchange in its session; relayed one on the way to the root;
-    /// zero otherwise.
-    pub contributors: u64,
-    /// A tag of the group it was made for, so that two groups of one round do not mix; between
-    /// neighbours the session.
-    pub group: u64,
     /// Encoded bytes.
     pub bytes: u64,
+    /// What the slice is in its exchange.
+    pub tag: Tag,
+}
+
+/// What a slice is in its exchange. A run has one exchange, and its peers use no other's tags.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Tag {
+    /// In a group that agrees: one member's contribution to a shard.
+    Contribution {
+        /// The group it was made for.
+        group: GroupTag,
+    },
+    /// In a group that agrees: the weighted mean of some members' contributions, which is a partial
+    /// sum or an aggregate.
+    Mean {
+        /// The group it was made for.
+        group: GroupTag,
+        /// Whose contributions are in it.
+        members: Members,
+    },
+    /// In gossip: parameters with a share of their sender's push-sum weight.
+    Mass {
+        /// The push-sum weight that travels with them.
+        weight: f64,
+    },
+    /// Between two neighbours: one half of an exchange.
+    Half {
+        /// The session of the two neighbours, from one.
+        session: u32,
+        /// The number of the exchange in its session, from zero.
+        exchange: u32,
+        /// The share that its sender offers to mix with, from zero to one.
+        share: f64,
+    },
+    /// Along a spanning tree: the mean of the parameters on the sender's side of the link.
+    Relayed {
+        /// Whether it travels towards the root.
+        up: bool,
+        /// How many peers' parameters it is the mean of.
+        peers: u32,
+    },
+    /// Where parameters are pulled: what the sender published last.
+    Answer {
+        /// The round in which the receiver asked.
+        round: Round,
+    },
+    /// To the owner of a shard of the center: a worker's contribution.
+    Update {
+        /// The version of the shard that the worker trained from.
+        base: u64,
+        /// The worker's round.
+        round: Round,
+    },
+    /// From the owner of a shard of the center: the shard.
+    Version {
+        /// Its version.
+        version: u64,
+        /// The worker's round.
+        round: Round,
+    },
+    /// To a new owner of a shard of the center: a worker's copy of the shard.
+    Copy {
+        /// Its version.
+        version: u64,
+    },
+}
+
+impl Tag {
+    /// The tag's name in messages and in `docs/wire.md`.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Contribution { .. } => "contribution",
+            Self::Mean { .. } => "mean",
+            Self::Mass { .. } => "mass",
+            Self::Half { .. } => "half",
+            Self::Relayed { .. } => "relayed",
+            Self::Answer { .. } => "answer",
+            Self::Update { .. } => "update",
+            Self::Version { .. } => "version",
+            Self::Copy { .. } => "copy",
+        }
+    }
+
+    /// The group that the slice was made for, in an exchange whose groups agree.
+    pub const fn group(&self) -> Option<GroupTag> {
+        match self {
+            Self::Contribution { group } | Self::Mean { group, .. } => Some(*group),
+            _ => None,
+        }
+    }
 }
 
 /// How a push ended, as its sender knows it.

@@ -14,14 +14,15 @@
 mod common;
 
 use common::club::Club;
-use common::{group_tag, peer};
+use common::peer;
 use murmurate_protocol::limits::{HISTORY_ROUNDS_MAX, SCORE_MAX};
 use murmurate_protocol::wire::{
-    Ballot, Hello, Member, Message, Muster, ShardPlan, ShardVersion, WireError,
+    Ballot, FragmentMessage, Hello, Member, MembershipMessage, Muster, Scoped, ShardPlan,
+    ShardVersion, WireError,
 };
 use murmurate_protocol::{
-    Digest, Event, FragmentId, Input, Output, Part, PeerId, Phase, PushOutcome, Round, SliceId,
-    SliceMeta,
+    Digest, Event, FragmentId, GroupTag, Input, Members, Output, Part, PeerId, Phase, PushOutcome,
+    Round, SliceId, SliceMeta, Tag,
 };
 
 fn exchanging(club: &Club, round: u64) -> bool {
@@ -31,14 +32,14 @@ fn exchanging(club: &Club, round: u64) -> bool {
 }
 
 /// Runs to the moment when all members have a group for the round.
-fn grouped(club: &mut Club, round: u64) -> u64 {
+fn grouped(club: &mut Club, round: u64) -> GroupTag {
     let has = |e: &Event| matches!(e, Event::Group { round: r, .. } if r.0 == round);
     club.run_until(60, |club| {
         club.members.values().all(|m| m.events.iter().any(has))
     });
     assert!(exchanging(club, round));
     let members: Vec<PeerId> = club.members.keys().copied().collect();
-    group_tag(Round(round), &members)
+    GroupTag::of(Round(round), &members)
 }
 
 #[test]
@@ -114,7 +115,7 @@ fn survivors_decide_the_same_though_the_coordinator_of_the_ballot_dies_too() {
     let mut coordinator = None;
     let (tell, told) = std::sync::mpsc::channel();
     club.hears = Box::new(move |from, _, message| {
-        if matches!(message, Message::Prepare { .. } | Message::Repair { .. }) {
+        if matches!(message.name(), "prepare" | "repair") {
             let first = *coordinator.get_or_insert(from);
             let _ = tell.send(first);
             return from != first;
@@ -219,7 +220,7 @@ fn nobody_outside_a_group_decides_repairs_or_voids_its_exchange() {
     let plan = club.members[&peer(1)].peer.plan().clone();
     let hello = Input::Received {
         from: outsider,
-        message: Message::Hello(Hello {
+        message: MembershipMessage::Hello(Hello {
             run: plan.run,
             layout: plan.layout,
             plan: plan.hash(),
@@ -227,7 +228,8 @@ fn nobody_outside_a_group_decides_repairs_or_voids_its_exchange() {
             anchor: club.anchor(),
             ready: false,
             muster: Muster::Waiting,
-        }),
+        })
+        .into(),
     };
     let ballot = Ballot {
         number: 3,
@@ -236,34 +238,18 @@ fn nobody_outside_a_group_decides_repairs_or_voids_its_exchange() {
     let version = ShardVersion {
         owner: peer(1),
         attempt: 0,
-        contributors: 1,
+        contributors: Members::one(0),
         digest: Digest::of(b"made up"),
     };
     let lies = [
-        Message::Prepare {
-            round,
-            fragment,
-            group,
+        FragmentMessage::Prepare { ballot },
+        FragmentMessage::Void { ballot },
+        FragmentMessage::Repair {
             ballot,
-        },
-        Message::Void {
-            round,
-            fragment,
-            group,
-            ballot,
-        },
-        Message::Repair {
-            round,
-            fragment,
-            group,
-            ballot,
-            alive: 1,
+            alive: Members::one(0),
             shards: vec![ShardPlan::Redo { owner: peer(1) }; 3],
         },
-        Message::Decided {
-            round,
-            fragment,
-            group,
+        FragmentMessage::Decided {
             ballot: 0,
             members: vec![Member {
                 peer: peer(1),
@@ -275,10 +261,16 @@ fn nobody_outside_a_group_decides_repairs_or_voids_its_exchange() {
     let me = club.members.get_mut(&peer(1)).expect("a member");
     let _ = me.peer.handle(club.now, Input::LinkUp(outsider));
     let _ = me.peer.handle(club.now, hello);
-    for message in lies {
+    for body in lies {
+        let message = Scoped {
+            round,
+            fragment,
+            group,
+            body,
+        };
         let input = Input::Received {
             from: outsider,
-            message,
+            message: message.into(),
         };
         assert!(me.peer.handle(club.now, input).is_err());
     }
@@ -306,10 +298,10 @@ fn a_stranger_s_slice_is_released_and_never_waits() {
     };
     let meta = SliceMeta {
         of: 2,
-        weight: 1.0,
-        contributors: 0,
-        group: 1,
         bytes: 48,
+        tag: Tag::Contribution {
+            group: GroupTag::from_bits(1),
+        },
     };
     let arrived = Input::Arrived {
         from: peer(9),

@@ -18,11 +18,14 @@ use core::time::Duration;
 use murmurate_protocol::limits::{
     ADDRESS_BYTES_MAX, FRAME_BYTES_MAX, PIN_LIFETIME, RECORD_ADDRESSES_MAX,
 };
-use murmurate_protocol::wire::{Hello, Message, Muster, PeerRecord, Reason, encode};
+use murmurate_protocol::wire::{
+    FormingMessage, Hello, MembershipMessage, Message, Muster, PeerRecord, Reason, TransferMessage,
+    encode,
+};
 use murmurate_protocol::{
     Digest, Done, Event, ExchangeKind, FetchId, FragmentId, Input, Order, Output, Part, Partners,
-    Peer, PeerId, Phase, PlanHash, PushOutcome, Round, RunId, SliceId, SliceMeta, StateId, Time,
-    Topology, TrainSummary, WorkError,
+    Peer, PeerId, Phase, PlanHash, PushOutcome, Round, RunId, SliceId, SliceMeta, StateId, Tag,
+    Time, Topology, TrainSummary, WorkError,
 };
 
 /// Pushes half of the mass to the other of two, and waits for nobody.
@@ -89,11 +92,12 @@ impl One {
 
     fn meet(&mut self, other: PeerId) {
         self.feed(Input::LinkUp(other));
-        let message = Message::Hello(self.hello());
+        let message = MembershipMessage::Hello(self.hello());
         self.hear(other, message);
     }
 
-    fn hear(&mut self, from: PeerId, message: Message) {
+    fn hear(&mut self, from: PeerId, message: impl Into<Message>) {
+        let message = message.into();
         self.feed(Input::Received { from, message });
     }
 
@@ -161,12 +165,12 @@ fn records_of_full_length_are_passed_on_in_frames_that_hold_them() {
             addresses: vec![vec![7; ADDRESS_BYTES_MAX]; RECORD_ADDRESSES_MAX],
             signature: vec![7; 64],
         };
-        one.hear(peer(1), Message::Records(vec![record]));
+        one.hear(peer(1), MembershipMessage::Records(vec![record]));
     }
     one.pass(2);
     let spread = one.outputs.iter().filter_map(|o| match o {
         Output::Send {
-            message: message @ Message::Records(records),
+            message: message @ Message::Membership(MembershipMessage::Records(records)),
             ..
         } => Some((encode(message).len(), records.len())),
         _ => None,
@@ -194,14 +198,14 @@ fn news_of_a_newcomer_go_to_the_others_at_once_and_only_once() {
     };
     for heard in [1, 0] {
         one.outputs.clear();
-        one.hear(peer(2), Message::Records(vec![record.clone()]));
+        one.hear(peer(2), MembershipMessage::Records(vec![record.clone()]));
         let told: Vec<PeerId> = one
             .outputs
             .iter()
             .filter_map(|o| match o {
                 Output::Send {
                     to,
-                    message: Message::Records(records),
+                    message: Message::Membership(MembershipMessage::Records(records)),
                 } if *records == [record.clone()] => Some(*to),
                 _ => None,
             })
@@ -224,13 +228,13 @@ fn nobody_begins_before_the_others_have_met_as_many() {
             ..one.hello()
         };
         one.feed(Input::LinkUp(peer(1)));
-        one.hear(peer(1), Message::Hello(waiting.clone()));
+        one.hear(peer(1), MembershipMessage::Hello(waiting.clone()));
         assert_eq!(one.peer.phase(), Phase::Join);
-        let told = |o: &Output| matches!(o, Output::Send { message: Message::Alive { muster, .. }, .. } if *muster == Muster::Met);
+        let told = |o: &Output| matches!(o, Output::Send { message: Message::Membership(MembershipMessage::Alive { muster, .. }), .. } if *muster == Muster::Met);
         assert!(one.outputs.iter().any(told), "the other may begin");
         one.hear(
             peer(1),
-            Message::Alive {
+            MembershipMessage::Alive {
                 round: Round(0),
                 ready: true,
                 anchor: waiting.anchor,
@@ -251,7 +255,7 @@ fn a_round_at_the_end_of_its_range_overflows_nothing() {
         let (round, anchor) = (Round(u64::MAX), Digest::of(b"far"));
         one.hear(
             peer(1),
-            Message::Alive {
+            MembershipMessage::Alive {
                 round,
                 ready: true,
                 muster: Muster::Begun,
@@ -260,7 +264,7 @@ fn a_round_at_the_end_of_its_range_overflows_nothing() {
         );
         one.hear(
             peer(1),
-            Message::Ready {
+            FormingMessage::Ready {
                 round,
                 weight: 1.0,
                 anchor,
@@ -280,7 +284,7 @@ fn a_peer_of_another_plan_may_come_back_with_the_right_one() {
         plan: PlanHash::from_bytes([9; 32]),
         ..one.hello()
     };
-    one.hear(peer(1), Message::Hello(other));
+    one.hear(peer(1), MembershipMessage::Hello(other));
     let refused =
         |o: &Output| matches!(o, Output::Disconnect { reason, .. } if *reason == Reason::OtherPlan);
     assert!(one.outputs.iter().any(refused));
@@ -359,10 +363,8 @@ fn gossip_slice(round: u64, origin: u8) -> (SliceId, SliceMeta) {
     };
     let meta = SliceMeta {
         of: 1,
-        weight: 0.25,
-        contributors: 0,
-        group: 0,
         bytes: 48,
+        tag: Tag::Mass { weight: 0.25 },
     };
     (slice, meta)
 }
@@ -374,7 +376,7 @@ fn a_refused_slice_is_released_and_so_is_every_slice_where_nothing_is_exchanged(
         one.meet(peer(1));
         let (slice, meta) = gossip_slice(0, 1);
         let meta = SliceMeta {
-            weight: f64::NAN,
+            tag: Tag::Mass { weight: f64::NAN },
             ..meta
         };
         one.feed(Input::Arrived {
@@ -400,9 +402,9 @@ fn what_was_pushed_before_a_goodbye_counts_and_what_a_refused_peer_pushes_does_n
                 plan: PlanHash::from_bytes([9; 32]),
                 ..one.hello()
             };
-            one.hear(peer(1), Message::Hello(other));
+            one.hear(peer(1), MembershipMessage::Hello(other));
         } else {
-            one.hear(peer(1), Message::Goodbye(Reason::Misbehaved));
+            one.hear(peer(1), MembershipMessage::Goodbye(Reason::Misbehaved));
         }
         let held = one.peer.weight_held();
         let (slice, meta) = gossip_slice(0, 1);
@@ -486,8 +488,8 @@ fn a_download_keeps_its_donors_state_alive_and_nothing_else_does() {
     newcomer.feed(Input::LinkUp(peer(1)));
     let mut hello = newcomer.hello();
     hello.round = Round(3);
-    newcomer.hear(peer(1), Message::Hello(hello));
-    newcomer.hear(peer(1), Message::StateOffer(state));
+    newcomer.hear(peer(1), MembershipMessage::Hello(hello));
+    newcomer.hear(peer(1), TransferMessage::StateOffer(state));
     let fetches = |o: &Output| matches!(o, Output::Fetch { .. });
     assert!(newcomer.outputs.iter().any(fetches));
     let (every, lifetime) = (2, PIN_LIFETIME.as_secs());
@@ -495,7 +497,7 @@ fn a_download_keeps_its_donors_state_alive_and_nothing_else_does() {
         let Output::Send { to, message } = o else {
             return false;
         };
-        *to == peer(1) && *message == Message::StateAsk { at_least: Round(3) }
+        *to == peer(1) && *message == TransferMessage::StateAsk { at_least: Round(3) }.into()
     };
     for _ in 0..lifetime / every {
         newcomer.outputs.clear();
@@ -507,7 +509,7 @@ fn a_download_keeps_its_donors_state_alive_and_nothing_else_does() {
     donor.meet(peer(1));
     let at_least = Round(0);
     let unpinned = |o: &Output| matches!(o, Output::Order { order, .. } if matches!(order, Order::Unpin { .. }));
-    donor.hear(peer(1), Message::StateAsk { at_least });
+    donor.hear(peer(1), TransferMessage::StateAsk { at_least });
     donor.work(|order| match order {
         Order::Pin { round } => Some(Done::Pinned(StateId {
             round: *round,
@@ -517,7 +519,7 @@ fn a_download_keeps_its_donors_state_alive_and_nothing_else_does() {
     });
     for _ in 0..3 * lifetime / every {
         donor.pass(every);
-        donor.hear(peer(1), Message::StateAsk { at_least });
+        donor.hear(peer(1), TransferMessage::StateAsk { at_least });
     }
     assert!(!donor.outputs.iter().any(unpinned), "{:?}", donor.outputs);
     for _ in 0..=lifetime / every {
@@ -539,7 +541,7 @@ fn who_takes_a_state_over_gives_away_none_that_it_held_before() {
     let mut one = One::new(ExchangeKind::AllReduce);
     one.meet(peer(1));
     let at_least = Round(0);
-    one.hear(peer(1), Message::StateAsk { at_least });
+    one.hear(peer(1), TransferMessage::StateAsk { at_least });
     one.work(|order| match order {
         Order::Pin { .. } => Some(Done::Pinned(state(b"before"))),
         _ => None,
@@ -547,9 +549,9 @@ fn who_takes_a_state_over_gives_away_none_that_it_held_before() {
     // It falls behind, and takes over what peer 1 holds.
     one.work(honest);
     let (round, resync) = (Round(1), true);
-    one.hear(peer(1), Message::Behind { round, resync });
+    one.hear(peer(1), FormingMessage::Behind { round, resync });
     let taken = state(b"after");
-    one.hear(peer(1), Message::StateOffer(taken));
+    one.hear(peer(1), TransferMessage::StateOffer(taken));
     one.outputs.clear();
     one.feed(Input::Fetched {
         what: FetchId::State(taken),
@@ -567,8 +569,8 @@ fn who_takes_a_state_over_gives_away_none_that_it_held_before() {
     assert!(one.outputs.iter().any(unpins), "{:?}", one.outputs);
     // Whoever asks now gets what is held now.
     one.outputs.clear();
-    one.hear(peer(1), Message::StateAsk { at_least });
-    let old = Message::StateOffer(state(b"before"));
+    one.hear(peer(1), TransferMessage::StateAsk { at_least });
+    let old = TransferMessage::StateOffer(state(b"before")).into();
     let offered = |o: &Output| matches!(o, Output::Send { message, .. } if *message == old);
     assert!(!one.outputs.iter().any(offered), "{:?}", one.outputs);
     let pins =

@@ -19,8 +19,8 @@ use common::{
 use core::time::Duration;
 use murmurate_protocol::limits::{FRAME_BYTES_MAX, OUTPUTS_MAX};
 use murmurate_protocol::wire::{
-    Hello, Message, Muster, PeerRecord, Reason, WIRE_VERSION, WireError, decode, decode_value,
-    encode,
+    Hello, MembershipMessage, Message, Muster, PeerRecord, Reason, WIRE_VERSION, WireError, decode,
+    decode_value, encode,
 };
 use murmurate_protocol::{
     CenterPlan, Digest, Done, Evaluation, Event, ExchangeKind, FetchId, Grace, Input, LeadPlan,
@@ -74,12 +74,12 @@ proptest! {
 
 #[test]
 fn a_claimed_length_beyond_the_frame_is_refused_before_it_is_believed() {
-    let records = encode(&Message::Records(Vec::new()));
-    // Version, variant, then the count of records as eight bytes.
-    assert_eq!(records.len(), 1 + 4 + 8);
+    let records = encode(&MembershipMessage::Records(Vec::new()).into());
+    // Version, kind of frame, family, variant, then the count of records as eight bytes.
+    assert_eq!(records.len(), 1 + 1 + 4 + 4 + 8);
     for claimed in [33u64, 1 << 20, 1 << 40, u64::MAX] {
         let mut frame = records.clone();
-        frame[5..13].copy_from_slice(&claimed.to_le_bytes());
+        frame[10..18].copy_from_slice(&claimed.to_le_bytes());
         assert!(
             matches!(decode(&frame), Err(WireError::Undecodable(_))),
             "{claimed}"
@@ -91,7 +91,7 @@ fn a_claimed_length_beyond_the_frame_is_refused_before_it_is_believed() {
 
 #[test]
 fn a_peer_of_another_wire_version_is_told_and_cut_off() {
-    let mut frame = encode(&Message::Records(Vec::new()));
+    let mut frame = encode(&MembershipMessage::Records(Vec::new()).into());
     frame[0] = WIRE_VERSION + 1;
     let error = decode(&frame).unwrap_err();
     let theirs = WIRE_VERSION + 1;
@@ -272,7 +272,7 @@ impl Driven {
     /// What a peer of the same plan says first.
     fn hello(&self) -> Message {
         let plan = self.peer.plan();
-        Message::Hello(Hello {
+        Message::Membership(MembershipMessage::Hello(Hello {
             run: plan.run,
             layout: plan.layout,
             plan: plan.hash(),
@@ -280,7 +280,7 @@ impl Driven {
             anchor: Digest::from_bytes([0; 32]),
             ready: true,
             muster: Muster::Begun,
-        })
+        }))
     }
 
     /// What an honest Executor would say.
@@ -346,7 +346,9 @@ impl Driven {
             Step::Message(from, message) => Input::Received {
                 from,
                 message: match message {
-                    Message::Hello(hello) if hello.plan != PlanHash::from_bytes([9; 32]) => {
+                    Message::Membership(MembershipMessage::Hello(hello))
+                        if hello.plan != PlanHash::from_bytes([9; 32]) =>
+                    {
                         self.hello()
                     }
                     other => other,

@@ -17,10 +17,10 @@ mod common;
 use common::club::Club;
 use common::peer;
 use core::time::Duration;
-use murmurate_protocol::wire::{Message, ShardVersion};
+use murmurate_protocol::wire::{FragmentMessage, Message, Scoped, ShardVersion};
 use murmurate_protocol::{
-    Digest, Event, ExchangeKind, FragmentId, Part, PeerId, Phase, PushOutcome, Round, Schedule,
-    SliceId,
+    Digest, Event, ExchangeKind, FragmentId, GroupTag, Members, Part, PeerId, Phase, PushOutcome,
+    Round, Schedule, SliceId,
 };
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -75,9 +75,7 @@ fn counted_pushes_and_bytes_are_those_of_the_formula() {
             let words = Rc::new(Cell::new(0));
             let counter = words.clone();
             club.hears = Box::new(move |_, _, message| {
-                if let Message::Reduced { round, .. } = message
-                    && *round == Round(1)
-                {
+                if message.name() == "reduced" && message.round() == Some(Round(1)) {
                     counter.set(counter.get() + 1);
                 }
                 true
@@ -175,10 +173,8 @@ fn whatever_is_lost_survivors_hold_the_same_bits() {
             let mut draw = seed.wrapping_mul(0xd134_2543_de82_ef95) | 1;
             club.hears = Box::new(move |_, _, message| {
                 draw = draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                let lossy = matches!(
-                    message,
-                    Message::Vote { round, .. } | Message::Reduced { round, .. } if round.0 == 1
-                );
+                let lossy = matches!(message.name(), "vote" | "reduced")
+                    && message.round() == Some(Round(1));
                 !lossy || draw >> 61 != 0
             });
             together(&mut club);
@@ -219,14 +215,15 @@ fn kind_of_slice(slice: &SliceId) -> Kind {
 }
 
 fn kind_of(message: &Message) -> Option<(Kind, Round)> {
-    Some(match message {
-        Message::Reduced { round, .. } => (Kind::Reduced, *round),
-        Message::Vote { round, .. } => (Kind::Vote, *round),
-        Message::Prepare { round, .. } => (Kind::Prepare, *round),
-        Message::Promise { round, .. } => (Kind::Promise, *round),
-        Message::Repair { round, .. } => (Kind::Repair, *round),
+    let kind = match message.name() {
+        "reduced" => Kind::Reduced,
+        "vote" => Kind::Vote,
+        "prepare" => Kind::Prepare,
+        "promise" => Kind::Promise,
+        "repair" => Kind::Repair,
         _ => return None,
-    })
+    };
+    Some((kind, message.round()?))
 }
 
 /// Kills `victim` at its first sending of a kind in round 1. Whoever is killed before leaves the
@@ -453,7 +450,7 @@ fn words_and_slices_that_the_schedule_does_not_have_are_refused() {
     let version = ShardVersion {
         owner: peer(2),
         attempt: 0,
-        contributors: 0b1111,
+        contributors: Members::all(4),
         digest: Digest::of(b"made up"),
     };
     let ids: Vec<PeerId> = club.members.keys().copied().collect();
@@ -461,12 +458,11 @@ fn words_and_slices_that_the_schedule_does_not_have_are_refused() {
     club.run_until(60, |club| {
         club.members.values().all(|m| m.events.iter().any(has))
     });
-    let word = |shard, version| Message::Reduced {
+    let word = |shard, version| Scoped {
         round: Round(1),
         fragment: FragmentId(0),
-        group: common::group_tag(Round(1), &ids),
-        shard,
-        version,
+        group: GroupTag::of(Round(1), &ids),
+        body: FragmentMessage::Reduced { shard, version },
     };
     let lies = [
         (3, word(1, version)),
@@ -477,7 +473,7 @@ fn words_and_slices_that_the_schedule_does_not_have_are_refused() {
             word(
                 1,
                 ShardVersion {
-                    contributors: 0,
+                    contributors: Members::NONE,
                     ..version
                 },
             ),
@@ -496,7 +492,7 @@ fn words_and_slices_that_the_schedule_does_not_have_are_refused() {
     for (from, message) in lies {
         let input = murmurate_protocol::Input::Received {
             from: peer(from),
-            message,
+            message: message.into(),
         };
         let me = club.members.get_mut(&peer(1)).expect("a member");
         assert!(me.peer.handle(club.now, input).is_err());

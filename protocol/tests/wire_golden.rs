@@ -13,12 +13,14 @@
 )]
 
 use murmurate_protocol::wire::{
-    Ballot, Held, Hello, Member, Message, Muster, PeerRecord, Reason, ShardPlan, ShardVersion,
-    WIRE_VERSION, decode, encode, encode_value,
+    AgreedMessage, Ballot, CenterMessage, ExchangeMessage, FormingMessage, FragmentMessage, Held,
+    Hello, Member, MembershipMessage, Message, Muster, PeerRecord, Promise, PullMessage, Reason,
+    Scoped, ShardPlan, ShardVersion, TransferMessage, WIRE_VERSION, WireError, decode, encode,
+    encode_value,
 };
 use murmurate_protocol::{
-    Digest, FragmentId, LayoutHash, Part, PeerId, PlanHash, Round, RunId, SliceId, SliceMeta,
-    Snapshot, StateId, Time,
+    Digest, FragmentId, GroupTag, LayoutHash, Members, Part, PeerId, PlanHash, Round, RunId,
+    SliceId, SliceMeta, Snapshot, StateId, Tag, Time,
 };
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -31,13 +33,15 @@ fn version(owner: u8) -> ShardVersion {
     ShardVersion {
         owner: peer(owner),
         attempt: 1,
-        contributors: 0b101,
+        contributors: Members::from_bits(0b101),
         digest: Digest::from_bytes([0xdd; 32]),
     }
 }
 
-fn messages() -> Vec<(&'static str, Message)> {
-    let (round, fragment, group) = (Round(0x0102), FragmentId(3), 0x0a0b_0c0d);
+/// A message of every kind, family by family in the order of their numbers on the wire.
+fn messages() -> Vec<Message> {
+    let (round, fragment) = (Round(0x0102), FragmentId(3));
+    let group = GroupTag::from_bits(0x0a0b_0c0d);
     let ballot = Ballot {
         number: 2,
         coordinator: peer(4),
@@ -88,134 +92,121 @@ fn messages() -> Vec<(&'static str, Message)> {
         },
         versions.clone(),
     ));
+    let scoped = |body| {
+        let scoped = Scoped {
+            round,
+            fragment,
+            group,
+            body,
+        };
+        scoped.into()
+    };
+    let membership = [
+        MembershipMessage::Hello(hello),
+        MembershipMessage::Records(vec![record]),
+        MembershipMessage::Goodbye(Reason::OtherPlan),
+        MembershipMessage::Alive {
+            round,
+            ready: true,
+            muster: Muster::Begun,
+            anchor: state.root,
+        },
+    ];
+    let transfer = [
+        TransferMessage::StateAsk { at_least: round },
+        TransferMessage::StateOffer(state),
+        TransferMessage::StateRefuse,
+        TransferMessage::HistoryAsk { round },
+        TransferMessage::HistoryRefuse { round },
+    ];
+    let forming = [
+        FormingMessage::Ready {
+            round,
+            weight: 320.0,
+            anchor: state.root,
+        },
+        FormingMessage::Propose {
+            round,
+            term: 1,
+            members: members.clone(),
+        },
+        FormingMessage::Decline { round, term: 1 },
+        FormingMessage::Behind {
+            round,
+            resync: true,
+        },
+    ];
+    let of_fragment = [
+        FragmentMessage::Reduced {
+            shard: 1,
+            version: version(2),
+        },
+        FragmentMessage::Vote {
+            ballot,
+            versions: versions.clone(),
+        },
+        FragmentMessage::Prepare { ballot },
+        FragmentMessage::Promise(Promise {
+            ballot,
+            voted,
+            held,
+            hopeful: Members::from_bits(0b11),
+        }),
+        FragmentMessage::Repair {
+            ballot,
+            alive: Members::from_bits(0b110),
+            shards,
+        },
+        FragmentMessage::Void { ballot },
+        FragmentMessage::Decided {
+            ballot: 2,
+            members,
+            versions,
+        },
+    ];
+    let center = [
+        CenterMessage::Ask { fragment, shard: 4 },
+        CenterMessage::Moved {
+            round,
+            fragment,
+            shard: 4,
+        },
+    ];
+    let families: [Vec<Message>; 6] = [
+        membership.map(Message::from).into(),
+        transfer.map(Message::from).into(),
+        forming.map(Message::from).into(),
+        of_fragment.map(scoped).into(),
+        center.map(Message::from).into(),
+        vec![PullMessage::Ask { round }.into()],
+    ];
+    families.concat()
+}
+
+/// A tag of every kind.
+fn tags() -> Vec<Tag> {
+    let (group, round) = (GroupTag::from_bits(77), Round(0x0102));
     vec![
-        ("hello", Message::Hello(hello)),
-        ("records", Message::Records(vec![record])),
-        ("goodbye", Message::Goodbye(Reason::OtherPlan)),
-        (
-            "ready",
-            Message::Ready {
-                round,
-                weight: 320.0,
-                anchor: state.root,
-            },
-        ),
-        (
-            "propose",
-            Message::Propose {
-                round,
-                term: 1,
-                members: members.clone(),
-            },
-        ),
-        ("decline", Message::Decline { round, term: 1 }),
-        (
-            "behind",
-            Message::Behind {
-                round,
-                resync: true,
-            },
-        ),
-        (
-            "vote",
-            Message::Vote {
-                round,
-                fragment,
-                group,
-                ballot,
-                versions: versions.clone(),
-            },
-        ),
-        (
-            "prepare",
-            Message::Prepare {
-                round,
-                fragment,
-                group,
-                ballot,
-            },
-        ),
-        (
-            "promise",
-            Message::Promise {
-                round,
-                fragment,
-                group,
-                ballot,
-                voted,
-                held,
-                hopeful: 0b11,
-            },
-        ),
-        (
-            "repair",
-            Message::Repair {
-                round,
-                fragment,
-                group,
-                ballot,
-                alive: 0b110,
-                shards,
-            },
-        ),
-        (
-            "void",
-            Message::Void {
-                round,
-                fragment,
-                group,
-                ballot,
-            },
-        ),
-        (
-            "decided",
-            Message::Decided {
-                round,
-                fragment,
-                group,
-                ballot: 2,
-                members,
-                versions,
-            },
-        ),
-        ("history-ask", Message::HistoryAsk { round }),
-        ("history-refuse", Message::HistoryRefuse { round }),
-        ("state-ask", Message::StateAsk { at_least: round }),
-        ("state-offer", Message::StateOffer(state)),
-        ("state-refuse", Message::StateRefuse),
-        (
-            "alive",
-            Message::Alive {
-                round,
-                ready: true,
-                muster: Muster::Begun,
-                anchor: state.root,
-            },
-        ),
-        (
-            "reduced",
-            Message::Reduced {
-                round,
-                fragment,
-                group,
-                shard: 1,
-                version: version(2),
-            },
-        ),
-        ("center-ask", Message::CenterAsk { fragment, shard: 4 }),
-        (
-            "center-moved",
-            Message::CenterMoved {
-                round,
-                fragment,
-                shard: 4,
-            },
-        ),
-        ("pull-ask", Message::PullAsk { round }),
+        Tag::Contribution { group },
+        Tag::Mean {
+            group,
+            members: Members::from_bits(0b11),
+        },
+        Tag::Mass { weight: 0.5 },
+        Tag::Half {
+            session: 3,
+            exchange: 4,
+            share: 0.25,
+        },
+        Tag::Relayed { up: true, peers: 5 },
+        Tag::Answer { round },
+        Tag::Update { base: 6, round },
+        Tag::Version { version: 7, round },
+        Tag::Copy { version: 8 },
     ]
 }
 
-fn values() -> Vec<(&'static str, Vec<u8>)> {
+fn values() -> Vec<(String, Vec<u8>)> {
     let slice = SliceId {
         round: Round(7),
         fragment: FragmentId(1),
@@ -224,12 +215,14 @@ fn values() -> Vec<(&'static str, Vec<u8>)> {
         origin: peer(9),
         attempt: 1,
     };
-    let meta = SliceMeta {
-        of: 4,
-        weight: 0.5,
-        contributors: 0b11,
-        group: 77,
-        bytes: 1234,
+    let header = |tag: Tag| {
+        let meta = SliceMeta {
+            of: 4,
+            bytes: 1234,
+            tag,
+        };
+        let name = format!("slice-header-{}", tag.name());
+        (name, encode_value(&(slice, meta)))
     };
     let snapshot = Snapshot {
         version: murmurate_protocol::peer::SNAPSHOT_VERSION,
@@ -238,10 +231,9 @@ fn values() -> Vec<(&'static str, Vec<u8>)> {
         weights: vec![1.0, 0.25],
         ahead: None,
     };
-    vec![
-        ("slice-header", encode_value(&(slice, meta))),
-        ("snapshot", snapshot.to_bytes()),
-    ]
+    let mut values: Vec<_> = tags().into_iter().map(header).collect();
+    values.push(("snapshot".to_owned(), snapshot.to_bytes()));
+    values
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -259,8 +251,8 @@ fn hex(bytes: &[u8]) -> String {
 fn every_message_has_the_bytes_of_this_wire_version() {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
     let write = std::env::var("MURMURATE_GOLDEN").is_ok_and(|v| v == "write");
-    let frames = messages().into_iter().map(|(name, message)| {
-        let frame = encode(&message);
+    let frames = messages().into_iter().map(|message| {
+        let (name, frame) = (message.name().to_owned(), encode(&message));
         assert_eq!(decode(&frame), Ok(message), "{name}");
         (name, frame)
     });
@@ -278,15 +270,102 @@ fn every_message_has_the_bytes_of_this_wire_version() {
     }
 }
 
+/// The numbers of the variants that lead to a message: family by family, each a little-endian u32
+/// after the version byte and the kind byte.
+fn variants(message: &Message) -> Vec<u8> {
+    let depth = match message {
+        Message::Membership(_) | Message::Transfer(_) => 2,
+        Message::Exchange(ExchangeMessage::Center(_) | ExchangeMessage::Pull(_)) => 3,
+        Message::Exchange(ExchangeMessage::Agreed(AgreedMessage::Forming(_))) => 4,
+        // The number of a scoped message's kind follows its round, fragment and group.
+        Message::Exchange(ExchangeMessage::Agreed(AgreedMessage::Fragment(_))) => 3,
+    };
+    let frame = encode(message);
+    let mut path: Vec<u8> = (0..depth).map(|level| frame[2 + 4 * level]).collect();
+    if let Message::Exchange(ExchangeMessage::Agreed(AgreedMessage::Fragment(_))) = message {
+        path.push(frame[2 + 4 * depth + 8 + 2 + 8]);
+    }
+    path
+}
+
 #[test]
 fn every_kind_of_message_has_a_golden_file() {
-    // The variant is the little-endian u32 after the version byte.
-    let kinds: Vec<u8> = messages().iter().map(|(_, m)| encode(m)[1]).collect();
-    assert_eq!(kinds, (0..kinds.len() as u8).collect::<Vec<_>>());
-    let mut beyond = vec![WIRE_VERSION, kinds.len() as u8, 0, 0, 0];
-    beyond.extend([0; 64]);
-    let refused = decode(&beyond)
-        .expect_err("there is no further kind")
-        .to_string();
-    assert!(refused.contains("variant"), "{refused}");
+    let found: Vec<Vec<u8>> = messages().iter().map(variants).collect();
+    let counts = [
+        (vec![0], 4),
+        (vec![1], 5),
+        (vec![2, 0, 0], 4),
+        (vec![2, 0, 1], 7),
+        (vec![2, 1], 2),
+        (vec![2, 2], 1),
+    ];
+    let paths = |(family, count): &(Vec<u8>, u8)| {
+        let family = family.clone();
+        let path = move |kind| [&family[..], &[kind]].concat();
+        (0..*count).map(path).collect::<Vec<_>>()
+    };
+    let all: Vec<Vec<u8>> = counts.iter().flat_map(paths).collect();
+    assert_eq!(found, all);
+    // There is no further kind in any family, and no further family.
+    for beyond in [
+        &[3, 0, 0, 0][..],
+        &[0, 4, 0, 0],
+        &[1, 5, 0, 0],
+        &[2, 3, 0, 0],
+        &[2, 0, 2, 0],
+        &[2, 0, 0, 4],
+        &[2, 1, 2, 0],
+        &[2, 2, 1, 0],
+    ] {
+        let mut frame = vec![WIRE_VERSION, 0];
+        beyond
+            .iter()
+            .for_each(|number| frame.extend([*number, 0, 0, 0]));
+        frame.extend([0; 64]);
+        let refused = decode(&frame)
+            .expect_err("there is no such kind")
+            .to_string();
+        assert!(refused.contains("variant"), "{beyond:?}: {refused}");
+    }
+}
+
+#[test]
+fn a_frame_of_another_kind_is_refused() {
+    let mut frame = encode(&messages()[0]);
+    frame[1] = 1;
+    assert_eq!(decode(&frame), Err(WireError::Kind { kind: 1 }));
+    assert_eq!(decode(&[WIRE_VERSION]), Err(WireError::Empty));
+}
+
+/// The rows of a table of `docs/wire.md` whose first column names something in backticks.
+fn documented(heading: &str) -> Vec<String> {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs/wire.md");
+    let text = std::fs::read_to_string(path).expect("docs/wire.md is there");
+    let section = text.split(heading).nth(1).expect("the section is there");
+    let section = section.split("\n## ").next().unwrap_or(section);
+    let rows = section.lines().filter_map(|line| line.strip_prefix("| `"));
+    rows.filter_map(|row| row.split('`').next().map(str::to_owned))
+        .collect()
+}
+
+#[test]
+fn the_documented_messages_are_those_of_the_code() {
+    let mut named: Vec<String> = messages().iter().map(|m| m.name().to_owned()).collect();
+    let mut found = documented("\n## Messages\n");
+    named.sort();
+    found.sort();
+    assert_eq!(
+        found, named,
+        "the tables of docs/wire.md list every message once"
+    );
+}
+
+#[test]
+fn the_documented_tags_are_those_of_the_code() {
+    let named: Vec<&str> = tags().iter().map(Tag::name).collect();
+    assert_eq!(
+        documented("\n## Tags\n"),
+        named,
+        "the table of docs/wire.md lists every tag"
+    );
 }

@@ -1,13 +1,12 @@
 //! Short names of peers' inputs and outputs, for traces.
 
-use murmurate_protocol::wire::Message;
 use murmurate_protocol::{Input, Order, Output, PeerId};
 
 /// The name of an input and the other peer in it.
 pub(crate) fn of_input(input: &Input) -> (&'static str, Option<PeerId>) {
     match input {
         Input::Start { .. } => ("start", None),
-        Input::Received { from, message } => (of_message(message), Some(*from)),
+        Input::Received { from, message } => (message.name(), Some(*from)),
         Input::Malformed { from, .. } => ("malformed", Some(*from)),
         Input::Record(_) => ("record", None),
         Input::LinkUp(peer) => ("link up", Some(*peer)),
@@ -27,7 +26,7 @@ pub(crate) fn of_input(input: &Input) -> (&'static str, Option<PeerId>) {
 /// The name of an output and the other peer in it.
 pub(crate) fn of_output(output: &Output) -> (&'static str, Option<PeerId>) {
     match output {
-        Output::Send { to, message } => (of_message(message), Some(*to)),
+        Output::Send { to, message } => (message.name(), Some(*to)),
         Output::Push { to, .. } => ("push", Some(*to)),
         Output::Fetch { .. } => ("fetch", None),
         Output::Cancel { .. } => ("cancel", None),
@@ -37,27 +36,6 @@ pub(crate) fn of_output(output: &Output) -> (&'static str, Option<PeerId>) {
         Output::Disconnect { peer, .. } => ("disconnect", Some(*peer)),
         Output::Emit(_) => ("event", None),
         Output::Left => ("left", None),
-    }
-}
-
-fn of_message(message: &Message) -> &'static str {
-    match message {
-        Message::Hello(_) => "hello",
-        Message::Records(_) => "records",
-        Message::Goodbye(_) => "goodbye",
-        Message::Ready { .. } => "ready",
-        Message::Propose { .. } => "propose",
-        Message::Decline { .. } => "decline",
-        Message::Behind { .. } => "behind",
-        Message::Vote { .. } => "vote",
-        Message::Prepare { .. } => "prepare",
-        Message::Reduced { .. } => "reduced",
-        Message::Promise { .. } => "promise",
-        Message::Repair { .. } => "repair",
-        Message::Decided { .. } => "decided",
-        Message::Alive { .. } => "alive",
-        Message::PullAsk { .. } => "pull ask",
-        _ => "message",
     }
 }
 

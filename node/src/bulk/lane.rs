@@ -181,7 +181,7 @@ async fn end(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use murmurate_protocol::{FragmentId, Part, Round, SliceMeta};
+    use murmurate_protocol::{FragmentId, Part, Round, SliceMeta, Tag};
 
     fn job(shard: u16, priority: u8, deadline: Instant) -> PushJob {
         let origin = PeerId::from_bytes([1; 32]);
@@ -196,10 +196,8 @@ mod tests {
             },
             meta: SliceMeta {
                 of: 9,
-                weight: 1.0,
-                contributors: 0,
-                group: 0,
                 bytes: 0,
+                tag: Tag::Mass { weight: 1.0 },
             },
             priority,
             deadline,

@@ -3,7 +3,7 @@
 use crate::bulk::{BulkEvent, BulkFault};
 use crate::daemon::driver::Driver;
 use crate::net::{self, NetEvent};
-use murmurate_protocol::wire::{self, Message};
+use murmurate_protocol::wire::{self, MembershipMessage, Message};
 use murmurate_protocol::{FetchId, Input, Part, PeerId, Phase, PushOutcome, SliceId};
 use std::time::Duration;
 
@@ -86,7 +86,7 @@ impl Driver {
 
     fn on_frame(&mut self, from: PeerId, bytes: &[u8]) {
         match wire::decode(bytes) {
-            Ok(Message::Records(mut records)) => {
+            Ok(Message::Membership(MembershipMessage::Records(mut records))) => {
                 let before = records.len();
                 records.retain(net::verify);
                 if records.len() < before {
@@ -95,7 +95,7 @@ impl Driver {
                 }
                 self.feed(Input::Received {
                     from,
-                    message: Message::Records(records),
+                    message: MembershipMessage::Records(records).into(),
                 });
             }
             Ok(message) => self.feed(Input::Received { from, message }),

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use murmurate_protocol::limits::{
     EARLY_SLICES_MAX, GROUP_MEMBERS_MAX, HISTORY_ROUNDS_MAX, ROUNDS_AHEAD_MAX,
 };
-use murmurate_protocol::{Part, PeerId, Plan, Round, SliceId, SliceMeta};
+use murmurate_protocol::{Part, PeerId, Plan, Round, SliceId, SliceMeta, Tag};
 use std::collections::BTreeMap;
 
 /// Slices of one sender that may lie here, per fragment: what may come early, and what its past
@@ -40,10 +40,9 @@ impl Slices {
     pub(super) fn put_own(&mut self, slice: SliceId, bytes: Bytes) {
         let meta = SliceMeta {
             of: 1,
-            weight: 0.0,
-            contributors: 0,
-            group: 0,
             bytes: bytes.len() as u64,
+            // What the slice is becomes known with its push: see `describe`.
+            tag: Tag::Mass { weight: 0.0 },
         };
         self.insert(
             slice,
@@ -185,10 +184,8 @@ mod tests {
     fn meta(of: u16, bytes: u64) -> SliceMeta {
         SliceMeta {
             of,
-            weight: 1.0,
-            contributors: 0,
-            group: 0,
             bytes,
+            tag: Tag::Mass { weight: 1.0 },
         }
     }
 

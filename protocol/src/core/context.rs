@@ -128,8 +128,9 @@ impl Context {
         self.outputs.pop_front()
     }
 
-    pub(crate) fn send(&mut self, to: PeerId, message: Message) {
+    pub(crate) fn send(&mut self, to: PeerId, message: impl Into<Message>) {
         debug_assert!(to != self.config.me, "a message to oneself");
+        let message = message.into();
         self.put(Output::Send { to, message });
     }
 

@@ -15,8 +15,8 @@ pub use neighbours::Standing;
 pub(crate) use signal::{Arrived, Signal};
 
 use crate::core::context::Context;
-use crate::wire::Message;
-use crate::{FragmentId, PeerError, PeerId, Round, SliceId, Topology, TrainSummary};
+use crate::wire::{ExchangeMessage, Scoped};
+use crate::{FragmentId, PeerError, PeerId, Round, SliceId, Tag, Topology, TrainSummary};
 
 /// How the exchange of one fragment ended.
 #[derive(Clone, Debug, PartialEq)]
@@ -118,14 +118,14 @@ pub(crate) trait Exchange: Send {
 /// Decisions of past rounds, for stragglers and newcomers.
 pub(crate) trait PastRounds {
     /// The decisions of a past round of so many fragments, if all of them are still here.
-    fn decisions(&self, round: Round, fragments: usize) -> Option<Vec<Message>>;
+    fn decisions(&self, round: Round, fragments: usize) -> Option<Vec<Scoped>>;
 
     /// Keeps the decisions of this round and of those after it, even large ones, for newcomers that
     /// are taking over the state that opened it; `None` ends that.
     fn keep_since(&mut self, round: Option<Round>);
 
     /// Takes over decisions that were learned from others, so that they can be passed on.
-    fn remember(&mut self, cx: &mut Context, round: Round, decisions: Vec<Message>);
+    fn remember(&mut self, cx: &mut Context, round: Round, decisions: Vec<Scoped>);
 }
 
 /// Where a peer's push-sum mass is.
@@ -139,6 +139,18 @@ pub(crate) struct PushSum {
     pub(crate) waiting: f64,
     /// Weight that is this peer's: what it pushed is not, until it comes back.
     pub(crate) held: f64,
+}
+
+/// The error for a message that belongs to another exchange than this run's.
+fn foreign_message(message: &ExchangeMessage, exchange: &'static str) -> PeerError {
+    let message = message.name();
+    PeerError::ForeignMessage { message, exchange }
+}
+
+/// The error for a slice whose tag belongs to another exchange, or to another part of this one.
+fn foreign_tag(tag: Tag, exchange: &'static str) -> PeerError {
+    let tag = tag.name();
+    PeerError::ForeignTag { tag, exchange }
 }
 
 /// Makes the exchange that a plan asks for.

@@ -1,7 +1,7 @@
 //! What an exchange may have to act on.
 
 use crate::core::FetchId;
-use crate::wire::Message;
+use crate::wire::ExchangeMessage;
 use crate::{Digest, Done, OrderId, PeerId, PushOutcome, SliceId, SliceMeta};
 
 /// A slice that arrived.
@@ -20,7 +20,10 @@ pub(crate) struct Arrived {
 /// Something that an exchange may have to act on.
 pub(crate) enum Signal<'a> {
     /// A message of the exchange.
-    Message { from: PeerId, message: &'a Message },
+    Message {
+        from: PeerId,
+        message: &'a ExchangeMessage,
+    },
     /// A slice arrived.
     Arrived(Arrived),
     /// A push ended.

@@ -6,7 +6,7 @@ use crate::core::view::DIALS_REFUSED;
 use crate::core::{Event, Output};
 use crate::limits::SCORE_MAX;
 use crate::peer::Peer;
-use crate::wire::{Message, Reason, WireError};
+use crate::wire::{MembershipMessage, Reason, WireError};
 
 /// What one broken rule costs; ten of them cut a peer off.
 const PENALTY: u32 = 10;
@@ -45,7 +45,7 @@ impl Peer {
             remote.dials = DIALS_REFUSED;
         }
         self.cx.emit(Event::Refused { peer, reason });
-        self.cx.send(peer, Message::Goodbye(reason));
+        self.cx.send(peer, MembershipMessage::Goodbye(reason));
         self.cx.put(Output::Disconnect { peer, reason });
         self.peer_gone(peer);
     }

@@ -10,7 +10,7 @@ use crate::core::{Event, FetchId, Output, Phase, Wait};
 use crate::limits::{DONORS_MAX, VIEW_PEERS_MAX};
 use crate::peer::Peer;
 use crate::peer::replay::Replay;
-use crate::wire::Message;
+use crate::wire::TransferMessage;
 use crate::{Digest, Done, Order, OrderId, PeerId, Round, StateId};
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
@@ -90,7 +90,7 @@ impl Peer {
         self.cx.waited(Wait::State, true);
         let at_least = self.cx.round;
         for peer in &donors {
-            self.cx.send(*peer, Message::StateAsk { at_least });
+            self.cx.send(*peer, TransferMessage::StateAsk { at_least });
         }
         self.wait_for_state(self.cx.deadlines.answer() * 4);
         self.catch_up = CatchUp::Asking {
@@ -190,7 +190,7 @@ impl Peer {
         if let CatchUp::Fetching(state, donors) = &self.catch_up {
             let at_least = state.round;
             for donor in donors {
-                self.cx.send(*donor, Message::StateAsk { at_least });
+                self.cx.send(*donor, TransferMessage::StateAsk { at_least });
             }
         }
     }

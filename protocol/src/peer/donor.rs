@@ -6,7 +6,7 @@
 use crate::core::Phase;
 use crate::limits::{PIN_LIFETIME, VIEW_PEERS_MAX};
 use crate::peer::Peer;
-use crate::wire::Message;
+use crate::wire::{Scoped, TransferMessage};
 use crate::{Done, Order, OrderId, PeerId, Round, StateId, Time};
 
 /// Who asked for what, and the pinned state.
@@ -28,12 +28,12 @@ impl Donor {
 impl Peer {
     pub(super) fn state_asked(&mut self, from: PeerId, at_least: Round) {
         if !self.ready() || !self.catch_up.idle() || self.cx.round < at_least {
-            self.cx.send(from, Message::StateRefuse);
+            self.cx.send(from, TransferMessage::StateRefuse);
             return;
         }
         if let Some(state) = self.usable_pin().filter(|state| state.round >= at_least) {
             self.donor.pinned = Some((state, self.cx.now));
-            self.cx.send(from, Message::StateOffer(state));
+            self.cx.send(from, TransferMessage::StateOffer(state));
             return;
         }
         if self.donor.askers.len() < VIEW_PEERS_MAX && !self.donor.askers.contains(&from) {
@@ -59,7 +59,7 @@ impl Peer {
     }
 
     /// The decisions of a past round, while all of them are here.
-    fn history(&self, round: Round) -> Option<Vec<Message>> {
+    fn history(&self, round: Round) -> Option<Vec<Scoped>> {
         let fragments = self.cx.plan.fragments_of(round).count();
         self.exchange.history()?.decisions(round, fragments)
     }
@@ -91,11 +91,11 @@ impl Peer {
         let answer = match done {
             Done::Pinned(state) => {
                 self.donor.pinned = Some((*state, self.cx.now));
-                Message::StateOffer(*state)
+                TransferMessage::StateOffer(*state)
             }
             _ => {
                 self.keep_since(None);
-                Message::StateRefuse
+                TransferMessage::StateRefuse
             }
         };
         for asker in std::mem::take(&mut self.donor.askers) {
@@ -118,7 +118,7 @@ impl Peer {
                 askers.push((from, round));
             }
         } else {
-            self.cx.send(from, Message::HistoryRefuse { round });
+            self.cx.send(from, TransferMessage::HistoryRefuse { round });
         }
     }
 

@@ -5,7 +5,7 @@ use crate::core::timers::Timer;
 use crate::core::{Output, Phase};
 use crate::exchange::Ending;
 use crate::peer::Peer;
-use crate::wire::{Message, Reason};
+use crate::wire::{MembershipMessage, Reason};
 
 impl Peer {
     /// Leaves: ends the inner step, writes a checkpoint, tells the peers.
@@ -58,7 +58,8 @@ impl Peer {
     pub(super) fn left(&mut self) {
         let peers: Vec<PeerId> = self.cx.view.greeted().map(|(id, _)| id).collect();
         for peer in peers {
-            self.cx.send(peer, Message::Goodbye(Reason::Leaving));
+            self.cx
+                .send(peer, MembershipMessage::Goodbye(Reason::Leaving));
         }
         self.enter(Phase::Left);
         self.cx.put(Output::Left);

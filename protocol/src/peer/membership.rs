@@ -9,7 +9,7 @@ use crate::limits::{
     RECORDS_PER_MESSAGE_MAX,
 };
 use crate::peer::Peer;
-use crate::wire::{Hello, Message, Muster, PeerRecord, Reason};
+use crate::wire::{ExchangeMessage, Hello, MembershipMessage, Message, Muster, PeerRecord, Reason};
 use crate::{Digest, PeerId, Round, Time};
 use core::time::Duration;
 use rand_core::Rng;
@@ -53,7 +53,7 @@ impl Peer {
             ready,
             muster: self.muster(),
         };
-        self.cx.send(to, Message::Hello(hello));
+        self.cx.send(to, MembershipMessage::Hello(hello));
     }
 
     pub(super) fn link_down(&mut self, peer: PeerId) {
@@ -141,9 +141,7 @@ impl Peer {
     /// Notes that a peer speaks; false when it must say hello first.
     pub(super) fn heard(&mut self, from: PeerId, message: &Message) -> bool {
         let round = match message {
-            Message::Ready { round, .. }
-            | Message::Propose { round, .. }
-            | Message::Vote { round, .. } => Some(*round),
+            Message::Exchange(ExchangeMessage::Agreed(message)) => message.takes_part_in(),
             _ => None,
         };
         let Some(remote) = self.cx.view.get_mut(from).filter(|r| r.greeted) else {
@@ -199,7 +197,7 @@ impl Peer {
         for peer in peers {
             self.cx.send(
                 peer,
-                Message::Alive {
+                MembershipMessage::Alive {
                     round,
                     ready,
                     anchor,
@@ -267,7 +265,7 @@ impl Peer {
             .filter(fits)
             .map(|r| (*r).clone())
             .collect();
-        self.cx.send(to, Message::Records(records));
+        self.cx.send(to, MembershipMessage::Records(records));
     }
 
     pub(super) fn records(
@@ -314,7 +312,7 @@ impl Peer {
             let news = newcomers.iter().filter(|record| record.peer != to);
             let news: Vec<PeerRecord> = news.cloned().collect();
             if !news.is_empty() {
-                self.cx.send(to, Message::Records(news));
+                self.cx.send(to, MembershipMessage::Records(news));
             }
         }
     }

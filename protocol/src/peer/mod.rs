@@ -26,7 +26,7 @@ use crate::core::context::Context;
 use crate::core::timers::Timer;
 use crate::core::{FetchId, Output, PeerConfig, PeerError, Phase, View};
 use crate::exchange::{self, Arrived, Exchange, Signal, Standing};
-use crate::wire::{Message, Reason};
+use crate::wire::{MembershipMessage, Message, Reason, TransferMessage};
 use crate::{
     Digest, Done, Order, OrderId, Part, PeerId, Plan, Round, SliceId, SliceMeta, Time, Topology,
 };
@@ -264,52 +264,54 @@ impl Peer {
 
     fn received(&mut self, from: PeerId, message: &Message) -> Result<(), PeerError> {
         let result = match message {
-            Message::Hello(hello) => {
+            Message::Membership(MembershipMessage::Hello(hello)) => {
                 self.hello(from, hello);
                 Ok(())
             }
-            Message::Goodbye(reason) => {
+            Message::Membership(MembershipMessage::Goodbye(reason)) => {
                 self.goodbye(from, *reason);
                 Ok(())
             }
             _ if !self.heard(from, message) => Ok(()),
-            Message::Records(records) => self.records(from, records),
-            Message::Alive {
+            Message::Membership(message) => self.membership(from, message),
+            Message::Transfer(message) => {
+                self.transfer(from, message);
+                Ok(())
+            }
+            Message::Exchange(message) => match self.replays(from, message) {
+                Some(decision) => self.replay_decision(decision),
+                None => self
+                    .exchange
+                    .signal(&mut self.cx, Signal::Message { from, message }),
+            },
+        };
+        self.check_outcome();
+        self.judge(from, result)
+    }
+
+    fn membership(&mut self, from: PeerId, message: &MembershipMessage) -> Result<(), PeerError> {
+        match message {
+            MembershipMessage::Records(records) => return self.records(from, records),
+            MembershipMessage::Alive {
                 round,
                 ready,
                 anchor,
                 muster,
-            } => {
-                self.alive(from, *round, *ready, *anchor, *muster);
-                Ok(())
-            }
-            Message::StateAsk { at_least } => {
-                self.state_asked(from, *at_least);
-                Ok(())
-            }
-            Message::StateOffer(state) => {
-                self.state_offered(from, *state);
-                Ok(())
-            }
-            Message::StateRefuse => {
-                self.state_refused(from);
-                Ok(())
-            }
-            Message::HistoryAsk { round } => {
-                self.history_asked(from, *round);
-                Ok(())
-            }
-            Message::HistoryRefuse { round } => {
-                self.history_refused(from, *round);
-                Ok(())
-            }
-            message if self.replays(from, message) => self.replay_decision(message),
-            message => self
-                .exchange
-                .signal(&mut self.cx, Signal::Message { from, message }),
-        };
-        self.check_outcome();
-        self.judge(from, result)
+            } => self.alive(from, *round, *ready, *anchor, *muster),
+            // Handled before the sender has to have greeted.
+            MembershipMessage::Hello(_) | MembershipMessage::Goodbye(_) => {}
+        }
+        Ok(())
+    }
+
+    fn transfer(&mut self, from: PeerId, message: &TransferMessage) {
+        match message {
+            TransferMessage::StateAsk { at_least } => self.state_asked(from, *at_least),
+            TransferMessage::StateOffer(state) => self.state_offered(from, *state),
+            TransferMessage::StateRefuse => self.state_refused(from),
+            TransferMessage::HistoryAsk { round } => self.history_asked(from, *round),
+            TransferMessage::HistoryRefuse { round } => self.history_refused(from, *round),
+        }
     }
 
     fn done(&mut self, order: OrderId, done: &Done) {

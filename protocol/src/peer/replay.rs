@@ -5,7 +5,7 @@ use super::catch_up::CatchUp;
 use crate::core::{Event, FetchId, Output, PeerError, Wait};
 use crate::exchange::{inputs_of, slices_of};
 use crate::peer::Peer;
-use crate::wire::Message;
+use crate::wire::{AgreedMessage, ExchangeMessage, FragmentMessage, Scoped, TransferMessage};
 use crate::{Digest, Done, ExchangeKind, FragmentId, Order, OrderId, PeerId, Round, SliceId};
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ const STALENESS_MAX: u32 = 2;
 #[derive(Debug, Default)]
 pub(super) struct Replay {
     pub(super) donor: Option<PeerId>,
-    pub(super) decisions: BTreeMap<FragmentId, Message>,
+    pub(super) decisions: BTreeMap<FragmentId, Scoped>,
     pub(super) fetching: BTreeMap<SliceId, Digest>,
     /// Fetched slices, until the round is in force and the history keeps them.
     pub(super) here: Vec<SliceId>,
@@ -29,7 +29,7 @@ impl Peer {
     /// Asks for the decisions of the round this peer is in.
     pub(super) fn replay(&mut self, donor: PeerId, replayed: u32) {
         let round = self.cx.round;
-        self.cx.send(donor, Message::HistoryAsk { round });
+        self.cx.send(donor, TransferMessage::HistoryAsk { round });
         self.wait_for_state(self.cx.deadlines.allow(Wait::Agreement, [donor]));
         self.catch_up = CatchUp::Replaying(Replay {
             donor: Some(donor),
@@ -38,32 +38,33 @@ impl Peer {
         });
     }
 
-    /// Whether a message is a decision that the replay waits for.
-    pub(super) fn replays(&self, from: PeerId, message: &Message) -> bool {
+    /// The decision in a message, if the replay waits for it.
+    pub(super) fn replays<'a>(
+        &self,
+        from: PeerId,
+        message: &'a ExchangeMessage,
+    ) -> Option<&'a Scoped> {
         let CatchUp::Replaying(replay) = &self.catch_up else {
-            return false;
+            return None;
         };
-        let round = match message {
-            Message::Decided { round, .. } | Message::Void { round, .. } => *round,
-            _ => return false,
+        let ExchangeMessage::Agreed(AgreedMessage::Fragment(scoped)) = message else {
+            return None;
         };
-        replay.donor == Some(from) && round == self.cx.round && !replay.started
+        let waits = replay.donor == Some(from) && !replay.started;
+        (waits && scoped.body.ends() && scoped.round == self.cx.round).then_some(scoped)
     }
 
     /// One fragment's decision; with all of them, their slices are fetched.
-    pub(super) fn replay_decision(&mut self, message: &Message) -> Result<(), PeerError> {
+    pub(super) fn replay_decision(&mut self, message: &Scoped) -> Result<(), PeerError> {
         let CatchUp::Replaying(replay) = &mut self.catch_up else {
             return Ok(());
         };
-        let (fragment, shards) = match message {
-            Message::Decided {
-                fragment,
-                members,
-                versions,
-                ..
-            } => (*fragment, Some((members.len(), versions.len() as u64))),
-            Message::Void { fragment, .. } => (*fragment, None),
-            _ => return Ok(()),
+        let fragment = message.fragment;
+        let shards = match &message.body {
+            FragmentMessage::Decided {
+                members, versions, ..
+            } => Some((members.len(), versions.len() as u64)),
+            _ => None,
         };
         let plan = &self.cx.plan;
         let due = plan.overlap.exchanges(self.cx.round, fragment);
@@ -90,10 +91,10 @@ impl Peer {
         replay.started = true;
         let donor = replay.donor;
         for decision in replay.decisions.values() {
-            let Message::Decided { versions, .. } = decision else {
+            let FragmentMessage::Decided { versions, .. } = &decision.body else {
                 continue;
             };
-            let present = versions.iter().filter(|v| v.contributors != 0);
+            let present = versions.iter().filter(|v| !v.contributors.is_empty());
             let digests = present.map(|v| v.digest);
             let slices = slices_of(self.cx.plan.exchange, decision);
             replay.fetching.extend(slices.into_iter().zip(digests));
@@ -123,7 +124,7 @@ impl Peer {
         }
         let (round, keep_local) = (self.cx.round, replay.replayed < STALENESS_MAX);
         for (fragment, decision) in &replay.decisions {
-            if matches!(decision, Message::Decided { .. }) {
+            if matches!(decision.body, FragmentMessage::Decided { .. }) {
                 let (fragment, kind) = (*fragment, self.cx.plan.exchange);
                 let order = match kind {
                     ExchangeKind::Gathered => Order::Gather {

@@ -1,6 +1,6 @@
 //! What members of a group vote on, and what a repair asks for.
 
-use crate::{Digest, PeerId};
+use crate::{Digest, Members, PeerId};
 use serde::{Deserialize, Serialize};
 
 /// A ballot: who coordinates it breaks ties between equal numbers.
@@ -19,8 +19,8 @@ pub struct ShardVersion {
     pub owner: PeerId,
     /// In which ballot.
     pub attempt: u8,
-    /// Whose contributions are in it: bits in `PeerId` order of the group.
-    pub contributors: u64,
+    /// The members whose contributions are in it.
+    pub contributors: Members,
     /// Hash of its encoded bytes.
     pub digest: Digest,
 }

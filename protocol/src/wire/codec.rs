@@ -1,4 +1,4 @@
-//! The one file that knows bincode: frames of a version byte and one message.
+//! The one file that knows bincode: frames of a version byte, a kind byte and one message.
 //!
 //! bincode is frozen upstream; a compatible crate can take its place here and nowhere else.
 
@@ -13,12 +13,16 @@ const fn config<const N: usize>() -> Configuration<LittleEndian, Fixint, Limit<N
     bincode::config::legacy().with_limit::<N>()
 }
 
-/// Encodes a message as one frame: the version byte, then the message.
+/// The kind of a frame whose body is a bare message. Other kinds may wrap a message, for example
+/// in a signed envelope.
+const KIND_PLAIN: u8 = 0;
+
+/// Encodes a message as one frame: the version byte, the kind byte, then the message.
 ///
 /// # Panics
 /// If the message is longer than [`FRAME_BYTES_MAX`]: every field has a bound, so that is a bug.
 pub fn encode(message: &Message) -> Vec<u8> {
-    let mut frame = vec![WIRE_VERSION];
+    let mut frame = vec![WIRE_VERSION, KIND_PLAIN];
     let body = bincode::serde::encode_to_vec(message, config::<FRAME_BYTES_MAX>())
         .expect("messages consist of types that always encode");
     frame.extend_from_slice(&body);
@@ -44,6 +48,10 @@ pub fn decode(frame: &[u8]) -> Result<Message, WireError> {
     let (version, body) = frame.split_first().ok_or(WireError::Empty)?;
     if *version != WIRE_VERSION {
         return Err(WireError::Version { theirs: *version });
+    }
+    let (kind, body) = body.split_first().ok_or(WireError::Empty)?;
+    if *kind != KIND_PLAIN {
+        return Err(WireError::Kind { kind: *kind });
     }
     let message: Message = decode_limited::<_, FRAME_BYTES_MAX>(body)?;
     message.check()?;

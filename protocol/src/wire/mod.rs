@@ -1,20 +1,31 @@
 //! Control messages between peers. Tensors never pass through here: they travel as slices over
 //! the bulk side, behind a header of their own.
 
+mod agreed;
 mod ballot;
+mod center;
+mod check;
 mod codec;
+mod membership;
 mod message;
+mod pull;
 mod record;
+mod transfer;
 
+pub use agreed::{AgreedMessage, FormingMessage, FragmentMessage, Member, Promise, Scoped};
 pub use ballot::{Ballot, Held, ShardPlan, ShardVersion};
+pub use center::CenterMessage;
 pub use codec::{canonical, decode, decode_value, encode, encode_value};
-pub use message::{Hello, Member, Message, Muster, Reason};
+pub use membership::{Hello, MembershipMessage, Muster, Reason};
+pub use message::{ExchangeMessage, Message};
+pub use pull::PullMessage;
 pub use record::PeerRecord;
+pub use transfer::TransferMessage;
 
 use serde::{Deserialize, Serialize};
 
 /// The version byte that opens every frame. Raised with every change of a message's layout.
-pub const WIRE_VERSION: u8 = 2;
+pub const WIRE_VERSION: u8 = 3;
 
 /// Why bytes are not a message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
@@ -28,6 +39,12 @@ pub enum WireError {
     Version {
         /// The version byte that was found.
         theirs: u8,
+    },
+    /// A kind of frame that this version does not know.
+    #[error("frame of kind {kind}, which this version does not know")]
+    Kind {
+        /// The kind byte that was found.
+        kind: u8,
     },
     /// Longer than a frame may be.
     #[error("frame of {bytes} bytes is above the limit of {max}")]

@@ -10,12 +10,14 @@ pub mod club;
 
 use core::time::Duration;
 use murmurate_protocol::wire::{
-    Ballot, Held, Hello, Member, Message, Muster, PeerRecord, Reason, ShardPlan, ShardVersion,
+    Ballot, CenterMessage, FormingMessage, FragmentMessage, Held, Hello, Member, MembershipMessage,
+    Message, Muster, PeerRecord, Promise, PullMessage, Reason, Scoped, ShardPlan, ShardVersion,
+    TransferMessage,
 };
 use murmurate_protocol::{
     BytesBound, Contribution, DeadlinePlan, Digest, ExchangeKind, FragmentId, FragmentPlan,
-    LayoutHash, Part, Partners, PeerConfig, PeerId, Plan, PlanHash, Round, RunId, Schedule,
-    SliceId, SliceMeta, StateId, StepBudget, Synchronization, Time, Topology,
+    GroupTag, LayoutHash, Members, Part, Partners, PeerConfig, PeerId, Plan, PlanHash, Round,
+    RunId, Schedule, SliceId, SliceMeta, StateId, StepBudget, Synchronization, Tag, Time, Topology,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -123,7 +125,7 @@ fn any_version() -> impl Strategy<Value = ShardVersion> {
         |(owner, attempt, contributors, digest)| ShardVersion {
             owner,
             attempt,
-            contributors: contributors & 0xf,
+            contributors: Members::from_bits(contributors & 0xf),
             digest,
         },
     )
@@ -169,11 +171,11 @@ fn any_muster() -> impl Strategy<Value = Muster> {
     ]
 }
 
-fn any_hello() -> impl Strategy<Value = Message> {
+fn any_hello() -> impl Strategy<Value = MembershipMessage> {
     let plan = prop_oneof![8 => Just(true), 1 => Just(false)];
     let said = (any_round(), any_digest(), any::<bool>(), any_muster());
     (plan, said).prop_map(|(same, (round, anchor, ready, muster))| {
-        Message::Hello(Hello {
+        MembershipMessage::Hello(Hello {
             run: RunId::from_bytes([1; 32]),
             layout: LayoutHash::from_bytes([2; 32]),
             plan: match same {
@@ -188,26 +190,16 @@ fn any_hello() -> impl Strategy<Value = Message> {
     })
 }
 
-/// The tag of the group that these peers form in a round, as the first eight bytes of the hash of
-/// both.
-pub(crate) fn group_tag(round: Round, members: &[PeerId]) -> u64 {
-    let mut bytes = round.0.to_le_bytes().to_vec();
-    members.iter().for_each(|m| bytes.extend(m.as_bytes()));
-    let mut first = [0u8; 8];
-    first.copy_from_slice(&Digest::of(&bytes).as_bytes()[..8]);
-    u64::from_le_bytes(first)
-}
-
 /// Round, fragment and the tag of a group that may well be the current one.
-fn any_address() -> impl Strategy<Value = (Round, FragmentId, u64)> {
+fn any_address() -> impl Strategy<Value = (Round, FragmentId, GroupTag)> {
     let members = proptest::collection::btree_set(0u8..4, 1..4);
     (any_round(), any_fragment(), members).prop_map(|(round, fragment, members)| {
         let members: Vec<PeerId> = members.into_iter().map(peer).collect();
-        (round, fragment, group_tag(round, &members))
+        (round, fragment, GroupTag::of(round, &members))
     })
 }
 
-fn any_exchange_message() -> impl Strategy<Value = Message> {
+fn any_fragment_message() -> impl Strategy<Value = Message> {
     let plans = prop_oneof![
         (any_version(), any_peer())
             .prop_map(|(version, holder)| ShardPlan::Keep { version, holder }),
@@ -219,82 +211,47 @@ fn any_exchange_message() -> impl Strategy<Value = Message> {
         0..4,
     );
     let voted = proptest::option::of((any_ballot(), versions()));
-    let at = any_address;
-    prop_oneof![
-        (at(), any_ballot(), versions()).prop_map(
-            |((round, fragment, group), ballot, versions)| {
-                Message::Vote {
-                    round,
-                    fragment,
-                    group,
-                    ballot,
-                    versions,
-                }
-            }
-        ),
-        (at(), any_ballot()).prop_map(|((round, fragment, group), ballot)| {
-            Message::Prepare {
-                round,
-                fragment,
-                group,
+    let hopeful = any::<u64>().prop_map(Members::from_bits);
+    let alive = (0u64..16).prop_map(Members::from_bits);
+    let body = prop_oneof![
+        (any_ballot(), versions())
+            .prop_map(|(ballot, versions)| FragmentMessage::Vote { ballot, versions }),
+        any_ballot().prop_map(|ballot| FragmentMessage::Prepare { ballot }),
+        (any_ballot(), voted, held, hopeful).prop_map(|(ballot, voted, held, hopeful)| {
+            FragmentMessage::Promise(Promise {
                 ballot,
-            }
+                voted,
+                held,
+                hopeful,
+            })
         }),
-        (at(), any_ballot(), voted, held, any::<u64>()).prop_map(
-            |((round, fragment, group), ballot, voted, held, hopeful)| {
-                Message::Promise {
-                    round,
-                    fragment,
-                    group,
-                    ballot,
-                    voted,
-                    held,
-                    hopeful,
-                }
-            }
-        ),
-        (at(), any_ballot(), 0u64..16, vec(plans, 0..4)).prop_map(
-            |((round, fragment, group), ballot, alive, shards)| {
-                Message::Repair {
-                    round,
-                    fragment,
-                    group,
-                    ballot,
-                    alive,
-                    shards,
-                }
-            }
-        ),
-        (at(), 0u16..5, any_version()).prop_map(|((round, fragment, group), shard, version)| {
-            Message::Reduced {
-                round,
-                fragment,
-                group,
-                shard,
-                version,
-            }
-        }),
-        (at(), any_ballot()).prop_map(|((round, fragment, group), ballot)| {
-            Message::Void {
-                round,
-                fragment,
-                group,
+        (any_ballot(), alive, vec(plans, 0..4)).prop_map(|(ballot, alive, shards)| {
+            FragmentMessage::Repair {
                 ballot,
+                alive,
+                shards,
             }
         }),
-        (at(), 0u8..4, any_members(), versions()).prop_map(
-            |((round, fragment, group), ballot, members, versions)| {
-                Message::Decided {
-                    round,
-                    fragment,
-                    group,
-                    ballot,
-                    members,
-                    versions,
-                }
+        (0u16..5, any_version())
+            .prop_map(|(shard, version)| FragmentMessage::Reduced { shard, version }),
+        any_ballot().prop_map(|ballot| FragmentMessage::Void { ballot }),
+        (0u8..4, any_members(), versions()).prop_map(|(ballot, members, versions)| {
+            FragmentMessage::Decided {
+                ballot,
+                members,
+                versions,
             }
-        ),
-    ]
+        }),
+    ];
+    (any_address(), body).prop_map(|((round, fragment, group), body)| {
+        let scoped = Scoped {
+            round,
+            fragment,
+            group,
+            body,
+        };
+        scoped.into()
+    })
 }
 
 pub(crate) fn any_state() -> impl Strategy<Value = StateId> {
@@ -308,87 +265,137 @@ pub(crate) fn any_state() -> impl Strategy<Value = StateId> {
 /// Any message that passes its own checks.
 pub(crate) fn any_message() -> impl Strategy<Value = Message> {
     let bits = || (any_round(), 0u8..4, any::<bool>());
-    prop_oneof![
+    let alive =
+        (bits(), any_digest(), any_muster()).prop_map(|((round, _, ready), anchor, muster)| {
+            MembershipMessage::Alive {
+                round,
+                ready,
+                anchor,
+                muster,
+            }
+        });
+    let membership = prop_oneof![
         4 => any_hello(),
-        2 => vec(any_record(), 0..4).prop_map(Message::Records),
-        1 => any_reason().prop_map(Message::Goodbye),
+        2 => vec(any_record(), 0..4).prop_map(MembershipMessage::Records),
+        1 => any_reason().prop_map(MembershipMessage::Goodbye),
+        2 => alive,
+    ];
+    let transfer = prop_oneof![
+        any_round().prop_map(|round| TransferMessage::HistoryAsk { round }),
+        any_round().prop_map(|round| TransferMessage::HistoryRefuse { round }),
+        any_round().prop_map(|at_least| TransferMessage::StateAsk { at_least }),
+        any_state().prop_map(TransferMessage::StateOffer),
+        Just(TransferMessage::StateRefuse),
+    ];
+    let forming = prop_oneof![
         4 => (any_round(), any_weight(), any_digest())
-            .prop_map(|(round, weight, anchor)| Message::Ready { round, weight, anchor }),
+            .prop_map(|(round, weight, anchor)| FormingMessage::Ready { round, weight, anchor }),
         4 => (any_round(), 0u8..4, any_members())
-            .prop_map(|(round, term, members)| Message::Propose { round, term, members }),
-        1 => bits().prop_map(|(round, term, _)| Message::Decline { round, term }),
-        1 => bits().prop_map(|(round, _, resync)| Message::Behind { round, resync }),
-        8 => any_exchange_message(),
-        1 => any_round().prop_map(|round| Message::HistoryAsk { round }),
-        1 => any_round().prop_map(|round| Message::HistoryRefuse { round }),
-        1 => any_round().prop_map(|at_least| Message::StateAsk { at_least }),
-        1 => any_state().prop_map(Message::StateOffer),
-        1 => Just(Message::StateRefuse),
-        1 => (any_fragment(), 0u16..4)
-            .prop_map(|(fragment, shard)| Message::CenterAsk { fragment, shard }),
-        1 => (any_round(), any_fragment(), 0u16..4).prop_map(|(round, fragment, shard)| {
-            Message::CenterMoved { round, fragment, shard }
+            .prop_map(|(round, term, members)| FormingMessage::Propose { round, term, members }),
+        1 => bits().prop_map(|(round, term, _)| FormingMessage::Decline { round, term }),
+        1 => bits().prop_map(|(round, _, resync)| FormingMessage::Behind { round, resync }),
+    ];
+    let center = prop_oneof![
+        (any_fragment(), 0u16..4)
+            .prop_map(|(fragment, shard)| CenterMessage::Ask { fragment, shard }),
+        (any_round(), any_fragment(), 0u16..4).prop_map(|(round, fragment, shard)| {
+            CenterMessage::Moved {
+                round,
+                fragment,
+                shard,
+            }
         }),
-        1 => any_round().prop_map(|round| Message::PullAsk { round }),
-        2 => (bits(), any_digest(), any_muster()).prop_map(
-            |((round, _, ready), anchor, muster)| Message::Alive { round, ready, anchor, muster },
-        ),
+    ];
+    prop_oneof![
+        9 => membership.prop_map(Message::from),
+        5 => transfer.prop_map(Message::from),
+        10 => forming.prop_map(Message::from),
+        8 => any_fragment_message(),
+        2 => center.prop_map(Message::from),
+        1 => any_round().prop_map(|round| PullMessage::Ask { round }.into()),
+    ]
+}
+
+fn any_part() -> impl Strategy<Value = Part> {
+    prop_oneof![
+        Just(Part::Contribution),
+        Just(Part::Aggregate),
+        Just(Part::Partial)
+    ]
+}
+
+fn any_real() -> impl Strategy<Value = f64> {
+    prop_oneof![Just(0.5), Just(f64::NAN), Just(-1.0), 0.0..2.0]
+}
+
+/// The tag of a slice: of any exchange, and often the one that goes with the part.
+fn any_tag(group: GroupTag, part: Part) -> impl Strategy<Value = Tag> {
+    let mean = (0u64..16).prop_map(move |bits| Tag::Mean {
+        group,
+        members: Members::from_bits(bits),
+    });
+    let agreed = match part {
+        Part::Contribution => Just(Tag::Contribution { group }).boxed(),
+        Part::Aggregate | Part::Partial => mean.boxed(),
+    };
+    prop_oneof![
+        6 => agreed,
+        4 => any_real().prop_map(|weight| Tag::Mass { weight }),
+        2 => (0u32..4, 0u32..4, any_real())
+            .prop_map(|(session, exchange, share)| Tag::Half { session, exchange, share }),
+        2 => (any::<bool>(), 0u32..4).prop_map(|(up, peers)| Tag::Relayed { up, peers }),
+        2 => any_round().prop_map(|round| Tag::Answer { round }),
+        2 => (0u64..16, any_round()).prop_map(|(base, round)| Tag::Update { base, round }),
+        2 => (0u64..16, any_round()).prop_map(|(version, round)| Tag::Version { version, round }),
+        1 => (0u64..16).prop_map(|version| Tag::Copy { version }),
+        1 => any::<u64>().prop_map(|version| Tag::Copy { version }),
     ]
 }
 
 /// A slice with its header; most are their sender's own.
 pub(crate) fn any_slice(from: PeerId) -> impl Strategy<Value = (SliceId, SliceMeta)> {
-    let part = prop_oneof![
-        Just(Part::Contribution),
-        Just(Part::Aggregate),
-        Just(Part::Partial)
-    ];
     let origin = prop_oneof![8 => Just(from), 1 => any_peer()];
-    let name = (any_address(), 0u16..4, part, origin, 0u8..5);
-    let weight = prop_oneof![Just(0.5), Just(f64::NAN), Just(-1.0), 0.0..2.0];
-    (name, 0u16..5, weight, 0u64..16).prop_map(
-        |(((round, fragment, group), shard, part, origin, attempt), of, weight, contributors)| {
-            (
-                SliceId {
-                    round,
-                    fragment,
-                    shard,
-                    part,
-                    origin,
-                    attempt,
-                },
-                SliceMeta {
-                    of,
-                    weight,
-                    contributors,
-                    group,
-                    bytes: 48,
-                },
-            )
+    let name = (any_address(), 0u16..4, any_part(), origin, 0u8..5, 0u16..5);
+    name.prop_flat_map(
+        |((round, fragment, group), shard, part, origin, attempt, of)| {
+            let slice = SliceId {
+                round,
+                fragment,
+                shard,
+                part,
+                origin,
+                attempt,
+            };
+            any_tag(group, part).prop_map(move |tag| (slice, SliceMeta { of, bytes: 48, tag }))
         },
     )
 }
 
 /// A slice that exchanges between two may well take for one of theirs.
 pub(crate) fn any_half(from: PeerId) -> impl Strategy<Value = (SliceId, SliceMeta)> {
-    let numbers = (any_slice(from), 0u64..4, 0u64..4);
-    numbers.prop_map(|((mut slice, mut meta), session, number)| {
+    let numbers = (any_slice(from), 0u32..4, 0u32..4, any_real());
+    numbers.prop_map(|((mut slice, mut meta), session, exchange, share)| {
         slice.shard = 0;
-        slice.part = match number {
+        slice.part = match exchange {
             0 => slice.part,
             _ => Part::Contribution,
         };
-        (meta.of, meta.group, meta.contributors) = (1, session, number);
+        meta.of = 1;
+        meta.tag = Tag::Half {
+            session,
+            exchange,
+            share,
+        };
         (slice, meta)
     })
 }
 
 /// A slice that a relay may well take for a message of a parent or a child.
 pub(crate) fn any_relayed(from: PeerId) -> impl Strategy<Value = (SliceId, SliceMeta)> {
-    let weight = prop_oneof![4 => (1u8..4).prop_map(f64::from), 1 => Just(0.5), 1 => Just(999.0)];
-    (any_slice(from), any::<bool>(), weight).prop_map(|((mut slice, mut meta), up, weight)| {
+    let peers = prop_oneof![4 => 1u32..4, 1 => Just(0), 1 => Just(999)];
+    (any_slice(from), any::<bool>(), peers).prop_map(|((mut slice, mut meta), up, peers)| {
         (slice.shard, slice.part, meta.of) = (0, Part::Contribution, 1);
-        (meta.weight, meta.contributors) = (weight, u64::from(up));
+        meta.tag = Tag::Relayed { up, peers };
         (slice, meta)
     })
 }

@@ -18,7 +18,7 @@ use edges_agree::EdgesAgree;
 use inbox_bounded::InboxBounded;
 use lead_bounded::LeadBounded;
 use mass_conserved::MassConserved;
-use murmurate_protocol::{Event, Input, PeerId, Round, SliceMeta, Time};
+use murmurate_protocol::{Event, Input, PeerId, Round, SliceMeta, Tag, Time};
 use rounds_monotonic::RoundsMonotonic;
 use same_bits::SameBits;
 
@@ -106,9 +106,10 @@ impl Checks {
 
     /// Notes the start of a push. Returns the mass that is in flight until it arrives.
     pub(crate) fn mass_leaves(&mut self, meta: &SliceMeta) -> f64 {
-        self.mass
-            .as_mut()
-            .map_or(0.0, |mass| mass.leaves(meta.weight))
+        match (&mut self.mass, meta.tag) {
+            (Some(mass), Tag::Mass { weight }) => mass.leaves(weight),
+            _ => 0.0,
+        }
     }
 
     /// Notes mass that arrives or returns to its sender.

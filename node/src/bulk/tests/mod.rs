@@ -18,7 +18,7 @@ use murmurate_net::congestion::MaxRate;
 use murmurate_net::quic::BulkConnection;
 use murmurate_protocol::limits::STATE_CHUNK_BYTES;
 use murmurate_protocol::{
-    Digest, FetchId, FragmentId, Part, PeerId, PushOutcome, Round, SliceId, SliceMeta, StateId,
+    Digest, FetchId, FragmentId, Part, PeerId, PushOutcome, Round, SliceId, SliceMeta, StateId, Tag,
 };
 use murmurate_strategies::executor::manifest_of;
 use std::collections::BTreeMap;
@@ -147,10 +147,8 @@ fn slice(part: Part, bytes: usize) -> (SliceId, SliceMeta) {
         id,
         SliceMeta {
             of: 1,
-            weight: 2.5,
-            contributors: 3,
-            group: 8,
             bytes: bytes as u64,
+            tag: Tag::Mass { weight: 2.5 },
         },
     )
 }

@@ -12,7 +12,9 @@ use libp2p::Multiaddr;
 use libp2p::identity::Keypair;
 use murmurate_net::emulate::{LinkSpec, NatKind, Relay, Seat};
 use murmurate_protocol::wire::PeerRecord;
-use murmurate_protocol::{FragmentId, Part, PeerId, PushOutcome, Round, RunId, SliceId, SliceMeta};
+use murmurate_protocol::{
+    FragmentId, Part, PeerId, PushOutcome, Round, RunId, SliceId, SliceMeta, Tag,
+};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
@@ -142,10 +144,8 @@ async fn push(network: &Relay, middle: &Daemon, from: &mut Daemon, to: PeerId) -
     };
     let meta = SliceMeta {
         of: 1,
-        weight: 1.0,
-        contributors: 1,
-        group: 2,
         bytes: SLICE_BYTES as u64,
+        tag: Tag::Mass { weight: 1.0 },
     };
     from.store
         .put(from.id, id, meta, Bytes::from(vec![7; SLICE_BYTES]));

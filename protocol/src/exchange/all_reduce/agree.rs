@@ -9,11 +9,10 @@
 //! **Source:** Lamport 2001, "Paxos Made Simple", section 2.2.
 
 use super::butterfly::{Butterfly, Stage};
-use super::group::bit;
 use crate::core::FetchId;
 use crate::core::context::Context;
 use crate::limits::SEARCHES_MAX;
-use crate::wire::{Ballot, Message, ShardVersion};
+use crate::wire::{Ballot, FragmentMessage, ShardVersion};
 use crate::{Output, PeerError, PeerId, Wait};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -74,17 +73,10 @@ impl Butterfly {
         let Some(versions) = versions else { return };
         self.agreement.voted = Some((ballot, versions.clone()));
         for (_, peer) in self.group.others() {
-            let (round, fragment, group) = (self.round, self.fragment, self.group.tag);
             let versions = versions.clone();
             cx.send(
                 peer,
-                Message::Vote {
-                    round,
-                    fragment,
-                    group,
-                    ballot,
-                    versions,
-                },
+                self.scoped(FragmentMessage::Vote { ballot, versions }),
             );
         }
         self.count(ballot, self.group.me, versions);
@@ -174,8 +166,8 @@ impl Butterfly {
         let handed_on = self.relay.is_none() || (self.relaying() && !self.broken());
         for (shard, version) in lacking {
             let owner = self.group.index(version.owner);
-            let coming = owner.is_some_and(|i| self.hopeful & bit(i) != 0)
-                && (version.attempt > 0 || handed_on);
+            let coming =
+                owner.is_some_and(|i| self.hopeful.has(i)) && (version.attempt > 0 || handed_on);
             if !coming && let Some(holder) = holder {
                 self.fetch(cx, shard, &version, holder);
             }

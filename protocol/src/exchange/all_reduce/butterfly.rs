@@ -5,7 +5,7 @@
 
 use super::agree::Agreement;
 use super::coordinate::Coordination;
-use super::group::{Group, bit, members_of};
+use super::group::Group;
 use super::reduce::Duty;
 use super::relay::Relay;
 use super::schedule::Program;
@@ -13,8 +13,8 @@ use crate::core::context::Context;
 use crate::exchange::Ending;
 use crate::wire::{Ballot, ShardVersion};
 use crate::{
-    Event, ExchangeKind, FragmentId, Order, OrderId, PeerId, Round, Settlement, SliceId, SliceMeta,
-    StoreId, Time, Wait,
+    Event, ExchangeKind, FragmentId, Members, Order, OrderId, PeerId, Round, Settlement, SliceId,
+    SliceMeta, StoreId, Time, Wait,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -67,14 +67,14 @@ pub(super) struct Butterfly {
     pub(super) gathered: bool,
     pub(super) stage: Stage,
     /// Members that are still waited for.
-    pub(super) hopeful: u64,
+    pub(super) hopeful: Members,
     pub(super) since: Time,
     pub(super) deadline: Time,
     pub(super) tasks: BTreeMap<OrderId, Task>,
     /// Encoded bytes of the own contribution to each shard.
     pub(super) encoded: BTreeMap<u16, u64>,
     /// Whose contributions are here, shard by shard.
-    pub(super) here: BTreeMap<u16, u64>,
+    pub(super) here: BTreeMap<u16, Members>,
     /// Shards this peer reduces.
     pub(super) duties: BTreeMap<u16, Duty>,
     /// Versions this peer holds, shard by shard.
@@ -110,7 +110,7 @@ impl Butterfly {
         fragment: FragmentId,
         group: Group,
         program: Option<Arc<Program>>,
-        lost: u64,
+        lost: Members,
     ) -> Self {
         let len = cx.plan.fragment(fragment).map_or(1, |f| f.len);
         // A fragment shorter than the schedule's shards goes directly.
@@ -121,10 +121,10 @@ impl Butterfly {
             number: 0,
             coordinator: group.peer(0),
         };
-        let senders = program.as_ref().map_or(u64::MAX, |p| p.neighbours());
+        let senders = program.as_ref().map_or(!Members::NONE, |p| p.neighbours());
         let peers = group
             .others()
-            .filter(|(i, _)| senders & !lost & bit(*i) != 0);
+            .filter(|(i, _)| senders.without(lost).has(*i));
         let peers = peers.map(|(_, p)| p);
         let allowed = match &program {
             Some(p) => cx.deadlines.allow_chain(Wait::Contributions, peers, p.hops),
@@ -142,14 +142,14 @@ impl Butterfly {
                 exact: None,
             })
             .collect();
-        let relay = program.map(|program| Relay::new(program, lost & group.all() != 0));
+        let relay = program.map(|program| Relay::new(program, !(lost & group.all()).is_empty()));
         let mut this = Self {
             round: cx.round,
             fragment,
             of,
             gathered: cx.plan.exchange == ExchangeKind::Gathered,
             stage: Stage::Collecting,
-            hopeful: group.all() & !lost,
+            hopeful: group.all().without(lost),
             since: cx.now,
             deadline: cx.wait_in(fragment, Wait::Contributions, allowed),
             tasks: BTreeMap::new(),
@@ -195,11 +195,11 @@ impl Butterfly {
     /// butterfly the next member's, so that not everybody pushes to the same member at once.
     fn encode_all(&mut self, cx: &mut Context) {
         let bringing = self.group.bringing();
-        if bringing == 0 {
+        if bringing.is_empty() {
             // Nobody trained on anything: there is no mean.
             self.void(cx);
         }
-        if bringing == 0 || (self.relay.is_none() && bringing & bit(self.group.me) == 0) {
+        if bringing.is_empty() || (self.relay.is_none() && !bringing.has(self.group.me)) {
             return;
         }
         let (me, of) = (self.group.me as u16, self.of);
@@ -248,10 +248,10 @@ impl Butterfly {
     }
 
     /// Nothing more is expected of these members; gives back who they are.
-    pub(super) fn give_up(&mut self, set: u64) -> Vec<PeerId> {
-        let set = set & self.hopeful & !bit(self.group.me);
-        self.hopeful &= !set;
-        members_of(set).map(|i| self.group.peer(i)).collect()
+    pub(super) fn give_up(&mut self, set: Members) -> Vec<PeerId> {
+        let set = (set & self.hopeful).without(Members::one(self.group.me));
+        self.hopeful = self.hopeful.without(set);
+        set.iter().map(|i| self.group.peer(i)).collect()
     }
 
     /// Takes every next step that is possible.
@@ -298,7 +298,7 @@ impl Butterfly {
     fn orphaned(&self) -> bool {
         (0..self.of).any(|shard| {
             let gone = self.targets.get(usize::from(shard));
-            let gone = gone.is_some_and(|t| self.hopeful & bit(t.owner) == 0);
+            let gone = gone.is_some_and(|t| !self.hopeful.has(t.owner));
             gone && self.fitting(shard).is_none()
         })
     }
@@ -321,7 +321,7 @@ impl Butterfly {
             Stage::Collecting => self.missing_contributors(),
             // Who has not voted may lack the same shard as others: that is for the ballot to find out.
             Stage::Gathering => self.missing_owners(),
-            Stage::Repairing => 0,
+            Stage::Repairing => Members::NONE,
         };
         for peer in self.give_up(missing) {
             cx.suspect(peer);
@@ -343,11 +343,12 @@ impl Butterfly {
         }
     }
 
-    fn missing_owners(&self) -> u64 {
+    fn missing_owners(&self) -> Members {
         let missing = (0..self.of).filter(|s| self.fitting(*s).is_none());
         missing
             .filter_map(|s| self.targets.get(usize::from(s)))
-            .fold(0, |m, t| m | bit(t.owner))
+            .map(|target| target.owner)
+            .collect()
     }
 
     /// Nothing was agreed.
@@ -370,7 +371,7 @@ impl Butterfly {
         }
         let mut aggregates = Vec::with_capacity(versions.len());
         for (shard, version) in (0u16..).zip(versions) {
-            let mine = version.contributors & bit(self.group.me) != 0;
+            let mine = version.contributors.has(self.group.me);
             let outcome = if mine {
                 Settlement::Delivered
             } else {
@@ -382,8 +383,8 @@ impl Butterfly {
             }
             aggregates.push(self.aggregate(shard, version));
         }
-        let names = |set: u64| {
-            let known = members_of(set).filter_map(|i| self.group.members.get(i));
+        let names = |set: Members| {
+            let known = set.iter().filter_map(|i| self.group.members.get(i));
             known.map(|m| (m.peer, m.weight)).collect()
         };
         let contributors = versions.iter().map(|v| names(v.contributors)).collect();

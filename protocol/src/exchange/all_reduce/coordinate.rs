@@ -1,10 +1,9 @@
 //! The coordinator's side of a ballot above zero: questions, promises, the plan.
 
 use super::butterfly::Butterfly;
-use super::group::bit;
 use crate::core::context::Context;
-use crate::wire::{Ballot, Held, Message, ShardPlan, ShardVersion};
-use crate::{PeerError, PeerId};
+use crate::wire::{Ballot, FragmentMessage, Held, Promise, ShardPlan, ShardVersion};
+use crate::{Members, PeerError, PeerId};
 use std::collections::BTreeMap;
 
 /// A ballot that this peer coordinates.
@@ -20,7 +19,7 @@ pub(super) struct Coordination {
 pub(super) struct Promised {
     pub(super) voted: Option<(Ballot, Vec<ShardVersion>)>,
     pub(super) held: Vec<Held>,
-    pub(super) hopeful: u64,
+    pub(super) hopeful: Members,
 }
 
 impl Butterfly {
@@ -37,18 +36,9 @@ impl Butterfly {
             promises: BTreeMap::new(),
             planned: false,
         });
-        let (round, fragment, group) = (self.round, self.fragment, self.group.tag);
         for (index, peer) in self.group.others() {
-            if self.hopeful & bit(index) != 0 {
-                cx.send(
-                    peer,
-                    Message::Prepare {
-                        round,
-                        fragment,
-                        group,
-                        ballot,
-                    },
-                );
+            if self.hopeful.has(index) {
+                cx.send(peer, self.scoped(FragmentMessage::Prepare { ballot }));
             }
         }
         self.enter(cx, ballot);
@@ -82,18 +72,14 @@ impl Butterfly {
         &mut self,
         cx: &mut Context,
         from: PeerId,
-        message: &Message,
+        promise: &Promise,
     ) -> Result<(), PeerError> {
-        let Message::Promise {
+        let Promise {
             ballot,
             voted,
             held,
             hopeful,
-            ..
-        } = message
-        else {
-            return Ok(());
-        };
+        } = promise;
         let Some(index) = self.group.index(from) else {
             return Ok(());
         };
@@ -147,10 +133,10 @@ impl Butterfly {
         }
         let doubted = !promised.hopeful;
         coordination.promises.insert(index, promised);
-        let promised = coordination.promises.keys().fold(0, |set, i| set | bit(*i));
+        let promised = coordination.promises.keys().copied().collect::<Members>();
         // Somebody has waited a whole deadline for these already.
-        self.give_up(doubted & !promised);
-        if self.hopeful & !promised == 0 {
+        self.give_up(doubted.without(promised));
+        if self.hopeful.is_within(promised) {
             self.plan(cx);
         }
     }
@@ -163,37 +149,23 @@ impl Butterfly {
         coordination.planned = true;
         let ballot = coordination.ballot;
         let promises = coordination.promises.clone();
-        let alive = promises.keys().fold(0, |set, i| set | bit(*i));
-        let (round, fragment, group) = (self.round, self.fragment, self.group.tag);
+        let alive = promises.keys().copied().collect::<Members>();
         if !self.group.majority(promises.len()) {
-            for (_, peer) in self.group.others().filter(|(i, _)| alive & bit(*i) != 0) {
-                cx.send(
-                    peer,
-                    Message::Void {
-                        round,
-                        fragment,
-                        group,
-                        ballot,
-                    },
-                );
+            for (_, peer) in self.group.others().filter(|(i, _)| alive.has(*i)) {
+                cx.send(peer, self.scoped(FragmentMessage::Void { ballot }));
             }
             self.void(cx);
             return;
         }
         let shards = self.shard_plans(cx, ballot, &promises);
-        for (_, peer) in self.group.others().filter(|(i, _)| alive & bit(*i) != 0) {
+        for (_, peer) in self.group.others().filter(|(i, _)| alive.has(*i)) {
             let shards = shards.clone();
-            cx.send(
-                peer,
-                Message::Repair {
-                    round,
-                    fragment,
-                    group,
-                    ballot,
-                    alive,
-                    shards,
-                },
-            );
+            let repair = FragmentMessage::Repair {
+                ballot,
+                alive,
+                shards,
+            };
+            cx.send(peer, self.scoped(repair));
         }
         self.follow(cx, ballot, alive, &shards);
     }
@@ -219,8 +191,10 @@ impl Butterfly {
                 })
                 .collect();
         }
-        let doubted = promises.values().fold(0, |set, p| set | !p.hopeful);
-        let trusted = |i: usize| doubted & bit(i) == 0;
+        let doubted = promises
+            .values()
+            .fold(Members::NONE, |set, p| set | !p.hopeful);
+        let trusted = |i: usize| !doubted.has(i);
         let alive: Vec<usize> = promises.keys().copied().collect();
         let best = |shard: u16| {
             let all = promises.iter();

@@ -3,14 +3,13 @@
 
 use super::AllReduce;
 use super::butterfly::Butterfly;
-use super::group::{self, Group};
+use super::group::Group;
 use super::grouping::Formed;
-use super::mailbox::address;
 use crate::core::context::Context;
 use crate::core::timers::Timer;
 use crate::exchange::{Ending, Outcome};
-use crate::wire::{Member, Message};
-use crate::{Event, Order, PeerId, Round};
+use crate::wire::{FormingMessage, Member};
+use crate::{Event, Members, Order, PeerId, Round};
 
 impl AllReduce {
     pub(super) fn formed(&mut self, cx: &mut Context, formed: Formed) {
@@ -52,19 +51,19 @@ impl AllReduce {
         });
         let (round, tag) = (cx.round, group.tag);
         self.early_slices.retain(|(_, slice, meta, _)| {
-            let keep = slice.round > round || (slice.round == round && meta.group == tag);
+            let keep =
+                slice.round > round || (slice.round == round && meta.tag.group() == Some(tag));
             if !keep {
                 cx.order(Order::Release { slice: *slice });
             }
             keep
         });
-        self.early_messages.retain(|(_, message)| {
-            address(message).is_some_and(|(r, _, g)| r > round || (r == round && g == tag))
-        });
+        self.early_messages
+            .retain(|(_, m)| m.round > round || (m.round == round && m.group == tag));
         // A link may have gone down before the proposal came that still counts on it.
         let linked = |peer: PeerId| cx.view.get(peer).is_some_and(|remote| remote.linked);
         let gone = group.others().filter(|(_, peer)| !linked(*peer));
-        self.lost = gone.fold(0, |set, (index, _)| set | group::bit(index));
+        self.lost = gone.map(|(index, _)| index).collect();
         self.group = Some(group);
         self.settle(cx);
     }
@@ -81,7 +80,7 @@ impl AllReduce {
         }
         let round = cx.round.max(round.next());
         let resync = false;
-        cx.send(from, Message::Behind { round, resync });
+        cx.send(from, FormingMessage::Behind { round, resync });
     }
 
     pub(super) fn proposed(
@@ -97,7 +96,7 @@ impl AllReduce {
             }
             if group.index(from).is_none() {
                 let (round, resync) = (round.next(), false);
-                cx.send(from, Message::Behind { round, resync });
+                cx.send(from, FormingMessage::Behind { round, resync });
                 return;
             }
         }
@@ -117,8 +116,8 @@ impl AllReduce {
         let Some(index) = group.index(teller) else {
             return;
         };
-        self.elsewhere |= group::bit(index);
-        let left = group.len() - self.elsewhere.count_ones() as usize;
+        self.elsewhere |= Members::one(index);
+        let left = group.len() - self.elsewhere.count();
         if group.majority(left) || self.outcome.is_some() {
             self.gone(cx, teller);
             return;

@@ -24,7 +24,7 @@ use super::reduce::Duty;
 use crate::core::context::Context;
 use crate::exchange::Ending;
 use crate::wire::{Ballot, ShardVersion};
-use crate::{Digest, Event, Order, Part, PeerId, Settlement, SliceId, StoreId};
+use crate::{Digest, Event, Members, Order, Part, PeerId, Settlement, SliceId, StoreId};
 
 impl Butterfly {
     /// Encodes the own contribution as it goes to everybody.
@@ -59,7 +59,7 @@ impl Butterfly {
 
     /// Whether a version says that a member's contribution is left out.
     pub(super) fn left_out(&self, version: &ShardVersion) -> bool {
-        self.gathered && version.contributors == 0
+        self.gathered && version.contributors.is_empty()
     }
 
     /// A ballot that leaves a member's contribution out.
@@ -71,7 +71,7 @@ impl Butterfly {
             exact: Some(ShardVersion {
                 owner: self.group.peer(owner),
                 attempt: ballot.number,
-                contributors: 0,
+                contributors: Members::NONE,
                 digest: Digest::from_bytes([0; 32]),
             }),
         }
@@ -93,7 +93,7 @@ impl Butterfly {
                 part: Part::Aggregate,
                 ..self.contribution(me as u16, me)
             };
-            let mine = versions.get(me).is_some_and(|v| v.contributors != 0);
+            let mine = versions.get(me).is_some_and(|v| !v.contributors.is_empty());
             let outcome = match mine {
                 true => Settlement::Delivered,
                 false => Settlement::Lost,
@@ -103,7 +103,7 @@ impl Butterfly {
         let present = (0u16..)
             .zip(versions)
             .zip(&self.group.members)
-            .filter(|((_, version), _)| version.contributors != 0);
+            .filter(|((_, version), _)| !version.contributors.is_empty());
         let inputs: Vec<(SliceId, f64)> = present
             .map(|((part, version), member)| (self.aggregate(part, version), member.weight))
             .collect();

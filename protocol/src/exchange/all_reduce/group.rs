@@ -1,13 +1,13 @@
 //! A group: the peers of one exchange, in `PeerId` order.
 
 use crate::wire::Member;
-use crate::{Digest, PeerId, Round};
+use crate::{GroupTag, Members, PeerId, Round};
 
 /// The agreed members of one round, and who of them this peer is.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Group {
     /// Keeps two groups of one round apart.
-    pub(super) tag: u64,
+    pub(super) tag: GroupTag,
     pub(super) members: Vec<Member>,
     /// This peer's index.
     pub(super) me: usize,
@@ -39,14 +39,14 @@ impl Group {
         self.members.binary_search_by_key(&peer, |m| m.peer).ok()
     }
 
-    /// Everybody but this peer.
-    /// Members that bring a contribution: whoever trained on nothing has none.
-    pub(super) fn bringing(&self) -> u64 {
+    /// Members that bring a contribution: a member that trained on nothing has none.
+    pub(super) fn bringing(&self) -> Members {
         let members = self.members.iter().enumerate();
         let trained = members.filter(|(_, member)| member.weight > 0.0);
-        trained.fold(0, |set, (index, _)| set | bit(index))
+        trained.map(|(index, _)| index).collect()
     }
 
+    /// Every member but this peer.
     pub(super) fn others(&self) -> impl Iterator<Item = (usize, PeerId)> {
         let me = self.me;
         self.members
@@ -61,28 +61,12 @@ impl Group {
         2 * count > self.len()
     }
 
-    /// All members as bits.
-    pub(super) fn all(&self) -> u64 {
-        u64::MAX >> (64 - self.len().clamp(1, 64))
+    /// All members.
+    pub(super) fn all(&self) -> Members {
+        Members::all(self.len())
     }
 }
 
-fn tag_of(round: Round, members: &[Member]) -> u64 {
-    let mut bytes = round.0.to_le_bytes().to_vec();
-    members
-        .iter()
-        .for_each(|m| bytes.extend_from_slice(m.peer.as_bytes()));
-    let mut first = [0u8; 8];
-    first.copy_from_slice(&Digest::of(&bytes).as_bytes()[..8]);
-    u64::from_le_bytes(first)
-}
-
-/// One member as a bit.
-pub(super) fn bit(index: usize) -> u64 {
-    1u64 << (index as u32 & 63)
-}
-
-/// The members of a set, ascending.
-pub(super) fn members_of(set: u64) -> impl Iterator<Item = usize> {
-    (0..64).filter(move |i| set & bit(*i) != 0)
+fn tag_of(round: Round, members: &[Member]) -> GroupTag {
+    GroupTag::of(round, members.iter().map(|member| &member.peer))
 }

@@ -14,7 +14,7 @@ use crate::core::timers::Timer;
 use crate::exchange::Outcome;
 use crate::limits::{GROUP_MEMBERS_MAX, TERMS_MAX};
 use crate::rendezvous::rendezvous;
-use crate::wire::{Member, Message};
+use crate::wire::{FormingMessage, Member};
 use crate::{Digest, PeerId, Round, Time, Wait};
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
@@ -91,7 +91,7 @@ impl Grouping {
         for peer in everybody {
             cx.send(
                 peer,
-                Message::Ready {
+                FormingMessage::Ready {
                     round,
                     weight,
                     anchor,
@@ -170,13 +170,13 @@ impl Grouping {
     ) -> Formed {
         if !self.active || round != cx.round {
             if round == cx.round {
-                cx.send(from, Message::Decline { round, term });
+                cx.send(from, FormingMessage::Decline { round, term });
             }
             return Formed::Waiting;
         }
         if 2 * members.len() <= electorate(cx, self.attempts).min(GROUP_MEMBERS_MAX) {
             // Whoever knows few peers takes them for a majority.
-            cx.send(from, Message::Decline { round, term });
+            cx.send(from, FormingMessage::Decline { round, term });
             return Formed::Waiting;
         }
         match Group::new(round, members.to_vec(), cx.me()) {
@@ -315,7 +315,7 @@ impl Grouping {
                 let resync = *theirs != anchor;
                 cx.send(
                     *peer,
-                    Message::Behind {
+                    FormingMessage::Behind {
                         round: round.next(),
                         resync,
                     },
@@ -328,7 +328,7 @@ impl Grouping {
                     let members = members.clone();
                     cx.send(
                         peer,
-                        Message::Propose {
+                        FormingMessage::Propose {
                             round,
                             term,
                             members,

@@ -2,10 +2,10 @@
 //! make them, and the word of their owners.
 
 use super::butterfly::Butterfly;
-use super::group::bit;
+use super::relay::Came;
 use crate::core::context::Context;
-use crate::wire::{Message, ShardVersion};
-use crate::{Digest, Order, Part, PeerError, PeerId, SliceId, SliceMeta, Wait};
+use crate::wire::{FragmentMessage, ShardVersion};
+use crate::{Digest, Members, Order, Part, PeerError, PeerId, SliceId, SliceMeta, Wait};
 
 impl Butterfly {
     /// The next value is encoded.
@@ -27,7 +27,7 @@ impl Butterfly {
         let Some(digest) = digest.filter(|_| ends == Some((true, stage))) else {
             return;
         };
-        let meta = self.meta(bytes, 0.0, set);
+        let meta = self.mean_meta(bytes, set);
         if owner == self.group.me {
             let version = ShardVersion {
                 owner: me,
@@ -36,18 +36,21 @@ impl Butterfly {
                 digest,
             };
             for (_, peer) in self.group.others() {
-                let message = Message::Reduced {
-                    round: self.round,
-                    fragment: self.fragment,
-                    group: self.group.tag,
-                    shard,
-                    version,
-                };
-                cx.send(peer, message);
+                cx.send(
+                    peer,
+                    self.scoped(FragmentMessage::Reduced { shard, version }),
+                );
             }
             self.work(shard, |work| work.told = Some(version));
         }
-        self.work(shard, |work| work.came = Some((me, meta, digest)));
+        self.work(shard, |work| {
+            work.came = Some(Came {
+                from: me,
+                meta,
+                members: set,
+                digest,
+            })
+        });
         self.check_aggregate(cx, shard);
     }
 
@@ -56,19 +59,20 @@ impl Butterfly {
         let Some(relay) = &mut self.relay else { return };
         let (program, open) = (relay.program.clone(), relay.open);
         let work = &mut relay.works[usize::from(shard)];
-        let (Some(told), Some((from, meta, digest))) = (work.told, work.came) else {
+        let (Some(told), Some(came)) = (work.told, work.came) else {
             return;
         };
         work.came = None;
         let slice = self.aggregate(shard, &told);
-        if (told.digest, told.contributors) != (digest, meta.contributors) {
+        let Came { from, meta, .. } = came;
+        if (told.digest, told.contributors) != (came.digest, came.members) {
             self.slices.remove(&slice);
             cx.order(Order::Release { slice });
             // Passed on, it may be that its owner told one thing and made another: who lied is unknown.
             let maker = self.group.index(from).filter(|_| from == slice.origin);
             if let Some(index) = maker.filter(|i| *i != self.group.me) {
                 cx.accuse(from, "an aggregate that its owner did not make".to_owned());
-                self.give_up(bit(index));
+                self.give_up(Members::one(index));
             }
             self.relay_failed();
             return;
@@ -76,7 +80,7 @@ impl Butterfly {
         self.hold(shard, told);
         let serves = program.role(shard).map_or(&[][..], |role| &role.serves);
         for member in serves {
-            if open && self.hopeful & bit(*member) != 0 {
+            if open && self.hopeful.has(*member) {
                 self.push(cx, self.group.peer(*member), slice, meta);
             }
         }
@@ -92,7 +96,8 @@ impl Butterfly {
     ) -> Result<(), PeerError> {
         let relay = self.relay.as_ref().filter(|_| shard < self.of);
         let owner = relay.map(|relay| self.group.peer(relay.program.owner(shard)));
-        let known = version.contributors != 0 && version.contributors & !self.group.all() == 0;
+        let members = version.contributors;
+        let known = !members.is_empty() && members.is_within(self.group.all());
         if owner != Some(from) || version.owner != from || version.attempt != 0 || !known {
             return broke("word of a reduction that is not the sender's");
         }
@@ -115,6 +120,7 @@ impl Butterfly {
         from: PeerId,
         slice: SliceId,
         meta: SliceMeta,
+        members: Members,
         digest: Option<Digest>,
     ) -> Result<(), PeerError> {
         let Some((relay, index)) = self.relay.as_ref().zip(self.group.index(from)) else {
@@ -132,14 +138,21 @@ impl Butterfly {
                 return broke("an aggregate without a digest");
             };
             if self.slices.insert(slice) {
-                self.work(slice.shard, |work| work.came = Some((from, meta, digest)));
+                self.work(slice.shard, |work| {
+                    work.came = Some(Came {
+                        from,
+                        meta,
+                        members,
+                        digest,
+                    })
+                });
                 self.check_aggregate(cx, slice.shard);
             }
         } else {
             let sources = role.stages.iter().flat_map(|stage| &stage.from);
             let mut named = sources.filter(|s| (s.member, s.value) == (index, slice.attempt));
-            let set = meta.contributors;
-            let fits = named.any(|source| set & bit(index) != 0 && set & !source.set == 0);
+            let set = members;
+            let fits = named.any(|source| set.has(index) && set.is_within(source.set));
             if !fits {
                 return broke("a partial sum that the schedule does not have");
             }
@@ -151,7 +164,13 @@ impl Butterfly {
     }
 
     /// A value of another member is here.
-    pub(super) fn relay_came(&mut self, cx: &mut Context, index: usize, slice: SliceId, set: u64) {
+    pub(super) fn relay_came(
+        &mut self,
+        cx: &mut Context,
+        index: usize,
+        slice: SliceId,
+        set: Members,
+    ) {
         let source = (index, slice.attempt);
         let role = self
             .relay

@@ -6,7 +6,7 @@ use crate::exchange::{Ending, PastRounds};
 use crate::limits::{
     HISTORY_BYTES_MAX, HISTORY_NEWEST_BYTES_MAX, HISTORY_PINNED_ROUNDS_MAX, HISTORY_ROUNDS_MAX,
 };
-use crate::wire::Message;
+use crate::wire::{FragmentMessage, Scoped};
 use crate::{ExchangeKind, FragmentId, Order, Part, Round, SliceId};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 struct Past {
     round: Round,
     /// `Decided` or `Void`.
-    decisions: BTreeMap<FragmentId, Message>,
+    decisions: BTreeMap<FragmentId, Scoped>,
     /// The bytes that its decisions name, fragment by fragment, oldest first.
     kept: VecDeque<(FragmentId, u64)>,
     /// Whether every fragment's bytes are here.
@@ -48,7 +48,7 @@ pub(super) struct History {
 
 impl History {
     /// The decision of one fragment.
-    pub(super) fn decision(&self, round: Round, fragment: FragmentId) -> Option<&Message> {
+    pub(super) fn decision(&self, round: Round, fragment: FragmentId) -> Option<&Scoped> {
         let past = self.past.iter().find(|p| p.round == round)?;
         past.decisions.get(&fragment)
     }
@@ -68,17 +68,13 @@ impl History {
         };
         butterfly.release(cx, &keep);
         let (round, fragment) = (butterfly.round, butterfly.fragment);
-        let void = Message::Void {
-            round,
-            fragment,
-            group: butterfly.group.tag,
-            ballot: butterfly.agreement.promised,
-        };
+        let ballot = butterfly.agreement.promised;
+        let void = butterfly.scoped(FragmentMessage::Void { ballot });
         let decision = butterfly.decision().filter(|_| !keep.is_empty());
         self.add(cx, round, fragment, decision.unwrap_or(void));
     }
 
-    fn add(&mut self, cx: &mut Context, round: Round, fragment: FragmentId, decision: Message) {
+    fn add(&mut self, cx: &mut Context, round: Round, fragment: FragmentId, decision: Scoped) {
         if self.past.back().is_none_or(|newest| newest.round != round) {
             self.past.push_back(Past::new(round));
         }
@@ -127,7 +123,7 @@ impl History {
         }
     }
 
-    fn release(&mut self, cx: &mut Context, decision: &Message) {
+    fn release(&mut self, cx: &mut Context, decision: &Scoped) {
         for slice in slices_of(cx.plan.exchange, decision) {
             if self.slices.remove(&slice) {
                 cx.order(Order::Release { slice });
@@ -141,7 +137,7 @@ impl History {
 }
 
 impl PastRounds for History {
-    fn decisions(&self, round: Round, fragments: usize) -> Option<Vec<Message>> {
+    fn decisions(&self, round: Round, fragments: usize) -> Option<Vec<Scoped>> {
         let past = self.past.iter().find(|p| p.round == round)?;
         let whole = past.whole && past.decisions.len() == fragments;
         whole.then(|| past.decisions.values().cloned().collect())
@@ -152,45 +148,37 @@ impl PastRounds for History {
         self.since = round;
     }
 
-    fn remember(&mut self, cx: &mut Context, round: Round, decisions: Vec<Message>) {
+    fn remember(&mut self, cx: &mut Context, round: Round, decisions: Vec<Scoped>) {
         for decision in decisions {
-            let (Message::Decided { fragment, .. } | Message::Void { fragment, .. }) = decision
-            else {
-                continue;
-            };
-            self.add(cx, round, fragment, decision);
+            if decision.body.ends() {
+                self.add(cx, round, decision.fragment, decision);
+            }
         }
     }
 }
 
 /// The slices that a decision names.
-pub(crate) fn slices_of(kind: ExchangeKind, decision: &Message) -> Vec<SliceId> {
-    let Message::Decided {
-        round,
-        fragment,
-        versions,
-        ..
-    } = decision
-    else {
+pub(crate) fn slices_of(kind: ExchangeKind, decision: &Scoped) -> Vec<SliceId> {
+    let FragmentMessage::Decided { versions, .. } = &decision.body else {
         return Vec::new();
     };
     let gathered = kind == ExchangeKind::Gathered;
     let name = |(shard, version): (u16, &crate::wire::ShardVersion)| SliceId {
-        round: *round,
-        fragment: *fragment,
+        round: decision.round,
+        fragment: decision.fragment,
         shard: if gathered { 0 } else { shard },
         part: Part::Aggregate,
         origin: version.owner,
         attempt: version.attempt,
     };
     let all = (0u16..).zip(versions);
-    let present = all.filter(|(_, version)| !gathered || version.contributors != 0);
+    let present = all.filter(|(_, version)| !gathered || !version.contributors.is_empty());
     present.map(name).collect()
 }
 
 /// The contributions that a decision names, with their members' weights.
-pub(crate) fn inputs_of(decision: &Message) -> Vec<(SliceId, f64)> {
-    let Message::Decided { members, .. } = decision else {
+pub(crate) fn inputs_of(decision: &Scoped) -> Vec<(SliceId, f64)> {
+    let FragmentMessage::Decided { members, .. } = &decision.body else {
         return Vec::new();
     };
     let weight = |peer| members.iter().find(|m| m.peer == peer).map(|m| m.weight);

@@ -1,62 +1,14 @@
 //! What arrives for a round's exchange: slices and messages, early, in time or late.
 
-use super::AllReduce;
+use super::{AllReduce, EXCHANGE};
 use crate::core::context::Context;
+use crate::exchange::foreign_tag;
 use crate::limits::{
     EARLY_MESSAGES_MAX, EARLY_MESSAGES_PER_PEER_MAX, EARLY_RELAYED_MAX, EARLY_SLICES_MAX,
     ROUNDS_AHEAD_MAX,
 };
-use crate::wire::Message;
-use crate::{Digest, FragmentId, Order, PeerError, PeerId, Plan, Round, SliceId, SliceMeta};
-
-/// Round, fragment and group of a message that belongs to one butterfly.
-pub(super) fn address(message: &Message) -> Option<(Round, FragmentId, u64)> {
-    match message {
-        Message::Vote {
-            round,
-            fragment,
-            group,
-            ..
-        }
-        | Message::Prepare {
-            round,
-            fragment,
-            group,
-            ..
-        }
-        | Message::Promise {
-            round,
-            fragment,
-            group,
-            ..
-        }
-        | Message::Repair {
-            round,
-            fragment,
-            group,
-            ..
-        }
-        | Message::Void {
-            round,
-            fragment,
-            group,
-            ..
-        }
-        | Message::Decided {
-            round,
-            fragment,
-            group,
-            ..
-        }
-        | Message::Reduced {
-            round,
-            fragment,
-            group,
-            ..
-        } => Some((*round, *fragment, *group)),
-        _ => None,
-    }
-}
+use crate::wire::{FragmentMessage, Scoped};
+use crate::{Digest, Order, PeerError, PeerId, Plan, SliceId, SliceMeta};
 
 /// Slices of one peer that may wait for a round or a fragment.
 fn early_slices_max(plan: &Plan) -> usize {
@@ -81,9 +33,13 @@ impl AllReduce {
                 what: "a slice of a fragment whose round it is not".to_owned(),
             });
         }
+        let Some(group) = meta.tag.group() else {
+            cx.order(Order::Release { slice });
+            return Err(foreign_tag(meta.tag, EXCHANGE));
+        };
         let current = slice.round == cx.round;
         if current && let Some(butterfly) = self.of_fragment(slice.fragment) {
-            if butterfly.group.tag == meta.group && !butterfly.over() {
+            if butterfly.group.tag == group && !butterfly.over() {
                 let result = butterfly.arrived(cx, from, slice, meta, digest);
                 if result.is_err() {
                     cx.order(Order::Release { slice });
@@ -124,16 +80,15 @@ impl AllReduce {
         &mut self,
         cx: &mut Context,
         from: PeerId,
-        message: &Message,
+        message: &Scoped,
     ) -> Result<(), PeerError> {
-        let Some((round, fragment, group)) = address(message) else {
-            return Ok(());
-        };
+        let (round, fragment) = (message.round, message.fragment);
         if round < cx.round {
             // Late, but not lost: whoever still works on that round learns how it ended.
             let answer = self.history.decision(round, fragment);
-            let asks = matches!(message, Message::Promise { .. } | Message::Prepare { .. });
-            if asks && let Some(answer) = answer.cloned() {
+            if message.body.asks()
+                && let Some(answer) = answer.cloned()
+            {
                 cx.send(from, answer);
             }
             return Ok(());
@@ -154,7 +109,7 @@ impl AllReduce {
             }
             return Ok(());
         };
-        if butterfly.group.tag != group {
+        if butterfly.group.tag != message.group {
             return Ok(());
         }
         if butterfly.group.index(from).is_none() {
@@ -163,38 +118,35 @@ impl AllReduce {
             });
         }
         if butterfly.over() {
-            let asks = matches!(message, Message::Promise { .. } | Message::Prepare { .. });
-            if asks && let Some(answer) = butterfly.decision() {
+            if message.body.asks()
+                && let Some(answer) = butterfly.decision()
+            {
                 cx.send(from, answer);
             }
             return Ok(());
         }
-        match message {
-            Message::Vote {
-                ballot, versions, ..
-            } => {
+        match &message.body {
+            FragmentMessage::Vote { ballot, versions } => {
                 butterfly.on_vote(cx, from, *ballot, versions)?;
             }
-            Message::Prepare { ballot, .. } => butterfly.on_prepare(cx, from, *ballot)?,
-            Message::Promise { .. } => butterfly.on_promise(cx, from, message)?,
-            Message::Repair {
+            FragmentMessage::Prepare { ballot } => butterfly.on_prepare(cx, from, *ballot)?,
+            FragmentMessage::Promise(promise) => butterfly.on_promise(cx, from, promise)?,
+            FragmentMessage::Repair {
                 ballot,
                 alive,
                 shards,
-                ..
             } => {
                 butterfly.on_repair(cx, from, *ballot, *alive, shards)?;
             }
-            Message::Reduced { shard, version, .. } => {
+            FragmentMessage::Reduced { shard, version } => {
                 butterfly.on_reduced(cx, from, *shard, *version)?;
             }
-            Message::Void { ballot, .. } => butterfly.on_void(cx, from, *ballot),
-            Message::Decided {
+            FragmentMessage::Void { ballot } => butterfly.on_void(cx, from, *ballot),
+            FragmentMessage::Decided {
                 ballot, versions, ..
             } => {
                 butterfly.on_decided(cx, from, *ballot, versions);
             }
-            _ => {}
         }
         Ok(())
     }

@@ -41,18 +41,20 @@ pub use schedule::{Schedule, ScheduleCost};
 use crate::core::FetchId;
 use crate::core::context::Context;
 use crate::core::timers::Timer;
-use crate::exchange::{Arrived, Ending, Exchange, Outcome, PastRounds, Signal};
-use crate::wire::Message;
+use crate::exchange::{Arrived, Ending, Exchange, Outcome, PastRounds, Signal, foreign_message};
+use crate::wire::{AgreedMessage, ExchangeMessage, FormingMessage, Scoped};
 use crate::{
-    Digest, FragmentId, Layers, Order, PeerError, PeerId, SliceId, SliceMeta, TrainSummary,
+    Digest, FragmentId, Layers, Members, Order, PeerError, PeerId, SliceId, SliceMeta, TrainSummary,
 };
 use butterfly::Butterfly;
 use group::Group;
 use grouping::Grouping;
 use history::History;
-use mailbox::address;
 use schedule::Program;
 use std::sync::Arc;
+
+/// What runs with this exchange are called in errors.
+const EXCHANGE: &str = "agreement in a group";
 
 /// A slice that came before its group was known.
 type EarlySlice = (PeerId, SliceId, SliceMeta, Option<Digest>);
@@ -68,11 +70,11 @@ pub(crate) struct AllReduce {
     /// Fragments that have left so far, where they leave under the backward pass.
     cut: Vec<FragmentId>,
     /// Members that were given up in some fragment of this round.
-    lost: u64,
+    lost: Members,
     /// Members that are in another group of this round.
-    elsewhere: u64,
+    elsewhere: Members,
     early_slices: Vec<EarlySlice>,
-    early_messages: Vec<(PeerId, Message)>,
+    early_messages: Vec<(PeerId, Scoped)>,
     history: History,
     /// How the round ends without a group, once every fragment has left the training.
     alone: Option<Outcome>,
@@ -89,8 +91,8 @@ impl AllReduce {
             program: None,
             butterflies: Vec::new(),
             cut: Vec::new(),
-            lost: 0,
-            elsewhere: 0,
+            lost: Members::NONE,
+            elsewhere: Members::NONE,
             early_slices: Vec::new(),
             early_messages: Vec::new(),
             history: History::default(),
@@ -115,10 +117,17 @@ impl AllReduce {
         &mut self,
         cx: &mut Context,
         from: PeerId,
-        message: &Message,
+        message: &ExchangeMessage,
     ) -> Result<(), PeerError> {
-        match message {
-            Message::Ready {
+        let forming = match message {
+            ExchangeMessage::Agreed(AgreedMessage::Forming(forming)) => forming,
+            ExchangeMessage::Agreed(AgreedMessage::Fragment(scoped)) => {
+                return self.deliver(cx, from, scoped);
+            }
+            other => return Err(foreign_message(other, EXCHANGE)),
+        };
+        match forming {
+            FormingMessage::Ready {
                 round,
                 weight,
                 anchor,
@@ -132,7 +141,7 @@ impl AllReduce {
                 self.formed(cx, formed);
                 Ok(())
             }
-            Message::Propose {
+            FormingMessage::Propose {
                 round,
                 term,
                 members,
@@ -140,26 +149,25 @@ impl AllReduce {
                 self.proposed(cx, from, (*round, *term), members);
                 Ok(())
             }
-            Message::Decline { round, .. } => {
+            FormingMessage::Decline { round, .. } => {
                 if *round == cx.round {
                     self.gone(cx, from);
                 }
                 Ok(())
             }
-            Message::Behind { round, resync } => {
+            FormingMessage::Behind { round, resync } => {
                 if *round > cx.round {
                     self.passed_by(cx, from, *resync);
                 }
                 Ok(())
             }
-            other => self.deliver(cx, from, other),
         }
     }
 
     fn gone(&mut self, cx: &mut Context, peer: PeerId) {
         for butterfly in &mut self.butterflies {
             if let Some(index) = butterfly.group.index(peer) {
-                butterfly.give_up(group::bit(index));
+                butterfly.give_up(Members::one(index));
                 butterfly.advance(cx);
             }
         }
@@ -176,10 +184,10 @@ impl AllReduce {
     fn share_losses(&mut self, cx: &mut Context) {
         loop {
             for butterfly in &self.butterflies {
-                self.lost |= butterfly.group.all() & !butterfly.hopeful;
+                self.lost |= butterfly.group.all().without(butterfly.hopeful);
             }
             let lost = self.lost;
-            let hopes = |b: &&mut Butterfly| !b.over() && b.hopeful & lost != 0;
+            let hopes = |b: &&mut Butterfly| !b.over() && !(b.hopeful & lost).is_empty();
             let mut hopeful = self.butterflies.iter_mut().filter(hopes).peekable();
             if hopeful.peek().is_none() {
                 return;
@@ -342,8 +350,8 @@ impl Exchange for AllReduce {
         self.group = None;
         self.cut.clear();
         self.alone = None;
-        self.lost = 0;
-        self.elsewhere = 0;
+        self.lost = Members::NONE;
+        self.elsewhere = Members::NONE;
         for mut butterfly in std::mem::take(&mut self.butterflies) {
             // Given up half-way: how the round ended others know better. One that is closed holds
             // nothing any more.
@@ -358,8 +366,7 @@ impl Exchange for AllReduce {
             }
             keep
         });
-        self.early_messages
-            .retain(|(_, m)| address(m).is_some_and(|(r, ..)| r > round));
+        self.early_messages.retain(|(_, m)| m.round > round);
     }
 
     fn history(&self) -> Option<&dyn PastRounds> {

@@ -8,14 +8,15 @@
 //! **Source:** recursive halving made flat: Rabenseifner 2004 for the bandwidth bound; Ryabinin et
 //! al. 2020 (Moshpit SGD), section 3.2, "butterfly all-reduce" for the form used here.
 
+use super::EXCHANGE;
 use super::butterfly::{Butterfly, Stage, Task};
-use super::group::{bit, members_of};
 use crate::core::context::Context;
+use crate::exchange::foreign_tag;
 use crate::limits::{BALLOTS_MAX, GROUP_MEMBERS_MAX};
 use crate::wire::ShardVersion;
 use crate::{
-    Digest, Done, Layers, Order, OrderId, Part, PeerError, PeerId, SliceId, SliceMeta, StoreId,
-    Wait, WorkError,
+    Digest, Done, Layers, Members, Order, OrderId, Part, PeerError, PeerId, SliceId, SliceMeta,
+    StoreId, Tag, Wait, WorkError,
 };
 
 /// Where the reduction of one shard is.
@@ -32,18 +33,18 @@ enum Progress {
 pub(super) struct Duty {
     pub(super) attempt: u8,
     /// Members whose contribution is waited for.
-    expected: u64,
+    expected: Members,
     /// Members whose contribution is in the reduction.
-    included: u64,
+    included: Members,
     progress: Progress,
 }
 
 impl Duty {
-    pub(super) fn new(attempt: u8, expected: u64) -> Self {
+    pub(super) fn new(attempt: u8, expected: Members) -> Self {
         Self {
             attempt,
             expected,
-            included: 0,
+            included: Members::NONE,
             progress: Progress::Collecting,
         }
     }
@@ -51,9 +52,9 @@ impl Duty {
     /// The own contribution as it is, that is being encoded.
     pub(super) fn offer(me: usize) -> Self {
         Self {
-            included: bit(me),
+            included: Members::one(me),
             progress: Progress::Encoding,
-            ..Self::new(0, 0)
+            ..Self::new(0, Members::NONE)
         }
     }
 
@@ -69,20 +70,21 @@ impl Butterfly {
             .duties
             .iter()
             .filter(|(shard, duty)| {
-                let here = self.here.get(shard).copied().unwrap_or(0);
+                let here = self.here.get(shard).copied().unwrap_or_default();
                 let waited = duty.expected & self.hopeful;
-                duty.progress == Progress::Collecting && waited & !here == 0
+                duty.progress == Progress::Collecting && waited.is_within(here)
             })
             .map(|(shard, _)| *shard)
             .collect();
         for shard in ready {
-            let here = self.here.get(&shard).copied().unwrap_or(0);
+            let here = self.here.get(&shard).copied().unwrap_or_default();
             self.combine(cx, shard, here);
         }
     }
 
-    fn combine(&mut self, cx: &mut Context, shard: u16, set: u64) {
-        let inputs: Vec<(SliceId, f64)> = members_of(set)
+    fn combine(&mut self, cx: &mut Context, shard: u16, set: Members) {
+        let inputs: Vec<(SliceId, f64)> = set
+            .iter()
             .filter_map(|i| {
                 Some((
                     self.contribution(shard, i),
@@ -112,14 +114,14 @@ impl Butterfly {
     }
 
     /// Members whose contribution to an own shard is still missing.
-    pub(super) fn missing_contributors(&self) -> u64 {
+    pub(super) fn missing_contributors(&self) -> Members {
         let open = self
             .duties
             .iter()
             .filter(|(_, d)| d.progress == Progress::Collecting);
-        open.fold(0, |missing, (shard, duty)| {
-            let here = self.here.get(shard).copied().unwrap_or(0);
-            missing | (duty.expected & self.hopeful & !here)
+        open.fold(Members::NONE, |missing, (shard, duty)| {
+            let here = self.here.get(shard).copied().unwrap_or_default();
+            missing | (duty.expected & self.hopeful).without(here)
         })
     }
 
@@ -199,10 +201,10 @@ impl Butterfly {
             return;
         }
         if owner == self.group.me {
-            *self.here.entry(shard).or_default() |= bit(owner);
+            *self.here.entry(shard).or_default() |= Members::one(owner);
             return;
         }
-        let meta = self.meta(bytes, self.group.members[self.group.me].weight, 0);
+        let meta = self.contribution_meta(bytes);
         let slice = self.contribution(shard, self.group.me);
         self.push(cx, self.group.peer(owner), slice, meta);
     }
@@ -218,13 +220,21 @@ impl Butterfly {
         cx.push(to, slice, meta, priority);
     }
 
-    pub(super) fn meta(&self, bytes: u64, weight: f64, contributors: u64) -> SliceMeta {
+    pub(super) fn contribution_meta(&self, bytes: u64) -> SliceMeta {
+        let group = self.group.tag;
         SliceMeta {
             of: self.cut(),
-            weight,
-            contributors,
-            group: self.group.tag,
             bytes,
+            tag: Tag::Contribution { group },
+        }
+    }
+
+    pub(super) fn mean_meta(&self, bytes: u64, members: Members) -> SliceMeta {
+        let group = self.group.tag;
+        SliceMeta {
+            of: self.cut(),
+            bytes,
+            tag: Tag::Mean { group, members },
         }
     }
 
@@ -253,10 +263,10 @@ impl Butterfly {
             return;
         };
         if let Some(here) = self.here.get_mut(&shard) {
-            *here &= !bit(index);
+            *here = here.without(Members::one(index));
         }
         if let Some(duty) = self.duties.get_mut(&shard) {
-            duty.expected &= !bit(index);
+            duty.expected = duty.expected.without(Members::one(index));
             duty.progress = Progress::Collecting;
         }
         self.reduce(cx);
@@ -274,12 +284,12 @@ impl Butterfly {
             contributors: duty.included,
             digest,
         };
-        let meta = self.meta(bytes, 0.0, version.contributors);
+        let meta = self.mean_meta(bytes, version.contributors);
         let slice = self.aggregate(shard, &version);
         let to: Vec<PeerId> = self
             .group
             .others()
-            .filter(|(i, _)| self.hopeful & bit(*i) != 0)
+            .filter(|(i, _)| self.hopeful.has(*i))
             .map(|(_, peer)| peer)
             .collect();
         to.into_iter()
@@ -321,12 +331,17 @@ impl Butterfly {
         if meta.of != self.cut() || slice.shard >= self.cut() || slice.attempt >= attempts {
             return broke("a slice that does not fit the group's shards");
         }
-        if self.gathered && (slice.part != Part::Aggregate || meta.contributors != bit(index)) {
+        let contributors = match (slice.part, meta.tag) {
+            (Part::Contribution, Tag::Contribution { .. }) => Members::NONE,
+            (Part::Partial | Part::Aggregate, Tag::Mean { members, .. }) => members,
+            _ => return Err(foreign_tag(meta.tag, EXCHANGE)),
+        };
+        if self.gathered && (slice.part != Part::Aggregate || contributors != Members::one(index)) {
             return broke("a contribution that is not its sender's own");
         }
         let handed_on = slice.part == Part::Aggregate && slice.attempt == 0;
         if slice.part == Part::Partial || (handed_on && self.relay.is_some()) {
-            return self.relay_arrived(cx, from, slice, meta, digest);
+            return self.relay_arrived(cx, from, slice, meta, contributors, digest);
         }
         if slice.origin != from {
             return broke("a slice of somebody else");
@@ -336,15 +351,15 @@ impl Butterfly {
             (Part::Partial, _) => {}
             (Part::Contribution, _) => {
                 self.slices.insert(slice);
-                self.relay_came(cx, index, slice, bit(index));
-                *self.here.entry(slice.shard).or_default() |= bit(index);
+                self.relay_came(cx, index, slice, Members::one(index));
+                *self.here.entry(slice.shard).or_default() |= Members::one(index);
                 let waited = cx.now.since(self.since);
                 if self.stage == Stage::Collecting && self.relay.is_none() {
                     cx.deadlines.record(Wait::Contributions, from, waited);
                 }
             }
             (Part::Aggregate, Some(digest)) => {
-                if meta.contributors & !self.group.all() != 0 || meta.contributors == 0 {
+                if !contributors.is_within(self.group.all()) || contributors.is_empty() {
                     return broke("an aggregate of contributors outside the group");
                 }
                 let versions = self.held.entry(part).or_default();
@@ -360,7 +375,7 @@ impl Butterfly {
                 let version = ShardVersion {
                     owner: from,
                     attempt: slice.attempt,
-                    contributors: meta.contributors,
+                    contributors,
                     digest,
                 };
                 self.hold(part, version);

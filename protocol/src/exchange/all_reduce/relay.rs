@@ -9,11 +9,10 @@
 //! and nobody holds or hands on what is not of that version.
 
 use super::butterfly::{Butterfly, Task};
-use super::group::{bit, members_of};
 use super::schedule::{Program, Role};
 use crate::core::context::Context;
 use crate::wire::ShardVersion;
-use crate::{Digest, Done, Order, Part, PeerId, SliceId, SliceMeta, StoreId, WorkError};
+use crate::{Digest, Done, Members, Order, Part, PeerId, SliceId, SliceMeta, StoreId, WorkError};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -33,19 +32,29 @@ pub(super) struct Relay {
 pub(super) struct Work {
     pub(super) stage: usize,
     /// Whose contributions are in the own value.
-    pub(super) set: u64,
+    pub(super) set: Members,
     /// Encoded bytes of the own value, once it has been encoded.
     pub(super) bytes: Option<u64>,
     pub(super) sent: bool,
     /// Whether the next value is being made.
     pub(super) busy: bool,
     /// Values of others, by member and stage: whose contributions are in them.
-    pub(super) arrived: BTreeMap<(usize, u8), u64>,
-    pub(super) left_out: u64,
+    pub(super) arrived: BTreeMap<(usize, u8), Members>,
+    pub(super) left_out: Members,
     /// The version of the aggregate, as its owner made it.
     pub(super) told: Option<ShardVersion>,
     /// An aggregate that is here, and who brought it, until the owner has told.
-    pub(super) came: Option<(PeerId, SliceMeta, Digest)>,
+    pub(super) came: Option<Came>,
+}
+
+/// An aggregate that another member passed on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Came {
+    pub(super) from: PeerId,
+    pub(super) meta: SliceMeta,
+    /// Whose contributions are in it, as its tag says.
+    pub(super) members: Members,
+    pub(super) digest: Digest,
 }
 
 impl Relay {
@@ -78,14 +87,14 @@ impl Relay {
 
 impl Work {
     /// The values of the present stage that are waited for.
-    fn missing(&self, role: &Role, hopeful: u64) -> Vec<usize> {
+    fn missing(&self, role: &Role, hopeful: Members) -> Vec<usize> {
         let Some(stage) = role.stages.get(self.stage) else {
             return Vec::new();
         };
         // Partners of a swap must add up the same: neither of them may leave anybody out.
         let one_way = stage.to.is_none();
         let lacking = stage.from.iter().filter(|source| {
-            let gone = (self.left_out | !hopeful) & bit(source.member) != 0;
+            let gone = self.left_out.has(source.member) || !hopeful.has(source.member);
             let here = self.arrived.contains_key(&(source.member, source.value));
             !(here || one_way && source.alone && gone)
         });
@@ -128,8 +137,10 @@ impl Butterfly {
         if !std::mem::replace(&mut work.sent, true)
             && let Some(to) = stage.to
         {
-            let contributors = if at == 0 { 0 } else { set };
-            let meta = self.meta(bytes, self.weight(set), contributors);
+            let meta = match at {
+                0 => self.contribution_meta(bytes),
+                _ => self.mean_meta(bytes, set),
+            };
             let slice = self.value(shard, self.group.me, at);
             self.push(cx, self.group.peer(to), slice, meta);
         }
@@ -155,9 +166,16 @@ impl Butterfly {
         });
         let mut values: Vec<_> = others.chain([own]).collect();
         // Partners of a swap add up in the same order.
-        values.sort_by_key(|(set, ..)| set.trailing_zeros());
-        work.set = values.iter().fold(0, |all, (set, ..)| all | set);
-        if self.weight(values.iter().fold(0, |all, (set, ..)| all | set)) <= 0.0 {
+        values.sort_by_key(|(set, ..)| set.first());
+        work.set = values
+            .iter()
+            .fold(Members::NONE, |all, (set, ..)| all | *set);
+        if self.weight(
+            values
+                .iter()
+                .fold(Members::NONE, |all, (set, ..)| all | *set),
+        ) <= 0.0
+        {
             self.relay_failed();
             return;
         }
@@ -173,8 +191,8 @@ impl Butterfly {
     }
 
     /// Samples behind these members' contributions.
-    fn weight(&self, set: u64) -> f64 {
-        let known = members_of(set).filter_map(|i| self.group.members.get(i));
+    fn weight(&self, set: Members) -> f64 {
+        let known = set.iter().filter_map(|i| self.group.members.get(i));
         known.map(|member| member.weight).sum()
     }
 
@@ -186,7 +204,7 @@ impl Butterfly {
 
     /// The own contribution is encoded; false where ballot zero follows no schedule any more.
     pub(super) fn relay_own(&mut self, shard: u16, bytes: u64) -> bool {
-        let me = bit(self.group.me);
+        let me = Members::one(self.group.me);
         let Some(relay) = self.relay.as_mut().filter(|relay| relay.open) else {
             return false;
         };
@@ -242,13 +260,13 @@ impl Butterfly {
         });
         if alone && index != me {
             work.busy = false;
-            work.left_out |= bit(index);
+            work.left_out |= Members::one(index);
             work.arrived.remove(&(index, 0));
             // Values of one shard are made in one stage, before which it is the own contribution.
-            work.set = bit(me);
+            work.set = Members::one(me);
         } else {
             relay.failed = true;
-            self.give_up(bit(index));
+            self.give_up(Members::one(index));
         }
     }
 
@@ -279,7 +297,7 @@ impl Butterfly {
         let Some(relay) = self.relay.as_ref().filter(|relay| relay.open) else {
             return false;
         };
-        let lost = |member: usize| self.hopeful & bit(member) == 0;
+        let lost = |member: usize| !self.hopeful.has(member);
         let stuck = |(shard, work): (u16, &Work)| {
             let Some(role) = relay.program.role(shard) else {
                 return false;

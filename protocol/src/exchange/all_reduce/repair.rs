@@ -7,13 +7,12 @@
 
 use super::butterfly::{Butterfly, Stage, Target};
 use super::coordinate::Promised;
-use super::group::{bit, members_of};
 use super::reduce::Duty;
 use crate::core::context::Context;
 use crate::limits::BALLOTS_MAX;
 use crate::rendezvous::rendezvous;
-use crate::wire::{Ballot, Message, ShardPlan};
-use crate::{Digest, PeerError, PeerId, SliceId, Wait};
+use crate::wire::{Ballot, FragmentMessage, Promise, Scoped, ShardPlan};
+use crate::{Digest, Members, PeerError, PeerId, SliceId, Wait};
 use core::time::Duration;
 
 impl Butterfly {
@@ -24,7 +23,7 @@ impl Butterfly {
             self.void(cx);
             return;
         }
-        let hopeful = members_of(self.hopeful & self.group.all());
+        let hopeful = (self.hopeful & self.group.all()).iter();
         let winner = hopeful
             .max_by_key(|i| rendezvous(&cx.plan.run, self.round, number, self.group.peer(*i)));
         let coordinator = self.group.peer(winner.unwrap_or(self.group.me));
@@ -65,37 +64,39 @@ impl Butterfly {
             return;
         }
         self.enter(cx, ballot);
-        let (round, fragment, group) = (self.round, self.fragment, self.group.tag);
         let Promised {
             voted,
             held,
             hopeful,
         } = self.own_promise();
-        cx.send(
-            to,
-            Message::Promise {
-                round,
-                fragment,
-                group,
-                ballot,
-                voted,
-                held,
-                hopeful,
-            },
-        );
+        let promise = Promise {
+            ballot,
+            voted,
+            held,
+            hopeful,
+        };
+        cx.send(to, self.scoped(FragmentMessage::Promise(promise)));
     }
 
     /// The decision as a message, once there is one and all of it is here.
-    pub(super) fn decision(&self) -> Option<Message> {
+    pub(super) fn decision(&self) -> Option<Scoped> {
         let (ballot, versions) = self.agreement.decided.clone()?;
-        Some(Message::Decided {
+        let members = self.group.members.clone();
+        Some(self.scoped(FragmentMessage::Decided {
+            ballot,
+            members,
+            versions,
+        }))
+    }
+
+    /// A message about this fragment in this group.
+    pub(super) fn scoped(&self, body: FragmentMessage) -> Scoped {
+        Scoped {
             round: self.round,
             fragment: self.fragment,
             group: self.group.tag,
-            ballot,
-            members: self.group.members.clone(),
-            versions,
-        })
+            body,
+        }
     }
 
     /// A coordinator asks for a promise.
@@ -126,12 +127,12 @@ impl Butterfly {
         cx: &mut Context,
         from: PeerId,
         ballot: Ballot,
-        alive: u64,
+        alive: Members,
         shards: &[ShardPlan],
     ) -> Result<(), PeerError> {
         let member = |peer: &PeerId| self.group.index(*peer).is_some();
         let fits = shards.len() == usize::from(self.of)
-            && alive & !self.group.all() == 0
+            && alive.is_within(self.group.all())
             && shards.iter().all(|plan| match plan {
                 ShardPlan::Keep { version, holder } => member(&version.owner) && member(holder),
                 ShardPlan::Redo { owner } => member(owner),
@@ -152,7 +153,7 @@ impl Butterfly {
         &mut self,
         cx: &mut Context,
         ballot: Ballot,
-        alive: u64,
+        alive: Members,
         shards: &[ShardPlan],
     ) {
         self.enter(cx, ballot);
@@ -224,7 +225,7 @@ impl Butterfly {
         let open = self.coordination.as_ref().is_some_and(|c| !c.planned);
         if open {
             let promised = self.coordination.iter().flat_map(|c| c.promises.keys());
-            let promised = promised.fold(0, |set, i| set | bit(*i));
+            let promised: Members = promised.copied().collect();
             for peer in self.give_up(!promised) {
                 cx.suspect(peer);
             }
@@ -242,7 +243,7 @@ impl Butterfly {
         let coordinator = self.agreement.promised.coordinator;
         let silent = self.agreement.ballot < self.agreement.promised;
         if silent && let Some(index) = self.group.index(coordinator) {
-            for peer in self.give_up(bit(index)) {
+            for peer in self.give_up(Members::one(index)) {
                 cx.suspect(peer);
             }
         }

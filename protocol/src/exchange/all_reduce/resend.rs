@@ -1,7 +1,6 @@
 //! What surely did not arrive is pushed again, a few times.
 
 use super::butterfly::Butterfly;
-use super::group::bit;
 use crate::core::context::Context;
 use crate::{Part, PeerId, PushOutcome, SliceId};
 
@@ -19,10 +18,7 @@ impl Butterfly {
     ) {
         // Others may lack an aggregate though this peer has all of them.
         let open = self.slices.contains(&slice) && (!self.over() || slice.part == Part::Aggregate);
-        let hopeful = self
-            .group
-            .index(to)
-            .is_some_and(|i| self.hopeful & bit(i) != 0);
+        let hopeful = self.group.index(to).is_some_and(|i| self.hopeful.has(i));
         if outcome != PushOutcome::Lost || !open || !hopeful {
             return;
         }

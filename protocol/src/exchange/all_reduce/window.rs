@@ -4,7 +4,6 @@
 use super::AllReduce;
 use super::butterfly::Butterfly;
 use super::group::Group;
-use super::mailbox::address;
 use super::schedule::Program;
 use crate::core::context::Context;
 use crate::limits::{WINDOW_BYTES, WINDOW_FRAGMENTS_MAX};
@@ -93,7 +92,7 @@ impl AllReduce {
         }
         let messages = self
             .early_messages
-            .extract_if(.., |(_, m)| address(m).is_some_and(|(r, f, _)| of_it(r, f)));
+            .extract_if(.., |(_, m)| of_it(m.round, m.fragment));
         for (from, message) in messages.collect::<Vec<_>>() {
             if let Err(error) = self.deliver(cx, from, &message) {
                 cx.accuse(from, error.to_string());

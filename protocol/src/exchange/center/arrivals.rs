@@ -5,7 +5,7 @@ use super::owner::Shard;
 use super::{Center, LEAP_MAX, Place, Task};
 use crate::core::context::Context;
 use crate::limits::INBOX_SLICES_MAX;
-use crate::wire::Message;
+use crate::wire::CenterMessage;
 use crate::{Done, Order, PeerError, PeerId, Round, SliceId, WorkError};
 
 /// A contribution that has come.
@@ -39,7 +39,7 @@ impl Center {
             let round = arrival.round;
             cx.send(
                 from,
-                Message::CenterMoved {
+                CenterMessage::Moved {
                     round,
                     fragment,
                     shard,

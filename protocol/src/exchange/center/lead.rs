@@ -7,7 +7,7 @@ use super::Center;
 use super::bound::{Paces, Progress, choose};
 use crate::core::context::Context;
 use crate::exchange::Outcome;
-use crate::wire::{Message, Muster};
+use crate::wire::{MembershipMessage, Muster};
 use crate::{PeerId, Round, Time, Wait};
 use core::time::Duration;
 
@@ -148,7 +148,7 @@ impl Center {
             let ready = true;
             cx.send(
                 peer,
-                Message::Alive {
+                MembershipMessage::Alive {
                     round,
                     ready,
                     anchor,

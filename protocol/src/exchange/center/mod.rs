@@ -40,12 +40,12 @@ mod tests;
 
 use crate::core::context::Context;
 use crate::core::timers::Timer;
-use crate::exchange::{Arrived, Ending, Exchange, Outcome, Signal};
+use crate::exchange::{Arrived, Ending, Exchange, Outcome, Signal, foreign_message, foreign_tag};
 use crate::rendezvous::rendezvous;
-use crate::wire::Message;
+use crate::wire::{CenterMessage, ExchangeMessage};
 use crate::{
     CenterPlan, Contribution, Done, FragmentId, Order, OrderId, Part, PeerError, PeerId, Plan,
-    PushOutcome, Round, SliceId, SliceMeta, TrainSummary, Wait,
+    PushOutcome, Round, SliceId, SliceMeta, Tag, TrainSummary, Wait,
 };
 use arrivals::Arrival;
 use lead::Lead;
@@ -55,6 +55,9 @@ use std::collections::BTreeMap;
 
 /// A shard of a fragment.
 type Place = (FragmentId, u16);
+
+/// What this exchange is called in errors.
+const EXCHANGE: &str = "a center";
 
 /// Marks the name of a worker's copy of the center, beside replies of owners.
 const COPY: u8 = 0x80;
@@ -174,34 +177,41 @@ impl Center {
                 what: "a slice that does not fit the center's shards".to_owned(),
             });
         }
-        if meta.contributors > VERSION_MAX {
+        let version = match meta.tag {
+            Tag::Update { base, .. } => base,
+            Tag::Version { version, .. } | Tag::Copy { version } => version,
+            other => return Err(foreign_tag(other, EXCHANGE)),
+        };
+        if version > VERSION_MAX {
             return Err(PeerError::Unexpected {
                 what: "a version that no center reaches".to_owned(),
             });
         }
-        match slice.part {
-            Part::Partial => Err(PeerError::Unexpected {
+        let is_copy = slice.attempt & COPY != 0;
+        match (slice.part, meta.tag) {
+            (Part::Partial, _) => Err(PeerError::Unexpected {
                 what: "a partial sum in a run with a center".to_owned(),
             }),
-            Part::Contribution => {
+            (Part::Contribution, Tag::Update { base, round }) => {
                 let arrival = Arrival {
                     from,
                     slice,
-                    base: meta.contributors,
-                    round: Round(meta.group),
+                    base,
+                    round,
                 };
                 self.arrival(cx, place, arrival)
             }
-            Part::Aggregate if slice.attempt & COPY != 0 => {
-                self.copy_arrived(cx, place, from, slice, meta.contributors);
+            (Part::Aggregate, Tag::Copy { version }) if is_copy => {
+                self.copy_arrived(cx, place, from, slice, version);
                 Ok(())
             }
-            Part::Aggregate => {
-                if !self.pulled(cx, place, from, slice, &meta) {
+            (Part::Aggregate, Tag::Version { version, round }) if !is_copy => {
+                if !self.pulled(cx, place, from, slice, (version, round)) {
                     cx.order(Order::Release { slice });
                 }
                 Ok(())
             }
+            (_, other) => Err(foreign_tag(other, EXCHANGE)),
         }
     }
 
@@ -226,10 +236,13 @@ impl Center {
         &mut self,
         cx: &mut Context,
         from: PeerId,
-        message: &Message,
+        message: &ExchangeMessage,
     ) -> Result<(), PeerError> {
+        let ExchangeMessage::Center(message) = message else {
+            return Err(foreign_message(message, EXCHANGE));
+        };
         match message {
-            Message::CenterAsk { fragment, shard } => {
+            CenterMessage::Ask { fragment, shard } => {
                 if cx.plan.fragment(*fragment).is_none() || *shard >= Self::of(cx, *fragment) {
                     return Err(PeerError::Unexpected {
                         what: "a question for a shard that the center does not have".to_owned(),
@@ -238,7 +251,7 @@ impl Center {
                 self.asked_for_copy(cx, from, (*fragment, *shard));
                 Ok(())
             }
-            Message::CenterMoved {
+            CenterMessage::Moved {
                 round,
                 fragment,
                 shard,
@@ -248,9 +261,6 @@ impl Center {
                 }
                 Ok(())
             }
-            _ => Err(PeerError::Unexpected {
-                what: "an all-reduce message in a run with a center".to_owned(),
-            }),
         }
     }
 

@@ -4,8 +4,10 @@ use super::arrivals::Arrival;
 use super::{COPY, Center, LEAP_MAX, Place, Task};
 use crate::core::context::Context;
 use crate::limits::VIEW_PEERS_MAX;
-use crate::wire::Message;
-use crate::{Order, OrderId, Part, PeerId, PushOutcome, Round, SliceId, SliceMeta, StoreId, Time};
+use crate::wire::CenterMessage;
+use crate::{
+    Order, OrderId, Part, PeerId, PushOutcome, Round, SliceId, SliceMeta, StoreId, Tag, Time,
+};
 use std::collections::BTreeMap;
 
 /// How often a reply that surely did not arrive is pushed again.
@@ -149,18 +151,17 @@ impl Center {
         let Some((round, _)) = reply.to.get(&to).copied() else {
             return;
         };
+        let version = slice.round.0;
         let meta = SliceMeta {
             of: Self::of(cx, slice.fragment),
-            weight: 1.0,
-            contributors: slice.round.0,
-            group: round.0,
             bytes: reply.bytes,
+            tag: Tag::Version { version, round },
         };
         if to == cx.me() {
             reply.to.remove(&to);
             reply.mine = true;
             let place = (slice.fragment, slice.shard);
-            if !self.pulled(cx, place, to, slice, &meta)
+            if !self.pulled(cx, place, to, slice, (version, round))
                 && let Some(reply) = self.replies.get_mut(&slice)
             {
                 reply.mine = false;
@@ -228,7 +229,7 @@ impl Center {
         if shard.asked.is_none() {
             shard.asked = Some((from, until));
             let (fragment, shard) = place;
-            cx.send(from, Message::CenterAsk { fragment, shard });
+            cx.send(from, CenterMessage::Ask { fragment, shard });
         }
     }
 
@@ -268,12 +269,11 @@ impl Center {
             self.copies.remove(&slice);
             return;
         };
+        let version = slice.round.0;
         let meta = SliceMeta {
             of: Self::of(cx, slice.fragment),
-            weight: 1.0,
-            contributors: slice.round.0,
-            group: 0,
             bytes,
+            tag: Tag::Copy { version },
         };
         cx.push(to, slice, meta, 0);
     }

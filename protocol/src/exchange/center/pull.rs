@@ -5,7 +5,8 @@ use super::{Arrival, Center, Place, Task};
 use crate::core::context::Context;
 use crate::exchange::Ending;
 use crate::{
-    Event, FragmentId, Order, Part, PeerId, Settlement, SliceId, SliceMeta, StoreId, Time, Wait,
+    Event, FragmentId, Order, Part, PeerId, Round, Settlement, SliceId, SliceMeta, StoreId, Tag,
+    Time, Wait,
 };
 
 /// How often a contribution is pushed before its shard is given up for the round.
@@ -162,10 +163,8 @@ impl Center {
         }
         let meta = SliceMeta {
             of,
-            weight: 1.0,
-            contributors: base,
-            group: round.0,
             bytes,
+            tag: Tag::Update { base, round },
         };
         cx.push(owner, slice, meta, 1);
     }
@@ -177,20 +176,20 @@ impl Center {
         place: Place,
         from: PeerId,
         slice: SliceId,
-        meta: &SliceMeta,
+        (version, round): (u64, Round),
     ) -> bool {
-        let round = cx.round;
+        let current = round == cx.round;
         let Some(wanted) = self.wanted(place) else {
             return false;
         };
         if wanted.got.is_some_and(|(got, _)| got == slice) {
             return true; // a retry of what is here already
         }
-        let fits = wanted.owner == Some(from) && meta.group == round.0;
+        let fits = wanted.owner == Some(from) && current;
         if !fits || wanted.got.is_some() || wanted.given_up {
             return false;
         }
-        wanted.got = Some((slice, meta.contributors));
+        wanted.got = Some((slice, version));
         if let Some(pull) = self.pulls.get(usize::from(place.0.0)) {
             let waited = cx.now.since(pull.since);
             cx.deadlines.record(Wait::Center, from, waited);

@@ -84,10 +84,11 @@ fn contribution(from: u8, round: u64, life: u8) -> Signal<'static> {
         },
         meta: SliceMeta {
             of: 1,
-            weight: 1.0,
-            contributors: 0,
-            group: round,
             bytes: 48,
+            tag: Tag::Update {
+                base: 0,
+                round: Round(round),
+            },
         },
         digest: None,
     })
@@ -202,10 +203,10 @@ fn an_answer_of_a_round_that_was_left_is_none_of_this_one() {
 fn nobody_gets_a_copy_but_an_owner_that_was_brought_a_contribution() {
     let (mut center, mut cx) = center(Contribution::Delta);
     center.bases.insert((FragmentId(0), 0), 5);
-    let ask = Message::CenterAsk {
+    let ask = ExchangeMessage::Center(CenterMessage::Ask {
         fragment: FragmentId(0),
         shard: 0,
-    };
+    });
     let from = peer(2);
     let signal = Signal::Message {
         from,

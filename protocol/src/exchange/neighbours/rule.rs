@@ -2,8 +2,8 @@
 
 use super::{FragmentMix, Mixes};
 use crate::core::context::Context;
-use crate::exchange::{Arrived, PushSum, Standing};
-use crate::wire::Message;
+use crate::exchange::{Arrived, PushSum, Standing, foreign_message};
+use crate::wire::ExchangeMessage;
 use crate::{Done, FragmentId, Order, OrderId, PeerError, PeerId, PushOutcome, SliceId, Time};
 
 /// What to combine into a fragment of the own parameters.
@@ -137,12 +137,10 @@ pub(super) trait Rule: Send + Sized {
         &mut self,
         cx: &mut Context,
         from: PeerId,
-        message: &Message,
+        message: &ExchangeMessage,
     ) -> Result<(), PeerError> {
-        let _ = (cx, from, message);
-        Err(PeerError::Unexpected {
-            what: "a message of another exchange".to_owned(),
-        })
+        let _ = (cx, from);
+        Err(foreign_message(message, "a mix with neighbours"))
     }
 
     /// The round is over, or given up. Its fragments are still there.

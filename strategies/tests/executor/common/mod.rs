@@ -16,7 +16,7 @@ pub mod store;
 use bytes::Bytes;
 use murmurate_protocol::{
     Digest, Done, Event, FetchId, FragmentId, Input, Order, OrderId, Output, Part, Peer,
-    PeerConfig, PeerError, PeerId, Plan, PushOutcome, Round, RunId, SliceId, SliceMeta, Time,
+    PeerConfig, PeerError, PeerId, Plan, PushOutcome, Round, RunId, SliceId, SliceMeta, Tag, Time,
 };
 use murmurate_strategies::executor::{Executor, Parts};
 use murmurate_strategies::grid::Strategy;
@@ -421,8 +421,13 @@ impl Swarm {
                 let bytes = store.get(&slice).expect("what is pushed is here");
                 assert_eq!(bytes.len() as u64, meta.bytes, "the header says how long");
                 store.headers.borrow_mut().insert(slice, meta);
-                let exchange = (who, to, meta.group, meta.contributors);
-                self.pushes.insert(exchange, (slice, meta));
+                if let Tag::Half {
+                    session, exchange, ..
+                } = meta.tag
+                {
+                    let exchange = (who, to, u64::from(session), u64::from(exchange));
+                    self.pushes.insert(exchange, (slice, meta));
+                }
                 self.put(who, to, Item::Slice { slice, meta, bytes });
             }
             Output::Fetch { what, from, .. } => self.fetch(who, what, &from),

@@ -4,7 +4,7 @@
 
 use crate::common::decode::decode;
 use crate::common::{Draw, Fate, Resting, Swarm, peer};
-use murmurate_protocol::{Order, Output, Part, PeerId, Round, Standing};
+use murmurate_protocol::{Order, Output, Part, PeerId, Round, Standing, Tag};
 use murmurate_strategies::Trainer;
 use murmurate_strategies::grid::Strategy;
 use murmurate_strategies::topology::{Ring, mixing_matrix};
@@ -39,7 +39,9 @@ fn half(swarm: &Swarm, from: PeerId, to: PeerId, [session, number]: [u32; 2]) ->
         let (slice, meta) = swarm.pushes[&(from, to, u64::from(session), u64::from(at))];
         let decoded = decode(&swarm.encoded[&slice], DIM);
         values.iter_mut().zip(decoded).for_each(|(v, d)| *v += d);
-        share = meta.weight;
+        if let Tag::Half { share: offered, .. } = meta.tag {
+            share = offered;
+        }
     }
     (values, share)
 }

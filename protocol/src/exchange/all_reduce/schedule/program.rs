@@ -1,7 +1,7 @@
 //! A schedule seen by one member: for every shard its stages, and whose values each of them takes.
 
-use super::super::group::bit;
 use super::{Schedule, recursive_doubling};
+use crate::Members;
 
 /// One rank's part in one shard, before it is known what others send.
 #[derive(Clone, Debug, Default)]
@@ -40,7 +40,7 @@ pub(crate) struct Source {
     /// In which of its stages: zero is its own contribution.
     pub(crate) value: u8,
     /// Whose contributions may be in it.
-    pub(crate) set: u64,
+    pub(crate) set: Members,
     /// Whether nobody lacks more than its own contribution when it is left out.
     pub(crate) alone: bool,
 }
@@ -93,7 +93,8 @@ impl Program {
     pub(crate) fn order(&self) -> Vec<u16> {
         let before = |role: &Role| {
             let sets = role.stages.iter().flat_map(|stage| &stage.from);
-            sets.fold(0, |all, source| all | source.set).count_ones()
+            sets.fold(Members::NONE, |all, source| all | source.set)
+                .count()
         };
         let mut order: Vec<u16> = (0..self.roles.len() as u16).collect();
         order.sort_by_key(|shard| self.role(*shard).map_or(0, before));
@@ -101,11 +102,11 @@ impl Program {
     }
 
     /// Members whose values or aggregates come here.
-    pub(crate) fn neighbours(&self) -> u64 {
+    pub(crate) fn neighbours(&self) -> Members {
         let stages = self.roles.iter().flat_map(|role| &role.stages);
         let sources = stages.flat_map(|stage| stage.from.iter().map(|source| source.member));
         let servers = self.roles.iter().filter_map(|role| role.server);
-        sources.chain(servers).fold(0, |all, i| all | bit(i))
+        sources.chain(servers).collect()
     }
 }
 
@@ -170,9 +171,9 @@ fn stage_towards(all: &[Plain], member: usize, to: usize) -> usize {
 }
 
 /// Whose contributions are in a member's value.
-fn set_of(all: &[Plain], member: usize, value: usize) -> u64 {
+fn set_of(all: &[Plain], member: usize, value: usize) -> Members {
     let before = &all[member].stages[..value];
-    before.iter().fold(bit(member), |set, (_, from)| {
+    before.iter().fold(Members::one(member), |set, (_, from)| {
         from.iter().fold(set, |set, other| {
             set | set_of(all, *other, stage_towards(all, *other, member))
         })
@@ -229,13 +230,13 @@ mod tests {
         for schedule in ALL {
             for n in SIZES {
                 let all = programs(schedule, n);
-                let everybody = u64::MAX >> (64 - n);
+                let everybody = Members::all(n);
                 for shard in 0..all[0].shards() as u16 {
                     for (me, program) in all.iter().enumerate() {
                         let role = program.role(shard).unwrap();
-                        let mut set = bit(me);
+                        let mut set = Members::one(me);
                         for source in role.stages.iter().flat_map(|s| &s.from) {
-                            assert_eq!(set & source.set, 0, "{schedule:?} {n}: twice");
+                            assert!((set & source.set).is_empty(), "{schedule:?} {n}: twice");
                             set |= source.set;
                         }
                         let whole = role.ends && set == everybody;

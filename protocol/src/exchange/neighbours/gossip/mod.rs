@@ -28,11 +28,11 @@ mod inbox;
 use super::slices::{self, unexpected};
 use super::{Encoded, FragmentMix, Mixes, Mixture, Ranks, Rule};
 use crate::core::context::Context;
-use crate::exchange::{Arrived, PushSum};
+use crate::exchange::{Arrived, PushSum, foreign_tag};
 use crate::limits::ROUNDS_AHEAD_MAX;
 use crate::{
     FragmentId, Order, Part, PeerError, PeerId, Plan, PushOutcome, SliceId, SliceMeta, StoreId,
-    Topology,
+    Tag, Topology,
 };
 use account::Account;
 use inbox::{Inbox, Waiting};
@@ -143,10 +143,8 @@ impl Rule for Gossip {
             mix.own.sent += mass;
             let meta = SliceMeta {
                 of: 1,
-                weight: mass,
-                contributors: 0,
-                group: 0,
                 bytes,
+                tag: Tag::Mass { weight: mass },
             };
             self.account.push(cx, (*to, slice), meta, mass);
         }
@@ -159,7 +157,10 @@ impl Rule for Gossip {
         arrived: &Arrived,
     ) -> Result<(), PeerError> {
         slices::check(cx, arrived)?;
-        let (from, slice, weight) = (arrived.from, arrived.slice, arrived.meta.weight);
+        let (from, slice, tag) = (arrived.from, arrived.slice, arrived.meta.tag);
+        let Tag::Mass { weight } = tag else {
+            return Err(foreign_tag(tag, "gossip"));
+        };
         if slice.part != Part::Contribution {
             return unexpected("a gossip slice must be a contribution");
         }

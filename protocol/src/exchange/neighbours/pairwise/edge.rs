@@ -211,6 +211,7 @@ impl Edge {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Tag;
     use crate::{FragmentId, Part, PeerId, Round};
 
     fn slice(round: u64, origin: u8) -> SliceId {
@@ -239,10 +240,12 @@ mod tests {
             slice: name,
             meta: SliceMeta {
                 of: 1,
-                weight: 0.5,
-                contributors: u64::from(number),
-                group: 1,
                 bytes: 4,
+                tag: Tag::Half {
+                    session: 1,
+                    exchange: number,
+                    share: 0.5,
+                },
             },
             number,
             under_way: true,

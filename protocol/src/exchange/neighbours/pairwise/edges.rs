@@ -5,7 +5,7 @@ use super::edge::{Edge, Half, Meaning, Sent, Waiting};
 use super::{Begun, Encoded, Standing};
 use crate::core::context::Context;
 use crate::limits::{HISTORY_ROUNDS_MAX, PUSHES_AT_ONCE_MAX};
-use crate::{Event, FragmentId, Order, PeerId, PushOutcome, SliceId, SliceMeta};
+use crate::{Event, FragmentId, Order, PeerId, PushOutcome, SliceId, SliceMeta, Tag};
 use std::collections::BTreeMap;
 
 /// One neighbour and one fragment.
@@ -134,10 +134,12 @@ impl Edges {
             (Some(edge), Some(bytes)) if edge.session == begun.session => {
                 let meta = SliceMeta {
                     of: 1,
-                    weight: begun.share,
-                    contributors: u64::from(edge.number),
-                    group: u64::from(begun.session),
                     bytes,
+                    tag: Tag::Half {
+                        session: begun.session,
+                        exchange: edge.number,
+                        share: begun.share,
+                    },
                 };
                 edge.half = Half::Pushed(slice, begun.share);
                 edge.unheard.push(Sent {
@@ -268,8 +270,9 @@ fn release(cx: &mut Context, slices: impl IntoIterator<Item = SliceId>) {
 
 /// A session ends with a half of unknown fate: the other end may have mixed it, or not.
 fn report(cx: &mut Context, peer: PeerId, edge: &Edge) {
-    if let Some(sent) = edge.unheard.first() {
-        let weight = sent.meta.weight;
+    if let Some(sent) = edge.unheard.first()
+        && let Tag::Half { share: weight, .. } = sent.meta.tag
+    {
         cx.emit(Event::MassUncertain { peer, weight });
     }
 }

@@ -41,11 +41,11 @@ mod standing;
 use super::slices::{self, unexpected};
 use super::{Encoded, FragmentMix, Mixes, Mixture, Ranks, Rule};
 use crate::core::context::Context;
-use crate::exchange::Arrived;
+use crate::exchange::{Arrived, foreign_tag};
 use crate::limits::{NEIGHBOURS_MAX, PATIENCE_ROUNDS, ROUNDS_AHEAD_MAX};
 use crate::{
     ExchangeKind, FragmentId, Order, Part, PeerError, PeerId, Plan, PushOutcome, SliceId, StoreId,
-    Topology,
+    Tag, Topology,
 };
 use edge::{Edge, Half, Waiting};
 use edges::Edges;
@@ -219,11 +219,11 @@ impl Rule for Pairwise {
         mixes: &mut Mixes<Self>,
         arrived: &Arrived,
     ) -> Result<(), PeerError> {
-        let (session, number) = check(cx, arrived, self.edges.replicas)?;
+        let (session, number, share) = check(cx, arrived, self.edges.replicas)?;
         let (from, slice) = (arrived.from, arrived.slice);
         let waiting = Waiting {
             slice,
-            share: arrived.meta.weight,
+            share,
             number,
         };
         if self.edges.take(cx, (from, session), waiting) {
@@ -325,23 +325,27 @@ impl Rule for Pairwise {
     }
 }
 
-/// What a half must be; gives its session and number.
-fn check(cx: &Context, arrived: &Arrived, replicas: bool) -> Result<(u32, u32), PeerError> {
+/// What a half must be; gives its session, its number and the share it offers.
+fn check(cx: &Context, arrived: &Arrived, replicas: bool) -> Result<(u32, u32, f64), PeerError> {
     slices::check(cx, arrived)?;
     let (slice, meta) = (arrived.slice, arrived.meta);
     if slice.part == Part::Partial {
         return unexpected("a partial sum between neighbours");
     }
-    if !(meta.weight.is_finite() && (0.0..=1.0).contains(&meta.weight)) {
+    let Tag::Half {
+        session,
+        exchange: number,
+        share,
+    } = meta.tag
+    else {
+        return Err(foreign_tag(meta.tag, "an exchange of two"));
+    };
+    if !(share.is_finite() && (0.0..=1.0).contains(&share)) {
         return unexpected("the share that a slice offers must be from 0 to 1");
     }
-    let numbers = (u32::try_from(meta.group), u32::try_from(meta.contributors));
-    let (Ok(session), Ok(number)) = numbers else {
-        return unexpected("a session or an exchange beyond all numbers");
-    };
     let whole = slice.part == Part::Aggregate;
     if session == 0 || whole != (replicas && number == 0) {
         return unexpected("only what begins a session is whole, and sessions begin with one");
     }
-    Ok((session, number))
+    Ok((session, number, share))
 }

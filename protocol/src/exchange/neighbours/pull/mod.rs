@@ -38,10 +38,10 @@ use super::slices::{self, unexpected};
 use super::{Encoded, FragmentMix, Mixes, Mixture, Ranks, Rule};
 use crate::core::context::Context;
 use crate::core::timers::Timer;
-use crate::exchange::Arrived;
-use crate::wire::Message;
+use crate::exchange::{Arrived, foreign_message, foreign_tag};
+use crate::wire::{ExchangeMessage, PullMessage};
 use crate::{
-    Event, FragmentId, Order, Part, PeerError, PeerId, PushOutcome, SliceId, StoreId, Time,
+    Event, FragmentId, Order, Part, PeerError, PeerId, PushOutcome, SliceId, StoreId, Tag, Time,
     Topology, Wait,
 };
 use published::Published;
@@ -91,7 +91,7 @@ impl Pull {
     fn ask(&mut self, cx: &mut Context) {
         let round = cx.round;
         for peer in self.row.keys() {
-            cx.send(*peer, Message::PullAsk { round });
+            cx.send(*peer, PullMessage::Ask { round });
         }
         if !self.row.is_empty() {
             let allowed = cx.deadlines.allow(Wait::Partners, self.row.keys().copied());
@@ -144,6 +144,9 @@ impl Rule for Pull {
         let (from, slice) = (arrived.from, arrived.slice);
         cx.view.forgive(from);
         slices::check(cx, arrived)?;
+        let Tag::Answer { round } = arrived.meta.tag else {
+            return Err(foreign_tag(arrived.meta.tag, "pull"));
+        };
         if slice.part != Part::Contribution {
             return unexpected("an answer must be its sender's own contribution");
         }
@@ -151,7 +154,7 @@ impl Rule for Pull {
         if answers.is_some_and(|answers| answers.values().any(|(held, _)| *held == slice)) {
             return Ok(()); // a retry of what is here already
         }
-        let current = arrived.meta.group == cx.round.0;
+        let current = round == cx.round;
         if current && mixes.came(cx, slice.fragment, from) {
             let weight = self.row.get(&from).copied().unwrap_or(0.0);
             if let Some(mix) = mixes.get_mut(slice.fragment) {
@@ -219,7 +222,7 @@ impl Rule for Pull {
         let round = cx.round;
         let late: BTreeSet<PeerId> = mixes.expected().collect();
         for peer in late {
-            cx.send(peer, Message::PullAsk { round });
+            cx.send(peer, PullMessage::Ask { round });
         }
         Some(self.deadline)
     }
@@ -233,13 +236,15 @@ impl Rule for Pull {
         &mut self,
         cx: &mut Context,
         from: PeerId,
-        message: &Message,
+        message: &ExchangeMessage,
     ) -> Result<(), PeerError> {
         // It speaks: what it did not answer was lost, or late.
         cx.view.forgive(from);
         match message {
-            Message::PullAsk { round } => self.published.asked(cx, from, *round),
-            _ => return unexpected("a message of another exchange"),
+            ExchangeMessage::Pull(PullMessage::Ask { round }) => {
+                self.published.asked(cx, from, *round);
+            }
+            other => return Err(foreign_message(other, "pull")),
         }
         Ok(())
     }

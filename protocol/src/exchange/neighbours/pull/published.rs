@@ -3,7 +3,7 @@
 
 use super::super::SliceLedger;
 use crate::core::context::Context;
-use crate::{FragmentId, PeerId, PushOutcome, Round, SliceId, SliceMeta};
+use crate::{FragmentId, PeerId, PushOutcome, Round, SliceId, SliceMeta, Tag};
 use std::collections::BTreeMap;
 
 /// How often an answer is pushed at most: a second loss of the same bytes says that the link is bad.
@@ -97,9 +97,7 @@ impl Published {
 fn meta(round: Round, bytes: u64) -> SliceMeta {
     SliceMeta {
         of: 1,
-        weight: 1.0,
-        contributors: 0,
-        group: round.0,
         bytes,
+        tag: Tag::Answer { round },
     }
 }

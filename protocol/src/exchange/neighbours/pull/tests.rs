@@ -3,6 +3,7 @@
 use super::*;
 use crate::exchange::neighbours::Neighbours;
 use crate::exchange::{Exchange, Outcome, Signal};
+use crate::wire::{CenterMessage, Message};
 use crate::{
     BytesBound, Contribution, DeadlinePlan, Digest, Done, ExchangeKind, FragmentPlan, LayoutHash,
     OrderId, Output, OverlapPlan, Partners, PeerConfig, Plan, PushOutcome, Round, RunId, Schedule,
@@ -86,10 +87,10 @@ fn out(cx: &mut Context) -> Out {
             Output::Order { id, order } => all.orders.push((id, order)),
             Output::Push {
                 to, slice, meta, ..
-            } => all.pushed.push((to, slice, meta.group)),
+            } => all.pushed.push((to, slice, answered(meta))),
             Output::Send {
                 to,
-                message: Message::PullAsk { round },
+                message: Message::Exchange(ExchangeMessage::Pull(PullMessage::Ask { round })),
             } => {
                 assert_eq!(round, cx.round);
                 all.asked.push(to);
@@ -151,10 +152,8 @@ fn answer(id: u8, round: u64) -> (SliceId, Signal<'static>) {
     };
     let meta = SliceMeta {
         of: 1,
-        weight: 1.0,
-        contributors: 0,
-        group: 5,
         bytes: 48,
+        tag: Tag::Answer { round: Round(5) },
     };
     let (from, digest) = (peer(id), None);
     let signal = Signal::Arrived(Arrived {
@@ -166,7 +165,15 @@ fn answer(id: u8, round: u64) -> (SliceId, Signal<'static>) {
     (slice, signal)
 }
 
-fn ask(from: u8, message: &Message) -> Signal<'_> {
+/// The round that an answer names.
+fn answered(meta: SliceMeta) -> u64 {
+    match meta.tag {
+        Tag::Answer { round } => round.0,
+        other => panic!("{other:?} is no answer"),
+    }
+}
+
+fn ask(from: u8, message: &ExchangeMessage) -> Signal<'_> {
     Signal::Message {
         from: peer(from),
         message,
@@ -252,8 +259,10 @@ fn a_bad_answer_is_left_out_and_its_sender_accused() {
 #[test]
 fn who_asks_gets_what_was_published_last_one_answer_at_a_time() {
     let (mut pull, mut cx) = one();
-    let [first, second] = [8, 9].map(|round| Message::PullAsk {
-        round: Round(round),
+    let [first, second] = [8, 9].map(|round| {
+        ExchangeMessage::Pull(PullMessage::Ask {
+            round: Round(round),
+        })
     });
     // Nothing is published yet.
     let early = signal(&mut pull, &mut cx, ask(2, &first));
@@ -328,6 +337,13 @@ fn what_is_no_answer_is_refused() {
             meta,
         ),
         (slice, SliceMeta { of: 2, ..meta }),
+        (
+            slice,
+            SliceMeta {
+                tag: Tag::Mass { weight: 1.0 },
+                ..meta
+            },
+        ),
     ];
     for (slice, meta) in wrong {
         let (from, digest) = (peer(2), None);
@@ -340,6 +356,9 @@ fn what_is_no_answer_is_refused() {
         assert!(pull.signal(&mut cx, signal).is_err(), "{slice:?}");
         assert_eq!(released(&out(&mut cx)), [slice]);
     }
-    let message = Message::StateRefuse;
+    let message = ExchangeMessage::Center(CenterMessage::Ask {
+        fragment: FragmentId(0),
+        shard: 0,
+    });
     assert!(pull.signal(&mut cx, ask(2, &message)).is_err());
 }

@@ -50,9 +50,9 @@ mod tree;
 use super::slices::{self, unexpected};
 use super::{Encoded, FragmentMix, Mixes, Mixture, Ranks, Rule, SliceLedger};
 use crate::core::context::Context;
-use crate::exchange::Arrived;
+use crate::exchange::{Arrived, foreign_tag};
 use crate::limits::{RELAY_MISSES_MAX, ROUNDS_AHEAD_MAX, VIEW_PEERS_MAX};
-use crate::{FragmentId, Order, Part, PeerError, PeerId, PushOutcome, SliceId, Topology};
+use crate::{FragmentId, Order, Part, PeerError, PeerId, PushOutcome, SliceId, Tag, Topology};
 use edge::{Edge, Relayed};
 use passing::{Passing, Sent, Served};
 use std::collections::BTreeMap;
@@ -248,14 +248,15 @@ fn check(cx: &Context, arrived: &Arrived) -> Result<Relayed, PeerError> {
     if slice.part != Part::Contribution {
         return unexpected("a relayed slice must be its sender's own");
     }
-    let counts = 1.0..=VIEW_PEERS_MAX as f64;
-    if !counts.contains(&meta.weight) || meta.weight.fract() != 0.0 {
+    let Tag::Relayed { up, peers } = meta.tag else {
+        return Err(foreign_tag(meta.tag, "relayed sums"));
+    };
+    if !(1..=VIEW_PEERS_MAX as u32).contains(&peers) {
         return unexpected("a relayed slice is the mean of one or more peers' parameters");
     }
-    let up = meta.contributors == 1;
     let fits = match up {
         true => may_be_above(slice.fragment, cx.me(), arrived.from),
-        false => meta.contributors == 0 && may_be_above(slice.fragment, arrived.from, cx.me()),
+        false => may_be_above(slice.fragment, arrived.from, cx.me()),
     };
     if !fits {
         return unexpected(
@@ -264,7 +265,7 @@ fn check(cx: &Context, arrived: &Arrived) -> Result<Relayed, PeerError> {
     }
     Ok(Relayed {
         slice,
-        count: meta.weight as u32,
+        count: peers,
         up,
     })
 }

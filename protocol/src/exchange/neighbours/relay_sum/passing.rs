@@ -4,7 +4,7 @@ use super::{Mixes, RelaySum, Tree, release};
 use crate::core::context::Context;
 use crate::exchange::neighbours::{Encoded, slices};
 use crate::limits::{NEIGHBOURS_MAX, PUSHES_AT_ONCE_MAX, RELAYED_UNDER_WAY_MAX};
-use crate::{Done, FragmentId, Order, PeerId, PushOutcome, SliceId, SliceMeta, WorkError};
+use crate::{Done, FragmentId, Order, PeerId, PushOutcome, SliceId, SliceMeta, Tag, WorkError};
 use std::collections::BTreeSet;
 
 /// A message that is being made.
@@ -151,10 +151,11 @@ impl RelaySum {
             Done::Encoded { bytes, .. } => {
                 let meta = SliceMeta {
                     of: 1,
-                    weight: f64::from(passing.count),
-                    contributors: u64::from(passing.up),
-                    group: 0,
                     bytes: *bytes,
+                    tag: Tag::Relayed {
+                        up: passing.up,
+                        peers: passing.count,
+                    },
                 };
                 let sent = Sent { meta, again: 0 };
                 self.sent.push(cx, (passing.to, slice), meta, sent);

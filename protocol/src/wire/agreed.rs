@@ -1,0 +1,255 @@
+//! Messages of the exchanges whose groups agree: forming a round's group, then the reduction, the
+//! votes and the repairs of each fragment.
+
+use crate::wire::{Ballot, Held, ShardPlan, ShardVersion, WireError, check};
+use crate::{Digest, FragmentId, GroupTag, Members, PeerId, Round};
+use serde::{Deserialize, Serialize};
+
+/// A member of a group with the weight of its contribution.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Member {
+    /// The peer.
+    pub peer: PeerId,
+    /// Samples it trained on this round.
+    pub weight: f64,
+}
+
+/// A message of an exchange whose groups agree.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum AgreedMessage {
+    /// About the group of a round.
+    Forming(FormingMessage),
+    /// About one fragment, within the group.
+    Fragment(Scoped),
+}
+
+/// A message that forms a round's group.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum FormingMessage {
+    /// The sender's training of this round ended; sent to everybody.
+    Ready {
+        /// The round.
+        round: Round,
+        /// Samples it trained on.
+        weight: f64,
+        /// Hash of the anchor it started from.
+        anchor: Digest,
+    },
+    /// The round's group.
+    Propose {
+        /// The round.
+        round: Round,
+        /// Raised with every proposer that failed before.
+        term: u8,
+        /// The members in `PeerId` order.
+        members: Vec<Member>,
+    },
+    /// The sender does not join the proposed group.
+    Decline {
+        /// The round.
+        round: Round,
+        /// The term.
+        term: u8,
+    },
+    /// The round that the receiver spoke of goes on, or went on, without it.
+    Behind {
+        /// The first round the receiver can take part in again.
+        round: Round,
+        /// Whether the receiver's anchor differs from the swarm's, so that replaying past rounds
+        /// cannot repair it.
+        resync: bool,
+    },
+}
+
+/// A message about one fragment in one group of one round.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Scoped {
+    /// The round.
+    pub round: Round,
+    /// The fragment.
+    pub fragment: FragmentId,
+    /// The group. A message of another group of the same round is dropped.
+    pub group: GroupTag,
+    /// The message itself.
+    pub body: FragmentMessage,
+}
+
+/// What members of a group say about one fragment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum FragmentMessage {
+    /// The sender has reduced a shard, and others pass the bytes on: this is what they must be.
+    Reduced {
+        /// The shard.
+        shard: u16,
+        /// The sender's version of it.
+        version: ShardVersion,
+    },
+    /// The sender holds all shards in these versions and would apply them.
+    Vote {
+        /// In which ballot.
+        ballot: Ballot,
+        /// Shard by shard.
+        versions: Vec<ShardVersion>,
+    },
+    /// Asks for a [`FragmentMessage::Promise`] in a higher ballot.
+    Prepare {
+        /// The ballot.
+        ballot: Ballot,
+    },
+    /// The sender votes in no lower ballot any more, and says what it has.
+    Promise(Promise),
+    /// The coordinator's conclusion from the promises: vote for this in this ballot.
+    Repair {
+        /// The ballot.
+        ballot: Ballot,
+        /// The members that promised. The others are no longer waited for.
+        alive: Members,
+        /// Shard by shard.
+        shards: Vec<ShardPlan>,
+    },
+    /// The coordinator found no majority: the fragment's exchange is void.
+    Void {
+        /// The ballot.
+        ballot: Ballot,
+    },
+    /// The exchange of the fragment ended with these versions.
+    Decided {
+        /// In which ballot's number.
+        ballot: u8,
+        /// The members, so that a straggler can tell the contributors.
+        members: Vec<Member>,
+        /// Shard by shard.
+        versions: Vec<ShardVersion>,
+    },
+}
+
+/// A member's promise to vote in no lower ballot, and what it has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Promise {
+    /// The ballot.
+    pub ballot: Ballot,
+    /// The highest ballot it voted in, and for what.
+    pub voted: Option<(Ballot, Vec<ShardVersion>)>,
+    /// Aggregates it holds.
+    pub held: Vec<Held>,
+    /// Members that it still waits for. One that missed a deadline is not waited for again.
+    pub hopeful: Members,
+}
+
+impl AgreedMessage {
+    /// The message's name.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Forming(message) => message.name(),
+            Self::Fragment(scoped) => scoped.body.name(),
+        }
+    }
+
+    /// The round that the message shows its sender to take part in.
+    pub(crate) const fn takes_part_in(&self) -> Option<Round> {
+        match self {
+            Self::Forming(
+                FormingMessage::Ready { round, .. } | FormingMessage::Propose { round, .. },
+            ) => Some(*round),
+            Self::Fragment(Scoped {
+                round,
+                body: FragmentMessage::Vote { .. },
+                ..
+            }) => Some(*round),
+            _ => None,
+        }
+    }
+
+    pub(super) fn check(&self) -> Result<(), WireError> {
+        match self {
+            Self::Forming(FormingMessage::Ready { weight, .. }) => check::weight(*weight),
+            Self::Forming(FormingMessage::Propose { members, .. }) => check::group(members),
+            Self::Forming(FormingMessage::Decline { .. } | FormingMessage::Behind { .. }) => Ok(()),
+            Self::Fragment(scoped) => {
+                check::fragment(scoped.fragment)?;
+                scoped.body.check()
+            }
+        }
+    }
+}
+
+impl FormingMessage {
+    /// The message's name.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Ready { .. } => "ready",
+            Self::Propose { .. } => "propose",
+            Self::Decline { .. } => "decline",
+            Self::Behind { .. } => "behind",
+        }
+    }
+}
+
+impl FormingMessage {
+    pub(super) const fn round(&self) -> Round {
+        match self {
+            Self::Ready { round, .. }
+            | Self::Propose { round, .. }
+            | Self::Decline { round, .. }
+            | Self::Behind { round, .. } => *round,
+        }
+    }
+}
+
+impl FragmentMessage {
+    /// The message's name.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Reduced { .. } => "reduced",
+            Self::Vote { .. } => "vote",
+            Self::Prepare { .. } => "prepare",
+            Self::Promise(_) => "promise",
+            Self::Repair { .. } => "repair",
+            Self::Void { .. } => "void",
+            Self::Decided { .. } => "decided",
+        }
+    }
+
+    /// Whether the sender works on the fragment and wants to know how it ended.
+    pub(crate) const fn asks(&self) -> bool {
+        matches!(self, Self::Promise(_) | Self::Prepare { .. })
+    }
+
+    /// Whether it says how the fragment's exchange ended.
+    pub(crate) const fn ends(&self) -> bool {
+        matches!(self, Self::Decided { .. } | Self::Void { .. })
+    }
+
+    fn check(&self) -> Result<(), WireError> {
+        match self {
+            Self::Reduced { shard, .. } => check::shards(usize::from(*shard)),
+            Self::Vote { ballot, versions } => {
+                check::ballot(ballot.number)?;
+                check::shards(versions.len())
+            }
+            Self::Prepare { ballot } | Self::Void { ballot } => check::ballot(ballot.number),
+            Self::Promise(promise) => {
+                check::ballot(promise.ballot.number)?;
+                check::shards(promise.held.len())?;
+                let Some((ballot, versions)) = &promise.voted else {
+                    return Ok(());
+                };
+                check::ballot(ballot.number)?;
+                check::shards(versions.len())
+            }
+            Self::Repair { ballot, shards, .. } => {
+                check::ballot(ballot.number)?;
+                check::shards(shards.len())
+            }
+            Self::Decided {
+                ballot,
+                members,
+                versions,
+            } => {
+                check::ballot(*ballot)?;
+                check::shards(versions.len())?;
+                check::group(members)
+            }
+        }
+    }
+}

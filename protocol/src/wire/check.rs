@@ -1,0 +1,50 @@
+//! The checks of counts and ranges that messages share.
+
+use crate::FragmentId;
+use crate::limits::{BALLOTS_MAX, FRAGMENTS_MAX, GROUP_MEMBERS_MAX};
+use crate::wire::{Member, WireError};
+
+/// The same answer for every check: which field is out of range.
+pub(super) fn ok(condition: bool, field: &str) -> Result<(), WireError> {
+    match condition {
+        true => Ok(()),
+        false => Err(WireError::OutOfRange {
+            field: field.to_owned(),
+        }),
+    }
+}
+
+pub(super) fn weight(weight: f64) -> Result<(), WireError> {
+    ok(weight_ok(weight), "weight")
+}
+
+fn weight_ok(weight: f64) -> bool {
+    weight.is_finite() && (0.0..=1e18).contains(&weight)
+}
+
+pub(super) fn group(members: &[Member]) -> Result<(), WireError> {
+    ok(
+        !members.is_empty() && members.len() <= GROUP_MEMBERS_MAX,
+        "members",
+    )?;
+    ok(
+        members.iter().all(|m| weight_ok(m.weight)),
+        "members.weight",
+    )?;
+    ok(
+        members.is_sorted_by(|a, b| a.peer < b.peer),
+        "members.order",
+    )
+}
+
+pub(super) fn fragment(fragment: FragmentId) -> Result<(), WireError> {
+    ok(usize::from(fragment.0) < FRAGMENTS_MAX, "fragment")
+}
+
+pub(super) fn ballot(number: u8) -> Result<(), WireError> {
+    ok(number < BALLOTS_MAX, "ballot")
+}
+
+pub(super) fn shards(count: usize) -> Result<(), WireError> {
+    ok(count <= GROUP_MEMBERS_MAX, "shards")
+}
