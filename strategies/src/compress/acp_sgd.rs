@@ -8,7 +8,7 @@ use super::low_rank::{
 };
 use super::power_sgd::orthonormalize;
 use super::random::Random;
-use super::raw::{add_f32s, expect_finite, expect_len, push_f32s, tag, take};
+use super::raw::{add_f32s, expect_finite, expect_len, push_f32s, take};
 use super::simd::vectorized;
 use super::spec::CodecSpec;
 use super::{Codec, CodecError, CodecProperties, EncodeContext, F32, Matrix, Reduction};
@@ -17,7 +17,9 @@ use murmurate_protocol::BytesBound;
 
 pub(super) const SPEC: CodecSpec = CodecSpec {
     name: "acp-sgd",
+    tag: 53,
     summary: "matrices as products of two thin ones, of which one is sent, in turn",
+    equation: "P_i = M_i Q in odd rounds, Q_i = M_i' P in even ones, C(M_i) = P_i Q' or P Q_i', each orthogonalized after its mean",
     source: "Zhang et al., ICDCS 2023",
     parameters: &[RANK],
     build: |kind| {
@@ -90,7 +92,7 @@ pub(super) fn draw(seed: u64, values: &mut [f32]) {
 
 impl AcpSgd {
     fn header(&self) -> Header {
-        Header::new(tag::ACP_SGD).with([self.rank as u8])
+        Header::new(SPEC.tag).with([self.rank as u8])
     }
 
     /// Whether a matrix is shorter as either factor.

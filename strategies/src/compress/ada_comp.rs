@@ -3,7 +3,7 @@
 use super::header::Header;
 use super::lanes::largest;
 use super::pick::{DECAY, Pick, Picked};
-use super::raw::{BATCH, tag};
+use super::raw::BATCH;
 use super::select::Source;
 use super::simd::{Kernel, vectorized};
 use super::spec::{CodecSpec, Parameter, Range};
@@ -12,7 +12,9 @@ use super::{CodecProperties, EncodeContext};
 
 pub(super) const SPEC: CodecSpec = CodecSpec {
     name: "ada-comp",
+    tag: 35,
     summary: "what twice the delta would make the largest of its bin",
+    equation: "C(x)_i = G_i where |G_i + x_i| >= max |G| of the bin, G = e + x",
     source: "Chen et al., AAAI 2018",
     parameters: &[BIN, SIGNED_VALUES, DECAY],
     build: |kind| {
@@ -88,7 +90,7 @@ impl Pick for AdaComp {
     }
 
     fn header(&self) -> Header {
-        Header::new(tag::ADA_COMP).with((self.bin as u16).to_le_bytes())
+        Header::new(SPEC.tag).with((self.bin as u16).to_le_bytes())
     }
 
     fn density_max(&self) -> f64 {

@@ -3,14 +3,15 @@
 use super::header::Header;
 use super::low_rank::{Factor, LowRank, RANK, TransposedTimesColumns};
 use super::random::Random;
-use super::raw::tag;
 use super::simd::vectorized;
 use super::spec::CodecSpec;
 use super::{CodecProperties, EncodeContext, Matrix};
 
 pub(super) const SPEC: CodecSpec = CodecSpec {
     name: "atomo",
+    tag: 41,
     summary: "some singular vectors of each 64 rows of a matrix, drawn by their singular values",
+    equation: "C(M) = sum of s_i / p_i u_i v_i' over the singular triples kept, each with chance p_i",
     source: "Wang et al., NeurIPS 2018",
     parameters: &[RANK],
     build: |kind| {
@@ -134,7 +135,7 @@ impl Factor for Atomo {
     }
 
     fn header(&self) -> Header {
-        Header::new(tag::ATOMO).with([self.rank as u8])
+        Header::new(SPEC.tag).with([self.rank as u8])
     }
 
     fn rank(&self) -> usize {

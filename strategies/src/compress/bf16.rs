@@ -3,13 +3,14 @@
 use super::format::{BLOCK_MAX, Blocks, Format};
 use super::header::Header;
 use super::random::Random;
-use super::raw::tag;
 use super::spec::CodecSpec;
 use super::{Codec, CodecError, CodecProperties};
 
 pub(super) const SPEC: CodecSpec = CodecSpec {
     name: "bf16",
+    tag: 2,
     summary: "rounded to half: 2 bytes",
+    equation: "C(x) = x rounded to 8 significant bits, ties to even",
     source: "Kalamkar et al., arXiv 1905.12322",
     parameters: &[],
     build: |_| Box::new(Blocks(Bf16)),
@@ -43,7 +44,7 @@ impl Format for Bf16 {
     }
 
     fn header(&self) -> Header {
-        Header::new(tag::BF16)
+        Header::new(SPEC.tag)
     }
 
     fn block(&self) -> usize {

@@ -2,7 +2,7 @@
 
 use super::header::Header;
 use super::pick::INNER_DENSITY;
-use super::raw::{tag, take};
+use super::raw::take;
 use super::spec::{CodecSpec, Parameter, Range};
 use super::values::VALUES;
 use super::{Codec, CodecError, CodecKind, CodecProperties, EncodeContext, Sparse};
@@ -12,7 +12,9 @@ use std::ops::Range as Places;
 
 pub(super) const SPEC: CodecSpec = CodecSpec {
     name: "by-size",
+    tag: 45,
     summary: "large matrices in one codec; small ones, biases and other vectors in another",
+    equation: "C(x) = (L(x_large), S(x_rest)), x_large the matrices of at least `below` values",
     source: "Vogels et al., NeurIPS 2019, section 3; Lin et al., ICLR 2018",
     parameters: &[LARGE, INNER_DENSITY, VALUES, BELOW, SMALL],
     build: |kind| Box::new(BySize::new(kind)),
@@ -101,7 +103,7 @@ impl BySize {
         let number = |name| kind.count(name) as u8;
         Self {
             below: kind.count("below"),
-            header: Header::new(tag::BY_SIZE)
+            header: Header::new(SPEC.tag)
                 .with([number("large"), number("small")])
                 .with(kind.number("density").to_le_bytes())
                 .with([number("values")])

@@ -3,7 +3,6 @@
 use super::header::Header;
 use super::largest::Largest;
 use super::pick::{DECAY, DENSITY, Pick, Picked, kept};
-use super::raw::tag;
 use super::select::Source;
 use super::spec::{CodecSpec, Parameter, Range};
 use super::values::VALUES;
@@ -11,7 +10,9 @@ use super::{CodecProperties, EncodeContext, top_k};
 
 pub(super) const SPEC: CodecSpec = CodecSpec {
     name: "chunk-top-k",
+    tag: 29,
     summary: "the largest of every chunk; with 2 bits a value and a decay, SparseLoCo",
+    equation: "e' = decay e + x, C = the density * chunk largest of every chunk of e', written by `values`",
     source: "Sarfi et al., arXiv 2508.15706",
     parameters: &[DENSITY, CHUNK, VALUES, DECAY],
     build: |kind| {
@@ -63,7 +64,7 @@ impl Pick for ChunkTopK {
     fn header(&self) -> Header {
         let chunk = (self.chunk as u32).to_le_bytes();
         let density = self.density.to_le_bytes();
-        Header::new(tag::CHUNK_TOP_K).with(density).with(chunk)
+        Header::new(SPEC.tag).with(density).with(chunk)
     }
 
     fn density_max(&self) -> f64 {

@@ -6,7 +6,7 @@ use super::header::Header;
 use super::largest::Largest;
 use super::pick::{DENSITY, kept};
 use super::random_k::RandomK;
-use super::raw::{tag, take};
+use super::raw::take;
 use super::select::Source;
 use super::spec::CodecSpec;
 use super::values::{self, VALUES};
@@ -16,7 +16,9 @@ use murmurate_protocol::BytesBound;
 
 pub(super) const SPEC: CodecSpec = CodecSpec {
     name: "clt-k",
+    tag: 52,
     summary: "values at the places that one member chooses in turn, the same for all",
+    equation: "C(x)_i = x_i at the places of the k largest of the leader's residual, the leader being round mod n",
     source: "Chen et al., NeurIPS 2020",
     parameters: &[DENSITY, VALUES],
     build: |kind| {
@@ -87,7 +89,7 @@ fn hash(places: &[u32]) -> u64 {
 
 impl CltK {
     fn header(&self) -> Header {
-        Header::new(tag::CLT_K).with(self.density.to_le_bytes())
+        Header::new(SPEC.tag).with(self.density.to_le_bytes())
     }
 
     /// The places of `len` values, and what names them: whether they are agreed on, and hash or seed.

@@ -5,7 +5,7 @@ use super::header::Header;
 use super::largest::Largest;
 use super::pick::{DENSITY, kept};
 use super::random::Random;
-use super::raw::{expect_finite, expect_len, push_f32s, tag, take};
+use super::raw::{expect_finite, expect_len, push_f32s, take};
 use super::select::Source;
 use super::spec::{CodecSpec, Parameter, Range};
 use super::{Codec, CodecError, CodecKind, CodecProperties, EncodeContext, Sparse};
@@ -14,7 +14,9 @@ use murmurate_protocol::BytesBound;
 
 pub(super) const SPEC: CodecSpec = CodecSpec {
     name: "count-sketch",
+    tag: 42,
     summary: "sums over random classes of places, and the largest that they tell of",
+    equation: "S_{j, h_j(i)} += g_j(i) x_i, C(x)_i = median over j of g_j(i) S_{j, h_j(i)} at the k largest",
     source: "Rothchild et al., ICML 2020; Charikar et al., ICALP 2002",
     parameters: &[DENSITY, ROWS, WIDTH],
     build: |kind| Box::new(CountSketch::new(kind)),
@@ -106,7 +108,7 @@ impl CountSketch {
     }
 
     fn header(&self) -> Header {
-        Header::new(tag::COUNT_SKETCH)
+        Header::new(SPEC.tag)
             .with(self.density.to_le_bytes())
             .with(self.width.to_le_bytes())
             .with([self.rows as u8])

@@ -4,7 +4,6 @@ use super::dct::{Dct, TILE};
 use super::header::Header;
 use super::largest::Largest;
 use super::pick::DECAY;
-use super::raw::tag;
 use super::select::fold;
 use super::spec::{CodecSpec, Parameter, Range};
 use super::values::VALUES;
@@ -16,7 +15,9 @@ use murmurate_protocol::BytesBound;
 
 pub(super) const SPEC: CodecSpec = CodecSpec {
     name: "de-mo",
+    tag: 39,
     summary: "the largest cosines of every tile of 64 x 64, of a momentum that keeps the others",
+    equation: "C(x) = D' (the k largest of D m, tile by tile), m = beta e + x, D the cosine transform",
     source: "Peng et al., arXiv 2411.19870",
     parameters: &[
         KEPT,
@@ -99,7 +100,7 @@ impl Scratch {
 
 impl DeMo {
     fn header(&self) -> Header {
-        Header::new(tag::DE_MO).with((self.kept as u16).to_le_bytes())
+        Header::new(SPEC.tag).with((self.kept as u16).to_le_bytes())
     }
 
     fn read(&self, bytes: &[u8], len: usize, scratch: &mut Scratch) -> Result<(), CodecError> {

@@ -4,7 +4,6 @@ use super::header::Header;
 use super::lanes::sum_of_squares;
 use super::largest::Largest;
 use super::pick::{DENSITY, Pick, Picked, kept};
-use super::raw::tag;
 use super::select::Source;
 use super::simd::{Kernel, vectorized};
 use super::spec::{CodecSpec, Parameter, Range};
@@ -13,7 +12,9 @@ use super::{CodecProperties, EncodeContext, top_k};
 
 pub(super) const SPEC: CodecSpec = CodecSpec {
     name: "dgc",
+    tag: 38,
     summary: "the largest of what momentum makes of the deltas, denser in the first rounds",
+    equation: "u' = mu u + x, v' = v + u', C = the k largest of v', u and v zero where sent",
     source: "Lin et al., ICLR 2018",
     parameters: &[DENSITY, MOMENTUM, CLIP, WARM_UP, VALUES],
     build: |kind| {
@@ -129,7 +130,7 @@ impl Pick for Dgc {
     }
 
     fn header(&self) -> Header {
-        Header::new(tag::DGC)
+        Header::new(SPEC.tag)
             .with((self.density as f32).to_le_bytes())
             .with(self.momentum.to_le_bytes())
             .with(self.clip.to_le_bytes())

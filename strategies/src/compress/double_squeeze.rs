@@ -2,7 +2,6 @@
 
 use super::header::Header;
 use super::pick::INNER_DENSITY;
-use super::raw::tag;
 use super::spec::{CodecSpec, Parameter, Range};
 use super::values::VALUES;
 use super::{Codec, CodecError, CodecKind, CodecProperties, EncodeContext, Reduction};
@@ -10,7 +9,9 @@ use murmurate_protocol::BytesBound;
 
 pub(super) const SPEC: CodecSpec = CodecSpec {
     name: "double-squeeze",
+    tag: 55,
     summary: "as coarse on the way back as on the way there, with error feedback at both ends",
+    equation: "up: C(x_i + e_i), down: C(mean + e_0), each end keeps what it left out",
     source: "Tang et al., ICML 2019",
     parameters: &[OF, INNER_DENSITY, VALUES],
     build: |kind| Box::new(DoubleSqueeze::new(*kind)),
@@ -47,7 +48,7 @@ struct DoubleSqueeze {
 impl DoubleSqueeze {
     fn new(kind: CodecKind) -> Self {
         Self {
-            header: Header::new(tag::DOUBLE_SQUEEZE).with([kind.count("of") as u8]),
+            header: Header::new(SPEC.tag).with([kind.count("of") as u8]),
             codec: kind.inner(kind.choice("of")),
             memory: Vec::new(),
             kind,

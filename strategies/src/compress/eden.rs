@@ -7,7 +7,6 @@ use super::int::int8;
 use super::lanes::{sum_of_squares, to_finite};
 use super::planar;
 use super::random::Random;
-use super::raw::tag;
 use super::rotated::{BLOCK, padded, rotation_seed};
 use super::sign::signed;
 use super::spec::{CodecSpec, Parameter, Range};
@@ -15,7 +14,9 @@ use super::{Codec, CodecError, CodecProperties};
 
 pub(super) const DRIVE_SPEC: CodecSpec = CodecSpec {
     name: "drive",
+    tag: 23,
     summary: "a random rotation of each 1024 values, then signs and a scale: 1 bit",
+    equation: "C(x) = R^-1 (S sgn(R x)), S = ||R x||_1 / d",
     source: "Vargaftik et al., NeurIPS 2021",
     parameters: &[],
     build: |_| Box::new(Blocks(Eden::<1, false>)),
@@ -23,7 +24,9 @@ pub(super) const DRIVE_SPEC: CodecSpec = CodecSpec {
 
 pub(super) const EDEN_SPEC: CodecSpec = CodecSpec {
     name: "eden",
+    tag: 24,
     summary: "a random rotation of each 1024 values, then 2, 4 or 16 levels and an unbiased scale",
+    equation: "C(x) = R^-1 (S Q(R x)), S = ||x||^2 / <R x, Q(R x)>",
     source: "Vargaftik et al., ICML 2022",
     parameters: &[BITS],
     build: |kind| match kind.count("bits") {
@@ -142,7 +145,11 @@ impl<const BITS: u32, const UNBIASED: bool> Format for Eden<BITS, UNBIASED> {
     }
 
     fn header(&self) -> Header {
-        let tag = if UNBIASED { tag::EDEN } else { tag::DRIVE };
+        let tag = if UNBIASED {
+            EDEN_SPEC.tag
+        } else {
+            DRIVE_SPEC.tag
+        };
         Header::new(tag).with([BITS as u8])
     }
 

@@ -1,13 +1,15 @@
 //! Codec `f32`: the values themselves. Lossless.
 
-use super::raw::{add_f32s, expect_finite, expect_len, expect_tag, push_f32s, tag};
+use super::raw::{add_f32s, expect_finite, expect_len, expect_tag, push_f32s};
 use super::spec::CodecSpec;
 use super::{Codec, CodecError, CodecProperties, EncodeContext, Reduction};
 use murmurate_protocol::BytesBound;
 
 pub(super) const SPEC: CodecSpec = CodecSpec {
     name: "f32",
+    tag: 1,
     summary: "the values themselves: 4 bytes",
+    equation: "C(x) = x",
     source: "-",
     parameters: &[],
     build: |_| Box::new(F32),
@@ -41,12 +43,12 @@ impl Codec for F32 {
 
     fn encode(&mut self, values: &[f32], _: &mut EncodeContext<'_>, out: &mut Vec<u8>) {
         out.reserve(1 + 4 * values.len());
-        out.push(tag::F32);
+        out.push(SPEC.tag);
         push_f32s(values, out);
     }
 
     fn decode_add(&self, bytes: &[u8], weight: f32, acc: &mut [f32]) -> Result<(), CodecError> {
-        let values = expect_tag(bytes, tag::F32)?;
+        let values = expect_tag(bytes, SPEC.tag)?;
         expect_len(values, 4 * acc.len(), "values")?;
         expect_finite(values, "values")?;
         add_f32s(values, weight, acc);

@@ -4,7 +4,7 @@ use super::count_sketch::{CountSketch, ROWS, SUM_MAX, Scratch, WIDTH};
 use super::gathering::{Agreed, Bad, Gathering};
 use super::header::Header;
 use super::pick::DENSITY;
-use super::raw::{expect_finite, expect_len, push_f32s, tag};
+use super::raw::{expect_finite, expect_len, push_f32s};
 use super::spec::{CodecSpec, Parameter, Range};
 use super::{Codec, CodecError, CodecProperties, EncodeContext, Reduction, Sparse};
 use core::cell::RefCell;
@@ -12,7 +12,9 @@ use murmurate_protocol::BytesBound;
 
 pub(super) const SPEC: CodecSpec = CodecSpec {
     name: "fetch-sgd",
+    tag: 54,
     summary: "sketches that are summed; momentum and error live in the sum, at every member alike",
+    equation: "S_u = rho S_u + mean S(x_i), S_e = S_e + S_u, moved = top-k of U(S_e), S_e = S_e - S(moved)",
     source: "Rothchild et al., ICML 2020",
     parameters: &[DENSITY, MORE_ROWS, WIDER, MOMENTUM],
     build: |kind| {
@@ -81,7 +83,7 @@ struct FetchSgd {
 
 impl FetchSgd {
     fn header(&self) -> Header {
-        Header::new(tag::FETCH_SGD)
+        Header::new(SPEC.tag)
             .with(self.sketch.density.to_le_bytes())
             .with(self.sketch.width.to_le_bytes())
             .with([self.sketch.rows as u8])

@@ -3,12 +3,13 @@
 
 use super::format::Blocks;
 use super::mini_float::MiniFloat;
-use super::raw::tag;
 use super::spec::CodecSpec;
 
 pub(super) const SPEC: CodecSpec = CodecSpec {
     name: "fp16",
+    tag: 10,
     summary: "half floats, a power of two for each 4096 values: 2 bytes",
+    equation: "C(x) = 2^e half(x / 2^e), e of the block's largest",
     source: "Micikevicius et al., ICLR 2018 (section 3.2); OpenDiLoCo, arXiv 2407.07852",
     parameters: &[],
     build: |_| Box::new(Blocks(FP16)),
@@ -21,6 +22,6 @@ pub(super) const SPEC: CodecSpec = CodecSpec {
 /// OpenDiLoCo (arXiv 2407.07852).
 const FP16: MiniFloat<5, 10> = MiniFloat {
     name: "fp16",
-    tag: tag::FP16,
+    tag: SPEC.tag,
     top: 14,
 };

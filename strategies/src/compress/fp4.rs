@@ -5,13 +5,14 @@ use super::header::Header;
 use super::lanes::largest;
 use super::planar;
 use super::random::Random;
-use super::raw::tag;
 use super::spec::CodecSpec;
 use super::{Codec, CodecError, CodecProperties};
 
 pub(super) const SPEC: CodecSpec = CodecSpec {
     name: "fp4-e3m0",
+    tag: 13,
     summary: "signed powers of two, a scale for each 256 values: 4 bits",
+    equation: "C(x) = s sgn(x) 2^j, j in {-6 .. 0}, or 0, whichever is nearest; s = max |x| of the block",
     source: "Douillard et al., arXiv 2501.18512 (section 3.3)",
     parameters: &[],
     build: |_| Box::new(Blocks(Fp4)),
@@ -49,7 +50,7 @@ impl Format for Fp4 {
     }
 
     fn header(&self) -> Header {
-        Header::new(tag::FP4_E3M0)
+        Header::new(SPEC.tag)
     }
 
     fn block(&self) -> usize {

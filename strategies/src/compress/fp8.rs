@@ -2,12 +2,13 @@
 
 use super::format::Blocks;
 use super::mini_float::MiniFloat;
-use super::raw::tag;
 use super::spec::CodecSpec;
 
 pub(super) const E4M3_SPEC: CodecSpec = CodecSpec {
     name: "fp8-e4m3",
+    tag: 11,
     summary: "floats with 3 bits of fraction, a power of two for each 4096 values: 1 byte",
+    equation: "C(x) = 2^e E4M3(x / 2^e), e of the block's largest",
     source: "Micikevicius et al., arXiv 2209.05433",
     parameters: &[],
     build: |_| Box::new(Blocks(E4M3)),
@@ -15,7 +16,9 @@ pub(super) const E4M3_SPEC: CodecSpec = CodecSpec {
 
 pub(super) const E5M2_SPEC: CodecSpec = CodecSpec {
     name: "fp8-e5m2",
+    tag: 12,
     summary: "floats with 2 bits of fraction, a power of two for each 4096 values: 1 byte",
+    equation: "C(x) = 2^e E5M2(x / 2^e), e of the block's largest",
     source: "Micikevicius et al., arXiv 2209.05433",
     parameters: &[],
     build: |_| Box::new(Blocks(E5M2)),
@@ -26,7 +29,7 @@ pub(super) const E5M2_SPEC: CodecSpec = CodecSpec {
 /// "FP8 formats for deep learning" (arXiv 2209.05433), table 1; scaling as in section 3.
 const E4M3: MiniFloat<4, 3> = MiniFloat {
     name: "fp8-e4m3",
-    tag: tag::FP8_E4M3,
+    tag: E4M3_SPEC.tag,
     top: 7,
 };
 
@@ -34,6 +37,6 @@ const E4M3: MiniFloat<4, 3> = MiniFloat {
 /// largest.
 const E5M2: MiniFloat<5, 2> = MiniFloat {
     name: "fp8-e5m2",
-    tag: tag::FP8_E5M2,
+    tag: E5M2_SPEC.tag,
     top: 14,
 };

@@ -4,7 +4,6 @@ use super::estimated::{Estimate, Estimated};
 use super::header::Header;
 use super::lanes::{fold, to_finite};
 use super::pick::{DECAY, DENSITY, Picked, kept};
-use super::raw::tag;
 use super::select::{Source, magnitude};
 use super::sidco::ln;
 use super::simd::{Kernel, vectorized};
@@ -13,7 +12,9 @@ use super::values::VALUES;
 
 pub(super) const SPEC: CodecSpec = CodecSpec {
     name: "gaussian-k",
+    tag: 27,
     summary: "about the largest of them, by the threshold of a normal distribution",
+    equation: "C(x)_i = x_i where |x_i| >= tau, tau = Phi^-1(1 - density / 2) sigma + mu, corrected three times",
     source: "Shi et al., arXiv 1911.08772",
     parameters: &[DENSITY, VALUES, DECAY],
     build: |kind| Picked::of(kind, Estimated::new(Gaussian, kind.number("density"))),
@@ -65,7 +66,7 @@ impl Estimate for Gaussian {
     }
 
     fn header(&self) -> Header {
-        Header::new(tag::GAUSSIAN_K)
+        Header::new(SPEC.tag)
     }
 
     fn guess(&mut self, source: &mut Source<'_>, density: f64, _: u64, chosen: &mut Vec<u32>) {

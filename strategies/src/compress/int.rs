@@ -9,13 +9,14 @@ use super::header::Header;
 use super::lanes::largest;
 use super::planar;
 use super::random::Random;
-use super::raw::tag;
 use super::spec::{CodecSpec, Parameter, Range};
 use super::{Codec, CodecError, CodecProperties};
 
 pub(super) const INT8_SPEC: CodecSpec = CodecSpec {
     name: "int8",
+    tag: 6,
     summary: "255 levels of the largest magnitude of a block: 1 byte",
+    equation: "C(x) = s round(x / s), s = max |x| / 127 of the block",
     source: "Dettmers et al., ICLR 2022; arXiv 2412.01152",
     parameters: &[INT8_BLOCK],
     build: |kind| Box::new(Blocks(Int8(kind.count("block")))),
@@ -23,7 +24,9 @@ pub(super) const INT8_SPEC: CodecSpec = CodecSpec {
 
 pub(super) const INT4_SPEC: CodecSpec = CodecSpec {
     name: "int4",
+    tag: 7,
     summary: "15 levels of the largest magnitude of a block: 4 bits",
+    equation: "C(x) = s round(x / s), s = max |x| / 7 of the block",
     source: "Dettmers et al., ICLR 2022; Dettmers and Zettlemoyer, ICML 2023",
     parameters: &[INT4_BLOCK],
     build: |kind| Box::new(Blocks(Int4(kind.count("block")))),
@@ -74,7 +77,7 @@ impl Format for Int8 {
     }
 
     fn header(&self) -> Header {
-        Header::new(tag::INT8).with((self.0 as u16).to_le_bytes())
+        Header::new(INT8_SPEC.tag).with((self.0 as u16).to_le_bytes())
     }
 
     fn block(&self) -> usize {
@@ -141,7 +144,7 @@ impl Format for Int4 {
     }
 
     fn header(&self) -> Header {
-        Header::new(tag::INT4).with((self.0 as u16).to_le_bytes())
+        Header::new(INT4_SPEC.tag).with((self.0 as u16).to_le_bytes())
     }
 
     fn block(&self) -> usize {

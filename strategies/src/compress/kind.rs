@@ -213,3 +213,38 @@ impl<'de> Deserialize<'de> for CodecKind {
         Self::from_table(name, &table).map_err(D::Error::custom)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::EncodeContext;
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_codec_has_a_byte_of_its_own() {
+        // Layouts of older versions, and encodings that no configuration names.
+        let mut taken = BTreeSet::from([0, 3, 4, 5, 43, 44, 46]);
+        for spec in CODECS {
+            assert!(taken.insert(spec.tag), "{}: {}", spec.name, spec.tag);
+        }
+    }
+
+    #[test]
+    fn the_byte_of_a_codec_opens_its_encodings() {
+        for spec in CODECS {
+            let needed = |p: &&Parameter| p.default.is_none();
+            let given = spec.parameters.iter().filter(needed);
+            let given: Vec<_> = given.map(|p| (p.name, p.range.example())).collect();
+            let mut codec = CodecKind::new(spec.name, &given).unwrap().build();
+            let planes = codec.properties().planes;
+            let (mut memory, mut out) = (Vec::new(), Vec::new());
+            let mut state = vec![vec![0.0; 16]; planes];
+            let mut context = EncodeContext::seeded(1, &mut memory);
+            for (plane, state) in context.planes.iter_mut().zip(&mut state) {
+                *plane = state;
+            }
+            codec.encode(&[1.0; 16], &mut context, &mut out);
+            assert_eq!(out[0], spec.tag, "{}", spec.name);
+        }
+    }
+}

@@ -6,13 +6,14 @@ use super::int::int8;
 use super::lanes::{sum_of_squares, to_finite};
 use super::planar;
 use super::random::Random;
-use super::raw::tag;
 use super::spec::CodecSpec;
 use super::{Codec, CodecError, CodecProperties};
 
 pub(super) const ONE_BIT_SPEC: CodecSpec = CodecSpec {
     name: "one-bit",
+    tag: 18,
     summary: "the mean of the positive and that of the negative of each 1024 values: 1 bit",
+    equation: "C(x) = mean of the block's values of the same sign",
     source: "Seide et al., Interspeech 2014",
     parameters: &[],
     build: |_| Box::new(Blocks(Means::<1>)),
@@ -20,7 +21,9 @@ pub(super) const ONE_BIT_SPEC: CodecSpec = CodecSpec {
 
 pub(super) const TWO_BIT_SPEC: CodecSpec = CodecSpec {
     name: "two-bit",
+    tag: 19,
     summary: "four means of each 1024 values, parted at zero and near a deviation: 2 bits",
+    equation: "C(x) = mean of its bucket: two signs, each parted at 0.9816 of the block's root mean square",
     source: "Sarfi et al., arXiv 2508.15706; levels: Max, IRE Trans. Inf. Th. 1960",
     parameters: &[],
     build: |_| Box::new(Blocks(Means::<2>)),
@@ -111,9 +114,9 @@ impl<const BITS: u32> Format for Means<BITS> {
 
     fn header(&self) -> Header {
         Header::new(if BITS == 1 {
-            tag::ONE_BIT
+            ONE_BIT_SPEC.tag
         } else {
-            tag::TWO_BIT
+            TWO_BIT_SPEC.tag
         })
     }
 

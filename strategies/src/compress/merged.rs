@@ -13,22 +13,30 @@ use murmurate_protocol::BytesBound;
 
 pub(super) const G_TOP_K_SPEC: CodecSpec = CodecSpec {
     name: "g-top-k",
+    tag: 50,
     summary: "the largest of each, and of their sum only the largest: the rest goes back to the senders",
+    equation: "moved = top_k(mean top_k(v_i)), e_i = v_i - top_k(v_i) where it moved, v_i elsewhere",
     source: "Shi et al., ICDCS 2019",
     parameters: &[DENSITY, VALUES, DECAY],
     build: |kind| {
-        let pick = TopK::new(G_TOP_K_SPEC.name, kind.number("density"));
+        let pick = TopK::new(&G_TOP_K_SPEC, kind.number("density"));
         Box::new(Merged::new(kind, Picked::of(kind, pick), None))
     },
 };
 
 pub(super) const OK_TOP_K_SPEC: CodecSpec = CodecSpec {
     name: "ok-top-k",
+    tag: 51,
     summary: "as g-top-k, by thresholds of each and of the sum that stand for some rounds",
+    equation: "as g-top-k, with |x| >= t for top_k, t looked for every `every` rounds",
     source: "Li and Hoefler, PPoPP 2022",
     parameters: &[DENSITY, EVERY, VALUES, DECAY],
     build: |kind| {
-        let pick = OkTopK::new(kind.number("density"), kind.count("every") as u64);
+        let pick = OkTopK::new(
+            &OK_TOP_K_SPEC,
+            kind.number("density"),
+            kind.count("every") as u64,
+        );
         let every = Some(kind.count("every") as u64);
         Box::new(Merged::new(kind, Picked::of(kind, pick), every))
     },

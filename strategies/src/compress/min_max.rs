@@ -7,13 +7,14 @@ use super::int::{INT4_BLOCK, INT8_BLOCK, int8};
 use super::lanes::bounds;
 use super::planar;
 use super::random::Random;
-use super::raw::tag;
 use super::spec::CodecSpec;
 use super::{Codec, CodecError, CodecProperties};
 
 pub(super) const INT8_SPEC: CodecSpec = CodecSpec {
     name: "int8-min-max",
+    tag: 8,
     summary: "256 levels between least and largest of a block: 1 byte",
+    equation: "C(x) = l + s round((x - l) / s), s = (h - l) / 255, l and h the block's least and largest",
     source: "Jacob et al., CVPR 2018 (section 2.1)",
     parameters: &[INT8_BLOCK],
     build: |kind| Box::new(Blocks(MinMax::<8>(kind.count("block")))),
@@ -21,7 +22,9 @@ pub(super) const INT8_SPEC: CodecSpec = CodecSpec {
 
 pub(super) const INT4_SPEC: CodecSpec = CodecSpec {
     name: "int4-min-max",
+    tag: 9,
     summary: "16 levels between least and largest of a block: 4 bits",
+    equation: "C(x) = l + s round((x - l) / s), s = (h - l) / 15, l and h the block's least and largest",
     source: "Jacob et al., CVPR 2018 (section 2.1)",
     parameters: &[INT4_BLOCK],
     build: |kind| Box::new(Blocks(MinMax::<4>(kind.count("block")))),
@@ -71,9 +74,9 @@ impl<const BITS: u32> Format for MinMax<BITS> {
 
     fn header(&self) -> Header {
         let tag = if BITS == 8 {
-            tag::INT8_MIN_MAX
+            INT8_SPEC.tag
         } else {
-            tag::INT4_MIN_MAX
+            INT4_SPEC.tag
         };
         Header::new(tag).with((self.0 as u16).to_le_bytes())
     }

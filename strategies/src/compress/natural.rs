@@ -4,13 +4,14 @@ use super::format::{BLOCK_MAX, Blocks, Format};
 use super::header::Header;
 use super::planar;
 use super::random::Random;
-use super::raw::tag;
 use super::spec::CodecSpec;
 use super::{Codec, CodecError, CodecProperties};
 
 pub(super) const SPEC: CodecSpec = CodecSpec {
     name: "natural",
+    tag: 17,
     summary: "a sign and a power of two, rounded at random: 9 bits",
+    equation: "C(x) = sgn(x) 2^(a + 1) with probability |x| / 2^a - 1, else sgn(x) 2^a, a = floor(log2 |x|)",
     source: "Horvath et al., MSML 2022 (arXiv 1905.10988)",
     parameters: &[],
     build: |_| Box::new(Blocks(Natural)),
@@ -45,7 +46,7 @@ impl Format for Natural {
     }
 
     fn header(&self) -> Header {
-        Header::new(tag::NATURAL)
+        Header::new(SPEC.tag)
     }
 
     fn block(&self) -> usize {

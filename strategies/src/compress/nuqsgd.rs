@@ -8,13 +8,14 @@ use super::lanes::{sum_of_squares, to_finite};
 use super::planar;
 use super::qsgd::BUCKET;
 use super::random::Random;
-use super::raw::tag;
 use super::spec::CodecSpec;
 use super::{Codec, CodecError, CodecProperties};
 
 pub(super) const SPEC: CodecSpec = CodecSpec {
     name: "nuqsgd",
+    tag: 15,
     summary: "powers of two of a bucket's 2-norm, rounded at random: 4 bits",
+    equation: "C(x) = ||x|| sgn(x) h, h one of 0, 2^-6 .. 1 around |x| / ||x||, E C(x) = x",
     source: "Ramezani-Kebrya et al., JMLR 2021",
     parameters: &[BUCKET],
     build: |kind| Box::new(Blocks(Nuqsgd(kind.count("bucket")))),
@@ -54,7 +55,7 @@ impl Format for Nuqsgd {
     }
 
     fn header(&self) -> Header {
-        Header::new(tag::NUQSGD).with((self.0 as u16).to_le_bytes())
+        Header::new(SPEC.tag).with((self.0 as u16).to_le_bytes())
     }
 
     fn block(&self) -> usize {

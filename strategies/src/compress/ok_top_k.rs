@@ -2,11 +2,9 @@
 
 use super::header::Header;
 use super::largest::Largest;
-use super::merged::OK_TOP_K_SPEC;
 use super::pick::{Pick, kept};
-use super::raw::tag;
 use super::select::{Source, magnitude};
-use super::spec::{Parameter, Range};
+use super::spec::{CodecSpec, Parameter, Range};
 use super::{CodecProperties, EncodeContext, top_k};
 
 /// For how many rounds a threshold stands.
@@ -29,14 +27,16 @@ pub(super) const EVERY: Parameter = Parameter {
 /// 2022), section 3.1.3 (number not verified). Special case: zeros are never sent.
 #[derive(Clone, Debug)]
 pub(super) struct OkTopK {
+    spec: &'static CodecSpec,
     density: f64,
     every: u64,
     largest: Largest,
 }
 
 impl OkTopK {
-    pub(super) fn new(density: f64, every: u64) -> Self {
+    pub(super) fn new(spec: &'static CodecSpec, density: f64, every: u64) -> Self {
         Self {
+            spec,
             density,
             every,
             largest: Largest::default(),
@@ -46,7 +46,7 @@ impl OkTopK {
 
 impl Pick for OkTopK {
     fn name(&self) -> &'static str {
-        OK_TOP_K_SPEC.name
+        self.spec.name
     }
 
     fn properties(&self) -> CodecProperties {
@@ -59,7 +59,7 @@ impl Pick for OkTopK {
     fn header(&self) -> Header {
         let every = (self.every as u32).to_le_bytes();
         let density = self.density.to_le_bytes();
-        Header::new(tag::OK_TOP_K).with(density).with(every)
+        Header::new(self.spec.tag).with(density).with(every)
     }
 
     fn density_max(&self) -> f64 {

@@ -2,7 +2,7 @@
 //! sparsifiers write. Not in the list of codecs: alone it would not contract.
 
 use super::lanes::{sum_of_magnitudes, to_finite};
-use super::raw::{expect_len, expect_tag, tag, take};
+use super::raw::{expect_len, expect_tag, take};
 use super::simd::{Kernel, vectorized};
 use super::{Codec, CodecError, CodecProperties, EncodeContext, F32};
 use murmurate_protocol::BytesBound;
@@ -19,8 +19,14 @@ pub(super) const SIGNED: &str = "sign-mean";
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OneScale<const SIGNS: bool>;
 
+/// Opens the values of `values = "sign-mean"`.
+const SIGN_MEAN_TAG: u8 = 43;
+
+/// Opens the values of `sbc`.
+const MEAN_TAG: u8 = 44;
+
 impl<const SIGNS: bool> OneScale<SIGNS> {
-    const TAG: u8 = if SIGNS { tag::SIGN_MEAN } else { tag::MEAN };
+    const TAG: u8 = if SIGNS { SIGN_MEAN_TAG } else { MEAN_TAG };
 }
 
 struct Magnitudes<'a>(&'a [f32]);

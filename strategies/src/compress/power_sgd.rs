@@ -3,14 +3,15 @@
 use super::header::Header;
 use super::low_rank::{Factor, LowRank, RANK, TimesColumns, TransposedTimesColumns};
 use super::random::Random;
-use super::raw::tag;
 use super::simd::vectorized;
 use super::spec::CodecSpec;
 use super::{CodecProperties, EncodeContext, Matrix};
 
 pub(super) const SPEC: CodecSpec = CodecSpec {
     name: "power-sgd",
+    tag: 40,
     summary: "matrices as products of two thin ones, by power iteration from round to round",
+    equation: "P = orth(M Q), Q' = M' P, C(M) = P Q'', Q' warm-starts the next round",
     source: "Vogels et al., NeurIPS 2019",
     parameters: &[RANK],
     build: |kind| {
@@ -102,7 +103,7 @@ impl Factor for PowerSgd {
     }
 
     fn header(&self) -> Header {
-        Header::new(tag::POWER_SGD).with([self.rank as u8])
+        Header::new(SPEC.tag).with([self.rank as u8])
     }
 
     fn rank(&self) -> usize {

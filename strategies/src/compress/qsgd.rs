@@ -6,13 +6,14 @@ use super::int::int8;
 use super::lanes::{sum_of_squares, to_finite};
 use super::planar;
 use super::random::Random;
-use super::raw::tag;
 use super::spec::{CodecSpec, Parameter, Range};
 use super::{Codec, CodecError, CodecProperties};
 
 pub(super) const SPEC: CodecSpec = CodecSpec {
     name: "qsgd",
+    tag: 14,
     summary: "levels of a bucket's 2-norm, rounded at random: 2, 4 or 8 bits",
+    equation: "C(x) = ||x|| sgn(x) xi / s, xi = floor(s |x| / ||x||) or one more, E C(x) = x",
     source: "Alistarh et al., NeurIPS 2017",
     parameters: &[LEVELS, BUCKET],
     build: |kind| {
@@ -84,7 +85,7 @@ impl Format for Qsgd {
 
     fn header(&self) -> Header {
         let bucket = (self.bucket as u16).to_le_bytes();
-        Header::new(tag::QSGD).with([self.levels]).with(bucket)
+        Header::new(SPEC.tag).with([self.levels]).with(bucket)
     }
 
     fn block(&self) -> usize {

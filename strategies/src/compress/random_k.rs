@@ -3,7 +3,7 @@
 use super::header::Header;
 use super::pick::{DECAY, DENSITY, Pick, Picked, kept};
 use super::random::Random;
-use super::raw::{tag, take};
+use super::raw::take;
 use super::select::Source;
 use super::spec::CodecSpec;
 use super::values::VALUES;
@@ -11,7 +11,9 @@ use super::{CodecError, CodecProperties, EncodeContext, Reduction};
 
 pub(super) const SPEC: CodecSpec = CodecSpec {
     name: "random-k",
+    tag: 30,
     summary: "values at random places, the same at all peers: no places are sent",
+    equation: "C(x)_i = x_i at k random places that all peers draw alike, else 0",
     source: "Stich et al., NeurIPS 2018",
     parameters: &[DENSITY, VALUES, DECAY],
     build: |kind| Picked::of(kind, RandomK::new(kind.number("density"), false)),
@@ -19,7 +21,9 @@ pub(super) const SPEC: CodecSpec = CodecSpec {
 
 pub(super) const UNBIASED_SPEC: CodecSpec = CodecSpec {
     name: "random-k-unbiased",
+    tag: 31,
     summary: "values at random places, as much larger as they are fewer",
+    equation: "C(x)_i = d / k x_i at k random places that all peers draw alike, else 0",
     source: "Konecny et al., arXiv 1610.05492",
     parameters: &[DENSITY, VALUES],
     build: |kind| Picked::steady(kind, RandomK::new(kind.number("density"), true)),
@@ -112,8 +116,8 @@ impl Pick for RandomK {
 
     fn header(&self) -> Header {
         let of = match self.scaled {
-            true => tag::RANDOM_K_UNBIASED,
-            false => tag::RANDOM_K,
+            true => UNBIASED_SPEC.tag,
+            false => SPEC.tag,
         };
         Header::new(of).with(self.density.to_le_bytes())
     }

@@ -7,13 +7,14 @@ use super::int::int8;
 use super::lanes::bounds;
 use super::planar;
 use super::random::Random;
-use super::raw::tag;
 use super::spec::{CodecSpec, Parameter, Range};
 use super::{Codec, CodecError, CodecProperties};
 
 pub(super) const SPEC: CodecSpec = CodecSpec {
     name: "rotated",
+    tag: 22,
     summary: "a random rotation of each 1024 values, then levels rounded at random",
+    equation: "C(x) = R^-1 Q(R x), R = H D / sqrt(d) a random rotation, Q stochastic levels",
     source: "Suresh et al., ICML 2017",
     parameters: &[BITS],
     build: |kind| Box::new(Blocks(Rotated(kind.count("bits") as u32))),
@@ -84,7 +85,7 @@ impl Format for Rotated {
     }
 
     fn header(&self) -> Header {
-        Header::new(tag::ROTATED).with([self.0 as u8])
+        Header::new(SPEC.tag).with([self.0 as u8])
     }
 
     fn block(&self) -> usize {

@@ -4,14 +4,15 @@ use super::header::Header;
 use super::largest::Largest;
 use super::one_scale::{OneScale, magnitudes};
 use super::pick::{DECAY, DENSITY, Pick, Picked, kept};
-use super::raw::tag;
 use super::select::Source;
 use super::spec::CodecSpec;
 use super::{CodecProperties, EncodeContext};
 
 pub(super) const SPEC: CodecSpec = CodecSpec {
     name: "sbc",
+    tag: 36,
     summary: "the largest of one sign, all as their mean: about 8 bits for each",
+    equation: "C(x)_i = mu at the k largest of one sign, mu their mean, else 0",
     source: "Sattler et al., IJCNN 2019",
     parameters: &[DENSITY, DECAY],
     build: |kind| {
@@ -65,7 +66,7 @@ impl Pick for Sbc {
     }
 
     fn header(&self) -> Header {
-        Header::new(tag::SBC).with(self.density.to_le_bytes())
+        Header::new(SPEC.tag).with(self.density.to_le_bytes())
     }
 
     fn density_max(&self) -> f64 {

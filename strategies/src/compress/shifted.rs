@@ -3,7 +3,7 @@
 use super::gathering::{Agreed, Bad, Gathering};
 use super::header::Header;
 use super::pick::INNER_DENSITY;
-use super::raw::{tag, take};
+use super::raw::take;
 use super::spec::{CodecSpec, Parameter, Range};
 use super::values::VALUES;
 use super::{Codec, CodecError, CodecKind, CodecProperties, EncodeContext, Reduction, Sparse};
@@ -11,22 +11,26 @@ use murmurate_protocol::BytesBound;
 
 pub(super) const EF21_SPEC: CodecSpec = CodecSpec {
     name: "ef21",
+    tag: 47,
     summary: "differences to what all members hold of one, which they then hold",
+    equation: "q_i = C(x_i - h_i), moved = mean (h_i + q_i), h_i' = h_i + q_i at every member",
     source: "Richtarik et al., NeurIPS 2021",
     parameters: &[EF21_OF, INNER_DENSITY, VALUES],
-    build: |kind| Box::new(Shifted::new(kind, tag::EF21, 1.0)),
+    build: |kind| Box::new(Shifted::new(kind, EF21_SPEC.tag, 1.0)),
 };
 
 pub(super) const DIANA_SPEC: CodecSpec = CodecSpec {
     name: "diana",
+    tag: 48,
     summary: "unbiased differences to a shift that learns, held by all members",
+    equation: "q_i = C(x_i - h_i), moved = mean (h_i + q_i), h_i' = h_i + q_i / (1 + omega) at every member",
     source: "Mishchenko et al., arXiv 1901.09269",
     parameters: &[DIANA_OF, INNER_DENSITY, VALUES],
     build: |kind| {
         let variance = kind.inner(kind.choice("of")).properties().error;
         Box::new(Shifted::new(
             kind,
-            tag::DIANA,
+            DIANA_SPEC.tag,
             (1.0 / (1.0 + variance)) as f32,
         ))
     },
@@ -34,11 +38,13 @@ pub(super) const DIANA_SPEC: CodecSpec = CodecSpec {
 
 pub(super) const LAG_SPEC: CodecSpec = CodecSpec {
     name: "lag",
+    tag: 49,
     summary: "nothing at all where little has changed: the last contribution stands",
+    equation: "as ef21; nothing is sent where ||x_i - h_i||^2 <= xi sum_{d=1..10} ||moved_d||^2",
     source: "Chen et al., NeurIPS 2018; Sun et al., NeurIPS 2019 (LAQ)",
     parameters: &[LAG_OF, XI],
     build: |kind| {
-        let mut lazy = Shifted::new(kind, tag::LAG, 1.0);
+        let mut lazy = Shifted::new(kind, LAG_SPEC.tag, 1.0);
         lazy.xi = Some(kind.number("xi"));
         Box::new(lazy)
     },

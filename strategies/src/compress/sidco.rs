@@ -4,7 +4,6 @@ use super::estimated::{Estimate, Estimated};
 use super::header::Header;
 use super::lanes::{fold, to_finite};
 use super::pick::{DECAY, DENSITY, Picked};
-use super::raw::tag;
 use super::select::{Source, magnitude};
 use super::simd::{Kernel, vectorized};
 use super::spec::{CodecSpec, Parameter, Range};
@@ -12,7 +11,9 @@ use super::values::VALUES;
 
 pub(super) const SPEC: CodecSpec = CodecSpec {
     name: "sidco",
+    tag: 28,
     summary: "about the largest of them, by thresholds of exponential distributions",
+    equation: "C(x)_i = x_i where |x_i| >= eta_M, eta_m = eta_{m-1} + ln(1 / delta_m) mean(|x| - eta_{m-1} above it)",
     source: "Abdelmoniem et al., MLSys 2021",
     parameters: &[DENSITY, STAGES, VALUES, DECAY],
     build: |kind| {
@@ -97,7 +98,7 @@ impl Estimate for Sidco {
     }
 
     fn header(&self) -> Header {
-        Header::new(tag::SIDCO).with([self.stages])
+        Header::new(SPEC.tag).with([self.stages])
     }
 
     fn guess(&mut self, source: &mut Source<'_>, density: f64, _: u64, chosen: &mut Vec<u32>) {

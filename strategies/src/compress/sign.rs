@@ -7,13 +7,14 @@ use super::int::int8;
 use super::lanes::{sum_of_magnitudes, to_finite};
 use super::planar;
 use super::random::Random;
-use super::raw::tag;
 use super::spec::CodecSpec;
 use super::{Codec, CodecError, CodecProperties};
 
 pub(super) const SIGN_SGD_SPEC: CodecSpec = CodecSpec {
     name: "sign-sgd",
+    tag: 20,
     summary: "signs alone, reduced by majority vote: 1 bit both ways",
+    equation: "C(x) = sgn(x), the reduction: the majority's sign",
     source: "Bernstein et al., ICML 2018; majority vote: ICLR 2019",
     parameters: &[],
     build: |_| Box::new(Blocks(SignSgd)),
@@ -21,7 +22,9 @@ pub(super) const SIGN_SGD_SPEC: CodecSpec = CodecSpec {
 
 pub(super) const EF_SIGN_SPEC: CodecSpec = CodecSpec {
     name: "ef-sign",
+    tag: 21,
     summary: "signs and the mean magnitude of each 4096 values: 1 bit",
+    equation: "C(x) = (||x||_1 / d) sgn(x), blocks of d values",
     source: "Karimireddy et al., ICML 2019",
     parameters: &[],
     build: |_| Box::new(Blocks(EfSign)),
@@ -72,7 +75,7 @@ impl Format for SignSgd {
     }
 
     fn header(&self) -> Header {
-        Header::new(tag::SIGN_SGD)
+        Header::new(SIGN_SGD_SPEC.tag)
     }
 
     fn block(&self) -> usize {
@@ -136,7 +139,7 @@ impl Format for EfSign {
     }
 
     fn header(&self) -> Header {
-        Header::new(tag::EF_SIGN)
+        Header::new(EF_SIGN_SPEC.tag)
     }
 
     fn block(&self) -> usize {

@@ -1,7 +1,7 @@
 //! Codec `sparse`: all values that are not zero, exactly. What reductions of sparse contributions
 //! go back in; also the body of `top-k`.
 
-use super::raw::{add_f32s, expect_finite, expect_len, expect_tag, push_f32s, tag, take};
+use super::raw::{add_f32s, expect_finite, expect_len, expect_tag, push_f32s, take};
 use super::{Codec, CodecError, CodecProperties, EncodeContext};
 use murmurate_protocol::BytesBound;
 
@@ -16,6 +16,9 @@ use murmurate_protocol::BytesBound;
 pub struct Sparse {
     chosen: Vec<u32>,
 }
+
+/// Opens an encoding. Reductions alone are written with it, so it has no entry in the list of codecs.
+const TAG: u8 = 5;
 
 const GAPS: u8 = 0;
 const BITMAP: u8 = 1;
@@ -46,12 +49,12 @@ impl Codec for Sparse {
             .enumerate()
             .filter(|(_, value)| **value != 0.0);
         self.chosen.extend(places.map(|(index, _)| index as u32));
-        out.push(tag::SPARSE);
+        out.push(TAG);
         write(values, &self.chosen, out);
     }
 
     fn decode_add(&self, bytes: &[u8], weight: f32, acc: &mut [f32]) -> Result<(), CodecError> {
-        add(expect_tag(bytes, tag::SPARSE)?, acc.len(), weight, acc)
+        add(expect_tag(bytes, TAG)?, acc.len(), weight, acc)
     }
 
     fn aggregate(&self) -> Box<dyn Codec> {

@@ -9,9 +9,13 @@ pub use crate::parameter::{Parameter, ParameterError, Range};
 pub struct CodecSpec {
     /// Its name in the configuration.
     pub name: &'static str,
-    /// What it does.
+    /// The byte that opens its encodings. Never reused for another layout; docs/wire.md lists all.
+    pub tag: u8,
+    /// What it does, in one line.
     pub summary: &'static str,
-    /// Where it comes from.
+    /// What it computes, in one line.
+    pub equation: &'static str,
+    /// The paper.
     pub source: &'static str,
     /// Its parameters, at most [`PARAMETERS_MAX`](super::PARAMETERS_MAX).
     pub parameters: &'static [Parameter],

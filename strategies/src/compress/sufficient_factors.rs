@@ -2,14 +2,15 @@
 
 use super::header::Header;
 use super::low_rank::{Factor, LowRank, TransposedTimesColumns};
-use super::raw::tag;
 use super::simd::{Kernel, vectorized};
 use super::spec::{CodecSpec, Parameter, Range as Values};
 use super::{CodecProperties, EncodeContext, Matrix};
 
 pub(super) const SPEC: CodecSpec = CodecSpec {
     name: "sufficient-factors",
+    tag: 56,
     summary: "the gradients of wide layers as products of two vectors, one for each sample of a batch",
+    equation: "C(M) = sum_{k < s} u_k v_k', u_k the longest column of what is left, v_k = what is left' u_k",
     source: "Xie et al., UAI 2016; Zhang et al., USENIX ATC 2017",
     parameters: &[SAMPLES],
     build: |kind| {
@@ -66,7 +67,7 @@ impl Factor for SufficientFactors {
     }
 
     fn header(&self) -> Header {
-        Header::new(tag::SUFFICIENT_FACTORS).with([self.samples as u8])
+        Header::new(SPEC.tag).with([self.samples as u8])
     }
 
     fn rank(&self) -> usize {

@@ -5,13 +5,14 @@ use super::header::Header;
 use super::int::int8;
 use super::lanes::largest;
 use super::random::Random;
-use super::raw::tag;
 use super::spec::CodecSpec;
 use super::{Codec, CodecError, CodecProperties};
 
 pub(super) const SPEC: CodecSpec = CodecSpec {
     name: "tern-grad",
+    tag: 16,
     summary: "-1, 0 or 1 of the largest of 1280 values, at random: 1.6 bits",
+    equation: "C(x) = s sgn(x) b, b = 1 with probability |x| / s, else 0; s = max |x| of the block",
     source: "Wen et al., NeurIPS 2017",
     parameters: &[],
     build: |_| Box::new(Blocks(TernGrad)),
@@ -58,7 +59,7 @@ impl Format for TernGrad {
     }
 
     fn header(&self) -> Header {
-        Header::new(tag::TERN_GRAD)
+        Header::new(SPEC.tag)
     }
 
     fn block(&self) -> usize {

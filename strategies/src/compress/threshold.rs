@@ -3,7 +3,6 @@
 use super::header::Header;
 use super::one_scale::OneScale;
 use super::pick::{DECAY, Pick, Picked};
-use super::raw::tag;
 use super::select::{Source, magnitude};
 use super::spec::{CodecSpec, Parameter, Range};
 use super::values::VALUES;
@@ -11,7 +10,9 @@ use super::{CodecProperties, EncodeContext};
 
 pub(super) const SPEC: CodecSpec = CodecSpec {
     name: "threshold",
+    tag: 33,
     summary: "what is above a fixed threshold",
+    equation: "C(x)_i = x_i where |x_i| >= tau, else 0",
     source: "Dutta et al., NeurIPS 2021",
     parameters: &[THRESHOLD, VALUES, DECAY],
     build: |kind| Picked::of(kind, Threshold::new(kind.number("threshold"), false)),
@@ -19,7 +20,9 @@ pub(super) const SPEC: CodecSpec = CodecSpec {
 
 pub(super) const STROM_SPEC: CodecSpec = CodecSpec {
     name: "strom",
+    tag: 34,
     summary: "the threshold itself with the sign of what is above it",
+    equation: "C(x)_i = tau sgn(x_i) where |x_i| >= tau, else 0",
     source: "Strom, Interspeech 2015",
     parameters: &[THRESHOLD, DECAY],
     build: |kind| {
@@ -76,11 +79,7 @@ impl Pick for Threshold {
     }
 
     fn header(&self) -> Header {
-        let of = if self.signs {
-            tag::STROM
-        } else {
-            tag::THRESHOLD
-        };
+        let of = if self.signs { STROM_SPEC.tag } else { SPEC.tag };
         Header::new(of).with(self.tau.to_le_bytes())
     }
 

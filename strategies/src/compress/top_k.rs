@@ -2,10 +2,8 @@
 
 use super::header::Header;
 use super::largest::Largest;
-use super::merged::G_TOP_K_SPEC;
 use super::one_scale::OneScale;
 use super::pick::{DECAY, DENSITY, Pick, Picked, kept};
-use super::raw::tag;
 use super::select::Source;
 use super::spec::CodecSpec;
 use super::values::VALUES;
@@ -13,19 +11,23 @@ use super::{CodecProperties, EncodeContext};
 
 pub(super) const SPEC: CodecSpec = CodecSpec {
     name: "top-k",
+    tag: 25,
     summary: "the largest of them: about 5 bytes for each that is kept",
+    equation: "C(x)_i = x_i where |x_i| is among the density * len largest, else 0",
     source: "Aji and Heafield, EMNLP 2017; Stich et al., NeurIPS 2018",
     parameters: &[DENSITY, VALUES, DECAY],
-    build: |kind| Picked::of(kind, TopK::new(SPEC.name, kind.number("density"))),
+    build: |kind| Picked::of(kind, TopK::new(&SPEC, kind.number("density"))),
 };
 
 pub(super) const STC_SPEC: CodecSpec = CodecSpec {
     name: "stc",
+    tag: 37,
     summary: "the largest of them as signs of one magnitude: about 9 bits for each",
+    equation: "C(x)_i = mu sgn(x_i) where |x_i| is among the k largest, mu their mean magnitude",
     source: "Sattler et al., IEEE Trans. Neural Netw. Learn. Syst. 2020",
     parameters: &[DENSITY, DECAY],
     build: |kind| {
-        let pick = TopK::new(STC_SPEC.name, kind.number("density"));
+        let pick = TopK::new(&STC_SPEC, kind.number("density"));
         Picked::boxed(pick, Box::new(OneScale::<true>), kind.number("decay"))
     },
 };
@@ -50,15 +52,16 @@ pub(super) const STC_SPEC: CodecSpec = CodecSpec {
 /// (number not verified). Special case: `density = 1` with exact values is lossless.
 #[derive(Clone, Debug)]
 pub(super) struct TopK {
-    name: &'static str,
+    /// Whose choice it is: `top-k`, `stc` or `g-top-k`.
+    spec: &'static CodecSpec,
     density: f64,
     largest: Largest,
 }
 
 impl TopK {
-    pub(super) fn new(name: &'static str, density: f64) -> Self {
+    pub(super) fn new(spec: &'static CodecSpec, density: f64) -> Self {
         Self {
-            name,
+            spec,
             density,
             largest: Largest::default(),
         }
@@ -75,7 +78,7 @@ pub(super) fn properties(density: f64) -> CodecProperties {
 
 impl Pick for TopK {
     fn name(&self) -> &'static str {
-        self.name
+        self.spec.name
     }
 
     fn properties(&self) -> CodecProperties {
@@ -83,12 +86,7 @@ impl Pick for TopK {
     }
 
     fn header(&self) -> Header {
-        let of = match self.name {
-            name if name == STC_SPEC.name => tag::STC,
-            name if name == G_TOP_K_SPEC.name => tag::G_TOP_K,
-            _ => tag::TOP_K,
-        };
-        Header::new(of).with(self.density.to_le_bytes())
+        Header::new(self.spec.tag).with(self.density.to_le_bytes())
     }
 
     fn density_max(&self) -> f64 {
@@ -171,7 +169,7 @@ mod tests {
 
     #[test]
     fn more_values_than_the_density_allows_are_refused() {
-        let mut body = vec![tag::TOP_K];
+        let mut body = vec![SPEC.tag];
         body.extend_from_slice(&0.1f64.to_le_bytes());
         places::write(&(0..11).collect::<Vec<_>>(), 100, &mut body);
         let refused = top_k(0.1).decode_add(&body, 1.0, &mut [0.0; 100]);

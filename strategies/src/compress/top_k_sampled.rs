@@ -4,14 +4,15 @@ use super::estimated::{Estimate, Estimated};
 use super::header::Header;
 use super::largest::Largest;
 use super::pick::{DECAY, DENSITY, Picked};
-use super::raw::tag;
 use super::select::Source;
 use super::spec::CodecSpec;
 use super::values::VALUES;
 
 pub(super) const SPEC: CodecSpec = CodecSpec {
     name: "top-k-sampled",
+    tag: 26,
     summary: "about the largest of them, by a threshold from a sample",
+    equation: "C(x)_i = x_i where |x_i| >= tau, tau the density's quantile of a sample of |x|",
     source: "Lin et al., ICLR 2018",
     parameters: &[DENSITY, VALUES, DECAY],
     build: |kind| {
@@ -43,7 +44,7 @@ impl Estimate for Sampled {
     }
 
     fn header(&self) -> Header {
-        Header::new(tag::TOP_K_SAMPLED)
+        Header::new(SPEC.tag)
     }
 
     fn guess(&mut self, source: &mut Source<'_>, density: f64, seed: u64, chosen: &mut Vec<u32>) {

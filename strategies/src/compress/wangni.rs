@@ -4,7 +4,6 @@ use super::header::Header;
 use super::lanes::{fold, to_finite};
 use super::pick::{DENSITY, Pick, Picked, kept};
 use super::random::Random;
-use super::raw::tag;
 use super::select::Source;
 use super::simd::{Kernel, vectorized};
 use super::spec::CodecSpec;
@@ -13,7 +12,9 @@ use super::{CodecProperties, EncodeContext};
 
 pub(super) const SPEC: CodecSpec = CodecSpec {
     name: "wangni",
+    tag: 32,
     summary: "values with probabilities that grow with them, and what that takes away given back",
+    equation: "C(x)_i = x_i / p_i with probability p_i = min(1, lambda |x_i|), else 0, E C(x) = x",
     source: "Wangni et al., NeurIPS 2018",
     parameters: &[DENSITY, VALUES],
     build: |kind| {
@@ -109,7 +110,7 @@ impl Pick for Wangni {
     }
 
     fn header(&self) -> Header {
-        Header::new(tag::WANGNI).with(self.density.to_le_bytes())
+        Header::new(SPEC.tag).with(self.density.to_le_bytes())
     }
 
     fn density_max(&self) -> f64 {
