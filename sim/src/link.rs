@@ -31,7 +31,7 @@ impl Swarm<'_> {
 
     fn dial_index(&mut self, index: usize, other: usize) {
         if index == other || self.slots[other].host.is_none() || !self.net.reachable(index, other) {
-            return; // nobody answers; who dials again is the peer's business
+            return; // no answer; the peer decides whether to dial again
         }
         self.queue.push(
             self.now + self.net.dialling(index, other),

@@ -1,4 +1,4 @@
-//! Why a step failed: one line for whoever reads the log.
+//! Why a step failed, in one line for the log.
 
 use std::fmt;
 use std::io;

@@ -27,7 +27,7 @@ const FLAGS: &str = "--cfg fuzzing -Cpasses=sancov-module \
     -Cllvm-args=-sanitizer-coverage-pc-table \
     -Cllvm-args=-sanitizer-coverage-trace-compares";
 
-/// Which targets run, how long, and what becomes of new inputs.
+/// Which targets run, for how long, and whether new inputs are kept.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Options {
     only: Option<String>,

@@ -57,11 +57,11 @@ impl Advice {
             fewer_peers: None,
         };
         if !strategy.exchange().facts().exchanges {
-            let reason = "nobody learns from anybody: the yardstick of utilization";
+            let reason = "peers learn nothing from each other: the baseline of utilization";
             return Ok(plain(Verdict::Yardstick, reason.to_owned()));
         }
         if cluster.peers == 1 {
-            let reason = "one peer has nobody to exchange with: take `none`";
+            let reason = "a single peer has no other to exchange with: use `none`";
             return Ok(plain(Verdict::NotAdvised, reason.to_owned()));
         }
         let waits = deadline_note(strategy, cost);
