@@ -7,6 +7,7 @@
 use crate::command::{host, run, run_with};
 use crate::failure::Failure;
 use crate::paths::target;
+use crate::seeds;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -18,7 +19,7 @@ const SECONDS: u32 = 30;
 const CORPUS_BYTES_MAX: u64 = 40_000;
 
 /// Bytes of one input in the corpus: longer ones cover little more and fill it quickly.
-const INPUT_BYTES_MAX: u32 = 1024;
+const INPUT_BYTES_MAX: u32 = 2048;
 
 /// What libFuzzer needs in the binary. cargo-fuzz passes the same.
 const FLAGS: &str = "--cfg fuzzing -Cpasses=sancov-module \
@@ -122,6 +123,8 @@ struct Target {
     binary: PathBuf,
     /// The inputs in the repository. A run only reads them.
     corpus: PathBuf,
+    /// The inputs made of other files.
+    seeds: PathBuf,
     /// The inputs that runs have found.
     found: PathBuf,
     /// The input that a run ended with, if it ended badly.
@@ -134,12 +137,16 @@ impl Target {
             name: name.to_owned(),
             binary: binaries.join(name),
             corpus: Path::new("fuzz/corpus").join(name),
+            seeds: target().join("fuzz").join("seeds").join(name),
             found: target().join("fuzz").join("found").join(name),
             crashes: target().join("fuzz").join("crashes").join(name),
         };
-        if target.crashes.exists() {
-            fs::remove_dir_all(&target.crashes)?;
+        for directory in [&target.crashes, &target.seeds] {
+            if directory.exists() {
+                fs::remove_dir_all(directory)?;
+            }
         }
+        seeds::write(name, &target.seeds)?;
         for directory in [&target.corpus, &target.found, &target.crashes] {
             fs::create_dir_all(directory)?;
         }
@@ -159,7 +166,7 @@ impl Target {
             .arg(format!("-max_total_time={seconds}"))
             .args(["-timeout=10", "-rss_limit_mb=2048", "-print_final_stats=1"])
             .arg(format!("-artifact_prefix={}/", self.crashes.display()))
-            .args([&self.found, &self.corpus])
+            .args([&self.found, &self.corpus, &self.seeds])
             .stdin(Stdio::null())
             .stderr(fs::File::create(&log)?)
             .status()?;
