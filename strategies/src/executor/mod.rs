@@ -41,16 +41,14 @@ mod pieces;
 mod places;
 mod train_lane;
 mod transfer;
-mod under_way;
 
 pub use host::{Host, StateStore, Stopwatch, manifest_of};
 pub use late::{Blend, Late};
 pub use memory::Memory;
 pub use mix_lane::MixLane;
-pub use mixers::{CenterRule, Keeps, stores_of};
+pub use mixers::{CenterRule, Keeps};
 pub use parts::{Mixing, Overlap, Parts};
 pub use train_lane::{TrainLane, TrainSignals};
-pub use under_way::{Store, UnderWay};
 
 use crate::correct::Companion;
 use crate::state::{StateError, StateSink, StateSource};

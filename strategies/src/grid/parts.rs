@@ -8,7 +8,7 @@ impl Parts {
     /// What a strategy's Executor is made of, for `len` parameters.
     pub fn new(strategy: &Strategy, plan: &Plan, len: usize) -> Self {
         let gradients = strategy.contribution() == Contribution::Gradient;
-        let replicas = strategy.exchange() == ExchangeKind::Replicas;
+        let replicas = strategy.exchange().facts().has_replicas;
         Self {
             plan: plan.hash(),
             contribution: strategy.contribution(),
@@ -34,15 +34,16 @@ impl Parts {
 /// How the strategy's exchange combines contributions.
 fn mixing(strategy: &Strategy) -> Mixing {
     let rule = strategy.aggregation().build();
+    let facts = strategy.exchange().facts();
     match strategy.exchange() {
-        ExchangeKind::AllReduce | ExchangeKind::Server(_) => Mixing::Agreed { rule },
-        ExchangeKind::Gathered => Mixing::Gathered { rule },
         ExchangeKind::Center(plan) => Mixing::Center {
             plan,
             rule: strategy.center(),
         },
         ExchangeKind::Relay => Mixing::Relayed,
-        ExchangeKind::Replicas => {
+        _ if facts.agrees && facts.shows_contributions => Mixing::Gathered { rule },
+        _ if facts.agrees => Mixing::Agreed { rule },
+        _ if facts.has_replicas => {
             let (rate, corrects) = strategy.replicas().unwrap_or((1.0, false));
             Mixing::Replicas {
                 rate,
@@ -53,10 +54,7 @@ fn mixing(strategy: &Strategy) -> Mixing {
                 },
             }
         }
-        ExchangeKind::None
-        | ExchangeKind::Gossip
-        | ExchangeKind::Push
-        | ExchangeKind::Pull
-        | ExchangeKind::Pairs => Mixing::Gossip,
+        // Means of parameters; without an exchange, of this peer's alone.
+        _ => Mixing::Gossip,
     }
 }

@@ -5,16 +5,18 @@
 //! - `link`, `cluster`: the machines that a question is about.
 //! - `traffic`: bytes of a round; each exchange computes its own.
 //! - `cost`: time, bytes and memory of a round.
-//! - `stores`: what a peer keeps in memory, store by store.
+//! - `stores`, `under_way`: what a peer keeps in memory, store by store.
 
 mod cluster;
 mod cost;
 mod link;
 mod stores;
 mod traffic;
+mod under_way;
 
 pub use cluster::{Cluster, ClusterError};
 pub use cost::Cost;
 pub use link::Link;
 pub use stores::stores;
 pub use traffic::Traffic;
+pub use under_way::{Store, UnderWay};

@@ -1,6 +1,6 @@
 //! What a peer is expected to keep in memory, store by store.
 
-use crate::executor::{UnderWay, stores_of};
+use super::UnderWay;
 use crate::grid::Strategy;
 use murmurate_protocol::Plan;
 use std::collections::BTreeMap;
@@ -11,8 +11,7 @@ pub fn stores(strategy: &Strategy, plan: &Plan, parameters: u64) -> BTreeMap<Str
     let method = strategy.stores().into_iter();
     let method = method.map(|(name, multiple)| (name, multiple as f64));
     let under_way = UnderWay::of(plan, parameters);
-    let exchange = stores_of(strategy.exchange(), strategy.schedule(), &under_way);
-    let all = method.chain(exchange);
+    let all = method.chain(strategy.under_way(&under_way));
     all.filter(|(_, multiple)| *multiple > 0.0)
         .map(|(name, multiple)| (name.to_owned(), multiple))
         .collect()

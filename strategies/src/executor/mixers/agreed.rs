@@ -9,8 +9,7 @@ use crate::executor::host::Host;
 use crate::executor::memory::Stores;
 use crate::executor::mix_core::MixCore;
 use crate::executor::mixer::{Mixer, foreign};
-use crate::executor::under_way::{Store, UnderWay};
-use murmurate_protocol::{Done, FragmentId, Order, Schedule, SliceId, StoreId, WorkError};
+use murmurate_protocol::{Done, FragmentId, Order, SliceId, StoreId, WorkError};
 use std::collections::BTreeMap;
 
 /// Reductions that a group agrees on.
@@ -118,23 +117,4 @@ impl Mixer for Agreed {
             ..Stores::default()
         }
     }
-}
-
-/// What an all-reduce is expected to keep.
-pub(super) fn expected(schedule: Schedule, of: &UnderWay) -> Vec<Store> {
-    // Where partial sums are passed on, one arrives and one leaves for every shard.
-    let partial_sums = match schedule.relays() {
-        true => 2.0 * of.aggregate,
-        false => 0.0,
-    };
-    // This peer's contributions, those of others to its shards, and the aggregates.
-    let slices = 2.0 * of.contribution + of.aggregate + partial_sums;
-    vec![
-        ("shard reductions", of.window),
-        (
-            "encoded slices",
-            slices * of.window / of.contribution.min(1.0),
-        ),
-        ("history", of.history(of.aggregate)),
-    ]
 }

@@ -9,7 +9,6 @@ use crate::executor::local::Held;
 use crate::executor::memory::Stores;
 use crate::executor::mix_core::MixCore;
 use crate::executor::mixer::{Mixer, foreign};
-use crate::executor::under_way::{Store, UnderWay};
 use crate::outer::{StalenessWeight, compensate_delay};
 use murmurate_protocol::{
     CenterPlan, Done, ExchangeKind, FragmentId, Order, SliceId, StoreId, WorkError,
@@ -278,13 +277,4 @@ impl Mixer for Center {
             ..Stores::default()
         }
     }
-}
-
-/// What a center is expected to keep: this peer's contribution and one that arrives, a copy of the center
-/// that leaves and one that is pulled.
-pub(super) fn expected(of: &UnderWay) -> Vec<Store> {
-    vec![
-        ("own shards of the center", 1.0),
-        ("encoded slices", 2.0 * of.contribution + 2.0 * of.aggregate),
-    ]
 }

@@ -12,9 +12,7 @@ use crate::executor::host::Host;
 use crate::executor::memory::Stores;
 use crate::executor::mix_core::MixCore;
 use crate::executor::mixer::{Mixer, foreign};
-use crate::executor::under_way::{Store, UnderWay};
 use bytes::Bytes;
-use murmurate_protocol::limits::GROUP_MEMBERS_MAX;
 use murmurate_protocol::{Done, Order, SliceId, WorkError};
 
 /// Moves that every member computes itself.
@@ -192,13 +190,4 @@ fn gather(
     moved.resize(len, 0.0);
     let gathered = codec.gather(agreed, moved);
     gathered.map_err(|Bad { at, error }| (at, error.to_string()))
-}
-
-/// What a gathered exchange is expected to keep: each member holds the contributions of all.
-pub(super) fn expected(of: &UnderWay) -> Vec<Store> {
-    let all = GROUP_MEMBERS_MAX as f64 * of.contribution;
-    vec![
-        ("gathered slices", all * of.window),
-        ("history", of.history(all)),
-    ]
 }

@@ -9,7 +9,6 @@ use crate::executor::local::Held;
 use crate::executor::memory::Stores;
 use crate::executor::mix_core::MixCore;
 use crate::executor::mixer::{Mixer, foreign};
-use crate::executor::under_way::{Store, UnderWay};
 use murmurate_protocol::{Done, FragmentId, Order, SliceId, WorkError};
 
 /// Means of parameters.
@@ -122,9 +121,4 @@ impl Anchors {
         core.local.held[of_parameters] = Held::TakeAnchor;
         core.local.held[of_anchor] = Held::TakeAnchor;
     }
-}
-
-/// What gossip is expected to keep: this peer's parameters, encoded, and those of two partners.
-pub(super) fn expected(of: &UnderWay) -> Vec<Store> {
-    vec![("encoded slices", 3.0 * of.contribution)]
 }

@@ -25,10 +25,8 @@ pub use replicas::Keeps;
 use super::mixer::Mixer;
 use super::parts::Mixing;
 use super::places::Places;
-use super::under_way::{Store, UnderWay};
 use crate::compress::{Codec, Reduction};
 use crate::correct::Companion;
-use murmurate_protocol::{ExchangeKind, Schedule};
 
 /// The mixer of a strategy's exchange.
 pub(super) fn build(
@@ -58,18 +56,5 @@ pub(super) fn build(
             Box::new(replicas::Replicas::new(fragments, rate, keeps, flowing))
         }
         Mixing::Relayed => Box::new(relayed::Relayed::new(fragments)),
-    }
-}
-
-/// What an exchange is expected to keep beside what its method keeps.
-pub fn stores_of(exchange: ExchangeKind, schedule: Schedule, of: &UnderWay) -> Vec<Store> {
-    match exchange {
-        ExchangeKind::None => Vec::new(),
-        ExchangeKind::AllReduce | ExchangeKind::Server(_) => agreed::expected(schedule, of),
-        ExchangeKind::Gathered => gathered::expected(of),
-        ExchangeKind::Center(_) => center::expected(of),
-        ExchangeKind::Gossip | ExchangeKind::Push | ExchangeKind::Pull => gossip::expected(of),
-        ExchangeKind::Pairs | ExchangeKind::Replicas => replicas::expected(of),
-        ExchangeKind::Relay => relayed::expected(of),
     }
 }

@@ -8,7 +8,6 @@ use crate::executor::host::Host;
 use crate::executor::memory::Stores;
 use crate::executor::mix_core::MixCore;
 use crate::executor::mixer::{Mixer, foreign};
-use crate::executor::under_way::{Store, UnderWay};
 use bytes::Bytes;
 use murmurate_protocol::{Done, Order, SliceId, WorkError};
 
@@ -117,10 +116,4 @@ impl Mixer for Relayed {
             ..Stores::default()
         }
     }
-}
-
-/// What relayed sums are expected to keep: for each of up to three neighbours this peer's message, and the
-/// neighbour's last and next one.
-pub(super) fn expected(of: &UnderWay) -> Vec<Store> {
-    vec![("encoded slices", 9.0 * of.contribution)]
 }

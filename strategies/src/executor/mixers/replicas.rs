@@ -48,7 +48,6 @@ use crate::executor::host::Host;
 use crate::executor::memory::Stores;
 use crate::executor::mix_core::MixCore;
 use crate::executor::mixer::{Mixer, foreign};
-use crate::executor::under_way::{Store, UnderWay};
 use murmurate_protocol::{Done, FragmentId, Order, Part, PeerId, SliceId, StoreId, WorkError};
 use std::collections::BTreeMap;
 
@@ -361,10 +360,4 @@ impl Mixer for Replicas {
             ..Stores::default()
         }
     }
-}
-
-/// What exchanges between the two ends of links are expected to keep: this peer's slices until the other
-/// ends have confirmed them, and the other ends' slices, for two neighbours.
-pub(super) fn expected(of: &UnderWay) -> Vec<Store> {
-    vec![("encoded slices", 4.0 * of.contribution)]
 }

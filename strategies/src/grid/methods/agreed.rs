@@ -4,6 +4,7 @@ use super::super::error::refused;
 use super::super::{Strategy, StrategyError, schedule};
 use crate::aggregate::AggregationKind;
 use crate::outer::OuterKind;
+use crate::plan::{Store, UnderWay};
 use murmurate_protocol::{Contribution, StepBudget};
 
 /// One-way latencies of an agreement: ready, propose, vote.
@@ -77,4 +78,24 @@ fn rule(strategy: &Strategy) -> Result<(), StrategyError> {
         );
     }
     Ok(())
+}
+
+/// What an exchange keeps whose owners reduce shards, of the fragments that are exchanged at the same
+/// time.
+pub(super) fn stores(strategy: &Strategy, of: &UnderWay) -> Vec<Store> {
+    // Where partial sums are passed on, one arrives and one leaves for every shard.
+    let partial_sums = match strategy.schedule().relays() {
+        true => 2.0 * of.aggregate,
+        false => 0.0,
+    };
+    // This peer's contributions, those of others to its shards, and the aggregates.
+    let slices = 2.0 * of.contribution + of.aggregate + partial_sums;
+    vec![
+        ("shard reductions", of.window),
+        (
+            "encoded slices",
+            slices * of.window / of.contribution.min(1.0),
+        ),
+        ("history", of.history(of.aggregate)),
+    ]
 }

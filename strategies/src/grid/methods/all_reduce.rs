@@ -25,6 +25,7 @@ pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
     check: agreed::check,
     aggregate: |_, codec| codec.aggregate().bytes_bound(),
     traffic,
+    stores: agreed::stores,
 };
 
 /// All-reduce among g members, by its schedule's cost: S shards, h hops, b pushes of the busiest

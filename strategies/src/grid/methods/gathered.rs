@@ -26,6 +26,14 @@ pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
     // Contributions themselves travel to the members.
     aggregate: |_, codec| codec.bytes_bound(),
     traffic,
+    stores: |_, of| {
+        // Each member holds the contributions of all.
+        let all = GROUP_MEMBERS_MAX as f64 * of.contribution;
+        vec![
+            ("gathered slices", all * of.window),
+            ("history", of.history(all)),
+        ]
+    },
 };
 
 /// Gathered contributions among g members: each sends its whole contribution to the g - 1 others and

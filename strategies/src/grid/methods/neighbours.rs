@@ -29,6 +29,8 @@ pub(super) const MIXES: ExchangeSpec = ExchangeSpec {
     check: parameters_as_they_are,
     aggregate: |_, codec| codec.aggregate().bytes_bound(),
     traffic,
+    // This peer's parameters, encoded, and those of two partners.
+    stores: |_, of| vec![("encoded slices", 3.0 * of.contribution)],
 };
 
 /// Refuses what no mixing of parameters with neighbours can have.

@@ -20,4 +20,5 @@ pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
     check: |_| Ok(()),
     aggregate: |_, codec| codec.aggregate().bytes_bound(),
     traffic: |_, _, _| Traffic::default(),
+    stores: |_, _| Vec::new(),
 };

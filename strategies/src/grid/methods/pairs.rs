@@ -31,5 +31,7 @@ pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
             held: 2.0 * contribution,
         }
     },
+    // Own slices until the other ends have confirmed them, and theirs, for two neighbours.
+    stores: |_, of| vec![("encoded slices", 4.0 * of.contribution)],
     ..MIXES
 };

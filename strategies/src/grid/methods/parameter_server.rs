@@ -90,6 +90,10 @@ pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
         _ => codec.aggregate().bytes_bound(),
     },
     traffic: server_rules::traffic,
+    stores: |strategy, of| match strategy.exchange().agrees() {
+        true => super::agreed::stores(strategy, of),
+        false => server_rules::center_stores(of),
+    },
 };
 
 const BSP: ModeSpec = ModeSpec {

@@ -17,6 +17,8 @@ pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
     read: |_| Ok(Chosen::plain(ExchangeKind::Relay)),
     check,
     traffic,
+    // For each of up to three neighbours this peer's message, and the neighbour's last and next one.
+    stores: |_, of| vec![("encoded slices", 9.0 * of.contribution)],
     ..MIXES
 };
 

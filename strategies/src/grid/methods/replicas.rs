@@ -34,6 +34,8 @@ pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
     check,
     // A session between neighbours begins with whole parameters.
     aggregate: |_, _| F32.bytes_bound(),
+    // Own slices until the other ends have confirmed them, and theirs, for two neighbours.
+    stores: |_, of| vec![("encoded slices", 4.0 * of.contribution)],
     ..MIXES
 };
 

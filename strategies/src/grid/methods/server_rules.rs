@@ -6,7 +6,7 @@ use super::agreed;
 use crate::aggregate::AggregationKind;
 use crate::inner::InnerKind;
 use crate::outer::OuterKind;
-use crate::plan::{Cluster, Traffic};
+use crate::plan::{Cluster, Store, Traffic, UnderWay};
 use core::time::Duration;
 use murmurate_protocol::limits::GROUP_MEMBERS_MAX;
 use murmurate_protocol::{Contribution, Plan};
@@ -68,6 +68,15 @@ pub(super) fn traffic(strategy: &Strategy, plan: &Plan, cluster: &Cluster) -> Tr
         true => in_step(plan, cluster, owners),
         false => one_by_one(plan, cluster, owners),
     }
+}
+
+/// What a center keeps: its shards, and encoded this peer's contribution, one that arrives, a copy of the
+/// center that leaves, and one that was pulled.
+pub(super) fn center_stores(of: &UnderWay) -> Vec<Store> {
+    vec![
+        ("own shards of the center", 1.0),
+        ("encoded slices", 2.0 * of.contribution + 2.0 * of.aggregate),
+    ]
 }
 
 /// A parameter server of k owners among g members in step: the owners' links bind, over which the

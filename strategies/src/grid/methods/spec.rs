@@ -6,7 +6,7 @@ use super::super::{Strategy, StrategyError};
 use crate::compress::Codec;
 use crate::executor::CenterRule;
 use crate::parameter::{Parameter, Parameters, Values};
-use crate::plan::{Cluster, Traffic};
+use crate::plan::{Cluster, Store, Traffic, UnderWay};
 use murmurate_protocol::{BytesBound, Contribution, ExchangeKind, Plan};
 
 /// One exchange as the configuration knows it, and what the grid asks of it.
@@ -40,6 +40,8 @@ pub(in crate::grid) struct ExchangeSpec {
     pub(in crate::grid) aggregate: fn(ExchangeKind, &dyn Codec) -> BytesBound,
     /// What one round of it takes.
     pub(in crate::grid) traffic: fn(&Strategy, &Plan, &Cluster) -> Traffic,
+    /// What it keeps in memory beside what the method keeps.
+    pub(in crate::grid) stores: fn(&Strategy, &UnderWay) -> Vec<Store>,
 }
 
 impl ExchangeSpec {

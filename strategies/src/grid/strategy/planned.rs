@@ -3,7 +3,7 @@
 use super::Strategy;
 use crate::Layout;
 use crate::grid::{StrategyError, methods};
-use crate::plan::{Cluster, Traffic};
+use crate::plan::{Cluster, Store, Traffic, UnderWay};
 use murmurate_protocol::{Contribution, Digest, FragmentPlan, Plan, RunId};
 use std::ops::Range;
 
@@ -78,5 +78,10 @@ impl Strategy {
     /// What one round of its exchange takes.
     pub(crate) fn traffic(&self, plan: &Plan, cluster: &Cluster) -> Traffic {
         (methods::of(self.exchange()).traffic)(self, plan, cluster)
+    }
+
+    /// What its exchange keeps in memory beside what the method keeps.
+    pub(crate) fn under_way(&self, of: &UnderWay) -> Vec<Store> {
+        (methods::of(self.exchange()).stores)(self, of)
     }
 }

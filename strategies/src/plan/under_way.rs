@@ -1,5 +1,5 @@
 //! What an exchange is expected to keep in memory beside what its method keeps: encoded slices, owned
-//! shards, history. Each mixer says it for its exchanges.
+//! shards, history. Each exchange says its own.
 
 use murmurate_protocol::limits::{
     HISTORY_BYTES_MAX, HISTORY_NEWEST_BYTES_MAX, HISTORY_ROUNDS_MAX, WINDOW_BYTES,
@@ -13,11 +13,11 @@ pub type Store = (&'static str, f64);
 #[derive(Clone, Copy, Debug)]
 pub struct UnderWay {
     /// All contributions of one peer, encoded.
-    pub(super) contribution: f64,
+    pub(crate) contribution: f64,
     /// All aggregates, encoded.
-    pub(super) aggregate: f64,
+    pub(crate) aggregate: f64,
     /// The share of the fragments that are exchanged at the same time.
-    pub(super) window: f64,
+    pub(crate) window: f64,
     /// Bytes of the parameters.
     whole: f64,
 }
@@ -39,7 +39,7 @@ impl UnderWay {
     }
 
     /// Decided slices that are kept for stragglers and newcomers, where a round decides this much.
-    pub(super) fn history(&self, decided: f64) -> f64 {
+    pub(crate) fn history(&self, decided: f64) -> f64 {
         let newest = decided.min(HISTORY_NEWEST_BYTES_MAX as f64 / self.whole);
         let bytes = HISTORY_BYTES_MAX as f64 / self.whole;
         (decided * HISTORY_ROUNDS_MAX as f64).min(bytes.max(newest))
