@@ -26,7 +26,7 @@ const fn point([name, summary, equation, source]: [&'static str; 4], text: &'sta
     }
 }
 
-/// All of them, the yardstick first, then by what is exchanged.
+/// All presets, the baseline first, then by family of exchanges.
 pub(super) const ALL: [Preset; ANCHORED.len() + NEIGHBOURS.len()] = {
     let mut all = [ANCHORED[0]; ANCHORED.len() + NEIGHBOURS.len()];
     let mut at = 1;
@@ -40,12 +40,12 @@ pub(super) const ALL: [Preset; ANCHORED.len() + NEIGHBOURS.len()] = {
     all
 };
 
-/// The yardstick, and those whose peers agree on an anchor or have a center.
+/// The baseline, and presets whose peers agree on an anchor or have a center.
 const ANCHORED: [Preset; 32] = [
     point(
         [
             "none",
-            "every peer trains alone: the yardstick",
+            "every peer trains alone: the baseline",
             "x_i' = x_i - lr g_i",
             "-",
         ],
@@ -81,7 +81,7 @@ const ANCHORED: [Preset; 32] = [
     point(
         [
             "bytescheduler-allreduce",
-            "wfbp of equal pieces, those that are needed first before the others",
+            "wfbp of equal pieces, sent in the order in which they are needed",
             "as wfbp, priority(l) = l",
             "Peng et al., SOSP 2019",
         ],
@@ -135,7 +135,7 @@ const ANCHORED: [Preset; 32] = [
     point(
         [
             "demo",
-            "the sign of the mean of the largest cosines of every peer's momentum",
+            "the sign of the mean of the largest cosine coefficients of every peer's momentum",
             "m' = beta m + g, q_i = top-k DCT(m_i'), m_i' -= DCT^-1(q_i), x' = x - lr sign(DCT^-1(mean_i q_i))",
             "Peng et al., arXiv 2411.19870",
         ],
@@ -180,7 +180,7 @@ const ANCHORED: [Preset; 32] = [
     point(
         [
             "fedavg",
-            "the mean of the peers after a pass over the data of each, everybody in every round",
+            "the mean of the peers after each has passed over its data, all peers in every round",
             "a' = sum_i samples_i x_i / sum_i samples_i",
             "McMahan et al., AISTATS 2017",
         ],
@@ -189,7 +189,7 @@ const ANCHORED: [Preset; 32] = [
     point(
         [
             "fedprox",
-            "fedavg with a spring to the anchor",
+            "fedavg with a proximal term that pulls to the anchor",
             "g' = g + mu (x - a)",
             "Li et al., MLSys 2020",
         ],
@@ -198,7 +198,7 @@ const ANCHORED: [Preset; 32] = [
     point(
         [
             "scaffold",
-            "fedavg with control variates, which take the drift out of unequal data",
+            "fedavg with control variates, which remove the drift of unequal data",
             "g' = g - c_i + c, c_i' = c_i - c + (a - x) / (H lr), a' = mean_i x_i, c' = mean_i c_i'",
             "Karimireddy et al., ICML 2020",
         ],
@@ -207,7 +207,7 @@ const ANCHORED: [Preset; 32] = [
     point(
         [
             "fedadam",
-            "fedavg with Adam outside",
+            "fedavg with Adam as the outer optimizer",
             "m' = b1 m + (1 - b1) D, v' = b2 v + (1 - b2) D^2, a' = a + lr m' / (sqrt(v') + eps)",
             "Reddi et al., ICLR 2021",
         ],
@@ -216,7 +216,7 @@ const ANCHORED: [Preset; 32] = [
     point(
         [
             "slowmo",
-            "local-sgd with heavy-ball momentum outside",
+            "local-sgd with heavy-ball momentum as the outer optimizer",
             "u' = mu u - D, a' = a - lr u'",
             "Wang et al., ICLR 2020",
         ],
@@ -225,7 +225,7 @@ const ANCHORED: [Preset; 32] = [
     point(
         [
             "diloco",
-            "as local-sgd, with Nesterov momentum outside",
+            "as local-sgd, with Nesterov momentum as the outer optimizer",
             "m' = mu m - D, a' = a - lr (mu m' - D)",
             "Douillard et al., arXiv 2311.08105",
         ],
@@ -234,7 +234,7 @@ const ANCHORED: [Preset; 32] = [
     point(
         [
             "streaming-diloco",
-            "diloco a fragment at a time, under training",
+            "diloco one fragment at a time, during training",
             "x' = alpha x + (1 - alpha) a_f', fragment f of P every H / P inner steps, tau later",
             "Douillard et al., arXiv 2501.18512",
         ],
@@ -243,7 +243,7 @@ const ANCHORED: [Preset; 32] = [
     point(
         [
             "eager-diloco",
-            "diloco with the own delta at once and the others' a round late",
+            "diloco with a peer's own delta at once and the others' one round later",
             "x = a + e_i, e_i the outer step of d_i / n alone; a round later x' = a' + (x - a - e_i)",
             "Kale et al., arXiv 2502.12996",
         ],
@@ -252,7 +252,7 @@ const ANCHORED: [Preset; 32] = [
     point(
         [
             "decoupled-diloco",
-            "learners push fragments to a quorum",
+            "diloco one fragment at a time through a server that waits for a majority",
             "a' = a + sum tokens_i d_i / sum tokens_i over the quorum and its grace window",
             "arXiv 2604.21428",
         ],
@@ -279,7 +279,7 @@ const ANCHORED: [Preset; 32] = [
     point(
         [
             "muloco",
-            "diloco with Muon inside and deltas of 2 bits with error feedback",
+            "diloco with Muon as the inner optimizer and deltas of 2 bits with error feedback",
             "D = mean_i Q(d_i + e_i), m' = mu m - D, a' = a - lr (mu m' - D)",
             "Therien et al., arXiv 2505.23725",
         ],
@@ -288,7 +288,7 @@ const ANCHORED: [Preset; 32] = [
     point(
         [
             "ssp",
-            "gradients to a center as they come; the fastest may be a few rounds ahead",
+            "a center applies every gradient as it arrives; the fastest may be a few rounds ahead",
             "c' = inner(c, g_i(c_old)), begin round r when min_i r_i >= r - lead",
             "Ho et al., NeurIPS 2013",
         ],
@@ -297,7 +297,7 @@ const ANCHORED: [Preset; 32] = [
     point(
         [
             "asp",
-            "a center takes every gradient as it arrives",
+            "a center applies every gradient as it arrives",
             "c' = inner(c, g_i(c_old))",
             "Dean et al., NeurIPS 2012; Lian et al., NeurIPS 2015",
         ],
@@ -306,7 +306,7 @@ const ANCHORED: [Preset; 32] = [
     point(
         [
             "fedbuff",
-            "a center takes ten deltas at once, the late ones for less",
+            "a center applies ten deltas at once and weighs late ones less",
             "c' = c + sum_k d_k / (K sqrt(1 + tau_k))",
             "Nguyen et al., AISTATS 2022",
         ],
@@ -315,7 +315,7 @@ const ANCHORED: [Preset; 32] = [
     point(
         [
             "async-local-sgd",
-            "a center takes every delta as it arrives, with delayed momentum",
+            "a center applies every delta as it arrives, with delayed momentum",
             "outer delayed-nesterov on arrivals",
             "Liu et al., arXiv 2401.09135",
         ],

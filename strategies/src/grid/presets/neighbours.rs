@@ -25,7 +25,7 @@ pub(super) const NEIGHBOURS: [Preset; 13] = [
     point(
         [
             "osgp",
-            "sgp that does not wait for what is under way",
+            "sgp without waiting for pushes in flight",
             "as sgp, over what has arrived",
             "Assran et al., ICML 2019, algorithm 2",
         ],
