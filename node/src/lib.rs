@@ -12,5 +12,6 @@ pub mod local;
 pub mod net;
 pub mod progress;
 pub mod report;
+mod spans;
 pub mod store;
 pub mod traffic;

@@ -6,6 +6,7 @@ use crate::bulk::wire::{
     Reply, Request, StreamError, finish, read_body, read_header, write_header,
 };
 use crate::bulk::{BulkEvent, BulkFault, Core, Pipe, Refusal};
+use crate::spans;
 use bytes::Bytes;
 use murmurate_protocol::{FetchId, PeerId, SliceId, SliceMeta};
 
@@ -100,7 +101,9 @@ pub(crate) async fn fetch_slice(core: &Core, slice: SliceId, donors: &[PeerId]) 
                 };
             }
             Err(error) => {
-                tracing::debug!(peer = %donor, round = %slice.round, ?error, "no slice from donor");
+                spans::transfer(&slice, *donor).in_scope(|| {
+                    tracing::debug!(shard = slice.shard, ?error, "donor gave no slice");
+                });
             }
         }
         if let Some((meta, bytes)) = core.store.get(&slice) {

@@ -3,6 +3,7 @@
 use crate::bulk::push::{PushJob, push, urgency};
 use crate::bulk::remote::Remote;
 use crate::bulk::{BulkEvent, Core};
+use crate::spans;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use murmurate_protocol::{PeerId, PushOutcome, SliceId};
@@ -12,6 +13,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
 /// What a lane is told.
 #[derive(Clone, Copy, Debug)]
@@ -119,7 +121,11 @@ pub(crate) async fn run_lane(
             core.meters.queued(to, waited);
             let token = under_way.begin(&job);
             let (core, remote) = (&core, &remote);
-            active.push(async move { (job.slice, push(core, remote, job, urgency, token).await) });
+            let span = spans::transfer(&job.slice, to);
+            active.push(async move {
+                let pushing = push(core, remote, job, urgency, token).instrument(span);
+                (job.slice, pushing.await)
+            });
         }
         let mut lost = Vec::new();
         let earliest = waiting.earliest();

@@ -52,6 +52,7 @@ pub(crate) async fn push(
     urgency: i32,
     cancelled: CancellationToken,
 ) -> PushOutcome {
+    let since = Instant::now();
     // Until the last byte is handed to the transport the receiver surely lacks it.
     let all_sent = AtomicBool::new(false);
     let ended = tokio::select! {
@@ -59,11 +60,14 @@ pub(crate) async fn push(
         () = tokio::time::sleep_until(job.deadline) => None,
         () = cancelled.cancelled() => None,
     };
-    match ended {
+    let outcome = match ended {
         Some(outcome) => outcome,
         None if all_sent.load(Ordering::Relaxed) => PushOutcome::Unknown,
         None => PushOutcome::Lost,
-    }
+    };
+    let took_ms = since.elapsed().as_millis();
+    tracing::debug!(shard = job.slice.shard, took_ms, ?outcome, "pushed");
+    outcome
 }
 
 async fn transfer(
@@ -81,7 +85,7 @@ async fn transfer(
         .filter(|(_, b)| b.len() as u64 == meta.bytes)
     else {
         // Its exchange was decided, and its bytes were released, while it waited for its turn.
-        tracing::debug!(peer = %to, round = %slice.round, "a slice to push is not here any more");
+        tracing::debug!("push dropped: the slice was released while it waited");
         return Some(PushOutcome::Lost);
     };
     let Pipe {

@@ -7,6 +7,7 @@ use crate::bulk::wire::{
     write_body, write_header,
 };
 use crate::bulk::{BulkEvent, BulkFault, Core, Pipe, PipeWriter, Refusal};
+use crate::spans;
 use bytes::Bytes;
 use murmurate_protocol::{Digest, Part, SliceId, SliceMeta};
 use std::io;
@@ -48,7 +49,9 @@ async fn take(
         None => Err(Refusal::Full),
     };
     if let Err(refusal) = allowed {
-        tracing::debug!(peer = %from, round = %slice.round, %refusal, "a slice was refused");
+        spans::transfer(&slice, from).in_scope(|| {
+            tracing::debug!(shard = slice.shard, %refusal, "slice refused");
+        });
         let answer = if refusal == Refusal::AlreadyHere {
             ACK_TAKEN
         } else {

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, timeout_at};
+use tracing::Instrument;
 
 /// Commands that may wait for a lane to look at them.
 const LANE_COMMANDS_MAX: usize = 1024;
@@ -41,7 +42,7 @@ impl Bulk {
     pub(crate) fn link_up(&mut self, peer: PeerId, tasks: &mut JoinSet<()>) {
         let (commands, inbox) = mpsc::channel(LANE_COMMANDS_MAX);
         let remote = self.remote(peer);
-        tasks.spawn(run_lane(Arc::clone(&self.core), remote, inbox));
+        tasks.spawn(run_lane(Arc::clone(&self.core), remote, inbox).in_current_span());
         self.lanes.insert(peer, commands);
     }
 
@@ -86,7 +87,7 @@ impl Bulk {
             earlier.abort();
         }
         let core = Arc::clone(&self.core);
-        let task = tasks.spawn(async move {
+        let task = async move {
             let fetched = async {
                 match what {
                     FetchId::Slice(slice) => fetch_slice(&core, slice, &from).await,
@@ -96,7 +97,8 @@ impl Bulk {
             let ended = timeout_at(deadline, fetched).await;
             core.tell(ended.unwrap_or(BulkEvent::FetchFailed { what }))
                 .await;
-        });
+        };
+        let task = tasks.spawn(task.in_current_span());
         self.fetches.insert(what, task);
     }
 
@@ -107,10 +109,11 @@ impl Bulk {
             tracing::debug!(peer = %from, "too many bulk streams at once, one was dropped");
             return;
         };
-        tasks.spawn(async move {
+        let answer = async move {
             serve(&core, &remote, pipe).await;
             drop(permit);
-        });
+        };
+        tasks.spawn(answer.in_current_span());
     }
 
     /// Answers the streams that a remote opens on a bulk connection.
@@ -121,7 +124,8 @@ impl Bulk {
         tasks: &mut JoinSet<()>,
     ) {
         let remote = self.remote(from);
-        tasks.spawn(accept_streams(Arc::clone(&self.core), remote, connection));
+        let streams = accept_streams(Arc::clone(&self.core), remote, connection);
+        tasks.spawn(streams.in_current_span());
     }
 
     fn remote(&mut self, peer: PeerId) -> Remote {

@@ -31,6 +31,7 @@ impl Console {
 
     /// Others can join at this address.
     pub(super) fn listening(&mut self, address: String) {
+        tracing::info!(address, "listening");
         self.addresses.push(address);
         self.show_addresses();
         let peer = self.status.with(|observer| observer.peer_hex());

@@ -7,6 +7,7 @@ use crate::daemon::console::Console;
 use crate::daemon::ending::Ending;
 use crate::daemon::payload::Payload;
 use crate::daemon::recording::Recording;
+use crate::daemon::trace::Trace;
 use crate::daemon::{DaemonError, SteadyClock};
 use crate::depot::Depot;
 use crate::faults::{self, Fault, Faults};
@@ -45,6 +46,8 @@ pub(super) struct Driver {
     pub(super) payload: Payload,
     /// The faults that it was started with.
     pub(super) faults: Faults,
+    /// The log of what goes into the peer and comes out.
+    pub(super) trace: Trace,
     /// What is known of its end.
     pub(super) ending: Ending,
 }
@@ -101,11 +104,13 @@ impl Driver {
 
     fn handle(&mut self, input: Input) {
         let now = self.clock.now();
+        let _round = self.trace.enter(self.peer.round());
+        self.trace.input(&input);
         if let Some(recording) = &mut self.recording {
             recording.input(now, &input);
         }
         if let Err(error) = self.peer.handle(now, input) {
-            tracing::debug!(%error, "a peer broke a rule");
+            tracing::debug!(%error, "input rejected");
         }
         self.depot.set_round(self.peer.round());
     }
@@ -116,6 +121,8 @@ impl Driver {
             if let Some(recording) = &mut self.recording {
                 recording.output(&output);
             }
+            let _round = self.trace.enter(self.peer.round());
+            self.trace.output(&output);
             strike = strike.or(self.perform(output));
         }
         if let Some(fault) = strike {

@@ -12,6 +12,8 @@ mod perform;
 mod recording;
 mod setup;
 mod shown;
+mod story;
+mod trace;
 
 pub use clock::SteadyClock;
 pub use error::{DaemonError, RefusedBy};
@@ -22,6 +24,7 @@ use crate::config::Config;
 use crate::faults::{Fault, Faults};
 use crate::progress::{LogMode, Printer};
 use crate::report::NodeReport;
+use crate::spans;
 use acquaintances::Acquaintances;
 use console::Console;
 use driver::{Driver, Sources};
@@ -40,6 +43,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
+use trace::Trace;
+use tracing::Instrument;
 
 /// How long the network may take to say its last words.
 const SHUTDOWN_WAIT: Duration = Duration::from_secs(1);
@@ -112,6 +117,27 @@ async fn run_async(
     let interrupts = watch_interrupts()?;
     let clock = SteadyClock::new();
     let setup = tokio::task::block_in_place(|| Setup::new(&config, clock, make))?;
+    let span = spans::run(&config.run.name, setup.peer_config.me);
+    drive(config, options, setup, clock, interrupts)
+        .instrument(span)
+        .await
+}
+
+/// Joins the parts and runs them until the peer has left.
+async fn drive(
+    config: Config,
+    options: RunOptions,
+    setup: Setup,
+    clock: SteadyClock,
+    interrupts: mpsc::Receiver<()>,
+) -> Result<NodeReport, DaemonError> {
+    tracing::info!(
+        preset = config.strategy.name(),
+        rounds = config.run.rounds,
+        dir = %config.daemon.dir.display(),
+        resumes = setup.snapshot.is_some(),
+        "daemon started"
+    );
     let (network, events) = setup.network(&config)?;
     let api =
         ApiServer::start(config.daemon.http, setup.status.clone(), network.max_rate()).await?;
@@ -128,9 +154,11 @@ async fn run_async(
     };
     let dir = config.daemon.dir.clone();
     let (acquaintances, warning) = Acquaintances::load(dir, config.run.id);
+    let peer = Peer::new(setup.peer_config, setup.plan, setup.topology);
     let mut driver = Driver {
         acquaintances,
-        peer: Peer::new(setup.peer_config, setup.plan, setup.topology),
+        trace: Trace::new(peer.round()),
+        peer,
         clock,
         net: network,
         depot: setup.depot,
@@ -207,6 +235,8 @@ async fn finish(driver: Driver) -> Result<NodeReport, DaemonError> {
     }
     tokio::task::block_in_place(|| lanes.join());
     let report = NodeReport::from(&console.status.status());
+    let (rounds, inner_steps) = (report.rounds, report.inner_steps);
+    tracing::info!(rounds, inner_steps, "daemon left");
     console.printer.report(&report);
     match ending.unsaved {
         Some(reason) => Err(DaemonError::Unsaved { reason }),

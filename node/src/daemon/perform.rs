@@ -13,7 +13,7 @@ impl Driver {
             Output::Send { to, message } => {
                 // The queue is bounded and delivery is not promised: the peer has deadlines.
                 if let Err(busy) = self.net.try_send(to, wire::encode(&message)) {
-                    tracing::debug!(peer = %to, %busy, "a message was dropped");
+                    tracing::debug!(peer = %to, %busy, "message dropped: the queue to this peer is full");
                 }
             }
             Output::Push {
@@ -95,7 +95,6 @@ impl Driver {
                     .note(&format!("all {rounds} rounds are done"));
             }
             event => {
-                tracing::debug!(?event);
                 if let Some(refused) = refusal(event) {
                     self.refused(refused);
                 }

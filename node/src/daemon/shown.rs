@@ -31,6 +31,9 @@ impl Driver {
         }
         self.acquaintances.look(&self.net, self.peer.view());
         self.read_traffic();
+        let _round = self.trace.enter(self.peer.round());
+        let status = &self.console.status;
+        self.trace.story.tell(|| status.status());
         self.show();
     }
 

@@ -80,9 +80,12 @@ impl Lanes {
         let (train, mut train_work) = mpsc::channel(ORDERS_WAITING_MAX);
         let (mix, mut mix_work) = mpsc::channel(ORDERS_WAITING_MAX);
         let (to_mix, train_answers, train_saver) = (mix.clone(), answers.clone(), saver.clone());
+        let span = tracing::Span::current();
+        let of_trainer = span.clone();
         let trainer = std::thread::Builder::new()
             .name("train".to_owned())
             .spawn(move || {
+                let _run = of_trainer.entered();
                 run_train(
                     train_lane,
                     &mut train_work,
@@ -94,6 +97,7 @@ impl Lanes {
         let mixer = std::thread::Builder::new()
             .name("mix".to_owned())
             .spawn(move || {
+                let _run = span.entered();
                 run_mix(mix_lane, &mut mix_work, &answers, &depot, saver.as_deref());
             })?;
         let lanes = Self {

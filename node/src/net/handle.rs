@@ -18,6 +18,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::{mpsc, oneshot};
+use tracing::Instrument;
 
 /// Events that may wait for the driver. The largest is a frame of 64 KiB: 16 MiB at most.
 const EVENTS_WAITING_MAX: usize = 256;
@@ -89,7 +90,7 @@ pub fn start(
         counters,
     };
     let network = Network::new(config, parts)?;
-    tokio::spawn(network.run());
+    tokio::spawn(network.run().in_current_span());
     Ok((net, received))
 }
 

@@ -1,0 +1,360 @@
+//! Logs what goes into the peer and what comes out of it. At level `debug` this explains a round from
+//! beginning to end: order by order, which peers it waited for, what was decided.
+
+use crate::daemon::story::Story;
+use crate::spans;
+use murmurate_protocol::{
+    Done, Event, FetchId, FragmentId, Input, Order, OrderId, Output, PeerId, Round,
+};
+use std::collections::BTreeMap;
+use std::time::Instant;
+use tracing::span::EnteredSpan;
+use tracing::{Level, Span, debug, info, trace, warn};
+
+/// Orders whose answers are awaited in the log. Some orders are never answered: the oldest are forgotten.
+const ORDERS_MAX: usize = 1024;
+
+/// An order that was given and not yet answered.
+struct Given {
+    name: String,
+    fragment: Option<FragmentId>,
+    at: Instant,
+}
+
+/// The log of one daemon's peer.
+pub(super) struct Trace {
+    /// What level `info` tells.
+    pub(super) story: Story,
+    round: Round,
+    span: Span,
+    orders: BTreeMap<OrderId, Given>,
+}
+
+impl Trace {
+    /// Nothing has happened yet.
+    pub(super) fn new(round: Round) -> Self {
+        Self {
+            story: Story::new(),
+            round,
+            span: spans::round(round),
+            orders: BTreeMap::new(),
+        }
+    }
+
+    /// Enters the span of the peer's round.
+    pub(super) fn enter(&mut self, round: Round) -> EnteredSpan {
+        if round != self.round {
+            self.round = round;
+            self.span = spans::round(round);
+        }
+        self.span.clone().entered()
+    }
+
+    /// Logs an input before the peer handles it.
+    pub(super) fn input(&mut self, input: &Input) {
+        if !tracing::enabled!(Level::DEBUG) {
+            return;
+        }
+        match input {
+            Input::Received { from, message } => {
+                let _in = spans::enter(None, Some(*from));
+                debug!(message = spans::variant(message), "received");
+                trace!(?message, "content");
+            }
+            Input::Malformed { from, error } => {
+                let _in = spans::enter(None, Some(*from));
+                debug!(%error, "bytes that are no message");
+            }
+            Input::LinkUp(peer) => about(*peer, "link up"),
+            Input::LinkDown(peer) => about(*peer, "link down"),
+            Input::Done { order, done } => self.done(*order, done),
+            Input::Cut {
+                order,
+                fragment,
+                samples,
+            } => {
+                let _in = spans::enter(Some(*fragment), None);
+                debug!(order = %order, samples, "fragment ready in the backward pass");
+            }
+            Input::Arrived {
+                from, slice, meta, ..
+            } => {
+                let _in = spans::enter(Some(slice.fragment), Some(*from));
+                let (part, shard, bytes) = (slice.part, slice.shard, meta.bytes);
+                debug!(of_round = %slice.round, ?part, shard, bytes, "slice arrived");
+            }
+            Input::Pushed { to, slice, outcome } => {
+                let _in = spans::enter(Some(slice.fragment), Some(*to));
+                let (part, shard) = (slice.part, slice.shard);
+                debug!(of_round = %slice.round, ?part, shard, ?outcome, "push ended");
+            }
+            Input::Fetched { what, .. } => fetch(what, "fetched"),
+            Input::FetchFailed { what } => fetch(what, "fetch failed"),
+            Input::Start { snapshot, .. } => {
+                debug!(from_checkpoint = snapshot.is_some(), "peer started");
+            }
+            Input::Leave => debug!("told to leave"),
+            other => trace!(input = spans::variant(other), "input"),
+        }
+    }
+
+    fn done(&mut self, order: OrderId, done: &Done) {
+        let given = self.orders.remove(&order);
+        let _in = spans::enter(given.as_ref().and_then(|given| given.fragment), None);
+        let work = given.as_ref().map(|given| given.name.as_str());
+        let took_ms = given.as_ref().map(|given| given.at.elapsed().as_millis());
+        match done {
+            Done::Failed(error) => debug!(%order, work, took_ms, %error, "order failed"),
+            done => debug!(%order, work, took_ms, done = spans::variant(done), "order done"),
+        }
+    }
+
+    /// Logs an output before it is performed.
+    pub(super) fn output(&mut self, output: &Output) {
+        if let Output::Emit(event) = output {
+            self.story.observe(event);
+            return tell(event);
+        }
+        if !tracing::enabled!(Level::DEBUG) {
+            return;
+        }
+        match output {
+            Output::Send { to, message } => {
+                let _in = spans::enter(None, Some(*to));
+                debug!(message = spans::variant(message), "send");
+                trace!(?message, "content");
+            }
+            Output::Push {
+                to, slice, meta, ..
+            } => {
+                let _in = spans::enter(Some(slice.fragment), Some(*to));
+                let (part, shard, bytes) = (slice.part, slice.shard, meta.bytes);
+                debug!(of_round = %slice.round, ?part, shard, bytes, "push");
+            }
+            Output::Fetch { what, from, .. } => {
+                for donor in from {
+                    let _in = spans::enter(fragment_of_fetch(what), Some(*donor));
+                    debug!("fetch from this peer");
+                }
+            }
+            Output::Cancel { slice } => {
+                let _in = spans::enter(Some(slice.fragment), None);
+                debug!(of_round = %slice.round, part = ?slice.part, shard = slice.shard, "cancel");
+            }
+            Output::Order { id, order } => self.ordered(*id, order),
+            Output::Disconnect { peer, reason } => {
+                let _in = spans::enter(None, Some(*peer));
+                debug!(%reason, "disconnect");
+            }
+            other => debug!(output = spans::variant(other), "output"),
+        }
+    }
+
+    fn ordered(&mut self, id: OrderId, order: &Order) {
+        let given = Given {
+            name: spans::variant(order),
+            fragment: fragment_of(order),
+            at: Instant::now(),
+        };
+        let _in = spans::enter(given.fragment, None);
+        debug!(order = %id, work = given.name, "order");
+        if self.orders.len() >= ORDERS_MAX {
+            self.orders.pop_first();
+        }
+        self.orders.insert(id, given);
+    }
+}
+
+fn about(peer: PeerId, what: &'static str) {
+    let _in = spans::enter(None, Some(peer));
+    debug!("{what}");
+}
+
+fn fetch(what: &FetchId, ended: &'static str) {
+    let _in = spans::enter(fragment_of_fetch(what), None);
+    match what {
+        FetchId::Slice(slice) => {
+            debug!(of_round = %slice.round, part = ?slice.part, shard = slice.shard, "{ended}");
+        }
+        FetchId::State(state) => debug!(of_round = %state.round, bytes = state.bytes, "{ended}"),
+    }
+}
+
+fn fragment_of_fetch(what: &FetchId) -> Option<FragmentId> {
+    match what {
+        FetchId::Slice(slice) => Some(slice.fragment),
+        FetchId::State(_) => None,
+    }
+}
+
+/// The fragment that an order is about, if it is about one.
+fn fragment_of(order: &Order) -> Option<FragmentId> {
+    match order {
+        Order::Encode { slice, .. }
+        | Order::EncodeRelayed { slice, .. }
+        | Order::Settle { slice, .. }
+        | Order::Release { slice } => Some(slice.fragment),
+        Order::Reduce { fragment, .. }
+        | Order::Mix { fragment, .. }
+        | Order::MixReplicas { fragment, .. }
+        | Order::ResetCenter { fragment, .. }
+        | Order::MoveCenter { fragment, .. }
+        | Order::Apply { fragment, .. }
+        | Order::Gather { fragment, .. }
+        | Order::Void { fragment, .. } => Some(*fragment),
+        _ => None,
+    }
+}
+
+/// Peers as their short names.
+fn names(peers: impl IntoIterator<Item = PeerId>) -> String {
+    let all: Vec<String> = peers.into_iter().map(|peer| peer.to_string()).collect();
+    all.join(" ")
+}
+
+/// Logs an event: rare ones at `info` or `warn`, those of every round at `debug`.
+fn tell(event: &Event) {
+    match event {
+        Event::PeerUp(peer) => info!(%peer, "peer linked"),
+        Event::PeerDown(peer) => info!(%peer, "peer gone"),
+        Event::Refused { peer, reason } => info!(%peer, %reason, "peer refused"),
+        Event::RefusedBy { peer, reason } => info!(%peer, %reason, "refused by a peer"),
+        Event::CatchUp { from, to, donors } => {
+            info!(%from, %to, donors, "behind: takes over the swarm's state");
+        }
+        Event::Finished { rounds, digest } => info!(%rounds, %digest, "all rounds are done"),
+        Event::WorkFailed { what } => warn!(what, "an order failed"),
+        Event::JoinFailed { waited } => warn!(?waited, "no peer with a state answered"),
+        Event::Suspected { peer, .. } => about(*peer, "did not answer in time: suspected"),
+        Event::Misbehaved { peer, score, what } => {
+            let _in = spans::enter(None, Some(*peer));
+            debug!(score, what, "broke a rule");
+        }
+        event => tell_of_round(event),
+    }
+}
+
+/// Logs an event that every round has.
+fn tell_of_round(event: &Event) {
+    match event {
+        Event::Phase { phase, .. } => debug!(?phase, "phase began"),
+        Event::Trained { summary, .. } => {
+            let (steps, loss, seconds) = (summary.steps, summary.loss, summary.seconds);
+            debug!(steps, loss, seconds, "training ended");
+        }
+        Event::Group { members, .. } => {
+            debug!(members = names(members.iter().copied()), "group formed");
+        }
+        Event::Decided {
+            fragment,
+            ballot,
+            contributors,
+            ..
+        } => {
+            let _in = spans::enter(Some(*fragment), None);
+            for (shard, of_shard) in contributors.iter().enumerate() {
+                let from = names(of_shard.iter().map(|(peer, _)| *peer));
+                debug!(shard, ballot, contributors = from, "shard decided");
+            }
+        }
+        Event::Voided { fragment, .. } => {
+            let _in = spans::enter(Some(*fragment), None);
+            debug!("fragment void: the anchor stays");
+        }
+        Event::Waited {
+            wait,
+            waited,
+            allowed,
+            expired,
+        } => debug!(?wait, ?waited, ?allowed, expired, "wait ended"),
+        Event::RoundEnded {
+            digest, seconds, ..
+        } => debug!(%digest, seconds, "round ended"),
+        event => debug!(?event),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use murmurate_protocol::{Part, PushOutcome, SliceId};
+    use std::io::Write;
+    use std::sync::{Arc, Mutex};
+    use tracing_subscriber::fmt::MakeWriter;
+
+    /// Lines of a log, in memory.
+    #[derive(Clone, Default)]
+    struct Lines(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Lines {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl<'a> MakeWriter<'a> for Lines {
+        type Writer = Self;
+
+        fn make_writer(&'a self) -> Self {
+            self.clone()
+        }
+    }
+
+    /// What is logged at this level while `f` runs.
+    fn logged(level: Level, f: impl FnOnce()) -> String {
+        let lines = Lines::default();
+        let subscriber = tracing_subscriber::fmt()
+            .with_max_level(level)
+            .with_ansi(false)
+            .with_writer(lines.clone())
+            .finish();
+        tracing::subscriber::with_default(subscriber, f);
+        let bytes = lines.0.lock().unwrap().clone();
+        String::from_utf8(bytes).unwrap()
+    }
+
+    const PEER: PeerId = PeerId::from_bytes([0xab; 32]);
+
+    /// A push in round 7, as the driver logs it.
+    fn push() {
+        let _run = spans::run("mnist", PeerId::from_bytes([0xcd; 32])).entered();
+        let mut trace = Trace::new(Round(0));
+        let _round = trace.enter(Round(7));
+        trace.input(&Input::Pushed {
+            to: PEER,
+            slice: SliceId {
+                round: Round(7),
+                fragment: FragmentId(3),
+                shard: 1,
+                part: Part::Contribution,
+                origin: PEER,
+                attempt: 0,
+            },
+            outcome: PushOutcome::Delivered,
+        });
+        trace.output(&Output::Emit(Event::PeerUp(PEER)));
+    }
+
+    #[test]
+    fn a_line_of_a_round_names_run_round_fragment_and_peer() {
+        let text = logged(Level::DEBUG, push);
+        let spans = r#"run{run="mnist" me=cdcdcdcd}:round{round=7}:fragment{fragment=3}:peer{peer=abababab}"#;
+        let line = text
+            .lines()
+            .find(|line| line.contains("push ended"))
+            .unwrap();
+        assert!(line.contains(spans), "{line}");
+    }
+
+    #[test]
+    fn info_is_spared_what_every_round_has() {
+        let text = logged(Level::INFO, push);
+        assert_eq!(text.lines().count(), 1, "{text}");
+        assert!(text.contains("peer linked"), "{text}");
+    }
+}

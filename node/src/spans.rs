@@ -1,0 +1,89 @@
+//! Where a log line belongs: the spans run > round > fragment > peer, each with its value as a field.
+//!
+//! A span below the level that is logged is disabled: making and entering it costs a comparison. `run` is
+//! there for every line, `round` for `info` and below, `fragment` and `peer` for `debug`.
+
+use murmurate_protocol::{FragmentId, PeerId, Round, SliceId};
+use std::fmt::{self, Write};
+use tracing::Span;
+use tracing::span::EnteredSpan;
+
+/// One daemon's part in a run.
+pub(crate) fn run(name: &str, me: PeerId) -> Span {
+    tracing::error_span!("run", run = name, me = %me)
+}
+
+/// A round.
+pub(crate) fn round(round: Round) -> Span {
+    tracing::info_span!("round", round = round.0)
+}
+
+fn fragment(fragment: FragmentId) -> Span {
+    tracing::debug_span!("fragment", fragment = fragment.0)
+}
+
+fn peer(peer: PeerId) -> Span {
+    tracing::debug_span!("peer", peer = %peer)
+}
+
+/// A fragment and a peer that a line is about, entered. Dropped, both are left again.
+#[must_use]
+pub(crate) struct Scope {
+    // In this order: the inner span is left first.
+    _peer: Option<EnteredSpan>,
+    _fragment: Option<EnteredSpan>,
+}
+
+/// Enters the spans of what is known: a fragment, a peer, both or none.
+pub(crate) fn enter(of_fragment: Option<FragmentId>, of_peer: Option<PeerId>) -> Scope {
+    let entered = of_fragment.map(|id| fragment(id).entered());
+    Scope {
+        _peer: of_peer.map(|id| peer(id).entered()),
+        _fragment: entered,
+    }
+}
+
+/// The spans of a slice on its way to or from a peer, for a task of its own.
+pub(crate) fn transfer(slice: &SliceId, with: PeerId) -> Span {
+    round(slice.round).in_scope(|| fragment(slice.fragment).in_scope(|| peer(with)))
+}
+
+/// The name of an enum's variant, as its `Debug` begins. So no second list of orders and messages must be
+/// kept for the log.
+pub(crate) fn variant(of: &impl fmt::Debug) -> String {
+    let mut name = Name(String::new());
+    // The error is how the rest, which may be megabytes of a snapshot, stays unformatted.
+    let _ = write!(name, "{of:?}");
+    name.0
+}
+
+/// Takes text up to the first character that is in no name.
+struct Name(String);
+
+impl Write for Name {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let part = |c: char| c.is_alphanumeric() || c == '_';
+        let end = text.find(|c| !part(c)).unwrap_or(text.len());
+        self.0.push_str(&text[..end]);
+        if end < text.len() {
+            return Err(fmt::Error);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use murmurate_protocol::{Done, Order};
+
+    #[test]
+    fn variants_are_named_without_their_content() {
+        assert_eq!(variant(&Done::Saved), "Saved");
+        let save = Order::Save {
+            round: Round(3),
+            snapshot: vec![0; 1 << 20],
+        };
+        assert_eq!(variant(&save), "Save");
+    }
+}
