@@ -4,6 +4,8 @@
 use super::{ChildPlan, LocalError};
 use crate::progress::Line;
 use rustix::process::{Pid, Signal, kill_process};
+use std::fs::File;
+use std::io::{self, Write};
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
@@ -72,10 +74,11 @@ impl ChildHandle {
         // A group of its own: Ctrl+C on the terminal reaches us, and we tell the children.
         #[cfg(unix)]
         command.process_group(0);
+        let log = log_file(&plan.dir).map_err(failed)?;
         let child = command.spawn().map_err(failed)?;
         let process = child.id();
         let (signals, orders) = mpsc::unbounded_channel();
-        tokio::spawn(watch(child, place, orders, events.clone()));
+        tokio::spawn(watch(child, place, log, orders, events.clone()));
         Ok(Self { signals, process })
     }
 
@@ -94,17 +97,18 @@ impl ChildHandle {
 async fn watch(
     mut child: Child,
     place: usize,
+    log: Option<File>,
     mut orders: mpsc::UnboundedReceiver<Signal>,
     events: Events,
 ) {
     let out = child
         .stdout
         .take()
-        .map(|out| tokio::spawn(read(out, place, events.clone())));
+        .map(|out| tokio::spawn(read(out, place, events.clone(), None)));
     let err = child
         .stderr
         .take()
-        .map(|err| tokio::spawn(read(err, place, events.clone())));
+        .map(|err| tokio::spawn(read(err, place, events.clone(), log)));
     let status = loop {
         tokio::select! {
             status = child.wait() => break status,
@@ -135,9 +139,25 @@ fn send(child: &Child, signal: Signal) {
     }
 }
 
-async fn read(stream: impl AsyncRead + Unpin, place: usize, events: Events) {
+/// The file for the daemon's log, if a log was asked for. A daemon that is started again appends to it.
+fn log_file(dir: &Path) -> io::Result<Option<File>> {
+    if std::env::var_os("MURMURATE_LOG").is_none() {
+        return Ok(None);
+    }
+    let path = dir.join("log.txt");
+    let file = File::options().create(true).append(true).open(path)?;
+    Ok(Some(file))
+}
+
+async fn read(stream: impl AsyncRead + Unpin, place: usize, events: Events, mut log: Option<File>) {
     let mut lines = BufReader::new(stream).lines();
     while let Ok(Some(text)) = lines.next_line().await {
+        if let Some(file) = &mut log
+            && writeln!(file, "{text}").is_err()
+        {
+            // A full disk ends the log, not the swarm.
+            log = None;
+        }
         let event = match serde_json::from_str::<Line>(&text) {
             Ok(line) => ChildEvent::Line(Box::new(line)),
             Err(_) => ChildEvent::Words(text),
