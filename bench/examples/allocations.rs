@@ -22,9 +22,9 @@ const CHUNK: usize = 256 << 10;
 const HERE: (Ipv4Addr, u16) = (Ipv4Addr::LOCALHOST, 0);
 
 fn endpoint(config: &Config) -> Outcome<Endpoint> {
-    let everybody = Arc::new(|_: &PeerId, _: Kind| true);
+    let admit_all = Arc::new(|_: &PeerId, _: Kind| true);
     // The transport is for a swarm, which there is none of.
-    Ok(Endpoint::new(config.clone(), &Keypair::generate_ed25519(), everybody)?.0)
+    Ok(Endpoint::new(config.clone(), &Keypair::generate_ed25519(), admit_all)?.0)
 }
 
 /// A connection, and what keeps it alive.

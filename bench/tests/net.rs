@@ -112,7 +112,7 @@ async fn an_order_that_is_none_ends_its_channel_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn whoever_asks_is_told_where_to_send() {
+async fn every_process_that_asks_is_told_where_to_send() {
     let (far, hello) = far().await;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let at = listener.local_addr().unwrap();

@@ -12,7 +12,7 @@ use murmurate_node::local::{KillAt, KillEvery, LateAt, ShardsArg, StopAt};
 use murmurate_node::progress::LogMode;
 use std::path::PathBuf;
 
-/// Train one model on many machines that nobody coordinates.
+/// Train one model on many machines without a coordinator.
 #[derive(Debug, Parser)]
 #[command(name = "murmurate", version, arg_required_else_help = true)]
 pub(crate) struct Cli {
@@ -82,7 +82,7 @@ pub(crate) struct RunArgs {
     /// Do not look for others on the local network
     #[arg(long)]
     pub(crate) no_mdns: bool,
-    /// Carry the connections of daemons of this run that nobody can dial
+    /// Relay for daemons of this run that cannot be dialled
     #[arg(long)]
     pub(crate) relay: bool,
     /// Address of /status and /metrics
@@ -121,7 +121,7 @@ pub(crate) struct LocalArgs {
     /// What all daemons have in common, as for `murmurate run`
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// End after so many rounds [default: as many as make 6000 inner steps]
+    /// End after this many rounds [default: as many as make 6000 inner steps]
     #[arg(long)]
     pub(crate) rounds: Option<u64>,
     /// End when every daemon reaches this accuracy; not reaching it is an error
@@ -200,7 +200,7 @@ pub(crate) struct SimArgs {
     /// Instead of the scenario's seed; with --seeds, the first one
     #[arg(long)]
     pub(crate) seed: Option<u64>,
-    /// Instead of a file: so many random scenarios, until one breaks an invariant
+    /// Instead of a file: this many random scenarios, until one breaks an invariant
     #[arg(long, value_name = "COUNT", conflicts_with_all = ["file", "trace", "json"])]
     pub(crate) seeds: Option<u64>,
     /// Write a JSON line for every input and output of every peer

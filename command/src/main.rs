@@ -8,8 +8,8 @@ use clap::Parser;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
-/// What is logged without `MURMURATE_LOG`. Kademlia warns of every fresh run's first daemon that it
-/// knows nobody, which is so.
+/// What is logged without `MURMURATE_LOG`. In the first daemon of every
+/// fresh run Kademlia warns that it knows no peer, which is true and harmless.
 const LOG: &str = "warn,libp2p_kad=error";
 
 fn main() -> ExitCode {

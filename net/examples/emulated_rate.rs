@@ -77,7 +77,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Sends so many bits per second, a little every millisecond.
+/// Sends at this rate in bits per second, a little every millisecond.
 fn send(socket: &UdpSocket, to: SocketAddr, rate: f64, seconds: f64) -> Result<(), Box<dyn Error>> {
     let state = UdpSocketState::new(socket.into())?;
     let contents = vec![7; DATAGRAM * RUN];

@@ -29,9 +29,9 @@ struct Daemon {
 fn daemon(relay: &mut Relay, nat: NatKind, link: &str, config: Config) -> Daemon {
     let seat = relay.add(nat, link.parse().unwrap()).unwrap();
     let port = 4_000 + relay.seats().len() as u16;
-    let everybody = |_: &PeerId, _: Kind| true;
+    let admit_all = |_: &PeerId, _: Kind| true;
     let identity = Keypair::generate_ed25519();
-    let (endpoint, transport) = Endpoint::new(config, &identity, Arc::new(everybody)).unwrap();
+    let (endpoint, transport) = Endpoint::new(config, &identity, Arc::new(admit_all)).unwrap();
     let inner = SocketAddrV4::new(seat.inner, port);
     endpoint.listen(inner.into()).unwrap();
     if nat == NatKind::None {

@@ -41,7 +41,7 @@ pub struct NodeReport {
     pub digest_round: Option<u64>,
     /// How often it took over the swarm's state.
     pub catch_ups: u64,
-    /// Exchanges that came to nothing.
+    /// Exchanges that were given up.
     pub voids: u64,
     /// Whether others can dial it: `public`, `private` or `unknown`.
     #[serde(default)]

@@ -91,7 +91,7 @@ impl ExchangeOptions {
     }
 }
 
-/// How long one round may take: with a link, what so many passes of the parameters take longer.
+/// How long one round may take. A link adds the time of [`ROUND_PASSES`] passes of the parameters.
 fn round_wait(options: &ExchangeOptions) -> Duration {
     let passes = |link: LinkSpec| {
         let bits = options.params.saturating_mul(32 * ROUND_PASSES);

@@ -22,7 +22,7 @@ pub struct PeerTimes {
     pub wire_bytes_received: u64,
     /// Resident bytes at the most.
     pub peak_rss_bytes: Option<u64>,
-    /// Exchanges that came to nothing.
+    /// Exchanges that were given up.
     pub voids: u64,
 }
 

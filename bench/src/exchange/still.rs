@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// Values that are drawn at a time: they stay in the cache.
 const PIECE: usize = 16 * 1024;
 
-/// Of so many pieces one is compared with the expected mean.
+/// One of this many pieces is compared with the expected mean.
 const CHECKED: usize = 16;
 
 /// The magnitude of the values: that of a delta.
@@ -31,7 +31,7 @@ pub struct Lap {
     pub norm: f64,
 }
 
-/// What a [`Still`] trainer notes, for whoever handed it over to the daemon.
+/// What a [`Still`] trainer notes, for the function that handed it over to the daemon.
 pub type Laps = Arc<Mutex<Vec<Lap>>>;
 
 /// See the module.
@@ -50,7 +50,7 @@ pub struct Still {
 }
 
 impl Still {
-    /// For the peer `rank` of `peers`, with so many parameters.
+    /// The trainer of peer `rank` of `peers`.
     pub fn new(parameters: usize, rank: u32, peers: u32, laps: Laps) -> Self {
         Self {
             layout: Layout::new([("still", vec![parameters as u64])]),
@@ -78,7 +78,7 @@ impl Still {
     }
 }
 
-/// The parameter at `index` of peer `rank` after so many inner steps; all start from zeros. The
+/// The parameter at `index` of peer `rank` after `steps` inner steps; all start from zeros. The
 /// bits of a product that wraps around, spread over [-SCALE, SCALE).
 fn value(rank: u32, steps: u64, index: usize) -> f32 {
     if steps == 0 {

@@ -79,7 +79,7 @@ pub(super) enum Receiving {
 }
 
 impl Receiving {
-    /// Reads exactly so many bytes.
+    /// Fills all of `bytes`.
     pub(super) async fn exact(&mut self, bytes: &mut [u8]) -> io::Result<()> {
         match self {
             Self::Quinn(stream) => stream.read_exact(bytes).await.map_err(io::Error::other),

@@ -1,7 +1,7 @@
 //! The far end: listens for every way and swallows what comes.
 //!
-//! It does so for whoever reaches it, as long as it runs. What it holds is bounded: so many connections of each
-//! way, so many channels of each, nothing of what came over them.
+//! It does so for every process that reaches it, as long as it runs. What it holds is bounded: a number of
+//! connections of each way, a number of channels of each, none of the bytes that came over them.
 
 use crate::net::channel::Channel;
 use crate::net::cpu::cpu_time;
@@ -54,8 +54,8 @@ impl Far {
     /// When a port is taken, or a setting is wrong.
     pub async fn start(task: &FarTask) -> Result<Self, BenchError> {
         let identity = Keypair::generate_ed25519();
-        let everybody = Arc::new(|_: &PeerId, _: Kind| true);
-        let (endpoint, transport) = Endpoint::new(task.tuning.config()?, &identity, everybody)?;
+        let admit_all = Arc::new(|_: &PeerId, _: Kind| true);
+        let (endpoint, transport) = Endpoint::new(task.tuning.config()?, &identity, admit_all)?;
         let ours = endpoint.listen(task.at(0))?.port();
         let mut server = endpoint.quinn_server()?;
         server.transport_config(Arc::default());
@@ -94,7 +94,7 @@ impl Far {
         &self.hello
     }
 
-    /// Says hello to whoever connects, for ever.
+    /// Says hello to each process that connects, until it is dropped.
     pub async fn say_hello(&self, listener: TcpListener, mut heard: impl FnMut(SocketAddr)) {
         let mut line = serde_json::to_vec(&self.hello).unwrap_or_default();
         line.push(b'\n');
@@ -104,7 +104,7 @@ impl Far {
                 continue;
             };
             heard(from);
-            // One short line fits into the socket's buffer: nobody can hold this up by not reading.
+            // One short line fits into the socket's buffer: a client cannot hold this up by not reading.
             let _ = timeout(RETRY, stream.write_all(&line)).await;
         }
     }

@@ -135,11 +135,11 @@ struct Dialer<'a> {
 
 impl Dialer<'_> {
     fn endpoint(&self) -> Result<(Endpoint, murmurate_net::quic::Transport), BenchError> {
-        let everybody = Arc::new(|_: &PeerId, _: Kind| true);
+        let admit_all = Arc::new(|_: &PeerId, _: Kind| true);
         Ok(Endpoint::new(
             self.task.tuning.config()?,
             &self.identity,
-            everybody,
+            admit_all,
         )?)
     }
 

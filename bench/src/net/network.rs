@@ -18,7 +18,7 @@ pub(super) struct Network {
     next_port: u16,
 }
 
-/// Bytes that UDP sockets gave to the near end's way and what became of them.
+/// Bytes that UDP sockets gave to the near end's link, and how many it dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Passed {
     pub(super) offered: u64,

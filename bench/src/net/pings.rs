@@ -37,7 +37,7 @@ pub(super) async fn ping_during<T>(
                 _ = &mut over => return Ok(()),
                 _ = ticks.tick() => {}
             }
-            // Nobody takes it if the answers failed, which ends everything.
+            // The receiver is gone if the answers failed, which ends everything.
             let _ = left.send(Instant::now());
             sending.write(message.clone()).await?;
             sending.flush().await?;

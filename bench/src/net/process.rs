@@ -53,7 +53,7 @@ fn parent() -> oneshot::Receiver<()> {
 
 fn say<T: serde::Serialize>(words: &T) {
     let line = serde_json::to_string(words).unwrap_or_default();
-    // Nobody reads any more: the other process is gone, and this one soon.
+    // The other process is gone, and this one ends soon: the bytes have no reader.
     let _ = writeln!(std::io::stdout().lock(), "{line}");
 }
 

@@ -12,7 +12,7 @@ pub struct Run {
     pub round: u32,
     /// What it came to.
     pub figures: Option<Figures>,
-    /// Why it came to nothing.
+    /// Why it failed.
     pub error: Option<String>,
     /// Bytes that the near end's UDP sockets gave to the emulated link.
     pub link_offered_bytes: Option<u64>,
@@ -65,7 +65,7 @@ pub struct WayReport {
     pub transfers: usize,
     /// Of them, those that the limit ended before all bytes had arrived.
     pub cut: usize,
-    /// Why the others came to nothing: the last reason.
+    /// Why the others failed: the last reason.
     pub error: Option<String>,
 }
 

@@ -27,7 +27,7 @@ const HELLO_BYTES: u64 = 4_096;
 pub struct Plan {
     /// Bytes of a transfer.
     pub bytes: u64,
-    /// A transfer is cut after so many seconds, and what arrived until then counts.
+    /// Seconds after which a transfer is cut; what arrived until then counts.
     pub limit_s: u64,
     /// Transfers by each way.
     pub rounds: u32,
@@ -110,7 +110,7 @@ impl<'a> Session<'a> {
         let mut session = Self::start(plan, program).await?;
         let mut runs = Vec::new();
         for round in 0..plan.rounds {
-            // Whoever comes first finds the machine in another state than the others do.
+            // The first way finds the machine in another state than the others do.
             let mut ways = plan.ways.clone();
             ways.rotate_left(round as usize % plan.ways.len());
             for way in ways {
@@ -231,7 +231,7 @@ async fn joined(at: SocketAddr) -> Result<Hello, BenchError> {
 
 /// What to tell the operator about this machine's sockets.
 fn socket_warning(tuning: &Tuning) -> Result<Option<String>, BenchError> {
-    let everybody = Arc::new(|_: &PeerId, _: Kind| true);
-    let (endpoint, _) = Endpoint::new(tuning.config()?, &Keypair::generate_ed25519(), everybody)?;
+    let admit_all = Arc::new(|_: &PeerId, _: Kind| true);
+    let (endpoint, _) = Endpoint::new(tuning.config()?, &Keypair::generate_ed25519(), admit_all)?;
     Ok(endpoint.buffers().cap().map(|cap| cap.to_string()))
 }

@@ -122,7 +122,7 @@ pub struct NearTask {
     pub from: Option<SocketAddr>,
     /// How many bytes.
     pub bytes: u64,
-    /// The far end takes no more after so many seconds.
+    /// Seconds after which the far end takes no more.
     pub limit_s: u64,
     /// Settings of our own endpoint.
     pub tuning: Tuning,

@@ -55,7 +55,7 @@ pub(crate) struct BenchNetArgs {
     /// Bytes of a transfer, such as 400MB or 64MiB
     #[arg(long, default_value = "400MB", value_parser = parse_bytes)]
     pub(crate) bytes: u64,
-    /// Cut a transfer after so many seconds; what arrived until then counts
+    /// Cut a transfer after this many seconds; what arrived until then counts
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     pub(crate) limit: u64,
     /// Transfers by each way, in turn with the others
@@ -67,10 +67,10 @@ pub(crate) struct BenchNetArgs {
     /// Congestion control of our own connections: bbr3, cubic
     #[arg(long, default_value_t)]
     pub(crate) congestion: Congestion,
-    /// Spread the bytes of `bulk` over so many connections
+    /// Spread the bytes of `bulk` over this many connections
     #[arg(long, value_name = "COUNT")]
     pub(crate) connections: Option<u32>,
-    /// Spread the bytes of `bulk` over so many streams of each connection
+    /// Spread the bytes of `bulk` over this many streams of each connection
     #[arg(long, value_name = "COUNT")]
     pub(crate) streams: Option<u32>,
     /// Put an emulated link between the ends, as for `murmurate local`
@@ -79,7 +79,7 @@ pub(crate) struct BenchNetArgs {
     /// Send to a `bench net --listen` on another machine
     #[arg(long, value_name = "IP:PORT")]
     pub(crate) join: Option<SocketAddr>,
-    /// Be the far end for others' --join, until interrupted: whoever reaches this port and the three after it can send
+    /// Be the far end for others' --join, until interrupted: every host that reaches this port and the three after it can send
     #[arg(long, value_name = "IP:PORT", conflicts_with_all = ["join", "link", "ways", "json"])]
     pub(crate) listen: Option<SocketAddr>,
     /// Print one JSON object on stdout

@@ -10,7 +10,7 @@ pub(super) const SEATS_MAX: usize = 64;
 /// The port whose owner has the block.
 const CLAIM_PORT: u16 = 40_404;
 
-/// Blocks are 127.64.0.0/24 to 127.127.255.0/24: loopback, but nobody's usual address.
+/// Blocks are 127.64.0.0/24 to 127.127.255.0/24: loopback, but no usual address.
 const BLOCKS: u32 = 64 * 256;
 
 /// How many blocks are tried.

@@ -40,7 +40,7 @@ pub struct FlowCounters {
     pub dropped_queue: Tally,
     /// What it lost on the way.
     pub dropped_loss: Tally,
-    /// What the router refused: downwards what nobody asked for, upwards what it had no port for.
+    /// What the router refused: downwards what was not asked for, upwards what it had no port for.
     pub dropped_nat: Tally,
 }
 

@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-/// What is wrong with a link that somebody wrote.
+/// What is wrong with the text of a link.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{part}: `{text}` {expected}")]
 pub struct SpecError {

@@ -195,7 +195,7 @@ impl Fabric {
     }
 
     /// A datagram comes from a daemon's endpoint to an outer address. Returns false for a sender or an address
-    /// that nobody has.
+    /// that no daemon has.
     pub(super) fn offer(
         &mut self,
         now: Duration,

@@ -4,7 +4,7 @@
 //!
 //! They need not know of it. All of 127.0.0.0/8 is this machine (on Linux), so a [`Relay`] takes a block of it and
 //! gives each daemon two addresses: an *inner* one, which the daemon binds, and a *public* one, which the relay
-//! binds and the daemon announces. Whatever a daemon sends to somebody's public address reaches the relay, which
+//! binds and the daemon announces. Whatever a daemon sends to a public address reaches the relay, which
 //! knows the sender by its inner address, takes the datagram through the sender's router and link and the
 //! receiver's link and router, and sends it on from the socket that is the sender's outer port:
 //!

@@ -31,7 +31,7 @@ pub enum NatKind {
     #[default]
     None,
     /// Endpoint-independent mapping, endpoint-independent filtering: one outer port for each inner port,
-    /// and once it is there everybody may use it.
+    /// and once it is there every sender may use it.
     FullCone,
     /// Endpoint-independent mapping, address-and-port-dependent filtering: one outer port for each inner
     /// port, through which only those come that were sent to.
@@ -85,7 +85,7 @@ pub trait Ports {
 /// Why a datagram does not come in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// Nobody inside has this port.
+    /// No daemon inside has this port.
     NoMapping,
     /// The one inside did not send to this remote.
     Filtered,
@@ -176,7 +176,7 @@ impl Nat {
     /// A datagram comes from `remote` to the outer port: the inner endpoint that gets it.
     ///
     /// # Errors
-    /// When nobody gets it.
+    /// When no daemon gets it.
     pub fn inbound(
         &self,
         now: Duration,
@@ -229,7 +229,7 @@ impl Nat {
         }
     }
 
-    /// Opens an outer port: the same number without translation, else one nobody can guess.
+    /// Opens an outer port: the same number without translation, else one that cannot be guessed.
     fn open(&mut self, inner: SocketAddrV4, ports: &mut dyn Ports) -> Option<u16> {
         let preserved = self.kind == NatKind::None;
         for tried in 0..PORT_TRIES {
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn published_ports_let_everybody_in_for_ever() {
+    fn published_ports_let_every_sender_in_for_ever() {
         let (mut nat, mut ports) = nat(NatKind::PortRestricted);
         let (inner, remote) = (at("127.1.0.1:7"), at("127.9.9.2:1"));
         let outer = nat.publish(inner, &mut ports).unwrap();

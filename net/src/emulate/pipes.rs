@@ -24,7 +24,7 @@ impl Pipes {
         self.ports.get(&port).copied()
     }
 
-    /// Bytes are due; none end the direction. What nobody waits for any more is dropped.
+    /// Bytes are due; none end the direction. Bytes without a reader are dropped.
     pub(super) fn hand_over(&self, pipe: u64, bytes: Bytes) {
         if let Some(writer) = self.open.get(&pipe) {
             let _ = writer.send(bytes);

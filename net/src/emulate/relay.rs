@@ -127,7 +127,7 @@ impl Relay {
         Ok(address)
     }
 
-    /// The daemon dials TCP from this port of all addresses, but nobody can connect to it.
+    /// The daemon dials TCP from this port of all addresses, but it accepts no connections there.
     pub fn dials_from(&self, seat: Seat, port: u16) {
         self.shared.lock().pipes.publish(port, seat.id);
     }
@@ -142,7 +142,7 @@ impl Relay {
         self.shared.lock().fabric.counters(seat.id)
     }
 
-    /// What came from or went to an address that nobody has; of TCP, connections without bytes.
+    /// Datagrams from or to an address that no daemon has; of TCP, connections without bytes.
     pub fn strangers(&self) -> Tally {
         self.shared.lock().strangers
     }

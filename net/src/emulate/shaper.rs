@@ -13,7 +13,7 @@ pub struct ShaperSpec {
     pub rate: Rate,
     /// How long they travel.
     pub delay: Duration,
-    /// Up to so much more, evenly distributed.
+    /// Up to this much more, evenly distributed.
     pub jitter: Duration,
     /// Whether jitter may change their order.
     pub reorder: bool,

@@ -32,7 +32,7 @@ pub(super) struct State {
     /// When the deliverer looks again.
     pub(super) wake: Duration,
     pub(super) stop: bool,
-    /// From or to an address that nobody has.
+    /// From or to an address that no daemon has.
     pub(super) strangers: Tally,
     /// What the system refused to send.
     pub(super) unsent: Tally,
@@ -81,7 +81,7 @@ impl Shared {
         }
     }
 
-    /// A connection came to nobody's port, or from nobody.
+    /// A connection came to a port, or from an address, that no daemon has.
     pub(super) fn stranger(&self) {
         self.lock().strangers.add(0);
     }

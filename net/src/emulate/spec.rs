@@ -7,7 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// The queue of a link for which nobody said how long it is.
+/// The queue of a link whose specification does not say how long it is.
 const QUEUE_DEFAULT: Duration = Duration::from_millis(100);
 
 /// The longest time that a part may name.
@@ -50,7 +50,7 @@ pub struct LinkSpec {
     pub loss_ppm: u32,
     /// Longest time that what waits may take to be sent; what comes then is dropped.
     pub queue: Duration,
-    /// Up to so much is added to a datagram's way, evenly distributed.
+    /// Up to this much is added to a datagram's delay, evenly distributed.
     pub jitter: Duration,
     /// Whether jitter may change the order of datagrams.
     pub reorder: bool,
@@ -138,7 +138,7 @@ impl LinkSpec {
         if let Some(burst) = self.burst {
             // From a datagram that passes, a burst begins with probability loss / ((1 - loss) burst).
             if self.loss() > burst / (burst + 1.0) {
-                let expected = "is too short for so much loss; write a longer burst, or less LOSS";
+                let expected = "is too short for this loss; write a longer burst, or less LOSS";
                 return Err(SpecError::new("burst", &burst.to_string(), expected));
             }
         }
@@ -358,7 +358,7 @@ mod tests {
             ),
             (
                 "50mbit/100ms/60%/burst=1",
-                "burst: `1` is too short for so much loss",
+                "burst: `1` is too short for this loss",
             ),
             (
                 "50mbit/100ms/1%/reorder=maybe",

@@ -163,7 +163,7 @@ async fn read(mut reader: OwnedReadHalf, way: Way, pipe: u64, room: &Semaphore, 
         // A reset ends the direction as an end does.
         let count = reader.read_buf(&mut buffer).await.unwrap_or(0);
         let bytes = buffer.split().freeze();
-        // Closed when the other end is gone: nobody wants the rest.
+        // Closed when the other end is gone: the rest has no reader.
         let Ok(permits) = room
             .acquire_many(u32::try_from(count).unwrap_or(u32::MAX))
             .await

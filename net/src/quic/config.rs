@@ -51,7 +51,7 @@ pub struct Config {
     pub socket_buffer: usize,
     /// The largest UDP payload that path MTU discovery tries: 1452 fits Ethernet with IPv6, 8932 jumbo frames.
     pub payload_max: u16,
-    /// Acknowledge every so many packets where the remote can; 0 leaves it at every second.
+    /// Packets per acknowledgement, where the remote supports it; 0 leaves it at two.
     pub ack_every: u32,
     /// Whether a connection survives a change of the remote's address (a NAT that forgot, another network).
     pub migration: bool,

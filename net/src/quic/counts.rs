@@ -1,4 +1,4 @@
-//! How many connection attempts arrived, and what became of them.
+//! How many connection attempts arrived, and how they ended.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -119,8 +119,8 @@ impl Endpoint {
     }
 
     /// Opens a bulk connection beside the oldest control connection to a peer: through the same socket to the
-    /// same address, hence through the same NAT mappings and punched holes, whoever dialed. A newer one may be
-    /// AutoNAT's, from a port that nobody listens on.
+    /// same address, hence through the same NAT mappings and punched holes, whichever end dialed. A newer one may be
+    /// AutoNAT's, from a port without a listener.
     ///
     /// # Errors
     /// [`Error::NoPath`] without a control connection, else as [`Endpoint::dial_bulk`].
@@ -213,7 +213,7 @@ impl Endpoint {
             port.quinn
                 .close(CloseCode::Shutdown.code(), CloseCode::Shutdown.reason());
             if let Some(listener) = port.listener {
-                // The transport may be gone: then nobody asks.
+                // The transport may be gone: then no reader is left.
                 let _ = self
                     .shared
                     .inbound

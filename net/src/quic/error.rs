@@ -96,8 +96,8 @@ pub enum Error {
     /// A hole punch to this address is under way, or too many are.
     #[error("a hole punch to {0} is under way, or too many are")]
     PunchBusy(SocketAddr),
-    /// Nobody came through the hole.
-    #[error("nobody came through the hole to {addr} within {} ms", .after.as_millis())]
+    /// The peer did not come through the hole.
+    #[error("no connection came through the hole to {addr} within {} ms", .after.as_millis())]
     PunchTimeout {
         /// Where the hole was.
         addr: SocketAddr,

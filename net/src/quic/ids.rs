@@ -1,4 +1,4 @@
-//! Connection ids: random, all of one length, and taken for ours whoever made them.
+//! Connection ids: random, all of one length, and taken for ours whichever end made them.
 //!
 //! quinn's own ids carry a checksum under a key of the endpoint's life, so that a restarted daemon takes those from
 //! before for garbage and stays silent. Here it answers them with a stateless reset (`reset`).

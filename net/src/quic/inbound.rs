@@ -39,7 +39,7 @@ pub(super) fn listen(
     Ok(port)
 }
 
-/// Takes what arrives at a port until its socket is shut down or nobody uses the endpoint any more.
+/// Takes what arrives at a port until its socket is shut down or the endpoint is dropped.
 async fn accept_all(
     shared: Weak<Shared>,
     port: Weak<Port>,
@@ -63,7 +63,7 @@ async fn accept_all(
     if let Some(shared) = shared.upgrade() {
         let inbound = shared.inbound.clone();
         drop(shared);
-        // The transport may be gone: then nobody asks.
+        // The transport may be gone: then no reader is left.
         let _ = inbound.send(Arrival::Stopped { listener }).await;
     }
 }

@@ -20,7 +20,7 @@
 //!   [`Limits::connections_max`] in all. A connection buffers at most its receive window of data that
 //!   arrived ([`Windows::control`] or [`Windows::bulk`]) and its send window (at most [`Windows::control`],
 //!   or [`Windows::send`]) of data not yet acknowledged, so a peer costs at most `control_per_peer * 2 *
-//!   control + bulk_per_peer * (bulk + send)` bytes (448 MiB with the defaults), and only if nobody reads
+//!   control + bulk_per_peer * (bulk + send)` bytes (448 MiB with the defaults), and only if the streams are not read
 //!   what it sent.
 
 mod addr;

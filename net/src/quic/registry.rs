@@ -21,7 +21,7 @@ pub(super) struct Entry {
     pub(super) port: Weak<Port>,
 }
 
-/// All connections of an endpoint that somebody owns.
+/// All connections of an endpoint that are held by an owner.
 pub(super) struct Registry {
     limits: Limits,
     held: Mutex<Held>,

@@ -35,7 +35,7 @@ pub(super) struct Shared {
     pub(super) punches: Arc<Punches>,
     /// Control connections, to the transport.
     pub(super) inbound: mpsc::Sender<Arrival>,
-    /// Bulk connections, to whoever accepts them.
+    /// Bulk connections, to the task that accepts them.
     pub(super) bulk: mpsc::Sender<BulkConnection>,
     pub(super) bulk_inbox: tokio::sync::Mutex<mpsc::Receiver<BulkConnection>>,
     /// True once the endpoint is shut down.

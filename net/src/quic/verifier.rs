@@ -193,7 +193,7 @@ mod tests {
         for at in 0..cert.len() {
             let mut damaged = cert.to_vec();
             damaged[at] ^= 0x20;
-            // A tag that is read leniently and signed by nobody may pass: it changes nothing that counts.
+            // A tag that is read leniently and not signed may pass: it changes nothing that counts.
             if let Ok(peer) = peer_of(&CertificateDer::from(damaged), &[]) {
                 assert_eq!(peer, identity.public().to_peer_id(), "byte {at}");
                 passed += 1;

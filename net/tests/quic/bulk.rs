@@ -41,7 +41,7 @@ async fn control_and_bulk_share_one_port_at_both_ends() {
         assert_eq!(peer, there.peer);
         let _other_end = dial.await.unwrap().unwrap();
 
-        // Whoever dialed the control connection, either may open bulk beside it.
+        // Either end may open bulk beside the control connection, whichever dialed it.
         for (a, b) in [(&there, &here), (&here, &there)] {
             let (dialed, arrived) = tokio::join!(
                 a.endpoint.dial_bulk_beside(b.peer),

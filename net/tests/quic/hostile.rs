@@ -47,7 +47,7 @@ async fn garbage_changes_nothing() {
     .await;
 }
 
-/// Trusts everybody, as a client that has no certificate to show.
+/// Trusts every server, as a client that has no certificate to show.
 #[derive(Debug)]
 struct Anybody;
 
@@ -134,7 +134,7 @@ async fn a_client_without_a_certificate_is_refused() {
     is_refused(|| None, 116).await;
 }
 
-/// Certificates are no secret: whoever dialed the victim has its. The key to it is.
+/// Certificates are no secret: every peer that dialed the victim has its certificate. The key to it is secret.
 #[tokio::test]
 async fn who_shows_another_peers_certificate_is_refused() {
     let certificate = || libp2p::tls::certificate::generate(&Keypair::generate_ed25519()).unwrap();
@@ -241,7 +241,7 @@ async fn one_way(to: std::net::SocketAddr) -> std::net::SocketAddr {
 }
 
 #[tokio::test]
-async fn handshakes_that_never_end_are_few_and_keep_nobody_out() {
+async fn handshakes_that_never_end_are_few_and_keep_no_peer_out() {
     within(async {
         let mut config = Config::default();
         config.limits.handshakes_max = 8;

@@ -24,7 +24,7 @@ async fn the_peer_one_waits_for_comes_through() {
 }
 
 #[tokio::test]
-async fn somebody_else_goes_the_usual_way() {
+async fn another_peer_goes_the_usual_way() {
     within(async {
         let mut here = node(Config::default());
         let (mut there, mut somebody) = (node(Config::default()), node(Config::default()));

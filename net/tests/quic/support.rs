@@ -21,7 +21,7 @@ pub(crate) async fn within<T>(what: impl Future<Output = T>) -> T {
         .expect("the test hangs")
 }
 
-/// An endpoint that admits everybody.
+/// An endpoint that admits every peer.
 pub(crate) struct Node {
     pub(crate) endpoint: Endpoint,
     pub(crate) transport: Transport,
@@ -33,8 +33,8 @@ pub(crate) fn node(config: Config) -> Node {
 }
 
 pub(crate) fn node_of(identity: &Keypair, config: Config) -> Node {
-    let everybody = |_: &PeerId, _: Kind| true;
-    let made = Endpoint::new(config, identity, Arc::new(everybody));
+    let admit_all = |_: &PeerId, _: Kind| true;
+    let made = Endpoint::new(config, identity, Arc::new(admit_all));
     let (endpoint, transport) = made.expect("the settings are valid");
     Node {
         peer: endpoint.local_peer_id(),

@@ -127,12 +127,12 @@ impl Forecaster {
         }
     }
 
-    /// Whether the peers of an exchange are a group, and not everybody who is there.
+    /// Whether the peers of an exchange are a group, and not all linked peers.
     pub(super) fn has_groups(&self) -> bool {
         self.strategy.exchange().agrees()
     }
 
-    /// What a round takes with steps that were measured, on links that were, among so many peers; none before
+    /// The time of a round, from measured steps and links, among `peers` peers; none before
     /// the first inner step.
     pub(super) fn predict(
         &self,

@@ -4,7 +4,7 @@ use super::{Observer, Status};
 use murmurate_protocol::Time;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The observer, shared between the driver that feeds it and whoever shows it.
+/// The observer, shared between the driver that feeds it and the server that shows it.
 #[derive(Clone, Debug)]
 pub struct StatusHandle {
     observer: Arc<Mutex<Observer>>,

@@ -51,7 +51,7 @@ fn counters(registry: &mut Registry, status: &Status) {
             "States taken over from the swarm",
             status.catch_ups,
         ),
-        ("voids", "Exchanges that came to nothing", status.voids),
+        ("voids", "Exchanges that were given up", status.voids),
         (
             "alone",
             "Times that no group came about and the round went on",
@@ -64,7 +64,7 @@ fn counters(registry: &mut Registry, status: &Status) {
         ),
         (
             "mass_uncertain",
-            "Transfers lost or doubled, nobody knows",
+            "Transfers of which it is not known whether they arrived",
             status.mass_uncertain,
         ),
         (
@@ -309,7 +309,7 @@ fn nat(registry: &mut Registry, status: &Status) {
         ("punched", "Links made direct by punched holes", nat.punched),
         (
             "punches_failed",
-            "Attempts to punch a hole that came to nothing",
+            "Attempts to punch a hole that failed",
             nat.punches_failed,
         ),
         (

@@ -46,7 +46,7 @@ pub struct Status {
     pub digest: Option<String>,
     /// The round that ended with this digest.
     pub digest_round: Option<u64>,
-    /// Everybody else that this peer knows, by id.
+    /// All other peers that this one knows, by id.
     pub peers: BTreeMap<String, PeerStatus>,
     /// What was sent.
     pub bytes_sent: Traffic,
@@ -62,7 +62,7 @@ pub struct Status {
     pub group: Option<GroupStatus>,
     /// How often it took over the swarm's state.
     pub catch_ups: u64,
-    /// Exchanges that came to nothing.
+    /// Exchanges that were given up.
     pub voids: u64,
     /// How often no group came about, so that the round went on with more inner steps.
     pub alone: u64,
@@ -110,7 +110,7 @@ pub struct NatStatus {
     pub serving: Option<ServingStatus>,
     /// Links that became direct by punched holes.
     pub punched: u64,
-    /// Attempts at it that came to nothing.
+    /// Attempts that failed.
     pub punches_failed: u64,
 }
 

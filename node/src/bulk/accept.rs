@@ -25,7 +25,7 @@ pub(crate) async fn accept_streams(core: Arc<Core>, remote: Remote, connection: 
         let opened = loop {
             tokio::select! {
                 opened = connection.accept_bi() => break opened.ok(),
-                // Nobody sends that way: dropped, it is refused.
+                // The protocol has no unidirectional streams: dropping the stream refuses it.
                 Ok(_unwanted) = connection.accept_uni() => {}
                 Some(ended) = served.join_next(), if !served.is_empty() => report(ended),
                 () = sleep(IDLE_WAIT), if served.is_empty() => {

@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_nobody_waits_for_changes_nothing() {
+    fn an_answer_that_is_not_awaited_changes_nothing() {
         let mut book = ChunkBook::new(0..1, [peer(1), peer(2)], 1);
         assert_eq!(book.next(), Some((peer(1), 0)));
         book.ended(peer(2), 0, ChunkOutcome::Good);

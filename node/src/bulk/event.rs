@@ -1,4 +1,4 @@
-//! What bulk transfers tell whoever started them, and the seam through which they tell it.
+//! What bulk transfers report, and the trait through which they report it.
 
 use crate::bulk::BulkFault;
 use futures::future::BoxFuture;

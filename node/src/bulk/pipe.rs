@@ -151,7 +151,7 @@ impl PipeReader {
         }
     }
 
-    /// Reads exactly so much.
+    /// Fills all of `to`.
     pub(crate) async fn read_exact(&mut self, to: &mut [u8]) -> io::Result<()> {
         let mut filled = 0;
         while filled < to.len() {

@@ -122,7 +122,7 @@ async fn give(
     let (limits, throttle) = (&core.limits, &remote.throttle);
     let left = |bytes| remote.tally.bulk_out(bytes);
     to.set_urgency(match request {
-        // Whoever asks for a slice waits with its round for it.
+        // The round of the peer that asks for a slice waits for it.
         Request::Slice(_) => ANSWER,
         _ => BACKGROUND,
     });

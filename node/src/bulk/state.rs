@@ -78,7 +78,7 @@ async fn chunks(core: &Core, state: StateId, manifest: &Manifest, donors: &[Peer
             .saturating_sub(last_good.elapsed());
         let (donor, index, fetched) = match timeout(left, active.next()).await {
             Ok(Some(ended)) => ended,
-            // Nobody is left to ask, or nobody answers.
+            // No donor is left to ask, or none answers.
             Ok(None) | Err(_) => return false,
         };
         let outcome = match fetched {

@@ -16,7 +16,7 @@ pub enum Refusal {
     /// Too much of this sender is waiting already.
     #[error("too much of this sender is waiting already")]
     Full,
-    /// Nobody asked for it, or it belongs to a past round.
+    /// It was not asked for, or belongs to a past round.
     #[error("it is not wanted")]
     Unwanted,
 }

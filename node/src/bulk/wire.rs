@@ -50,7 +50,7 @@ pub(crate) enum Request {
 pub(crate) enum Reply {
     /// A slice: `meta.bytes` bytes follow.
     Slice(SliceMeta),
-    /// A manifest or a chunk: so many bytes follow.
+    /// A manifest or a chunk: this many bytes follow.
     Blob {
         /// How many.
         bytes: u64,

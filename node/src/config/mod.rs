@@ -78,7 +78,7 @@ pub struct NetworkConfig {
     pub join: Vec<Multiaddr>,
     /// Whether it looks for others on the local network.
     pub mdns: bool,
-    /// Whether it carries connections of the run's daemons that nobody can dial.
+    /// Whether it relays for daemons of the run that cannot be dialled.
     pub relay: bool,
     /// What decides how fast it sends.
     pub congestion: Congestion,
@@ -95,7 +95,7 @@ pub struct DaemonConfig {
     pub http: SocketAddr,
     /// How often a checkpoint is written; `None` for only at the end.
     pub save_every: Option<Duration>,
-    /// Held data is looked at after every so many rounds; zero for only at the end.
+    /// Rounds between evaluations on held data; zero evaluates only at the end.
     pub evaluate_every: u64,
     /// Whether it stays after the last round, for those who come back, until it is told to leave.
     pub stay: bool,
@@ -104,7 +104,7 @@ pub struct DaemonConfig {
 }
 
 impl Config {
-    /// Whether this daemon joins a run that others began: it has somebody to join and was not told
+    /// Whether this daemon joins a run that others began: it has addresses to join and was not told
     /// to be one of those a fresh run starts with.
     pub fn joins_running(&self) -> bool {
         !self.network.join.is_empty() && self.run.start_with <= 1

@@ -1,5 +1,5 @@
-//! Remembers where the daemon's peers were, and looks for them when it starts: whoever is started
-//! again without an address finds the swarm.
+//! Remembers the addresses of the daemon's peers and dials them when it starts: a daemon that is
+//! started again without an address finds the swarm.
 
 use crate::net::Net;
 use crate::store::KnownPeers;
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 
-/// How often the view is looked at for changes, and peers are dialled while nobody is there.
+/// Time between two looks at the view, and between two dials while no peer is linked.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 /// Dials of those known from an earlier life: a minute of them.
@@ -45,7 +45,7 @@ impl Acquaintances {
         (acquaintances, warning)
     }
 
-    /// Dials those of an earlier life while nobody is there; otherwise takes changes of the view
+    /// Dials the peers of an earlier life while no peer is linked; otherwise writes changes of the view
     /// to the disk, on another thread.
     pub(super) fn look(&mut self, net: &Net, view: &View) {
         if self.looked.is_some_and(|at| at.elapsed() < LOOK_EVERY) {
@@ -56,7 +56,7 @@ impl Acquaintances {
             self.dial(net);
             return;
         }
-        // Whoever was found is dialled by the peer itself from here on.
+        // From here on the peer itself dials the peers that it knows.
         self.dials_left = 0;
         if self.saving.as_ref().is_some_and(|task| !task.is_finished()) || !self.learn(view) {
             return;
@@ -80,8 +80,8 @@ impl Acquaintances {
         }
     }
 
-    /// Takes over who is there; whether that changed anything. When nobody is there any more,
-    /// those who were are remembered.
+    /// Takes over the peers of the view; returns whether anything changed. When no peer is left, the
+    /// last ones stay remembered.
     fn learn(&mut self, view: &View) -> bool {
         let seen = KnownPeers::new(view.greeted().filter_map(|(peer, remote)| {
             let texts = remote.record()?.addresses.iter().filter_map(|bytes| {
@@ -110,7 +110,7 @@ impl Acquaintances {
                 sequence: 0,
                 expires: Time::ZERO,
                 addresses: parsed.map(|address| address.to_vec()).collect(),
-                // Only this daemon's own network sees it, and that asks whoever answers for its key.
+                // Only this daemon's network reads it, and the handshake checks the peer's key.
                 signature: Vec::new(),
             };
             if let Err(busy) = net.dial(record) {

@@ -76,7 +76,7 @@ pub enum DaemonError {
         /// What is wrong and what to do.
         reason: String,
     },
-    /// Nobody to join.
+    /// There is no peer to join.
     #[error(
         "no peer of the run could be reached{}; check the address, that the peer runs, and that \
          UDP or TCP to it is allowed",

@@ -287,7 +287,7 @@ mod tests {
         std::iter::from_fn(|| reader.entry().unwrap()).collect()
     }
 
-    /// A disk that keeps so many bytes, and waits for leave before each write if told to.
+    /// A disk with room for a number of bytes, which can hold each write until the test lets it go.
     struct Disk {
         kept: Arc<Mutex<Vec<u8>>>,
         room: usize,

@@ -1,5 +1,5 @@
 //! The depot: where encoded slices and states lie between the Executor's lanes and the network.
-//! Both sides reach it from their own threads; nobody holds its lock over work or IO.
+//! Both sides reach it from their own threads; no thread holds its lock over work or IO.
 
 mod slices;
 mod states;
@@ -36,7 +36,7 @@ impl Depot {
         self.slices().set_round(round);
     }
 
-    /// Notes what the header of an own slice says; gives it back with its true size, or `None`
+    /// Keeps the header of one of this peer's slices; returns it with its true size, or `None`
     /// when the slice is not here.
     pub fn describe(&self, slice: &SliceId, meta: SliceMeta) -> Option<SliceMeta> {
         self.slices().describe(slice, meta)

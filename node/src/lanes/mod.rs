@@ -29,7 +29,7 @@ const ANSWERS_WAITING_MAX: usize = 1024;
 pub enum Answer {
     /// It is done.
     Done(OrderId, Done),
-    /// The backward pass of a training order is through with a fragment of a batch of so many samples.
+    /// The backward pass of a training order has finished a fragment; the batch has this many samples.
     Cut(OrderId, FragmentId, u64),
 }
 

@@ -177,8 +177,8 @@ impl Base {
         };
         set("run", "rounds", count(self.rounds()));
         set("run", "start_with", count(start_with));
-        // Whoever is away or has not begun when the others are done finds somebody to take the result over
-        // from; this program ends them all.
+        // A daemon that is away or has not begun when the others finish must find a peer to take the result
+        // from, so they stay; this program ends them all.
         set("daemon", "stay", Value::Boolean(true));
         if !self.says_when_to_evaluate {
             set("daemon", "evaluate_every", count(self.evaluate_every()));

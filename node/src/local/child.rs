@@ -114,7 +114,7 @@ async fn watch(
             status = child.wait() => break status,
             order = orders.recv() => match order {
                 Some(signal) => send(&child, signal),
-                // The handle is gone: nobody watches any more.
+                // The handle is gone: the swarm does not watch this daemon any more.
                 None => return,
             },
         }

@@ -23,7 +23,7 @@ pub(super) enum Display {
 }
 
 impl Display {
-    /// For so many daemons.
+    /// For this number of daemons.
     pub(super) fn new(nodes: usize) -> Self {
         if !std::io::stderr().is_terminal() {
             return Self::Plain {

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_killed_where_nobody_is_up() {
+    fn no_daemon_is_killed_while_none_is_up() {
         let mut killer = Killer::new(KillEvery(Duration::from_secs(1)), 0);
         let start = Instant::now();
         assert_eq!(killer.strike(start, &[]), None);

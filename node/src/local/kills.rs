@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 const AWAY: Duration = Duration::from_secs(2);
 
 impl Swarm {
-    /// Kills a daemon if it is time, and starts those again that have been away long enough. One is away
-    /// at a time: the next is killed once the last takes part in rounds again, or a machine that starts
-    /// daemons slowly would lose what all of them know. Once somebody is done with all rounds nobody
-    /// is killed any more: the others are to get there.
+    /// Kills a daemon if it is time, and starts the killed one again when it was away long enough. Only one
+    /// is away at a time: the next is killed once the last takes part in rounds again. A machine that
+    /// starts daemons slowly would otherwise lose the state of all of them. Once a daemon has finished
+    /// all rounds there are no more kills, so that the others finish too.
     pub(super) fn kill_and_start_again(&mut self) -> Result<(), LocalError> {
         let Some(killer) = &mut self.killer else {
             return Ok(());

@@ -1,4 +1,4 @@
-//! One daemon of a local swarm as it is seen from outside: what it was told, what it said, what became of it.
+//! One daemon of a local swarm, seen from outside: its plan, what it said, its state.
 
 use super::child::ChildHandle;
 use super::fault_entry::FaultEntry;

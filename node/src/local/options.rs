@@ -57,7 +57,7 @@ pub struct LocalOptions {
 
 impl LocalOptions {
     /// The accuracy to stop at: the one asked for; by default 0.96, but none where rounds were
-    /// asked for or nobody exchanges anything.
+    /// asked for or the preset exchanges nothing.
     pub fn until_accuracy(&self, preset: &str) -> Option<f64> {
         let usual = self.rounds.is_none() && preset != "none";
         self.until_accuracy.or(usual.then_some(TARGET_ACCURACY))

@@ -18,7 +18,7 @@ impl Network {
             _ => vec![address],
         };
         if self.relays && self.announce.is_none() {
-            // Those who reserve are told where to be reached; nobody else confirms it.
+            // Peers that reserve learn these addresses from us; no other peer confirms them.
             for address in &told {
                 self.swarm.add_external_address(address.clone());
             }

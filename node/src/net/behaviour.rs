@@ -132,7 +132,7 @@ fn behaviour(config: &NetConfig, me: PeerId, nat: Behaviours) -> Result<Behaviou
     })
 }
 
-/// Kademlia as a phone book only: nobody stores records with us.
+/// Kademlia only as a directory of peers: this peer stores no records for others.
 fn kademlia(config: &NetConfig, me: PeerId) -> kad::Behaviour<MemoryStore> {
     let store = MemoryStoreConfig {
         max_records: 0,
@@ -144,7 +144,7 @@ fn kademlia(config: &NetConfig, me: PeerId) -> kad::Behaviour<MemoryStore> {
     kad_config.set_query_timeout(Duration::from_secs(20));
     let store = MemoryStore::with_config(me, store);
     let mut kad = kad::Behaviour::with_config(me, store, kad_config);
-    // Without this, a peer answers nobody before its address has been confirmed from outside.
+    // Without this, a peer does not answer before its address has been confirmed from outside.
     kad.set_mode(Some(kad::Mode::Server));
     kad
 }

@@ -22,7 +22,7 @@ pub struct NetConfig {
     pub join: Vec<Multiaddr>,
     /// Whether to look for peers on the local network by mDNS.
     pub mdns: bool,
-    /// Whether to carry others' connections: for daemons that everybody can dial.
+    /// Whether to relay for others: for daemons with a public address.
     pub relay: bool,
     /// How long a silent link is believed in. A killed peer is noticed within it; a busy machine
     /// must still get a keep-alive through.

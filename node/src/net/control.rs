@@ -61,7 +61,7 @@ impl LinkEnd {
             peer: self.peer,
             link: self.link,
         };
-        // Nobody listens only when the network itself ended.
+        // The receiver is gone only when the network itself has ended.
         let _ = self.opener.network.send(close).await;
     }
 }

@@ -192,7 +192,7 @@ impl Network {
                         connection,
                         again: true,
                     };
-                    // Nobody listens only when the network itself ended.
+                    // The receiver is gone only when the network itself has ended.
                     let _ = network.send(word).await;
                 });
             }

@@ -31,7 +31,7 @@ pub(super) enum Internal {
         /// The link's number, so that a late word does not touch a newer link.
         link: u64,
     },
-    /// A bulk connection is open, whoever dialed.
+    /// A bulk connection is open; either end may have dialed it.
     Bulk {
         /// The connection.
         connection: BulkConnection,

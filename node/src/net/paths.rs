@@ -1,7 +1,7 @@
 //! Which way bulk streams to each linked peer take: a bulk connection beside the link's QUIC connection, or
 //! streams of the link itself where there can be none (a relay, TCP, a peer that speaks no bulk).
 //!
-//! The way is found by trying, remembered, and tried again later. Whoever pushes first dials; when both do so at
+//! The way is found by trying, remembered, and tried again later. The end that pushes first dials; when both do so at
 //! once, both use the connection that the smaller PeerId dialed, and the other one ends when it is idle.
 
 use crate::bulk::{BulkTransport, Pipe};
@@ -170,7 +170,7 @@ pub(super) struct Paths {
 }
 
 impl Paths {
-    /// Nobody is linked.
+    /// No peer is linked.
     pub(super) fn new(quic: Endpoint, opener: Opener) -> Self {
         Self {
             quic,
@@ -197,7 +197,7 @@ impl Paths {
         }
     }
 
-    /// A bulk connection exists, whoever dialed. False when its peer is not linked.
+    /// A bulk connection exists; either end may have dialed it. False when its peer is not linked.
     pub(super) fn offer(&self, peer: PeerId, connection: &BulkConnection) -> bool {
         let Some(slot) = self.slot(&peer) else {
             return false;
@@ -298,7 +298,7 @@ impl Paths {
                         connection,
                         again: false,
                     };
-                    // Nobody listens only when the network itself ended.
+                    // The receiver is gone only when the network itself has ended.
                     let _ = self.opener.network.send(word).await;
                 }
             }

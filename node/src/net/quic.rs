@@ -19,7 +19,7 @@ const MIB: u64 = 1 << 20;
 
 /// Windows of one connection. A stream's is 1 Gbit/s at 100 ms. A connection may send four times as
 /// much, as many pushes as run at a time: so one of low priority that fills its window leaves room for a
-/// more urgent one. And it may receive as much, so that streams which nobody reads leave room, too.
+/// more urgent one. It may receive as much, so that streams which wait to be read leave room, too.
 const WINDOWS: Windows = Windows {
     stream: 12 * MIB,
     control: 8 * MIB,
@@ -44,7 +44,7 @@ pub(super) fn settings(config: &NetConfig) -> Config {
 
 /// Makes the endpoint and the swarm's transport on it. Binds nothing yet.
 pub(super) fn endpoint(config: &NetConfig) -> Result<(Endpoint, Transport), NetError> {
-    // Who breaks the rules is cut off by the driver, which knows why; here everybody may try.
+    // The driver disconnects peers that break the rules, and knows why; here every peer may try.
     let anybody = |_: &libp2p::PeerId, _| true;
     let made = Endpoint::new(settings(config), &config.identity, Arc::new(anybody));
     made.map_err(|error| NetError::Transport {

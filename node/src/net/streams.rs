@@ -215,7 +215,7 @@ impl ConnectionHandler for Handler {
                 protocol,
                 info,
             }) => {
-                // Whoever asked may have given up: the stream is then dropped.
+                // The task that asked may have given up: the stream is then dropped.
                 let _ = info.send(Ok(protocol));
             }
             ConnectionEvent::DialUpgradeError(DialUpgradeError { info, error }) => {

@@ -286,7 +286,7 @@ impl Network {
                         let (streams, over) = (&mut self.swarm.behaviour_mut().streams, carrier.id);
                         streams.open(peer, over, kind, reply);
                     }
-                    // Whoever asked may have given up.
+                    // The task that asked may have given up.
                     None => drop(reply.send(Err(io::ErrorKind::NotConnected.into()))),
                 }
             }

@@ -71,7 +71,7 @@ pub enum StoreError {
         expected: String,
     },
     /// The addresses of an earlier life's peers cannot be read.
-    #[error("{} is ignored ({reason}); give --join an address if nobody is found", path.display())]
+    #[error("{} is ignored ({reason}); give --join an address if no peer is found", path.display())]
     KnownPeers {
         /// The file.
         path: PathBuf,

@@ -46,12 +46,12 @@ impl KnownPeers {
         self.0.iter().map(|(peer, list)| (*peer, list.as_slice()))
     }
 
-    /// Whether nobody is known.
+    /// Whether no peer is known.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Those of `run` that were met from `dir`; nobody when the file is not there or is another
+    /// The peers of `run` from `dir`; none when the file is not there or is another
     /// run's.
     ///
     /// # Errors

@@ -82,7 +82,7 @@ async fn over_tcp_pushes_take_streams_of_the_link_and_say_why() {
     assert!(view.bulk.retry_in.is_some() && view.quic.is_none());
 }
 
-/// Reports of one remote's bulk streams, so many of them.
+/// The first `count` reports of one remote's bulk streams.
 async fn faults(side: &mut Side, from: PeerId, count: usize) -> Vec<BulkFault> {
     let mut faults = Vec::new();
     while faults.len() < count {
@@ -96,7 +96,7 @@ async fn faults(side: &mut Side, from: PeerId, count: usize) -> Vec<BulkFault> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn streams_that_say_nothing_end_and_hold_up_nobody_else() {
+async fn silent_streams_end_and_hold_up_no_other() {
     let limits = BulkLimits {
         header_wait: BRIEF,
         inbound_streams_per_peer: 4,
@@ -208,7 +208,7 @@ async fn a_peer_that_connects_again_and_again_leaves_nothing_behind() {
     tokio::time::timeout(WAIT, served).await.unwrap();
 }
 
-/// Asks for a slice that nobody has.
+/// Asks for a slice that does not exist.
 async fn asked_for_nothing(connection: &BulkConnection) -> Result<(), super::wire::StreamError> {
     let halves = connection.open_bi().await.map_err(io::Error::from)?;
     let mut pipe = Pipe::of_quic(halves);

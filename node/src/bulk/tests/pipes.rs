@@ -54,7 +54,7 @@ async fn pushed(core: &Core, job: PushJob, token: CancellationToken) -> PushOutc
 }
 
 #[tokio::test]
-async fn a_push_that_nobody_reads_is_lost_at_its_deadline() {
+async fn a_push_that_is_never_read_is_lost_at_its_deadline() {
     let (store, job) = job(1 << 20, BRIEF);
     let (core, _far, _events) = core(store, BulkLimits::default());
     let began = tokio::time::Instant::now();

@@ -63,7 +63,7 @@ pub(in crate::net) struct Connections {
 }
 
 impl Connections {
-    /// Those of a new link. Nobody asks whether a stranger can be reached: the first one counts.
+    /// The connections of a new link. The first connection counts without a control stream.
     pub(in crate::net) fn new(first: Connection) -> Self {
         let since = first.since;
         let proven = true;
@@ -108,7 +108,7 @@ impl Connections {
 
     /// The peer opened its control stream on this one.
     ///
-    /// Nobody dials a peer that it is connected to, but for both dialling at once and for a direct
+    /// A peer does not dial one that it is connected to, except when both dial at once or for a direct
     /// connection in the place of a relayed one.
     pub(in crate::net) fn controlled(&mut self, id: ConnectionId) -> Sign {
         let relayed = self.carrier().is_none_or(|c| c.path.is_relayed());

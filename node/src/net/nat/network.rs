@@ -184,7 +184,7 @@ impl Network {
         }
     }
 
-    /// A dial came to nothing. DCUtR is silent at the end that dialled the circuit; when it dials a
+    /// A dial failed. DCUtR is silent at the end that dialled the circuit; when it dials a
     /// peer that is linked through one, it is for a hole.
     pub(in crate::net) fn on_undialled(&mut self, theirs: &identity::PeerId) {
         let Some(peer) = from_libp2p(theirs) else {

@@ -1,7 +1,7 @@
 //! Tells the swarm under which address others saw this daemon, as they saw it.
 //!
 //! libp2p's identify puts the listening port in the place of an observed port that differs from it.
-//! Behind a router that gives ports of its own choice, that is an address nobody can use: AutoNAT
+//! Behind a router that gives ports of its own choice, such an address is useless: AutoNAT
 //! would test, and DCUtR would offer, a hole that is not there.
 
 use libp2p::Multiaddr;

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Pause after the first attempt that came to nothing; doubled each time.
+/// Pause after the first attempt that failed; doubled each time.
 const PAUSE_MIN: Duration = Duration::from_secs(5);
 
 /// No pause is longer: routers change, but not often.
@@ -42,7 +42,7 @@ impl Punches {
         attempt.circuit = circuit;
     }
 
-    /// An attempt came to nothing.
+    /// An attempt failed.
     pub(super) fn failed(&mut self, peer: &PeerId, now: Instant) {
         if let Some(attempt) = self.attempts.get_mut(peer) {
             attempt.failures += 1;
@@ -89,7 +89,7 @@ mod tests {
         let circuit: Multiaddr = "/ip4/192.0.2.1/tcp/1/p2p-circuit".parse().unwrap();
         let mut punches = Punches::default();
         punches.failed(&peer, now);
-        assert_eq!(punches.next_at(), None, "whoever dialled tries again");
+        assert_eq!(punches.next_at(), None, "the end that dialled tries again");
         punches.relayed(peer, circuit.clone());
         assert_eq!(punches.next_at(), None);
         let mut pauses = Vec::new();

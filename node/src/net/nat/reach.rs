@@ -1,6 +1,6 @@
 //! Whether others can dial this daemon: what was found out, and what follows from it.
 //!
-//! Pure: evidence goes in, a verdict comes out. Nobody is asked here.
+//! Pure: evidence goes in, a verdict comes out. This file sends no requests.
 
 use crate::net::nat::is_relayed;
 use crate::net::record::is_loopback;
@@ -20,7 +20,7 @@ pub enum Reachability {
     Public,
     /// They cannot, unless through a relay or a punched hole.
     Private,
-    /// Nobody has tried.
+    /// No peer has tried.
     #[default]
     Unknown,
 }
@@ -85,7 +85,7 @@ impl Evidence {
     }
 
     /// Peer `by` was asked to dial this daemon at `address`. False where that says nothing: beyond a
-    /// relay everybody can be dialled.
+    /// relay every peer can be dialled.
     pub(super) fn tested(
         &mut self,
         address: Multiaddr,
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn beyond_a_relay_everybody_can_be_dialled() {
+    fn beyond_a_relay_every_peer_can_be_dialled() {
         let mut evidence = Evidence::new(None);
         let relay = libp2p::PeerId::random();
         let circuit = at("/ip4/203.0.113.7/udp/1/quic-v1")

@@ -25,6 +25,6 @@ pub struct NatReport {
     pub serving: Option<Serving>,
     /// Holes that were punched.
     pub punched: u64,
-    /// Attempts at it that came to nothing.
+    /// Attempts that failed.
     pub punches_failed: u64,
 }

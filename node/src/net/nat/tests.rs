@@ -1,5 +1,5 @@
-//! Daemons' networks behind emulated routers: one that everybody can dial and that relays, and two
-//! that nobody can dial. Every wait is for an event.
+//! Daemons' networks behind emulated routers: a public one that relays, and two
+//! that cannot be dialled. Every wait is for an event.
 #![cfg(target_os = "linux")]
 
 use crate::bulk::BulkEvent;

@@ -87,7 +87,7 @@ async fn a_bulk_connection_without_a_link_is_turned_away() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_answers_for_somebody_else_is_no_link() {
+async fn a_peer_with_another_key_than_expected_is_no_link() {
     let (b, other) = (side().await, config(&[]));
     let named = other.identity.public().to_peer_id();
     let mut joining = config(&[QUIC]);

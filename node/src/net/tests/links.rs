@@ -184,9 +184,9 @@ async fn a_peer_that_joins_through_one_finds_the_others() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_unreachable_bootstrap_is_reported_and_tried_again() {
     let mut joining = config(&[QUIC]);
-    // The discard port, which nobody serves here.
-    let nobody: Multiaddr = "/ip4/127.0.0.1/tcp/9".parse().unwrap();
-    joining.join = vec![nobody.clone()];
+    // The discard port, which no process serves here.
+    let unserved: Multiaddr = "/ip4/127.0.0.1/tcp/9".parse().unwrap();
+    joining.join = vec![unserved.clone()];
     let mut a = started(joining, TestStore::default()).await;
     for _ in 0..2 {
         let failed = a.until(|event| match event {
@@ -196,7 +196,7 @@ async fn an_unreachable_bootstrap_is_reported_and_tried_again() {
             _ => None,
         });
         let (address, retry_in) = failed.await;
-        assert_eq!(address, nobody);
+        assert_eq!(address, unserved);
         assert!(retry_in.is_some());
     }
 }
