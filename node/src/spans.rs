@@ -48,7 +48,7 @@ pub(crate) fn transfer(slice: &SliceId, with: PeerId) -> Span {
     round(slice.round).in_scope(|| fragment(slice.fragment).in_scope(|| peer(with)))
 }
 
-/// The name of an enum's variant, as its `Debug` begins. So no second list of orders and messages must be
+/// The name of an enum's variant, as its `Debug` begins. So no second list of orders must be
 /// kept for the log.
 pub(crate) fn variant(of: &impl fmt::Debug) -> String {
     let mut name = Name(String::new());

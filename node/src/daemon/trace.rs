@@ -3,6 +3,7 @@
 
 use crate::daemon::story::Story;
 use crate::spans;
+use murmurate_protocol::wire::{AgreedMessage, ExchangeMessage, Message};
 use murmurate_protocol::{
     Done, Event, FetchId, FragmentId, Input, Order, OrderId, Output, PeerId, Round,
 };
@@ -57,8 +58,12 @@ impl Trace {
         }
         match input {
             Input::Received { from, message } => {
-                let _in = spans::enter(None, Some(*from));
-                debug!(message = spans::variant(message), "received");
+                let _in = spans::enter(fragment_of_message(message), Some(*from));
+                debug!(
+                    message = message.name(),
+                    of_round = message.round().map(|r| r.0),
+                    "received"
+                );
                 trace!(?message, "content");
             }
             Input::Malformed { from, error } => {
@@ -120,8 +125,12 @@ impl Trace {
         }
         match output {
             Output::Send { to, message } => {
-                let _in = spans::enter(None, Some(*to));
-                debug!(message = spans::variant(message), "send");
+                let _in = spans::enter(fragment_of_message(message), Some(*to));
+                debug!(
+                    message = message.name(),
+                    of_round = message.round().map(|r| r.0),
+                    "send"
+                );
                 trace!(?message, "content");
             }
             Output::Push {
@@ -184,6 +193,16 @@ fn fragment_of_fetch(what: &FetchId) -> Option<FragmentId> {
     match what {
         FetchId::Slice(slice) => Some(slice.fragment),
         FetchId::State(_) => None,
+    }
+}
+
+/// The fragment that a message is about, if it is about one.
+fn fragment_of_message(message: &Message) -> Option<FragmentId> {
+    match message {
+        Message::Exchange(ExchangeMessage::Agreed(AgreedMessage::Fragment(scoped))) => {
+            Some(scoped.fragment)
+        }
+        _ => None,
     }
 }
 
