@@ -1,35 +1,35 @@
-//! What travels beside the parameters: a second vector that the exchange carries as more fragments, after
-//! those of the parameters. The exchange knows nothing of it; the Executor does.
+//! A second vector that travels beside the parameters, as more fragments after theirs. The Executor
+//! knows about it, the exchange does not.
 
 /// How an Executor treats the companion of the parameters.
 ///
-/// The exchanged values are the parameters, then as many of the companion. A fragment holds of one of
-/// them only.
+/// The exchanged values are the parameters, then as many of the companion. A fragment holds of one
+/// of them only.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Companion {
     /// There is none.
     #[default]
     None,
-    /// A vector of each peer whose mean everybody agrees on, in an exchange that agrees. A contribution is
-    /// what the own one differs from the mean before, so that the new mean is that of those who
-    /// contributed, whoever came, went or lost a round:
+    /// A vector of each peer, in an exchange that agrees on the mean. A contribution is the
+    /// difference between the peer's vector and the last mean, so the new mean is that of the
+    /// contributors, even if peers came, left or missed a round:
     ///
     /// ```text
     /// c' = c + sum_i w_i (c_i - c) / sum_i w_i = sum_i w_i c_i / sum_i w_i
     /// ```
     Mean,
-    /// A vector y of each peer that flows between neighbours with replicas of each other. What is
-    /// known of it is the sum of what has flowed here along the links,
+    /// A vector y of each peer that flows between neighbours with replicas of each other. The state
+    /// is the sum of what has flowed to this peer along its links,
     ///
     /// ```text
     /// s_i = sum_j F_ij,   F_ij' = F_ij + rate w_ij (k_j - k_i) = -F_ji',   k the replicas of y
     /// ```
     ///
-    /// so that the sum of all s stays zero. A neighbour that is gone takes F along at both ends, and what is
-    /// left still sums to zero. A peer that resumes begins with none, as its neighbours do with it.
+    /// so that the sum of all s stays zero. If a neighbour is gone, both ends drop F, and the rest
+    /// still sums to zero. A peer that resumes begins without it, and so do its neighbours.
     Flows,
-    /// The own anchor of the round, mixed as the parameters are. When both are, the outer optimizer moves the
-    /// own anchor by what the two mixes say, and the parameters begin the next round there:
+    /// The peer's anchor of the round, mixed like the parameters. When both are mixed, the outer
+    /// optimizer moves the anchor, and the parameters begin the next round there:
     ///
     /// ```text
     /// d = lr (mix x - mix a) + pull (mix a - a_i),   a_i' = outer(a_i, d),   x_i' = a_i'

@@ -28,12 +28,13 @@ pub trait Correction: Send {
     /// Corrects the gradient of one inner step in place, of parameters with these values.
     fn correct(&mut self, offset: usize, values: &[f32], gradient: &mut [f32]);
 
-    /// A piece of the companion became `taken`: what the exchange made of everybody's.
+    /// A piece of the companion became `taken`: the result of the exchange.
     fn companion_taken(&mut self, offset: usize, taken: &[f32]) {
         let _ = (offset, taken);
     }
 
-    /// A stretch of training led to `trained`: writes the own companion, the second message of the round.
+    /// A stretch of training led to `trained`: writes this peer's companion, the second vector of
+    /// the round.
     fn cut(&mut self, trained: &[f32], work: Work, companion: &mut [f32]) {
         let _ = (trained, work, companion);
     }

@@ -1,6 +1,6 @@
-//! 1-bit Adam and 0/1 Adam, the optimizer part: Adam whose second moment is renewed only in some inner steps.
-//! Between those the step is linear in the momentum, so gradients may be compressed with error feedback; that
-//! is the codec's business.
+//! 1-bit Adam and 0/1 Adam, the optimizer part: Adam whose second moment is renewed only in some
+//! inner steps. Between those the step is linear in the momentum, so gradients may be compressed
+//! with error feedback; that is the codec's business.
 
 use super::InnerOptimizer;
 use super::adam_w::power;
@@ -9,9 +9,10 @@ use std::ops::Range;
 /// In which inner steps (counted from one) the second moment is renewed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Freeze {
-    /// 1-bit Adam: in the first so many, then never again.
+    /// 1-bit Adam: in the first inner steps, up to this count.
     After(u64),
-    /// 0/1 Adam: at inner steps `k_0 = 1`, `k_(j+1) = k_j + 2^floor(j / kappa)`: ever more seldom.
+    /// 0/1 Adam: at inner steps `k_0 = 1`, `k_(j+1) = k_j + 2^floor(j / kappa)`, at growing
+    /// distances.
     Doubling(u64),
 }
 
@@ -43,12 +44,13 @@ impl Freeze {
 /// x' = x - lr (m' / (1 - beta_1^t)) / (sqrt(v' / (1 - beta_2^r)) + eps)
 /// ```
 ///
-/// with r the number of renewals so far. Shapes: `[len]`, f32; the state is m, then v: twice the parameters.
-/// Source: Tang et al., "1-bit Adam: communication efficient large-scale training with Adam's convergence speed"
-/// (ICML 2021), algorithm 1; Lu et al., "Maximizing communication efficiency for large-scale training via 0/1
-/// Adam" (ICLR 2023), algorithm 1, with the policy for `T_v` of section 6 (kappa = 16). Both papers leave the bias
-/// correction out and warm the learning rate up instead; with it the warm-up is exactly Adam. Special cases:
-/// `After(u64::MAX)` is Adam; `After(0)` divides by eps alone and is refused by the grid.
+/// with r the number of renewals so far. Shapes: `[len]`, f32; the state is m, then v: twice the
+/// parameters. Source: Tang et al., "1-bit Adam: communication efficient large-scale training with
+/// Adam's convergence speed" (ICML 2021), algorithm 1; Lu et al., "Maximizing communication
+/// efficiency for large-scale training via 0/1 Adam" (ICLR 2023), algorithm 1, with the policy for
+/// `T_v` of section 6 (kappa = 16). Both papers leave the bias correction out and warm the learning
+/// rate up instead; with it the warm-up is exactly Adam. Special cases: `After(u64::MAX)` is Adam;
+/// `After(0)` divides by eps alone and is refused by the grid.
 #[derive(Clone, Debug)]
 pub struct FrozenAdam {
     freeze: Freeze,
@@ -135,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn renewals_come_ever_more_seldom() {
+    fn renewals_become_rarer() {
         let steps: Vec<u64> = (1..40)
             .filter(|t| Freeze::Doubling(2).renewals(*t).1)
             .collect();

@@ -1,4 +1,5 @@
-//! Outer optimizer `delayed-nesterov`: Nesterov momentum for deltas that arrive at a center one by one.
+//! Outer optimizer `delayed-nesterov`: Nesterov momentum for deltas that arrive at a center one by
+//! one.
 
 use super::OuterOptimizer;
 use std::collections::BTreeMap;
@@ -13,11 +14,12 @@ use std::ops::Range;
 /// the others:          center' = center - lr (c momentum m + g / N)
 /// ```
 ///
-/// Shapes: center, delta, m, buffer: `[len]`, f32; the state is m, then the buffer, twice the parameters.
-/// Arrivals are counted run by run (a run is a shard of the center, or a fragment), from the start of this
-/// life: a successor begins to count anew. c in `[0, 1/N]` spreads the momentum over the arrivals between.
-/// Source: Liu et al., "Asynchronous local-SGD training for language modeling" (2024), algorithm 3. Special
-/// cases: N = 1, c = 0 is [`Nesterov`](super::Nesterov); momentum 0 is `center + lr delta / N`.
+/// Shapes: center, delta, m, buffer: `[len]`, f32; the state is m, then the buffer, twice the
+/// parameters. Arrivals are counted run by run (a run is a shard of the center, or a fragment),
+/// from the start of this life: a successor starts counting at zero. c in `[0, 1/N]` spreads the
+/// momentum over the arrivals between. Source: Liu et al., "Asynchronous local-SGD training for
+/// language modeling" (2024), algorithm 3. Special cases: N = 1, c = 0 is
+/// [`Nesterov`](super::Nesterov); momentum 0 is `center + lr delta / N`.
 #[derive(Clone, Debug)]
 pub struct DelayedNesterov {
     lr: f32,

@@ -10,12 +10,12 @@ use std::ops::Range;
 /// phi' = phi_i + m'
 /// ```
 ///
-/// with theta the parameters after the round's inner steps and phi the anchors, which differ between peers;
-/// j runs over the group, i among it. The last term pulls the anchors together. Shapes: `[len]`, f32; the
-/// state is m and the own anchor, twice the parameters. Source: Kolehmainen et al., "NoLoCo: no-all-reduce
-/// low communication training for large models" (2025), section 3.2, equations 2 and 3. Special cases:
-/// gamma = 0 and equal anchors is SlowMo with learning rate beta on the group; alpha = 0 and
-/// beta = gamma = 1 is the mean of the parameters.
+/// with theta the parameters after the round's inner steps and phi the anchors, which differ
+/// between peers; j runs over the group, i among it. The last term pulls the anchors together.
+/// Shapes: `[len]`, f32; the state is m and the peer's anchor, twice the parameters. Source:
+/// Kolehmainen et al., "NoLoCo: no-all-reduce low communication training for large models" (2025),
+/// section 3.2, equations 2 and 3. Special cases: gamma = 0 and equal anchors is SlowMo with
+/// learning rate beta on the group; alpha = 0 and beta = gamma = 1 is the mean of the parameters.
 #[derive(Clone, Debug)]
 pub struct NoLoCo {
     alpha: f32,
@@ -35,7 +35,8 @@ impl NoLoCo {
         }
     }
 
-    /// Moves the own anchor. `deltas` and `anchors` are those of the whole group, the own ones among them.
+    /// Moves the peer's anchor. `deltas` and `anchors` are those of all members, this peer
+    /// included.
     ///
     /// # Panics
     /// If the lengths differ.
@@ -51,8 +52,9 @@ impl NoLoCo {
     }
 }
 
-/// As an outer optimizer it takes `beta` times the mean delta plus `gamma` times the pull to the mean anchor,
-/// which the Executor makes of the mixes of parameters and anchors ([`Companion::Anchors`](crate::correct::Companion)).
+/// As an outer optimizer it takes `beta` times the mean delta plus `gamma` times the pull to the
+/// mean anchor, which the Executor makes of the mixes of parameters and anchors
+/// ([`Companion::Anchors`](crate::correct::Companion)).
 impl OuterOptimizer for NoLoCo {
     fn name(&self) -> &'static str {
         "no-lo-co"

@@ -1,5 +1,5 @@
-//! Topology `base-k`: exact averaging in finitely many rounds for any number of peers, with at most k
-//! partners a round.
+//! Topology `base-k`: exact averaging in finitely many rounds for any number of peers, with at most
+//! k partners a round.
 
 use super::hyper;
 use super::spec::TopologySpec;
@@ -27,18 +27,20 @@ pub(super) const SPEC: TopologySpec = TopologySpec {
 
 /// The Base-(k+1) graph.
 ///
-/// Write n in base k + 1 as `sum_l a_l (k+1)^(p_l)`, `p_1 > p_2 > ...`, and cut the ranks into blocks
-/// `V_l` of `a_l (k+1)^(p_l)`. (1) Every block averages within itself by mixed radix. (2) In round l
-/// every rank of the later blocks mixes with one rank of each of the `a_l` parts of `V_l`, with shares
-/// `|V_l| / (a_l sum_{m >= l} |V_m|)`: the later blocks then hold the mean, and each part of `V_l` holds
-/// it in sum. (3) Each part averages within itself. Where n = p q with p a product of factors up to
-/// k + 1, the same on groups of q followed by mixed radix over p, if that is shorter.
+/// Write n in base k + 1 as `sum_l a_l (k+1)^(p_l)`, `p_1 > p_2 > ...`, and cut the ranks into
+/// blocks `V_l` of `a_l (k+1)^(p_l)`. (1) Every block averages within itself by mixed radix. (2) In
+/// round l every rank of the later blocks mixes with one rank of each of the `a_l` parts of `V_l`,
+/// with shares `|V_l| / (a_l sum_{m >= l} |V_m|)`: the later blocks then hold the mean, and each
+/// part of `V_l` holds it in sum. (3) Each part averages within itself. Where n = p q with p a
+/// product of factors up to k + 1, the same on groups of q followed by mixed radix over p, if that
+/// is shorter.
 ///
 /// Symmetric and doubly stochastic in every round, and the product over [`BaseK::rounds`] rounds is
-/// exactly `(1/n) 1 1^T` for any n: `O(log_{k+1} n)` rounds. Rounds in which a rank holds its result
-/// already pass it over. Source: Takezawa et al., "Beyond exponential graph: communication-efficient
-/// topologies for decentralized learning via finite-time convergence" (NeurIPS 2023), algorithms 2
-/// (simple) and 3; step (2)'s averaging among equal idle ranks is left out, it changes nothing.
+/// exactly `(1/n) 1 1^T` for any n: `O(log_{k+1} n)` rounds. Rounds in which a rank holds its
+/// result already pass it over. Source: Takezawa et al., "Beyond exponential graph:
+/// communication-efficient topologies for decentralized learning via finite-time convergence"
+/// (NeurIPS 2023), algorithms 2 (simple) and 3; step (2)'s averaging among equal idle ranks is left
+/// out, it changes nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct BaseK {
     degree: usize,
@@ -203,7 +205,7 @@ impl BaseK {
         }
     }
 
-    /// Rounds after which everybody holds the mean of `count` peers.
+    /// Rounds after which every peer holds the mean of `count` peers.
     pub fn rounds(&self, count: usize) -> u64 {
         let (_, inner, outer) = self.split(count);
         (inner.rounds() + outer.len()) as u64

@@ -1,4 +1,4 @@
-//! Topology `binary-tree`: everybody mixes with its parent and its children.
+//! Topology `binary-tree`: every peer mixes with its parent and its children.
 
 use super::spec::TopologySpec;
 use super::weights::metropolis;

@@ -1,4 +1,4 @@
-//! Topology `complete`: everybody mixes with everybody.
+//! Topology `complete`: every peer mixes with all others.
 
 use super::spec::TopologySpec;
 use murmurate_protocol::{Partners, Round, Topology};
@@ -6,7 +6,7 @@ use murmurate_protocol::{Partners, Round, Topology};
 /// Its entry in the list.
 pub(super) const SPEC: TopologySpec = TopologySpec {
     name: "complete",
-    summary: "everybody with everybody",
+    summary: "every peer with all others",
     equation: "W_ij = 1/n",
     source: "the mean",
     parameters: &[],

@@ -21,13 +21,13 @@ pub(super) const SPEC: TopologySpec = TopologySpec {
 /// How far a round moves towards the drawn basis graph; 1/2 contracts most.
 const ETA: f64 = 0.5;
 
-/// `W = (1 - eta) I + eta A(u)` with `eta = 1/2` and one distance u drawn uniformly from `1..n` for the
-/// round, where `A(u)[i + u][i] = (n - 1) / n` and `A(u)[i][i] = 1 / n`, indices modulo n.
+/// `W = (1 - eta) I + eta A(u)` with `eta = 1/2` and one distance u drawn uniformly from `1..n` for
+/// the round, where `A(u)[i + u][i] = (n - 1) / n` and `A(u)[i][i] = 1 / n`, indices modulo n.
 ///
 /// Doubly stochastic (circulant), not symmetric; one push a round. For x of mean zero
 /// `E ||W x||^2 <= (1 - 2 eta (1 - eta)) ||x||^2 = ||x||^2 / 2`: a rate that does not depend on n.
 /// Source: Song et al., "Communication-efficient topologies for decentralized learning with O(1)
-/// consensus rate" (NeurIPS 2022), section 3.2 (OD-EquiDyn, theorem 3). n = 1: nobody.
+/// consensus rate" (NeurIPS 2022), section 3.2 (OD-EquiDyn, theorem 3). n = 1: no partner.
 #[derive(Clone, Copy, Debug)]
 pub struct EquiDyn {
     seed: u64,

@@ -23,7 +23,7 @@ pub(super) const SPEC: TopologySpec = TopologySpec {
 /// Doubly stochastic (circulant), not symmetric; tau pushes a round. The spectral gap is
 /// `2 / (tau + 1)` for even n, and at least that for odd n. Source: Ying et al., "Exponential graph
 /// is provably efficient for decentralized deep training" (NeurIPS 2021), section 3, proposition 1.
-/// n = 2: 1/2 each; n = 1: nobody.
+/// n = 2: 1/2 each; n = 1: no partner.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Exponential;
 

@@ -1,4 +1,5 @@
-//! Topology `hierarchical`: islands that agree within, and speak to each other through one peer each.
+//! Topology `hierarchical`: islands that agree within, and speak to each other through one peer
+//! each.
 
 use super::Ring;
 use super::spec::TopologySpec;
@@ -24,8 +25,8 @@ pub(super) const SPEC: TopologySpec = TopologySpec {
     build: |kind, _| Box::new(Hierarchical::new(kind.count("group"))),
 };
 
-/// Islands are runs of `group` ranks. In even rounds everybody takes the mean of its island; in odd
-/// rounds the first ranks of the islands mix on a ring with 1/3 each and all others rest.
+/// Islands are runs of `group` ranks. In even rounds every peer takes the mean of its island; in
+/// odd rounds the first ranks of the islands mix on a ring with 1/3 each and all others rest.
 ///
 /// Symmetric and doubly stochastic in every round. Only one peer an island uses the links between
 /// islands, every second round. Source: hierarchical local SGD in Lin et al., "Don't use large

@@ -1,8 +1,8 @@
 //! Hyper-hypercubes: exact averaging by mixed radix, the building block of `base-k`. Not a topology
 //! of its own: it exists only where the factors are small.
 
-/// The fewest factors of `count`, each at most `most`, in ascending order; `None` where a prime factor
-/// is larger.
+/// The fewest factors of `count`, each at most `most`, in ascending order; `None` where a prime
+/// factor is larger.
 pub(super) fn factors(count: usize, most: usize) -> Option<Vec<usize>> {
     if count < 2 {
         return Some(Vec::new());
@@ -23,9 +23,9 @@ pub(super) fn factors(count: usize, most: usize) -> Option<Vec<usize>> {
 }
 
 /// Whom place `at` of `0..product(factors)` averages with in round `round`: all places that differ
-/// from it only in that digit of the mixed radix, equally. Nobody once all digits are done.
+/// from it only in that digit of the mixed radix, equally. No one after the last digit.
 ///
-/// After all digits everybody has the mean. Source: Takezawa et al., "Beyond exponential graph"
+/// After all digits every peer has the mean. Source: Takezawa et al., "Beyond exponential graph"
 /// (NeurIPS 2023), algorithm 1 (k-peer hyper-hypercube).
 pub(super) fn partners(at: usize, factors: &[usize], round: usize) -> Vec<(usize, f64)> {
     let Some(factor) = factors.get(round) else {

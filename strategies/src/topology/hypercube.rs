@@ -1,4 +1,4 @@
-//! Topology `hypercube`: everybody mixes with those whose rank differs in one bit.
+//! Topology `hypercube`: every peer mixes with those whose rank differs in one bit.
 
 use super::spec::TopologySpec;
 use super::weights::metropolis;
@@ -20,11 +20,11 @@ pub(super) const SPEC: TopologySpec = TopologySpec {
 /// Ranks i and `i xor 2^b` mix, for every bit b of n - 1 for which the other rank is below n, with
 /// Metropolis shares.
 ///
-/// Symmetric and doubly stochastic; the same in every round. For `n = 2^d` all degrees are d, shares
-/// `1 / (d + 1)`, eigenvalues `1 - 2 k / (d + 1)` for k = 0..=d (binomially often), so the spectral
-/// gap is `2 / (d + 1)`. For other n the cube is incomplete but connected (clearing the lowest set
-/// bit leads to rank 0). Source: Trevisan, "Lecture notes on graph partitioning, expanders and
-/// spectral methods" (2016), chapter on Cayley graphs. n = 2: 1/2 each.
+/// Symmetric and doubly stochastic; the same in every round. For `n = 2^d` all degrees are d,
+/// shares `1 / (d + 1)`, eigenvalues `1 - 2 k / (d + 1)` for k = 0..=d (binomially often), so the
+/// spectral gap is `2 / (d + 1)`. For other n the cube is incomplete but connected (clearing the
+/// lowest set bit leads to rank 0). Source: Trevisan, "Lecture notes on graph partitioning,
+/// expanders and spectral methods" (2016), chapter on Cayley graphs. n = 2: 1/2 each.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Hypercube;
 

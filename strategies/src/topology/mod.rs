@@ -177,7 +177,7 @@ mod tests {
                         assert!((row - 1.0).abs() < 1e-12, "{kind:?} n {count} row {row}");
                         assert!((column - 1.0).abs() < 1e-12, "{kind:?} n {count}");
                         assert!(w[i].iter().all(|share| *share >= 0.0));
-                        assert!(w[i][i] > 0.0, "{kind:?}: everybody keeps a share");
+                        assert!(w[i][i] > 0.0, "{kind:?}: every peer keeps a share");
                     }
                 }
             }
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_pushes_is_expected() {
+    fn every_sender_is_expected() {
         for kind in TopologyKind::all() {
             let topology = kind.build(7);
             for count in COUNTS {

@@ -23,14 +23,14 @@ pub(super) const SPEC: TopologySpec = TopologySpec {
     build: |kind, _| Box::new(Moshpit::new(kind.count("group"))),
 };
 
-/// Ranks are points of a d-dimensional grid of side M, `d = ceil(log_M n)`; in round r everybody takes
-/// the mean of those that differ from it only along axis `r mod d`.
+/// Ranks are points of a d-dimensional grid of side M, `d = ceil(log_M n)`; in round r every peer
+/// takes the mean of those that differ from it only along axis `r mod d`.
 ///
-/// Symmetric and doubly stochastic; at most M - 1 pushes a round. For `n = M^d` the product of d rounds
-/// is exactly the mean; where the grid is not full the groups differ in size and the mean is approached
-/// at a constant rate. Source: Ryabinin et al., "Moshpit SGD: communication-efficient decentralized
-/// training on heterogeneous unreliable devices" (NeurIPS 2021), algorithm 1 and section 3.2. Special
-/// case: `M >= n` is [`Complete`](super::Complete).
+/// Symmetric and doubly stochastic; at most M - 1 pushes a round. For `n = M^d` the product of d
+/// rounds is exactly the mean; where the grid is not full the groups differ in size and the mean is
+/// approached at a constant rate. Source: Ryabinin et al., "Moshpit SGD: communication-efficient
+/// decentralized training on heterogeneous unreliable devices" (NeurIPS 2021), algorithm 1 and
+/// section 3.2. Special case: `M >= n` is [`Complete`](super::Complete).
 #[derive(Clone, Copy, Debug)]
 pub struct Moshpit {
     group: usize,

@@ -1,5 +1,5 @@
-//! Topology `null-cascade`: circulant rounds that each null a few frequencies, until only the mean is
-//! left; for any number of peers.
+//! Topology `null-cascade`: circulant rounds that each null a few frequencies, until only the mean
+//! is left; for any number of peers.
 
 use super::spec::TopologySpec;
 use super::weights::circulant;
@@ -22,7 +22,8 @@ pub(super) const SPEC: TopologySpec = TopologySpec {
 /// One round for each pair of frequencies.
 ///
 /// A circulant W has the Fourier modes as eigenvectors. Write `n = p_1 p_2 ...` in primes and let
-/// `s = p_1 ... p_(i-1)`. For factor 2 one round `W = (I + S^s) / 2`; for an odd factor p the rounds
+/// `s = p_1 ... p_(i-1)`. For factor 2 one round `W = (I + S^s) / 2`; for an odd factor p the
+/// rounds
 ///
 /// ```text
 /// W_u = w_0 I + w_1 (S^(u s) + S^(-u s)),   u = 1 .. (p - 1) / 2
@@ -30,15 +31,15 @@ pub(super) const SPEC: TopologySpec = TopologySpec {
 /// ```
 ///
 /// with S the shift by one. `W_u` is zero at the frequencies with `u m = (p +- 1) / 2 (mod p)`, so
-/// those of one factor null all m from 1 to p - 1, and all factors together everything but the mean:
-/// the product over [`NullCascade::rounds`] rounds is exactly `(1/n) 1 1^T`. All W are nonnegative,
-/// doubly stochastic, and commute, so any order and any first round will do. One partner in a round
-/// of factor 2, two in the others; `log2 n` rounds for powers of two, `(n - 1) / 2` for a prime: where
-/// that is long, [`BaseK`](super::BaseK) is shorter but does not commute.
+/// those of one factor null all m from 1 to p - 1, and all factors together everything but the
+/// mean: the product over [`NullCascade::rounds`] rounds is exactly `(1/n) 1 1^T`. All W are
+/// nonnegative, doubly stochastic, and commute, so any order and any first round will do. One
+/// partner in a round of factor 2, two in the others; `log2 n` rounds for powers of two, `(n - 1) /
+/// 2` for a prime: where that is long, [`BaseK`](super::BaseK) is shorter but does not commute.
 ///
-/// Source: the idea and the name of "null-cascade graph" (NeurIPS 2025: finite-time averaging for any n
-/// with commuting matrices); these weights are derived here from that property. Special case: powers
-/// of two are [`OnePeerExponential`](super::OnePeerExponential), three peers the mean.
+/// Source: the idea and the name of "null-cascade graph" (NeurIPS 2025: finite-time averaging for
+/// any n with commuting matrices); these weights are derived here from that property. Special case:
+/// powers of two are [`OnePeerExponential`](super::OnePeerExponential), three peers the mean.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NullCascade;
 
@@ -65,7 +66,7 @@ const fn rounds_of(prime: usize) -> u64 {
 }
 
 impl NullCascade {
-    /// Rounds after which everybody holds the mean of `count` peers.
+    /// Rounds after which every peer holds the mean of `count` peers.
     pub fn rounds(count: usize) -> u64 {
         primes(count).into_iter().map(rounds_of).sum()
     }

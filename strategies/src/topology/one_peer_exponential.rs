@@ -22,7 +22,7 @@ pub(super) const SPEC: TopologySpec = TopologySpec {
 /// Doubly stochastic, not symmetric: a peer pushes to one and hears from another. For n = 2^tau the
 /// product over tau consecutive rounds is exactly the mean, `(1/n) 1 1^T`; for other n it is not.
 /// Source: Ying et al., "Exponential graph is provably efficient for decentralized deep training"
-/// (NeurIPS 2021), section 4 (periodic exact averaging). n = 1: nobody.
+/// (NeurIPS 2021), section 4 (periodic exact averaging). n = 1: no partner.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OnePeerExponential;
 

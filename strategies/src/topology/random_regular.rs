@@ -27,12 +27,12 @@ pub(super) const SPEC: TopologySpec = TopologySpec {
 /// `W = (I + sum_{m=1}^d P_m) / (d + 1)` with d independent uniformly random matchings `P_m`; the
 /// same in every round.
 ///
-/// Symmetric and doubly stochastic for any n: a pair that two matchings share weighs twice, and
-/// whoever rests in one (odd n) keeps that share. For even n this is the matching model of random
-/// d-regular graphs, whose second eigenvalue is `2 sqrt(d - 1) / (d + 1) + o(1)` here with high
-/// probability: a gap that does not shrink with n for d > 2. Source: Friedman, "A proof of Alon's
-/// second eigenvalue conjecture and related problems" (Memoirs of the AMS 2008). Special case:
-/// d = 1 is one matching for ever and does not mix beyond its pairs.
+/// Symmetric and doubly stochastic for any n: a pair that two matchings share weighs twice, and a
+/// peer without a partner in one (odd n) keeps that share. For even n this is the matching model of
+/// random d-regular graphs, whose second eigenvalue is `2 sqrt(d - 1) / (d + 1) + o(1)` here with
+/// high probability: a gap that does not shrink with n for d > 2. Source: Friedman, "A proof of
+/// Alon's second eigenvalue conjecture and related problems" (Memoirs of the AMS 2008). Special
+/// case: d = 1 is one matching for ever and does not mix beyond its pairs.
 #[derive(Clone, Copy, Debug)]
 pub struct RandomRegular {
     seed: u64,

@@ -1,4 +1,4 @@
-//! Topology `ring`: everybody mixes with the two beside it.
+//! Topology `ring`: every peer mixes with its two neighbours.
 
 use super::spec::TopologySpec;
 use murmurate_protocol::{Partners, Round, Topology};
@@ -19,7 +19,7 @@ pub(super) const SPEC: TopologySpec = TopologySpec {
 /// `W[i][i] = W[i][i+1] = W[i][i-1] = 1/3`, indices modulo n; the same in every round.
 ///
 /// Symmetric and doubly stochastic. Eigenvalues `1/3 + 2/3 cos(2 pi k / n)`, so the spectral gap is
-/// `2/3 (1 - cos(2 pi / n)) = O(1 / n^2)`. n = 2: 1/2 each; n = 1: nobody. Source: Lian et al.,
+/// `2/3 (1 - cos(2 pi / n)) = O(1 / n^2)`. n = 2: 1/2 each; n = 1: no partner. Source: Lian et al.,
 /// "Can decentralized algorithms outperform centralized algorithms?" (NeurIPS 2017).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ring;

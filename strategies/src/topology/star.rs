@@ -1,4 +1,4 @@
-//! Topology `star`: one hub mixes with everybody.
+//! Topology `star`: one hub mixes with all others.
 
 use super::spec::TopologySpec;
 use super::weights::metropolis;
@@ -7,7 +7,7 @@ use murmurate_protocol::{Partners, Round, Topology};
 /// Its entry in the list.
 pub(super) const SPEC: TopologySpec = TopologySpec {
     name: "star",
-    summary: "one hub with everybody",
+    summary: "one hub with all others",
     equation: "W_0j = W_j0 = W_00 = 1/n, W_jj = 1 - 1/n",
     source: "Ying et al., NeurIPS 2021",
     parameters: &[],

@@ -17,8 +17,8 @@ pub(super) const SPEC: TopologySpec = TopologySpec {
     build: |_, _| Box::new(Torus),
 };
 
-/// Ranks lie row by row on a grid of `a x b` with a the largest divisor of n up to its root; everybody
-/// mixes with the distinct neighbours along both axes, `W[i][i] = W[i][j] = 1 / (1 + d)`.
+/// Ranks lie row by row on a grid of `a x b` with a the largest divisor of n up to its root; each
+/// peer mixes with the distinct neighbours along both axes, `W[i][i] = W[i][j] = 1 / (1 + d)`.
 ///
 /// Symmetric and doubly stochastic; the same in every round. An axis of length m gives two
 /// neighbours for m > 2, one for m = 2, none for m = 1. Eigenvalues

@@ -2,7 +2,7 @@
 
 use murmurate_protocol::Partners;
 
-/// Partners of one rank in a symmetric W: whoever is pushed to is expected.
+/// Partners of one rank in a symmetric W: every receiver of a push is also a sender.
 pub(super) fn symmetric(mut send: Vec<(usize, f64)>) -> Partners {
     send.sort_unstable_by_key(|(to, _)| *to);
     let receive = send.iter().map(|(to, _)| *to).collect();
@@ -42,8 +42,8 @@ pub(super) fn metropolis(rank: usize, neighbours: impl Fn(usize) -> Vec<usize>) 
     )
 }
 
-/// Partners in a circulant W: `W[i + shift][i] = share` for each `(shift, share)`, indices modulo n.
-/// Shares of the same shift add up; shift zero is what one keeps.
+/// Partners in a circulant W: `W[i + shift][i] = share` for each `(shift, share)`, indices modulo
+/// n. Shares of the same shift add up; shift zero is what one keeps.
 pub(super) fn circulant(rank: usize, count: usize, shifts: &[(usize, f64)]) -> Partners {
     let mut merged: Vec<(usize, f64)> = Vec::with_capacity(shifts.len());
     for (shift, share) in shifts.iter().map(|(shift, share)| (shift % count, share)) {
