@@ -227,7 +227,7 @@ fn a_smaller_rate_takes_what_a_residual_holds_nearer() {
 
 #[test]
 fn members_that_are_left_out_now_and_then_do_no_harm() {
-    // Whoever is left out would pull the optimum away for good if it were forgotten what it held.
+    // If the state of an absent member were lost, the optimum would be wrong for good.
     let some = |round: u64| {
         let absent = (round % 7) as usize;
         (0..PEERS).filter(|at| *at != absent).collect()
@@ -389,7 +389,7 @@ fn the_leader_chooses_for_all_and_the_lead_goes_round() {
         }
         chosen = proposed;
     }
-    // Nobody leads the first round; then it is everybody's turn.
+    // No member leads the first round. Then all take turns.
     let expected: Vec<usize> = (1..12).map(|round| round % PEERS).collect();
     assert_eq!(leaders, expected);
 }

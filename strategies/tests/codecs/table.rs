@@ -241,7 +241,7 @@ fn head(samples: &[Sample]) -> String {
     )
 }
 
-/// The page anew, with the speeds that an old one has.
+/// The page with the speeds of the old page.
 fn without_speeds(old: &str, samples: &[Sample]) -> String {
     let mut page = head(samples);
     for spec in CODECS {

@@ -1,5 +1,5 @@
 //! Companions: what travels beside the parameters, chosen in the grid and carried out by real peers and Executors.
-//! Corrections with one reach the common optimum where those without keep their bias, whoever dies or resumes.
+//! Corrections with one reach the common optimum where those without keep their bias, also if peers die or resume.
 #![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
 use crate::common::store::{Still, Store};
@@ -331,7 +331,7 @@ fn pairs_follow_the_equations_of_noloco() {
     }
 }
 
-/// Peers of pairs learn together what nobody finds alone.
+/// Peers in pairs learn together what none finds alone.
 #[test]
 fn pairs_come_near_the_common_optimum() {
     let mut pairs = swarm("preset = \"noloco\"", 4);
@@ -350,7 +350,7 @@ fn executor(text: &str) -> Executor {
     Executor::new(trainer, parts, Box::new(Still))
 }
 
-/// A round with nobody but oneself, and the anchor after it.
+/// A round with a single peer, and the anchor after it.
 fn alone(executor: &mut Executor, store: &Store, round: u64, agrees: bool) -> Vec<f32> {
     let (round, budget) = (Round(round), StepBudget::Steps(3));
     let mut orders = vec![Order::Train {

@@ -225,7 +225,7 @@ fn executor() -> Executor {
     Executor::new(trainer, parts, Box::new(Still))
 }
 
-/// A round of gossip with nobody but oneself: half is sent, and comes back.
+/// A round of gossip with a single peer: half is sent and returns.
 fn round(executor: &mut Executor, store: &Store, round: u64) -> Vec<f32> {
     let (round, fragment, budget) = (Round(round), FragmentId(0), StepBudget::Steps(2));
     let slice = SliceId {

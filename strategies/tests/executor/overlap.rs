@@ -452,7 +452,7 @@ fn what_is_evaluated_is_the_anchor_and_the_trainer_goes_on_with_its_own() {
 }
 
 #[test]
-fn the_own_momentum_of_eager_updates_outlives_a_restart_to_the_bit() {
+fn the_private_momentum_of_eager_updates_survives_a_restart_bit_by_bit() {
     let text = "preset = \"eager-diloco\"\n[overlap]\nfragments = 1\nlate_steps = 2\n";
     let (mut whole, store) = (executor(text), Store::default());
     one_round(&mut whole, &store, 0);

@@ -12,7 +12,7 @@ const PEERS: usize = 4;
 const DIM: usize = 32;
 const SEED: u64 = 3;
 
-/// The worst peer's loss above the optimum after so many rounds of a preset, without noise: what is
+/// The worst peer's loss above the optimum after some rounds of a preset, without noise: what is
 /// left is the method's own.
 fn loss(preset: &str, heterogeneity: f64, rounds: u64) -> f64 {
     let strategy = Strategy::preset(preset).unwrap();
@@ -60,9 +60,9 @@ const REACHED: [(&str, u64, f64, f64); 44] = [
     ("powersgd", 400, 1e-9, 1e-9),
     // One of 32 values a round.
     ("dgc", 5000, 1e-2, 1e-1),
-    // AdamW drifts further than SGD: it weighs the own gradients by their size.
+    // AdamW drifts further than SGD: it divides gradients by their size.
     ("sparseloco", 2000, 1e-2, 0.5),
-    // Local inner steps drift towards the own optima where curvatures differ.
+    // Local inner steps drift towards the peers' own optima if curvatures differ.
     ("local-sgd", 400, 1e-9, 0.01),
     ("post-local", 400, 1e-9, 0.05),
     ("fedavg", 400, 1e-9, 0.02),

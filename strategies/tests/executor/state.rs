@@ -85,7 +85,7 @@ fn round(executor: &mut Executor, store: &Store, round: u64) -> Digest {
     executor.digests()[0]
 }
 
-/// So many rounds from the first.
+/// Runs some rounds from the first.
 fn rounds(executor: &mut Executor, store: &Store, count: u64) {
     for at in 0..count {
         round(executor, store, at);

@@ -686,7 +686,7 @@ fn training_alone_converges_to_its_own_optimum() {
     }
 }
 
-/// Gossip of deltas, each peer with an anchor of its own that nobody agreed on:
+/// Gossip of deltas, each peer with a private anchor:
 /// `a_i <- a_i + sum_j W[i][j] delta_j` with `delta_j = (c - 1) a_j`, `c = (1 - rate k)^steps`.
 fn gossip_of_deltas(w: &[Vec<f64>], contraction: f64) -> f64 {
     growth(w.len(), |_, anchors| {

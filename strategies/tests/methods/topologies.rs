@@ -86,7 +86,7 @@ fn matrices_are_doubly_stochastic_and_symmetric_where_claimed() {
                     assert!(w[i].iter().all(|share| *share >= 0.0), "{kind:?} n {count}");
                     assert!(
                         w[i][i] > 1e-3,
-                        "{kind:?} n {count}: everybody keeps a share"
+                        "{kind:?} n {count}: every peer keeps a share"
                     );
                     if kind.spec().symmetric {
                         for j in 0..i {
@@ -132,7 +132,7 @@ fn partners_agree() {
                 let mut pushed = vec![Vec::new(); count];
                 for (rank, partners) in all.iter().enumerate() {
                     for (to, _) in &partners.send {
-                        assert_ne!(*to, rank, "{kind:?}: nobody pushes to itself");
+                        assert_ne!(*to, rank, "{kind:?}: no peer pushes to itself");
                         pushed[*to].push(rank);
                     }
                 }
@@ -238,7 +238,7 @@ fn islands_are_one_within_and_all_are_after_a_mean_across() {
             &product(&topology, every - 1, 2, count),
             &format!("{group} {islands}"),
         );
-        // Everybody trains something of its own before every mean.
+        // Every peer trains before every mean.
         let mut x = vec![0.0f64; count];
         let mut trained = vec![0.0; count];
         for round in 0..3 * every {

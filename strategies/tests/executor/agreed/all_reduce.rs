@@ -118,15 +118,15 @@ fn check_rounds(swarm: &Swarm, codec: &str, rounds: u64) {
     assert!(decided > 0, "{codec}: something was decided");
 }
 
-/// With no fault nobody waits in vain, nobody falls behind, and every round has everybody in it.
-fn check_everybody_contributed(swarm: &Swarm, rounds: u64, seed: u64) {
-    let everybody: Vec<PeerId> = swarm.members.keys().copied().collect();
+/// Without faults no wait expires, no peer falls behind, and all peers are in every round.
+fn check_all_contributed(swarm: &Swarm, rounds: u64, seed: u64) {
+    let all: Vec<PeerId> = swarm.members.keys().copied().collect();
     for round in (0..rounds).map(Round) {
         for fragment in swarm.plan.fragment_ids() {
             let sets = &swarm.stated[&(round, fragment)];
             for set in sets {
                 let who: Vec<PeerId> = set.iter().map(|(peer, _)| *peer).collect();
-                assert_eq!(who, everybody, "seed {seed}: {round:?} {fragment:?}");
+                assert_eq!(who, all, "seed {seed}: {round:?} {fragment:?}");
             }
         }
     }
@@ -184,7 +184,7 @@ fn all_hold_the_weighted_mean_of_the_stated_set_in_groups_of_every_size() {
                 let mut swarm = Swarm::new(&text, peers, seed, quadratic(peers));
                 swarm.run(5);
                 check_rounds(&swarm, codec, 5);
-                check_everybody_contributed(&swarm, 5, seed);
+                check_all_contributed(&swarm, 5, seed);
             }
         }
     }

@@ -63,7 +63,7 @@ fn read(executor: &mut Executor, host: &Store) -> Vec<f32> {
     values.map(|four| f32::from_le_bytes(*four)).collect()
 }
 
-/// The center after gradients that are late by so many versions.
+/// The center after gradients that are late by this number of versions.
 fn after(lambda: f64, arrivals: &[(Vec<f32>, u64)]) -> Vec<f32> {
     let (mut executor, host) = center(lambda);
     for (at, (gradient, late)) in (0..).zip(arrivals) {

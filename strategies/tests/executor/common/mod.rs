@@ -39,7 +39,7 @@ pub fn peer(index: usize) -> PeerId {
     PeerId::from_bytes([index as u8 + 1; 32])
 }
 
-/// What becomes of a push.
+/// The fate of a push.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     Delivered,
@@ -163,7 +163,7 @@ pub struct Swarm {
     pub members: BTreeMap<PeerId, Member>,
     pub now: Time,
     pub fatal: Fatal,
-    /// What becomes of a slice's push.
+    /// The fate of a slice's push.
     pub fate: Box<dyn FnMut(&SliceId) -> Fate>,
     pub dead: Vec<PeerId>,
     /// The last push of each exchange between two: sender, receiver, session, number.
@@ -185,7 +185,7 @@ pub struct Swarm {
 }
 
 impl Swarm {
-    /// So many members that begin together, linked with one another. With seed 0 everything moves in
+    /// Members that begin together, all linked with each other. With seed 0 everything moves in
     /// the order it was sent, else links take turns as drawn.
     pub fn new(strategy: &str, count: usize, seed: u64, make: Make) -> Self {
         let strategy: Strategy = strategy.parse().unwrap();
@@ -395,7 +395,7 @@ impl Swarm {
             return;
         };
         let result: Result<(), PeerError> = member.peer.handle(self.now, input);
-        result.unwrap_or_else(|error| panic!("{to:?}: nobody breaks a rule here: {error}"));
+        result.unwrap_or_else(|error| panic!("{to:?}: no peer breaks a rule here: {error}"));
         while let Some(member) = self.members.get_mut(&to) {
             let Some(output) = member.peer.poll_output() else {
                 break;
@@ -569,7 +569,7 @@ impl Swarm {
         self.tell(who, who, Input::Fetched { what, meta, digest });
     }
 
-    /// Rounds that came to nothing for a member.
+    /// Rounds without a result for a member.
     pub fn voided(&self, who: PeerId) -> Vec<Round> {
         let events = self.members[&who].events.iter();
         let round = |e: &Event| match e {
@@ -579,7 +579,7 @@ impl Swarm {
         events.filter_map(round).collect()
     }
 
-    /// A member's residual after so many rounds; zeros without error feedback.
+    /// A member's residual after some rounds; zeros without error feedback.
     pub fn residual(&mut self, who: PeerId, rounds: u64) -> Vec<f32> {
         let member = self.members.get_mut(&who).unwrap();
         let kept = member.residuals.get(&Round(rounds)).cloned();

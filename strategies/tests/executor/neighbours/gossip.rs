@@ -97,7 +97,7 @@ fn pulls_stay_within_what_was_there_and_come_together() {
 }
 
 #[test]
-fn pushes_that_nobody_waits_for_conserve_the_sums() {
+fn pushes_without_waiting_conserve_the_sums() {
     for topology in ["one-peer-exponential", "equi-dyn", "random-matching"] {
         for (peers, seed) in [(2, 0), (3, 1), (8, 2)] {
             let text = format!("preset = \"osgp\"\n[architecture]\ntopology = \"{topology}\"");

@@ -278,7 +278,7 @@ fn a_death_at_any_message_leaves_the_others_sum_as_it_is() {
 }
 
 #[test]
-fn a_link_that_was_down_begins_anew_and_a_dead_neighbour_takes_nothing_along() {
+fn a_link_that_was_down_restarts_and_a_dead_neighbour_takes_nothing_along() {
     for text in METHODS {
         let mut swarm = swarm(text, 5, 4);
         swarm.run(20);
@@ -368,7 +368,7 @@ fn exact_diffusion_finds_the_optimum_of_those_that_are_left() {
 }
 
 #[test]
-fn a_neighbour_that_never_answers_stops_nobody_from_meeting_others() {
+fn a_neighbour_that_never_answers_does_not_block_other_exchanges() {
     for text in METHODS {
         let mut swarm = swarm(text, 5, 6);
         swarm.fate = Box::new(

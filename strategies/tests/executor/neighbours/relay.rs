@@ -1,4 +1,4 @@
-//! RelaySum with real peers and Executors: everybody's parameters are in everybody's mean once, delayed by the
+//! RelaySum with real peers and Executors: the parameters of every peer are in every mean once, delayed by the
 //! distance; costs are those of the doc; faults leave the mean of what is there, and the optimum.
 #![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
@@ -68,7 +68,7 @@ fn assert_near(found: &[f32], expected: &[f32], what: &str) {
 }
 
 #[test]
-fn parameters_that_rest_are_everybody_s_exact_mean_after_the_diameter() {
+fn parameters_at_rest_are_the_exact_mean_after_the_diameter() {
     for topology in KINDS {
         for (peers, seed) in [(2, 0), (3, 1), (7, 2), (8, 0), (13, 3)] {
             let mut swarm = steady(&text(topology), peers, seed);
@@ -99,7 +99,7 @@ fn parameters_that_rest_are_everybody_s_exact_mean_after_the_diameter() {
 
 /// In training, too: the mix of round r is the mean of what j had trained in round r - (d_ij - 1).
 #[test]
-fn everybody_s_parameters_of_one_round_are_in_the_mean_delayed_by_the_distance() {
+fn parameters_of_one_round_are_in_every_mean_delayed_by_the_distance() {
     for topology in KINDS {
         let peers = 8;
         let task = ToyTask::Quadratic {
@@ -285,7 +285,7 @@ fn after_a_death_the_others_find_the_optimum_of_their_own_data() {
 }
 
 /// Why the grid takes none but lossless codecs here: most of a mix is what others encoded, and what rounding takes off
-/// small moves of the parameters is gone in every round anew.
+/// small moves of the parameters is lost in every round.
 #[test]
 fn a_codec_that_rounds_parameters_takes_small_moves_off_them() {
     let (peers, rate) = (8.0_f32, 1e-3);
@@ -301,7 +301,7 @@ fn a_codec_that_rounds_parameters_takes_small_moves_off_them() {
                 &mut EncodeContext::seeded(round, &mut memory),
                 &mut out,
             );
-            // All peers alike: 1/n is the own, the rest comes encoded.
+            // All peers are equal: a share of 1/n is the peer's own, the rest arrives encoded.
             x = trained.iter().map(|v| v / peers).collect();
             codec
                 .decode_add(&out, (peers - 1.0) / peers, &mut x)
