@@ -1,23 +1,12 @@
 //! Contributions at the owner of a shard: taken in one by one or so many at once, weighed by how old
 //! the center was that they were computed from.
 
-use super::owner::Shard;
-use super::{Center, LEAP_MAX, Place, Task};
+use super::shard::{Arrival, Shard};
+use super::state::{Center, LEAP_MAX, ShardKey, Task};
 use crate::core::context::Context;
 use crate::limits::INBOX_SLICES_MAX;
 use crate::wire::CenterMessage;
-use crate::{Done, Order, PeerError, PeerId, Round, SliceId, WorkError};
-
-/// A contribution that has come.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Arrival {
-    pub(super) from: PeerId,
-    pub(super) slice: SliceId,
-    /// The version of the center that its sender had pulled.
-    pub(super) base: u64,
-    /// Its sender's round.
-    pub(super) round: Round,
-}
+use crate::{Done, Order, PeerError, WorkError};
 
 /// Contributions of one sender to one shard that may wait beyond a full buffer.
 const WAITING_PER_SENDER_MAX: usize = 4;
@@ -27,7 +16,7 @@ impl Center {
     pub(super) fn arrival(
         &mut self,
         cx: &mut Context,
-        place: Place,
+        place: ShardKey,
         arrival: Arrival,
     ) -> Result<(), PeerError> {
         let (me, from) = (cx.me(), arrival.from);
@@ -83,7 +72,7 @@ impl Center {
     }
 
     /// What was taken in before is not counted twice; its sender did not hear the answer.
-    fn answer_again(&mut self, cx: &mut Context, place: Place, arrival: Arrival) {
+    fn answer_again(&mut self, cx: &mut Context, place: ShardKey, arrival: Arrival) {
         let under_way = |task: &Task| match task {
             Task::Arrive(_, arrivals) => arrivals.iter().any(|a| a.slice == arrival.slice),
             _ => false,
@@ -101,7 +90,7 @@ impl Center {
     }
 
     /// Takes a contribution in and answers it.
-    pub(super) fn take(&mut self, cx: &mut Context, place: Place, arrival: Arrival) {
+    pub(super) fn take(&mut self, cx: &mut Context, place: ShardKey, arrival: Arrival) {
         if self.elastic {
             self.reply(cx, place, arrival.from, arrival.round);
         }
@@ -120,7 +109,7 @@ impl Center {
     }
 
     /// Orders the move of a shard by these contributions.
-    fn arrive(&mut self, cx: &mut Context, place: Place, arrivals: Vec<Arrival>) {
+    fn arrive(&mut self, cx: &mut Context, place: ShardKey, arrivals: Vec<Arrival>) {
         let Some(shard) = self.shards.get_mut(&place) else {
             return;
         };
@@ -141,7 +130,7 @@ impl Center {
     pub(super) fn arrived_done(
         &mut self,
         cx: &mut Context,
-        place: Place,
+        place: ShardKey,
         mut arrivals: Vec<Arrival>,
         done: &Done,
     ) {
@@ -166,7 +155,7 @@ impl Center {
     }
 
     /// A newer copy is here: what waited for it goes in, in the order in which it came.
-    pub(super) fn take_waiting(&mut self, cx: &mut Context, place: Place) {
+    pub(super) fn take_waiting(&mut self, cx: &mut Context, place: ShardKey) {
         let Some(shard) = self.shards.get_mut(&place) else {
             return;
         };

@@ -3,29 +3,13 @@
 //! Where the plan leaves room between two bounds each peer chooses one of its own at the end of every
 //! round, and with every word that it hears while it waits; the larger one is never passed.
 
-use super::Center;
-use super::bound::{Paces, Progress, choose};
+use super::bound::{Progress, choose};
+use super::state::Center;
+use super::waiting::Lead;
 use crate::core::context::Context;
 use crate::exchange::Outcome;
 use crate::wire::{MembershipMessage, Muster};
-use crate::{PeerId, Round, Time, Wait};
-use core::time::Duration;
-
-/// The wait for those that are too far behind.
-#[derive(Debug, Default)]
-pub(super) struct Lead {
-    since: Option<Time>,
-    /// Whether the round's end was told.
-    over: bool,
-    pub(super) until: Option<Time>,
-    /// Whether a wait within the largest lead was in vain in this round.
-    widest: bool,
-    /// When this peer began its round.
-    began: Option<Time>,
-    /// How long the round took it, without this wait.
-    took: Option<Duration>,
-    paces: Paces,
-}
+use crate::{PeerId, Round, Wait};
 
 impl Center {
     /// Live peers that must go on before this one may begin the next round with this lead.
@@ -70,8 +54,8 @@ impl Center {
 
     /// The round ends once everything is pulled and nobody is too far behind.
     pub(super) fn check_end(&mut self, cx: &mut Context) {
-        let open = self.pulls.iter().any(|p| p.ending.is_none());
-        if self.pulls.is_empty() || open || self.outcome.is_some() || self.lead.over {
+        let open = self.fragments.iter().any(|p| p.ending.is_none());
+        if self.fragments.is_empty() || open || self.outcome.is_some() || self.lead.over {
             return;
         }
         let bound = self.bound(cx);

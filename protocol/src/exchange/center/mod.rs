@@ -34,109 +34,27 @@ mod arrivals;
 mod bound;
 mod lead;
 mod owner;
-mod pull;
+mod round;
+mod shard;
+mod state;
 #[cfg(test)]
 mod tests;
+mod waiting;
+mod worker;
 
 use crate::core::context::Context;
 use crate::core::timers::Timer;
 use crate::exchange::{Arrived, Ending, Exchange, Outcome, Signal, foreign_message, foreign_tag};
-use crate::rendezvous::rendezvous;
 use crate::wire::{CenterMessage, ExchangeMessage};
 use crate::{
-    CenterPlan, Contribution, Done, FragmentId, Order, OrderId, Part, PeerError, PeerId, Plan,
-    PushOutcome, Round, SliceId, SliceMeta, Tag, TrainSummary, Wait,
+    Done, FragmentId, Order, OrderId, Part, PeerError, PeerId, PushOutcome, SliceId, SliceMeta,
+    Tag, TrainSummary, Wait,
 };
-use arrivals::Arrival;
-use lead::Lead;
-use owner::{Reply, Shard};
-use pull::Pull;
-use std::collections::BTreeMap;
-
-/// A shard of a fragment.
-type Place = (FragmentId, u16);
-
-/// What this exchange is called in errors.
-const EXCHANGE: &str = "a center";
-
-/// Marks the name of a worker's copy of the center, beside replies of owners.
-const COPY: u8 = 0x80;
-
-/// No center moves so often: a version above it is made up, and would leave no room for the next.
-const VERSION_MAX: u64 = 1 << 60;
-
-/// An order whose answer is awaited.
-#[derive(Clone, Debug)]
-enum Task {
-    /// Encode the own contribution to a shard.
-    Contribution(SliceId),
-    /// Encode an own shard of the center for those who wait for it.
-    Reply(SliceId),
-    /// Take contributions in.
-    Arrive(Place, Vec<Arrival>),
-    /// Encode what was last pulled, for a successor.
-    Copy(SliceId, PeerId),
-    /// Take a worker's copy over, with the version that the shard falls back to when it is bad.
-    Adopt(SliceId, Place, u64),
-    /// Begin from the own anchor.
-    Seed,
-}
-
-/// Versions that a center may have moved while its owner looked away: beyond them a worker's word for
-/// a newer one is no word. As many as 64 workers push in 1,024 rounds.
-const LEAP_MAX: u64 = 1 << 16;
-
-/// The center exchange of one peer: a worker, and perhaps an owner.
-pub(crate) struct Center {
-    plan: CenterPlan,
-    /// Whether parameters travel, and a reply is the center before the arrival.
-    elastic: bool,
-    /// The version at which each shard was last pulled.
-    bases: BTreeMap<Place, u64>,
-    pulls: Vec<Pull>,
-    shards: BTreeMap<Place, Shard>,
-    replies: BTreeMap<SliceId, Reply>,
-    /// Copies on their way to successors, with their bytes once they are encoded.
-    copies: BTreeMap<SliceId, PeerId>,
-    tasks: BTreeMap<OrderId, Task>,
-    lead: Lead,
-    outcome: Option<Outcome>,
-}
+use shard::{Arrival, Shard};
+pub(crate) use state::Center;
+use state::{COPY, EXCHANGE, Task, VERSION_MAX};
 
 impl Center {
-    pub(crate) fn new(plan: &Plan, center: CenterPlan) -> Self {
-        Self {
-            plan: center,
-            elastic: plan.contribution == Contribution::Parameters,
-            bases: BTreeMap::new(),
-            pulls: Vec::new(),
-            shards: BTreeMap::new(),
-            replies: BTreeMap::new(),
-            copies: BTreeMap::new(),
-            tasks: BTreeMap::new(),
-            lead: Lead::default(),
-            outcome: None,
-        }
-    }
-
-    /// The version at which a shard was last pulled.
-    fn base(&self, place: Place) -> u64 {
-        self.bases.get(&place).copied().unwrap_or(0)
-    }
-
-    /// Into how many shards a fragment is cut.
-    fn of(cx: &Context, fragment: FragmentId) -> u16 {
-        let len = cx.plan.fragment(fragment).map_or(1, |f| f.len);
-        cx.plan.exchange.parts(len, 1) as u16
-    }
-
-    /// The owner of a shard among the live peers, but for those in `not`.
-    fn owner(cx: &Context, shard: u16, not: &[PeerId]) -> Option<PeerId> {
-        let live = cx.view.live().map(|(id, _)| id).chain([cx.me()]);
-        let left = live.filter(|id| !not.contains(id));
-        left.max_by_key(|id| (rendezvous(&cx.plan.run, Round(0), shard as u8, *id), *id))
-    }
-
     fn done(&mut self, cx: &mut Context, order: OrderId, done: &Done) {
         let Some(task) = self.tasks.remove(&order) else {
             return;
@@ -206,7 +124,7 @@ impl Center {
                 Ok(())
             }
             (Part::Aggregate, Tag::Version { version, round }) if !is_copy => {
-                if !self.pulled(cx, place, from, slice, (version, round)) {
+                if !self.shard_arrived(cx, place, from, slice, (version, round)) {
                     cx.order(Order::Release { slice });
                 }
                 Ok(())
@@ -268,9 +186,9 @@ impl Center {
     fn settle(&mut self, cx: &mut Context) {
         self.sweep(cx);
         self.check_end(cx);
-        let pulls = self.pulls.iter().filter(|p| p.ending.is_none());
+        let fragments = self.fragments.iter().filter(|p| p.ending.is_none());
         let asked = self.shards.values().filter_map(Shard::asked_until);
-        let all = pulls
+        let all = fragments
             .map(|p| p.deadline)
             .chain(asked)
             .chain(self.lead.until);
@@ -284,7 +202,7 @@ impl Center {
 impl Exchange for Center {
     fn begin(&mut self, cx: &mut Context, _summary: &TrainSummary) {
         self.outcome = None;
-        self.start_pulls(cx);
+        self.start_round(cx);
         self.settle(cx);
     }
 
@@ -317,7 +235,7 @@ impl Exchange for Center {
                 Ok(())
             }
             Signal::Timeout => {
-                self.pull_timeout(cx);
+                self.owners_timeout(cx);
                 self.ask_timeout(cx);
                 self.lead_timeout(cx);
                 Ok(())
@@ -329,7 +247,7 @@ impl Exchange for Center {
     }
 
     fn ended(&mut self, _cx: &Context) -> Vec<(FragmentId, Ending)> {
-        let untold = self.pulls.iter_mut().filter(|p| !p.told);
+        let untold = self.fragments.iter_mut().filter(|p| !p.told);
         let ended = untold.filter_map(|p| {
             let ending = p.ending.clone()?;
             p.told = true;
@@ -339,7 +257,7 @@ impl Exchange for Center {
     }
 
     fn applied(&mut self, cx: &mut Context, fragment: FragmentId) {
-        self.pull_applied(cx, fragment);
+        self.release_fragment(cx, fragment);
     }
 
     fn without(&mut self, cx: &mut Context, bad: SliceId, reason: &str) -> Option<Ending> {
@@ -354,9 +272,9 @@ impl Exchange for Center {
     fn finish(&mut self, cx: &mut Context) {
         for fragment in cx.plan.fragment_ids() {
             cx.waited_in(fragment, Wait::Center, false);
-            self.pull_applied(cx, fragment);
+            self.release_fragment(cx, fragment);
         }
-        self.pulls.clear();
+        self.fragments.clear();
         self.end_lead(cx);
         self.settle(cx);
     }

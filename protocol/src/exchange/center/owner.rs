@@ -1,83 +1,18 @@
 //! The center's shards at their owner: versions, replies, and how a successor comes by the newest copy.
 
-use super::arrivals::Arrival;
-use super::{COPY, Center, LEAP_MAX, Place, Task};
+use super::shard::Reply;
+use super::state::{COPY, Center, LEAP_MAX, ShardKey, Task};
 use crate::core::context::Context;
-use crate::limits::VIEW_PEERS_MAX;
 use crate::wire::CenterMessage;
-use crate::{
-    Order, OrderId, Part, PeerId, PushOutcome, Round, SliceId, SliceMeta, StoreId, Tag, Time,
-};
-use std::collections::BTreeMap;
+use crate::{Order, OrderId, Part, PeerId, PushOutcome, Round, SliceId, SliceMeta, StoreId, Tag};
 
 /// How often a reply that surely did not arrive is pushed again.
 const REPLY_RETRIES: u8 = 2;
 
-/// A shard of the center that this peer owns, or owned.
-#[derive(Debug, Default)]
-pub(super) struct Shard {
-    /// Raised with every move.
-    pub(super) version: u64,
-    /// Contributions that wait until there are as many as are taken in at once.
-    pub(super) buffer: Vec<Arrival>,
-    /// Contributions whose sender has pulled a newer version.
-    pub(super) ahead: Vec<Arrival>,
-    /// Who was asked for a newer copy, and until when.
-    pub(super) asked: Option<(PeerId, Time)>,
-    /// The last contribution of each sender that was taken in, by its name's life and round.
-    pub(super) taken: BTreeMap<PeerId, (u8, Round)>,
-}
-
-impl Shard {
-    pub(super) fn waiting(&self) -> usize {
-        self.buffer.len() + self.ahead.len()
-    }
-
-    pub(super) fn waiting_of(&self, peer: PeerId) -> usize {
-        let all = self.buffer.iter().chain(&self.ahead);
-        all.filter(|a| a.from == peer).count()
-    }
-
-    /// Whether a contribution was taken in before, or one that its sender made after it: it is pushed
-    /// again because no answer came.
-    pub(super) fn is_old(&self, arrival: &Arrival) -> bool {
-        let last = self.taken.get(&arrival.from);
-        last.is_some_and(|(life, round)| {
-            *life == arrival.slice.attempt && arrival.slice.round <= *round
-        })
-    }
-
-    /// Notes that a contribution is taken in.
-    pub(super) fn note_taken(&mut self, arrival: &Arrival, known: impl Fn(&PeerId) -> bool) {
-        if self.taken.len() > VIEW_PEERS_MAX {
-            self.taken.retain(|peer, _| known(peer));
-        }
-        let name = (arrival.slice.attempt, arrival.slice.round);
-        self.taken.insert(arrival.from, name);
-    }
-
-    pub(super) fn asked_until(&self) -> Option<Time> {
-        self.asked.map(|(_, until)| until)
-    }
-}
-
-/// One version of a shard, encoded for those who wait for it.
-#[derive(Debug, Default)]
-pub(super) struct Reply {
-    /// Zero until it is encoded.
-    bytes: u64,
-    /// Who gets it, for which of their rounds, and how often it was tried.
-    to: BTreeMap<PeerId, (Round, u8)>,
-    /// Pushes under way.
-    open: u32,
-    /// Whether this peer's own pull reads it.
-    pub(super) mine: bool,
-}
-
 impl Center {
     /// Begins to own a shard, from the own anchor: at once, or once more when this peer has pulled a
     /// newer version from another owner since.
-    pub(super) fn own(&mut self, cx: &mut Context, place: Place) {
+    pub(super) fn own(&mut self, cx: &mut Context, place: ShardKey) {
         let base = self.base(place);
         let held = self.shards.get(&place).map(|shard| shard.version);
         if held.is_some_and(|version| version >= base) {
@@ -89,7 +24,7 @@ impl Center {
     }
 
     /// Orders that a shard of the center become a copy, or without one what the own anchor holds.
-    fn set(cx: &mut Context, place: Place, copy: Option<SliceId>) -> OrderId {
+    fn set(cx: &mut Context, place: ShardKey, copy: Option<SliceId>) -> OrderId {
         cx.order(Order::ResetCenter {
             fragment: place.0,
             shard: place.1,
@@ -99,7 +34,7 @@ impl Center {
     }
 
     /// Sends the present version of a shard to somebody.
-    pub(super) fn reply(&mut self, cx: &mut Context, place: Place, to: PeerId, round: Round) {
+    pub(super) fn reply(&mut self, cx: &mut Context, place: ShardKey, to: PeerId, round: Round) {
         let Some(shard) = self.shards.get(&place) else {
             return;
         };
@@ -161,7 +96,7 @@ impl Center {
             reply.to.remove(&to);
             reply.mine = true;
             let place = (slice.fragment, slice.shard);
-            if !self.pulled(cx, place, to, slice, (version, round))
+            if !self.shard_arrived(cx, place, to, slice, (version, round))
                 && let Some(reply) = self.replies.get_mut(&slice)
             {
                 reply.mine = false;
@@ -221,7 +156,7 @@ impl Center {
     }
 
     /// Asks a worker for the newer version that it has pulled.
-    pub(super) fn ask(&mut self, cx: &mut Context, place: Place, from: PeerId) {
+    pub(super) fn ask(&mut self, cx: &mut Context, place: ShardKey, from: PeerId) {
         let until = cx.now + cx.deadlines.answer() * 2;
         let Some(shard) = self.shards.get_mut(&place) else {
             return;
@@ -235,7 +170,7 @@ impl Center {
 
     /// An owner lacks what this peer has pulled. Only one that this peer brought a contribution to, and
     /// waits for, can know that it does.
-    pub(super) fn asked_for_copy(&mut self, cx: &mut Context, asker: PeerId, place: Place) {
+    pub(super) fn asked_for_copy(&mut self, cx: &mut Context, asker: PeerId, place: ShardKey) {
         if !self.open_at(asker).contains(&place) {
             return;
         }
@@ -282,7 +217,7 @@ impl Center {
     pub(super) fn copy_arrived(
         &mut self,
         cx: &mut Context,
-        place: Place,
+        place: ShardKey,
         from: PeerId,
         slice: SliceId,
         version: u64,

@@ -5,6 +5,7 @@ use crate::{
     BytesBound, DeadlinePlan, Digest, FragmentPlan, LayoutHash, Output, PeerConfig, RunId,
     Schedule, StepBudget, Synchronization, WorkError,
 };
+use crate::{CenterPlan, Contribution, Plan, Round};
 use core::time::Duration;
 
 fn peer(id: u8) -> PeerId {

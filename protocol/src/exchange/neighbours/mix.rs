@@ -1,6 +1,6 @@
 //! One fragment's way through one round.
 
-use super::Mixture;
+use super::mixture::Mixture;
 use crate::core::context::Context;
 use crate::exchange::Ending;
 use crate::{Event, FragmentId, Order, OrderId, PeerId, Round, SliceId};

@@ -1,22 +1,23 @@
 //! The fragments of one round, and the own slices that are being encoded for them.
 
-use super::{FragmentMix, Rule};
+use super::mix::FragmentMix;
 use crate::core::context::Context;
 use crate::{FragmentId, Order, OrderId, PeerId, SliceId, Time, Wait};
 use std::collections::BTreeMap;
 
-/// All fragments of one round.
-pub(super) struct Mixes<R: Rule> {
+/// All fragments of one round. A rule keeps `F` of each of them, and notes `E` with every order to
+/// encode.
+pub(super) struct Mixes<F, E> {
     /// When the round's exchange began.
     began: Time,
     /// One for each fragment of the plan, in its order.
-    fragments: Vec<FragmentMix<R::Fragment>>,
+    fragments: Vec<FragmentMix<F>>,
     /// Orders to encode that are not answered, with what the rule notes of each. They may outlive
     /// their round.
-    encodings: BTreeMap<OrderId, (SliceId, R::Encoding)>,
+    encodings: BTreeMap<OrderId, (SliceId, E)>,
 }
 
-impl<R: Rule> Default for Mixes<R> {
+impl<F, E> Default for Mixes<F, E> {
     fn default() -> Self {
         Self {
             began: Time::ZERO,
@@ -26,7 +27,7 @@ impl<R: Rule> Default for Mixes<R> {
     }
 }
 
-impl<R: Rule> Mixes<R> {
+impl<F: Default, E> Mixes<F, E> {
     /// A round begins.
     pub(super) fn begin(&mut self, cx: &Context) {
         self.began = cx.now;
@@ -39,28 +40,25 @@ impl<R: Rule> Mixes<R> {
         self.fragments.clear();
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &FragmentMix<R::Fragment>> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &FragmentMix<F>> {
         self.fragments.iter()
     }
 
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut FragmentMix<R::Fragment>> {
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut FragmentMix<F>> {
         self.fragments.iter_mut()
     }
 
-    pub(super) fn at(&mut self, index: usize) -> Option<&mut FragmentMix<R::Fragment>> {
+    pub(super) fn at(&mut self, index: usize) -> Option<&mut FragmentMix<F>> {
         self.fragments.get_mut(index)
     }
 
     /// A fragment of this round; none between two rounds.
-    pub(super) fn get_mut(
-        &mut self,
-        fragment: FragmentId,
-    ) -> Option<&mut FragmentMix<R::Fragment>> {
+    pub(super) fn get_mut(&mut self, fragment: FragmentId) -> Option<&mut FragmentMix<F>> {
         self.at(usize::from(fragment.0))
     }
 
     /// The fragment that an own slice was encoded for; none once its round is over.
-    pub(super) fn of(&mut self, slice: SliceId) -> Option<&mut FragmentMix<R::Fragment>> {
+    pub(super) fn of(&mut self, slice: SliceId) -> Option<&mut FragmentMix<F>> {
         let mix = self.get_mut(slice.fragment)?;
         (mix.round == slice.round).then_some(mix)
     }
@@ -77,7 +75,7 @@ impl<R: Rule> Mixes<R> {
         cx: &mut Context,
         slice: SliceId,
         order: Order,
-        note: R::Encoding,
+        note: E,
     ) -> OrderId {
         let id = cx.order(order);
         self.encodings.insert(id, (slice, note));
@@ -88,7 +86,7 @@ impl<R: Rule> Mixes<R> {
     }
 
     /// An order to encode was answered: its fragment no longer waits for it.
-    pub(super) fn take_encoding(&mut self, order: OrderId) -> Option<(SliceId, R::Encoding)> {
+    pub(super) fn take_encoding(&mut self, order: OrderId) -> Option<(SliceId, E)> {
         let taken = self.encodings.remove(&order)?;
         if let Some(mix) = self.of(taken.0) {
             mix.encoding = mix.encoding.saturating_sub(1);

@@ -30,6 +30,7 @@ mod gossip;
 mod ledger;
 mod mix;
 mod mixes;
+mod mixture;
 mod pairwise;
 mod pull;
 mod ranks;
@@ -45,15 +46,12 @@ use crate::{
     WorkError,
 };
 use gossip::Gossip;
-use ledger::SliceLedger;
 use mix::FragmentMix;
-use mixes::Mixes;
 use pairwise::Pairwise;
 pub use pairwise::Standing;
 use pull::Pull;
-use ranks::Ranks;
 use relay_sum::RelaySum;
-use rule::{Encoded, Mixture, Rule};
+use rule::{Encoded, MixesOf, Rule};
 
 /// Makes the exchange between neighbours that a plan asks for; `None` where it asks for another kind.
 pub(super) fn build(plan: &Plan, topology: Box<dyn Topology>) -> Option<Box<dyn Exchange>> {
@@ -79,14 +77,14 @@ pub(super) fn build(plan: &Plan, topology: Box<dyn Topology>) -> Option<Box<dyn 
 struct Neighbours<R: Rule> {
     rule: R,
     /// The round's fragments; none between two rounds.
-    mixes: Mixes<R>,
+    mixes: MixesOf<R>,
 }
 
 impl<R: Rule> Neighbours<R> {
     fn new(rule: R) -> Self {
         Self {
             rule,
-            mixes: Mixes::default(),
+            mixes: MixesOf::<R>::default(),
         }
     }
 

@@ -1,22 +1,15 @@
 //! What differs between the exchanges between neighbours.
 
-use super::{FragmentMix, Mixes};
+use super::mix::FragmentMix;
+use super::mixes::Mixes;
+use super::mixture::Mixture;
 use crate::core::context::Context;
 use crate::exchange::{Arrived, PushSum, Standing, foreign_message};
 use crate::wire::ExchangeMessage;
-use crate::{Done, FragmentId, Order, OrderId, PeerError, PeerId, PushOutcome, SliceId, Time};
+use crate::{Done, FragmentId, OrderId, PeerError, PeerId, PushOutcome, SliceId, Time};
 
-/// What to combine into a fragment of the own parameters.
-#[derive(Debug)]
-pub(super) struct Mixture {
-    /// The order to do so; none where there is nothing to combine.
-    pub(super) order: Option<Order>,
-    /// How many neighbours' slices it takes, for the report of the mix.
-    pub(super) neighbours: u32,
-    /// The weight to report: the push-sum weight afterwards, or how many peers' parameters the mix
-    /// is the mean of.
-    pub(super) weight: f64,
-}
+/// The fragments of a round under a rule.
+pub(super) type MixesOf<R> = Mixes<<R as Rule>::Fragment, <R as Rule>::Encoding>;
 
 /// The answer to an order to encode.
 pub(super) struct Encoded<'a, N> {
@@ -48,13 +41,13 @@ pub(super) trait Rule: Send + Sized {
 
     /// A round begins: orders the slices that are pushed in it, names the partners that are
     /// awaited, and starts the clock of that wait.
-    fn begin(&mut self, cx: &mut Context, mixes: &mut Mixes<Self>);
+    fn begin(&mut self, cx: &mut Context, mixes: &mut MixesOf<Self>);
 
     /// An own slice is encoded, or cannot be. Its round may be over.
     fn encoded(
         &mut self,
         cx: &mut Context,
-        mixes: &mut Mixes<Self>,
+        mixes: &mut MixesOf<Self>,
         encoded: Encoded<'_, Self::Encoding>,
     );
 
@@ -65,7 +58,7 @@ pub(super) trait Rule: Send + Sized {
     fn arrived(
         &mut self,
         cx: &mut Context,
-        mixes: &mut Mixes<Self>,
+        mixes: &mut MixesOf<Self>,
         arrived: &Arrived,
     ) -> Result<(), PeerError>;
 
@@ -73,7 +66,7 @@ pub(super) trait Rule: Send + Sized {
     fn pushed(
         &mut self,
         cx: &mut Context,
-        mixes: &mut Mixes<Self>,
+        mixes: &mut MixesOf<Self>,
         to: PeerId,
         slice: SliceId,
         outcome: PushOutcome,
@@ -106,7 +99,7 @@ pub(super) trait Rule: Send + Sized {
     }
 
     /// A peer's link is gone. The engine awaits it no longer after this.
-    fn gone(&mut self, cx: &mut Context, mixes: &mut Mixes<Self>, peer: PeerId) {
+    fn gone(&mut self, cx: &mut Context, mixes: &mut MixesOf<Self>, peer: PeerId) {
         let _ = (cx, mixes, peer);
     }
 
@@ -118,7 +111,7 @@ pub(super) trait Rule: Send + Sized {
 
     /// The timer ran out: until when partners are awaited once more, where the rule asks them again
     /// before it gives them up.
-    fn ask_again(&mut self, cx: &mut Context, mixes: &Mixes<Self>) -> Option<Time> {
+    fn ask_again(&mut self, cx: &mut Context, mixes: &MixesOf<Self>) -> Option<Time> {
         let _ = (cx, mixes);
         None
     }
@@ -144,13 +137,13 @@ pub(super) trait Rule: Send + Sized {
     }
 
     /// The round is over, or given up. Its fragments are still there.
-    fn finish(&mut self, cx: &mut Context, mixes: &mut Mixes<Self>);
+    fn finish(&mut self, cx: &mut Context, mixes: &mut MixesOf<Self>);
 
     /// Slices of others that wait here.
-    fn waiting(&self, mixes: &Mixes<Self>) -> usize;
+    fn waiting(&self, mixes: &MixesOf<Self>) -> usize;
 
     /// The account of push-sum mass, where the rule keeps one.
-    fn push_sum(&self, mixes: &Mixes<Self>) -> PushSum {
+    fn push_sum(&self, mixes: &MixesOf<Self>) -> PushSum {
         let _ = mixes;
         PushSum::default()
     }

@@ -1,8 +1,8 @@
 //! The account of pushed mass: what is not acknowledged yet, and what comes back because it surely
 //! did not arrive.
 
-use super::super::SliceLedger;
 use crate::core::context::Context;
+use crate::exchange::neighbours::ledger::SliceLedger;
 use crate::{Event, FragmentId, PeerId, PushOutcome, SliceId, SliceMeta};
 use std::collections::BTreeSet;
 

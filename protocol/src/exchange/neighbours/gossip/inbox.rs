@@ -1,6 +1,6 @@
 //! Slices that arrived and are not mixed yet, bounded for each sender.
 
-use super::unexpected;
+use crate::exchange::neighbours::slices::unexpected;
 use crate::limits::INBOX_SLICES_MAX;
 use crate::{FragmentId, PeerError, PeerId, Round, SliceId};
 use std::collections::BTreeMap;

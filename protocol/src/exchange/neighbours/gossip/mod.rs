@@ -25,8 +25,11 @@
 mod account;
 mod inbox;
 
+use super::mix::FragmentMix;
+use super::mixture::Mixture;
+use super::ranks::Ranks;
+use super::rule::{Encoded, MixesOf, Rule};
 use super::slices::{self, unexpected};
-use super::{Encoded, FragmentMix, Mixes, Mixture, Ranks, Rule};
 use crate::core::context::Context;
 use crate::exchange::{Arrived, PushSum, foreign_tag};
 use crate::limits::ROUNDS_AHEAD_MAX;
@@ -104,7 +107,7 @@ impl Rule for Gossip {
     type Fragment = Pushed;
     type Encoding = ();
 
-    fn begin(&mut self, cx: &mut Context, mixes: &mut Mixes<Self>) {
+    fn begin(&mut self, cx: &mut Context, mixes: &mut MixesOf<Self>) {
         let receive = self.find_partners(cx);
         cx.await_partners(receive.iter().copied());
         let fragments: Vec<FragmentId> = cx.plan.fragment_ids().collect();
@@ -127,7 +130,7 @@ impl Rule for Gossip {
     }
 
     /// Pushes the contribution to all partners, each with its share of the mass.
-    fn encoded(&mut self, cx: &mut Context, mixes: &mut Mixes<Self>, encoded: Encoded<'_, ()>) {
+    fn encoded(&mut self, cx: &mut Context, mixes: &mut MixesOf<Self>, encoded: Encoded<'_, ()>) {
         let slice = encoded.slice;
         // A contribution of a round that is over goes nowhere; the account releases it.
         let Some(mix) = mixes.of(slice) else {
@@ -153,7 +156,7 @@ impl Rule for Gossip {
     fn arrived(
         &mut self,
         cx: &mut Context,
-        mixes: &mut Mixes<Self>,
+        mixes: &mut MixesOf<Self>,
         arrived: &Arrived,
     ) -> Result<(), PeerError> {
         slices::check(cx, arrived)?;
@@ -188,7 +191,7 @@ impl Rule for Gossip {
     fn pushed(
         &mut self,
         cx: &mut Context,
-        _mixes: &mut Mixes<Self>,
+        _mixes: &mut MixesOf<Self>,
         to: PeerId,
         slice: SliceId,
         outcome: PushOutcome,
@@ -263,7 +266,7 @@ impl Rule for Gossip {
         }
     }
 
-    fn finish(&mut self, cx: &mut Context, mixes: &mut Mixes<Self>) {
+    fn finish(&mut self, cx: &mut Context, mixes: &mut MixesOf<Self>) {
         for mix in mixes.iter_mut() {
             for waiting in mix.own.taken.drain(..) {
                 let slice = waiting.slice;
@@ -277,11 +280,11 @@ impl Rule for Gossip {
         }
     }
 
-    fn waiting(&self, _mixes: &Mixes<Self>) -> usize {
+    fn waiting(&self, _mixes: &MixesOf<Self>) -> usize {
         self.inbox.len()
     }
 
-    fn push_sum(&self, mixes: &Mixes<Self>) -> PushSum {
+    fn push_sum(&self, mixes: &MixesOf<Self>) -> PushSum {
         // A push leaves the weight only when its fragment is mixed.
         let unmixed = mixes.iter().filter(|mix| mix.is_collecting());
         let sent: f64 = unmixed.map(|mix| mix.own.sent).sum();

@@ -2,14 +2,23 @@
 //! arrive or never do, and sessions end.
 
 use super::edge::{Edge, Half, Meaning, Sent, Waiting};
-use super::{Begun, Encoded, Standing};
+use super::standing::Standing;
 use crate::core::context::Context;
+use crate::exchange::neighbours::rule::Encoded;
 use crate::limits::{HISTORY_ROUNDS_MAX, PUSHES_AT_ONCE_MAX};
 use crate::{Event, FragmentId, Order, PeerId, PushOutcome, SliceId, SliceMeta, Tag};
 use std::collections::BTreeMap;
 
 /// One neighbour and one fragment.
 type Key = (FragmentId, PeerId);
+
+/// An own half that is being encoded.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Begun {
+    pub(super) peer: PeerId,
+    pub(super) session: u32,
+    pub(super) share: f64,
+}
 
 /// The edges to all neighbours, fragment by fragment.
 #[derive(Debug)]

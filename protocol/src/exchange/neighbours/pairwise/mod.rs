@@ -38,8 +38,11 @@ mod edge;
 mod edges;
 mod standing;
 
+use super::mix::FragmentMix;
+use super::mixture::Mixture;
+use super::ranks::Ranks;
+use super::rule::{Encoded, MixesOf, Rule};
 use super::slices::{self, unexpected};
-use super::{Encoded, FragmentMix, Mixes, Mixture, Ranks, Rule};
 use crate::core::context::Context;
 use crate::exchange::{Arrived, foreign_tag};
 use crate::limits::{NEIGHBOURS_MAX, PATIENCE_ROUNDS, ROUNDS_AHEAD_MAX};
@@ -48,7 +51,7 @@ use crate::{
     Tag, Topology,
 };
 use edge::{Edge, Half, Waiting};
-use edges::Edges;
+use edges::{Begun, Edges};
 use rand_core::Rng;
 pub use standing::Standing;
 
@@ -56,14 +59,6 @@ pub use standing::Standing;
 pub(super) struct Pairwise {
     topology: Box<dyn Topology>,
     edges: Edges,
-}
-
-/// An own half that is being encoded.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Begun {
-    peer: PeerId,
-    session: u32,
-    share: f64,
 }
 
 impl Pairwise {
@@ -127,7 +122,12 @@ impl Pairwise {
     }
 
     /// Begins the own half of an exchange with each partner.
-    fn begin_fragment(&mut self, cx: &mut Context, mixes: &mut Mixes<Self>, fragment: FragmentId) {
+    fn begin_fragment(
+        &mut self,
+        cx: &mut Context,
+        mixes: &mut MixesOf<Self>,
+        fragment: FragmentId,
+    ) {
         let replicas = self.edges.replicas;
         let partners = self.partners(cx, fragment);
         for (slot, (peer, share)) in partners.into_iter().enumerate() {
@@ -194,7 +194,7 @@ impl Rule for Pairwise {
     type Fragment = ();
     type Encoding = Begun;
 
-    fn begin(&mut self, cx: &mut Context, mixes: &mut Mixes<Self>) {
+    fn begin(&mut self, cx: &mut Context, mixes: &mut MixesOf<Self>) {
         self.edges.push_again(cx);
         let fragments: Vec<FragmentId> = cx.plan.fragment_ids().collect();
         for fragment in fragments {
@@ -203,7 +203,12 @@ impl Rule for Pairwise {
         cx.await_partners(mixes.expected());
     }
 
-    fn encoded(&mut self, cx: &mut Context, mixes: &mut Mixes<Self>, encoded: Encoded<'_, Begun>) {
+    fn encoded(
+        &mut self,
+        cx: &mut Context,
+        mixes: &mut MixesOf<Self>,
+        encoded: Encoded<'_, Begun>,
+    ) {
         let bytes = encoded.bytes();
         // A half of a round that is over is no part of this round's mix, but still one of its
         // session.
@@ -216,7 +221,7 @@ impl Rule for Pairwise {
     fn arrived(
         &mut self,
         cx: &mut Context,
-        mixes: &mut Mixes<Self>,
+        mixes: &mut MixesOf<Self>,
         arrived: &Arrived,
     ) -> Result<(), PeerError> {
         let (session, number, share) = check(cx, arrived, self.edges.replicas)?;
@@ -237,7 +242,7 @@ impl Rule for Pairwise {
     fn pushed(
         &mut self,
         cx: &mut Context,
-        _mixes: &mut Mixes<Self>,
+        _mixes: &mut MixesOf<Self>,
         to: PeerId,
         slice: SliceId,
         outcome: PushOutcome,
@@ -305,18 +310,18 @@ impl Rule for Pairwise {
         }
     }
 
-    fn gone(&mut self, cx: &mut Context, _mixes: &mut Mixes<Self>, peer: PeerId) {
+    fn gone(&mut self, cx: &mut Context, _mixes: &mut MixesOf<Self>, peer: PeerId) {
         self.edges.gone(cx, peer);
     }
 
-    fn finish(&mut self, cx: &mut Context, _mixes: &mut Mixes<Self>) {
+    fn finish(&mut self, cx: &mut Context, _mixes: &mut MixesOf<Self>) {
         self.edges.sweep(cx);
         if self.edges.replicas {
             cx.follow_the_others(ROUNDS_AHEAD_MAX);
         }
     }
 
-    fn waiting(&self, _mixes: &Mixes<Self>) -> usize {
+    fn waiting(&self, _mixes: &MixesOf<Self>) -> usize {
         self.edges.waiting()
     }
 

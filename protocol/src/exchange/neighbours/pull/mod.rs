@@ -34,8 +34,11 @@ mod published;
 #[cfg(test)]
 mod tests;
 
+use super::mix::FragmentMix;
+use super::mixture::Mixture;
+use super::ranks::Ranks;
+use super::rule::{Encoded, MixesOf, Rule};
 use super::slices::{self, unexpected};
-use super::{Encoded, FragmentMix, Mixes, Mixture, Ranks, Rule};
 use crate::core::context::Context;
 use crate::core::timers::Timer;
 use crate::exchange::{Arrived, foreign_message, foreign_tag};
@@ -106,7 +109,7 @@ impl Rule for Pull {
     type Fragment = Answers;
     type Encoding = ();
 
-    fn begin(&mut self, cx: &mut Context, mixes: &mut Mixes<Self>) {
+    fn begin(&mut self, cx: &mut Context, mixes: &mut MixesOf<Self>) {
         self.row = self.find_row(cx);
         self.ask(cx);
         let fragments: Vec<FragmentId> = cx.plan.fragment_ids().collect();
@@ -120,7 +123,7 @@ impl Rule for Pull {
         }
     }
 
-    fn encoded(&mut self, cx: &mut Context, mixes: &mut Mixes<Self>, encoded: Encoded<'_, ()>) {
+    fn encoded(&mut self, cx: &mut Context, mixes: &mut MixesOf<Self>, encoded: Encoded<'_, ()>) {
         let Some(mix) = mixes.of(encoded.slice) else {
             return;
         };
@@ -138,7 +141,7 @@ impl Rule for Pull {
     fn arrived(
         &mut self,
         cx: &mut Context,
-        mixes: &mut Mixes<Self>,
+        mixes: &mut MixesOf<Self>,
         arrived: &Arrived,
     ) -> Result<(), PeerError> {
         let (from, slice) = (arrived.from, arrived.slice);
@@ -170,7 +173,7 @@ impl Rule for Pull {
     fn pushed(
         &mut self,
         cx: &mut Context,
-        _mixes: &mut Mixes<Self>,
+        _mixes: &mut MixesOf<Self>,
         to: PeerId,
         slice: SliceId,
         outcome: PushOutcome,
@@ -210,12 +213,12 @@ impl Rule for Pull {
         cx.emit(Event::Voided { round, fragment });
     }
 
-    fn gone(&mut self, _cx: &mut Context, _mixes: &mut Mixes<Self>, peer: PeerId) {
+    fn gone(&mut self, _cx: &mut Context, _mixes: &mut MixesOf<Self>, peer: PeerId) {
         self.published.gone(peer);
     }
 
     /// Questions get lost, so half-way to the deadline those that have not answered are asked again.
-    fn ask_again(&mut self, cx: &mut Context, mixes: &Mixes<Self>) -> Option<Time> {
+    fn ask_again(&mut self, cx: &mut Context, mixes: &MixesOf<Self>) -> Option<Time> {
         if !std::mem::take(&mut self.asks_again) {
             return None;
         }
@@ -249,7 +252,7 @@ impl Rule for Pull {
         Ok(())
     }
 
-    fn finish(&mut self, cx: &mut Context, mixes: &mut Mixes<Self>) {
+    fn finish(&mut self, cx: &mut Context, mixes: &mut MixesOf<Self>) {
         for mix in mixes.iter_mut() {
             for (slice, _) in std::mem::take(&mut mix.own).into_values() {
                 cx.order(Order::Release { slice });
@@ -258,7 +261,7 @@ impl Rule for Pull {
         cx.waited(Wait::Partners, false);
     }
 
-    fn waiting(&self, mixes: &Mixes<Self>) -> usize {
+    fn waiting(&self, mixes: &MixesOf<Self>) -> usize {
         mixes.iter().map(|mix| mix.own.len()).sum()
     }
 }

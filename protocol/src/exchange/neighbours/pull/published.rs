@@ -1,8 +1,8 @@
 //! What a peer has published last, and who asked for it. At most one answer is on its way to each
 //! peer: one that asks in another round meanwhile is answered when that has ended.
 
-use super::super::SliceLedger;
 use crate::core::context::Context;
+use crate::exchange::neighbours::ledger::SliceLedger;
 use crate::{FragmentId, PeerId, PushOutcome, Round, SliceId, SliceMeta, Tag};
 use std::collections::BTreeMap;
 

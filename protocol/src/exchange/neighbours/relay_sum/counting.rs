@@ -1,9 +1,10 @@
 //! Which neighbours' messages count in a mix or a message, and with which weights.
 
-use super::RelaySum;
 use super::edge::Edge;
-use super::passing::Served;
-use crate::exchange::neighbours::{FragmentMix, Mixture};
+use super::message::Served;
+use super::state::RelaySum;
+use crate::exchange::neighbours::mix::FragmentMix;
+use crate::exchange::neighbours::mixture::Mixture;
 use crate::{FragmentId, PeerId, SliceId};
 
 impl RelaySum {

@@ -44,100 +44,30 @@
 
 mod counting;
 mod edge;
+mod message;
 mod passing;
+mod state;
 mod tree;
 
+use super::mix::FragmentMix;
+use super::mixture::Mixture;
+use super::rule::{Encoded, MixesOf, Rule};
 use super::slices::{self, unexpected};
-use super::{Encoded, FragmentMix, Mixes, Mixture, Ranks, Rule, SliceLedger};
 use crate::core::context::Context;
 use crate::exchange::{Arrived, foreign_tag};
 use crate::limits::{RELAY_MISSES_MAX, ROUNDS_AHEAD_MAX, VIEW_PEERS_MAX};
-use crate::{FragmentId, Order, Part, PeerError, PeerId, PushOutcome, SliceId, Tag, Topology};
+use crate::{FragmentId, Part, PeerError, PeerId, PushOutcome, SliceId, Tag};
 use edge::{Edge, Relayed};
-use passing::{Passing, Sent, Served};
-use std::collections::BTreeMap;
-use tree::{Tree, may_be_above};
-
-/// The rule of relayed sums.
-pub(super) struct RelaySum {
-    topology: Box<dyn Topology>,
-    /// The tree of this round.
-    tree: Option<Tree>,
-    edges: BTreeMap<(FragmentId, PeerId), Edge>,
-    /// Messages whose push is under way.
-    sent: SliceLedger<Sent>,
-}
-
-impl RelaySum {
-    pub(super) fn new(topology: Box<dyn Topology>) -> Self {
-        Self {
-            topology,
-            tree: None,
-            edges: BTreeMap::new(),
-            sent: SliceLedger::default(),
-        }
-    }
-
-    /// The tree of the round by this peer's view; true where it is over other peers than before.
-    fn grow_tree(&mut self, cx: &Context) -> bool {
-        let relays = |parity: usize, peer: PeerId| {
-            let edges = self.edges.iter();
-            let of = |fragment: FragmentId| usize::from(fragment.0 % 2) == parity;
-            let mut edges = edges.filter(|((f, id), _)| *id == peer && of(*f));
-            let suspected = cx.view.get(peer).is_none_or(|remote| remote.suspected);
-            // As long as a message of it counts, changing the parent would count it twice.
-            edges.clone().any(|(_, edge)| edge.held().is_some())
-                || !(suspected || edges.any(|(_, edge)| edge.is_silent()))
-        };
-        let (tree, changed) = Tree::of(self.tree.take(), cx, &*self.topology, relays);
-        self.tree = Some(tree);
-        changed
-    }
-
-    /// The tree is over other peers: those that are no neighbours any more have another parent, and
-    /// every peer is worth waiting for again.
-    fn part(&mut self, cx: &mut Context) {
-        let Some(tree) = &self.tree else {
-            return;
-        };
-        for ((fragment, peer), edge) in &mut self.edges {
-            (edge.missed, edge.unanswered) = (0, 0);
-            if !tree.place(*fragment).is_near(*peer) {
-                release(cx, edge.part(cx.round));
-            }
-        }
-    }
-
-    /// From here on what came for this round counts, and with it what is relayed in the next.
-    fn collect(&mut self, cx: &mut Context, mix: &FragmentMix<Served>) {
-        let parent = self.parent(mix.fragment);
-        let edges = self.edges.iter_mut();
-        for ((_, peer), edge) in edges.filter(|((of, _), _)| *of == mix.fragment) {
-            release(cx, edge.take(parent == Some(*peer), mix.round));
-        }
-    }
-
-    fn parent(&self, fragment: FragmentId) -> Option<PeerId> {
-        let place = self.tree.as_ref()?.place(fragment);
-        place.parent.map(|near| near.peer)
-    }
-
-    /// A slice is bad: true where it counted, and no longer does.
-    fn forget(&mut self, cx: &mut Context, fragment: FragmentId, bad: SliceId) -> bool {
-        let edge = self.edges.get_mut(&(fragment, bad.origin));
-        let counted = edge.is_some_and(|edge| edge.forget(bad));
-        if counted {
-            release(cx, [bad]);
-        }
-        counted
-    }
-}
+use message::{Passing, Served};
+pub(super) use state::RelaySum;
+use state::release;
+use tree::may_be_above;
 
 impl Rule for RelaySum {
     type Fragment = Served;
     type Encoding = Passing;
 
-    fn begin(&mut self, cx: &mut Context, mixes: &mut Mixes<Self>) {
+    fn begin(&mut self, cx: &mut Context, mixes: &mut MixesOf<Self>) {
         if self.grow_tree(cx) {
             self.part(cx);
         }
@@ -151,7 +81,7 @@ impl Rule for RelaySum {
     fn encoded(
         &mut self,
         cx: &mut Context,
-        mixes: &mut Mixes<Self>,
+        mixes: &mut MixesOf<Self>,
         encoded: Encoded<'_, Passing>,
     ) {
         self.made(cx, mixes, &encoded);
@@ -160,7 +90,7 @@ impl Rule for RelaySum {
     fn arrived(
         &mut self,
         cx: &mut Context,
-        mixes: &mut Mixes<Self>,
+        mixes: &mut MixesOf<Self>,
         arrived: &Arrived,
     ) -> Result<(), PeerError> {
         let relayed = check(cx, arrived)?;
@@ -190,7 +120,7 @@ impl Rule for RelaySum {
     fn pushed(
         &mut self,
         cx: &mut Context,
-        mixes: &mut Mixes<Self>,
+        mixes: &mut MixesOf<Self>,
         to: PeerId,
         slice: SliceId,
         outcome: PushOutcome,
@@ -213,7 +143,7 @@ impl Rule for RelaySum {
         counted.then(|| self.mean_of_all(mix))?
     }
 
-    fn gone(&mut self, cx: &mut Context, mixes: &mut Mixes<Self>, peer: PeerId) {
+    fn gone(&mut self, cx: &mut Context, mixes: &mut MixesOf<Self>, peer: PeerId) {
         let edges = self.edges.extract_if(.., |(_, id), _| *id == peer);
         for (_, mut edge) in edges {
             release(cx, edge.end());
@@ -232,11 +162,11 @@ impl Rule for RelaySum {
         }
     }
 
-    fn finish(&mut self, cx: &mut Context, _mixes: &mut Mixes<Self>) {
+    fn finish(&mut self, cx: &mut Context, _mixes: &mut MixesOf<Self>) {
         cx.follow_the_others(ROUNDS_AHEAD_MAX);
     }
 
-    fn waiting(&self, _mixes: &Mixes<Self>) -> usize {
+    fn waiting(&self, _mixes: &MixesOf<Self>) -> usize {
         self.edges.values().map(Edge::waiting).sum()
     }
 }
@@ -268,10 +198,4 @@ fn check(cx: &Context, arrived: &Arrived) -> Result<Relayed, PeerError> {
         count: peers,
         up,
     })
-}
-
-fn release(cx: &mut Context, slices: impl IntoIterator<Item = SliceId>) {
-    for slice in slices {
-        cx.order(Order::Release { slice });
-    }
 }

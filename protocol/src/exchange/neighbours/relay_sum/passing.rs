@@ -1,38 +1,13 @@
 //! Own messages: made, pushed, and pushed again where they were lost.
 
-use super::{Mixes, RelaySum, Tree, release};
+use super::message::{Passing, Sent};
+use super::state::{RelaySum, release};
+use super::tree::Tree;
 use crate::core::context::Context;
-use crate::exchange::neighbours::{Encoded, slices};
+use crate::exchange::neighbours::rule::{Encoded, MixesOf};
+use crate::exchange::neighbours::slices;
 use crate::limits::{NEIGHBOURS_MAX, PUSHES_AT_ONCE_MAX, RELAYED_UNDER_WAY_MAX};
 use crate::{Done, FragmentId, Order, PeerId, PushOutcome, SliceId, SliceMeta, Tag, WorkError};
-use std::collections::BTreeSet;
-
-/// A message that is being made.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::exchange::neighbours) struct Passing {
-    to: PeerId,
-    /// How many peers' parameters it is the mean of.
-    count: u32,
-    /// Whether it goes to the parent.
-    up: bool,
-}
-
-/// A message whose push is under way.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Sent {
-    meta: SliceMeta,
-    /// How often it was pushed again.
-    again: u8,
-}
-
-/// Who gets a message of a fragment in a round.
-#[derive(Debug, Default)]
-pub(in crate::exchange::neighbours) struct Served {
-    /// Peers that a message was made for.
-    served: BTreeSet<PeerId>,
-    /// Peers that get one as soon as they have acknowledged an earlier one.
-    pub(super) unserved: BTreeSet<PeerId>,
-}
 
 impl RelaySum {
     /// Begins a fragment's round: what no longer counts is released, and every neighbour gets a
@@ -40,7 +15,7 @@ impl RelaySum {
     pub(super) fn begin_fragment(
         &mut self,
         cx: &mut Context,
-        mixes: &mut Mixes<Self>,
+        mixes: &mut MixesOf<Self>,
         fragment: FragmentId,
     ) {
         let parent = self.parent(fragment);
@@ -75,7 +50,7 @@ impl RelaySum {
     fn serve(
         &mut self,
         cx: &mut Context,
-        mixes: &mut Mixes<Self>,
+        mixes: &mut MixesOf<Self>,
         fragment: FragmentId,
         to: PeerId,
     ) {
@@ -106,7 +81,7 @@ impl RelaySum {
     pub(super) fn serve_while_collecting(
         &mut self,
         cx: &mut Context,
-        mixes: &mut Mixes<Self>,
+        mixes: &mut MixesOf<Self>,
         fragment: FragmentId,
         to: PeerId,
     ) {
@@ -117,7 +92,7 @@ impl RelaySum {
     }
 
     /// Orders a message: the own parameters and all that counts of the other neighbours.
-    fn make(&mut self, cx: &mut Context, mixes: &mut Mixes<Self>, slice: SliceId, to: PeerId) {
+    fn make(&mut self, cx: &mut Context, mixes: &mut MixesOf<Self>, slice: SliceId, to: PeerId) {
         let mut counting = self.counting(slice.fragment);
         counting.retain(|(peer, ..)| *peer != to);
         let passing = Passing {
@@ -136,7 +111,7 @@ impl RelaySum {
     pub(super) fn made(
         &mut self,
         cx: &mut Context,
-        mixes: &mut Mixes<Self>,
+        mixes: &mut MixesOf<Self>,
         encoded: &Encoded<'_, Passing>,
     ) {
         let (slice, passing) = (encoded.slice, encoded.note);
@@ -182,7 +157,7 @@ impl RelaySum {
     pub(super) fn push_ended(
         &mut self,
         cx: &mut Context,
-        mixes: &mut Mixes<Self>,
+        mixes: &mut MixesOf<Self>,
         (to, slice): (PeerId, SliceId),
         outcome: PushOutcome,
     ) {

@@ -1,7 +1,7 @@
 //! Where one peer stands in the tree that sums travel along, by its own view.
 
-use super::Ranks;
 use crate::core::context::Context;
+use crate::exchange::neighbours::ranks::Ranks;
 use crate::{FragmentId, PeerId, SpanningTree, Topology};
 
 /// A neighbour in the tree.

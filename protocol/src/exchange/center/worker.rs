@@ -1,55 +1,22 @@
 //! A worker's round: push each shard's contribution to its owner, pull the shard back; with another
 //! owner when one does not answer.
 
-use super::{Arrival, Center, Place, Task};
+use super::round::{WantedShard, WorkerFragment};
+use super::shard::Arrival;
+use super::state::{Center, ShardKey, Task};
 use crate::core::context::Context;
 use crate::exchange::Ending;
 use crate::{
     Event, FragmentId, Order, Part, PeerId, Round, Settlement, SliceId, SliceMeta, StoreId, Tag,
-    Time, Wait,
+    Wait,
 };
 
 /// How often a contribution is pushed before its shard is given up for the round.
 const TRIES_MAX: u8 = 4;
 
-/// One shard of one fragment on its way.
-#[derive(Debug)]
-struct Wanted {
-    owner: Option<PeerId>,
-    /// Who said that it is no owner.
-    refused: Vec<PeerId>,
-    /// Encoded bytes of the contribution; zero until it is encoded.
-    bytes: u64,
-    tries: u8,
-    /// What came back, and its version.
-    got: Option<(SliceId, u64)>,
-    /// Nobody answers.
-    given_up: bool,
-}
-
-/// One fragment in one round.
-#[derive(Debug)]
-pub(super) struct Pull {
-    pub(super) fragment: FragmentId,
-    shards: Vec<Wanted>,
-    since: Time,
-    pub(super) deadline: Time,
-    pub(super) ending: Option<Ending>,
-    pub(super) told: bool,
-    closed: bool,
-}
-
-impl Pull {
-    fn open(&self) -> impl Iterator<Item = u16> {
-        let open = |w: &Wanted| w.got.is_none() && !w.given_up;
-        let all = (0u16..).zip(&self.shards);
-        all.filter(move |(_, w)| open(w)).map(|(shard, _)| shard)
-    }
-}
-
 impl Center {
     /// The own contribution to a shard.
-    fn contribution(cx: &Context, (fragment, shard): Place) -> SliceId {
+    fn contribution(cx: &Context, (fragment, shard): ShardKey) -> SliceId {
         SliceId {
             round: cx.round,
             fragment,
@@ -60,15 +27,15 @@ impl Center {
         }
     }
 
-    fn wanted(&mut self, place: Place) -> Option<&mut Wanted> {
-        let pull = self.pulls.get_mut(usize::from(place.0.0))?;
+    fn wanted(&mut self, place: ShardKey) -> Option<&mut WantedShard> {
+        let pull = self.fragments.get_mut(usize::from(place.0.0))?;
         pull.shards.get_mut(usize::from(place.1))
     }
 
     /// Encodes the contribution to every shard.
-    pub(super) fn start_pulls(&mut self, cx: &mut Context) {
+    pub(super) fn start_round(&mut self, cx: &mut Context) {
         let fragments: Vec<FragmentId> = cx.plan.fragment_ids().collect();
-        self.pulls.clear();
+        self.fragments.clear();
         for fragment in fragments {
             let of = Self::of(cx, fragment);
             let mut shards = Vec::with_capacity(usize::from(of));
@@ -77,7 +44,7 @@ impl Center {
                 let store = StoreId::Local;
                 let id = cx.order(Order::Encode { store, slice, of });
                 self.tasks.insert(id, Task::Contribution(slice));
-                shards.push(Wanted {
+                shards.push(WantedShard {
                     owner: Self::owner(cx, shard, &[]),
                     refused: Vec::new(),
                     bytes: 0,
@@ -88,7 +55,7 @@ impl Center {
             }
             let owners = shards.iter().filter_map(|w| w.owner);
             let allowed = cx.deadlines.allow(Wait::Center, owners);
-            self.pulls.push(Pull {
+            self.fragments.push(WorkerFragment {
                 fragment,
                 shards,
                 since: cx.now,
@@ -115,7 +82,7 @@ impl Center {
         match bytes {
             Some(bytes) => {
                 wanted.bytes = bytes;
-                self.bring(cx, place);
+                self.push_contribution(cx, place);
             }
             None => {
                 // Training left what is not finite: it goes nowhere.
@@ -125,7 +92,7 @@ impl Center {
     }
 
     /// Nobody will answer for a shard in this round.
-    pub(super) fn give_up(&mut self, cx: &mut Context, place: Place) {
+    pub(super) fn give_up(&mut self, cx: &mut Context, place: ShardKey) {
         if let Some(wanted) = self.wanted(place).filter(|w| w.got.is_none()) {
             wanted.given_up = true;
             self.conclude(cx, place.0);
@@ -133,7 +100,7 @@ impl Center {
     }
 
     /// Brings the contribution to the shard's owner.
-    fn bring(&mut self, cx: &mut Context, place: Place) {
+    fn push_contribution(&mut self, cx: &mut Context, place: ShardKey) {
         let (slice, base) = (Self::contribution(cx, place), self.base(place));
         let of = Self::of(cx, place.0);
         let Some(wanted) = self.wanted(place) else {
@@ -170,10 +137,10 @@ impl Center {
     }
 
     /// A shard came back; false when nobody waits for it.
-    pub(super) fn pulled(
+    pub(super) fn shard_arrived(
         &mut self,
         cx: &mut Context,
-        place: Place,
+        place: ShardKey,
         from: PeerId,
         slice: SliceId,
         (version, round): (u64, Round),
@@ -190,7 +157,7 @@ impl Center {
             return false;
         }
         wanted.got = Some((slice, version));
-        if let Some(pull) = self.pulls.get(usize::from(place.0.0)) {
+        if let Some(pull) = self.fragments.get(usize::from(place.0.0)) {
             let waited = cx.now.since(pull.since);
             cx.deadlines.record(Wait::Center, from, waited);
         }
@@ -200,7 +167,7 @@ impl Center {
 
     /// Ends a fragment once nothing of it is waited for.
     fn conclude(&mut self, cx: &mut Context, fragment: FragmentId) {
-        let Some(pull) = self.pulls.get_mut(usize::from(fragment.0)) else {
+        let Some(pull) = self.fragments.get_mut(usize::from(fragment.0)) else {
             return;
         };
         if pull.ending.is_some() || pull.open().next().is_some() {
@@ -228,9 +195,9 @@ impl Center {
     }
 
     /// What a fragment ended with is in force, or the round is given up: lets go of it.
-    pub(super) fn pull_applied(&mut self, cx: &mut Context, fragment: FragmentId) {
+    pub(super) fn release_fragment(&mut self, cx: &mut Context, fragment: FragmentId) {
         let me = cx.me();
-        let Some(pull) = self.pulls.get_mut(usize::from(fragment.0)) else {
+        let Some(pull) = self.fragments.get_mut(usize::from(fragment.0)) else {
             return;
         };
         if std::mem::replace(&mut pull.closed, true) {
@@ -261,23 +228,23 @@ impl Center {
     }
 
     /// Pushes once more what was not answered, to whoever owns the shard now.
-    fn retry(&mut self, cx: &mut Context, place: Place) {
-        let busy = |w: &Wanted, me: PeerId| w.bytes == 0 || w.owner == Some(me);
+    fn retry(&mut self, cx: &mut Context, place: ShardKey) {
+        let busy = |w: &WantedShard, me: PeerId| w.bytes == 0 || w.owner == Some(me);
         let me = cx.me();
         if let Some(wanted) = self.wanted(place)
             && !busy(wanted, me)
             && wanted.got.is_none()
             && !wanted.given_up
         {
-            self.bring(cx, place);
+            self.push_contribution(cx, place);
         }
     }
 
-    pub(super) fn pull_timeout(&mut self, cx: &mut Context) {
+    pub(super) fn owners_timeout(&mut self, cx: &mut Context) {
         let (now, me) = (cx.now, cx.me());
-        let late = |p: &&mut Pull| p.ending.is_none() && p.deadline <= now;
+        let late = |p: &&mut WorkerFragment| p.ending.is_none() && p.deadline <= now;
         let mut again = Vec::new();
-        for pull in self.pulls.iter_mut().filter(late) {
+        for pull in self.fragments.iter_mut().filter(late) {
             let fragment = pull.fragment;
             let open: Vec<u16> = pull.open().collect();
             let silent = open
@@ -296,7 +263,7 @@ impl Center {
 
     /// A new wait for the owners of now.
     fn renew(&mut self, cx: &mut Context, fragment: FragmentId) {
-        let Some(pull) = self.pulls.get_mut(usize::from(fragment.0)) else {
+        let Some(pull) = self.fragments.get_mut(usize::from(fragment.0)) else {
             return;
         };
         if pull.ending.is_some() {
@@ -311,9 +278,9 @@ impl Center {
     }
 
     /// The shards that a peer was to answer.
-    pub(super) fn open_at(&self, peer: PeerId) -> Vec<Place> {
+    pub(super) fn open_at(&self, peer: PeerId) -> Vec<ShardKey> {
         let mut places = Vec::new();
-        for pull in self.pulls.iter().filter(|p| p.ending.is_none()) {
+        for pull in self.fragments.iter().filter(|p| p.ending.is_none()) {
             let open = pull.open();
             let at = open.filter(|s| pull.shards[usize::from(*s)].owner == Some(peer));
             places.extend(at.map(|shard| (pull.fragment, shard)));
@@ -329,7 +296,7 @@ impl Center {
     }
 
     /// A peer is not the owner in its own view.
-    pub(super) fn moved(&mut self, cx: &mut Context, from: PeerId, place: Place) {
+    pub(super) fn moved(&mut self, cx: &mut Context, from: PeerId, place: ShardKey) {
         if !self.open_at(from).contains(&place) {
             return;
         }
