@@ -14,7 +14,7 @@ type Key = (FragmentId, PeerId);
 
 /// An own half that is being encoded.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Begun {
+pub(in crate::exchange::neighbours) struct Begun {
     pub(super) peer: PeerId,
     pub(super) session: u32,
     pub(super) share: f64,

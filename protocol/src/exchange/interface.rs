@@ -1,0 +1,88 @@
+//! What the peer asks of an exchange.
+
+use crate::core::context::Context;
+use crate::exchange::{Ending, Outcome, PushSum, Signal, Standing};
+use crate::wire::Scoped;
+use crate::{FragmentId, PeerError, Round, SliceId, TrainSummary};
+
+/// One way of exchanging. Lives as long as the peer; works on one round at a time.
+pub(crate) trait Exchange: Send {
+    /// The round's training ended and its contribution lies in the Executor.
+    fn begin(&mut self, cx: &mut Context, summary: &TrainSummary);
+
+    /// A fragment's contribution lies in the Executor. Called for each fragment after `begin` where
+    /// contributions leave during the backward pass, and never where they leave together.
+    fn cut(&mut self, cx: &mut Context, fragment: FragmentId) {
+        let _ = (cx, fragment);
+    }
+
+    /// Something happened. Also called between `finish` and `begin`, for what comes early.
+    ///
+    /// # Errors
+    /// When a remote broke a rule.
+    fn signal(&mut self, cx: &mut Context, signal: Signal<'_>) -> Result<(), PeerError>;
+
+    /// Fragments whose exchange has ended since the last call; each is told once a round.
+    fn ended(&mut self, cx: &Context) -> Vec<(FragmentId, Ending)>;
+
+    /// The result of a fragment's exchange is in force: the bytes that only it needed can go.
+    fn applied(&mut self, cx: &mut Context, fragment: FragmentId) {
+        let _ = (cx, fragment);
+    }
+
+    /// The result of a fragment cannot be put in force because of one slice, at any member: what to
+    /// apply without it. `None` where the fragment is void without it.
+    fn without(&mut self, cx: &mut Context, bad: SliceId, reason: &str) -> Option<Ending> {
+        let _ = (cx, bad, reason);
+        None
+    }
+
+    /// How the round's exchange ended, once it has.
+    fn outcome(&mut self) -> Option<Outcome>;
+
+    /// The outcome is in force (or given up for a catch-up): forget the round.
+    fn finish(&mut self, cx: &mut Context);
+
+    /// Past decisions, where peers agree on what they apply.
+    fn history(&self) -> Option<&dyn PastRounds> {
+        None
+    }
+
+    /// [`Exchange::history`], to change what is kept.
+    fn history_mut(&mut self) -> Option<&mut dyn PastRounds> {
+        None
+    }
+
+    /// The account of push-sum mass; all zero where the exchange has none.
+    fn push_sum(&self) -> PushSum {
+        PushSum::default()
+    }
+
+    /// Sets the push-sum weights after a restart or a catch-up.
+    fn set_weights(&mut self, weights: &[f64]) {
+        let _ = weights;
+    }
+
+    /// How far it is with each neighbour; empty except in exchanges between two.
+    fn standings(&self) -> Vec<Standing> {
+        Vec::new()
+    }
+
+    /// Slices and messages that wait here.
+    fn waiting(&self) -> usize {
+        0
+    }
+}
+
+/// Decisions of past rounds, for stragglers and newcomers.
+pub(crate) trait PastRounds {
+    /// The decisions of a past round of so many fragments, if all of them are still here.
+    fn decisions(&self, round: Round, fragments: usize) -> Option<Vec<Scoped>>;
+
+    /// Keeps the decisions of this round and of those after it, even large ones, for newcomers that
+    /// are taking over the state that opened it; `None` ends that.
+    fn keep_since(&mut self, round: Option<Round>);
+
+    /// Takes over decisions that were learned from others, so that they can be passed on.
+    fn remember(&mut self, cx: &mut Context, round: Round, decisions: Vec<Scoped>);
+}

@@ -1,0 +1,31 @@
+//! How an exchange ended.
+
+use crate::{PeerId, SliceId};
+
+/// How the exchange of one fragment ended.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Ending {
+    /// Put these aggregates in force; none where combining has already moved the parameters.
+    Apply(Vec<SliceId>),
+    /// Put the weighted mean of these contributions in force.
+    Gather(Vec<(SliceId, f64)>),
+    /// Nothing was agreed, or nothing could be mixed: the anchor stays.
+    Void,
+}
+
+/// How a round's exchange ended.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Outcome {
+    /// Every fragment has ended, as the exchange has told.
+    Ended,
+    /// No peer exchanges with this one now: the round continues with more training. It has not
+    /// ended, so that a peer that is alone for a while is not ahead of the others afterwards.
+    Alone,
+    /// The swarm is ahead of this peer.
+    Behind {
+        /// The peer that said so.
+        teller: PeerId,
+        /// Whether replaying past rounds is not enough, and a state must be taken over.
+        resync: bool,
+    },
+}
