@@ -26,7 +26,7 @@ impl Topology for Chords {
             2 => vec![1 - rank],
             _ => vec![(rank + 1) % count, (rank + count - 1) % count],
         };
-        if count >= 4 && count % 2 == 0 {
+        if count >= 4 && count.is_multiple_of(2) {
             receive.push((rank + count / 2) % count);
         }
         // The order is part of the contract: ascending, so that all peers add in the same order.
