@@ -19,7 +19,7 @@ pub struct PeerConfig {
     pub join: bool,
     /// How often it writes a checkpoint; `None` for only at the end.
     pub save_every: Option<Duration>,
-    /// Look at held data after every so many rounds; zero for only at the end.
+    /// Rounds between evaluations on held-out data; zero for only at the end.
     pub evaluate_every: u64,
     /// Whether it leaves by itself when the plan's rounds are done.
     pub leave_when_finished: bool,

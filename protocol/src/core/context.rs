@@ -24,7 +24,7 @@ pub(crate) struct Context {
     /// Tells this life of the peer from earlier ones.
     pub(crate) life: u8,
     /// Whether this peer took rounds over from others and has not been in a group since: it may not
-    /// know everybody yet.
+    /// know all peers yet.
     pub(crate) newcomer: bool,
     /// Hashes of the anchor, fragment by fragment.
     pub(crate) digests: Vec<Digest>,
@@ -93,7 +93,7 @@ impl Context {
         self.outputs.push_back(output);
     }
 
-    /// Queues a push; nobody waits for its end longer than for anything.
+    /// Queues a push with the longest deadline that the plan allows.
     pub(crate) fn push(&mut self, to: PeerId, slice: SliceId, meta: SliceMeta, priority: u8) {
         let deadline = self.now + self.deadlines.ceiling();
         self.put(Output::Push {
@@ -115,8 +115,8 @@ impl Context {
         }
     }
 
-    /// Where rounds are everybody's own: one that is more rounds behind than that skips what it missed
-    /// and goes on with the round that the others are in.
+    /// For exchanges without common rounds: a peer that is further behind than this skips what it
+    /// missed and continues with the round of the others.
     pub(crate) fn follow_the_others(&mut self, behind: u64) {
         let others = self.view.median_round();
         if others.since(self.round) > behind {
@@ -167,8 +167,8 @@ impl Context {
         }
     }
 
-    /// Starts the clock of a wait (once, until it ends) and gives its deadline, which is never past:
-    /// whoever comes to it after its deadline extends it.
+    /// Starts the clock of a wait (once, until it ends) and returns its deadline, which is never in
+    /// the past: a call after the deadline extends it.
     pub(crate) fn wait(&mut self, wait: Wait, allowed: Duration) -> Time {
         self.wait_in(FragmentId(0), wait, allowed)
     }

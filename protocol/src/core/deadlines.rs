@@ -96,7 +96,7 @@ impl Deadlines {
             .clamp(self.plan.floor, self.plan.ceiling)
     }
 
-    /// [`Deadlines::allow`] for what comes after so many steps that depend on one another. All who
+    /// [`Deadlines::allow`] for a chain of this many dependent steps. All who
     /// take part wait for the same chain of steps: what was measured of one of them counts for
     /// those of whom nothing is; before that every step gets the plan's initial deadline.
     pub(crate) fn allow_chain(

@@ -89,7 +89,7 @@ pub enum Event {
         /// Shard by shard, the contributors with their weights, in `PeerId` order.
         contributors: Vec<Vec<(PeerId, f64)>>,
     },
-    /// A fragment's exchange came to nothing; the anchor stays.
+    /// A fragment's exchange had no result; the anchor stays.
     Voided {
         /// The round.
         round: Round,

@@ -35,7 +35,7 @@ pub struct Remote {
     pub score: u32,
     /// Cut off for good.
     pub banned: bool,
-    /// Whether this peer said goodbye to it on this link: what it sends is nobody's.
+    /// Whether this peer said goodbye to it on this link, so that its messages are rejected.
     pub(crate) refused: bool,
     /// From which round on it is waited for once more, and how many rounds later after that.
     pub(crate) trial: Option<(Round, u64)>,
@@ -59,7 +59,7 @@ impl Remote {
 
     /// It takes part again, from `round` on: on probation at first, then waited for in one round,
     /// and if that was in vain in one of ever fewer. A newcomer begins its first rounds a little
-    /// after the others and would come late for ever if nobody ever waited for it.
+    /// after the others and would always be late if no peer ever waited for it.
     pub(crate) fn on_trial(&mut self, round: Round) {
         let (from, gap) = self.trial.unwrap_or((round.next(), 1));
         self.probation = round < from;
@@ -72,7 +72,7 @@ impl Remote {
         });
     }
 
-    /// It did its part with others: it is waited for like everybody else.
+    /// It did its part with others: from now on others wait for it as for any peer.
     pub(crate) fn settle(&mut self) {
         self.probation = false;
         self.trial = None;
@@ -115,8 +115,8 @@ impl View {
         self.greeted().filter(|(_, r)| r.ready && !r.suspected)
     }
 
-    /// The round that half of the live peers have reached: what a single one says of itself moves
-    /// nobody.
+    /// The round that half of the live peers have reached: a single peer's
+    /// claim has no effect.
     pub fn median_round(&self) -> Round {
         let mut rounds: Vec<Round> = self.live().map(|(_, r)| r.round).collect();
         rounds.sort_unstable();
@@ -135,7 +135,7 @@ impl View {
         self.remotes.len()
     }
 
-    /// Whether nobody is known.
+    /// Whether no peer is known.
     pub fn is_empty(&self) -> bool {
         self.remotes.is_empty()
     }
@@ -177,8 +177,8 @@ impl View {
         self.mine = Some(record);
     }
 
-    /// Takes a verified record in; true when it is news. A full view learns of nobody new: only a
-    /// link makes room.
+    /// Adds a verified record. Returns whether it is new. A full view adds no new peer from a
+    /// record, only from a link.
     pub(crate) fn learn(&mut self, record: &PeerRecord, now: Time) -> bool {
         if self.remotes.len() >= VIEW_PEERS_MAX && !self.remotes.contains_key(&record.peer) {
             return false;
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_view_learns_of_nobody_and_a_link_makes_room() {
+    fn a_full_view_adds_no_peer_until_a_link_makes_room() {
         let mut view = View::default();
         for id in 0..VIEW_PEERS_MAX as u16 {
             assert!(view.learn(&record(id, 1, 60), at(0)));
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_always_late_is_waited_for_ever_more_seldom() {
+    fn a_peer_that_is_always_late_is_waited_for_less_and_less_often() {
         let mut remote = Remote::default();
         let waited: Vec<u64> = (10..60)
             .filter(|round| {

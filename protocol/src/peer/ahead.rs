@@ -1,5 +1,5 @@
 //! Training ahead: the first inner steps of the next round are taken while this round's exchange is
-//! under way, and its result is put in force exactly so many inner steps late, or waited for.
+//! under way, and its result is applied a fixed number of inner steps late, or waited for.
 
 use crate::core::Phase;
 use crate::peer::Peer;
@@ -63,7 +63,7 @@ impl Peer {
         self.go_on_after_training();
     }
 
-    /// Training that was not waited for has ended: whoever did wait for its end goes on.
+    /// Training that ran ahead has ended. Continues what waited for its end.
     pub(super) fn go_on_after_training(&mut self) {
         if self.life.held && self.phase == Phase::Join && self.catch_up.idle() {
             self.begin();

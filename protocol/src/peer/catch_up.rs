@@ -1,9 +1,9 @@
 //! Catching up: a newcomer or a straggler takes over the swarm's state.
 //!
 //! A straggler that missed a round or two replays their decisions (the encoded aggregates, a
-//! fraction of a state) and keeps what it trained on top. Everybody else fetches a pinned state
-//! from several donors, then replays what was decided while it was under way. Nobody else's round
-//! waits for either.
+//! fraction of a state) and keeps what it trained on top. All others fetch a pinned state
+//! from several donors, then replay what was decided meanwhile. No other peer's round waits for
+//! either.
 
 use crate::core::timers::Timer;
 use crate::core::{Event, FetchId, Output, Phase, Wait};
@@ -113,7 +113,7 @@ impl Peer {
         }
     }
 
-    /// Nobody is there who could help: go on from the own state, or wait for somebody to come.
+    /// No peer can help: continues from this peer's state, or waits for another peer.
     fn give_up_catching_up(&mut self) {
         self.catch_up = CatchUp::Idle;
         self.cx.timers.stop(Timer::CatchUp);
@@ -162,7 +162,7 @@ impl Peer {
             .iter()
             .max_by_key(|(state, donors)| (donors.len(), state.round));
         let Some((state, donors)) = best.map(|(s, d)| (*s, d.clone())) else {
-            // Nobody had one just now: ask again when the next sign of life is due.
+            // No peer had a state: ask again when the next sign of life is due.
             self.wait_for_state(self.cx.deadlines.answer());
             return;
         };
@@ -184,8 +184,8 @@ impl Peer {
         self.catch_up = CatchUp::Fetching(state, donors);
     }
 
-    /// While a state is on its way its donors are asked for it again with every sign of life, so that
-    /// they keep it, and the rounds since, however long the download takes.
+    /// While a state is on its way its donors are asked for it again with every sign of life, so
+    /// that they keep it, and the rounds since, however long the download takes.
     pub(super) fn keep_donors(&mut self) {
         if let CatchUp::Fetching(state, donors) = &self.catch_up {
             let at_least = state.round;

@@ -1,12 +1,12 @@
-//! Fragments that leave under the backward pass: the exchange begins with the first of them, while the
-//! training order that makes the others is still under way.
+//! Fragments that leave under the backward pass: the exchange begins with the first of them, while
+//! the training order that makes the others is still under way.
 
 use crate::core::Phase;
 use crate::peer::Peer;
 use crate::{FragmentId, Layers, OrderId, TrainSummary};
 
 impl Peer {
-    /// The backward pass is through with a fragment.
+    /// The backward pass has completed a fragment.
     pub(super) fn cut(&mut self, order: OrderId, fragment: FragmentId, samples: u64) {
         if self.life.train != Some(order) || self.cx.plan.overlap.layers == Layers::Together {
             return;

@@ -1,6 +1,6 @@
 //! Giving: states for newcomers, decisions of past rounds for stragglers.
 //!
-//! A state is pinned while the own training runs, so that nobody's round waits for it. Donors that
+//! A state is pinned while this peer trains, so that no round waits for it. Donors that
 //! are asked in the same round pin the same bits, so a newcomer can draw on all of them.
 
 use crate::core::Phase;
@@ -76,7 +76,7 @@ impl Peer {
                 self.cx.order(Order::Unpin { round: old.round });
             }
             let round = self.cx.round;
-            // Whoever takes the state over needs the rounds that end meanwhile.
+            // A peer that takes the state over needs the rounds that end meanwhile.
             self.keep_since(Some(round));
             self.donor.pinning = Some(self.cx.order(Order::Pin { round }));
         }
@@ -122,7 +122,7 @@ impl Peer {
         }
     }
 
-    /// A round ended: whoever waited for it is served.
+    /// A round ended: serves the peers that waited for its state.
     pub(super) fn donor_round_ended(&mut self) {
         for (peer, round) in std::mem::take(&mut self.donor.history_askers) {
             self.history_asked(peer, round);
@@ -132,7 +132,7 @@ impl Peer {
         }
     }
 
-    /// Lets go of a state that nobody asked for in a while.
+    /// Releases a state without recent requests.
     pub(super) fn donor_tick(&mut self) {
         let pinned = self.donor.pinned;
         if pinned.is_some_and(|(_, used)| self.cx.now.since(used) > PIN_LIFETIME) {
@@ -140,8 +140,8 @@ impl Peer {
         }
     }
 
-    /// Lets go of the pinned state. Once this peer has taken another one over, what it pinned before is
-    /// nobody's: of the same round, yet not what it holds and says that it holds.
+    /// Releases the pinned state. Once this peer has taken another state over, it must not serve
+    /// the old one: it is of the same round, but not what this peer holds and announces.
     pub(super) fn drop_pin(&mut self) {
         if let Some((state, _)) = self.donor.pinned.take() {
             self.keep_since(None);

@@ -82,7 +82,7 @@ pub enum Input {
         /// Hash of a fetched slice's bytes.
         digest: Option<Digest>,
     },
-    /// A fetch came to nothing.
+    /// A fetch failed.
     FetchFailed {
         /// What.
         what: FetchId,
@@ -91,8 +91,8 @@ pub enum Input {
     Timeout,
     /// Leave politely: tell peers, write a checkpoint.
     Leave,
-    /// The backward pass of a training order is through with a fragment, and its gradient lies in the
-    /// Executor; the order's own answer comes later.
+    /// The backward pass of a training order has completed a fragment. Its gradient is in the
+    /// Executor; the answer to the order follows later.
     Cut {
         /// The training order.
         order: OrderId,

@@ -66,7 +66,7 @@ impl Peer {
         self.peer_gone(peer);
     }
 
-    /// A peer takes no part any more: tell whoever waits for it.
+    /// A peer no longer takes part: tells the parts that wait for it.
     pub(super) fn peer_gone(&mut self, peer: PeerId) {
         let greeted = self.cx.view.get_mut(peer).is_some_and(|remote| {
             remote.ready = false;

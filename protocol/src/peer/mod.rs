@@ -42,8 +42,8 @@ use std::collections::BTreeMap;
 /// 2. After every `handle`, drain [`Peer::poll_output`] and perform each output in order.
 /// 3. Call `handle(now, Input::Timeout)` no earlier than [`Peer::poll_timeout`] says; a call too
 ///    early or too late is harmless.
-/// 4. Answer every order except `Settle`, `Release`, `Unpin` and `Forget` with `Input::Done`; every push
-///    with `Pushed`; every fetch with `Fetched` or `FetchFailed`.
+/// 4. Answer every order except `Settle`, `Release`, `Unpin` and `Forget` with `Input::Done`; every
+///    push with `Pushed`; every fetch with `Fetched` or `FetchFailed`.
 /// 5. `now` never goes back. Stop when [`Output::Left`] comes out.
 ///
 /// It repeats to the bit: the same inputs give the same outputs.
@@ -62,8 +62,8 @@ impl Peer {
     /// A peer that has not started.
     ///
     /// # Panics
-    /// When the plan does not validate, or needs a topology and has none: both are checked by whoever
-    /// builds it.
+    /// When the plan does not validate, or needs a topology and has none: the caller
+    /// checks both.
     pub fn new(config: PeerConfig, plan: Plan, topology: Option<Box<dyn Topology>>) -> Self {
         plan.validate()
             .expect("a plan is validated when it is made");
@@ -98,7 +98,7 @@ impl Peer {
         }
         let result = self.dispatch(input);
         while let Some((peer, what)) = self.cx.accused() {
-            // It is scored; there is nobody to hand the error to.
+            // The peer is scored. There is no caller to return the error to.
             let _ = self.judge(peer, Err(PeerError::Unexpected { what }));
         }
         result
@@ -223,8 +223,8 @@ impl Peer {
         self.exchange.waiting()
     }
 
-    /// A slice arrived. One from a stranger, or a peer that was refused, is nobody's. Whether it was
-    /// greeted yet does not matter, nor whether it has said goodbye since: messages and slices overtake
+    /// A slice arrived. Slices from unknown or refused peers are rejected. Whether it was greeted
+    /// yet does not matter, nor whether it has said goodbye since: messages and slices overtake
     /// each other, and what it pushed before is acknowledged and lies here alone.
     fn arrived(
         &mut self,

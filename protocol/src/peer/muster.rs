@@ -1,5 +1,5 @@
-//! Before the first round: who begins when. Everybody waits until as many others are here as it begins
-//! with, and until as many of them can say the same; or until the time for it is over.
+//! Before the first round: who begins when. Every peer waits until as many others are here as it
+//! begins with, and until as many of them can say the same; or until the time for it is over.
 
 use crate::Round;
 use crate::core::timers::Timer;
@@ -21,7 +21,7 @@ impl Peer {
             return;
         }
         let fresh = self.cx.round == Round(0);
-        // Whoever comes back goes on with peers that take part in rounds, or waits for them.
+        // A peer that comes back continues with peers that take part in rounds, or waits for them.
         let enough = if fresh {
             self.met() && self.others_met()
         } else {
@@ -41,8 +41,8 @@ impl Peer {
         others + 1 >= self.cx.config.start_with && (others > 0 || !self.cx.config.join)
     }
 
-    /// Whether they have met as many too: one that begins before would find them unready, or exchange
-    /// with few of them. Once one has begun there is nothing left to wait for.
+    /// Whether they have met as many too: one that begins before would find them unready, or
+    /// exchange with few of them. Once one has begun there is nothing left to wait for.
     fn others_met(&self) -> bool {
         let others = || self.cx.view.greeted().map(|(_, remote)| remote.muster);
         let met = others().filter(|muster| *muster >= Muster::Met).count();
@@ -71,7 +71,7 @@ impl Peer {
         })
     }
 
-    /// Nobody, or not enough, came in time.
+    /// No peer, or not enough peers, came in time.
     pub(super) fn join_expired(&mut self) {
         if self.phase != Phase::Join || !self.catch_up.idle() {
             return;

@@ -114,7 +114,7 @@ impl Peer {
         self.apply_replay();
     }
 
-    /// All slices are here: put the round in force, with the own delta on top while it is fresh.
+    /// All slices are here: applies the round, with this peer's delta on top while it is recent.
     pub(super) fn apply_replay(&mut self) {
         let CatchUp::Replaying(replay) = &mut self.catch_up else {
             return;

@@ -88,7 +88,8 @@ impl Peer {
         }
         let rounds = self.cx.plan.rounds;
         if rounds > 0 && self.cx.round.0 >= rounds {
-            // The others have done all rounds: what was taken over is looked at and kept as theirs was.
+            // The others have done all rounds: what was taken over is looked at and kept as theirs
+            // was.
             self.enter(Phase::Settle);
             self.settle();
         } else {
@@ -139,11 +140,11 @@ impl Peer {
     }
 
     /// A message lost in the very last round can leave finished peers apart, and no further round
-    /// mends it: whoever holds what fewer peers hold takes the others' state over. True when this
-    /// peer does.
+    /// mends it: a peer that holds the less common bits takes the others' state over. True when
+    /// this peer does.
     ///
     /// Those that are taking a state over still hold theirs: left out of the count, each of three
-    /// parts would take another for the largest, and all of them would ask and nobody give.
+    /// parts would take another for the largest, and all of them would ask while none could answer.
     pub(super) fn settle_the_end(&mut self) -> bool {
         if !self.cx.plan.exchange.agrees() {
             return false;
@@ -174,7 +175,7 @@ impl Peer {
         true
     }
 
-    /// A finished peer leaves once nobody needs it any more.
+    /// A finished peer leaves once no other peer needs it.
     pub(super) fn maybe_leave(&mut self) {
         if !self.cx.config.leave_when_finished {
             return;

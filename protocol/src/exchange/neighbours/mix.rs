@@ -20,7 +20,7 @@ enum Stage {
 /// One fragment in one round.
 ///
 /// ```text
-/// Collecting --(all encoded, nobody awaited)--> Combining --> Ended(Apply)
+/// Collecting --(all encoded and arrived)------> Combining --> Ended(Apply)
 ///     |                                           |  ^
 ///     |                                           +--+  without a bad slice
 ///     +--------(nothing to combine)--------------------> Ended(Apply)
@@ -77,7 +77,7 @@ impl<P> FragmentMix<P> {
         self.stage == Stage::Combining(order)
     }
 
-    /// The weighted mean of the own parameters, which weigh `keep`, and of slices.
+    /// The weighted mean of this peer's parameters, with weight `keep`, and of slices.
     pub(super) fn mean(&self, keep: f64, inputs: Vec<(SliceId, f64)>) -> Option<Order> {
         (!inputs.is_empty()).then_some(Order::Mix {
             round: self.round,

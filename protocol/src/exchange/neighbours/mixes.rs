@@ -1,4 +1,4 @@
-//! The fragments of one round, and the own slices that are being encoded for them.
+//! The fragments of one round, and this peer's slices that are being encoded for them.
 
 use super::mix::FragmentMix;
 use crate::core::context::Context;
@@ -57,7 +57,7 @@ impl<F: Default, E> Mixes<F, E> {
         self.at(usize::from(fragment.0))
     }
 
-    /// The fragment that an own slice was encoded for; none once its round is over.
+    /// The fragment that this peer's slice was encoded for; `None` after its round.
     pub(super) fn of(&mut self, slice: SliceId) -> Option<&mut FragmentMix<F>> {
         let mix = self.get_mut(slice.fragment)?;
         (mix.round == slice.round).then_some(mix)
@@ -69,7 +69,7 @@ impl<F: Default, E> Mixes<F, E> {
         fragments.position(|mix| mix.is_combining(order))
     }
 
-    /// Orders an own slice, which its fragment waits for.
+    /// Orders the encoding of a slice that its fragment waits for.
     pub(super) fn encode(
         &mut self,
         cx: &mut Context,
@@ -94,7 +94,7 @@ impl<F: Default, E> Mixes<F, E> {
         Some(taken)
     }
 
-    /// Everybody who is awaited, fragment by fragment.
+    /// All peers that are waited for, by fragment.
     pub(super) fn expected(&self) -> impl Iterator<Item = PeerId> {
         self.fragments.iter().flat_map(|mix| &mix.expected).copied()
     }

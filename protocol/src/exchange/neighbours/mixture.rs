@@ -2,7 +2,7 @@
 
 use crate::Order;
 
-/// What to combine into a fragment of the own parameters.
+/// What to combine into a fragment of this peer's parameters.
 #[derive(Debug)]
 pub(super) struct Mixture {
     /// The order to do so; none where there is nothing to combine.

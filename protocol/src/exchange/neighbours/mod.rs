@@ -11,7 +11,8 @@
 //! - the dispatch of signals, and the release of slices that break a rule;
 //! - the order to combine, and its repetition without a slice that turns out to be bad;
 //! - ranks: which peers a topology means by its numbers ([`Ranks`]);
-//! - the ledger of pushes under way ([`SliceLedger`]), which releases a slice once nothing needs it.
+//! - the ledger of pushes under way ([`SliceLedger`]), which releases a slice once nothing needs
+//!   it.
 //!
 //! A [`Rule`] is what differs: to whom a peer pushes and what, what it makes of a slice that
 //! arrives, and with which weights it mixes. There are four:
@@ -23,8 +24,8 @@
 //! | [`pairwise`] | numbered halves of an exchange between two | both ends move by the same bytes |
 //! | [`relay_sum`] | the mean of all on one side of a tree's edge, and their count | every peer's parameters enter a sum once |
 //!
-//! Sessions with a neighbour (`pairwise::edge`, `relay_sum::edge`) outlive rounds and have states of
-//! their own. They stay with their rules: the two have nothing in common but the name.
+//! Sessions with a neighbour (`pairwise::edge`, `relay_sum::edge`) outlive rounds and have states
+//! of their own. They stay with their rules: the two have nothing in common but the name.
 
 mod gossip;
 mod ledger;
@@ -53,7 +54,8 @@ use pull::Pull;
 use relay_sum::RelaySum;
 use rule::{Encoded, MixesOf, Rule};
 
-/// Makes the exchange between neighbours that a plan asks for; `None` where it asks for another kind.
+/// Makes the exchange between neighbours that a plan asks for; `None` where it asks for another
+/// kind.
 pub(super) fn build(plan: &Plan, topology: Box<dyn Topology>) -> Option<Box<dyn Exchange>> {
     let exchange: Box<dyn Exchange> = match plan.exchange {
         ExchangeKind::Gossip | ExchangeKind::Push => {
@@ -160,7 +162,7 @@ impl<R: Rule> Neighbours<R> {
         }
     }
 
-    /// The deadline has passed: what is here counts, and nobody is awaited any longer.
+    /// The deadline has passed: mixes what has arrived and waits for no other slices.
     fn timeout(&mut self, cx: &mut Context) {
         if let Some(later) = self.rule.ask_again(cx, &self.mixes) {
             cx.timers.set(Timer::Exchange, later);

@@ -43,7 +43,7 @@ pub(super) trait Rule: Send + Sized {
     /// awaited, and starts the clock of that wait.
     fn begin(&mut self, cx: &mut Context, mixes: &mut MixesOf<Self>);
 
-    /// An own slice is encoded, or cannot be. Its round may be over.
+    /// A slice of this peer is encoded, or cannot be. Its round may be over.
     fn encoded(
         &mut self,
         cx: &mut Context,
@@ -72,8 +72,8 @@ pub(super) trait Rule: Send + Sized {
         outcome: PushOutcome,
     );
 
-    /// A fragment has nothing left to wait for: what to combine. `None` where an own slice could not
-    /// be encoded, and the fragment is void.
+    /// A fragment has nothing left to wait for: what to combine. `None` if a slice could not be
+    /// encoded; then the fragment is void.
     fn mixture(
         &mut self,
         cx: &mut Context,

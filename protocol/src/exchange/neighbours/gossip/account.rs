@@ -28,8 +28,8 @@ impl Account {
         self.ledger.push(cx, to, meta, mass);
     }
 
-    /// A push ended. What surely did not arrive is mixed back in; of what may have arrived nobody
-    /// knows whose it is now.
+    /// A push ended. What surely did not arrive is mixed back in; the fate of the rest
+    /// is unknown.
     pub(super) fn pushed(
         &mut self,
         cx: &mut Context,

@@ -24,7 +24,7 @@ impl Inbox {
     /// Takes a slice in; false where it is here already.
     ///
     /// # Errors
-    /// When its sender has too many slices here for a plan of so many fragments.
+    /// When its sender has too many slices here for a plan with this number of fragments.
     pub(super) fn put(&mut self, waiting: Waiting, fragments: usize) -> Result<bool, PeerError> {
         if self.slices.iter().any(|w| w.slice == waiting.slice) {
             return Ok(false);

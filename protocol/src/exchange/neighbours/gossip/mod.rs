@@ -1,4 +1,5 @@
-//! Gossip: push a share of the own mass to the round's partners, mix what arrived by the deadline.
+//! Gossip: push a share of this peer's mass to the round's partners, mix what arrived by the
+//! deadline.
 //!
 //! Push-sum over any column-stochastic W. Peer i holds parameters z_i and weight w_i (mass
 //! w_i z_i). In a round it encodes z_i once as zh_i and pushes (zh_i, W_ji w_i) to each partner j;
@@ -60,7 +61,7 @@ pub(super) struct Gossip {
 /// One fragment in one round.
 #[derive(Debug, Default)]
 pub(super) struct Pushed {
-    /// The own contribution's name.
+    /// The name of this peer's contribution.
     slice: Option<SliceId>,
     /// Mass pushed in this round.
     sent: f64,

@@ -2,11 +2,11 @@
 //! way, and which slices of either end are still on their way.
 //!
 //! Both ends count in the same way. A session begins with exchange zero whenever the two know
-//! nothing of each other: at first, after a link was down, after a gap. Of two sessions the one with
-//! the higher number wins. Within a session exchange k consists of one slice from either end. An end
-//! that has pushed its own and holds the other's mixes the two: what one end gains the other loses,
-//! whenever each of them gets to it. Exchange k + 1 needs k at this end, so at most two slices of
-//! an end are under way and at most two of the other wait.
+//! nothing of each other: at first, after a link was down, after a gap. Of two sessions the one
+//! with the higher number wins. Within a session exchange k consists of one slice from either end.
+//! An end that has pushed its own and holds the other's mixes the two: what one end gains the other
+//! loses, whenever each of them gets to it. Exchange k + 1 needs k at this end, so at most two
+//! slices of an end are under way and at most two of the other wait.
 
 use crate::{OrderId, SliceId, SliceMeta};
 
@@ -157,8 +157,8 @@ impl Edge {
         matches!(self.half, Half::Pushed(..)) && self.awaited().is_some()
     }
 
-    /// The exchange under way is mixed: gives the other end's slice, and the own one where its
-    /// arrival is known. Otherwise the own slice may have to be pushed again.
+    /// The current exchange is mixed. Returns the slices to release: the other end's, and this
+    /// end's if its arrival is known. Otherwise this end may have to push its slice again.
     pub(super) fn advance(&mut self, weight: f64) -> Vec<SliceId> {
         self.mixing = false;
         self.mixed += weight;
@@ -265,7 +265,7 @@ mod tests {
         push(&mut edge, 0);
         assert!(edge.complete());
         assert_eq!(edge.weight(), 0.25);
-        // The own slice is kept until its arrival is known.
+        // This end's slice is kept until its arrival is known.
         assert_eq!(edge.advance(0.25), [slice(0, 2)]);
         assert_eq!(edge.heard(|sent| sent.number < 1), [slice(0, 1)]);
         assert_eq!(edge.take(1, theirs(0)), Meaning::Past);

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// One neighbour and one fragment.
 type Key = (FragmentId, PeerId);
 
-/// An own half that is being encoded.
+/// A half that is being encoded.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::exchange::neighbours) struct Begun {
     pub(super) peer: PeerId,
@@ -101,7 +101,7 @@ impl Edges {
         let key = (slice.fragment, from);
         let edge = self.entry(slice.fragment, from);
         if session > edge.session && number == 0 && !edge.mixing && !edge.closing {
-            // The other end has begun anew: what this end holds of the old session is void there.
+            // The other end has started a new session, in which this end's old slices are void.
             report(cx, from, edge);
             release(cx, edge.begin(session));
         }
@@ -129,7 +129,7 @@ impl Edges {
         false
     }
 
-    /// An own half is encoded, or cannot be.
+    /// This end's half is encoded, or cannot be.
     pub(super) fn encoded(
         &mut self,
         cx: &mut Context,
@@ -167,7 +167,7 @@ impl Edges {
         }
     }
 
-    /// The push of an own half ended.
+    /// The push of this end's half ended.
     pub(super) fn pushed(
         &mut self,
         cx: &mut Context,

@@ -22,9 +22,9 @@
 //!   the deadline. Cost per peer and round with d partners: d pushes of one encoded fragment, no
 //!   control message; one latency. Beginning a session costs one push of 4 bytes a value each way.
 //! - **Pairs** (AD-PSGD): h is the parameters as they were when the slice was encoded. Every round
-//!   begins an exchange with one neighbour drawn from the topology unless one is under way (one that
-//!   is late by some rounds no longer counts: its neighbour may have stalled), answers those that
-//!   others began, and mixes what is complete. It waits for no peer, so peers never wait in a
+//!   begins an exchange with one neighbour drawn from the topology unless one is under way (one
+//!   that is late by some rounds no longer counts: its neighbour may have stalled), answers those
+//!   that others began, and mixes what is complete. It waits for no peer, so peers never wait in a
 //!   circle. Cost per peer and round: at most one push begun and one answer to each that came; no
 //!   latency.
 //!
@@ -121,7 +121,7 @@ impl Pairwise {
         offered.collect()
     }
 
-    /// Begins the own half of an exchange with each partner.
+    /// Begins this end's half of an exchange with each partner.
     fn begin_fragment(
         &mut self,
         cx: &mut Context,

@@ -181,8 +181,8 @@ impl Rule for Pull {
         self.published.pushed(cx, to, slice, outcome);
     }
 
-    /// The share of a partner that did not answer stays with the own parameters, so the row is a
-    /// convex combination always.
+    /// The share of a partner that did not answer stays with this peer's parameters, so the row is
+    /// always a convex combination.
     fn mixture(&mut self, _cx: &mut Context, mix: &mut FragmentMix<Answers>) -> Option<Mixture> {
         let inputs: Vec<(SliceId, f64)> = mix.own.values().copied().collect();
         let taken: f64 = inputs.iter().map(|(_, weight)| weight).sum();
@@ -217,7 +217,8 @@ impl Rule for Pull {
         self.published.gone(peer);
     }
 
-    /// Questions get lost, so half-way to the deadline those that have not answered are asked again.
+    /// Questions get lost, so half-way to the deadline those that have not answered are asked
+    /// again.
     fn ask_again(&mut self, cx: &mut Context, mixes: &MixesOf<Self>) -> Option<Time> {
         if !std::mem::take(&mut self.asks_again) {
             return None;

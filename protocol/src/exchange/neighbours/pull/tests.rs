@@ -15,7 +15,7 @@ fn peer(id: u8) -> PeerId {
     PeerId::from_bytes([id; 32])
 }
 
-/// Everybody with everybody.
+/// Every peer with all others.
 struct Complete;
 
 impl Topology for Complete {
@@ -195,7 +195,7 @@ fn answers_of_any_round_are_mixed_by_the_row() {
     let first = out(&mut cx);
     assert_eq!(first.asked, [peer(2), peer(3)]);
     let (id, _) = only(&first, encodes);
-    // One comes before the own parameters are encoded.
+    // One answer arrives before this peer's parameters are encoded.
     let (two, came) = answer(2, 5);
     assert!(signal(&mut pull, &mut cx, came).orders.is_empty());
     assert!(done(&mut pull, &mut cx, id, &encoded()).orders.is_empty());

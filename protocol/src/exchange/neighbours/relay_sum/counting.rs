@@ -8,9 +8,9 @@ use crate::exchange::neighbours::mixture::Mixture;
 use crate::{FragmentId, PeerId, SliceId};
 
 impl RelaySum {
-    /// What counts of a fragment, in `PeerId` order, each with its weight: the count that its sender
-    /// gave, but no more than the number of peers behind it. Behind a child that is none in this
-    /// peer's view may lie all others.
+    /// What counts of a fragment, in `PeerId` order, each with its weight: the count that its
+    /// sender gave, but no more than the number of peers behind it. Behind a child that is none in
+    /// this peer's view may lie all others.
     pub(super) fn counting(&self, fragment: FragmentId) -> Vec<(PeerId, SliceId, u32)> {
         let Some(tree) = &self.tree else {
             return Vec::new();
@@ -42,8 +42,8 @@ impl RelaySum {
             .map(|((_, peer), edge)| (*peer, edge))
     }
 
-    /// The mean of what counts; what is missing of the tree is filled by the own parameters. Void
-    /// where an own message could not be made: the parameters are not finite.
+    /// The mean of what counts. This peer's parameters replace missing parts of the tree. Void if a
+    /// message could not be made, because the parameters are not finite.
     pub(super) fn mean_of_all(&self, mix: &FragmentMix<Served>) -> Option<Mixture> {
         if mix.failed {
             return None;

@@ -2,7 +2,8 @@
 //! every peer's mean once, delayed by the distance.
 //!
 //! In every round peer i sends each neighbour j in the tree the sum of what it holds of all peers
-//! on its own side of their edge, and how many these are. Then it mixes what the neighbours sent it:
+//! on its own side of their edge, and how many these are. Then it mixes what the neighbours sent
+//! it:
 //!
 //! ```text
 //! m(i -> j) = x_i + sum_{l != j} m(l -> i)        c(i -> j) = 1 + sum_{l != j} c(l -> i)
@@ -10,8 +11,8 @@
 //! ```
 //!
 //! with the messages of the round before on the right of the first line and those of this round in
-//! the second. What travels is the mean `m / c`, which is as large as parameters are, with its count
-//! c. The last message of a neighbour counts until the next one comes, for
+//! the second. What travels is the mean `m / c`, which is as large as parameters are, with its
+//! count c. The last message of a neighbour counts until the next one comes, for
 //! [`PATIENCE_ROUNDS`](crate::limits::PATIENCE_ROUNDS) rounds at most; one that was lost is pushed
 //! again within its round.
 //!
@@ -25,19 +26,19 @@
 //! parent's parent, and so on: the tree re-forms around a stalled peer. A peer without a link to
 //! any lower id is a root of its own.
 //!
-//! **Promise.** Whatever is missing (of a peer that is late, dead, behind a lost message, or further
-//! away than there were rounds) counts as the own parameters, and x' is a convex combination of
-//! parameters. While no parent changes, no peer enters a sum twice, and no peer but i itself weighs
-//! more than 1/n in x_i'. For `PATIENCE_ROUNDS` rounds after a change the old message may count
-//! beside the new one, though no message weighs more than the number of peers behind its sender. A
-//! peer never waits past a deadline, never for one that has not sent anything yet, and at most
-//! [`RELAY_MISSES_MAX`](crate::limits::RELAY_MISSES_MAX) times for one that sends no more. With the
-//! same view everywhere and nothing lost, parameters that rest are the exact mean at every peer one
-//! round after the tree's diameter: in the first round no peer waits.
+//! **Promise.** Whatever is missing (of a peer that is late, dead, behind a lost message, or
+//! further away than there were rounds) is replaced by the peer's own parameters, and x' is a
+//! convex combination of parameters. While no parent changes, no peer enters a sum twice, and no
+//! peer but i itself weighs more than 1/n in x_i'. For `PATIENCE_ROUNDS` rounds after a change the
+//! old message may count beside the new one, though no message weighs more than the number of peers
+//! behind its sender. A peer never waits past a deadline, never for one that has not sent anything
+//! yet, and at most [`RELAY_MISSES_MAX`](crate::limits::RELAY_MISSES_MAX) times for one that sends
+//! no more. With the same view everywhere and nothing lost, parameters that rest are the exact mean
+//! at every peer one round after the tree's diameter: in the first round no peer waits.
 //!
-//! Cost per fragment of C encoded bytes: 2 (n - 1) pushes a round over all peers, 2 (n - 1) C bytes,
-//! no control message; one latency. A peer of degree d keeps its d neighbours' last messages,
-//! encoded.
+//! Cost per fragment of C encoded bytes: 2 (n - 1) pushes a round over all peers, 2 (n - 1) C
+//! bytes, no control message; one latency. A peer of degree d keeps its d neighbours' last
+//! messages, encoded.
 //!
 //! **Source:** Vogels et al. 2021, "RelaySum for Decentralized Deep Learning on Heterogeneous Data"
 //! (NeurIPS), algorithm 1.

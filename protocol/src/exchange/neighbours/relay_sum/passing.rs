@@ -91,7 +91,7 @@ impl RelaySum {
         }
     }
 
-    /// Orders a message: the own parameters and all that counts of the other neighbours.
+    /// Orders a message: this peer's parameters and the sums of the other neighbours that count.
     fn make(&mut self, cx: &mut Context, mixes: &mut MixesOf<Self>, slice: SliceId, to: PeerId) {
         let mut counting = self.counting(slice.fragment);
         counting.retain(|(peer, ..)| *peer != to);
