@@ -2,7 +2,7 @@
 //!
 //! This is single-decree Paxos per fragment. Ballot zero needs no coordinator because there is
 //! only one thing to vote for: every shard as its first owner reduced it. Higher ballots are
-//! `repair`'s. A version vector with a strict majority of votes in one ballot is decided; nobody
+//! `repair`'s. A version vector with a strict majority of votes in one ballot is decided; no member
 //! ever decides anything else, because a coordinator first hears a strict majority and keeps the
 //! vote of the highest ballot it hears of.
 //!
@@ -26,7 +26,7 @@ pub(super) struct Agreement {
     pub(super) ballot: Ballot,
     /// No vote is given below this ballot.
     pub(super) promised: Ballot,
-    /// The own vote in the highest ballot.
+    /// This peer's vote in the highest ballot.
     pub(super) voted: Option<(Ballot, Versions)>,
     votes: BTreeMap<Ballot, BTreeMap<usize, Versions>>,
     /// What was decided, and in which ballot's number.
@@ -101,7 +101,7 @@ impl Butterfly {
         let unled = ballot.number == 0 && ballot.coordinator != self.group.peer(0);
         if unled || self.group.index(ballot.coordinator).is_none() {
             return Err(PeerError::Unexpected {
-                what: "a vote in a ballot that nobody of the group coordinates".to_owned(),
+                what: "a vote in a ballot that no member of the group coordinates".to_owned(),
             });
         }
         if self.stage != Stage::Repairing {
@@ -174,8 +174,8 @@ impl Butterfly {
         }
     }
 
-    /// What is decided is still not here though its owners live: take it from whoever holds it,
-    /// each time from another; after [`SEARCHES_MAX`] times from a newer state.
+    /// What is decided is still not here though its owners live: take it from a member that holds
+    /// it, each time from another; after [`SEARCHES_MAX`] times from a newer state.
     pub(super) fn search(&mut self, cx: &mut Context) {
         let Some((_, versions)) = self.agreement.decided.clone() else {
             return;

@@ -22,7 +22,7 @@ use std::sync::Arc;
 /// An order whose answer is awaited.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Task {
-    /// Encode the own contribution to a shard.
+    /// Encode this peer's contribution to a shard.
     Contribution(u16),
     /// Reduce a shard, in this attempt.
     Combine(u16, u8),
@@ -71,7 +71,7 @@ pub(super) struct Butterfly {
     pub(super) since: Time,
     pub(super) deadline: Time,
     pub(super) tasks: BTreeMap<OrderId, Task>,
-    /// Encoded bytes of the own contribution to each shard.
+    /// Encoded bytes of this peer's contribution to each shard.
     pub(super) encoded: BTreeMap<u16, u64>,
     /// Whose contributions are here, shard by shard.
     pub(super) here: BTreeMap<u16, Members>,
@@ -84,7 +84,7 @@ pub(super) struct Butterfly {
     pub(super) relay: Option<Relay>,
     pub(super) agreement: Agreement,
     pub(super) coordination: Option<Coordination>,
-    /// A coordinator's question that waits for the own duties to be done.
+    /// A coordinator's question that waits for this peer's duties to be done.
     pub(super) asked: Option<(PeerId, Ballot)>,
     /// Fetches under way.
     pub(super) fetching: BTreeSet<SliceId>,
@@ -103,8 +103,8 @@ pub(super) struct Butterfly {
 }
 
 impl Butterfly {
-    /// Starts. Members in `lost` were given up in another fragment of the round: nobody waits for
-    /// them once more.
+    /// Starts. Members in `lost` were given up in another fragment of the round: no member waits
+    /// for them once more.
     pub(super) fn new(
         cx: &mut Context,
         fragment: FragmentId,
@@ -183,7 +183,7 @@ impl Butterfly {
         this
     }
 
-    /// The own shards are reduced here, of what those who trained bring.
+    /// This peer's shards are reduced here, of what those who trained bring.
     fn take_duties(&mut self, owners: Vec<usize>) {
         let (me, bringing) = (self.group.me, self.group.bringing());
         let own = (0u16..).zip(owners).filter(|(_, owner)| *owner == me);
@@ -191,12 +191,12 @@ impl Butterfly {
             .extend(own.map(|(shard, _)| (shard, Duty::new(0, bringing))));
     }
 
-    /// Encodes every shard of the own contribution: first what the schedule sends first; of the
-    /// butterfly the next member's, so that not everybody pushes to the same member at once.
+    /// Encodes every shard of this peer's contribution: first what the schedule sends first; of the
+    /// butterfly the next member's, so that members push to different members at first.
     fn encode_all(&mut self, cx: &mut Context) {
         let bringing = self.group.bringing();
         if bringing.is_empty() {
-            // Nobody trained on anything: there is no mean.
+            // No member trained, so there is no mean.
             self.void(cx);
         }
         if bringing.is_empty() || (self.relay.is_none() && !bringing.has(self.group.me)) {
@@ -242,7 +242,7 @@ impl Butterfly {
         self.ending.is_some() || self.missed.is_some()
     }
 
-    /// Whether the own reductions are done.
+    /// Whether this peer's reductions are done.
     pub(super) fn dutiful(&self) -> bool {
         self.duties.values().all(Duty::done)
     }
@@ -319,7 +319,8 @@ impl Butterfly {
         }
         let missing = match self.stage {
             Stage::Collecting => self.missing_contributors(),
-            // Who has not voted may lack the same shard as others: that is for the ballot to find out.
+            // Who has not voted may lack the same shard as others: that is for the ballot to find
+            // out.
             Stage::Gathering => self.missing_owners(),
             Stage::Repairing => Members::NONE,
         };
@@ -363,7 +364,7 @@ impl Butterfly {
         });
     }
 
-    /// All decided versions are here: tell the codec what became of the own contributions.
+    /// All decided versions are here: tell the codec which of this peer's contributions counted.
     pub(super) fn apply(&mut self, cx: &mut Context, ballot: u8, versions: &[ShardVersion]) {
         if self.gathered {
             self.gather_in(cx, ballot, versions);

@@ -199,7 +199,7 @@ impl Butterfly {
         let best = |shard: u16| {
             let all = promises.iter();
             let held = all.flat_map(|(i, p)| p.held.iter().map(move |h| (*i, h)));
-            // Once a ballot has failed, what only a doubtful member holds is made anew.
+            // Once a ballot has failed, what only a doubtful member holds is made again.
             let held = held.filter(|(i, h)| h.shard == shard && (ballot.number < 2 || trusted(*i)));
             held.max_by_key(|(i, h)| (trusted(*i), h.version.attempt, std::cmp::Reverse(*i)))
         };

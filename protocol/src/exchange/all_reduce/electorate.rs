@@ -1,5 +1,5 @@
-//! Whose word counts when a group forms: pure functions of the view and of what the ready peers said.
-//! Not who is in the group: that is `grouping`.
+//! Whose word counts when a group forms: pure functions of the view and of what the ready peers
+//! said. Not who is in the group: that is `grouping`.
 
 use crate::core::context::Context;
 use crate::limits::ABSENT_ROUNDS_MAX;
@@ -15,7 +15,7 @@ pub(super) fn settled(cx: &Context) -> impl Iterator<Item = PeerId> {
 }
 
 /// Who of the ready peers may propose: not those who came a moment ago, because they may not have
-/// met everybody and would leave out whom they do not know.
+/// met all peers and would leave out whom they do not know.
 pub(super) fn proposers(cx: &Context, ready: Vec<PeerId>) -> Vec<PeerId> {
     let settled = |id: &PeerId| match cx.view.get(*id) {
         Some(remote) => !remote.probation,
@@ -38,7 +38,7 @@ pub(super) fn ahead(cx: &Context) -> Option<PeerId> {
 
 /// How many peers take part in rounds, this one included, whether or not they are suspected or
 /// fell behind a moment ago. A peer whose link is down, or that has long been behind, is not among
-/// them: not for so many rounds, and the own attempts at this round count as rounds do.
+/// them: not for some rounds, and this peer's attempts at this round count as rounds do.
 pub(super) fn electorate(cx: &Context, attempts: u64) -> usize {
     let counts = |remote: &Remote| {
         let present = remote.ready && remote.round.next() >= cx.round;
@@ -52,9 +52,9 @@ pub(super) fn electorate(cx: &Context, attempts: u64) -> usize {
         .count()
 }
 
-/// The anchor that most ready peers share. Where those who are ready are `enough` to agree, the highest
-/// digest wins a tie, or two halves would stay apart while their void rounds pass; the own one wins it
-/// where they are few, because the others may be together elsewhere.
+/// The anchor that most ready peers share. Where those who are ready are `enough` to agree, the
+/// highest digest wins a tie, or two halves would stay apart while their void rounds pass; this
+/// peer's wins it where they are few, because the others may be together elsewhere.
 pub(super) fn common_anchor(
     all: &BTreeMap<PeerId, (f64, Digest)>,
     own: Digest,

@@ -19,7 +19,7 @@ impl AllReduce {
             Formed::Outcome(outcome) => {
                 self.outcome = Some(outcome);
             }
-            Formed::Nobody => {
+            Formed::NoGroup => {
                 self.grouping.end(cx, true);
                 self.alone = Some(Outcome::Ended);
                 self.go_alone(cx);
@@ -37,7 +37,7 @@ impl AllReduce {
         if self.all_cut(cx)
             && let Some(outcome) = self.alone.take()
         {
-            self.nobody = true;
+            self.no_group = true;
             self.outcome = Some(outcome);
         }
     }
@@ -104,8 +104,8 @@ impl AllReduce {
         self.formed(cx, formed);
     }
 
-    /// A peer says that the round goes on without this one. Once this one has a group, it takes so
-    /// many of its members that no majority is left.
+    /// A peer says that the round continues without this one. Once this one has a group, only as
+    /// many of its members as leave no majority make it give up.
     pub(super) fn passed_by(&mut self, cx: &mut Context, teller: PeerId, resync: bool) {
         if self.grouping.active() {
             self.grouping.end(cx, false);
@@ -122,7 +122,7 @@ impl AllReduce {
             self.gone(cx, teller);
             return;
         }
-        // What of this round is in force here nobody can replay on top of.
+        // A round that is applied here in part cannot be replayed.
         let begun = |b: &Butterfly| matches!(b.ending, Some(Ending::Apply(_) | Ending::Gather(_)));
         let resync = resync || self.butterflies.iter().any(begun);
         cx.timers.stop(Timer::Exchange);

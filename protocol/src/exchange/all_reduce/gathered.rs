@@ -1,23 +1,26 @@
-//! Contributions gathered: everybody pushes its contribution, as it was encoded, to everybody, and
-//! each member combines all of them itself, in `PeerId` order. For codecs that can neither be summed
-//! nor encoded once more without a loss.
+//! Contributions gathered: every member pushes its contribution, as it was encoded, to all others,
+//! and each member combines all of them itself, in `PeerId` order. For codecs that can neither be
+//! summed nor encoded once more without a loss.
 //!
 //! ```text
 //! a' = outer(a, sum_i w_i C(d_i) / sum_i w_i), over the contributors that the group agreed on
 //! ```
 //!
-//! What is voted on are not shards but contributions: part i is member i's, by the hash of its bytes.
-//! What a dead member served to some is fetched by the others; what nobody holds is left out by a
-//! ballot, as a version without contributors. A contribution that does not decode fails at every member
-//! alike and is left out by all. Everything else (groups, votes, ballots, history) is the all-reduce's.
+//! What is voted on are not shards but contributions: part i is member i's, by the hash of its
+//! bytes. What a dead member served to some is fetched by the others; what no member holds is left
+//! out by a ballot, as a version without contributors. A contribution that does not decode fails at
+//! every member alike and is left out by all. Everything else (groups, votes, ballots, history) is
+//! the all-reduce's.
 //!
-//! Cost per round with n members, f fragments and a contribution of m encoded bytes: f (n - 1) pushes
-//! of m / f bytes each by every member, n f (n - 1) in all; control messages as in all-reduce. Each
-//! member decodes n contributions. Latency: group, contributions, votes. Cheaper than the butterfly's
-//! 2 m (n - 1) / n where the reduction is encoded worse than n / 2 times as long as a contribution.
+//! Cost per round with n members, f fragments and a contribution of m encoded bytes: f (n - 1)
+//! pushes of m / f bytes each by every member, n f (n - 1) in all; control messages as in
+//! all-reduce. Each member decodes n contributions. Latency: group, contributions, votes. Cheaper
+//! than the butterfly's 2 m (n - 1) / n where the reduction is encoded worse than n / 2 times as
+//! long as a contribution.
 //!
 //! **Source:** the all-gather of sparse gradients in Lin et al. 2018, "Deep Gradient Compression",
-//! section 3, and Xu et al. 2021, "GRACE", section IV; agreement: Lamport 2001, "Paxos Made Simple".
+//! section 3, and Xu et al. 2021, "GRACE", section IV; agreement: Lamport 2001, "Paxos Made
+//! Simple".
 
 use super::butterfly::{Butterfly, Target, Task};
 use super::reduce::Duty;
@@ -27,7 +30,7 @@ use crate::wire::{Ballot, ShardVersion};
 use crate::{Digest, Event, Members, Order, Part, PeerId, Settlement, SliceId, StoreId};
 
 impl Butterfly {
-    /// Encodes the own contribution as it goes to everybody.
+    /// Encodes this peer's contribution as it goes to all others.
     pub(super) fn offer(&mut self, cx: &mut Context) {
         let part = self.group.me as u16;
         self.duties.insert(part, Duty::offer(self.group.me));
@@ -108,7 +111,7 @@ impl Butterfly {
             .map(|((part, version), member)| (self.aggregate(part, version), member.weight))
             .collect();
         if inputs.iter().map(|(_, weight)| weight).sum::<f64>() <= 0.0 {
-            // Nobody trained on anything: there is no mean.
+            // No member trained, so there is no mean.
             self.void(cx);
             return;
         }

@@ -1,9 +1,9 @@
-//! Forming a round's group. Whoever has trained tells everybody that it is ready; once all peers
-//! that take part are, or the deadline has passed, the winner of the rendezvous hash of (run, round)
-//! among the ready ones proposes the group. One way and one proposal when all is well, which is a
-//! round trip; one deadline and the next winner when a peer is gone.
+//! Forming a round's group. A peer that has trained tells all others that it is ready; once all
+//! peers that take part are, or the deadline has passed, the winner of the rendezvous hash of (run,
+//! round) among the ready ones proposes the group. One way and one proposal when all is well, which
+//! is a round trip; one deadline and the next winner when a peer is gone.
 //!
-//! Everybody hears everybody's word, so nobody's idea of the proposer rests on views that differ.
+//! Each peer hears from every other, so all choose the proposer from the same information.
 //! With at most 64 members these are at most 63 small messages a peer and round.
 
 use super::electorate::{ahead, common_anchor, electorate, proposers, settled};
@@ -36,7 +36,7 @@ pub(super) enum Formed {
     /// No group, but an outcome.
     Outcome(Outcome),
     /// No proposer answered, or those who are ready have no anchor in common.
-    Nobody,
+    NoGroup,
     /// Too few peers are ready.
     Alone,
 }
@@ -50,7 +50,7 @@ pub(super) struct Grouping {
     /// How often no group came about, in this round.
     attempts: u64,
     round: Round,
-    /// Nobody else is waited for: what is ready now is the group.
+    /// No other peer is waited for: what is ready now is the group.
     closed: bool,
     /// Set once enough are ready.
     pub(super) enough: Option<Enough>,
@@ -66,7 +66,7 @@ impl Grouping {
         self.active
     }
 
-    /// This peer's training ended: it tells everybody.
+    /// This peer's training ended: it tells all others.
     pub(super) fn begin(&mut self, cx: &mut Context, weight: f64) -> Formed {
         if self.round != cx.round {
             self.attempts = 0;
@@ -87,8 +87,8 @@ impl Grouping {
             }
         }
         let (round, anchor) = (cx.round, cx.anchor());
-        let everybody: Vec<PeerId> = cx.view.greeted().map(|(id, _)| id).collect();
-        for peer in everybody {
+        let greeted: Vec<PeerId> = cx.view.greeted().map(|(id, _)| id).collect();
+        for peer in greeted {
             cx.send(
                 peer,
                 FormingMessage::Ready {
@@ -149,7 +149,7 @@ impl Grouping {
         self.note_ready(cx, from);
     }
 
-    /// A peer is gone: perhaps nobody is left to wait for, or it was to propose.
+    /// A peer is gone: perhaps no peer is left to wait for, or it was to propose.
     pub(super) fn gone(&mut self, cx: &mut Context, peer: PeerId) -> Formed {
         self.ready.remove(&peer);
         match self.active {
@@ -175,7 +175,7 @@ impl Grouping {
             return Formed::Waiting;
         }
         if 2 * members.len() <= electorate(cx, self.attempts).min(GROUP_MEMBERS_MAX) {
-            // Whoever knows few peers takes them for a majority.
+            // A peer that knows few others takes them for a majority.
             cx.send(from, FormingMessage::Decline { round, term });
             return Formed::Waiting;
         }
@@ -215,7 +215,7 @@ impl Grouping {
         self.term += 1;
         match self.term < TERMS_MAX {
             true => self.elect(cx),
-            false => Formed::Nobody,
+            false => Formed::NoGroup,
         }
     }
 
@@ -239,7 +239,7 @@ impl Grouping {
         self.elect(cx)
     }
 
-    /// Everybody that is ready for this round, this peer included.
+    /// All peers that are ready for this round, this peer included.
     pub(super) fn all_ready(&self, cx: &Context) -> BTreeMap<PeerId, (f64, Digest)> {
         let linked = |id: &PeerId| cx.view.get(*id).is_some_and(|v| v.linked && v.greeted);
         let others = self
@@ -274,7 +274,7 @@ impl Grouping {
             // Slow is not gone: without a majority of those that are linked, agreeing on anything
             // would split the run. What was trained stays for later.
             return if enough {
-                Formed::Nobody
+                Formed::NoGroup
             } else {
                 Formed::Alone
             };
@@ -284,7 +284,7 @@ impl Grouping {
         let winner = untried.max_by_key(|id| (rendezvous(&cx.plan.run, cx.round, 0, *id), *id));
         self.proposer = winner;
         match winner {
-            None => Formed::Nobody,
+            None => Formed::NoGroup,
             Some(peer) if peer == cx.me() => self.propose(cx, &all, anchor),
             Some(peer) => {
                 // It may use all of its own deadline before it proposes.
@@ -337,7 +337,7 @@ impl Grouping {
                 }
                 self.form(cx, group, false)
             }
-            None => Formed::Nobody, // the group is full without this peer
+            None => Formed::NoGroup, // the group is full without this peer
         }
     }
 

@@ -54,7 +54,8 @@ impl Butterfly {
         self.check_aggregate(cx, shard);
     }
 
-    /// An aggregate is here and its owner has told: it is held and handed on, or nobody's.
+    /// An aggregate and its owner's announcement are here: forwarded if they match, dropped
+    /// otherwise.
     fn check_aggregate(&mut self, cx: &mut Context, shard: u16) {
         let Some(relay) = &mut self.relay else { return };
         let (program, open) = (relay.program.clone(), relay.open);
@@ -68,7 +69,8 @@ impl Butterfly {
         if (told.digest, told.contributors) != (came.digest, came.members) {
             self.slices.remove(&slice);
             cx.order(Order::Release { slice });
-            // Passed on, it may be that its owner told one thing and made another: who lied is unknown.
+            // Passed on, it may be that its owner told one thing and made another: who lied is
+            // unknown.
             let maker = self.group.index(from).filter(|_| from == slice.origin);
             if let Some(index) = maker.filter(|i| *i != self.group.me) {
                 cx.accuse(from, "an aggregate that its owner did not make".to_owned());

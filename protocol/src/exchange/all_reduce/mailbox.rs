@@ -84,7 +84,7 @@ impl AllReduce {
     ) -> Result<(), PeerError> {
         let (round, fragment) = (message.round, message.fragment);
         if round < cx.round {
-            // Late, but not lost: whoever still works on that round learns how it ended.
+            // Late, but not lost: a peer that still works on that round learns how it ended.
             let answer = self.history.decision(round, fragment);
             if message.body.asks()
                 && let Some(answer) = answer.cloned()

@@ -1,5 +1,5 @@
-//! Exchanges with agreement (all-reduce along a schedule, gathered, parameter server in step): survivors hold the same bits, the weighted mean of a
-//! stated set of contributions.
+//! Exchanges with agreement (all-reduce along a schedule, gathered, parameter server in step):
+//! survivors hold the same bits, the weighted mean of a stated set of contributions.
 //!
 //! Life of a round: `grouping` forms the group, one `Butterfly` a fragment reduces its shards
 //! (`reduce`), votes on them (`agree`) and mends what a dead member left (`repair`); `history`
@@ -9,10 +9,10 @@
 //! one `Propose` (n - 1 of the latter by the proposer), f (n - 1) votes; 2 f (n - 1) pushes of
 //! about 1/n of a fragment each. Latency: group (one round trip), contributions, aggregates, votes.
 //!
-//! A round's fragments (all of them, or every so many where they are staggered) are opened in order, a window at a time; a fragment that is decided goes to the
-//! Executor at once and its bytes are let go of, so that memory follows the window and not the
-//! model. No member can be further ahead than a window of the slowest it still hopes for, because
-//! every fragment needs a shard of each.
+//! A round's fragments (all of them, or some of them if they are staggered) are opened in order, a
+//! window at a time; a fragment that is decided goes to the Executor at once and its bytes are let
+//! go of, so that memory follows the window and not the model. No member can be further ahead than
+//! a window of the slowest it still hopes for, because every fragment needs a shard of each.
 
 mod agree;
 mod butterfly;
@@ -63,7 +63,7 @@ type EarlySlice = (PeerId, SliceId, SliceMeta, Option<Digest>);
 pub(crate) struct AllReduce {
     grouping: Grouping,
     group: Option<Group>,
-    /// What the schedule asks of this peer in a group of so many, at this index.
+    /// What the schedule asks of this peer in a group of this size, at this index.
     program: Option<(usize, usize, Arc<Program>)>,
     /// The round's fragments opened so far, by their number.
     butterflies: Vec<Butterfly>,
@@ -79,7 +79,7 @@ pub(crate) struct AllReduce {
     /// How the round ends without a group, once every fragment has left the training.
     alone: Option<Outcome>,
     /// Whether no group came about: every fragment is void.
-    nobody: bool,
+    no_group: bool,
     outcome: Option<Outcome>,
 }
 
@@ -97,7 +97,7 @@ impl AllReduce {
             early_messages: Vec::new(),
             history: History::default(),
             alone: None,
-            nobody: false,
+            no_group: false,
             outcome: None,
         }
     }
@@ -235,7 +235,7 @@ impl AllReduce {
 impl Exchange for AllReduce {
     fn begin(&mut self, cx: &mut Context, summary: &TrainSummary) {
         self.outcome = None;
-        self.nobody = false;
+        self.no_group = false;
         self.alone = None;
         let formed = self.grouping.begin(cx, summary.samples as f64);
         self.formed(cx, formed);
@@ -313,7 +313,7 @@ impl Exchange for AllReduce {
     }
 
     fn ended(&mut self, cx: &Context) -> Vec<(FragmentId, Ending)> {
-        if std::mem::take(&mut self.nobody) {
+        if std::mem::take(&mut self.no_group) {
             let all = cx.plan.fragments_of(cx.round);
             return all.map(|f| (f, Ending::Void)).collect();
         }

@@ -1,19 +1,23 @@
-//! Partial all-reduce: a round goes on with the first `enough` peers that are ready and whoever comes
-//! within the grace. The late take the round's outcome over with what they trained on top, and are part
-//! of the next. It is the forming of the group that ends sooner; what follows is any exchange that agrees.
+//! Partial all-reduce: a round goes on with the first `enough` peers that are ready and those that
+//! arrive within the grace. The late take the round's outcome over with what they trained on top,
+//! and are part of the next. It is the forming of the group that ends sooner; what follows is any
+//! exchange that agrees.
 //!
-//! Cost: none of its own. A round takes as long as its `enough`-th fastest peer and the grace, not as long
-//! as the slowest; every peer that is late costs its helper the bytes of the decided aggregates once more.
-//! The grace is a time of the plan, or twice the median of how late the late have been: what a peer
-//! measured of the `Ready` that came after those which were enough, so no two peers' need be equal. The
-//! proposer's ends the wait for all, and none outlasts the deadline of the group itself.
+//! Cost: none of its own. A round takes as long as its `enough`-th fastest peer and the grace, not
+//! as long as the slowest; every peer that is late costs its helper the bytes of the decided
+//! aggregates once more. The grace is a time of the plan, or twice the median of how late the late
+//! have been: what a peer measured of the `Ready` that came after those which were enough, so no
+//! two peers' need be equal. The proposer's ends the wait for all, and none outlasts the deadline
+//! of the group itself.
 //!
-//! Fewer than a majority of the run never form a group, whatever `enough` says: two disjoint groups of one
-//! round would leave two anchors. So this is eager-SGD's majority collective, with a count and a grace, and
-//! not Prague's or WAGMA's small groups, which mix parameters and agree on nothing.
+//! Fewer than a majority of the run never form a group, whatever `enough` says: two disjoint groups
+//! of one round would leave two anchors. So this is eager-SGD's majority collective, with a count
+//! and a grace, and not Prague's or WAGMA's small groups, which mix parameters and agree on
+//! nothing.
 //!
-//! **Source:** Chen et al. 2016, "Revisiting Distributed Synchronous SGD" (backup workers); Li et al. 2020,
-//! "Taming unbalanced training workloads in deep learning with partial collective operations" (eager-SGD).
+//! **Source:** Chen et al. 2016, "Revisiting Distributed Synchronous SGD" (backup workers); Li et
+//! al. 2020, "Taming unbalanced training workloads in deep learning with partial collective
+//! operations" (eager-SGD).
 
 use super::grouping::Grouping;
 use crate::core::context::Context;
@@ -50,8 +54,8 @@ impl Grouping {
         self.enough.is_some_and(|enough| enough.until <= cx.now)
     }
 
-    /// Somebody is ready for this round: perhaps after those who were enough. How long whoever did not
-    /// train waited for one that did says nothing of how much later than others that one is.
+    /// A peer is ready for this round, perhaps after those who were enough. If this peer did not
+    /// train, its wait does not show how much later than others that peer is.
     pub(super) fn note_ready(&self, cx: &mut Context, from: PeerId) {
         let (round, me) = (cx.round, cx.me());
         if cx.plan.draws(round, me) && cx.plan.draws(round, from) {
@@ -64,8 +68,8 @@ impl Grouping {
     }
 }
 
-/// How long the others are waited for. Whoever did not train waits while they do, as long as anything may
-/// take: those who trained miss the late much sooner, and one of them proposes.
+/// How long the others are waited for. A peer that did not train waits while they do, as long as
+/// anything may take: those who trained miss the late much sooner, and one of them proposes.
 pub(super) fn allowed(cx: &Context, settled: impl IntoIterator<Item = PeerId>) -> Duration {
     match cx.plan.draws(cx.round, cx.me()) {
         true => cx.deadlines.allow(Wait::Group, settled),

@@ -1,8 +1,8 @@
 //! Contributions in, aggregates out: the two halves of the butterfly.
 //!
-//! Member s owns shard s. Everybody pushes its contribution to shard s to its owner; the owner
+//! Member s owns shard s. Every member pushes its contribution to shard s to its owner; the owner
 //! reduces `sum_i w_i c_i / sum_i w_i` in `PeerId` order over those that came before the deadline,
-//! encodes the result and pushes the same bytes to everybody. With n members and a message of m
+//! encodes the result and pushes the same bytes to all. With n members and a message of m
 //! encoded bytes each peer sends 2 m (n-1)/n in 2 (n-1) pushes.
 //!
 //! **Source:** recursive halving made flat: Rabenseifner 2004 for the bandwidth bound; Ryabinin et
@@ -49,7 +49,7 @@ impl Duty {
         }
     }
 
-    /// The own contribution as it is, that is being encoded.
+    /// This peer's contribution as it is, that is being encoded.
     pub(super) fn offer(me: usize) -> Self {
         Self {
             included: Members::one(me),
@@ -97,7 +97,7 @@ impl Butterfly {
         };
         let total: f64 = inputs.iter().map(|(_, weight)| weight).sum();
         if total <= 0.0 {
-            // Nobody trained on anything: there is no mean. The shard stays missing.
+            // No member trained, so there is no mean. The shard stays missing.
             self.duties.remove(&shard);
             return;
         }
@@ -113,7 +113,7 @@ impl Butterfly {
         self.tasks.insert(order, Task::Combine(shard, attempt));
     }
 
-    /// Members whose contribution to an own shard is still missing.
+    /// Members whose contribution to this peer's shard is still missing.
     pub(super) fn missing_contributors(&self) -> Members {
         let open = self
             .duties
@@ -147,8 +147,8 @@ impl Butterfly {
             (Task::Combine(shard, attempt), _) | (Task::Aggregate(shard, attempt), _)
                 if self.over() || self.duties.get(&shard).is_none_or(|d| d.attempt != attempt) =>
             {
-                // A ballot gave this shard to somebody, or to this peer once more; or the exchange ended
-                // without it, and its slices may be gone.
+                // A ballot gave this shard to somebody, or to this peer once more; or the exchange
+                // ended without it, and its slices may be gone.
                 if let Task::Aggregate(..) = task {
                     self.slices.insert(SliceId {
                         part: Part::Aggregate,
@@ -180,7 +180,7 @@ impl Butterfly {
                 self.publish(cx, shard, *bytes, *digest);
             }
             (Task::Combine(shard, _) | Task::Aggregate(shard, _), _) => {
-                // The own Executor failed: this peer's shards stay missing, the others repair.
+                // This peer's Executor failed: its shards stay missing, and the others repair them.
                 self.duties.remove(&shard);
             }
             (Task::Contribution(_) | Task::Fold(_) | Task::Value(_), _) => {}
@@ -189,7 +189,7 @@ impl Butterfly {
         true
     }
 
-    /// Brings the own encoded contribution to whoever reduces the shard in this ballot.
+    /// Brings this peer's encoded contribution to the member that reduces the shard in this ballot.
     pub(super) fn contribute(&mut self, cx: &mut Context, shard: u16) {
         let Some(owner) = self.targets.get(usize::from(shard)).map(|t| t.owner) else {
             return;
@@ -211,7 +211,8 @@ impl Butterfly {
 
     pub(super) fn push(&mut self, cx: &mut Context, to: PeerId, slice: SliceId, meta: SliceMeta) {
         self.metas.insert(slice, meta);
-        // What ends an exchange goes before what begins one; by priority, what is needed first before both.
+        // What ends an exchange goes before what begins one; by priority, what is needed first
+        // before both.
         let first_needed = match cx.plan.overlap.layers {
             Layers::ByPriority => u8::try_from(slice.fragment.0).unwrap_or(u8::MAX / 2),
             Layers::Together | Layers::AsReady => 0,
@@ -272,7 +273,7 @@ impl Butterfly {
         self.reduce(cx);
     }
 
-    /// The own shard is reduced: everybody gets the very bytes this peer will apply.
+    /// This peer's shard is reduced: all others get the same bytes that this peer will apply.
     fn publish(&mut self, cx: &mut Context, shard: u16, bytes: u64, digest: Digest) {
         let Some(duty) = self.duties.get_mut(&shard) else {
             return;
@@ -365,7 +366,7 @@ impl Butterfly {
                 let versions = self.held.entry(part).or_default();
                 let same = |v: &ShardVersion| v.owner == from && v.attempt == slice.attempt;
                 if versions.iter().any(|v| same(v) && v.digest != digest) {
-                    // Which of them others got nobody can tell: none of them is held any more.
+                    // Which of them others got is unknown: none of them is held any more.
                     versions.retain(|v| !same(v));
                     return broke("two versions of one shard under one name");
                 }

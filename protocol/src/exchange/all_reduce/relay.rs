@@ -1,12 +1,13 @@
 //! A schedule carried out: partial sums from member to member, aggregates handed on.
 //!
 //! This is how ballot zero reduces where the plan's schedule is not the butterfly. What comes from
-//! third hands cannot be left out when it is late, so nobody goes on without it: at one deadline, or
-//! as soon as it is known that something will not come, the attempt is given up, and the next ballot
-//! (`repair`) keeps what somebody holds and reduces the rest anew, directly, with those who are left.
+//! third hands cannot be left out when it is late, so no member continues without it: at one
+//! deadline, or as soon as it is known that something will not come, the attempt is given up, and
+//! the next ballot (`repair`) keeps what somebody holds and reduces the rest again, directly, with
+//! those who are left.
 //!
-//! An aggregate passes through hands that did not make it: its owner tells everybody its version,
-//! and nobody holds or hands on what is not of that version.
+//! An aggregate passes through hands that did not make it: its owner tells all others its version,
+//! and no member keeps or forwards another version.
 
 use super::butterfly::{Butterfly, Task};
 use super::schedule::{Program, Role};
@@ -31,9 +32,9 @@ pub(super) struct Relay {
 #[derive(Debug, Default)]
 pub(super) struct Work {
     pub(super) stage: usize,
-    /// Whose contributions are in the own value.
+    /// Whose contributions are in this peer's value.
     pub(super) set: Members,
-    /// Encoded bytes of the own value, once it has been encoded.
+    /// Encoded bytes of this peer's value, once it has been encoded.
     pub(super) bytes: Option<u64>,
     pub(super) sent: bool,
     /// Whether the next value is being made.
@@ -58,7 +59,7 @@ pub(super) struct Came {
 }
 
 impl Relay {
-    /// Nothing is done yet. Whoever knows that a member is lost need not begin.
+    /// Nothing is done yet. If a member is known to be lost, the schedule need not begin.
     pub(super) fn new(program: Arc<Program>, lost: bool) -> Self {
         let mut works = Vec::new();
         works.resize_with(program.shards(), Work::default);
@@ -75,7 +76,7 @@ impl Relay {
         self.open = false;
     }
 
-    /// Whether the own part is done.
+    /// Whether this peer's part is done.
     fn finished(&self) -> bool {
         (0u16..).zip(&self.works).all(|(shard, work)| {
             let role = self.program.role(shard);
@@ -108,7 +109,7 @@ impl Butterfly {
         self.relay.as_ref().is_some_and(|relay| relay.open)
     }
 
-    /// Whether the own part in a schedule, if there is one, is done.
+    /// Whether this peer's part in a schedule, if there is one, is done.
     pub(super) fn relayed(&self) -> bool {
         let relay = self.relay.as_ref().filter(|relay| relay.open);
         relay.is_none_or(Relay::finished)
@@ -153,7 +154,7 @@ impl Butterfly {
         }
     }
 
-    /// Adds the values of the present stage to the own one.
+    /// Adds the values of the present stage to this peer's.
     fn fold(&mut self, cx: &mut Context, shard: u16, role: &Role) {
         let Some(relay) = &mut self.relay else { return };
         let work = &mut relay.works[usize::from(shard)];
@@ -202,7 +203,7 @@ impl Butterfly {
         }
     }
 
-    /// The own contribution is encoded; false where ballot zero follows no schedule any more.
+    /// This peer's contribution is encoded; false where ballot zero follows no schedule any more.
     pub(super) fn relay_own(&mut self, shard: u16, bytes: u64) -> bool {
         let me = Members::one(self.group.me);
         let Some(relay) = self.relay.as_mut().filter(|relay| relay.open) else {
@@ -238,13 +239,13 @@ impl Butterfly {
                 self.slices.insert(name);
                 self.next_stage(cx, shard, *bytes, *digest);
             }
-            // The own Executor failed: others repair what this peer does not pass on.
+            // This peer's Executor failed: others repair what this peer does not pass on.
             _ => self.relay_failed(),
         }
     }
 
-    /// What somebody sent does not decode. Its own contribution alone can be left out; a partial sum
-    /// holds those of others too.
+    /// What somebody sent does not decode. Its own contribution alone can be left out; a partial
+    /// sum holds those of others too.
     fn relay_without(&mut self, shard: u16, slice: SliceId) {
         let Some(index) = self.group.index(slice.origin) else {
             return;
@@ -262,7 +263,8 @@ impl Butterfly {
             work.busy = false;
             work.left_out |= Members::one(index);
             work.arrived.remove(&(index, 0));
-            // Values of one shard are made in one stage, before which it is the own contribution.
+            // Values of one shard are made in one stage, before which it is this peer's
+            // contribution.
             work.set = Members::one(me);
         } else {
             relay.failed = true;
@@ -270,7 +272,7 @@ impl Butterfly {
         }
     }
 
-    /// What the own value will be called once it is encoded: a partial sum, or the aggregate.
+    /// What this peer's value will be called once it is encoded: a partial sum, or the aggregate.
     pub(super) fn next_value(&self, shard: u16) -> SliceId {
         let relay = self.relay.as_ref();
         let work = relay.and_then(|r| r.works.get(usize::from(shard)));

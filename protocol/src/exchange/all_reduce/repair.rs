@@ -1,9 +1,9 @@
 //! Ballots above zero: what to do when an owner died, perhaps after serving half the group.
 //!
 //! A member that waits in vain picks the coordinator of the next ballot (rendezvous hash over the
-//! members it has hope for) and sends it a promise. The coordinator asks everybody, and from a
+//! members it has hope for) and sends it a promise. The coordinator asks all members, and from a
 //! strict majority of promises makes a plan: what was voted for in the highest ballot stays; a
-//! shard that somebody holds stays; a shard that nobody holds is reduced again by a successor.
+//! shard that somebody holds stays; a shard that no member holds is reduced again by a successor.
 
 use super::butterfly::{Butterfly, Stage, Target};
 use super::coordinate::Promised;
@@ -197,7 +197,7 @@ impl Butterfly {
 
     fn target(&self, ballot: Ballot, shard: u16, plan: &ShardPlan) -> Option<Target> {
         Some(match plan {
-            // Nobody else can make a member's contribution: what none holds is left out.
+            // No other member can make a member's contribution: what none holds is left out.
             ShardPlan::Redo { .. } if self.gathered => self.absence(ballot, shard),
             ShardPlan::Keep { version, .. } => Target {
                 owner: self.group.index(version.owner)?,
@@ -273,7 +273,7 @@ impl Butterfly {
         self.advance(cx);
     }
 
-    /// A fetch came to nothing: somebody else may hold it, or the next ballot mends it.
+    /// A fetch failed: somebody else may hold it, or the next ballot mends it.
     pub(super) fn fetch_failed(&mut self, cx: &mut Context, slice: SliceId) {
         if self.fetching.remove(&slice) && !self.over() {
             self.deadline = self.deadline.min(cx.now + cx.deadlines.answer());

@@ -1,20 +1,21 @@
 //! A parameter server among the members, all in the same round: k of them own the shards of every
-//! fragment, chosen by rendezvous hash, so that they stay the same while they live and any peer may be
-//! one. Workers push each shard to its owner; the owner sends the reduction back to all.
+//! fragment, chosen by rendezvous hash, so that they stay the same while they live and any peer may
+//! be one. Workers push each shard to its owner; the owner sends the reduction back to all.
 //!
-//! The anchor that a worker would pull is the old one moved by the reduction, and everybody holds the
-//! old one: so it is the reduction that travels, and every member holds the center. A successor of a dead
-//! owner therefore has it at once: it reduces what the workers still hold, in the next ballot. Everything
-//! else is the butterfly's with other owners; with k = n it is the butterfly.
+//! The anchor that a worker would pull is the old one moved by the reduction, and every member
+//! holds the old one: so it is the reduction that travels, and every member holds the center. A
+//! successor of a dead owner therefore has it at once: it reduces what the workers still hold, in
+//! the next ballot. Everything else is the butterfly's with other owners; with k = n it is the
+//! butterfly.
 //!
-//! Cost per round with n members, k owners, f fragments of m encoded bytes in all: f k (n - 1) pushes of
-//! contributions and as many of reductions, about m / (f k) bytes each. A worker that owns nothing sends
-//! m bytes and gets m; an owner gets m (n - 1) / k and sends as much. Control messages as in all-reduce.
-//! Between k = 1, where one link carries all, and k = n, where all carry the same, lies BytePS's choice
-//! of k by what the links can carry.
+//! Cost per round with n members, k owners, f fragments of m encoded bytes in all: f k (n - 1)
+//! pushes of contributions and as many of reductions, about m / (f k) bytes each. A worker that
+//! owns nothing sends m bytes and gets m; an owner gets m (n - 1) / k and sends as much. Control
+//! messages as in all-reduce. Between k = 1, where one link carries all, and k = n, where all carry
+//! the same, lies BytePS's choice of k by what the links can carry.
 //!
-//! **Source:** Li et al. 2014, "Scaling Distributed Machine Learning with the Parameter Server"; Jiang
-//! et al. 2020, "BytePS", section 4.1.
+//! **Source:** Li et al. 2014, "Scaling Distributed Machine Learning with the Parameter Server";
+//! Jiang et al. 2020, "BytePS", section 4.1.
 
 use super::group::Group;
 use crate::core::context::Context;
@@ -28,8 +29,8 @@ pub(super) fn owners(cx: &Context, group: &Group, of: u16) -> Vec<usize> {
     owners
 }
 
-/// Members in the order in which they own parts: those of a parameter server by rendezvous hash over
-/// the run, so that a death moves only the dead member's shards; others as they are.
+/// Members in the order in which they own parts: those of a parameter server by rendezvous hash
+/// over the run, so that a death moves only the dead member's shards; others as they are.
 pub(super) fn ranked(cx: &Context, group: &Group, mut members: Vec<usize>) -> Vec<usize> {
     if let ExchangeKind::Server(_) = cx.plan.exchange {
         let rank = |i: &usize| rendezvous(&cx.plan.run, Round(0), 0, group.peer(*i));

@@ -45,8 +45,8 @@ impl AllReduce {
         }
     }
 
-    /// The next fragment, if it has left the training. All peers open them in the same order, or, by
-    /// priority, all of them: no two can wait for what the other has not opened.
+    /// The next fragment, if it has left the training. All peers open them in the same order, or,
+    /// by priority, all of them: no two can wait for what the other has not opened.
     fn next_to_open(&self, cx: &Context) -> Option<FragmentId> {
         let opened = self.butterflies.len();
         let next = || cx.plan.fragments_of(cx.round).nth(opened);
@@ -57,7 +57,7 @@ impl AllReduce {
         }
     }
 
-    /// This peer's part in the plan's schedule; none where everybody sends to everybody.
+    /// This peer's part in the plan's schedule; none if every member sends to all others.
     fn program(&mut self, plan: &Plan, group: &Group) -> Option<Arc<Program>> {
         if !plan.schedule.relays() || group.len() < 2 {
             return None;

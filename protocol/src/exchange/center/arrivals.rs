@@ -1,5 +1,5 @@
-//! Contributions at the owner of a shard: taken in one by one or so many at once, weighed by how old
-//! the center was that they were computed from.
+//! Contributions at the owner of a shard: taken in one by one or several together, weighed by how
+//! old the center was that they were computed from.
 
 use super::shard::{Arrival, Shard};
 use super::state::{Center, LEAP_MAX, ShardKey, Task};
@@ -12,7 +12,7 @@ use crate::{Done, Order, PeerError, WorkError};
 const WAITING_PER_SENDER_MAX: usize = 4;
 
 impl Center {
-    /// A contribution to a shard, perhaps the own one.
+    /// A contribution to a shard, perhaps this peer's.
     pub(super) fn arrival(
         &mut self,
         cx: &mut Context,
@@ -60,7 +60,8 @@ impl Center {
             });
         }
         if elastic {
-            // The center itself never travels as a whole: whoever is behind takes the number over.
+            // The center itself never travels as a whole: a peer that is behind takes the number
+            // over.
             shard.version = shard.version.max(arrival.base);
         } else if arrival.base > shard.version {
             shard.ahead.push(arrival);
@@ -170,7 +171,7 @@ impl Center {
         }
     }
 
-    /// Whoever promised a newer copy did not send it: what waited for it goes unanswered.
+    /// The peer that promised a newer copy did not send it: what waited for it goes unanswered.
     pub(super) fn ask_timeout(&mut self, cx: &mut Context) {
         let now = cx.now;
         let late = |shard: &&mut Shard| shard.asked_until().is_some_and(|until| until <= now);

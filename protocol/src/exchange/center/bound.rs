@@ -1,22 +1,25 @@
-//! Dynamic staleness: which lead within the plan's bounds a peer that has ended its round allows itself,
-//! from how long rounds took, its own and the others'. Pure: it counts in times that it is given.
+//! Dynamic staleness: which lead within the plan's bounds a peer that has ended its round allows
+//! itself, from how long rounds took, its own and the others'. Pure: it counts in times that it is
+//! given.
 //!
 //! With own rounds of length p, and of each other peer j the round r_j that it began at a_j and the
 //! length q_j of its rounds, the next R = most - least rounds from `next` on would have to wait
 //!
 //! ```text
-//! W(s) = max_j max_{0 <= r <= R, k > r_j} (a_j + (k - r_j) max(q_j, now - a_j)) - (now + r p),  k = next + r - s
+//! W(s) = max_j max_{0 <= r <= R, k > r_j} (a_j + (k - r_j) max(q_j, now - a_j)) - (now + r p),  k
+//! = next + r - s
 //! ```
 //!
-//! under the lead s, or not at all where that is negative. W falls with s; the lead is the smallest s
-//! whose W is that of the largest: no staleness is taken that saves no time. A round that takes longer
-//! than usual is taken to be half over, so a burst raises the lead while it lasts and no longer.
+//! under the lead s, or not at all where that is negative. W falls with s; the lead is the smallest
+//! s whose W is that of the largest: no staleness is taken that saves no time. A round that takes
+//! longer than usual is taken to be half over, so a burst raises the lead while it lasts and no
+//! longer.
 //!
 //! **Source:** Zhao et al. 2019, "Dynamic stale synchronous parallel distributed training for deep
 //! learning", section IV, whose server asks when the slowest is expected next from its last two
-//! pushes, and grants so many rounds more as make the wait for that push the shortest. There a peer
-//! is granted more whenever it has used up what it was granted, and the upper bound is not kept; here
-//! it is, and every peer decides for itself.
+//! pushes, and grants the number of further rounds that makes the wait for that push the shortest.
+//! There a peer is granted more whenever it has used up what it was granted, and the upper bound is
+//! not kept; here it is, and every peer decides for itself.
 
 use crate::{LeadPlan, PeerId, Round, Time};
 use core::time::Duration;
@@ -59,8 +62,8 @@ impl Paces {
         }
     }
 
-    /// What is known of a peer that is in this round; of one that was not heard of in it, that it has just
-    /// begun it and takes as long as this peer.
+    /// What is known of a peer that is in this round; of one that was not heard of in it, that it
+    /// has just begun it and takes as long as this peer.
     pub(super) fn of(&self, peer: PeerId, round: Round, now: Time, own: Duration) -> Progress {
         let known = self.0.get(&peer).filter(|p| p.round == round).copied();
         let fresh = Progress {
@@ -74,7 +77,7 @@ impl Paces {
         }
     }
 
-    /// Forgets those that nobody knows any more.
+    /// Forgets those that are no longer known.
     pub(super) fn keep(&mut self, known: impl Fn(PeerId) -> bool) {
         self.0.retain(|peer, _| known(*peer));
     }
@@ -204,12 +207,12 @@ mod tests {
         assert_eq!(lead(10, 1_000, progress(9, 950, 100)), 3);
         // Three rounds behind, as fast as ever again: nothing is saved by a larger lead.
         assert_eq!(lead(13, 1_310, progress(10, 1_300, 100)), 3);
-        // Still in a round that it began four of the own ago.
+        // Still in a round that it began four of this peer's rounds ago.
         let burst = lead(14, 1_400, progress(10, 1_000, 100));
         assert!(burst > 6, "{burst}");
         // Always slower: whatever there is is used.
         assert_eq!(lead(14, 1_400, progress(10, 1_350, 900)), 15);
-        // Far ahead, or nobody there.
+        // Far ahead, or no other peer.
         assert_eq!(lead(14, 1_400, progress(90, 1_350, 300)), 3);
         assert_eq!(choose(PLAN, (Round(9), at(1)), ms(1), &[]), 3);
     }
@@ -226,7 +229,7 @@ mod tests {
         paces.heard(a, Round(6), at(800));
         assert_eq!(paces.of(a, Round(6), now, ms(7)), progress(6, 800, 200));
         assert_eq!(paces.of(a, Round(7), now, ms(7)), progress(7, 1_000, 7));
-        // It began anew.
+        // It started again.
         paces.heard(a, Round(2), at(900));
         assert_eq!(paces.of(a, Round(2), now, ms(7)), progress(2, 900, 7));
         paces.keep(|_| false);

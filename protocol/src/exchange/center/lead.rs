@@ -1,7 +1,8 @@
-//! The bounded lead: nobody begins a round before all live peers are near enough. Each peer counts the
-//! others' rounds by their own words, which never run ahead of them, so the bound holds whatever is late.
-//! Where the plan leaves room between two bounds each peer chooses one of its own at the end of every
-//! round, and with every word that it hears while it waits; the larger one is never passed.
+//! The bounded lead: no peer begins a round before all live peers are near enough. Each peer counts
+//! the others' rounds by their own words, which never run ahead of them, so the bound holds
+//! whatever is late. Where the plan leaves room between two bounds each peer chooses one of its own
+//! at the end of every round, and with every word that it hears while it waits; the larger one is
+//! never passed.
 
 use super::bound::{Progress, choose};
 use super::state::Center;
@@ -52,7 +53,7 @@ impl Center {
         Some(choose(plan, (cx.round.next(), now), own, &others))
     }
 
-    /// The round ends once everything is pulled and nobody is too far behind.
+    /// The round ends once everything is pulled and no peer is too far behind.
     pub(super) fn check_end(&mut self, cx: &mut Context) {
         let open = self.fragments.iter().any(|p| p.ending.is_none());
         if self.fragments.is_empty() || open || self.outcome.is_some() || self.lead.over {
@@ -78,8 +79,8 @@ impl Center {
         self.lead.until = None;
     }
 
-    /// Whoever is still too far behind is not waited for any more, until it has caught up; those whom only a
-    /// smaller lead than the largest waited for are where they may be.
+    /// Peers that are still too far behind are not waited for until they have caught up; those whom
+    /// only a smaller lead than the largest waited for are where they may be.
     pub(super) fn lead_timeout(&mut self, cx: &mut Context) {
         if self.lead.until.is_none_or(|until| until > cx.now) {
             return;
@@ -111,8 +112,8 @@ impl Center {
         }
     }
 
-    /// The round is over: a straggler that was left behind goes on where the others are, and all learn
-    /// where this peer is.
+    /// The round is over: a straggler that was left behind goes on where the others are, and all
+    /// learn where this peer is.
     pub(super) fn end_lead(&mut self, cx: &mut Context) {
         self.stop_waiting(cx, false);
         let mut paces = std::mem::take(&mut self.lead.paces);

@@ -1,34 +1,36 @@
-//! A parameter server whose peers need not be in the same round: contributions arrive at the owners of
-//! the center's shards one by one, each worker pulls what it needs and goes on (ASP), or waits for the
-//! slowest when it is too far ahead (SSP). Any peer may own a shard: the winner of the rendezvous hash
-//! over the live peers does.
+//! A parameter server whose peers need not be in the same round: contributions arrive at the owners
+//! of the center's shards one by one, each worker pulls what it needs and goes on (ASP), or waits
+//! for the slowest when it is too far ahead (SSP). Any peer may own a shard: the winner of the
+//! rendezvous hash over the live peers does.
 //!
 //! ```text
 //! push:   c' = outer(c, mean_k w(tau_k) C(d_k)) over the K arrivals that are taken in at once
 //! pull:   a_i = c'                       tau_k = versions of the center since k pulled it
-//! lead:   a peer begins round r only when all live peers are in round r - s or later, s between two
+//! lead:   a peer begins round r only when all live peers are in round r - s or later, s between
+//! two
 //!         bounds and chosen by how long rounds take (`bound`), or one and the same
 //! ```
 //!
 //! With elastic averaging parameters travel instead, and neither takes the other's over:
 //! `c' = c + alpha (x_i - c)`, `x_i' = x_i - alpha (x_i - c)`.
 //!
-//! Every version of a shard has a number, and every worker holds the shard as it last pulled it. When an
-//! owner dies the next in hash order goes on from its own copy; a worker that has pulled a newer one says
-//! so with its next push and is asked for it first. What is lost are the arrivals that nobody has pulled.
-//! Who owns a shard is not voted on: a peer that is not the owner in its own view refuses, and the worker
-//! tries the next. A round whose pushes nobody answers is void: what was trained stays for the next.
+//! Every version of a shard has a number, and every worker holds the shard as it last pulled it.
+//! When an owner dies the next in hash order goes on from its own copy; a worker that has pulled a
+//! newer one says so with its next push and is asked for it first. What is lost are the arrivals
+//! that no worker has pulled. Who owns a shard is not voted on: a peer that is not the owner in its
+//! own view refuses, and the worker tries the next. A round whose pushes no owner answers is void:
+//! what was trained stays for the next.
 //!
-//! Cost per worker and round with k shards, f fragments of m encoded bytes and a center of M bytes (f32)
-//! in all: f k pushes of contributions (m / (f k) bytes each) and f k replies (M / (f k)), fewer by those
-//! of its own shards; with a bounded lead n - 1 signs of life. Latency: two ways. Each worker waits for its
-//! owners' answers until the deadline, never longer, and an owner waits for nobody.
+//! Cost per worker and round with k shards, f fragments of m encoded bytes and a center of M bytes
+//! (f32) in all: f k pushes of contributions (m / (f k) bytes each) and f k replies (M / (f k)),
+//! fewer by those of its own shards; with a bounded lead n - 1 signs of life. Latency: two ways.
+//! Each worker waits for its owners' answers until the deadline, never longer, and an owner never
+//! waits.
 //!
-//! **Source:** Dean et al. 2012 (Downpour) and Lian et al. 2015 (ASP); Ho et al. 2013 (SSP), section 3;
-//! Zhao et al. 2019 (dynamic SSP);
-//! Nguyen et al. 2022, "FedBuff" (K arrivals at once); Zhang et al. 2015 (EASGD), algorithm 1; Li et al.
-//! 2014, "Scaling Distributed Machine Learning with the Parameter Server", section 4.3 (owners and their
-//! successors).
+//! **Source:** Dean et al. 2012 (Downpour) and Lian et al. 2015 (ASP); Ho et al. 2013 (SSP),
+//! section 3; Zhao et al. 2019 (dynamic SSP); Nguyen et al. 2022, "FedBuff" (K arrivals at once);
+//! Zhang et al. 2015 (EASGD), algorithm 1; Li et al. 2014, "Scaling Distributed Machine Learning
+//! with the Parameter Server", section 4.3 (owners and their successors).
 
 mod arrivals;
 mod bound;

@@ -1,4 +1,5 @@
-//! The center's shards at their owner: versions, replies, and how a successor comes by the newest copy.
+//! The center's shards at their owner: versions, replies, and how a successor comes by the newest
+//! copy.
 
 use super::shard::Reply;
 use super::state::{COPY, Center, LEAP_MAX, ShardKey, Task};
@@ -10,8 +11,8 @@ use crate::{Order, OrderId, Part, PeerId, PushOutcome, Round, SliceId, SliceMeta
 const REPLY_RETRIES: u8 = 2;
 
 impl Center {
-    /// Begins to own a shard, from the own anchor: at once, or once more when this peer has pulled a
-    /// newer version from another owner since.
+    /// Begins to own a shard, from this peer's anchor: at once, or once more when this peer has
+    /// pulled a newer version from another owner since.
     pub(super) fn own(&mut self, cx: &mut Context, place: ShardKey) {
         let base = self.base(place);
         let held = self.shards.get(&place).map(|shard| shard.version);
@@ -23,7 +24,8 @@ impl Center {
         self.tasks.insert(id, Task::Seed);
     }
 
-    /// Orders that a shard of the center become a copy, or without one what the own anchor holds.
+    /// Orders that a shard of the center become a copy, or without one what this peer's anchor
+    /// holds.
     fn set(cx: &mut Context, place: ShardKey, copy: Option<SliceId>) -> OrderId {
         cx.order(Order::ResetCenter {
             fragment: place.0,
@@ -61,8 +63,8 @@ impl Center {
 
     pub(super) fn reply_encoded(&mut self, cx: &mut Context, slice: SliceId, bytes: Option<u64>) {
         let Some(bytes) = bytes else {
-            // The own Executor failed: the workers' deadlines deal with it, and nobody answers the own
-            // pull any more.
+            // This peer's Executor failed: the workers' deadlines deal with it, and this peer's
+            // pull gets no reply.
             let reply = self.replies.remove(&slice);
             if reply.is_some_and(|reply| reply.to.contains_key(&cx.me())) {
                 self.give_up(cx, (slice.fragment, slice.shard));
@@ -133,7 +135,7 @@ impl Center {
         }
     }
 
-    /// Lets go of versions that nobody reads any more.
+    /// Lets go of versions that are no longer needed.
     pub(super) fn sweep(&mut self, cx: &mut Context) {
         let shards = &self.shards;
         let old = |slice: &SliceId| {
@@ -168,8 +170,8 @@ impl Center {
         }
     }
 
-    /// An owner lacks what this peer has pulled. Only one that this peer brought a contribution to, and
-    /// waits for, can know that it does.
+    /// An owner lacks what this peer has pulled. Only one that this peer brought a contribution to,
+    /// and waits for, can know that it does.
     pub(super) fn asked_for_copy(&mut self, cx: &mut Context, asker: PeerId, place: ShardKey) {
         if !self.open_at(asker).contains(&place) {
             return;

@@ -14,7 +14,7 @@ pub(super) struct WantedShard {
     pub(super) tries: u8,
     /// What came back, and its version.
     pub(super) got: Option<(SliceId, u64)>,
-    /// Nobody answers.
+    /// No owner answers.
     pub(super) given_up: bool,
 }
 

@@ -1,4 +1,4 @@
-//! A shard of the center at its owner: what arrives for it, and what is sent of it.
+//! A shard of the center at its owner: what arrives for it, and what it sends.
 
 use crate::limits::VIEW_PEERS_MAX;
 use crate::{PeerId, Round, SliceId, Time};
@@ -40,8 +40,8 @@ impl Shard {
         all.filter(|a| a.from == peer).count()
     }
 
-    /// Whether a contribution was taken in before, or one that its sender made after it: it is pushed
-    /// again because no answer came.
+    /// Whether a contribution was taken in before, or one that its sender made after it: it is
+    /// pushed again because no answer came.
     pub(super) fn is_old(&self, arrival: &Arrival) -> bool {
         let last = self.taken.get(&arrival.from);
         last.is_some_and(|(life, round)| {

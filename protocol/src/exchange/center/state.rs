@@ -24,9 +24,9 @@ pub(super) const VERSION_MAX: u64 = 1 << 60;
 /// An order whose answer is awaited.
 #[derive(Clone, Debug)]
 pub(super) enum Task {
-    /// Encode the own contribution to a shard.
+    /// Encode this peer's contribution to a shard.
     Contribution(SliceId),
-    /// Encode an own shard of the center for those who wait for it.
+    /// Encode this peer's shard of the center for those who wait for it.
     Reply(SliceId),
     /// Take contributions in.
     Arrive(ShardKey, Vec<Arrival>),
@@ -34,12 +34,12 @@ pub(super) enum Task {
     Copy(SliceId, PeerId),
     /// Take a worker's copy over, with the version that the shard falls back to when it is bad.
     Adopt(SliceId, ShardKey, u64),
-    /// Begin from the own anchor.
+    /// Begin from this peer's anchor.
     Seed,
 }
 
-/// Versions that a center may have moved while its owner looked away: beyond them a worker's word for
-/// a newer one is no word. As many as 64 workers push in 1,024 rounds.
+/// Versions that a center may have moved while its owner looked away: beyond them a worker's word
+/// for a newer one is no word. As many as 64 workers push in 1,024 rounds.
 pub(super) const LEAP_MAX: u64 = 1 << 16;
 
 /// The center exchange of one peer: a worker, and perhaps an owner.

@@ -145,12 +145,12 @@ fn what_is_brought_again_is_answered_again_and_counted_once() {
         assert_eq!(bring(3, 7), (0, 1, 1), "the same again");
         assert_eq!(bring(2, 7), (0, 1, 1), "one from before it");
         assert_eq!(bring(4, 7), (1, 1, 1), "the next round's");
-        assert_eq!(bring(1, 8), (1, 1, 1), "it began anew, from a checkpoint");
+        assert_eq!(bring(1, 8), (1, 1, 1), "it restarted from a checkpoint");
     }
 }
 
 #[test]
-fn an_own_reply_that_cannot_be_encoded_ends_the_wait_for_it() {
+fn a_reply_that_this_peer_cannot_encode_ends_the_wait_for_it() {
     let (mut center, mut cx) = center(Contribution::Delta);
     center.begin(&mut cx, &TrainSummary::default());
     for _ in 0..4 {
@@ -201,7 +201,7 @@ fn an_answer_of_a_round_that_was_left_is_none_of_this_one() {
 }
 
 #[test]
-fn nobody_gets_a_copy_but_an_owner_that_was_brought_a_contribution() {
+fn only_an_owner_with_a_contribution_gets_a_copy() {
     let (mut center, mut cx) = center(Contribution::Delta);
     center.bases.insert((FragmentId(0), 0), 5);
     let ask = ExchangeMessage::Center(CenterMessage::Ask {

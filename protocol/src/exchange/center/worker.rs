@@ -15,7 +15,7 @@ use crate::{
 const TRIES_MAX: u8 = 4;
 
 impl Center {
-    /// The own contribution to a shard.
+    /// This peer's contribution to a shard.
     fn contribution(cx: &Context, (fragment, shard): ShardKey) -> SliceId {
         SliceId {
             round: cx.round,
@@ -91,7 +91,7 @@ impl Center {
         }
     }
 
-    /// Nobody will answer for a shard in this round.
+    /// No owner will answer for a shard in this round.
     pub(super) fn give_up(&mut self, cx: &mut Context, place: ShardKey) {
         if let Some(wanted) = self.wanted(place).filter(|w| w.got.is_none()) {
             wanted.given_up = true;
@@ -125,7 +125,7 @@ impl Center {
                 round,
             };
             let taken = self.arrival(cx, place, arrival);
-            debug_assert!(taken.is_ok(), "the own contribution waits once");
+            debug_assert!(taken.is_ok(), "this peer's contribution waits once");
             return;
         }
         let meta = SliceMeta {
@@ -136,7 +136,7 @@ impl Center {
         cx.push(owner, slice, meta, 1);
     }
 
-    /// A shard came back; false when nobody waits for it.
+    /// A shard came back; false when no member waits for it.
     pub(super) fn shard_arrived(
         &mut self,
         cx: &mut Context,
@@ -218,7 +218,7 @@ impl Center {
                     }
                 }
             }
-            // What was brought to this peer itself goes when it has been taken in.
+            // A contribution to this peer itself is released after it was applied.
             if wanted.bytes > 0 && wanted.owner != Some(me) {
                 let slice = Self::contribution(cx, place);
                 cx.order(Order::Release { slice });
@@ -227,7 +227,7 @@ impl Center {
         own.into_iter().for_each(|slice| self.own_reply_read(slice));
     }
 
-    /// Pushes once more what was not answered, to whoever owns the shard now.
+    /// Pushes once more what was not answered, to the peer that owns the shard now.
     fn retry(&mut self, cx: &mut Context, place: ShardKey) {
         let busy = |w: &WantedShard, me: PeerId| w.bytes == 0 || w.owner == Some(me);
         let me = cx.me();

@@ -1,10 +1,10 @@
-//! Binary tree: contributions climb to rank 0, each node adding its own; the aggregate descends. The
-//! children of rank i are 2 i + 1 and 2 i + 2. Fragments follow one another through it: the window
-//! of fragments is its pipeline.
+//! Binary tree: contributions climb to rank 0, each node adding its own; the aggregate descends.
+//! The children of rank i are 2 i + 1 and 2 i + 2. Fragments follow one another through it: the
+//! window of fragments is its pipeline.
 //!
 //! With n members and m encoded bytes: 1 shard, 2 floor(log2 n) hops, 2 (n - 1) pushes of m bytes.
 //! The busiest member (an inner one with two children) sends 3 of them from n = 5 on, before that
-//! 1, 2, 2; half of the members are leaves and send one. A partial sum is encoded anew
+//! 1, 2, 2; half of the members are leaves and send one. A partial sum is encoded again
 //! floor(log2 n) - 1 times.
 //!
 //! **Source:** Thakur, Rabenseifner & Gropp 2005, sections 4.3 and 4.4 (reduce, then broadcast).

@@ -9,7 +9,7 @@
 //! With m encoded bytes: p shards, 2 log2 p hops (2 more where r > 0), 2 p (n - 1) pushes. The
 //! busiest member sends 2 (p - 1) of them, 2 m (p - 1) / p bytes; where r > 0 the odd ones of the
 //! fold send p more, 3 p - 2 in all. What a step sends to one partner leaves at once, a push a
-//! shard. A partial sum is encoded anew log2 p - 1 times (once more where r > 0).
+//! shard. A partial sum is encoded again log2 p - 1 times (once more where r > 0).
 //!
 //! **Source:** Thakur, Rabenseifner & Gropp 2005, "Optimization of collective communication
 //! operations in MPICH", section 4.5 (Rabenseifner's algorithm and its fold).

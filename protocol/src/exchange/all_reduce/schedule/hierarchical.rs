@@ -1,18 +1,18 @@
-//! Hierarchical: members of an island give everything to its leader, the leaders reduce along a ring
-//! and hand on, every leader gives its island the result. An island is a run of `island` ranks, the
-//! last one perhaps shorter, and the first rank of it leads.
+//! Hierarchical: members of an island give everything to its leader, the leaders reduce along a
+//! ring and hand on, every leader gives its island the result. An island is a run of `island`
+//! ranks, the last one perhaps shorter, and the first rank of it leads.
 //!
 //! With n members, islands of g, L = ceil(n / g) leaders and m encoded bytes: L shards; 2 (L - 1)
 //! hops and 2 more where g > 1; 2 L (n - 1) pushes. The busiest member is the leader of a whole
 //! island: 2 (L - 1) pushes to the next leader and L to each of its g - 1 members, so
 //! m (2 (L - 1) / L + g - 1) bytes, of which 2 m (L - 1) / L leave the island; no other algorithm
-//! sends as little between islands. A partial sum is encoded anew L - 1 times.
+//! sends as little between islands. A partial sum is encoded again L - 1 times.
 //!
 //! Ranks follow `PeerId`s, not the map: islands are machines that are near one another only where
 //! who starts them gives them names in that order.
 //!
-//! **Source:** Jia et al. 2018, "Highly scalable deep learning training system with mixed-precision",
-//! section 4.2 (three phases); Thakur et al. 2005 for the leaders' part.
+//! **Source:** Jia et al. 2018, "Highly scalable deep learning training system with
+//! mixed-precision", section 4.2 (three phases); Thakur et al. 2005 for the leaders' part.
 
 use super::{ScheduleCost, Trees};
 

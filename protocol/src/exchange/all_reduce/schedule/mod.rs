@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 /// How an all-reduce sums up: which way contributions take to become one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Schedule {
-    /// Everybody to every shard's owner at once: two steps, nothing passes through third hands.
+    /// Every member sends to all owners at once: two steps, nothing passes through third hands.
     #[default]
     Butterfly,
     /// Shards travel around a ring, twice.
@@ -48,12 +48,12 @@ pub enum Schedule {
 }
 
 /// What one fragment's all-reduce costs, without agreement (that is n - 1 short messages a member
-/// and one from each owner to everybody). A push carries one of the fragment's shards.
+/// and one from each owner to all others). A push carries one of the fragment's shards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScheduleCost {
     /// Pieces that the fragment is cut into.
     pub shards: u64,
-    /// Pushes that depend on one another: the latency is so many times that of a link.
+    /// Pushes that depend on one another: the latency is this many times that of a link.
     pub hops: u64,
     /// Pushes of all members together.
     pub pushes: u64,
@@ -109,9 +109,9 @@ impl Schedule {
         }
     }
 
-    /// Shards of a fragment of `len` values among so many members. One that is shorter than the
-    /// schedule has shards is not cut by it, but as the butterfly does: one a member, while there
-    /// are values.
+    /// Shards of a fragment of `len` values among this number of members. One that is shorter than
+    /// the schedule has shards is not cut by it, but as the butterfly does: one a member, while
+    /// there are values.
     pub(crate) fn shards(&self, members: usize, len: u64) -> u64 {
         let shards = self.cost(members).shards;
         match self.relays() && members > 1 && shards <= len {

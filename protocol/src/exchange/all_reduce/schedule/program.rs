@@ -41,7 +41,7 @@ pub(crate) struct Source {
     pub(crate) value: u8,
     /// Whose contributions may be in it.
     pub(crate) set: Members,
-    /// Whether nobody lacks more than its own contribution when it is left out.
+    /// Whether no member lacks more than its own contribution when it is left out.
     pub(crate) alone: bool,
 }
 
@@ -89,7 +89,7 @@ impl Program {
     }
 
     /// The shards in the order in which their contributions are needed: those first to which
-    /// nobody else's is added before they are sent.
+    /// no other contribution is added before they are sent.
     pub(crate) fn order(&self) -> Vec<u16> {
         let before = |role: &Role| {
             let sets = role.stages.iter().flat_map(|stage| &stage.from);
@@ -226,11 +226,11 @@ mod tests {
     }
 
     #[test]
-    fn every_contribution_arrives_once_and_the_sum_reaches_everybody() {
+    fn every_contribution_arrives_once_and_the_sum_reaches_all() {
         for schedule in ALL {
             for n in SIZES {
                 let all = programs(schedule, n);
-                let everybody = Members::all(n);
+                let everyone = Members::all(n);
                 for shard in 0..all[0].shards() as u16 {
                     for (me, program) in all.iter().enumerate() {
                         let role = program.role(shard).unwrap();
@@ -239,7 +239,7 @@ mod tests {
                             assert!((set & source.set).is_empty(), "{schedule:?} {n}: twice");
                             set |= source.set;
                         }
-                        let whole = role.ends && set == everybody;
+                        let whole = role.ends && set == everyone;
                         let served = role.server.is_some_and(|server| {
                             all[server].role(shard).unwrap().serves.contains(&me)
                         });

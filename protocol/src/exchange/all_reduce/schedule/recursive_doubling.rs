@@ -1,17 +1,18 @@
-//! Recursive doubling: in log2 p steps pairs at distance 1, 2, 4, ... swap whole partial sums, after
-//! which everybody has the whole sum; no aggregate is handed on. The fewest steps of all, and for
-//! small fragments the fastest; for large ones log2 p / 2 times the bytes of the others.
+//! Recursive doubling: in log2 p steps pairs at distance 1, 2, 4, ... swap whole partial sums,
+//! after which every member has the whole sum; no aggregate is handed on. The fewest steps of all,
+//! and for small fragments the fastest; for large ones log2 p / 2 times the bytes of the others.
 //!
 //! Both of a pair sum what was encoded, their own too, in the same order: so all hold the same bits
-//! after every step, and everybody can check its own aggregate against the owner's hash.
+//! after every step, and every member can check its own aggregate against the owner's hash.
 //!
 //! p is the largest power of two that is not above n; the r = n - p ranks that are too many fold as
 //! in `halving_doubling`.
 //!
 //! With m encoded bytes: 1 shard, p log2 p + 2 r pushes of m bytes. The busiest member sends log2 p
-//! of them, one more where r > 0. log2 p hops; one more where r > 0, because a pair whose one had to
-//! wait for a fold waits once; two where r > p / 2, because then the wait may come back to another
-//! that serves a folded one. A partial sum is encoded anew log2 p - 1 times (once more where r > 0).
+//! of them, one more where r > 0. log2 p hops; one more where r > 0, because a pair whose one had
+//! to wait for a fold waits once; two where r > p / 2, because then the wait may come back to
+//! another that serves a folded one. A partial sum is encoded again log2 p - 1 times (once more
+//! where r > 0).
 //!
 //! **Source:** Thakur, Rabenseifner & Gropp 2005, "Optimization of collective communication
 //! operations in MPICH", section 4.5.

@@ -4,7 +4,7 @@
 //! With n members and m encoded bytes: n shards, 2 (n - 1) hops, 2 n (n - 1) pushes; each member
 //! sends 2 (n - 1) of them, 2 m (n - 1) / n bytes, all to one neighbour. No member sends less in
 //! any algorithm, and none waits longer for the first byte: for few members or large fragments.
-//! A partial sum is encoded anew n - 2 times.
+//! A partial sum is encoded again n - 2 times.
 //!
 //! **Source:** Patarasuk & Yuan 2009, "Bandwidth optimal all-reduce algorithms for clusters of
 //! workstations", section 4.

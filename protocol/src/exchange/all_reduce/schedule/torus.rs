@@ -4,7 +4,7 @@
 //!
 //! With n members and m encoded bytes: n shards, 2 (r - 1) + 2 (c - 1) hops, 2 n (n - 1) pushes;
 //! each member sends 2 (n - 1) of them, 2 m (n - 1) / n bytes, to two neighbours. A partial sum is
-//! encoded anew r + c - 3 times.
+//! encoded again r + c - 3 times.
 //!
 //! **Source:** Mikami et al. 2018, "Massively distributed SGD: ImageNet/ResNet-50 training in a
 //! flash", section 2.2; as BlueConnect: Cho et al., SysML 2019.
