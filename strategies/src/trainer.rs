@@ -63,7 +63,7 @@ pub trait Trainer: Send {
     /// Names, shapes and offsets of the parameters; they never change.
     fn layout(&self) -> &Layout;
 
-    /// Takes inner steps with the trainer's own inner optimizer until `control` stops it, on
+    /// Takes inner steps with the trainer's inner optimizer until `control` stops it, on
     /// gradients that `control` has corrected.
     ///
     /// # Errors

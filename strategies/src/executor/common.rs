@@ -37,7 +37,7 @@ impl Common {
         }
     }
 
-    /// What is kept in common of a fragment.
+    /// What the members keep in common of a fragment.
     pub(super) fn shared(&self, fragment: FragmentId) -> &[f32] {
         &self.shared[usize::from(fragment.0)]
     }

@@ -112,7 +112,7 @@ impl Eager {
         true
     }
 
-    /// Sets the own optimizer's state of a fragment to zero: the step it remembers was taken back.
+    /// Sets the optimizer's state of a fragment to zero: the step that it remembers was taken back.
     fn forget(&mut self, range: Range<usize>) {
         let len = self.part.len();
         for run in self.outer.state_mut().chunks_exact_mut(len) {

@@ -1,23 +1,23 @@
-//! What is asked about: a model, machines and what lies between them.
+//! The machines that a question is about: a model, machines and the links between them.
 
 use super::Link;
 use core::time::Duration;
 use serde::Serialize;
 
-/// Why there is nothing to plan.
+/// Why a question cannot be answered.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClusterError {
-    /// A number that cannot be.
+    /// A number out of range.
     #[error("`{key}` is {value}: give {low} to {high}")]
     Value {
         /// Its name on the command line.
         key: &'static str,
-        /// What was given.
+        /// The number that was given.
         value: f64,
-        /// The least.
+        /// The smallest that is allowed.
         low: f64,
-        /// The most.
+        /// The largest that is allowed.
         high: f64,
     },
     /// A link that cannot be read.
@@ -25,26 +25,26 @@ pub enum ClusterError {
     Link(String),
 }
 
-/// A model on machines that are all alike.
+/// A model on equal machines.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Cluster {
-    /// Parameters.
+    /// Number of parameters.
     pub parameters: u64,
-    /// One inner step on one machine.
+    /// Duration of one inner step on one machine.
     pub step: Duration,
     /// Each machine's link.
     pub link: Link,
-    /// Machines.
+    /// Number of machines.
     pub peers: usize,
     /// The utilization from which a preset is advised.
     pub target: f64,
 }
 
 impl Cluster {
-    /// Checks what was asked.
+    /// Checks the numbers of a question.
     ///
     /// # Errors
-    /// Names the number that cannot be.
+    /// Names the number that is out of range.
     pub fn new(
         parameters: f64,
         step_ms: f64,
@@ -63,7 +63,7 @@ impl Cluster {
                 high,
             }),
         };
-        // More do not fit a state transfer with one moment.
+        // A state with one moment of more parameters is too large to transfer.
         let parameters = within("params", parameters, (1.0, 4e9))?.round() as u64;
         let step = within("step-ms", step_ms, (1e-3, 1e9))?;
         within("peers", peers as f64, (1.0, 1e6))?;
@@ -76,20 +76,20 @@ impl Cluster {
         })
     }
 
-    /// The same machines, but so many.
+    /// This number of the same machines.
     #[must_use]
     pub fn with_peers(&self, peers: usize) -> Self {
         Self { peers, ..*self }
     }
 
-    /// Seconds that the model's parameters take, as f32, out and in over the slower direction.
+    /// Seconds to transfer all parameters once, as f32, over the slower direction of the link.
     pub fn exchange_seconds_f32(&self) -> f64 {
         4.0 * self.parameters as f64 / self.link.up.min(self.link.down)
     }
 
-    /// Model intensity (Shi et al. 2021): seconds of computing for a second of exchanging all
-    /// parameters once. Above 1 everything works; the smaller, the rarer or smaller exchanges
-    /// must be.
+    /// Model intensity (Shi et al. 2021): the time of one inner step divided by the time to exchange all
+    /// parameters once. Above 1 every method works. The lower it is, the rarer or smaller exchanges must
+    /// be.
     pub fn intensity(&self) -> f64 {
         self.step.as_secs_f64() / self.exchange_seconds_f32()
     }
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_is_named() {
+    fn a_number_out_of_range_is_named() {
         let message = |params, step, link, peers, target| {
             Cluster::new(params, step, link, peers, target)
                 .unwrap_err()

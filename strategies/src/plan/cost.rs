@@ -1,4 +1,4 @@
-//! What one round of a strategy takes: time, bytes and memory of each peer.
+//! The cost of one round of a strategy: time, bytes and memory of each peer.
 
 use super::{Cluster, Traffic};
 use crate::Layout;
@@ -6,25 +6,25 @@ use crate::grid::{Strategy, StrategyError};
 use murmurate_protocol::{Contribution, Plan, RunId, StepBudget};
 use serde::Serialize;
 
-/// Nanoseconds for one value that the mix lane encodes, sums up or applies: 12 bytes moved at some
-/// 6 GB/s of one core.
+/// Nanoseconds for one value that the mix lane encodes, sums up or applies: it moves 12 bytes, and one core
+/// moves about 6 GB/s.
 const MIX_NS_PER_VALUE: f64 = 2.0;
 
-/// What one round takes, for each peer.
+/// The cost of one round, for each peer.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Cost {
-    /// Inner steps of a round.
+    /// Inner steps in a round.
     pub inner_steps: f64,
     /// Seconds of training.
     pub train_s: f64,
-    /// Seconds of exchanging: links and latencies.
+    /// Seconds of the exchange: transfers and latencies.
     pub exchange_s: f64,
     /// Seconds of encoding, combining and applying.
     pub mix_s: f64,
-    /// Seconds of the whole round: training waits for the exchange of the round before, but for what late
-    /// results let it take meanwhile.
+    /// Seconds of the whole round. Training waits for the previous round's exchange, except for the inner
+    /// steps that late results let it take meanwhile.
     pub round_s: f64,
-    /// The share of a round in which it trains.
+    /// The share of a round that is training.
     pub utilization: f64,
     /// Bytes sent in a round.
     pub bytes_up: f64,
@@ -47,7 +47,7 @@ impl Cost {
         Ok(Self::planned(strategy, &plan, cluster))
     }
 
-    /// The cost of a strategy whose plan is made already: that of a model in its own fragments.
+    /// The cost of a strategy by its plan, with the fragments of a real model.
     pub fn planned(strategy: &Strategy, plan: &Plan, cluster: &Cluster) -> Self {
         let traffic = match cluster.peers {
             1 => Traffic::default(),
@@ -60,7 +60,7 @@ impl Cost {
         };
         let train_s = inner_steps * step;
         let mix_s = traffic.values * MIX_NS_PER_VALUE * 1e-9;
-        // The first of a round's inner steps are taken under the exchange of the round before.
+        // The first inner steps of a round run during the previous round's exchange.
         let ahead_s = f64::from(plan.overlap.late_steps) * step;
         let round_s = train_s - ahead_s + ahead_s.max(traffic.seconds + mix_s);
         let bytes = traffic.up + traffic.down;
@@ -78,19 +78,19 @@ impl Cost {
         }
     }
 
-    /// Inner steps a second of all peers together.
+    /// Inner steps per second, of all peers together.
     pub fn throughput(&self, peers: usize) -> f64 {
         peers as f64 * self.inner_steps / self.round_s
     }
 
-    /// Seconds of a round in which nothing is trained.
+    /// Seconds of a round without training.
     pub fn idle_s(&self) -> f64 {
         self.exchange_s + self.mix_s
     }
 }
 
-/// Runs of f32 over all parameters: parameters and gradients, the inner and outer optimizer's
-/// state, the anchor with its companion, what a correction keeps, and what error feedback does.
+/// Number of f32 for each parameter: parameter and gradient, the state of inner and outer optimizer, the
+/// anchor and its companion, the state of a correction, and the residual of error feedback.
 fn runs(strategy: &Strategy) -> f64 {
     let anchor = usize::from(strategy.exchange().facts().exchanges);
     let outer = match strategy.contribution() {

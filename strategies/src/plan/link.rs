@@ -4,21 +4,21 @@ use core::str::FromStr;
 use core::time::Duration;
 use serde::Serialize;
 
-/// What lies between a machine and all others.
+/// The link between a machine and all others.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Link {
-    /// Bytes a second that it sends.
+    /// Bytes per second that it sends.
     pub up: f64,
-    /// Bytes a second that it receives.
+    /// Bytes per second that it receives.
     pub down: f64,
-    /// One way.
+    /// Latency in one direction.
     pub latency: Duration,
 }
 
-/// Units of rates in bits a second.
+/// Units of rates, in bits per second.
 const RATES: [(&str, f64); 4] = [("gbit", 1e9), ("mbit", 1e6), ("kbit", 1e3), ("bit", 1.0)];
 
-/// Units of time in seconds, longer names first.
+/// Units of time, in seconds. Longer names come first, because `ms` ends like `s`.
 const TIMES: [(&str, f64); 3] = [("ms", 1e-3), ("us", 1e-6), ("s", 1.0)];
 
 fn quantity(text: &str, units: &[(&str, f64)]) -> Option<f64> {

@@ -1,9 +1,9 @@
-//! Bytes of a round and the time that they take: what each exchange says of itself.
+//! Bytes of a round and the time that they take. Each exchange computes its own.
 
 use super::Cluster;
 use murmurate_protocol::Plan;
 
-/// Bytes of a round and what they wait for.
+/// Bytes of a round and their times.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Traffic {
     /// Bytes sent.
@@ -14,7 +14,7 @@ pub struct Traffic {
     pub seconds: f64,
     /// Values that the mix lane reads.
     pub values: f64,
-    /// Encoded bytes that lie at the peer at a time.
+    /// Encoded bytes that the peer holds at the same time.
     pub held: f64,
 }
 

@@ -84,7 +84,7 @@ impl Center {
                 values
             }
         };
-        // Earlier versions belong to values that nobody pulls any more.
+        // Gradients for the earlier versions are of values that this shard no longer continues.
         self.versions.remove(&place);
         self.shards.insert(place, values);
         Ok(())
