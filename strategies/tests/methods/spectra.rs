@@ -16,7 +16,7 @@ use murmurate_strategies::{Proceed, StepControl};
 
 /// A topology of the list.
 fn topology(name: &str, given: &[(&str, f64)]) -> TopologyKind {
-    TopologyKind::new(name, given).unwrap()
+    TopologyKind::new(name, given).expect("the values are in range")
 }
 
 const PEERS: usize = 8;

@@ -15,7 +15,7 @@ use std::f64::consts::PI;
 
 /// A topology of the list.
 fn topology(name: &str, given: &[(&str, f64)]) -> TopologyKind {
-    TopologyKind::new(name, given).unwrap()
+    TopologyKind::new(name, given).expect("the values are in range")
 }
 
 type Matrix = Vec<Vec<f64>>;
