@@ -7,6 +7,7 @@
 )]
 
 pub mod club;
+pub mod one;
 
 use core::time::Duration;
 use murmurate_protocol::wire::{

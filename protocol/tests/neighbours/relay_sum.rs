@@ -1,17 +1,8 @@
 //! Sums along a tree, member by member: whose parameters are in whose mean and with which weight, how many
 //! messages it takes, and what is left when somebody dies, stalls, lies, comes late or is seen by some only.
 
-#![allow(
-    unreachable_pub,
-    clippy::disallowed_methods,
-    clippy::too_many_lines,
-    reason = "tests read settings of their own, and list one case after the other"
-)]
-
-mod common;
-
-use common::club::{Club, Value};
-use common::{BinaryTree, peer, plan};
+use crate::common::club::{Club, Value};
+use crate::common::{BinaryTree, peer, plan};
 use core::time::Duration;
 use murmurate_protocol::limits::{PATIENCE_ROUNDS, RELAYED_UNDER_WAY_MAX, RELAYED_WAITING_MAX};
 use murmurate_protocol::{

@@ -1,0 +1,180 @@
+//! Gossip of one peer with another that may say anything: the mass of both is conserved.
+
+use crate::common::one::{One, honest};
+use crate::common::peer;
+use murmurate_protocol::wire::{Hello, MembershipMessage, Reason};
+use murmurate_protocol::{
+    Done, Event, ExchangeKind, FragmentId, Input, Order, Output, Part, PlanHash, PushOutcome,
+    Round, SliceId, SliceMeta, Tag, WorkError,
+};
+
+/// A gossiping peer of two that has just pushed half of its mass.
+fn pusher() -> (One, SliceId) {
+    let mut one = One::new(ExchangeKind::Gossip);
+    one.meet(peer(1));
+    one.work(honest);
+    // Encode, then the push, which the mix does not wait for.
+    one.work(|order| match order {
+        Order::Encode { .. } => honest(order),
+        _ => None,
+    });
+    let slice = one.pushed().expect("half is pushed");
+    one.work(honest);
+    one.work(honest);
+    (one, slice)
+}
+
+#[test]
+fn mass_is_conserved_however_a_push_ends() {
+    for outcome in [
+        PushOutcome::Delivered,
+        PushOutcome::Lost,
+        PushOutcome::Refused,
+        PushOutcome::Unknown,
+    ] {
+        let (mut one, slice) = pusher();
+        assert_eq!(one.peer.weights(), [0.5]);
+        assert_eq!(one.peer.weight_in_flight().0, 0.5);
+        let to = peer(1);
+        one.feed(Input::Pushed { to, slice, outcome });
+        let gone = matches!(outcome, PushOutcome::Delivered | PushOutcome::Unknown);
+        assert_eq!(
+            one.peer.weight_held(),
+            if gone { 0.5 } else { 1.0 },
+            "{outcome:?}"
+        );
+        let uncertain = one.outputs.iter().any(
+            |o| matches!(o, Output::Emit(Event::MassUncertain { weight, .. }) if *weight == 0.5),
+        );
+        assert_eq!(uncertain, outcome == PushOutcome::Unknown);
+        assert_eq!(one.released(slice), gone, "what came back is still needed");
+        // Answered once more, nothing changes.
+        one.feed(Input::Pushed { to, slice, outcome });
+        assert_eq!(one.peer.weight_held(), if gone { 0.5 } else { 1.0 });
+    }
+}
+
+fn gossip_slice(round: u64, origin: u8) -> (SliceId, SliceMeta) {
+    let slice = SliceId {
+        round: Round(round),
+        fragment: FragmentId(0),
+        shard: 0,
+        part: Part::Contribution,
+        origin: peer(origin),
+        attempt: 0,
+    };
+    let meta = SliceMeta {
+        of: 1,
+        bytes: 48,
+        tag: Tag::Mass { weight: 0.25 },
+    };
+    (slice, meta)
+}
+
+#[test]
+fn a_refused_slice_is_released_and_so_is_every_slice_where_nothing_is_exchanged() {
+    for exchange in [ExchangeKind::Gossip, ExchangeKind::None] {
+        let mut one = One::new(exchange);
+        one.meet(peer(1));
+        let (slice, meta) = gossip_slice(0, 1);
+        let meta = SliceMeta {
+            tag: Tag::Mass { weight: f64::NAN },
+            ..meta
+        };
+        one.feed(Input::Arrived {
+            from: peer(1),
+            slice,
+            meta,
+            digest: None,
+        });
+        assert!(one.released(slice), "{exchange:?}");
+        let score = one.peer.view().get(peer(1)).map(|r| r.score);
+        assert_eq!(score, Some(10), "{exchange:?}");
+    }
+}
+
+/// Its sender has the acknowledgement: whoever turned it away would lose its mass for all.
+#[test]
+fn what_was_pushed_before_a_goodbye_counts_and_what_a_refused_peer_pushes_does_not() {
+    for refuses in [false, true] {
+        let mut one = One::new(ExchangeKind::Gossip);
+        one.meet(peer(1));
+        if refuses {
+            let other = Hello {
+                plan: PlanHash::from_bytes([9; 32]),
+                ..one.hello()
+            };
+            one.hear(peer(1), MembershipMessage::Hello(other));
+        } else {
+            one.hear(peer(1), MembershipMessage::Goodbye(Reason::Misbehaved));
+        }
+        let held = one.peer.weight_held();
+        let (slice, meta) = gossip_slice(0, 1);
+        one.feed(Input::Arrived {
+            from: peer(1),
+            slice,
+            meta,
+            digest: None,
+        });
+        let gained = one.peer.weight_held() - held;
+        assert_eq!(gained, if refuses { 0.0 } else { 0.25 });
+        assert_eq!(one.released(slice), refuses);
+    }
+}
+
+#[test]
+fn a_slice_from_a_round_far_ahead_is_mixed_and_not_kept_for_ever() {
+    let mut one = One::new(ExchangeKind::Gossip);
+    one.meet(peer(1));
+    let (slice, meta) = gossip_slice(1_000_000, 1);
+    one.feed(Input::Arrived {
+        from: peer(1),
+        slice,
+        meta,
+        digest: None,
+    });
+    assert_eq!(one.peer.inbox_len(), 1);
+    one.work(honest);
+    one.work(honest);
+    assert_eq!(one.peer.inbox_len(), 0);
+    assert_eq!(one.peer.weights(), [0.75]);
+}
+
+#[test]
+fn a_mix_goes_on_without_a_bad_slice_whose_sender_is_scored() {
+    let mut one = One::new(ExchangeKind::Gossip);
+    one.meet(peer(1));
+    let (slice, meta) = gossip_slice(0, 1);
+    one.feed(Input::Arrived {
+        from: peer(1),
+        slice,
+        meta,
+        digest: None,
+    });
+    one.work(honest);
+    one.work(|order| match order {
+        Order::Mix { inputs, .. } if inputs.iter().any(|(s, _)| *s == slice) => {
+            Some(Done::Failed(WorkError::BadSlice {
+                slice,
+                origin: slice.origin,
+                reason: "NaN".to_owned(),
+            }))
+        }
+        Order::Encode { .. } => honest(order),
+        _ => None,
+    });
+    assert_eq!(one.peer.view().get(peer(1)).map(|r| r.score), Some(0));
+    one.work(|order| match order {
+        Order::Mix { inputs, .. } if inputs.iter().any(|(s, _)| *s == slice) => {
+            Some(Done::Failed(WorkError::BadSlice {
+                slice,
+                origin: slice.origin,
+                reason: "NaN".to_owned(),
+            }))
+        }
+        _ => None,
+    });
+    assert_eq!(one.peer.view().get(peer(1)).map(|r| r.score), Some(10));
+    one.work(honest);
+    assert_eq!(one.peer.weights(), [0.5], "its mass is not in the mix");
+}
