@@ -6,7 +6,6 @@ use super::shards::ShardsArg;
 use super::split::choose;
 use super::{ChildPlan, LocalError};
 use crate::config::{Config, ConfigError, Overrides};
-use crate::faults::{Fault, FaultAction};
 use murmurate_protocol::StepBudget;
 use std::path::Path;
 use toml::{Table, Value};
@@ -119,30 +118,11 @@ impl Base {
             path: path.clone(),
             reason: e.to_string(),
         })?;
-        let kills = options
-            .kills
-            .iter()
-            .filter(|k| k.node == index)
-            .map(|k| Fault {
-                action: FaultAction::Kill,
-                round: k.round,
-                phase: k.phase,
-            });
-        let stops = options
-            .stops
-            .iter()
-            .filter(|s| s.node == index)
-            .map(|s| Fault {
-                action: FaultAction::Stop,
-                round: s.round,
-                phase: s.phase,
-            });
-        let faults = kills.chain(stops).collect();
         Ok(ChildPlan {
             index,
             dir: home,
             config: path,
-            faults,
+            faults: options.faults_of(index),
             record: options
                 .record
                 .as_ref()

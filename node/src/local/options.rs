@@ -3,6 +3,7 @@
 use super::kill_every::KillEvery;
 use super::shards::ShardsArg;
 use super::{KillAt, LateAt, LocalError, StopAt};
+use crate::faults::{Fault, FaultAction};
 use murmurate_net::emulate::{LinkSpec, NatKind};
 use std::path::PathBuf;
 
@@ -61,6 +62,26 @@ impl LocalOptions {
     pub fn until_accuracy(&self, preset: &str) -> Option<f64> {
         let usual = self.rounds.is_none() && preset != "none";
         self.until_accuracy.or(usual.then_some(TARGET_ACCURACY))
+    }
+
+    /// The faults that one daemon is started with: its kills, then its stops.
+    pub(super) fn faults_of(&self, node: usize) -> Vec<Fault> {
+        let kills = self
+            .kills
+            .iter()
+            .map(|kill| (FaultAction::Kill, kill.node, kill.round, kill.phase));
+        let stops = self
+            .stops
+            .iter()
+            .map(|stop| (FaultAction::Stop, stop.node, stop.round, stop.phase));
+        let of_node = kills.chain(stops).filter(|(_, of, ..)| *of == node);
+        of_node
+            .map(|(action, _, round, phase)| Fault {
+                action,
+                round,
+                phase,
+            })
+            .collect()
     }
 
     /// Checks the flags that need no configuration.
