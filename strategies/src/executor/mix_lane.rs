@@ -14,7 +14,7 @@ use super::memory::Memory;
 use super::mix_core::MixCore;
 use super::mixer::Mixer;
 use super::mixers;
-use super::parts::{Mixing, Parts};
+use super::parts::Parts;
 use super::places::Places;
 use crate::TensorSpec;
 use crate::compress::F32;
@@ -46,16 +46,12 @@ impl MixLane {
             true => tensors,
             false => Vec::new(),
         };
-        let aggregate: Box<dyn crate::compress::Codec> = match parts.mixing {
-            // A center's shards and the first copies of a session travel whole, not as differences.
-            Mixing::Center { .. } | Mixing::Replicas { .. } => Box::new(F32),
-            _ => codec.aggregate(),
+        let aggregate: Box<dyn crate::compress::Codec> = match parts.mixing.sends_whole_values() {
+            true => Box::new(F32),
+            false => codec.aggregate(),
         };
-        let gathered = matches!(parts.mixing, Mixing::Gathered { .. });
-        let moves_the_anchor = matches!(
-            parts.mixing,
-            Mixing::Agreed { .. } | Mixing::Gathered { .. } | Mixing::Center { .. }
-        );
+        let gathered = parts.mixing.gathers();
+        let moves_the_anchor = parts.mixing.moves_the_anchor();
         let mixer = mixers::build(parts.mixing, parts.companion, codec.as_mut(), &places);
         let state = CodecState::new(properties.planes, len, tensors);
         let residual = parts.error_feedback.then(|| vec![0.0; len]);

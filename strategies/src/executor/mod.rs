@@ -46,8 +46,8 @@ pub use host::{Host, StateStore, Stopwatch, manifest_of};
 pub use late::{Blend, Late};
 pub use memory::Memory;
 pub use mix_lane::MixLane;
-pub use mixers::{CenterRule, Keeps};
-pub use parts::{Mixing, Overlap, Parts};
+pub use mixers::{CenterRule, Keeps, Mixing};
+pub use parts::{Overlap, Parts};
 pub use train_lane::{TrainLane, TrainSignals};
 
 use crate::correct::Companion;

@@ -1,13 +1,12 @@
 //! What an Executor is made of, beside its trainer.
 
 use super::late::Late;
-use super::mixers::{CenterRule, Keeps};
-use crate::aggregate::Aggregator;
+use super::mixers::Mixing;
 use crate::compress::Codec;
 use crate::correct::{Companion, Correction};
 use crate::inner::InnerOptimizer;
 use crate::outer::OuterOptimizer;
-use murmurate_protocol::{CenterPlan, Contribution, Layers, PlanHash};
+use murmurate_protocol::{Contribution, Layers, PlanHash};
 use std::ops::Range;
 
 /// What an Executor is made of, beside its trainer.
@@ -34,39 +33,6 @@ pub struct Parts {
     pub inner: Option<Box<dyn InnerOptimizer>>,
     /// Corrects the gradients of the trainer's inner steps.
     pub correction: Option<Box<dyn Correction>>,
-}
-
-/// How an exchange combines contributions: one kind for each family of exchanges. A `rule` of `None` is
-/// the weighted mean.
-pub enum Mixing {
-    /// Owners reduce shards, and the group agrees on the reductions.
-    Agreed {
-        /// How contributions become one.
-        rule: Option<Box<dyn Aggregator>>,
-    },
-    /// Every member gathers all contributions.
-    Gathered {
-        /// How contributions become one.
-        rule: Option<Box<dyn Aggregator>>,
-    },
-    /// Owners move shards of a center as contributions arrive.
-    Center {
-        /// Into how many shards a fragment is cut.
-        plan: CenterPlan,
-        /// How contributions are taken in.
-        rule: CenterRule,
-    },
-    /// Parameters are mixed with those of others, or with none.
-    Gossip,
-    /// Parameters move towards copies of the neighbours' parameters.
-    Replicas {
-        /// How far.
-        rate: f32,
-        /// What is kept for each neighbour beside the copies.
-        keeps: Keeps,
-    },
-    /// Means are passed along a tree.
-    Relayed,
 }
 
 /// How training overlaps with the exchange.

@@ -23,10 +23,65 @@ pub use center::CenterRule;
 pub use replicas::Keeps;
 
 use super::mixer::Mixer;
-use super::parts::Mixing;
 use super::places::Places;
+use crate::aggregate::Aggregator;
 use crate::compress::{Codec, Reduction};
 use crate::correct::Companion;
+use murmurate_protocol::CenterPlan;
+
+/// How an exchange combines contributions: one kind for each family of exchanges. A `rule` of `None` is
+/// the weighted mean.
+pub enum Mixing {
+    /// Owners reduce shards, and the group agrees on the reductions.
+    Agreed {
+        /// How contributions become one.
+        rule: Option<Box<dyn Aggregator>>,
+    },
+    /// Every member gathers all contributions.
+    Gathered {
+        /// How contributions become one.
+        rule: Option<Box<dyn Aggregator>>,
+    },
+    /// Owners move shards of a center as contributions arrive.
+    Center {
+        /// Into how many shards a fragment is cut.
+        plan: CenterPlan,
+        /// How contributions are taken in.
+        rule: CenterRule,
+    },
+    /// Parameters are mixed with those of others, or with none.
+    Gossip,
+    /// Parameters move towards copies of the neighbours' parameters.
+    Replicas {
+        /// How far.
+        rate: f32,
+        /// What is kept for each neighbour beside the copies.
+        keeps: Keeps,
+    },
+    /// Means are passed along a tree.
+    Relayed,
+}
+
+impl Mixing {
+    /// Whether what members receive are whole values: a center's shards, and the first copies of a
+    /// session between neighbours. Everything else may be encoded as a difference.
+    pub(super) const fn sends_whole_values(&self) -> bool {
+        matches!(self, Self::Center { .. } | Self::Replicas { .. })
+    }
+
+    /// Whether every member combines all contributions itself.
+    pub(super) const fn gathers(&self) -> bool {
+        matches!(self, Self::Gathered { .. })
+    }
+
+    /// Whether contributions are changes of an anchor, and not parameters.
+    pub(super) const fn moves_the_anchor(&self) -> bool {
+        matches!(
+            self,
+            Self::Agreed { .. } | Self::Gathered { .. } | Self::Center { .. }
+        )
+    }
+}
 
 /// The mixer of a strategy's exchange.
 pub(super) fn build(

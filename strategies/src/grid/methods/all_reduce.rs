@@ -3,6 +3,7 @@
 use super::agreed;
 use super::keys::{ENOUGH, FRACTION, GRACE, GRACE_MS};
 use super::spec::{Chosen, ExchangeSpec};
+use crate::executor::Mixing;
 use crate::grid::Strategy;
 use crate::plan::{Cluster, Traffic};
 use core::time::Duration;
@@ -23,6 +24,9 @@ pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
     read: |_| Ok(Chosen::plain(ExchangeKind::AllReduce)),
     write: |strategy, tables| tables.architecture.set_schedule(strategy.schedule()),
     check: agreed::check,
+    mixing: |strategy| Mixing::Agreed {
+        rule: strategy.aggregation().build(),
+    },
     aggregate: |_, codec| codec.aggregate().bytes_bound(),
     traffic,
     stores: agreed::stores,

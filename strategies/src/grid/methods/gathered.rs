@@ -3,6 +3,7 @@
 use super::agreed;
 use super::keys::{ENOUGH, GRACE, GRACE_MS};
 use super::spec::{Chosen, ExchangeSpec};
+use crate::executor::Mixing;
 use crate::grid::Strategy;
 use crate::plan::{Cluster, Traffic};
 use core::time::Duration;
@@ -23,6 +24,9 @@ pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
     read: |_| Ok(Chosen::plain(ExchangeKind::Gathered)),
     write: |_, _| {},
     check: agreed::check,
+    mixing: |strategy| Mixing::Gathered {
+        rule: strategy.aggregation().build(),
+    },
     // Contributions themselves travel to the members.
     aggregate: |_, codec| codec.bytes_bound(),
     traffic,

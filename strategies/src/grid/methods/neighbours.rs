@@ -5,6 +5,7 @@ use super::super::error::refused;
 use super::super::{Strategy, StrategyError};
 use super::spec::{Chosen, ExchangeSpec};
 use crate::aggregate::AggregationKind;
+use crate::executor::Mixing;
 use crate::outer::OuterKind;
 use crate::plan::{Cluster, Traffic};
 use murmurate_protocol::{Contribution, ExchangeKind, Plan, Round};
@@ -27,6 +28,7 @@ pub(super) const MIXES: ExchangeSpec = ExchangeSpec {
     read: |_| Ok(Chosen::plain(ExchangeKind::None)),
     write: |_, _| {},
     check: parameters_as_they_are,
+    mixing: |_| Mixing::Gossip,
     aggregate: |_, codec| codec.aggregate().bytes_bound(),
     traffic,
     // This peer's parameters, encoded, and those of two partners.

@@ -1,6 +1,7 @@
 //! Exchange `none`: every peer trains alone.
 
 use super::spec::{Chosen, ExchangeSpec};
+use crate::executor::Mixing;
 use crate::plan::Traffic;
 use murmurate_protocol::{Contribution, ExchangeKind};
 
@@ -18,6 +19,7 @@ pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
     read: |_| Ok(Chosen::plain(ExchangeKind::None)),
     write: |_, _| {},
     check: |_| Ok(()),
+    mixing: |_| Mixing::Gossip,
     aggregate: |_, codec| codec.aggregate().bytes_bound(),
     traffic: |_, _, _| Traffic::default(),
     stores: |_, _| Vec::new(),

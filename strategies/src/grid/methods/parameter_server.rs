@@ -7,7 +7,7 @@ use super::keys::{ENOUGH, FRACTION, GRACE, GRACE_MS};
 use super::server_rules;
 use super::spec::{Chosen, ExchangeSpec, Given, ModeSpec};
 use crate::compress::{Codec, F32};
-use crate::executor::CenterRule;
+use crate::executor::{CenterRule, Mixing};
 use crate::grid::Strategy;
 use crate::outer::StalenessWeight;
 use crate::parameter::{Parameter, Range, Values};
@@ -83,6 +83,15 @@ pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
     check: |strategy| match strategy.exchange().agrees() {
         true => super::agreed::check(strategy),
         false => server_rules::check(strategy),
+    },
+    mixing: |strategy| match strategy.exchange() {
+        ExchangeKind::Center(plan) => Mixing::Center {
+            plan,
+            rule: strategy.center(),
+        },
+        _ => Mixing::Agreed {
+            rule: strategy.aggregation().build(),
+        },
     },
     aggregate: |kind, codec| match kind {
         // The center itself travels to peers that are not in the same round.

@@ -4,6 +4,7 @@ use super::super::error::refused;
 use super::super::{Strategy, StrategyError};
 use super::neighbours::{self, MIXES};
 use super::spec::{Chosen, ExchangeSpec};
+use crate::executor::Mixing;
 use crate::plan::{Cluster, Traffic};
 use murmurate_protocol::{ExchangeKind, Plan, SpanningTree};
 
@@ -16,6 +17,7 @@ pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
     label: |kind| matches!(kind, ExchangeKind::Relay).then_some("relay-sum"),
     read: |_| Ok(Chosen::plain(ExchangeKind::Relay)),
     check,
+    mixing: |_| Mixing::Relayed,
     traffic,
     // For each of up to three neighbours this peer's message, and the neighbour's last and next one.
     stores: |_, of| vec![("encoded slices", 9.0 * of.contribution)],

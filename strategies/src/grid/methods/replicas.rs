@@ -6,6 +6,7 @@ use super::neighbours::{self, MIXES};
 use super::spec::{Chosen, ExchangeSpec, Given};
 use crate::compress::{Codec, F32};
 use crate::correct::CorrectionKind;
+use crate::executor::{Keeps, Mixing};
 use crate::parameter::{Parameter, ParameterError, Range};
 use murmurate_protocol::ExchangeKind;
 
@@ -32,6 +33,7 @@ pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
         }
     },
     check,
+    mixing,
     // A session between neighbours begins with whole parameters.
     aggregate: |_, _| F32.bytes_bound(),
     // Own slices until the other ends have confirmed them, and theirs, for two neighbours.
@@ -56,6 +58,18 @@ fn read(given: &Given) -> Result<Chosen, StrategyError> {
         rate: Some(rate),
         ..Chosen::plain(ExchangeKind::Replicas)
     })
+}
+
+fn mixing(strategy: &Strategy) -> Mixing {
+    let (rate, corrects) = strategy.replicas().unwrap_or((1.0, false));
+    Mixing::Replicas {
+        rate,
+        keeps: match (corrects, strategy.error_feedback()) {
+            (true, _) => Keeps::Moves,
+            (false, true) => Keeps::Residual,
+            (false, false) => Keeps::Replicas,
+        },
+    }
 }
 
 fn check(strategy: &Strategy) -> Result<(), StrategyError> {

@@ -4,7 +4,7 @@ use super::super::entry::{Entry, Key};
 use super::super::tables::Tables;
 use super::super::{Strategy, StrategyError};
 use crate::compress::Codec;
-use crate::executor::CenterRule;
+use crate::executor::{CenterRule, Mixing};
 use crate::parameter::{Parameter, Parameters, Values};
 use crate::plan::{Cluster, Store, Traffic, UnderWay};
 use murmurate_protocol::{BytesBound, Contribution, ExchangeKind, Plan};
@@ -36,6 +36,8 @@ pub(in crate::grid) struct ExchangeSpec {
     pub(in crate::grid) write: fn(&Strategy, &mut Tables),
     /// Refuses a strategy whose other choices do not work with it.
     pub(in crate::grid) check: fn(&Strategy) -> Result<(), StrategyError>,
+    /// The mixer that does its arithmetic.
+    pub(in crate::grid) mixing: fn(&Strategy) -> Mixing,
     /// The bound of what members receive for their contributions: of an encoded aggregate.
     pub(in crate::grid) aggregate: fn(ExchangeKind, &dyn Codec) -> BytesBound,
     /// What one round of it takes.
