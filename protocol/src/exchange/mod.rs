@@ -32,16 +32,9 @@ use crate::core::context::Context;
 pub(crate) fn build(cx: &Context, topology: Option<Box<dyn Topology>>) -> Box<dyn Exchange> {
     match cx.plan.exchange {
         ExchangeKind::None => Box::new(none::NoExchange::new(&cx.plan)),
-        ExchangeKind::AllReduce | ExchangeKind::Gathered | ExchangeKind::Server(_) => {
-            Box::new(all_reduce::AllReduce::new())
-        }
         ExchangeKind::Center(center) => Box::new(center::Center::new(&cx.plan, center)),
-        ExchangeKind::Gossip
-        | ExchangeKind::Push
-        | ExchangeKind::Pull
-        | ExchangeKind::Replicas
-        | ExchangeKind::Pairs
-        | ExchangeKind::Relay => {
+        kind if kind.agrees() => Box::new(all_reduce::AllReduce::new()),
+        _ => {
             let topology = topology.expect("an exchange between neighbours comes with a topology");
             neighbours::build(&cx.plan, topology).expect("it is one between neighbours")
         }

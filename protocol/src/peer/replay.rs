@@ -6,7 +6,7 @@ use crate::core::{Event, FetchId, Output, PeerError, Wait};
 use crate::exchange::{inputs_of, slices_of};
 use crate::peer::Peer;
 use crate::wire::{AgreedMessage, ExchangeMessage, FragmentMessage, Scoped, TransferMessage};
-use crate::{Digest, Done, ExchangeKind, FragmentId, Order, OrderId, PeerId, Round, SliceId};
+use crate::{Digest, Done, FragmentId, Order, OrderId, PeerId, Round, SliceId};
 use std::collections::BTreeMap;
 
 /// Replayed rounds over which a straggler's own delta is kept.
@@ -126,14 +126,14 @@ impl Peer {
         for (fragment, decision) in &replay.decisions {
             if matches!(decision.body, FragmentMessage::Decided { .. }) {
                 let (fragment, kind) = (*fragment, self.cx.plan.exchange);
-                let order = match kind {
-                    ExchangeKind::Gathered => Order::Gather {
+                let order = match kind.facts().shows_contributions {
+                    true => Order::Gather {
                         round,
                         fragment,
                         inputs: inputs_of(decision),
                         keep_local,
                     },
-                    _ => Order::Apply {
+                    false => Order::Apply {
                         round,
                         fragment,
                         aggregates: slices_of(kind, decision),

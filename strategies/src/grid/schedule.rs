@@ -89,7 +89,7 @@ pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
     };
     if strategy.aggregation() != AggregationKind::WeightedMean {
         return refused(
-            "a robust rule needs each contribution by itself, and this schedule adds them up on their way",
+            "a robust rule needs the contributions apart, and this schedule adds them up on their way",
             "use \"butterfly\", or rule = \"weighted-mean\"",
         );
     }

@@ -2,4 +2,6 @@
 
 mod catalogue;
 mod coverage;
+mod documents;
+mod one_place;
 mod strategies;

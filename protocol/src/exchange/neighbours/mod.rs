@@ -66,11 +66,7 @@ pub(super) fn build(plan: &Plan, topology: Box<dyn Topology>) -> Option<Box<dyn 
             Box::new(Neighbours::new(Pairwise::new(plan, topology)))
         }
         ExchangeKind::Relay => Box::new(Neighbours::new(RelaySum::new(topology))),
-        ExchangeKind::None
-        | ExchangeKind::AllReduce
-        | ExchangeKind::Gathered
-        | ExchangeKind::Server(_)
-        | ExchangeKind::Center(_) => return None,
+        _ => return None,
     };
     Some(exchange)
 }

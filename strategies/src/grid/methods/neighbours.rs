@@ -70,7 +70,7 @@ pub(super) fn parameters_as_they_are(strategy: &Strategy) -> Result<(), Strategy
     if !strategy.codec().properties().dense {
         return refused(
             "compression.codec",
-            "a sparse or coarse codec would change the parameters themselves; it may only encode a difference to a replica",
+            "a coarse codec or top-k of the parameters themselves would lose too much of them; only a difference to a replica can be encoded so",
             "use \"int8\", or exchange = \"replicas\" or \"all-reduce\"",
         );
     }

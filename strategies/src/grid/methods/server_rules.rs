@@ -41,7 +41,7 @@ pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
         if !codec.dense || strategy.error_feedback() {
             return refused(
                 "compression.codec",
-                "a sparse or coarse codec would change the parameters themselves; it may only encode a difference",
+                "a coarse codec or top-k of the parameters themselves would lose too much of them; only a difference can be encoded so",
                 "use \"int8\" without error feedback, or contribution = \"delta\"",
             );
         }

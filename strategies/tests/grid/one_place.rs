@@ -1,0 +1,238 @@
+//! An exchange is one place, and so are a codec and a topology: in how many production files each is
+//! named.
+//!
+//! **What counts.** Every `.rs` file in `protocol/src`, `strategies/src`, `sim/src`, `node/src`,
+//! `tasks/src` and `net/src` that is not a test, without comments and `mod tests`. A file names
+//!
+//! - an exchange, when it has its `ExchangeKind`, its `ExchangeMessage`, the module of its state
+//!   machine, its mixer, its messages or its method, or its name as a whole string literal;
+//! - a codec, when it has its name as a whole string literal, and a topology likewise.
+//!
+//! A folder of `protocol/src/exchange` holds one state machine in several files and counts as one
+//! place. All other files count, an exchange's own included.
+//!
+//! **What does not count.** Messages that advise a method ("use exchange = \"gossip\"") are sentences,
+//! and a new method changes none of them. A word that is also another thing's name is listed in
+//! [`NAMESAKES`] with what it is there. A codec or a topology that builds on another one names it in
+//! its own file: [`BUILDS_ON`].
+#![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
+
+use murmurate_strategies::grid::registry::EXCHANGES;
+use murmurate_strategies::topology::TOPOLOGIES;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// Places that may name an exchange: its kind's row, its state machine, its method and the line of
+/// that, the list of mixers and its mixer.
+const EXCHANGE_MAX: usize = 6;
+
+/// Exchanges that more places name. Each has messages of its own on the wire (the file of its
+/// messages, `wire/mod.rs` and the enum of all exchanges' messages).
+const MORE: [(&str, usize); 2] = [
+    ("pull", 8),
+    // Two kinds, in step and one by one: two state machines, one of them with messages.
+    ("parameter-server", 11),
+];
+
+/// Files that name a codec or a topology: its own and the list.
+const METHOD_MAX: usize = 2;
+
+const ROOTS: [&str; 6] = ["protocol", "strategies", "sim", "node", "tasks", "net"];
+
+/// Kinds, and modules beside those of the same name.
+const KINDS: [(&str, &[&str], &[&str]); 10] = [
+    ("none", &["None"], &[]),
+    ("gossip", &["Gossip"], &[]),
+    ("replicas", &["Replicas"], &[]),
+    ("pairs", &["Pairs"], &[]),
+    ("push", &["Push"], &[]),
+    ("relay-sum", &["Relay"], &["relay", "relayed"]),
+    ("pull", &["Pull"], &[]),
+    ("all-reduce", &["AllReduce"], &[]),
+    ("gathered", &["Gathered"], &[]),
+    (
+        "parameter-server",
+        &["Server", "Center"],
+        &["server", "center"],
+    ),
+];
+
+/// Files that mean another thing by a word.
+const NAMESAKES: [(&str, &[&str]); 9] = [
+    // The absence of anything: a preset, a correction, a rate limit, a member's fault.
+    (
+        "none",
+        &[
+            "net/src/",
+            "node/src/",
+            "sim/src/",
+            "tasks/src/",
+            "strategies/src/correct/",
+            "strategies/src/grid/optimizers.rs",
+            "strategies/src/grid/registry/",
+            "strategies/src/grid/presets/",
+        ],
+    ),
+    // What a work order or an event is called.
+    ("push", &["sim/src/names.rs"]),
+    // A peer's part of an exchange, and how members pass partial sums on.
+    ("pull", &["protocol/src/exchange/center"]),
+    (
+        "relay-sum",
+        &[
+            "protocol/src/exchange/all_reduce",
+            "protocol/src/exchange/agreed",
+        ],
+    ),
+    // Schedules of an all-reduce, and what random scenarios do with them.
+    ("binary-tree", &SCHEDULES),
+    ("hierarchical", &SCHEDULES),
+    ("ring", &SCHEDULES),
+    ("torus", &SCHEDULES),
+    // A preset.
+    ("moshpit", &["strategies/src/grid/presets/"]),
+];
+
+const SCHEDULES: [&str; 5] = [
+    "protocol/src/exchange/",
+    "strategies/src/grid/schedule.rs",
+    "strategies/src/grid/registry/",
+    "sim/src/seeds/draw.rs",
+    "strategies/src/executor/",
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn walk(dir: &Path, into: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => walk(&path, into),
+            false => into.push(path),
+        }
+    }
+}
+
+/// Production files: path below the root, and code without comments and tests.
+fn production() -> Vec<(String, String)> {
+    let mut paths = Vec::new();
+    for crate_name in ROOTS {
+        walk(&root().join(crate_name).join("src"), &mut paths);
+    }
+    paths.sort();
+    let mut files = Vec::new();
+    for path in paths {
+        let name = path.strip_prefix(root()).unwrap();
+        let name = name.to_str().unwrap().to_owned();
+        let is_test = name.ends_with("tests.rs") || name.contains("/tests/");
+        if !name.ends_with(".rs") || is_test {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).unwrap();
+        let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
+        let lines = code
+            .lines()
+            .filter(|line| !line.trim_start().starts_with("//"));
+        files.push((name, lines.collect::<Vec<_>>().join("\n")));
+    }
+    assert!(files.len() > 300, "{} files", files.len());
+    files
+}
+
+/// Whether a name stands in code with no letter, digit or underscore beside it.
+fn has_word(code: &str, word: &str) -> bool {
+    let part = |c: char| c.is_alphanumeric() || c == '_';
+    code.match_indices(word).any(|(at, _)| {
+        let before = code[..at].chars().next_back();
+        let after = code[at + word.len()..].chars().next();
+        !before.is_some_and(part) && !after.is_some_and(part)
+    })
+}
+
+/// Whether code has a module, or uses a path through it.
+fn has_module(code: &str, module: &str) -> bool {
+    has_word(code, &format!("mod {module}")) || {
+        let path = format!("{module}::");
+        code.match_indices(&path).any(|(at, _)| {
+            let before = code[..at].chars().next_back();
+            !before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == '.')
+        })
+    }
+}
+
+fn is_namesake(name: &str, path: &str) -> bool {
+    let of = NAMESAKES.iter().find(|(known, _)| *known == name);
+    of.is_some_and(|(_, paths)| paths.iter().any(|there| path.starts_with(there)))
+}
+
+/// The place of a file: the folder of its state machine, or the file.
+fn place(path: &str) -> String {
+    let inside = path.strip_prefix("protocol/src/exchange/");
+    match inside.and_then(|rest| rest.split_once('/')) {
+        Some((folder, _)) => format!("protocol/src/exchange/{folder}"),
+        None => path.to_owned(),
+    }
+}
+
+#[test]
+fn an_exchange_is_named_in_few_places() {
+    let files = production();
+    let listed: Vec<_> = KINDS.iter().map(|(name, ..)| *name).collect();
+    let all: Vec<_> = EXCHANGES.iter().map(|entry| entry.name).collect();
+    let of = |names: &[&'static str]| names.iter().copied().collect::<BTreeSet<_>>();
+    assert_eq!(of(&listed), of(&all));
+    let mut bad = Vec::new();
+    for (name, kinds, modules) in KINDS {
+        let own = name.replace('-', "_");
+        let modules: Vec<&str> = modules.iter().copied().chain([own.as_str()]).collect();
+        let mut places = BTreeSet::new();
+        for (path, code) in &files {
+            let stem = path.rsplit('/').next().unwrap().trim_end_matches(".rs");
+            let ours = path.starts_with("protocol/") || path.starts_with("strategies/");
+            let own_file = modules.contains(&stem)
+                && (path.contains("/mixers/")
+                    || path.contains("/methods/")
+                    || path.contains("/wire/"));
+            let kind = kinds.iter().any(|kind| {
+                let listed = path.ends_with("exchange/kind.rs");
+                has_word(code, &format!("ExchangeKind::{kind}"))
+                    || has_word(code, &format!("ExchangeMessage::{kind}"))
+                    || (listed && has_word(code, &format!("Self::{kind}")))
+            });
+            let module = ours && modules.iter().any(|module| has_module(code, module));
+            let literal = code.contains(&format!("\"{name}\""));
+            let names = own_file || kind || module || literal;
+            if names && (kind || !is_namesake(name, path)) {
+                places.insert(place(path));
+            }
+        }
+        let more = MORE.iter().find(|(exchange, _)| *exchange == name);
+        let most = more.map_or(EXCHANGE_MAX, |(_, most)| *most);
+        println!("{name}: {} places", places.len());
+        if places.len() > most {
+            bad.push(format!("{name}: {} of {most}: {places:#?}", places.len()));
+        }
+    }
+    assert!(bad.is_empty(), "{}", bad.join("\n"));
+}
+
+#[test]
+fn a_topology_is_its_file_and_a_line() {
+    let files = production();
+    for spec in TOPOLOGIES {
+        let module = spec.name.replace('-', "_");
+        let names = |path: &str, code: &str| {
+            let listed = path == "strategies/src/topology/mod.rs" && has_module(code, &module);
+            listed || code.contains(&format!("\"{}\"", spec.name))
+        };
+        let named = files.iter().filter(|(path, code)| names(path, code));
+        let named: Vec<_> = named.map(|(path, _)| path.as_str()).collect();
+        let named: Vec<_> = named
+            .into_iter()
+            .filter(|path| !is_namesake(spec.name, path))
+            .collect();
+        assert!(named.len() <= METHOD_MAX, "{}: {named:?}", spec.name);
+    }
+}
