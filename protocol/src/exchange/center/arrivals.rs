@@ -72,7 +72,7 @@ impl Center {
         Ok(())
     }
 
-    /// What was taken in before is not counted twice; its sender did not hear the answer.
+    /// A contribution that was taken in before is not counted twice: its sender missed the answer.
     fn answer_again(&mut self, cx: &mut Context, place: ShardKey, arrival: Arrival) {
         let under_way = |task: &Task| match task {
             Task::Arrive(_, arrivals) => arrivals.iter().any(|a| a.slice == arrival.slice),
@@ -127,7 +127,7 @@ impl Center {
         self.tasks.insert(id, Task::Arrive(place, arrivals));
     }
 
-    /// Contributions are in, or one of them is bad: the others go in without it.
+    /// Contributions are taken in, or one of them is bad: the others are taken in without it.
     pub(super) fn arrived_done(
         &mut self,
         cx: &mut Context,
@@ -155,7 +155,7 @@ impl Center {
         }
     }
 
-    /// A newer copy is here: what waited for it goes in, in the order in which it came.
+    /// A newer copy is here: contributions that waited for it are taken in, in order of arrival.
     pub(super) fn take_waiting(&mut self, cx: &mut Context, place: ShardKey) {
         let Some(shard) = self.shards.get_mut(&place) else {
             return;

@@ -6,12 +6,11 @@
 //! ```text
 //! push:   c' = outer(c, mean_k w(tau_k) C(d_k)) over the K arrivals that are taken in at once
 //! pull:   a_i = c'                       tau_k = versions of the center since k pulled it
-//! lead:   a peer begins round r only when all live peers are in round r - s or later, s between
-//! two
-//!         bounds and chosen by how long rounds take (`bound`), or one and the same
+//! lead:   a peer begins round r only when all live peers are in round r - s or later; s is fixed,
+//!         or chosen between two bounds by how long rounds take (`bound`)
 //! ```
 //!
-//! With elastic averaging parameters travel instead, and neither takes the other's over:
+//! With elastic averaging parameters travel instead, and neither end takes over the other's:
 //! `c' = c + alpha (x_i - c)`, `x_i' = x_i - alpha (x_i - c)`.
 //!
 //! Every version of a shard has a number, and every worker holds the shard as it last pulled it.
@@ -184,7 +183,7 @@ impl Center {
         }
     }
 
-    /// After every signal: what can end ends, and the timer follows the earliest deadline.
+    /// After every signal: ends what can end, and sets the timer to the earliest deadline.
     fn settle(&mut self, cx: &mut Context) {
         self.sweep(cx);
         self.check_end(cx);

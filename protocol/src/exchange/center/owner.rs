@@ -35,7 +35,7 @@ impl Center {
         })
     }
 
-    /// Sends the present version of a shard to somebody.
+    /// Sends the present version of a shard to a worker.
     pub(super) fn reply(&mut self, cx: &mut Context, place: ShardKey, to: PeerId, round: Round) {
         let Some(shard) = self.shards.get(&place) else {
             return;
@@ -109,7 +109,7 @@ impl Center {
         cx.push(to, slice, meta, 0);
     }
 
-    /// A reply's push ended. What surely did not arrive is tried again.
+    /// A reply's push ended. A reply that surely did not arrive is pushed again.
     pub(super) fn reply_pushed(
         &mut self,
         cx: &mut Context,
@@ -150,7 +150,7 @@ impl Center {
         }
     }
 
-    /// This peer's pull has read its own reply.
+    /// This peer's own round has read its reply.
     pub(super) fn own_reply_read(&mut self, slice: SliceId) {
         if let Some(reply) = self.replies.get_mut(&slice) {
             reply.mine = false;
@@ -215,7 +215,7 @@ impl Center {
         cx.push(to, slice, meta, 0);
     }
 
-    /// A worker's copy of a shard has come: it is the center now, if it was asked for and is newer.
+    /// A worker's copy of a shard arrived: it is the center now, if it was asked for and is newer.
     pub(super) fn copy_arrived(
         &mut self,
         cx: &mut Context,

@@ -3,16 +3,16 @@
 use crate::exchange::Ending;
 use crate::{FragmentId, PeerId, SliceId, Time};
 
-/// One shard of one fragment on its way.
+/// What a worker waits for of one shard.
 #[derive(Debug)]
 pub(super) struct WantedShard {
     pub(super) owner: Option<PeerId>,
-    /// Who said that it is no owner.
+    /// Peers that said that they are not the owner.
     pub(super) refused: Vec<PeerId>,
     /// Encoded bytes of the contribution; zero until it is encoded.
     pub(super) bytes: u64,
     pub(super) tries: u8,
-    /// What came back, and its version.
+    /// The shard that came back, and its version.
     pub(super) got: Option<(SliceId, u64)>,
     /// No owner answers.
     pub(super) given_up: bool,

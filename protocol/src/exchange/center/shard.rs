@@ -20,13 +20,13 @@ pub(super) struct Arrival {
 pub(super) struct Shard {
     /// Raised with every move.
     pub(super) version: u64,
-    /// Contributions that wait until there are as many as are taken in at once.
+    /// Contributions that wait until enough are here to be taken in at once.
     pub(super) buffer: Vec<Arrival>,
     /// Contributions whose sender has pulled a newer version.
     pub(super) ahead: Vec<Arrival>,
     /// Who was asked for a newer copy, and until when.
     pub(super) asked: Option<(PeerId, Time)>,
-    /// The last contribution of each sender that was taken in, by its name's life and round.
+    /// The last contribution of each sender that was taken in: its life and round.
     pub(super) taken: BTreeMap<PeerId, (u8, Round)>,
 }
 
@@ -63,15 +63,15 @@ impl Shard {
     }
 }
 
-/// One version of a shard, encoded for those who wait for it.
+/// One version of a shard, encoded for the workers that wait for it.
 #[derive(Debug, Default)]
 pub(super) struct Reply {
     /// Zero until it is encoded.
     pub(super) bytes: u64,
-    /// Who gets it, for which of their rounds, and how often it was tried.
+    /// Workers that get it: for which of their rounds, and how often it was pushed again.
     pub(super) to: BTreeMap<PeerId, (Round, u8)>,
     /// Pushes under way.
     pub(super) open: u32,
-    /// Whether this peer's own pull reads it.
+    /// Whether this peer's own round reads it.
     pub(super) mine: bool,
 }

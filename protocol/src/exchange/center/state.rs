@@ -18,7 +18,7 @@ pub(super) const EXCHANGE: &str = "a center";
 /// Marks the name of a worker's copy of the center, beside replies of owners.
 pub(super) const COPY: u8 = 0x80;
 
-/// No center moves so often: a version above it is made up, and would leave no room for the next.
+/// No center moves so often. A version above it is invented, and would leave no room for the next.
 pub(super) const VERSION_MAX: u64 = 1 << 60;
 
 /// An order whose answer is awaited.
@@ -30,9 +30,9 @@ pub(super) enum Task {
     Reply(SliceId),
     /// Take contributions in.
     Arrive(ShardKey, Vec<Arrival>),
-    /// Encode what was last pulled, for a successor.
+    /// Encode the shard as it was last pulled, for a successor.
     Copy(SliceId, PeerId),
-    /// Take a worker's copy over, with the version that the shard falls back to when it is bad.
+    /// Take over a worker's copy; with the version that the shard returns to when the copy is bad.
     Adopt(SliceId, ShardKey, u64),
     /// Begin from this peer's anchor.
     Seed,
@@ -80,13 +80,13 @@ impl Center {
         self.bases.get(&place).copied().unwrap_or(0)
     }
 
-    /// Into how many shards a fragment is cut.
+    /// The number of shards that a fragment is cut into.
     pub(super) fn of(cx: &Context, fragment: FragmentId) -> u16 {
         let len = cx.plan.fragment(fragment).map_or(1, |f| f.len);
         cx.plan.exchange.parts(len, 1) as u16
     }
 
-    /// The owner of a shard among the live peers, but for those in `not`.
+    /// The owner of a shard among the live peers, except those in `not`.
     pub(super) fn owner(cx: &Context, shard: u16, not: &[PeerId]) -> Option<PeerId> {
         let live = cx.view.live().map(|(id, _)| id).chain([cx.me()]);
         let left = live.filter(|id| !not.contains(id));

@@ -4,14 +4,14 @@ use super::bound::Paces;
 use crate::Time;
 use core::time::Duration;
 
-/// The wait for those that are too far behind.
+/// The wait for peers that are too far behind.
 #[derive(Debug, Default)]
 pub(super) struct Lead {
     pub(super) since: Option<Time>,
     /// Whether the round's end was told.
     pub(super) over: bool,
     pub(super) until: Option<Time>,
-    /// Whether a wait within the largest lead was in vain in this round.
+    /// Whether a wait under a smaller lead has missed its deadline in this round.
     pub(super) widest: bool,
     /// When this peer began its round.
     pub(super) began: Option<Time>,

@@ -1,5 +1,5 @@
-//! A worker's round: push each shard's contribution to its owner, pull the shard back; with another
-//! owner when one does not answer.
+//! A worker's round: push each shard's contribution to its owner and pull the shard back, from
+//! another owner when one does not answer.
 
 use super::round::{WantedShard, WorkerFragment};
 use super::shard::Arrival;
@@ -71,7 +71,7 @@ impl Center {
         let place = (slice.fragment, slice.shard);
         let current = slice.round == cx.round;
         let Some(wanted) = self.wanted(place).filter(|_| current) else {
-            // Of a round that was given up meanwhile: it goes nowhere, and what it says stays.
+            // Its round was given up meanwhile: it is not pushed, and its content stays here.
             if bytes.is_some() {
                 let outcome = Settlement::Lost;
                 cx.order(Order::Settle { slice, outcome });
@@ -85,7 +85,7 @@ impl Center {
                 self.push_contribution(cx, place);
             }
             None => {
-                // Training left what is not finite: it goes nowhere.
+                // Training left values that are not finite: they are not pushed.
                 self.give_up(cx, place);
             }
         }
@@ -99,7 +99,7 @@ impl Center {
         }
     }
 
-    /// Brings the contribution to the shard's owner.
+    /// Pushes the contribution to the shard's owner.
     fn push_contribution(&mut self, cx: &mut Context, place: ShardKey) {
         let (slice, base) = (Self::contribution(cx, place), self.base(place));
         let of = Self::of(cx, place.0);
@@ -165,7 +165,7 @@ impl Center {
         true
     }
 
-    /// Ends a fragment once nothing of it is waited for.
+    /// Ends a fragment once none of its shards is awaited.
     fn conclude(&mut self, cx: &mut Context, fragment: FragmentId) {
         let Some(pull) = self.fragments.get_mut(usize::from(fragment.0)) else {
             return;
@@ -194,7 +194,7 @@ impl Center {
         pull.ending = Some(Ending::Apply(got));
     }
 
-    /// What a fragment ended with is in force, or the round is given up: lets go of it.
+    /// A fragment's result is in force, or the round is given up: releases its slices.
     pub(super) fn release_fragment(&mut self, cx: &mut Context, fragment: FragmentId) {
         let me = cx.me();
         let Some(pull) = self.fragments.get_mut(usize::from(fragment.0)) else {
@@ -261,7 +261,7 @@ impl Center {
         }
     }
 
-    /// A new wait for the owners of now.
+    /// Begins a new wait for the present owners.
     fn renew(&mut self, cx: &mut Context, fragment: FragmentId) {
         let Some(pull) = self.fragments.get_mut(usize::from(fragment.0)) else {
             return;
@@ -295,7 +295,7 @@ impl Center {
         }
     }
 
-    /// A peer is not the owner in its own view.
+    /// A peer says that it is not the owner in its own view.
     pub(super) fn moved(&mut self, cx: &mut Context, from: PeerId, place: ShardKey) {
         if !self.open_at(from).contains(&place) {
             return;

@@ -19,10 +19,10 @@
 //!
 //! | rule | what travels | what makes it right |
 //! |---|---|---|
-//! | [`gossip`] | parameters with a share of the sender's push-sum weight | the sums of mass and weight are conserved |
+//! | [`gossip`] | parameters, a share of the sender's weight | the sums of mass are conserved |
 //! | [`pull`] | published parameters, to those that ask | rows of W are convex combinations |
 //! | [`pairwise`] | numbered halves of an exchange between two | both ends move by the same bytes |
-//! | [`relay_sum`] | the mean of all on one side of a tree's edge, and their count | every peer's parameters enter a sum once |
+//! | [`relay_sum`] | the mean over one side of a tree's edge, and a count | all enter a sum once |
 //!
 //! Sessions with a neighbour (`pairwise::edge`, `relay_sum::edge`) outlive rounds and have states
 //! of their own. They stay with their rules: the two have nothing in common but the name.

@@ -6,7 +6,7 @@ use crate::exchange::neighbours::ledger::SliceLedger;
 use crate::{FragmentId, PeerId, PushOutcome, Round, SliceId, SliceMeta, Tag};
 use std::collections::BTreeMap;
 
-/// How often an answer is pushed at most: a second loss of the same bytes says that the link is bad.
+/// How often an answer is pushed at most: a second loss of the same bytes means a bad link.
 const PUSHES_MAX: u8 = 2;
 
 /// An answer under way.

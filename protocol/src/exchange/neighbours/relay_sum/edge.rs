@@ -9,8 +9,8 @@ pub(super) struct Relayed {
     pub(super) slice: SliceId,
     /// How many peers' parameters it is the mean of.
     pub(super) count: u32,
-    /// Whether its sender takes this peer for its parent. A message that goes down counts only where
-    /// this peer takes the sender for its parent.
+    /// Whether its sender takes this peer for its parent. A message that goes down counts only
+    /// where this peer takes the sender for its parent.
     pub(super) up: bool,
 }
 
@@ -47,8 +47,8 @@ impl Edge {
     }
 
     /// Whether it is worth waiting for what it sends in this round: it has sent before, but nothing
-    /// of this round or a later one. Of one that is rounds behind, the next message is awaited after
-    /// every mix. A peer that has sent nothing yet is not awaited: it may not be a neighbour in its
+    /// of this round or a later one. Of one that is rounds behind, the next message is awaited
+    /// after every mix. A peer that has sent nothing yet is not awaited: it may not be a neighbour in its
     /// own view.
     ///
     /// So every peer waits only for peers in earlier rounds, and never in a circle.
@@ -74,8 +74,8 @@ impl Edge {
         self.waiting.last().or(held).is_some_and(|m| m.up)
     }
 
-    /// A round begins: gives the slices that no longer count, because their sender is not the parent
-    /// (any more), or because nothing newer came for long.
+    /// A round begins: gives the slices that no longer count, because their sender is not the
+    /// parent (any more), or because nothing newer came for long.
     pub(super) fn expire(&mut self, is_parent: bool, round: Round) -> Vec<SliceId> {
         let counts = |m: &Relayed| m.up || is_parent;
         let old = |(held, since): &mut (Relayed, Round)| {
@@ -93,16 +93,16 @@ impl Edge {
         free
     }
 
-    /// The neighbour has another parent now, unless a message of this round says otherwise: gives all
-    /// earlier slices.
+    /// The neighbour has another parent now, unless a message of this round says otherwise: gives
+    /// all earlier slices.
     pub(super) fn part(&mut self, round: Round) -> Vec<SliceId> {
         let held = self.held.take().map(|(m, _)| m);
         let before = self.waiting.extract_if(.., |m| m.slice.round < round);
         before.chain(held).map(|m| m.slice).collect()
     }
 
-    /// Takes the message of this round, else the newest, in place of the one that counted. Gives the
-    /// slices that are no longer needed.
+    /// Takes the message of this round, else the newest, in place of the one that counted. Gives
+    /// the slices that are no longer needed.
     pub(super) fn take(&mut self, is_parent: bool, round: Round) -> Vec<SliceId> {
         let counts = |m: &&Relayed| m.up || is_parent;
         let mut here = self.waiting.iter().filter(counts);

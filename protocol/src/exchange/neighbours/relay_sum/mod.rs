@@ -191,7 +191,7 @@ fn check(cx: &Context, arrived: &Arrived) -> Result<Relayed, PeerError> {
     };
     if !fits {
         return unexpected(
-            "a relayed slice goes up to a lower id and down from one, or in odd fragments the other way",
+            "a relayed slice goes up to a lower id and down from one; in odd fragments to a higher",
         );
     }
     Ok(Relayed {

@@ -38,7 +38,7 @@ impl Place {
 pub(super) struct Tree {
     shape: SpanningTree,
     members: Ranks,
-    /// Of even fragments, whose parents have lower ids, and of odd ones, where they have higher ones.
+    /// Of even fragments, whose parents have lower ids, and of odd ones, whose parents have higher.
     places: [Place; 2],
 }
 
@@ -89,7 +89,7 @@ impl Tree {
 }
 
 /// The place of a rank. A parent that does not relay is passed over: for its own parent and so on,
-/// then for the lowest rank below that relays. Ids on the way to the root only fall (or rise, in odd
+/// then for the lowest rank below that relays. Ids on the way to the root only fall (rise, in odd
 /// fragments), so that no two views make a circle.
 fn place(
     shape: &SpanningTree,
