@@ -150,8 +150,8 @@ pub(crate) struct LocalArgs {
     /// Kill daemon N (SIGKILL) in round R: N@round:R[:train|exchange|apply]
     #[arg(long, value_name = "N@round:R")]
     pub(crate) kill: Vec<KillAt>,
-    /// Kill a daemon drawn at random (SIGKILL) so often, and start it again 2 s later, until one has done all rounds:
-    /// 5s, 500ms, 1min; --seed chooses whom
+    /// Kill a daemon drawn at random (SIGKILL) so often, and start it again 2 s later, until one
+    /// has done all rounds: 5s, 500ms, 1min; --seed chooses whom
     #[arg(long, value_name = "TIME")]
     pub(crate) kill_every: Option<KillEvery>,
     /// Start daemon N when the others reach round R
@@ -163,11 +163,13 @@ pub(crate) struct LocalArgs {
     /// Stop daemon N (SIGSTOP) in round R
     #[arg(long, value_name = "N@round:R")]
     pub(crate) stop: Vec<StopAt>,
-    /// Put every daemon behind an emulated link: RATE/RTT/LOSS, such as 50mbit/100ms/1%, then keys such as
-    /// /queue=100ms,jitter=5ms,burst=8,up=20mbit. Two such links make up the path between two daemons
+    /// Put every daemon behind an emulated link: RATE/RTT/LOSS, such as 50mbit/100ms/1%, then keys
+    /// such as /queue=100ms,jitter=5ms,burst=8,up=20mbit. Two such links make up the path between
+    /// two daemons
     #[arg(long, value_name = "RATE/RTT/LOSS")]
     pub(crate) link: Option<LinkSpec>,
-    /// Put every daemon but the first behind an emulated router: none, full-cone, port-restricted, symmetric
+    /// Put every daemon but the first behind an emulated router: none, full-cone, port-restricted,
+    /// symmetric
     #[arg(long, value_name = "KIND")]
     pub(crate) nat: Option<NatKind>,
     /// Afterwards train the same daemons with preset none for so long, to know what utilization is
@@ -290,7 +292,8 @@ pub(crate) struct StrategiesArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum StrategiesCommand {
-    /// Keys with ranges and defaults, equation, source and state of a method; of a preset, its configuration
+    /// Keys with ranges and defaults, equation, source and state of a method; of a preset, its
+    /// configuration
     Show {
         /// Of a preset, exchange, topology, codec, optimizer, rule or correction
         name: String,
@@ -302,7 +305,7 @@ pub(crate) enum StrategiesCommand {
 pub(crate) enum StoreArg {
     /// What the peers agreed on last
     Anchor,
-    /// What this daemon made of it since, where it is kept
+    /// What this daemon has trained since then, if it is kept
     Parameters,
 }
 

@@ -76,8 +76,8 @@ pub const HISTORY_ROUNDS_MAX: usize = 32;
 /// Encoded bytes of decided rounds kept beyond the newest.
 pub const HISTORY_BYTES_MAX: u64 = 16 << 20;
 
-/// Encoded bytes kept of the newest decided round. Of a larger one the first fragments go first, and
-/// whoever missed it takes the swarm's state instead.
+/// Encoded bytes kept of the newest decided round. Of a larger one the first fragments go first,
+/// and a peer that missed it takes the swarm's state instead.
 pub const HISTORY_NEWEST_BYTES_MAX: u64 = 64 << 20;
 
 /// Rounds from a pinned state on that are kept whatever their size, while it is pinned.
@@ -103,20 +103,20 @@ pub const INBOX_SLICES_MAX: usize = 256;
 /// bits of a slice's name tell them apart.
 pub const NEIGHBOURS_MAX: usize = 32;
 
-/// Rounds after which a peer that waits for a neighbour's half begins an exchange with another, and for
-/// which a relayed message counts where no newer one comes.
+/// Rounds after which a peer that waits for a neighbour's half begins an exchange with another, and
+/// for which a relayed message counts where no newer one comes.
 pub const PATIENCE_ROUNDS: u64 = 4;
 
-/// Rounds in a row in which a neighbour that relays nothing is waited for: one that lost a message or two goes on in
-/// step, and one that stalls costs so many deadlines.
+/// Rounds in a row in which a neighbour that relays nothing is waited for: one that lost a message
+/// or two goes on in step, and one that stalls costs this many deadlines.
 pub const RELAY_MISSES_MAX: u8 = 3;
 
-/// Relayed messages of one neighbour and one fragment that may wait: a neighbour is a round ahead at most
-/// while it waits for this peer, and beyond that each makes the one before it useless.
+/// Relayed messages of one neighbour and one fragment that may wait: a neighbour is a round ahead
+/// at most while it waits for this peer, and beyond that each makes the one before it useless.
 pub const RELAYED_WAITING_MAX: usize = 4;
 
-/// Relayed messages to one neighbour, of one fragment, that may be under way: one that does not take them
-/// gets no more, so that what is kept for it stays bounded.
+/// Relayed messages to one neighbour, of one fragment, that may be under way: one that does not
+/// take them gets no more, so that what is kept for it stays bounded.
 pub const RELAYED_UNDER_WAY_MAX: usize = 2;
 
 /// How often a slice between two neighbours that did not arrive is pushed again in one round.
@@ -128,8 +128,8 @@ pub const DONORS_MAX: usize = 4;
 /// Pinned states that one donor keeps for newcomers at a time.
 pub const PINS_MAX: usize = 1;
 
-/// How long a pinned state is kept after its last request. Whoever downloads it asks for it again every
-/// [`ALIVE_EVERY`].
+/// How long a pinned state is kept after its last request. A peer that downloads it asks for it
+/// again every [`ALIVE_EVERY`].
 pub const PIN_LIFETIME: Duration = Duration::from_secs(30);
 
 /// Bytes of one chunk of a state transfer.

@@ -26,19 +26,19 @@ pub enum StoreId {
     Shard(u16),
     /// The shards of a parameter server's center that this peer owns.
     Center,
-    /// The copy of this peer's parameters that the given neighbour holds. Encoding from it encodes the
-    /// difference between the parameters and the copy, and moves the copy by what was encoded. Encoding
-    /// a whole slice (`Part::Aggregate`) sets the copy to the parameters.
+    /// The copy of this peer's parameters that the given neighbour holds. Encoding from it encodes
+    /// the difference between the parameters and the copy, and moves the copy by what was encoded.
+    /// Encoding a whole slice (`Part::Aggregate`) sets the copy to the parameters.
     Replica(PeerId),
 }
 
-/// A piece of work for the Executor. Every order says by itself what is computed and where the result
-/// goes. An order that fails has changed nothing, unless it says otherwise.
+/// A piece of work for the Executor. Every order says by itself what is computed and where the
+/// result goes. An order that fails has changed nothing, unless it says otherwise.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Order {
-    /// Train, then leave this round's contribution in [`StoreId::Local`]: the round's cut. Without a cut
-    /// the order begins a round that a later order completes, while the previous round's contribution
-    /// is still being exchanged. Answered by [`Done::Trained`].
+    /// Train, then leave this round's contribution in [`StoreId::Local`]: the round's cut. Without
+    /// a cut the order begins a round that a later order completes, while the previous round's
+    /// contribution is still being exchanged. Answered by [`Done::Trained`].
     Train {
         /// The round it is for.
         round: Round,
@@ -58,17 +58,19 @@ pub enum Order {
         /// Into how many shards the fragment is cut.
         of: u16,
     },
-    /// Encode `(local + sum_k a_k decode(slice_k)) / (1 + sum_k a_k)` under the slice's name, summed in
-    /// the order given: the message that a peer passes on along a tree. Answered by [`Done::Encoded`].
+    /// Encode `(local + sum_k a_k decode(slice_k)) / (1 + sum_k a_k)` under the slice's name,
+    /// summed in the order given: the message that a peer passes on along a tree. Answered by
+    /// [`Done::Encoded`].
     EncodeRelayed {
         /// The name of the result.
         slice: SliceId,
-        /// Messages of neighbours, each with the number of peers whose parameters it is the mean of.
+        /// Messages of neighbours, each with the number of peers whose parameters it is the mean
+        /// of.
         inputs: Vec<(SliceId, f64)>,
     },
     /// Reduce a shard that this peer owns: `shard = sum_k a_k decode(slice_k) / sum_k a_k`, or what
-    /// the plan's aggregation rule makes of the slices, summed in the order given. The result goes to
-    /// [`StoreId::Shard`]. Answered by [`Done::Combined`].
+    /// the plan's aggregation rule makes of the slices, summed in the order given. The result goes
+    /// to [`StoreId::Shard`]. Answered by [`Done::Combined`].
     Reduce {
         /// The fragment.
         fragment: FragmentId,
@@ -79,9 +81,9 @@ pub enum Order {
         /// Contributions, or partial sums, with their weights.
         inputs: Vec<(SliceId, f64)>,
     },
-    /// Mix this peer's parameters with those of others, summed in the order given:
-    /// `mix = (keep * local + sum_k a_k decode(slice_k)) / (keep + sum_k a_k)`. [`Order::Apply`] puts
-    /// the mix in force. Answered by [`Done::Combined`].
+    /// Mix this peer's parameters with those of others, summed in the order given: `mix = (keep *
+    /// local + sum_k a_k decode(slice_k)) / (keep + sum_k a_k)`. [`Order::Apply`] puts the mix in
+    /// force. Answered by [`Done::Combined`].
     Mix {
         /// The round it is for.
         round: Round,
@@ -92,8 +94,8 @@ pub enum Order {
         /// Slices with their weights (negative: taken out again).
         inputs: Vec<(SliceId, f64)>,
     },
-    /// Move the copy of each slice's origin by the slice, then move this peer's parameters towards the
-    /// copies: `mix = local + rate * sum_k a_k (copy of k here - copy of this peer at k)`.
+    /// Move the copy of each slice's origin by the slice, then move this peer's parameters towards
+    /// the copies: `mix = local + rate * sum_k a_k (copy of k here - copy of this peer at k)`.
     /// [`Order::Apply`] puts the mix in force. Answered by [`Done::Combined`].
     MixReplicas {
         /// The round it is for.
@@ -123,8 +125,8 @@ pub enum Order {
         shard: u16,
         /// Into how many shards the fragment is cut.
         of: u16,
-        /// Contributions in the order of their arrival, each with its staleness: the number of versions
-        /// of the shard since its sender pulled it.
+        /// Contributions in the order of their arrival, each with its staleness: the number of
+        /// versions of the shard since its sender pulled it.
         inputs: Vec<(SliceId, u64)>,
     },
     /// Make the decided content of a fragment the new anchor and hand it to the trainer.
@@ -137,13 +139,13 @@ pub enum Order {
         fragment: FragmentId,
         /// The decided aggregates, shard by shard.
         aggregates: Vec<SliceId>,
-        /// Whether what was trained since the old anchor stays on top of the new one: for a straggler
-        /// whose contribution was not part of the round.
+        /// Whether what was trained since the old anchor stays on top of the new one: for a
+        /// straggler whose contribution was not part of the round.
         keep_local: bool,
     },
-    /// Move a fragment's anchor by the weighted mean of contributions, summed in the order given, and
-    /// hand the new anchor to the trainer. Every member does this itself where contributions travel to
-    /// all members. Answered by [`Done::Applied`].
+    /// Move a fragment's anchor by the weighted mean of contributions, summed in the order given,
+    /// and hand the new anchor to the trainer. Every member does this itself where contributions
+    /// travel to all members. Answered by [`Done::Applied`].
     Gather {
         /// The round that ends.
         round: Round,
@@ -163,11 +165,11 @@ pub enum Order {
         /// The fragment.
         fragment: FragmentId,
     },
-    /// Tell the codec what became of a slice it encoded. Not answered.
+    /// Tell the codec the fate of a slice that it encoded. Not answered.
     Settle {
         /// The slice.
         slice: SliceId,
-        /// What became of it.
+        /// Its fate.
         outcome: Settlement,
     },
     /// Forget a slice's bytes. Not answered.
@@ -175,8 +177,8 @@ pub enum Order {
         /// The slice.
         slice: SliceId,
     },
-    /// Measure loss and accuracy of the anchor on held-out data, also where the trainer's parameters
-    /// are ahead of it. Answered by [`Done::Evaluated`].
+    /// Measure loss and accuracy of the anchor on held-out data, also where the trainer's
+    /// parameters are ahead of it. Answered by [`Done::Evaluated`].
     Evaluate {
         /// The round whose first parameters are measured.
         round: Round,
@@ -198,9 +200,9 @@ pub enum Order {
         /// The round that the state opens.
         round: Round,
     },
-    /// Take over a fetched state. Training since the old anchor and the error feedback's residual are
-    /// dropped, because they belong to parameters that the swarm did not reach.
-    /// Answered by [`Done::Loaded`].
+    /// Take over a fetched state. Training since the old anchor and the error feedback's residual
+    /// are dropped, because they belong to parameters that the swarm did not reach. Answered by
+    /// [`Done::Loaded`].
     Load {
         /// The state.
         state: StateId,
@@ -212,8 +214,8 @@ pub enum Order {
     },
 }
 
-/// One of the Executor's two lanes. Each performs its orders one after another; the lanes run beside
-/// each other.
+/// One of the Executor's two lanes. Each performs its orders one after another; the lanes run
+/// beside each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lane {
     /// Owns the trainer.
@@ -283,8 +285,8 @@ pub struct TrainSummary {
 pub struct Evaluation {
     /// Mean loss on held-out data, in nats.
     pub loss: f64,
-    /// Share of held-out samples that are classified correctly, in `[0, 1]`; `None` where the task has
-    /// no accuracy.
+    /// Share of held-out samples that are classified correctly, in `[0, 1]`; `None` where the task
+    /// has no accuracy.
     pub accuracy: Option<f64>,
     /// Number of held-out samples.
     pub samples: u64,

@@ -12,14 +12,15 @@ pub enum Layers {
     /// All together, once the backward pass is over.
     #[default]
     Together,
-    /// Each as soon as the backward pass is through with it, the last first: wait-free
+    /// Each as soon as the backward pass has computed it, the last first: wait-free
     /// backpropagation.
     ///
     /// **Source:** Zhang et al., Poseidon, USENIX ATC 2017, section 3.1.
     AsReady,
     /// The same, and what the next forward pass needs first overtakes what it needs later.
     ///
-    /// **Source:** Peng et al., ByteScheduler, SOSP 2019, section 4; Jayarajan et al., P3, MLSys 2019.
+    /// **Source:** Peng et al., ByteScheduler, SOSP 2019, section 4; Jayarajan et al., P3, MLSys
+    /// 2019.
     ByPriority,
 }
 
@@ -29,8 +30,8 @@ pub struct OverlapPlan {
     /// In how many rounds every fragment is exchanged once: round r exchanges the fragments f with
     /// `f mod stagger == r mod stagger`. One is all in every round.
     pub stagger: u16,
-    /// Inner steps of the next round that are taken while a round's exchange is under way: its result is
-    /// put in force exactly so many after the cut. Zero is between rounds.
+    /// Inner steps of the next round that are taken while a round's exchange is under way: its
+    /// result is applied exactly this many after the cut. Zero is between rounds.
     pub late_steps: u32,
     /// When the fragments of a gradient leave.
     pub layers: Layers,
@@ -92,8 +93,8 @@ pub enum OverlapError {
         "a late result replaces an anchor that the peers of a round agree on: use late_steps = 0 here"
     )]
     LateUnagreed,
-    /// Fragments that leave under a backward pass, of what is no gradient, or of an exchange that waits for
-    /// all of them.
+    /// Fragments that leave under a backward pass, of what is no gradient, or of an exchange that
+    /// waits for all of them.
     #[error(
         "fragments leave under the backward pass where members of a group exchange gradients, in every \
          round and not late: use a contribution of gradients, a stagger of 1, late_steps = 0, and an \
@@ -163,15 +164,15 @@ impl Plan {
         .collect()
     }
 
-    /// Whether the next round's training begins before this round's result is in force. Not after the
-    /// last round: nothing comes after it.
+    /// Whether the next round's training begins before this round's result is in force. Not after
+    /// the last round: nothing comes after it.
     pub const fn trains_ahead(&self, round: Round) -> bool {
         let more = self.rounds == 0 || round.0.saturating_add(1) < self.rounds;
         self.overlap.late_steps > 0 && more
     }
 
-    /// The fragments that a round exchanges, in the order in which they leave: the last first where they
-    /// leave under the backward pass.
+    /// The fragments that a round exchanges, in the order in which they leave: the last first where
+    /// they leave under the backward pass.
     pub fn fragments_of(&self, round: Round) -> impl Iterator<Item = FragmentId> + use<> {
         let (overlap, count) = (self.overlap, self.fragments.len() as u16);
         let backward = overlap.layers != Layers::Together;

@@ -1,17 +1,18 @@
-//! How much a round trains as rounds go by: a function of the round alone, so that whoever comes, goes
-//! or catches up takes as many inner steps as the others. It knows nothing of the loss.
+//! How much a round trains as rounds go by: a function of the round alone, so that a peer that
+//! comes, goes or catches up takes as many inner steps as the others. It knows nothing of the loss.
 
 use crate::{Round, StepBudget};
 use serde::{Deserialize, Serialize};
 
 /// How the budget of a round follows from that of the first, H_0 inner steps.
 ///
-/// Cost: none; it is what an exchange costs that is spread over more or fewer inner steps. **Source:**
-/// [`Pace::Switch`]: Lin et al. 2020, "Don't use large mini-batches, use local SGD", section 3 (post-local
-/// SGD). [`Pace::Decay`]: Wang and Joshi 2019, "Adaptive communication strategies to achieve the best
-/// error-runtime trade-off in local-update SGD" (AdaComm), whose rule is `H_l = ceil(H_0 sqrt(F_l / F_0))`
-/// at the start of interval l, with the training loss F. Peers measure different losses, and no state
-/// transfer carries what they were; here F_l / F_0 is `1 / (1 + l)`, how a loss falls under SGD.
+/// Cost: none; it is what an exchange costs that is spread over more or fewer inner steps.
+/// **Source:** [`Pace::Switch`]: Lin et al. 2020, "Don't use large mini-batches, use local SGD",
+/// section 3 (post-local SGD). [`Pace::Decay`]: Wang and Joshi 2019, "Adaptive communication
+/// strategies to achieve the best error-runtime trade-off in local-update SGD" (AdaComm), whose
+/// rule is `H_l = ceil(H_0 sqrt(F_l / F_0))` at the start of interval l, with the training loss F.
+/// Peers measure different losses, and no state transfer carries what they were; here F_l / F_0 is
+/// `1 / (1 + l)`, how a loss falls under SGD.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Pace {
     /// Every round the same.
@@ -43,7 +44,8 @@ impl Pace {
         }
     }
 
-    /// The budget that most rounds have, given that of the first: after a switch, where a decay begins.
+    /// The budget that most rounds have, given that of the first: after a switch, where a decay
+    /// begins.
     pub const fn usual(self, first: StepBudget) -> StepBudget {
         match self {
             Self::Switch { steps, .. } => StepBudget::Steps(steps),
@@ -51,7 +53,7 @@ impl Pace {
         }
     }
 
-    /// Rounds in which so many inner steps are taken, where they are counted.
+    /// Rounds with this number of inner steps, if they are counted.
     pub fn rounds(self, first: StepBudget, inner_steps: u64) -> Option<u64> {
         let (mut left, mut rounds) = (inner_steps, 0);
         if let (Self::Steady, StepBudget::Steps(steps)) = (self, first) {

@@ -139,12 +139,12 @@ pub enum PlanError {
         "a round's inner steps can change with the round when they are counted, and never to none"
     )]
     Pace,
-    /// A sample of nobody, or where it is not left out of the exchange.
+    /// Probability outside (0, 1], or an exchange that cannot skip peers.
     #[error(
         "peers are sampled with a probability above 0 and up to 1, and only where the butterfly or a parameter server in step takes their deltas up"
     )]
     Sampling,
-    /// A quorum where nobody agrees on anything.
+    /// A quorum for an exchange without agreement.
     #[error(
         "only a round that ends with an agreement goes on with enough of its peers: let it wait for all"
     )]

@@ -1,5 +1,5 @@
-//! Client sampling: which of the peers train in a round. A function of run, round and peer alone, so that
-//! no two peers can differ about it, however their views do.
+//! Client sampling: which of the peers train in a round. A function of run, round and peer alone,
+//! so that no two peers can differ about it, however their views do.
 
 use crate::rendezvous::rendezvous;
 use crate::{Contribution, PeerId, Plan, Round, Schedule};
@@ -10,20 +10,22 @@ const SLOT: u8 = 1;
 
 /// The share of the peers that train in a round.
 ///
-/// Each peer is drawn by itself with the same probability C, and a round's count is binomial: n C on
-/// average. (FedAvg draws max(C n, 1) of n known clients; here nobody knows n for certain, and a count
-/// would make the sample depend on who is in whose view.) Whoever is not drawn says at once that it is
-/// ready, with the weight 0: it brings nothing and is waited for by nobody, votes, and reduces its shards
-/// of what the others bring. A round in which nobody is drawn is void and takes as long as its group.
+/// Each peer is drawn by itself with the same probability C, and a round's count is binomial: n C
+/// on average. (FedAvg draws max(C n, 1) of n known clients; here no peer knows n for certain, and
+/// a count would make the sample depend on who is in whose view.) A peer that is not drawn says at
+/// once that it is ready, with the weight 0: it brings nothing without delaying others, votes, and
+/// reduces its shards of what the others bring. A round in which no peer is drawn is void and takes
+/// as long as its group.
 ///
 /// ```text
-/// a' = outer(a, sum_{i in S_r} w_i C(d_i) / sum_{i in S_r} w_i),  i in S_r iff hash(run, r, i) < C 2^64
+/// a' = outer(a, sum_{i in S_r} w_i C(d_i) / sum_{i in S_r} w_i),  i in S_r iff hash(run, r, i) < C
+/// 2^64
 /// ```
 ///
-/// Cost: with m of n drawn the contributions are m (n - 1) pushes in place of n (n - 1); aggregates and
-/// votes as without. **Source:** McMahan et al. 2017, "Communication-efficient learning of deep networks
-/// from decentralized data", algorithm 1 (C); independent draws: McMahan et al. 2018, "Learning
-/// differentially private recurrent language models", algorithm 1 (q).
+/// Cost: with m of n drawn the contributions are m (n - 1) pushes in place of n (n - 1); aggregates
+/// and votes as without. **Source:** McMahan et al. 2017, "Communication-efficient learning of deep
+/// networks from decentralized data", algorithm 1 (C); independent draws: McMahan et al. 2018,
+/// "Learning differentially private recurrent language models", algorithm 1 (q).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sampling {
     /// The probability in millionths: from 1 to a million.
@@ -31,7 +33,7 @@ pub struct Sampling {
 }
 
 impl Sampling {
-    /// Everybody, always.
+    /// All peers, always.
     pub const ALL: Self = Self {
         per_million: 1_000_000,
     };
@@ -49,7 +51,7 @@ impl Default for Sampling {
 }
 
 impl Plan {
-    /// Whether its exchange can leave out whoever is not drawn.
+    /// Whether its exchange can leave out peers that are not drawn.
     pub(crate) fn samples_well(&self) -> bool {
         // Where sums are passed on, a member that is left out would break the chain.
         let apart = self.exchange.facts().may_leave_out && self.schedule == Schedule::Butterfly;

@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 /// Which way a slice goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Part {
-    /// From a member towards whoever reduces or mixes it.
+    /// From a member to the peer that reduces or mixes it.
     Contribution,
     /// From a shard's owner back to the members: what they vote on by its hash. Where contributions
-    /// are gathered, each of them as it is; between neighbours with replicas the whole parameters, which
-    /// a session begins with.
+    /// are gathered, each of them as it is; between neighbours with replicas the whole parameters,
+    /// which a session begins with.
     Aggregate,
     /// From member to member along a schedule: the mean of some contributions.
     Partial,
@@ -31,8 +31,8 @@ pub struct SliceId {
     pub origin: PeerId,
     /// The ballot's number in which its shard was reduced; in gossip a tag of the sender's life, so
     /// that what it pushed before a restart is not taken for what it pushes after; of a partial sum
-    /// the stage of its sender's part in the schedule; between neighbours, and relayed, the tag and which
-    /// of the round's slices it is.
+    /// the stage of its sender's part in the schedule; between neighbours, and relayed, the tag and
+    /// which of the round's slices it is.
     pub attempt: u8,
 }
 

@@ -1,11 +1,11 @@
-//! A spanning tree of a topology's graph: along which a relay passes sums on. Pure: the same for all
-//! peers with the same list of ranks.
+//! A spanning tree of a topology's graph: along which a relay passes sums on. Pure: the same for
+//! all peers with the same list of ranks.
 
 use crate::{Round, Topology};
 
-/// A tree over ranks. The parent of a rank is the lowest of its neighbours below it, in the graph that the
-/// topology has in round 0, with edges either way: of a tree it is that tree, of a ring the ring without one
-/// edge. Ranks without a neighbour below them are roots; 0 is one.
+/// A tree over ranks. The parent of a rank is the lowest of its neighbours below it, in the graph
+/// that the topology has in round 0, with edges either way: of a tree it is that tree, of a ring
+/// the ring without one edge. Ranks without a neighbour below them are roots; 0 is one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpanningTree {
     parents: Vec<Option<usize>>,
@@ -79,7 +79,8 @@ impl SpanningTree {
         degrees.max().unwrap_or(0)
     }
 
-    /// The most edges between rank 0 and another, and then between that and any: the longest way there is.
+    /// The most edges between rank 0 and another, and then between that and any: the longest way
+    /// there is.
     pub fn diameter(&self) -> usize {
         let (_, end) = self.farthest(0);
         self.farthest(end).0
@@ -103,7 +104,7 @@ mod tests {
     use super::*;
     use crate::Partners;
 
-    /// Everybody pushes to the next rank around a ring, one way, in round 0.
+    /// Every peer pushes to the next rank around a ring, one way, in round 0.
     struct Around;
 
     impl Topology for Around {
@@ -117,7 +118,7 @@ mod tests {
         }
     }
 
-    /// Nobody pushes to anybody.
+    /// No peer pushes.
     struct Apart;
 
     impl Topology for Apart {
@@ -139,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_no_edge_leads_to_is_a_root_of_its_own() {
+    fn a_peer_without_edges_is_a_root() {
         let tree = SpanningTree::of(&Apart, 3);
         assert!((0..3).all(|rank| tree.neighbours(rank).is_empty()));
         assert_eq!((tree.degree(), tree.diameter(), tree.len()), (0, 0, 3));

@@ -1,11 +1,13 @@
-//! Who waits for whom in a round, and how much a round trains: what of a plan's synchronization is the
-//! same for every exchange that knows rounds. What an asynchronous center bounds is in its own plan.
+//! Who waits for whom in a round, and how much a round trains: what of a plan's synchronization is
+//! the same for every exchange that knows rounds. What an asynchronous center bounds is in its own
+//! plan.
 
 use crate::{Pace, Sampling};
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
 
-/// A plan's synchronization; by default everybody is waited for and every round is alike and everybody trains in it.
+/// A plan's synchronization. By default peers wait for all others, all rounds are the same, and all
+/// peers train in each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Synchronization {
     /// How the budget changes with the round.
@@ -19,7 +21,7 @@ pub struct Synchronization {
 /// With how many ready peers a round goes on without the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Quorum {
-    /// Contributions that are enough (n of m, backup workers); zero is everybody's. Less than a
+    /// Contributions that are enough (n of m, backup workers); zero is all. Less than a
     /// majority never is: two groups of one round would part the run.
     pub enough: u16,
     /// How long the others are waited for after that.

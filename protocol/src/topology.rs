@@ -5,8 +5,8 @@ use crate::Round;
 /// Where one peer's mass goes in one round, and from where it expects some.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Partners {
-    /// Ranks to push to, each with the share of the own mass that it gets. The shares sum to less
-    /// than one; the rest stays. With W the mixing matrix, the share for `j` is `W[j][me]`.
+    /// Ranks to push to, each with the share of this peer's mass that it gets. The shares sum to
+    /// less than one; the rest stays. With W the mixing matrix, the share for `j` is `W[j][me]`.
     pub send: Vec<(usize, f64)>,
     /// Ranks whose push is expected, in ascending order.
     pub receive: Vec<usize>,
@@ -15,7 +15,7 @@ pub struct Partners {
 /// A mixing matrix as a function of round and rank.
 ///
 /// Ranks are positions in the list of live peers sorted by `PeerId`. Where two peers' lists
-/// differ, push-sum keeps the mean right: nobody relies on both ends agreeing.
+/// differ, push-sum keeps the mean right: it does not need both ends to agree.
 pub trait Topology: Send {
     /// The partners of `rank` among `count` peers in `round`.
     fn partners(&self, round: Round, rank: usize, count: usize) -> Partners;

@@ -1,13 +1,16 @@
-//! What the bulk plane costs beside its alternatives: the same bytes between two processes, several ways.
+//! What the bulk plane costs beside its alternatives: the same bytes between two processes, several
+//! ways.
 //!
-//! Two ends, in processes of their own so that their CPU time is told apart, and a [`Session`] that sets them to
-//! work and sums up. The *far* end listens for every [`Way`] and swallows what comes ([`Far`]); the *near* end is
-//! started anew for each transfer, dials, sends, and prints its [`Figures`] ([`send`]). All ways do the same on two
-//! channels of one connection: small messages go back and forth on one all the time, first alone and then
-//! while the bytes go on the other; when it has them all, the far end says so on theirs.
+//! Two ends, in processes of their own so that their CPU time is told apart, and a [`Session`] that
+//! sets them to work and sums up. The *far* end listens for every [`Way`] and swallows what comes
+//! ([`Far`]); the *near* end is started again for each transfer, dials, sends, and prints its
+//! [`Figures`] ([`send`]). All ways do the same on two channels of one connection: small messages
+//! go back and forth on one all the time, first alone and then while the bytes go on the other;
+//! when it has them all, the far end says so on theirs.
 //!
-//! A session starts its ends by a command of its caller's ([`Session::run`]), which is this very program with a
-//! [`Task`] to [`perform`]. Not here: the command line, the table, and deltas (`node`).
+//! A session starts its ends by a command of its caller's ([`Session::run`]), which is this very
+//! program with a [`Task`] to [`perform`]. Not here: the command line, the table, and deltas
+//! (`node`).
 
 mod channel;
 mod cpu;

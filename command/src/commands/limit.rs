@@ -53,7 +53,7 @@ fn ask(dir: &Path, body: Option<&str>) -> anyhow::Result<String> {
     let address: SocketAddr = address
         .trim()
         .parse()
-        .with_context(|| format!("{} holds no address: start the daemon anew", file.display()))?;
+        .with_context(|| format!("{} holds no address: restart the daemon", file.display()))?;
     let mut stream =
         TcpStream::connect_timeout(&own(address), ANSWER_WAIT).with_context(no_daemon)?;
     stream.set_read_timeout(Some(ANSWER_WAIT))?;
@@ -68,7 +68,7 @@ fn ask(dir: &Path, body: Option<&str>) -> anyhow::Result<String> {
     stream.read_to_string(&mut answer)?;
     let (head, content) = answer
         .split_once("\r\n\r\n")
-        .ok_or_else(|| anyhow!("{address} does not speak HTTP: start the daemon anew"))?;
+        .ok_or_else(|| anyhow!("{address} does not speak HTTP: restart the daemon"))?;
     if !head
         .lines()
         .next()

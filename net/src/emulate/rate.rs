@@ -24,7 +24,7 @@ impl Rate {
     /// No limit.
     pub const UNLIMITED: Self = Self(None);
 
-    /// So many bits per second; zero is no limit.
+    /// Bits per second; zero is no limit.
     pub fn from_bits(bits: u64) -> Self {
         Self(NonZeroU64::new(bits))
     }

@@ -1,4 +1,5 @@
-//! One direction of a link: when does a datagram arrive, if it does? No clock, no bytes, no sockets.
+//! One direction of a link: when does a datagram arrive, if it does? No clock, no bytes, no
+//! sockets.
 
 use super::loss::{LossModel, share};
 use super::rate::Rate;
@@ -25,7 +26,7 @@ pub struct ShaperSpec {
     pub queue: Duration,
 }
 
-/// What becomes of a datagram.
+/// The fate of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// It arrives at this time.
@@ -38,7 +39,8 @@ pub enum Fate {
 
 /// One direction of a link. Times are since whatever moment its user counts from.
 ///
-/// For a datagram of `b` bytes that comes at `now`, with `free` the moment at which the one before it is out:
+/// For a datagram of `b` bytes that comes at `now`, with `free` the moment at which the one before
+/// it is out:
 ///
 /// ```text
 /// wait    = max(free - now, 0)                 dropped if wait > queue
@@ -86,9 +88,10 @@ impl Shaper {
         Fate::Deliver(self.in_order(arrives))
     }
 
-    /// As [`Shaper::offer`] for bytes of a stream in `segments` packets, of which none is dropped: the time
-    /// of arrival, and whether one of them was lost and must be sent again, which is for the
-    /// caller to take into account. The caller waits while [`Shaper::backlog`] exceeds the queue.
+    /// As [`Shaper::offer`] for bytes of a stream in `segments` packets, of which none is dropped:
+    /// the time of arrival, and whether one of them was lost and must be sent again, which is for
+    /// the caller to take into account. The caller waits while [`Shaper::backlog`] exceeds the
+    /// queue.
     pub fn offer_stream(
         &mut self,
         now: Duration,

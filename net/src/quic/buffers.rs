@@ -1,7 +1,7 @@
 //! Socket buffers: asked for, then verified. Not flow-control windows (`windows`).
 //!
-//! A burst that arrives while the daemon is not scheduled waits in the kernel's receive buffer; what does not
-//! fit there is lost, and congestion control takes it for a full path.
+//! A burst that arrives while the daemon is not scheduled waits in the kernel's receive buffer;
+//! what does not fit there is lost, and congestion control takes it for a full path.
 
 use socket2::{Domain, Protocol, Socket, Type};
 use std::fmt;
@@ -19,7 +19,7 @@ pub struct SocketBuffers {
 }
 
 impl SocketBuffers {
-    /// Asks for `bytes` of each buffer and reads what the kernel made of it.
+    /// Asks for `bytes` of each buffer and reads the sizes that the kernel granted.
     pub(super) fn set(socket: &Socket, bytes: usize) -> io::Result<Self> {
         // A system that caps by refusing keeps its default, which is then what is reported.
         let _ = socket.set_recv_buffer_size(bytes);

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What became of the connection attempts that arrived, since the endpoint was made.
+/// Outcomes of inbound connection attempts since the endpoint was made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct InboundCounts {
     /// Connections handed over.

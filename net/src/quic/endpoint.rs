@@ -26,8 +26,8 @@ use tokio::time::timeout;
 
 /// One daemon's QUIC. Cloned, it is the same one.
 ///
-/// When all clones and the [`Transport`] are dropped, its ports take no more connections; those that exist
-/// live until their owners drop them.
+/// When all clones and the [`Transport`] are dropped, its ports take no more connections; those
+/// that exist live until their owners drop them.
 #[derive(Clone)]
 pub struct Endpoint {
     shared: Arc<Shared>,
@@ -50,12 +50,12 @@ pub struct LinkStats {
 }
 
 impl Endpoint {
-    /// Makes an endpoint of an identity, and the transport for its swarm. Nothing is bound yet: the swarm's
-    /// `listen_on` or [`Endpoint::listen`] does.
+    /// Makes an endpoint of an identity, and the transport for its swarm. Nothing is bound yet: the
+    /// swarm's `listen_on` or [`Endpoint::listen`] does.
     ///
     /// # Errors
-    /// [`Error::Setting`] if a setting is out of bounds, [`Error::Certificate`] and [`Error::Tls`] if the
-    /// identity cannot be used.
+    /// [`Error::Setting`] if a setting is out of bounds, [`Error::Certificate`] and [`Error::Tls`]
+    /// if the identity cannot be used.
     pub fn new(
         config: Config,
         identity: &Keypair,
@@ -78,7 +78,8 @@ impl Endpoint {
         self.shared.me
     }
 
-    /// The socket buffers this machine grants. Their [`cap`](SocketBuffers::cap) is a warning for the operator.
+    /// The socket buffers this machine grants. Their [`cap`](SocketBuffers::cap) is a warning for
+    /// the operator.
     #[must_use]
     pub fn buffers(&self) -> SocketBuffers {
         self.buffers
@@ -87,7 +88,8 @@ impl Endpoint {
     /// Listens without a swarm; answers the address with its port. Needs a tokio runtime around it.
     ///
     /// # Errors
-    /// [`Error::PortBusy`], [`Error::PortForbidden`], [`Error::NoSuchAddress`] or [`Error::Socket`].
+    /// [`Error::PortBusy`], [`Error::PortForbidden`], [`Error::NoSuchAddress`] or
+    /// [`Error::Socket`].
     pub fn listen(&self, addr: SocketAddr) -> Result<SocketAddr, Error> {
         Ok(inbound::listen(&self.shared, ListenerId::next(), addr)?.local)
     }
@@ -98,14 +100,16 @@ impl Endpoint {
         self.shared.addresses()
     }
 
-    /// Opens a bulk connection to a peer at an address; a `/p2p/` part of it must name the same peer.
+    /// Opens a bulk connection to a peer at an address; a `/p2p/` part of it must name the same
+    /// peer.
     ///
-    /// The remote may still turn us away once it knows who we are: then the first use of the connection
-    /// fails, and [`CloseCode::of`] tells why.
+    /// The remote may still turn us away once it knows who we are: then the first use of the
+    /// connection fails, and [`CloseCode::of`] tells why.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] if the remote speaks no bulk (use a libp2p stream), [`Error::WrongPeer`],
-    /// [`Error::HandshakeTimeout`] (blocked, or gone), and those of the limits.
+    /// [`Error::Unsupported`] if the remote speaks no bulk (use a libp2p stream),
+    /// [`Error::WrongPeer`], [`Error::HandshakeTimeout`] (blocked, or gone), and those of the
+    /// limits.
     pub async fn dial_bulk(&self, addr: &Multiaddr, peer: PeerId) -> Result<BulkConnection, Error> {
         let quic = QuicAddr::parse(addr).filter(QuicAddr::is_dialable);
         let quic = quic.ok_or_else(|| Error::Address(addr.clone()))?;
@@ -118,9 +122,9 @@ impl Endpoint {
         self.bulk(&port, quic.socket, peer).await
     }
 
-    /// Opens a bulk connection beside the oldest control connection to a peer: through the same socket to the
-    /// same address, hence through the same NAT mappings and punched holes, whichever end dialed. A newer one may be
-    /// AutoNAT's, from a port without a listener.
+    /// Opens a bulk connection beside the oldest control connection to a peer: through the same
+    /// socket to the same address, hence through the same NAT mappings and punched holes, whichever
+    /// end dialed. A newer one may be AutoNAT's, from a port without a listener.
     ///
     /// # Errors
     /// [`Error::NoPath`] without a control connection, else as [`Endpoint::dial_bulk`].
@@ -174,8 +178,8 @@ impl Endpoint {
         links.collect()
     }
 
-    /// UDP payload of connections that are gone, of each peer that holds another one still: with those of
-    /// [`Endpoint::links`], all that went to and from it since it was connected.
+    /// UDP payload of connections that are gone, of each peer that holds another one still: with
+    /// those of [`Endpoint::links`], all that went to and from it since it was connected.
     #[must_use]
     pub fn past(&self) -> BTreeMap<PeerId, Traffic> {
         self.shared.registry.past()
@@ -187,7 +191,7 @@ impl Endpoint {
         self.shared.registry.traffic()
     }
 
-    /// What became of the connections that arrived.
+    /// Outcomes of inbound connections.
     #[must_use]
     pub fn inbound(&self) -> InboundCounts {
         self.shared.counts.read()
@@ -201,7 +205,8 @@ impl Endpoint {
         }
     }
 
-    /// Closes everything and waits until the remotes have been told, for at most a handshake's time.
+    /// Closes everything and waits until the remotes have been told, for at most a handshake's
+    /// time.
     pub async fn close(&self) {
         self.shared.closed.send_replace(true);
         let ports = self.shared.take_ports();

@@ -1,7 +1,8 @@
 //! Hole punching as DCUtR needs it: the side that listens opens its NAT for the side that dials.
 //!
-//! Both know when to begin. The dialing side dials; the listening side sends packets of random bytes to the
-//! dialer's address, so that its own NAT lets the dial through, until the dialer has connected.
+//! Both know when to begin. The dialing side dials; the listening side sends packets of random
+//! bytes to the dialer's address, so that its own NAT lets the dial through, until the dialer has
+//! connected.
 
 use crate::quic::error::Error;
 use crate::quic::ids::random;
@@ -18,7 +19,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 /// Bytes of a packet.
 const PACKET: usize = 64;
 
-/// The pause between packets, at least and at most; drawn anew each time, so that two NATs do not keep
+/// The pause between packets, at least and at most; drawn each time, so that two NATs do not keep
 /// missing each other.
 const PAUSE_MS: std::ops::Range<u64> = 10..200;
 
@@ -59,8 +60,9 @@ impl Punches {
         Ok(Punch { to, peer, arrives })
     }
 
-    /// Gives a connection that arrived to the punch it came through, or back if it came through none. A NAT
-    /// may have given the peer another port than the one it was told about: then any punch for that peer.
+    /// Gives a connection that arrived to the punch it came through, or back if it came through
+    /// none. A NAT may have given the peer another port than the one it was told about: then any
+    /// punch for that peer.
     pub(super) fn deliver(&self, from: SocketAddr, peer: PeerId, muxer: Muxer) -> Option<Muxer> {
         let mut attempts = self.attempts();
         attempts.retain(|attempt| !attempt.through.is_closed());

@@ -1,7 +1,8 @@
-//! The deterministic test bed: quinn over sockets in memory and a virtual link, under paused tokio time.
+//! The deterministic test bed: quinn over sockets in memory and a virtual link, under paused tokio
+//! time.
 //!
-//! A run repeats to the microsecond: time is tokio's, randomness is seeded, handshake messages have fixed
-//! lengths. 20 MB over the long link take some tenths of a second.
+//! A run repeats to the microsecond: time is tokio's, randomness is seeded, handshake messages have
+//! fixed lengths. 20 MB over the long link take some tenths of a second.
 
 #![allow(
     dead_code,
@@ -48,7 +49,7 @@ pub struct Bed {
     clients: Mutex<u16>,
 }
 
-/// A client's connection, and what the server received of it.
+/// A client's connection, and what the server received.
 pub struct Flow {
     pub connection: Connection,
     pub received: watch::Receiver<u64>,
@@ -85,8 +86,9 @@ fn address(host: u16) -> SocketAddr {
 
 fn transport(factory: Option<Factory>) -> Arc<TransportConfig> {
     let mut config = TransportConfig::default();
-    // Far beyond what the link holds: congestion control decides, not the windows. One stream may not
-    // fill what the connection may hold, or small messages would wait for room in the send buffer.
+    // Far beyond what the link holds: congestion control decides, not the windows. One stream may
+    // not fill what the connection may hold, or small messages would wait for room in the send
+    // buffer.
     let window = 16 * 1024 * 1024u32;
     config
         .stream_receive_window(VarInt::from_u32(window / 2))
@@ -264,8 +266,8 @@ pub fn cold(spec: &LinkSpec, factory: Factory, bytes: u64) -> Result<Outcome, Co
     })
 }
 
-/// Two flows which send without end, the second from `offset` on: bytes of each that arrived between
-/// `from` and `until` after the second began.
+/// Two flows which send without end, the second from `offset` on: bytes of each that arrived
+/// between `from` and `until` after the second began.
 pub fn share(
     spec: &LinkSpec,
     factories: [Factory; 2],

@@ -76,7 +76,7 @@ pub(crate) trait Exchange: Send {
 
 /// Decisions of past rounds, for stragglers and newcomers.
 pub(crate) trait PastRounds {
-    /// The decisions of a past round of so many fragments, if all of them are still here.
+    /// The decisions of a past round with this number of fragments, if all of them are still here.
     fn decisions(&self, round: Round, fragments: usize) -> Option<Vec<Scoped>>;
 
     /// Keeps the decisions of this round and of those after it, even large ones, for newcomers that

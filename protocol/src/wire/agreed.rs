@@ -26,7 +26,7 @@ pub enum AgreedMessage {
 /// A message that forms a round's group.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum FormingMessage {
-    /// The sender's training of this round ended; sent to everybody.
+    /// The sender's training of this round ended; sent to all peers.
     Ready {
         /// The round.
         round: Round,

@@ -44,7 +44,7 @@ pub enum ShardPlan {
         /// A member that holds its bytes.
         holder: PeerId,
     },
-    /// Nobody holds it: send your contribution to the new owner, who reduces it in this ballot.
+    /// No member holds it: send your contribution to the new owner, who reduces it in this ballot.
     Redo {
         /// The successor.
         owner: PeerId,

@@ -24,7 +24,7 @@ pub(super) fn check(strategy: &Strategy, plain_sgd: bool) -> Result<(), Strategy
     }
 }
 
-/// Control variates, whose mean everybody agrees on.
+/// Control variates with an agreed mean.
 fn mean(strategy: &Strategy) -> Result<(), StrategyError> {
     if !strategy.exchange().agrees() || strategy.contribution() != Contribution::Delta {
         return refused(

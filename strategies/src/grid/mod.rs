@@ -10,12 +10,13 @@
 //! round_time = 2.5             # or seconds: slow machines do fewer and weigh less
 //! pace = "switch"              # how they change with the round: steady, switch, decay
 //! switch_round = 200           # switch: from this round on
-//! switch_inner_steps = 16      # switch: so many
+//! switch_inner_steps = 16      # switch: inner steps from then on
 //! decay_every = 100            # decay: rounds after which they are sqrt(l / (l + 1)) of before
-//! enough = 6                   # where peers agree: so many contributions are enough; 0 is all
+//! enough = 6                   # where peers agree: contributions that are enough; 0 is all
 //! grace = "fixed"              # how long the others are waited for after that: fixed, adaptive
 //! grace_ms = 500               # fixed: so long
-//! fraction = 0.1               # all-reduce, parameter-server: peers that train in a round, drawn anew
+//! fraction = 0.1               # all-reduce, parameter-server: peers that train in a round, drawn
+//! in each
 //! mode = "bsp"                 # parameter-server: bsp, ssp, dynamic-ssp or asp
 //! lead = 3                     # ssp: rounds that the fastest may be ahead of the slowest
 //! lead_most = 15               # dynamic-ssp: rounds that it may be where that saves time
@@ -32,7 +33,7 @@
 //! rate = 0.04                  # replicas: how far neighbours move towards each other
 //! degree = 1                   # base-k: partners a round; equi-static, random-regular
 //! group = 4                    # hierarchical, islands: peers of an island; moshpit: of a group
-//! every = 4                    # islands: in one of so many rounds they mix with each other
+//! every = 4                    # islands: they mix with each other in one of this many rounds
 //! budget = 0.5                 # matcha: share of the edges in force
 //!
 //! [compression]
@@ -45,11 +46,13 @@
 //! fragments = 4                # equal cuts; default: of 2^20 values in an all-reduce, else 1
 //! layers = "together"          # as-ready, by-priority: gradients leave under the backward pass
 //! stagger = 2                  # rounds in which each is exchanged once
-//! latency_ms = 40.0            # merged: of an exchange, the rate of a link, the time of a backward
+//! latency_ms = 40.0            # merged: of an exchange, the rate of a link, the time of a
+//! backward
 //! mbit_s = 50.0                # pass; what is merged follows from them
 //! backward_ms = 100.0
 //! late_steps = 3               # inner steps of the next round until a result is put in force
-//! blend = "own-progress"       # with late_steps: on top of the new anchor; "eager"; or alpha in [0, 1)
+//! blend = "own-progress"       # with late_steps: on top of the new anchor; "eager"; or alpha in
+//! [0, 1)
 //!
 //! [outer]
 //! optimizer = "nesterov"       # average, nesterov, slow-mo, fed-adagrad, fed-adam, fed-yogi,
@@ -77,7 +80,8 @@
 //!                              # adam-w, lamb (lr, betas, eps, weight_decay),
 //!                              # one-bit-adam, zero-one-adam (lr, betas, eps, freeze)
 //! lr = 0.001
-//! correction = "fed-prox"      # none, fed-prox (all-reduce of deltas), quasi-global (gossip, plain sgd),
+//! correction = "fed-prox"      # none, fed-prox (all-reduce of deltas), quasi-global (gossip,
+//! plain sgd),
 //!                              # exact-diffusion, gradient-tracking, momentum-tracking (replicas),
 //!                              # scaffold (all-reduce of deltas)
 //! mu = 0.01                    # fed-prox

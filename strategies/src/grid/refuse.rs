@@ -54,7 +54,7 @@ fn correction(strategy: &Strategy) -> Result<(), StrategyError> {
         }
         CorrectionKind::FedProx { .. } if !strategy.exchange().facts().exchanges => refused(
             KEY,
-            "without an exchange nobody agrees on an anchor to be pulled to",
+            "without an exchange there is no agreed anchor to pull to",
             PLAIN,
         ),
         CorrectionKind::QuasiGlobal { .. } if !mixes_in_rounds => refused(
@@ -130,7 +130,7 @@ fn in_common(strategy: &Strategy) -> Result<(), StrategyError> {
     if strategy.aggregation() != AggregationKind::WeightedMean {
         return refused(
             "aggregation.rule",
-            "this codec itself says what becomes of all contributions together",
+            "this codec itself combines all contributions",
             "use \"weighted-mean\", or another codec, such as \"top-k\"",
         );
     }

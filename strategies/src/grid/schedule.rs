@@ -10,7 +10,7 @@ use crate::parameter::{self, Parameter, Parameters, Range};
 use murmurate_protocol::Schedule;
 
 /// The largest relative squared error with which a partial sum may be encoded: that of bf16. Each
-/// member that passes it on rounds it anew, and no error feedback makes up for that.
+/// member that passes it on rounds it again, and no error feedback makes up for that.
 const ERROR_MAX: f64 = 1.0 / 65536.0;
 
 /// The key of a schedule with islands.

@@ -1,42 +1,43 @@
 //! Replicas: copies that neighbours hold of each other's parameters, and the mix of them.
 //!
-//! For each neighbour j two runs of values: `h_ij`, j's copy of this peer, and `h_ji`, this peer's copy
-//! of j. Both ends of a link hold the same bits of both, because both compute them from the same bytes
-//! by the same additions.
+//! For each neighbour j two runs of values: `h_ij`, j's copy of this peer, and `h_ji`, this peer's
+//! copy of j. Both ends of a link hold the same bits of both, because both compute them from the
+//! same bytes by the same additions.
 //!
 //! ```text
 //! encoded: q = C(x - h_ij),   h_ij' = h_ij + decode(q)        arrived: h_ji' = h_ji + decode(q_j)
 //! mix:     f_j = rate w_j (h_ji - h_ij),   x' = x + sum_j f_j
 //! ```
 //!
-//! With exact diffusion a sum of these moves is kept for each neighbour and taken off the parameters
-//! before every exchange:
+//! With exact diffusion a sum of these moves is kept for each neighbour and taken off the
+//! parameters before every exchange:
 //!
 //! ```text
 //! y = x - lr g - sum_j d_j,   f_j from y,   d_j' = d_j - f_j,   x' = y + sum_j f_j
 //! ```
 //!
-//! which is `x' = x - lr g - sum_j d_j'`. What one end adds to its d the other subtracts, so the sum of
-//! all d over the peers stays zero. When a link is dropped both ends drop its d, and the remaining d
-//! still sum to zero.
+//! which is `x' = x - lr g - sum_j d_j'`. What one end adds to its d the other subtracts, so the
+//! sum of all d over the peers stays zero. When a link is dropped both ends drop its d, and the
+//! remaining d still sum to zero.
 //!
-//! With error feedback nothing is sent as a difference to a copy: a slice is `C(x + e_j)`, h holds the
-//! last slice alone, and what the codec left out waits in e_j for the next slice (DeepSqueeze):
+//! With error feedback nothing is sent as a difference to a copy: a slice is `C(x + e_j)`, h holds
+//! the last slice alone, and what the codec left out waits in e_j for the next slice (DeepSqueeze):
 //!
 //! ```text
-//! encoded: h_ij' = decode(C(x + e_j)),   e_j' = x + e_j - h_ij'        arrived: h_ji' = decode(q_j)
+//! encoded: h_ij' = decode(C(x + e_j)),   e_j' = x + e_j - h_ij'        arrived: h_ji' =
+//! decode(q_j)
 //! ```
 //!
-//! A companion that flows ([`Companion::Flows`](crate::correct::Companion)) is such a sum and nothing
-//! else: its mix is `-sum_j d_j'`.
+//! A companion that flows ([`Companion::Flows`](crate::correct::Companion)) is such a sum and
+//! nothing else: its mix is `-sum_j d_j'`.
 //!
 //! Shapes: `[len]` of a fragment, f32. State: two runs for each neighbour, three with exact
-//! diffusion or error feedback. **Source:** Koloskova et al. 2019 (ICML), algorithm 2, with one replica
-//! for each neighbour in the place of one for all; Tang et al. 2018 (ICML), D2, and Yuan et al. 2019
-//! (IEEE TSP), exact diffusion, in the form of Huang and Pu 2023, CEDAS, algorithm 1, with
-//! `rate = gamma / 2`; Tang et al. 2019 (arXiv 1907.07346), DeepSqueeze, algorithm 1, with one residual
-//! for each neighbour. Special cases: a lossless codec and rate 1 are D-PSGD's `X W`; rate 1/2 with exact
-//! diffusion is D2 with `(I + W) / 2`.
+//! diffusion or error feedback. **Source:** Koloskova et al. 2019 (ICML), algorithm 2, with one
+//! replica for each neighbour instead of one for all; Tang et al. 2018 (ICML), D2, and Yuan et al.
+//! 2019 (IEEE TSP), exact diffusion, in the form of Huang and Pu 2023, CEDAS, algorithm 1, with
+//! `rate = gamma / 2`; Tang et al. 2019 (arXiv 1907.07346), DeepSqueeze, algorithm 1, with one
+//! residual for each neighbour. Special cases: a lossless codec and rate 1 are D-PSGD's `X W`; rate
+//! 1/2 with exact diffusion is D2 with `(I + W) / 2`.
 
 use super::mixed::Mixed;
 use crate::aggregate::{RMS_MAX, quarantine};
@@ -181,8 +182,8 @@ impl Replicas {
         Ok(())
     }
 
-    /// Encodes the difference between the local parameters and `peer`'s copy of them, and moves the copy
-    /// by it.
+    /// Encodes the difference between the local parameters and `peer`'s copy of them, and moves the
+    /// copy by it.
     fn encode_difference(
         &mut self,
         core: &mut MixCore,
@@ -233,8 +234,8 @@ impl Replicas {
         Ok(())
     }
 
-    /// Takes the slices into the copies of their origins, then moves the local parameters towards each
-    /// neighbour by its weight, into the anchor.
+    /// Takes the slices into the copies of their origins, then moves the local parameters towards
+    /// each neighbour by its weight, into the anchor.
     fn mix(
         &mut self,
         core: &mut MixCore,
@@ -318,7 +319,8 @@ impl Mixer for Replicas {
         _decided: &[SliceId],
         _host: &dyn Host,
     ) -> Result<(), WorkError> {
-        // A companion that flows is known from the links, whether it was mixed in this round or not.
+        // A companion that flows is known from the links, whether it was mixed in this round or
+        // not.
         let in_anchor = self.flows(end.fragment);
         self.mixed.end(core, end.fragment, in_anchor);
         Ok(())

@@ -27,5 +27,5 @@ pub(super) const FRACTION: Key = key(
     "synchronization.fraction",
     "from a millionth to 1",
     "1.0",
-    "probability with which a peer trains in a round, drawn anew in each",
+    "probability that a peer trains in a round, drawn in each",
 );

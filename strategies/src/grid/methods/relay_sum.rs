@@ -19,7 +19,8 @@ pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
     check,
     mixing: |_| Mixing::Relayed,
     traffic,
-    // For each of up to three neighbours this peer's message, and the neighbour's last and next one.
+    // For each of up to three neighbours this peer's message, and the neighbour's last and next
+    // one.
     stores: |_, of| vec![("encoded slices", 9.0 * of.contribution)],
     ..MIXES
 };
@@ -36,7 +37,7 @@ fn check(strategy: &Strategy) -> Result<(), StrategyError> {
     if !strategy.codec().properties().lossless {
         return refused(
             "compression.codec",
-            "most of a relayed sum was encoded by others, and rounding would remove small moves anew in every round",
+            "most of a relayed sum was encoded by others, and rounding would remove small changes in every round",
             "use \"f32\", or exchange = \"replicas\"",
         );
     }

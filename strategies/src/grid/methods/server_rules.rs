@@ -1,4 +1,4 @@
-//! What a parameter server needs of the rest of a strategy, and what a round of it takes.
+//! What a parameter server requires from the rest of a strategy, and the cost of its rounds.
 
 use super::super::error::refused;
 use super::super::{Strategy, StrategyError};
@@ -70,8 +70,8 @@ pub(super) fn traffic(strategy: &Strategy, plan: &Plan, cluster: &Cluster) -> Tr
     }
 }
 
-/// What a center keeps: its shards, and encoded this peer's contribution, one that arrives, a copy of the
-/// center that leaves, and one that was pulled.
+/// What a center keeps: its shards, and encoded this peer's contribution, one that arrives, a copy
+/// of the center that leaves, and one that was pulled.
 pub(super) fn center_stores(of: &UnderWay) -> Vec<Store> {
     vec![
         ("own shards of the center", 1.0),
@@ -80,8 +80,8 @@ pub(super) fn center_stores(of: &UnderWay) -> Vec<Store> {
 }
 
 /// A parameter server of k owners among g members in step: the owners' links bind, over which the
-/// contributions of g - 1 others to their k-th part come in and as many reductions go out:
-/// T = (g-1)/k (C + A) / min(up, down) + 5 latencies. Bytes are those of an owner; a member that owns
+/// contributions of g - 1 others to their k-th part come in and as many reductions go out: T =
+/// (g-1)/k (C + A) / min(up, down) + 5 latencies. Bytes are those of an owner; a member that owns
 /// nothing moves C up and A down.
 fn in_step(plan: &Plan, cluster: &Cluster, owners: u16) -> Traffic {
     let members = cluster.peers.min(GROUP_MEMBERS_MAX) as f64;
@@ -106,9 +106,9 @@ fn in_step(plan: &Plan, cluster: &Cluster, owners: u16) -> Traffic {
     }
 }
 
-/// A parameter server of k owners among n peers that go on by themselves: a worker's round takes its own
-/// contribution up and the center down, and shares the owners' links with n - 1 others:
-/// T = max(C + M, (n-1)/k (C + M)) / min(up, down) + 2 latencies. Bytes are those of an owner.
+/// A parameter server of k owners among n peers that go on by themselves: a worker's round takes
+/// its own contribution up and the center down, and shares the owners' links with n - 1 others: T =
+/// max(C + M, (n-1)/k (C + M)) / min(up, down) + 2 latencies. Bytes are those of an owner.
 fn one_by_one(plan: &Plan, cluster: &Cluster, owners: u16) -> Traffic {
     let peers = cluster.peers as f64;
     let owners = f64::from(owners).min(peers);

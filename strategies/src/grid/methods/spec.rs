@@ -9,7 +9,7 @@ use crate::parameter::{Parameter, Parameters, Values};
 use crate::plan::{Cluster, Store, Traffic, UnderWay};
 use murmurate_protocol::{BytesBound, Contribution, ExchangeKind, Plan};
 
-/// One exchange as the configuration knows it, and what the grid asks of it.
+/// One exchange: its configuration and everything that the grid must know.
 #[derive(Clone, Copy)]
 pub(in crate::grid) struct ExchangeSpec {
     /// Its name in the configuration.
@@ -40,7 +40,7 @@ pub(in crate::grid) struct ExchangeSpec {
     pub(in crate::grid) mixing: fn(&Strategy) -> Mixing,
     /// The bound of what members receive for their contributions: of an encoded aggregate.
     pub(in crate::grid) aggregate: fn(ExchangeKind, &dyn Codec) -> BytesBound,
-    /// What one round of it takes.
+    /// Cost of one round.
     pub(in crate::grid) traffic: fn(&Strategy, &Plan, &Cluster) -> Traffic,
     /// What it keeps in memory beside what the method keeps.
     pub(in crate::grid) stores: fn(&Strategy, &UnderWay) -> Vec<Store>,

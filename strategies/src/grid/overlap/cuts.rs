@@ -83,11 +83,11 @@ impl Cuts {
 
     /// The fragments of the flat parameters, in order.
     ///
-    /// Even ones differ in length by one at most. Without a count an exchange with an anchor cuts into
-    /// pieces of 2^20 values at most, so that what is in flight is small beside a large model. Staggered,
-    /// there is a multiple of the stagger: every round moves as much as any other, and its fragments are
-    /// spread over the whole depth of the model (the strided pattern of Douillard et al., arXiv
-    /// 2501.18512).
+    /// Even ones differ in length by one at most. Without a count an exchange with an anchor cuts
+    /// into pieces of 2^20 values at most, so that what is in flight is small beside a large model.
+    /// Staggered, there is a multiple of the stagger: every round moves as much as any other, and
+    /// its fragments are spread over the whole depth of the model (the strided pattern of Douillard
+    /// et al., arXiv 2501.18512).
     pub(super) fn of(
         self,
         layout: &Layout,
@@ -115,7 +115,7 @@ impl Cuts {
     }
 }
 
-/// Fragments of one channel at most, of so many channels.
+/// Most fragments of one channel, for this number of channels.
 pub(super) const fn most(channels: usize) -> usize {
     FRAGMENTS_MAX / channels
 }

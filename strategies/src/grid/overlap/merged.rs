@@ -17,7 +17,7 @@ pub(super) struct Times {
 }
 
 impl Times {
-    /// Milliseconds in which so many bytes go out and come back: `T(m) = alpha + 2 beta m`.
+    /// Milliseconds in which m bytes go out and come back: `T(m) = alpha + 2 beta m`.
     fn exchange(self, bytes: u64) -> f64 {
         self.latency_ms + 2.0 * bytes as f64 / (self.mbit_s * 125.0)
     }
@@ -25,15 +25,16 @@ impl Times {
 
 /// Neighbouring tensors that are exchanged as one, in ascending order.
 ///
-/// Backward, from the last tensor l on: with `ready(l)` the time at which the gradient of l is there, and
-/// the exchange of l beginning at `t(l) = max(ready(l), end of the exchange before)`, tensor l goes with the
-/// next one, l - 1, when that is there before the exchange of l would be over, and either before it would
-/// begin or less than alpha later; tensors of fewer than 8192 values always do.
+/// Backward, from the last tensor l on: with `ready(l)` the time at which the gradient of l is
+/// there, and the exchange of l beginning at `t(l) = max(ready(l), end of the exchange before)`,
+/// tensor l goes with the next one, l - 1, when that is there before the exchange of l would be
+/// over, and either before it would begin or less than alpha later; tensors of fewer than 8192
+/// values always do.
 ///
-/// `bytes(values)` is what so many values are on the wire.
+/// `bytes(values)` is their size on the wire.
 ///
-/// **Source:** Shi et al., MG-WFBP, INFOCOM 2019, section IV, theorem 1; the bound of 8192 is that of the
-/// authors' code.
+/// **Source:** Shi et al., MG-WFBP, INFOCOM 2019, section IV, theorem 1; the bound of 8192 is that
+/// of the authors' code.
 pub(super) fn merge(
     tensors: &[Range<usize>],
     times: Times,
@@ -96,7 +97,8 @@ mod tests {
 
     #[test]
     fn links_that_answer_at_once_take_every_tensor_alone_and_slow_ones_few_together() {
-        // An exchange of one tensor takes 80 microseconds, a tenth of a second is between two of them.
+        // An exchange of one tensor takes 80 microseconds, a tenth of a second is between two of
+        // them.
         assert_eq!(cuts(1e-6, 1e10), 10);
         // What an exchange costs at least is more than what is between two tensors.
         assert_eq!(cuts(0.15, 1e10), 1);

@@ -1,5 +1,5 @@
-//! Overlap: into which fragments the flat parameters are cut, which of them a round exchanges, and when
-//! what was agreed on is put in force.
+//! Overlap: into which fragments the flat parameters are cut, which of them a round exchanges, and
+//! when what was agreed on is put in force.
 
 mod cuts;
 mod layers;
@@ -104,8 +104,8 @@ impl Table {
 }
 
 impl Overlap {
-    /// Cuts of the flat parameters, in order; then the same of each further channel: of the companion
-    /// beside the parameters. `bytes(values)` is what so many values are on the wire.
+    /// Cuts of the flat parameters, in order; then the same of each further channel: of the
+    /// companion beside the parameters. `bytes(values)` is their size on the wire.
     pub(super) fn cut(
         &self,
         layout: &Layout,
@@ -170,7 +170,7 @@ pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
     Ok(())
 }
 
-/// Refuses eager updates where a late result could not take the own part out again.
+/// Refuses eager updates if a late result could not subtract the peer's own part again.
 fn eager(strategy: &Strategy) -> Result<(), StrategyError> {
     let refused = |reason, remedy| {
         Err(StrategyError::Refused {
@@ -191,7 +191,7 @@ fn eager(strategy: &Strategy) -> Result<(), StrategyError> {
     match strategy.outer_kind().is_linear() {
         true => Ok(()),
         false => refused(
-            "the own part is put in force by itself, and this outer optimizer's answer to a sum is not the sum of its answers",
+            "a peer's own part is applied separately, and this outer optimizer's answer to a sum is not the sum of its answers",
             "use outer optimizer \"nesterov\", \"slow-mo\" or \"average\", or blend = \"own-progress\"",
         ),
     }
@@ -213,12 +213,12 @@ fn late(strategy: &Strategy) -> Result<(), StrategyError> {
     if !strategy.exchange().agrees() {
         return refused(
             "a late result replaces an anchor that peers agree on, and here there is none",
-            "set it to 0, or use exchange = \"all-reduce\"; \"push\", \"pairs\" and mode = \"asp\" wait for nobody",
+            "set it to 0, or use exchange = \"all-reduce\"; \"push\", \"pairs\" and mode = \"asp\" do not wait",
         );
     }
     match strategy.budget() {
         StepBudget::Time(_) => refused(
-            "a result is put in force so many inner steps after the cut, and here a time bounds them",
+            "a result is applied a fixed number of inner steps after the cut, but a time bounds them here",
             "set it to 0, or give `synchronization.inner_steps` instead of `round_time`",
         ),
         StepBudget::Steps(steps) if late > steps => refused(
@@ -226,7 +226,7 @@ fn late(strategy: &Strategy) -> Result<(), StrategyError> {
             "set it to at most `synchronization.inner_steps`",
         ),
         StepBudget::Steps(_) if strategy.synchronization().pace != Pace::Steady => refused(
-            "a result is put in force so many inner steps after the cut, and here rounds change their length",
+            "a result is applied a fixed number of inner steps after the cut, but rounds change their length here",
             "set it to 0, or leave `synchronization.pace` out",
         ),
         StepBudget::Steps(_) if *strategy.correction_kind() != CorrectionKind::None => refused(

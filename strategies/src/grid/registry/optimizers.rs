@@ -244,7 +244,7 @@ pub const INNERS: [Entry; 7] = [
     .with(&[lr("0.0001"), momentum("0.9"), decay("0.0")]),
     Entry::new(
         "zero-one-adam",
-        "Adam whose second moment moves ever more seldom",
+        "Adam whose second moment changes less and less often",
         "as adam-w without decay, v renewed at distances that double after every `freeze` renewals",
         "Lu et al., ICLR 2023",
     )

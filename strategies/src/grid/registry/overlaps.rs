@@ -56,7 +56,7 @@ pub const LAYERS: [Entry; 3] = [
     ),
     Entry::new(
         "as-ready",
-        "each fragment of a gradient leaves as soon as the backward pass is through with it",
+        "each fragment of a gradient leaves as soon as the backward pass has computed it",
         "begin(l) = ready(l), l from the last to the first",
         "Zhang et al., USENIX ATC 2017",
     ),

@@ -41,7 +41,7 @@ pub const RULES: [Entry; 10] = [
     .with(&[LIARS]),
     Entry::new(
         "centered-clip",
-        "everybody pulls, nobody further than a radius",
+        "every contribution moves the center, by at most a radius",
         "v' = v + (1/n) sum_k (x_k - v) min(1, radius / ||x_k - v||)",
         "Karimireddy et al., ICML 2021",
     )

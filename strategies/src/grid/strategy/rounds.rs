@@ -1,4 +1,5 @@
-//! The rounds of a strategy: how much is trained in each, what of it is exchanged and when it counts.
+//! The rounds of a strategy: how much is trained in each, what of it is exchanged and when it
+//! counts.
 
 use super::Strategy;
 use crate::executor::Blend;
@@ -18,7 +19,7 @@ impl Strategy {
             .budget(self.rounds.budget, round)
     }
 
-    /// Rounds in which so many inner steps are taken; none where rounds are bounded by time.
+    /// Rounds with this number of inner steps; `None` where rounds are bounded by time.
     pub fn rounds(&self, inner_steps: u64) -> Option<u64> {
         self.rounds
             .synchronization
@@ -41,7 +42,8 @@ impl Strategy {
         self.overlap.blend
     }
 
-    /// Runs of an eager update: the own optimizer's, the own part, and the room that brings it.
+    /// Runs of an eager update: the private optimizer's state, the peer's own part, and the buffer
+    /// that carries it.
     pub(super) fn eager_runs(&self) -> usize {
         match self.blend() {
             Blend::Eager => 2 + self.outer.state_multiple(),
