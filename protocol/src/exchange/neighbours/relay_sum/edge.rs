@@ -48,8 +48,8 @@ impl Edge {
 
     /// Whether it is worth waiting for what it sends in this round: it has sent before, but nothing
     /// of this round or a later one. Of one that is rounds behind, the next message is awaited
-    /// after every mix. A peer that has sent nothing yet is not awaited: it may not be a neighbour in its
-    /// own view.
+    /// after every mix. A peer that has sent nothing yet is not awaited: it may not be a neighbour
+    /// in its own view.
     ///
     /// So every peer waits only for peers in earlier rounds, and never in a circle.
     pub(super) fn awaited(&self, round: Round) -> bool {
