@@ -1,5 +1,5 @@
 //! Every method with all that is known of it, for people and programs: `murmurate strategies` prints
-//! it, `docs/coverage.md` counts on it. Not a configuration: that is [`Strategy`](super::Strategy).
+//! it, `docs/coverage.md` counts on it. Not a configuration: that is [`Strategy`].
 
 use super::entry::{Entry, nearest};
 use super::registry;

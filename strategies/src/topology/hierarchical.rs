@@ -31,7 +31,7 @@ pub(super) const SPEC: TopologySpec = TopologySpec {
 /// Symmetric and doubly stochastic in every round. Only one peer an island uses the links between
 /// islands, every second round. Source: hierarchical local SGD in Lin et al., "Don't use large
 /// mini-batches, use local SGD" (ICLR 2020), section 5, with gossip between islands. Special cases:
-/// one island is the mean in every second round; islands of one are [`Ring`](super::Ring) then.
+/// one island is the mean in every second round; islands of one are [`Ring`] then.
 #[derive(Clone, Copy, Debug)]
 pub struct Hierarchical {
     group: usize,

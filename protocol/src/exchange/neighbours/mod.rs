@@ -10,8 +10,8 @@
 //!   those that miss it;
 //! - the dispatch of signals, and the release of slices that break a rule;
 //! - the order to combine, and its repetition without a slice that turns out to be bad;
-//! - ranks: which peers a topology means by its numbers ([`Ranks`]);
-//! - the ledger of pushes under way ([`SliceLedger`]), which releases a slice once nothing needs
+//! - ranks: which peers a topology means by its numbers ([`ranks::Ranks`]);
+//! - the ledger of pushes under way ([`ledger::SliceLedger`]), which releases a slice once nothing needs
 //!   it.
 //!
 //! A [`Rule`] is what differs: to whom a peer pushes and what, what it makes of a slice that

@@ -98,7 +98,7 @@ impl Center {
     /// ```
     ///
     /// With a compensation each g_k is corrected for what the shard was when its sender pulled it,
-    /// tau_k versions ago: [`compensate_delay`](crate::outer::compensate_delay).
+    /// tau_k versions ago: [`compensate_delay`].
     ///
     /// Source: Nguyen et al. 2022, "FedBuff", algorithm 1; Zhang et al. 2015 (EASGD), equation 3; Zheng et
     /// al. 2017 (DC-ASGD), algorithm 2. Special cases: K = 1 with constant weights is ASP.

@@ -32,7 +32,7 @@
 //! peer but i itself weighs more than 1/n in x_i'. For `PATIENCE_ROUNDS` rounds after a change the
 //! old message may count beside the new one, though no message weighs more than the number of peers
 //! behind its sender. A peer never waits past a deadline, never for one that has not sent anything
-//! yet, and at most [`RELAY_MISSES_MAX`](crate::limits::RELAY_MISSES_MAX) times for one that sends
+//! yet, and at most [`RELAY_MISSES_MAX`] times for one that sends
 //! no more. With the same view everywhere and nothing lost, parameters that rest are the exact mean
 //! at every peer one round after the tree's diameter: in the first round no peer waits.
 //!
