@@ -18,8 +18,8 @@ const SLOT: u8 = 1;
 /// as long as its group.
 ///
 /// ```text
-/// a' = outer(a, sum_{i in S_r} w_i C(d_i) / sum_{i in S_r} w_i),  i in S_r iff hash(run, r, i) < C
-/// 2^64
+/// a' = outer(a, sum_{i in S_r} w_i C(d_i) / sum_{i in S_r} w_i),
+/// i in S_r iff hash(run, r, i) < C 2^64
 /// ```
 ///
 /// Cost: with m of n drawn the contributions are m (n - 1) pushes in place of n (n - 1); aggregates

@@ -15,8 +15,7 @@
 //! enough = 6                   # where peers agree: contributions that are enough; 0 is all
 //! grace = "fixed"              # how long the others are waited for after that: fixed, adaptive
 //! grace_ms = 500               # fixed: so long
-//! fraction = 0.1               # all-reduce, parameter-server: peers that train in a round, drawn
-//! in each
+//! fraction = 0.1               # all-reduce, parameter-server: peers that train in each round
 //! mode = "bsp"                 # parameter-server: bsp, ssp, dynamic-ssp or asp
 //! lead = 3                     # ssp: rounds that the fastest may be ahead of the slowest
 //! lead_most = 15               # dynamic-ssp: rounds that it may be where that saves time
@@ -46,13 +45,11 @@
 //! fragments = 4                # equal cuts; default: of 2^20 values in an all-reduce, else 1
 //! layers = "together"          # as-ready, by-priority: gradients leave under the backward pass
 //! stagger = 2                  # rounds in which each is exchanged once
-//! latency_ms = 40.0            # merged: of an exchange, the rate of a link, the time of a
-//! backward
-//! mbit_s = 50.0                # pass; what is merged follows from them
+//! latency_ms = 40.0            # merged: time of an exchange, rate of a link, time of a
+//! mbit_s = 50.0                # backward pass; they decide what is merged
 //! backward_ms = 100.0
 //! late_steps = 3               # inner steps of the next round until a result is put in force
-//! blend = "own-progress"       # with late_steps: on top of the new anchor; "eager"; or alpha in
-//! [0, 1)
+//! blend = "own-progress"       # with late_steps: on top of the new anchor; "eager"; alpha in [0, 1)
 //!
 //! [outer]
 //! optimizer = "nesterov"       # average, nesterov, slow-mo, fed-adagrad, fed-adam, fed-yogi,

@@ -6,8 +6,8 @@
 //! length q_j of its rounds, the next R = most - least rounds from `next` on would have to wait
 //!
 //! ```text
-//! W(s) = max_j max_{0 <= r <= R, k > r_j} (a_j + (k - r_j) max(q_j, now - a_j)) - (now + r p),  k
-//! = next + r - s
+//! W(s) = max_j max_{0 <= r <= R, k > r_j} (a_j + (k - r_j) max(q_j, now - a_j)) - (now + r p),
+//! k = next + r - s
 //! ```
 //!
 //! under the lead s, or not at all where that is negative. W falls with s; the lead is the smallest

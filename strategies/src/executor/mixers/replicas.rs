@@ -24,8 +24,8 @@
 //! the last slice alone, and what the codec left out waits in e_j for the next slice (DeepSqueeze):
 //!
 //! ```text
-//! encoded: h_ij' = decode(C(x + e_j)),   e_j' = x + e_j - h_ij'        arrived: h_ji' =
-//! decode(q_j)
+//! encoded: h_ij' = decode(C(x + e_j)),   e_j' = x + e_j - h_ij'
+//! arrived: h_ji' = decode(q_j)
 //! ```
 //!
 //! A companion that flows ([`Companion::Flows`](crate::correct::Companion)) is such a sum and
