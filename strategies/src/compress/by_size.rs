@@ -1,11 +1,11 @@
 //! Codec `by-size`: large matrices in one codec, everything else in another. A product of two codecs.
 
-use super::header::Header;
-use super::pick::INNER_DENSITY;
-use super::raw::take;
-use super::spec::{CodecSpec, Parameter, Range};
-use super::values::VALUES;
 use super::{Codec, CodecError, CodecKind, CodecProperties, EncodeContext, Sparse};
+use crate::compress::header::Header;
+use crate::compress::raw::take;
+use crate::compress::sparse::pick::INNER_DENSITY;
+use crate::compress::sparse::values::VALUES;
+use crate::compress::spec::{CodecSpec, Parameter, Range};
 use core::cell::RefCell;
 use murmurate_protocol::BytesBound;
 use std::ops::Range as Places;

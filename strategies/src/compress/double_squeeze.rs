@@ -1,10 +1,10 @@
 //! Codec `double-squeeze`: error feedback at those who reduce, too. Biased: needs error feedback.
 
-use super::header::Header;
-use super::pick::INNER_DENSITY;
-use super::spec::{CodecSpec, Parameter, Range};
-use super::values::VALUES;
 use super::{Codec, CodecError, CodecKind, CodecProperties, EncodeContext, Reduction};
+use crate::compress::header::Header;
+use crate::compress::sparse::pick::INNER_DENSITY;
+use crate::compress::sparse::values::VALUES;
+use crate::compress::spec::{CodecSpec, Parameter, Range};
 use murmurate_protocol::BytesBound;
 
 pub(super) const SPEC: CodecSpec = CodecSpec {

@@ -1,12 +1,43 @@
 //! Codecs as data: what the `[compression]` table says, and the list of all there are.
 
-use super::spec::{CodecSpec, Parameter, ParameterError, Range};
-use super::{
-    Codec, acp_sgd, ada_comp, atomo, bf16, by_size, chunk_top_k, clt_k, count_sketch, de_mo, dgc,
-    double_squeeze, eden, f32, fetch_sgd, fp4, fp8, fp16, gaussian_k, int, means, merged, min_max,
-    natural, nuqsgd, power_sgd, qsgd, random_k, rotated, sbc, shifted, sidco, sign,
-    sufficient_factors, tern_grad, threshold, top_k, top_k_sampled, wangni,
-};
+use super::{Codec, by_size, double_squeeze};
+use crate::compress::dense::bf16;
+use crate::compress::dense::eden;
+use crate::compress::dense::f32;
+use crate::compress::dense::fp4;
+use crate::compress::dense::fp8;
+use crate::compress::dense::fp16;
+use crate::compress::dense::int;
+use crate::compress::dense::means;
+use crate::compress::dense::min_max;
+use crate::compress::dense::natural;
+use crate::compress::dense::nuqsgd;
+use crate::compress::dense::qsgd;
+use crate::compress::dense::rotated;
+use crate::compress::dense::sign;
+use crate::compress::dense::tern_grad;
+use crate::compress::gathered::acp_sgd;
+use crate::compress::gathered::clt_k;
+use crate::compress::gathered::fetch_sgd;
+use crate::compress::gathered::merged;
+use crate::compress::gathered::shifted;
+use crate::compress::low_rank::atomo;
+use crate::compress::low_rank::power_sgd;
+use crate::compress::low_rank::sufficient_factors;
+use crate::compress::sparse::ada_comp;
+use crate::compress::sparse::chunk_top_k;
+use crate::compress::sparse::count_sketch;
+use crate::compress::sparse::de_mo;
+use crate::compress::sparse::dgc;
+use crate::compress::sparse::gaussian_k;
+use crate::compress::sparse::random_k;
+use crate::compress::sparse::sbc;
+use crate::compress::sparse::sidco;
+use crate::compress::sparse::threshold;
+use crate::compress::sparse::top_k;
+use crate::compress::sparse::top_k_sampled;
+use crate::compress::sparse::wangni;
+use crate::compress::spec::{CodecSpec, Parameter, ParameterError, Range};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 

@@ -1,81 +1,40 @@
-//! Codecs: values to bytes and back. One file each, and one line each in `mod.rs` (its module),
-//! `raw.rs` (its byte) and `kind.rs` (the list). A codec's file has its `SPEC` (name, source,
-//! parameters), its equation, its layout and its special cases.
+//! Codecs: values to bytes and back. Each is one file and one line in [`CODECS`]. Its `SPEC` there says
+//! name, opening byte, equation, source and keys; its type says layout, bound of error and special cases.
+//!
+//! - `dense`: every value, in fewer bits
+//! - `sparse`: few of the values, or a sketch of the largest
+//! - `low_rank`: matrices as products of thin factors
+//! - `gathered`: contributions that every member receives as they were encoded
+//! - `by_size`, `double_squeeze`: made of other codecs
+//!
+//! The other files are what several of them share.
 
 pub mod feedback;
 pub mod gathering;
 
-mod acp_gathering;
-mod acp_sgd;
-mod ada_comp;
-mod atomo;
-mod bf16;
 mod by_size;
-mod chunk_top_k;
-mod clt_k;
 mod context;
-mod count_sketch;
-mod dct;
-mod de_mo;
-mod dgc;
+mod dense;
 mod double_squeeze;
-mod eden;
-mod estimated;
-mod f32;
-mod fetch_sgd;
-mod format;
-mod fp16;
-mod fp4;
-mod fp8;
-mod gaussian_k;
-mod hadamard;
+mod gathered;
 mod header;
-mod int;
 mod kind;
 mod lanes;
-mod largest;
 mod low_rank;
-mod means;
-mod merged;
-mod min_max;
-mod mini_float;
-mod natural;
-mod nuqsgd;
-mod ok_top_k;
-mod one_scale;
-mod pick;
-mod places;
-mod planar;
-mod power_sgd;
 mod properties;
-mod qsgd;
 mod random;
-mod random_k;
 mod raw;
-mod rotated;
-mod sbc;
-mod select;
-mod shifted;
-mod sidco;
-mod sign;
 mod simd;
 mod sparse;
 mod spec;
-mod sufficient_factors;
-mod tern_grad;
-mod threshold;
-mod top_k;
-mod top_k_sampled;
-mod values;
-mod wangni;
 
 pub use context::{EncodeContext, Matrix, PLANES_MAX};
-pub use f32::F32;
+pub use dense::f32::F32;
 pub use gathering::Gathering;
 pub use kind::{CODECS, CodecKind, PARAMETERS_MAX, parameter_names};
 pub use properties::{CodecProperties, Reduction};
 pub use simd::without_vectors;
-pub use sparse::Sparse;
+pub use sparse::exact::Sparse;
 pub use spec::{CodecSpec, Parameter, ParameterError, Range};
 
 use murmurate_protocol::BytesBound;

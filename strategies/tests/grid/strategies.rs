@@ -441,7 +441,7 @@ const REFUSED: &[(&str, &str, &[&str])] = &[
     (
         "diloco",
         "[architecture]\nschedule = \"double-tree\"\n[aggregation]\nrule = \"median\"",
-        &["apart", "\"butterfly\"", "\"weighted-mean\""],
+        &["each contribution by itself", "\"butterfly\"", "\"weighted-mean\""],
     ),
     (
         "diloco",

@@ -1,0 +1,61 @@
+//! Codec `f32`: the values themselves. Lossless.
+
+use crate::compress::raw::{add_f32s, expect_finite, expect_len, expect_tag, push_f32s};
+use crate::compress::spec::CodecSpec;
+use crate::compress::{Codec, CodecError, CodecProperties, EncodeContext, Reduction};
+use murmurate_protocol::BytesBound;
+
+pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
+    name: "f32",
+    tag: 1,
+    summary: "the values themselves: 4 bytes",
+    equation: "C(x) = x",
+    source: "-",
+    parameters: &[],
+    build: |_| Box::new(F32),
+};
+
+/// `C(x) = x`.
+///
+/// Layout: the codec's byte, then 4 bytes a value, little-endian. Lossless; needs no error feedback
+/// and may carry anything.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct F32;
+
+impl Codec for F32 {
+    fn name(&self) -> &'static str {
+        "f32"
+    }
+
+    fn properties(&self) -> CodecProperties {
+        CodecProperties {
+            reduction: Reduction::WhileEncoded,
+            ..CodecProperties::LOSSLESS
+        }
+    }
+
+    fn bytes_bound(&self) -> BytesBound {
+        BytesBound {
+            fixed: 1,
+            per_1024: 4096,
+        }
+    }
+
+    fn encode(&mut self, values: &[f32], _: &mut EncodeContext<'_>, out: &mut Vec<u8>) {
+        out.reserve(1 + 4 * values.len());
+        out.push(SPEC.tag);
+        push_f32s(values, out);
+    }
+
+    fn decode_add(&self, bytes: &[u8], weight: f32, acc: &mut [f32]) -> Result<(), CodecError> {
+        let values = expect_tag(bytes, SPEC.tag)?;
+        expect_len(values, 4 * acc.len(), "values")?;
+        expect_finite(values, "values")?;
+        add_f32s(values, weight, acc);
+        Ok(())
+    }
+
+    fn aggregate(&self) -> Box<dyn Codec> {
+        Box::new(Self)
+    }
+}

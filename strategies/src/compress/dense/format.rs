@@ -1,0 +1,301 @@
+//! Codecs that encode block after block, each on its own: a format says how a block looks, `Blocks`
+//! makes a codec of it. Works through one block while it is in the first cache, so that memory is
+//! read and written once, with error feedback too.
+
+use crate::compress::header::Header;
+use crate::compress::random::Random;
+use crate::compress::simd::{Kernel, vectorized};
+use crate::compress::{Codec, CodecError, CodecProperties, EncodeContext};
+use murmurate_protocol::BytesBound;
+
+/// The most values of a block.
+pub(in crate::compress) const BLOCK_MAX: usize = 4096;
+
+/// The most bytes of a block: f32 and 64 beside them.
+const BLOCK_BYTES_MAX: usize = 4 * BLOCK_MAX + 64;
+
+/// How one block is encoded. Implementations mark `write`, `check` and `add` as
+/// `#[inline(always)]`: they are compiled for every level of vector instructions.
+pub(in crate::compress) trait Format: Clone + Send + 'static {
+    /// The codec's name in the configuration.
+    fn name(&self) -> &'static str;
+
+    /// What the codec is, as data.
+    fn properties(&self) -> CodecProperties;
+
+    /// What opens an encoding.
+    fn header(&self) -> Header;
+
+    /// Values in a block, at most [`BLOCK_MAX`]; the last one may be shorter.
+    fn block(&self) -> usize;
+
+    /// Bytes of a block of `len` values.
+    fn block_bytes(&self, len: usize) -> usize;
+
+    /// Encodes a block into exactly its bytes.
+    fn write(&self, values: &[f32], random: Random, bytes: &mut [u8]);
+
+    /// Whether a block is one that `write` can have written, as far as `add` must know.
+    fn check(&self, bytes: &[u8], len: usize) -> Result<(), CodecError>;
+
+    /// `acc += weight * decode(bytes)` of a block that passed `check`.
+    fn add(&self, bytes: &[u8], weight: f32, acc: &mut [f32]);
+
+    /// The codec for reductions of such contributions.
+    fn aggregate(&self) -> Box<dyn Codec>;
+}
+
+/// The codec of a format.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::compress) struct Blocks<F>(pub(in crate::compress) F);
+
+impl<F: Format> Blocks<F> {
+    /// Bytes of `len` values behind the header.
+    fn body_bytes(&self, len: usize) -> usize {
+        let block = self.0.block();
+        let rest = match len % block {
+            0 => 0,
+            rest => self.0.block_bytes(rest),
+        };
+        len / block * self.0.block_bytes(block) + rest
+    }
+}
+
+impl<F: Format> Codec for Blocks<F> {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn properties(&self) -> CodecProperties {
+        self.0.properties()
+    }
+
+    fn bytes_bound(&self) -> BytesBound {
+        let block = self.0.block();
+        let whole = self.0.block_bytes(block);
+        // The last block may be short, and is then no longer than a whole one.
+        BytesBound {
+            fixed: (self.0.header().bytes().len() + whole) as u64,
+            per_1024: (1024 * whole).div_ceil(block) as u64,
+        }
+    }
+
+    fn encode(&mut self, values: &[f32], context: &mut EncodeContext<'_>, out: &mut Vec<u8>) {
+        let header = self.0.header();
+        out.reserve(header.bytes().len() + self.body_bytes(values.len()));
+        out.extend_from_slice(header.bytes());
+        vectorized(EncodeAll {
+            format: &self.0,
+            values,
+            seed: context.seed,
+            out,
+        });
+    }
+
+    fn encode_residual(
+        &mut self,
+        delta: &[f32],
+        residual: &mut [f32],
+        context: &mut EncodeContext<'_>,
+        out: &mut Vec<u8>,
+    ) {
+        assert_eq!(delta.len(), residual.len());
+        let header = self.0.header();
+        out.reserve(header.bytes().len() + self.body_bytes(delta.len()));
+        out.extend_from_slice(header.bytes());
+        vectorized(EncodeResidualAll {
+            format: &self.0,
+            delta,
+            residual,
+            seed: context.seed,
+            out,
+        });
+    }
+
+    fn decode_add(&self, bytes: &[u8], weight: f32, acc: &mut [f32]) -> Result<(), CodecError> {
+        let body = self.0.header().expect(bytes)?;
+        let needed = self.body_bytes(acc.len());
+        if body.len() != needed {
+            return Err(CodecError::Length {
+                field: "values",
+                needed,
+                found: body.len(),
+            });
+        }
+        vectorized(CheckAll {
+            format: &self.0,
+            body,
+            len: acc.len(),
+        })?;
+        vectorized(AddAll {
+            format: &self.0,
+            body,
+            weight,
+            acc,
+        });
+        Ok(())
+    }
+
+    fn aggregate(&self) -> Box<dyn Codec> {
+        self.0.aggregate()
+    }
+}
+
+struct EncodeAll<'a, F> {
+    format: &'a F,
+    values: &'a [f32],
+    seed: u64,
+    out: &'a mut Vec<u8>,
+}
+
+impl<F: Format> Kernel for EncodeAll<'_, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let (block, random) = (self.format.block(), Random::new(self.seed));
+        let mut batch = [0u8; BLOCK_BYTES_MAX];
+        for (at, values) in self.values.chunks(block).enumerate() {
+            let bytes = &mut batch[..self.format.block_bytes(values.len())];
+            self.format.write(values, random.from(at * block), bytes);
+            self.out.extend_from_slice(bytes);
+        }
+    }
+}
+
+struct EncodeResidualAll<'a, F> {
+    format: &'a F,
+    delta: &'a [f32],
+    residual: &'a mut [f32],
+    seed: u64,
+    out: &'a mut Vec<u8>,
+}
+
+impl<F: Format> Kernel for EncodeResidualAll<'_, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let (block, random) = (self.format.block(), Random::new(self.seed));
+        let mut batch = [0u8; BLOCK_BYTES_MAX];
+        let blocks = self
+            .delta
+            .chunks(block)
+            .zip(self.residual.chunks_mut(block));
+        for (at, (delta, residual)) in blocks.enumerate() {
+            for (e, d) in residual.iter_mut().zip(delta) {
+                *e += d;
+            }
+            let bytes = &mut batch[..self.format.block_bytes(residual.len())];
+            self.format.write(residual, random.from(at * block), bytes);
+            self.format.add(bytes, -1.0, residual);
+            self.out.extend_from_slice(bytes);
+        }
+    }
+}
+
+struct CheckAll<'a, F> {
+    format: &'a F,
+    body: &'a [u8],
+    len: usize,
+}
+
+impl<F: Format> Kernel for CheckAll<'_, F> {
+    type Output = Result<(), CodecError>;
+
+    #[inline(always)]
+    fn run(self) -> Result<(), CodecError> {
+        let block = self.format.block();
+        let mut left = self.len;
+        for bytes in self.body.chunks(self.format.block_bytes(block)) {
+            self.format.check(bytes, left.min(block))?;
+            left = left.saturating_sub(block);
+        }
+        Ok(())
+    }
+}
+
+struct AddAll<'a, F> {
+    format: &'a F,
+    body: &'a [u8],
+    weight: f32,
+    acc: &'a mut [f32],
+}
+
+impl<F: Format> Kernel for AddAll<'_, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let block = self.format.block();
+        let blocks = self.body.chunks(self.format.block_bytes(block));
+        for (bytes, acc) in blocks.zip(self.acc.chunks_mut(block)) {
+            self.format.add(bytes, self.weight, acc);
+        }
+    }
+}
+
+/// Takes the first f32 of a block.
+#[inline(always)]
+pub(in crate::compress) fn first_f32(bytes: &[u8]) -> (f32, &[u8]) {
+    let (head, rest) = bytes.split_first_chunk::<4>().unwrap_or((&[0; 4], &[]));
+    (f32::from_le_bytes(*head), rest)
+}
+
+/// Puts an f32 in front of a block; gives the rest of the block.
+#[inline(always)]
+pub(in crate::compress) fn put_f32(value: f32, bytes: &mut [u8]) -> &mut [u8] {
+    let (head, rest) = bytes.split_at_mut(4);
+    head.copy_from_slice(&value.to_le_bytes());
+    rest
+}
+
+/// Refuses a scale that is not zero or a normal number whose `most`-fold is finite; a zero one goes
+/// with codes that are all `zero` only.
+#[inline(always)]
+pub(in crate::compress) fn check_scale(scale: f32, most: f32) -> Result<(), CodecError> {
+    if !scale.is_finite() {
+        return Err(CodecError::NotFinite { field: "scale" });
+    }
+    let zero = scale.to_bits() == 0;
+    if !zero && (scale < f32::MIN_POSITIVE || !(most * scale).is_finite()) {
+        return Err(CodecError::OutOfRange { field: "scale" });
+    }
+    Ok(())
+}
+
+/// `largest / levels` as a scale that `check_scale` accepts.
+#[inline(always)]
+pub(in crate::compress) fn scale_of(largest: f32, levels: f32) -> f32 {
+    let scale = largest / levels;
+    if scale < f32::MIN_POSITIVE {
+        0.0
+    } else if (levels * scale).is_finite() {
+        scale
+    } else {
+        // The quotient of the very largest values may round up so that `levels` of it overflow.
+        scale.next_down()
+    }
+}
+
+/// `1 / scale`, and 0 of 0.
+#[inline(always)]
+pub(in crate::compress) fn inverse(scale: f32) -> f32 {
+    if scale == 0.0 { 0.0 } else { 1.0 / scale }
+}
+
+/// Adding this to a value in [-2^22, 2^22] rounds it to the nearest integer, ties to even, and
+/// leaves that integer in the low bits.
+const ROUND: f32 = 12_582_912.0;
+
+/// The nearest integer in the low bits, in two's complement; the others are the ruler's.
+#[inline(always)]
+pub(in crate::compress) fn round_to_bits(value: f32) -> u32 {
+    (value + ROUND).to_bits()
+}
+
+/// The nearest integer, modulo 256.
+#[inline(always)]
+pub(in crate::compress) fn round_to_byte(value: f32) -> u8 {
+    (value + ROUND).to_bits() as u8
+}

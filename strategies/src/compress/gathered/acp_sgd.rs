@@ -1,0 +1,355 @@
+//! Codec `acp-sgd`: one factor of a matrix a round, in turn. Biased: needs error feedback.
+
+use crate::compress::gathering::Gathering;
+use crate::compress::header::Header;
+use crate::compress::low_rank::factors::{
+    AddProduct, NAMED, RANK, RIGHT_MAX, TimesColumns, TransposedTimesColumns, VALUE_MAX, between,
+    named,
+};
+use crate::compress::low_rank::power_sgd::orthonormalize;
+use crate::compress::random::Random;
+use crate::compress::raw::{add_f32s, expect_finite, expect_len, push_f32s, take};
+use crate::compress::simd::vectorized;
+use crate::compress::spec::CodecSpec;
+use crate::compress::{Codec, CodecError, CodecProperties, EncodeContext, F32, Matrix, Reduction};
+use core::cell::RefCell;
+use murmurate_protocol::BytesBound;
+
+pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
+    name: "acp-sgd",
+    tag: 53,
+    summary: "matrices as products of two thin ones, of which one is sent, in turn",
+    equation: "P_i = M_i Q in odd rounds, Q_i = M_i' P in even ones, C(M_i) = P_i Q' or P Q_i', each orthogonalized after its mean",
+    source: "Zhang et al., ICDCS 2023",
+    parameters: &[RANK],
+    build: |kind| {
+        Box::new(AcpSgd {
+            rank: kind.count("rank"),
+            matrices: Vec::new(),
+            factor: Vec::new(),
+            mean: Vec::new(),
+            scratch: RefCell::default(),
+        })
+    },
+};
+
+/// Alternating projections: a round sends one factor, the other is what came of it in the round before.
+///
+/// ```text
+/// odd rounds:   P_i = M_i Q,     C(M_i) = P_i Q^T,    P' = orth(sum_i w_i P_i / sum_i w_i)
+/// even rounds:  Q_i = M_i^T P,   C(M_i) = P Q_i^T,    Q' = orth(sum_i w_i Q_i / sum_i w_i)
+/// ```
+///
+/// The mean of the products is the product of the mean, so the move has rank r however many members there
+/// are, and a round costs half of `power-sgd`'s: `32 r a` or `32 r b` bits for `a x b` values. C(M) is
+/// the projection of M onto the span of the factor in common: `||C(M) - M||^2 <= ||M||^2`; what is not
+/// shorter as factors goes exactly. State: error feedback's one, and in common one factor and its side.
+/// Sent relative to the anchor. Orthogonalization as in `power-sgd`; columns that vanish are drawn anew
+/// from the seed of all. Layout: the codec's byte, the rank (u8), the factor's side (u8: 0 draws it from
+/// a seed, 1 is to the right, 2 to the left), the seed or the factor's hash (u64), the number of
+/// matrices (u32), of each where it begins, rows and columns (u32), of each its new factor (f32, one
+/// column after another), the other values (f32). Source: Zhang et al., "Evaluation and optimization of
+/// gradient compression for distributed deep learning" (ICDCS 2023), algorithm 2 (number not verified).
+/// Special case: matrices with magnitudes beyond 1e30 go exactly, and so does everything where members
+/// do not name the same matrices as the factor in common does.
+pub(in crate::compress) struct AcpSgd {
+    pub(in crate::compress) rank: usize,
+    pub(in crate::compress) matrices: Vec<Matrix>,
+    factor: Vec<f32>,
+    pub(in crate::compress) mean: Vec<f32>,
+    pub(in crate::compress) scratch: RefCell<Scratch>,
+}
+
+#[derive(Default)]
+pub(in crate::compress) struct Scratch {
+    pub(in crate::compress) matrices: Vec<Matrix>,
+    factor: Vec<f32>,
+    new: Vec<f32>,
+}
+
+/// Which factor a round starts from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in crate::compress) enum Side {
+    Right,
+    Left,
+}
+
+/// FNV-1a over values' bits.
+fn hash(values: &[f32]) -> u64 {
+    let bytes = values.iter().flat_map(|value| value.to_le_bytes());
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+/// Random columns.
+pub(in crate::compress) fn draw(seed: u64, values: &mut [f32]) {
+    let random = Random::new(seed);
+    for (at, value) in (0..).zip(values) {
+        *value = random.unit(at) - 0.5;
+    }
+}
+
+impl AcpSgd {
+    fn header(&self) -> Header {
+        Header::new(SPEC.tag).with([self.rank as u8])
+    }
+
+    /// Whether a matrix is shorter as either factor.
+    fn factored(&self, matrix: Matrix) -> bool {
+        let longer = matrix.rows.max(matrix.columns);
+        let all = matrix.rows.checked_mul(matrix.columns);
+        let factor = longer.checked_mul(self.rank);
+        matches!((all, factor), (Some(all), Some(factor)) if factor + NAMED / 4 < all)
+    }
+
+    /// How many values a matrix' factor on this side has.
+    fn size(&self, matrix: Matrix, side: Side) -> usize {
+        self.rank
+            * if side == Side::Right {
+                matrix.columns
+            } else {
+                matrix.rows
+            }
+    }
+
+    pub(in crate::compress) fn sizes(&self, matrices: &[Matrix], side: Side) -> usize {
+        matrices.iter().map(|m| self.size(*m, side)).sum()
+    }
+
+    /// The factor in common for these matrices: drawn anew where there is none.
+    fn common(&self, shared: &[f32], seed: u64, matrices: &[Matrix], into: &mut Vec<f32>) -> Side {
+        into.clear();
+        if let Some((side, kept)) = shared.split_first() {
+            into.extend_from_slice(kept);
+            return if *side == 1.0 {
+                Side::Right
+            } else {
+                Side::Left
+            };
+        }
+        into.resize(self.sizes(matrices, Side::Right), 0.0);
+        let mut rest = into.as_mut_slice();
+        for (at, matrix) in (0..).zip(matrices) {
+            let (own, after) = rest.split_at_mut(self.rank * matrix.columns);
+            rest = after;
+            draw(seed.wrapping_add(at), own);
+            orthonormalize(own, matrix.columns);
+        }
+        Side::Right
+    }
+
+    /// Reads all but the values; leaves matrices and factor in common in the scratch. Gives the side and
+    /// the values.
+    pub(in crate::compress) fn read<'a>(
+        &self,
+        bytes: &'a [u8],
+        len: usize,
+        shared: &[f32],
+        scratch: &mut Scratch,
+    ) -> Result<(Side, &'a [u8]), CodecError> {
+        let ([found], rest) = take::<1>(self.header().expect(bytes)?, "factor")?;
+        let (name, rest) = take::<8>(rest, "factor")?;
+        let (count, mut rest) = take::<4>(rest, "matrices")?;
+        let (mut next, mut needed) = (0, len);
+        scratch.matrices.clear();
+        for _ in 0..u32::from_le_bytes(count) {
+            let (matrix, end, after) = named(rest, next, len)?;
+            if !self.factored(matrix) {
+                return Err(CodecError::OutOfRange { field: "matrices" });
+            }
+            (next, rest) = (end, after);
+            needed -= matrix.rows * matrix.columns;
+            scratch.matrices.push(matrix);
+        }
+        let name = u64::from_le_bytes(name);
+        let none: &[f32] = &[];
+        let held = if found == 0 { none } else { shared };
+        let side = self.common(held, name, &scratch.matrices, &mut scratch.factor);
+        let (other, code) = match side {
+            Side::Right => (Side::Left, 1),
+            Side::Left => (Side::Right, 2),
+        };
+        let fits = scratch.factor.len() == self.sizes(&scratch.matrices, side);
+        if found > 2 {
+            return Err(CodecError::OutOfRange { field: "factor" });
+        }
+        if !fits || found != 0 && (held.is_empty() || found != code || hash(held) != name) {
+            return Err(CodecError::NotHeld { field: "factor" });
+        }
+        needed += self.sizes(&scratch.matrices, other);
+        expect_len(rest, 4 * needed, "values")?;
+        expect_finite(rest, "values")?;
+        let factors = &rest[..4 * self.sizes(&scratch.matrices, other)];
+        let factors = factors.as_chunks::<4>().0.iter();
+        match factors
+            .map(|f| f32::from_le_bytes(*f))
+            .all(|v| v.abs() <= RIGHT_MAX)
+        {
+            true => Ok((side, rest)),
+            false => Err(CodecError::OutOfRange { field: "factors" }),
+        }
+    }
+
+    pub(in crate::compress) fn add(
+        &self,
+        bytes: &[u8],
+        shared: &[f32],
+        weight: f32,
+        acc: &mut [f32],
+    ) -> Result<(), CodecError> {
+        let scratch = &mut *self.scratch.borrow_mut();
+        let (side, mut rest) = self.read(bytes, acc.len(), shared, scratch)?;
+        let mut kept = scratch.factor.as_slice();
+        for matrix in &scratch.matrices {
+            let (held, after) = kept.split_at(self.size(*matrix, side));
+            kept = after;
+            let new = self.rank * (matrix.rows + matrix.columns) - held.len();
+            let (own, after) = rest.split_at(4 * new);
+            rest = after;
+            scratch.new.clear();
+            let values = own.as_chunks::<4>().0.iter();
+            scratch.new.extend(values.map(|f| f32::from_le_bytes(*f)));
+            let (left, right) = match side {
+                Side::Right => (scratch.new.as_slice(), held),
+                Side::Left => (held, scratch.new.as_slice()),
+            };
+            vectorized(AddProduct {
+                left,
+                right,
+                rows: matrix.rows,
+                columns: matrix.columns,
+                weight,
+                acc: &mut acc[matrix.range()],
+            });
+        }
+        for run in between(&scratch.matrices, acc.len()) {
+            let (own, after) = rest.split_at(4 * run.len());
+            add_f32s(own, weight, &mut acc[run]);
+            rest = after;
+        }
+        Ok(())
+    }
+
+    /// Leaves what is to be factored in `self.matrices`, and the factor in common in `self.factor`. Gives
+    /// its side, and what names it.
+    fn choose(&mut self, values: &[f32], context: &EncodeContext<'_>) -> (Side, u8, u64) {
+        let small = |m: &Matrix| values[m.range()].iter().all(|v| v.abs() <= VALUE_MAX);
+        let mut chosen = core::mem::take(&mut self.matrices);
+        chosen.clear();
+        let all = context.matrices.iter().copied();
+        chosen.extend(all.filter(|m| self.factored(*m) && small(m)));
+        let (shared, seed) = (context.shared, context.shared_seed);
+        let mut factor = core::mem::take(&mut self.factor);
+        let mut side = self.common(shared, seed, &chosen, &mut factor);
+        let mut named = match (shared.is_empty(), side) {
+            (true, _) => (0, seed),
+            (false, Side::Right) => (1, hash(shared)),
+            (false, Side::Left) => (2, hash(shared)),
+        };
+        if factor.len() != self.sizes(&chosen, side) {
+            // The factor in common is of other matrices: everything goes exactly, once.
+            chosen.clear();
+            side = self.common(&[], seed, &chosen, &mut factor);
+            named = (0, seed);
+        }
+        (self.matrices, self.factor) = (chosen, factor);
+        (side, named.0, named.1)
+    }
+}
+
+impl Codec for AcpSgd {
+    fn name(&self) -> &'static str {
+        SPEC.name
+    }
+
+    fn properties(&self) -> CodecProperties {
+        CodecProperties {
+            stochastic: true,
+            shared_seed: true,
+            matrices: true,
+            reduction: Reduction::Gathered,
+            ..CodecProperties::biased(1.0)
+        }
+    }
+
+    fn bytes_bound(&self) -> BytesBound {
+        // A matrix is shorter as a factor with its name than it was.
+        BytesBound {
+            fixed: self.header().bytes().len() as u64 + 13,
+            per_1024: 4096,
+        }
+    }
+
+    fn encode(&mut self, values: &[f32], context: &mut EncodeContext<'_>, out: &mut Vec<u8>) {
+        let (side, code, name) = self.choose(values, context);
+        out.extend_from_slice(self.header().bytes());
+        out.push(code);
+        out.extend_from_slice(&name.to_le_bytes());
+        out.extend_from_slice(&(self.matrices.len() as u32).to_le_bytes());
+        for matrix in &self.matrices {
+            for number in [matrix.offset, matrix.rows, matrix.columns] {
+                out.extend_from_slice(&(number as u32).to_le_bytes());
+            }
+        }
+        let mut kept = self.factor.as_slice();
+        let new = &mut self.scratch.get_mut().new;
+        for matrix in &self.matrices {
+            let size = self.rank
+                * if side == Side::Right {
+                    matrix.columns
+                } else {
+                    matrix.rows
+                };
+            let (held, after) = kept.split_at(size);
+            kept = after;
+            let (columns, own) = (matrix.columns, &values[matrix.range()]);
+            new.clear();
+            new.resize(self.rank * (matrix.rows + columns) - size, 0.0);
+            match side {
+                Side::Right => vectorized(TimesColumns {
+                    values: own,
+                    columns,
+                    right: held,
+                    left: new,
+                }),
+                Side::Left => vectorized(TransposedTimesColumns {
+                    values: own,
+                    columns,
+                    left: held,
+                    right: new,
+                }),
+            }
+            push_f32s(new, out);
+        }
+        for run in between(&self.matrices, values.len()) {
+            push_f32s(&values[run], out);
+        }
+    }
+
+    fn encode_residual(
+        &mut self,
+        delta: &[f32],
+        residual: &mut [f32],
+        context: &mut EncodeContext<'_>,
+        out: &mut Vec<u8>,
+    ) {
+        crate::compress::feedback::fold_in(delta, residual);
+        let start = out.len();
+        self.encode(residual, context, out);
+        let left = self.add(&out[start..], context.shared, -1.0, residual);
+        debug_assert!(left.is_ok(), "a codec decodes what it encoded: {left:?}");
+    }
+
+    fn decode_add(&self, bytes: &[u8], weight: f32, acc: &mut [f32]) -> Result<(), CodecError> {
+        self.add(bytes, &[], weight, acc)
+    }
+
+    fn aggregate(&self) -> Box<dyn Codec> {
+        Box::new(F32)
+    }
+
+    fn gathering(&mut self) -> Option<&mut dyn Gathering> {
+        Some(self)
+    }
+}

@@ -1,0 +1,203 @@
+//! Codecs `g-top-k` and `ok-top-k`: each sends its largest, and only the largest of the sum are applied.
+
+use super::ok_top_k::{EVERY, OkTopK};
+use crate::compress::gathering::{Agreed, Bad, Gathering};
+use crate::compress::sparse::largest::Largest;
+use crate::compress::sparse::pick::{DECAY, DENSITY, Picked, kept};
+use crate::compress::sparse::select::{Source, magnitude};
+use crate::compress::sparse::top_k::TopK;
+use crate::compress::sparse::values::VALUES;
+use crate::compress::spec::CodecSpec;
+use crate::compress::{Codec, CodecError, CodecKind, CodecProperties, EncodeContext, Reduction};
+use murmurate_protocol::BytesBound;
+
+pub(in crate::compress) const G_TOP_K_SPEC: CodecSpec = CodecSpec {
+    name: "g-top-k",
+    tag: 50,
+    summary: "the largest of each, and of their sum only the largest: the rest goes back to the senders",
+    equation: "moved = top_k(mean top_k(v_i)), e_i = v_i - top_k(v_i) where it moved, v_i elsewhere",
+    source: "Shi et al., ICDCS 2019",
+    parameters: &[DENSITY, VALUES, DECAY],
+    build: |kind| {
+        let pick = TopK::new(&G_TOP_K_SPEC, kind.number("density"));
+        Box::new(Merged::new(kind, Picked::of(kind, pick), None))
+    },
+};
+
+pub(in crate::compress) const OK_TOP_K_SPEC: CodecSpec = CodecSpec {
+    name: "ok-top-k",
+    tag: 51,
+    summary: "as g-top-k, by thresholds of each and of the sum that stand for some rounds",
+    equation: "as g-top-k, with |x| >= t for top_k, t looked for every `every` rounds",
+    source: "Li and Hoefler, PPoPP 2022",
+    parameters: &[DENSITY, EVERY, VALUES, DECAY],
+    build: |kind| {
+        let pick = OkTopK::new(
+            &OK_TOP_K_SPEC,
+            kind.number("density"),
+            kind.count("every") as u64,
+        );
+        let every = Some(kind.count("every") as u64);
+        Box::new(Merged::new(kind, Picked::of(kind, pick), every))
+    },
+};
+
+/// The largest of the sum.
+///
+/// ```text
+/// q_i    = top_k(v_i),  v_i = delta_i + decay e_i       what member i sends
+/// moved  = top_k(sum_i w_i q_i / sum_i w_i)             ok-top-k: what is at least t, the k-th largest
+///                                                       when it was last looked for
+/// e_i'   = v_i - q_i where moved is not zero, v_i elsewhere
+/// ```
+///
+/// Nothing is lost: what is not applied is back in the residuals of those who sent it, so that the sums
+/// telescope. The model moves in k places a round however many members there are. `||C(x) - x||^2 <= (1 -
+/// density) ||x||^2` of what each sends (`ok-top-k`: half the density). Bytes: as `top-k`. State: error
+/// feedback's one; of `ok-top-k` two thresholds. Sent relative to the anchor. Here every member holds all
+/// contributions and finds the k largest of their mean exactly; gTop-k merges them two by two along a
+/// tree and drops on the way, Ok-Topk reduces regions of equal load at their owners: the move is that of
+/// the papers, the traffic that of an all-gather of k values. Layout: as `top-k`, `every` (u32) behind the density of `ok-top-k`. Source:
+/// Shi et al., "A distributed synchronous SGD algorithm with global top-k sparsification" (ICDCS 2019),
+/// algorithm 4; Li and Hoefler, "Near-optimal sparse allreduce" (PPoPP 2022), algorithm 2. Numbers not
+/// verified. Special case: a single member's move is what it sends.
+pub(in crate::compress) struct Merged {
+    spec: &'static CodecSpec,
+    codec: Box<dyn Codec>,
+    density: f64,
+    /// Rounds that the threshold of the sum stands for; `None` looks for it in each.
+    every: Option<u64>,
+    largest: Largest,
+    chosen: Vec<u32>,
+    /// What stands after the last gathering.
+    standing: (u32, f32),
+    own: Vec<f32>,
+}
+
+impl Merged {
+    fn new(kind: &CodecKind, codec: Box<dyn Codec>, every: Option<u64>) -> Self {
+        Self {
+            spec: kind.spec(),
+            codec,
+            density: kind.number("density"),
+            every,
+            largest: Largest::default(),
+            chosen: Vec::new(),
+            standing: (0, 0.0),
+            own: Vec::new(),
+        }
+    }
+
+    /// The threshold that stands, and for how many exchanges it has; `None` where it must be looked for.
+    fn standing(&self, agreed: &Agreed<'_>) -> Option<(u32, f32)> {
+        let (every, [held, age]) = (self.every?, agreed.shared.first_chunk()?);
+        ((*age as u64) + 1 < every).then(|| (magnitude(*held), age + 1.0))
+    }
+}
+
+impl Codec for Merged {
+    fn name(&self) -> &'static str {
+        self.spec.name
+    }
+
+    fn properties(&self) -> CodecProperties {
+        CodecProperties {
+            reduction: Reduction::Gathered,
+            ..self.codec.properties()
+        }
+    }
+
+    fn bytes_bound(&self) -> BytesBound {
+        self.codec.bytes_bound()
+    }
+
+    fn encode(&mut self, values: &[f32], context: &mut EncodeContext<'_>, out: &mut Vec<u8>) {
+        self.codec.encode(values, context, out);
+    }
+
+    fn encode_residual(
+        &mut self,
+        delta: &[f32],
+        residual: &mut [f32],
+        context: &mut EncodeContext<'_>,
+        out: &mut Vec<u8>,
+    ) {
+        self.codec.encode_residual(delta, residual, context, out);
+    }
+
+    fn decode_add(&self, bytes: &[u8], weight: f32, acc: &mut [f32]) -> Result<(), CodecError> {
+        self.codec.decode_add(bytes, weight, acc)
+    }
+
+    fn aggregate(&self) -> Box<dyn Codec> {
+        self.codec.aggregate()
+    }
+
+    fn gathering(&mut self) -> Option<&mut dyn Gathering> {
+        Some(self)
+    }
+}
+
+impl Gathering for Merged {
+    fn shared_most(&self, _: usize) -> usize {
+        2 * usize::from(self.every.is_some())
+    }
+
+    fn gather(&mut self, agreed: &Agreed<'_>, moved: &mut [f32]) -> Result<(), Bad> {
+        for (at, one) in agreed.contributions.iter().enumerate() {
+            let added = self.codec.decode_add(one.bytes, one.share, moved);
+            added.map_err(|error| Bad { at, error })?;
+        }
+        let standing = self.standing(agreed);
+        let kept = kept(self.density, moved.len());
+        let mut source = Source::Values(moved);
+        match standing {
+            Some((from, _)) => source.select(from.max(1), &mut self.chosen),
+            None => {
+                let seed = agreed.shared_seed;
+                self.largest
+                    .choose(&mut source, kept, seed, &mut self.chosen);
+            }
+        }
+        let those = self
+            .chosen
+            .iter()
+            .map(|place| magnitude(moved[*place as usize]));
+        self.standing = standing.unwrap_or_else(|| (those.min().unwrap_or(0), 0.0));
+        let mut next = 0;
+        for place in self.chosen.iter().map(|place| *place as usize) {
+            moved[next..place].fill(0.0);
+            next = place + 1;
+        }
+        moved[next..].fill(0.0);
+        Ok(())
+    }
+
+    fn settle(
+        &mut self,
+        agreed: &Agreed<'_>,
+        moved: &[f32],
+        residual: Option<&mut [f32]>,
+        shared: &mut Vec<f32>,
+    ) {
+        if self.every.is_some() {
+            let (threshold, age) = self.standing;
+            shared.extend([f32::from_bits(threshold), age]);
+        }
+        let own = agreed.own.and_then(|own| agreed.contributions.get(own));
+        let (Some(own), Some(residual)) = (own, residual) else {
+            return;
+        };
+        self.own.clear();
+        self.own.resize(moved.len(), 0.0);
+        let read = self.codec.decode_add(own.bytes, 1.0, &mut self.own);
+        debug_assert!(read.is_ok(), "what was gathered is read again: {read:?}");
+        for ((e, own), moved) in residual.iter_mut().zip(&self.own).zip(moved) {
+            *e += if *moved == 0.0 { *own } else { 0.0 };
+        }
+    }
+
+    fn give_back(&self, bytes: &[u8], _: &[f32], residual: &mut [f32]) -> Result<(), CodecError> {
+        self.codec.decode_add(bytes, 1.0, residual)
+    }
+}

@@ -1,0 +1,262 @@
+//! Codecs `ef21`, `diana` and `lag`: differences to what every member holds of the sender.
+
+use crate::compress::gathering::{Agreed, Bad, Gathering};
+use crate::compress::header::Header;
+use crate::compress::raw::take;
+use crate::compress::sparse::pick::INNER_DENSITY;
+use crate::compress::sparse::values::VALUES;
+use crate::compress::spec::{CodecSpec, Parameter, Range};
+use crate::compress::{
+    Codec, CodecError, CodecKind, CodecProperties, EncodeContext, Reduction, Sparse,
+};
+use murmurate_protocol::BytesBound;
+
+pub(in crate::compress) const EF21_SPEC: CodecSpec = CodecSpec {
+    name: "ef21",
+    tag: 47,
+    summary: "differences to what all members hold of one, which they then hold",
+    equation: "q_i = C(x_i - h_i), moved = mean (h_i + q_i), h_i' = h_i + q_i at every member",
+    source: "Richtarik et al., NeurIPS 2021",
+    parameters: &[EF21_OF, INNER_DENSITY, VALUES],
+    build: |kind| Box::new(Shifted::new(kind, EF21_SPEC.tag, 1.0)),
+};
+
+pub(in crate::compress) const DIANA_SPEC: CodecSpec = CodecSpec {
+    name: "diana",
+    tag: 48,
+    summary: "unbiased differences to a shift that learns, held by all members",
+    equation: "q_i = C(x_i - h_i), moved = mean (h_i + q_i), h_i' = h_i + q_i / (1 + omega) at every member",
+    source: "Mishchenko et al., arXiv 1901.09269",
+    parameters: &[DIANA_OF, INNER_DENSITY, VALUES],
+    build: |kind| {
+        let variance = kind.inner(kind.choice("of")).properties().error;
+        Box::new(Shifted::new(
+            kind,
+            DIANA_SPEC.tag,
+            (1.0 / (1.0 + variance)) as f32,
+        ))
+    },
+};
+
+pub(in crate::compress) const LAG_SPEC: CodecSpec = CodecSpec {
+    name: "lag",
+    tag: 49,
+    summary: "nothing at all where little has changed: the last contribution stands",
+    equation: "as ef21; nothing is sent where ||x_i - h_i||^2 <= xi sum_{d=1..10} ||moved_d||^2",
+    source: "Chen et al., NeurIPS 2018; Sun et al., NeurIPS 2019 (LAQ)",
+    parameters: &[LAG_OF, XI],
+    build: |kind| {
+        let mut lazy = Shifted::new(kind, LAG_SPEC.tag, 1.0);
+        lazy.xi = Some(kind.number("xi"));
+        Box::new(lazy)
+    },
+};
+
+const EF21_OF: Parameter = Parameter {
+    name: "of",
+    range: Range::Choice(&[
+        "top-k",
+        "top-k-sampled",
+        "chunk-top-k",
+        "random-k",
+        "ef-sign",
+        "int8",
+        "int4",
+    ]),
+    default: Some(0.0),
+    about: "the codec of the differences, such as \"top-k\"",
+};
+
+const DIANA_OF: Parameter = Parameter {
+    range: Range::Choice(&["random-k-unbiased", "natural", "qsgd", "nuqsgd"]),
+    about: "the codec of the differences, such as \"random-k-unbiased\"",
+    ..EF21_OF
+};
+
+const LAG_OF: Parameter = Parameter {
+    range: Range::Choice(&["f32", "bf16", "int8", "int4"]),
+    about: "the codec of the differences that are sent, such as \"int8\" (LAQ)",
+    ..EF21_OF
+};
+
+const XI: Parameter = Parameter {
+    name: "xi",
+    range: Range::Closed(0.0, 1.0),
+    default: Some(0.1),
+    about: "how much less than the last moves a change must be to be left out, such as 0.1",
+};
+
+/// Moves that `lag` compares with: the paper's D.
+const MOVES: usize = 10;
+
+/// Differences to h, what every member holds of the sender i.
+///
+/// ```text
+/// q_i   = C(x_i - h_i)
+/// moved = sum_i w_i (h_i + q_i) / sum_i w_i
+/// h_i'  = h_i + alpha q_i                         ef21, lag: alpha = 1;  diana: alpha = 1 / (1 + omega)
+/// lag:  nothing is sent where ||x_i - h_i||^2 <= xi sum_{d=1..10} ||moved_d||^2, and q_i = 0
+/// ```
+///
+/// omega is C's variance bound. `ef21`: the distortion goes to zero as x comes to rest, with neither a
+/// residual nor a bound of the gradients; C contractive. `diana`: the variance goes to zero; C unbiased.
+/// `lag`: in units of what is contributed; the paper's condition `||dg||^2 <= 1 / (eta^2 M^2) sum_d xi
+/// ||x_{k+1-d} - x_{k-d}||^2` for sums over M peers is this one for means. Bytes: C's and 2; of nothing
+/// 2. State: what all members hold of each, 1 times the parameters for each member at every member, and
+/// of `lag` ten numbers. Sent relative to h. Layout: the codec's byte, the carried codec (u8), whether a
+/// difference follows (u8), C's encoding. A member that is left out of a round leaves its h where it
+/// was, at itself too; one that has not been heard of for 64 rounds begins from zero. Source: Richtarik,
+/// Sokolov and Fatkhullin, "EF21" (NeurIPS 2021), algorithm 2; Mishchenko et al., "Distributed learning
+/// with compressed gradient differences" (arXiv 1901.09269), algorithm 1; Chen et al., "LAG" (NeurIPS
+/// 2018), equation 15a; with a quantizer: Sun et al., "LAQ" (NeurIPS 2019). Numbers not verified.
+/// Special cases: h begins as zero; `lag` always sends before the first move; `xi = 0` sends all that
+/// has changed.
+struct Shifted {
+    spec: &'static CodecSpec,
+    header: Header,
+    codec: Box<dyn Codec>,
+    alpha: f32,
+    xi: Option<f64>,
+    difference: Vec<f32>,
+    memory: Vec<f32>,
+}
+
+impl Shifted {
+    fn new(kind: &CodecKind, tag: u8, alpha: f32) -> Self {
+        Self {
+            spec: kind.spec(),
+            header: Header::new(tag).with([kind.count("of") as u8]),
+            codec: kind.inner(kind.choice("of")),
+            alpha,
+            xi: None,
+            difference: Vec::new(),
+            memory: Vec::new(),
+        }
+    }
+
+    /// Whether it is too little to be said.
+    fn is_little(&self, shared: &[f32]) -> bool {
+        let Some(xi) = self.xi.filter(|_| !shared.is_empty()) else {
+            return false;
+        };
+        let moves = shared.iter().map(|v| f64::from(*v)).sum::<f64>();
+        square(&self.difference) <= xi * moves
+    }
+
+    /// C's encoding; `None` where nothing was sent.
+    fn body<'a>(&self, bytes: &'a [u8]) -> Result<Option<&'a [u8]>, CodecError> {
+        let ([sent], rest) = take::<1>(self.header.expect(bytes)?, "sent")?;
+        match sent {
+            1 => Ok(Some(rest)),
+            0 if self.xi.is_some() && rest.is_empty() => Ok(None),
+            _ => Err(CodecError::OutOfRange { field: "sent" }),
+        }
+    }
+}
+
+/// `||x||^2`.
+fn square(values: &[f32]) -> f64 {
+    values.iter().map(|v| f64::from(*v).powi(2)).sum()
+}
+
+impl Codec for Shifted {
+    fn name(&self) -> &'static str {
+        self.spec.name
+    }
+
+    fn properties(&self) -> CodecProperties {
+        CodecProperties {
+            // h holds what was left out.
+            needs_feedback: false,
+            dense: false,
+            reduction: Reduction::Gathered,
+            decay: 1.0,
+            ..self.codec.properties()
+        }
+    }
+
+    fn bytes_bound(&self) -> BytesBound {
+        let bound = self.codec.bytes_bound();
+        BytesBound {
+            fixed: bound.fixed + 3,
+            ..bound
+        }
+    }
+
+    fn encode(&mut self, values: &[f32], context: &mut EncodeContext<'_>, out: &mut Vec<u8>) {
+        self.difference.clear();
+        self.difference.extend_from_slice(values);
+        for (x, h) in self.difference.iter_mut().zip(context.held) {
+            *x -= h;
+        }
+        out.extend_from_slice(self.header.bytes());
+        if self.is_little(context.shared) {
+            return out.push(0);
+        }
+        out.push(1);
+        let mut inner = EncodeContext {
+            shared_seed: context.shared_seed,
+            round: context.round,
+            ..EncodeContext::seeded(context.seed, &mut self.memory)
+        };
+        self.codec.encode(&self.difference, &mut inner, out);
+    }
+
+    fn decode_add(&self, bytes: &[u8], weight: f32, acc: &mut [f32]) -> Result<(), CodecError> {
+        match self.body(bytes)? {
+            Some(body) => self.codec.decode_add(body, weight, acc),
+            None => Ok(()),
+        }
+    }
+
+    fn aggregate(&self) -> Box<dyn Codec> {
+        Box::new(Sparse::default())
+    }
+
+    fn gathering(&mut self) -> Option<&mut dyn Gathering> {
+        Some(self)
+    }
+}
+
+impl Gathering for Shifted {
+    fn holds(&self) -> bool {
+        true
+    }
+
+    fn shared_most(&self, _: usize) -> usize {
+        if self.xi.is_some() { MOVES } else { 0 }
+    }
+
+    fn gather(&mut self, agreed: &Agreed<'_>, moved: &mut [f32]) -> Result<(), Bad> {
+        for (at, one) in agreed.contributions.iter().enumerate() {
+            let added = self.decode_add(one.bytes, one.share, moved);
+            added.map_err(|error| Bad { at, error })?;
+            for (moved, held) in moved.iter_mut().zip(one.held) {
+                *moved += one.share * held;
+            }
+        }
+        Ok(())
+    }
+
+    fn settle(
+        &mut self,
+        agreed: &Agreed<'_>,
+        moved: &[f32],
+        _: Option<&mut [f32]>,
+        shared: &mut Vec<f32>,
+    ) {
+        if self.xi.is_some() {
+            shared.push(square(moved).min(f64::from(f32::MAX)) as f32);
+            shared.extend(agreed.shared.iter().take(MOVES - 1));
+        }
+    }
+
+    fn hold(&self, bytes: &[u8], held: &mut [f32]) -> Result<(), CodecError> {
+        self.decode_add(bytes, self.alpha, held)
+    }
+
+    fn give_back(&self, _: &[u8], _: &[f32], _: &mut [f32]) -> Result<(), CodecError> {
+        // h stays where it was: the next difference holds this one.
+        Ok(())
+    }
+}

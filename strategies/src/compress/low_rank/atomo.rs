@@ -1,0 +1,197 @@
+//! Codec `atomo`: some of a matrix' singular vectors, drawn at random. Unbiased.
+
+use super::factors::{Factor, LowRank, RANK, TransposedTimesColumns};
+use crate::compress::header::Header;
+use crate::compress::random::Random;
+use crate::compress::simd::vectorized;
+use crate::compress::spec::CodecSpec;
+use crate::compress::{CodecProperties, EncodeContext, Matrix};
+
+pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
+    name: "atomo",
+    tag: 41,
+    summary: "some singular vectors of each 64 rows of a matrix, drawn by their singular values",
+    equation: "C(M) = sum of s_i / p_i u_i v_i' over the singular triples kept, each with chance p_i",
+    source: "Wang et al., NeurIPS 2018",
+    parameters: &[RANK],
+    build: |kind| {
+        Box::new(LowRank::new(Atomo {
+            rank: kind.count("rank"),
+            gram: vec![0.0; ROWS * ROWS],
+            basis: vec![0.0; ROWS * ROWS],
+            atoms: Vec::new(),
+        }))
+    },
+};
+
+/// Rows that are decomposed together.
+const ROWS: usize = 64;
+
+/// Sweeps of rotations; they converge quadratically, and any orthonormal basis is unbiased.
+const SWEEPS: usize = 8;
+
+/// Atomic sparsification over singular vectors.
+///
+/// ```text
+/// M = sum_i sigma_i u_i v_i^T over the singular vectors of 64 rows,
+/// p_i = min(1, lambda sigma_i) with sum p_i = s
+/// C(M) = sum over the drawn i of sigma_i / p_i u_i v_i^T             E C(M) = M
+/// ```
+///
+/// `E||C(M) - M||^2 <= (sum sigma_i)^2 / s <= 64 / s ||M||^2`: no error feedback. The u_i are those of
+/// `M M^T`, by Jacobi rotations in f64; `sigma_i v_i = M^T u_i` makes the sum exact for any
+/// orthonormal u_i, so what rounding does to them costs variance and no bias. The draws are
+/// systematic, as those of `wangni`, so that s atoms at most are sent. The paper decomposes whole
+/// matrices; runs of 64 rows cost `64 / a` of that and as many times the bits. `32 s (64 + b)` bits
+/// for 64 rows of b values. State: none. Sent relative to the anchor. Reductions go back as `f32`.
+/// Source: Wang et al., "ATOMO: communication-efficient learning via atomic sparsification" (NeurIPS
+/// 2018), algorithm 1 for spectral atoms (number not verified). Special cases: as those of
+/// `power-sgd`; a block of zeros is zero.
+#[derive(Clone, Debug)]
+struct Atomo {
+    rank: usize,
+    gram: Vec<f64>,
+    basis: Vec<f64>,
+    atoms: Vec<f32>,
+}
+
+impl Atomo {
+    /// Leaves the eigenvectors of the Gram matrix of `rows` rows in the columns of `basis`.
+    fn decompose(&mut self, values: &[f32], rows: usize) {
+        let columns = values.len() / rows;
+        for i in 0..rows {
+            for j in 0..=i {
+                let a = &values[i * columns..(i + 1) * columns];
+                let b = &values[j * columns..(j + 1) * columns];
+                let products = a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b));
+                let sum = products.sum();
+                (self.gram[i * rows + j], self.gram[j * rows + i]) = (sum, sum);
+                let one = f64::from(u8::from(i == j));
+                (self.basis[i * rows + j], self.basis[j * rows + i]) = (one, one);
+            }
+        }
+        for _ in 0..SWEEPS {
+            for p in 0..rows {
+                for q in p + 1..rows {
+                    self.rotate(rows, p, q);
+                }
+            }
+        }
+    }
+
+    /// The rotation that makes the p-th and the q-th row of the Gram matrix orthogonal.
+    fn rotate(&mut self, n: usize, p: usize, q: usize) {
+        let gram = &mut self.gram[..n * n];
+        let (off, one, other) = (gram[p * n + q], gram[p * n + p], gram[q * n + q]);
+        if off * off <= 1e-30 * one.abs() * other.abs() {
+            return;
+        }
+        let theta = (other - one) / (2.0 * off);
+        let tangent = theta.signum() / (theta.abs() + (theta * theta + 1.0).sqrt());
+        if !tangent.is_finite() {
+            return;
+        }
+        let cosine = 1.0 / (tangent * tangent + 1.0).sqrt();
+        let sine = tangent * cosine;
+        let turn = |a: &mut [f64], i: usize, j: usize| {
+            (a[i], a[j]) = (cosine * a[i] - sine * a[j], sine * a[i] + cosine * a[j]);
+        };
+        for k in 0..n {
+            turn(gram, k * n + p, k * n + q);
+            turn(&mut self.basis, k * n + p, k * n + q);
+        }
+        for k in 0..n {
+            turn(gram, p * n + k, q * n + k);
+        }
+    }
+}
+
+/// `lambda` with `sum min(1, lambda sigma_i) = wanted`, as far as there are so many above zero.
+fn lambda(sigma: &[f64], wanted: f64) -> f64 {
+    let mut lambda = 0.0;
+    for _ in 0..=sigma.len() {
+        let small = sigma.iter().filter(|s| lambda * **s < 1.0);
+        let (sum, count) = small.fold((0.0, 0.0), |(sum, count), s| (sum + s, count + 1.0));
+        let left = wanted - (sigma.len() as f64 - count);
+        let next = left / sum;
+        if sum == 0.0 || left <= 0.0 || next <= lambda {
+            break;
+        }
+        lambda = next;
+    }
+    lambda
+}
+
+impl Factor for Atomo {
+    fn name(&self) -> &'static str {
+        SPEC.name
+    }
+
+    fn properties(&self) -> CodecProperties {
+        CodecProperties {
+            dense: false,
+            ..CodecProperties::random(ROWS as f64 / self.rank as f64)
+        }
+    }
+
+    fn header(&self) -> Header {
+        Header::new(SPEC.tag).with([self.rank as u8])
+    }
+
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn rows_max(&self) -> usize {
+        ROWS
+    }
+
+    fn factor(
+        &mut self,
+        values: &[f32],
+        (at, matrix): (usize, Matrix),
+        left: &mut [f32],
+        right: &mut [f32],
+        context: &mut EncodeContext<'_>,
+    ) {
+        let (rows, columns) = (matrix.rows, matrix.columns);
+        self.decompose(values, rows);
+        // u_i one after another, and behind them sigma_i v_i.
+        self.atoms.clear();
+        let basis = &self.basis;
+        let vectors = (0..rows).flat_map(|i| (0..rows).map(move |k| basis[k * rows + i] as f32));
+        self.atoms.extend(vectors);
+        self.atoms.resize(rows * (rows + columns), 0.0);
+        let (vectors, weighted) = self.atoms.split_at_mut(rows * rows);
+        vectorized(TransposedTimesColumns {
+            values,
+            columns,
+            left: vectors,
+            right: weighted,
+        });
+        let mut sigma = [0.0; ROWS];
+        for (sigma, row) in sigma.iter_mut().zip(weighted.chunks(columns)) {
+            let squares = row.iter().map(|v| f64::from(*v) * f64::from(*v));
+            *sigma = squares.sum::<f64>().sqrt();
+        }
+        let sigma = &sigma[..rows];
+        let lambda = lambda(sigma, self.rank.min(rows) as f64);
+        let mut sum = f64::from(Random::new(context.seed).unit(at as u32));
+        let mut slot = 0;
+        for (i, sigma) in sigma.iter().enumerate() {
+            let p = (lambda * sigma).min(1.0);
+            sum += p;
+            if sum < 1.0 || slot == self.rank || p == 0.0 {
+                continue;
+            }
+            sum -= 1.0;
+            let vector = &vectors[i * rows..(i + 1) * rows];
+            left[slot * rows..(slot + 1) * rows].copy_from_slice(vector);
+            let right = &mut right[slot * columns..(slot + 1) * columns];
+            for (right, value) in right.iter_mut().zip(&weighted[i * columns..]) {
+                *right = (f64::from(*value) / p) as f32;
+            }
+            slot += 1;
+        }
+    }
+}

@@ -1,0 +1,391 @@
+//! Matrices as products of two thin ones: what `power-sgd` and `atomo` share. Which columns these
+//! have, a rule says; layout, strictness and what is no matrix are here.
+
+use crate::compress::header::Header;
+use crate::compress::raw::{add_f32s, expect_finite, expect_len, take};
+use crate::compress::simd::{Kernel, vectorized};
+use crate::compress::spec::{Parameter, Range as Values};
+use crate::compress::{Codec, CodecError, CodecProperties, EncodeContext, F32, Matrix};
+use core::cell::RefCell;
+use murmurate_protocol::BytesBound;
+
+/// How many columns the two thin matrices have.
+pub(in crate::compress) const RANK: Parameter = Parameter {
+    name: "rank",
+    range: Values::Whole(1, 64),
+    default: Some(4.0),
+    about: "the number of columns of the two factors, such as 4",
+};
+
+/// The largest magnitude of a matrix that is factored; others go as they are.
+pub(in crate::compress) const VALUE_MAX: f32 = 1e30;
+
+/// Bounds of what is decoded: 64 products of them stay below the largest f32.
+pub(in crate::compress) const LEFT_MAX: f32 = 2.0;
+pub(in crate::compress) const RIGHT_MAX: f32 = 1e36;
+
+/// Bytes that name a matrix.
+pub(in crate::compress) const NAMED: usize = 12;
+
+/// The next matrix that an encoding names, where it ends, and what follows: it begins at `next` or later and
+/// ends within `len` values.
+pub(in crate::compress) fn named(
+    bytes: &[u8],
+    next: usize,
+    len: usize,
+) -> Result<(Matrix, usize, &[u8]), CodecError> {
+    let (named, rest) = take::<NAMED>(bytes, "matrices")?;
+    let number = |at: usize| {
+        u32::from_le_bytes([named[at], named[at + 1], named[at + 2], named[at + 3]]) as usize
+    };
+    let matrix = Matrix {
+        offset: number(0),
+        rows: number(4),
+        columns: number(8),
+    };
+    let values = matrix.rows.checked_mul(matrix.columns);
+    let end = values.and_then(|values| values.checked_add(matrix.offset));
+    match end {
+        Some(end) if matrix.offset >= next && end <= len => Ok((matrix, end, rest)),
+        _ => Err(CodecError::OutOfRange { field: "matrices" }),
+    }
+}
+
+/// Finds the factors of a matrix.
+pub(in crate::compress) trait Factor: Send + 'static {
+    /// The codec's name in the configuration.
+    fn name(&self) -> &'static str;
+
+    /// What the codec is.
+    fn properties(&self) -> CodecProperties;
+
+    /// What opens an encoding.
+    fn header(&self) -> Header;
+
+    /// Columns of a factor.
+    fn rank(&self) -> usize;
+
+    /// The most rows of what is factored at a time.
+    fn rows_max(&self) -> usize {
+        usize::MAX
+    }
+
+    /// Makes room for the state of these, in their order.
+    fn prepare(&mut self, _: &[Matrix], _: &mut EncodeContext<'_>) {}
+
+    /// `matrix ~ left right^T`, both given as zeros, one column after another. `at` is its number.
+    fn factor(
+        &mut self,
+        values: &[f32],
+        at: (usize, Matrix),
+        left: &mut [f32],
+        right: &mut [f32],
+        context: &mut EncodeContext<'_>,
+    );
+}
+
+/// The codec of such a rule.
+///
+/// A matrix is factored where that is shorter; other values, biases and small tensors among them, go
+/// exactly. Layout: the codec's byte, the rank (u8), the number of factored matrices (u32), of each
+/// where it begins, rows and columns (u32), then of each its left and its right factor (f32, one
+/// column after another), then the other values (f32).
+pub(in crate::compress) struct LowRank<F> {
+    factor: F,
+    matrices: Vec<Matrix>,
+    scratch: RefCell<(Vec<Matrix>, Vec<f32>)>,
+}
+
+impl<F: Factor> LowRank<F> {
+    pub(in crate::compress) fn new(factor: F) -> Self {
+        Self {
+            factor,
+            matrices: Vec::new(),
+            scratch: RefCell::default(),
+        }
+    }
+
+    /// f32 of both factors, where they are shorter than the matrix.
+    fn factored(&self, matrix: Matrix) -> Option<usize> {
+        let all = matrix.rows.checked_mul(matrix.columns)?;
+        let factors = matrix.rows.checked_add(matrix.columns)? * self.factor.rank();
+        (factors + NAMED / 4 < all).then_some(factors)
+    }
+
+    /// Leaves what is to be factored in `self.matrices`.
+    fn choose(&mut self, values: &[f32], context: &EncodeContext<'_>) {
+        let mut chosen = core::mem::take(&mut self.matrices);
+        chosen.clear();
+        for whole in context.matrices {
+            let most = self.factor.rows_max().min(whole.rows);
+            for first in (0..whole.rows).step_by(most.max(1)) {
+                let matrix = Matrix {
+                    offset: whole.offset + first * whole.columns,
+                    rows: most.min(whole.rows - first),
+                    ..*whole
+                };
+                let small = |v: &f32| v.abs() <= VALUE_MAX;
+                if self.factored(matrix).is_some() && values[matrix.range()].iter().all(small) {
+                    chosen.push(matrix);
+                }
+            }
+        }
+        self.matrices = chosen;
+    }
+
+    /// The matrices that an encoding names; gives what follows.
+    fn read<'a>(
+        &self,
+        bytes: &'a [u8],
+        len: usize,
+        matrices: &mut Vec<Matrix>,
+    ) -> Result<&'a [u8], CodecError> {
+        let (count, mut rest) = take(self.factor.header().expect(bytes)?, "matrices")?;
+        let (mut next, mut needed) = (0, 4 * len);
+        matrices.clear();
+        for _ in 0..u32::from_le_bytes(count) {
+            let (matrix, end, after) = named(rest, next, len)?;
+            rest = after;
+            let Some(factors) = self.factored(matrix) else {
+                return Err(CodecError::OutOfRange { field: "matrices" });
+            };
+            next = end;
+            needed = needed - 4 * matrix.rows * matrix.columns + 4 * factors;
+            matrices.push(matrix);
+        }
+        expect_len(rest, needed, "values")?;
+        expect_finite(rest, "values")?;
+        Ok(rest)
+    }
+
+    /// Reads the factors of a matrix; gives what follows.
+    fn factors<'a>(
+        &self,
+        matrix: Matrix,
+        bytes: &'a [u8],
+        into: &mut Vec<f32>,
+    ) -> Result<&'a [u8], CodecError> {
+        let rank = self.factor.rank();
+        let (own, rest) = bytes.split_at(4 * rank * (matrix.rows + matrix.columns));
+        into.clear();
+        into.extend(
+            own.as_chunks::<4>()
+                .0
+                .iter()
+                .map(|four| f32::from_le_bytes(*four)),
+        );
+        let (left, right) = into.split_at(rank * matrix.rows);
+        let within = |values: &[f32], most: f32| values.iter().all(|v| v.abs() <= most);
+        match within(left, LEFT_MAX) && within(right, RIGHT_MAX) {
+            true => Ok(rest),
+            false => Err(CodecError::OutOfRange { field: "factors" }),
+        }
+    }
+}
+
+/// The runs between matrices.
+pub(in crate::compress) fn between(
+    matrices: &[Matrix],
+    len: usize,
+) -> impl Iterator<Item = core::ops::Range<usize>> {
+    let starts = core::iter::once(0).chain(matrices.iter().map(|matrix| matrix.range().end));
+    let ends = matrices.iter().map(|matrix| matrix.offset);
+    starts
+        .zip(ends.chain(core::iter::once(len)))
+        .map(|(start, end)| start..end)
+}
+
+impl<F: Factor> Codec for LowRank<F> {
+    fn name(&self) -> &'static str {
+        self.factor.name()
+    }
+
+    fn properties(&self) -> CodecProperties {
+        CodecProperties {
+            matrices: true,
+            ..self.factor.properties()
+        }
+    }
+
+    fn bytes_bound(&self) -> BytesBound {
+        // A factored matrix is shorter with its name than it was.
+        BytesBound {
+            fixed: self.factor.header().bytes().len() as u64 + 4,
+            per_1024: 4096,
+        }
+    }
+
+    fn encode(&mut self, values: &[f32], context: &mut EncodeContext<'_>, out: &mut Vec<u8>) {
+        self.choose(values, context);
+        out.extend_from_slice(self.factor.header().bytes());
+        out.extend_from_slice(&(self.matrices.len() as u32).to_le_bytes());
+        for matrix in &self.matrices {
+            for number in [matrix.offset, matrix.rows, matrix.columns] {
+                out.extend_from_slice(&(number as u32).to_le_bytes());
+            }
+        }
+        self.factor.prepare(&self.matrices, context);
+        let rank = self.factor.rank();
+        let (_, factors) = self.scratch.get_mut();
+        for (at, matrix) in self.matrices.iter().enumerate() {
+            factors.clear();
+            factors.resize(rank * (matrix.rows + matrix.columns), 0.0);
+            let (left, right) = factors.split_at_mut(rank * matrix.rows);
+            let own = &values[matrix.range()];
+            self.factor.factor(own, (at, *matrix), left, right, context);
+            crate::compress::raw::push_f32s(factors, out);
+        }
+        for run in between(&self.matrices, values.len()) {
+            crate::compress::raw::push_f32s(&values[run], out);
+        }
+    }
+
+    fn decode_add(&self, bytes: &[u8], weight: f32, acc: &mut [f32]) -> Result<(), CodecError> {
+        let (matrices, factors) = &mut *self.scratch.borrow_mut();
+        let body = self.read(bytes, acc.len(), matrices)?;
+        let mut rest = body;
+        for matrix in &*matrices {
+            rest = self.factors(*matrix, rest, factors)?;
+        }
+        let mut rest = body;
+        for matrix in &*matrices {
+            rest = self.factors(*matrix, rest, factors)?;
+            let (left, right) = factors.split_at(self.factor.rank() * matrix.rows);
+            vectorized(AddProduct {
+                left,
+                right,
+                rows: matrix.rows,
+                columns: matrix.columns,
+                weight,
+                acc: &mut acc[matrix.range()],
+            });
+        }
+        for run in between(matrices, acc.len()) {
+            let (own, after) = rest.split_at(4 * run.len());
+            add_f32s(own, weight, &mut acc[run]);
+            rest = after;
+        }
+        Ok(())
+    }
+
+    fn aggregate(&self) -> Box<dyn Codec> {
+        Box::new(F32)
+    }
+}
+
+/// `acc += weight left right^T`, with the factors' columns one after another.
+pub(in crate::compress) struct AddProduct<'a> {
+    pub(in crate::compress) left: &'a [f32],
+    pub(in crate::compress) right: &'a [f32],
+    pub(in crate::compress) rows: usize,
+    pub(in crate::compress) columns: usize,
+    pub(in crate::compress) weight: f32,
+    pub(in crate::compress) acc: &'a mut [f32],
+}
+
+impl Kernel for AddProduct<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        const RUN: usize = 64;
+        for (row, acc) in self.acc.chunks_mut(self.columns).enumerate() {
+            for (at, acc) in acc.chunks_mut(RUN).enumerate() {
+                let mut sum = [0.0f32; RUN];
+                let columns = self.left.chunks(self.rows);
+                for (left, right) in columns.zip(self.right.chunks(self.columns)) {
+                    let factor = left[row];
+                    let right = &right[at * RUN..at * RUN + acc.len()];
+                    for (sum, value) in sum.iter_mut().zip(right) {
+                        *sum += factor * value;
+                    }
+                }
+                for (acc, sum) in acc.iter_mut().zip(&sum) {
+                    *acc += self.weight * sum;
+                }
+            }
+        }
+    }
+}
+
+/// `out_r = M in_r` for every column r; `out` is given as zeros.
+pub(in crate::compress) struct TimesColumns<'a> {
+    /// The matrix, row-major.
+    pub(in crate::compress) values: &'a [f32],
+    /// Its columns.
+    pub(in crate::compress) columns: usize,
+    /// The columns that it is multiplied with.
+    pub(in crate::compress) right: &'a [f32],
+    /// As many, with the matrix's rows.
+    pub(in crate::compress) left: &'a mut [f32],
+}
+
+impl Kernel for TimesColumns<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        const LANES: usize = 16;
+        let rows = self.values.len() / self.columns;
+        for (row, values) in self.values.chunks(self.columns).enumerate() {
+            let (chunks, rest) = values.as_chunks::<LANES>();
+            for (at, right) in self.right.chunks(self.columns).enumerate() {
+                let (others, last) = right.as_chunks::<LANES>();
+                let mut lanes = [0.0f32; LANES];
+                for (chunk, other) in chunks.iter().zip(others) {
+                    for lane in 0..LANES {
+                        lanes[lane] += chunk[lane] * other[lane];
+                    }
+                }
+                for (lane, (a, b)) in lanes.iter_mut().zip(rest.iter().zip(last)) {
+                    *lane += a * b;
+                }
+                self.left[at * rows + row] = lanes.iter().sum();
+            }
+        }
+    }
+}
+
+/// `right_r = M^T left_r` for every column r; `right` is given as zeros.
+pub(in crate::compress) struct TransposedTimesColumns<'a> {
+    /// The matrix, row-major.
+    pub(in crate::compress) values: &'a [f32],
+    /// Its columns.
+    pub(in crate::compress) columns: usize,
+    /// The columns that its transpose is multiplied with.
+    pub(in crate::compress) left: &'a [f32],
+    /// As many, with the matrix's columns.
+    pub(in crate::compress) right: &'a mut [f32],
+}
+
+impl Kernel for TransposedTimesColumns<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        // Columns whose sums fit into the first cache, and rows that share a pass over them.
+        const RUN: usize = 1024;
+        const ROWS: usize = 4;
+        let rows = self.values.len() / self.columns;
+        for first in (0..self.columns).step_by(RUN) {
+            let last = (first + RUN).min(self.columns);
+            for top in (0..rows).step_by(ROWS) {
+                let count = ROWS.min(rows - top);
+                let row = |at: usize| {
+                    let row = (top + at.min(count - 1)) * self.columns;
+                    &self.values[row + first..row + last]
+                };
+                let (a, b, c, d) = (row(0), row(1), row(2), row(3));
+                let right = self.right.chunks_mut(self.columns);
+                for (right, left) in right.zip(self.left.chunks(rows)) {
+                    let factor = |at: usize| if at < count { left[top + at] } else { 0.0 };
+                    let [p, q, r, s] = [factor(0), factor(1), factor(2), factor(3)];
+                    let rows = a.iter().zip(b).zip(c.iter().zip(d));
+                    for (sum, ((a, b), (c, d))) in right[first..last].iter_mut().zip(rows) {
+                        *sum += (p * a + q * b) + (r * c + s * d);
+                    }
+                }
+            }
+        }
+    }
+}

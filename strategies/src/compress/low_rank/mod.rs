@@ -1,0 +1,6 @@
+//! Codecs that send a matrix as a product of thin factors.
+
+pub(in crate::compress) mod atomo;
+pub(in crate::compress) mod factors;
+pub(in crate::compress) mod power_sgd;
+pub(in crate::compress) mod sufficient_factors;

@@ -1,0 +1,118 @@
+//! Codec `ada-comp`: what the last delta makes the largest of its bin. Biased: needs error feedback.
+
+use super::pick::{DECAY, Pick, Picked};
+use super::select::Source;
+use super::values::SIGNED_VALUES;
+use crate::compress::header::Header;
+use crate::compress::lanes::largest;
+use crate::compress::raw::BATCH;
+use crate::compress::simd::{Kernel, vectorized};
+use crate::compress::spec::{CodecSpec, Parameter, Range};
+use crate::compress::{CodecProperties, EncodeContext};
+
+pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
+    name: "ada-comp",
+    tag: 35,
+    summary: "what twice the delta would make the largest of its bin",
+    equation: "C(x)_i = G_i where |G_i + x_i| >= max |G| of the bin, G = e + x",
+    source: "Chen et al., AAAI 2018",
+    parameters: &[BIN, SIGNED_VALUES, DECAY],
+    build: |kind| {
+        let pick = AdaComp {
+            bin: kind.count("bin"),
+        };
+        Picked::of(kind, pick)
+    },
+};
+
+const BIN: Parameter = Parameter {
+    name: "bin",
+    range: Range::Whole(2, 16_384),
+    default: Some(500.0),
+    about: "the number of values in a bin, such as 50 for convolutions, else 500",
+};
+
+/// Adaptive residual compression.
+///
+/// ```text
+/// G       = e + delta,   H = G + delta
+/// C(x)_i  = G_i where |H_i| >= max |G| of the bin, 0 elsewhere
+/// ```
+///
+/// How many are kept adapts to the values: at least one of each bin that is not zero, or none where
+/// the delta turns all of them around. The paper sends signs of one scale, the mean of the bins'
+/// maxima, which may be more than there was; here by default signs of the mean of what is kept, a
+/// projection: `||C(x) - x||^2 <= ||x||^2`. 2 to 9 bits for each that is kept. State: error
+/// feedback's one. Sent relative to the anchor. Layout: the codec's byte, the bin (u16), packed
+/// places, the values in a codec of their own. Source: Chen et al., "AdaComp: adaptive residual
+/// gradient compression for data-parallel distributed training" (AAAI 2018), algorithm 2 (number not
+/// verified). Special cases: without error feedback `e = 0`; zeros are never sent.
+#[derive(Clone, Copy, Debug)]
+struct AdaComp {
+    bin: usize,
+}
+
+struct Bins<'a> {
+    values: &'a [f32],
+    delta: &'a [f32],
+    first: u32,
+    bin: usize,
+    chosen: &'a mut Vec<u32>,
+}
+
+impl Kernel for Bins<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let bins = self
+            .values
+            .chunks(self.bin)
+            .zip(self.delta.chunks(self.bin));
+        for (first, (values, delta)) in (self.first..).step_by(self.bin).zip(bins) {
+            let most = largest(values);
+            for (at, (g, d)) in (first..).zip(values.iter().zip(delta)) {
+                if (g + d).abs() >= most && *g != 0.0 {
+                    self.chosen.push(at);
+                }
+            }
+        }
+    }
+}
+
+impl Pick for AdaComp {
+    fn name(&self) -> &'static str {
+        SPEC.name
+    }
+
+    fn properties(&self) -> CodecProperties {
+        CodecProperties::biased(1.0)
+    }
+
+    fn header(&self) -> Header {
+        Header::new(SPEC.tag).with((self.bin as u16).to_le_bytes())
+    }
+
+    fn density_max(&self) -> f64 {
+        1.0
+    }
+
+    fn choose(
+        &mut self,
+        source: &mut Source<'_>,
+        _: &mut EncodeContext<'_>,
+        chosen: &mut Vec<u32>,
+    ) {
+        chosen.clear();
+        let bin = self.bin;
+        source.each_chunk(bin * (BATCH / bin).max(1), |first, values, delta| {
+            vectorized(Bins {
+                values,
+                delta,
+                first,
+                bin,
+                chosen,
+            });
+        });
+    }
+}

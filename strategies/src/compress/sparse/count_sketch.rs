@@ -1,0 +1,256 @@
+//! Codec `count-sketch`: hashed sums, and the largest that can be read from them. Biased: needs error
+//! feedback.
+
+use super::largest::Largest;
+use super::pick::{DENSITY, kept};
+use super::select::Source;
+use crate::compress::header::Header;
+use crate::compress::random::Random;
+use crate::compress::raw::{expect_finite, expect_len, push_f32s, take};
+use crate::compress::spec::{CodecSpec, Parameter, Range};
+use crate::compress::{Codec, CodecError, CodecKind, CodecProperties, EncodeContext, Sparse};
+use core::cell::RefCell;
+use murmurate_protocol::BytesBound;
+
+pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
+    name: "count-sketch",
+    tag: 42,
+    summary: "sums over random classes of places, and the largest that they tell of",
+    equation: "S_{j, h_j(i)} += g_j(i) x_i, C(x)_i = median over j of g_j(i) S_{j, h_j(i)} at the k largest",
+    source: "Rothchild et al., ICML 2020; Charikar et al., ICALP 2002",
+    parameters: &[DENSITY, ROWS, WIDTH],
+    build: |kind| Box::new(CountSketch::new(kind)),
+};
+
+pub(in crate::compress) const ROWS: Parameter = Parameter {
+    name: "rows",
+    range: Range::Whole(1, 7),
+    default: Some(3.0),
+    about: "the number of tables, such as 3",
+};
+
+pub(in crate::compress) const WIDTH: Parameter = Parameter {
+    name: "width",
+    range: Range::OpenClosed(0.0, 1.0),
+    default: Some(0.02),
+    about: "the sums of a table, as a share of the values, such as 0.02",
+};
+
+/// The most rows.
+const ROWS_MAX: usize = 7;
+
+/// The largest magnitude that is encoded.
+const VALUE_MAX: f32 = 1e28;
+
+/// The largest sum that is decoded.
+pub(in crate::compress) const SUM_MAX: f32 = 1e37;
+
+/// A count sketch and its heavy hitters.
+///
+/// ```text
+/// S_r[h_r(i)] += s_r(i) x_i          for r in 1..=rows, h a random class of w, s a random sign
+/// y_i   = median over r of s_r(i) S_r[h_r(i)] where that is among the k largest, else 0
+/// C(x)  = alpha y,   alpha = <x, y> / ||y||^2
+/// ```
+///
+/// alpha makes C(x) a projection, so that it never leaves out more than there was, however crowded the
+/// classes are: `||C(x) - x||^2 <= ||x||^2`. `32 rows width` bits a value, 1.92 by default. State:
+/// error feedback's one. Sent relative to the anchor. Sketches of one seed are linear, but each peer
+/// has its own alpha and its own largest: FetchSGD, which sums sketches, keeps momentum and error
+/// in them and reads the largest of the sum, needs an exchange that sums what is encoded. Layout:
+/// the codec's byte, density and width (f64), rows (u8), the seed (u64), alpha (f32), the tables
+/// (f32). Source: Charikar, Chen and Farach-Colton, "Finding frequent items in data streams" (ICALP
+/// 2002); Rothchild et al., "FetchSGD" (ICML 2020). Special cases: magnitudes beyond 1e28 are encoded
+/// as that; alpha lies in [0, 1].
+pub(in crate::compress) struct CountSketch {
+    pub(in crate::compress) density: f64,
+    pub(in crate::compress) rows: usize,
+    pub(in crate::compress) width: f64,
+    table: Vec<f32>,
+    scratch: RefCell<Scratch>,
+}
+
+/// What is read from a table.
+#[derive(Default)]
+pub(in crate::compress) struct Scratch {
+    table: Vec<f32>,
+    pub(in crate::compress) estimates: Vec<f32>,
+    pub(in crate::compress) chosen: Vec<u32>,
+    largest: Largest,
+}
+
+/// Class and sign of a place.
+fn class(random: Random, at: u32, width: usize) -> (usize, f32) {
+    let bits = random.bits(at);
+    let class = ((u64::from(bits) * width as u64) >> 32) as usize;
+    (class, if bits & 1 == 0 { 1.0 } else { -1.0 })
+}
+
+/// The middle one, or the mean of the two in the middle.
+fn median(values: &mut [f32]) -> f32 {
+    values.sort_unstable_by(f32::total_cmp);
+    let half = values.len() / 2;
+    match values.len() % 2 {
+        0 => 0.5 * values[half - 1] + 0.5 * values[half],
+        _ => values[half],
+    }
+}
+
+impl CountSketch {
+    pub(in crate::compress) fn new(kind: &CodecKind) -> Self {
+        Self {
+            density: kind.number("density"),
+            rows: kind.count("rows"),
+            width: kind.number("width"),
+            table: Vec::new(),
+            scratch: RefCell::default(),
+        }
+    }
+
+    fn header(&self) -> Header {
+        Header::new(SPEC.tag)
+            .with(self.density.to_le_bytes())
+            .with(self.width.to_le_bytes())
+            .with([self.rows as u8])
+    }
+
+    pub(in crate::compress) fn width(&self, len: usize) -> usize {
+        kept(self.width, len)
+    }
+
+    /// Adds the sketch of one value at one place.
+    pub(in crate::compress) fn add(
+        &self,
+        (at, value): (u32, f32),
+        seed: u64,
+        width: usize,
+        table: &mut [f32],
+    ) {
+        for row in 0..self.rows {
+            let random = Random::new(seed.wrapping_add(row as u64));
+            let (class, sign) = class(random, at, width);
+            table[row * width + class] += sign * value;
+        }
+    }
+
+    /// Leaves the sketch of all values in `table`.
+    pub(in crate::compress) fn fill(&self, values: &[f32], seed: u64, table: &mut Vec<f32>) {
+        let width = self.width(values.len());
+        table.clear();
+        table.resize(self.rows * width, 0.0);
+        for row in 0..self.rows {
+            let random = Random::new(seed.wrapping_add(row as u64));
+            let sums = &mut table[row * width..(row + 1) * width];
+            for (at, value) in (0..).zip(values) {
+                let (class, sign) = class(random, at, width);
+                sums[class] += sign * value.clamp(-VALUE_MAX, VALUE_MAX);
+            }
+        }
+    }
+
+    /// Leaves the estimates of all values in the scratch, and the places of the largest.
+    pub(in crate::compress) fn recover(
+        &self,
+        table: &[f32],
+        seed: u64,
+        len: usize,
+        scratch: &mut Scratch,
+    ) {
+        let width = self.width(len);
+        let randoms: [Random; ROWS_MAX] =
+            core::array::from_fn(|row| Random::new(seed.wrapping_add(row as u64)));
+        scratch.estimates.clear();
+        scratch.estimates.extend((0..len as u32).map(|at| {
+            let mut of = [0.0; ROWS_MAX];
+            for (row, value) in of[..self.rows].iter_mut().enumerate() {
+                let (class, sign) = class(randoms[row], at, width);
+                *value = sign * table[row * width + class];
+            }
+            median(&mut of[..self.rows])
+        }));
+        let wanted = kept(self.density, len);
+        let mut source = Source::Values(&scratch.estimates);
+        let chosen = &mut scratch.chosen;
+        scratch.largest.choose(&mut source, wanted, seed, chosen);
+    }
+}
+
+impl Codec for CountSketch {
+    fn name(&self) -> &'static str {
+        SPEC.name
+    }
+
+    fn properties(&self) -> CodecProperties {
+        CodecProperties {
+            stochastic: true,
+            shared_seed: true,
+            ..CodecProperties::biased(1.0)
+        }
+    }
+
+    fn bytes_bound(&self) -> BytesBound {
+        let row = (4.0 * 1024.0 * self.width).ceil() as u64;
+        BytesBound {
+            fixed: self.header().bytes().len() as u64 + 8 + 4 + 8 * self.rows as u64,
+            per_1024: row * self.rows as u64,
+        }
+    }
+
+    fn encode(&mut self, values: &[f32], context: &mut EncodeContext<'_>, out: &mut Vec<u8>) {
+        let seed = context.shared_seed;
+        let mut table = core::mem::take(&mut self.table);
+        self.fill(values, seed, &mut table);
+        let mut scratch = self.scratch.take();
+        self.recover(&table, seed, values.len(), &mut scratch);
+        let (mut with, mut own) = (0.0, 0.0);
+        for place in &scratch.chosen {
+            let x = f64::from(values[*place as usize]);
+            let y = f64::from(scratch.estimates[*place as usize]);
+            (with, own) = (with + x * y, own + y * y);
+        }
+        let alpha = if own > 0.0 {
+            (with / own).clamp(0.0, 1.0)
+        } else {
+            0.0
+        };
+        out.extend_from_slice(self.header().bytes());
+        out.extend_from_slice(&seed.to_le_bytes());
+        out.extend_from_slice(&(alpha as f32).to_le_bytes());
+        push_f32s(&table, out);
+        self.scratch.replace(scratch);
+        self.table = table;
+    }
+
+    fn decode_add(&self, bytes: &[u8], weight: f32, acc: &mut [f32]) -> Result<(), CodecError> {
+        let (seed, rest) = take(self.header().expect(bytes)?, "seed")?;
+        let (alpha, sums) = take(rest, "scale")?;
+        let alpha = f32::from_le_bytes(alpha);
+        if !(0.0..=1.0).contains(&alpha) {
+            return Err(CodecError::OutOfRange { field: "scale" });
+        }
+        expect_len(sums, 4 * self.rows * self.width(acc.len()), "values")?;
+        expect_finite(sums, "values")?;
+        let scratch = &mut *self.scratch.borrow_mut();
+        let mut table = core::mem::take(&mut scratch.table);
+        table.clear();
+        let values = sums.as_chunks::<4>().0.iter();
+        table.extend(values.map(|four| f32::from_le_bytes(*four)));
+        let within = table.iter().all(|sum| sum.abs() <= SUM_MAX);
+        if within {
+            self.recover(&table, u64::from_le_bytes(seed), acc.len(), scratch);
+            for place in &scratch.chosen {
+                let at = *place as usize;
+                acc[at] += weight * (alpha * scratch.estimates[at]);
+            }
+        }
+        scratch.table = table;
+        match within {
+            true => Ok(()),
+            false => Err(CodecError::OutOfRange { field: "values" }),
+        }
+    }
+
+    fn aggregate(&self) -> Box<dyn Codec> {
+        Box::new(Sparse::default())
+    }
+}

@@ -1,0 +1,185 @@
+//! Codec `dgc`: top-k of velocities. Biased: needs error feedback, which keeps the velocities' sum.
+
+use super::largest::Largest;
+use super::pick::{DENSITY, Pick, Picked, kept};
+use super::select::Source;
+use super::top_k;
+use super::values::VALUES;
+use crate::compress::header::Header;
+use crate::compress::lanes::sum_of_squares;
+use crate::compress::simd::{Kernel, vectorized};
+use crate::compress::spec::{CodecSpec, Parameter, Range};
+use crate::compress::{CodecProperties, EncodeContext};
+
+pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
+    name: "dgc",
+    tag: 38,
+    summary: "the largest of what momentum makes of the deltas, denser in the first rounds",
+    equation: "u' = mu u + x, v' = v + u', C = the k largest of v', u and v zero where sent",
+    source: "Lin et al., ICLR 2018",
+    parameters: &[DENSITY, MOMENTUM, CLIP, WARM_UP, VALUES],
+    build: |kind| {
+        let pick = Dgc {
+            density: kind.number("density"),
+            momentum: kind.number("momentum") as f32,
+            clip: kind.number("clip"),
+            warm_up: kind.count("warm_up") as u32,
+            largest: Largest::default(),
+        };
+        Picked::steady(kind, pick)
+    },
+};
+
+const MOMENTUM: Parameter = Parameter {
+    name: "momentum",
+    range: Range::Closed(0.0, 0.999_999),
+    default: Some(0.9),
+    about: "what is kept of the velocity each round, such as 0.9",
+};
+
+const CLIP: Parameter = Parameter {
+    name: "clip",
+    range: Range::Closed(0.0, 1e30),
+    default: Some(0.0),
+    about: "the most that a delta's 2-norm may be before it is added; 0 for any",
+};
+
+const WARM_UP: Parameter = Parameter {
+    name: "warm_up",
+    range: Range::Whole(0, 1_000_000),
+    default: Some(0.0),
+    about: "the rounds that each density of 1/4, 1/16, 1/64, .. lasts at first; 0 for none",
+};
+
+/// Deep gradient compression.
+///
+/// ```text
+/// g_t = delta_t min(1, clip / ||delta_t||)                     local clipping
+/// u_t = m u_{t-1} + g_t,   v_t = v_{t-1} + u_t                 momentum correction
+/// C_t = the k of v_t that are largest;  v = v - C_t, u = 0 at these places     factor masking
+/// k   = ceil(density_t d),  density_t = max(density, 4^-(1 + floor(t / warm_up)))
+/// ```
+///
+/// v lies in the residual, u in a plane: state 2. What is sent adds up to the velocities and not to
+/// the deltas: the inner and the outer optimizer go without momentum of their own. The clip is the
+/// peer's own (the paper's threshold over the root of the number of peers). `||C(v) - v||^2 <= (1 -
+/// density) ||v||^2`. Bytes, layout: as `top-k`, with momentum (f32), clip (f64) and warm-up (u32)
+/// behind the density. Source: Lin et al., "Deep gradient compression" (ICLR 2018), section 3 and
+/// its algorithms (numbers not verified). Special cases: a round that comes to nothing gives v back
+/// but for what the masked u would have added; without error feedback it is `top-k`.
+#[derive(Clone, Debug)]
+struct Dgc {
+    density: f64,
+    momentum: f32,
+    clip: f64,
+    warm_up: u32,
+    largest: Largest,
+}
+
+impl Dgc {
+    fn density_at(&self, round: u64) -> f64 {
+        let Some(quarters) = round.checked_div(self.warm_up.into()) else {
+            return self.density;
+        };
+        0.25f64.powi(1 + quarters.min(60) as i32).max(self.density)
+    }
+}
+
+struct Norm<'a>(&'a [f32]);
+
+impl Kernel for Norm<'_> {
+    type Output = f64;
+
+    #[inline(always)]
+    fn run(self) -> f64 {
+        sum_of_squares(self.0).sqrt()
+    }
+}
+
+struct Velocity<'a> {
+    delta: &'a [f32],
+    residual: &'a mut [f32],
+    velocity: &'a mut [f32],
+    momentum: f32,
+    share: f32,
+}
+
+impl Kernel for Velocity<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let all = self.velocity.iter_mut().zip(self.delta);
+        for (e, (u, d)) in self.residual.iter_mut().zip(all) {
+            *u = self.momentum * *u + self.share * d;
+            *e += *u;
+        }
+    }
+}
+
+impl Pick for Dgc {
+    fn name(&self) -> &'static str {
+        SPEC.name
+    }
+
+    fn properties(&self) -> CodecProperties {
+        CodecProperties {
+            lossless: false,
+            planes: 1,
+            ..top_k::properties(self.density)
+        }
+    }
+
+    fn header(&self) -> Header {
+        Header::new(SPEC.tag)
+            .with((self.density as f32).to_le_bytes())
+            .with(self.momentum.to_le_bytes())
+            .with(self.clip.to_le_bytes())
+            .with(self.warm_up.to_le_bytes())
+    }
+
+    fn density_max(&self) -> f64 {
+        self.density_at(0)
+    }
+
+    fn choose(
+        &mut self,
+        source: &mut Source<'_>,
+        context: &mut EncodeContext<'_>,
+        chosen: &mut Vec<u32>,
+    ) {
+        if let Source::Feedback {
+            delta,
+            residual,
+            folded,
+            ..
+        } = source
+            && context.planes[0].len() == delta.len()
+        {
+            let norm = match self.clip > 0.0 {
+                true => vectorized(Norm(delta)),
+                false => 0.0,
+            };
+            let share = if norm > self.clip {
+                self.clip / norm
+            } else {
+                1.0
+            };
+            vectorized(Velocity {
+                delta,
+                residual,
+                velocity: context.planes[0],
+                momentum: self.momentum,
+                share: share as f32,
+            });
+            *folded = delta.len();
+        }
+        let kept = kept(self.density_at(context.round), source.len());
+        self.largest.choose(source, kept, context.seed, chosen);
+        for place in chosen {
+            if let Some(velocity) = context.planes[0].get_mut(*place as usize) {
+                *velocity = 0.0;
+            }
+        }
+    }
+}

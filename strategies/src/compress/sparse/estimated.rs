@@ -1,0 +1,80 @@
+//! Top-k by a threshold that is estimated: what `top-k-sampled`, `gaussian-k` and `sidco` share.
+
+use super::largest::Largest;
+use super::pick::{Pick, kept};
+use super::select::Source;
+use super::top_k;
+use crate::compress::header::Header;
+use crate::compress::{CodecProperties, EncodeContext};
+
+/// Guesses the magnitude that parts the largest from the others.
+pub(in crate::compress) trait Estimate: Send + 'static {
+    /// The codec's name in the configuration.
+    fn name(&self) -> &'static str;
+
+    /// What opens an encoding, without the density.
+    fn header(&self) -> Header;
+
+    /// Leaves about the `density` largest in `chosen`; all of `source` is folded then.
+    fn guess(&mut self, source: &mut Source<'_>, density: f64, seed: u64, chosen: &mut Vec<u32>);
+}
+
+/// A threshold that is guessed, and what guards against wrong guesses: with k the count that is
+/// asked for, between k / 2 and 2 k values are kept, or else the k largest exactly.
+///
+/// So `||C(x) - x||^2 <= (1 - density / 2) ||x||^2` whatever the values are. Where no more than k /
+/// 2 are not zero, all of them are kept.
+#[derive(Clone, Debug)]
+pub(in crate::compress) struct Estimated<E> {
+    /// The guess.
+    pub(in crate::compress) estimate: E,
+    /// The share that is asked for.
+    pub(in crate::compress) density: f64,
+    /// For guesses that are wrong.
+    pub(in crate::compress) largest: Largest,
+}
+
+impl<E: Estimate> Estimated<E> {
+    pub(in crate::compress) fn new(estimate: E, density: f64) -> Self {
+        Self {
+            estimate,
+            density,
+            largest: Largest::default(),
+        }
+    }
+}
+
+impl<E: Estimate> Pick for Estimated<E> {
+    fn name(&self) -> &'static str {
+        self.estimate.name()
+    }
+
+    fn properties(&self) -> CodecProperties {
+        let CodecProperties { error, .. } = top_k::properties(self.density / 2.0);
+        CodecProperties::biased(error)
+    }
+
+    fn header(&self) -> Header {
+        self.estimate.header().with(self.density.to_le_bytes())
+    }
+
+    fn density_max(&self) -> f64 {
+        (2.0 * self.density).min(1.0)
+    }
+
+    fn choose(
+        &mut self,
+        source: &mut Source<'_>,
+        context: &mut EncodeContext<'_>,
+        chosen: &mut Vec<u32>,
+    ) {
+        let len = source.len();
+        let wanted = kept(self.density, len);
+        self.estimate
+            .guess(source, self.density, context.seed, chosen);
+        let found = chosen.len();
+        if 2 * found < wanted || found > self.most(len) {
+            self.largest.choose(source, wanted, context.seed, chosen);
+        }
+    }
+}

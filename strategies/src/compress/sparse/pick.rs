@@ -1,0 +1,249 @@
+//! Sparsifiers: a rule says which values are kept, `Picked` makes a codec of it, with places and
+//! values packed, error feedback in as few passes as there can be, and any codec for the values.
+
+use super::places;
+use super::select::Source;
+use super::values;
+use crate::compress::header::Header;
+use crate::compress::spec::{Parameter, Range};
+use crate::compress::{Codec, CodecError, CodecKind, CodecProperties, EncodeContext, Sparse};
+use core::cell::RefCell;
+use murmurate_protocol::BytesBound;
+
+/// The share of the values that a sparsifier keeps.
+pub(in crate::compress) const DENSITY: Parameter = Parameter {
+    name: "density",
+    range: Range::OpenClosed(0.0, 1.0),
+    default: None,
+    about: "the share of values that are kept, such as 0.01",
+};
+
+/// As [`DENSITY`], for codecs that carry another one: a hundredth where nothing is said.
+pub(in crate::compress) const INNER_DENSITY: Parameter = Parameter {
+    default: Some(0.01),
+    ..DENSITY
+};
+
+/// What is kept of the residual from round to round: `v_t = delta_t + decay e_t`.
+pub(in crate::compress) const DECAY: Parameter = Parameter {
+    name: "decay",
+    range: Range::OpenClosed(0.0, 1.0),
+    default: Some(1.0),
+    about: "what is kept of the residual each round, such as 0.95",
+};
+
+/// `ceil(density * len)`.
+pub(in crate::compress) fn kept(density: f64, len: usize) -> usize {
+    ((density * len as f64).ceil() as usize).min(len)
+}
+
+/// Which values are kept.
+pub(in crate::compress) trait Pick: Send + 'static {
+    /// The codec's name in the configuration.
+    fn name(&self) -> &'static str;
+
+    /// What it is with exact values and without decay.
+    fn properties(&self) -> CodecProperties;
+
+    /// What opens an encoding.
+    fn header(&self) -> Header;
+
+    /// The share of the values that it keeps at most: of `len`, the share rounded up.
+    fn density_max(&self) -> f64;
+
+    /// How many values it keeps at most beyond that share.
+    fn beyond(&self) -> usize {
+        1
+    }
+
+    /// How many of `len` values it keeps at most.
+    fn most(&self, len: usize) -> usize {
+        kept(self.density_max(), len)
+    }
+
+    /// Leaves the places of what is kept in `chosen`, ascending, and all of `source` folded.
+    fn choose(
+        &mut self,
+        source: &mut Source<'_>,
+        context: &mut EncodeContext<'_>,
+        chosen: &mut Vec<u32>,
+    );
+
+    /// What is sent of the kept values in place of themselves.
+    fn rescale(&self, _places: &[u32], _values: &mut [f32]) {}
+
+    /// Appends the places.
+    fn write_places(&self, chosen: &[u32], len: usize, _: &EncodeContext<'_>, out: &mut Vec<u8>) {
+        places::write(chosen, len, out);
+    }
+
+    /// Reads what `write_places` wrote; gives what follows.
+    ///
+    /// # Errors
+    /// Which field is wrong.
+    fn read_places<'a>(
+        &self,
+        bytes: &'a [u8],
+        len: usize,
+        chosen: &mut Vec<u32>,
+    ) -> Result<&'a [u8], CodecError> {
+        places::read(bytes, len, self.most(len), chosen)
+    }
+}
+
+/// Room for what is kept.
+#[derive(Default)]
+struct Scratch {
+    chosen: Vec<u32>,
+    values: Vec<f32>,
+}
+
+impl Scratch {
+    /// `acc += weight * values` at their places.
+    fn add(&self, weight: f32, acc: &mut [f32]) {
+        for (place, value) in self.chosen.iter().zip(&self.values) {
+            acc[*place as usize] += weight * value;
+        }
+    }
+}
+
+/// The codec of a rule.
+pub(in crate::compress) struct Picked<P> {
+    pick: P,
+    values: Box<dyn Codec>,
+    decay: f32,
+    scratch: RefCell<Scratch>,
+    memory: Vec<f32>,
+}
+
+impl<P: Pick> Picked<P> {
+    /// With this codec for the values.
+    pub(in crate::compress) fn boxed(
+        pick: P,
+        values: Box<dyn Codec>,
+        decay: f64,
+    ) -> Box<dyn Codec> {
+        Box::new(Self {
+            pick,
+            values,
+            decay: decay as f32,
+            scratch: RefCell::default(),
+            memory: Vec::new(),
+        })
+    }
+
+    /// With the parameters [`values::VALUES`] and [`DECAY`].
+    pub(in crate::compress) fn of(kind: &CodecKind, pick: P) -> Box<dyn Codec> {
+        Self::boxed(
+            pick,
+            values::build(kind.choice("values")),
+            kind.number("decay"),
+        )
+    }
+
+    /// As [`Picked::of`], for rules whose residual does not decay or that keep none.
+    pub(in crate::compress) fn steady(kind: &CodecKind, pick: P) -> Box<dyn Codec> {
+        Self::boxed(pick, values::build(kind.choice("values")), 1.0)
+    }
+
+    /// Encodes; leaves the chosen places in the scratch, and gives where the values begin in `out`.
+    fn write(
+        &mut self,
+        source: &mut Source<'_>,
+        context: &mut EncodeContext<'_>,
+        out: &mut Vec<u8>,
+    ) -> usize {
+        let scratch = self.scratch.get_mut();
+        self.pick.choose(source, context, &mut scratch.chosen);
+        let all = source.values();
+        let kept = scratch.chosen.iter().map(|place| all[*place as usize]);
+        scratch.values.clear();
+        scratch.values.extend(kept);
+        self.pick.rescale(&scratch.chosen, &mut scratch.values);
+        out.extend_from_slice(self.pick.header().bytes());
+        self.pick
+            .write_places(&scratch.chosen, all.len(), context, out);
+        let mut inner = EncodeContext {
+            shared_seed: context.shared_seed,
+            round: context.round,
+            ..EncodeContext::seeded(context.seed, &mut self.memory)
+        };
+        let start = out.len();
+        self.values.encode(&scratch.values, &mut inner, out);
+        start
+    }
+
+    /// Reads all; nothing is wrong with what is then in the scratch.
+    fn read(&self, bytes: &[u8], len: usize, scratch: &mut Scratch) -> Result<(), CodecError> {
+        let body = self.pick.header().expect(bytes)?;
+        let rest = self.pick.read_places(body, len, &mut scratch.chosen)?;
+        scratch.values.clear();
+        scratch.values.resize(scratch.chosen.len(), 0.0);
+        self.values.decode_add(rest, 1.0, &mut scratch.values)
+    }
+}
+
+impl<P: Pick> Codec for Picked<P> {
+    fn name(&self) -> &'static str {
+        self.pick.name()
+    }
+
+    fn properties(&self) -> CodecProperties {
+        CodecProperties {
+            decay: self.decay,
+            ..self.pick.properties().followed_by(self.values.properties())
+        }
+    }
+
+    fn bytes_bound(&self) -> BytesBound {
+        let density = self.pick.density_max();
+        let places = places::bound(density);
+        let values = self.values.bytes_bound();
+        // A value more takes no more than eight bytes with its place.
+        let more = 8 * (1 + self.pick.beyond() as u64);
+        BytesBound {
+            fixed: self.pick.header().bytes().len() as u64 + places.fixed + values.fixed + more,
+            per_1024: places.per_1024 + (values.per_1024 as f64 * density).ceil() as u64,
+        }
+    }
+
+    fn encode(&mut self, values: &[f32], context: &mut EncodeContext<'_>, out: &mut Vec<u8>) {
+        let _ = self.write(&mut Source::Values(values), context, out);
+    }
+
+    fn encode_residual(
+        &mut self,
+        delta: &[f32],
+        residual: &mut [f32],
+        context: &mut EncodeContext<'_>,
+        out: &mut Vec<u8>,
+    ) {
+        assert_eq!(delta.len(), residual.len());
+        let mut source = Source::Feedback {
+            delta,
+            residual,
+            decay: self.decay,
+            folded: 0,
+        };
+        let start = self.write(&mut source, context, out);
+        // The places are those that have just been written: only the values must be read.
+        let scratch = self.scratch.get_mut();
+        scratch.values.fill(0.0);
+        let left = self
+            .values
+            .decode_add(&out[start..], 1.0, &mut scratch.values);
+        debug_assert!(left.is_ok(), "a codec decodes what it encoded: {left:?}");
+        scratch.add(-1.0, residual);
+    }
+
+    fn decode_add(&self, bytes: &[u8], weight: f32, acc: &mut [f32]) -> Result<(), CodecError> {
+        let scratch = &mut *self.scratch.borrow_mut();
+        self.read(bytes, acc.len(), scratch)?;
+        scratch.add(weight, acc);
+        Ok(())
+    }
+
+    fn aggregate(&self) -> Box<dyn Codec> {
+        Box::new(Sparse::default())
+    }
+}

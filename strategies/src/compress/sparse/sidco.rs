@@ -1,0 +1,142 @@
+//! Codec `sidco`: top-k by thresholds of exponential distributions. Biased: needs error feedback.
+
+use super::estimated::{Estimate, Estimated};
+use super::pick::{DECAY, DENSITY, Picked};
+use super::select::{Source, magnitude};
+use super::values::VALUES;
+use crate::compress::header::Header;
+use crate::compress::lanes::{fold, to_finite};
+use crate::compress::simd::{Kernel, vectorized};
+use crate::compress::spec::{CodecSpec, Parameter, Range};
+
+pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
+    name: "sidco",
+    tag: 28,
+    summary: "about the largest of them, by thresholds of exponential distributions",
+    equation: "C(x)_i = x_i where |x_i| >= eta_M, eta_m = eta_{m-1} + ln(1 / delta_m) mean(|x| - eta_{m-1} above it)",
+    source: "Abdelmoniem et al., MLSys 2021",
+    parameters: &[DENSITY, STAGES, VALUES, DECAY],
+    build: |kind| {
+        let estimate = Sidco {
+            stages: kind.count("stages") as u8,
+        };
+        Picked::of(kind, Estimated::new(estimate, kind.number("density")))
+    },
+};
+
+const STAGES: Parameter = Parameter {
+    name: "stages",
+    range: Range::Whole(1, 8),
+    default: Some(3.0),
+    about: "the number of fits, each to what exceeds the one before, such as 3",
+};
+
+/// The share that the first of several stages keeps.
+const FIRST: f64 = 0.25;
+
+/// Magnitudes are taken for exponential; what exceeds a stage's threshold, again.
+///
+/// ```text
+/// eta_0 = 0,  delta_1 = 1/4 and the others equal, with product = density (one stage: density)
+/// eta_m = eta_{m-1} + ln(1 / delta_m) mean(|x| - eta_{m-1} : |x| > eta_{m-1})
+/// C(x)_i = x_i where |x_i| >= eta_M, 0 elsewhere
+/// ```
+///
+/// A pass over memory for each stage and one more; [`Estimated`] bounds what is kept. The paper
+/// adapts the number of stages while it trains; here it is fixed. Bytes, state and layout: as
+/// `top-k`. Source: Abdelmoniem et al., "An efficient statistical-based gradient compression
+/// technique for distributed training systems" (MLSys 2021), the exponential variant of the
+/// multi-stage estimator (its number is not verified). Special case: a stage that nothing exceeds
+/// is the last.
+#[derive(Clone, Copy, Debug)]
+struct Sidco {
+    stages: u8,
+}
+
+struct Exceeding<'a> {
+    values: &'a [f32],
+    threshold: f32,
+}
+
+impl Kernel for Exceeding<'_> {
+    type Output = (f64, f64);
+
+    #[inline(always)]
+    fn run(self) -> (f64, f64) {
+        let step = |(sum, count): (f64, f64), v: f32| {
+            let over = v.abs() - self.threshold;
+            let one = if over > 0.0 { 1.0 } else { 0.0 };
+            (
+                sum + f64::from(if over > 0.0 { over } else { 0.0 }),
+                count + one,
+            )
+        };
+        let join = |a: (f64, f64), b: (f64, f64)| (a.0 + b.0, a.1 + b.1);
+        fold(self.values, (0.0, 0.0), step, join)
+    }
+}
+
+/// The natural logarithm of a normal number above zero, the same on every machine: ln(m 2^e) =
+/// e ln 2 + 2 artanh((m - 1) / (m + 1)), for m in [0.7, 1.5) by its series.
+pub(in crate::compress) fn ln(x: f64) -> f64 {
+    let bits = x.to_bits();
+    let mut exponent = ((bits >> 52) as i32 - 1023) as f64;
+    let mut mantissa = f64::from_bits(bits & ((1 << 52) - 1) | 1023 << 52);
+    if mantissa > core::f64::consts::SQRT_2 {
+        (mantissa, exponent) = (mantissa / 2.0, exponent + 1.0);
+    }
+    let ratio = (mantissa - 1.0) / (mantissa + 1.0);
+    let series = (0..14).rev().fold(0.0, |sum, at| {
+        sum * ratio * ratio + 1.0 / f64::from(2 * at + 1)
+    });
+    exponent * core::f64::consts::LN_2 + 2.0 * ratio * series
+}
+
+impl Estimate for Sidco {
+    fn name(&self) -> &'static str {
+        SPEC.name
+    }
+
+    fn header(&self) -> Header {
+        Header::new(SPEC.tag).with([self.stages])
+    }
+
+    fn guess(&mut self, source: &mut Source<'_>, density: f64, _: u64, chosen: &mut Vec<u32>) {
+        let values = source.values();
+        let logarithm = -ln(density);
+        let first = -ln(FIRST);
+        let mut threshold = 0.0f64;
+        for stage in 0..self.stages {
+            let of_stage = match (self.stages, stage) {
+                (2.., 0) if density < FIRST => first,
+                (2.., 1..) if density < FIRST => (logarithm - first) / f64::from(self.stages - 1),
+                (_, 0) => logarithm,
+                _ => break,
+            };
+            let (sum, count) = vectorized(Exceeding {
+                values,
+                threshold: to_finite(threshold),
+            });
+            if count == 0.0 {
+                break;
+            }
+            threshold += of_stage * sum / count;
+        }
+        source.select(magnitude(to_finite(threshold)).max(1), chosen);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn logarithms_are_right() {
+        for x in [1e-300, 1e-9, 0.01, 0.25, 0.7, 0.999, 1.0, 1.5, 2.0, 1e12] {
+            assert!(
+                (ln(x) - x.ln()).abs() <= 1e-13 * (1.0 + x.ln().abs()),
+                "{x}"
+            );
+        }
+    }
+}

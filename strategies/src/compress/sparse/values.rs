@@ -1,0 +1,53 @@
+//! What the values that a sparsifier keeps are written with: any dense codec, over the kept values
+//! one after another. Qsparse's products (Basu et al., NeurIPS 2019).
+
+use super::one_scale::{self, OneScale};
+use crate::compress::spec::{Parameter, Range};
+use crate::compress::{Codec, CodecKind};
+
+/// The codecs to choose from, with their defaults.
+const NAMES: [&str; 19] = [
+    "f32",
+    "bf16",
+    "fp16",
+    "fp8-e4m3",
+    "fp8-e5m2",
+    "fp4-e3m0",
+    "int8",
+    "int4",
+    "int8-min-max",
+    "int4-min-max",
+    "qsgd",
+    "nuqsgd",
+    "tern-grad",
+    "natural",
+    "one-bit",
+    "two-bit",
+    "ef-sign",
+    "eden",
+    one_scale::SIGNED,
+];
+
+/// What the kept values are written with.
+pub(in crate::compress) const VALUES: Parameter = Parameter {
+    name: "values",
+    range: Range::Choice(&NAMES),
+    default: Some(0.0),
+    about: "the codec of the kept values, such as \"two-bit\"",
+};
+
+/// As [`VALUES`], with signs and one scale where nothing is said.
+pub(in crate::compress) const SIGNED_VALUES: Parameter = Parameter {
+    default: Some((NAMES.len() - 1) as f64),
+    ..VALUES
+};
+
+/// The codec of one of the names.
+pub(in crate::compress) fn build(name: &str) -> Box<dyn Codec> {
+    if name == one_scale::SIGNED {
+        return Box::new(OneScale::<true>);
+    }
+    let kind = CodecKind::new(name, &[]);
+    kind.expect("the names are those of codecs whose parameters have defaults")
+        .build()
+}

@@ -1,0 +1,148 @@
+//! Codec `wangni`: each value with a probability that grows with its magnitude. Unbiased.
+
+use super::pick::{DENSITY, Pick, Picked, kept};
+use super::select::Source;
+use super::values::VALUES;
+use crate::compress::header::Header;
+use crate::compress::lanes::{fold, to_finite};
+use crate::compress::random::Random;
+use crate::compress::simd::{Kernel, vectorized};
+use crate::compress::spec::CodecSpec;
+use crate::compress::{CodecProperties, EncodeContext};
+
+pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
+    name: "wangni",
+    tag: 32,
+    summary: "values with probabilities that grow with them, and what that takes away given back",
+    equation: "C(x)_i = x_i / p_i with probability p_i = min(1, lambda |x_i|), else 0, E C(x) = x",
+    source: "Wangni et al., NeurIPS 2018",
+    parameters: &[DENSITY, VALUES],
+    build: |kind| {
+        let pick = Wangni {
+            density: kind.number("density"),
+            least: 0.0,
+        };
+        Picked::steady(kind, pick)
+    },
+};
+
+/// Rounds of the greedy rule at most: two do for what is nearly normal, more for heavy tails.
+const GREEDY: usize = 64;
+
+/// Unbiased sparsification with the least variance for what it sends.
+///
+/// ```text
+/// p_i    = min(1, lambda |x_i|),  sum p_i <= density d
+/// C(x)_i = x_i / p_i with probability p_i, 0 otherwise         E C(x) = x
+/// lambda: first density d / ||x||_1; then, as long as that grows it, times
+///         (density d - #{p_i = 1}) / sum (p_i : p_i < 1)
+/// ```
+///
+/// `E||C(x) - x||^2 <= ||x||_1^2 / (density d) <= ||x||^2 / density`: no error feedback. The draws are
+/// systematic and not independent: one uniform number u, and value i is kept where an integer
+/// lies between u + p_1 + .. + p_{i-1} and u + p_1 + .. + p_i. The p_i, and so mean and variance, are
+/// those of the paper, and the count is `density d` at most, not only in the mean. State: none. Sent
+/// relative to the anchor. Layout: as `top-k`. Source: Wangni et al., "Gradient sparsification for
+/// communication-efficient distributed optimization" (NeurIPS 2018), the greedy algorithm (its
+/// number is not verified). Special cases: zeros are never sent; `1 / lambda` beyond f32 becomes the
+/// largest.
+#[derive(Clone, Copy, Debug)]
+struct Wangni {
+    density: f64,
+    /// `1 / lambda`: what is smaller is sent as this.
+    least: f32,
+}
+
+struct Below<'a> {
+    values: &'a [f32],
+    limit: f32,
+}
+
+impl Kernel for Below<'_> {
+    type Output = (f64, f64);
+
+    #[inline(always)]
+    fn run(self) -> (f64, f64) {
+        let step = |(sum, count): (f64, f64), v: f32| {
+            let below = v.abs() < self.limit;
+            let (value, one) = if below { (v.abs(), 1.0) } else { (0.0, 0.0) };
+            (sum + f64::from(value), count + one)
+        };
+        let join = |a: (f64, f64), b: (f64, f64)| (a.0 + b.0, a.1 + b.1);
+        fold(self.values, (0.0, 0.0), step, join)
+    }
+}
+
+impl Wangni {
+    /// `1 / lambda`.
+    fn least(&self, values: &[f32]) -> f32 {
+        let (len, wanted) = (values.len() as f64, self.density * values.len() as f64);
+        let mut least = f32::INFINITY;
+        for _ in 0..GREEDY {
+            let (sum, count) = vectorized(Below {
+                values,
+                limit: least,
+            });
+            let left = wanted - (len - count);
+            if sum == 0.0 || left <= 0.0 {
+                break;
+            }
+            let next = to_finite(sum / left);
+            if next >= least {
+                break;
+            }
+            least = next;
+        }
+        if least.is_finite() { least } else { 0.0 }
+    }
+}
+
+impl Pick for Wangni {
+    fn name(&self) -> &'static str {
+        SPEC.name
+    }
+
+    fn properties(&self) -> CodecProperties {
+        CodecProperties {
+            dense: false,
+            ..CodecProperties::random(1.0 / self.density)
+        }
+    }
+
+    fn header(&self) -> Header {
+        Header::new(SPEC.tag).with(self.density.to_le_bytes())
+    }
+
+    fn density_max(&self) -> f64 {
+        self.density
+    }
+
+    fn choose(
+        &mut self,
+        source: &mut Source<'_>,
+        context: &mut EncodeContext<'_>,
+        chosen: &mut Vec<u32>,
+    ) {
+        chosen.clear();
+        let values = source.values();
+        self.least = self.least(values);
+        let most = kept(self.density, values.len());
+        let per_value = 1.0 / f64::from(self.least.max(f32::MIN_POSITIVE));
+        let mut sum = f64::from(Random::new(context.seed).unit(0));
+        for (at, value) in (0..).zip(values) {
+            sum += (per_value * f64::from(value.abs())).min(1.0);
+            if sum >= 1.0 && chosen.len() < most {
+                sum -= 1.0;
+                chosen.push(at);
+            }
+        }
+    }
+
+    fn rescale(&self, _: &[u32], values: &mut [f32]) {
+        for value in values {
+            if value.abs() < self.least {
+                *value = self.least.copysign(*value);
+            }
+        }
+    }
+}
