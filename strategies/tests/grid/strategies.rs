@@ -441,7 +441,11 @@ const REFUSED: &[(&str, &str, &[&str])] = &[
     (
         "diloco",
         "[architecture]\nschedule = \"double-tree\"\n[aggregation]\nrule = \"median\"",
-        &["each contribution by itself", "\"butterfly\"", "\"weighted-mean\""],
+        &[
+            "each contribution by itself",
+            "\"butterfly\"",
+            "\"weighted-mean\"",
+        ],
     ),
     (
         "diloco",
