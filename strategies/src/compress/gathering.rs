@@ -34,7 +34,7 @@ pub struct Agreed<'a> {
     pub shared: &'a [f32],
 }
 
-/// A contribution that is not what the codec writes: it fails at every member alike.
+/// A contribution that is not what the codec writes: every member refuses it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bad {
     /// Which of the contributions.
@@ -43,7 +43,7 @@ pub struct Bad {
     pub error: CodecError,
 }
 
-/// What a codec makes of all contributions, at every member alike.
+/// What a codec makes of all contributions. Every member computes the same.
 pub trait Gathering {
     /// Whether every member holds a run of values of every other: as many times the parameters as there
     /// are members.

@@ -10,7 +10,7 @@ pub enum Reduction {
     /// Each is decoded into the sum, and the sum goes back in the same codec, with error feedback at its
     /// owner, who must be the same from round to round.
     Squeezed,
-    /// Whoever uses them needs each apart: none may be reduced on its way.
+    /// Every member needs each contribution by itself: none may be summed on its way.
     Gathered,
 }
 

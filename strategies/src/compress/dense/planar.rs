@@ -4,7 +4,7 @@
 
 use crate::compress::CodecError;
 
-/// Bytes for so many codes.
+/// The bytes that this number of codes takes.
 #[inline(always)]
 pub(in crate::compress) const fn bytes_for(len: usize, bits: u32) -> usize {
     len.div_ceil((8 / bits) as usize)

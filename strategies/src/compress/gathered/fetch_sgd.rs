@@ -1,4 +1,4 @@
-//! Codec `fetch-sgd`: momentum and error inside a sum of sketches. Nobody keeps a residual of its own.
+//! Codec `fetch-sgd`: momentum and error inside a sum of sketches. No member keeps a residual.
 
 use crate::compress::gathering::{Agreed, Bad, Gathering};
 use crate::compress::header::Header;

@@ -161,7 +161,7 @@ mod tests {
     const ROWS: usize = 60;
     const COLUMNS: usize = 90;
 
-    /// A sum of so many products of vectors of very different lengths, and a bias.
+    /// A sum of `samples` products of vectors of very different lengths, and a bias.
     fn gradient(samples: usize) -> Vec<f32> {
         let noise = |at: usize| {
             (at as u32)

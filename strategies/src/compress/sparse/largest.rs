@@ -126,7 +126,7 @@ impl Largest {
             let magnitude = magnitude(place);
             let tie = magnitude == threshold && ties > 0;
             ties -= usize::from(tie);
-            // Written whether it stays or not: nobody can foretell which.
+            // Written in any case and kept by moving the end: a branch would be mispredicted.
             chosen[end] = place;
             end += usize::from(tie | (magnitude > threshold));
         }
