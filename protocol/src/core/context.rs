@@ -1,4 +1,4 @@
-//! What every part of the peer shares: who and when it is, the view, and the way out.
+//! What every part of a peer shares: who it is, the clock, the view, and the queue of outputs.
 
 use crate::core::deadlines::Deadlines;
 use crate::core::timers::{Timer, Timers};
@@ -14,7 +14,8 @@ use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
 use std::collections::{BTreeMap, VecDeque};
 
-/// Shared by all parts of one peer. Parts never call each other; they act through this.
+/// Shared by the parts of one peer. An exchange sees nothing else of the peer: it reads and acts
+/// through this alone. The parts of the peer itself are methods of `Peer` and call each other.
 pub(crate) struct Context {
     pub(crate) config: PeerConfig,
     pub(crate) plan: Plan,
@@ -32,10 +33,17 @@ pub(crate) struct Context {
     pub(crate) timers: Timers,
     pub(crate) deadlines: Deadlines,
     pub(crate) rng: ChaCha8Rng,
-    outputs: VecDeque<Output>,
-    next_order: OrderId,
+    outbox: Outbox,
+    /// Waits under way, with when each began and how long it may take.
     waits: BTreeMap<(Wait, FragmentId), (Time, Duration)>,
     accused: Vec<(PeerId, String)>,
+}
+
+/// Outputs that the driver has not taken yet, and the number of the next order among them.
+#[derive(Default)]
+struct Outbox {
+    outputs: VecDeque<Output>,
+    next_order: OrderId,
 }
 
 impl Context {
@@ -62,8 +70,7 @@ impl Context {
             view: View::default(),
             timers: Timers::default(),
             rng: ChaCha8Rng::from_seed(seed),
-            outputs: VecDeque::new(),
-            next_order: OrderId(0),
+            outbox: Outbox::default(),
             waits: BTreeMap::new(),
             accused: Vec::new(),
         }
@@ -87,10 +94,10 @@ impl Context {
     /// Queues an output.
     pub(crate) fn put(&mut self, output: Output) {
         assert!(
-            self.outputs.len() < OUTPUTS_MAX,
+            self.outbox.outputs.len() < OUTPUTS_MAX,
             "the driver does not drain outputs"
         );
-        self.outputs.push_back(output);
+        self.outbox.outputs.push_back(output);
     }
 
     /// Queues a push with the longest deadline that the plan allows.
@@ -125,7 +132,7 @@ impl Context {
     }
 
     pub(crate) fn take(&mut self) -> Option<Output> {
-        self.outputs.pop_front()
+        self.outbox.outputs.pop_front()
     }
 
     pub(crate) fn send(&mut self, to: PeerId, message: impl Into<Message>) {
@@ -140,8 +147,8 @@ impl Context {
 
     /// Gives the Executor something to do.
     pub(crate) fn order(&mut self, order: Order) -> OrderId {
-        let id = self.next_order;
-        self.next_order = id.next();
+        let id = self.outbox.next_order;
+        self.outbox.next_order = id.next();
         self.put(Output::Order { id, order });
         id
     }

@@ -35,13 +35,23 @@ pub struct Remote {
     pub score: u32,
     /// Cut off for good.
     pub banned: bool,
-    /// Whether this peer said goodbye to it on this link, so that its messages are rejected.
-    pub(crate) refused: bool,
     /// From which round on it is waited for once more, and how many rounds later after that.
     pub(crate) trial: Option<(Round, u64)>,
+    pub(crate) contact: Contact,
+}
+
+/// How a remote is reached, and what was tried.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Contact {
+    /// Whether this peer said goodbye to it on this link: what it sends is rejected.
+    pub(crate) refused: bool,
+    /// Its newest peer record.
     pub(crate) record: Option<PeerRecord>,
+    /// When this peer last greeted it.
     pub(crate) hello_at: Option<Time>,
+    /// How often its record was dialled in vain.
     pub(crate) dials: u32,
+    /// When it is dialled next.
     pub(crate) dial_at: Option<Time>,
 }
 
@@ -54,7 +64,7 @@ pub(crate) const DIALS_REFUSED: u32 = u32::MAX;
 impl Remote {
     /// Where it can be reached, in its own words, once it said so.
     pub const fn record(&self) -> Option<&PeerRecord> {
-        self.record.as_ref()
+        self.contact.record.as_ref()
     }
 
     /// It takes part again, from `round` on: on probation at first, then waited for in one round,
@@ -80,8 +90,8 @@ impl Remote {
 
     /// Lets it be dialled again from the shortest wait on, unless one of the two refused the other.
     pub(crate) fn forgive_dials(&mut self) {
-        if self.dials != DIALS_REFUSED {
-            self.dials = 0;
+        if self.contact.dials != DIALS_REFUSED {
+            self.contact.dials = 0;
         }
     }
 }
@@ -187,20 +197,24 @@ impl View {
             return false;
         };
         let news = remote
+            .contact
             .record
             .as_ref()
             .is_none_or(|old| record.sequence > old.sequence);
         if news {
-            remote.dials = 0;
-            remote.dial_at = Some(now);
-            remote.record = Some(record.clone());
+            remote.contact.dials = 0;
+            remote.contact.dial_at = Some(now);
+            remote.contact.record = Some(record.clone());
         }
         news
     }
 
     /// Records that are still believed, own first.
     pub(crate) fn records(&self, now: Time) -> impl Iterator<Item = &PeerRecord> {
-        let others = self.remotes.values().filter_map(|r| r.record.as_ref());
+        let others = self
+            .remotes
+            .values()
+            .filter_map(|r| r.contact.record.as_ref());
         self.mine
             .iter()
             .chain(others)
@@ -210,10 +224,15 @@ impl View {
     /// Forgets records that have expired and peers of whom nothing is left.
     pub(crate) fn expire(&mut self, now: Time) {
         self.remotes.retain(|_, remote| {
-            if remote.record.as_ref().is_some_and(|r| r.expires <= now) {
-                remote.record = None;
+            if remote
+                .contact
+                .record
+                .as_ref()
+                .is_some_and(|r| r.expires <= now)
+            {
+                remote.contact.record = None;
             }
-            remote.linked || remote.banned || remote.record.is_some()
+            remote.linked || remote.banned || remote.contact.record.is_some()
         });
     }
 
@@ -221,14 +240,15 @@ impl View {
     pub(crate) fn due_dials(&mut self, now: Time, room: usize) -> Vec<PeerRecord> {
         self.remotes
             .values_mut()
-            .filter(|r| !r.linked && !r.banned && r.record.is_some())
-            .filter(|r| r.dials < DIAL_ATTEMPTS_MAX)
-            .filter(|r| r.dial_at.is_some_and(|at| at <= now))
+            .filter(|r| !r.linked && !r.banned && r.contact.record.is_some())
+            .filter(|r| r.contact.dials < DIAL_ATTEMPTS_MAX)
+            .filter(|r| r.contact.dial_at.is_some_and(|at| at <= now))
             .take(room)
             .filter_map(|remote| {
-                remote.dials += 1;
-                remote.dial_at = Some(now + Duration::from_secs(1 << remote.dials.min(6)));
-                remote.record.clone()
+                remote.contact.dials += 1;
+                remote.contact.dial_at =
+                    Some(now + Duration::from_secs(1 << remote.contact.dials.min(6)));
+                remote.contact.record.clone()
             })
             .collect()
     }
@@ -325,9 +345,9 @@ mod tests {
         let mut view = View::default();
         view.learn(&record(1, 1, 10_000), at(0));
         let remote = view.get_mut(peer(1)).expect("known");
-        remote.dials = DIALS_REFUSED;
+        remote.contact.dials = DIALS_REFUSED;
         remote.forgive_dials();
-        remote.dial_at = Some(at(1));
+        remote.contact.dial_at = Some(at(1));
         assert!(view.due_dials(at(500), 4).is_empty());
         view.learn(&record(1, 2, 10_000), at(500));
         assert_eq!(view.due_dials(at(500), 4).len(), 1);

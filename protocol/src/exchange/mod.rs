@@ -1,7 +1,7 @@
 //! Exchanges: contributions in, an agreed aggregate or a mix out. They share one interface, and none
 //! of them holds a tensor.
 
-mod all_reduce;
+mod agreed;
 mod center;
 mod foreign;
 mod interface;
@@ -12,8 +12,8 @@ mod outcome;
 mod push_sum;
 mod signal;
 
-pub use all_reduce::{Schedule, ScheduleCost};
-pub(crate) use all_reduce::{inputs_of, slices_of};
+pub use agreed::{Schedule, ScheduleCost};
+pub(crate) use agreed::{inputs_of, slices_of};
 pub(crate) use foreign::{foreign_message, foreign_tag};
 pub(crate) use interface::{Exchange, PastRounds};
 pub use kind::{CenterPlan, ExchangeFacts, ExchangeKind, KindError, LeadPlan, ServerPlan};
@@ -33,7 +33,7 @@ pub(crate) fn build(cx: &Context, topology: Option<Box<dyn Topology>>) -> Box<dy
     match cx.plan.exchange {
         ExchangeKind::None => Box::new(none::NoExchange::new(&cx.plan)),
         ExchangeKind::Center(center) => Box::new(center::Center::new(&cx.plan, center)),
-        kind if kind.agrees() => Box::new(all_reduce::AllReduce::new()),
+        kind if kind.agrees() => Box::new(agreed::Agreed::new()),
         _ => {
             let topology = topology.expect("an exchange between neighbours comes with a topology");
             neighbours::build(&cx.plan, topology).expect("it is one between neighbours")

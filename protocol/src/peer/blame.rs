@@ -41,8 +41,8 @@ impl Peer {
         if let Some(remote) = self.cx.view.get_mut(peer) {
             // Another run, model, plan or version is a mistake that its owner may mend.
             remote.banned |= reason == Reason::Misbehaved;
-            remote.refused = true;
-            remote.dials = DIALS_REFUSED;
+            remote.contact.refused = true;
+            remote.contact.dials = DIALS_REFUSED;
         }
         self.cx.emit(Event::Refused { peer, reason });
         self.cx.send(peer, MembershipMessage::Goodbye(reason));

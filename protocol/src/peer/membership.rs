@@ -33,7 +33,7 @@ impl Peer {
         remote.linked = true;
         remote.greeted = false;
         remote.suspected = false;
-        remote.refused = false;
+        remote.contact.refused = false;
         remote.forgive_dials();
         self.send_hello(peer);
     }
@@ -41,7 +41,7 @@ impl Peer {
     fn send_hello(&mut self, to: PeerId) {
         let now = self.cx.now;
         if let Some(remote) = self.cx.view.get_mut(to) {
-            remote.hello_at = Some(now);
+            remote.contact.hello_at = Some(now);
         }
         let ready = self.ready();
         let hello = Hello {
@@ -61,7 +61,7 @@ impl Peer {
         if let Some(remote) = self.cx.view.get_mut(peer) {
             remote.linked = false;
             remote.forgive_dials();
-            remote.dial_at = Some(redial);
+            remote.contact.dial_at = Some(redial);
         }
         self.peer_gone(peer);
     }
@@ -103,7 +103,7 @@ impl Peer {
         let Some(remote) = self.cx.view.get_mut(from).filter(|r| r.linked && !r.banned) else {
             return;
         };
-        remote.dials = 0;
+        remote.contact.dials = 0;
         let known = std::mem::replace(&mut remote.greeted, true);
         remote.round = hello.round;
         remote.anchor = Some(hello.anchor);
@@ -114,7 +114,7 @@ impl Peer {
         // A hello that is repeated asks for ours, which got lost on its way. One that was sent
         // just now may have crossed it.
         let stale = |at: Time| now.since(at) >= ALIVE_EVERY / 2;
-        let answer = known && remote.hello_at.is_some_and(stale);
+        let answer = known && remote.contact.hello_at.is_some_and(stale);
         if !known {
             self.cx.emit(Event::PeerUp(from));
             self.send_records(from);
@@ -128,7 +128,7 @@ impl Peer {
     pub(super) fn goodbye(&mut self, from: PeerId, reason: Reason) {
         if reason != Reason::Leaving {
             if let Some(remote) = self.cx.view.get_mut(from) {
-                remote.dials = DIALS_REFUSED;
+                remote.contact.dials = DIALS_REFUSED;
             }
             self.cx.emit(Event::RefusedBy { peer: from, reason });
         }

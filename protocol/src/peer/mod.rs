@@ -234,7 +234,7 @@ impl Peer {
         digest: Option<Digest>,
     ) -> Result<(), PeerError> {
         let remote = self.cx.view.get(from);
-        let known = remote.is_some_and(|r| !r.banned && !r.refused);
+        let known = remote.is_some_and(|r| !r.banned && !r.contact.refused);
         // What an aggregate passes through hands that did not make it, the exchange knows.
         let handed_on = slice.part == Part::Aggregate && self.cx.plan.schedule.relays();
         let own = slice.origin == from || handed_on;

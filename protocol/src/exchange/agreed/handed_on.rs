@@ -1,13 +1,13 @@
 //! What a schedule brings: values of other members, aggregates that pass through hands that did not
 //! make them, and the word of their owners.
 
-use super::butterfly::Butterfly;
-use super::relay::Came;
+use super::fragment::FragmentRound;
+use super::pipeline::Came;
 use crate::core::context::Context;
 use crate::wire::{FragmentMessage, ShardVersion};
 use crate::{Digest, Members, Order, Part, PeerError, PeerId, SliceId, SliceMeta, Wait};
 
-impl Butterfly {
+impl FragmentRound {
     /// The next value is encoded.
     pub(super) fn next_stage(
         &mut self,
@@ -16,11 +16,16 @@ impl Butterfly {
         bytes: u64,
         digest: Option<Digest>,
     ) {
-        let me = self.group.peer(self.group.me);
-        let Some(relay) = &mut self.relay else { return };
-        let owner = relay.program.owner(shard);
-        let ends = relay.program.role(shard).map(|r| (r.ends, r.stages.len()));
-        let work = &mut relay.works[usize::from(shard)];
+        let me = self.scope.group.peer(self.scope.group.me);
+        let Some(pipeline) = &mut self.pipeline else {
+            return;
+        };
+        let owner = pipeline.program.owner(shard);
+        let ends = pipeline
+            .program
+            .role(shard)
+            .map(|r| (r.ends, r.stages.len()));
+        let work = &mut pipeline.works[usize::from(shard)];
         (work.busy, work.sent, work.bytes) = (false, false, Some(bytes));
         work.stage += 1;
         let (set, stage) = (work.set, work.stage);
@@ -28,14 +33,14 @@ impl Butterfly {
             return;
         };
         let meta = self.mean_meta(bytes, set);
-        if owner == self.group.me {
+        if owner == self.scope.group.me {
             let version = ShardVersion {
                 owner: me,
                 attempt: 0,
                 contributors: set,
                 digest,
             };
-            for (_, peer) in self.group.others() {
+            for (_, peer) in self.scope.group.others() {
                 cx.send(
                     peer,
                     self.scoped(FragmentMessage::Reduced { shard, version }),
@@ -57,9 +62,11 @@ impl Butterfly {
     /// An aggregate and its owner's announcement are here: forwarded if they match, dropped
     /// otherwise.
     fn check_aggregate(&mut self, cx: &mut Context, shard: u16) {
-        let Some(relay) = &mut self.relay else { return };
-        let (program, open) = (relay.program.clone(), relay.open);
-        let work = &mut relay.works[usize::from(shard)];
+        let Some(pipeline) = &mut self.pipeline else {
+            return;
+        };
+        let (program, open) = (pipeline.program.clone(), pipeline.open);
+        let work = &mut pipeline.works[usize::from(shard)];
         let (Some(told), Some(came)) = (work.told, work.came) else {
             return;
         };
@@ -67,23 +74,27 @@ impl Butterfly {
         let slice = self.aggregate(shard, &told);
         let Came { from, meta, .. } = came;
         if (told.digest, told.contributors) != (came.digest, came.members) {
-            self.slices.remove(&slice);
+            self.transfers.slices.remove(&slice);
             cx.order(Order::Release { slice });
             // Passed on, it may be that its owner told one thing and made another: who lied is
             // unknown.
-            let maker = self.group.index(from).filter(|_| from == slice.origin);
-            if let Some(index) = maker.filter(|i| *i != self.group.me) {
+            let maker = self
+                .scope
+                .group
+                .index(from)
+                .filter(|_| from == slice.origin);
+            if let Some(index) = maker.filter(|i| *i != self.scope.group.me) {
                 cx.accuse(from, "an aggregate that its owner did not make".to_owned());
                 self.give_up(Members::one(index));
             }
-            self.relay_failed();
+            self.pipeline_failed();
             return;
         }
         self.hold(shard, told);
         let serves = program.role(shard).map_or(&[][..], |role| &role.serves);
         for member in serves {
             if open && self.hopeful.has(*member) {
-                self.push(cx, self.group.peer(*member), slice, meta);
+                self.push(cx, self.scope.group.peer(*member), slice, meta);
             }
         }
     }
@@ -96,10 +107,10 @@ impl Butterfly {
         shard: u16,
         version: ShardVersion,
     ) -> Result<(), PeerError> {
-        let relay = self.relay.as_ref().filter(|_| shard < self.of);
-        let owner = relay.map(|relay| self.group.peer(relay.program.owner(shard)));
+        let pipeline = self.pipeline.as_ref().filter(|_| shard < self.scope.of);
+        let owner = pipeline.map(|pipeline| self.scope.group.peer(pipeline.program.owner(shard)));
         let members = version.contributors;
-        let known = !members.is_empty() && members.is_within(self.group.all());
+        let known = !members.is_empty() && members.is_within(self.scope.group.all());
         if owner != Some(from) || version.owner != from || version.attempt != 0 || !known {
             return broke("word of a reduction that is not the sender's");
         }
@@ -116,7 +127,7 @@ impl Butterfly {
     }
 
     /// A partial sum, or an aggregate of ballot zero, arrived.
-    pub(super) fn relay_arrived(
+    pub(super) fn pipeline_arrived(
         &mut self,
         cx: &mut Context,
         from: PeerId,
@@ -125,21 +136,22 @@ impl Butterfly {
         members: Members,
         digest: Option<Digest>,
     ) -> Result<(), PeerError> {
-        let Some((relay, index)) = self.relay.as_ref().zip(self.group.index(from)) else {
+        let Some((pipeline, index)) = self.pipeline.as_ref().zip(self.scope.group.index(from))
+        else {
             return broke("a slice of a schedule that the plan does not have");
         };
-        let Some(role) = relay.program.role(slice.shard) else {
+        let Some(role) = pipeline.program.role(slice.shard) else {
             return broke("a slice of a schedule that has no such shard");
         };
         if slice.part == Part::Aggregate {
-            let owner = self.group.peer(relay.program.owner(slice.shard));
+            let owner = self.scope.group.peer(pipeline.program.owner(slice.shard));
             if role.server != Some(index) || slice.origin != owner {
                 return broke("an aggregate from a member that does not hand it on");
             }
             let Some(digest) = digest else {
                 return broke("an aggregate without a digest");
             };
-            if self.slices.insert(slice) {
+            if self.transfers.slices.insert(slice) {
                 self.work(slice.shard, |work| {
                     work.came = Some(Came {
                         from,
@@ -158,15 +170,15 @@ impl Butterfly {
             if !fits {
                 return broke("a partial sum that the schedule does not have");
             }
-            self.slices.insert(slice);
-            self.relay_came(cx, index, slice, set);
+            self.transfers.slices.insert(slice);
+            self.pipeline_came(cx, index, slice, set);
         }
         self.advance(cx);
         Ok(())
     }
 
     /// A value of another member is here.
-    pub(super) fn relay_came(
+    pub(super) fn pipeline_came(
         &mut self,
         cx: &mut Context,
         index: usize,
@@ -175,7 +187,7 @@ impl Butterfly {
     ) {
         let source = (index, slice.attempt);
         let role = self
-            .relay
+            .pipeline
             .as_ref()
             .and_then(|r| r.program.role(slice.shard));
         let mut sources = role.iter().flat_map(|r| &r.stages).flat_map(|s| &s.from);

@@ -1,13 +1,13 @@
 //! What surely did not arrive is pushed again, a few times.
 
-use super::butterfly::Butterfly;
+use super::fragment::FragmentRound;
 use crate::core::context::Context;
 use crate::{Part, PeerId, PushOutcome, SliceId};
 
 /// How often a push that surely did not arrive is tried again.
 const PUSH_RETRIES: u8 = 2;
 
-impl Butterfly {
+impl FragmentRound {
     /// A push ended. What surely did not arrive is tried again while it may still help.
     pub(super) fn pushed(
         &mut self,
@@ -17,17 +17,22 @@ impl Butterfly {
         outcome: PushOutcome,
     ) {
         // Others may lack an aggregate though this peer has all of them.
-        let open = self.slices.contains(&slice) && (!self.over() || slice.part == Part::Aggregate);
-        let hopeful = self.group.index(to).is_some_and(|i| self.hopeful.has(i));
+        let open = self.transfers.slices.contains(&slice)
+            && (!self.over() || slice.part == Part::Aggregate);
+        let hopeful = self
+            .scope
+            .group
+            .index(to)
+            .is_some_and(|i| self.hopeful.has(i));
         if outcome != PushOutcome::Lost || !open || !hopeful {
             return;
         }
-        let tries = self.retries.entry((to, slice)).or_default();
+        let tries = self.transfers.retries.entry((to, slice)).or_default();
         if *tries >= PUSH_RETRIES {
             return;
         }
         *tries += 1;
-        let Some(meta) = self.metas.get(&slice).copied() else {
+        let Some(meta) = self.transfers.metas.get(&slice).copied() else {
             return;
         };
         self.push(cx, to, slice, meta);

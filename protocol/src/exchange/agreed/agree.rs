@@ -8,7 +8,8 @@
 //!
 //! **Source:** Lamport 2001, "Paxos Made Simple", section 2.2.
 
-use super::butterfly::{Butterfly, Stage};
+use super::fragment::FragmentRound;
+use super::state::FragmentStage;
 use crate::core::FetchId;
 use crate::core::context::Context;
 use crate::limits::SEARCHES_MAX;
@@ -56,7 +57,7 @@ impl Agreement {
     }
 }
 
-impl Butterfly {
+impl FragmentRound {
     /// Votes in the current ballot once every shard is here in the version it is about.
     pub(super) fn vote(&mut self, cx: &mut Context) {
         let ballot = self.agreement.ballot;
@@ -69,17 +70,17 @@ impl Butterfly {
         if stale || voted || self.agreement.decided.is_some() {
             return;
         }
-        let versions: Option<Versions> = (0..self.of).map(|s| self.fitting(s)).collect();
+        let versions: Option<Versions> = (0..self.scope.of).map(|s| self.fitting(s)).collect();
         let Some(versions) = versions else { return };
         self.agreement.voted = Some((ballot, versions.clone()));
-        for (_, peer) in self.group.others() {
+        for (_, peer) in self.scope.group.others() {
             let versions = versions.clone();
             cx.send(
                 peer,
                 self.scoped(FragmentMessage::Vote { ballot, versions }),
             );
         }
-        self.count(ballot, self.group.me, versions);
+        self.count(ballot, self.scope.group.me, versions);
     }
 
     /// Another member's vote.
@@ -90,22 +91,26 @@ impl Butterfly {
         ballot: Ballot,
         versions: &[ShardVersion],
     ) -> Result<(), PeerError> {
-        let Some(index) = self.group.index(from) else {
+        let Some(index) = self.scope.group.index(from) else {
             return Ok(());
         };
-        if versions.len() != usize::from(self.of) {
+        if versions.len() != usize::from(self.scope.of) {
             return Err(PeerError::Unexpected {
-                what: format!("a vote on {} shards instead of {}", versions.len(), self.of),
+                what: format!(
+                    "a vote on {} shards instead of {}",
+                    versions.len(),
+                    self.scope.of
+                ),
             });
         }
-        let unled = ballot.number == 0 && ballot.coordinator != self.group.peer(0);
-        if unled || self.group.index(ballot.coordinator).is_none() {
+        let unled = ballot.number == 0 && ballot.coordinator != self.scope.group.peer(0);
+        if unled || self.scope.group.index(ballot.coordinator).is_none() {
             return Err(PeerError::Unexpected {
                 what: "a vote in a ballot that no member of the group coordinates".to_owned(),
             });
         }
-        if self.stage != Stage::Repairing {
-            let since = if self.stage == Stage::Gathering {
+        if self.stage != FragmentStage::Repairing {
+            let since = if self.stage == FragmentStage::Gathering {
                 self.since
             } else {
                 cx.now
@@ -123,7 +128,7 @@ impl Butterfly {
         votes.entry(index).or_insert(versions);
         let majority = self
             .agreement
-            .majority(ballot, |count| self.group.majority(count));
+            .majority(ballot, |count| self.scope.group.majority(count));
         if self.agreement.decided.is_none()
             && let Some(versions) = majority.cloned()
         {
@@ -139,7 +144,7 @@ impl Butterfly {
         ballot: u8,
         versions: &[ShardVersion],
     ) {
-        if versions.len() == usize::from(self.of) && self.agreement.decided.is_none() {
+        if versions.len() == usize::from(self.scope.of) && self.agreement.decided.is_none() {
             self.agreement.decided = Some((ballot, versions.to_vec()));
             self.agreement.told_by = Some(from);
             self.fetch_missing(cx, from);
@@ -155,7 +160,7 @@ impl Butterfly {
         let lacking = self.lacking(&versions);
         if lacking.is_empty() {
             for wait in [Wait::Contributions, Wait::Agreement, Wait::Repair] {
-                cx.waited_in(self.fragment, wait, false);
+                cx.waited_in(self.scope.fragment, wait, false);
             }
             self.apply(cx, number, &versions);
             return;
@@ -163,9 +168,9 @@ impl Butterfly {
         // The bytes of a living owner are on their way; those of a dead one are not.
         let holder = self.holders_of(&versions).first().copied();
         // So are those of a schedule, while it goes on.
-        let handed_on = self.relay.is_none() || (self.relaying() && !self.broken());
+        let handed_on = self.pipeline.is_none() || (self.pipelining() && !self.broken());
         for (shard, version) in lacking {
-            let owner = self.group.index(version.owner);
+            let owner = self.scope.group.index(version.owner);
             let coming =
                 owner.is_some_and(|i| self.hopeful.has(i)) && (version.attempt > 0 || handed_on);
             if !coming && let Some(holder) = holder {
@@ -183,20 +188,20 @@ impl Butterfly {
         let holders = self.holders_of(&versions);
         let told_by = self.agreement.told_by.filter(|p| !holders.contains(p));
         let holders: Vec<PeerId> = holders.into_iter().chain(told_by).collect();
-        self.searches += 1;
+        self.transfers.searches += 1;
         for wait in [Wait::Contributions, Wait::Agreement, Wait::Repair] {
-            cx.waited_in(self.fragment, wait, true);
+            cx.waited_in(self.scope.fragment, wait, true);
         }
-        let next = holders.get(usize::from(self.searches) % holders.len().max(1));
-        if self.searches > SEARCHES_MAX || next.is_none() {
+        let next = holders.get(usize::from(self.transfers.searches) % holders.len().max(1));
+        if self.transfers.searches > SEARCHES_MAX || next.is_none() {
             let first = holders.first().copied();
-            self.missed = first.or_else(|| self.group.others().map(|(_, p)| p).next());
+            self.missed = first.or_else(|| self.scope.group.others().map(|(_, p)| p).next());
             if self.missed.is_none() {
                 self.void(cx);
             }
             return;
         }
-        self.deadline = cx.wait_in(self.fragment, Wait::Repair, cx.deadlines.ceiling());
+        self.deadline = cx.wait_in(self.scope.fragment, Wait::Repair, cx.deadlines.ceiling());
         if let Some(holder) = next {
             self.fetch_missing(cx, *holder);
         }
@@ -218,9 +223,12 @@ impl Butterfly {
     /// Members that voted for these versions and therefore hold them all.
     fn holders_of(&self, versions: &Versions) -> Vec<PeerId> {
         let votes = self.agreement.votes.values().flatten();
-        let holders = votes.filter(|(i, v)| **i != self.group.me && *v == versions);
+        let holders = votes.filter(|(i, v)| **i != self.scope.group.me && *v == versions);
         let indices: BTreeSet<usize> = holders.map(|(i, _)| *i).collect();
-        indices.into_iter().map(|i| self.group.peer(i)).collect()
+        indices
+            .into_iter()
+            .map(|i| self.scope.group.peer(i))
+            .collect()
     }
 
     /// Fetches decided versions that are not here.
@@ -242,7 +250,7 @@ impl Butterfly {
         holder: PeerId,
     ) {
         let slice = self.aggregate(shard, version);
-        if self.fetching.insert(slice) {
+        if self.transfers.fetching.insert(slice) {
             let deadline = cx.now + cx.deadlines.ceiling();
             cx.put(Output::Fetch {
                 what: FetchId::Slice(slice),

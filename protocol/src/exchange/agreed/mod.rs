@@ -1,7 +1,7 @@
 //! Exchanges with agreement (all-reduce along a schedule, gathered, parameter server in step):
 //! survivors hold the same bits, the weighted mean of a stated set of contributions.
 //!
-//! Life of a round: `grouping` forms the group, one `Butterfly` a fragment reduces its shards
+//! Life of a round: `grouping` forms the group, one `FragmentRound` a fragment reduces its shards
 //! (`reduce`), votes on them (`agree`) and mends what a dead member left (`repair`); `history`
 //! keeps decisions for those who come late.
 //!
@@ -15,24 +15,26 @@
 //! a window of the slowest it still hopes for, because every fragment needs a shard of each.
 
 mod agree;
-mod butterfly;
 mod coordinate;
+mod duty;
 mod electorate;
 mod forming;
+mod fragment;
 mod gathered;
 mod group;
 mod grouping;
-mod handover;
+mod handed_on;
 mod history;
 mod mailbox;
+mod pipeline;
 mod quorum;
 mod reduce;
-mod relay;
 mod repair;
 mod resend;
 mod schedule;
 mod server;
 mod slices;
+mod state;
 mod window;
 
 pub(crate) use history::{inputs_of, slices_of};
@@ -46,7 +48,7 @@ use crate::wire::{AgreedMessage, ExchangeMessage, FormingMessage, Scoped};
 use crate::{
     Digest, FragmentId, Layers, Members, Order, PeerError, PeerId, SliceId, SliceMeta, TrainSummary,
 };
-use butterfly::Butterfly;
+use fragment::FragmentRound;
 use group::Group;
 use grouping::Grouping;
 use history::History;
@@ -60,13 +62,13 @@ const EXCHANGE: &str = "agreement in a group";
 type EarlySlice = (PeerId, SliceId, SliceMeta, Option<Digest>);
 
 /// The all-reduce exchange of one peer.
-pub(crate) struct AllReduce {
+pub(crate) struct Agreed {
     grouping: Grouping,
     group: Option<Group>,
     /// What the schedule asks of this peer in a group of this size, at this index.
     program: Option<(usize, usize, Arc<Program>)>,
     /// The round's fragments opened so far, by their number.
-    butterflies: Vec<Butterfly>,
+    fragment_rounds: Vec<FragmentRound>,
     /// Fragments that have left so far, where they leave under the backward pass.
     cut: Vec<FragmentId>,
     /// Members that were given up in some fragment of this round.
@@ -83,13 +85,13 @@ pub(crate) struct AllReduce {
     outcome: Option<Outcome>,
 }
 
-impl AllReduce {
+impl Agreed {
     pub(crate) fn new() -> Self {
         Self {
             grouping: Grouping::default(),
             group: None,
             program: None,
-            butterflies: Vec::new(),
+            fragment_rounds: Vec::new(),
             cut: Vec::new(),
             lost: Members::NONE,
             elsewhere: Members::NONE,
@@ -102,15 +104,15 @@ impl AllReduce {
         }
     }
 
-    fn of_fragment(&mut self, fragment: FragmentId) -> Option<&mut Butterfly> {
+    fn of_fragment(&mut self, fragment: FragmentId) -> Option<&mut FragmentRound> {
         let at = self.place(fragment);
-        self.butterflies.get_mut(at.ok()?)
+        self.fragment_rounds.get_mut(at.ok()?)
     }
 
     /// Where a fragment is among those that are open, or where it belongs.
     fn place(&self, fragment: FragmentId) -> Result<usize, usize> {
-        self.butterflies
-            .binary_search_by_key(&fragment, |b| b.fragment)
+        self.fragment_rounds
+            .binary_search_by_key(&fragment, |b| b.scope.fragment)
     }
 
     fn message(
@@ -165,10 +167,10 @@ impl AllReduce {
     }
 
     fn gone(&mut self, cx: &mut Context, peer: PeerId) {
-        for butterfly in &mut self.butterflies {
-            if let Some(index) = butterfly.group.index(peer) {
-                butterfly.give_up(Members::one(index));
-                butterfly.advance(cx);
+        for fragment_round in &mut self.fragment_rounds {
+            if let Some(index) = fragment_round.scope.group.index(peer) {
+                fragment_round.give_up(Members::one(index));
+                fragment_round.advance(cx);
             }
         }
         self.early_slices.retain(|(from, slice, ..)| {
@@ -183,18 +185,22 @@ impl AllReduce {
     /// Who was waited for in vain in one fragment is not waited for in the others.
     fn share_losses(&mut self, cx: &mut Context) {
         loop {
-            for butterfly in &self.butterflies {
-                self.lost |= butterfly.group.all().without(butterfly.hopeful);
+            for fragment_round in &self.fragment_rounds {
+                self.lost |= fragment_round
+                    .scope
+                    .group
+                    .all()
+                    .without(fragment_round.hopeful);
             }
             let lost = self.lost;
-            let hopes = |b: &&mut Butterfly| !b.over() && !(b.hopeful & lost).is_empty();
-            let mut hopeful = self.butterflies.iter_mut().filter(hopes).peekable();
+            let hopes = |b: &&mut FragmentRound| !b.over() && !(b.hopeful & lost).is_empty();
+            let mut hopeful = self.fragment_rounds.iter_mut().filter(hopes).peekable();
             if hopeful.peek().is_none() {
                 return;
             }
-            for butterfly in hopeful {
-                butterfly.give_up(lost);
-                butterfly.advance(cx);
+            for fragment_round in hopeful {
+                fragment_round.give_up(lost);
+                fragment_round.advance(cx);
             }
         }
     }
@@ -206,14 +212,14 @@ impl AllReduce {
         }
         self.share_losses(cx);
         self.open(cx);
-        if let Some(teller) = self.butterflies.iter().find_map(|b| b.missed) {
+        if let Some(teller) = self.fragment_rounds.iter().find_map(|b| b.missed) {
             cx.timers.stop(Timer::Exchange);
             let resync = true;
             self.outcome
                 .get_or_insert(Outcome::Behind { teller, resync });
             return;
         }
-        let open = self.butterflies.iter().filter(|b| b.ending.is_none());
+        let open = self.fragment_rounds.iter().filter(|b| b.ending.is_none());
         match open.map(|b| b.deadline).min() {
             Some(deadline) => cx.timers.set(Timer::Exchange, deadline),
             // What is still in the backward pass is this peer's own work: it comes.
@@ -232,7 +238,7 @@ impl AllReduce {
     }
 }
 
-impl Exchange for AllReduce {
+impl Exchange for Agreed {
     fn begin(&mut self, cx: &mut Context, summary: &TrainSummary) {
         self.outcome = None;
         self.no_group = false;
@@ -260,10 +266,10 @@ impl Exchange for AllReduce {
                 digest,
             }) => self.arrived(cx, from, slice, meta, digest),
             Signal::Pushed { to, slice, outcome } => {
-                if let Some(butterfly) = self.of_fragment(slice.fragment)
-                    && butterfly.round == slice.round
+                if let Some(fragment_round) = self.of_fragment(slice.fragment)
+                    && fragment_round.scope.round == slice.round
                 {
-                    butterfly.pushed(cx, to, slice, outcome);
+                    fragment_round.pushed(cx, to, slice, outcome);
                 }
                 Ok(())
             }
@@ -272,9 +278,11 @@ impl Exchange for AllReduce {
                 digest,
             } => {
                 let kept = self.kept(slice);
-                let butterfly = self.of_fragment(slice.fragment);
-                if let Some(butterfly) = butterfly.filter(|b| b.round == slice.round) {
-                    butterfly.fetched(cx, slice, digest);
+                let fragment_round = self.of_fragment(slice.fragment);
+                if let Some(fragment_round) =
+                    fragment_round.filter(|b| b.scope.round == slice.round)
+                {
+                    fragment_round.fetched(cx, slice, digest);
                 } else if !kept {
                     cx.order(Order::Release { slice });
                 }
@@ -283,13 +291,15 @@ impl Exchange for AllReduce {
             Signal::FetchFailed {
                 what: FetchId::Slice(slice),
             } => {
-                if let Some(butterfly) = self.of_fragment(slice.fragment) {
-                    butterfly.fetch_failed(cx, slice);
+                if let Some(fragment_round) = self.of_fragment(slice.fragment) {
+                    fragment_round.fetch_failed(cx, slice);
                 }
                 Ok(())
             }
             Signal::Done { order, done } => {
-                self.butterflies.iter_mut().any(|b| b.done(cx, order, done));
+                self.fragment_rounds
+                    .iter_mut()
+                    .any(|b| b.done(cx, order, done));
                 Ok(())
             }
             Signal::Gone(peer) => {
@@ -299,7 +309,7 @@ impl Exchange for AllReduce {
                 Ok(())
             }
             Signal::Timeout => {
-                self.butterflies.iter_mut().for_each(|b| b.timeout(cx));
+                self.fragment_rounds.iter_mut().for_each(|b| b.timeout(cx));
                 if self.grouping.active() {
                     let formed = self.grouping.timeout(cx);
                     self.formed(cx, formed);
@@ -317,27 +327,27 @@ impl Exchange for AllReduce {
             let all = cx.plan.fragments_of(cx.round);
             return all.map(|f| (f, Ending::Void)).collect();
         }
-        let untold = self.butterflies.iter_mut().filter(|b| !b.told);
+        let untold = self.fragment_rounds.iter_mut().filter(|b| !b.told);
         let ended = untold.filter_map(|b| {
             let ending = b.ending.clone()?;
             b.told = true;
-            Some((b.fragment, ending))
+            Some((b.scope.fragment, ending))
         });
         ended.collect()
     }
 
     fn applied(&mut self, cx: &mut Context, fragment: FragmentId) {
         let at = self.place(fragment);
-        if let Some(butterfly) = at.ok().and_then(|at| self.butterflies.get_mut(at))
-            && butterfly.told
+        if let Some(fragment_round) = at.ok().and_then(|at| self.fragment_rounds.get_mut(at))
+            && fragment_round.told
         {
-            self.history.close(cx, butterfly);
+            self.history.close(cx, fragment_round);
         }
     }
 
     fn without(&mut self, cx: &mut Context, bad: SliceId, reason: &str) -> Option<Ending> {
-        let butterfly = self.of_fragment(bad.fragment)?;
-        butterfly.leave_out(cx, bad, reason)
+        let fragment_round = self.of_fragment(bad.fragment)?;
+        fragment_round.leave_out(cx, bad, reason)
     }
 
     fn outcome(&mut self) -> Option<Outcome> {
@@ -352,11 +362,11 @@ impl Exchange for AllReduce {
         self.alone = None;
         self.lost = Members::NONE;
         self.elsewhere = Members::NONE;
-        for mut butterfly in std::mem::take(&mut self.butterflies) {
+        for mut fragment_round in std::mem::take(&mut self.fragment_rounds) {
             // Given up half-way: how the round ended others know better. One that is closed holds
             // nothing any more.
-            butterfly.stop_waiting(cx);
-            butterfly.release(cx, &[]);
+            fragment_round.stop_waiting(cx);
+            fragment_round.release(cx, &[]);
         }
         let round = cx.round;
         self.early_slices.retain(|(_, slice, ..)| {

@@ -1,6 +1,6 @@
 //! Decided rounds that stragglers and newcomers may still ask for. Bounded in rounds and bytes.
 
-use super::butterfly::Butterfly;
+use super::fragment::FragmentRound;
 use crate::core::context::Context;
 use crate::exchange::{Ending, PastRounds};
 use crate::limits::{
@@ -60,17 +60,17 @@ impl History {
 
     /// Keeps what one fragment's exchange decided, now that it is in force, and lets go of
     /// everything else it held.
-    pub(super) fn close(&mut self, cx: &mut Context, butterfly: &mut Butterfly) {
-        let keep = match &butterfly.ending {
+    pub(super) fn close(&mut self, cx: &mut Context, fragment_round: &mut FragmentRound) {
+        let keep = match &fragment_round.ending {
             Some(Ending::Apply(aggregates)) => aggregates.clone(),
             Some(Ending::Gather(inputs)) => inputs.iter().map(|(slice, _)| *slice).collect(),
             _ => Vec::new(),
         };
-        butterfly.release(cx, &keep);
-        let (round, fragment) = (butterfly.round, butterfly.fragment);
-        let ballot = butterfly.agreement.promised;
-        let void = butterfly.scoped(FragmentMessage::Void { ballot });
-        let decision = butterfly.decision().filter(|_| !keep.is_empty());
+        fragment_round.release(cx, &keep);
+        let (round, fragment) = (fragment_round.scope.round, fragment_round.scope.fragment);
+        let ballot = fragment_round.agreement.promised;
+        let void = fragment_round.scoped(FragmentMessage::Void { ballot });
+        let decision = fragment_round.decision().filter(|_| !keep.is_empty());
         self.add(cx, round, fragment, decision.unwrap_or(void));
     }
 

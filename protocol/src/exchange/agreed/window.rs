@@ -1,8 +1,8 @@
 //! Which fragments are open: a window that moves over the model, so that memory and traffic in
 //! flight follow the window's size and not the model's.
 
-use super::AllReduce;
-use super::butterfly::Butterfly;
+use super::Agreed;
+use super::fragment::FragmentRound;
 use super::group::Group;
 use super::schedule::Program;
 use crate::core::context::Context;
@@ -26,7 +26,7 @@ fn window(plan: &Plan) -> usize {
     })
 }
 
-impl AllReduce {
+impl Agreed {
     /// Opens the next fragments while the window has room.
     pub(super) fn open(&mut self, cx: &mut Context) {
         let Some(group) = self.group.clone() else {
@@ -34,7 +34,7 @@ impl AllReduce {
         };
         let window = window(&cx.plan);
         loop {
-            let open = self.butterflies.iter().filter(|b| b.ending.is_none());
+            let open = self.fragment_rounds.iter().filter(|b| b.ending.is_none());
             if open.count() >= window {
                 return;
             }
@@ -48,7 +48,7 @@ impl AllReduce {
     /// The next fragment, if it has left the training. All peers open them in the same order, or,
     /// by priority, all of them: no two can wait for what the other has not opened.
     fn next_to_open(&self, cx: &Context) -> Option<FragmentId> {
-        let opened = self.butterflies.len();
+        let opened = self.fragment_rounds.len();
         let next = || cx.plan.fragments_of(cx.round).nth(opened);
         match cx.plan.overlap.layers {
             Layers::Together => next(),
@@ -76,10 +76,10 @@ impl AllReduce {
     /// Opens one fragment and hands it what came early.
     fn open_one(&mut self, cx: &mut Context, fragment: FragmentId, group: Group) {
         let program = self.program(&cx.plan, &group);
-        let mut butterfly = Butterfly::new(cx, fragment, group, program, self.lost);
-        butterfly.advance(cx);
+        let mut fragment_round = FragmentRound::new(cx, fragment, group, program, self.lost);
+        fragment_round.advance(cx);
         let place = self.place(fragment).unwrap_or_else(|place| place);
-        self.butterflies.insert(place, butterfly);
+        self.fragment_rounds.insert(place, fragment_round);
         let round = cx.round;
         let of_it = |r: Round, f: FragmentId| r == round && f == fragment;
         let slices = self

@@ -1,37 +1,47 @@
 //! What travels of one fragment, by name, and letting go of it.
 
-use super::butterfly::{Butterfly, Task};
+use super::fragment::FragmentRound;
+use super::state::Task;
 use crate::core::context::Context;
 use crate::wire::ShardVersion;
 use crate::{Order, Part, SliceId};
 use std::collections::BTreeSet;
 
-impl Butterfly {
+impl FragmentRound {
     /// The name of a member's contribution to a shard.
     pub(super) fn contribution(&self, shard: u16, member: usize) -> SliceId {
         SliceId {
-            round: self.round,
-            fragment: self.fragment,
-            shard: if self.gathered { 0 } else { shard },
+            round: self.scope.round,
+            fragment: self.scope.fragment,
+            shard: if self.scope.gathered { 0 } else { shard },
             part: Part::Contribution,
-            origin: self.group.peer(member),
+            origin: self.scope.group.peer(member),
             attempt: 0,
         }
     }
 
     /// Every slice whose bytes the Executor holds, or will once it has done what it was asked.
     pub(super) fn all_slices(&self) -> BTreeSet<SliceId> {
-        let under_way = self.tasks.values().filter_map(|task| match *task {
-            Task::Contribution(shard) => Some(self.contribution(shard, self.group.me)),
-            Task::Aggregate(shard, attempt) => Some(SliceId {
-                part: Part::Aggregate,
-                attempt,
-                ..self.contribution(shard, self.group.me)
-            }),
-            Task::Value(shard) => Some(self.next_value(shard)),
-            Task::Combine(..) | Task::Fold(_) => None,
-        });
-        self.slices.iter().copied().chain(under_way).collect()
+        let under_way = self
+            .reduction
+            .tasks
+            .values()
+            .filter_map(|task| match *task {
+                Task::Contribution(shard) => Some(self.contribution(shard, self.scope.group.me)),
+                Task::Aggregate(shard, attempt) => Some(SliceId {
+                    part: Part::Aggregate,
+                    attempt,
+                    ..self.contribution(shard, self.scope.group.me)
+                }),
+                Task::Value(shard) => Some(self.next_value(shard)),
+                Task::Combine(..) | Task::Fold(_) => None,
+            });
+        self.transfers
+            .slices
+            .iter()
+            .copied()
+            .chain(under_way)
+            .collect()
     }
 
     /// Lets go of every slice but those in `keep`.
@@ -41,15 +51,15 @@ impl Butterfly {
                 cx.order(Order::Release { slice });
             }
         }
-        self.slices.clear();
+        self.transfers.slices.clear();
     }
 
     /// The name of a version's bytes.
     pub(super) fn aggregate(&self, shard: u16, version: &ShardVersion) -> SliceId {
         SliceId {
-            round: self.round,
-            fragment: self.fragment,
-            shard: if self.gathered { 0 } else { shard },
+            round: self.scope.round,
+            fragment: self.scope.fragment,
+            shard: if self.scope.gathered { 0 } else { shard },
             part: Part::Aggregate,
             origin: version.owner,
             attempt: version.attempt,

@@ -1,108 +1,52 @@
-//! One fragment's butterfly all-reduce in one group: what is where, and what happens next.
+//! One fragment's exchange in one group: what is where, and what happens next.
 //!
-//! The work is split over three more files: `reduce` (contributions in, aggregates out), `agree`
-//! (votes) and `repair` (what a ballot above zero does about missing shards).
+//! The work is split over more files: `reduce` (contributions in, aggregates out), `pipeline` and
+//! `handed_on` (the same along a schedule), `agree` (votes), `repair` and `coordinate` (ballots above
+//! zero, which replace missing shards).
 
 use super::agree::Agreement;
-use super::coordinate::Coordination;
+use super::duty::Duty;
 use super::group::Group;
-use super::reduce::Duty;
-use super::relay::Relay;
+use super::pipeline::Pipeline;
 use super::schedule::Program;
+use super::state::{Ballots, FragmentStage, Reduction, Scope, Target, Task, Transfers};
 use crate::core::context::Context;
 use crate::exchange::Ending;
 use crate::wire::{Ballot, ShardVersion};
 use crate::{
-    Event, ExchangeKind, FragmentId, Members, Order, OrderId, PeerId, Round, Settlement, SliceId,
-    SliceMeta, StoreId, Time, Wait,
+    Event, ExchangeKind, FragmentId, Members, Order, PeerId, Settlement, StoreId, Time, Wait,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// An order whose answer is awaited.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Task {
-    /// Encode this peer's contribution to a shard.
-    Contribution(u16),
-    /// Reduce a shard, in this attempt.
-    Combine(u16, u8),
-    /// Encode the aggregate of a shard, in this attempt.
-    Aggregate(u16, u8),
-    /// Add what a stage of the schedule brought.
-    Fold(u16),
-    /// Encode the value that this made.
-    Value(u16),
-}
-
-/// What this peer does to end the exchange.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
-    /// Waits for contributions to its shards.
-    Collecting,
-    /// Waits for aggregates and votes.
-    Gathering,
-    /// Takes part in a ballot above zero.
-    Repairing,
-}
-
-/// Which version of a shard the current ballot is about.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Target {
-    pub(super) owner: usize,
-    pub(super) attempt: u8,
-    /// Known when the ballot keeps a version that some member holds.
-    pub(super) exact: Option<ShardVersion>,
-}
-
-/// One fragment in one group.
+/// One fragment's exchange in one group, from the contributions to the decision.
 #[derive(Debug)]
-pub(super) struct Butterfly {
-    pub(super) round: Round,
-    pub(super) fragment: FragmentId,
-    pub(super) group: Group,
-    /// Parts that are voted on: shards, one a member, fewer when the fragment is shorter than the
-    /// group or few own any; or the members' contributions, where they are gathered.
-    pub(super) of: u16,
-    /// Whether a part is a member's whole contribution, as it was encoded.
-    pub(super) gathered: bool,
-    pub(super) stage: Stage,
+pub(super) struct FragmentRound {
+    pub(super) scope: Scope,
+    pub(super) stage: FragmentStage,
     /// Members that are still waited for.
     pub(super) hopeful: Members,
+    /// When the present stage began.
     pub(super) since: Time,
     pub(super) deadline: Time,
-    pub(super) tasks: BTreeMap<OrderId, Task>,
-    /// Encoded bytes of this peer's contribution to each shard.
-    pub(super) encoded: BTreeMap<u16, u64>,
-    /// Whose contributions are here, shard by shard.
-    pub(super) here: BTreeMap<u16, Members>,
-    /// Shards this peer reduces.
-    pub(super) duties: BTreeMap<u16, Duty>,
+    pub(super) reduction: Reduction,
+    /// The schedule that ballot zero follows; none where members push directly to the owners.
+    pub(super) pipeline: Option<Pipeline>,
     /// Versions this peer holds, shard by shard.
     pub(super) held: BTreeMap<u16, Vec<ShardVersion>>,
+    /// The version of each shard that the current ballot is about.
     pub(super) targets: Vec<Target>,
-    /// How ballot zero reduces, where that is not directly.
-    pub(super) relay: Option<Relay>,
     pub(super) agreement: Agreement,
-    pub(super) coordination: Option<Coordination>,
-    /// A coordinator's question that waits for this peer's duties to be done.
-    pub(super) asked: Option<(PeerId, Ballot)>,
-    /// Fetches under way.
-    pub(super) fetching: BTreeSet<SliceId>,
-    /// Slices whose bytes the Executor holds for this exchange.
-    pub(super) slices: BTreeSet<SliceId>,
-    /// What was pushed, and how often to whom once more.
-    pub(super) metas: BTreeMap<SliceId, SliceMeta>,
-    pub(super) retries: BTreeMap<(PeerId, SliceId), u8>,
+    pub(super) ballots: Ballots,
+    pub(super) transfers: Transfers,
     pub(super) ending: Option<Ending>,
-    /// How often it was looked for what is decided and not here.
-    pub(super) searches: u8,
-    /// Who knows more: what is decided cannot be had any more.
+    /// A peer that knows more, when decided slices can no longer be found.
     pub(super) missed: Option<PeerId>,
     /// Whether the peer has been told how it ended.
     pub(super) told: bool,
 }
 
-impl Butterfly {
+impl FragmentRound {
     /// Starts. Members in `lost` were given up in another fragment of the round: no member waits
     /// for them once more.
     pub(super) fn new(
@@ -142,41 +86,37 @@ impl Butterfly {
                 exact: None,
             })
             .collect();
-        let relay = program.map(|program| Relay::new(program, !(lost & group.all()).is_empty()));
+        let pipeline =
+            program.map(|program| Pipeline::new(program, !(lost & group.all()).is_empty()));
+        let (hopeful, first) = (group.all().without(lost), Agreement::new(first));
         let mut this = Self {
-            round: cx.round,
-            fragment,
-            of,
-            gathered: cx.plan.exchange == ExchangeKind::Gathered,
-            stage: Stage::Collecting,
-            hopeful: group.all().without(lost),
+            scope: Scope {
+                round: cx.round,
+                fragment,
+                group,
+                of,
+                gathered: cx.plan.exchange == ExchangeKind::Gathered,
+            },
+            stage: FragmentStage::Collecting,
+            hopeful,
             since: cx.now,
             deadline: cx.wait_in(fragment, Wait::Contributions, allowed),
-            tasks: BTreeMap::new(),
-            encoded: BTreeMap::new(),
-            here: BTreeMap::new(),
-            duties: BTreeMap::new(),
+            reduction: Reduction::default(),
+            pipeline,
             held: BTreeMap::new(),
             targets,
-            relay,
-            agreement: Agreement::new(first),
-            coordination: None,
-            asked: None,
-            fetching: BTreeSet::new(),
-            slices: BTreeSet::new(),
-            metas: BTreeMap::new(),
-            retries: BTreeMap::new(),
+            agreement: first,
+            ballots: Ballots::default(),
+            transfers: Transfers::default(),
             ending: None,
-            searches: 0,
             missed: None,
             told: false,
-            group,
         };
-        if this.gathered {
+        if this.scope.gathered {
             this.offer(cx);
             return this;
         }
-        if this.relay.is_none() {
+        if this.pipeline.is_none() {
             this.take_duties(owners);
         }
         this.encode_all(cx);
@@ -185,50 +125,53 @@ impl Butterfly {
 
     /// This peer's shards are reduced here, of what those who trained bring.
     fn take_duties(&mut self, owners: Vec<usize>) {
-        let (me, bringing) = (self.group.me, self.group.bringing());
+        let (me, bringing) = (self.scope.group.me, self.scope.group.bringing());
         let own = (0u16..).zip(owners).filter(|(_, owner)| *owner == me);
-        self.duties
+        self.reduction
+            .duties
             .extend(own.map(|(shard, _)| (shard, Duty::new(0, bringing))));
     }
 
     /// Encodes every shard of this peer's contribution: first what the schedule sends first; of the
     /// butterfly the next member's, so that members push to different members at first.
     fn encode_all(&mut self, cx: &mut Context) {
-        let bringing = self.group.bringing();
+        let bringing = self.scope.group.bringing();
         if bringing.is_empty() {
             // No member trained, so there is no mean.
             self.void(cx);
         }
-        if bringing.is_empty() || (self.relay.is_none() && !bringing.has(self.group.me)) {
+        if bringing.is_empty() || (self.pipeline.is_none() && !bringing.has(self.scope.group.me)) {
             return;
         }
-        let (me, of) = (self.group.me as u16, self.of);
-        let order = match &self.relay {
-            Some(relay) => relay.program.order(),
+        let (me, of) = (self.scope.group.me as u16, self.scope.of);
+        let order = match &self.pipeline {
+            Some(pipeline) => pipeline.program.order(),
             None => (1..=of).map(|step| (me + step) % of).collect(),
         };
         for shard in order {
             let order = Order::Encode {
                 store: StoreId::Local,
-                slice: self.contribution(shard, self.group.me),
+                slice: self.contribution(shard, self.scope.group.me),
                 of,
             };
             let order = cx.order(order);
-            self.tasks.insert(order, Task::Contribution(shard));
+            self.reduction
+                .tasks
+                .insert(order, Task::Contribution(shard));
         }
     }
 
     /// Ends what is still being waited for: another round's waits bear the same names.
     pub(super) fn stop_waiting(&self, cx: &mut Context) {
         for wait in [Wait::Contributions, Wait::Agreement, Wait::Repair] {
-            cx.waited_in(self.fragment, wait, false);
+            cx.waited_in(self.scope.fragment, wait, false);
         }
     }
 
     /// The version of a shard that fits the current ballot, if it is here.
     pub(super) fn fitting(&self, shard: u16) -> Option<ShardVersion> {
         let target = self.targets.get(usize::from(shard))?;
-        let owner = self.group.peer(target.owner);
+        let owner = self.scope.group.peer(target.owner);
         let versions = self.held.get(&shard)?;
         let fits = |v: &&ShardVersion| match target.exact {
             Some(exact) => **v == exact,
@@ -244,14 +187,14 @@ impl Butterfly {
 
     /// Whether this peer's reductions are done.
     pub(super) fn dutiful(&self) -> bool {
-        self.duties.values().all(Duty::done)
+        self.reduction.duties.values().all(Duty::done)
     }
 
     /// Nothing more is expected of these members; gives back who they are.
     pub(super) fn give_up(&mut self, set: Members) -> Vec<PeerId> {
-        let set = (set & self.hopeful).without(Members::one(self.group.me));
+        let set = (set & self.hopeful).without(Members::one(self.scope.group.me));
         self.hopeful = self.hopeful.without(set);
-        set.iter().map(|i| self.group.peer(i)).collect()
+        set.iter().map(|i| self.scope.group.peer(i)).collect()
     }
 
     /// Takes every next step that is possible.
@@ -260,20 +203,20 @@ impl Butterfly {
             return;
         }
         self.reduce(cx);
-        self.relay(cx);
-        if self.stage == Stage::Collecting && self.dutiful() && self.relayed() {
+        self.advance_pipeline(cx);
+        if self.stage == FragmentStage::Collecting && self.dutiful() && self.pipeline_done() {
             self.gather(cx);
         }
         if self.dutiful()
-            && let Some((coordinator, ballot)) = self.asked.take()
+            && let Some((coordinator, ballot)) = self.ballots.asked.take()
         {
             self.promise(cx, coordinator, ballot);
         }
         self.vote(cx);
         self.conclude(cx);
-        let orphaned = match self.relaying() {
+        let orphaned = match self.pipelining() {
             true => self.broken(),
-            false => self.stage == Stage::Gathering && self.orphaned(),
+            false => self.stage == FragmentStage::Gathering && self.orphaned(),
         };
         if self.ending.is_none() && self.agreement.decided.is_none() && orphaned {
             self.start_repair(cx);
@@ -282,21 +225,21 @@ impl Butterfly {
 
     /// From here on aggregates and votes are awaited.
     fn gather(&mut self, cx: &mut Context) {
-        cx.waited_in(self.fragment, Wait::Contributions, false);
-        self.stage = Stage::Gathering;
+        cx.waited_in(self.scope.fragment, Wait::Contributions, false);
+        self.stage = FragmentStage::Gathering;
         self.since = cx.now;
-        let peers: Vec<PeerId> = self.group.others().map(|(_, p)| p).collect();
+        let peers: Vec<PeerId> = self.scope.group.others().map(|(_, p)| p).collect();
         let deadlines = &cx.deadlines;
-        let allowed = match &self.relay {
-            Some(relay) => deadlines.allow_chain(Wait::Agreement, peers, relay.program.hops),
+        let allowed = match &self.pipeline {
+            Some(pipeline) => deadlines.allow_chain(Wait::Agreement, peers, pipeline.program.hops),
             None => deadlines.allow(Wait::Agreement, peers),
         };
-        self.deadline = cx.wait_in(self.fragment, Wait::Agreement, allowed);
+        self.deadline = cx.wait_in(self.scope.fragment, Wait::Agreement, allowed);
     }
 
     /// Whether a shard is missing whose owner is given up: waiting would be in vain.
     fn orphaned(&self) -> bool {
-        (0..self.of).any(|shard| {
+        (0..self.scope.of).any(|shard| {
             let gone = self.targets.get(usize::from(shard));
             let gone = gone.is_some_and(|t| !self.hopeful.has(t.owner));
             gone && self.fitting(shard).is_none()
@@ -312,40 +255,43 @@ impl Butterfly {
             self.search(cx);
             return;
         }
-        if self.relaying() {
+        if self.pipelining() {
             // Who waits downstream of a silent member cannot tell which one that is.
             self.start_repair(cx);
             return;
         }
         let missing = match self.stage {
-            Stage::Collecting => self.missing_contributors(),
+            FragmentStage::Collecting => self.missing_contributors(),
             // Who has not voted may lack the same shard as others: that is for the ballot to find
             // out.
-            Stage::Gathering => self.missing_owners(),
-            Stage::Repairing => Members::NONE,
+            FragmentStage::Gathering => self.missing_owners(),
+            FragmentStage::Repairing => Members::NONE,
         };
         for peer in self.give_up(missing) {
             cx.suspect(peer);
         }
         match self.stage {
-            Stage::Collecting => {
-                cx.waited_in(self.fragment, Wait::Contributions, true);
-                self.deadline =
-                    cx.wait_in(self.fragment, Wait::Contributions, cx.deadlines.answer());
+            FragmentStage::Collecting => {
+                cx.waited_in(self.scope.fragment, Wait::Contributions, true);
+                self.deadline = cx.wait_in(
+                    self.scope.fragment,
+                    Wait::Contributions,
+                    cx.deadlines.answer(),
+                );
                 self.advance(cx);
             }
-            Stage::Gathering => {
+            FragmentStage::Gathering => {
                 self.advance(cx);
-                if self.ending.is_none() && self.stage == Stage::Gathering {
+                if self.ending.is_none() && self.stage == FragmentStage::Gathering {
                     self.start_repair(cx);
                 }
             }
-            Stage::Repairing => self.repair_timeout(cx),
+            FragmentStage::Repairing => self.repair_timeout(cx),
         }
     }
 
     fn missing_owners(&self) -> Members {
-        let missing = (0..self.of).filter(|s| self.fitting(*s).is_none());
+        let missing = (0..self.scope.of).filter(|s| self.fitting(*s).is_none());
         missing
             .filter_map(|s| self.targets.get(usize::from(s)))
             .map(|target| target.owner)
@@ -356,40 +302,40 @@ impl Butterfly {
     pub(super) fn void(&mut self, cx: &mut Context) {
         self.ending = Some(Ending::Void);
         for wait in [Wait::Contributions, Wait::Agreement, Wait::Repair] {
-            cx.waited_in(self.fragment, wait, true);
+            cx.waited_in(self.scope.fragment, wait, true);
         }
         cx.emit(Event::Voided {
-            round: self.round,
-            fragment: self.fragment,
+            round: self.scope.round,
+            fragment: self.scope.fragment,
         });
     }
 
     /// All decided versions are here: tell the codec which of this peer's contributions counted.
     pub(super) fn apply(&mut self, cx: &mut Context, ballot: u8, versions: &[ShardVersion]) {
-        if self.gathered {
+        if self.scope.gathered {
             self.gather_in(cx, ballot, versions);
             return;
         }
         let mut aggregates = Vec::with_capacity(versions.len());
         for (shard, version) in (0u16..).zip(versions) {
-            let mine = version.contributors.has(self.group.me);
+            let mine = version.contributors.has(self.scope.group.me);
             let outcome = if mine {
                 Settlement::Delivered
             } else {
                 Settlement::Lost
             };
-            if self.encoded.contains_key(&shard) {
-                let slice = self.contribution(shard, self.group.me);
+            if self.reduction.encoded.contains_key(&shard) {
+                let slice = self.contribution(shard, self.scope.group.me);
                 cx.order(Order::Settle { slice, outcome });
             }
             aggregates.push(self.aggregate(shard, version));
         }
         let names = |set: Members| {
-            let known = set.iter().filter_map(|i| self.group.members.get(i));
+            let known = set.iter().filter_map(|i| self.scope.group.members.get(i));
             known.map(|m| (m.peer, m.weight)).collect()
         };
         let contributors = versions.iter().map(|v| names(v.contributors)).collect();
-        let (round, fragment) = (self.round, self.fragment);
+        let (round, fragment) = (self.scope.round, self.scope.fragment);
         cx.emit(Event::Decided {
             round,
             fragment,

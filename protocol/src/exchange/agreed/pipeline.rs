@@ -9,8 +9,9 @@
 //! An aggregate passes through hands that did not make it: its owner tells all others its version,
 //! and no member keeps or forwards another version.
 
-use super::butterfly::{Butterfly, Task};
+use super::fragment::FragmentRound;
 use super::schedule::{Program, Role};
+use super::state::Task;
 use crate::core::context::Context;
 use crate::wire::ShardVersion;
 use crate::{Digest, Done, Members, Order, Part, PeerId, SliceId, SliceMeta, StoreId, WorkError};
@@ -19,7 +20,7 @@ use std::sync::Arc;
 
 /// One fragment's way through a schedule.
 #[derive(Debug)]
-pub(super) struct Relay {
+pub(super) struct Pipeline {
     pub(super) program: Arc<Program>,
     /// Whether ballot zero is still on.
     pub(super) open: bool,
@@ -58,7 +59,7 @@ pub(super) struct Came {
     pub(super) digest: Digest,
 }
 
-impl Relay {
+impl Pipeline {
     /// Nothing is done yet. If a member is known to be lost, the schedule need not begin.
     pub(super) fn new(program: Arc<Program>, lost: bool) -> Self {
         let mut works = Vec::new();
@@ -103,30 +104,32 @@ impl Work {
     }
 }
 
-impl Butterfly {
+impl FragmentRound {
     /// Whether ballot zero follows a schedule and is still on.
-    pub(super) fn relaying(&self) -> bool {
-        self.relay.as_ref().is_some_and(|relay| relay.open)
+    pub(super) fn pipelining(&self) -> bool {
+        self.pipeline.as_ref().is_some_and(|pipeline| pipeline.open)
     }
 
     /// Whether this peer's part in a schedule, if there is one, is done.
-    pub(super) fn relayed(&self) -> bool {
-        let relay = self.relay.as_ref().filter(|relay| relay.open);
-        relay.is_none_or(Relay::finished)
+    pub(super) fn pipeline_done(&self) -> bool {
+        let pipeline = self.pipeline.as_ref().filter(|pipeline| pipeline.open);
+        pipeline.is_none_or(Pipeline::finished)
     }
 
     /// Does what can be done of the schedule.
-    pub(super) fn relay(&mut self, cx: &mut Context) {
-        if self.relaying() {
-            (0..self.of).for_each(|shard| self.relay_shard(cx, shard));
+    pub(super) fn advance_pipeline(&mut self, cx: &mut Context) {
+        if self.pipelining() {
+            (0..self.scope.of).for_each(|shard| self.advance_shard(cx, shard));
         }
     }
 
-    fn relay_shard(&mut self, cx: &mut Context, shard: u16) {
+    fn advance_shard(&mut self, cx: &mut Context, shard: u16) {
         let hopeful = self.hopeful;
-        let Some(relay) = &mut self.relay else { return };
-        let program = relay.program.clone();
-        let work = relay.works.get_mut(usize::from(shard));
+        let Some(pipeline) = &mut self.pipeline else {
+            return;
+        };
+        let program = pipeline.program.clone();
+        let work = pipeline.works.get_mut(usize::from(shard));
         let (Some(role), Some(work)) = (program.role(shard), work) else {
             return;
         };
@@ -142,11 +145,13 @@ impl Butterfly {
                 0 => self.contribution_meta(bytes),
                 _ => self.mean_meta(bytes, set),
             };
-            let slice = self.value(shard, self.group.me, at);
-            self.push(cx, self.group.peer(to), slice, meta);
+            let slice = self.value(shard, self.scope.group.me, at);
+            self.push(cx, self.scope.group.peer(to), slice, meta);
         }
-        let Some(relay) = &mut self.relay else { return };
-        let work = &mut relay.works[usize::from(shard)];
+        let Some(pipeline) = &mut self.pipeline else {
+            return;
+        };
+        let work = &mut pipeline.works[usize::from(shard)];
         if stage.from.is_empty() {
             work.stage += 1;
         } else if work.missing(role, hopeful).is_empty() {
@@ -156,11 +161,13 @@ impl Butterfly {
 
     /// Adds the values of the present stage to this peer's.
     fn fold(&mut self, cx: &mut Context, shard: u16, role: &Role) {
-        let Some(relay) = &mut self.relay else { return };
-        let work = &mut relay.works[usize::from(shard)];
+        let Some(pipeline) = &mut self.pipeline else {
+            return;
+        };
+        let work = &mut pipeline.works[usize::from(shard)];
         let at = work.stage;
         work.busy = true;
-        let own = (work.set, self.group.me, at);
+        let own = (work.set, self.scope.group.me, at);
         let others = role.stages[at].from.iter().filter_map(|source| {
             let set = work.arrived.get(&(source.member, source.value))?;
             Some((*set, source.member, usize::from(source.value)))
@@ -177,83 +184,91 @@ impl Butterfly {
                 .fold(Members::NONE, |all, (set, ..)| all | *set),
         ) <= 0.0
         {
-            self.relay_failed();
+            self.pipeline_failed();
             return;
         }
         let input = |(set, member, stage)| (self.value(shard, member, stage), self.weight(set));
         let inputs = values.into_iter().map(input).collect();
         let order = cx.order(Order::Reduce {
-            fragment: self.fragment,
+            fragment: self.scope.fragment,
             shard,
-            of: self.of,
+            of: self.scope.of,
             inputs,
         });
-        self.tasks.insert(order, Task::Fold(shard));
+        self.reduction.tasks.insert(order, Task::Fold(shard));
     }
 
     /// Samples behind these members' contributions.
     fn weight(&self, set: Members) -> f64 {
-        let known = set.iter().filter_map(|i| self.group.members.get(i));
+        let known = set.iter().filter_map(|i| self.scope.group.members.get(i));
         known.map(|member| member.weight).sum()
     }
 
-    pub(super) fn relay_failed(&mut self) {
-        if let Some(relay) = &mut self.relay {
-            relay.failed = true;
+    pub(super) fn pipeline_failed(&mut self) {
+        if let Some(pipeline) = &mut self.pipeline {
+            pipeline.failed = true;
         }
     }
 
     /// This peer's contribution is encoded; false where ballot zero follows no schedule any more.
-    pub(super) fn relay_own(&mut self, shard: u16, bytes: u64) -> bool {
-        let me = Members::one(self.group.me);
-        let Some(relay) = self.relay.as_mut().filter(|relay| relay.open) else {
+    pub(super) fn pipeline_own(&mut self, shard: u16, bytes: u64) -> bool {
+        let me = Members::one(self.scope.group.me);
+        let Some(pipeline) = self.pipeline.as_mut().filter(|pipeline| pipeline.open) else {
             return false;
         };
-        if let Some(work) = relay.works.get_mut(usize::from(shard)) {
+        if let Some(work) = pipeline.works.get_mut(usize::from(shard)) {
             (work.set, work.bytes) = (me, Some(bytes));
         }
         true
     }
 
     /// An order of the schedule was answered.
-    pub(super) fn relay_done(&mut self, cx: &mut Context, task: Task, name: SliceId, done: &Done) {
-        let open = self.relaying();
+    pub(super) fn pipeline_answered(
+        &mut self,
+        cx: &mut Context,
+        task: Task,
+        name: SliceId,
+        done: &Done,
+    ) {
+        let open = self.pipelining();
         match (task, done) {
             (Task::Value(_), Done::Encoded { .. }) if !open => {
-                self.slices.insert(name);
+                self.transfers.slices.insert(name);
             }
             _ if !open => {}
             (Task::Fold(shard), Done::Combined) => {
-                let (store, slice, of) = (StoreId::Shard(shard), name, self.of);
+                let (store, slice, of) = (StoreId::Shard(shard), name, self.scope.of);
                 let order = cx.order(Order::Encode { store, slice, of });
-                self.tasks.insert(order, Task::Value(shard));
+                self.reduction.tasks.insert(order, Task::Value(shard));
             }
             (Task::Fold(shard), Done::Failed(WorkError::BadSlice { slice, reason, .. }))
-                if self.group.index(slice.origin).is_some() =>
+                if self.scope.group.index(slice.origin).is_some() =>
             {
                 let what = format!("a partial sum that is bad: {reason}");
                 cx.accuse(slice.origin, what);
-                self.relay_without(shard, *slice);
+                self.pipeline_without(shard, *slice);
             }
             (Task::Value(shard), Done::Encoded { bytes, digest }) => {
-                self.slices.insert(name);
+                self.transfers.slices.insert(name);
                 self.next_stage(cx, shard, *bytes, *digest);
             }
             // This peer's Executor failed: others repair what this peer does not pass on.
-            _ => self.relay_failed(),
+            _ => self.pipeline_failed(),
         }
     }
 
     /// What somebody sent does not decode. Its own contribution alone can be left out; a partial
     /// sum holds those of others too.
-    fn relay_without(&mut self, shard: u16, slice: SliceId) {
-        let Some(index) = self.group.index(slice.origin) else {
+    fn pipeline_without(&mut self, shard: u16, slice: SliceId) {
+        let Some(index) = self.scope.group.index(slice.origin) else {
             return;
         };
-        let me = self.group.me;
-        let Some(relay) = &mut self.relay else { return };
-        let role = relay.program.role(shard);
-        let work = &mut relay.works[usize::from(shard)];
+        let me = self.scope.group.me;
+        let Some(pipeline) = &mut self.pipeline else {
+            return;
+        };
+        let role = pipeline.program.role(shard);
+        let work = &mut pipeline.works[usize::from(shard)];
         let stage = role.and_then(|role| role.stages.get(work.stage));
         let alone = stage.is_some_and(|stage| {
             let source = stage.from.iter().find(|source| source.member == index);
@@ -267,48 +282,48 @@ impl Butterfly {
             // contribution.
             work.set = Members::one(me);
         } else {
-            relay.failed = true;
+            pipeline.failed = true;
             self.give_up(Members::one(index));
         }
     }
 
     /// What this peer's value will be called once it is encoded: a partial sum, or the aggregate.
     pub(super) fn next_value(&self, shard: u16) -> SliceId {
-        let relay = self.relay.as_ref();
-        let work = relay.and_then(|r| r.works.get(usize::from(shard)));
+        let pipeline = self.pipeline.as_ref();
+        let work = pipeline.and_then(|r| r.works.get(usize::from(shard)));
         let next = work.map_or(1, |work| work.stage + 1);
-        let role = relay.and_then(|r| r.program.role(shard));
-        match (relay, role) {
-            (Some(relay), Some(role)) if role.ends && next == role.stages.len() => SliceId {
+        let role = pipeline.and_then(|r| r.program.role(shard));
+        match (pipeline, role) {
+            (Some(pipeline), Some(role)) if role.ends && next == role.stages.len() => SliceId {
                 part: Part::Aggregate,
-                ..self.contribution(shard, relay.program.owner(shard))
+                ..self.contribution(shard, pipeline.program.owner(shard))
             },
-            _ => self.value(shard, self.group.me, next),
+            _ => self.value(shard, self.scope.group.me, next),
         }
     }
 
     pub(super) fn work(&mut self, shard: u16, change: impl FnOnce(&mut Work)) {
-        let relay = self.relay.as_mut();
-        if let Some(work) = relay.and_then(|r| r.works.get_mut(usize::from(shard))) {
+        let pipeline = self.pipeline.as_mut();
+        if let Some(work) = pipeline.and_then(|r| r.works.get_mut(usize::from(shard))) {
             change(work);
         }
     }
 
     /// Whether something of the schedule will never come: waiting would be in vain.
     pub(super) fn broken(&self) -> bool {
-        let Some(relay) = self.relay.as_ref().filter(|relay| relay.open) else {
+        let Some(pipeline) = self.pipeline.as_ref().filter(|pipeline| pipeline.open) else {
             return false;
         };
         let lost = |member: usize| !self.hopeful.has(member);
         let stuck = |(shard, work): (u16, &Work)| {
-            let Some(role) = relay.program.role(shard) else {
+            let Some(role) = pipeline.program.role(shard) else {
                 return false;
             };
             let missing = work.missing(role, self.hopeful);
             let unserved = role.server.is_some_and(lost) && work.came.is_none();
-            let untold = work.told.is_none() && lost(relay.program.owner(shard));
+            let untold = work.told.is_none() && lost(pipeline.program.owner(shard));
             missing.into_iter().any(lost) || (self.fitting(shard).is_none() && (unserved || untold))
         };
-        relay.failed || (0u16..).zip(&relay.works).any(stuck)
+        pipeline.failed || (0u16..).zip(&pipeline.works).any(stuck)
     }
 }

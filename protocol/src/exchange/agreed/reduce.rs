@@ -9,7 +9,9 @@
 //! al. 2020 (Moshpit SGD), section 3.2, "butterfly all-reduce" for the form used here.
 
 use super::EXCHANGE;
-use super::butterfly::{Butterfly, Stage, Task};
+use super::duty::Progress;
+use super::fragment::FragmentRound;
+use super::state::{FragmentStage, Task};
 use crate::core::context::Context;
 use crate::exchange::foreign_tag;
 use crate::limits::{BALLOTS_MAX, GROUP_MEMBERS_MAX};
@@ -19,65 +21,22 @@ use crate::{
     StoreId, Tag, Wait, WorkError,
 };
 
-/// Where the reduction of one shard is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Progress {
-    Collecting,
-    Combining,
-    Encoding,
-    Done,
-}
-
-/// A shard that this peer reduces.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Duty {
-    pub(super) attempt: u8,
-    /// Members whose contribution is waited for.
-    expected: Members,
-    /// Members whose contribution is in the reduction.
-    included: Members,
-    progress: Progress,
-}
-
-impl Duty {
-    pub(super) fn new(attempt: u8, expected: Members) -> Self {
-        Self {
-            attempt,
-            expected,
-            included: Members::NONE,
-            progress: Progress::Collecting,
-        }
-    }
-
-    /// This peer's contribution as it is, that is being encoded.
-    pub(super) fn offer(me: usize) -> Self {
-        Self {
-            included: Members::one(me),
-            progress: Progress::Encoding,
-            ..Self::new(0, Members::NONE)
-        }
-    }
-
-    pub(super) fn done(&self) -> bool {
-        self.progress == Progress::Done
-    }
-}
-
-impl Butterfly {
+impl FragmentRound {
     /// Orders every reduction whose contributions are complete.
     pub(super) fn reduce(&mut self, cx: &mut Context) {
         let ready: Vec<u16> = self
+            .reduction
             .duties
             .iter()
             .filter(|(shard, duty)| {
-                let here = self.here.get(shard).copied().unwrap_or_default();
+                let here = self.reduction.here.get(shard).copied().unwrap_or_default();
                 let waited = duty.expected & self.hopeful;
                 duty.progress == Progress::Collecting && waited.is_within(here)
             })
             .map(|(shard, _)| *shard)
             .collect();
         for shard in ready {
-            let here = self.here.get(&shard).copied().unwrap_or_default();
+            let here = self.reduction.here.get(&shard).copied().unwrap_or_default();
             self.combine(cx, shard, here);
         }
     }
@@ -88,78 +47,88 @@ impl Butterfly {
             .filter_map(|i| {
                 Some((
                     self.contribution(shard, i),
-                    self.group.members.get(i)?.weight,
+                    self.scope.group.members.get(i)?.weight,
                 ))
             })
             .collect();
-        let Some(duty) = self.duties.get_mut(&shard) else {
+        let Some(duty) = self.reduction.duties.get_mut(&shard) else {
             return;
         };
         let total: f64 = inputs.iter().map(|(_, weight)| weight).sum();
         if total <= 0.0 {
             // No member trained, so there is no mean. The shard stays missing.
-            self.duties.remove(&shard);
+            self.reduction.duties.remove(&shard);
             return;
         }
         duty.included = set;
         let attempt = duty.attempt;
         duty.progress = Progress::Combining;
         let order = cx.order(Order::Reduce {
-            fragment: self.fragment,
+            fragment: self.scope.fragment,
             shard,
-            of: self.of,
+            of: self.scope.of,
             inputs,
         });
-        self.tasks.insert(order, Task::Combine(shard, attempt));
+        self.reduction
+            .tasks
+            .insert(order, Task::Combine(shard, attempt));
     }
 
     /// Members whose contribution to this peer's shard is still missing.
     pub(super) fn missing_contributors(&self) -> Members {
         let open = self
+            .reduction
             .duties
             .iter()
             .filter(|(_, d)| d.progress == Progress::Collecting);
         open.fold(Members::NONE, |missing, (shard, duty)| {
-            let here = self.here.get(shard).copied().unwrap_or_default();
+            let here = self.reduction.here.get(shard).copied().unwrap_or_default();
             missing | (duty.expected & self.hopeful).without(here)
         })
     }
 
     /// An order was answered; false when it is not one of this exchange.
     pub(super) fn done(&mut self, cx: &mut Context, order: OrderId, done: &Done) -> bool {
-        let Some(task) = self.tasks.remove(&order) else {
+        let Some(task) = self.reduction.tasks.remove(&order) else {
             return false;
         };
         if let Task::Fold(shard) | Task::Value(shard) = task {
             let name = self.next_value(shard);
-            self.relay_done(cx, task, name, done);
+            self.pipeline_answered(cx, task, name, done);
             self.advance(cx);
             return true;
         }
         match (task, done) {
             (Task::Contribution(shard), Done::Encoded { bytes, .. }) => {
-                self.encoded.insert(shard, *bytes);
-                self.slices.insert(self.contribution(shard, self.group.me));
+                self.reduction.encoded.insert(shard, *bytes);
+                self.transfers
+                    .slices
+                    .insert(self.contribution(shard, self.scope.group.me));
                 if !self.over() {
                     self.contribute(cx, shard);
                 }
             }
             (Task::Combine(shard, attempt), _) | (Task::Aggregate(shard, attempt), _)
-                if self.over() || self.duties.get(&shard).is_none_or(|d| d.attempt != attempt) =>
+                if self.over()
+                    || self
+                        .reduction
+                        .duties
+                        .get(&shard)
+                        .is_none_or(|d| d.attempt != attempt) =>
             {
                 // A ballot gave this shard to somebody, or to this peer once more; or the exchange
                 // ended without it, and its slices may be gone.
                 if let Task::Aggregate(..) = task {
-                    self.slices.insert(SliceId {
+                    self.transfers.slices.insert(SliceId {
                         part: Part::Aggregate,
                         attempt,
-                        ..self.contribution(shard, self.group.me)
+                        ..self.contribution(shard, self.scope.group.me)
                     });
                 }
             }
             (Task::Combine(shard, _), Done::Combined) => self.encode_aggregate(cx, shard),
             (Task::Combine(shard, _), Done::Failed(WorkError::BadSlice { slice, reason, .. }))
-                if self.group.index(slice.origin).is_some() =>
+                if self.scope.group.index(slice.origin).is_some() =>
             {
                 cx.accuse(
                     slice.origin,
@@ -174,14 +143,14 @@ impl Butterfly {
                     digest: Some(digest),
                 },
             ) => {
-                if self.gathered {
-                    self.encoded.insert(shard, *bytes);
+                if self.scope.gathered {
+                    self.reduction.encoded.insert(shard, *bytes);
                 }
                 self.publish(cx, shard, *bytes, *digest);
             }
             (Task::Combine(shard, _) | Task::Aggregate(shard, _), _) => {
                 // This peer's Executor failed: its shards stay missing, and the others repair them.
-                self.duties.remove(&shard);
+                self.reduction.duties.remove(&shard);
             }
             (Task::Contribution(_) | Task::Fold(_) | Task::Value(_), _) => {}
         }
@@ -194,23 +163,23 @@ impl Butterfly {
         let Some(owner) = self.targets.get(usize::from(shard)).map(|t| t.owner) else {
             return;
         };
-        let Some(bytes) = self.encoded.get(&shard).copied() else {
+        let Some(bytes) = self.reduction.encoded.get(&shard).copied() else {
             return;
         };
-        if self.relay_own(shard, bytes) {
+        if self.pipeline_own(shard, bytes) {
             return;
         }
-        if owner == self.group.me {
-            *self.here.entry(shard).or_default() |= Members::one(owner);
+        if owner == self.scope.group.me {
+            *self.reduction.here.entry(shard).or_default() |= Members::one(owner);
             return;
         }
         let meta = self.contribution_meta(bytes);
-        let slice = self.contribution(shard, self.group.me);
-        self.push(cx, self.group.peer(owner), slice, meta);
+        let slice = self.contribution(shard, self.scope.group.me);
+        self.push(cx, self.scope.group.peer(owner), slice, meta);
     }
 
     pub(super) fn push(&mut self, cx: &mut Context, to: PeerId, slice: SliceId, meta: SliceMeta) {
-        self.metas.insert(slice, meta);
+        self.transfers.metas.insert(slice, meta);
         // What ends an exchange goes before what begins one; by priority, what is needed first
         // before both.
         let first_needed = match cx.plan.overlap.layers {
@@ -222,7 +191,7 @@ impl Butterfly {
     }
 
     pub(super) fn contribution_meta(&self, bytes: u64) -> SliceMeta {
-        let group = self.group.tag;
+        let group = self.scope.group.tag;
         SliceMeta {
             of: self.cut(),
             bytes,
@@ -231,7 +200,7 @@ impl Butterfly {
     }
 
     pub(super) fn mean_meta(&self, bytes: u64, members: Members) -> SliceMeta {
-        let group = self.group.tag;
+        let group = self.scope.group.tag;
         SliceMeta {
             of: self.cut(),
             bytes,
@@ -240,7 +209,7 @@ impl Butterfly {
     }
 
     fn encode_aggregate(&mut self, cx: &mut Context, shard: u16) {
-        let Some(duty) = self.duties.get_mut(&shard) else {
+        let Some(duty) = self.reduction.duties.get_mut(&shard) else {
             return;
         };
         duty.progress = Progress::Encoding;
@@ -248,25 +217,27 @@ impl Butterfly {
         let slice = SliceId {
             part: Part::Aggregate,
             attempt,
-            ..self.contribution(shard, self.group.me)
+            ..self.contribution(shard, self.scope.group.me)
         };
         let order = cx.order(Order::Encode {
             store: StoreId::Shard(shard),
             slice,
-            of: self.of,
+            of: self.scope.of,
         });
-        self.tasks.insert(order, Task::Aggregate(shard, attempt));
+        self.reduction
+            .tasks
+            .insert(order, Task::Aggregate(shard, attempt));
     }
 
     /// A contribution does not decode: its sender is left out.
     fn without(&mut self, cx: &mut Context, shard: u16, origin: PeerId) {
-        let Some(index) = self.group.index(origin) else {
+        let Some(index) = self.scope.group.index(origin) else {
             return;
         };
-        if let Some(here) = self.here.get_mut(&shard) {
+        if let Some(here) = self.reduction.here.get_mut(&shard) {
             *here = here.without(Members::one(index));
         }
-        if let Some(duty) = self.duties.get_mut(&shard) {
+        if let Some(duty) = self.reduction.duties.get_mut(&shard) {
             duty.expected = duty.expected.without(Members::one(index));
             duty.progress = Progress::Collecting;
         }
@@ -275,12 +246,12 @@ impl Butterfly {
 
     /// This peer's shard is reduced: all others get the same bytes that this peer will apply.
     fn publish(&mut self, cx: &mut Context, shard: u16, bytes: u64, digest: Digest) {
-        let Some(duty) = self.duties.get_mut(&shard) else {
+        let Some(duty) = self.reduction.duties.get_mut(&shard) else {
             return;
         };
         duty.progress = Progress::Done;
         let version = ShardVersion {
-            owner: self.group.peer(self.group.me),
+            owner: self.scope.group.peer(self.scope.group.me),
             attempt: duty.attempt,
             contributors: duty.included,
             digest,
@@ -288,6 +259,7 @@ impl Butterfly {
         let meta = self.mean_meta(bytes, version.contributors);
         let slice = self.aggregate(shard, &version);
         let to: Vec<PeerId> = self
+            .scope
             .group
             .others()
             .filter(|(i, _)| self.hopeful.has(*i))
@@ -300,7 +272,9 @@ impl Butterfly {
 
     /// Notes that the bytes of a version are here.
     pub(super) fn hold(&mut self, shard: u16, version: ShardVersion) {
-        self.slices.insert(self.aggregate(shard, &version));
+        self.transfers
+            .slices
+            .insert(self.aggregate(shard, &version));
         let versions = self.held.entry(shard).or_default();
         // The bytes of another version of that name are overwritten.
         versions.retain(|v| (v.owner, v.attempt) != (version.owner, version.attempt));
@@ -321,7 +295,7 @@ impl Butterfly {
                 what: what.to_owned(),
             })
         };
-        let Some(index) = self.group.index(from) else {
+        let Some(index) = self.scope.group.index(from) else {
             return broke("a slice from a peer outside the group");
         };
         let attempts = match slice.part {
@@ -337,12 +311,14 @@ impl Butterfly {
             (Part::Partial | Part::Aggregate, Tag::Mean { members, .. }) => members,
             _ => return Err(foreign_tag(meta.tag, EXCHANGE)),
         };
-        if self.gathered && (slice.part != Part::Aggregate || contributors != Members::one(index)) {
+        if self.scope.gathered
+            && (slice.part != Part::Aggregate || contributors != Members::one(index))
+        {
             return broke("a contribution that is not its sender's own");
         }
         let handed_on = slice.part == Part::Aggregate && slice.attempt == 0;
-        if slice.part == Part::Partial || (handed_on && self.relay.is_some()) {
-            return self.relay_arrived(cx, from, slice, meta, contributors, digest);
+        if slice.part == Part::Partial || (handed_on && self.pipeline.is_some()) {
+            return self.pipeline_arrived(cx, from, slice, meta, contributors, digest);
         }
         if slice.origin != from {
             return broke("a slice of somebody else");
@@ -351,16 +327,16 @@ impl Butterfly {
         match (slice.part, digest) {
             (Part::Partial, _) => {}
             (Part::Contribution, _) => {
-                self.slices.insert(slice);
-                self.relay_came(cx, index, slice, Members::one(index));
-                *self.here.entry(slice.shard).or_default() |= Members::one(index);
+                self.transfers.slices.insert(slice);
+                self.pipeline_came(cx, index, slice, Members::one(index));
+                *self.reduction.here.entry(slice.shard).or_default() |= Members::one(index);
                 let waited = cx.now.since(self.since);
-                if self.stage == Stage::Collecting && self.relay.is_none() {
+                if self.stage == FragmentStage::Collecting && self.pipeline.is_none() {
                     cx.deadlines.record(Wait::Contributions, from, waited);
                 }
             }
             (Part::Aggregate, Some(digest)) => {
-                if !contributors.is_within(self.group.all()) || contributors.is_empty() {
+                if !contributors.is_within(self.scope.group.all()) || contributors.is_empty() {
                     return broke("an aggregate of contributors outside the group");
                 }
                 let versions = self.held.entry(part).or_default();

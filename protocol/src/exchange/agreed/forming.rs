@@ -1,8 +1,8 @@
 //! What forming a group comes to: the round begins, or goes on without this peer. Who is in which
 //! group of a round may differ from peer to peer for a moment; here it is made one again.
 
-use super::AllReduce;
-use super::butterfly::Butterfly;
+use super::Agreed;
+use super::fragment::FragmentRound;
 use super::group::Group;
 use super::grouping::Formed;
 use crate::core::context::Context;
@@ -11,7 +11,7 @@ use crate::exchange::{Ending, Outcome};
 use crate::wire::{FormingMessage, Member};
 use crate::{Event, Members, Order, PeerId, Round};
 
-impl AllReduce {
+impl Agreed {
     pub(super) fn formed(&mut self, cx: &mut Context, formed: Formed) {
         match formed {
             Formed::Waiting => {}
@@ -123,8 +123,9 @@ impl AllReduce {
             return;
         }
         // A round that is applied here in part cannot be replayed.
-        let begun = |b: &Butterfly| matches!(b.ending, Some(Ending::Apply(_) | Ending::Gather(_)));
-        let resync = resync || self.butterflies.iter().any(begun);
+        let begun =
+            |b: &FragmentRound| matches!(b.ending, Some(Ending::Apply(_) | Ending::Gather(_)));
+        let resync = resync || self.fragment_rounds.iter().any(begun);
         cx.timers.stop(Timer::Exchange);
         self.outcome = Some(Outcome::Behind { teller, resync });
     }

@@ -1,6 +1,6 @@
 //! The coordinator's side of a ballot above zero: questions, promises, the plan.
 
-use super::butterfly::Butterfly;
+use super::fragment::FragmentRound;
 use crate::core::context::Context;
 use crate::wire::{Ballot, FragmentMessage, Held, Promise, ShardPlan, ShardVersion};
 use crate::{Members, PeerError, PeerId};
@@ -22,21 +22,22 @@ pub(super) struct Promised {
     pub(super) hopeful: Members,
 }
 
-impl Butterfly {
+impl FragmentRound {
     pub(super) fn coordinate(&mut self, cx: &mut Context, ballot: Ballot) {
         let running = self
+            .ballots
             .coordination
             .as_ref()
             .is_some_and(|c| c.ballot >= ballot);
         if running {
             return;
         }
-        self.coordination = Some(Coordination {
+        self.ballots.coordination = Some(Coordination {
             ballot,
             promises: BTreeMap::new(),
             planned: false,
         });
-        for (index, peer) in self.group.others() {
+        for (index, peer) in self.scope.group.others() {
             if self.hopeful.has(index) {
                 cx.send(peer, self.scoped(FragmentMessage::Prepare { ballot }));
             }
@@ -44,7 +45,7 @@ impl Butterfly {
         self.enter(cx, ballot);
         self.wait_for_repair(cx, cx.deadlines.answer());
         let own = self.own_promise();
-        self.note_promise(cx, ballot, self.group.me, own);
+        self.note_promise(cx, ballot, self.scope.group.me, own);
     }
 
     pub(super) fn own_promise(&self) -> Promised {
@@ -80,10 +81,10 @@ impl Butterfly {
             held,
             hopeful,
         } = promise;
-        let Some(index) = self.group.index(from) else {
+        let Some(index) = self.scope.group.index(from) else {
             return Ok(());
         };
-        if ballot.coordinator != self.group.peer(self.group.me) || ballot.number == 0 {
+        if ballot.coordinator != self.scope.group.peer(self.scope.group.me) || ballot.number == 0 {
             return Err(PeerError::Unexpected {
                 what: "a promise to somebody else".to_owned(),
             });
@@ -91,7 +92,7 @@ impl Butterfly {
         let voted_too_high = voted.as_ref().is_some_and(|(b, _)| b >= ballot);
         let versions = voted.iter().flat_map(|(_, versions)| versions);
         let mut versions = versions.chain(held.iter().map(|h| &h.version));
-        if voted_too_high || versions.any(|v| self.group.index(v.owner).is_none()) {
+        if voted_too_high || versions.any(|v| self.scope.group.index(v.owner).is_none()) {
             return Err(PeerError::Unexpected {
                 what: "a promise that cannot be".to_owned(),
             });
@@ -125,7 +126,7 @@ impl Butterfly {
         index: usize,
         promised: Promised,
     ) {
-        let Some(coordination) = &mut self.coordination else {
+        let Some(coordination) = &mut self.ballots.coordination else {
             return;
         };
         if coordination.ballot != ballot || coordination.planned {
@@ -143,22 +144,22 @@ impl Butterfly {
 
     /// Makes the plan, or finds that there is no majority.
     pub(super) fn plan(&mut self, cx: &mut Context) {
-        let Some(coordination) = &mut self.coordination else {
+        let Some(coordination) = &mut self.ballots.coordination else {
             return;
         };
         coordination.planned = true;
         let ballot = coordination.ballot;
         let promises = coordination.promises.clone();
         let alive = promises.keys().copied().collect::<Members>();
-        if !self.group.majority(promises.len()) {
-            for (_, peer) in self.group.others().filter(|(i, _)| alive.has(*i)) {
+        if !self.scope.group.majority(promises.len()) {
+            for (_, peer) in self.scope.group.others().filter(|(i, _)| alive.has(*i)) {
                 cx.send(peer, self.scoped(FragmentMessage::Void { ballot }));
             }
             self.void(cx);
             return;
         }
         let shards = self.shard_plans(cx, ballot, &promises);
-        for (_, peer) in self.group.others().filter(|(i, _)| alive.has(*i)) {
+        for (_, peer) in self.scope.group.others().filter(|(i, _)| alive.has(*i)) {
             let shards = shards.clone();
             let repair = FragmentMessage::Repair {
                 ballot,
@@ -179,10 +180,10 @@ impl Butterfly {
         let voted = promises
             .iter()
             .filter_map(|(i, p)| p.voted.as_ref().map(|(b, versions)| (*b, *i, versions)))
-            .filter(|(_, _, versions)| versions.len() == usize::from(self.of))
+            .filter(|(_, _, versions)| versions.len() == usize::from(self.scope.of))
             .max_by_key(|(ballot, _, _)| *ballot);
         if let Some((_, voter, versions)) = voted {
-            let holder = self.group.peer(voter);
+            let holder = self.scope.group.peer(voter);
             return versions
                 .iter()
                 .map(|v| ShardPlan::Keep {
@@ -207,16 +208,19 @@ impl Butterfly {
         if heirs.is_empty() {
             heirs = alive;
         }
-        let heirs = super::server::ranked(cx, &self.group, heirs);
+        let heirs = super::server::ranked(cx, &self.scope.group, heirs);
         let plan = |shard| match best(shard) {
             Some((holder, held)) => ShardPlan::Keep {
                 version: held.version,
-                holder: self.group.peer(holder),
+                holder: self.scope.group.peer(holder),
             },
             None => ShardPlan::Redo {
-                owner: self.group.peer(heirs[usize::from(shard) % heirs.len()]),
+                owner: self
+                    .scope
+                    .group
+                    .peer(heirs[usize::from(shard) % heirs.len()]),
             },
         };
-        (0..self.of).map(plan).collect()
+        (0..self.scope.of).map(plan).collect()
     }
 }

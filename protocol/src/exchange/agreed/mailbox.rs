@@ -1,6 +1,6 @@
 //! What arrives for a round's exchange: slices and messages, early, in time or late.
 
-use super::{AllReduce, EXCHANGE};
+use super::{Agreed, EXCHANGE};
 use crate::core::context::Context;
 use crate::exchange::foreign_tag;
 use crate::limits::{
@@ -18,7 +18,7 @@ fn early_slices_max(plan: &Plan) -> usize {
     }
 }
 
-impl AllReduce {
+impl Agreed {
     pub(super) fn arrived(
         &mut self,
         cx: &mut Context,
@@ -38,9 +38,9 @@ impl AllReduce {
             return Err(foreign_tag(meta.tag, EXCHANGE));
         };
         let current = slice.round == cx.round;
-        if current && let Some(butterfly) = self.of_fragment(slice.fragment) {
-            if butterfly.group.tag == group && !butterfly.over() {
-                let result = butterfly.arrived(cx, from, slice, meta, digest);
+        if current && let Some(fragment_round) = self.of_fragment(slice.fragment) {
+            if fragment_round.scope.group.tag == group && !fragment_round.over() {
+                let result = fragment_round.arrived(cx, from, slice, meta, digest);
                 if result.is_err() {
                     cx.order(Order::Release { slice });
                 }
@@ -63,7 +63,7 @@ impl AllReduce {
         }
         let known = self
             .of_fragment(slice.fragment)
-            .is_some_and(|b| b.slices.contains(&slice));
+            .is_some_and(|b| b.transfers.slices.contains(&slice));
         if !known && !self.kept(slice) {
             cx.order(Order::Release { slice });
         }
@@ -98,7 +98,10 @@ impl AllReduce {
                 what: "a message of a fragment whose round it is not".to_owned(),
             });
         }
-        let Some(butterfly) = self.of_fragment(fragment).filter(|b| b.round == round) else {
+        let Some(fragment_round) = self
+            .of_fragment(fragment)
+            .filter(|b| b.scope.round == round)
+        else {
             let ahead = round.since(cx.round);
             let of_sender = self.early_messages.iter().filter(|(f, _)| *f == from);
             if ahead <= ROUNDS_AHEAD_MAX
@@ -109,17 +112,17 @@ impl AllReduce {
             }
             return Ok(());
         };
-        if butterfly.group.tag != message.group {
+        if fragment_round.scope.group.tag != message.group {
             return Ok(());
         }
-        if butterfly.group.index(from).is_none() {
+        if fragment_round.scope.group.index(from).is_none() {
             return Err(PeerError::Unexpected {
                 what: "a message of a group from a peer outside it".to_owned(),
             });
         }
-        if butterfly.over() {
+        if fragment_round.over() {
             if message.body.asks()
-                && let Some(answer) = butterfly.decision()
+                && let Some(answer) = fragment_round.decision()
             {
                 cx.send(from, answer);
             }
@@ -127,25 +130,25 @@ impl AllReduce {
         }
         match &message.body {
             FragmentMessage::Vote { ballot, versions } => {
-                butterfly.on_vote(cx, from, *ballot, versions)?;
+                fragment_round.on_vote(cx, from, *ballot, versions)?;
             }
-            FragmentMessage::Prepare { ballot } => butterfly.on_prepare(cx, from, *ballot)?,
-            FragmentMessage::Promise(promise) => butterfly.on_promise(cx, from, promise)?,
+            FragmentMessage::Prepare { ballot } => fragment_round.on_prepare(cx, from, *ballot)?,
+            FragmentMessage::Promise(promise) => fragment_round.on_promise(cx, from, promise)?,
             FragmentMessage::Repair {
                 ballot,
                 alive,
                 shards,
             } => {
-                butterfly.on_repair(cx, from, *ballot, *alive, shards)?;
+                fragment_round.on_repair(cx, from, *ballot, *alive, shards)?;
             }
             FragmentMessage::Reduced { shard, version } => {
-                butterfly.on_reduced(cx, from, *shard, *version)?;
+                fragment_round.on_reduced(cx, from, *shard, *version)?;
             }
-            FragmentMessage::Void { ballot } => butterfly.on_void(cx, from, *ballot),
+            FragmentMessage::Void { ballot } => fragment_round.on_void(cx, from, *ballot),
             FragmentMessage::Decided {
                 ballot, versions, ..
             } => {
-                butterfly.on_decided(cx, from, *ballot, versions);
+                fragment_round.on_decided(cx, from, *ballot, versions);
             }
         }
         Ok(())

@@ -5,9 +5,10 @@
 //! strict majority of promises makes a plan: what was voted for in the highest ballot stays; a
 //! shard that somebody holds stays; a shard that no member holds is reduced again by a successor.
 
-use super::butterfly::{Butterfly, Stage, Target};
 use super::coordinate::Promised;
-use super::reduce::Duty;
+use super::duty::Duty;
+use super::fragment::FragmentRound;
+use super::state::{FragmentStage, Target};
 use crate::core::context::Context;
 use crate::limits::BALLOTS_MAX;
 use crate::rendezvous::rendezvous;
@@ -15,7 +16,7 @@ use crate::wire::{Ballot, FragmentMessage, Promise, Scoped, ShardPlan};
 use crate::{Digest, Members, PeerError, PeerId, SliceId, Wait};
 use core::time::Duration;
 
-impl Butterfly {
+impl FragmentRound {
     /// Asks for the next ballot.
     pub(super) fn start_repair(&mut self, cx: &mut Context) {
         let number = self.agreement.promised.number + 1;
@@ -23,16 +24,22 @@ impl Butterfly {
             self.void(cx);
             return;
         }
-        let hopeful = (self.hopeful & self.group.all()).iter();
-        let winner = hopeful
-            .max_by_key(|i| rendezvous(&cx.plan.run, self.round, number, self.group.peer(*i)));
-        let coordinator = self.group.peer(winner.unwrap_or(self.group.me));
+        let hopeful = (self.hopeful & self.scope.group.all()).iter();
+        let winner = hopeful.max_by_key(|i| {
+            rendezvous(
+                &cx.plan.run,
+                self.scope.round,
+                number,
+                self.scope.group.peer(*i),
+            )
+        });
+        let coordinator = self.scope.group.peer(winner.unwrap_or(self.scope.group.me));
         let ballot = Ballot {
             number,
             coordinator,
         };
         self.enter(cx, ballot);
-        if coordinator == self.group.peer(self.group.me) {
+        if coordinator == self.scope.group.peer(self.scope.group.me) {
             self.coordinate(cx, ballot);
         } else {
             self.promise(cx, coordinator, ballot);
@@ -41,9 +48,9 @@ impl Butterfly {
 
     /// Promises not to vote below `ballot` and starts the clock of its answer.
     pub(super) fn enter(&mut self, cx: &mut Context, ballot: Ballot) {
-        self.stage = Stage::Repairing;
-        if let Some(relay) = &mut self.relay {
-            relay.close();
+        self.stage = FragmentStage::Repairing;
+        if let Some(pipeline) = &mut self.pipeline {
+            pipeline.close();
         }
         self.agreement.promised = self.agreement.promised.max(ballot);
         self.wait_for_repair(cx, cx.deadlines.answer() * 2);
@@ -52,9 +59,9 @@ impl Butterfly {
     /// Starts the clock of the next step of a ballot.
     pub(super) fn wait_for_repair(&mut self, cx: &mut Context, allowed: Duration) {
         for wait in [Wait::Contributions, Wait::Agreement, Wait::Repair] {
-            cx.waited_in(self.fragment, wait, true);
+            cx.waited_in(self.scope.fragment, wait, true);
         }
-        self.deadline = cx.wait_in(self.fragment, Wait::Repair, allowed);
+        self.deadline = cx.wait_in(self.scope.fragment, Wait::Repair, allowed);
     }
 
     /// Sends the promise; if the exchange is decided here already, says so instead.
@@ -81,7 +88,7 @@ impl Butterfly {
     /// The decision as a message, once there is one and all of it is here.
     pub(super) fn decision(&self) -> Option<Scoped> {
         let (ballot, versions) = self.agreement.decided.clone()?;
-        let members = self.group.members.clone();
+        let members = self.scope.group.members.clone();
         Some(self.scoped(FragmentMessage::Decided {
             ballot,
             members,
@@ -92,9 +99,9 @@ impl Butterfly {
     /// A message about this fragment in this group.
     pub(super) fn scoped(&self, body: FragmentMessage) -> Scoped {
         Scoped {
-            round: self.round,
-            fragment: self.fragment,
-            group: self.group.tag,
+            round: self.scope.round,
+            fragment: self.scope.fragment,
+            group: self.scope.group.tag,
             body,
         }
     }
@@ -115,7 +122,7 @@ impl Butterfly {
             if self.dutiful() {
                 self.promise(cx, from, ballot);
             } else {
-                self.asked = Some((from, ballot));
+                self.ballots.asked = Some((from, ballot));
             }
         }
         Ok(())
@@ -130,9 +137,9 @@ impl Butterfly {
         alive: Members,
         shards: &[ShardPlan],
     ) -> Result<(), PeerError> {
-        let member = |peer: &PeerId| self.group.index(*peer).is_some();
-        let fits = shards.len() == usize::from(self.of)
-            && alive.is_within(self.group.all())
+        let member = |peer: &PeerId| self.scope.group.index(*peer).is_some();
+        let fits = shards.len() == usize::from(self.scope.of)
+            && alive.is_within(self.scope.group.all())
             && shards.iter().all(|plan| match plan {
                 ShardPlan::Keep { version, holder } => member(&version.owner) && member(holder),
                 ShardPlan::Redo { owner } => member(owner),
@@ -160,7 +167,7 @@ impl Butterfly {
         self.agreement.ballot = ballot;
         let gone = self.give_up(!alive);
         gone.into_iter().for_each(|peer| cx.suspect(peer));
-        let peers: Vec<PeerId> = self.group.others().map(|(_, p)| p).collect();
+        let peers: Vec<PeerId> = self.scope.group.others().map(|(_, p)| p).collect();
         self.wait_for_repair(cx, cx.deadlines.allow(Wait::Contributions, peers));
         for (shard, plan) in (0u16..).zip(shards) {
             let Some(target) = self.target(ballot, shard, plan) else {
@@ -175,17 +182,17 @@ impl Butterfly {
                 }
                 ShardPlan::Keep { version, holder } => {
                     let here = self.fitting(shard).is_some();
-                    if !here && *holder != self.group.peer(self.group.me) {
+                    if !here && *holder != self.scope.group.peer(self.scope.group.me) {
                         self.fetch(cx, shard, version, *holder);
                     }
                 }
                 ShardPlan::Redo { .. } => {
-                    let known = self.duties.get(&shard);
+                    let known = self.reduction.duties.get(&shard);
                     let known = known.is_some_and(|d| d.attempt == ballot.number);
-                    if target.owner == self.group.me && !known {
-                        self.duties.insert(
+                    if target.owner == self.scope.group.me && !known {
+                        self.reduction.duties.insert(
                             shard,
-                            Duty::new(ballot.number, alive & self.group.bringing()),
+                            Duty::new(ballot.number, alive & self.scope.group.bringing()),
                         );
                     }
                     self.contribute(cx, shard);
@@ -198,14 +205,14 @@ impl Butterfly {
     fn target(&self, ballot: Ballot, shard: u16, plan: &ShardPlan) -> Option<Target> {
         Some(match plan {
             // No other member can make a member's contribution: what none holds is left out.
-            ShardPlan::Redo { .. } if self.gathered => self.absence(ballot, shard),
+            ShardPlan::Redo { .. } if self.scope.gathered => self.absence(ballot, shard),
             ShardPlan::Keep { version, .. } => Target {
-                owner: self.group.index(version.owner)?,
+                owner: self.scope.group.index(version.owner)?,
                 attempt: version.attempt,
                 exact: Some(*version),
             },
             ShardPlan::Redo { owner } => Target {
-                owner: self.group.index(*owner)?,
+                owner: self.scope.group.index(*owner)?,
                 attempt: ballot.number,
                 exact: None,
             },
@@ -222,9 +229,17 @@ impl Butterfly {
 
     /// The ballot's own deadline has passed.
     pub(super) fn repair_timeout(&mut self, cx: &mut Context) {
-        let open = self.coordination.as_ref().is_some_and(|c| !c.planned);
+        let open = self
+            .ballots
+            .coordination
+            .as_ref()
+            .is_some_and(|c| !c.planned);
         if open {
-            let promised = self.coordination.iter().flat_map(|c| c.promises.keys());
+            let promised = self
+                .ballots
+                .coordination
+                .iter()
+                .flat_map(|c| c.promises.keys());
             let promised: Members = promised.copied().collect();
             for peer in self.give_up(!promised) {
                 cx.suspect(peer);
@@ -242,7 +257,7 @@ impl Butterfly {
         }
         let coordinator = self.agreement.promised.coordinator;
         let silent = self.agreement.ballot < self.agreement.promised;
-        if silent && let Some(index) = self.group.index(coordinator) {
+        if silent && let Some(index) = self.scope.group.index(coordinator) {
             for peer in self.give_up(Members::one(index)) {
                 cx.suspect(peer);
             }
@@ -252,8 +267,8 @@ impl Butterfly {
 
     /// A fetch ended.
     pub(super) fn fetched(&mut self, cx: &mut Context, slice: SliceId, digest: Option<Digest>) {
-        self.slices.insert(slice);
-        if !self.fetching.remove(&slice) {
+        self.transfers.slices.insert(slice);
+        if !self.transfers.fetching.remove(&slice) {
             return;
         }
         let part = self.part_of(&slice);
@@ -275,7 +290,7 @@ impl Butterfly {
 
     /// A fetch failed: somebody else may hold it, or the next ballot mends it.
     pub(super) fn fetch_failed(&mut self, cx: &mut Context, slice: SliceId) {
-        if self.fetching.remove(&slice) && !self.over() {
+        if self.transfers.fetching.remove(&slice) && !self.over() {
             self.deadline = self.deadline.min(cx.now + cx.deadlines.answer());
         }
     }

@@ -22,21 +22,24 @@
 //! section 3, and Xu et al. 2021, "GRACE", section IV; agreement: Lamport 2001, "Paxos Made
 //! Simple".
 
-use super::butterfly::{Butterfly, Target, Task};
-use super::reduce::Duty;
+use super::duty::Duty;
+use super::fragment::FragmentRound;
+use super::state::{Target, Task};
 use crate::core::context::Context;
 use crate::exchange::Ending;
 use crate::wire::{Ballot, ShardVersion};
 use crate::{Digest, Event, Members, Order, Part, PeerId, Settlement, SliceId, StoreId};
 
-impl Butterfly {
+impl FragmentRound {
     /// Encodes this peer's contribution as it goes to all others.
     pub(super) fn offer(&mut self, cx: &mut Context) {
-        let part = self.group.me as u16;
-        self.duties.insert(part, Duty::offer(self.group.me));
+        let part = self.scope.group.me as u16;
+        self.reduction
+            .duties
+            .insert(part, Duty::offer(self.scope.group.me));
         let slice = SliceId {
             part: Part::Aggregate,
-            ..self.contribution(part, self.group.me)
+            ..self.contribution(part, self.scope.group.me)
         };
         let store = StoreId::Local;
         let order = cx.order(Order::Encode {
@@ -44,25 +47,29 @@ impl Butterfly {
             slice,
             of: 1,
         });
-        self.tasks.insert(order, Task::Aggregate(part, 0));
+        self.reduction.tasks.insert(order, Task::Aggregate(part, 0));
     }
 
     /// Into how many shards a slice's fragment is cut.
     pub(super) fn cut(&self) -> u16 {
-        if self.gathered { 1 } else { self.of }
+        if self.scope.gathered {
+            1
+        } else {
+            self.scope.of
+        }
     }
 
     /// The part that a slice is of: a shard, or its origin's contribution.
     pub(super) fn part_of(&self, slice: &SliceId) -> u16 {
-        match self.gathered {
-            true => self.group.index(slice.origin).unwrap_or(0) as u16,
+        match self.scope.gathered {
+            true => self.scope.group.index(slice.origin).unwrap_or(0) as u16,
             false => slice.shard,
         }
     }
 
     /// Whether a version says that a member's contribution is left out.
     pub(super) fn left_out(&self, version: &ShardVersion) -> bool {
-        self.gathered && version.contributors.is_empty()
+        self.scope.gathered && version.contributors.is_empty()
     }
 
     /// A ballot that leaves a member's contribution out.
@@ -72,7 +79,7 @@ impl Butterfly {
             owner,
             attempt: ballot.number,
             exact: Some(ShardVersion {
-                owner: self.group.peer(owner),
+                owner: self.scope.group.peer(owner),
                 attempt: ballot.number,
                 contributors: Members::NONE,
                 digest: Digest::from_bytes([0; 32]),
@@ -90,8 +97,8 @@ impl Butterfly {
 
     /// All decided contributions are here.
     pub(super) fn gather_in(&mut self, cx: &mut Context, ballot: u8, versions: &[ShardVersion]) {
-        let me = self.group.me;
-        if self.encoded.contains_key(&(me as u16)) {
+        let me = self.scope.group.me;
+        if self.reduction.encoded.contains_key(&(me as u16)) {
             let slice = SliceId {
                 part: Part::Aggregate,
                 ..self.contribution(me as u16, me)
@@ -105,7 +112,7 @@ impl Butterfly {
         }
         let present = (0u16..)
             .zip(versions)
-            .zip(&self.group.members)
+            .zip(&self.scope.group.members)
             .filter(|((_, version), _)| !version.contributors.is_empty());
         let inputs: Vec<(SliceId, f64)> = present
             .map(|((part, version), member)| (self.aggregate(part, version), member.weight))
@@ -122,7 +129,7 @@ impl Butterfly {
     /// States whose contributions are combined.
     fn state(&self, cx: &mut Context, ballot: u8, inputs: &[(SliceId, f64)]) {
         let names: Vec<(PeerId, f64)> = inputs.iter().map(|(s, w)| (s.origin, *w)).collect();
-        let (round, fragment) = (self.round, self.fragment);
+        let (round, fragment) = (self.scope.round, self.scope.fragment);
         cx.emit(Event::Decided {
             round,
             fragment,

@@ -1,0 +1,47 @@
+//! A shard that this peer reduces, and how far the reduction is.
+
+use crate::Members;
+
+/// Where the reduction of one shard is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Progress {
+    Collecting,
+    Combining,
+    Encoding,
+    Done,
+}
+
+/// A shard that this peer reduces.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Duty {
+    pub(super) attempt: u8,
+    /// Members whose contribution is waited for.
+    pub(super) expected: Members,
+    /// Members whose contribution is in the reduction.
+    pub(super) included: Members,
+    pub(super) progress: Progress,
+}
+
+impl Duty {
+    pub(super) fn new(attempt: u8, expected: Members) -> Self {
+        Self {
+            attempt,
+            expected,
+            included: Members::NONE,
+            progress: Progress::Collecting,
+        }
+    }
+
+    /// This peer's contribution as it is, that is being encoded.
+    pub(super) fn offer(me: usize) -> Self {
+        Self {
+            included: Members::one(me),
+            progress: Progress::Encoding,
+            ..Self::new(0, Members::NONE)
+        }
+    }
+
+    pub(super) fn done(&self) -> bool {
+        self.progress == Progress::Done
+    }
+}

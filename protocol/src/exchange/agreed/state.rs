@@ -1,0 +1,93 @@
+//! The parts of a fragment's state, each with one concern.
+
+use super::coordinate::Coordination;
+use super::duty::Duty;
+use super::group::Group;
+use crate::wire::{Ballot, ShardVersion};
+use crate::{FragmentId, Members, OrderId, PeerId, Round, SliceId, SliceMeta};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// An order whose answer is awaited.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Task {
+    /// Encode this peer's contribution to a shard.
+    Contribution(u16),
+    /// Reduce a shard, in this attempt.
+    Combine(u16, u8),
+    /// Encode the aggregate of a shard, in this attempt.
+    Aggregate(u16, u8),
+    /// Add what a stage of the schedule brought.
+    Fold(u16),
+    /// Encode the value that this made.
+    Value(u16),
+}
+
+/// What this peer does to end the exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FragmentStage {
+    /// Waits for contributions to its shards.
+    Collecting,
+    /// Waits for aggregates and votes.
+    Gathering,
+    /// Takes part in a ballot above zero.
+    Repairing,
+}
+
+/// Which version of a shard the current ballot is about.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Target {
+    pub(super) owner: usize,
+    pub(super) attempt: u8,
+    /// Known when the ballot keeps a version that some member holds.
+    pub(super) exact: Option<ShardVersion>,
+}
+
+/// What a fragment's round is about; it never changes.
+#[derive(Debug)]
+pub(super) struct Scope {
+    pub(super) round: Round,
+    pub(super) fragment: FragmentId,
+    pub(super) group: Group,
+    /// Parts that are voted on: shards, or the members' contributions where they are gathered. There
+    /// is one shard for each member, and fewer when the fragment is shorter than the group or when
+    /// only some members own shards.
+    pub(super) of: u16,
+    /// Whether a part is a member's whole contribution, as it was encoded.
+    pub(super) gathered: bool,
+}
+
+/// This peer's own work on a fragment: its contributions and the shards it reduces.
+#[derive(Debug, Default)]
+pub(super) struct Reduction {
+    /// Orders whose answers are awaited.
+    pub(super) tasks: BTreeMap<OrderId, Task>,
+    /// Encoded bytes of this peer's contribution to each shard.
+    pub(super) encoded: BTreeMap<u16, u64>,
+    /// Whose contributions are here, shard by shard.
+    pub(super) here: BTreeMap<u16, Members>,
+    /// Shards this peer reduces.
+    pub(super) duties: BTreeMap<u16, Duty>,
+}
+
+/// The slices of a fragment: what the Executor holds, what is pushed and what is fetched.
+#[derive(Debug, Default)]
+pub(super) struct Transfers {
+    /// Slices whose bytes the Executor holds for this exchange.
+    pub(super) slices: BTreeSet<SliceId>,
+    /// The headers of what was pushed, to push it again.
+    pub(super) metas: BTreeMap<SliceId, SliceMeta>,
+    /// How often a slice was pushed again to a peer.
+    pub(super) retries: BTreeMap<(PeerId, SliceId), u8>,
+    /// Fetches under way.
+    pub(super) fetching: BTreeSet<SliceId>,
+    /// How often this peer has looked for decided slices that it lacks.
+    pub(super) searches: u8,
+}
+
+/// Ballots above zero: the one that this peer coordinates, and another coordinator's question.
+#[derive(Debug, Default)]
+pub(super) struct Ballots {
+    pub(super) coordination: Option<Coordination>,
+    /// A coordinator's question, answered once this peer's reductions are done.
+    pub(super) asked: Option<(PeerId, Ballot)>,
+}
