@@ -1,6 +1,7 @@
 //! Messages of the exchanges whose groups agree: forming a round's group, then the reduction, the
 //! votes and the repairs of each fragment.
 
+use crate::limits::GROUP_MEMBERS_MAX;
 use crate::wire::{Ballot, Held, ShardPlan, ShardVersion, WireError, check};
 use crate::{Digest, FragmentId, GroupTag, Members, PeerId, Round};
 use serde::{Deserialize, Serialize};
@@ -163,7 +164,7 @@ impl AgreedMessage {
     pub(super) fn check(&self) -> Result<(), WireError> {
         match self {
             Self::Forming(FormingMessage::Ready { weight, .. }) => check::weight(*weight),
-            Self::Forming(FormingMessage::Propose { members, .. }) => check::group(members),
+            Self::Forming(FormingMessage::Propose { members, .. }) => group(members),
             Self::Forming(FormingMessage::Decline { .. } | FormingMessage::Behind { .. }) => Ok(()),
             Self::Fragment(scoped) => {
                 check::fragment(scoped.fragment)?;
@@ -248,8 +249,24 @@ impl FragmentMessage {
             } => {
                 check::ballot(*ballot)?;
                 check::shards(versions.len())?;
-                check::group(members)
+                group(members)
             }
         }
     }
+}
+
+/// What holds for the members of any group.
+fn group(members: &[Member]) -> Result<(), WireError> {
+    check::ok(
+        !members.is_empty() && members.len() <= GROUP_MEMBERS_MAX,
+        "members",
+    )?;
+    check::ok(
+        members.iter().all(|m| check::weight_ok(m.weight)),
+        "members.weight",
+    )?;
+    check::ok(
+        members.is_sorted_by(|a, b| a.peer < b.peer),
+        "members.order",
+    )
 }

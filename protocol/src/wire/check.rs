@@ -2,7 +2,7 @@
 
 use crate::FragmentId;
 use crate::limits::{BALLOTS_MAX, FRAGMENTS_MAX, GROUP_MEMBERS_MAX};
-use crate::wire::{Member, WireError};
+use crate::wire::WireError;
 
 /// The same answer for every check: which field is out of range.
 pub(super) fn ok(condition: bool, field: &str) -> Result<(), WireError> {
@@ -18,23 +18,9 @@ pub(super) fn weight(weight: f64) -> Result<(), WireError> {
     ok(weight_ok(weight), "weight")
 }
 
-fn weight_ok(weight: f64) -> bool {
+/// Whether a weight is one that sums of weights can take.
+pub(super) fn weight_ok(weight: f64) -> bool {
     weight.is_finite() && (0.0..=1e18).contains(&weight)
-}
-
-pub(super) fn group(members: &[Member]) -> Result<(), WireError> {
-    ok(
-        !members.is_empty() && members.len() <= GROUP_MEMBERS_MAX,
-        "members",
-    )?;
-    ok(
-        members.iter().all(|m| weight_ok(m.weight)),
-        "members.weight",
-    )?;
-    ok(
-        members.is_sorted_by(|a, b| a.peer < b.peer),
-        "members.order",
-    )
 }
 
 pub(super) fn fragment(fragment: FragmentId) -> Result<(), WireError> {
