@@ -2,7 +2,7 @@
 
 use super::agreed;
 use super::keys::{ENOUGH, FRACTION, GRACE, GRACE_MS};
-use super::spec::{Chosen, ExchangeSpec};
+use super::spec::{Chosen, Costs, ExchangeSpec};
 use crate::executor::Mixing;
 use crate::grid::Strategy;
 use crate::plan::{Cluster, Traffic};
@@ -27,9 +27,11 @@ pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
     mixing: |strategy| Mixing::Agreed {
         rule: strategy.aggregation().build(),
     },
-    aggregate: |_, codec| codec.aggregate().bytes_bound(),
-    traffic,
-    stores: agreed::stores,
+    costs: Costs {
+        aggregate: |_, codec| codec.aggregate().bytes_bound(),
+        traffic,
+        stores: agreed::stores,
+    },
 };
 
 /// All-reduce among g members, by its schedule's cost: S shards, h hops, b pushes of the busiest

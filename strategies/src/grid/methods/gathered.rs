@@ -2,7 +2,7 @@
 
 use super::agreed;
 use super::keys::{ENOUGH, GRACE, GRACE_MS};
-use super::spec::{Chosen, ExchangeSpec};
+use super::spec::{Chosen, Costs, ExchangeSpec};
 use crate::executor::Mixing;
 use crate::grid::Strategy;
 use crate::plan::{Cluster, Traffic};
@@ -27,16 +27,18 @@ pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
     mixing: |strategy| Mixing::Gathered {
         rule: strategy.aggregation().build(),
     },
-    // Contributions themselves travel to the members.
-    aggregate: |_, codec| codec.bytes_bound(),
-    traffic,
-    stores: |_, of| {
-        // Each member holds the contributions of all.
-        let all = GROUP_MEMBERS_MAX as f64 * of.contribution;
-        vec![
-            ("gathered slices", all * of.window),
-            ("history", of.history(all)),
-        ]
+    costs: Costs {
+        // Contributions themselves travel to the members.
+        aggregate: |_, codec| codec.bytes_bound(),
+        traffic,
+        stores: |_, of| {
+            // Each member holds the contributions of all.
+            let all = GROUP_MEMBERS_MAX as f64 * of.contribution;
+            vec![
+                ("gathered slices", all * of.window),
+                ("history", of.history(all)),
+            ]
+        },
     },
 };
 

@@ -3,7 +3,7 @@
 
 use super::super::error::refused;
 use super::super::{Strategy, StrategyError};
-use super::spec::{Chosen, ExchangeSpec};
+use super::spec::{Chosen, Costs, ExchangeSpec};
 use crate::aggregate::AggregationKind;
 use crate::executor::Mixing;
 use crate::outer::OuterKind;
@@ -29,10 +29,12 @@ pub(super) const MIXES: ExchangeSpec = ExchangeSpec {
     write: |_, _| {},
     check: parameters_as_they_are,
     mixing: |_| Mixing::Gossip,
-    aggregate: |_, codec| codec.aggregate().bytes_bound(),
-    traffic,
-    // This peer's parameters, encoded, and those of two partners.
-    stores: |_, of| vec![("encoded slices", 3.0 * of.contribution)],
+    costs: Costs {
+        aggregate: |_, codec| codec.aggregate().bytes_bound(),
+        traffic,
+        // This peer's parameters, encoded, and those of two partners.
+        stores: |_, of| vec![("encoded slices", 3.0 * of.contribution)],
+    },
 };
 
 /// Refuses what no mixing of parameters with neighbours can have.

@@ -1,6 +1,6 @@
 //! Exchange `none`: every peer trains alone.
 
-use super::spec::{Chosen, ExchangeSpec};
+use super::spec::{Chosen, Costs, ExchangeSpec};
 use crate::executor::Mixing;
 use crate::plan::Traffic;
 use murmurate_protocol::{Contribution, ExchangeKind};
@@ -20,7 +20,9 @@ pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
     write: |_, _| {},
     check: |_| Ok(()),
     mixing: |_| Mixing::Gossip,
-    aggregate: |_, codec| codec.aggregate().bytes_bound(),
-    traffic: |_, _, _| Traffic::default(),
-    stores: |_, _| Vec::new(),
+    costs: Costs {
+        aggregate: |_, codec| codec.aggregate().bytes_bound(),
+        traffic: |_, _, _| Traffic::default(),
+        stores: |_, _| Vec::new(),
+    },
 };

@@ -1,7 +1,7 @@
 //! Exchange `pairs`: two neighbours average whenever one of them begins to.
 
 use super::neighbours::{self, MIXES};
-use super::spec::{Chosen, ExchangeSpec};
+use super::spec::{Chosen, Costs, ExchangeSpec};
 use crate::plan::Traffic;
 use murmurate_protocol::ExchangeKind;
 
@@ -20,18 +20,21 @@ pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
         neighbours::both_ways(strategy)?;
         neighbours::parameters_as_they_are(strategy)
     },
-    traffic: |_, plan, cluster| {
-        let (contribution, _) = Traffic::encoded(plan);
-        Traffic {
-            up: contribution,
-            down: contribution,
-            seconds: 0.0,
-            // Encode, and mix one's own and the other's.
-            values: 3.0 * cluster.parameters as f64,
-            held: 2.0 * contribution,
-        }
+    costs: Costs {
+        traffic: |_, plan, cluster| {
+            let (contribution, _) = Traffic::encoded(plan);
+            Traffic {
+                up: contribution,
+                down: contribution,
+                seconds: 0.0,
+                // Encode, and mix one's own and the other's.
+                values: 3.0 * cluster.parameters as f64,
+                held: 2.0 * contribution,
+            }
+        },
+        // Own slices until the other ends have confirmed them, and theirs, for two neighbours.
+        stores: |_, of| vec![("encoded slices", 4.0 * of.contribution)],
+        ..MIXES.costs
     },
-    // Own slices until the other ends have confirmed them, and theirs, for two neighbours.
-    stores: |_, of| vec![("encoded slices", 4.0 * of.contribution)],
     ..MIXES
 };

@@ -5,7 +5,7 @@ use super::super::StrategyError;
 use super::super::tables::Tables;
 use super::keys::{ENOUGH, FRACTION, GRACE, GRACE_MS};
 use super::server_rules;
-use super::spec::{Chosen, ExchangeSpec, Given, ModeSpec};
+use super::spec::{Chosen, Costs, ExchangeSpec, Given, ModeSpec};
 use crate::compress::{Codec, F32};
 use crate::executor::{CenterRule, Mixing};
 use crate::grid::Strategy;
@@ -93,15 +93,17 @@ pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
             rule: strategy.aggregation().build(),
         },
     },
-    aggregate: |kind, codec| match kind {
-        // The center itself travels to peers that are not in the same round.
-        ExchangeKind::Center(_) => F32.bytes_bound(),
-        _ => codec.aggregate().bytes_bound(),
-    },
-    traffic: server_rules::traffic,
-    stores: |strategy, of| match strategy.exchange().agrees() {
-        true => super::agreed::stores(strategy, of),
-        false => server_rules::center_stores(of),
+    costs: Costs {
+        aggregate: |kind, codec| match kind {
+            // The center itself travels to peers that are not in the same round.
+            ExchangeKind::Center(_) => F32.bytes_bound(),
+            _ => codec.aggregate().bytes_bound(),
+        },
+        traffic: server_rules::traffic,
+        stores: |strategy, of| match strategy.exchange().agrees() {
+            true => super::agreed::stores(strategy, of),
+            false => server_rules::center_stores(of),
+        },
     },
 };
 

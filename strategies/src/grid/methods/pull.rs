@@ -1,7 +1,7 @@
 //! Exchange `pull`: ask the round's partners for what they published last.
 
 use super::neighbours::{self, MIXES};
-use super::spec::{Chosen, ExchangeSpec};
+use super::spec::{Chosen, Costs, ExchangeSpec};
 use crate::plan::Traffic;
 use murmurate_protocol::ExchangeKind;
 
@@ -13,11 +13,14 @@ pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
     source: "Demers et al., PODC 1987; Karp et al., FOCS 2000; Tsitsiklis et al., IEEE Trans. Autom. Control 1986",
     label: |kind| matches!(kind, ExchangeKind::Pull).then_some("pull"),
     read: |_| Ok(Chosen::plain(ExchangeKind::Pull)),
-    traffic: |strategy, plan, cluster| {
-        let pushed = neighbours::traffic(strategy, plan, cluster);
-        // A question travels before every answer.
-        let seconds = pushed.seconds + cluster.link.latency.as_secs_f64();
-        Traffic { seconds, ..pushed }
+    costs: Costs {
+        traffic: |strategy, plan, cluster| {
+            let pushed = neighbours::traffic(strategy, plan, cluster);
+            // A question travels before every answer.
+            let seconds = pushed.seconds + cluster.link.latency.as_secs_f64();
+            Traffic { seconds, ..pushed }
+        },
+        ..MIXES.costs
     },
     ..MIXES
 };

@@ -1,7 +1,7 @@
 //! Exchange `push`: gossip without waiting.
 
 use super::neighbours::{self, MIXES};
-use super::spec::{Chosen, ExchangeSpec};
+use super::spec::{Chosen, Costs, ExchangeSpec};
 use crate::plan::Traffic;
 use murmurate_protocol::ExchangeKind;
 
@@ -13,10 +13,13 @@ pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
     source: "overlapped SGP: Assran et al., ICML 2019; GoSGD: Blot et al., arXiv 1611.09726",
     label: |kind| matches!(kind, ExchangeKind::Push).then_some("push"),
     read: |_| Ok(Chosen::plain(ExchangeKind::Push)),
-    // No peer waits for an exchange, so it takes no time of a round.
-    traffic: |strategy, plan, cluster| Traffic {
-        seconds: 0.0,
-        ..neighbours::traffic(strategy, plan, cluster)
+    costs: Costs {
+        // No peer waits for an exchange, so it takes no time of a round.
+        traffic: |strategy, plan, cluster| Traffic {
+            seconds: 0.0,
+            ..neighbours::traffic(strategy, plan, cluster)
+        },
+        ..MIXES.costs
     },
     ..MIXES
 };

@@ -3,7 +3,7 @@
 use super::super::error::refused;
 use super::super::{Strategy, StrategyError};
 use super::neighbours::{self, MIXES};
-use super::spec::{Chosen, ExchangeSpec};
+use super::spec::{Chosen, Costs, ExchangeSpec};
 use crate::executor::Mixing;
 use crate::plan::{Cluster, Traffic};
 use murmurate_protocol::{ExchangeKind, Plan, SpanningTree};
@@ -18,10 +18,13 @@ pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
     read: |_| Ok(Chosen::plain(ExchangeKind::Relay)),
     check,
     mixing: |_| Mixing::Relayed,
-    traffic,
-    // For each of up to three neighbours this peer's message, and the neighbour's last and next
-    // one.
-    stores: |_, of| vec![("encoded slices", 9.0 * of.contribution)],
+    costs: Costs {
+        traffic,
+        // For each of up to three neighbours this peer's message, and the neighbour's last and next
+        // one.
+        stores: |_, of| vec![("encoded slices", 9.0 * of.contribution)],
+        ..MIXES.costs
+    },
     ..MIXES
 };
 

@@ -3,7 +3,7 @@
 use super::super::error::refused;
 use super::super::{Strategy, StrategyError};
 use super::neighbours::{self, MIXES};
-use super::spec::{Chosen, ExchangeSpec, Given};
+use super::spec::{Chosen, Costs, ExchangeSpec, Given};
 use crate::compress::{Codec, F32};
 use crate::correct::CorrectionKind;
 use crate::executor::{Keeps, Mixing};
@@ -34,10 +34,13 @@ pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
     },
     check,
     mixing,
-    // A session between neighbours begins with whole parameters.
-    aggregate: |_, _| F32.bytes_bound(),
-    // Own slices until the other ends have confirmed them, and theirs, for two neighbours.
-    stores: |_, of| vec![("encoded slices", 4.0 * of.contribution)],
+    costs: Costs {
+        // A session between neighbours begins with whole parameters.
+        aggregate: |_, _| F32.bytes_bound(),
+        // Own slices until the other ends have confirmed them, and theirs, for two neighbours.
+        stores: |_, of| vec![("encoded slices", 4.0 * of.contribution)],
+        ..MIXES.costs
+    },
     ..MIXES
 };
 

@@ -38,6 +38,13 @@ pub(in crate::grid) struct ExchangeSpec {
     pub(in crate::grid) check: fn(&Strategy) -> Result<(), StrategyError>,
     /// The mixer that does its arithmetic.
     pub(in crate::grid) mixing: fn(&Strategy) -> Mixing,
+    /// What it costs: bytes of an aggregate, traffic and memory.
+    pub(in crate::grid) costs: Costs,
+}
+
+/// What an exchange costs.
+#[derive(Clone, Copy)]
+pub(in crate::grid) struct Costs {
     /// The bound of what members receive for their contributions: of an encoded aggregate.
     pub(in crate::grid) aggregate: fn(ExchangeKind, &dyn Codec) -> BytesBound,
     /// Cost of one round.

@@ -42,7 +42,7 @@ impl Strategy {
         let codec = self.codec();
         let contribution = codec.bytes_bound();
         let exchange = self.exchange();
-        let aggregate = (methods::of(exchange).aggregate)(exchange, &*codec);
+        let aggregate = (methods::of(exchange).costs.aggregate)(exchange, &*codec);
         let fragments = self
             .fragments(layout)
             .into_iter()
@@ -77,11 +77,11 @@ impl Strategy {
 
     /// What one round of its exchange takes.
     pub(crate) fn traffic(&self, plan: &Plan, cluster: &Cluster) -> Traffic {
-        (methods::of(self.exchange()).traffic)(self, plan, cluster)
+        (methods::of(self.exchange()).costs.traffic)(self, plan, cluster)
     }
 
     /// What its exchange keeps in memory beside what the method keeps.
     pub(crate) fn under_way(&self, of: &UnderWay) -> Vec<Store> {
-        (methods::of(self.exchange()).stores)(self, of)
+        (methods::of(self.exchange()).costs.stores)(self, of)
     }
 }
