@@ -4,7 +4,7 @@
 //! - `dense`: every value, in fewer bits
 //! - `sparse`: few of the values, or a sketch of the largest
 //! - `low_rank`: matrices as products of thin factors
-//! - `gathered`: contributions that every member receives as they were encoded
+//! - `shared_state`: contributions that every member receives as they were encoded
 //! - `by_size`, `double_squeeze`: made of other codecs
 //!
 //! The other files are what several of them share.
@@ -16,7 +16,6 @@ mod by_size;
 mod context;
 mod dense;
 mod double_squeeze;
-mod gathered;
 mod header;
 mod kind;
 mod lanes;
@@ -24,6 +23,7 @@ mod low_rank;
 mod properties;
 mod random;
 mod raw;
+mod shared_state;
 mod simd;
 mod sparse;
 mod spec;

@@ -441,11 +441,7 @@ const REFUSED: &[(&str, &str, &[&str])] = &[
     (
         "diloco",
         "[architecture]\nschedule = \"double-tree\"\n[aggregation]\nrule = \"median\"",
-        &[
-            "each contribution by itself",
-            "\"butterfly\"",
-            "\"weighted-mean\"",
-        ],
+        &["apart", "\"butterfly\"", "\"weighted-mean\""],
     ),
     (
         "diloco",
