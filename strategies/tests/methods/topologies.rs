@@ -26,7 +26,7 @@ fn kinds() -> Vec<TopologyKind> {
         topology("base-k", &[("degree", 2.0)]),
         topology("base-k", &[("degree", 4.0)]),
         topology("equi-static", &[("degree", 1.0)]),
-        topology("hierarchical", &[("group", 1.0)]),
+        topology("hierarchical", &[("group", 2.0)]),
         topology("hierarchical", &[("group", 7.0)]),
         topology("islands", &[("group", 3.0), ("every", 2.0)]),
         topology("islands", &[("group", 7.0), ("every", 5.0)]),
