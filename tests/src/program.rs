@@ -92,6 +92,8 @@ fn newest_source() -> SystemTime {
         "survey",
         "net",
         "node",
+        "bench",
+        "command",
     ];
     let mut waiting: Vec<PathBuf> = crates
         .iter()
