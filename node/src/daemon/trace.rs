@@ -242,8 +242,9 @@ fn tell(event: &Event) {
             info!(%from, %to, donors, "behind: takes over the swarm's state");
         }
         Event::Finished { rounds, digest } => info!(%rounds, %digest, "all rounds are done"),
-        Event::WorkFailed { what } => warn!(what, "an order failed"),
-        Event::JoinFailed { waited } => warn!(?waited, "no peer with a state answered"),
+        // At `info`: the reporter already tells people of both, and stderr ends with one error line.
+        Event::WorkFailed { what } => info!(what, "an order failed"),
+        Event::JoinFailed { waited } => info!(?waited, "no peer with a state answered"),
         Event::Suspected { peer, .. } => about(*peer, "did not answer in time: suspected"),
         Event::Misbehaved { peer, score, what } => {
             let _in = spans::enter(None, Some(*peer));
