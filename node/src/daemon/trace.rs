@@ -10,7 +10,7 @@ use murmurate_protocol::{
 use std::collections::BTreeMap;
 use std::time::Instant;
 use tracing::span::EnteredSpan;
-use tracing::{Level, Span, debug, info, trace, warn};
+use tracing::{Level, Span, debug, info, trace};
 
 /// Orders whose answers are awaited in the log. Some orders are never answered: the oldest are forgotten.
 const ORDERS_MAX: usize = 1024;
@@ -231,7 +231,7 @@ fn names(peers: impl IntoIterator<Item = PeerId>) -> String {
     all.join(" ")
 }
 
-/// Logs an event: rare ones at `info` or `warn`, those of every round at `debug`.
+/// Logs an event: rare ones at `info`, those of every round at `debug`.
 fn tell(event: &Event) {
     match event {
         Event::PeerUp(peer) => info!(%peer, "peer linked"),
