@@ -93,7 +93,7 @@ fn a_refused_slice_is_released_and_so_is_every_slice_where_nothing_is_exchanged(
     }
 }
 
-/// Its sender has the acknowledgement: whoever turned it away would lose its mass for all.
+/// The sender has its acknowledgement: if the receiver dropped the slice, its mass would be lost.
 #[test]
 fn what_was_pushed_before_a_goodbye_counts_and_what_a_refused_peer_pushes_does_not() {
     for refuses in [false, true] {
