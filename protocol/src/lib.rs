@@ -74,12 +74,14 @@ mod count;
 mod exchange;
 mod group;
 mod id;
+mod kind;
 mod order;
 mod overlap;
 mod pace;
 mod plan;
 mod rendezvous;
 mod sampling;
+mod schedule;
 mod slice;
 mod spanning;
 mod synchronization;
@@ -88,12 +90,10 @@ mod topology;
 
 pub use self::core::{Event, FetchId, Output, PeerConfig, PeerError, Phase, Remote, View, Wait};
 pub use count::{FragmentId, InnerStep, OrderId, Round};
-pub use exchange::{
-    CenterPlan, ExchangeFacts, ExchangeKind, KindError, LeadPlan, Schedule, ScheduleCost,
-    ServerPlan, Standing,
-};
+pub use exchange::Standing;
 pub use group::{GroupTag, Members};
 pub use id::{Digest, LayoutHash, PeerId, PlanHash, RunId};
+pub use kind::{CenterPlan, ExchangeFacts, ExchangeKind, KindError, LeadPlan, ServerPlan};
 pub use order::{
     Done, Evaluation, Lane, Order, Route, StateId, StepBudget, StoreId, TrainSummary, WorkError,
 };
@@ -102,6 +102,7 @@ pub use pace::Pace;
 pub use peer::{Input, Peer, Snapshot};
 pub use plan::{BytesBound, Contribution, DeadlinePlan, FragmentPlan, Plan, PlanError};
 pub use sampling::Sampling;
+pub use schedule::{Schedule, ScheduleCost};
 pub use slice::{Part, PushOutcome, Settlement, SliceId, SliceMeta, Tag};
 pub use spanning::SpanningTree;
 pub use synchronization::{Grace, Quorum, Synchronization};

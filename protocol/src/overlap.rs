@@ -1,44 +1,42 @@
-//! When a round exchanges which fragments. What is done with the result is the Executor's business.
+//! When a round exchanges which fragments. The Executor decides what to do with the result.
 
-use crate::limits::{FRAGMENTS_MAX, WINDOW_FRAGMENTS_MAX};
-use crate::plan::{Contribution, Plan};
-use crate::{FragmentId, Pace, Round, StepBudget};
-use core::ops::Range;
+use crate::limits::WINDOW_FRAGMENTS_MAX;
+use crate::{FragmentId, Round};
 use serde::{Deserialize, Serialize};
 
 /// When the fragments of a round's gradient leave.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Layers {
-    /// All together, once the backward pass is over.
+    /// All together, after the backward pass.
     #[default]
     Together,
-    /// Each as soon as the backward pass has computed it, the last first: wait-free
+    /// Each fragment as soon as the backward pass has computed it, the last one first: wait-free
     /// backpropagation.
     ///
     /// **Source:** Zhang et al., Poseidon, USENIX ATC 2017, section 3.1.
     AsReady,
-    /// The same, and what the next forward pass needs first overtakes what it needs later.
+    /// As `AsReady`, but fragments that the next forward pass needs first overtake the others.
     ///
     /// **Source:** Peng et al., ByteScheduler, SOSP 2019, section 4; Jayarajan et al., P3, MLSys
     /// 2019.
     ByPriority,
 }
 
-/// How exchanges and training lie over each other.
+/// How exchanges overlap with training.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OverlapPlan {
-    /// In how many rounds every fragment is exchanged once: round r exchanges the fragments f with
-    /// `f mod stagger == r mod stagger`. One is all in every round.
+    /// Number of rounds in which every fragment is exchanged once: round r exchanges the fragments f
+    /// with `f mod stagger == r mod stagger`. With one, every round exchanges all fragments.
     pub stagger: u16,
-    /// Inner steps of the next round that are taken while a round's exchange is under way: its
-    /// result is applied exactly this many after the cut. Zero is between rounds.
+    /// Inner steps of the next round that run during a round's exchange. The result is applied
+    /// exactly this many inner steps after the cut; with zero, between two rounds.
     pub late_steps: u32,
     /// When the fragments of a gradient leave.
     pub layers: Layers,
 }
 
 impl OverlapPlan {
-    /// Everything is exchanged in every round, between one round's training and the next.
+    /// Every round exchanges all fragments, between its training and that of the next round.
     pub const NONE: Self = Self {
         stagger: 1,
         late_steps: 0,
@@ -58,128 +56,56 @@ impl Default for OverlapPlan {
     }
 }
 
-/// Why fragments cannot be exchanged when a plan says.
+/// Why fragments cannot be exchanged at the times that a plan names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OverlapError {
-    /// Rounds without a fragment.
+    /// Some rounds would exchange no fragment.
     #[error(
-        "fragments are exchanged over {stagger} rounds, and there are {fragments} of them: every \
-         round needs one, give a stagger of 1 to {fragments}"
+        "a stagger of {stagger} leaves rounds without a fragment, because there are {fragments}: \
+         give 1 to {fragments}"
     )]
     Stagger {
-        /// The plan's.
+        /// The plan's stagger.
         stagger: u16,
-        /// The fragments.
+        /// The number of fragments.
         fragments: usize,
     },
-    /// A fragment whose round it is not has no agreed anchor to wait at.
+    /// A fragment that waits for its turn needs an agreed anchor.
     #[error(
-        "staggered fragments keep their deltas for a later round, which takes deltas of an anchor \
-         that the peers of a round agree on: use a stagger of 1"
+        "staggered fragments keep deltas for a later round, which needs an exchange of deltas \
+         whose peers agree on an anchor: use a stagger of 1"
     )]
     Unagreed,
-    /// More inner steps than a round has, or none that can be counted.
+    /// More late steps than a round has inner steps, or rounds whose inner steps vary.
     #[error(
-        "a result that is {late_steps} inner steps late needs rounds of at least as many: give \
-         late_steps from 0 to the round's inner steps, no round time, and a steady pace"
+        "late_steps = {late_steps} needs rounds of at least as many inner steps: give at most the \
+         round's inner steps, no round time, and a steady pace"
     )]
     Late {
-        /// The plan's.
+        /// The plan's late steps.
         late_steps: u32,
     },
-    /// A late result without an anchor to come back to.
-    #[error(
-        "a late result replaces an anchor that the peers of a round agree on: use late_steps = 0 here"
-    )]
+    /// A late result needs an agreed anchor.
+    #[error("late results need an exchange whose peers agree on an anchor: use late_steps = 0")]
     LateUnagreed,
-    /// Fragments that leave under a backward pass, of what is no gradient, or of an exchange that
-    /// waits for all of them.
+    /// Fragments leave during the backward pass, but are no gradients, or the exchange takes all of
+    /// them together.
     #[error(
-        "fragments leave under the backward pass where members of a group exchange gradients, in every \
-         round and not late: use a contribution of gradients, a stagger of 1, late_steps = 0, and an \
-         exchange in which peers agree"
+        "fragments that leave during the backward pass must be gradients that peers agree on in \
+         every round: use a contribution of gradients, a stagger of 1, late_steps = 0, and an \
+         exchange whose peers agree"
     )]
     Layers,
-    /// More fragments by priority than may be exchanged at a time.
+    /// More fragments with priorities than may be exchanged at a time.
     #[error(
-        "{fragments} fragments by priority are exchanged all at a time, and {WINDOW_FRAGMENTS_MAX} may be: \
-         cut into fewer"
+        "all {fragments} fragments are exchanged at a time by priority, and at most \
+         {WINDOW_FRAGMENTS_MAX} may be: cut the model into fewer"
     )]
     Priorities {
-        /// The plan's.
+        /// The plan's number of fragments.
         fragments: usize,
     },
-}
-
-impl OverlapPlan {
-    /// Checks that it goes with the rest of a plan.
-    pub(crate) fn validate(self, plan: &Plan) -> Result<(), OverlapError> {
-        let (stagger, fragments) = (self.stagger, plan.fragments.len());
-        if stagger == 0 || usize::from(stagger) > fragments.min(FRAGMENTS_MAX) {
-            return Err(OverlapError::Stagger { stagger, fragments });
-        }
-        let agreed = plan.exchange.agrees() && plan.contribution == Contribution::Delta;
-        if stagger > 1 && !agreed {
-            return Err(OverlapError::Unagreed);
-        }
-        let late_steps = self.late_steps;
-        if late_steps > 0 && !plan.exchange.agrees() {
-            return Err(OverlapError::LateUnagreed);
-        }
-        let steady = plan.synchronization.pace == Pace::Steady;
-        match plan.budget {
-            StepBudget::Steps(steps) if late_steps == 0 || (late_steps <= steps && steady) => {}
-            StepBudget::Time(_) if late_steps == 0 => {}
-            _ => return Err(OverlapError::Late { late_steps }),
-        }
-        self.validate_layers(plan)
-    }
-
-    fn validate_layers(self, plan: &Plan) -> Result<(), OverlapError> {
-        if self.layers == Layers::Together {
-            return Ok(());
-        }
-        let gradients = plan.exchange.agrees() && plan.contribution == Contribution::Gradient;
-        if !gradients || self.stagger > 1 || self.late_steps > 0 {
-            return Err(OverlapError::Layers);
-        }
-        let fragments = plan.fragments.len();
-        if self.layers == Layers::ByPriority && fragments > WINDOW_FRAGMENTS_MAX {
-            return Err(OverlapError::Priorities { fragments });
-        }
-        Ok(())
-    }
-}
-
-impl Plan {
-    /// Where the fragments lie in the flat parameters and their companion.
-    pub fn ranges(&self) -> Vec<Range<usize>> {
-        let mut start = 0;
-        let lens = self.fragments.iter().map(|fragment| fragment.len as usize);
-        lens.map(|len| {
-            start += len;
-            start - len..start
-        })
-        .collect()
-    }
-
-    /// Whether the next round's training begins before this round's result is in force. Not after
-    /// the last round: nothing comes after it.
-    pub const fn trains_ahead(&self, round: Round) -> bool {
-        let more = self.rounds == 0 || round.0.saturating_add(1) < self.rounds;
-        self.overlap.late_steps > 0 && more
-    }
-
-    /// The fragments that a round exchanges, in the order in which they leave: the last first where
-    /// they leave under the backward pass.
-    pub fn fragments_of(&self, round: Round) -> impl Iterator<Item = FragmentId> + use<> {
-        let (overlap, count) = (self.overlap, self.fragments.len() as u16);
-        let backward = overlap.layers != Layers::Together;
-        (0..count)
-            .map(move |at| FragmentId(if backward { count - 1 - at } else { at }))
-            .filter(move |fragment| overlap.exchanges(round, *fragment))
-    }
 }
 
 #[cfg(test)]

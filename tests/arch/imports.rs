@@ -79,7 +79,7 @@ impl Crate {
 
 impl Module {
     fn read(at: &[String], text: &str) -> Self {
-        let code = without_tests(&code_only(text));
+        let code = without_restrictions(&without_tests(&code_only(text)));
         let mut module = Self {
             children: declared(&code),
             ..Self::default()
@@ -155,6 +155,17 @@ fn without_tests(code: &str) -> String {
         rest = rest.get(closed + 1..).unwrap_or("");
     }
     kept + rest
+}
+
+/// The code with `pub(in path)` as `pub`: a module that a name is visible in is no import.
+fn without_restrictions(code: &str) -> String {
+    let mut parts = code.split("pub(in ");
+    let mut kept = parts.next().unwrap_or("").to_owned();
+    for part in parts {
+        kept.push_str("pub");
+        kept.push_str(part.split_once(')').map_or("", |(_, after)| after));
+    }
+    kept
 }
 
 /// Where the brace that opens `text` is closed.
@@ -328,4 +339,16 @@ fn paths_in_the_code_and_names_of_the_parent_count_and_tests_do_not() {
     assert_eq!(imports["lib.rs"], BTreeSet::from(["a/mod.rs"]));
     assert_eq!(imports["a/mod.rs"], BTreeSet::from(["a/c.rs"]));
     assert_eq!(imports["a/c.rs"], BTreeSet::from(["a/mod.rs"]));
+}
+
+#[test]
+fn where_a_name_is_visible_is_no_import() {
+    let krate = drawn(&[
+        ("lib.rs", "mod a;"),
+        ("a/mod.rs", "mod b;\nuse b::Thing;"),
+        ("a/b.rs", "pub(in crate::a) struct Thing;\nuse crate::f;"),
+    ]);
+    let imports = krate.imports();
+    assert_eq!(imports["a/mod.rs"], BTreeSet::from(["a/b.rs"]));
+    assert_eq!(imports["a/b.rs"], BTreeSet::from(["lib.rs"]));
 }

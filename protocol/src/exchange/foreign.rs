@@ -1,6 +1,6 @@
 //! Errors for what belongs to another exchange.
 
-use crate::wire::ExchangeMessage;
+use crate::exchange::ExchangeMessage;
 use crate::{PeerError, Tag};
 
 /// The error for a message that belongs to another exchange than this run's.

@@ -1,8 +1,7 @@
 //! What the peer asks of an exchange.
 
 use crate::core::context::Context;
-use crate::exchange::{Ending, Outcome, PushSum, Signal, Standing};
-use crate::wire::Scoped;
+use crate::exchange::{Ending, Outcome, PushSum, Scoped, Signal, Standing};
 use crate::{FragmentId, PeerError, Round, SliceId, TrainSummary};
 
 /// One way of exchanging. Lives as long as the peer; works on one round at a time.

@@ -1,42 +1,99 @@
 //! Exchanges: contributions in, an agreed aggregate or a mix out. They share one interface, and none
 //! of them holds a tensor.
+//!
+//! A family that sends messages of its own has a module line and a variant of [`ExchangeMessage`]
+//! here.
 
 mod agreed;
+mod build;
 mod center;
 mod foreign;
 mod interface;
-mod kind;
 mod neighbours;
 mod none;
 mod outcome;
 mod push_sum;
 mod signal;
 
-pub use agreed::{Schedule, ScheduleCost};
+pub(crate) use agreed::Agreed;
+pub use agreed::{
+    AgreedMessage, Ballot, FormingMessage, FragmentMessage, Held, Member, Promise, Scoped,
+    ShardPlan, ShardVersion,
+};
 pub(crate) use agreed::{inputs_of, slices_of};
+pub(crate) use build::build;
+pub(crate) use center::Center;
+pub use center::CenterMessage;
 pub(crate) use foreign::{foreign_message, foreign_tag};
 pub(crate) use interface::{Exchange, PastRounds};
-pub use kind::{CenterPlan, ExchangeFacts, ExchangeKind, KindError, LeadPlan, ServerPlan};
-pub use neighbours::Standing;
+pub use neighbours::{PullMessage, Standing};
 pub(crate) use outcome::{Ending, Outcome};
 pub(crate) use push_sum::PushSum;
 pub(crate) use signal::{Arrived, Signal};
 
-use crate::Topology;
-use crate::core::context::Context;
+use crate::Round;
+use crate::wire::WireError;
+use serde::{Deserialize, Serialize};
 
-/// Makes the exchange that a plan asks for.
-///
-/// # Panics
-/// When a plan that needs a topology comes without one: the driver passes both.
-pub(crate) fn build(cx: &Context, topology: Option<Box<dyn Topology>>) -> Box<dyn Exchange> {
-    match cx.plan.exchange {
-        ExchangeKind::None => Box::new(none::NoExchange::new(&cx.plan)),
-        ExchangeKind::Center(center) => Box::new(center::Center::new(&cx.plan, center)),
-        kind if kind.agrees() => Box::new(agreed::Agreed::new()),
-        _ => {
-            let topology = topology.expect("an exchange between neighbours comes with a topology");
-            neighbours::build(&cx.plan, topology).expect("it is one between neighbours")
+/// A message of an exchange. A run has one exchange, and its peers send no other family.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum ExchangeMessage {
+    /// Exchanges whose groups agree: all-reduce, gathered contributions, a server in step.
+    Agreed(AgreedMessage),
+    /// A center whose peers need not be in the same round.
+    Center(CenterMessage),
+    /// Pulls of published parameters.
+    Pull(PullMessage),
+}
+
+impl ExchangeMessage {
+    /// The message's name.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Agreed(message) => message.name(),
+            Self::Center(message) => message.name(),
+            Self::Pull(message) => message.name(),
         }
+    }
+
+    /// The round that the message is about, if it is about one.
+    pub(crate) const fn round(&self) -> Option<Round> {
+        match self {
+            Self::Agreed(message) => Some(message.round()),
+            Self::Center(message) => message.round(),
+            Self::Pull(message) => Some(message.round()),
+        }
+    }
+
+    /// Checks every count and range.
+    pub(crate) fn check(&self) -> Result<(), WireError> {
+        match self {
+            Self::Agreed(message) => message.check(),
+            Self::Center(_) | Self::Pull(_) => Ok(()),
+        }
+    }
+}
+
+impl From<FormingMessage> for ExchangeMessage {
+    fn from(message: FormingMessage) -> Self {
+        Self::Agreed(AgreedMessage::Forming(message))
+    }
+}
+
+impl From<Scoped> for ExchangeMessage {
+    fn from(message: Scoped) -> Self {
+        Self::Agreed(AgreedMessage::Fragment(message))
+    }
+}
+
+impl From<CenterMessage> for ExchangeMessage {
+    fn from(message: CenterMessage) -> Self {
+        Self::Center(message)
+    }
+}
+
+impl From<PullMessage> for ExchangeMessage {
+    fn from(message: PullMessage) -> Self {
+        Self::Pull(message)
     }
 }

@@ -1,7 +1,7 @@
 //! What an exchange may have to act on.
 
 use crate::core::FetchId;
-use crate::wire::ExchangeMessage;
+use crate::exchange::ExchangeMessage;
 use crate::{Digest, Done, OrderId, PeerId, PushOutcome, SliceId, SliceMeta};
 
 /// A slice that arrived.

@@ -9,7 +9,7 @@ use crate::core::timers::Timer;
 use crate::core::{Event, FetchId, Output, Phase, Wait};
 use crate::limits::{DONORS_MAX, VIEW_PEERS_MAX};
 use crate::peer::Peer;
-use crate::peer::replay::Replay;
+use crate::peer::lag::CatchUp;
 use crate::wire::TransferMessage;
 use crate::{Digest, Done, Order, OrderId, PeerId, Round, StateId};
 use core::time::Duration;
@@ -17,30 +17,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Bytes per second below which a state transfer is given up.
 const SLOWEST_RATE: u64 = 64 << 10;
-
-/// How far the catch-up is.
-#[derive(Debug)]
-pub(super) enum CatchUp {
-    /// There is nothing to catch up with.
-    Idle,
-    /// Donors were asked.
-    Asking {
-        asked: BTreeSet<PeerId>,
-        offers: BTreeMap<StateId, Vec<PeerId>>,
-    },
-    /// A state is on its way, from these donors.
-    Fetching(StateId, Vec<PeerId>),
-    /// The Executor takes it over.
-    Loading(OrderId, StateId, Vec<PeerId>),
-    /// A past round is being replayed.
-    Replaying(Replay),
-}
-
-impl CatchUp {
-    pub(super) fn idle(&self) -> bool {
-        matches!(self, Self::Idle)
-    }
-}
 
 impl Peer {
     /// The swarm went on without this peer.

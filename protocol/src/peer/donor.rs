@@ -7,23 +7,7 @@ use crate::core::Phase;
 use crate::limits::{PIN_LIFETIME, VIEW_PEERS_MAX};
 use crate::peer::Peer;
 use crate::wire::{Scoped, TransferMessage};
-use crate::{Done, Order, OrderId, PeerId, Round, StateId, Time};
-
-/// Who asked for what, and the pinned state.
-#[derive(Debug, Default)]
-pub(super) struct Donor {
-    askers: Vec<PeerId>,
-    history_askers: Vec<(PeerId, Round)>,
-    pinning: Option<OrderId>,
-    pinned: Option<(StateId, Time)>,
-}
-
-impl Donor {
-    pub(super) fn forget(&mut self, peer: PeerId) {
-        self.askers.retain(|p| *p != peer);
-        self.history_askers.retain(|(p, _)| *p != peer);
-    }
-}
+use crate::{Done, Order, OrderId, PeerId, Round, StateId};
 
 impl Peer {
     pub(super) fn state_asked(&mut self, from: PeerId, at_least: Round) {

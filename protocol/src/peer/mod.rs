@@ -7,12 +7,15 @@
 
 mod ahead;
 mod apply;
+mod asked;
 mod blame;
 mod catch_up;
 mod cut;
 mod donor;
 mod input;
+mod lag;
 mod leave;
+mod life;
 mod membership;
 mod muster;
 mod replay;
@@ -30,9 +33,9 @@ use crate::wire::{MembershipMessage, Message, Reason, TransferMessage};
 use crate::{
     Digest, Done, Order, OrderId, Part, PeerId, Plan, Round, SliceId, SliceMeta, Time, Topology,
 };
-use catch_up::CatchUp;
-use donor::Donor;
-use round::Life;
+use asked::Donor;
+use lag::CatchUp;
+use life::Life;
 use std::collections::BTreeMap;
 
 /// One peer of a run.

@@ -1,29 +1,15 @@
 //! Replaying: a straggler that missed a round or two takes over their decisions (the encoded
 //! aggregates, a fraction of a state) and keeps what it trained on top.
 
-use super::catch_up::CatchUp;
+use super::lag::{CatchUp, Replay};
 use crate::core::{Event, FetchId, Output, PeerError, Wait};
 use crate::exchange::{inputs_of, slices_of};
 use crate::peer::Peer;
 use crate::wire::{AgreedMessage, ExchangeMessage, FragmentMessage, Scoped, TransferMessage};
-use crate::{Digest, Done, FragmentId, Order, OrderId, PeerId, Round, SliceId};
-use std::collections::BTreeMap;
+use crate::{Done, FragmentId, Order, PeerId, Round, SliceId};
 
 /// Replayed rounds over which a straggler's own delta is kept.
 const STALENESS_MAX: u32 = 2;
-
-/// A past round that is being replayed.
-#[derive(Debug, Default)]
-pub(super) struct Replay {
-    pub(super) donor: Option<PeerId>,
-    pub(super) decisions: BTreeMap<FragmentId, Scoped>,
-    pub(super) fetching: BTreeMap<SliceId, Digest>,
-    /// Fetched slices, until the round is in force and the history keeps them.
-    pub(super) here: Vec<SliceId>,
-    pub(super) applies: BTreeMap<OrderId, FragmentId>,
-    pub(super) started: bool,
-    pub(super) replayed: u32,
-}
 
 impl Peer {
     /// Asks for the decisions of the round this peer is in.

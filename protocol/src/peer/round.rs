@@ -6,33 +6,8 @@ use crate::core::{Event, Phase, Remote, Wait};
 use crate::exchange::Outcome;
 use crate::limits::{ALIVE_EVERY, LINGER};
 use crate::peer::{Peer, SNAPSHOT_VERSION, Snapshot};
-use crate::{Digest, Done, FragmentId, Order, OrderId, PeerId, Round, Time, TrainSummary};
+use crate::{Digest, Done, Order, OrderId, PeerId, Time, TrainSummary};
 use std::collections::BTreeMap;
-
-/// Orders of the round that are under way, and when things were last done.
-#[derive(Debug, Default)]
-pub(super) struct Life {
-    pub(super) train: Option<OrderId>,
-    /// The beginning of the next round's training.
-    pub(super) ahead: Option<OrderId>,
-    /// What it came to.
-    pub(super) taken_ahead: Option<TrainSummary>,
-    /// Whether the next round waits only for training that is under way to end.
-    pub(super) held: bool,
-    pub(super) applies: BTreeMap<OrderId, FragmentId>,
-    pub(super) evaluate: Option<OrderId>,
-    pub(super) save: Option<OrderId>,
-    /// Whether this peer left while fragments of the round were undecided.
-    pub(super) broken_off: bool,
-    /// Whether the others were told that enough of them are here.
-    pub(super) met: bool,
-    /// Whether the round found no group and goes on.
-    pub(super) alone: bool,
-    pub(super) started: Time,
-    pub(super) saved_at: Time,
-    pub(super) saved_round: Option<Round>,
-    pub(super) evaluated_round: Option<Round>,
-}
 
 impl Peer {
     pub(super) fn enter(&mut self, phase: Phase) {

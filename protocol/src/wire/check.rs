@@ -5,7 +5,7 @@ use crate::limits::{BALLOTS_MAX, FRAGMENTS_MAX, GROUP_MEMBERS_MAX};
 use crate::wire::WireError;
 
 /// The same answer for every check: which field is out of range.
-pub(super) fn ok(condition: bool, field: &str) -> Result<(), WireError> {
+pub(crate) fn ok(condition: bool, field: &str) -> Result<(), WireError> {
     match condition {
         true => Ok(()),
         false => Err(WireError::OutOfRange {
@@ -14,23 +14,23 @@ pub(super) fn ok(condition: bool, field: &str) -> Result<(), WireError> {
     }
 }
 
-pub(super) fn weight(weight: f64) -> Result<(), WireError> {
+pub(crate) fn weight(weight: f64) -> Result<(), WireError> {
     ok(weight_ok(weight), "weight")
 }
 
 /// Whether a weight is one that sums of weights can take.
-pub(super) fn weight_ok(weight: f64) -> bool {
+pub(crate) fn weight_ok(weight: f64) -> bool {
     weight.is_finite() && (0.0..=1e18).contains(&weight)
 }
 
-pub(super) fn fragment(fragment: FragmentId) -> Result<(), WireError> {
+pub(crate) fn fragment(fragment: FragmentId) -> Result<(), WireError> {
     ok(usize::from(fragment.0) < FRAGMENTS_MAX, "fragment")
 }
 
-pub(super) fn ballot(number: u8) -> Result<(), WireError> {
+pub(crate) fn ballot(number: u8) -> Result<(), WireError> {
     ok(number < BALLOTS_MAX, "ballot")
 }
 
-pub(super) fn shards(count: usize) -> Result<(), WireError> {
+pub(crate) fn shards(count: usize) -> Result<(), WireError> {
     ok(count <= GROUP_MEMBERS_MAX, "shards")
 }

@@ -1,75 +1,25 @@
 //! Agreement: a strict majority of the group must hold, and vote for, the same versions.
 //!
-//! This is single-decree Paxos per fragment. Ballot zero needs no coordinator because there is
-//! only one thing to vote for: every shard as its first owner reduced it. Higher ballots are
-//! `repair`'s. A version vector with a strict majority of votes in one ballot is decided; no member
-//! ever decides anything else, because a coordinator first hears a strict majority and keeps the
-//! vote of the highest ballot it hears of.
-//!
-//! **Source:** Lamport 2001, "Paxos Made Simple", section 2.2.
+//! What was promised, voted and decided is in `agreement`. Here members send and take votes, fetch
+//! what they lack of the decided versions, and end the exchange.
 
+use super::agreement::Versions;
+use super::ballot::{Ballot, ShardVersion};
 use super::fragment::FragmentRound;
+use super::message::FragmentMessage;
 use super::state::FragmentStage;
 use crate::core::FetchId;
 use crate::core::context::Context;
 use crate::limits::SEARCHES_MAX;
-use crate::wire::{Ballot, FragmentMessage, ShardVersion};
 use crate::{Output, PeerError, PeerId, Wait};
-use std::collections::{BTreeMap, BTreeSet};
-
-/// A vote: one version for each shard.
-type Versions = Vec<ShardVersion>;
-
-/// What was promised, voted and decided.
-#[derive(Debug)]
-pub(super) struct Agreement {
-    /// The ballot whose targets are being followed.
-    pub(super) ballot: Ballot,
-    /// No vote is given below this ballot.
-    pub(super) promised: Ballot,
-    /// This peer's vote in the highest ballot.
-    pub(super) voted: Option<(Ballot, Versions)>,
-    votes: BTreeMap<Ballot, BTreeMap<usize, Versions>>,
-    /// What was decided, and in which ballot's number.
-    pub(super) decided: Option<(u8, Versions)>,
-    /// Who said so, where it was not the votes.
-    told_by: Option<PeerId>,
-}
-
-impl Agreement {
-    pub(super) fn new(first: Ballot) -> Self {
-        Self {
-            ballot: first,
-            promised: first,
-            voted: None,
-            votes: BTreeMap::new(),
-            decided: None,
-            told_by: None,
-        }
-    }
-
-    /// What a strict majority voted for in one ballot.
-    fn majority(&self, ballot: Ballot, enough: impl Fn(usize) -> bool) -> Option<&Versions> {
-        let votes = self.votes.get(&ballot)?;
-        votes
-            .values()
-            .find(|v| enough(votes.values().filter(|w| w == v).count()))
-    }
-}
 
 impl FragmentRound {
     /// Votes in the current ballot once every shard is here in the version it is about.
     pub(super) fn vote(&mut self, cx: &mut Context) {
-        let ballot = self.agreement.ballot;
-        let stale = ballot < self.agreement.promised;
-        let voted = self
-            .agreement
-            .voted
-            .as_ref()
-            .is_some_and(|(b, _)| *b >= ballot);
-        if stale || voted || self.agreement.decided.is_some() {
+        if !self.agreement.may_vote() {
             return;
         }
+        let ballot = self.agreement.ballot;
         let versions: Option<Versions> = (0..self.scope.of).map(|s| self.fitting(s)).collect();
         let Some(versions) = versions else { return };
         self.agreement.voted = Some((ballot, versions.clone()));
@@ -80,7 +30,9 @@ impl FragmentRound {
                 self.scoped(FragmentMessage::Vote { ballot, versions }),
             );
         }
-        self.count(ballot, self.scope.group.me, versions);
+        let group = &self.scope.group;
+        self.agreement
+            .count(ballot, group.me, versions, group.len());
     }
 
     /// Another member's vote.
@@ -118,22 +70,10 @@ impl FragmentRound {
             cx.deadlines
                 .record(Wait::Agreement, from, cx.now.since(since));
         }
-        self.count(ballot, index, versions.to_vec());
+        let size = self.scope.group.len();
+        self.agreement.count(ballot, index, versions.to_vec(), size);
         self.advance(cx);
         Ok(())
-    }
-
-    fn count(&mut self, ballot: Ballot, index: usize, versions: Versions) {
-        let votes = self.agreement.votes.entry(ballot).or_default();
-        votes.entry(index).or_insert(versions);
-        let majority = self
-            .agreement
-            .majority(ballot, |count| self.scope.group.majority(count));
-        if self.agreement.decided.is_none()
-            && let Some(versions) = majority.cloned()
-        {
-            self.agreement.decided = Some((ballot.number, versions));
-        }
     }
 
     /// Somebody who ended the exchange says how.
@@ -145,8 +85,7 @@ impl FragmentRound {
         versions: &[ShardVersion],
     ) {
         if versions.len() == usize::from(self.scope.of) && self.agreement.decided.is_none() {
-            self.agreement.decided = Some((ballot, versions.to_vec()));
-            self.agreement.told_by = Some(from);
+            self.agreement.told(from, ballot, versions.to_vec());
             self.fetch_missing(cx, from);
         }
         self.advance(cx);
@@ -220,15 +159,12 @@ impl FragmentRound {
             .collect()
     }
 
-    /// Members that voted for these versions and therefore hold them all.
+    /// Other members that voted for these versions and therefore hold them all.
     fn holders_of(&self, versions: &Versions) -> Vec<PeerId> {
-        let votes = self.agreement.votes.values().flatten();
-        let holders = votes.filter(|(i, v)| **i != self.scope.group.me && *v == versions);
-        let indices: BTreeSet<usize> = holders.map(|(i, _)| *i).collect();
-        indices
-            .into_iter()
-            .map(|i| self.scope.group.peer(i))
-            .collect()
+        let group = &self.scope.group;
+        let holders = self.agreement.voters_for(versions).into_iter();
+        let others = holders.filter(|index| *index != group.me);
+        others.map(|index| group.peer(index)).collect()
     }
 
     /// Fetches decided versions that are not here.

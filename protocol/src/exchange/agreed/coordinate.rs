@@ -1,35 +1,16 @@
 //! The coordinator's side of a ballot above zero: questions, promises, the plan.
 
+use super::ballot::{Ballot, Held, ShardPlan};
+use super::ballots::{Coordination, Promised};
 use super::fragment::FragmentRound;
+use super::message::{FragmentMessage, Promise};
 use crate::core::context::Context;
-use crate::wire::{Ballot, FragmentMessage, Held, Promise, ShardPlan, ShardVersion};
 use crate::{Members, PeerError, PeerId};
 use std::collections::BTreeMap;
 
-/// A ballot that this peer coordinates.
-#[derive(Debug)]
-pub(super) struct Coordination {
-    pub(super) ballot: Ballot,
-    pub(super) promises: BTreeMap<usize, Promised>,
-    pub(super) planned: bool,
-}
-
-/// What a member promised.
-#[derive(Clone, Debug)]
-pub(super) struct Promised {
-    pub(super) voted: Option<(Ballot, Vec<ShardVersion>)>,
-    pub(super) held: Vec<Held>,
-    pub(super) hopeful: Members,
-}
-
 impl FragmentRound {
     pub(super) fn coordinate(&mut self, cx: &mut Context, ballot: Ballot) {
-        let running = self
-            .ballots
-            .coordination
-            .as_ref()
-            .is_some_and(|c| c.ballot >= ballot);
-        if running {
+        if self.ballots.coordinates(ballot) {
             return;
         }
         self.ballots.coordination = Some(Coordination {

@@ -3,7 +3,8 @@
 
 use crate::core::context::Context;
 use crate::limits::ABSENT_ROUNDS_MAX;
-use crate::{Digest, PeerId, Remote, Round};
+use crate::{Digest, PeerId, Remote, Round, Wait};
+use core::time::Duration;
 use std::collections::BTreeMap;
 
 /// Live peers that are waited for.
@@ -21,7 +22,7 @@ pub(super) fn proposers(cx: &Context, ready: Vec<PeerId>) -> Vec<PeerId> {
         Some(remote) => !remote.probation,
         None => !cx.newcomer,
     };
-    let ready = super::quorum::active(cx, ready);
+    let ready = active(cx, ready);
     let known: Vec<PeerId> = ready.iter().copied().filter(settled).collect();
     if known.is_empty() { ready } else { known }
 }
@@ -68,4 +69,20 @@ pub(super) fn common_anchor(
         .into_iter()
         .max_by_key(|(anchor, count)| (*count, !enough && *anchor == own, *anchor));
     winner.map_or(own, |(anchor, _)| anchor)
+}
+
+/// How long the others are waited for. A peer that did not train waits while they do, as long as
+/// anything may take: those who trained miss the late much sooner, and one of them proposes.
+pub(super) fn allowed(cx: &Context, settled: impl IntoIterator<Item = PeerId>) -> Duration {
+    match cx.plan.draws(cx.round, cx.me()) {
+        true => cx.deadlines.allow(Wait::Group, settled),
+        false => cx.deadlines.ceiling(),
+    }
+}
+
+/// Who of the ready peers may propose: of those who trained, because the others wait for longer.
+fn active(cx: &Context, ready: Vec<PeerId>) -> Vec<PeerId> {
+    let drawn = |id: &PeerId| cx.plan.draws(cx.round, *id);
+    let active: Vec<PeerId> = ready.iter().copied().filter(drawn).collect();
+    if active.is_empty() { ready } else { active }
 }

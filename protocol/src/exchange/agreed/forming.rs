@@ -5,10 +5,10 @@ use super::Agreed;
 use super::fragment::FragmentRound;
 use super::group::Group;
 use super::grouping::Formed;
+use super::message::{FormingMessage, Member};
 use crate::core::context::Context;
 use crate::core::timers::Timer;
 use crate::exchange::{Ending, Outcome};
-use crate::wire::{FormingMessage, Member};
 use crate::{Event, Members, Order, PeerId, Round};
 
 impl Agreed {

@@ -4,15 +4,16 @@
 //! `handed_on` (the same along a schedule), `agree` (votes), `repair` and `coordinate` (ballots above
 //! zero, which replace missing shards).
 
-use super::agree::Agreement;
+use super::agreement::Agreement;
+use super::ballot::{Ballot, ShardVersion};
+use super::ballots::Ballots;
 use super::duty::Duty;
 use super::group::Group;
 use super::pipeline::Pipeline;
-use super::schedule::Program;
-use super::state::{Ballots, FragmentStage, Reduction, Scope, Target, Task, Transfers};
+use super::state::{FragmentStage, Reduction, Scope, Target, Task, Transfers};
 use crate::core::context::Context;
 use crate::exchange::Ending;
-use crate::wire::{Ballot, ShardVersion};
+use crate::schedule::Program;
 use crate::{
     Event, ExchangeKind, FragmentId, Members, Order, PeerId, Settlement, StoreId, Time, Wait,
 };

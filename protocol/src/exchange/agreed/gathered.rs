@@ -22,12 +22,12 @@
 //! section 3, and Xu et al. 2021, "GRACE", section IV; agreement: Lamport 2001, "Paxos Made
 //! Simple".
 
+use super::ballot::{Ballot, ShardVersion};
 use super::duty::Duty;
 use super::fragment::FragmentRound;
 use super::state::{Target, Task};
 use crate::core::context::Context;
 use crate::exchange::Ending;
-use crate::wire::{Ballot, ShardVersion};
 use crate::{Digest, Event, Members, Order, Part, PeerId, Settlement, SliceId, StoreId};
 
 impl FragmentRound {

@@ -1,6 +1,6 @@
 //! A group: the peers of one exchange, in `PeerId` order.
 
-use crate::wire::Member;
+use super::message::Member;
 use crate::{GroupTag, Members, PeerId, Round};
 
 /// The agreed members of one round, and who of them this peer is.

@@ -6,15 +6,15 @@
 //! Each peer hears from every other, so all choose the proposer from the same information.
 //! With at most 64 members these are at most 63 small messages a peer and round.
 
-use super::electorate::{ahead, common_anchor, electorate, proposers, settled};
+use super::electorate::{ahead, allowed, common_anchor, electorate, proposers, settled};
 use super::group::Group;
-use super::quorum::{self, Enough};
+use super::message::{FormingMessage, Member};
+use super::quorum::Enough;
 use crate::core::context::Context;
 use crate::core::timers::Timer;
 use crate::exchange::Outcome;
 use crate::limits::{GROUP_MEMBERS_MAX, TERMS_MAX};
 use crate::rendezvous::rendezvous;
-use crate::wire::{FormingMessage, Member};
 use crate::{Digest, PeerId, Round, Time, Wait};
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
@@ -46,14 +46,14 @@ pub(super) enum Formed {
 pub(super) struct Grouping {
     active: bool,
     weight: f64,
-    pub(super) since: Time,
+    since: Time,
     /// How often no group came about, in this round.
     attempts: u64,
     round: Round,
     /// No other peer is waited for: what is ready now is the group.
     closed: bool,
-    /// Set once enough are ready.
-    pub(super) enough: Option<Enough>,
+    /// Whether enough are ready.
+    enough: Enough,
     term: u8,
     tried: BTreeSet<PeerId>,
     proposer: Option<PeerId>,
@@ -74,7 +74,7 @@ impl Grouping {
         }
         self.active = true;
         self.closed = false;
-        self.enough = None;
+        self.enough = Enough::default();
         self.weight = weight;
         self.since = cx.now;
         self.term = 0;
@@ -99,7 +99,7 @@ impl Grouping {
             );
         }
         let settled: Vec<PeerId> = settled(cx).collect();
-        let allowed = quorum::allowed(cx, settled);
+        let allowed = allowed(cx, settled);
         let deadline = cx.wait(Wait::Group, allowed);
         cx.timers.set(Timer::Exchange, deadline);
         self.consider(cx)
@@ -142,6 +142,17 @@ impl Grouping {
         }
         self.note_ready(cx, from);
         self.consider(cx)
+    }
+
+    /// A peer is ready for this round, perhaps after those who were enough. If this peer did not
+    /// train, its wait does not show how much later than others that peer is.
+    fn note_ready(&self, cx: &mut Context, from: PeerId) {
+        let (round, me) = (cx.round, cx.me());
+        if cx.plan.draws(round, me) && cx.plan.draws(round, from) {
+            let waited = cx.now.since(self.since);
+            cx.deadlines.record(Wait::Group, from, waited);
+        }
+        self.enough.record_lateness(cx);
     }
 
     /// A peer was ready too late for its round: the next deadlines take it into account.
@@ -200,7 +211,7 @@ impl Grouping {
             }
             return self.next(cx);
         }
-        if !self.grace_is_over(cx) {
+        if !self.enough.is_over(cx) {
             for peer in self.missing(cx) {
                 cx.suspect(peer);
             }
@@ -230,8 +241,9 @@ impl Grouping {
             return Formed::Waiting;
         }
         if !self.missing(cx).is_empty() {
-            self.start_grace(cx);
-            if !self.grace_is_over(cx) {
+            let ready = self.all_ready(cx).len();
+            self.enough.ready(cx, ready);
+            if !self.enough.is_over(cx) {
                 return Formed::Waiting;
             }
         }
@@ -240,7 +252,7 @@ impl Grouping {
     }
 
     /// All peers that are ready for this round, this peer included.
-    pub(super) fn all_ready(&self, cx: &Context) -> BTreeMap<PeerId, (f64, Digest)> {
+    fn all_ready(&self, cx: &Context) -> BTreeMap<PeerId, (f64, Digest)> {
         let linked = |id: &PeerId| cx.view.get(*id).is_some_and(|v| v.linked && v.greeted);
         let others = self
             .ready

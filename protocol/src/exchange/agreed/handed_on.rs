@@ -1,10 +1,11 @@
 //! What a schedule brings: values of other members, aggregates that pass through hands that did not
 //! make them, and the word of their owners.
 
+use super::ballot::ShardVersion;
 use super::fragment::FragmentRound;
+use super::message::FragmentMessage;
 use super::pipeline::Came;
 use crate::core::context::Context;
-use crate::wire::{FragmentMessage, ShardVersion};
 use crate::{Digest, Members, Order, Part, PeerError, PeerId, SliceId, SliceMeta, Wait};
 
 impl FragmentRound {

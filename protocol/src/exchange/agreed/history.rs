@@ -1,12 +1,13 @@
 //! Decided rounds that stragglers and newcomers may still ask for. Bounded in rounds and bytes.
 
+use super::ballot::ShardVersion;
 use super::fragment::FragmentRound;
+use super::message::{FragmentMessage, Scoped};
 use crate::core::context::Context;
 use crate::exchange::{Ending, PastRounds};
 use crate::limits::{
     HISTORY_BYTES_MAX, HISTORY_NEWEST_BYTES_MAX, HISTORY_PINNED_ROUNDS_MAX, HISTORY_ROUNDS_MAX,
 };
-use crate::wire::{FragmentMessage, Scoped};
 use crate::{ExchangeKind, FragmentId, Order, Part, Round, SliceId};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -163,7 +164,7 @@ pub(crate) fn slices_of(kind: ExchangeKind, decision: &Scoped) -> Vec<SliceId> {
         return Vec::new();
     };
     let gathered = kind == ExchangeKind::Gathered;
-    let name = |(shard, version): (u16, &crate::wire::ShardVersion)| SliceId {
+    let name = |(shard, version): (u16, &ShardVersion)| SliceId {
         round: decision.round,
         fragment: decision.fragment,
         shard: if gathered { 0 } else { shard },

@@ -1,5 +1,6 @@
 //! What arrives for a round's exchange: slices and messages, early, in time or late.
 
+use super::message::{FragmentMessage, Scoped};
 use super::{Agreed, EXCHANGE};
 use crate::core::context::Context;
 use crate::exchange::foreign_tag;
@@ -7,7 +8,6 @@ use crate::limits::{
     EARLY_MESSAGES_MAX, EARLY_MESSAGES_PER_PEER_MAX, EARLY_RELAYED_MAX, EARLY_SLICES_MAX,
     ROUNDS_AHEAD_MAX,
 };
-use crate::wire::{FragmentMessage, Scoped};
 use crate::{Digest, Order, PeerError, PeerId, Plan, SliceId, SliceMeta};
 
 /// Slices of one peer that may wait for a round or a fragment.

@@ -15,6 +15,10 @@
 //! a window of the slowest it still hopes for, because every fragment needs a shard of each.
 
 mod agree;
+mod agreement;
+mod ballot;
+mod ballots;
+mod carry_out;
 mod coordinate;
 mod duty;
 mod electorate;
@@ -26,25 +30,28 @@ mod grouping;
 mod handed_on;
 mod history;
 mod mailbox;
+mod message;
 mod pipeline;
 mod quorum;
 mod reduce;
 mod repair;
 mod resend;
-mod schedule;
 mod server;
 mod slices;
 mod state;
 mod window;
 
+pub use ballot::{Ballot, Held, ShardPlan, ShardVersion};
 pub(crate) use history::{inputs_of, slices_of};
-pub use schedule::{Schedule, ScheduleCost};
+pub use message::{AgreedMessage, FormingMessage, FragmentMessage, Member, Promise, Scoped};
 
 use crate::core::FetchId;
 use crate::core::context::Context;
 use crate::core::timers::Timer;
-use crate::exchange::{Arrived, Ending, Exchange, Outcome, PastRounds, Signal, foreign_message};
-use crate::wire::{AgreedMessage, ExchangeMessage, FormingMessage, Scoped};
+use crate::exchange::{
+    Arrived, Ending, Exchange, ExchangeMessage, Outcome, PastRounds, Signal, foreign_message,
+};
+use crate::schedule::Program;
 use crate::{
     Digest, FragmentId, Layers, Members, Order, PeerError, PeerId, SliceId, SliceMeta, TrainSummary,
 };
@@ -52,7 +59,6 @@ use fragment::FragmentRound;
 use group::Group;
 use grouping::Grouping;
 use history::History;
-use schedule::Program;
 use std::sync::Arc;
 
 /// What runs with this exchange are called in errors.

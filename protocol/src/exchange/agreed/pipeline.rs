@@ -1,20 +1,8 @@
-//! A schedule carried out: partial sums from member to member, aggregates handed on.
-//!
-//! This is how ballot zero reduces where the plan's schedule is not the butterfly. What comes from
-//! third hands cannot be left out when it is late, so no member continues without it: at one
-//! deadline, or as soon as it is known that something will not come, the attempt is given up, and
-//! the next ballot (`repair`) keeps what somebody holds and reduces the rest again, directly, with
-//! those who are left.
-//!
-//! An aggregate passes through hands that did not make it: its owner tells all others its version,
-//! and no member keeps or forwards another version.
+//! How far a member is in carrying out a schedule.
 
-use super::fragment::FragmentRound;
-use super::schedule::{Program, Role};
-use super::state::Task;
-use crate::core::context::Context;
-use crate::wire::ShardVersion;
-use crate::{Digest, Done, Members, Order, Part, PeerId, SliceId, SliceMeta, StoreId, WorkError};
+use super::ballot::ShardVersion;
+use crate::schedule::{Program, Role};
+use crate::{Digest, Members, PeerId, SliceMeta};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -77,8 +65,33 @@ impl Pipeline {
         self.open = false;
     }
 
+    /// This peer's contribution to a shard is encoded: it is the first value.
+    pub(super) fn own(&mut self, shard: u16, me: usize, bytes: u64) {
+        if let Some(work) = self.works.get_mut(usize::from(shard)) {
+            (work.set, work.bytes) = (Members::one(me), Some(bytes));
+        }
+    }
+
+    /// Whether something will never come, given the members that are still waited for and whether a
+    /// shard's aggregate is here.
+    pub(super) fn is_broken(&self, hopeful: Members, holds: impl Fn(u16) -> bool) -> bool {
+        let lost = |member: usize| !hopeful.has(member);
+        let stuck = |(shard, work): (u16, &Work)| {
+            let Some(role) = self.program.role(shard) else {
+                return false;
+            };
+            let missing = work.missing(role, hopeful);
+            let unserved = role.server.is_some_and(lost) && work.came.is_none();
+            // Without its owner's word an aggregate is not accepted, whichever member brings it.
+            let untold = work.told.is_none() && lost(self.program.owner(shard));
+            missing.into_iter().any(lost) || (!holds(shard) && (unserved || untold))
+        };
+        // Ballots above zero do without the schedule.
+        self.open && (self.failed || (0u16..).zip(&self.works).any(stuck))
+    }
+
     /// Whether this peer's part is done.
-    fn finished(&self) -> bool {
+    pub(super) fn finished(&self) -> bool {
         (0u16..).zip(&self.works).all(|(shard, work)| {
             let role = self.program.role(shard);
             let ended = role.is_none_or(|role| work.stage >= role.stages.len());
@@ -89,7 +102,7 @@ impl Pipeline {
 
 impl Work {
     /// The values of the present stage that are waited for.
-    fn missing(&self, role: &Role, hopeful: Members) -> Vec<usize> {
+    pub(super) fn missing(&self, role: &Role, hopeful: Members) -> Vec<usize> {
         let Some(stage) = role.stages.get(self.stage) else {
             return Vec::new();
         };
@@ -101,229 +114,5 @@ impl Work {
             !(here || one_way && source.alone && gone)
         });
         lacking.map(|source| source.member).collect()
-    }
-}
-
-impl FragmentRound {
-    /// Whether ballot zero follows a schedule and is still on.
-    pub(super) fn pipelining(&self) -> bool {
-        self.pipeline.as_ref().is_some_and(|pipeline| pipeline.open)
-    }
-
-    /// Whether this peer's part in a schedule, if there is one, is done.
-    pub(super) fn pipeline_done(&self) -> bool {
-        let pipeline = self.pipeline.as_ref().filter(|pipeline| pipeline.open);
-        pipeline.is_none_or(Pipeline::finished)
-    }
-
-    /// Does what can be done of the schedule.
-    pub(super) fn advance_pipeline(&mut self, cx: &mut Context) {
-        if self.pipelining() {
-            (0..self.scope.of).for_each(|shard| self.advance_shard(cx, shard));
-        }
-    }
-
-    fn advance_shard(&mut self, cx: &mut Context, shard: u16) {
-        let hopeful = self.hopeful;
-        let Some(pipeline) = &mut self.pipeline else {
-            return;
-        };
-        let program = pipeline.program.clone();
-        let work = pipeline.works.get_mut(usize::from(shard));
-        let (Some(role), Some(work)) = (program.role(shard), work) else {
-            return;
-        };
-        let ready = work.bytes.filter(|_| !work.busy);
-        let (Some(bytes), Some(stage)) = (ready, role.stages.get(work.stage)) else {
-            return;
-        };
-        let (at, set) = (work.stage, work.set);
-        if !std::mem::replace(&mut work.sent, true)
-            && let Some(to) = stage.to
-        {
-            let meta = match at {
-                0 => self.contribution_meta(bytes),
-                _ => self.mean_meta(bytes, set),
-            };
-            let slice = self.value(shard, self.scope.group.me, at);
-            self.push(cx, self.scope.group.peer(to), slice, meta);
-        }
-        let Some(pipeline) = &mut self.pipeline else {
-            return;
-        };
-        let work = &mut pipeline.works[usize::from(shard)];
-        if stage.from.is_empty() {
-            work.stage += 1;
-        } else if work.missing(role, hopeful).is_empty() {
-            self.fold(cx, shard, role);
-        }
-    }
-
-    /// Adds the values of the present stage to this peer's.
-    fn fold(&mut self, cx: &mut Context, shard: u16, role: &Role) {
-        let Some(pipeline) = &mut self.pipeline else {
-            return;
-        };
-        let work = &mut pipeline.works[usize::from(shard)];
-        let at = work.stage;
-        work.busy = true;
-        let own = (work.set, self.scope.group.me, at);
-        let others = role.stages[at].from.iter().filter_map(|source| {
-            let set = work.arrived.get(&(source.member, source.value))?;
-            Some((*set, source.member, usize::from(source.value)))
-        });
-        let mut values: Vec<_> = others.chain([own]).collect();
-        // Partners of a swap add up in the same order.
-        values.sort_by_key(|(set, ..)| set.first());
-        work.set = values
-            .iter()
-            .fold(Members::NONE, |all, (set, ..)| all | *set);
-        if self.weight(
-            values
-                .iter()
-                .fold(Members::NONE, |all, (set, ..)| all | *set),
-        ) <= 0.0
-        {
-            self.pipeline_failed();
-            return;
-        }
-        let input = |(set, member, stage)| (self.value(shard, member, stage), self.weight(set));
-        let inputs = values.into_iter().map(input).collect();
-        let order = cx.order(Order::Reduce {
-            fragment: self.scope.fragment,
-            shard,
-            of: self.scope.of,
-            inputs,
-        });
-        self.reduction.tasks.insert(order, Task::Fold(shard));
-    }
-
-    /// Samples behind these members' contributions.
-    fn weight(&self, set: Members) -> f64 {
-        let known = set.iter().filter_map(|i| self.scope.group.members.get(i));
-        known.map(|member| member.weight).sum()
-    }
-
-    pub(super) fn pipeline_failed(&mut self) {
-        if let Some(pipeline) = &mut self.pipeline {
-            pipeline.failed = true;
-        }
-    }
-
-    /// This peer's contribution is encoded; false where ballot zero follows no schedule any more.
-    pub(super) fn pipeline_own(&mut self, shard: u16, bytes: u64) -> bool {
-        let me = Members::one(self.scope.group.me);
-        let Some(pipeline) = self.pipeline.as_mut().filter(|pipeline| pipeline.open) else {
-            return false;
-        };
-        if let Some(work) = pipeline.works.get_mut(usize::from(shard)) {
-            (work.set, work.bytes) = (me, Some(bytes));
-        }
-        true
-    }
-
-    /// An order of the schedule was answered.
-    pub(super) fn pipeline_answered(
-        &mut self,
-        cx: &mut Context,
-        task: Task,
-        name: SliceId,
-        done: &Done,
-    ) {
-        let open = self.pipelining();
-        match (task, done) {
-            (Task::Value(_), Done::Encoded { .. }) if !open => {
-                self.transfers.slices.insert(name);
-            }
-            _ if !open => {}
-            (Task::Fold(shard), Done::Combined) => {
-                let (store, slice, of) = (StoreId::Shard(shard), name, self.scope.of);
-                let order = cx.order(Order::Encode { store, slice, of });
-                self.reduction.tasks.insert(order, Task::Value(shard));
-            }
-            (Task::Fold(shard), Done::Failed(WorkError::BadSlice { slice, reason, .. }))
-                if self.scope.group.index(slice.origin).is_some() =>
-            {
-                let what = format!("a partial sum that is bad: {reason}");
-                cx.accuse(slice.origin, what);
-                self.pipeline_without(shard, *slice);
-            }
-            (Task::Value(shard), Done::Encoded { bytes, digest }) => {
-                self.transfers.slices.insert(name);
-                self.next_stage(cx, shard, *bytes, *digest);
-            }
-            // This peer's Executor failed: others repair what this peer does not pass on.
-            _ => self.pipeline_failed(),
-        }
-    }
-
-    /// What somebody sent does not decode. Its own contribution alone can be left out; a partial
-    /// sum holds those of others too.
-    fn pipeline_without(&mut self, shard: u16, slice: SliceId) {
-        let Some(index) = self.scope.group.index(slice.origin) else {
-            return;
-        };
-        let me = self.scope.group.me;
-        let Some(pipeline) = &mut self.pipeline else {
-            return;
-        };
-        let role = pipeline.program.role(shard);
-        let work = &mut pipeline.works[usize::from(shard)];
-        let stage = role.and_then(|role| role.stages.get(work.stage));
-        let alone = stage.is_some_and(|stage| {
-            let source = stage.from.iter().find(|source| source.member == index);
-            stage.to.is_none() && source.is_some_and(|source| source.alone)
-        });
-        if alone && index != me {
-            work.busy = false;
-            work.left_out |= Members::one(index);
-            work.arrived.remove(&(index, 0));
-            // Values of one shard are made in one stage, before which it is this peer's
-            // contribution.
-            work.set = Members::one(me);
-        } else {
-            pipeline.failed = true;
-            self.give_up(Members::one(index));
-        }
-    }
-
-    /// What this peer's value will be called once it is encoded: a partial sum, or the aggregate.
-    pub(super) fn next_value(&self, shard: u16) -> SliceId {
-        let pipeline = self.pipeline.as_ref();
-        let work = pipeline.and_then(|r| r.works.get(usize::from(shard)));
-        let next = work.map_or(1, |work| work.stage + 1);
-        let role = pipeline.and_then(|r| r.program.role(shard));
-        match (pipeline, role) {
-            (Some(pipeline), Some(role)) if role.ends && next == role.stages.len() => SliceId {
-                part: Part::Aggregate,
-                ..self.contribution(shard, pipeline.program.owner(shard))
-            },
-            _ => self.value(shard, self.scope.group.me, next),
-        }
-    }
-
-    pub(super) fn work(&mut self, shard: u16, change: impl FnOnce(&mut Work)) {
-        let pipeline = self.pipeline.as_mut();
-        if let Some(work) = pipeline.and_then(|r| r.works.get_mut(usize::from(shard))) {
-            change(work);
-        }
-    }
-
-    /// Whether something of the schedule will never come: waiting would be in vain.
-    pub(super) fn broken(&self) -> bool {
-        let Some(pipeline) = self.pipeline.as_ref().filter(|pipeline| pipeline.open) else {
-            return false;
-        };
-        let lost = |member: usize| !self.hopeful.has(member);
-        let stuck = |(shard, work): (u16, &Work)| {
-            let Some(role) = pipeline.program.role(shard) else {
-                return false;
-            };
-            let missing = work.missing(role, self.hopeful);
-            let unserved = role.server.is_some_and(lost) && work.came.is_none();
-            let untold = work.told.is_none() && lost(pipeline.program.owner(shard));
-            missing.into_iter().any(lost) || (self.fitting(shard).is_none() && (unserved || untold))
-        };
-        pipeline.failed || (0u16..).zip(&pipeline.works).any(stuck)
     }
 }

@@ -19,67 +19,43 @@
 //! al. 2020, "Taming unbalanced training workloads in deep learning with partial collective
 //! operations" (eager-SGD).
 
-use super::grouping::Grouping;
 use crate::core::context::Context;
 use crate::core::timers::Timer;
-use crate::{Grace, PeerId, Time, Wait};
-use core::time::Duration;
+use crate::{Grace, Time, Wait};
 
-/// Since when a round has enough peers, and until when the rest is waited for.
-#[derive(Clone, Copy, Debug)]
+/// Whether a round has enough ready peers, and how long the others are still waited for.
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Enough {
-    since: Time,
-    until: Time,
+    /// Since when there are enough, and when the wait for the others ends.
+    reached: Option<(Time, Time)>,
 }
 
-impl Grouping {
-    /// Once enough are ready, the others are waited for a little longer and no more: they are late,
-    /// not suspected.
-    pub(super) fn start_grace(&mut self, cx: &mut Context) {
+impl Enough {
+    /// This number of peers is ready. Once enough are, the others are waited for a little longer
+    /// and no more: they are late, not suspected.
+    pub(super) fn ready(&mut self, cx: &mut Context, count: usize) {
         let quorum = cx.plan.synchronization.quorum;
         let enough = usize::from(quorum.enough);
-        if enough > 0 && self.enough.is_none() && self.all_ready(cx).len() >= enough {
+        if enough > 0 && self.reached.is_none() && count >= enough {
             let grace = match quorum.grace {
                 Grace::Fixed(grace) => grace,
                 Grace::Adaptive => cx.deadlines.grace(),
             };
             let until = cx.wait(Wait::Group, grace).min(cx.now + grace);
-            let since = cx.now;
-            self.enough = Some(Enough { since, until });
+            self.reached = Some((cx.now, until));
             cx.timers.set(Timer::Exchange, until);
         }
     }
 
-    pub(super) fn grace_is_over(&self, cx: &Context) -> bool {
-        self.enough.is_some_and(|enough| enough.until <= cx.now)
+    /// Whether there are enough, and the others have had their time.
+    pub(super) fn is_over(self, cx: &Context) -> bool {
+        self.reached.is_some_and(|(_, until)| until <= cx.now)
     }
 
-    /// A peer is ready for this round, perhaps after those who were enough. If this peer did not
-    /// train, its wait does not show how much later than others that peer is.
-    pub(super) fn note_ready(&self, cx: &mut Context, from: PeerId) {
-        let (round, me) = (cx.round, cx.me());
-        if cx.plan.draws(round, me) && cx.plan.draws(round, from) {
-            let waited = cx.now.since(self.since);
-            cx.deadlines.record(Wait::Group, from, waited);
-        }
-        if let Some(enough) = self.enough {
-            cx.deadlines.record_lateness(cx.now.since(enough.since));
+    /// Another peer is ready. If there were enough before, it shows how late the late ones are.
+    pub(super) fn record_lateness(self, cx: &mut Context) {
+        if let Some((since, _)) = self.reached {
+            cx.deadlines.record_lateness(cx.now.since(since));
         }
     }
-}
-
-/// How long the others are waited for. A peer that did not train waits while they do, as long as
-/// anything may take: those who trained miss the late much sooner, and one of them proposes.
-pub(super) fn allowed(cx: &Context, settled: impl IntoIterator<Item = PeerId>) -> Duration {
-    match cx.plan.draws(cx.round, cx.me()) {
-        true => cx.deadlines.allow(Wait::Group, settled),
-        false => cx.deadlines.ceiling(),
-    }
-}
-
-/// Who of the ready peers may propose: of those who trained, because the others wait for longer.
-pub(super) fn active(cx: &Context, ready: Vec<PeerId>) -> Vec<PeerId> {
-    let drawn = |id: &PeerId| cx.plan.draws(cx.round, *id);
-    let active: Vec<PeerId> = ready.iter().copied().filter(drawn).collect();
-    if active.is_empty() { ready } else { active }
 }

@@ -9,13 +9,13 @@
 //! al. 2020 (Moshpit SGD), section 3.2, "butterfly all-reduce" for the form used here.
 
 use super::EXCHANGE;
+use super::ballot::ShardVersion;
 use super::duty::Progress;
 use super::fragment::FragmentRound;
 use super::state::{FragmentStage, Task};
 use crate::core::context::Context;
 use crate::exchange::foreign_tag;
 use crate::limits::{BALLOTS_MAX, GROUP_MEMBERS_MAX};
-use crate::wire::ShardVersion;
 use crate::{
     Digest, Done, Layers, Members, Order, OrderId, Part, PeerError, PeerId, SliceId, SliceMeta,
     StoreId, Tag, Wait, WorkError,

@@ -5,14 +5,15 @@
 //! strict majority of promises makes a plan: what was voted for in the highest ballot stays; a
 //! shard that somebody holds stays; a shard that no member holds is reduced again by a successor.
 
-use super::coordinate::Promised;
+use super::ballot::{Ballot, ShardPlan};
+use super::ballots::Promised;
 use super::duty::Duty;
 use super::fragment::FragmentRound;
+use super::message::{FragmentMessage, Promise, Scoped};
 use super::state::{FragmentStage, Target};
 use crate::core::context::Context;
 use crate::limits::BALLOTS_MAX;
 use crate::rendezvous::rendezvous;
-use crate::wire::{Ballot, FragmentMessage, Promise, Scoped, ShardPlan};
 use crate::{Digest, Members, PeerError, PeerId, SliceId, Wait};
 use core::time::Duration;
 
@@ -229,18 +230,7 @@ impl FragmentRound {
 
     /// The ballot's own deadline has passed.
     pub(super) fn repair_timeout(&mut self, cx: &mut Context) {
-        let open = self
-            .ballots
-            .coordination
-            .as_ref()
-            .is_some_and(|c| !c.planned);
-        if open {
-            let promised = self
-                .ballots
-                .coordination
-                .iter()
-                .flat_map(|c| c.promises.keys());
-            let promised: Members = promised.copied().collect();
+        if let Some(promised) = self.ballots.promised_so_far() {
             for peer in self.give_up(!promised) {
                 cx.suspect(peer);
             }

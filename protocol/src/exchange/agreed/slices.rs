@@ -1,9 +1,9 @@
 //! What travels of one fragment, by name, and letting go of it.
 
+use super::ballot::ShardVersion;
 use super::fragment::FragmentRound;
 use super::state::Task;
 use crate::core::context::Context;
-use crate::wire::ShardVersion;
 use crate::{Order, Part, SliceId};
 use std::collections::BTreeSet;
 

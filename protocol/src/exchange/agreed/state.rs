@@ -1,9 +1,8 @@
 //! The parts of a fragment's state, each with one concern.
 
-use super::coordinate::Coordination;
+use super::ballot::ShardVersion;
 use super::duty::Duty;
 use super::group::Group;
-use crate::wire::{Ballot, ShardVersion};
 use crate::{FragmentId, Members, OrderId, PeerId, Round, SliceId, SliceMeta};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -82,12 +81,4 @@ pub(super) struct Transfers {
     pub(super) fetching: BTreeSet<SliceId>,
     /// How often this peer has looked for decided slices that it lacks.
     pub(super) searches: u8,
-}
-
-/// Ballots above zero: the one that this peer coordinates, and another coordinator's question.
-#[derive(Debug, Default)]
-pub(super) struct Ballots {
-    pub(super) coordination: Option<Coordination>,
-    /// A coordinator's question, answered once this peer's reductions are done.
-    pub(super) asked: Option<(PeerId, Ballot)>,
 }

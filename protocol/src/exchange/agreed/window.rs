@@ -4,9 +4,9 @@
 use super::Agreed;
 use super::fragment::FragmentRound;
 use super::group::Group;
-use super::schedule::Program;
 use crate::core::context::Context;
 use crate::limits::{WINDOW_BYTES, WINDOW_FRAGMENTS_MAX};
+use crate::schedule::Program;
 use crate::{FragmentId, Layers, Plan, Round};
 use std::sync::Arc;
 

@@ -4,8 +4,8 @@
 use super::shard::{Arrival, Shard};
 use super::state::{Center, LEAP_MAX, ShardKey, Task};
 use crate::core::context::Context;
+use crate::exchange::CenterMessage;
 use crate::limits::INBOX_SLICES_MAX;
-use crate::wire::CenterMessage;
 use crate::{Done, Order, PeerError, WorkError};
 
 /// Contributions of one sender to one shard that may wait beyond a full buffer.

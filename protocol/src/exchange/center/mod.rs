@@ -34,6 +34,7 @@
 mod arrivals;
 mod bound;
 mod lead;
+mod message;
 mod owner;
 mod round;
 mod shard;
@@ -45,12 +46,14 @@ mod worker;
 
 use crate::core::context::Context;
 use crate::core::timers::Timer;
-use crate::exchange::{Arrived, Ending, Exchange, Outcome, Signal, foreign_message, foreign_tag};
-use crate::wire::{CenterMessage, ExchangeMessage};
+use crate::exchange::{
+    Arrived, Ending, Exchange, ExchangeMessage, Outcome, Signal, foreign_message, foreign_tag,
+};
 use crate::{
     Done, FragmentId, Order, OrderId, Part, PeerError, PeerId, PushOutcome, SliceId, SliceMeta,
     Tag, TrainSummary, Wait,
 };
+pub use message::CenterMessage;
 use shard::{Arrival, Shard};
 pub(crate) use state::Center;
 use state::{COPY, EXCHANGE, Task, VERSION_MAX};

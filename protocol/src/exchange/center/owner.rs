@@ -4,7 +4,7 @@
 use super::shard::Reply;
 use super::state::{COPY, Center, LEAP_MAX, ShardKey, Task};
 use crate::core::context::Context;
-use crate::wire::CenterMessage;
+use crate::exchange::CenterMessage;
 use crate::{Order, OrderId, Part, PeerId, PushOutcome, Round, SliceId, SliceMeta, StoreId, Tag};
 
 /// How often a reply that surely did not arrive is pushed again.

@@ -6,7 +6,9 @@ use super::waiting::Lead;
 use crate::core::context::Context;
 use crate::exchange::Outcome;
 use crate::rendezvous::rendezvous;
-use crate::{CenterPlan, Contribution, FragmentId, OrderId, PeerId, Plan, Round, SliceId};
+use crate::{
+    CenterPlan, Contribution, ExchangeKind, FragmentId, OrderId, PeerId, Plan, Round, SliceId,
+};
 use std::collections::BTreeMap;
 
 /// A shard of a fragment.
@@ -60,8 +62,12 @@ pub(crate) struct Center {
 }
 
 impl Center {
-    pub(crate) fn new(plan: &Plan, center: CenterPlan) -> Self {
-        Self {
+    /// The center that a plan asks for; `None` where it asks for another exchange.
+    pub(crate) fn new(plan: &Plan) -> Option<Self> {
+        let ExchangeKind::Center(center) = plan.exchange else {
+            return None;
+        };
+        Some(Self {
             plan: center,
             elastic: plan.contribution == Contribution::Parameters,
             bases: BTreeMap::new(),
@@ -72,7 +78,7 @@ impl Center {
             tasks: BTreeMap::new(),
             lead: Lead::default(),
             outcome: None,
-        }
+        })
     }
 
     /// The version at which a shard was last pulled.

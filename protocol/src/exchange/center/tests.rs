@@ -52,10 +52,7 @@ fn center(contribution: Contribution) -> (Center, Context) {
         evaluate_every: 0,
         leave_when_finished: false,
     };
-    let crate::ExchangeKind::Center(of) = plan.exchange else {
-        panic!("a center");
-    };
-    let center = Center::new(&plan, of);
+    let center = Center::new(&plan).expect("a center");
     (center, Context::new(config, plan))
 }
 

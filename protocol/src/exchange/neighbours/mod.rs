@@ -51,6 +51,7 @@ use mix::FragmentMix;
 use pairwise::Pairwise;
 pub use pairwise::Standing;
 use pull::Pull;
+pub use pull::PullMessage;
 use relay_sum::RelaySum;
 use rule::{Encoded, MixesOf, Rule};
 

@@ -4,8 +4,7 @@ use super::mix::FragmentMix;
 use super::mixes::Mixes;
 use super::mixture::Mixture;
 use crate::core::context::Context;
-use crate::exchange::{Arrived, PushSum, Standing, foreign_message};
-use crate::wire::ExchangeMessage;
+use crate::exchange::{Arrived, ExchangeMessage, PushSum, Standing, foreign_message};
 use crate::{Done, FragmentId, OrderId, PeerError, PeerId, PushOutcome, SliceId, Time};
 
 /// The fragments of a round under a rule.

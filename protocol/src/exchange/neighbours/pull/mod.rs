@@ -30,6 +30,7 @@
 //! asynchronous averaging by rows: Tsitsiklis, Bertsekas and Athans 1986, "Distributed asynchronous
 //! deterministic and stochastic gradient optimization algorithms", section II.
 
+mod message;
 mod published;
 #[cfg(test)]
 mod tests;
@@ -41,12 +42,12 @@ use super::rule::{Encoded, MixesOf, Rule};
 use super::slices::{self, unexpected};
 use crate::core::context::Context;
 use crate::core::timers::Timer;
-use crate::exchange::{Arrived, foreign_message, foreign_tag};
-use crate::wire::{ExchangeMessage, PullMessage};
+use crate::exchange::{Arrived, ExchangeMessage, foreign_message, foreign_tag};
 use crate::{
     Event, FragmentId, Order, Part, PeerError, PeerId, PushOutcome, SliceId, StoreId, Tag, Time,
     Topology, Wait,
 };
+pub use message::PullMessage;
 use published::Published;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::exchange::neighbours::Neighbours;
-use crate::exchange::{Exchange, Outcome, Signal};
-use crate::wire::{CenterMessage, Message};
+use crate::exchange::{CenterMessage, Exchange, Outcome, Signal};
+use crate::wire::Message;
 use crate::{
     BytesBound, Contribution, DeadlinePlan, Digest, Done, ExchangeKind, FragmentPlan, LayoutHash,
     OrderId, Output, OverlapPlan, Partners, PeerConfig, Plan, PushOutcome, Round, RunId, Schedule,

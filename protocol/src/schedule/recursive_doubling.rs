@@ -17,9 +17,8 @@
 //! **Source:** Thakur, Rabenseifner & Gropp 2005, "Optimization of collective communication
 //! operations in MPICH", section 4.5.
 
-use super::ScheduleCost;
 use super::halving_doubling::Fold;
-use super::program::Plain;
+use super::shape::{Plain, ScheduleCost};
 
 /// The rank whose name the aggregate bears: the first of the core.
 pub(super) fn owner(n: usize) -> usize {

@@ -9,7 +9,7 @@
 //! **Source:** Patarasuk & Yuan 2009, "Bandwidth optimal all-reduce algorithms for clusters of
 //! workstations", section 4.
 
-use super::{ScheduleCost, Trees};
+use super::shape::{ScheduleCost, Trees};
 
 #[derive(Debug)]
 pub(super) struct Ring;

@@ -1,6 +1,6 @@
 //! Schedules: who sends which shard's partial sums to whom, and who hands the reduction on. Data
-//! only, made by pure functions of the algorithm, the number of members and a rank; `relay` carries
-//! them out.
+//! only, made by pure functions of the algorithm, the number of members and a rank. The agreed exchange
+//! carries them out (`exchange/agreed/pipeline.rs`).
 //!
 //! One file an algorithm, with its cost model. All but recursive doubling are trees: every shard's
 //! partial sums climb one tree to the shard's owner, and its aggregate descends another. A tree
@@ -15,11 +15,14 @@ mod hierarchical;
 mod program;
 mod recursive_doubling;
 mod ring;
+mod shape;
 mod torus;
 
-pub(super) use program::{Program, Role};
+pub(crate) use program::{Program, Role};
+pub use shape::ScheduleCost;
 
 use serde::{Deserialize, Serialize};
+use shape::Trees;
 
 /// How an all-reduce sums up: which way contributions take to become one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -45,37 +48,6 @@ pub enum Schedule {
         /// Members of an island.
         island: u16,
     },
-}
-
-/// What one fragment's all-reduce costs, without agreement (that is n - 1 short messages a member
-/// and one from each owner to all others). A push carries one of the fragment's shards.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ScheduleCost {
-    /// Pieces that the fragment is cut into.
-    pub shards: u64,
-    /// Pushes that depend on one another: the latency is this many times that of a link.
-    pub hops: u64,
-    /// Pushes of all members together.
-    pub pushes: u64,
-    /// Pushes of the member that sends most.
-    pub busiest: u64,
-}
-
-impl ScheduleCost {
-    /// Bytes that the busiest member sends for a fragment of `bytes`, to within one byte a push.
-    pub const fn busiest_bytes(&self, bytes: u64) -> u64 {
-        bytes * self.busiest / self.shards
-    }
-}
-
-/// What becomes one along a tree for every shard. Ranks are indices in `PeerId` order.
-trait Trees {
-    /// To whom a rank's partial sum of a shard goes; none where the sum ends.
-    fn up(&self, n: usize, shard: usize, rank: usize) -> Option<usize>;
-    /// From whom a rank gets a shard's aggregate; none where the sum ended.
-    fn down(&self, n: usize, shard: usize, rank: usize) -> Option<usize>;
-    /// What it costs, by the formula of the file's head.
-    fn cost(&self, n: usize) -> ScheduleCost;
 }
 
 impl Schedule {
@@ -139,9 +111,4 @@ impl Schedule {
             }),
         })
     }
-}
-
-/// The largest power of two that is not above n.
-fn power_below(n: usize) -> usize {
-    1 << n.max(1).ilog2()
 }

@@ -1,17 +1,8 @@
 //! A schedule seen by one member: for every shard its stages, and whose values each of them takes.
 
+use super::shape::Plain;
 use super::{Schedule, recursive_doubling};
 use crate::Members;
-
-/// One rank's part in one shard, before it is known what others send.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Plain {
-    /// To whom the value of the stage goes, and from whom values come.
-    pub(super) stages: Vec<(Option<usize>, Vec<usize>)>,
-    pub(super) ends: bool,
-    pub(super) serves: Vec<usize>,
-    pub(super) server: Option<usize>,
-}
 
 /// One member's part in one shard. Its value is at first its own contribution.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -9,7 +9,7 @@
 //!
 //! **Source:** Thakur, Rabenseifner & Gropp 2005, sections 4.3 and 4.4 (reduce, then broadcast).
 
-use super::{ScheduleCost, Trees};
+use super::shape::{ScheduleCost, Trees};
 
 #[derive(Debug)]
 pub(super) struct BinaryTree;

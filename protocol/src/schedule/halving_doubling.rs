@@ -14,7 +14,7 @@
 //! **Source:** Thakur, Rabenseifner & Gropp 2005, "Optimization of collective communication
 //! operations in MPICH", section 4.5 (Rabenseifner's algorithm and its fold).
 
-use super::{ScheduleCost, Trees, power_below};
+use super::shape::{ScheduleCost, Trees};
 
 #[derive(Debug)]
 pub(super) struct HalvingDoubling;
@@ -78,4 +78,9 @@ impl Trees for HalvingDoubling {
             busiest: 2 * (p - 1) + folded * p,
         }
     }
+}
+
+/// The largest power of two that is not above n.
+fn power_below(n: usize) -> usize {
+    1 << n.max(1).ilog2()
 }

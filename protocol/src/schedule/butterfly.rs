@@ -6,7 +6,7 @@
 //!
 //! **Source:** Ryabinin et al. 2021 (Moshpit SGD), section 3.2; the bound: Patarasuk & Yuan 2009.
 
-use super::{ScheduleCost, Trees};
+use super::shape::{ScheduleCost, Trees};
 
 #[derive(Debug)]
 pub(super) struct Butterfly;

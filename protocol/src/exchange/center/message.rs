@@ -33,4 +33,12 @@ impl CenterMessage {
             Self::Moved { .. } => "center-moved",
         }
     }
+
+    /// The round that the message is about, if it is about one.
+    pub(crate) const fn round(&self) -> Option<Round> {
+        match self {
+            Self::Ask { .. } => None,
+            Self::Moved { round, .. } => Some(*round),
+        }
+    }
 }

@@ -20,4 +20,11 @@ impl PullMessage {
             Self::Ask { .. } => "pull-ask",
         }
     }
+
+    /// The round that the message is about.
+    pub(crate) const fn round(&self) -> Round {
+        match self {
+            Self::Ask { round } => *round,
+        }
+    }
 }

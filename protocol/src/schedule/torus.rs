@@ -9,7 +9,7 @@
 //! **Source:** Mikami et al. 2018, "Massively distributed SGD: ImageNet/ResNet-50 training in a
 //! flash", section 2.2; as BlueConnect: Cho et al., SysML 2019.
 
-use super::{ScheduleCost, Trees};
+use super::shape::{ScheduleCost, Trees};
 
 #[derive(Debug)]
 pub(super) struct Torus;

@@ -14,7 +14,7 @@
 //! **Source:** Jia et al. 2018, "Highly scalable deep learning training system with
 //! mixed-precision", section 4.2 (three phases); Thakur et al. 2005 for the leaders' part.
 
-use super::{ScheduleCost, Trees};
+use super::shape::{ScheduleCost, Trees};
 
 #[derive(Debug)]
 pub(super) struct Hierarchical {

@@ -13,7 +13,7 @@
 //! and colour the edges for links that carry one message at a time, which links here do not.
 
 use super::binary_tree::{hops, parent};
-use super::{ScheduleCost, Trees};
+use super::shape::{ScheduleCost, Trees};
 
 #[derive(Debug)]
 pub(super) struct DoubleTree;

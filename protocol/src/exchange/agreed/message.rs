@@ -1,8 +1,9 @@
 //! Messages of the exchanges whose groups agree: forming a round's group, then the reduction, the
 //! votes and the repairs of each fragment.
 
+use super::ballot::{Ballot, Held, ShardPlan, ShardVersion};
 use crate::limits::GROUP_MEMBERS_MAX;
-use crate::wire::{Ballot, Held, ShardPlan, ShardVersion, WireError, check};
+use crate::wire::{WireError, check};
 use crate::{Digest, FragmentId, GroupTag, Members, PeerId, Round};
 use serde::{Deserialize, Serialize};
 
@@ -161,7 +162,16 @@ impl AgreedMessage {
         }
     }
 
-    pub(super) fn check(&self) -> Result<(), WireError> {
+    /// The round that the message is about.
+    pub(crate) const fn round(&self) -> Round {
+        match self {
+            Self::Forming(message) => message.round(),
+            Self::Fragment(scoped) => scoped.round,
+        }
+    }
+
+    /// Checks every count and range.
+    pub(crate) fn check(&self) -> Result<(), WireError> {
         match self {
             Self::Forming(FormingMessage::Ready { weight, .. }) => check::weight(*weight),
             Self::Forming(FormingMessage::Propose { members, .. }) => group(members),
@@ -184,10 +194,8 @@ impl FormingMessage {
             Self::Behind { .. } => "behind",
         }
     }
-}
 
-impl FormingMessage {
-    pub(super) const fn round(&self) -> Round {
+    const fn round(&self) -> Round {
         match self {
             Self::Ready { round, .. }
             | Self::Propose { round, .. }

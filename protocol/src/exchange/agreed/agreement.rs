@@ -1,0 +1,89 @@
+//! What a member has promised, voted for and seen decided in one fragment.
+//!
+//! This is single-decree Paxos per fragment. Ballot zero needs no coordinator because there is
+//! only one thing to vote for: every shard as its first owner reduced it. Higher ballots are
+//! in `repair`. A version vector with a strict majority of votes in one ballot is decided; no member
+//! ever decides anything else, because a coordinator first hears a strict majority and keeps the
+//! vote of the highest ballot it hears of.
+//!
+//! **Source:** Lamport 2001, "Paxos Made Simple", section 2.2.
+
+use super::ballot::{Ballot, ShardVersion};
+use crate::PeerId;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A vote: one version for each shard.
+pub(super) type Versions = Vec<ShardVersion>;
+
+/// What was promised, voted and decided.
+#[derive(Debug)]
+pub(super) struct Agreement {
+    /// The ballot whose targets are being followed.
+    pub(super) ballot: Ballot,
+    /// No vote is given below this ballot.
+    pub(super) promised: Ballot,
+    /// This peer's vote in the highest ballot.
+    pub(super) voted: Option<(Ballot, Versions)>,
+    votes: BTreeMap<Ballot, BTreeMap<usize, Versions>>,
+    /// What was decided, and in which ballot's number.
+    pub(super) decided: Option<(u8, Versions)>,
+    /// The peer that said so, where this peer did not count the votes itself.
+    pub(super) told_by: Option<PeerId>,
+}
+
+impl Agreement {
+    pub(super) fn new(first: Ballot) -> Self {
+        Self {
+            ballot: first,
+            promised: first,
+            voted: None,
+            votes: BTreeMap::new(),
+            decided: None,
+            told_by: None,
+        }
+    }
+
+    /// Whether this peer may still vote in the current ballot.
+    ///
+    /// Not below a promise: the coordinator of the higher ballot has counted on hearing of every
+    /// vote that can still decide. Not twice in one ballot: two different votes of one member could
+    /// complete two different majorities.
+    pub(super) fn may_vote(&self) -> bool {
+        let stale = self.ballot < self.promised;
+        let voted = self.voted.as_ref().is_some_and(|(b, _)| *b >= self.ballot);
+        !stale && !voted && self.decided.is_none()
+    }
+
+    /// Counts a member's vote in a group of this size. The first vote of a member in a ballot
+    /// stands, so that a member that sends two different ones is counted for one of them only.
+    pub(super) fn count(&mut self, ballot: Ballot, index: usize, versions: Versions, group: usize) {
+        let votes = self.votes.entry(ballot).or_default();
+        votes.entry(index).or_insert(versions);
+        let majority = self.majority(ballot, group);
+        if self.decided.is_none()
+            && let Some(versions) = majority.cloned()
+        {
+            self.decided = Some((ballot.number, versions));
+        }
+    }
+
+    /// What a strict majority of a group of this size voted for in one ballot.
+    fn majority(&self, ballot: Ballot, group: usize) -> Option<&Versions> {
+        let votes = self.votes.get(&ballot)?;
+        let same = |versions: &Versions| votes.values().filter(|other| *other == versions).count();
+        votes.values().find(|versions| 2 * same(versions) > group)
+    }
+
+    /// A peer that knows the decision says what it is.
+    pub(super) fn told(&mut self, by: PeerId, ballot: u8, versions: Versions) {
+        self.decided = Some((ballot, versions));
+        self.told_by = Some(by);
+    }
+
+    /// The members that voted for these versions in any ballot.
+    pub(super) fn voters_for(&self, versions: &Versions) -> BTreeSet<usize> {
+        let votes = self.votes.values().flatten();
+        let equal = votes.filter(|(_, voted)| *voted == versions);
+        equal.map(|(index, _)| *index).collect()
+    }
+}

@@ -1,0 +1,42 @@
+//! How far a peer is in catching up with the others.
+
+use crate::exchange::Scoped;
+use crate::{Digest, FragmentId, OrderId, PeerId, SliceId, StateId};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How far the catch-up is.
+#[derive(Debug)]
+pub(super) enum CatchUp {
+    /// There is nothing to catch up with.
+    Idle,
+    /// Donors were asked.
+    Asking {
+        asked: BTreeSet<PeerId>,
+        offers: BTreeMap<StateId, Vec<PeerId>>,
+    },
+    /// A state is on its way, from these donors.
+    Fetching(StateId, Vec<PeerId>),
+    /// The Executor takes it over.
+    Loading(OrderId, StateId, Vec<PeerId>),
+    /// A past round is being replayed.
+    Replaying(Replay),
+}
+
+impl CatchUp {
+    pub(super) fn idle(&self) -> bool {
+        matches!(self, Self::Idle)
+    }
+}
+
+/// A past round that is being replayed.
+#[derive(Debug, Default)]
+pub(super) struct Replay {
+    pub(super) donor: Option<PeerId>,
+    pub(super) decisions: BTreeMap<FragmentId, Scoped>,
+    pub(super) fetching: BTreeMap<SliceId, Digest>,
+    /// Fetched slices, until the round is in force and the history keeps them.
+    pub(super) here: Vec<SliceId>,
+    pub(super) applies: BTreeMap<OrderId, FragmentId>,
+    pub(super) started: bool,
+    pub(super) replayed: u32,
+}

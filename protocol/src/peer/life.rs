@@ -1,0 +1,29 @@
+//! What is under way in a peer's round, and when things were last done.
+
+use crate::{FragmentId, OrderId, Round, Time, TrainSummary};
+use std::collections::BTreeMap;
+
+/// Orders of the round that are under way, and when things were last done.
+#[derive(Debug, Default)]
+pub(super) struct Life {
+    pub(super) train: Option<OrderId>,
+    /// The beginning of the next round's training.
+    pub(super) ahead: Option<OrderId>,
+    /// What it came to.
+    pub(super) taken_ahead: Option<TrainSummary>,
+    /// Whether the next round waits only for training that is under way to end.
+    pub(super) held: bool,
+    pub(super) applies: BTreeMap<OrderId, FragmentId>,
+    pub(super) evaluate: Option<OrderId>,
+    pub(super) save: Option<OrderId>,
+    /// Whether this peer left while fragments of the round were undecided.
+    pub(super) broken_off: bool,
+    /// Whether the others were told that enough of them are here.
+    pub(super) met: bool,
+    /// Whether the round found no group and goes on.
+    pub(super) alone: bool,
+    pub(super) started: Time,
+    pub(super) saved_at: Time,
+    pub(super) saved_round: Option<Round>,
+    pub(super) evaluated_round: Option<Round>,
+}

@@ -1,0 +1,144 @@
+//! The plan: what a peer must know of the grid, without tensors.
+//!
+//! `strategies` builds plans from the configuration; the wire carries only their hash, because two
+//! peers exchange only when their plans are equal.
+
+mod rounds;
+mod validate;
+
+pub use validate::PlanError;
+
+use crate::{
+    Digest, ExchangeKind, FragmentId, LayoutHash, OverlapPlan, PlanHash, RunId, Schedule,
+    StepBudget, Synchronization,
+};
+use core::time::Duration;
+use serde::{Deserialize, Serialize};
+
+/// What a contribution is, relative to what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Contribution {
+    /// The gradient of one inner step at the anchor.
+    Gradient,
+    /// Parameters after the round's inner steps minus the anchor.
+    Delta,
+    /// The parameters themselves.
+    Parameters,
+}
+
+/// An upper bound on encoded bytes, linear in the number of values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BytesBound {
+    /// Bytes that are there whatever the length.
+    pub fixed: u64,
+    /// Bytes for every 1024 values.
+    pub per_1024: u64,
+}
+
+impl BytesBound {
+    /// The bound for `values` values.
+    pub const fn of(&self, values: u64) -> u64 {
+        let scaled = values.saturating_mul(self.per_1024).div_ceil(1024);
+        self.fixed.saturating_add(scaled)
+    }
+}
+
+/// One fragment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FragmentPlan {
+    /// Values (f32) in it.
+    pub len: u64,
+    /// Bound of an encoded contribution.
+    pub contribution: BytesBound,
+    /// Bound of an encoded aggregate.
+    pub aggregate: BytesBound,
+}
+
+impl FragmentPlan {
+    /// The most bytes that any slice of it has.
+    pub fn slice_bytes_max(&self) -> u64 {
+        self.contribution
+            .of(self.len)
+            .max(self.aggregate.of(self.len))
+    }
+}
+
+/// Bounds of the deadlines; within them they follow what was measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeadlinePlan {
+    /// No deadline is shorter: scheduling noise of a loaded machine must fit.
+    pub floor: Duration,
+    /// Used until something has been measured.
+    pub initial: Duration,
+    /// No deadline is longer.
+    pub ceiling: Duration,
+}
+
+impl Default for DeadlinePlan {
+    fn default() -> Self {
+        Self {
+            floor: Duration::from_secs(2),
+            initial: Duration::from_secs(5),
+            ceiling: Duration::from_secs(60),
+        }
+    }
+}
+
+/// What the peers of a run agree on before they exchange anything.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    /// The run.
+    pub run: RunId,
+    /// Hash of the model's tensors.
+    pub layout: LayoutHash,
+    /// Hash of the configuration's numeric part: codecs, optimizers, topology.
+    pub recipe: Digest,
+    /// Who exchanges with whom.
+    pub exchange: ExchangeKind,
+    /// Which way an all-reduce sums up.
+    pub schedule: Schedule,
+    /// What a contribution is.
+    pub contribution: Contribution,
+    /// How much to train in the first round; [`Plan::budget_of`] says it of the others.
+    pub budget: StepBudget,
+    /// Who waits for whom, and how the budget changes.
+    pub synchronization: Synchronization,
+    /// Rounds in all; zero means until told to stop.
+    pub rounds: u64,
+    /// The fragments, in the order of the flat parameters.
+    pub fragments: Vec<FragmentPlan>,
+    /// Which of them a round exchanges, and when.
+    pub overlap: OverlapPlan,
+    /// Bounds of the deadlines.
+    pub deadlines: DeadlinePlan,
+    /// Bytes of a state transfer.
+    pub state_bytes: u64,
+}
+
+impl Plan {
+    /// The number of parts, each voted on by itself, of a fragment of `len` values in a group of
+    /// `members`.
+    pub(crate) fn parts(&self, len: u64, members: usize) -> u64 {
+        match self.exchange.facts().has_schedule {
+            true => self.schedule.shards(members, len),
+            false => self.exchange.parts(len, members),
+        }
+    }
+
+    /// The hash that peers compare.
+    pub fn hash(&self) -> PlanHash {
+        let bytes = crate::wire::canonical(self);
+        PlanHash::from_bytes(*Digest::of(&bytes).as_bytes())
+    }
+
+    /// The plan of one fragment, if there is such a fragment.
+    pub fn fragment(&self, id: FragmentId) -> Option<&FragmentPlan> {
+        self.fragments.get(usize::from(id.0))
+    }
+
+    /// Names of all fragments, in order.
+    pub fn fragment_ids(&self) -> impl Iterator<Item = FragmentId> + use<> {
+        let count = u16::try_from(self.fragments.len()).unwrap_or(u16::MAX);
+        (0..count).map(FragmentId)
+    }
+}

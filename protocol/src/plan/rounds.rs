@@ -1,0 +1,57 @@
+//! What a plan says about a single round: how much it trains, which peers train, and which
+//! fragments it exchanges.
+
+use super::Plan;
+use crate::rendezvous::rendezvous;
+use crate::{FragmentId, Layers, PeerId, Round, Sampling, StepBudget};
+use core::ops::Range;
+
+/// The slot of the rendezvous hash that draws the sample. Slot zero picks proposers, and both must
+/// be independent.
+const SLOT: u8 = 1;
+
+impl Plan {
+    /// How much to train in a round.
+    pub fn budget_of(&self, round: Round) -> StepBudget {
+        self.synchronization.pace.budget(self.budget, round)
+    }
+
+    /// Whether a peer trains in a round.
+    pub fn draws(&self, round: Round, peer: PeerId) -> bool {
+        let sampling = self.synchronization.sampling;
+        if sampling == Sampling::ALL {
+            return true;
+        }
+        let place = u128::from(rendezvous(&self.run, round, SLOT, peer));
+        let all = u128::from(Sampling::ALL.per_million);
+        (place * all) >> 64 < u128::from(sampling.per_million)
+    }
+
+    /// Where the fragments lie in the flat parameters and their companion.
+    pub fn ranges(&self) -> Vec<Range<usize>> {
+        let mut start = 0;
+        let lens = self.fragments.iter().map(|fragment| fragment.len as usize);
+        lens.map(|len| {
+            start += len;
+            start - len..start
+        })
+        .collect()
+    }
+
+    /// Whether the next round's training begins before this round's result is applied. Never in the
+    /// last round, which no other follows.
+    pub const fn trains_ahead(&self, round: Round) -> bool {
+        let more = self.rounds == 0 || round.0.saturating_add(1) < self.rounds;
+        self.overlap.late_steps > 0 && more
+    }
+
+    /// The fragments that a round exchanges, in the order in which they leave: the last one first
+    /// where they leave during the backward pass.
+    pub fn fragments_of(&self, round: Round) -> impl Iterator<Item = FragmentId> + use<> {
+        let (overlap, count) = (self.overlap, self.fragments.len() as u16);
+        let backward = overlap.layers != Layers::Together;
+        (0..count)
+            .map(move |at| FragmentId(if backward { count - 1 - at } else { at }))
+            .filter(move |fragment| overlap.exchanges(round, *fragment))
+    }
+}

@@ -1,0 +1,184 @@
+//! Which plans can work: the rules that combine an exchange with everything else in a plan.
+
+use super::{Contribution, Plan};
+use crate::limits::{FRAGMENTS_MAX, STATE_BYTES_MAX, WINDOW_FRAGMENTS_MAX};
+use crate::{KindError, Layers, OverlapError, Pace, Quorum, Sampling, Schedule, StepBudget};
+use core::time::Duration;
+
+/// Why a plan cannot work.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PlanError {
+    /// It has no fragment, or more than the limit.
+    #[error("the plan has {count} fragments; it needs 1 to {FRAGMENTS_MAX}")]
+    Fragments {
+        /// How many.
+        count: usize,
+    },
+    /// A fragment without values.
+    #[error("fragment {index} is empty")]
+    EmptyFragment {
+        /// Which.
+        index: usize,
+    },
+    /// The budget is zero.
+    #[error("a round without inner steps trains nothing: give at least one")]
+    NoBudget,
+    /// Gradients are those of exactly one inner step.
+    #[error("a gradient is exchanged after every inner step: the budget must be one inner step")]
+    GradientBudget,
+    /// The pace reaches zero inner steps, or is combined with a time budget.
+    #[error(
+        "a pace changes a number of inner steps: give a budget in inner steps, and a pace that never reaches zero"
+    )]
+    Pace,
+    /// Probability outside (0, 1], or an exchange that cannot skip peers.
+    #[error(
+        "sampling takes a probability above 0 and at most 1, a contribution of deltas, late_steps = 0, and an all-reduce along the butterfly or a parameter server in step"
+    )]
+    Sampling,
+    /// A quorum, but an exchange without agreement.
+    #[error(
+        "a quorum needs an exchange whose peers agree: use one, or let every round wait for all peers"
+    )]
+    Quorum,
+    /// Neighbours mix parameters.
+    #[error(
+        "neighbours exchange parameters: their deltas and gradients diverge without an agreed anchor"
+    )]
+    GossipContribution,
+    /// Peers that agree exchange deltas or gradients.
+    #[error(
+        "peers that agree exchange deltas or gradients relative to their anchor: use one of the two"
+    )]
+    AllReduceContribution,
+    /// The numbers of the exchange.
+    #[error(transparent)]
+    Exchange(#[from] KindError),
+    /// A schedule, but an exchange that follows none.
+    #[error("only an all-reduce follows a schedule: use the default, the butterfly, elsewhere")]
+    Schedule,
+    /// Fragments cannot be exchanged when the plan says.
+    #[error(transparent)]
+    Overlap(#[from] OverlapError),
+    /// The state is too large.
+    #[error("a state of {bytes} bytes is above the limit of {STATE_BYTES_MAX}")]
+    State {
+        /// Its size.
+        bytes: u64,
+    },
+    /// The deadlines are out of order.
+    #[error("deadlines must satisfy 0 < floor <= initial <= ceiling")]
+    Deadlines,
+}
+
+impl Plan {
+    /// Checks that the plan can work.
+    ///
+    /// # Errors
+    /// The first rule it breaks.
+    pub fn validate(&self) -> Result<(), PlanError> {
+        if self.fragments.is_empty() || self.fragments.len() > FRAGMENTS_MAX {
+            return Err(PlanError::Fragments {
+                count: self.fragments.len(),
+            });
+        }
+        if let Some(index) = self.fragments.iter().position(|f| f.len == 0) {
+            return Err(PlanError::EmptyFragment { index });
+        }
+        if matches!(
+            self.budget,
+            StepBudget::Steps(0) | StepBudget::Time(Duration::ZERO)
+        ) {
+            return Err(PlanError::NoBudget);
+        }
+        let when = &self.synchronization;
+        if !when.pace.fits(self.budget) {
+            return Err(PlanError::Pace);
+        }
+        let one = self.budget == StepBudget::Steps(1) && when.pace == Pace::Steady;
+        if self.contribution == Contribution::Gradient && !one {
+            return Err(PlanError::GradientBudget);
+        }
+        if !self.samples_well() {
+            return Err(PlanError::Sampling);
+        }
+        if when.quorum != Quorum::default() && !self.exchange.agrees() {
+            return Err(PlanError::Quorum);
+        }
+        let facts = self.exchange.facts();
+        match self.contribution {
+            Contribution::Delta | Contribution::Gradient if facts.has_neighbours => {
+                return Err(PlanError::GossipContribution);
+            }
+            Contribution::Parameters if facts.agrees => {
+                return Err(PlanError::AllReduceContribution);
+            }
+            _ => {}
+        }
+        self.exchange.check()?;
+        if !facts.has_schedule && self.schedule != Schedule::Butterfly {
+            return Err(PlanError::Schedule);
+        }
+        self.check_overlap()?;
+        if self.state_bytes > STATE_BYTES_MAX {
+            return Err(PlanError::State {
+                bytes: self.state_bytes,
+            });
+        }
+        let d = &self.deadlines;
+        if d.floor.is_zero() || d.floor > d.initial || d.initial > d.ceiling {
+            return Err(PlanError::Deadlines);
+        }
+        Ok(())
+    }
+
+    /// Whether its exchange can leave out peers that are not drawn.
+    fn samples_well(&self) -> bool {
+        // A schedule passes sums on from member to member: leaving one out would break the chain.
+        let apart = self.exchange.facts().may_leave_out && self.schedule == Schedule::Butterfly;
+        let sampling = self.synchronization.sampling;
+        let deltas = self.contribution == Contribution::Delta;
+        let apart = apart && self.overlap.late_steps == 0;
+        sampling.fits() && (sampling == Sampling::ALL || (apart && deltas))
+    }
+
+    /// Whether fragments can be exchanged when the plan says.
+    fn check_overlap(&self) -> Result<(), OverlapError> {
+        let (stagger, fragments) = (self.overlap.stagger, self.fragments.len());
+        if stagger == 0 || usize::from(stagger) > fragments.min(FRAGMENTS_MAX) {
+            return Err(OverlapError::Stagger { stagger, fragments });
+        }
+        let agreed = self.exchange.agrees() && self.contribution == Contribution::Delta;
+        if stagger > 1 && !agreed {
+            return Err(OverlapError::Unagreed);
+        }
+        let late_steps = self.overlap.late_steps;
+        if late_steps > 0 && !self.exchange.agrees() {
+            return Err(OverlapError::LateUnagreed);
+        }
+        let steady = self.synchronization.pace == Pace::Steady;
+        match self.budget {
+            StepBudget::Steps(steps) if late_steps == 0 || (late_steps <= steps && steady) => {}
+            StepBudget::Time(_) if late_steps == 0 => {}
+            _ => return Err(OverlapError::Late { late_steps }),
+        }
+        self.check_layers()
+    }
+
+    /// Whether fragments can leave under the backward pass, where the plan says so.
+    fn check_layers(&self) -> Result<(), OverlapError> {
+        if self.overlap.layers == Layers::Together {
+            return Ok(());
+        }
+        let gradients = self.exchange.agrees() && self.contribution == Contribution::Gradient;
+        if !gradients || self.overlap.stagger > 1 || self.overlap.late_steps > 0 {
+            return Err(OverlapError::Layers);
+        }
+        let fragments = self.fragments.len();
+        if self.overlap.layers == Layers::ByPriority && fragments > WINDOW_FRAGMENTS_MAX {
+            return Err(OverlapError::Priorities { fragments });
+        }
+        Ok(())
+    }
+}
