@@ -1,31 +1,31 @@
-//! How much a round trains as rounds go by: a function of the round alone, so that a peer that
-//! comes, goes or catches up takes as many inner steps as the others. It knows nothing of the loss.
+//! How the number of inner steps changes from round to round. It depends on the round alone and not
+//! on the loss, so a peer that joins or catches up takes as many inner steps as the others.
 
 use crate::{Round, StepBudget};
 use serde::{Deserialize, Serialize};
 
 /// How the budget of a round follows from that of the first, H_0 inner steps.
 ///
-/// Cost: none; it is what an exchange costs that is spread over more or fewer inner steps.
+/// Cost: none of its own. The cost of an exchange is spread over more or fewer inner steps.
 /// **Source:** [`Pace::Switch`]: Lin et al. 2020, "Don't use large mini-batches, use local SGD",
 /// section 3 (post-local SGD). [`Pace::Decay`]: Wang and Joshi 2019, "Adaptive communication
 /// strategies to achieve the best error-runtime trade-off in local-update SGD" (AdaComm), whose
 /// rule is `H_l = ceil(H_0 sqrt(F_l / F_0))` at the start of interval l, with the training loss F.
-/// Peers measure different losses, and no state transfer carries what they were; here F_l / F_0 is
-/// `1 / (1 + l)`, how a loss falls under SGD.
+/// Peers measure different losses, and a state transfer does not carry them. So F_l / F_0 is
+/// replaced by `1 / (1 + l)`, the rate at which a loss falls under SGD.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Pace {
-    /// Every round the same.
+    /// The same number in every round.
     #[default]
     Steady,
-    /// Another count of inner steps from a round on: with one before and H from it, post-local SGD.
+    /// Another number of inner steps from some round on. One before and H after is post-local SGD.
     Switch {
-        /// The first round of the other count.
+        /// The first round with the other number.
         round: u64,
-        /// Inner steps from there on.
+        /// Inner steps of that round and those after it.
         steps: u32,
     },
-    /// Fewer and fewer: `H_l = ceil(H_0 / sqrt(1 + l))` in rounds `l every .. (l + 1) every`.
+    /// A decreasing number: `H_l = ceil(H_0 / sqrt(1 + l))` in rounds `l every .. (l + 1) every`.
     Decay {
         /// Rounds of one interval.
         every: u64,
@@ -44,8 +44,8 @@ impl Pace {
         }
     }
 
-    /// The budget that most rounds have, given that of the first: after a switch, where a decay
-    /// begins.
+    /// The budget of a typical round, given that of the first: the one after a switch, or the first
+    /// of a decay.
     pub const fn usual(self, first: StepBudget) -> StepBudget {
         match self {
             Self::Switch { steps, .. } => StepBudget::Steps(steps),
@@ -53,7 +53,7 @@ impl Pace {
         }
     }
 
-    /// Rounds with this number of inner steps, if they are counted.
+    /// The number of rounds that take `inner_steps` in all; `None` for a time budget.
     pub fn rounds(self, first: StepBudget, inner_steps: u64) -> Option<u64> {
         let (mut left, mut rounds) = (inner_steps, 0);
         if let (Self::Steady, StepBudget::Steps(steps)) = (self, first) {
@@ -69,7 +69,8 @@ impl Pace {
         Some(rounds)
     }
 
-    /// Whether it can work with the budget of the first round.
+    /// Whether it works with the budget of the first round: every round must train, and only a
+    /// number of inner steps can change.
     pub const fn fits(self, first: StepBudget) -> bool {
         match self {
             Self::Steady => true,
@@ -81,7 +82,7 @@ impl Pace {
     }
 }
 
-/// `ceil(steps / sqrt(1 + interval))`, in whole numbers: the same on every machine.
+/// `ceil(steps / sqrt(1 + interval))` in integers, so that all machines get the same result.
 fn decayed(steps: u32, interval: u64) -> u32 {
     let square = (u64::from(steps) * u64::from(steps)).div_ceil(interval.saturating_add(1));
     let root = square.isqrt();

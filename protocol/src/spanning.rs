@@ -1,16 +1,17 @@
-//! A spanning tree of a topology's graph: along which a relay passes sums on. Pure: the same for
-//! all peers with the same list of ranks.
+//! A spanning tree of a topology's graph, along which relay-sum passes sums on. All peers with the
+//! same list of ranks get the same tree.
 
 use crate::{Round, Topology};
 
-/// A tree over ranks. The parent of a rank is the lowest of its neighbours below it, in the graph
-/// that the topology has in round 0, with edges either way: of a tree it is that tree, of a ring
-/// the ring without one edge. Ranks without a neighbour below them are roots; 0 is one.
+/// A tree over ranks. The parent of a rank is its neighbour with the lowest rank, if that rank is
+/// below its own. The graph is the topology's in round 0, with undirected edges. For a tree the
+/// result is that tree, for a ring the ring without one edge. Ranks without a lower neighbour are
+/// roots; rank 0 always is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpanningTree {
     parents: Vec<Option<usize>>,
     children: Vec<Vec<usize>>,
-    /// Ranks at and below each.
+    /// The number of ranks in the subtree of each rank.
     sizes: Vec<usize>,
 }
 
@@ -42,17 +43,17 @@ impl SpanningTree {
         }
     }
 
-    /// How many ranks there are.
+    /// The number of ranks.
     pub const fn len(&self) -> usize {
         self.parents.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no ranks.
     pub const fn is_empty(&self) -> bool {
         self.parents.is_empty()
     }
 
-    /// The parent of a rank; none of a root.
+    /// The parent of a rank; `None` for a root.
     pub fn parent(&self, rank: usize) -> Option<usize> {
         self.parents.get(rank).copied().flatten()
     }
@@ -62,7 +63,7 @@ impl SpanningTree {
         self.children.get(rank).map_or(&[], Vec::as_slice)
     }
 
-    /// How many ranks a rank and all below it are.
+    /// The number of ranks in the subtree of a rank, itself included.
     pub fn size(&self, rank: usize) -> usize {
         self.sizes.get(rank).copied().unwrap_or(0)
     }
@@ -73,20 +74,20 @@ impl SpanningTree {
         parent.chain(self.children(rank).iter().copied()).collect()
     }
 
-    /// The most neighbours that any rank has.
+    /// The largest number of neighbours of any rank.
     pub fn degree(&self) -> usize {
         let degrees = (0..self.len()).map(|rank| self.neighbours(rank).len());
         degrees.max().unwrap_or(0)
     }
 
-    /// The most edges between rank 0 and another, and then between that and any: the longest way
-    /// there is.
+    /// The number of edges on the longest path of the tree of rank 0. The rank farthest from rank 0
+    /// is one of its ends.
     pub fn diameter(&self) -> usize {
         let (_, end) = self.farthest(0);
         self.farthest(end).0
     }
 
-    /// How far the farthest rank is, and which.
+    /// The distance of the farthest rank, and that rank.
     fn farthest(&self, from: usize) -> (usize, usize) {
         let mut best = (0, from);
         let mut open = vec![(0, from, from)];
@@ -104,7 +105,7 @@ mod tests {
     use super::*;
     use crate::Partners;
 
-    /// Every peer pushes to the next rank around a ring, one way, in round 0.
+    /// Every peer pushes to the next rank of a ring, in round 0 only.
     struct Around;
 
     impl Topology for Around {
@@ -148,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_below_the_children_and_the_rank_itself_is_what_is_below_it() {
+    fn a_subtree_is_its_rank_and_the_subtrees_of_its_children() {
         for count in 1..40 {
             let tree = SpanningTree::of(&Around, count);
             for rank in 0..count {

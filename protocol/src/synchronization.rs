@@ -1,39 +1,38 @@
-//! Who waits for whom in a round, and how much a round trains: what of a plan's synchronization is
-//! the same for every exchange that knows rounds. What an asynchronous center bounds is in its own
-//! plan.
+//! Which peers a round waits for and how much it trains: the settings that all exchanges with
+//! common rounds share. Those of an asynchronous center are in [`CenterPlan`](crate::CenterPlan).
 
 use crate::{Pace, Sampling};
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
 
-/// A plan's synchronization. By default peers wait for all others, all rounds are the same, and all
-/// peers train in each.
+/// A plan's synchronization. By default peers wait for all others, all rounds have the same budget,
+/// and all peers train in every round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Synchronization {
     /// How the budget changes with the round.
     pub pace: Pace,
-    /// With how many ready peers a round goes on.
+    /// How many ready peers are enough for a round.
     pub quorum: Quorum,
     /// Which of the peers train in a round.
     pub sampling: Sampling,
 }
 
-/// With how many ready peers a round goes on without the others.
+/// How many ready peers are enough for a round to continue without the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Quorum {
-    /// Contributions that are enough (n of m, backup workers); zero is all. Less than a
-    /// majority never is: two groups of one round would part the run.
+    /// The number of contributions that is enough (n of m, backup workers); zero means all. A group
+    /// needs a majority in any case, because two groups of one round would split the run.
     pub enough: u16,
-    /// How long the others are waited for after that.
+    /// How long a round still waits for the others after that.
     pub grace: Grace,
 }
 
-/// How long the others are waited for once there are enough.
+/// How long a round waits for the others once enough peers are ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Grace {
-    /// So long.
+    /// A fixed time.
     Fixed(Duration),
-    /// Twice the median of how late the others were in the last rounds, within the bounds of
+    /// Twice the median lateness of the others in the last rounds, within the bounds of
     /// [`DeadlinePlan`](crate::DeadlinePlan).
     Adaptive,
 }

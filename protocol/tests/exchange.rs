@@ -1,5 +1,5 @@
 //! The all-reduce with agreement, member by member: deaths at the worst moments, liars, and slices
-//! that nobody needs any more.
+//! that no member needs any more.
 
 #![allow(
     unreachable_pub,
@@ -47,15 +47,11 @@ fn members_hold_the_same_bits_round_after_round() {
     let mut club = Club::new(4);
     club.run_to(5);
     club.run_until(1, |club| !exchanging(club, 5));
-    let everybody: Vec<PeerId> = club.members.keys().copied().collect();
+    let everyone: Vec<PeerId> = club.members.keys().copied().collect();
     for round in 0..5 {
         let decided = club.decided(round);
         assert_eq!(decided.len(), 4, "round {round}");
-        assert!(
-            decided
-                .iter()
-                .all(|d| *d == (0, vec![everybody.clone(); 4]))
-        );
+        assert!(decided.iter().all(|d| *d == (0, vec![everyone.clone(); 4])));
     }
     assert!(club.members.values().all(|m| m.broken.is_empty()));
 }
@@ -210,7 +206,7 @@ fn ten_broken_rules_cut_a_peer_off_and_nine_do_not() {
 }
 
 #[test]
-fn nobody_outside_a_group_decides_repairs_or_voids_its_exchange() {
+fn peers_outside_a_group_cannot_decide_repair_or_void_its_exchange() {
     let mut club = Club::new(4);
     club.run_to(1);
     club.kill(peer(4));
@@ -356,7 +352,7 @@ fn peers_that_come_back_with_different_anchors_become_one_swarm_again() {
         let together = |e: &&Event| matches!(e, Event::Group { members, .. } if members.len() == usize::from(count));
         for (id, member) in &club.members {
             let groups = member.events.iter().filter(together).count();
-            assert!(groups > 0, "{count}: {id:?} has met everybody");
+            assert!(groups > 0, "{count}: {id:?} has met all others");
         }
     }
 }

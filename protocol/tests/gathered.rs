@@ -37,7 +37,7 @@ fn members(ids: impl IntoIterator<Item = u8>) -> Vec<PeerId> {
 }
 
 #[test]
-fn everybody_combines_everybody_s_contribution() {
+fn every_member_combines_all_contributions() {
     let mut club = club(ExchangeKind::Gathered, 4);
     club.run_to(5);
     club.run_until(60, |club| {
@@ -82,7 +82,7 @@ fn what_a_dead_member_served_to_some_all_combine() {
 }
 
 #[test]
-fn what_nobody_holds_is_left_out() {
+fn a_contribution_that_no_member_holds_is_left_out() {
     let mut club = club(ExchangeKind::Gathered, 5);
     club.run_to(1);
     let victim = peer(3);

@@ -57,7 +57,7 @@ fn records_of_full_length_are_passed_on_in_frames_that_hold_them() {
     );
 }
 
-/// In a small swarm nobody waits for anti-entropy to hear of a newcomer.
+/// In a small swarm the news of a newcomer does not wait for anti-entropy.
 #[test]
 fn news_of_a_newcomer_go_to_the_others_at_once_and_only_once() {
     let mut one = One::new(ExchangeKind::AllReduce);
@@ -91,7 +91,7 @@ fn news_of_a_newcomer_go_to_the_others_at_once_and_only_once() {
 
 /// One that began as soon as it has met enough itself would exchange with few of them, or alone.
 #[test]
-fn nobody_begins_before_the_others_have_met_as_many() {
+fn a_peer_begins_only_after_the_others_have_met_as_many() {
     for (theirs, begins) in [
         (Muster::Waiting, false),
         (Muster::Met, true),
@@ -118,7 +118,7 @@ fn nobody_begins_before_the_others_have_met_as_many() {
         );
         assert_eq!(one.peer.phase() == Phase::Train, begins, "{theirs:?}");
         one.pass(600);
-        assert_eq!(one.peer.phase(), Phase::Train, "nobody waits for ever");
+        assert_eq!(one.peer.phase(), Phase::Train, "no peer waits for ever");
     }
 }
 
@@ -170,7 +170,7 @@ fn a_peer_of_another_plan_may_come_back_with_the_right_one() {
 }
 
 #[test]
-fn a_copy_of_the_own_identity_is_not_spoken_to() {
+fn a_peer_with_this_peer_s_identity_is_not_spoken_to() {
     let mut one = One::new(ExchangeKind::AllReduce);
     one.outputs.clear();
     one.meet(peer(0));
@@ -271,7 +271,7 @@ fn who_takes_a_state_over_gives_away_none_that_it_held_before() {
     });
     let unpins = |o: &Output| matches!(o, Output::Order { order, .. } if *order == Order::Unpin { round: Round(0) });
     assert!(one.outputs.iter().any(unpins), "{:?}", one.outputs);
-    // Whoever asks now gets what is held now.
+    // A peer that asks now gets the state that is held now.
     one.outputs.clear();
     one.hear(peer(1), TransferMessage::StateAsk { at_least });
     let old = TransferMessage::StateOffer(state(b"before")).into();

@@ -122,7 +122,7 @@ fn a_peer_of_another_wire_version_is_told_and_cut_off() {
     );
 }
 
-/// Everybody pushes half to the next rank.
+/// Every rank pushes half to the next.
 struct Ring;
 
 impl Topology for Ring {
@@ -187,7 +187,7 @@ fn any_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A peer with what it asked for and what was seen of it.
+/// A peer with its open requests and the outputs seen so far.
 struct Driven {
     peer: Peer,
     now: Time,
@@ -532,7 +532,7 @@ proptest! {
     }
 
     #[test]
-    fn no_inputs_break_a_peer_that_waits_for_nobody(steps in vec(any_step(), 0..160)) {
+    fn no_inputs_break_a_peer_that_never_waits(steps in vec(any_step(), 0..160)) {
         survives(ExchangeKind::Push, steps.clone());
         survives(ExchangeKind::Pull, steps);
     }

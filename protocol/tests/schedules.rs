@@ -1,6 +1,6 @@
 //! All-reduce by schedules: what they cost, and that survivors hold the same bits, the weighted mean
 //! of a stated set (the club compares every applied aggregate with what its member said it decided),
-//! whoever dies, stalls or lies at whatever message.
+//! whichever member dies, stalls or lies, and at whichever message.
 
 #![allow(
     unreachable_pub,
@@ -226,8 +226,8 @@ fn kind_of(message: &Message) -> Option<(Kind, Round)> {
     Some((kind, message.round()?))
 }
 
-/// Kills `victim` at its first sending of a kind in round 1. Whoever is killed before leaves the
-/// others a ballot above zero to die in.
+/// Kills `victim` at its first sending of a kind in round 1. A member that is killed before that
+/// leaves the others a ballot above zero to die in.
 struct Reaper {
     victim: Option<PeerId>,
     kind: Kind,
@@ -290,7 +290,7 @@ fn arm(club: &mut Club, deaths: &[(Option<PeerId>, Kind, Moment)]) {
     });
 }
 
-/// All that decided round 1 decided the same, and void is it for all or for nobody.
+/// All that decided round 1 decided the same, and it is void for all members or for none.
 fn agreed(club: &Club, what: &str) {
     let decided = club.decided(1);
     assert!(
@@ -411,7 +411,7 @@ fn one_that_brings_nothing_but_answers_is_left_out() {
 }
 
 #[test]
-fn one_whose_bytes_are_of_chance_is_found_out_and_nobody_else() {
+fn a_member_that_encodes_at_random_is_found_out_and_no_other() {
     for schedule in SCHEDULES {
         for n in [4, 5, 8] {
             for liar in [1, 2, n] {

@@ -1,5 +1,5 @@
 //! The bytes of every message. A difference is a change of the wire: raise `WIRE_VERSION`, then
-//! write the files anew with `MURMURATE_GOLDEN=write cargo test -p murmurate-protocol --test
+//! rewrite the files with `MURMURATE_GOLDEN=write cargo test -p murmurate-protocol --test
 //! wire_golden`.
 
 #![allow(
@@ -265,7 +265,7 @@ fn every_message_has_the_bytes_of_this_wire_version() {
         assert_eq!(
             known,
             hex(&bytes),
-            "{name} has other bytes: raise WIRE_VERSION and write the golden files anew"
+            "{name} has other bytes: raise WIRE_VERSION and rewrite the golden files"
         );
     }
 }

@@ -10,28 +10,28 @@ use crate::files::{files_ending_in, text};
 ///
 /// Lower a count when you rewrite a sentence. A count that would rise is a sentence to rewrite.
 const ALLOWED: [(&str, usize); 22] = [
-    ("so many", 8),
+    ("so many", 1),
     ("so much", 0),
-    ("the own", 6),
+    ("the own", 2),
     ("an own", 1),
-    ("nobody", 14),
-    ("nobody's", 1),
-    ("whoever", 6),
-    ("everybody", 12),
-    ("everybody's", 1),
+    ("nobody", 1),
+    ("nobody's", 0),
+    ("whoever", 1),
+    ("everybody", 3),
+    ("everybody's", 0),
     ("who has another", 0),
     ("comes to nothing", 1),
     ("came to nothing", 3),
-    ("what * of it", 15),
+    ("what * of it", 13),
     ("as * alike", 0),
-    ("what lies", 4),
+    ("what lies", 3),
     ("what became of", 1),
     ("what becomes of", 0),
     ("was brought", 0),
     ("through with", 0),
     ("ever more seldom", 0),
     ("in the place of", 7),
-    ("anew", 12),
+    ("anew", 10),
 ];
 
 /// The most words that `*` stands for.

@@ -107,7 +107,7 @@ pub struct Club {
 }
 
 impl Club {
-    /// So many members, linked with one another, that begin together.
+    /// A club of `count` members, linked with one another, that begin together.
     pub fn new(count: u8) -> Self {
         Self::with_anchors(count, |_| Digest::of(b"anchor"))
     }
@@ -122,7 +122,7 @@ impl Club {
         Self::of(count, &plan(exchange, 1), anchor)
     }
 
-    /// Members that follow a schedule for so many rounds, with a fragment long enough for it.
+    /// Members that follow a schedule for `rounds` rounds, with a fragment long enough for it.
     pub fn scheduled(count: u8, schedule: Schedule, rounds: u64) -> Self {
         let mut plan = plan(ExchangeKind::AllReduce, 1);
         (plan.schedule, plan.rounds) = (schedule, rounds);
@@ -131,7 +131,7 @@ impl Club {
         Self::of(count, &plan, |_| Digest::of(b"anchor"))
     }
 
-    /// So many members that follow a plan.
+    /// A club of `count` members that follow a plan.
     pub fn of(count: u8, plan: &Plan, anchor: impl Fn(u8) -> Digest) -> Self {
         let mut club = Self {
             members: BTreeMap::new(),
@@ -211,7 +211,7 @@ impl Club {
             .for_each(|to| self.tell(to, Input::LinkDown(victim)));
     }
 
-    /// Runs until `done`, or for so many virtual seconds.
+    /// Runs until `done`, at most for `seconds` of virtual time.
     pub fn run_until(&mut self, seconds: u64, mut done: impl FnMut(&Self) -> bool) {
         let end = self.now + Duration::from_secs(seconds);
         while self.now < end && !done(self) {
@@ -581,7 +581,7 @@ impl Club {
     }
 }
 
-/// What slices and the own part with its weight come to together.
+/// The mean of the slices and of a member's own part, each with its weight.
 fn mean(
     values: &BTreeMap<Digest, Value>,
     store: &BTreeMap<SliceId, Digest>,

@@ -28,7 +28,7 @@ pub(crate) fn peer(id: u8) -> PeerId {
     PeerId::from_bytes([id; 32])
 }
 
-/// A plan of so many fragments of 10 values.
+/// A plan with this number of fragments, each of 10 values.
 pub(crate) fn plan(exchange: ExchangeKind, fragments: usize) -> Plan {
     let bound = BytesBound {
         fixed: 8,

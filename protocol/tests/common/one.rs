@@ -1,4 +1,4 @@
-//! One peer, driven by hand: what it is told, and what comes out of it.
+//! One peer, driven by hand: its inputs and its outputs.
 
 use super::{config, peer, plan};
 use core::time::Duration;

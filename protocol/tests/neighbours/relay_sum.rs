@@ -1,5 +1,5 @@
 //! Sums along a tree, member by member: whose parameters are in whose mean and with which weight, how many
-//! messages it takes, and what is left when somebody dies, stalls, lies, comes late or is seen by some only.
+//! messages it takes, and what remains when a member dies, stalls, lies, comes late or is seen by some only.
 
 use crate::common::club::{Club, Value};
 use crate::common::{BinaryTree, peer, plan};
@@ -13,24 +13,24 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-/// So many members whose parameters are two fragments.
+/// A club of `count` members whose parameters are two fragments.
 fn club(count: u8) -> Club {
     let plan = plan(ExchangeKind::Relay, 2);
     let mut club = Club::of(count, &plan, |_| Digest::of(b"anchor"));
-    // Whoever waits must see time pass while others go on.
+    // Time must pass for a member that waits while others train.
     club.training = Duration::from_millis(1);
     club
 }
 
-/// The tree over so many.
+/// The tree over `count` ranks.
 fn tree(count: u8) -> SpanningTree {
     SpanningTree::of(&BinaryTree, usize::from(count))
 }
 
-/// How far everybody is from a peer, in the tree of a fragment.
+/// The distance of every member from one peer, in the tree of a fragment.
 fn distances(count: u8, fragment: FragmentId, from: PeerId) -> BTreeMap<PeerId, u64> {
     let tree = tree(count);
-    // Of the second fragment's tree the ranks are reversed.
+    // In the second fragment's tree the ranks are reversed.
     let flip = |id: u8| if fragment.0 == 0 { id } else { count + 1 - id };
     let id = |rank: usize| peer(flip(rank as u8 + 1));
     let mut open = vec![(usize::from(flip(from.as_bytes()[0])) - 1, 0)];
@@ -44,7 +44,7 @@ fn distances(count: u8, fragment: FragmentId, from: PeerId) -> BTreeMap<PeerId, 
     far
 }
 
-/// A mix is a convex combination in which the own parameters have a share.
+/// A mix is a convex combination, and the peer's parameters have a share in it.
 fn assert_convex(who: PeerId, value: &Value) {
     let sum: f64 = value.values().sum();
     let all = value.values().all(|share| *share > 0.0);
@@ -54,7 +54,7 @@ fn assert_convex(who: PeerId, value: &Value) {
     );
 }
 
-/// While nobody's parent changes, nobody else weighs more than 1/n.
+/// While no peer's parent changes, no other peer weighs more than 1/n.
 fn assert_fair(who: PeerId, value: &Value, count: u8) {
     assert_convex(who, value);
     let most = 1.0 / f64::from(count) + 1e-9;
@@ -100,7 +100,7 @@ fn assert_waits(club: &Club) {
 }
 
 #[test]
-fn everybody_s_parameters_are_in_everybody_s_mean_once_delayed_by_the_distance() {
+fn every_mean_has_each_peer_s_parameters_once_delayed_by_the_distance() {
     for count in 2..=17u8 {
         let mut club = club(count);
         let diameter = tree(count).diameter() as u64;
@@ -112,7 +112,7 @@ fn everybody_s_parameters_are_in_everybody_s_mean_once_delayed_by_the_distance()
                 continue;
             }
             let far = distances(count, *fragment, *who);
-            // In the first round nobody waits, and a message counts in that or in the next.
+            // In the first round no peer waits, and a message counts in that round or in the next.
             let within = |most: u64| {
                 far.iter()
                     .filter(move |(_, far)| **far <= most)
@@ -212,8 +212,8 @@ fn a_death_at_any_message_leaves_the_others_with_their_own_mean() {
 #[test]
 fn around_one_that_stalls_for_ever_the_tree_grows_together_again() {
     let count = 7;
-    // Rank 0 is everybody's parent's parent, 1 has children of its own, and 6 is a leaf; all but the middle one
-    // are the other in the other fragment's tree.
+    // Rank 0 is the root, 1 has children, and 6 is a leaf. In the other fragment's tree, root and leaf change
+    // places; the middle rank stays where it is.
     for silent in [1, 2, 4, 7].map(peer) {
         let mut club = club(count);
         club.run_to(6);
@@ -231,7 +231,7 @@ fn around_one_that_stalls_for_ever_the_tree_grows_together_again() {
             let expired = |e: &&Event| matches!(e, Event::Waited { expired: true, .. });
             let waits = member.events.iter().filter(expired).count();
             assert!(*id == silent || waits <= 9, "{waits} deadlines");
-            // What it does not take is not made for it any more.
+            // No more messages are made for a peer that does not take them.
             let kept = 2 * (3 * 4 + RELAYED_UNDER_WAY_MAX);
             assert!(member.store.len() <= kept, "{}", member.store.len());
         }
@@ -239,7 +239,7 @@ fn around_one_that_stalls_for_ever_the_tree_grows_together_again() {
         for (who, round, _, value) in &club.mixes {
             assert_convex(*who, value);
             if round.0 >= 40 && *who != silent {
-                // Its part is the own parameters.
+                // This peer's parameters take its share.
                 assert_fair(*who, value, count);
                 assert!(
                     !value.contains_key(&silent) && value.len() == 6,
@@ -282,7 +282,7 @@ fn what_was_lost_is_pushed_again_and_what_stays_lost_counts_for_a_while() {
             assert_exact(&club, 4, &ids(1..=5));
             continue;
         }
-        // The last message counts for some rounds more, then what lies behind that edge is missing.
+        // The last message counts for some more rounds. Then the peers behind that edge are missing.
         let mixes = club
             .mixes
             .iter()
@@ -437,7 +437,7 @@ fn what_no_neighbour_would_send_is_refused() {
 
 /// Two peers lose sight of each other while all others see both: three views, and so three trees.
 #[test]
-fn views_that_differ_part_nobody() {
+fn views_that_differ_exclude_no_peer() {
     let count = 7;
     for pair in [[1, 2], [1, 7], [2, 4], [3, 4], [5, 6]] {
         let pair = pair.map(peer);
@@ -522,6 +522,6 @@ fn one_that_had_too_many_messages_under_way_gets_the_round_s_with_the_next_ackno
     assert!(made(&club, 5));
     assert!(
         club.now.since(now) < Duration::from_secs(1),
-        "nobody waits for a deadline"
+        "no peer waits for a deadline"
     );
 }
