@@ -6,7 +6,7 @@ use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
 use murmurate_protocol::limits::OUTPUTS_MAX;
 use murmurate_protocol::{
-    BytesBound, CenterPlan, Contribution, DeadlinePlan, Digest, Done, ExchangeKind, FetchId, FragmentId,
+    Attempt, BytesBound, CenterPlan, Contribution, DeadlinePlan, Digest, Done, ExchangeKind, FetchId, FragmentId,
     FragmentPlan, GroupTag, Input, LayoutHash, LeadPlan, Members, Order, OrderId, Output, Part, Peer, PeerConfig, PeerId, Plan,
     PushOutcome, Round, RunId, Schedule, ServerPlan, SliceId, SliceMeta, StateId, StepBudget, Synchronization, Tag, Time,
     TrainSummary,
@@ -108,7 +108,7 @@ fn exchange(which: u8) -> ExchangeKind {
         6 => ExchangeKind::Server(ServerPlan { owners }),
         7 => ExchangeKind::Center(CenterPlan { owners, lead: (owners > 1).then_some(LeadPlan { least: 2, most: 5 }), buffer: owners }),
         8 => ExchangeKind::Pull,
-        9 => ExchangeKind::Relay,
+        9 => ExchangeKind::RelaySum,
         _ => ExchangeKind::AllReduce,
     }
 }
@@ -227,7 +227,7 @@ fn input(step: Step<'_>, open: &mut Vec<Open>, fragments: usize) -> Option<Input
                 shard: slice.shard,
                 part,
                 origin: peer(slice.origin),
-                attempt: slice.attempt,
+                attempt: Attempt(slice.attempt),
             };
             let tag = tag.tag();
             let digest = slice.aggregate.then(|| Digest::of(format!("{tag:?}").as_bytes()));

@@ -33,7 +33,7 @@ pub enum ExchangeKind {
     /// Ask the round's partners, mix what they published last.
     Pull,
     /// Sums of parameters travel along a spanning tree of the topology.
-    Relay,
+    RelaySum,
 }
 
 /// What other parts of the program must know of an exchange to work with it.
@@ -125,7 +125,7 @@ impl ExchangeKind {
                 has_edges: true,
                 ..Facts::NEIGHBOURS
             },
-            Self::Relay => Facts {
+            Self::RelaySum => Facts {
                 waits: true,
                 ..Facts::NEIGHBOURS
             },

@@ -103,7 +103,7 @@ pub use peer::{Input, Peer, Snapshot};
 pub use plan::{BytesBound, Contribution, DeadlinePlan, FragmentPlan, Plan, PlanError};
 pub use sampling::Sampling;
 pub use schedule::{Schedule, ScheduleCost};
-pub use slice::{Part, PushOutcome, Settlement, SliceId, SliceMeta, Tag};
+pub use slice::{Attempt, Part, PushOutcome, Settlement, SliceId, SliceMeta, Tag};
 pub use spanning::SpanningTree;
 pub use synchronization::{Grace, Quorum, Synchronization};
 pub use time::Time;

@@ -45,7 +45,7 @@ pub const EARLY_SLICES_MAX: usize = 2 * GROUP_MEMBERS_MAX;
 
 /// As [`EARLY_SLICES_MAX`] where schedules make one peer bring many shards: a partial sum and an
 /// aggregate of every shard of every fragment in the window.
-pub const EARLY_RELAYED_MAX: usize = 2 * GROUP_MEMBERS_MAX * WINDOW_FRAGMENTS_MAX;
+pub const EARLY_SCHEDULED_MAX: usize = 2 * GROUP_MEMBERS_MAX * WINDOW_FRAGMENTS_MAX;
 
 /// Control messages that may wait for a round which this peer has not reached.
 pub const EARLY_MESSAGES_MAX: usize = 16 * GROUP_MEMBERS_MAX;
@@ -109,15 +109,15 @@ pub const PATIENCE_ROUNDS: u64 = 4;
 
 /// Rounds in a row in which a neighbour that relays nothing is waited for: one that lost a message
 /// or two goes on in step, and one that stalls costs this many deadlines.
-pub const RELAY_MISSES_MAX: u8 = 3;
+pub const RELAY_SUM_MISSES_MAX: u8 = 3;
 
 /// Relayed messages of one neighbour and one fragment that may wait: a neighbour is a round ahead
 /// at most while it waits for this peer, and beyond that each makes the one before it useless.
-pub const RELAYED_WAITING_MAX: usize = 4;
+pub const RELAY_SUM_WAITING_MAX: usize = 4;
 
 /// Relayed messages to one neighbour, of one fragment, that may be under way: one that does not
 /// take them gets no more, so that what is kept for it stays bounded.
-pub const RELAYED_UNDER_WAY_MAX: usize = 2;
+pub const RELAY_SUM_UNDER_WAY_MAX: usize = 2;
 
 /// How often a slice between two neighbours that did not arrive is pushed again in one round.
 pub const PUSHES_AT_ONCE_MAX: u8 = 3;

@@ -16,6 +16,17 @@ pub enum Part {
     Partial,
 }
 
+/// Tells slices apart that agree in everything else: see [`SliceId::attempt`].
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub struct Attempt(pub u8);
+
+impl Attempt {
+    /// The first attempt: ballot zero of an agreed exchange.
+    pub const FIRST: Self = Self(0);
+}
+
 /// A slice: what travels of one fragment, from one peer, in one attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SliceId {
@@ -29,11 +40,13 @@ pub struct SliceId {
     pub part: Part,
     /// The peer that encoded it. Schedules in which all members make the same aggregate name one.
     pub origin: PeerId,
-    /// The ballot's number in which its shard was reduced; in gossip a tag of the sender's life, so
-    /// that what it pushed before a restart is not taken for what it pushes after; of a partial sum
-    /// the stage of its sender's part in the schedule; between neighbours, and relayed, the tag and
-    /// which of the round's slices it is.
-    pub attempt: u8,
+    /// Tells slices apart that agree in everything else.
+    ///
+    /// - Of an aggregate: the number of the ballot in which its shard was reduced.
+    /// - Of a partial sum: the step of its sender's part in the schedule.
+    /// - In other exchanges: a tag of the sender's life, so that a slice pushed before a restart is
+    ///   not taken for one pushed after it; between neighbours also which of the round's slices.
+    pub attempt: Attempt,
 }
 
 /// What the receiver of a slice must know beside its bytes.

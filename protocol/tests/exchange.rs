@@ -233,7 +233,7 @@ fn peers_outside_a_group_cannot_decide_repair_or_void_its_exchange() {
     };
     let version = ShardVersion {
         owner: peer(1),
-        attempt: 0,
+        attempt: murmurate_protocol::Attempt(0),
         contributors: Members::one(0),
         digest: Digest::of(b"made up"),
     };
@@ -290,7 +290,7 @@ fn a_stranger_s_slice_is_released_and_never_waits() {
         shard: 0,
         part: Part::Contribution,
         origin: peer(9),
-        attempt: 0,
+        attempt: murmurate_protocol::Attempt(0),
     };
     let meta = SliceMeta {
         of: 2,

@@ -528,7 +528,7 @@ proptest! {
 
     #[test]
     fn no_inputs_break_a_peer_that_relays(steps in vec(any_step(), 0..160)) {
-        survives(ExchangeKind::Relay, steps);
+        survives(ExchangeKind::RelaySum, steps);
     }
 
     #[test]

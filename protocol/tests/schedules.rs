@@ -449,7 +449,7 @@ fn words_and_slices_that_the_schedule_does_not_have_are_refused() {
     club.run_to(1);
     let version = ShardVersion {
         owner: peer(2),
-        attempt: 0,
+        attempt: murmurate_protocol::Attempt(0),
         contributors: Members::all(4),
         digest: Digest::of(b"made up"),
     };
@@ -483,7 +483,7 @@ fn words_and_slices_that_the_schedule_does_not_have_are_refused() {
             word(
                 1,
                 ShardVersion {
-                    attempt: 1,
+                    attempt: murmurate_protocol::Attempt(1),
                     ..version
                 },
             ),

@@ -32,7 +32,7 @@ fn peer(id: u8) -> PeerId {
 fn version(owner: u8) -> ShardVersion {
     ShardVersion {
         owner: peer(owner),
-        attempt: 1,
+        attempt: murmurate_protocol::Attempt(1),
         contributors: Members::from_bits(0b101),
         digest: Digest::from_bytes([0xdd; 32]),
     }
@@ -213,7 +213,7 @@ fn values() -> Vec<(String, Vec<u8>)> {
         shard: 2,
         part: Part::Aggregate,
         origin: peer(9),
-        attempt: 1,
+        attempt: murmurate_protocol::Attempt(1),
     };
     let header = |tag: Tag| {
         let meta = SliceMeta {

@@ -198,7 +198,7 @@ mod tests {
                 shard,
                 part: Part::Contribution,
                 origin,
-                attempt: 0,
+                attempt: murmurate_protocol::Attempt(0),
             },
             meta: SliceMeta {
                 of: 9,

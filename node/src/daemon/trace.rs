@@ -353,7 +353,7 @@ mod tests {
                 shard: 1,
                 part: Part::Contribution,
                 origin: PEER,
-                attempt: 0,
+                attempt: murmurate_protocol::Attempt(0),
             },
             outcome: PushOutcome::Delivered,
         });

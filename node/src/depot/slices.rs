@@ -177,7 +177,7 @@ mod tests {
             shard,
             part: Part::Contribution,
             origin: PeerId::from_bytes([9; 32]),
-            attempt: 0,
+            attempt: murmurate_protocol::Attempt(0),
         }
     }
 
@@ -245,7 +245,7 @@ mod tests {
         let mut slices = Slices::default();
         for i in 0..SLICES_PER_SENDER_MAX {
             let id = SliceId {
-                attempt: (i % 250) as u8,
+                attempt: murmurate_protocol::Attempt((i % 250) as u8),
                 ..slice(0, (i / 250) as u16)
             };
             slices.put_from(from, id, meta(64, 0), Bytes::new());

@@ -16,16 +16,21 @@ pub struct RecordReader {
     read: usize,
     /// Where in the record the buffer begins.
     base: u64,
-    stage: Stage,
+    reading: Reading,
     /// What drivers keep to, as seen so far.
     order: Order,
 }
 
+/// What comes next in the record.
 #[derive(Debug)]
-enum Stage {
+enum Reading {
+    /// The opening bytes, with the versions.
     Opening,
+    /// The header, which is the first entry.
     Header(Chain),
+    /// Another entry.
     Entries(Chain),
+    /// Nothing: the last entry was read.
     Closed,
 }
 
@@ -47,7 +52,7 @@ impl RecordReader {
             buffer: Vec::new(),
             read: 0,
             base: 0,
-            stage: Stage::Opening,
+            reading: Reading::Opening,
             order: Order::default(),
         }
     }
@@ -65,18 +70,18 @@ impl RecordReader {
     /// # Errors
     /// When this is no record of this build, was damaged, or is one that no driver makes.
     pub fn entry(&mut self) -> Result<Option<Entry>, RecordError> {
-        if matches!(self.stage, Stage::Opening) {
+        if matches!(self.reading, Reading::Opening) {
             let Some(chain) = self.opening()? else {
                 return Ok(None);
             };
-            self.stage = Stage::Header(chain);
+            self.reading = Reading::Header(chain);
         }
         let at = self.at();
         let unread = self.buffer.get(self.read..).unwrap_or_default();
-        let (chain, first) = match &mut self.stage {
-            Stage::Header(chain) => (chain, true),
-            Stage::Entries(chain) => (chain, false),
-            Stage::Opening | Stage::Closed => {
+        let (chain, first) = match &mut self.reading {
+            Reading::Header(chain) => (chain, true),
+            Reading::Entries(chain) => (chain, false),
+            Reading::Opening | Reading::Closed => {
                 return match unread.is_empty() {
                     true => Ok(None),
                     false => Err(RecordError::Trailing { at }),
@@ -90,9 +95,9 @@ impl RecordReader {
         let chain = chain.clone();
         self.read += HEAD_BYTES + body.len() + TAIL_BYTES;
         self.order.check(at, first, &entry)?;
-        self.stage = match entry {
-            Entry::End { .. } | Entry::Cut { .. } => Stage::Closed,
-            Entry::Header(_) | Entry::Input { .. } => Stage::Entries(chain),
+        self.reading = match entry {
+            Entry::End { .. } | Entry::Cut { .. } => Reading::Closed,
+            Entry::Header(_) | Entry::Input { .. } => Reading::Entries(chain),
         };
         Ok(Some(entry))
     }

@@ -8,7 +8,7 @@ use crate::Members;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Role {
     /// What it does, in order.
-    pub(crate) stages: Vec<Stage>,
+    pub(crate) stages: Vec<SumStage>,
     /// Whether its value is the whole sum after the last stage.
     pub(crate) ends: bool,
     /// To whom it hands the aggregate on.
@@ -19,7 +19,7 @@ pub(crate) struct Role {
 
 /// The value goes to one member; then those of others are added to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Stage {
+pub(crate) struct SumStage {
     pub(crate) to: Option<usize>,
     pub(crate) from: Vec<Source>,
 }
@@ -143,7 +143,7 @@ fn resolve(all: &[Plain], me: usize) -> Role {
             alone: value == 0 && sender.stages[value].1.is_empty(),
         }
     };
-    let stages = plain.stages.iter().map(|(to, from)| Stage {
+    let stages = plain.stages.iter().map(|(to, from)| SumStage {
         to: *to,
         from: from.iter().map(|member| source(*member)).collect(),
     });

@@ -16,9 +16,10 @@ use murmurate_protocol::wire::{
     TransferMessage,
 };
 use murmurate_protocol::{
-    BytesBound, Contribution, DeadlinePlan, Digest, ExchangeKind, FragmentId, FragmentPlan,
-    GroupTag, LayoutHash, Members, Part, Partners, PeerConfig, PeerId, Plan, PlanHash, Round,
-    RunId, Schedule, SliceId, SliceMeta, StateId, StepBudget, Synchronization, Tag, Time, Topology,
+    Attempt, BytesBound, Contribution, DeadlinePlan, Digest, ExchangeKind, FragmentId,
+    FragmentPlan, GroupTag, LayoutHash, Members, Part, Partners, PeerConfig, PeerId, Plan,
+    PlanHash, Round, RunId, Schedule, SliceId, SliceMeta, StateId, StepBudget, Synchronization,
+    Tag, Time, Topology,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -125,7 +126,7 @@ fn any_version() -> impl Strategy<Value = ShardVersion> {
     (any_peer(), 0u8..5, any::<u64>(), any_digest()).prop_map(
         |(owner, attempt, contributors, digest)| ShardVersion {
             owner,
-            attempt,
+            attempt: Attempt(attempt),
             contributors: Members::from_bits(contributors & 0xf),
             digest,
         },
@@ -365,7 +366,7 @@ pub(crate) fn any_slice(from: PeerId) -> impl Strategy<Value = (SliceId, SliceMe
                 shard,
                 part,
                 origin,
-                attempt,
+                attempt: Attempt(attempt),
             };
             any_tag(group, part).prop_map(move |tag| (slice, SliceMeta { of, bytes: 48, tag }))
         },

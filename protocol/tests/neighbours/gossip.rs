@@ -61,7 +61,7 @@ fn gossip_slice(round: u64, origin: u8) -> (SliceId, SliceMeta) {
         shard: 0,
         part: Part::Contribution,
         origin: peer(origin),
-        attempt: 0,
+        attempt: murmurate_protocol::Attempt(0),
     };
     let meta = SliceMeta {
         of: 1,

@@ -4,7 +4,7 @@
 use crate::common::club::{Club, Value};
 use crate::common::{BinaryTree, peer, plan};
 use core::time::Duration;
-use murmurate_protocol::limits::{PATIENCE_ROUNDS, RELAYED_UNDER_WAY_MAX, RELAYED_WAITING_MAX};
+use murmurate_protocol::limits::{PATIENCE_ROUNDS, RELAY_SUM_UNDER_WAY_MAX, RELAY_SUM_WAITING_MAX};
 use murmurate_protocol::{
     Digest, Event, ExchangeKind, FragmentId, Input, Output, Part, PeerError, PeerId, Phase,
     PushOutcome, Round, SliceId, SliceMeta, SpanningTree, Tag,
@@ -15,7 +15,7 @@ use std::rc::Rc;
 
 /// A club of `count` members whose parameters are two fragments.
 fn club(count: u8) -> Club {
-    let plan = plan(ExchangeKind::Relay, 2);
+    let plan = plan(ExchangeKind::RelaySum, 2);
     let mut club = Club::of(count, &plan, |_| Digest::of(b"anchor"));
     // Time must pass for a member that waits while others train.
     club.training = Duration::from_millis(1);
@@ -232,7 +232,7 @@ fn around_one_that_stalls_for_ever_the_tree_grows_together_again() {
             let waits = member.events.iter().filter(expired).count();
             assert!(*id == silent || waits <= 9, "{waits} deadlines");
             // No more messages are made for a peer that does not take them.
-            let kept = 2 * (3 * 4 + RELAYED_UNDER_WAY_MAX);
+            let kept = 2 * (3 * 4 + RELAY_SUM_UNDER_WAY_MAX);
             assert!(member.store.len() <= kept, "{}", member.store.len());
         }
         let mut whole = 0;
@@ -341,7 +341,7 @@ fn what_no_neighbour_would_send_is_refused() {
         shard: 0,
         part: Part::Contribution,
         origin: from,
-        attempt: 9,
+        attempt: murmurate_protocol::Attempt(9),
     };
     let relayed = |peers| Tag::Relayed { up: true, peers };
     let meta = SliceMeta {
@@ -432,7 +432,7 @@ fn what_no_neighbour_would_send_is_refused() {
         assert_eq!(result, Ok(()));
         most = most.max(waiting);
     }
-    assert!(most <= 4 * RELAYED_WAITING_MAX, "{most}");
+    assert!(most <= 4 * RELAY_SUM_WAITING_MAX, "{most}");
 }
 
 /// Two peers lose sight of each other while all others see both: three views, and so three trees.
@@ -496,7 +496,7 @@ fn one_that_had_too_many_messages_under_way_gets_the_round_s_with_the_next_ackno
     club.fate = Box::new(move |who, _, slice| {
         let mut held = holds.borrow_mut();
         let holds = who == from && slice.fragment == FragmentId(0) && slice.round >= Round(3);
-        if holds && held.len() < RELAYED_UNDER_WAY_MAX {
+        if holds && held.len() < RELAY_SUM_UNDER_WAY_MAX {
             held.push(*slice);
             return None;
         }
@@ -512,7 +512,7 @@ fn one_that_had_too_many_messages_under_way_gets_the_round_s_with_the_next_ackno
         let member = &club.members[&from];
         member.peer.round() == Round(5) && member.peer.phase() == Phase::Exchange
     });
-    assert_eq!(held.borrow().len(), RELAYED_UNDER_WAY_MAX);
+    assert_eq!(held.borrow().len(), RELAY_SUM_UNDER_WAY_MAX);
     assert!(!made(&club, 5), "two are under way");
     let slice = held.borrow()[0];
     let outcome = PushOutcome::Lost;

@@ -3,7 +3,7 @@
 use crate::host::Host;
 use murmurate_protocol::Plan;
 use murmurate_protocol::limits::{
-    BALLOTS_MAX, EARLY_RELAYED_MAX, EARLY_SLICES_MAX, HISTORY_ROUNDS_MAX, INBOX_SLICES_MAX,
+    BALLOTS_MAX, EARLY_SCHEDULED_MAX, EARLY_SLICES_MAX, HISTORY_ROUNDS_MAX, INBOX_SLICES_MAX,
 };
 
 /// Bounds that follow from a plan.
@@ -23,7 +23,7 @@ impl InboxBounded {
         let history = fragments * peers * HISTORY_ROUNDS_MAX;
         let inbox = INBOX_SLICES_MAX * fragments;
         let early = match plan.schedule.relays() {
-            true => EARLY_RELAYED_MAX,
+            true => EARLY_SCHEDULED_MAX,
             false => EARLY_SLICES_MAX,
         };
         Self {

@@ -152,7 +152,7 @@ mod tests {
             "Center",
             "Gossip",
             "Push",
-            "Relay",
+            "RelaySum",
             "Pull",
             "Replicas",
             "Pairs",

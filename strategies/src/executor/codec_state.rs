@@ -168,7 +168,7 @@ pub(super) fn seeds(plan: &PlanHash, slice: &SliceId) -> (u64, u64) {
     name.push(slice.part as u8);
     let shared = first_eight(&Digest::of(&name));
     name.extend_from_slice(slice.origin.as_bytes());
-    name.push(slice.attempt);
+    name.push(slice.attempt.0);
     (first_eight(&Digest::of(&name)), shared)
 }
 
@@ -211,7 +211,7 @@ mod tests {
             shard,
             part: Part::Contribution,
             origin: PeerId::from_bytes([origin; 32]),
-            attempt: 0,
+            attempt: murmurate_protocol::Attempt(0),
         }
     }
 

@@ -366,7 +366,7 @@ fn alone(executor: &mut Executor, store: &Store, round: u64, agrees: bool) -> Ve
             shard: 0,
             part,
             origin: peer(0),
-            attempt: 0,
+            attempt: murmurate_protocol::Attempt(0),
         };
         let encode = |store, part| Order::Encode {
             store,

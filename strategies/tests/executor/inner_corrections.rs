@@ -234,7 +234,7 @@ fn round(executor: &mut Executor, store: &Store, round: u64) -> Vec<f32> {
         shard: 0,
         part: Part::Contribution,
         origin: peer(0),
-        attempt: 0,
+        attempt: murmurate_protocol::Attempt(0),
     };
     let orders = [
         Order::Train {

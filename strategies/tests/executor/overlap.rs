@@ -324,7 +324,7 @@ fn slice(round: u64, fragment: u16, part: Part) -> SliceId {
         shard: 0,
         part,
         origin: peer(0),
-        attempt: 0,
+        attempt: murmurate_protocol::Attempt(0),
     }
 }
 

@@ -43,7 +43,7 @@ fn round(executor: &mut Executor, store: &Store, round: u64) -> Digest {
         shard: 0,
         part,
         origin: peer(0),
-        attempt: 0,
+        attempt: murmurate_protocol::Attempt(0),
     };
     let (own, reduced) = (slice(Part::Contribution), slice(Part::Aggregate));
     let encode = |store, slice| Order::Encode {
@@ -149,7 +149,7 @@ fn a_loaded_state_brings_anchor_optimizer_and_clock() {
             shard: 0,
             part: Part::Aggregate,
             origin: peer(0),
-            attempt: 0,
+            attempt: murmurate_protocol::Attempt(0),
         };
         let apply = Order::Apply {
             round: Round(4),
@@ -195,7 +195,7 @@ fn a_delta_that_is_kept_lies_on_top_of_the_new_anchor() {
             shard: 0,
             part: Part::Contribution,
             origin: peer(7),
-            attempt: 0,
+            attempt: murmurate_protocol::Attempt(0),
         };
         (
             Order::Encode {

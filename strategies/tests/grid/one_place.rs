@@ -46,7 +46,7 @@ const KINDS: [(&str, &[&str], &[&str]); 11] = [
     ("replicas", &["Replicas"], &[]),
     ("pairs", &["Pairs"], &[]),
     ("push", &["Push"], &[]),
-    ("relay-sum", &["Relay"], &["relay", "relayed"]),
+    ("relay-sum", &["RelaySum"], &["relayed"]),
     ("pull", &["Pull"], &[]),
     ("all-reduce", &["AllReduce"], &[]),
     ("gathered", &["Gathered"], &[]),

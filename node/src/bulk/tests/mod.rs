@@ -141,7 +141,7 @@ fn slice(part: Part, bytes: usize) -> (SliceId, SliceMeta) {
         shard: 0,
         part,
         origin: PeerId::from_bytes([9; 32]),
-        attempt: 0,
+        attempt: murmurate_protocol::Attempt(0),
     };
     (
         id,

@@ -11,7 +11,7 @@ use super::state::FragmentStage;
 use crate::core::FetchId;
 use crate::core::context::Context;
 use crate::limits::SEARCHES_MAX;
-use crate::{Output, PeerError, PeerId, Wait};
+use crate::{Attempt, Output, PeerError, PeerId, Wait};
 
 impl FragmentRound {
     /// Votes in the current ballot once every shard is here in the version it is about.
@@ -110,8 +110,8 @@ impl FragmentRound {
         let handed_on = self.pipeline.is_none() || (self.pipelining() && !self.broken());
         for (shard, version) in lacking {
             let owner = self.scope.group.index(version.owner);
-            let coming =
-                owner.is_some_and(|i| self.hopeful.has(i)) && (version.attempt > 0 || handed_on);
+            let coming = owner.is_some_and(|i| self.hopeful.has(i))
+                && (version.attempt > Attempt::FIRST || handed_on);
             if !coming && let Some(holder) = holder {
                 self.fetch(cx, shard, &version, holder);
             }

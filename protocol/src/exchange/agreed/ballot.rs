@@ -1,6 +1,6 @@
 //! What members of a group vote on, and what a repair asks for.
 
-use crate::{Digest, Members, PeerId};
+use crate::{Attempt, Digest, Members, PeerId};
 use serde::{Deserialize, Serialize};
 
 /// A ballot: who coordinates it breaks ties between equal numbers.
@@ -12,13 +12,20 @@ pub struct Ballot {
     pub coordinator: PeerId,
 }
 
+impl Ballot {
+    /// The attempt at a shard that belongs to this ballot.
+    pub(crate) const fn attempt(&self) -> Attempt {
+        Attempt(self.number)
+    }
+}
+
 /// One version of one shard's aggregate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ShardVersion {
     /// Who reduced it.
     pub owner: PeerId,
     /// In which ballot.
-    pub attempt: u8,
+    pub attempt: Attempt,
     /// The members whose contributions are in it.
     pub contributors: Members,
     /// Hash of its encoded bytes.

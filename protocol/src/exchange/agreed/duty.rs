@@ -1,6 +1,6 @@
 //! A shard that this peer reduces, and how far the reduction is.
 
-use crate::Members;
+use crate::{Attempt, Members};
 
 /// Where the reduction of one shard is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub(super) enum Progress {
 /// A shard that this peer reduces.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Duty {
-    pub(super) attempt: u8,
+    pub(super) attempt: Attempt,
     /// Members whose contribution is waited for.
     pub(super) expected: Members,
     /// Members whose contribution is in the reduction.
@@ -23,7 +23,7 @@ pub(super) struct Duty {
 }
 
 impl Duty {
-    pub(super) fn new(attempt: u8, expected: Members) -> Self {
+    pub(super) fn new(attempt: Attempt, expected: Members) -> Self {
         Self {
             attempt,
             expected,
@@ -37,7 +37,7 @@ impl Duty {
         Self {
             included: Members::one(me),
             progress: Progress::Encoding,
-            ..Self::new(0, Members::NONE)
+            ..Self::new(Attempt::FIRST, Members::NONE)
         }
     }
 

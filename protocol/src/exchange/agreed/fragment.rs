@@ -15,7 +15,8 @@ use crate::core::context::Context;
 use crate::exchange::Ending;
 use crate::schedule::Program;
 use crate::{
-    Event, ExchangeKind, FragmentId, Members, Order, PeerId, Settlement, StoreId, Time, Wait,
+    Attempt, Event, ExchangeKind, FragmentId, Members, Order, PeerId, Settlement, StoreId, Time,
+    Wait,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -83,7 +84,7 @@ impl FragmentRound {
         let targets = (0..of)
             .map(|s| Target {
                 owner: owner(s),
-                attempt: 0,
+                attempt: Attempt::FIRST,
                 exact: None,
             })
             .collect();
@@ -130,7 +131,7 @@ impl FragmentRound {
         let own = (0u16..).zip(owners).filter(|(_, owner)| *owner == me);
         self.reduction
             .duties
-            .extend(own.map(|(shard, _)| (shard, Duty::new(0, bringing))));
+            .extend(own.map(|(shard, _)| (shard, Duty::new(Attempt::FIRST, bringing))));
     }
 
     /// Encodes every shard of this peer's contribution: first what the schedule sends first; of the

@@ -28,7 +28,7 @@ use super::fragment::FragmentRound;
 use super::state::{Target, Task};
 use crate::core::context::Context;
 use crate::exchange::Ending;
-use crate::{Digest, Event, Members, Order, Part, PeerId, Settlement, SliceId, StoreId};
+use crate::{Attempt, Digest, Event, Members, Order, Part, PeerId, Settlement, SliceId, StoreId};
 
 impl FragmentRound {
     /// Encodes this peer's contribution as it goes to all others.
@@ -47,7 +47,9 @@ impl FragmentRound {
             slice,
             of: 1,
         });
-        self.reduction.tasks.insert(order, Task::Aggregate(part, 0));
+        self.reduction
+            .tasks
+            .insert(order, Task::Aggregate(part, Attempt::FIRST));
     }
 
     /// Into how many shards a slice's fragment is cut.
@@ -77,10 +79,10 @@ impl FragmentRound {
         let owner = usize::from(part);
         Target {
             owner,
-            attempt: ballot.number,
+            attempt: ballot.attempt(),
             exact: Some(ShardVersion {
                 owner: self.scope.group.peer(owner),
-                attempt: ballot.number,
+                attempt: ballot.attempt(),
                 contributors: Members::NONE,
                 digest: Digest::from_bytes([0; 32]),
             }),

@@ -6,7 +6,7 @@ use super::fragment::FragmentRound;
 use super::message::FragmentMessage;
 use super::pipeline::Came;
 use crate::core::context::Context;
-use crate::{Digest, Members, Order, Part, PeerError, PeerId, SliceId, SliceMeta, Wait};
+use crate::{Attempt, Digest, Members, Order, Part, PeerError, PeerId, SliceId, SliceMeta, Wait};
 
 impl FragmentRound {
     /// The next value is encoded.
@@ -37,7 +37,7 @@ impl FragmentRound {
         if owner == self.scope.group.me {
             let version = ShardVersion {
                 owner: me,
-                attempt: 0,
+                attempt: Attempt::FIRST,
                 contributors: set,
                 digest,
             };
@@ -112,7 +112,11 @@ impl FragmentRound {
         let owner = pipeline.map(|pipeline| self.scope.group.peer(pipeline.program.owner(shard)));
         let members = version.contributors;
         let known = !members.is_empty() && members.is_within(self.scope.group.all());
-        if owner != Some(from) || version.owner != from || version.attempt != 0 || !known {
+        if owner != Some(from)
+            || version.owner != from
+            || version.attempt != Attempt::FIRST
+            || !known
+        {
             return broke("word of a reduction that is not the sender's");
         }
         let mut other = false;
@@ -165,7 +169,7 @@ impl FragmentRound {
             }
         } else {
             let sources = role.stages.iter().flat_map(|stage| &stage.from);
-            let mut named = sources.filter(|s| (s.member, s.value) == (index, slice.attempt));
+            let mut named = sources.filter(|s| (s.member, s.value) == (index, slice.attempt.0));
             let set = members;
             let fits = named.any(|source| set.has(index) && set.is_within(source.set));
             if !fits {
@@ -186,7 +190,7 @@ impl FragmentRound {
         slice: SliceId,
         set: Members,
     ) {
-        let source = (index, slice.attempt);
+        let source = (index, slice.attempt.0);
         let role = self
             .pipeline
             .as_ref()

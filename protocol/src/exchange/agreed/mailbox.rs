@@ -5,7 +5,7 @@ use super::{Agreed, EXCHANGE};
 use crate::core::context::Context;
 use crate::exchange::foreign_tag;
 use crate::limits::{
-    EARLY_MESSAGES_MAX, EARLY_MESSAGES_PER_PEER_MAX, EARLY_RELAYED_MAX, EARLY_SLICES_MAX,
+    EARLY_MESSAGES_MAX, EARLY_MESSAGES_PER_PEER_MAX, EARLY_SCHEDULED_MAX, EARLY_SLICES_MAX,
     ROUNDS_AHEAD_MAX,
 };
 use crate::{Digest, Order, PeerError, PeerId, Plan, SliceId, SliceMeta};
@@ -13,7 +13,7 @@ use crate::{Digest, Order, PeerError, PeerId, Plan, SliceId, SliceMeta};
 /// Slices of one peer that may wait for a round or a fragment.
 fn early_slices_max(plan: &Plan) -> usize {
     match plan.schedule.relays() {
-        true => EARLY_RELAYED_MAX,
+        true => EARLY_SCHEDULED_MAX,
         false => EARLY_SLICES_MAX,
     }
 }

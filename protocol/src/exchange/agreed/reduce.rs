@@ -17,8 +17,8 @@ use crate::core::context::Context;
 use crate::exchange::foreign_tag;
 use crate::limits::{BALLOTS_MAX, GROUP_MEMBERS_MAX};
 use crate::{
-    Digest, Done, Layers, Members, Order, OrderId, Part, PeerError, PeerId, SliceId, SliceMeta,
-    StoreId, Tag, Wait, WorkError,
+    Attempt, Digest, Done, Layers, Members, Order, OrderId, Part, PeerError, PeerId, SliceId,
+    SliceMeta, StoreId, Tag, Wait, WorkError,
 };
 
 impl FragmentRound {
@@ -303,7 +303,7 @@ impl FragmentRound {
             Part::Aggregate => BALLOTS_MAX,
             Part::Partial => u8::MAX,
         };
-        if meta.of != self.cut() || slice.shard >= self.cut() || slice.attempt >= attempts {
+        if meta.of != self.cut() || slice.shard >= self.cut() || slice.attempt.0 >= attempts {
             return broke("a slice that does not fit the group's shards");
         }
         let contributors = match (slice.part, meta.tag) {
@@ -316,7 +316,7 @@ impl FragmentRound {
         {
             return broke("a contribution that is not its sender's own");
         }
-        let handed_on = slice.part == Part::Aggregate && slice.attempt == 0;
+        let handed_on = slice.part == Part::Aggregate && slice.attempt == Attempt::FIRST;
         if slice.part == Part::Partial || (handed_on && self.pipeline.is_some()) {
             return self.pipeline_arrived(cx, from, slice, meta, contributors, digest);
         }

@@ -189,11 +189,11 @@ impl FragmentRound {
                 }
                 ShardPlan::Redo { .. } => {
                     let known = self.reduction.duties.get(&shard);
-                    let known = known.is_some_and(|d| d.attempt == ballot.number);
+                    let known = known.is_some_and(|d| d.attempt == ballot.attempt());
                     if target.owner == self.scope.group.me && !known {
                         self.reduction.duties.insert(
                             shard,
-                            Duty::new(ballot.number, alive & self.scope.group.bringing()),
+                            Duty::new(ballot.attempt(), alive & self.scope.group.bringing()),
                         );
                     }
                     self.contribute(cx, shard);
@@ -214,7 +214,7 @@ impl FragmentRound {
             },
             ShardPlan::Redo { owner } => Target {
                 owner: self.scope.group.index(*owner)?,
-                attempt: ballot.number,
+                attempt: ballot.attempt(),
                 exact: None,
             },
         })

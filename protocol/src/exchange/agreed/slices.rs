@@ -4,7 +4,7 @@ use super::ballot::ShardVersion;
 use super::fragment::FragmentRound;
 use super::state::Task;
 use crate::core::context::Context;
-use crate::{Order, Part, SliceId};
+use crate::{Attempt, Order, Part, SliceId};
 use std::collections::BTreeSet;
 
 impl FragmentRound {
@@ -16,7 +16,7 @@ impl FragmentRound {
             shard: if self.scope.gathered { 0 } else { shard },
             part: Part::Contribution,
             origin: self.scope.group.peer(member),
-            attempt: 0,
+            attempt: Attempt::FIRST,
         }
     }
 
@@ -73,7 +73,7 @@ impl FragmentRound {
             0 => contribution,
             _ => SliceId {
                 part: Part::Partial,
-                attempt: stage as u8,
+                attempt: Attempt(stage as u8),
                 ..contribution
             },
         }

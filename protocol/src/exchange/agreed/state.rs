@@ -3,7 +3,7 @@
 use super::ballot::ShardVersion;
 use super::duty::Duty;
 use super::group::Group;
-use crate::{FragmentId, Members, OrderId, PeerId, Round, SliceId, SliceMeta};
+use crate::{Attempt, FragmentId, Members, OrderId, PeerId, Round, SliceId, SliceMeta};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// An order whose answer is awaited.
@@ -12,9 +12,9 @@ pub(super) enum Task {
     /// Encode this peer's contribution to a shard.
     Contribution(u16),
     /// Reduce a shard, in this attempt.
-    Combine(u16, u8),
+    Combine(u16, Attempt),
     /// Encode the aggregate of a shard, in this attempt.
-    Aggregate(u16, u8),
+    Aggregate(u16, Attempt),
     /// Add what a stage of the schedule brought.
     Fold(u16),
     /// Encode the value that this made.
@@ -36,7 +36,7 @@ pub(super) enum FragmentStage {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Target {
     pub(super) owner: usize,
-    pub(super) attempt: u8,
+    pub(super) attempt: Attempt,
     /// Known when the ballot keeps a version that some member holds.
     pub(super) exact: Option<ShardVersion>,
 }

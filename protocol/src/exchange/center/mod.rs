@@ -109,7 +109,7 @@ impl Center {
                 what: "a version that no center reaches".to_owned(),
             });
         }
-        let is_copy = slice.attempt & COPY != 0;
+        let is_copy = slice.attempt.0 & COPY != 0;
         match (slice.part, meta.tag) {
             (Part::Partial, _) => Err(PeerError::Unexpected {
                 what: "a partial sum in a run with a center".to_owned(),
@@ -145,7 +145,7 @@ impl Center {
                     self.push_failed(cx, to, slice);
                 }
             }
-            Part::Aggregate if slice.attempt & COPY != 0 => {
+            Part::Aggregate if slice.attempt.0 & COPY != 0 => {
                 if self.copies.remove(&slice).is_some() {
                     cx.order(Order::Release { slice });
                 }

@@ -5,7 +5,9 @@ use super::shard::Reply;
 use super::state::{COPY, Center, LEAP_MAX, ShardKey, Task};
 use crate::core::context::Context;
 use crate::exchange::CenterMessage;
-use crate::{Order, OrderId, Part, PeerId, PushOutcome, Round, SliceId, SliceMeta, StoreId, Tag};
+use crate::{
+    Attempt, Order, OrderId, Part, PeerId, PushOutcome, Round, SliceId, SliceMeta, StoreId, Tag,
+};
 
 /// How often a reply that surely did not arrive is pushed again.
 const REPLY_RETRIES: u8 = 2;
@@ -46,7 +48,7 @@ impl Center {
             shard: place.1,
             part: Part::Aggregate,
             origin: cx.me(),
-            attempt: cx.life & !COPY,
+            attempt: Attempt(cx.life & !COPY),
         };
         let known = self.replies.contains_key(&slice);
         let reply = self.replies.entry(slice).or_default();
@@ -183,7 +185,7 @@ impl Center {
             shard: place.1,
             part: Part::Aggregate,
             origin: cx.me(),
-            attempt: cx.life | COPY,
+            attempt: Attempt(cx.life | COPY),
         };
         if base == 0 || self.elastic || self.copies.contains_key(&slice) {
             return;

@@ -1,7 +1,7 @@
 //! A shard of the center at its owner: what arrives for it, and what it sends.
 
 use crate::limits::VIEW_PEERS_MAX;
-use crate::{PeerId, Round, SliceId, Time};
+use crate::{Attempt, PeerId, Round, SliceId, Time};
 use std::collections::BTreeMap;
 
 /// A contribution that has come.
@@ -27,7 +27,7 @@ pub(super) struct Shard {
     /// Who was asked for a newer copy, and until when.
     pub(super) asked: Option<(PeerId, Time)>,
     /// The last contribution of each sender that was taken in: its life and round.
-    pub(super) taken: BTreeMap<PeerId, (u8, Round)>,
+    pub(super) taken: BTreeMap<PeerId, (Attempt, Round)>,
 }
 
 impl Shard {

@@ -78,7 +78,7 @@ fn contribution(from: u8, round: u64, life: u8) -> Signal<'static> {
             shard: 0,
             part: Part::Contribution,
             origin: peer(from),
-            attempt: life,
+            attempt: crate::Attempt(life),
         },
         meta: SliceMeta {
             of: 1,

@@ -7,8 +7,8 @@ use super::state::{Center, ShardKey, Task};
 use crate::core::context::Context;
 use crate::exchange::Ending;
 use crate::{
-    Event, FragmentId, Order, Part, PeerId, Round, Settlement, SliceId, SliceMeta, StoreId, Tag,
-    Wait,
+    Attempt, Event, FragmentId, Order, Part, PeerId, Round, Settlement, SliceId, SliceMeta,
+    StoreId, Tag, Wait,
 };
 
 /// How often a contribution is pushed before its shard is given up for the round.
@@ -23,7 +23,7 @@ impl Center {
             shard,
             part: Part::Contribution,
             origin: cx.me(),
-            attempt: cx.life,
+            attempt: Attempt(cx.life),
         }
     }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 /// Where a fragment is.
 #[derive(Clone, Debug, PartialEq)]
-enum Stage {
+enum MixStage {
     /// Own slices are being encoded, or partners' slices awaited.
     Collecting,
     /// What is here is being combined.
@@ -41,7 +41,7 @@ pub(super) struct FragmentMix<P> {
     pub(super) expected: BTreeSet<PeerId>,
     /// What the rule keeps of this fragment and round.
     pub(super) own: P,
-    stage: Stage,
+    stage: MixStage,
     /// What the last combination took: slices of neighbours, and the weight to report.
     taken: (u32, f64),
 }
@@ -55,7 +55,7 @@ impl<P: Default> FragmentMix<P> {
             failed: false,
             expected: BTreeSet::new(),
             own: P::default(),
-            stage: Stage::Collecting,
+            stage: MixStage::Collecting,
             taken: (0, 0.0),
         }
     }
@@ -64,7 +64,7 @@ impl<P: Default> FragmentMix<P> {
 impl<P> FragmentMix<P> {
     /// Whether slices may still be pushed and taken in for this round.
     pub(super) fn is_collecting(&self) -> bool {
-        self.stage == Stage::Collecting
+        self.stage == MixStage::Collecting
     }
 
     /// Whether nothing is left to wait for.
@@ -74,7 +74,7 @@ impl<P> FragmentMix<P> {
 
     /// Whether this is the order to combine that is under way.
     pub(super) fn is_combining(&self, order: OrderId) -> bool {
-        self.stage == Stage::Combining(order)
+        self.stage == MixStage::Combining(order)
     }
 
     /// The weighted mean of this peer's parameters, with weight `keep`, and of slices.
@@ -91,7 +91,7 @@ impl<P> FragmentMix<P> {
     pub(super) fn combine(&mut self, cx: &mut Context, mixture: Mixture) {
         self.taken = (mixture.neighbours, mixture.weight);
         match mixture.order {
-            Some(order) => self.stage = Stage::Combining(cx.order(order)),
+            Some(order) => self.stage = MixStage::Combining(cx.order(order)),
             None => self.end(cx),
         }
     }
@@ -104,19 +104,19 @@ impl<P> FragmentMix<P> {
             inputs,
             weight,
         });
-        self.stage = Stage::Ended(Ending::Apply(Vec::new()));
+        self.stage = MixStage::Ended(Ending::Apply(Vec::new()));
     }
 
     /// The parameters stay as training left them.
     pub(super) fn void(&mut self) {
-        self.stage = Stage::Ended(Ending::Void);
+        self.stage = MixStage::Ended(Ending::Void);
     }
 
     /// How it ended, once it has.
     pub(super) fn ending(&self) -> Option<(FragmentId, Ending)> {
         match &self.stage {
-            Stage::Ended(ending) => Some((self.fragment, ending.clone())),
-            Stage::Collecting | Stage::Combining(_) => None,
+            MixStage::Ended(ending) => Some((self.fragment, ending.clone())),
+            MixStage::Collecting | MixStage::Combining(_) => None,
         }
     }
 }

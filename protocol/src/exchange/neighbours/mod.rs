@@ -66,7 +66,7 @@ pub(super) fn build(plan: &Plan, topology: Box<dyn Topology>) -> Option<Box<dyn 
         ExchangeKind::Replicas | ExchangeKind::Pairs => {
             Box::new(Neighbours::new(Pairwise::new(plan, topology)))
         }
-        ExchangeKind::Relay => Box::new(Neighbours::new(RelaySum::new(topology))),
+        ExchangeKind::RelaySum => Box::new(Neighbours::new(RelaySum::new(topology))),
         _ => return None,
     };
     Some(exchange)

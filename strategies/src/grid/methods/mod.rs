@@ -124,7 +124,7 @@ mod tests {
             ExchangeKind::Push,
             ExchangeKind::Center(center),
             ExchangeKind::Pull,
-            ExchangeKind::Relay,
+            ExchangeKind::RelaySum,
         ];
         for kind in kinds {
             let labels = EXCHANGES.iter().filter_map(|spec| (spec.label)(kind));

@@ -14,8 +14,8 @@ pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
     summary: "sums relayed along a spanning tree of the topology: each peer's parameters reach every mean once, delayed by the distance",
     equation: "m_ij = x_i + sum_{l != j} m_li, c_ij = 1 + sum_{l != j} c_li, x_i' = (x_i + sum_j m_ji + (n - 1 - sum_j c_ji) x_i) / n",
     source: "Vogels et al., NeurIPS 2021",
-    label: |kind| matches!(kind, ExchangeKind::Relay).then_some("relay-sum"),
-    read: |_| Ok(Chosen::plain(ExchangeKind::Relay)),
+    label: |kind| matches!(kind, ExchangeKind::RelaySum).then_some("relay-sum"),
+    read: |_| Ok(Chosen::plain(ExchangeKind::RelaySum)),
     check,
     mixing: |_| Mixing::Relayed,
     costs: Costs {

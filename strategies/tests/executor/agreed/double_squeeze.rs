@@ -96,7 +96,7 @@ fn slice(round: u64, part: Part) -> SliceId {
         shard: 0,
         part,
         origin: peer(0),
-        attempt: 0,
+        attempt: murmurate_protocol::Attempt(0),
     }
 }
 

@@ -59,7 +59,7 @@ fn slice(origin: u8, part: Part) -> SliceId {
         shard: 0,
         part,
         origin: PeerId::from_bytes([origin; 32]),
-        attempt: 0,
+        attempt: murmurate_protocol::Attempt(0),
     }
 }
 

@@ -41,7 +41,7 @@ fn slice(round: u64, part: Part) -> SliceId {
         shard: 0,
         part,
         origin: peer(1),
-        attempt: 0,
+        attempt: murmurate_protocol::Attempt(0),
     }
 }
 

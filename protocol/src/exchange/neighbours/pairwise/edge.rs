@@ -221,7 +221,7 @@ mod tests {
             shard: 0,
             part: Part::Contribution,
             origin: PeerId::from_bytes([origin; 32]),
-            attempt: 0,
+            attempt: crate::Attempt(0),
         }
     }
 

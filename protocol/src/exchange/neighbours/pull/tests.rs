@@ -148,7 +148,7 @@ fn answer(id: u8, round: u64) -> (SliceId, Signal<'static>) {
         shard: 0,
         part: Part::Contribution,
         origin: peer(id),
-        attempt: 0,
+        attempt: crate::Attempt(0),
     };
     let meta = SliceMeta {
         of: 1,

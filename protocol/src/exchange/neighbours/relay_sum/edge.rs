@@ -1,6 +1,8 @@
 //! One neighbour and one fragment: its last message that counts, and those that wait.
 
-use crate::limits::{PATIENCE_ROUNDS, RELAY_MISSES_MAX, RELAYED_WAITING_MAX, ROUNDS_AHEAD_MAX};
+use crate::limits::{
+    PATIENCE_ROUNDS, RELAY_SUM_MISSES_MAX, RELAY_SUM_WAITING_MAX, ROUNDS_AHEAD_MAX,
+};
 use crate::{Round, SliceId};
 
 /// A message of a neighbour.
@@ -43,7 +45,7 @@ impl Edge {
         let later = |m: &Relayed| m.slice.round <= slice.round;
         let at = self.waiting.partition_point(later);
         self.waiting.insert(at, message);
-        (self.waiting.len() > RELAYED_WAITING_MAX).then(|| self.waiting.remove(0).slice)
+        (self.waiting.len() > RELAY_SUM_WAITING_MAX).then(|| self.waiting.remove(0).slice)
     }
 
     /// Whether it is worth waiting for what it sends in this round: it has sent before, but nothing
@@ -60,7 +62,7 @@ impl Edge {
         // Also where the message of this round was mixed early.
         let ahead = newest.slice.round >= round;
         let come = ahead || (apart(newest.slice.round, round) && !self.waiting.is_empty());
-        !come && self.missed < RELAY_MISSES_MAX
+        !come && self.missed < RELAY_SUM_MISSES_MAX
     }
 
     /// Whether it has not answered for long: it has another parent, or does not relay.
@@ -165,7 +167,7 @@ mod tests {
             shard: 0,
             part: Part::Contribution,
             origin: PeerId::from_bytes([2; 32]),
-            attempt: 0,
+            attempt: crate::Attempt(0),
         }
     }
 
@@ -180,7 +182,7 @@ mod tests {
     #[test]
     fn the_message_of_the_round_comes_first_and_makes_older_ones_useless() {
         let mut edge = Edge {
-            missed: RELAY_MISSES_MAX,
+            missed: RELAY_SUM_MISSES_MAX,
             ..Edge::default()
         };
         for round in [4, 6, 3] {
@@ -232,7 +234,7 @@ mod tests {
         edge.arrive(message(5, true));
         assert!(!edge.awaited(Round(51)));
         assert_eq!(edge.take(false, Round(51)), [slice(4), slice(3)]);
-        for _ in 0..RELAY_MISSES_MAX {
+        for _ in 0..RELAY_SUM_MISSES_MAX {
             assert!(edge.awaited(Round(52)));
             edge.missed += 1;
         }
@@ -256,12 +258,12 @@ mod tests {
     #[test]
     fn what_waits_is_bounded_and_the_oldest_goes() {
         let mut edge = Edge::default();
-        for round in 1..=RELAYED_WAITING_MAX as u64 {
+        for round in 1..=RELAY_SUM_WAITING_MAX as u64 {
             assert_eq!(edge.arrive(message(round, round % 2 == 0)), None);
         }
         assert_eq!(edge.arrive(message(9, true)), Some(slice(1)));
-        assert_eq!(edge.waiting(), RELAYED_WAITING_MAX);
-        assert_eq!(edge.end().len(), RELAYED_WAITING_MAX);
+        assert_eq!(edge.waiting(), RELAY_SUM_WAITING_MAX);
+        assert_eq!(edge.end().len(), RELAY_SUM_WAITING_MAX);
         assert_eq!(edge.waiting(), 0);
     }
 }

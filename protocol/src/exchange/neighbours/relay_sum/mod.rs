@@ -32,7 +32,7 @@
 //! peer but i itself weighs more than 1/n in x_i'. For `PATIENCE_ROUNDS` rounds after a change the
 //! old message may count beside the new one, though no message weighs more than the number of peers
 //! behind its sender. A peer never waits past a deadline, never for one that has not sent anything
-//! yet, and at most [`RELAY_MISSES_MAX`] times for one that sends
+//! yet, and at most [`RELAY_SUM_MISSES_MAX`] times for one that sends
 //! no more. With the same view everywhere and nothing lost, parameters that rest are the exact mean
 //! at every peer one round after the tree's diameter: in the first round no peer waits.
 //!
@@ -56,7 +56,7 @@ use super::rule::{Encoded, MixesOf, Rule};
 use super::slices::{self, unexpected};
 use crate::core::context::Context;
 use crate::exchange::{Arrived, foreign_tag};
-use crate::limits::{RELAY_MISSES_MAX, ROUNDS_AHEAD_MAX, VIEW_PEERS_MAX};
+use crate::limits::{RELAY_SUM_MISSES_MAX, ROUNDS_AHEAD_MAX, VIEW_PEERS_MAX};
 use crate::{FragmentId, Part, PeerError, PeerId, PushOutcome, SliceId, Tag};
 use edge::{Edge, Relayed};
 use message::{Passing, Served};
@@ -158,7 +158,7 @@ impl Rule for RelaySum {
     fn missed(&mut self, cx: &mut Context, fragment: FragmentId, peer: PeerId) {
         let edge = self.edges.entry((fragment, peer)).or_default();
         edge.missed = edge.missed.saturating_add(1);
-        if edge.missed >= RELAY_MISSES_MAX {
+        if edge.missed >= RELAY_SUM_MISSES_MAX {
             cx.suspect(peer);
         }
     }

@@ -6,7 +6,7 @@ use super::tree::Tree;
 use crate::core::context::Context;
 use crate::exchange::neighbours::rule::{Encoded, MixesOf};
 use crate::exchange::neighbours::slices;
-use crate::limits::{NEIGHBOURS_MAX, PUSHES_AT_ONCE_MAX, RELAYED_UNDER_WAY_MAX};
+use crate::limits::{NEIGHBOURS_MAX, PUSHES_AT_ONCE_MAX, RELAY_SUM_UNDER_WAY_MAX};
 use crate::{Done, FragmentId, Order, PeerId, PushOutcome, SliceId, SliceMeta, Tag, WorkError};
 
 impl RelaySum {
@@ -63,7 +63,7 @@ impl RelaySum {
         }
         let sent = self.sent.to(to);
         let open = sent.filter(|(slice, _)| slice.fragment == fragment).count();
-        if open >= RELAYED_UNDER_WAY_MAX {
+        if open >= RELAY_SUM_UNDER_WAY_MAX {
             mix.own.unserved.insert(to);
             return;
         }
