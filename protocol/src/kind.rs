@@ -1,8 +1,9 @@
 //! The kinds of exchange, and what the rest of the workspace must know of each.
 //!
-//! A new exchange adds a variant and a row of [`ExchangeKind::facts`] here. Everything else asks for
-//! a fact, never for a kind; the exceptions are the places that build something of its own for each
-//! kind: its state machine (`exchange::build`), its mixer, and its entry in the grid's methods.
+//! A new exchange adds a variant and a row of [`ExchangeKind::facts`] here. Everything else asks
+//! for a fact, never for a kind; the exceptions are the places that build something of its own for
+//! each kind: its state machine (`exchange::build`), its mixer, and its entry in the grid's
+//! methods.
 
 use crate::limits::GROUP_MEMBERS_MAX;
 use serde::{Deserialize, Serialize};
@@ -194,7 +195,8 @@ impl ExchangeKind {
     }
 
     /// The number of parts, each voted on by itself, of a fragment of `len` values in a group of
-    /// `members` without a schedule. Where contributions are shown, the parts are the contributions.
+    /// `members` without a schedule. Where contributions are shown, the parts are the
+    /// contributions.
     pub fn parts(self, len: u64, members: usize) -> u64 {
         let members = members as u64;
         if self.facts().shows_contributions {

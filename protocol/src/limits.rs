@@ -43,7 +43,7 @@ pub const FRAGMENTS_MAX: usize = 1024;
 /// Slices that may wait for a round which this peer has not reached, per remote peer.
 pub const EARLY_SLICES_MAX: usize = 2 * GROUP_MEMBERS_MAX;
 
-/// As [`EARLY_SLICES_MAX`] where schedules make one peer bring many shards: a partial sum and an
+/// As [`EARLY_SLICES_MAX`], for schedules in which one peer sends many shards: a partial sum and an
 /// aggregate of every shard of every fragment in the window.
 pub const EARLY_SCHEDULED_MAX: usize = 2 * GROUP_MEMBERS_MAX * WINDOW_FRAGMENTS_MAX;
 
@@ -56,12 +56,12 @@ pub const EARLY_MESSAGES_PER_PEER_MAX: usize = EARLY_MESSAGES_MAX / 16;
 /// Rounds ahead of ours that a message may speak of before it is dropped.
 pub const ROUNDS_AHEAD_MAX: u64 = 2;
 
-/// Rounds for which a linked peer that falls behind still counts when a group needs a majority of
-/// the run. Without it the last one to keep up would run on alone while all others catch up.
+/// Rounds for which a linked peer that fell behind still counts towards the majority that a group
+/// needs. Otherwise the last peer to keep up would continue alone while all others catch up.
 pub const ABSENT_ROUNDS_MAX: u64 = 8;
 
-/// Times that an exchange which is decided looks for what it lacks before the peer gives it up and
-/// takes the swarm's state instead.
+/// Times that a decided exchange looks for missing bytes before the peer gives it up and takes over
+/// the swarm's state instead.
 pub const SEARCHES_MAX: u8 = 3;
 
 /// Ballots in one exchange before it is void: the first and one for each of three deaths.
@@ -76,8 +76,8 @@ pub const HISTORY_ROUNDS_MAX: usize = 32;
 /// Encoded bytes of decided rounds kept beyond the newest.
 pub const HISTORY_BYTES_MAX: u64 = 16 << 20;
 
-/// Encoded bytes kept of the newest decided round. Of a larger one the first fragments go first,
-/// and a peer that missed it takes the swarm's state instead.
+/// Encoded bytes kept of the newest decided round. A larger round loses its first fragments, and a
+/// peer that missed it takes over the swarm's state instead.
 pub const HISTORY_NEWEST_BYTES_MAX: u64 = 64 << 20;
 
 /// Rounds from a pinned state on that are kept whatever their size, while it is pinned.
@@ -107,16 +107,16 @@ pub const NEIGHBOURS_MAX: usize = 32;
 /// for which a relayed message counts where no newer one comes.
 pub const PATIENCE_ROUNDS: u64 = 4;
 
-/// Rounds in a row in which a neighbour that relays nothing is waited for: one that lost a message
-/// or two goes on in step, and one that stalls costs this many deadlines.
+/// Rounds in a row in which a neighbour of relay-sum that sends nothing is waited for. A neighbour
+/// that lost a message or two stays in step, and one that stalls costs this many deadlines.
 pub const RELAY_SUM_MISSES_MAX: u8 = 3;
 
-/// Relayed messages of one neighbour and one fragment that may wait: a neighbour is a round ahead
-/// at most while it waits for this peer, and beyond that each makes the one before it useless.
+/// Relayed sums of one neighbour and one fragment that may wait. While a neighbour waits for this
+/// peer, it is at most a round ahead; otherwise each message replaces the one before it.
 pub const RELAY_SUM_WAITING_MAX: usize = 4;
 
-/// Relayed messages to one neighbour, of one fragment, that may be under way: one that does not
-/// take them gets no more, so that what is kept for it stays bounded.
+/// Relayed sums of one fragment that may be under way to one neighbour. A neighbour that does not
+/// take them gets no more, so the bytes kept for it stay bounded.
 pub const RELAY_SUM_UNDER_WAY_MAX: usize = 2;
 
 /// How often a slice between two neighbours that did not arrive is pushed again in one round.

@@ -25,8 +25,8 @@ pub enum Layers {
 /// How exchanges overlap with training.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OverlapPlan {
-    /// Number of rounds in which every fragment is exchanged once: round r exchanges the fragments f
-    /// with `f mod stagger == r mod stagger`. With one, every round exchanges all fragments.
+    /// Number of rounds in which every fragment is exchanged once: round r exchanges the fragments
+    /// f with `f mod stagger == r mod stagger`. With one, every round exchanges all fragments.
     pub stagger: u16,
     /// Inner steps of the next round that run during a round's exchange. The result is applied
     /// exactly this many inner steps after the cut; with zero, between two rounds.

@@ -18,9 +18,10 @@ use serde::{Deserialize, Serialize};
 /// ```
 ///
 /// Cost: with m of n peers drawn, contributions take m (n - 1) pushes instead of n (n - 1).
-/// Aggregates and votes cost the same as without sampling. **Source:** McMahan et al. 2017, "Communication-efficient learning of deep
-/// networks from decentralized data", algorithm 1 (C); independent draws: McMahan et al. 2018,
-/// "Learning differentially private recurrent language models", algorithm 1 (q).
+/// Aggregates and votes cost the same as without sampling. **Source:** McMahan et al. 2017,
+/// "Communication-efficient learning of deep networks from decentralized data", algorithm 1 (C);
+/// independent draws: McMahan et al. 2018, "Learning differentially private recurrent language
+/// models", algorithm 1 (q).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sampling {
     /// The probability in millionths, from 1 to 1,000,000.

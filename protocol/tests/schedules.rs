@@ -1,6 +1,6 @@
-//! All-reduce by schedules: what they cost, and that survivors hold the same bits, the weighted mean
-//! of a stated set (the club compares every applied aggregate with what its member said it decided),
-//! whichever member dies, stalls or lies, and at whichever message.
+//! All-reduce by schedules: what they cost, and that survivors hold the same bits, the weighted
+//! mean of a stated set (the club compares every applied aggregate with what its member said it
+//! decided), whichever member dies, stalls or lies, and at whichever message.
 
 #![allow(
     unreachable_pub,
@@ -520,8 +520,8 @@ fn a_fragment_shorter_than_its_shards_goes_directly_and_others_beside_it_do_not(
     }
 }
 
-/// Others had done all rounds when it was back: it took their result over, finished without a look at it, and
-/// told no digest, or that of what it had before.
+/// Others had done all rounds when it was back: it took their result over, finished without a look
+/// at it, and told no digest, or that of what it had before.
 #[test]
 fn who_is_back_after_the_last_round_looks_at_what_it_took_over() {
     let mut club = Club::scheduled(3, Schedule::Butterfly, 8);

@@ -1,4 +1,4 @@
-//! What is a peer's own business: no other peer need agree.
+//! Settings that peers need not agree on.
 
 use crate::PeerId;
 use core::time::Duration;

@@ -1,4 +1,4 @@
-//! What every part of a peer shares: who it is, the clock, the view, and the queue of outputs.
+//! What all parts of a peer share: its identity, the clock, the view, and the queue of outputs.
 
 use crate::core::deadlines::Deadlines;
 use crate::core::timers::{Timer, Timers};

@@ -1,4 +1,4 @@
-//! Deadlines from what was measured: median + k x MAD over the last waits, link by link.
+//! Deadlines from measurements: median + k x MAD over the last waits, for each peer.
 
 use crate::PeerId;
 use crate::core::Wait;
@@ -11,11 +11,11 @@ use std::collections::{BTreeMap, VecDeque};
 /// 0.67 sigma, so this is about five sigma.
 const DEVIATIONS: u32 = 8;
 
-/// The share of the median that a deviation is at least: one that takes always the same would else
-/// just miss a deadline that equals it.
+/// The least deviation, as a share of the median: otherwise a peer that always takes the same time
+/// would just miss a deadline that equals it.
 const LEAST_DEVIATION: u32 = 32;
 
-/// Medians of how late the late are for which they are waited for.
+/// How many median latenesses to wait for late peers.
 const GRACE_MEDIANS: u32 = 2;
 
 /// Samples below which the plan's initial deadline still counts.
@@ -60,7 +60,7 @@ fn median_of_deviations(values: &VecDeque<Duration>, center: Duration) -> Durati
 pub(crate) struct Deadlines {
     plan: DeadlinePlan,
     samples: BTreeMap<(Wait, PeerId), Samples>,
-    /// By how much peers were later than those who were enough.
+    /// By how much peers were later than those that were enough.
     lateness: Samples,
 }
 
@@ -74,7 +74,7 @@ impl Deadlines {
         }
     }
 
-    /// Notes how long a peer let others wait.
+    /// Notes how long this peer waited for another one.
     pub(crate) fn record(&mut self, wait: Wait, peer: PeerId, waited: Duration) {
         let known = self.samples.contains_key(&(wait, peer));
         if known || self.samples.len() < DEADLINES_MAX {
@@ -96,9 +96,9 @@ impl Deadlines {
             .clamp(self.plan.floor, self.plan.ceiling)
     }
 
-    /// [`Deadlines::allow`] for a chain of this many dependent steps. All who
-    /// take part wait for the same chain of steps: what was measured of one of them counts for
-    /// those of whom nothing is; before that every step gets the plan's initial deadline.
+    /// [`Deadlines::allow`] for a chain of dependent steps. All members wait for the same chain, so
+    /// a measurement of one of them also counts for members without any. Before the first
+    /// measurement every step gets the plan's initial deadline.
     pub(crate) fn allow_chain(
         &self,
         wait: Wait,
@@ -113,12 +113,12 @@ impl Deadlines {
             .clamp(self.plan.floor, self.plan.ceiling)
     }
 
-    /// Notes by how much a peer was later than those who were enough for a round.
+    /// Notes by how much a peer was later than those that were enough for a round.
     pub(crate) fn record_lateness(&mut self, late: Duration) {
         self.lateness.add(late);
     }
 
-    /// How long the late are waited for: twice the median of how late they were.
+    /// How long to wait for late peers: twice their median lateness.
     pub(crate) fn grace(&self) -> Duration {
         let last = &self.lateness.last;
         let usual = match last.len() < SAMPLES_MIN {

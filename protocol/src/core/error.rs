@@ -2,7 +2,7 @@
 
 use crate::wire::WireError;
 
-/// A rule that a remote broke. The peer's state is unchanged but for the remote's score.
+/// A rule that a remote broke. Only the remote's score has changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PeerError {

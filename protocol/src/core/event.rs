@@ -1,4 +1,4 @@
-//! What a peer tells people and metrics about. Events never drive logic.
+//! What a peer reports to people and metrics. Events never drive logic.
 
 use crate::core::Phase;
 use crate::wire::{Reason, WireError};
@@ -19,17 +19,17 @@ pub enum Wait {
     Contributions,
     /// The shards' aggregates and the votes on them.
     Agreement,
-    /// A higher ballot, because somebody did not do its part.
+    /// A higher ballot, because a member did not do its part.
     Repair,
     /// Pushes of the gossip partners.
     Partners,
     /// Shards of the center, from their owners.
     Center,
-    /// Peers that are too far behind for this one to go on.
+    /// Peers that are so far behind that this one must wait.
     Lead,
 }
 
-/// Something worth telling.
+/// Something worth reporting.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Event {
     /// A peer of the same run and plan is there.
@@ -112,7 +112,7 @@ pub enum Event {
         /// Push-sum weight in question.
         weight: f64,
     },
-    /// No group came about: the round goes on with more inner steps on top of those it has.
+    /// The round found no group: it continues with more inner steps.
     Alone {
         /// The round.
         round: Round,

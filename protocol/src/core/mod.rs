@@ -1,4 +1,4 @@
-//! What every part of a peer works with: its configuration, the clock, the peers it knows, its
+//! What all parts of a peer work with: its configuration, the clock, the peers it knows, its
 //! timers, and the queue of outputs. Nothing here knows an exchange or the [`Peer`](crate::Peer).
 
 mod config;

@@ -1,4 +1,4 @@
-//! The view: the peers one knows, what they last said, and their records. Bounded.
+//! The view: the peers that one peer knows, what they last said, and their records. Bounded.
 
 use crate::limits::{DIAL_ATTEMPTS_MAX, VIEW_PEERS_MAX};
 use crate::wire::{Muster, PeerRecord};
@@ -35,7 +35,8 @@ pub struct Remote {
     pub score: u32,
     /// Cut off for good.
     pub banned: bool,
-    /// From which round on it is waited for once more, and how many rounds later after that.
+    /// The round in which it is waited for next, and the number of rounds until the time after
+    /// that.
     pub(crate) trial: Option<(Round, u64)>,
     pub(crate) contact: Contact,
 }
@@ -67,9 +68,10 @@ impl Remote {
         self.contact.record.as_ref()
     }
 
-    /// It takes part again, from `round` on: on probation at first, then waited for in one round,
-    /// and if that was in vain in one of ever fewer. A newcomer begins its first rounds a little
-    /// after the others and would always be late if no peer ever waited for it.
+    /// It takes part again, from `round` on. At first it is on probation and no peer waits for it.
+    /// Then it is waited for in one round, and, if it is late again, less and less often. A
+    /// newcomer begins its first rounds a little after the others and would always be late if no
+    /// peer waited.
     pub(crate) fn on_trial(&mut self, round: Round) {
         let (from, gap) = self.trial.unwrap_or((round.next(), 1));
         self.probation = round < from;
@@ -96,7 +98,7 @@ impl Remote {
     }
 }
 
-/// All peers one knows.
+/// All peers that one peer knows.
 #[derive(Debug, Default)]
 pub struct View {
     remotes: BTreeMap<PeerId, Remote>,

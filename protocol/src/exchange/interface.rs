@@ -24,13 +24,13 @@ pub(crate) trait Exchange: Send {
     /// Fragments whose exchange has ended since the last call; each is told once a round.
     fn ended(&mut self, cx: &Context) -> Vec<(FragmentId, Ending)>;
 
-    /// The result of a fragment's exchange is in force: the bytes that only it needed can go.
+    /// The result of a fragment's exchange is applied: bytes that only it needed are released.
     fn applied(&mut self, cx: &mut Context, fragment: FragmentId) {
         let _ = (cx, fragment);
     }
 
-    /// The result of a fragment cannot be put in force because of one slice, at any member: what to
-    /// apply without it. `None` where the fragment is void without it.
+    /// The result of a fragment cannot be applied, at any member, because of one slice: what to
+    /// apply without it. `None` if the fragment is void without it.
     fn without(&mut self, cx: &mut Context, bad: SliceId, reason: &str) -> Option<Ending> {
         let _ = (cx, bad, reason);
         None
@@ -39,7 +39,7 @@ pub(crate) trait Exchange: Send {
     /// How the round's exchange ended, once it has.
     fn outcome(&mut self) -> Option<Outcome>;
 
-    /// The outcome is in force (or given up for a catch-up): forget the round.
+    /// The outcome is applied, or given up for a catch-up: forgets the round.
     fn finish(&mut self, cx: &mut Context);
 
     /// Past decisions, where peers agree on what they apply.

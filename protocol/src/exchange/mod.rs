@@ -1,5 +1,5 @@
-//! Exchanges: contributions in, an agreed aggregate or a mix out. They share one interface, and none
-//! of them holds a tensor.
+//! Exchanges: contributions in, an agreed aggregate or a mix out. They share one interface, and
+//! none of them holds a tensor.
 //!
 //! A family that sends messages of its own has a module line and a variant of [`ExchangeMessage`]
 //! here.

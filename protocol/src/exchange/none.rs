@@ -1,4 +1,4 @@
-//! No exchange: every peer trains alone. The yardstick of `utilization`.
+//! No exchange: every peer trains alone. `utilization` compares the other exchanges with this one.
 
 use crate::core::context::Context;
 use crate::exchange::{Ending, Exchange, Outcome, Signal};

@@ -5,9 +5,9 @@ use crate::{PeerId, SliceId};
 /// How the exchange of one fragment ended.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Ending {
-    /// Put these aggregates in force; none where combining has already moved the parameters.
+    /// Apply these aggregates; none where combining has already moved the parameters.
     Apply(Vec<SliceId>),
-    /// Put the weighted mean of these contributions in force.
+    /// Apply the weighted mean of these contributions.
     Gather(Vec<(SliceId, f64)>),
     /// Nothing was agreed, or nothing could be mixed: the anchor stays.
     Void,
@@ -16,7 +16,7 @@ pub(crate) enum Ending {
 /// How a round's exchange ended.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Outcome {
-    /// Every fragment has ended, as the exchange has told.
+    /// Every fragment has ended, and the exchange has reported each ending.
     Ended,
     /// No peer exchanges with this one now: the round continues with more training. It has not
     /// ended, so that a peer that is alone for a while is not ahead of the others afterwards.

@@ -1,4 +1,4 @@
-//! What an exchange may have to act on.
+//! Signals: what an exchange may have to react to.
 
 use crate::core::FetchId;
 use crate::exchange::ExchangeMessage;
@@ -17,7 +17,7 @@ pub(crate) struct Arrived {
     pub(crate) digest: Option<Digest>,
 }
 
-/// Something that an exchange may have to act on.
+/// Something that an exchange may have to react to.
 pub(crate) enum Signal<'a> {
     /// A message of the exchange.
     Message {

@@ -1,5 +1,5 @@
-//! Training ahead: the first inner steps of the next round are taken while this round's exchange is
-//! under way, and its result is applied a fixed number of inner steps late, or waited for.
+//! Training ahead: the first inner steps of the next round are taken during this round's exchange.
+//! Its result is applied a fixed number of inner steps late; training waits for it there.
 
 use crate::core::Phase;
 use crate::peer::Peer;
@@ -72,7 +72,7 @@ impl Peer {
         self.go_on_when_done();
     }
 
-    /// What was agreed on is in force and nothing is trained ahead any more: the round is over.
+    /// Ends the round once its result is applied and no training of the next one is under way.
     pub(super) fn go_on_when_done(&mut self) {
         let life = &self.life;
         let training = life.train.is_some() || life.ahead.is_some();

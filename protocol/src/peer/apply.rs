@@ -1,4 +1,4 @@
-//! The end of a round: what was agreed on is put in force, fragment by fragment.
+//! The end of a round: its result is applied, fragment by fragment.
 
 use crate::core::{Event, Phase};
 use crate::exchange::Ending;
@@ -6,7 +6,7 @@ use crate::peer::Peer;
 use crate::{Done, FragmentId, Order, WorkError};
 
 impl Peer {
-    /// What one fragment's exchange ended with, while others may still be under way.
+    /// Applies the ending of one fragment, while others may still be under way.
     pub(super) fn apply(&mut self, fragment: FragmentId, ending: Ending) {
         let round = self.cx.round;
         let order = match ending {
@@ -36,8 +36,8 @@ impl Peer {
                 }
             }
             other => {
-                // The same bytes fail on every peer alike: the fragment goes on without them, or its
-                // round is void, for all.
+                // The same bytes fail at every peer. So all of them apply the fragment without
+                // these bytes, or all void it, and they hold the same anchor either way.
                 self.report_failure(other);
                 if let Done::Failed(WorkError::BadSlice { slice, reason, .. }) = other
                     && let Some(ending) = self.exchange.without(&mut self.cx, *slice, reason)

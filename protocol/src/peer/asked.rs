@@ -2,7 +2,7 @@
 
 use crate::{OrderId, PeerId, Round, StateId, Time};
 
-/// Who asked for what, and the pinned state.
+/// Peers that asked for a state or a past round, and the pinned state.
 #[derive(Debug, Default)]
 pub(super) struct Donor {
     pub(super) askers: Vec<PeerId>,

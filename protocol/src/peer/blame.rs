@@ -12,7 +12,7 @@ use crate::wire::{MembershipMessage, Reason, WireError};
 const PENALTY: u32 = 10;
 
 impl Peer {
-    /// Scores a peer that broke a rule, and cuts it off when it goes on.
+    /// Scores a peer that broke a rule, and cuts it off if it continues.
     pub(super) fn judge(
         &mut self,
         from: PeerId,
@@ -39,7 +39,7 @@ impl Peer {
     /// Says goodbye and closes the link; for good where the peer broke rules.
     pub(super) fn cut_off(&mut self, peer: PeerId, reason: Reason) {
         if let Some(remote) = self.cx.view.get_mut(peer) {
-            // Another run, model, plan or version is a mistake that its owner may mend.
+            // Another run, model, plan or version is a mistake that the user may correct.
             remote.banned |= reason == Reason::Misbehaved;
             remote.contact.refused = true;
             remote.contact.dials = DIALS_REFUSED;
@@ -50,7 +50,7 @@ impl Peer {
         self.peer_gone(peer);
     }
 
-    /// Bytes that are not a message. Another version is no lie, but there is nothing to talk about.
+    /// Bytes that are not a message. Another version breaks no rule, but the two cannot talk.
     pub(super) fn malformed(&mut self, from: PeerId, error: WireError) -> Result<(), PeerError> {
         if matches!(error, WireError::Version { .. }) {
             self.cut_off(from, Reason::OtherVersion);

@@ -21,6 +21,8 @@ const SLOWEST_RATE: u64 = 64 << 10;
 impl Peer {
     /// The swarm went on without this peer.
     pub(super) fn fall_behind(&mut self, teller: PeerId, resync: bool) {
+        // The others hear first that this peer takes part in no round, so that no group waits for
+        // it.
         self.tell_alive();
         let agreed = self.cx.plan.exchange.agrees();
         if agreed && !resync {
@@ -37,8 +39,8 @@ impl Peer {
         self.cx.timers.set(Timer::CatchUp, deadline);
     }
 
-    /// Asks the peers that are furthest for their state: of those that were asked in vain least
-    /// often, so that one that only says it is far does not keep others from helping.
+    /// Asks the peers that are furthest ahead for their state. Of these, only those that failed to
+    /// help least often: a peer that claims to be ahead and never helps must not be asked for ever.
     pub(super) fn ask_state(&mut self) {
         self.drop_replay();
         let ready = self.cx.view.greeted().filter(|(_, r)| r.ready);
@@ -53,6 +55,7 @@ impl Peer {
             .collect();
         donors.sort_by_key(|(round, id)| (std::cmp::Reverse(*round), *id));
         donors.truncate(DONORS_MAX);
+        // A state that opens an earlier round would mean more rounds to replay.
         let newest = donors.first().map(|(round, _)| *round);
         let donors: BTreeSet<PeerId> = donors
             .into_iter()
@@ -106,6 +109,7 @@ impl Peer {
             return;
         }
         let last = asked.is_empty();
+        // A larger state belongs to another plan. An older one would take this peer back.
         if state.bytes <= self.cx.plan.state_bytes && state.round >= self.cx.round {
             offers.entry(state).or_default().push(from);
         } else {
@@ -129,7 +133,8 @@ impl Peer {
         }
     }
 
-    /// Takes the state with the most donors, the newest of equals.
+    /// Takes the state with the most donors, because its chunks come from all of them at once; the
+    /// newest of equals.
     fn choose_state(&mut self) {
         let CatchUp::Asking { offers, .. } = &self.catch_up else {
             return;
@@ -190,10 +195,12 @@ impl Peer {
                 if Some(wanted) == digest {
                     self.apply_replay();
                 } else {
+                    // The donor served other bytes than those that were decided.
                     self.ask_state();
                 }
                 true
             }
+            // A state that was given up meanwhile. No exchange fetches states.
             (_, FetchId::State(_)) => true,
             _ => false,
         }
@@ -215,7 +222,7 @@ impl Peer {
         mine
     }
 
-    /// Asks others than those whose state did not come or did not fit.
+    /// The donors' state did not come or did not fit: asks others.
     fn fetch_was_in_vain(&mut self) {
         if let CatchUp::Fetching(_, donors) | CatchUp::Loading(_, _, donors) = &mut self.catch_up {
             let donors = std::mem::take(donors);
@@ -254,7 +261,7 @@ impl Peer {
         self.drop_pin();
         self.cx.digests = digests.to_vec();
         self.cx.round = state.round;
-        // What was looked at and kept of this round were other parameters.
+        // An evaluation or checkpoint of this round was of other parameters.
         self.life.evaluated_round = None;
         self.life.saved_round = None;
         let ones = vec![1.0; self.cx.plan.fragments.len()];
@@ -262,8 +269,10 @@ impl Peer {
         self.caught_up(0);
     }
 
-    /// The state of some round is in force: replay what came after it, or take part.
+    /// A state or a replayed round is in force: replays the next round, or takes part.
     pub(super) fn caught_up(&mut self, replayed: u32) {
+        // Each replay takes time in which the others decide more rounds, so it ends only when no
+        // peer that helps is ahead.
         let ahead = self.cx.view.live().filter(|(_, r)| r.round > self.cx.round);
         let least = self.cx.view.live().map(|(id, _)| self.in_vain(id)).min();
         let ahead = ahead.filter(|(id, _)| Some(self.in_vain(*id)) == least);
@@ -275,7 +284,9 @@ impl Peer {
             return;
         }
         self.catch_up = CatchUp::Idle;
+        // Inner steps that were taken ahead began from an anchor that is replaced now.
         self.life.taken_ahead = None;
+        // It may not know all peers yet, so it proposes no group until it has been in one.
         self.cx.newcomer = true;
         self.vain.clear();
         self.cx.timers.stop(Timer::CatchUp);

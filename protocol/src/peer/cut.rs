@@ -1,4 +1,4 @@
-//! Fragments that leave under the backward pass: the exchange begins with the first of them, while
+//! Fragments that leave during the backward pass: the exchange begins with the first of them, while
 //! the training order that makes the others is still under way.
 
 use crate::core::Phase;
@@ -27,7 +27,8 @@ impl Peer {
         }
     }
 
-    /// A trainer that hands all of its gradient out at the end has cut every fragment then.
+    /// A trainer may hand out its whole gradient at the end: the fragments that have not left leave
+    /// now.
     pub(super) fn cut_the_rest(&mut self) {
         if self.cx.plan.overlap.layers == Layers::Together {
             return;
@@ -40,7 +41,7 @@ impl Peer {
         }
     }
 
-    /// Training whose fragments have left is over: what is left of the round may end it.
+    /// The training ended after its fragments began to leave: the round may be over.
     pub(super) fn trained_under_the_exchange(&mut self) {
         if self.phase == Phase::Exchange {
             self.cut_the_rest();

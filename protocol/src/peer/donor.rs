@@ -1,4 +1,4 @@
-//! Giving: states for newcomers, decisions of past rounds for stragglers.
+//! Helping others: states for newcomers, decisions of past rounds for stragglers.
 //!
 //! A state is pinned while this peer trains, so that no round waits for it. Donors that
 //! are asked in the same round pin the same bits, so a newcomer can draw on all of them.
@@ -36,7 +36,7 @@ impl Peer {
         let (state, _) = self.donor.pinned?;
         let current = state.round == self.cx.round;
         let agreed = self.cx.plan.exchange.agrees();
-        // Every round since must still be there: one that is missing cannot be stepped over.
+        // The newcomer replays every round since then, so none may be missing.
         let mut since = (state.round.0..self.cx.round.0).map(Round);
         let replayable = agreed && since.all(|round| self.history(round).is_some());
         (current || replayable).then_some(state)

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// How far the catch-up is.
 #[derive(Debug)]
 pub(super) enum CatchUp {
-    /// There is nothing to catch up with.
+    /// Nothing to catch up with.
     Idle,
     /// Donors were asked.
     Asking {
@@ -16,7 +16,7 @@ pub(super) enum CatchUp {
     },
     /// A state is on its way, from these donors.
     Fetching(StateId, Vec<PeerId>),
-    /// The Executor takes it over.
+    /// The Executor loads it.
     Loading(OrderId, StateId, Vec<PeerId>),
     /// A past round is being replayed.
     Replaying(Replay),
@@ -34,7 +34,7 @@ pub(super) struct Replay {
     pub(super) donor: Option<PeerId>,
     pub(super) decisions: BTreeMap<FragmentId, Scoped>,
     pub(super) fetching: BTreeMap<SliceId, Digest>,
-    /// Fetched slices, until the round is in force and the history keeps them.
+    /// Fetched slices, until the round is applied and the history keeps them.
     pub(super) here: Vec<SliceId>,
     pub(super) applies: BTreeMap<OrderId, FragmentId>,
     pub(super) started: bool,

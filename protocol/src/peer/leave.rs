@@ -1,4 +1,4 @@
-//! Leaving: the end of the inner step, a last checkpoint, a word to the peers.
+//! Leaving: the inner step ends, a last checkpoint is written, the peers are told.
 
 use crate::PeerId;
 use crate::core::timers::Timer;
@@ -43,7 +43,7 @@ impl Peer {
         }
     }
 
-    /// The interrupted training ended. Without an agreement to wait for, its progress counts.
+    /// The interrupted training ended. Its progress counts where no agreement would decide on it.
     pub(super) fn leave_after_training(&mut self) {
         if self.cx.plan.exchange.moves_the_anchor() {
             self.save_unless_saved();

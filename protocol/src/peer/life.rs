@@ -9,18 +9,18 @@ pub(super) struct Life {
     pub(super) train: Option<OrderId>,
     /// The beginning of the next round's training.
     pub(super) ahead: Option<OrderId>,
-    /// What it came to.
+    /// What it did, once it is done.
     pub(super) taken_ahead: Option<TrainSummary>,
-    /// Whether the next round waits only for training that is under way to end.
+    /// Whether the next round waits for training that is still under way.
     pub(super) held: bool,
     pub(super) applies: BTreeMap<OrderId, FragmentId>,
     pub(super) evaluate: Option<OrderId>,
     pub(super) save: Option<OrderId>,
-    /// Whether this peer left while fragments of the round were undecided.
+    /// Whether this peer left the run while fragments of the round were undecided.
     pub(super) broken_off: bool,
-    /// Whether the others were told that enough of them are here.
+    /// Whether this peer has told the others that it has met enough of them.
     pub(super) met: bool,
-    /// Whether the round found no group and goes on.
+    /// Whether the round found no group and continues.
     pub(super) alone: bool,
     pub(super) started: Time,
     pub(super) saved_at: Time,

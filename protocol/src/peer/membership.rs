@@ -111,8 +111,8 @@ impl Peer {
         remote.muster = hello.muster;
         remote.suspected = false;
         remote.probation = under_way && !known;
-        // A hello that is repeated asks for ours, which got lost on its way. One that was sent
-        // just now may have crossed it.
+        // A repeated hello means that ours was lost. A hello that was sent just now may have
+        // crossed this one.
         let stale = |at: Time| now.since(at) >= ALIVE_EVERY / 2;
         let answer = known && remote.contact.hello_at.is_some_and(stale);
         if !known {
@@ -138,7 +138,7 @@ impl Peer {
         }
     }
 
-    /// Notes that a peer speaks; false when it must say hello first.
+    /// Notes that a peer has sent a message; false if it must say hello first.
     pub(super) fn heard(&mut self, from: PeerId, message: &Message) -> bool {
         let round = match message {
             Message::Exchange(ExchangeMessage::Agreed(message)) => message.takes_part_in(),
@@ -225,7 +225,7 @@ impl Peer {
         self.keep_donors();
     }
 
-    /// Anti-entropy: what this peer knows, to one linked peer at random.
+    /// Anti-entropy: sends what this peer knows to one linked peer at random.
     fn spread_records(&mut self) {
         let linked: Vec<PeerId> = self.cx.view.greeted().map(|(id, _)| id).collect();
         if !linked.is_empty() {
@@ -281,7 +281,10 @@ impl Peer {
             let expires_too_late = record.expires > latest;
             if record.run != self.cx.plan.run || expires_too_late {
                 return Err(PeerError::Unexpected {
-                    what: format!("a record of {} that cannot be, from {from}", record.peer),
+                    what: format!(
+                        "a record of {} for another run or with too late an expiry",
+                        record.peer
+                    ),
                 });
             }
             let known = self.cx.view.get(record.peer);

@@ -1,9 +1,9 @@
-//! The peer: a value that time, messages and finished work go into, and sends, deadlines and work
-//! orders come out of.
+//! The peer. Its inputs are time, messages and finished work; its outputs are messages, deadlines
+//! and work orders.
 //!
-//! This file dispatches and holds no logic of its own: `membership` knows who is there, `round`
-//! leads through a round, `catch_up` takes over a state, `donor` gives one, and the exchanges live
-//! in a folder of their own.
+//! This file dispatches inputs and holds no other logic: `membership` knows which peers are there,
+//! `round` leads through a round, `catch_up` takes over a state, `donor` gives one, and the
+//! exchanges are in `exchange`. The state of these parts is in `life`, `lag` and `asked`.
 
 mod ahead;
 mod apply;
@@ -82,7 +82,7 @@ impl Peer {
         }
     }
 
-    /// Takes an input in. Runs to completion; bounded in work and memory.
+    /// Handles one input. Runs to completion; work and memory are bounded.
     ///
     /// # Errors
     /// When a remote broke a rule: the state is unchanged but for its score. Nothing need be done.
@@ -109,7 +109,7 @@ impl Peer {
 
     fn dispatch(&mut self, input: Input) -> Result<(), PeerError> {
         match input {
-            // Somebody else runs with this peer's identity: there is nothing to say to oneself.
+            // Another process runs with this peer's identity. A peer does not talk to itself.
             Input::LinkUp(peer) if peer == self.cx.me() => {
                 let reason = Reason::Misbehaved;
                 self.cx.put(Output::Disconnect { peer, reason });
@@ -199,7 +199,7 @@ impl Peer {
         }
     }
 
-    /// Push-sum weights, fragment by fragment; empty but in gossip.
+    /// Push-sum weights, fragment by fragment; empty except in gossip.
     pub fn weights(&self) -> Vec<f64> {
         self.exchange.push_sum().weights
     }
@@ -211,12 +211,12 @@ impl Peer {
     }
 
     /// Push-sum weight that is this peer's, over all fragments: in its parameters, its inbox, or
-    /// on its way back into them. What it pushed and does not know lost is not.
+    /// on its way back into them. Pushed weight does not count, unless it is known to be lost.
     pub fn weight_held(&self) -> f64 {
         self.exchange.push_sum().held
     }
 
-    /// How far it is with each neighbour and fragment; empty but in exchanges between two.
+    /// How far it is with each neighbour and fragment; empty except in exchanges between two.
     pub fn standings(&self) -> Vec<Standing> {
         self.exchange.standings()
     }
@@ -226,9 +226,9 @@ impl Peer {
         self.exchange.waiting()
     }
 
-    /// A slice arrived. Slices from unknown or refused peers are rejected. Whether it was greeted
-    /// yet does not matter, nor whether it has said goodbye since: messages and slices overtake
-    /// each other, and what it pushed before is acknowledged and lies here alone.
+    /// A slice arrived. Slices from unknown or refused peers are rejected. The sender need not have
+    /// said hello yet and may have said goodbye since: messages and slices overtake each other, and
+    /// an acknowledged slice exists here only.
     fn arrived(
         &mut self,
         from: PeerId,
@@ -238,7 +238,7 @@ impl Peer {
     ) -> Result<(), PeerError> {
         let remote = self.cx.view.get(from);
         let known = remote.is_some_and(|r| !r.banned && !r.contact.refused);
-        // What an aggregate passes through hands that did not make it, the exchange knows.
+        // Along a schedule members forward aggregates of others. The exchange checks who may.
         let handed_on = slice.part == Part::Aggregate && self.cx.plan.schedule.relays();
         let own = slice.origin == from || handed_on;
         let result = if known && own {
@@ -252,7 +252,7 @@ impl Peer {
         } else {
             self.cx.order(Order::Release { slice });
             Err(PeerError::Unexpected {
-                what: "a slice of somebody else, or from a stranger".to_owned(),
+                what: "a slice that its sender did not make, or from an unknown peer".to_owned(),
             })
         };
         self.check_outcome();

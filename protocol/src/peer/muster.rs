@@ -1,5 +1,5 @@
-//! Before the first round: who begins when. Every peer waits until as many others are here as it
-//! begins with, and until as many of them can say the same; or until the time for it is over.
+//! Before the first round: when a peer begins. It waits until `start_with` peers are
+//! here, itself included, and as many of them say the same, or until `start_wait` is over.
 
 use crate::Round;
 use crate::core::timers::Timer;
@@ -41,8 +41,9 @@ impl Peer {
         others + 1 >= self.cx.config.start_with && (others > 0 || !self.cx.config.join)
     }
 
-    /// Whether they have met as many too: one that begins before would find them unready, or
-    /// exchange with few of them. Once one has begun there is nothing left to wait for.
+    /// Whether the others have met as many too. A peer that begins before them would find them
+    /// unready and exchange with few of them. Once one of them has begun, nothing is left to wait
+    /// for.
     fn others_met(&self) -> bool {
         let others = || self.cx.view.greeted().map(|(_, remote)| remote.muster);
         let met = others().filter(|muster| *muster >= Muster::Met).count();
@@ -60,7 +61,7 @@ impl Peer {
         }
     }
 
-    /// Whether somebody takes part in rounds from a state that is not this peer's.
+    /// Whether some peer takes part in rounds from another state than this peer's.
     fn swarm_is_elsewhere(&self) -> bool {
         let (round, anchor) = (self.cx.round, self.cx.anchor());
         let agreed = self.cx.plan.exchange.agrees();

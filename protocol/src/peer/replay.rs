@@ -1,5 +1,5 @@
-//! Replaying: a straggler that missed a round or two takes over their decisions (the encoded
-//! aggregates, a fraction of a state) and keeps what it trained on top.
+//! Replaying: a straggler that missed a round or two fetches their decisions (the encoded
+//! aggregates, a fraction of a state) and applies them in order. It keeps what it trained on top.
 
 use super::lag::{CatchUp, Replay};
 use crate::core::{Event, FetchId, Output, PeerError, Wait};
@@ -74,6 +74,7 @@ impl Peer {
         let CatchUp::Replaying(replay) = &mut self.catch_up else {
             return;
         };
+        // From now on decisions of the donor are no part of the replay: it has all that it needs.
         replay.started = true;
         let donor = replay.donor;
         for decision in replay.decisions.values() {
@@ -105,6 +106,8 @@ impl Peer {
         let CatchUp::Replaying(replay) = &mut self.catch_up else {
             return;
         };
+        // The fragments of a round are applied together: a round that is applied in part can be
+        // neither replayed nor trained on.
         if !replay.fetching.is_empty() || !replay.applies.is_empty() {
             return;
         }
@@ -161,6 +164,7 @@ impl Peer {
         let decisions = std::mem::take(&mut replay.decisions)
             .into_values()
             .collect();
+        // The round becomes part of this peer's history: other stragglers may ask for it next.
         let replayed = replay.replayed + 1;
         let round = self.cx.round;
         if let Some(history) = self.exchange.history_mut() {
@@ -175,7 +179,7 @@ impl Peer {
         self.caught_up(replayed);
     }
 
-    /// Lets go of what an abandoned replay has fetched.
+    /// Releases what an abandoned replay has fetched.
     pub(super) fn drop_replay(&mut self) {
         if let CatchUp::Replaying(replay) = &mut self.catch_up {
             for slice in std::mem::take(&mut replay.here) {

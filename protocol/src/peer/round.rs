@@ -1,5 +1,5 @@
-//! A round's life: train, exchange, apply, settle (evaluate, save), next. And the two ends of all
-//! rounds: the start and the leave.
+//! The life of a round: train, exchange, apply, settle (evaluate, save), next. Also the start
+//! before the first round and the end after the last.
 
 use crate::core::timers::Timer;
 use crate::core::{Event, Phase, Remote, Wait};
@@ -31,6 +31,7 @@ impl Peer {
             "one digest a fragment"
         );
         self.cx.digests = digests;
+        // Slices of an earlier life may still be under way. The time is the one input that differs.
         let started = Digest::of(&self.cx.now.as_nanos().to_le_bytes());
         self.cx.life = started.as_bytes()[0];
         if let Some(snapshot) = snapshot {
@@ -57,14 +58,15 @@ impl Peer {
     pub(super) fn begin(&mut self) {
         self.cx.waited(Wait::Peers, false);
         self.cx.timers.stop(Timer::Join);
+        // The Executor trains one order at a time: a round that this peer has left must end first.
         self.life.held = self.life.ahead.is_some() || self.life.train.is_some();
         if self.life.held {
             return;
         }
         let rounds = self.cx.plan.rounds;
         if rounds > 0 && self.cx.round.0 >= rounds {
-            // The others have done all rounds: what was taken over is looked at and kept as theirs
-            // was.
+            // The others have done all rounds. The state that this peer took over is evaluated and
+            // saved, as theirs was.
             self.enter(Phase::Settle);
             self.settle();
         } else {
@@ -84,7 +86,7 @@ impl Peer {
         self.life.started = self.cx.now;
         let round = self.cx.round;
         if !self.cx.plan.draws(round, self.cx.me()) {
-            // It is part of the round, and brings nothing to it.
+            // A peer that is not drawn takes part in the round with weight zero.
             self.enter(Phase::Exchange);
             self.exchange(TrainSummary::default());
             self.cut_the_rest();
@@ -114,12 +116,13 @@ impl Peer {
         }
     }
 
-    /// A message lost in the very last round can leave finished peers apart, and no further round
-    /// mends it: a peer that holds the less common bits takes the others' state over. True when
-    /// this peer does.
+    /// A message lost in the last round can leave finished peers with different bits, and no
+    /// further round repairs that. A peer that holds the less common bits takes over the others'
+    /// state. True if this peer does.
     ///
-    /// Those that are taking a state over still hold theirs: left out of the count, each of three
-    /// parts would take another for the largest, and all of them would ask while none could answer.
+    /// Peers that are taking over a state still count with the bits that they hold. Without them,
+    /// each of three parts could take another one for the largest: all would ask and none could
+    /// answer.
     pub(super) fn settle_the_end(&mut self) -> bool {
         if !self.cx.plan.exchange.agrees() {
             return false;
@@ -206,7 +209,7 @@ impl Peer {
 
     fn trained(&mut self, done: &Done) {
         let Done::Trained(summary) = done else {
-            // Without a trainer there is nothing this peer can give: it leaves with what it has.
+            // Without a trainer this peer cannot contribute: it leaves with what it has.
             self.report_failure(done);
             self.leave();
             return;
@@ -236,6 +239,7 @@ impl Peer {
         if self.phase != Phase::Exchange {
             return;
         }
+        // Endings before the outcome: the round counts as applied once no order to apply is open.
         for (fragment, ending) in self.exchange.ended(&self.cx) {
             self.apply(fragment, ending);
         }
@@ -247,6 +251,8 @@ impl Peer {
                 self.go_on_when_done();
             }
             Some(Outcome::Behind { teller, resync }) => {
+                // The exchange forgets the round first: its slices have the names of those that the
+                // replay fetches.
                 self.exchange.finish(&mut self.cx);
                 self.enter(Phase::Join);
                 self.fall_behind(teller, resync);
@@ -254,7 +260,8 @@ impl Peer {
         }
     }
 
-    /// Between rounds: looks at held data and writes a checkpoint when they are due.
+    /// Between rounds: evaluates and writes a checkpoint when these are due. Each answer calls this
+    /// again, until nothing is due.
     pub(super) fn settle(&mut self) {
         if self.phase != Phase::Settle || self.life.evaluate.is_some() || self.life.save.is_some() {
             return;
@@ -305,7 +312,8 @@ impl Peer {
                 });
             }
             other => {
-                // Training goes on without the checkpoint; the next one is tried when it is due.
+                // Training continues without the checkpoint. The round counts as saved, or this
+                // would be repeated at once and for ever.
                 self.life.saved_round = Some(self.cx.round);
                 self.report_failure(other);
             }

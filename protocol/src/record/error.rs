@@ -45,7 +45,7 @@ pub enum RecordError {
         /// Its length.
         bytes: u64,
     },
-    /// An entry that is none.
+    /// The bytes of an entry do not decode.
     #[error("the entry at byte {at} cannot be read: {source}")]
     Undecodable {
         /// Where it begins.
@@ -54,7 +54,7 @@ pub enum RecordError {
         #[source]
         source: WireError,
     },
-    /// An entry of a kind that there is not.
+    /// An entry of an unknown kind.
     #[error("the entry at byte {at} is of the unknown kind {kind}")]
     UnknownKind {
         /// Where it begins.
@@ -76,7 +76,7 @@ pub enum RecordError {
         /// Where they begin.
         at: u64,
     },
-    /// Its plan cannot be.
+    /// Its plan cannot work.
     #[error("its plan cannot be followed: {0}")]
     Plan(#[from] PlanError),
     /// A gossip plan without the topology that it needs.

@@ -8,8 +8,8 @@
 //! m (2 (L - 1) / L + g - 1) bytes, of which 2 m (L - 1) / L leave the island; no other algorithm
 //! sends as little between islands. A partial sum is encoded again L - 1 times.
 //!
-//! Ranks follow `PeerId`s, not the map: islands are machines that are near one another only where
-//! who starts them gives them names in that order.
+//! Ranks follow `PeerId`s and not the network: the machines of an island are near one another only
+//! if their ids were chosen in that order.
 //!
 //! **Source:** Jia et al. 2018, "Highly scalable deep learning training system with
 //! mixed-precision", section 4.2 (three phases); Thakur et al. 2005 for the leaders' part.

@@ -1,6 +1,6 @@
-//! Schedules: who sends which shard's partial sums to whom, and who hands the reduction on. Data
-//! only, made by pure functions of the algorithm, the number of members and a rank. The agreed exchange
-//! carries them out (`exchange/agreed/pipeline.rs`).
+//! Schedules: which member sends which shard's partial sums to which other one, and which forwards
+//! the aggregate. Data only, made by pure functions of the algorithm, the number of members and a
+//! rank. The agreed exchange carries them out (`exchange/agreed/pipeline.rs`).
 //!
 //! One file an algorithm, with its cost model. All but recursive doubling are trees: every shard's
 //! partial sums climb one tree to the shard's owner, and its aggregate descends another. A tree
@@ -24,10 +24,10 @@ pub use shape::ScheduleCost;
 use serde::{Deserialize, Serialize};
 use shape::Trees;
 
-/// How an all-reduce sums up: which way contributions take to become one.
+/// The order in which an all-reduce forms partial sums.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Schedule {
-    /// Every member sends to all owners at once: two steps, nothing passes through third hands.
+    /// Every member sends to all owners directly, in two steps.
     #[default]
     Butterfly,
     /// Shards travel around a ring, twice.
@@ -81,9 +81,9 @@ impl Schedule {
         }
     }
 
-    /// Shards of a fragment of `len` values among this number of members. One that is shorter than
-    /// the schedule has shards is not cut by it, but as the butterfly does: one a member, while
-    /// there are values.
+    /// The number of shards of a fragment of `len` values in a group of this size. A fragment with
+    /// fewer values than the schedule has shards is cut as by the butterfly: one shard for each
+    /// member, as long as there are values.
     pub(crate) fn shards(&self, members: usize, len: u64) -> u64 {
         let shards = self.cost(members).shards;
         match self.relays() && members > 1 && shards <= len {

@@ -1,4 +1,5 @@
-//! A schedule seen by one member: for every shard its stages, and whose values each of them takes.
+//! A schedule as one member sees it: for every shard its stages, and the values that each stage
+//! sums.
 
 use super::shape::Plain;
 use super::{Schedule, recursive_doubling};
@@ -17,7 +18,8 @@ pub(crate) struct Role {
     pub(crate) server: Option<usize>,
 }
 
-/// The value goes to one member; then those of others are added to it.
+/// A stage of a sum: this member's value goes to one member; then the values of others are added to
+/// it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SumStage {
     pub(crate) to: Option<usize>,

@@ -2,8 +2,9 @@
 //! after which every member has the whole sum; no aggregate is handed on. The fewest steps of all,
 //! and for small fragments the fastest; for large ones log2 p / 2 times the bytes of the others.
 //!
-//! Both of a pair sum what was encoded, their own too, in the same order: so all hold the same bits
-//! after every step, and every member can check its own aggregate against the owner's hash.
+//! Both members of a pair sum the same encoded values, their own included, in the same order. So
+//! all hold the same bits after every step, and every member can check its aggregate against the
+//! owner's hash.
 //!
 //! p is the largest power of two that is not above n; the r = n - p ranks that are too many fold as
 //! in `halving_doubling`.

@@ -21,17 +21,17 @@ impl ScheduleCost {
     }
 }
 
-/// What becomes one along a tree for every shard. Ranks are indices in `PeerId` order.
+/// A schedule whose partial sums climb a tree for every shard. Ranks are indices in `PeerId` order.
 pub(super) trait Trees {
-    /// To whom a rank's partial sum of a shard goes; none where the sum ends.
+    /// The rank that gets a rank's partial sum of a shard; none where the sum ends.
     fn up(&self, n: usize, shard: usize, rank: usize) -> Option<usize>;
-    /// From whom a rank gets a shard's aggregate; none where the sum ended.
+    /// The rank that sends a shard's aggregate to a rank; none where the sum ended.
     fn down(&self, n: usize, shard: usize, rank: usize) -> Option<usize>;
     /// What it costs, by the formula of the file's head.
     fn cost(&self, n: usize) -> ScheduleCost;
 }
 
-/// One rank's part in one shard, before it is known what others send.
+/// One rank's part in one shard, before the parts of the others are known.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Plain {
     /// To whom the value of the stage goes, and from whom values come.

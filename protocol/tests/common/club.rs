@@ -102,7 +102,8 @@ pub struct Club {
     pub hears: Box<dyn FnMut(PeerId, PeerId, &Message) -> bool>,
     /// Dies at the end of the input that is being handled.
     pub dying: Vec<PeerId>,
-    /// How far any member's training moves the clock of all; then deadlines come between inputs, too.
+    /// How far any member's training moves the clock of all; then deadlines come between inputs,
+    /// too.
     pub training: Duration,
 }
 

@@ -1,5 +1,6 @@
-//! Sums along a tree, member by member: whose parameters are in whose mean and with which weight, how many
-//! messages it takes, and what remains when a member dies, stalls, lies, comes late or is seen by some only.
+//! Sums along a tree, member by member: whose parameters are in whose mean and with which weight,
+//! how many messages it takes, and what remains when a member dies, stalls, lies, comes late or is
+//! seen by some only.
 
 use crate::common::club::{Club, Value};
 use crate::common::{BinaryTree, peer, plan};
@@ -212,8 +213,8 @@ fn a_death_at_any_message_leaves_the_others_with_their_own_mean() {
 #[test]
 fn around_one_that_stalls_for_ever_the_tree_grows_together_again() {
     let count = 7;
-    // Rank 0 is the root, 1 has children, and 6 is a leaf. In the other fragment's tree, root and leaf change
-    // places; the middle rank stays where it is.
+    // Rank 0 is the root, 1 has children, and 6 is a leaf. In the other fragment's tree, root and
+    // leaf change places; the middle rank stays where it is.
     for silent in [1, 2, 4, 7].map(peer) {
         let mut club = club(count);
         club.run_to(6);
@@ -282,7 +283,8 @@ fn what_was_lost_is_pushed_again_and_what_stays_lost_counts_for_a_while() {
             assert_exact(&club, 4, &ids(1..=5));
             continue;
         }
-        // The last message counts for some more rounds. Then the peers behind that edge are missing.
+        // The last message counts for some more rounds. Then the peers behind that edge are
+        // missing.
         let mixes = club
             .mixes
             .iter()
@@ -485,8 +487,8 @@ fn views_that_differ_exclude_no_peer() {
     }
 }
 
-/// Acknowledgements may come later than rounds end: who was left out of one gets its message as soon as one
-/// of before has come, because it waits for it.
+/// Acknowledgements may come later than rounds end: who was left out of one gets its message as
+/// soon as one of before has come, because it waits for it.
 #[test]
 fn one_that_had_too_many_messages_under_way_gets_the_round_s_with_the_next_acknowledgement() {
     let (from, to) = (peer(1), peer(2));

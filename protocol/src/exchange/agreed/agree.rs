@@ -20,6 +20,8 @@ impl FragmentRound {
             return;
         }
         let ballot = self.agreement.ballot;
+        // All or nothing: a vote tells the others that this peer can serve every one of these
+        // bytes.
         let versions: Option<Versions> = (0..self.scope.of).map(|s| self.fitting(s)).collect();
         let Some(versions) = versions else { return };
         self.agreement.voted = Some((ballot, versions.clone()));
@@ -55,6 +57,8 @@ impl FragmentRound {
                 ),
             });
         }
+        // Votes are counted for each ballot. If several members could open a ballot zero, votes for
+        // the same versions would be spread over all of them.
         let unled = ballot.number == 0 && ballot.coordinator != self.scope.group.peer(0);
         if unled || self.scope.group.index(ballot.coordinator).is_none() {
             return Err(PeerError::Unexpected {
@@ -76,7 +80,7 @@ impl FragmentRound {
         Ok(())
     }
 
-    /// Somebody who ended the exchange says how.
+    /// A member that has ended the exchange says how.
     pub(super) fn on_decided(
         &mut self,
         cx: &mut Context,
@@ -91,7 +95,7 @@ impl FragmentRound {
         self.advance(cx);
     }
 
-    /// Ends the exchange when something is decided and all of it is here.
+    /// Ends the exchange once versions are decided and all of their bytes are here.
     pub(super) fn conclude(&mut self, cx: &mut Context) {
         let Some((number, versions)) = self.agreement.decided.clone() else {
             return;
@@ -104,9 +108,10 @@ impl FragmentRound {
             self.apply(cx, number, &versions);
             return;
         }
-        // The bytes of a living owner are on their way; those of a dead one are not.
+        // A living owner is still pushing its bytes. Those of a dead one must be fetched from a
+        // voter.
         let holder = self.holders_of(&versions).first().copied();
-        // So are those of a schedule, while it goes on.
+        // While a schedule runs, its aggregates are on their way too.
         let handed_on = self.pipeline.is_none() || (self.pipelining() && !self.broken());
         for (shard, version) in lacking {
             let owner = self.scope.group.index(version.owner);
@@ -118,8 +123,9 @@ impl FragmentRound {
         }
     }
 
-    /// What is decided is still not here though its owners live: take it from a member that holds
-    /// it, each time from another; after [`SEARCHES_MAX`] times from a newer state.
+    /// Decided bytes are still missing although their owners live: fetches them from a member that
+    /// holds them, each time from another one. After [`SEARCHES_MAX`] times this peer takes over a
+    /// newer state instead.
     pub(super) fn search(&mut self, cx: &mut Context) {
         let Some((_, versions)) = self.agreement.decided.clone() else {
             return;

@@ -1,8 +1,8 @@
 //! What a member has promised, voted for and seen decided in one fragment.
 //!
-//! This is single-decree Paxos per fragment. Ballot zero needs no coordinator because there is
-//! only one thing to vote for: every shard as its first owner reduced it. Higher ballots are
-//! in `repair`. A version vector with a strict majority of votes in one ballot is decided; no member
+//! This is single-decree Paxos per fragment. Ballot zero needs no coordinator because there is only
+//! one thing to vote for: every shard as its first owner reduced it. Higher ballots are in
+//! `repair`. A version vector with a strict majority of votes in one ballot is decided; no member
 //! ever decides anything else, because a coordinator first hears a strict majority and keeps the
 //! vote of the highest ballot it hears of.
 //!
@@ -45,9 +45,9 @@ impl Agreement {
 
     /// Whether this peer may still vote in the current ballot.
     ///
-    /// Not below a promise: the coordinator of the higher ballot has counted on hearing of every
-    /// vote that can still decide. Not twice in one ballot: two different votes of one member could
-    /// complete two different majorities.
+    /// Not below a promise: the coordinator of the higher ballot plans on the votes that it was
+    /// told of, and a later vote in a lower ballot could decide something else. Not twice in one
+    /// ballot: two different votes of one member could complete two different majorities.
     pub(super) fn may_vote(&self) -> bool {
         let stale = self.ballot < self.promised;
         let voted = self.voted.as_ref().is_some_and(|(b, _)| *b >= self.ballot);

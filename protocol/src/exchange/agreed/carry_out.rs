@@ -1,13 +1,13 @@
-//! A schedule carried out: partial sums from member to member, aggregates handed on.
+//! Carries out a schedule: passes partial sums from member to member, and aggregates on.
 //!
-//! This is how ballot zero reduces where the plan's schedule is not the butterfly. What comes from
-//! third hands cannot be left out when it is late, so no member continues without it: at one
-//! deadline, or as soon as it is known that something will not come, the attempt is given up, and
-//! the next ballot (`repair`) keeps what somebody holds and reduces the rest again, directly, with
-//! those who are left.
+//! This is how ballot zero reduces where the plan's schedule is not the butterfly. A partial sum
+//! holds the contributions of several members, so a member cannot continue without one that is
+//! late. At the deadline, or as soon as it is known that a value will not come, the attempt is
+//! given up. The next ballot (`repair`) keeps the aggregates that some member holds and has the
+//! others reduced again, directly, by the members that are left.
 //!
-//! An aggregate passes through hands that did not make it: its owner tells all others its version,
-//! and no member keeps or forwards another version.
+//! Members forward aggregates that they did not make. So the owner of a shard tells all others its
+//! version, and no member keeps or forwards another one.
 
 use super::fragment::FragmentRound;
 use super::pipeline::{Pipeline, Work};
@@ -28,7 +28,7 @@ impl FragmentRound {
         open.is_none_or(Pipeline::finished)
     }
 
-    /// Does what can be done of the schedule.
+    /// Takes every step of the schedule that is possible.
     pub(super) fn advance_pipeline(&mut self, cx: &mut Context) {
         if self.pipelining() {
             (0..self.scope.of).for_each(|shard| self.advance_shard(cx, shard));
@@ -85,7 +85,7 @@ impl FragmentRound {
             Some((*set, source.member, usize::from(source.value)))
         });
         let mut values: Vec<_> = others.chain([own]).collect();
-        // Partners of a swap add up in the same order.
+        // Both partners of a swap sum in the same order and so get the same bits.
         values.sort_by_key(|(set, ..)| set.first());
         work.set = values
             .iter()
@@ -162,13 +162,13 @@ impl FragmentRound {
                 self.transfers.slices.insert(name);
                 self.next_stage(cx, shard, *bytes, *digest);
             }
-            // This peer's Executor failed: others repair what this peer does not pass on.
+            // This peer's Executor failed: a ballot repairs the values that it does not pass on.
             _ => self.pipeline_failed(),
         }
     }
 
-    /// What somebody sent does not decode. Its own contribution alone can be left out; a partial
-    /// sum holds those of others too.
+    /// A value does not decode. A member's own contribution can be left out. A partial sum cannot,
+    /// because it holds the contributions of others too.
     fn pipeline_without(&mut self, shard: u16, slice: SliceId) {
         let Some(index) = self.scope.group.index(slice.origin) else {
             return;
@@ -188,8 +188,7 @@ impl FragmentRound {
             work.busy = false;
             work.left_out |= Members::one(index);
             work.arrived.remove(&(index, 0));
-            // Values of one shard are made in one stage, before which it is this peer's
-            // contribution.
+            // Before the only stage that sums, this peer's value is its own contribution.
             work.set = Members::one(me);
         } else {
             pipeline.failed = true;
@@ -219,7 +218,7 @@ impl FragmentRound {
         }
     }
 
-    /// Whether something of the schedule will never come: waiting would be in vain.
+    /// Whether a value or aggregate of the schedule will never come.
     pub(super) fn broken(&self) -> bool {
         let holds = |shard| self.fitting(shard).is_some();
         let pipeline = self.pipeline.as_ref();

@@ -9,6 +9,7 @@ use crate::{Members, PeerError, PeerId};
 use std::collections::BTreeMap;
 
 impl FragmentRound {
+    /// Coordinates a ballot: asks the members that are still waited for to promise.
     pub(super) fn coordinate(&mut self, cx: &mut Context, ballot: Ballot) {
         if self.ballots.coordinates(ballot) {
             return;
@@ -29,6 +30,7 @@ impl FragmentRound {
         self.note_promise(cx, ballot, self.scope.group.me, own);
     }
 
+    /// What this peer promises when it is the coordinator itself.
     pub(super) fn own_promise(&self) -> Promised {
         Promised {
             voted: self.agreement.voted.clone(),
@@ -37,6 +39,7 @@ impl FragmentRound {
         }
     }
 
+    /// The newest version of each shard that this peer holds.
     pub(super) fn all_held(&self) -> Vec<Held> {
         let all = self.held.iter();
         let newest =
@@ -49,7 +52,8 @@ impl FragmentRound {
             .collect()
     }
 
-    /// A member promises, perhaps unasked.
+    /// A member promises. It may do so unasked: a member whose wait ended first picks the
+    /// coordinator.
     pub(super) fn on_promise(
         &mut self,
         cx: &mut Context,
@@ -67,7 +71,7 @@ impl FragmentRound {
         };
         if ballot.coordinator != self.scope.group.peer(self.scope.group.me) || ballot.number == 0 {
             return Err(PeerError::Unexpected {
-                what: "a promise to somebody else".to_owned(),
+                what: "a promise to another coordinator".to_owned(),
             });
         }
         let voted_too_high = voted.as_ref().is_some_and(|(b, _)| b >= ballot);
@@ -75,7 +79,8 @@ impl FragmentRound {
         let mut versions = versions.chain(held.iter().map(|h| &h.version));
         if voted_too_high || versions.any(|v| self.scope.group.index(v.owner).is_none()) {
             return Err(PeerError::Unexpected {
-                what: "a promise that cannot be".to_owned(),
+                what: "a promise with a vote of a later ballot, or of a peer outside the group"
+                    .to_owned(),
             });
         }
         if let Some(message) = self.decision() {
@@ -116,7 +121,8 @@ impl FragmentRound {
         let doubted = !promised.hopeful;
         coordination.promises.insert(index, promised);
         let promised = coordination.promises.keys().copied().collect::<Members>();
-        // Somebody has waited a whole deadline for these already.
+        // The promising member has waited a whole deadline for these in vain. Waiting for them here
+        // as well would only delay the plan.
         self.give_up(doubted.without(promised));
         if self.hopeful.is_within(promised) {
             self.plan(cx);
@@ -128,10 +134,13 @@ impl FragmentRound {
         let Some(coordination) = &mut self.ballots.coordination else {
             return;
         };
+        // One plan for each ballot: two plans could each collect a majority of votes.
         coordination.planned = true;
         let ballot = coordination.ballot;
         let promises = coordination.promises.clone();
         let alive = promises.keys().copied().collect::<Members>();
+        // Without a strict majority of promises the others may have decided something that none of
+        // these members knows of, so no value is safe. They learn that now, and not at a deadline.
         if !self.scope.group.majority(promises.len()) {
             for (_, peer) in self.scope.group.others().filter(|(i, _)| alive.has(*i)) {
                 cx.send(peer, self.scoped(FragmentMessage::Void { ballot }));
@@ -158,6 +167,8 @@ impl FragmentRound {
         ballot: Ballot,
         promises: &BTreeMap<usize, Promised>,
     ) -> Vec<ShardPlan> {
+        // Lamport's rule: what was voted for in a lower ballot may be decided already, so the vote
+        // of the highest of them stays as it is. The plan is free only if no member has voted.
         let voted = promises
             .iter()
             .filter_map(|(i, p)| p.voted.as_ref().map(|(b, versions)| (*b, *i, versions)))
@@ -181,10 +192,12 @@ impl FragmentRound {
         let best = |shard: u16| {
             let all = promises.iter();
             let held = all.flat_map(|(i, p)| p.held.iter().map(move |h| (*i, h)));
-            // Once a ballot has failed, what only a doubtful member holds is made again.
+            // The first repair trusts every holder. Once it has failed, a shard that only a doubted
+            // member holds is reduced again.
             let held = held.filter(|(i, h)| h.shard == shard && (ballot.number < 2 || trusted(*i)));
             held.max_by_key(|(i, h)| (trusted(*i), h.version.attempt, std::cmp::Reverse(*i)))
         };
+        // Successors in the order in which owners are chosen, so that a death moves few shards.
         let mut heirs: Vec<usize> = alive.iter().copied().filter(|i| trusted(*i)).collect();
         if heirs.is_empty() {
             heirs = alive;

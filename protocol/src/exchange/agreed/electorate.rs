@@ -1,5 +1,5 @@
-//! Whose word counts when a group forms: pure functions of the view and of what the ready peers
-//! said. Not who is in the group: that is `grouping`.
+//! Which peers count when a group forms: pure functions of the view and of what the ready peers
+//! said. `grouping` decides who is in the group.
 
 use crate::core::context::Context;
 use crate::limits::ABSENT_ROUNDS_MAX;
@@ -15,8 +15,8 @@ pub(super) fn settled(cx: &Context) -> impl Iterator<Item = PeerId> {
         .map(|(id, _)| id)
 }
 
-/// Who of the ready peers may propose: not those who came a moment ago, because they may not have
-/// met all peers and would leave out whom they do not know.
+/// The ready peers that may propose. Newcomers may not, because they would leave out the peers that
+/// they have not met yet.
 pub(super) fn proposers(cx: &Context, ready: Vec<PeerId>) -> Vec<PeerId> {
     let settled = |id: &PeerId| match cx.view.get(*id) {
         Some(remote) => !remote.probation,
@@ -27,8 +27,8 @@ pub(super) fn proposers(cx: &Context, ready: Vec<PeerId>) -> Vec<PeerId> {
     if known.is_empty() { ready } else { known }
 }
 
-/// A peer that ended the round which this one has no group for, where at least half of the others
-/// say that they did: they went on without this one. What fewer say is no reason to give up.
+/// The peer that is furthest ahead, if at least half of the others say that they have ended this
+/// round: they continued without this peer. If fewer say so, this peer does not give up.
 pub(super) fn ahead(cx: &Context) -> Option<PeerId> {
     let others = || cx.view.greeted().filter(|(_, r)| r.ready);
     let ahead = || others().filter(|(_, r)| r.round > cx.round);
@@ -71,8 +71,9 @@ pub(super) fn common_anchor(
     winner.map_or(own, |(anchor, _)| anchor)
 }
 
-/// How long the others are waited for. A peer that did not train waits while they do, as long as
-/// anything may take: those who trained miss the late much sooner, and one of them proposes.
+/// How long to wait for the others. A peer that did not train waits while the others train, up to
+/// the longest deadline: those that trained notice late peers much sooner, and one of them
+/// proposes.
 pub(super) fn allowed(cx: &Context, settled: impl IntoIterator<Item = PeerId>) -> Duration {
     match cx.plan.draws(cx.round, cx.me()) {
         true => cx.deadlines.allow(Wait::Group, settled),
@@ -80,7 +81,7 @@ pub(super) fn allowed(cx: &Context, settled: impl IntoIterator<Item = PeerId>) -
     }
 }
 
-/// Who of the ready peers may propose: of those who trained, because the others wait for longer.
+/// The ready peers that trained, if any: the others wait for longer before they propose.
 fn active(cx: &Context, ready: Vec<PeerId>) -> Vec<PeerId> {
     let drawn = |id: &PeerId| cx.plan.draws(cx.round, *id);
     let active: Vec<PeerId> = ready.iter().copied().filter(drawn).collect();

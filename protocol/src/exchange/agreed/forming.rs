@@ -1,5 +1,5 @@
-//! What forming a group comes to: the round begins, or goes on without this peer. Who is in which
-//! group of a round may differ from peer to peer for a moment; here it is made one again.
+//! What follows from forming a group: the round begins, or continues without this peer. For a
+//! moment peers may have different groups of one round; here they return to one.
 
 use super::Agreed;
 use super::fragment::FragmentRound;
@@ -32,7 +32,7 @@ impl Agreed {
         }
     }
 
-    /// Ends the round without a group, where every fragment is there to be void.
+    /// Ends the round without a group once every fragment has left the training: all are void.
     pub(super) fn go_alone(&mut self, cx: &Context) {
         if self.all_cut(cx)
             && let Some(outcome) = self.alone.take()
@@ -60,7 +60,7 @@ impl Agreed {
         });
         self.early_messages
             .retain(|(_, m)| m.round > round || (m.round == round && m.group == tag));
-        // A link may have gone down before the proposal came that still counts on it.
+        // The link of a member may have gone down before the proposal arrived.
         let linked = |peer: PeerId| cx.view.get(peer).is_some_and(|remote| remote.linked);
         let gone = group.others().filter(|(_, peer)| !linked(*peer));
         self.lost = gone.map(|(index, _)| index).collect();
@@ -68,8 +68,8 @@ impl Agreed {
         self.settle(cx);
     }
 
-    /// A peer is ready for a round that has its group here, or is over. Its word may have been
-    /// overtaken by the proposal that rests on it, over another link: a member is in time.
+    /// A peer is ready for a round that has its group here, or is over. Its message may have been
+    /// overtaken, on another link, by the proposal that follows from it: a member is never late.
     pub(super) fn late(&mut self, cx: &mut Context, from: PeerId, round: Round) {
         if round == cx.round {
             self.grouping.late(cx, from);
@@ -122,7 +122,7 @@ impl Agreed {
             self.gone(cx, teller);
             return;
         }
-        // A round that is applied here in part cannot be replayed.
+        // A round that this peer has applied in part cannot be replayed from its beginning.
         let begun =
             |b: &FragmentRound| matches!(b.ending, Some(Ending::Apply(_) | Ending::Gather(_)));
         let resync = resync || self.fragment_rounds.iter().any(begun);

@@ -1,8 +1,9 @@
 //! One fragment's exchange in one group: what is where, and what happens next.
 //!
-//! The work is split over more files: `reduce` (contributions in, aggregates out), `pipeline` and
-//! `handed_on` (the same along a schedule), `agree` (votes), `repair` and `coordinate` (ballots above
-//! zero, which replace missing shards).
+//! Other files continue the work: `reduce` (contributions in, aggregates out), `carry_out` and
+//! `handed_on` (the same along a schedule), `agree` (votes), `repair` and `coordinate` (ballots
+//! above zero, which replace missing shards). The state that these share is in `state`,
+//! `agreement`, `ballots`, `duty` and `pipeline`.
 
 use super::agreement::Agreement;
 use super::ballot::{Ballot, ShardVersion};
@@ -49,8 +50,8 @@ pub(super) struct FragmentRound {
 }
 
 impl FragmentRound {
-    /// Starts. Members in `lost` were given up in another fragment of the round: no member waits
-    /// for them once more.
+    /// Starts. Members in `lost` were given up in another fragment of the round, and this one does
+    /// not wait for them again.
     pub(super) fn new(
         cx: &mut Context,
         fragment: FragmentId,
@@ -59,7 +60,8 @@ impl FragmentRound {
         lost: Members,
     ) -> Self {
         let len = cx.plan.fragment(fragment).map_or(1, |f| f.len);
-        // A fragment shorter than the schedule's shards goes directly.
+        // A schedule cannot cut a fragment that has fewer values than shards: members push
+        // directly.
         let program = program.filter(|program| program.shards() as u64 <= len);
         let of = cx.plan.parts(len, group.len()) as u16;
         let owners = super::server::owners(cx, &group, of);
@@ -134,8 +136,8 @@ impl FragmentRound {
             .extend(own.map(|(shard, _)| (shard, Duty::new(Attempt::FIRST, bringing))));
     }
 
-    /// Encodes every shard of this peer's contribution: first what the schedule sends first; of the
-    /// butterfly the next member's, so that members push to different members at first.
+    /// Encodes every shard of this peer's contribution: in the order of the schedule, or, for the
+    /// butterfly, beginning with the next member's, so that members begin with different receivers.
     fn encode_all(&mut self, cx: &mut Context) {
         let bringing = self.scope.group.bringing();
         if bringing.is_empty() {
@@ -163,7 +165,7 @@ impl FragmentRound {
         }
     }
 
-    /// Ends what is still being waited for: another round's waits bear the same names.
+    /// Ends the clocks of all waits: those of the next round have the same names.
     pub(super) fn stop_waiting(&self, cx: &mut Context) {
         for wait in [Wait::Contributions, Wait::Agreement, Wait::Repair] {
             cx.waited_in(self.scope.fragment, wait, false);
@@ -201,21 +203,29 @@ impl FragmentRound {
 
     /// Takes every next step that is possible.
     pub(super) fn advance(&mut self, cx: &mut Context) {
+        // The bytes of a fragment that has ended may be released already.
         if self.over() {
             return;
         }
         self.reduce(cx);
         self.advance_pipeline(cx);
+        // Votes are awaited only after this peer's own part: until then the others wait for it.
         if self.stage == FragmentStage::Collecting && self.dutiful() && self.pipeline_done() {
             self.gather(cx);
         }
+        // Reductions before the promise: it lists the aggregates that this peer holds, and the
+        // coordinator has every other shard reduced again. The promise before the vote: after it no
+        // vote below that ballot may leave this peer.
         if self.dutiful()
             && let Some((coordinator, ballot)) = self.ballots.asked.take()
         {
             self.promise(cx, coordinator, ballot);
         }
         self.vote(cx);
+        // This peer's vote may complete the majority.
         self.conclude(cx);
+        // Without the member that failed no further message will come, so there is no reason to
+        // wait for the deadline.
         let orphaned = match self.pipelining() {
             true => self.broken(),
             false => self.stage == FragmentStage::Gathering && self.orphaned(),
@@ -225,7 +235,8 @@ impl FragmentRound {
         }
     }
 
-    /// From here on aggregates and votes are awaited.
+    /// This peer's part is done: aggregates and votes are awaited. The wait has a clock of its own,
+    /// because it depends on all other members, and the one before only on contributors.
     fn gather(&mut self, cx: &mut Context) {
         cx.waited_in(self.scope.fragment, Wait::Contributions, false);
         self.stage = FragmentStage::Gathering;
@@ -239,7 +250,7 @@ impl FragmentRound {
         self.deadline = cx.wait_in(self.scope.fragment, Wait::Agreement, allowed);
     }
 
-    /// Whether a shard is missing whose owner is given up: waiting would be in vain.
+    /// Whether a shard is missing whose owner is given up.
     fn orphaned(&self) -> bool {
         (0..self.scope.of).any(|shard| {
             let gone = self.targets.get(usize::from(shard));
@@ -254,18 +265,20 @@ impl FragmentRound {
             return;
         }
         if self.agreement.decided.is_some() {
+            // Only bytes are missing. Another ballot could decide nothing else.
             self.search(cx);
             return;
         }
         if self.pipelining() {
-            // Who waits downstream of a silent member cannot tell which one that is.
+            // A member downstream of a silent one cannot tell which one is silent, so it suspects
+            // none.
             self.start_repair(cx);
             return;
         }
         let missing = match self.stage {
             FragmentStage::Collecting => self.missing_contributors(),
-            // Who has not voted may lack the same shard as others: that is for the ballot to find
-            // out.
+            // A member that has not voted may lack the same shard as this one, so only the owners
+            // of missing shards are given up.
             FragmentStage::Gathering => self.missing_owners(),
             FragmentStage::Repairing => Members::NONE,
         };
@@ -274,6 +287,8 @@ impl FragmentRound {
         }
         match self.stage {
             FragmentStage::Collecting => {
+                // What is here is reduced without the missing members. From now on this peer waits
+                // for its own Executor only.
                 cx.waited_in(self.scope.fragment, Wait::Contributions, true);
                 self.deadline = cx.wait_in(
                     self.scope.fragment,
@@ -300,7 +315,7 @@ impl FragmentRound {
             .collect()
     }
 
-    /// Nothing was agreed.
+    /// Ends the fragment without a result: the anchor stays.
     pub(super) fn void(&mut self, cx: &mut Context) {
         self.ending = Some(Ending::Void);
         for wait in [Wait::Contributions, Wait::Agreement, Wait::Repair] {

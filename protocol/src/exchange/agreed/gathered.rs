@@ -1,16 +1,16 @@
 //! Contributions gathered: every member pushes its contribution, as it was encoded, to all others,
-//! and each member combines all of them itself, in `PeerId` order. For codecs that can neither be
-//! summed nor encoded once more without a loss.
+//! and each member combines all of them itself, in `PeerId` order. This suits codecs whose sums
+//! cannot be encoded again without loss.
 //!
 //! ```text
 //! a' = outer(a, sum_i w_i C(d_i) / sum_i w_i), over the contributors that the group agreed on
 //! ```
 //!
-//! What is voted on are not shards but contributions: part i is member i's, by the hash of its
-//! bytes. What a dead member served to some is fetched by the others; what no member holds is left
-//! out by a ballot, as a version without contributors. A contribution that does not decode fails at
-//! every member alike and is left out by all. Everything else (groups, votes, ballots, history) is
-//! the all-reduce's.
+//! Members vote on contributions instead of shards: part i is member i's contribution, by the hash
+//! of its bytes. If a dead member served some members, the others fetch its contribution from them.
+//! If no member holds it, a ballot leaves it out, as a version without contributors. A contribution
+//! that does not decode fails in the same way at every member, so all leave it out. Groups, votes,
+//! ballots and history are those of the all-reduce.
 //!
 //! Cost per round with n members, f fragments and a contribution of m encoded bytes: f (n - 1)
 //! pushes of m / f bytes each by every member, n f (n - 1) in all; control messages as in
@@ -31,7 +31,7 @@ use crate::exchange::Ending;
 use crate::{Attempt, Digest, Event, Members, Order, Part, PeerId, Settlement, SliceId, StoreId};
 
 impl FragmentRound {
-    /// Encodes this peer's contribution as it goes to all others.
+    /// Encodes this peer's contribution, which goes to all others.
     pub(super) fn offer(&mut self, cx: &mut Context) {
         let part = self.scope.group.me as u16;
         self.reduction
@@ -89,7 +89,7 @@ impl FragmentRound {
         }
     }
 
-    /// Holds what has no bytes: that a contribution is left out.
+    /// Notes that a contribution is left out. This version has no bytes to hold.
     pub(super) fn do_without(&mut self, part: u16, version: Option<ShardVersion>) {
         let versions = self.held.entry(part).or_default();
         if let Some(version) = version.filter(|v| !versions.contains(v)) {
@@ -128,7 +128,7 @@ impl FragmentRound {
         self.ending = Some(Ending::Gather(inputs));
     }
 
-    /// States whose contributions are combined.
+    /// Reports whose contributions are combined.
     fn state(&self, cx: &mut Context, ballot: u8, inputs: &[(SliceId, f64)]) {
         let names: Vec<(PeerId, f64)> = inputs.iter().map(|(s, w)| (s.origin, *w)).collect();
         let (round, fragment) = (self.scope.round, self.scope.fragment);
@@ -140,8 +140,8 @@ impl FragmentRound {
         });
     }
 
-    /// A contribution does not decode, here and at every other member: the rest is combined without
-    /// it. `None` when nothing is left.
+    /// A contribution does not decode, here and at every other member: combines the rest. `None`
+    /// when nothing is left.
     pub(super) fn leave_out(
         &mut self,
         cx: &mut Context,

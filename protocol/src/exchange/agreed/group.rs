@@ -21,7 +21,7 @@ impl Group {
         Some(Self { tag, members, me })
     }
 
-    /// Whether a proposal is of this very group.
+    /// Whether a proposal names this group.
     pub(super) fn is(&self, round: Round, members: &[Member]) -> bool {
         self.tag == tag_of(round, members)
     }
@@ -39,7 +39,7 @@ impl Group {
         self.members.binary_search_by_key(&peer, |m| m.peer).ok()
     }
 
-    /// Members that bring a contribution: a member that trained on nothing has none.
+    /// Members that contribute: a member that trained on nothing does not.
     pub(super) fn bringing(&self) -> Members {
         let members = self.members.iter().enumerate();
         let trained = members.filter(|(_, member)| member.weight > 0.0);

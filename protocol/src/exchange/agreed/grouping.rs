@@ -1,7 +1,7 @@
 //! Forming a round's group. A peer that has trained tells all others that it is ready; once all
-//! peers that take part are, or the deadline has passed, the winner of the rendezvous hash of (run,
-//! round) among the ready ones proposes the group. One way and one proposal when all is well, which
-//! is a round trip; one deadline and the next winner when a peer is gone.
+//! peers that take part are ready, or the deadline has passed, the winner of the rendezvous hash of
+//! (run, round) among the ready ones proposes the group. This takes one round trip. If the winner
+//! is gone, the next one proposes after a deadline.
 //!
 //! Each peer hears from every other, so all choose the proposer from the same information.
 //! With at most 64 members these are at most 63 small messages a peer and round.
@@ -50,7 +50,7 @@ pub(super) struct Grouping {
     /// How often no group came about, in this round.
     attempts: u64,
     round: Round,
-    /// No other peer is waited for: what is ready now is the group.
+    /// No other peer is waited for: the peers that are ready now are the group.
     closed: bool,
     /// Whether enough are ready.
     enough: Enough,
@@ -186,7 +186,7 @@ impl Grouping {
             return Formed::Waiting;
         }
         if 2 * members.len() <= electorate(cx, self.attempts).min(GROUP_MEMBERS_MAX) {
-            // A peer that knows few others takes them for a majority.
+            // The proposer knows few other peers and takes them for a majority.
             cx.send(from, FormingMessage::Decline { round, term });
             return Formed::Waiting;
         }
@@ -283,8 +283,8 @@ impl Grouping {
             });
         }
         if 2 * agreed.len() <= electorate(cx, self.attempts) {
-            // Slow is not gone: without a majority of those that are linked, agreeing on anything
-            // would split the run. What was trained stays for later.
+            // Slow does not mean gone: an agreement without a majority of the linked peers would
+            // split the run. What was trained stays for the next attempt.
             return if enough {
                 Formed::NoGroup
             } else {
@@ -299,7 +299,8 @@ impl Grouping {
             None => Formed::NoGroup,
             Some(peer) if peer == cx.me() => self.propose(cx, &all, anchor),
             Some(peer) => {
-                // It may use all of its own deadline before it proposes.
+                // The winner may wait for its whole deadline before it proposes, so this peer adds
+                // the time of an answer to its own.
                 cx.waited(Wait::Group, false);
                 let own = cx.deadlines.allow(Wait::Group, [peer]);
                 let deadline = cx.wait(Wait::Group, own + cx.deadlines.answer());

@@ -1,5 +1,5 @@
-//! What a schedule brings: values of other members, aggregates that pass through hands that did not
-//! make them, and the word of their owners.
+//! What arrives along a schedule: values of other members, aggregates that other members than their
+//! owner forward, and the announcements of the owners.
 
 use super::ballot::ShardVersion;
 use super::fragment::FragmentRound;
@@ -77,15 +77,19 @@ impl FragmentRound {
         if (told.digest, told.contributors) != (came.digest, came.members) {
             self.transfers.slices.remove(&slice);
             cx.order(Order::Release { slice });
-            // Passed on, it may be that its owner told one thing and made another: who lied is
-            // unknown.
+            // A forwarded aggregate may differ because its owner announced other bytes than it
+            // made. It is unknown which of the two lied, so only an owner that sent it itself is
+            // accused.
             let maker = self
                 .scope
                 .group
                 .index(from)
                 .filter(|_| from == slice.origin);
             if let Some(index) = maker.filter(|i| *i != self.scope.group.me) {
-                cx.accuse(from, "an aggregate that its owner did not make".to_owned());
+                cx.accuse(
+                    from,
+                    "an aggregate that differs from its owner's announcement".to_owned(),
+                );
                 self.give_up(Members::one(index));
             }
             self.pipeline_failed();
@@ -100,7 +104,7 @@ impl FragmentRound {
         }
     }
 
-    /// The owner of a shard says what it made.
+    /// The owner of a shard announces its version.
     pub(super) fn on_reduced(
         &mut self,
         cx: &mut Context,
@@ -117,7 +121,7 @@ impl FragmentRound {
             || version.attempt != Attempt::FIRST
             || !known
         {
-            return broke("word of a reduction that is not the sender's");
+            return broke("an announcement of another member's reduction");
         }
         let mut other = false;
         self.work(shard, |work| {

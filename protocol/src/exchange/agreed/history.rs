@@ -59,8 +59,8 @@ impl History {
         self.slices.contains(slice)
     }
 
-    /// Keeps what one fragment's exchange decided, now that it is in force, and lets go of
-    /// everything else it held.
+    /// Keeps the decision of one fragment, now that it is applied, and releases all other bytes of
+    /// its exchange.
     pub(super) fn close(&mut self, cx: &mut Context, fragment_round: &mut FragmentRound) {
         let keep = match &fragment_round.ending {
             Some(Ending::Apply(aggregates)) => aggregates.clone(),
@@ -94,6 +94,7 @@ impl History {
     }
 
     fn shrink(&mut self, cx: &mut Context) {
+        // A newcomer that takes over the pinned state needs every round since then.
         if let (Some(since), Some(newest)) = (self.since, self.past.back())
             && newest.round >= since
             && newest.round.since(since) < HISTORY_PINNED_ROUNDS_MAX
@@ -110,6 +111,8 @@ impl History {
                 self.release(cx, decision);
             }
         }
+        // The newest round alone may be too large. Without the bytes of its first fragments it
+        // cannot be replayed, but its decisions still answer a member that works on it.
         while self.bytes() > HISTORY_NEWEST_BYTES_MAX.max(HISTORY_BYTES_MAX) {
             let Some(newest) = self.past.back_mut() else {
                 break;
@@ -189,7 +192,7 @@ pub(crate) fn inputs_of(decision: &Scoped) -> Vec<(SliceId, f64)> {
         .collect()
 }
 
-/// About what the bytes of a decided fragment are: its shards together are as long as it is.
+/// An estimate of a decided fragment's bytes: its shards together are as long as the fragment.
 fn bytes_of(cx: &Context, fragment: FragmentId, slices: u64) -> u64 {
     let whole = cx
         .plan

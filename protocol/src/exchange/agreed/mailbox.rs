@@ -1,9 +1,9 @@
 //! What arrives for a round's exchange: slices and messages, early, in time or late.
 
-use super::message::{FragmentMessage, Scoped};
+use super::message::{AgreedMessage, FormingMessage, FragmentMessage, Scoped};
 use super::{Agreed, EXCHANGE};
 use crate::core::context::Context;
-use crate::exchange::foreign_tag;
+use crate::exchange::{ExchangeMessage, foreign_message, foreign_tag};
 use crate::limits::{
     EARLY_MESSAGES_MAX, EARLY_MESSAGES_PER_PEER_MAX, EARLY_SCHEDULED_MAX, EARLY_SLICES_MAX,
     ROUNDS_AHEAD_MAX,
@@ -19,6 +19,58 @@ fn early_slices_max(plan: &Plan) -> usize {
 }
 
 impl Agreed {
+    /// A message of this exchange arrived.
+    pub(super) fn message(
+        &mut self,
+        cx: &mut Context,
+        from: PeerId,
+        message: &ExchangeMessage,
+    ) -> Result<(), PeerError> {
+        let forming = match message {
+            ExchangeMessage::Agreed(AgreedMessage::Forming(forming)) => forming,
+            ExchangeMessage::Agreed(AgreedMessage::Fragment(scoped)) => {
+                return self.deliver(cx, from, scoped);
+            }
+            other => return Err(foreign_message(other, EXCHANGE)),
+        };
+        match forming {
+            FormingMessage::Ready {
+                round,
+                weight,
+                anchor,
+            } => {
+                let late = *round < cx.round || (*round == cx.round && self.group.is_some());
+                if late {
+                    self.late(cx, from, *round);
+                    return Ok(());
+                }
+                let formed = self.grouping.ready(cx, from, *round, *weight, *anchor);
+                self.formed(cx, formed);
+                Ok(())
+            }
+            FormingMessage::Propose {
+                round,
+                term,
+                members,
+            } => {
+                self.proposed(cx, from, (*round, *term), members);
+                Ok(())
+            }
+            FormingMessage::Decline { round, .. } => {
+                if *round == cx.round {
+                    self.gone(cx, from);
+                }
+                Ok(())
+            }
+            FormingMessage::Behind { round, resync } => {
+                if *round > cx.round {
+                    self.passed_by(cx, from, *resync);
+                }
+                Ok(())
+            }
+        }
+    }
+
     pub(super) fn arrived(
         &mut self,
         cx: &mut Context,
@@ -75,7 +127,7 @@ impl Agreed {
         self.history.keeps(&slice)
     }
 
-    /// A message for one butterfly.
+    /// A message for one fragment's round.
     pub(super) fn deliver(
         &mut self,
         cx: &mut Context,
@@ -84,7 +136,7 @@ impl Agreed {
     ) -> Result<(), PeerError> {
         let (round, fragment) = (message.round, message.fragment);
         if round < cx.round {
-            // Late, but not lost: a peer that still works on that round learns how it ended.
+            // The sender still works on a past round: it learns how that ended.
             let answer = self.history.decision(round, fragment);
             if message.body.asks()
                 && let Some(answer) = answer.cloned()

@@ -2,17 +2,17 @@
 //! survivors hold the same bits, the weighted mean of a stated set of contributions.
 //!
 //! Life of a round: `grouping` forms the group, one `FragmentRound` a fragment reduces its shards
-//! (`reduce`), votes on them (`agree`) and mends what a dead member left (`repair`); `history`
-//! keeps decisions for those who come late.
+//! (`reduce`), votes on them (`agree`) and replaces the shards of dead members (`repair`);
+//! `history` keeps decisions for late peers.
 //!
 //! Messages per round and member when all is well, with n members and f fragments: one `Ready` and
 //! one `Propose` (n - 1 of the latter by the proposer), f (n - 1) votes; 2 f (n - 1) pushes of
 //! about 1/n of a fragment each. Latency: group (one round trip), contributions, aggregates, votes.
 //!
 //! A round's fragments (all of them, or some of them if they are staggered) are opened in order, a
-//! window at a time; a fragment that is decided goes to the Executor at once and its bytes are let
-//! go of, so that memory follows the window and not the model. No member can be further ahead than
-//! a window of the slowest it still hopes for, because every fragment needs a shard of each.
+//! window at a time. A decided fragment goes to the Executor at once and its bytes are released, so
+//! memory follows the window and not the model. No member is more than a window ahead of the
+//! slowest one that it still waits for, because every fragment needs a shard of each.
 
 mod agree;
 mod agreement;
@@ -48,9 +48,7 @@ pub use message::{AgreedMessage, FormingMessage, FragmentMessage, Member, Promis
 use crate::core::FetchId;
 use crate::core::context::Context;
 use crate::core::timers::Timer;
-use crate::exchange::{
-    Arrived, Ending, Exchange, ExchangeMessage, Outcome, PastRounds, Signal, foreign_message,
-};
+use crate::exchange::{Arrived, Ending, Exchange, Outcome, PastRounds, Signal};
 use crate::schedule::Program;
 use crate::{
     Digest, FragmentId, Layers, Members, Order, PeerError, PeerId, SliceId, SliceMeta, TrainSummary,
@@ -61,13 +59,13 @@ use grouping::Grouping;
 use history::History;
 use std::sync::Arc;
 
-/// What runs with this exchange are called in errors.
+/// What this exchange is called in errors.
 const EXCHANGE: &str = "agreement in a group";
 
 /// A slice that came before its group was known.
 type EarlySlice = (PeerId, SliceId, SliceMeta, Option<Digest>);
 
-/// The all-reduce exchange of one peer.
+/// The agreed exchange of one peer.
 pub(crate) struct Agreed {
     grouping: Grouping,
     group: Option<Group>,
@@ -121,57 +119,7 @@ impl Agreed {
             .binary_search_by_key(&fragment, |b| b.scope.fragment)
     }
 
-    fn message(
-        &mut self,
-        cx: &mut Context,
-        from: PeerId,
-        message: &ExchangeMessage,
-    ) -> Result<(), PeerError> {
-        let forming = match message {
-            ExchangeMessage::Agreed(AgreedMessage::Forming(forming)) => forming,
-            ExchangeMessage::Agreed(AgreedMessage::Fragment(scoped)) => {
-                return self.deliver(cx, from, scoped);
-            }
-            other => return Err(foreign_message(other, EXCHANGE)),
-        };
-        match forming {
-            FormingMessage::Ready {
-                round,
-                weight,
-                anchor,
-            } => {
-                let late = *round < cx.round || (*round == cx.round && self.group.is_some());
-                if late {
-                    self.late(cx, from, *round);
-                    return Ok(());
-                }
-                let formed = self.grouping.ready(cx, from, *round, *weight, *anchor);
-                self.formed(cx, formed);
-                Ok(())
-            }
-            FormingMessage::Propose {
-                round,
-                term,
-                members,
-            } => {
-                self.proposed(cx, from, (*round, *term), members);
-                Ok(())
-            }
-            FormingMessage::Decline { round, .. } => {
-                if *round == cx.round {
-                    self.gone(cx, from);
-                }
-                Ok(())
-            }
-            FormingMessage::Behind { round, resync } => {
-                if *round > cx.round {
-                    self.passed_by(cx, from, *resync);
-                }
-                Ok(())
-            }
-        }
-    }
-
+    /// A member's link is gone, or it is in another group: no fragment waits for it.
     fn gone(&mut self, cx: &mut Context, peer: PeerId) {
         for fragment_round in &mut self.fragment_rounds {
             if let Some(index) = fragment_round.scope.group.index(peer) {
@@ -188,7 +136,8 @@ impl Agreed {
         });
     }
 
-    /// Who was waited for in vain in one fragment is not waited for in the others.
+    /// A member that was given up in one fragment is given up in all. Giving up may end the wait
+    /// for more members, so this repeats until nothing changes.
     fn share_losses(&mut self, cx: &mut Context) {
         loop {
             for fragment_round in &self.fragment_rounds {
@@ -216,6 +165,7 @@ impl Agreed {
         if self.group.is_none() || self.outcome.is_some() {
             return;
         }
+        // Losses first: they may end fragments, which makes room in the window.
         self.share_losses(cx);
         self.open(cx);
         if let Some(teller) = self.fragment_rounds.iter().find_map(|b| b.missed) {
@@ -228,7 +178,7 @@ impl Agreed {
         let open = self.fragment_rounds.iter().filter(|b| b.ending.is_none());
         match open.map(|b| b.deadline).min() {
             Some(deadline) => cx.timers.set(Timer::Exchange, deadline),
-            // What is still in the backward pass is this peer's own work: it comes.
+            // The other fragments are still in this peer's backward pass: no other peer is awaited.
             None if !self.all_cut(cx) => cx.timers.stop(Timer::Exchange),
             None => {
                 cx.timers.stop(Timer::Exchange);
@@ -369,8 +319,8 @@ impl Exchange for Agreed {
         self.lost = Members::NONE;
         self.elsewhere = Members::NONE;
         for mut fragment_round in std::mem::take(&mut self.fragment_rounds) {
-            // Given up half-way: how the round ended others know better. One that is closed holds
-            // nothing any more.
+            // A round that is given up half-way is learned from others later, so its bytes go. A
+            // closed fragment holds none.
             fragment_round.stop_waiting(cx);
             fragment_round.release(cx, &[]);
         }

@@ -12,7 +12,7 @@ pub(super) struct Pipeline {
     pub(super) program: Arc<Program>,
     /// Whether ballot zero is still on.
     pub(super) open: bool,
-    /// Whether something is known never to come.
+    /// Whether a value is known never to come.
     pub(super) failed: bool,
     pub(super) works: Vec<Work>,
 }
@@ -48,7 +48,7 @@ pub(super) struct Came {
 }
 
 impl Pipeline {
-    /// Nothing is done yet. If a member is known to be lost, the schedule need not begin.
+    /// Nothing is done yet. If a member is known to be lost, the schedule fails at once.
     pub(super) fn new(program: Arc<Program>, lost: bool) -> Self {
         let mut works = Vec::new();
         works.resize_with(program.shards(), Work::default);
@@ -60,7 +60,7 @@ impl Pipeline {
         }
     }
 
-    /// A ballot above zero has begun.
+    /// A ballot above zero has begun, which does without the schedule.
     pub(super) fn close(&mut self) {
         self.open = false;
     }
@@ -72,8 +72,8 @@ impl Pipeline {
         }
     }
 
-    /// Whether something will never come, given the members that are still waited for and whether a
-    /// shard's aggregate is here.
+    /// Whether a value or an aggregate will never come, given the members that are still waited for
+    /// and whether a shard's aggregate is here.
     pub(super) fn is_broken(&self, hopeful: Members, holds: impl Fn(u16) -> bool) -> bool {
         let lost = |member: usize| !hopeful.has(member);
         let stuck = |(shard, work): (u16, &Work)| {
@@ -86,7 +86,6 @@ impl Pipeline {
             let untold = work.told.is_none() && lost(self.program.owner(shard));
             missing.into_iter().any(lost) || (!holds(shard) && (unserved || untold))
         };
-        // Ballots above zero do without the schedule.
         self.open && (self.failed || (0u16..).zip(&self.works).any(stuck))
     }
 
@@ -106,7 +105,7 @@ impl Work {
         let Some(stage) = role.stages.get(self.stage) else {
             return Vec::new();
         };
-        // Partners of a swap must add up the same: neither of them may leave anybody out.
+        // Both partners of a swap must sum the same values, so neither may leave a member out.
         let one_way = stage.to.is_none();
         let lacking = stage.from.iter().filter(|source| {
             let gone = self.left_out.has(source.member) || !hopeful.has(source.member);

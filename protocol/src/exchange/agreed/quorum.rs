@@ -1,14 +1,13 @@
-//! Partial all-reduce: a round goes on with the first `enough` peers that are ready and those that
-//! arrive within the grace. The late take the round's outcome over with what they trained on top,
-//! and are part of the next. It is the forming of the group that ends sooner; what follows is any
-//! exchange that agrees.
+//! Partial all-reduce: a round continues with the first `enough` peers that are ready and those
+//! that arrive within the grace period. Late peers take over the round's result, keep what they
+//! trained on top, and take part in the next round. Only forming the group ends sooner; any agreed
+//! exchange follows.
 //!
 //! Cost: none of its own. A round takes as long as its `enough`-th fastest peer and the grace, not
-//! as long as the slowest; every peer that is late costs its helper the bytes of the decided
-//! aggregates once more. The grace is a time of the plan, or twice the median of how late the late
-//! have been: what a peer measured of the `Ready` that came after those which were enough, so no
-//! two peers' need be equal. The proposer's ends the wait for all, and none outlasts the deadline
-//! of the group itself.
+//! as long as the slowest; every late peer costs its helper the bytes of the decided aggregates
+//! once more. The grace period is fixed by the plan, or twice the median lateness: of the `Ready`
+//! messages that arrived after enough others, as each peer measures it by itself. The proposer's
+//! period ends the wait for all, and none is longer than the deadline of the group.
 //!
 //! Fewer than a majority of the run never form a group, whatever `enough` says: two disjoint groups
 //! of one round would leave two anchors. So this is eager-SGD's majority collective, with a count

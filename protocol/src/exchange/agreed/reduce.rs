@@ -5,8 +5,8 @@
 //! encodes the result and pushes the same bytes to all. With n members and a message of m
 //! encoded bytes each peer sends 2 m (n-1)/n in 2 (n-1) pushes.
 //!
-//! **Source:** recursive halving made flat: Rabenseifner 2004 for the bandwidth bound; Ryabinin et
-//! al. 2020 (Moshpit SGD), section 3.2, "butterfly all-reduce" for the form used here.
+//! **Source:** Ryabinin et al. 2020 (Moshpit SGD), section 3.2, "butterfly all-reduce" for the form
+//! used here; Rabenseifner 2004 for the bandwidth bound.
 
 use super::EXCHANGE;
 use super::ballot::ShardVersion;
@@ -116,8 +116,9 @@ impl FragmentRound {
                         .get(&shard)
                         .is_none_or(|d| d.attempt != attempt) =>
             {
-                // A ballot gave this shard to somebody, or to this peer once more; or the exchange
-                // ended without it, and its slices may be gone.
+                // A ballot gave this shard to another member, or to this peer in another attempt;
+                // or the exchange ended without it, and its slices may be released. The bytes that
+                // were encoded all the same are noted, so that they are released too.
                 if let Task::Aggregate(..) = task {
                     self.transfers.slices.insert(SliceId {
                         part: Part::Aggregate,
@@ -149,7 +150,7 @@ impl FragmentRound {
                 self.publish(cx, shard, *bytes, *digest);
             }
             (Task::Combine(shard, _) | Task::Aggregate(shard, _), _) => {
-                // This peer's Executor failed: its shards stay missing, and the others repair them.
+                // This peer's Executor failed. Its shards stay missing until a ballot repairs them.
                 self.reduction.duties.remove(&shard);
             }
             (Task::Contribution(_) | Task::Fold(_) | Task::Value(_), _) => {}
@@ -180,8 +181,8 @@ impl FragmentRound {
 
     pub(super) fn push(&mut self, cx: &mut Context, to: PeerId, slice: SliceId, meta: SliceMeta) {
         self.transfers.metas.insert(slice, meta);
-        // What ends an exchange goes before what begins one; by priority, what is needed first
-        // before both.
+        // Aggregates overtake contributions, because they end an exchange. With priorities, the
+        // fragment that is needed first overtakes both.
         let first_needed = match cx.plan.overlap.layers {
             Layers::ByPriority => u8::try_from(slice.fragment.0).unwrap_or(u8::MAX / 2),
             Layers::Together | Layers::AsReady => 0,
@@ -276,7 +277,7 @@ impl FragmentRound {
             .slices
             .insert(self.aggregate(shard, &version));
         let versions = self.held.entry(shard).or_default();
-        // The bytes of another version of that name are overwritten.
+        // The bytes of an earlier version with the same name were overwritten.
         versions.retain(|v| (v.owner, v.attempt) != (version.owner, version.attempt));
         versions.push(version);
     }
@@ -342,7 +343,7 @@ impl FragmentRound {
                 let versions = self.held.entry(part).or_default();
                 let same = |v: &ShardVersion| v.owner == from && v.attempt == slice.attempt;
                 if versions.iter().any(|v| same(v) && v.digest != digest) {
-                    // Which of them others got is unknown: none of them is held any more.
+                    // The others may have got either of them, so this peer holds neither.
                     versions.retain(|v| !same(v));
                     return broke("two versions of one shard under one name");
                 }

@@ -1,9 +1,10 @@
 //! Ballots above zero: what to do when an owner died, perhaps after serving half the group.
 //!
-//! A member that waits in vain picks the coordinator of the next ballot (rendezvous hash over the
-//! members it has hope for) and sends it a promise. The coordinator asks all members, and from a
-//! strict majority of promises makes a plan: what was voted for in the highest ballot stays; a
-//! shard that somebody holds stays; a shard that no member holds is reduced again by a successor.
+//! A member whose wait ends without a result picks the coordinator of the next ballot (rendezvous
+//! hash over the members that it still waits for) and sends it a promise. The coordinator asks all
+//! members, and makes a plan from a strict majority of promises: versions that were voted for in
+//! the highest ballot stay; a shard that some member holds stays; a successor reduces the others
+//! again.
 
 use super::ballot::{Ballot, ShardPlan};
 use super::ballots::Promised;
@@ -20,11 +21,14 @@ use core::time::Duration;
 impl FragmentRound {
     /// Asks for the next ballot.
     pub(super) fn start_repair(&mut self, cx: &mut Context) {
+        // Above every promise of this peer, because below one it may not vote.
         let number = self.agreement.promised.number + 1;
         if number >= BALLOTS_MAX {
             self.void(cx);
             return;
         }
+        // Members that wait for the same peers pick the same coordinator without a message. Others
+        // learn of it from its question.
         let hopeful = (self.hopeful & self.scope.group.all()).iter();
         let winner = hopeful.max_by_key(|i| {
             rendezvous(
@@ -50,9 +54,11 @@ impl FragmentRound {
     /// Promises not to vote below `ballot` and starts the clock of its answer.
     pub(super) fn enter(&mut self, cx: &mut Context, ballot: Ballot) {
         self.stage = FragmentStage::Repairing;
+        // Ballots above zero reduce directly: a schedule cannot go around the member that failed.
         if let Some(pipeline) = &mut self.pipeline {
             pipeline.close();
         }
+        // A promise is never taken back, also not for a lower ballot that arrives later.
         self.agreement.promised = self.agreement.promised.max(ballot);
         self.wait_for_repair(cx, cx.deadlines.answer() * 2);
     }
@@ -116,13 +122,15 @@ impl FragmentRound {
     ) -> Result<(), PeerError> {
         if ballot.coordinator != from || ballot.number == 0 {
             return Err(PeerError::Unexpected {
-                what: "a ballot of somebody else".to_owned(),
+                what: "a ballot that its sender does not coordinate".to_owned(),
             });
         }
         if ballot >= self.agreement.promised {
             if self.dutiful() {
                 self.promise(cx, from, ballot);
             } else {
+                // The promise lists the aggregates that this peer holds, so it waits for those that
+                // are being reduced.
                 self.ballots.asked = Some((from, ballot));
             }
         }
@@ -147,7 +155,7 @@ impl FragmentRound {
             });
         if ballot.coordinator != from || !fits {
             return Err(PeerError::Unexpected {
-                what: "a repair that does not fit".to_owned(),
+                what: "a repair that does not fit the group, or of another coordinator".to_owned(),
             });
         }
         if ballot >= self.agreement.promised && self.agreement.decided.is_none() {
@@ -165,6 +173,7 @@ impl FragmentRound {
         shards: &[ShardPlan],
     ) {
         self.enter(cx, ballot);
+        // From now on this peer votes on the plan of this ballot.
         self.agreement.ballot = ballot;
         let gone = self.give_up(!alive);
         gone.into_iter().for_each(|peer| cx.suspect(peer));
@@ -190,6 +199,7 @@ impl FragmentRound {
                 ShardPlan::Redo { .. } => {
                     let known = self.reduction.duties.get(&shard);
                     let known = known.is_some_and(|d| d.attempt == ballot.attempt());
+                    // A member that did not promise contributes nothing to the new reduction.
                     if target.owner == self.scope.group.me && !known {
                         self.reduction.duties.insert(
                             shard,
@@ -205,7 +215,7 @@ impl FragmentRound {
 
     fn target(&self, ballot: Ballot, shard: u16, plan: &ShardPlan) -> Option<Target> {
         Some(match plan {
-            // No other member can make a member's contribution: what none holds is left out.
+            // Only its own member can encode a contribution: if no member holds it, it is left out.
             ShardPlan::Redo { .. } if self.scope.gathered => self.absence(ballot, shard),
             ShardPlan::Keep { version, .. } => Target {
                 owner: self.scope.group.index(version.owner)?,
@@ -230,6 +240,7 @@ impl FragmentRound {
 
     /// The ballot's own deadline has passed.
     pub(super) fn repair_timeout(&mut self, cx: &mut Context) {
+        // This peer coordinates: it plans with the promises that are here.
         if let Some(promised) = self.ballots.promised_so_far() {
             for peer in self.give_up(!promised) {
                 cx.suspect(peer);
@@ -237,7 +248,7 @@ impl FragmentRound {
             self.plan(cx);
             return;
         }
-        // Who promised and brought nothing is left out of what this peer reduces.
+        // A member that promised and did not contribute is left out of this peer's reductions.
         let missing = self.give_up(self.missing_contributors());
         if !missing.is_empty() {
             missing.into_iter().for_each(|peer| cx.suspect(peer));
@@ -245,6 +256,8 @@ impl FragmentRound {
             self.advance(cx);
             return;
         }
+        // If the plan never came, its coordinator failed. In the next ballot another one is picked,
+        // because this one is no longer waited for.
         let coordinator = self.agreement.promised.coordinator;
         let silent = self.agreement.ballot < self.agreement.promised;
         if silent && let Some(index) = self.scope.group.index(coordinator) {
@@ -261,6 +274,8 @@ impl FragmentRound {
         if !self.transfers.fetching.remove(&slice) {
             return;
         }
+        // Held are only versions with the expected digest. Other bytes under the same name count
+        // for nothing.
         let part = self.part_of(&slice);
         let decided = self
             .agreement
@@ -278,7 +293,8 @@ impl FragmentRound {
         self.advance(cx);
     }
 
-    /// A fetch failed: somebody else may hold it, or the next ballot mends it.
+    /// A fetch failed. Another member may hold the slice, or the next ballot has it reduced again,
+    /// so the deadline comes sooner.
     pub(super) fn fetch_failed(&mut self, cx: &mut Context, slice: SliceId) {
         if self.transfers.fetching.remove(&slice) && !self.over() {
             self.deadline = self.deadline.min(cx.now + cx.deadlines.answer());

@@ -1,14 +1,14 @@
-//! What surely did not arrive is pushed again, a few times.
+//! Repeats pushes that certainly failed, a few times.
 
 use super::fragment::FragmentRound;
 use crate::core::context::Context;
 use crate::{Part, PeerId, PushOutcome, SliceId};
 
-/// How often a push that surely did not arrive is tried again.
+/// How often a push that certainly failed is repeated.
 const PUSH_RETRIES: u8 = 2;
 
 impl FragmentRound {
-    /// A push ended. What surely did not arrive is tried again while it may still help.
+    /// A push ended. One that certainly failed is repeated while it can still help.
     pub(super) fn pushed(
         &mut self,
         cx: &mut Context,
@@ -16,7 +16,7 @@ impl FragmentRound {
         slice: SliceId,
         outcome: PushOutcome,
     ) {
-        // Others may lack an aggregate though this peer has all of them.
+        // The exchange may have ended here while others still lack this aggregate.
         let open = self.transfers.slices.contains(&slice)
             && (!self.over() || slice.part == Part::Aggregate);
         let hopeful = self

@@ -1,12 +1,11 @@
 //! A parameter server among the members, all in the same round: k of them own the shards of every
-//! fragment, chosen by rendezvous hash, so that they stay the same while they live and any peer may
-//! be one. Workers push each shard to its owner; the owner sends the reduction back to all.
+//! fragment. A rendezvous hash chooses them, so owners stay the same while they live, and any peer
+//! can be one. Workers push each shard to its owner; the owner sends the reduction back to all.
 //!
-//! The anchor that a worker would pull is the old one moved by the reduction, and every member
-//! holds the old one: so it is the reduction that travels, and every member holds the center. A
-//! successor of a dead owner therefore has it at once: it reduces what the workers still hold, in
-//! the next ballot. Everything else is the butterfly's with other owners; with k = n it is the
-//! butterfly.
+//! A worker would pull the old anchor moved by the reduction. Every member holds the old anchor, so
+//! only the reduction travels, and every member holds the center. A successor of a dead owner has
+//! it at once: in the next ballot it reduces the contributions that the workers still hold.
+//! Everything else is as in the butterfly with other owners; with k = n it is the butterfly.
 //!
 //! Cost per round with n members, k owners, f fragments of m encoded bytes in all: f k (n - 1)
 //! pushes of contributions and as many of reductions, about m / (f k) bytes each. A worker that

@@ -1,4 +1,4 @@
-//! What travels of one fragment, by name, and letting go of it.
+//! Names of the slices of one fragment, and their release.
 
 use super::ballot::ShardVersion;
 use super::fragment::FragmentRound;
@@ -20,7 +20,7 @@ impl FragmentRound {
         }
     }
 
-    /// Every slice whose bytes the Executor holds, or will once it has done what it was asked.
+    /// Every slice whose bytes the Executor holds, or will hold once the open orders are done.
     pub(super) fn all_slices(&self) -> BTreeSet<SliceId> {
         let under_way = self
             .reduction
@@ -44,7 +44,7 @@ impl FragmentRound {
             .collect()
     }
 
-    /// Lets go of every slice but those in `keep`.
+    /// Releases every slice but those in `keep`.
     pub(super) fn release(&mut self, cx: &mut Context, keep: &[SliceId]) {
         for slice in self.all_slices() {
             if !keep.contains(&slice) {

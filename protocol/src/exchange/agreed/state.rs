@@ -15,13 +15,13 @@ pub(super) enum Task {
     Combine(u16, Attempt),
     /// Encode the aggregate of a shard, in this attempt.
     Aggregate(u16, Attempt),
-    /// Add what a stage of the schedule brought.
+    /// Add the values of one stage of the schedule.
     Fold(u16),
-    /// Encode the value that this made.
+    /// Encode the sum.
     Value(u16),
 }
 
-/// What this peer does to end the exchange.
+/// Where a fragment's round is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FragmentStage {
     /// Waits for contributions to its shards.
@@ -47,9 +47,9 @@ pub(super) struct Scope {
     pub(super) round: Round,
     pub(super) fragment: FragmentId,
     pub(super) group: Group,
-    /// Parts that are voted on: shards, or the members' contributions where they are gathered. There
-    /// is one shard for each member, and fewer when the fragment is shorter than the group or when
-    /// only some members own shards.
+    /// Parts that are voted on: shards, or the members' contributions where they are gathered.
+    /// There is one shard for each member, and fewer when the fragment is shorter than the group or
+    /// when only some members own shards.
     pub(super) of: u16,
     /// Whether a part is a member's whole contribution, as it was encoded.
     pub(super) gathered: bool,

@@ -45,8 +45,9 @@ impl Agreed {
         }
     }
 
-    /// The next fragment, if it has left the training. All peers open them in the same order, or,
-    /// by priority, all of them: no two can wait for what the other has not opened.
+    /// The next fragment, if it has left the training. All peers open fragments in the same order,
+    /// or all at once by priority. Otherwise two peers could each wait for a fragment that the
+    /// other has not opened.
     fn next_to_open(&self, cx: &Context) -> Option<FragmentId> {
         let opened = self.fragment_rounds.len();
         let next = || cx.plan.fragments_of(cx.round).nth(opened);
@@ -73,7 +74,7 @@ impl Agreed {
         Some(program)
     }
 
-    /// Opens one fragment and hands it what came early.
+    /// Opens one fragment and delivers the slices and messages that came early.
     fn open_one(&mut self, cx: &mut Context, fragment: FragmentId, group: Group) {
         let program = self.program(&cx.plan, &group);
         let mut fragment_round = FragmentRound::new(cx, fragment, group, program, self.lost);
@@ -81,10 +82,10 @@ impl Agreed {
         let place = self.place(fragment).unwrap_or_else(|place| place);
         self.fragment_rounds.insert(place, fragment_round);
         let round = cx.round;
-        let of_it = |r: Round, f: FragmentId| r == round && f == fragment;
+        let belongs = |r: Round, f: FragmentId| r == round && f == fragment;
         let slices = self
             .early_slices
-            .extract_if(.., |(_, s, ..)| of_it(s.round, s.fragment));
+            .extract_if(.., |(_, s, ..)| belongs(s.round, s.fragment));
         for (from, slice, meta, digest) in slices.collect::<Vec<_>>() {
             if let Err(error) = self.arrived(cx, from, slice, meta, digest) {
                 cx.accuse(from, error.to_string());
@@ -92,7 +93,7 @@ impl Agreed {
         }
         let messages = self
             .early_messages
-            .extract_if(.., |(_, m)| of_it(m.round, m.fragment));
+            .extract_if(.., |(_, m)| belongs(m.round, m.fragment));
         for (from, message) in messages.collect::<Vec<_>>() {
             if let Err(error) = self.deliver(cx, from, &message) {
                 cx.accuse(from, error.to_string());

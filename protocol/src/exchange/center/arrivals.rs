@@ -1,5 +1,5 @@
-//! Contributions at the owner of a shard: taken in one by one or several together, weighed by how
-//! old the center was that they were computed from.
+//! Contributions at the owner of a shard: applied one by one or several together, weighted by the
+//! age of the center that they were computed from.
 
 use super::shard::{Arrival, Shard};
 use super::state::{Center, LEAP_MAX, ShardKey, Task};
@@ -60,8 +60,8 @@ impl Center {
             });
         }
         if elastic {
-            // The center itself never travels as a whole: a peer that is behind takes the number
-            // over.
+            // With elastic averaging no copy of the center can be fetched, so an owner that is
+            // behind takes over the number.
             shard.version = shard.version.max(arrival.base);
         } else if arrival.base > shard.version {
             shard.ahead.push(arrival);

@@ -1,8 +1,8 @@
-//! The bounded lead: no peer begins a round before all live peers are near enough. Each peer counts
-//! the others' rounds by their own words, which never run ahead of them, so the bound holds
-//! whatever is late. Where the plan leaves room between two bounds each peer chooses one of its own
-//! at the end of every round, and with every word that it hears while it waits; the larger one is
-//! never passed.
+//! The bounded lead: no peer begins a round before all live peers are close enough. Each peer
+//! counts the others' rounds by what they say, which is never ahead of what they do. So the bound
+//! holds even if messages are late. Where the plan leaves room between two bounds, each peer
+//! chooses a lead of its own at the end of every round and with every message that it hears while
+//! it waits. It never exceeds the larger bound.
 
 use super::bound::{Progress, choose};
 use super::state::Center;
@@ -13,7 +13,7 @@ use crate::wire::{MembershipMessage, Muster};
 use crate::{PeerId, Round, Wait};
 
 impl Center {
-    /// Live peers that must go on before this one may begin the next round with this lead.
+    /// Live peers that must advance before this one may begin the next round with this lead.
     fn laggards(cx: &Context, lead: Option<u32>) -> Vec<PeerId> {
         let Some(lead) = lead else {
             return Vec::new();
@@ -79,8 +79,8 @@ impl Center {
         self.lead.until = None;
     }
 
-    /// Peers that are still too far behind are not waited for until they have caught up; those whom
-    /// only a smaller lead than the largest waited for are where they may be.
+    /// Peers that are still too far behind are not waited for until they have caught up. Peers
+    /// within the largest lead are not suspected: only the smaller lead of this peer made it wait.
     pub(super) fn lead_timeout(&mut self, cx: &mut Context) {
         if self.lead.until.is_none_or(|until| until > cx.now) {
             return;
@@ -112,8 +112,8 @@ impl Center {
         }
     }
 
-    /// The round is over: a straggler that was left behind goes on where the others are, and all
-    /// learn where this peer is.
+    /// The round is over: a straggler continues in the round of the others, and all learn the round
+    /// of this peer.
     pub(super) fn end_lead(&mut self, cx: &mut Context) {
         self.stop_waiting(cx, false);
         let mut paces = std::mem::take(&mut self.lead.paces);

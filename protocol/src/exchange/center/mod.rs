@@ -1,6 +1,6 @@
-//! A parameter server whose peers need not be in the same round: contributions arrive at the owners
-//! of the center's shards one by one, each worker pulls what it needs and goes on (ASP), or waits
-//! for the slowest when it is too far ahead (SSP). Any peer may own a shard: the winner of the
+//! A parameter server whose peers need not be in the same round. Contributions arrive at the owners
+//! of the center's shards one by one. Each worker pulls the shards and continues (ASP), or waits
+//! for the slowest peer when it is too far ahead (SSP). Any peer may own a shard: the winner of the
 //! rendezvous hash over the live peers does.
 //!
 //! ```text
@@ -15,10 +15,10 @@
 //!
 //! Every version of a shard has a number, and every worker holds the shard as it last pulled it.
 //! When an owner dies the next in hash order goes on from its own copy; a worker that has pulled a
-//! newer one says so with its next push and is asked for it first. What is lost are the arrivals
-//! that no worker has pulled. Who owns a shard is not voted on: a peer that is not the owner in its
-//! own view refuses, and the worker tries the next. A round whose pushes no owner answers is void:
-//! what was trained stays for the next.
+//! newer one says so with its next push and is asked for it first. Only arrivals that no worker has
+//! pulled are lost. Peers do not vote on owners: a peer that is not the owner in its own view
+//! refuses, and the worker tries the next. A round whose pushes no owner answers is void: what was
+//! trained stays for the next round.
 //!
 //! Cost per worker and round with k shards, f fragments of m encoded bytes and a center of M bytes
 //! (f32) in all: f k pushes of contributions (m / (f k) bytes each) and f k replies (M / (f k)),

@@ -1,5 +1,5 @@
-//! The ledger of pushes: who has not acknowledged which own slice, and which of them are released
-//! as soon as nothing needs them any more.
+//! The ledger of pushes: which peers have not acknowledged which slice of this peer, and which
+//! slices are released as soon as nothing needs them.
 
 use crate::core::context::Context;
 use crate::{Order, PeerId, SliceId, SliceMeta};

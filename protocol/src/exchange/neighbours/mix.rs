@@ -1,4 +1,4 @@
-//! One fragment's way through one round.
+//! The states of one fragment in one round.
 
 use super::mixture::Mixture;
 use crate::core::context::Context;
@@ -13,7 +13,7 @@ enum MixStage {
     Collecting,
     /// What is here is being combined.
     Combining(OrderId),
-    /// Mixed, or left as training left it.
+    /// Mixed, or as training left it.
     Ended(Ending),
 }
 

@@ -1,6 +1,6 @@
 //! Exchanges between neighbours: every peer pushes slices of its own to a few partners, waits for
-//! theirs until a deadline, and mixes what is there into its own parameters. Peers need not agree
-//! on anything, so a round never fails because of somebody else.
+//! theirs until a deadline, and mixes what has arrived into its own parameters. Peers need not
+//! agree on anything, so a round never fails because of another peer.
 //!
 //! [`Neighbours`] is the engine. It owns what all of these exchanges do in the same way:
 //!
@@ -11,21 +11,21 @@
 //! - the dispatch of signals, and the release of slices that break a rule;
 //! - the order to combine, and its repetition without a slice that turns out to be bad;
 //! - ranks: which peers a topology means by its numbers ([`ranks::Ranks`]);
-//! - the ledger of pushes under way ([`ledger::SliceLedger`]), which releases a slice once nothing needs
-//!   it.
+//! - the ledger of pushes under way ([`ledger::SliceLedger`]), which releases a slice once nothing
+//!   needs it.
 //!
 //! A [`Rule`] is what differs: to whom a peer pushes and what, what it makes of a slice that
 //! arrives, and with which weights it mixes. There are four:
 //!
-//! | rule | what travels | what makes it right |
+//! | rule | what travels | why it is correct |
 //! |---|---|---|
 //! | [`gossip`] | parameters, a share of the sender's weight | the sums of mass are conserved |
 //! | [`pull`] | published parameters, to those that ask | rows of W are convex combinations |
 //! | [`pairwise`] | numbered halves of an exchange between two | both ends move by the same bytes |
-//! | [`relay_sum`] | the mean over one side of a tree's edge, and a count | all enter a sum once |
+//! | [`relay_sum`] | the mean over one side of a tree's edge, and a count | each peer counts once |
 //!
 //! Sessions with a neighbour (`pairwise::edge`, `relay_sum::edge`) outlive rounds and have states
-//! of their own. They stay with their rules: the two have nothing in common but the name.
+//! of their own. They stay with their rules, because they have only the name in common.
 
 mod gossip;
 mod ledger;
@@ -145,6 +145,7 @@ impl<R: Rule> Neighbours<R> {
     /// Combines every fragment that has nothing left to wait for, and stops the clock once no
     /// fragment waits.
     fn advance(&mut self, cx: &mut Context) {
+        // Fragments combine one by one: a slice that is late for one of them holds up no other.
         for mix in self.mixes.iter_mut() {
             if mix.is_ready() {
                 match self.rule.mixture(cx, mix) {
@@ -161,6 +162,7 @@ impl<R: Rule> Neighbours<R> {
 
     /// The deadline has passed: mixes what has arrived and waits for no other slices.
     fn timeout(&mut self, cx: &mut Context) {
+        // Asking again extends the wait, so no partner is late yet.
         if let Some(later) = self.rule.ask_again(cx, &self.mixes) {
             cx.timers.set(Timer::Exchange, later);
             return;
@@ -201,7 +203,7 @@ impl<R: Rule> Exchange for Neighbours<R> {
         Ok(())
     }
 
-    /// Fragments are mixed one by one, and told together: the parameters of a peer change once a
+    /// Fragments are mixed one by one and reported together: the parameters of a peer change once a
     /// round.
     fn ended(&mut self, _cx: &Context) -> Vec<(FragmentId, Ending)> {
         let endings = self.mixes.iter().map(FragmentMix::ending);

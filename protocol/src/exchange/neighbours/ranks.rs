@@ -1,5 +1,4 @@
-//! Which peers a topology means: it speaks of ranks, the positions in a list of peers sorted by
-//! `PeerId`.
+//! Which peers a topology means by its ranks: positions in a list of peers sorted by `PeerId`.
 
 use crate::core::context::Context;
 use crate::{Partners, PeerId, Round, Topology};

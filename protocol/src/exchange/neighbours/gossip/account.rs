@@ -1,5 +1,5 @@
-//! The account of pushed mass: what is not acknowledged yet, and what comes back because it surely
-//! did not arrive.
+//! The account of pushed mass: mass that is not acknowledged yet, and mass that comes back because
+//! its push certainly failed.
 
 use crate::core::context::Context;
 use crate::exchange::neighbours::ledger::SliceLedger;
@@ -28,8 +28,8 @@ impl Account {
         self.ledger.push(cx, to, meta, mass);
     }
 
-    /// A push ended. What surely did not arrive is mixed back in; the fate of the rest
-    /// is unknown.
+    /// A push ended. If it certainly failed, its mass is mixed back in. If its fate is unknown, the
+    /// mass stays out, because it may count at the receiver already.
     pub(super) fn pushed(
         &mut self,
         cx: &mut Context,

@@ -11,8 +11,8 @@
 //!
 //! over the slices k that arrived with masses m_k. With a doubly stochastic W and no loss every
 //! weight stays one and this is D-PSGD's `X W`. The sums of mass and weight over live peers plus
-//! unacknowledged transfers are conserved whatever is late, lost or refused: a push that surely
-//! did not arrive goes back into the sender's own mix.
+//! unacknowledged transfers are conserved, also if slices are late, lost or refused: a push that
+//! certainly failed goes back into the sender's mix.
 //!
 //! Cost per peer and round with d partners: d pushes of one encoded fragment, no control message;
 //! one latency. A peer waits for the expected partners of the same round until the deadline, never
@@ -208,8 +208,8 @@ impl Rule for Gossip {
         }
         let waits = self.waits;
         let taken = self.inbox.take(fragment, |round| {
-            // A slice of the next rounds waits for them. One that is further ahead will never be
-            // reached in step, so its mass counts now.
+            // A slice of one of the next rounds waits for that round. One from further ahead comes
+            // from a peer that this one will not meet in the same round, so its mass counts now.
             let ahead = round.since(latest);
             !waits || ahead == 0 || ahead > ROUNDS_AHEAD_MAX
         });
@@ -221,6 +221,8 @@ impl Rule for Gossip {
         }
         inputs.extend(returned);
         let weight = self.weight(fragment)?;
+        // The weight changes with the order and not with its answer: a push of the next round must
+        // take its share of the new weight. `unmixed` takes the change back.
         let keep = *weight;
         *weight += inputs.iter().map(|(_, mass)| mass).sum::<f64>();
         mix.own.keep = keep;
@@ -233,7 +235,7 @@ impl Rule for Gossip {
         })
     }
 
-    /// The mass of a bad slice never becomes this peer's.
+    /// The mass of a bad slice does not become part of this peer's weight.
     fn without(
         &mut self,
         _cx: &mut Context,
@@ -260,7 +262,7 @@ impl Rule for Gossip {
         self.account.release(cx);
     }
 
-    /// The parameters are unmixed, and what was pushed is gone from their mass all the same.
+    /// The parameters are unmixed, but the pushed mass has left this peer all the same.
     fn unmixed(&mut self, _cx: &mut Context, mix: &mut FragmentMix<Pushed>) {
         if let Some(weight) = self.weight(mix.fragment) {
             *weight = mix.own.keep - mix.own.sent;

@@ -1,5 +1,5 @@
-//! All sessions of a peer: own halves are encoded, pushed and pushed again, the others' halves
-//! arrive or never do, and sessions end.
+//! All sessions of a peer: its halves are encoded, pushed and pushed again, those of the others
+//! arrive, and sessions end.
 
 use super::edge::{Edge, Half, Meaning, Sent, Waiting};
 use super::standing::Standing;
@@ -59,7 +59,8 @@ impl Edges {
         of_it.map(|((_, id), edge)| (*id, edge))
     }
 
-    /// Pushes again what surely or perhaps did not arrive; gives up on what never does.
+    /// Pushes halves again that did not or may not have arrived. Ends a session whose half has not
+    /// arrived for many rounds.
     pub(super) fn push_again(&mut self, cx: &mut Context) {
         let linked: Vec<PeerId> = cx.view.greeted().map(|(id, _)| id).collect();
         let mut stuck = Vec::new();
@@ -80,8 +81,8 @@ impl Edges {
         }
     }
 
-    /// The two ends of an edge no longer know what the other knows: the session ends, and a later
-    /// round begins the next.
+    /// The two ends of an edge no longer know what the other one holds: the session ends, and a
+    /// later round begins the next.
     pub(super) fn restart(&mut self, cx: &mut Context, key: Key) {
         let Some(edge) = self.all.get_mut(&key) else {
             return;
@@ -119,6 +120,8 @@ impl Edges {
             }
             Meaning::Past => release(cx, [slice]),
             Meaning::Gap => {
+                // A missing half would leave the replicas of the two ends different for ever. Only
+                // a new session, which begins with the complete parameters, makes them equal again.
                 release(cx, [slice]);
                 edge.above = edge.above.max(session);
                 if !edge.mixing && !edge.closing {
@@ -181,7 +184,8 @@ impl Edges {
         if outcome == PushOutcome::Delivered {
             release(cx, edge.heard(|sent| sent.slice == slice));
         } else if let Some(sent) = edge.unheard.iter_mut().find(|s| s.slice == slice) {
-            // A few times at once, then with the next round: a dead link is soon known to be.
+            // A few times at once, then with the next round: by then a dead link is known to be
+            // dead.
             sent.under_way = sent.again < PUSHES_AT_ONCE_MAX;
             if sent.under_way {
                 sent.again += 1;
@@ -208,7 +212,8 @@ impl Edges {
         }
     }
 
-    /// A link is gone. What is complete is mixed all the same: the other end may have done so.
+    /// A link is gone. A complete exchange is mixed all the same, because the other end may have
+    /// mixed it already. Any other half is dropped.
     pub(super) fn gone(&mut self, cx: &mut Context, peer: PeerId) {
         let mut freed = Vec::new();
         for (_, edge) in self.all.iter_mut().filter(|((_, id), _)| *id == peer) {

@@ -1,8 +1,8 @@
-//! Exchanges between two: each pair of neighbours moves towards each other by the same amount, and
-//! the sum of both stays what it was, however late either of them gets to it.
+//! Exchanges between two: two neighbours move towards each other by the same amount. Their sum
+//! stays the same, however late either of them mixes.
 //!
 //! In exchange k of neighbours i and j each pushes one slice and, once it has pushed its own and
-//! holds the other's, takes
+//! holds the other's, moves
 //!
 //! ```text
 //! x_i <- x_i + rate * w (h_j - h_i)        x_j <- x_j + rate * w (h_i - h_j)
@@ -113,7 +113,8 @@ impl Pairwise {
             let drawn = drawn.and_then(|at| partners.get(at as usize));
             chosen.extend(drawn.map(|(id, _)| *id));
         }
-        // Of m exchanges under way at a time none moves more than 1 / (m + 1) of the distance.
+        // With m exchanges under way at a time, each moves by at most 1 / (m + 1) of the distance,
+        // so that together they do not overshoot.
         let offered = chosen.into_iter().map(|id| {
             open += 1;
             (id, 1.0 / (1.0 + open as f64))
@@ -177,8 +178,8 @@ impl Pairwise {
     }
 }
 
-/// Replicas: the round's partners, and a share of zero for every other peer that took this one for
-/// a partner. It gets an answer, which moves neither end: the two views differ.
+/// Replicas: the round's partners, and with a share of zero every other peer that took this one for
+/// a partner because the views differ. Its answer moves neither end, but the exchange ends.
 fn with_strangers(
     mut partners: Vec<(PeerId, f64)>,
     begun_by_them: Vec<PeerId>,
@@ -210,7 +211,7 @@ impl Rule for Pairwise {
         encoded: Encoded<'_, Begun>,
     ) {
         let bytes = encoded.bytes();
-        // A half of a round that is over is no part of this round's mix, but still one of its
+        // A half of a past round does not hold up this round's mix, but it still belongs to its
         // session.
         if let Some(mix) = mixes.of(encoded.slice) {
             mix.failed |= bytes.is_none();
@@ -285,7 +286,7 @@ impl Rule for Pairwise {
         })
     }
 
-    /// The session of a bad half ends: the two ends no longer know what the other knows.
+    /// The session of a bad half ends, because the two ends no longer hold the same replicas.
     fn without(
         &mut self,
         cx: &mut Context,

@@ -1,5 +1,5 @@
-//! What a peer has published last, and who asked for it. At most one answer is on its way to each
-//! peer: one that asks in another round meanwhile is answered when that has ended.
+//! The parameters that a peer published last, and the peers that asked for them. At most one answer
+//! is under way to each peer. A peer that asks in another round meanwhile is answered after it.
 
 use crate::core::context::Context;
 use crate::exchange::neighbours::ledger::SliceLedger;
@@ -59,8 +59,8 @@ impl Published {
         }
     }
 
-    /// An answer ended. One that was lost goes once more while it is the newest; after that the
-    /// asker goes on without it.
+    /// The push of an answer ended. A lost answer is pushed once more while it is the newest; after
+    /// that the asker continues without it.
     pub(super) fn pushed(
         &mut self,
         cx: &mut Context,

@@ -48,10 +48,9 @@ impl Edge {
         (self.waiting.len() > RELAY_SUM_WAITING_MAX).then(|| self.waiting.remove(0).slice)
     }
 
-    /// Whether it is worth waiting for what it sends in this round: it has sent before, but nothing
-    /// of this round or a later one. Of one that is rounds behind, the next message is awaited
-    /// after every mix. A peer that has sent nothing yet is not awaited: it may not be a neighbour
-    /// in its own view.
+    /// Whether to wait for its message of this round: it has sent before, but nothing of this round
+    /// or a later one. If it is rounds behind, its next message is awaited after every mix. A peer
+    /// that has sent nothing yet is not awaited, because it may not be a neighbour in its own view.
     ///
     /// So every peer waits only for peers in earlier rounds, and never in a circle.
     pub(super) fn awaited(&self, round: Round) -> bool {

@@ -22,13 +22,13 @@
 //! or not. A peer takes in what comes from its parent and from its children, nothing else. Parents
 //! have lower ids, in odd fragments higher ones (a peer inside the tree of one half of the model is
 //! a leaf of the other's, the paper's double binary tree), so that no two views ever make a circle.
-//! A peer whose parent is suspected or silent, and of whom nothing counts any more, takes the
-//! parent's parent, and so on: the tree re-forms around a stalled peer. A peer without a link to
-//! any lower id is a root of its own.
+//! If a parent is suspected or silent, and none of its messages counts any more, its child takes
+//! the parent's parent, and so on: the tree re-forms around a stalled peer. A peer without a link
+//! to any lower id is a root of its own.
 //!
-//! **Promise.** Whatever is missing (of a peer that is late, dead, behind a lost message, or
-//! further away than there were rounds) is replaced by the peer's own parameters, and x' is a
-//! convex combination of parameters. While no parent changes, no peer enters a sum twice, and no
+//! **Guarantee.** The share of a missing peer (late, dead, behind a lost message, or further away
+//! than there were rounds) is replaced by this peer's parameters, so x' is a convex combination of
+//! parameters. While no parent changes, no peer enters a sum twice, and no
 //! peer but i itself weighs more than 1/n in x_i'. For `PATIENCE_ROUNDS` rounds after a change the
 //! old message may count beside the new one, though no message weighs more than the number of peers
 //! behind its sender. A peer never waits past a deadline, never for one that has not sent anything
@@ -97,7 +97,7 @@ impl Rule for RelaySum {
         let relayed = check(cx, arrived)?;
         let (from, slice) = (arrived.from, arrived.slice);
         if !cx.view.greeted().any(|(id, _)| id == from) {
-            // Its link went down after the push: nothing of it counts any more.
+            // Its link went down after the push, and with it all of its messages.
             release(cx, [slice]);
             return Ok(());
         }
@@ -112,7 +112,7 @@ impl Rule for RelaySum {
             mixes.came(cx, slice.fragment, from);
         }
         if relayed.up {
-            // Perhaps a child that was not known of: it waits for a message, too.
+            // Perhaps a child that this peer did not know of. It waits for a message too.
             self.serve_while_collecting(cx, mixes, slice.fragment, from);
         }
         Ok(())

@@ -36,7 +36,7 @@ impl RelaySum {
             let of = |fragment: FragmentId| usize::from(fragment.0 % 2) == parity;
             let mut edges = edges.filter(|((f, id), _)| *id == peer && of(*f));
             let suspected = cx.view.get(peer).is_none_or(|remote| remote.suspected);
-            // As long as a message of it counts, changing the parent would count it twice.
+            // While a message of it counts, another parent would add the same peers a second time.
             edges.clone().any(|(_, edge)| edge.held().is_some())
                 || !(suspected || edges.any(|(_, edge)| edge.is_silent()))
         };
@@ -45,8 +45,8 @@ impl RelaySum {
         changed
     }
 
-    /// The tree is over other peers: those that are no neighbours any more have another parent, and
-    /// every peer is worth waiting for again.
+    /// The tree is over other peers: peers that are no longer neighbours have another parent, and
+    /// every neighbour is awaited again.
     pub(super) fn part(&mut self, cx: &mut Context) {
         let Some(tree) = &self.tree else {
             return;
