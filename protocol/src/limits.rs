@@ -103,8 +103,8 @@ pub const INBOX_SLICES_MAX: usize = 256;
 /// bits of a slice's name tell them apart.
 pub const NEIGHBOURS_MAX: usize = 32;
 
-/// Rounds after which a peer that waits for a neighbour's half begins an exchange with another, and
-/// for which a relayed message counts where no newer one comes.
+/// Rounds after which a peer that waits for a neighbour's half begins an exchange with another one,
+/// and for which a relayed sum counts if no newer one arrives.
 pub const PATIENCE_ROUNDS: u64 = 4;
 
 /// Rounds in a row in which a neighbour of relay-sum that sends nothing is waited for. A neighbour

@@ -306,7 +306,7 @@ pub enum Done {
     },
     /// The combination is where the order says: a shard, the mix or the center.
     Combined,
-    /// The fragment is in force.
+    /// The fragment is applied.
     Applied {
         /// Hash over the fragment's anchor. Gossip and `none` keep their parameters there.
         digest: Digest,
@@ -317,7 +317,7 @@ pub enum Done {
     Saved,
     /// The state is kept for newcomers.
     Pinned(StateId),
-    /// The fetched state is in force.
+    /// The fetched state is loaded.
     Loaded {
         /// Hashes of the anchor, one per fragment.
         digests: Vec<Digest>,

@@ -1,4 +1,4 @@
-//! Rendezvous hashing: every peer ranks the same candidates alike, and few ranks change when a
+//! Rendezvous hashing: all peers rank candidates in the same way, and few ranks change when a
 //! candidate comes or goes.
 
 use crate::{Digest, PeerId, Round, RunId};

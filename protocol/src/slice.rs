@@ -153,7 +153,7 @@ impl Tag {
 pub enum PushOutcome {
     /// The receiver acknowledged it.
     Delivered,
-    /// It surely did not arrive.
+    /// It certainly did not arrive.
     Lost,
     /// The receiver declined it.
     Refused,

@@ -14,9 +14,9 @@ pub enum Phase {
     Train,
     /// Contributions are under way.
     Exchange,
-    /// What was agreed on is being put in force.
+    /// The result of the exchange is being applied.
     Apply,
-    /// Held data is being looked at, or a checkpoint written, between rounds.
+    /// Between rounds: an evaluation or a checkpoint is under way.
     Settle,
     /// All rounds are done; still serves others.
     Finished,

@@ -50,7 +50,7 @@ pub(crate) struct Contact {
     pub(crate) record: Option<PeerRecord>,
     /// When this peer last greeted it.
     pub(crate) hello_at: Option<Time>,
-    /// How often its record was dialled in vain.
+    /// Failed dials of its record.
     pub(crate) dials: u32,
     /// When it is dialled next.
     pub(crate) dial_at: Option<Time>,
@@ -156,7 +156,8 @@ impl View {
         self.remotes.get_mut(&peer)
     }
 
-    /// The entry of a peer, made if there is room: a full view forgets somebody unlinked first.
+    /// The entry of a peer, added if there is room: a full view first forgets a peer without a
+    /// link.
     pub(crate) fn entry(&mut self, peer: PeerId) -> Option<&mut Remote> {
         if !self.remotes.contains_key(&peer) && self.remotes.len() >= VIEW_PEERS_MAX {
             let unlinked = self.remotes.iter().filter(|(_, r)| !r.linked);

@@ -21,7 +21,7 @@ pub(crate) trait Exchange: Send {
     /// When a remote broke a rule.
     fn signal(&mut self, cx: &mut Context, signal: Signal<'_>) -> Result<(), PeerError>;
 
-    /// Fragments whose exchange has ended since the last call; each is told once a round.
+    /// Fragments whose exchange has ended since the last call; each is reported once a round.
     fn ended(&mut self, cx: &Context) -> Vec<(FragmentId, Ending)>;
 
     /// The result of a fragment's exchange is applied: bytes that only it needed are released.

@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const SLOWEST_RATE: u64 = 64 << 10;
 
 impl Peer {
-    /// The swarm went on without this peer.
+    /// The swarm continued without this peer.
     pub(super) fn fall_behind(&mut self, teller: PeerId, resync: bool) {
         // The others hear first that this peer takes part in no round, so that no group waits for
         // it.
@@ -269,7 +269,7 @@ impl Peer {
         self.caught_up(0);
     }
 
-    /// A state or a replayed round is in force: replays the next round, or takes part.
+    /// A state is loaded or a round replayed: replays the next round, or takes part.
     pub(super) fn caught_up(&mut self, replayed: u32) {
         // Each replay takes time in which the others decide more rounds, so it ends only when no
         // peer that helps is ahead.

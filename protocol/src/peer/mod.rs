@@ -56,7 +56,7 @@ pub struct Peer {
     phase: Phase,
     life: Life,
     catch_up: CatchUp,
-    /// How often peers were asked for help in vain during this catch-up.
+    /// How often each peer failed to help during this catch-up.
     vain: BTreeMap<PeerId, u32>,
     donor: Donor,
 }

@@ -18,7 +18,8 @@ pub struct Snapshot {
     pub round: Round,
     /// Push-sum weight of the saved parameters, fragment by fragment; one after all-reduce.
     pub weights: Vec<f64>,
-    /// What the saved parameters have of that round already, where results are put in force late.
+    /// Training of that round that the saved parameters already hold, where results are applied
+    /// late.
     pub ahead: Option<TrainSummary>,
 }
 

@@ -36,7 +36,7 @@ pub enum Entry {
         /// Hash of all outputs.
         digest: Digest,
     },
-    /// The record ends here, but the peer went on.
+    /// The record ends here, but the peer continued.
     Cut {
         /// Inputs in the record.
         inputs: u64,

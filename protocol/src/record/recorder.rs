@@ -20,7 +20,7 @@ impl Recorder {
     /// The entry of an input that is about to be handled at `at`.
     ///
     /// # Errors
-    /// When it is above the limit of an entry: the record cannot go on.
+    /// If it is above the limit of an entry: the record cannot continue.
     pub fn input(&mut self, at: Time, input: &Input) -> Result<EntryBytes, RecordError> {
         self.inputs += 1;
         EntryBytes::input(at, self.outputs.mark(), input)

@@ -1,5 +1,5 @@
 //! Halving-doubling: in log2 p steps pairs at distance p/2, p/4, ..., 1 give each other the half
-//! that the other keeps (recursive halving); then the same pairs, backwards, hand on what is whole
+//! that the other keeps (recursive halving); then the same pairs, backwards, pass on whole shards
 //! (recursive doubling). Seen from one shard that is a binomial tree, up and down.
 //!
 //! p is the largest power of two that is not above n. The r = n - p ranks that are too many fold

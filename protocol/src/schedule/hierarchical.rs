@@ -1,5 +1,5 @@
 //! Hierarchical: members of an island give everything to its leader, the leaders reduce along a
-//! ring and hand on, every leader gives its island the result. An island is a run of `island`
+//! ring and pass the result on, every leader sends it to its island. An island is a run of `island`
 //! ranks, the last one perhaps shorter, and the first rank of it leads.
 //!
 //! With n members, islands of g, L = ceil(n / g) leaders and m encoded bytes: L shards; 2 (L - 1)

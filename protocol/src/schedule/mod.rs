@@ -43,7 +43,7 @@ pub enum Schedule {
     DoubleTree,
     /// Rings along rows and columns.
     Torus,
-    /// Islands bring what they have to a leader, leaders form a ring.
+    /// Members of an island send to its leader; leaders form a ring.
     Hierarchical {
         /// Members of an island.
         island: u16,

@@ -12,9 +12,9 @@ pub(crate) struct Role {
     pub(crate) stages: Vec<SumStage>,
     /// Whether its value is the whole sum after the last stage.
     pub(crate) ends: bool,
-    /// To whom it hands the aggregate on.
+    /// The members that it forwards the aggregate to.
     pub(crate) serves: Vec<usize>,
-    /// From whom it gets the aggregate; none where it makes it.
+    /// The member that sends it the aggregate; none where it makes it.
     pub(crate) server: Option<usize>,
 }
 

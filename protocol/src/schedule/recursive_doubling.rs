@@ -1,5 +1,5 @@
 //! Recursive doubling: in log2 p steps pairs at distance 1, 2, 4, ... swap whole partial sums,
-//! after which every member has the whole sum; no aggregate is handed on. The fewest steps of all,
+//! after which every member has the whole sum; no aggregate is passed on. The fewest steps of all,
 //! and for small fragments the fastest; for large ones log2 p / 2 times the bytes of the others.
 //!
 //! Both members of a pair sum the same encoded values, their own included, in the same order. So

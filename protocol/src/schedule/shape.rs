@@ -34,7 +34,7 @@ pub(super) trait Trees {
 /// One rank's part in one shard, before the parts of the others are known.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Plain {
-    /// To whom the value of the stage goes, and from whom values come.
+    /// The receiver of the stage's value, and the senders of the values that it adds.
     pub(super) stages: Vec<(Option<usize>, Vec<usize>)>,
     pub(super) ends: bool,
     pub(super) serves: Vec<usize>,

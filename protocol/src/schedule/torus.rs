@@ -1,5 +1,5 @@
 //! 2D torus: ranks on a grid of r rows and c columns, r the largest divisor of n with r <= c. Rings
-//! along the rows reduce, rings along the columns reduce and hand on, rings along the rows hand on.
+//! along the rows reduce, rings along the columns reduce and pass on, rings along the rows pass on.
 //! Where n is a prime the grid has one row, and this is the ring.
 //!
 //! With n members and m encoded bytes: n shards, 2 (r - 1) + 2 (c - 1) hops, 2 n (n - 1) pushes;

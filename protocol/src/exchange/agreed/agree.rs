@@ -29,7 +29,8 @@ impl FragmentRound {
             let versions = versions.clone();
             cx.send(
                 peer,
-                self.scoped(FragmentMessage::Vote { ballot, versions }),
+                self.scope
+                    .scoped(FragmentMessage::Vote { ballot, versions }),
             );
         }
         let group = &self.scope.group;
@@ -160,7 +161,7 @@ impl FragmentRound {
         };
         (0u16..)
             .zip(versions)
-            .filter(|(s, v)| !here(*s, v) && !self.left_out(v))
+            .filter(|(s, v)| !here(*s, v) && !self.scope.left_out(v))
             .map(|(s, v)| (s, *v))
             .collect()
     }
@@ -191,7 +192,7 @@ impl FragmentRound {
         version: &ShardVersion,
         holder: PeerId,
     ) {
-        let slice = self.aggregate(shard, version);
+        let slice = self.scope.aggregate(shard, version);
         if self.transfers.fetching.insert(slice) {
             let deadline = cx.now + cx.deadlines.ceiling();
             cx.put(Output::Fetch {

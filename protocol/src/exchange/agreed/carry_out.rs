@@ -54,10 +54,10 @@ impl FragmentRound {
             && let Some(to) = stage.to
         {
             let meta = match at {
-                0 => self.contribution_meta(bytes),
-                _ => self.mean_meta(bytes, set),
+                0 => self.scope.contribution_meta(bytes),
+                _ => self.scope.mean_meta(bytes, set),
             };
-            let slice = self.value(shard, self.scope.group.me, at);
+            let slice = self.scope.value(shard, self.scope.group.me, at);
             self.push(cx, self.scope.group.peer(to), slice, meta);
         }
         let Some(pipeline) = &mut self.pipeline else {
@@ -90,7 +90,7 @@ impl FragmentRound {
         work.set = values
             .iter()
             .fold(Members::NONE, |all, (set, ..)| all | *set);
-        if self.weight(
+        if self.scope.weight(
             values
                 .iter()
                 .fold(Members::NONE, |all, (set, ..)| all | *set),
@@ -99,7 +99,12 @@ impl FragmentRound {
             self.pipeline_failed();
             return;
         }
-        let input = |(set, member, stage)| (self.value(shard, member, stage), self.weight(set));
+        let input = |(set, member, stage)| {
+            (
+                self.scope.value(shard, member, stage),
+                self.scope.weight(set),
+            )
+        };
         let inputs = values.into_iter().map(input).collect();
         let order = cx.order(Order::Reduce {
             fragment: self.scope.fragment,
@@ -108,12 +113,6 @@ impl FragmentRound {
             inputs,
         });
         self.reduction.tasks.insert(order, Task::Fold(shard));
-    }
-
-    /// Samples behind these members' contributions.
-    fn weight(&self, set: Members) -> f64 {
-        let known = set.iter().filter_map(|i| self.scope.group.members.get(i));
-        known.map(|member| member.weight).sum()
     }
 
     pub(super) fn pipeline_failed(&mut self) {
@@ -205,9 +204,11 @@ impl FragmentRound {
         match (pipeline, role) {
             (Some(pipeline), Some(role)) if role.ends && next == role.stages.len() => SliceId {
                 part: Part::Aggregate,
-                ..self.contribution(shard, pipeline.program.owner(shard))
+                ..self
+                    .scope
+                    .contribution(shard, pipeline.program.owner(shard))
             },
-            _ => self.value(shard, self.scope.group.me, next),
+            _ => self.scope.value(shard, self.scope.group.me, next),
         }
     }
 

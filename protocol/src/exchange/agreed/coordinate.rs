@@ -21,7 +21,7 @@ impl FragmentRound {
         });
         for (index, peer) in self.scope.group.others() {
             if self.hopeful.has(index) {
-                cx.send(peer, self.scoped(FragmentMessage::Prepare { ballot }));
+                cx.send(peer, self.scope.scoped(FragmentMessage::Prepare { ballot }));
             }
         }
         self.enter(cx, ballot);
@@ -143,7 +143,7 @@ impl FragmentRound {
         // these members knows of, so no value is safe. They learn that now, and not at a deadline.
         if !self.scope.group.majority(promises.len()) {
             for (_, peer) in self.scope.group.others().filter(|(i, _)| alive.has(*i)) {
-                cx.send(peer, self.scoped(FragmentMessage::Void { ballot }));
+                cx.send(peer, self.scope.scoped(FragmentMessage::Void { ballot }));
             }
             self.void(cx);
             return;
@@ -156,7 +156,7 @@ impl FragmentRound {
                 alive,
                 shards,
             };
-            cx.send(peer, self.scoped(repair));
+            cx.send(peer, self.scope.scoped(repair));
         }
         self.follow(cx, ballot, alive, &shards);
     }

@@ -53,7 +53,7 @@ pub(super) fn electorate(cx: &Context, attempts: u64) -> usize {
         .count()
 }
 
-/// The anchor that most ready peers share. Where those who are ready are `enough` to agree, the
+/// The anchor that most ready peers share. If enough peers are ready to agree, the
 /// highest digest wins a tie, or two halves would stay apart while their void rounds pass; this
 /// peer's wins it where they are few, because the others may be together elsewhere.
 pub(super) fn common_anchor(

@@ -11,7 +11,8 @@ use super::ballots::Ballots;
 use super::duty::Duty;
 use super::group::Group;
 use super::pipeline::Pipeline;
-use super::state::{FragmentStage, Reduction, Scope, Target, Task, Transfers};
+use super::scope::Scope;
+use super::state::{FragmentStage, Reduction, Target, Task, Transfers};
 use crate::core::context::Context;
 use crate::exchange::Ending;
 use crate::schedule::Program;
@@ -127,7 +128,7 @@ impl FragmentRound {
         this
     }
 
-    /// This peer's shards are reduced here, of what those who trained bring.
+    /// This peer reduces its shards from the contributions of all members that trained.
     fn take_duties(&mut self, owners: Vec<usize>) {
         let (me, bringing) = (self.scope.group.me, self.scope.group.bringing());
         let own = (0u16..).zip(owners).filter(|(_, owner)| *owner == me);
@@ -155,7 +156,7 @@ impl FragmentRound {
         for shard in order {
             let order = Order::Encode {
                 store: StoreId::Local,
-                slice: self.contribution(shard, self.scope.group.me),
+                slice: self.scope.contribution(shard, self.scope.group.me),
                 of,
             };
             let order = cx.order(order);
@@ -342,10 +343,10 @@ impl FragmentRound {
                 Settlement::Lost
             };
             if self.reduction.encoded.contains_key(&shard) {
-                let slice = self.contribution(shard, self.scope.group.me);
+                let slice = self.scope.contribution(shard, self.scope.group.me);
                 cx.order(Order::Settle { slice, outcome });
             }
-            aggregates.push(self.aggregate(shard, version));
+            aggregates.push(self.scope.aggregate(shard, version));
         }
         let names = |set: Members| {
             let known = set.iter().filter_map(|i| self.scope.group.members.get(i));

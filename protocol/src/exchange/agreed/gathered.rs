@@ -39,7 +39,7 @@ impl FragmentRound {
             .insert(part, Duty::offer(self.scope.group.me));
         let slice = SliceId {
             part: Part::Aggregate,
-            ..self.contribution(part, self.scope.group.me)
+            ..self.scope.contribution(part, self.scope.group.me)
         };
         let store = StoreId::Local;
         let order = cx.order(Order::Encode {
@@ -50,28 +50,6 @@ impl FragmentRound {
         self.reduction
             .tasks
             .insert(order, Task::Aggregate(part, Attempt::FIRST));
-    }
-
-    /// Into how many shards a slice's fragment is cut.
-    pub(super) fn cut(&self) -> u16 {
-        if self.scope.gathered {
-            1
-        } else {
-            self.scope.of
-        }
-    }
-
-    /// The part that a slice is of: a shard, or its origin's contribution.
-    pub(super) fn part_of(&self, slice: &SliceId) -> u16 {
-        match self.scope.gathered {
-            true => self.scope.group.index(slice.origin).unwrap_or(0) as u16,
-            false => slice.shard,
-        }
-    }
-
-    /// Whether a version says that a member's contribution is left out.
-    pub(super) fn left_out(&self, version: &ShardVersion) -> bool {
-        self.scope.gathered && version.contributors.is_empty()
     }
 
     /// A ballot that leaves a member's contribution out.
@@ -103,7 +81,7 @@ impl FragmentRound {
         if self.reduction.encoded.contains_key(&(me as u16)) {
             let slice = SliceId {
                 part: Part::Aggregate,
-                ..self.contribution(me as u16, me)
+                ..self.scope.contribution(me as u16, me)
             };
             let mine = versions.get(me).is_some_and(|v| !v.contributors.is_empty());
             let outcome = match mine {
@@ -117,7 +95,7 @@ impl FragmentRound {
             .zip(&self.scope.group.members)
             .filter(|((_, version), _)| !version.contributors.is_empty());
         let inputs: Vec<(SliceId, f64)> = present
-            .map(|((part, version), member)| (self.aggregate(part, version), member.weight))
+            .map(|((part, version), member)| (self.scope.aggregate(part, version), member.weight))
             .collect();
         if inputs.iter().map(|(_, weight)| weight).sum::<f64>() <= 0.0 {
             // No member trained, so there is no mean.

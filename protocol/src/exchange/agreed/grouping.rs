@@ -35,7 +35,7 @@ pub(super) enum Formed {
     Group(Group),
     /// No group, but an outcome.
     Outcome(Outcome),
-    /// No proposer answered, or those who are ready have no anchor in common.
+    /// No proposer answered, or the ready peers have no common anchor.
     NoGroup,
     /// Too few peers are ready.
     Alone,
@@ -144,8 +144,8 @@ impl Grouping {
         self.consider(cx)
     }
 
-    /// A peer is ready for this round, perhaps after those who were enough. If this peer did not
-    /// train, its wait does not show how much later than others that peer is.
+    /// A peer is ready for this round, perhaps after enough others. If this peer did not train, its
+    /// wait does not show how much later than the others that peer is.
     fn note_ready(&self, cx: &mut Context, from: PeerId) {
         let (round, me) = (cx.round, cx.me());
         if cx.plan.draws(round, me) && cx.plan.draws(round, from) {

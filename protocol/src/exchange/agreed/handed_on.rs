@@ -5,6 +5,7 @@ use super::ballot::ShardVersion;
 use super::fragment::FragmentRound;
 use super::message::FragmentMessage;
 use super::pipeline::Came;
+use super::scope::broke;
 use crate::core::context::Context;
 use crate::{Attempt, Digest, Members, Order, Part, PeerError, PeerId, SliceId, SliceMeta, Wait};
 
@@ -33,7 +34,7 @@ impl FragmentRound {
         let Some(digest) = digest.filter(|_| ends == Some((true, stage))) else {
             return;
         };
-        let meta = self.mean_meta(bytes, set);
+        let meta = self.scope.mean_meta(bytes, set);
         if owner == self.scope.group.me {
             let version = ShardVersion {
                 owner: me,
@@ -44,7 +45,8 @@ impl FragmentRound {
             for (_, peer) in self.scope.group.others() {
                 cx.send(
                     peer,
-                    self.scoped(FragmentMessage::Reduced { shard, version }),
+                    self.scope
+                        .scoped(FragmentMessage::Reduced { shard, version }),
                 );
             }
             self.work(shard, |work| work.told = Some(version));
@@ -72,7 +74,7 @@ impl FragmentRound {
             return;
         };
         work.came = None;
-        let slice = self.aggregate(shard, &told);
+        let slice = self.scope.aggregate(shard, &told);
         let Came { from, meta, .. } = came;
         if (told.digest, told.contributors) != (came.digest, came.members) {
             self.transfers.slices.remove(&slice);
@@ -214,10 +216,4 @@ impl FragmentRound {
                 .record(Wait::Contributions, slice.origin, waited);
         }
     }
-}
-
-fn broke(what: &str) -> Result<(), PeerError> {
-    Err(PeerError::Unexpected {
-        what: what.to_owned(),
-    })
 }

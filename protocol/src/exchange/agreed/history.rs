@@ -11,7 +11,7 @@ use crate::limits::{
 use crate::{ExchangeKind, FragmentId, Order, Part, Round, SliceId};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// One round, as far as it is decided and in force.
+/// One round, as far as it is decided and applied.
 #[derive(Debug)]
 struct Past {
     round: Round,
@@ -70,7 +70,9 @@ impl History {
         fragment_round.release(cx, &keep);
         let (round, fragment) = (fragment_round.scope.round, fragment_round.scope.fragment);
         let ballot = fragment_round.agreement.promised;
-        let void = fragment_round.scoped(FragmentMessage::Void { ballot });
+        let void = fragment_round
+            .scope
+            .scoped(FragmentMessage::Void { ballot });
         let decision = fragment_round.decision().filter(|_| !keep.is_empty());
         self.add(cx, round, fragment, decision.unwrap_or(void));
     }

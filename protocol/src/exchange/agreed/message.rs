@@ -53,7 +53,7 @@ pub enum FormingMessage {
         /// The term.
         term: u8,
     },
-    /// The round that the receiver spoke of goes on, or went on, without it.
+    /// The round that the receiver's message names continues, or continued, without it.
     Behind {
         /// The first round the receiver can take part in again.
         round: Round,

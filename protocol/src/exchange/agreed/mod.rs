@@ -36,6 +36,7 @@ mod quorum;
 mod reduce;
 mod repair;
 mod resend;
+mod scope;
 mod server;
 mod slices;
 mod state;

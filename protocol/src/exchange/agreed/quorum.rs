@@ -51,7 +51,7 @@ impl Enough {
         self.reached.is_some_and(|(_, until)| until <= cx.now)
     }
 
-    /// Another peer is ready. If there were enough before, it shows how late the late ones are.
+    /// Another peer is ready. If enough were ready before it, this measures its lateness.
     pub(super) fn record_lateness(self, cx: &mut Context) {
         if let Some((since, _)) = self.reached {
             cx.deadlines.record_lateness(cx.now.since(since));

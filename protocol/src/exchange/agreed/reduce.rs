@@ -12,6 +12,7 @@ use super::EXCHANGE;
 use super::ballot::ShardVersion;
 use super::duty::Progress;
 use super::fragment::FragmentRound;
+use super::scope::broke;
 use super::state::{FragmentStage, Task};
 use crate::core::context::Context;
 use crate::exchange::foreign_tag;
@@ -46,7 +47,7 @@ impl FragmentRound {
             .iter()
             .filter_map(|i| {
                 Some((
-                    self.contribution(shard, i),
+                    self.scope.contribution(shard, i),
                     self.scope.group.members.get(i)?.weight,
                 ))
             })
@@ -103,7 +104,7 @@ impl FragmentRound {
                 self.reduction.encoded.insert(shard, *bytes);
                 self.transfers
                     .slices
-                    .insert(self.contribution(shard, self.scope.group.me));
+                    .insert(self.scope.contribution(shard, self.scope.group.me));
                 if !self.over() {
                     self.contribute(cx, shard);
                 }
@@ -123,7 +124,7 @@ impl FragmentRound {
                     self.transfers.slices.insert(SliceId {
                         part: Part::Aggregate,
                         attempt,
-                        ..self.contribution(shard, self.scope.group.me)
+                        ..self.scope.contribution(shard, self.scope.group.me)
                     });
                 }
             }
@@ -174,8 +175,8 @@ impl FragmentRound {
             *self.reduction.here.entry(shard).or_default() |= Members::one(owner);
             return;
         }
-        let meta = self.contribution_meta(bytes);
-        let slice = self.contribution(shard, self.scope.group.me);
+        let meta = self.scope.contribution_meta(bytes);
+        let slice = self.scope.contribution(shard, self.scope.group.me);
         self.push(cx, self.scope.group.peer(owner), slice, meta);
     }
 
@@ -191,24 +192,6 @@ impl FragmentRound {
         cx.push(to, slice, meta, priority);
     }
 
-    pub(super) fn contribution_meta(&self, bytes: u64) -> SliceMeta {
-        let group = self.scope.group.tag;
-        SliceMeta {
-            of: self.cut(),
-            bytes,
-            tag: Tag::Contribution { group },
-        }
-    }
-
-    pub(super) fn mean_meta(&self, bytes: u64, members: Members) -> SliceMeta {
-        let group = self.scope.group.tag;
-        SliceMeta {
-            of: self.cut(),
-            bytes,
-            tag: Tag::Mean { group, members },
-        }
-    }
-
     fn encode_aggregate(&mut self, cx: &mut Context, shard: u16) {
         let Some(duty) = self.reduction.duties.get_mut(&shard) else {
             return;
@@ -218,7 +201,7 @@ impl FragmentRound {
         let slice = SliceId {
             part: Part::Aggregate,
             attempt,
-            ..self.contribution(shard, self.scope.group.me)
+            ..self.scope.contribution(shard, self.scope.group.me)
         };
         let order = cx.order(Order::Encode {
             store: StoreId::Shard(shard),
@@ -257,8 +240,8 @@ impl FragmentRound {
             contributors: duty.included,
             digest,
         };
-        let meta = self.mean_meta(bytes, version.contributors);
-        let slice = self.aggregate(shard, &version);
+        let meta = self.scope.mean_meta(bytes, version.contributors);
+        let slice = self.scope.aggregate(shard, &version);
         let to: Vec<PeerId> = self
             .scope
             .group
@@ -275,7 +258,7 @@ impl FragmentRound {
     pub(super) fn hold(&mut self, shard: u16, version: ShardVersion) {
         self.transfers
             .slices
-            .insert(self.aggregate(shard, &version));
+            .insert(self.scope.aggregate(shard, &version));
         let versions = self.held.entry(shard).or_default();
         // The bytes of an earlier version with the same name were overwritten.
         versions.retain(|v| (v.owner, v.attempt) != (version.owner, version.attempt));
@@ -291,40 +274,17 @@ impl FragmentRound {
         meta: SliceMeta,
         digest: Option<Digest>,
     ) -> Result<(), PeerError> {
-        let broke = |what: &str| {
-            Err(PeerError::Unexpected {
-                what: what.to_owned(),
-            })
-        };
         let Some(index) = self.scope.group.index(from) else {
             return broke("a slice from a peer outside the group");
         };
-        let attempts = match slice.part {
-            Part::Contribution => 1,
-            Part::Aggregate => BALLOTS_MAX,
-            Part::Partial => u8::MAX,
-        };
-        if meta.of != self.cut() || slice.shard >= self.cut() || slice.attempt.0 >= attempts {
-            return broke("a slice that does not fit the group's shards");
-        }
-        let contributors = match (slice.part, meta.tag) {
-            (Part::Contribution, Tag::Contribution { .. }) => Members::NONE,
-            (Part::Partial | Part::Aggregate, Tag::Mean { members, .. }) => members,
-            _ => return Err(foreign_tag(meta.tag, EXCHANGE)),
-        };
-        if self.scope.gathered
-            && (slice.part != Part::Aggregate || contributors != Members::one(index))
-        {
-            return broke("a contribution that is not its sender's own");
-        }
+        let contributors = self.contributors_of(index, &slice, &meta)?;
         let handed_on = slice.part == Part::Aggregate && slice.attempt == Attempt::FIRST;
         if slice.part == Part::Partial || (handed_on && self.pipeline.is_some()) {
             return self.pipeline_arrived(cx, from, slice, meta, contributors, digest);
         }
         if slice.origin != from {
-            return broke("a slice of somebody else");
+            return broke("a slice that its sender did not make");
         }
-        let part = self.part_of(&slice);
         match (slice.part, digest) {
             (Part::Partial, _) => {}
             (Part::Contribution, _) => {
@@ -337,30 +297,74 @@ impl FragmentRound {
                 }
             }
             (Part::Aggregate, Some(digest)) => {
-                if !contributors.is_within(self.scope.group.all()) || contributors.is_empty() {
-                    return broke("an aggregate of contributors outside the group");
-                }
-                let versions = self.held.entry(part).or_default();
-                let same = |v: &ShardVersion| v.owner == from && v.attempt == slice.attempt;
-                if versions.iter().any(|v| same(v) && v.digest != digest) {
-                    // The others may have got either of them, so this peer holds neither.
-                    versions.retain(|v| !same(v));
-                    return broke("two versions of one shard under one name");
-                }
-                if versions.len() >= GROUP_MEMBERS_MAX {
-                    return broke("too many versions of one shard");
-                }
-                let version = ShardVersion {
-                    owner: from,
-                    attempt: slice.attempt,
-                    contributors,
-                    digest,
-                };
-                self.hold(part, version);
+                self.aggregate_arrived(from, &slice, contributors, digest)?;
             }
             (Part::Aggregate, None) => return broke("an aggregate without a digest"),
         }
         self.advance(cx);
+        Ok(())
+    }
+
+    /// Checks that a slice fits the group and the exchange; gives the members whose mean it is.
+    fn contributors_of(
+        &self,
+        index: usize,
+        slice: &SliceId,
+        meta: &SliceMeta,
+    ) -> Result<Members, PeerError> {
+        let attempts = match slice.part {
+            Part::Contribution => 1,
+            Part::Aggregate => BALLOTS_MAX,
+            Part::Partial => u8::MAX,
+        };
+        if meta.of != self.scope.cut()
+            || slice.shard >= self.scope.cut()
+            || slice.attempt.0 >= attempts
+        {
+            return broke("a slice that does not fit the group's shards");
+        }
+        let contributors = match (slice.part, meta.tag) {
+            (Part::Contribution, Tag::Contribution { .. }) => Members::NONE,
+            (Part::Partial | Part::Aggregate, Tag::Mean { members, .. }) => members,
+            _ => return Err(foreign_tag(meta.tag, EXCHANGE)),
+        };
+        if self.scope.gathered
+            && (slice.part != Part::Aggregate || contributors != Members::one(index))
+        {
+            return broke("a contribution that is not its sender's own");
+        }
+        Ok(contributors)
+    }
+
+    /// An aggregate arrived from the member that made it.
+    fn aggregate_arrived(
+        &mut self,
+        from: PeerId,
+        slice: &SliceId,
+        contributors: Members,
+        digest: Digest,
+    ) -> Result<(), PeerError> {
+        let part = self.scope.part_of(slice);
+        if !contributors.is_within(self.scope.group.all()) || contributors.is_empty() {
+            return broke("an aggregate of contributors outside the group");
+        }
+        let versions = self.held.entry(part).or_default();
+        let same = |v: &ShardVersion| v.owner == from && v.attempt == slice.attempt;
+        if versions.iter().any(|v| same(v) && v.digest != digest) {
+            // The others may have got either of them, so this peer holds neither.
+            versions.retain(|v| !same(v));
+            return broke("two versions of one shard under one name");
+        }
+        if versions.len() >= GROUP_MEMBERS_MAX {
+            return broke("too many versions of one shard");
+        }
+        let version = ShardVersion {
+            owner: from,
+            attempt: slice.attempt,
+            contributors,
+            digest,
+        };
+        self.hold(part, version);
         Ok(())
     }
 }

@@ -89,28 +89,18 @@ impl FragmentRound {
             held,
             hopeful,
         };
-        cx.send(to, self.scoped(FragmentMessage::Promise(promise)));
+        cx.send(to, self.scope.scoped(FragmentMessage::Promise(promise)));
     }
 
     /// The decision as a message, once there is one and all of it is here.
     pub(super) fn decision(&self) -> Option<Scoped> {
         let (ballot, versions) = self.agreement.decided.clone()?;
         let members = self.scope.group.members.clone();
-        Some(self.scoped(FragmentMessage::Decided {
+        Some(self.scope.scoped(FragmentMessage::Decided {
             ballot,
             members,
             versions,
         }))
-    }
-
-    /// A message about this fragment in this group.
-    pub(super) fn scoped(&self, body: FragmentMessage) -> Scoped {
-        Scoped {
-            round: self.scope.round,
-            fragment: self.scope.fragment,
-            group: self.scope.group.tag,
-            body,
-        }
     }
 
     /// A coordinator asks for a promise.
@@ -187,7 +177,7 @@ impl FragmentRound {
                 *slot = target;
             }
             match plan {
-                _ if target.exact.is_some_and(|v| self.left_out(&v)) => {
+                _ if target.exact.is_some_and(|v| self.scope.left_out(&v)) => {
                     self.do_without(shard, target.exact);
                 }
                 ShardPlan::Keep { version, holder } => {
@@ -276,7 +266,7 @@ impl FragmentRound {
         }
         // Held are only versions with the expected digest. Other bytes under the same name count
         // for nothing.
-        let part = self.part_of(&slice);
+        let part = self.scope.part_of(&slice);
         let decided = self
             .agreement
             .decided
@@ -286,7 +276,7 @@ impl FragmentRound {
         let version = decided
             .copied()
             .chain(wanted)
-            .find(|v| Some(v.digest) == digest && self.aggregate(part, v) == slice);
+            .find(|v| Some(v.digest) == digest && self.scope.aggregate(part, v) == slice);
         if let Some(version) = version {
             self.hold(part, version);
         }

@@ -1,25 +1,12 @@
 //! Names of the slices of one fragment, and their release.
 
-use super::ballot::ShardVersion;
 use super::fragment::FragmentRound;
 use super::state::Task;
 use crate::core::context::Context;
-use crate::{Attempt, Order, Part, SliceId};
+use crate::{Order, Part, SliceId};
 use std::collections::BTreeSet;
 
 impl FragmentRound {
-    /// The name of a member's contribution to a shard.
-    pub(super) fn contribution(&self, shard: u16, member: usize) -> SliceId {
-        SliceId {
-            round: self.scope.round,
-            fragment: self.scope.fragment,
-            shard: if self.scope.gathered { 0 } else { shard },
-            part: Part::Contribution,
-            origin: self.scope.group.peer(member),
-            attempt: Attempt::FIRST,
-        }
-    }
-
     /// Every slice whose bytes the Executor holds, or will hold once the open orders are done.
     pub(super) fn all_slices(&self) -> BTreeSet<SliceId> {
         let under_way = self
@@ -27,11 +14,13 @@ impl FragmentRound {
             .tasks
             .values()
             .filter_map(|task| match *task {
-                Task::Contribution(shard) => Some(self.contribution(shard, self.scope.group.me)),
+                Task::Contribution(shard) => {
+                    Some(self.scope.contribution(shard, self.scope.group.me))
+                }
                 Task::Aggregate(shard, attempt) => Some(SliceId {
                     part: Part::Aggregate,
                     attempt,
-                    ..self.contribution(shard, self.scope.group.me)
+                    ..self.scope.contribution(shard, self.scope.group.me)
                 }),
                 Task::Value(shard) => Some(self.next_value(shard)),
                 Task::Combine(..) | Task::Fold(_) => None,
@@ -52,30 +41,5 @@ impl FragmentRound {
             }
         }
         self.transfers.slices.clear();
-    }
-
-    /// The name of a version's bytes.
-    pub(super) fn aggregate(&self, shard: u16, version: &ShardVersion) -> SliceId {
-        SliceId {
-            round: self.scope.round,
-            fragment: self.scope.fragment,
-            shard: if self.scope.gathered { 0 } else { shard },
-            part: Part::Aggregate,
-            origin: version.owner,
-            attempt: version.attempt,
-        }
-    }
-
-    /// The name of a member's value of a shard in one of its stages.
-    pub(super) fn value(&self, shard: u16, member: usize, stage: usize) -> SliceId {
-        let contribution = self.contribution(shard, member);
-        match stage {
-            0 => contribution,
-            _ => SliceId {
-                part: Part::Partial,
-                attempt: Attempt(stage as u8),
-                ..contribution
-            },
-        }
     }
 }

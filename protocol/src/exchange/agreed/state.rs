@@ -2,8 +2,7 @@
 
 use super::ballot::ShardVersion;
 use super::duty::Duty;
-use super::group::Group;
-use crate::{Attempt, FragmentId, Members, OrderId, PeerId, Round, SliceId, SliceMeta};
+use crate::{Attempt, Members, OrderId, PeerId, SliceId, SliceMeta};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// An order whose answer is awaited.
@@ -39,20 +38,6 @@ pub(super) struct Target {
     pub(super) attempt: Attempt,
     /// Known when the ballot keeps a version that some member holds.
     pub(super) exact: Option<ShardVersion>,
-}
-
-/// What a fragment's round is about; it never changes.
-#[derive(Debug)]
-pub(super) struct Scope {
-    pub(super) round: Round,
-    pub(super) fragment: FragmentId,
-    pub(super) group: Group,
-    /// Parts that are voted on: shards, or the members' contributions where they are gathered.
-    /// There is one shard for each member, and fewer when the fragment is shorter than the group or
-    /// when only some members own shards.
-    pub(super) of: u16,
-    /// Whether a part is a member's whole contribution, as it was encoded.
-    pub(super) gathered: bool,
 }
 
 /// This peer's own work on a fragment: its contributions and the shards it reduces.

@@ -92,6 +92,8 @@ impl Center {
 
     /// Takes a contribution in and answers it.
     pub(super) fn take(&mut self, cx: &mut Context, place: ShardKey, arrival: Arrival) {
+        // With elastic averaging the worker moves by the center before its contribution; otherwise
+        // it gets the center after it.
         if self.elastic {
             self.reply(cx, place, arrival.from, arrival.round);
         }
@@ -114,6 +116,8 @@ impl Center {
         let Some(shard) = self.shards.get_mut(&place) else {
             return;
         };
+        // The version counts the orders given, not those done: the Executor does them in order, so
+        // a reply that is encoded after this order holds this move.
         let version = shard.version;
         shard.version = version.saturating_add(1);
         let stale = |a: &Arrival| (a.slice, version.saturating_sub(a.base));

@@ -94,7 +94,7 @@ fn wait(
     let nanos = |time: Duration| time.as_nanos() as i128;
     let each = nanos(of.each.max(now.since(of.at)));
     let begun = i128::from(of.at.as_nanos()) - i128::from(now.as_nanos());
-    // Rounds that the other has to go on by when this one begins its r-th from now.
+    // Rounds that the other peer must have completed when this one begins its r-th from now.
     let by = |r: i128| i128::from(next.0) + r - i128::from(lead) - i128::from(of.round.0);
     let last = i128::from(plan.most - plan.least);
     let first = (1 - by(0)).max(0);

@@ -14,9 +14,9 @@
 //! `c' = c + alpha (x_i - c)`, `x_i' = x_i - alpha (x_i - c)`.
 //!
 //! Every version of a shard has a number, and every worker holds the shard as it last pulled it.
-//! When an owner dies the next in hash order goes on from its own copy; a worker that has pulled a
-//! newer one says so with its next push and is asked for it first. Only arrivals that no worker has
-//! pulled are lost. Peers do not vote on owners: a peer that is not the owner in its own view
+//! When an owner dies, the next in hash order continues from its own copy; a worker that has pulled
+//! a newer one says so with its next push and is asked for it first. Only arrivals that no worker
+//! has pulled are lost. Peers do not vote on owners: a peer that is not the owner in its own view
 //! refuses, and the worker tries the next. A round whose pushes no owner answers is void: what was
 //! trained stays for the next round.
 //!

@@ -1,5 +1,4 @@
-//! The center's shards at their owner: versions, replies, and how a successor comes by the newest
-//! copy.
+//! The center's shards at their owner: versions, replies, and how a successor gets the newest copy.
 
 use super::shard::Reply;
 use super::state::{COPY, Center, LEAP_MAX, ShardKey, Task};
@@ -9,7 +8,7 @@ use crate::{
     Attempt, Order, OrderId, Part, PeerId, PushOutcome, Round, SliceId, SliceMeta, StoreId, Tag,
 };
 
-/// How often a reply that surely did not arrive is pushed again.
+/// How often a reply whose push certainly failed is pushed again.
 const REPLY_RETRIES: u8 = 2;
 
 impl Center {
@@ -111,7 +110,7 @@ impl Center {
         cx.push(to, slice, meta, 0);
     }
 
-    /// A reply's push ended. A reply that surely did not arrive is pushed again.
+    /// A reply's push ended. One that certainly failed is repeated.
     pub(super) fn reply_pushed(
         &mut self,
         cx: &mut Context,
@@ -137,7 +136,7 @@ impl Center {
         }
     }
 
-    /// Lets go of versions that are no longer needed.
+    /// Releases versions that are no longer needed.
     pub(super) fn sweep(&mut self, cx: &mut Context) {
         let shards = &self.shards;
         let old = |slice: &SliceId| {
@@ -172,8 +171,8 @@ impl Center {
         }
     }
 
-    /// An owner lacks what this peer has pulled. Only one that this peer brought a contribution to,
-    /// and waits for, can know that it does.
+    /// An owner lacks the version that this peer has pulled. Only an owner that this peer
+    /// contributed to and waits for can know that.
     pub(super) fn asked_for_copy(&mut self, cx: &mut Context, asker: PeerId, place: ShardKey) {
         if !self.open_at(asker).contains(&place) {
             return;

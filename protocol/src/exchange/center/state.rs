@@ -28,7 +28,7 @@ pub(super) const VERSION_MAX: u64 = 1 << 60;
 pub(super) enum Task {
     /// Encode this peer's contribution to a shard.
     Contribution(SliceId),
-    /// Encode this peer's shard of the center for those who wait for it.
+    /// Encode this peer's shard of the center for the workers that wait for it.
     Reply(SliceId),
     /// Take contributions in.
     Arrive(ShardKey, Vec<Arrival>),

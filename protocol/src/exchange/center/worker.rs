@@ -194,7 +194,7 @@ impl Center {
         pull.ending = Some(Ending::Apply(got));
     }
 
-    /// A fragment's result is in force, or the round is given up: releases its slices.
+    /// A fragment's result is applied, or the round is given up: releases its slices.
     pub(super) fn release_fragment(&mut self, cx: &mut Context, fragment: FragmentId) {
         let me = cx.me();
         let Some(pull) = self.fragments.get_mut(usize::from(fragment.0)) else {
@@ -308,7 +308,7 @@ impl Center {
         self.retry(cx, place);
     }
 
-    /// A push surely did not arrive.
+    /// A push certainly failed.
     pub(super) fn push_failed(&mut self, cx: &mut Context, to: PeerId, slice: SliceId) {
         let place = (slice.fragment, slice.shard);
         if slice.round == cx.round && self.open_at(to).contains(&place) {

@@ -115,8 +115,8 @@ pub(super) trait Rule: Send + Sized {
         None
     }
 
-    /// Whether the clock of the wait for partners goes on for a fragment. It does while own slices
-    /// are encoded: partners cannot be late for a peer that is itself not ready.
+    /// Whether the clock of the wait for partners runs for a fragment. It also runs while this
+    /// peer's slices are encoded: partners cannot be late for a peer that is not ready itself.
     fn waits(&self, mix: &FragmentMix<Self::Fragment>) -> bool {
         mix.is_collecting()
     }

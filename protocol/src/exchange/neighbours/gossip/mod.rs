@@ -114,6 +114,7 @@ impl Rule for Gossip {
         let fragments: Vec<FragmentId> = cx.plan.fragment_ids().collect();
         for fragment in fragments {
             let slice = slices::own(cx, fragment);
+            // A peer without partners encodes nothing: no push would need it.
             if !self.partners.is_empty() {
                 let (store, of) = (StoreId::Local, 1);
                 mixes.encode(cx, slice, Order::Encode { store, slice, of }, ());
@@ -141,6 +142,7 @@ impl Rule for Gossip {
             mix.void();
             return;
         };
+        // All partners get shares of the same weight: it stays until the fragment is mixed.
         let weight = self.weight(slice.fragment).copied().unwrap_or(1.0);
         for (to, share) in &self.partners {
             let mass = share * weight;

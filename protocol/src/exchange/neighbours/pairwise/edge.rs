@@ -97,6 +97,8 @@ impl Edge {
     /// Begins a session; gives all slices of the one before, of both ends.
     pub(super) fn begin(&mut self, session: u32) -> Vec<SliceId> {
         let dropped = self.drop_all();
+        // `above` outlives sessions: the number of the next one must be above all that either end
+        // has used, or the other end would take it for one that is over.
         *self = Self {
             session,
             above: self.above,
@@ -131,12 +133,16 @@ impl Edge {
         if session < self.session || (session == self.session && (!self.open || self.closing)) {
             return Meaning::Past;
         }
+        // The first half of a later session opens it before it comes here. A later half of it shows
+        // that this end has missed that one.
         if session > self.session {
             return Meaning::Gap;
         }
         if waiting.number < self.number {
             return Meaning::Past;
         }
+        // The other end has finished exchange k only with this end's half of k, so it is at most
+        // one exchange ahead.
         if waiting.number > self.number.saturating_add(1) {
             return Meaning::Gap;
         }

@@ -101,6 +101,8 @@ impl Edges {
         let (slice, number) = (waiting.slice, waiting.number);
         let key = (slice.fragment, from);
         let edge = self.entry(slice.fragment, from);
+        // A mix under way reads slices of the old session. It ends first, and the other end pushes
+        // its half again.
         if session > edge.session && number == 0 && !edge.mixing && !edge.closing {
             // The other end has started a new session, in which this end's old slices are void.
             report(cx, from, edge);
@@ -202,6 +204,7 @@ impl Edges {
             let weight = edge.weight();
             free.extend(edge.advance(weight));
             if edge.closing {
+                // The link went down during the mix; the session was kept open for it only.
                 free.extend(edge.end());
                 over.push(peer);
             }
@@ -237,6 +240,7 @@ impl Edges {
         let unknown = |cx: &Context, peer: &PeerId| cx.view.get(*peer).is_none();
         let mut ended = Vec::new();
         for ((_, peer), edge) in &mut self.all {
+            // The slices of a mix under way must stay until it is done.
             if edge.open && !edge.mixing && unknown(cx, peer) {
                 ended.push(*peer);
                 release(cx, edge.end());

@@ -134,7 +134,7 @@ impl Pairwise {
         for (slot, (peer, share)) in partners.into_iter().enumerate() {
             let edge = self.edges.entry(fragment, peer);
             if edge.closing || edge.mixing {
-                // A session that ends is not continued, and exchange k + 1 needs k.
+                // A closing session is not continued, and exchange k + 1 begins after k is mixed.
                 continue;
             }
             if !edge.open {
@@ -165,6 +165,8 @@ impl Pairwise {
                     session,
                     share,
                 };
+                // The order's number tells this half from one of an earlier session that is still
+                // being encoded.
                 edge.half = Half::Encoding(mixes.encode(cx, slice, order, begun));
             }
             if replicas
@@ -196,6 +198,7 @@ impl Rule for Pairwise {
     type Encoding = Begun;
 
     fn begin(&mut self, cx: &mut Context, mixes: &mut MixesOf<Self>) {
+        // Old halves first: without them the other end cannot finish its exchange.
         self.edges.push_again(cx);
         let fragments: Vec<FragmentId> = cx.plan.fragment_ids().collect();
         for fragment in fragments {

@@ -12,11 +12,11 @@
 //! with what it published last, of any round; one that has published nothing yet answers as soon as
 //! it has.
 //!
-//! What holds: every row is a convex combination, whatever is late, lost, refused or comes twice.
-//! No value leaves the range that the peers' values spanned, and equal values stay equal. The sums
-//! over the peers are kept only where W is doubly stochastic and all answers are in and of the same
-//! round; unlike pushes, answers carry no mass that could be accounted for. A lost answer costs its
-//! effect in one round, and nothing has to be returned.
+//! **Guarantee.** Every row is a convex combination, even if answers are late, lost, refused or
+//! arrive twice. So values stay within the range of the peers' values, and equal values stay equal.
+//! The sum over all peers is kept only where W is doubly stochastic and all answers arrive and are
+//! of the same round: unlike pushes, answers carry no mass. A lost answer has no effect in one
+//! round, and nothing has to be returned.
 //!
 //! Cost per peer and round with d partners: d small questions, and d pushes of one encoded fragment
 //! in answer to those that ask; two latencies. A peer waits for the answers of its live partners
@@ -111,6 +111,7 @@ impl Rule for Pull {
     type Encoding = ();
 
     fn begin(&mut self, cx: &mut Context, mixes: &mut MixesOf<Self>) {
+        // Asked before this peer's parameters are encoded: the answers do not depend on them.
         self.row = self.find_row(cx);
         self.ask(cx);
         let fragments: Vec<FragmentId> = cx.plan.fragment_ids().collect();
@@ -131,7 +132,7 @@ impl Rule for Pull {
         match encoded.bytes() {
             Some(bytes) => self.published.publish(cx, encoded.slice, bytes),
             None => {
-                // Parameters that cannot be encoded are not finite: no mix mends them.
+                // Parameters that cannot be encoded are not finite, and no mix would repair them.
                 self.unmixed(cx, mix);
                 mix.expected.clear();
                 mix.void();
@@ -165,7 +166,7 @@ impl Rule for Pull {
                 mix.own.insert(from, (slice, weight));
             }
         } else {
-            // An answer to a round that went on without it.
+            // An answer to a round that continued without it.
             cx.order(Order::Release { slice });
         }
         Ok(())

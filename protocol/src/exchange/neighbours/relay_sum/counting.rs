@@ -25,6 +25,8 @@ impl RelaySum {
         let mut counting: Vec<(PeerId, SliceId, u32)> = all
             .filter_map(|(peer, edge, most)| {
                 let (slice, count) = edge.held()?;
+                // A message weighs no more than the peers behind its sender, even where an old one
+                // counts beside a new one.
                 Some((peer, slice, count.min(most)))
             })
             .collect();

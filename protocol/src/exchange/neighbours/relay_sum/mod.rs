@@ -69,6 +69,7 @@ impl Rule for RelaySum {
     type Encoding = Passing;
 
     fn begin(&mut self, cx: &mut Context, mixes: &mut MixesOf<Self>) {
+        // The tree comes first: it decides which held messages still count in this round.
         if self.grow_tree(cx) {
             self.part(cx);
         }
@@ -154,7 +155,7 @@ impl Rule for RelaySum {
         }
     }
 
-    /// A neighbour that lost a message or two goes on in step, so only repeated misses count.
+    /// A neighbour that lost a message or two stays in step, so only repeated misses count.
     fn missed(&mut self, cx: &mut Context, fragment: FragmentId, peer: PeerId) {
         let edge = self.edges.entry((fragment, peer)).or_default();
         edge.missed = edge.missed.saturating_add(1);

@@ -63,6 +63,8 @@ impl RelaySum {
         }
         let sent = self.sent.to(to);
         let open = sent.filter(|(slice, _)| slice.fragment == fragment).count();
+        // A neighbour that does not take its messages must not make this peer keep more and more of
+        // them. It gets this round's message once an earlier one has ended.
         if open >= RELAY_SUM_UNDER_WAY_MAX {
             mix.own.unserved.insert(to);
             return;
@@ -76,7 +78,7 @@ impl RelaySum {
         }
     }
 
-    /// [`RelaySum::serve`] for a peer that turns out to need a message while the round goes on.
+    /// [`RelaySum::serve`] for a peer that turns out to need a message during the round.
     /// Once the fragment is combined the next round's message comes first.
     pub(super) fn serve_while_collecting(
         &mut self,
@@ -133,6 +135,7 @@ impl RelaySum {
                     },
                 };
                 let sent = Sent { meta, again: 0 };
+                // Only its push needs the message, so it is released with the push.
                 self.sent.push(cx, (passing.to, slice), meta, sent);
                 self.sent.spare(slice);
                 return;
