@@ -96,9 +96,10 @@ impl MixLane {
             }
             Order::Apply { .. } | Order::Gather { .. } => self.end(order, host),
             Order::Void { fragment, .. } => {
-                // A cut that waits to be collected ends the record of what was encoded before it.
-                let encoded = self.core.contributions.encoded_of(*fragment);
+                // First the round's cut: it ends the record of what the round before encoded. A round
+                // can be void before it has encoded anything, and has nothing to take back then.
                 self.collect();
+                let encoded = self.core.contributions.encoded_of(*fragment);
                 self.mixer.void(*fragment);
                 let common = self.mixer.common();
                 self.core.void(*fragment, encoded, common, host);

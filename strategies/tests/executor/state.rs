@@ -126,6 +126,40 @@ fn a_restored_executor_goes_on_to_the_bit() {
     }
 }
 
+/// What error feedback keeps.
+fn residual(executor: &mut Executor) -> Vec<f32> {
+    let mut residual = vec![0.0; DIM];
+    let state = saved(executor);
+    state.tensor("residual", &mut residual).unwrap();
+    residual
+}
+
+#[test]
+fn a_round_that_is_void_before_it_encodes_leaves_the_residual_as_it_is() {
+    for text in &STRATEGIES[..2] {
+        let (mut executor, store) = (executor(text, 0), Store::default());
+        rounds(&mut executor, &store, 1);
+        let before = residual(&mut executor);
+        assert!(before.iter().any(|e| *e != 0.0), "{text}");
+        for order in [
+            Order::Train {
+                round: Round(1),
+                budget: StepBudget::Steps(3),
+                cut: true,
+                peers: 1,
+            },
+            // No `Encode`: the group has not formed.
+            Order::Void {
+                round: Round(1),
+                fragment: FRAGMENT,
+            },
+        ] {
+            executor.perform(&order, &store);
+        }
+        assert_eq!(residual(&mut executor), before, "{text}");
+    }
+}
+
 #[test]
 fn a_loaded_state_brings_anchor_optimizer_and_clock() {
     for text in STRATEGIES {
