@@ -28,6 +28,7 @@ pub mod correct;
 pub mod executor;
 pub mod grid;
 pub mod inner;
+pub mod kind;
 pub mod outer;
 pub mod plan;
 pub mod slices;

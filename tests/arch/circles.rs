@@ -10,7 +10,7 @@ use crate::sources::{SOURCES, is_tests};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The most circles in the whole workspace.
-const CIRCLES_MAX: usize = 5;
+const CIRCLES_MAX: usize = 0;
 
 /// Each file with the files that it imports from.
 type Imports<'a> = BTreeMap<&'a str, BTreeSet<&'a str>>;

@@ -292,10 +292,20 @@ pub(crate) fn at_top_level(text: &str) -> Vec<String> {
     parts
 }
 
-/// The paths of two or more segments that the code writes out.
+/// The paths of two or more segments that the code writes out. That of a visibility, as in
+/// `pub(in crate::a)`, imports nothing.
 fn paths(code: &str) -> Vec<Segments> {
     let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
-    code.split(|c| !is_part(c))
+    let shown = code
+        .split("pub(in ")
+        .enumerate()
+        .map(|(at, part)| match at {
+            0 => part,
+            _ => part.split_once(')').map_or("", |(_, rest)| rest),
+        });
+    let shown: String = shown.collect();
+    shown
+        .split(|c| !is_part(c))
         .map(|word| word.trim_matches(':'))
         .filter(|word| word.contains("::"))
         .map(|word| word.split("::").map(str::to_owned).collect())
@@ -313,7 +323,10 @@ fn an_import_leads_to_the_file_that_defines_the_name() {
     let krate = drawn(&[
         ("lib.rs", "pub mod a;\npub mod b;"),
         ("a/mod.rs", "mod inner;\npub use inner::Thing;"),
-        ("a/inner.rs", "pub struct Thing;\nuse crate::b::helper;"),
+        (
+            "a/inner.rs",
+            "pub(in crate::a) struct Thing;\nuse crate::b::helper;",
+        ),
         (
             "b.rs",
             "use crate::{\n    a::{self, Thing as Other},\n};\nuse std::fmt;",

@@ -108,8 +108,8 @@ impl BySize {
                 .with(kind.number("density").to_le_bytes())
                 .with([number("values")])
                 .with((kind.count("below") as u32).to_le_bytes()),
-            large: kind.inner(kind.choice("large")),
-            small: kind.inner(kind.choice("small")),
+            large: kind.sibling(kind.choice("large")).build(),
+            small: kind.sibling(kind.choice("small")).build(),
             scratch: RefCell::default(),
             memory: Vec::new(),
         }

@@ -49,7 +49,7 @@ impl DoubleSqueeze {
     fn new(kind: CodecKind) -> Self {
         Self {
             header: Header::new(SPEC.tag).with([kind.count("of") as u8]),
-            codec: kind.inner(kind.choice("of")),
+            codec: kind.sibling(kind.choice("of")).build(),
             memory: Vec::new(),
             kind,
         }

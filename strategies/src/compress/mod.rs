@@ -1,5 +1,6 @@
-//! Codecs: values to bytes and back. Each is one file and one line in [`CODECS`]. Its `SPEC` there says
-//! name, opening byte, equation, source and keys; its type says layout, bound of error and special cases.
+//! Codecs: values to bytes and back. Each is one file and a line in its folder's list. Its `SPEC` says
+//! name, opening byte, equation, source and keys; its type says layout, bound of error and special
+//! cases.
 //!
 //! - `dense`: every value, in fewer bits
 //! - `sparse`: few of the values, or a sketch of the largest
@@ -13,11 +14,12 @@ pub mod feedback;
 pub mod gathering;
 
 mod by_size;
+mod codec;
 mod context;
 mod dense;
 mod double_squeeze;
+mod error;
 mod header;
-mod kind;
 mod lanes;
 mod low_rank;
 mod properties;
@@ -28,112 +30,119 @@ mod simd;
 mod sparse;
 mod spec;
 
+pub use codec::Codec;
 pub use context::{EncodeContext, Matrix, PLANES_MAX};
 pub use dense::f32::F32;
+pub use error::CodecError;
 pub use gathering::Gathering;
-pub use kind::{CODECS, CodecKind, PARAMETERS_MAX, parameter_names};
 pub use properties::{CodecProperties, Reduction};
 pub use simd::without_vectors;
 pub use sparse::exact::Sparse;
-pub use spec::{CodecSpec, Parameter, ParameterError, Range};
+pub use spec::{CodecKind, CodecSpec, PARAMETERS_MAX, Parameter, ParameterError, Range};
 
-use murmurate_protocol::BytesBound;
+use crate::kind::Spec;
+use crate::parameter::{self, Parameters};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 
-/// Why bytes are not what this codec wrote.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum CodecError {
-    /// Another codec, or other parameters.
-    #[error("field `codec`: expected {expected}, found {found}")]
-    Codec {
-        /// This codec's tag.
-        expected: u8,
-        /// The tag that was found.
-        found: u8,
-    },
-    /// The bytes end too early or go on too long.
-    #[error("field `{field}`: needs {needed} bytes, {found} are there")]
-    Length {
-        /// The field.
-        field: &'static str,
-        /// Bytes needed.
-        needed: usize,
-        /// Bytes there.
-        found: usize,
-    },
-    /// What the group agreed on before is needed to read it, and is another here, or not here.
-    #[error(
-        "field `{field}` refers to what the group agreed on, and that is not what is held here"
-    )]
-    NotHeld {
-        /// The field.
-        field: &'static str,
-    },
-    /// A field has a value that the codec never writes.
-    #[error("field `{field}` is out of range")]
-    OutOfRange {
-        /// The field.
-        field: &'static str,
-    },
-    /// NaN or infinity.
-    #[error("field `{field}` is not finite")]
-    NotFinite {
-        /// The field.
-        field: &'static str,
-    },
-}
+/// The lists of all codecs. Random scenarios are drawn from them in this order: a new codec goes to
+/// the end of a list, and no codec moves.
+const LISTS: [&[&CodecSpec]; 7] = [
+    dense::CODECS,
+    sparse::CODECS,
+    low_rank::CODECS,
+    sparse::SKETCHES,
+    &[&by_size::SPEC],
+    shared_state::CODECS,
+    &[&double_squeeze::SPEC],
+];
 
-/// Encodes runs of f32 and adds decoded ones into an accumulator.
-///
-/// Encoding is deterministic: the same values, seeds and state give the same bytes on every
-/// machine, and decoding them the same values. What a codec keeps between rounds lies in its
-/// [`EncodeContext`]; its own fields hold nothing but scratch.
-pub trait Codec: Send {
-    /// Its name in the configuration.
-    fn name(&self) -> &'static str;
+/// How many codecs there are.
+const COUNT: usize = {
+    let (mut count, mut list) = (0, 0);
+    while list < LISTS.len() {
+        count += LISTS[list].len();
+        list += 1;
+    }
+    count
+};
 
-    /// What it is, as data.
-    fn properties(&self) -> CodecProperties;
+/// All codecs that contributions may be encoded with.
+pub const CODECS: &[&CodecSpec] = &{
+    let mut all = [DEFAULT; COUNT];
+    let (mut at, mut list) = (0, 0);
+    while list < LISTS.len() {
+        let mut next = 0;
+        while next < LISTS[list].len() {
+            all[at] = LISTS[list][next];
+            at += 1;
+            next += 1;
+        }
+        list += 1;
+    }
+    all
+};
 
-    /// Bound on the bytes that encoding appends.
-    fn bytes_bound(&self) -> BytesBound;
+/// The codec of a configuration that names none: the values as they are.
+pub const DEFAULT: &CodecSpec = dense::CODECS[0];
 
-    /// Appends the encoding of `values` to `out`. Values that are not finite are the caller's to
-    /// refuse: their encoding is refused by decoders or finite, nothing else is promised.
-    fn encode(&mut self, values: &[f32], context: &mut EncodeContext<'_>, out: &mut Vec<u8>);
+impl Spec for CodecSpec {
+    const KEY: &'static str = "compression.codec";
 
-    /// With error feedback, in one pass where the codec can: encodes `v = delta + residual` and
-    /// leaves `v - decode(encode(v))` in the residual (of a codec with decay beta: `v = delta +
-    /// beta residual`).
-    fn encode_residual(
-        &mut self,
-        delta: &[f32],
-        residual: &mut [f32],
-        context: &mut EncodeContext<'_>,
-        out: &mut Vec<u8>,
-    ) {
-        feedback::fold_in(delta, residual);
-        let start = out.len();
-        self.encode(residual, context, out);
-        let left = self.decode_add(&out[start..], -1.0, residual);
-        debug_assert!(left.is_ok(), "a codec decodes what it encoded: {left:?}");
+    fn list() -> &'static [&'static Self] {
+        CODECS
     }
 
-    /// `acc += weight * decode(bytes)`, strictly: every byte is checked, and `acc` is unchanged
-    /// unless all of them are good. Needs nothing but the bytes: what the decoder must know (seeds,
-    /// shapes) lies in the encoding.
-    ///
-    /// # Errors
-    /// Which field is wrong.
-    fn decode_add(&self, bytes: &[u8], weight: f32, acc: &mut [f32]) -> Result<(), CodecError>;
+    fn keys(&self) -> Parameters {
+        self.parameters()
+    }
+}
 
-    /// The codec for the reduction of this one's contributions on its way back. It keeps no state:
-    /// who reduces a shard changes from round to round.
-    fn aggregate(&self) -> Box<dyn Codec>;
+/// The names of all parameters of all codecs, sorted.
+pub fn parameter_names() -> Vec<&'static str> {
+    parameter::names(CODECS.iter().map(|spec| spec.parameters))
+}
 
-    /// What it makes of contributions that every member holds as they were encoded; `None` where that
-    /// is their weighted mean and nothing is kept of it.
-    fn gathering(&mut self) -> Option<&mut dyn Gathering> {
-        None
+impl<'de> Deserialize<'de> for CodecKind {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut table = toml::Table::deserialize(deserializer)?;
+        let name = table.remove("codec");
+        let name = name.as_ref().and_then(toml::Value::as_str);
+        let name = name.ok_or_else(|| D::Error::missing_field("codec"))?;
+        Self::from_table(name, &table).map_err(D::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_codec_has_a_byte_of_its_own() {
+        // Layouts of older versions, and encodings that no configuration names.
+        let mut taken = BTreeSet::from([0, 3, 4, 5, 43, 44, 46]);
+        for spec in CODECS {
+            assert!(taken.insert(spec.tag), "{}: {}", spec.name, spec.tag);
+        }
+    }
+
+    #[test]
+    fn the_byte_of_a_codec_opens_its_encodings() {
+        for spec in CODECS {
+            let needed = |p: &&Parameter| p.default.is_none();
+            let given = spec.parameters.iter().filter(needed);
+            let given: Vec<_> = given.map(|p| (p.name, p.range.example())).collect();
+            let mut codec = CodecKind::new(spec.name, &given).unwrap().build();
+            let planes = codec.properties().planes;
+            let (mut memory, mut out) = (Vec::new(), Vec::new());
+            let mut state = vec![vec![0.0; 16]; planes];
+            let mut context = EncodeContext::seeded(1, &mut memory);
+            for (plane, state) in context.planes.iter_mut().zip(&mut state) {
+                *plane = state;
+            }
+            codec.encode(&[1.0; 16], &mut context, &mut out);
+            assert_eq!(out[0], spec.tag, "{}", spec.name);
+        }
     }
 }

@@ -1,8 +1,11 @@
-//! A codec's entry in the list of codecs: name, source, parameters with their ranges, constructor.
+//! A codec's entry in the list of codecs (name, source, parameters, constructor), and a codec as
+//! data.
 
-use super::{Codec, CodecKind};
+use super::Codec;
+use crate::kind::Kind;
 use crate::parameter::Parameters;
-pub use crate::parameter::{Parameter, ParameterError, Range};
+pub use crate::parameter::{PARAMETERS_MAX, Parameter, ParameterError, Range};
+use serde::{Serialize, Serializer};
 
 /// One codec as the configuration knows it.
 #[derive(Clone, Copy, Debug)]
@@ -17,7 +20,7 @@ pub struct CodecSpec {
     pub equation: &'static str,
     /// The paper.
     pub source: &'static str,
-    /// Its parameters, at most [`PARAMETERS_MAX`](super::PARAMETERS_MAX).
+    /// Its parameters, at most [`PARAMETERS_MAX`].
     pub parameters: &'static [Parameter],
     /// Makes it of parameters within their ranges.
     pub build: fn(&CodecKind) -> Box<dyn Codec>,
@@ -31,5 +34,24 @@ impl CodecSpec {
             method: self.name,
             list: self.parameters,
         }
+    }
+}
+
+/// A codec with its parameters, all within their ranges.
+pub type CodecKind = Kind<CodecSpec>;
+
+impl CodecKind {
+    /// The codec itself.
+    pub fn build(&self) -> Box<dyn Codec> {
+        (self.spec().build)(self)
+    }
+}
+
+/// As a table of its parameters, with its name under `codec`.
+impl Serialize for CodecKind {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut table = self.to_table();
+        table.insert("codec".to_owned(), self.name().into());
+        table.serialize(serializer)
     }
 }

@@ -84,8 +84,7 @@ fn read_topology(table: &Table, own: &toml::Table) -> Result<TopologyKind, Strat
         "architecture.topology",
         &TOPOLOGIES,
     )?;
-    let spec = topology::find(name).unwrap_or(topology::DEFAULT);
-    Ok(TopologyKind::read(spec, own)?)
+    Ok(TopologyKind::from_table(name, own)?)
 }
 
 impl Tables {

@@ -98,6 +98,7 @@ mod catalogue;
 mod companions;
 mod entry;
 mod error;
+mod fields;
 mod keys;
 mod later;
 mod methods;

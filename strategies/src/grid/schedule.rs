@@ -1,25 +1,11 @@
-//! Schedules of an all-reduce: between the written table and the plan, and what they require of a
-//! strategy's other choices.
+//! Schedules of an all-reduce: from the written table to the plan, and back.
 
-use super::registry::SCHEDULES;
+use super::StrategyError;
+use super::registry::{GROUP, SCHEDULES};
 use super::tables::Architecture;
 use super::validate::{absent, choose};
-use super::{Strategy, StrategyError};
-use crate::aggregate::AggregationKind;
-use crate::parameter::{self, Parameter, Parameters, Range};
+use crate::parameter::{self, Parameters};
 use murmurate_protocol::Schedule;
-
-/// The largest relative squared error with which a partial sum may be encoded: that of bf16. Each
-/// member that passes it on rounds it again, and no error feedback makes up for that.
-const ERROR_MAX: f64 = 1.0 / 65536.0;
-
-/// The key of a schedule with islands.
-pub(super) const GROUP: Parameter = Parameter {
-    name: "group",
-    range: Range::Whole(2, 64),
-    default: Some(4.0),
-    about: "peers of an island",
-};
 
 const KEY: &str = "architecture.schedule";
 
@@ -73,32 +59,4 @@ impl Architecture {
             self.parameters.insert(GROUP.name.to_owned(), group);
         }
     }
-}
-
-/// Refuses what a schedule that passes partial sums on cannot do.
-pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
-    if !strategy.schedule().relays() {
-        return Ok(());
-    }
-    let refused = |reason, remedy| {
-        Err(StrategyError::Refused {
-            key: "architecture.schedule",
-            reason,
-            remedy,
-        })
-    };
-    if strategy.aggregation() != AggregationKind::WeightedMean {
-        return refused(
-            "a robust rule needs the contributions apart, and this schedule adds them up on their way",
-            "use \"butterfly\", or rule = \"weighted-mean\"",
-        );
-    }
-    let sums = strategy.codec().aggregate().properties();
-    if sums.stochastic || sums.error > ERROR_MAX {
-        return refused(
-            "every member on the way would round partial sums of this codec coarsely, and no error feedback makes up for that",
-            "use \"butterfly\", or codec = \"bf16\"",
-        );
-    }
-    Ok(())
 }

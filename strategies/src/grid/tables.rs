@@ -6,7 +6,7 @@
 //! kept as they are written.
 
 use super::StrategyError;
-use super::keys::fields;
+use super::fields::fields;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -188,7 +188,7 @@ fn one_line(message: &str) -> String {
     message.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Lays a configuration over its preset, key by key. Both have passed [`check`](super::keys::check).
+/// Lays a configuration over its preset, key by key. Both have passed `keys::check`.
 pub(super) fn lay_over(preset: &mut toml::Table, config: toml::Table) {
     for (name, value) in config {
         let toml::Value::Table(table) = value else {

@@ -49,7 +49,8 @@ pub use spectrum::{contraction, eigenvalues};
 pub use star::Star;
 pub use torus::Torus;
 
-use crate::parameter::{self, ParameterError};
+use crate::kind::Spec;
+use crate::parameter::{self, Parameters};
 use murmurate_protocol::{Round, Topology};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
@@ -80,26 +81,19 @@ pub const TOPOLOGIES: &[&TopologySpec] = &[
 /// The topology of a configuration that names none.
 pub const DEFAULT: &TopologySpec = &ring::SPEC;
 
-impl TopologyKind {
-    /// A topology of the list with these parameters; the others get their defaults.
-    ///
-    /// # Errors
-    /// When there is no such topology, or a parameter is missing, unknown or out of its range.
-    ///
-    /// ```
-    /// use murmurate_strategies::topology::TopologyKind;
-    /// assert!(TopologyKind::new("base-k", &[("degree", 2.0)]).is_ok());
-    /// assert!(TopologyKind::new("base-k", &[("degree", 0.0)]).is_err());
-    /// assert!(TopologyKind::new("ring", &[("degree", 2.0)]).is_err());
-    /// ```
-    pub fn new(name: &str, given: &[(&str, f64)]) -> Result<Self, ParameterError> {
-        let spec = find(name).ok_or_else(|| ParameterError::UnknownMethod {
-            key: "architecture.topology",
-            found: name.to_owned(),
-        })?;
-        Self::of(spec, given)
+impl Spec for TopologySpec {
+    const KEY: &'static str = "architecture.topology";
+
+    fn list() -> &'static [&'static Self] {
+        TOPOLOGIES
     }
 
+    fn keys(&self) -> Parameters {
+        self.parameters()
+    }
+}
+
+impl TopologyKind {
     /// All of them, with the defaults of their parameters.
     ///
     /// # Panics

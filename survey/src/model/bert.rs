@@ -4,7 +4,7 @@
 //! The tied weight is one tensor: it belongs to the first layer, because its gradient is complete
 //! only when the backward pass has come back to the embedding.
 
-use super::{Layer, layer};
+use super::layer::{Layer, layer};
 
 const VOCABULARY: u64 = 30_522;
 const POSITIONS: u64 = 512;

@@ -2,20 +2,12 @@
 //! architecture. No weights.
 
 mod bert;
+mod layer;
 mod resnet50;
 
-use crate::constants::Constants;
+pub use layer::Layer;
 
-/// One layer: its computation and its exchanged tensors.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Layer {
-    /// Its name in the architecture.
-    pub name: String,
-    /// Parameters of each of its tensors, in the order of the forward pass.
-    pub tensors: Vec<u64>,
-    /// Floating-point operations of its forward pass for one sample.
-    pub flops: f64,
-}
+use crate::constants::Constants;
 
 /// A model: its layers in the order of the forward pass.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,21 +47,6 @@ impl ModelProfile {
     /// Floating-point operations of the forward pass of one sample.
     pub fn flops(&self) -> f64 {
         self.layers.iter().map(|layer| layer.flops).sum()
-    }
-}
-
-impl Layer {
-    /// Its parameters.
-    pub fn parameters(&self) -> u64 {
-        self.tensors.iter().sum()
-    }
-}
-
-fn layer(name: String, tensors: impl Into<Vec<u64>>, flops: u64) -> Layer {
-    Layer {
-        name,
-        tensors: tensors.into(),
-        flops: flops as f64,
     }
 }
 

@@ -1,7 +1,7 @@
 //! ResNet-50 (He et al. 2015, arXiv 1512.03385, table 1) at 224 x 224, as torchvision builds it:
 //! the stride of a stage is in the 3 x 3 convolution of its first block.
 
-use super::{Layer, layer};
+use super::layer::{Layer, layer};
 
 /// Width, blocks and output resolution of each stage.
 const STAGES: [(u64, usize, u64); 4] = [(64, 3, 56), (128, 4, 28), (256, 6, 14), (512, 3, 7)];

@@ -4,3 +4,9 @@ pub(in crate::compress) mod atomo;
 pub(in crate::compress) mod factors;
 pub(in crate::compress) mod power_sgd;
 pub(in crate::compress) mod sufficient_factors;
+
+use super::CodecSpec;
+
+/// The codecs of this folder.
+pub(super) const CODECS: &[&CodecSpec] =
+    &[&power_sgd::SPEC, &atomo::SPEC, &sufficient_factors::SPEC];

@@ -25,7 +25,7 @@ pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
     build: |kind| {
         Box::new(CltK {
             density: kind.number("density"),
-            values: values::build(kind.choice("values")),
+            values: values::build(kind),
             turn: None,
             largest: Largest::default(),
             left: Vec::new(),

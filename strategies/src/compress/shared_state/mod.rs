@@ -7,3 +7,17 @@ pub(in crate::compress) mod fetch_sgd;
 pub(in crate::compress) mod merged;
 pub(in crate::compress) mod ok_top_k;
 pub(in crate::compress) mod shifted;
+
+use super::CodecSpec;
+
+/// The codecs of this folder.
+pub(super) const CODECS: &[&CodecSpec] = &[
+    &shifted::EF21_SPEC,
+    &shifted::DIANA_SPEC,
+    &shifted::LAG_SPEC,
+    &merged::G_TOP_K_SPEC,
+    &merged::OK_TOP_K_SPEC,
+    &clt_k::SPEC,
+    &acp_sgd::SPEC,
+    &fetch_sgd::SPEC,
+];

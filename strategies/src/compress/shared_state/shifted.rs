@@ -29,7 +29,7 @@ pub(in crate::compress) const DIANA_SPEC: CodecSpec = CodecSpec {
     source: "Mishchenko et al., arXiv 1901.09269",
     parameters: &[DIANA_OF, INNER_DENSITY, VALUES],
     build: |kind| {
-        let variance = kind.inner(kind.choice("of")).properties().error;
+        let variance = kind.sibling(kind.choice("of")).build().properties().error;
         Box::new(Shifted::new(
             kind,
             DIANA_SPEC.tag,
@@ -126,7 +126,7 @@ impl Shifted {
         Self {
             spec: kind.spec(),
             header: Header::new(tag).with([kind.count("of") as u8]),
-            codec: kind.inner(kind.choice("of")),
+            codec: kind.sibling(kind.choice("of")).build(),
             alpha,
             xi: None,
             difference: Vec::new(),

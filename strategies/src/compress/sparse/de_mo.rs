@@ -31,7 +31,7 @@ pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
         Box::new(DeMo {
             kept: kind.count("kept"),
             decay: kind.number("decay") as f32,
-            values: value_codecs::build(kind.choice("values")),
+            values: value_codecs::build(kind),
             dct: Box::new(Dct::new()),
             scratch: RefCell::default(),
             memory: Vec::new(),

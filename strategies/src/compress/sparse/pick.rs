@@ -134,16 +134,12 @@ impl<P: Pick> Picked<P> {
 
     /// With the parameters [`values::VALUES`] and [`DECAY`].
     pub(in crate::compress) fn of(kind: &CodecKind, pick: P) -> Box<dyn Codec> {
-        Self::boxed(
-            pick,
-            values::build(kind.choice("values")),
-            kind.number("decay"),
-        )
+        Self::boxed(pick, values::build(kind), kind.number("decay"))
     }
 
     /// As [`Picked::of`], for rules whose residual does not decay or that keep none.
     pub(in crate::compress) fn steady(kind: &CodecKind, pick: P) -> Box<dyn Codec> {
-        Self::boxed(pick, values::build(kind.choice("values")), 1.0)
+        Self::boxed(pick, values::build(kind), 1.0)
     }
 
     /// Encodes; leaves the chosen places in the scratch, and gives where the values begin in `out`.

@@ -42,12 +42,14 @@ pub(in crate::compress) const SIGNED_VALUES: Parameter = Parameter {
     ..VALUES
 };
 
-/// The codec of one of the names.
-pub(in crate::compress) fn build(name: &str) -> Box<dyn Codec> {
+/// The codec that a codec's parameter [`VALUES`] names, with the defaults of its parameters.
+pub(in crate::compress) fn build(kind: &CodecKind) -> Box<dyn Codec> {
+    let name = kind.choice(VALUES.name);
     if name == one_scale::SIGNED {
         return Box::new(OneScale::<true>);
     }
-    let kind = CodecKind::new(name, &[]);
-    kind.expect("the names are those of codecs whose parameters have defaults")
+    let values = CodecKind::new(name, &[]);
+    values
+        .expect("the names are those of codecs whose parameters have defaults")
         .build()
 }

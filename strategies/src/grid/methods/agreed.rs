@@ -1,11 +1,17 @@
 //! What exchanges have in common whose members agree on every round's result.
 
 use super::super::error::refused;
-use super::super::{Strategy, StrategyError, schedule};
+use super::super::{Strategy, StrategyError};
 use crate::aggregate::AggregationKind;
 use crate::outer::OuterKind;
 use crate::plan::{Store, UnderWay};
 use murmurate_protocol::{Contribution, StepBudget};
+
+const SCHEDULE: &str = "architecture.schedule";
+
+/// The largest relative squared error with which a partial sum may be encoded: that of bf16. Each
+/// member that passes it on rounds it again, and no error feedback makes up for that.
+const ERROR_MAX: f64 = 1.0 / 65536.0;
 
 /// One-way latencies of an agreement: ready, propose, vote.
 pub(super) const HOPS: u32 = 3;
@@ -26,12 +32,35 @@ pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
             "use \"delta\" (with outer \"average\" that is the mean of the parameters)",
         );
     }
-    schedule::check(strategy)?;
+    schedule(strategy)?;
     rule(strategy)?;
     match strategy.contribution() {
         Contribution::Gradient => gradients(strategy),
         Contribution::Delta | Contribution::Parameters => Ok(()),
     }
+}
+
+/// Refuses what a schedule that passes partial sums on cannot do.
+fn schedule(strategy: &Strategy) -> Result<(), StrategyError> {
+    if !strategy.schedule().relays() {
+        return Ok(());
+    }
+    if strategy.aggregation() != AggregationKind::WeightedMean {
+        return refused(
+            SCHEDULE,
+            "a robust rule needs the contributions apart, and this schedule adds them up on their way",
+            "use \"butterfly\", or rule = \"weighted-mean\"",
+        );
+    }
+    let sums = strategy.codec().aggregate().properties();
+    if sums.stochastic || sums.error > ERROR_MAX {
+        return refused(
+            SCHEDULE,
+            "every member on the way would round partial sums of this codec coarsely, and no error feedback makes up for that",
+            "use \"butterfly\", or codec = \"bf16\"",
+        );
+    }
+    Ok(())
 }
 
 /// Refuses what a mean gradient cannot have.

@@ -2,29 +2,16 @@
 //! text says in comments what it keeps of its paper and what not.
 
 mod neighbours;
+mod preset;
 
-use super::entry::{Entry, hint};
+use super::entry::hint;
 use super::{StrategyError, later};
 use neighbours::NEIGHBOURS;
+pub(super) use preset::Preset;
+use preset::point;
 
 /// The preset of a configuration that names none.
 pub const DEFAULT_PRESET: &str = "diloco";
-
-/// A named point of the grid.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Preset {
-    /// Name, line, equation and source.
-    pub(super) entry: Entry,
-    /// The configuration.
-    pub(super) text: &'static str,
-}
-
-const fn point([name, summary, equation, source]: [&'static str; 4], text: &'static str) -> Preset {
-    Preset {
-        entry: Entry::new(name, summary, equation, source),
-        text,
-    }
-}
 
 /// All presets, the baseline first, then by family of exchanges.
 pub(super) const ALL: [Preset; ANCHORED.len() + NEIGHBOURS.len()] = {

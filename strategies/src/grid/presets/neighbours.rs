@@ -1,6 +1,6 @@
 //! Presets whose peers mix with neighbours, and agree on nothing.
 
-use super::{Preset, point};
+use super::preset::{Preset, point};
 
 /// By how they mix.
 pub(super) const NEIGHBOURS: [Preset; 13] = [

@@ -1,6 +1,15 @@
 //! Schedules of an all-reduce and contributions, by name.
 
 use super::Entry;
+use crate::parameter::{Parameter, Range};
+
+/// The key of a schedule with islands.
+pub(in crate::grid) const GROUP: Parameter = Parameter {
+    name: "group",
+    range: Range::Whole(2, 64),
+    default: Some(4.0),
+    about: "peers of an island",
+};
 
 /// Values of `architecture.schedule`: which way an all-reduce of n members and m bytes sums up. Of
 /// each what the busiest member sends, and how many pushes depend on one another.
@@ -35,7 +44,7 @@ pub const SCHEDULES: [Entry; 8] = [
         "m (2 (L-1)/L + g-1) at a leader, of it 2 m (L-1)/L between islands, 2 L hops, L = ceil(n/g), g the group",
         "Jia et al., arXiv 1807.11205",
     )
-    .taking(&[super::super::schedule::GROUP]),
+    .taking(&[GROUP]),
     Entry::new(
         "recursive-doubling",
         "pairs at doubling distances swap whole sums",

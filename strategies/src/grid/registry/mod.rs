@@ -8,6 +8,7 @@ mod overlaps;
 mod paces;
 mod rules;
 
+pub(super) use architecture::GROUP;
 pub use architecture::{CONTRIBUTIONS, SCHEDULES};
 pub use codecs::CODECS;
 pub use optimizers::{CORRECTIONS, INNERS, OUTERS};

@@ -1,7 +1,7 @@
 //! A strategy from its configuration.
 
 use super::{Compression, Inner, Rounds, Strategy};
-use crate::compress::CodecKind;
+use crate::compress::{self, CodecKind};
 use crate::grid::registry::CODECS;
 use crate::grid::tables::{self, Tables};
 use crate::grid::validate::{self, choose};
@@ -100,7 +100,12 @@ fn compression(
     table: &tables::Compression,
     exchange: ExchangeFacts,
 ) -> Result<Compression, StrategyError> {
-    let name = choose(&table.codec, "f32", "compression.codec", &CODECS)?;
+    let name = choose(
+        &table.codec,
+        compress::DEFAULT.name,
+        "compression.codec",
+        &CODECS,
+    )?;
     let codec = CodecKind::from_table(name, &table.parameters)?;
     let needed = codec.build().properties().needs_feedback && !exchange.has_replicas;
     Ok(Compression {

@@ -1,0 +1,164 @@
+//! What overlap requires of a strategy's other choices.
+
+use super::super::error::refused;
+use super::super::{Strategy, StrategyError};
+use super::cuts::Cuts;
+use super::layers;
+use crate::correct::CorrectionKind;
+use crate::executor::Blend;
+use murmurate_protocol::{Contribution, Layers, Pace, StepBudget};
+
+/// Refuses overlap that the strategy's other choices do not allow.
+pub(in crate::grid) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
+    late(strategy)?;
+    eager(strategy)?;
+    cut(strategy)?;
+    layers(strategy)?;
+    stagger(strategy)
+}
+
+/// Refuses results that are applied late where no result can be late.
+fn late(strategy: &Strategy) -> Result<(), StrategyError> {
+    const KEY: &str = "overlap.late_steps";
+    let late = strategy.overlap().plan.late_steps;
+    if late == 0 {
+        return Ok(());
+    }
+    if !strategy.exchange().agrees() {
+        return refused(
+            KEY,
+            "a late result replaces an anchor that peers agree on, and here there is none",
+            "set it to 0, or use exchange = \"all-reduce\"; \"push\", \"pairs\" and mode = \"asp\" do not wait",
+        );
+    }
+    match strategy.budget() {
+        StepBudget::Time(_) => refused(
+            KEY,
+            "a result is applied a fixed number of inner steps after the cut, but a time bounds them here",
+            "set it to 0, or give `synchronization.inner_steps` instead of `round_time`",
+        ),
+        StepBudget::Steps(steps) if late > steps => refused(
+            KEY,
+            "a result that is more than a round late would meet the next one",
+            "set it to at most `synchronization.inner_steps`",
+        ),
+        StepBudget::Steps(_) if strategy.synchronization().pace != Pace::Steady => refused(
+            KEY,
+            "a result is applied a fixed number of inner steps after the cut, but rounds change their length here",
+            "set it to 0, or leave `synchronization.pace` out",
+        ),
+        StepBudget::Steps(_) if *strategy.correction_kind() != CorrectionKind::None => refused(
+            KEY,
+            "a correction towards the anchor would pull to the old one while the new one is on its way",
+            "set it to 0, or leave `inner.correction` out",
+        ),
+        StepBudget::Steps(_) => Ok(()),
+    }
+}
+
+/// Refuses eager updates if a late result could not subtract the peer's own part again.
+fn eager(strategy: &Strategy) -> Result<(), StrategyError> {
+    const KEY: &str = "overlap.blend";
+    if strategy.overlap().blend != Blend::Eager {
+        return Ok(());
+    }
+    if strategy.contribution() != Contribution::Delta {
+        return refused(
+            KEY,
+            "a gradient contains no delta of this peer that could be applied at once",
+            "use contribution = \"delta\", or leave `overlap.blend` out",
+        );
+    }
+    match strategy.outer_kind().is_linear() {
+        true => Ok(()),
+        false => refused(
+            KEY,
+            "a peer's own part is applied separately, and this outer optimizer's answer to a sum is not the sum of its answers",
+            "use outer optimizer \"nesterov\", \"slow-mo\" or \"average\", or blend = \"own-progress\"",
+        ),
+    }
+}
+
+/// Refuses fragments of unequal lengths where they must be equal.
+fn cut(strategy: &Strategy) -> Result<(), StrategyError> {
+    let overlap = strategy.overlap();
+    let even = matches!(overlap.cuts, Cuts::Even(_));
+    if !even && (overlap.plan.stagger > 1 || !strategy.companion().is_none()) {
+        return refused(
+            "overlap.cut",
+            "staggered fragments, and those of a method with a companion, must have equal lengths",
+            "use cut = \"even\"",
+        );
+    }
+    Ok(())
+}
+
+/// Refuses gradients that leave during the backward pass where the whole is needed first.
+fn layers(strategy: &Strategy) -> Result<(), StrategyError> {
+    const KEY: &str = layers::KEY;
+    let plan = strategy.overlap().plan;
+    if plan.layers == Layers::Together {
+        return Ok(());
+    }
+    if strategy.contribution() != Contribution::Gradient {
+        return refused(
+            KEY,
+            "only gradients can leave during the backward pass; parameters are complete when training ends",
+            "use contribution = \"gradient\", or layers = \"together\"",
+        );
+    }
+    if !strategy.exchange().agrees() {
+        return refused(
+            KEY,
+            "a center applies whole gradients: all parts must come from one version of it",
+            "use mode = \"bsp\", or layers = \"together\"",
+        );
+    }
+    if plan.late_steps > 0 {
+        return refused(
+            KEY,
+            "with `late_steps` a gradient has a whole round to travel, and leaves in one piece",
+            "set `overlap.late_steps` to 0, or use layers = \"together\"",
+        );
+    }
+    if !strategy.companion().is_none() {
+        return refused(
+            KEY,
+            "a companion is complete only when training ends",
+            "use layers = \"together\"",
+        );
+    }
+    Ok(())
+}
+
+/// Refuses rounds that exchange only some of the fragments where the others would be lost.
+fn stagger(strategy: &Strategy) -> Result<(), StrategyError> {
+    const KEY: &str = "overlap.stagger";
+    let overlap = strategy.overlap();
+    let stagger = usize::from(overlap.plan.stagger);
+    if stagger == 1 {
+        return Ok(());
+    }
+    if !strategy.exchange().agrees() {
+        return refused(
+            KEY,
+            "a fragment that a round leaves out keeps its anchor and delta, and here peers agree on no anchor",
+            "set it to 1, or use exchange = \"all-reduce\", \"gathered\" or \"parameter-server\" with mode = \"bsp\"",
+        );
+    }
+    if strategy.contribution() != Contribution::Delta {
+        return refused(
+            KEY,
+            "the gradient of a fragment that a round leaves out would be lost: the next one is of another batch",
+            "set it to 1, or use contribution = \"delta\"",
+        );
+    }
+    if overlap.fragments().is_some_and(|count| count < stagger) {
+        return refused(
+            KEY,
+            "every round exchanges at least one fragment, and there are fewer fragments than this",
+            "make `overlap.fragments` a multiple of it, or leave that out",
+        );
+    }
+    Ok(())
+}

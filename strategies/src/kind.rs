@@ -1,0 +1,151 @@
+//! A method as data: an entry of a list of methods, with values for its parameters. Codecs and
+//! topologies are such methods.
+
+use crate::parameter::{Parameter, ParameterError, Parameters, Range, Values};
+
+/// An entry of a list of methods.
+pub trait Spec: 'static {
+    /// The key of the configuration that names a method of the list.
+    const KEY: &'static str;
+
+    /// All methods of the list.
+    fn list() -> &'static [&'static Self];
+
+    /// Its name and its parameters.
+    fn keys(&self) -> Parameters;
+}
+
+/// A method of a list with its parameters, all within their ranges.
+#[derive(Clone, Copy)]
+pub struct Kind<S: 'static> {
+    spec: &'static S,
+    values: Values,
+}
+
+impl<S> Kind<S> {
+    /// Its entry in the list.
+    pub const fn spec(&self) -> &'static S {
+        self.spec
+    }
+}
+
+impl<S: Spec> Kind<S> {
+    /// A method of the list with these parameters; the others get their defaults.
+    ///
+    /// # Errors
+    /// When there is no such method, or a parameter is missing, unknown or out of its range.
+    ///
+    /// ```
+    /// use murmurate_strategies::compress::CodecKind;
+    /// use murmurate_strategies::topology::TopologyKind;
+    /// assert!(CodecKind::new("top-k", &[("density", 0.01)]).is_ok());
+    /// assert!(CodecKind::new("top-k", &[("density", 0.0)]).is_err());
+    /// assert!(TopologyKind::new("base-k", &[("degree", 2.0)]).is_ok());
+    /// assert!(TopologyKind::new("ring", &[("degree", 2.0)]).is_err());
+    /// ```
+    pub fn new(name: &str, given: &[(&str, f64)]) -> Result<Self, ParameterError> {
+        Self::of(Self::find(name)?, given)
+    }
+
+    /// As [`Kind::new`], for an entry of the list.
+    ///
+    /// # Errors
+    /// When a parameter is missing, unknown or out of its range.
+    pub fn of(spec: &'static S, given: &[(&str, f64)]) -> Result<Self, ParameterError> {
+        let values = spec.keys().values(given)?;
+        Ok(Self { spec, values })
+    }
+
+    /// A method of the list with the parameters that a table of the configuration gives.
+    ///
+    /// # Errors
+    /// As [`Kind::new`], and when a value has the wrong type.
+    pub fn from_table(name: &str, table: &toml::Table) -> Result<Self, ParameterError> {
+        let spec = Self::find(name)?;
+        let values = spec.keys().read(table)?;
+        Ok(Self { spec, values })
+    }
+
+    fn find(name: &str) -> Result<&'static S, ParameterError> {
+        let mut all = S::list().iter().copied();
+        all.find(|spec| spec.keys().method == name)
+            .ok_or_else(|| ParameterError::UnknownMethod {
+                key: S::KEY,
+                found: name.to_owned(),
+            })
+    }
+
+    /// Its parameters as TOML.
+    pub fn to_table(&self) -> toml::Table {
+        self.spec.keys().write(&self.values)
+    }
+
+    /// Its name in the configuration.
+    pub fn name(&self) -> &'static str {
+        self.spec.keys().method
+    }
+
+    /// The values of its parameters, in the order of its entry.
+    pub fn values(&self) -> &[f64] {
+        &self.values[..self.spec.keys().list.len()]
+    }
+
+    /// The value of a parameter that its entry lists.
+    ///
+    /// # Panics
+    /// If the entry lists no such parameter.
+    pub fn number(&self, parameter: &str) -> f64 {
+        self.spec.keys().number(&self.values, parameter)
+    }
+
+    /// As [`Kind::number`], of a parameter that is a whole number.
+    ///
+    /// # Panics
+    /// If the entry lists no such parameter.
+    pub fn count(&self, parameter: &str) -> usize {
+        self.number(parameter) as usize
+    }
+
+    /// As [`Kind::number`], of a parameter that is a name.
+    ///
+    /// # Panics
+    /// If the entry lists no such parameter, or it is a number.
+    pub fn choice(&self, parameter: &str) -> &'static str {
+        let found = self.spec.keys().list.iter().find(|p| p.name == parameter);
+        match found.map(|parameter| parameter.range) {
+            Some(Range::Choice(names)) => names[self.count(parameter)],
+            _ => panic!("`{parameter}` of `{}` is no name", self.name()),
+        }
+    }
+
+    /// Another method of the list, with those of this one's parameters that it has too.
+    ///
+    /// # Panics
+    /// If there is none of that name, or it needs a parameter that this one does not have.
+    pub(crate) fn sibling(&self, name: &str) -> Self {
+        let spec = Self::find(name);
+        let takes = |p: &&Parameter| {
+            let other = spec.as_ref().map_or(&[][..], |spec| spec.keys().list);
+            other.iter().any(|q| q.name == p.name)
+        };
+        let own = self.spec.keys().list.iter().filter(takes);
+        let given: Vec<_> = own.map(|p| (p.name, self.number(p.name))).collect();
+        Self::new(name, &given).expect("a method lists others that its parameters fit")
+    }
+}
+
+impl<S: Spec> PartialEq for Kind<S> {
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name() && self.values == other.values
+    }
+}
+
+impl<S: Spec> core::fmt::Debug for Kind<S> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let mut entry = f.debug_struct(self.name());
+        for (parameter, value) in self.spec.keys().list.iter().zip(&self.values) {
+            entry.field(parameter.name, value);
+        }
+        entry.finish()
+    }
+}
