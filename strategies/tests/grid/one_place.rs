@@ -6,17 +6,19 @@
 //!
 //! - an exchange, when it has its `ExchangeKind`, its `ExchangeMessage`, the module of its state
 //!   machine, its mixer, its messages or its method, or its name as a whole string literal;
-//! - a codec, when it has its name as a whole string literal, and a topology likewise.
+//! - a codec, when it has its name as a whole string literal, declares its module or names its
+//!   entry, and a topology likewise.
 //!
 //! A folder of `protocol/src/exchange` holds one state machine in several files and counts as one
 //! place. All other files count, an exchange's own included.
 //!
 //! **What does not count.** Messages that advise a method ("use exchange = \"gossip\"") are sentences,
 //! and a new method changes none of them. A word that is also another thing's name is listed in
-//! [`NAMESAKES`] with what it is there. A codec or a topology that builds on another one names it in
-//! its own file: [`BUILDS_ON`].
+//! [`NAMESAKES`] with what it is there. A codec made of others has a list of the names that it
+//! accepts ([`without_choices`]); a new codec changes no such list.
 #![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
+use murmurate_strategies::compress::CODECS;
 use murmurate_strategies::grid::registry::EXCHANGES;
 use murmurate_strategies::topology::TOPOLOGIES;
 use std::collections::BTreeSet;
@@ -33,7 +35,7 @@ const MORE: [(&str, usize); 1] = [(CENTER, 7)];
 /// The second kind of `parameter-server`, whose peers need not be in the same round.
 const CENTER: &str = "parameter-server (center)";
 
-/// Files that name a codec or a topology: its own and the list.
+/// Files that name a codec or a topology: its own, and the one that declares its module and lists it.
 const METHOD_MAX: usize = 2;
 
 const ROOTS: [&str; 6] = ["protocol", "strategies", "sim", "node", "tasks", "net"];
@@ -63,7 +65,7 @@ fn name_of(kind: &'static str) -> &'static str {
 }
 
 /// Files that mean another thing by a word.
-const NAMESAKES: [(&str, &[&str]); 9] = [
+const NAMESAKES: [(&str, &[&str]); 14] = [
     // The absence of anything: a preset, a correction, a rate limit, a member's fault.
     (
         "none",
@@ -88,8 +90,14 @@ const NAMESAKES: [(&str, &[&str]); 9] = [
     ("hierarchical", &SCHEDULES),
     ("ring", &SCHEDULES),
     ("torus", &SCHEDULES),
-    // A preset.
+    // Presets.
     ("moshpit", &["strategies/src/grid/presets/"]),
+    ("dgc", &["strategies/src/grid/presets/"]),
+    ("qsgd", &["strategies/src/grid/presets/"]),
+    // Three codecs that random scenarios of presets use; those of the grid use the list.
+    ("f32", &["sim/src/seeds/draw.rs"]),
+    ("bf16", &["sim/src/seeds/draw.rs"]),
+    ("int8", &["sim/src/seeds/draw.rs"]),
 ];
 
 const SCHEDULES: [&str; 6] = [
@@ -234,5 +242,55 @@ fn a_topology_is_its_file_and_a_line() {
             .filter(|path| !is_namesake(spec.name, path))
             .collect();
         assert!(named.len() <= METHOD_MAX, "{}: {named:?}", spec.name);
+    }
+}
+
+/// Code without its lists of names to choose from: `const ...: [&str; N] = [...];`.
+fn without_choices(code: &str) -> String {
+    let mut parts = code.split(": [&str; ");
+    let first = parts.next().unwrap_or_default().to_owned();
+    let rest = parts.map(|part| part.split_once("];").map_or("", |(_, rest)| rest));
+    first + &rest.collect::<String>()
+}
+
+#[test]
+fn a_codec_is_its_file_and_its_folders_list() {
+    const FOLDER: &str = "strategies/src/compress/";
+    let files = production();
+    let files: Vec<_> = files
+        .into_iter()
+        .map(|(path, code)| {
+            let code = match path.starts_with(FOLDER) {
+                true => without_choices(&code),
+                false => code,
+            };
+            (path, code)
+        })
+        .collect();
+    for spec in CODECS {
+        let literal = format!("\"{}\"", spec.name);
+        let entry = format!("name: {literal},");
+        let mut own = files
+            .iter()
+            .filter(|(path, code)| path.starts_with(FOLDER) && code.contains(&entry));
+        let (own, _) = own.next().expect("a codec's entry is in its own file");
+        let module = own.rsplit('/').next().unwrap().trim_end_matches(".rs");
+        let entry = format!("&{module}::");
+        let names = |path: &str, code: &str| {
+            let declares = has_word(code, &format!("mod {module}"));
+            let lists = code.match_indices(&entry).any(|(at, _)| {
+                code[at..]
+                    .lines()
+                    .next()
+                    .is_some_and(|l| l.contains("SPEC"))
+            });
+            code.contains(&literal) || path.starts_with(FOLDER) && (declares || lists)
+        };
+        let named = files.iter().filter(|(path, code)| names(path, code));
+        let named: Vec<_> = named
+            .map(|(path, _)| path.as_str())
+            .filter(|path| !is_namesake(spec.name, path))
+            .collect();
+        assert_eq!(named.len(), METHOD_MAX, "{}: {named:?}", spec.name);
     }
 }
