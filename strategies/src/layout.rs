@@ -1,4 +1,4 @@
-//! The layout: where each tensor lies in the flat parameters.
+//! The layout: the place of each tensor in the flat parameters.
 
 use murmurate_protocol::{Digest, LayoutHash, wire};
 use serde::{Deserialize, Serialize};

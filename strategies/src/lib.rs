@@ -2,10 +2,10 @@
 //! [`Executor`](executor) that performs every work order of a peer. No sockets, threads or files;
 //! no sums in unspecified order.
 //!
-//! Every strategy is a point of the [`grid`]. The table shows some of the named ones; all of them are in
-//! [`grid::registry::PRESETS`]. P is the number of parameters, n the number of peers in a group. Bytes are
-//! what one peer sends in a round with the codec shown; any codec that works with the strategy may take
-//! its place.
+//! Every strategy is a point of the [`grid`]. The table shows some of the named ones; all of them
+//! are in [`grid::registry::PRESETS`]. P is the number of parameters, n the number of peers in a
+//! group. Bytes are what one peer sends in a round with the codec shown; any codec that works with
+//! the strategy may take its place.
 //!
 //! | strategy | paper | exchange | codec | what is sent | bytes/round |
 //! |---|---|---|---|---|---|
@@ -16,11 +16,12 @@
 //! | `d-psgd` | Lian et al., NeurIPS 2017 | gossip, ring | `f32` | the parameters | 8 P |
 //!
 //! In an all-reduce each peer sends its contribution to every shard to that shard's owner, and the
-//! reduction of its own shard to every other member: twice `(n - 1) / n` of the encoded size. In gossip it
-//! sends the encoded size to each partner: one for `random-matching` and `one-peer-exponential`, two for
-//! `ring`, n - 1 for `complete`. The encoded size is 4 P for `f32`, 2 P for `bf16`, about P for
-//! `int8`, at most about 5 P times the density for `top-k` (whose reductions hold the union of what
-//! was kept). Each strategy's linear model is a test (`tests/methods/spectra.rs`).
+//! reduction of its own shard to every other member: twice `(n - 1) / n` of the encoded size. In
+//! gossip it sends the encoded size to each partner: one for `random-matching` and
+//! `one-peer-exponential`, two for `ring`, n - 1 for `complete`. The encoded size is 4 P for `f32`,
+//! 2 P for `bf16`, about P for `int8`, at most about 5 P times the density for `top-k` (whose
+//! reductions hold the union of what was kept). Each strategy's linear model is a test
+//! (`tests/methods/spectra.rs`).
 
 pub mod aggregate;
 pub mod compress;

@@ -1,6 +1,6 @@
 //! Parameters of methods: the keys that a codec, a topology or a mode takes in its table. A method
-//! lists each key once, with range, default and meaning; reading, refusing, writing and the registry
-//! all follow that list.
+//! lists each key once, with range, default and meaning; reading, refusing, writing and the
+//! registry all follow that list.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! Where encoded slices lie between codec and network. This is a trait because the daemon shares them
-//! with its sockets and the simulator does not.
+//! The store of encoded slices between codec and network. This is a trait because the daemon shares
+//! them with its sockets and the simulator does not.
 
 use bytes::Bytes;
 use murmurate_protocol::SliceId;

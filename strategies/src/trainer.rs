@@ -1,4 +1,5 @@
-//! The trainer takes inner steps. `tasks` implements it with burn, [`toy`](crate::toy) in plain Rust.
+//! The trainer takes inner steps. `tasks` implements it with burn, [`toy`](crate::toy) in plain
+//! Rust.
 
 use crate::Layout;
 use crate::state::{StateError, StateSink, StateSource};
@@ -24,8 +25,8 @@ pub trait StepControl {
         let _ = (step, samples);
     }
 
-    /// Called in every inner step for each tensor that has a gradient, before the inner optimizer uses
-    /// it: changes the gradient in place. `offset` is where the tensor lies in the flat
+    /// Called in every inner step for each tensor that has a gradient, before the inner optimizer
+    /// uses it: changes the gradient in place. `offset` is where the tensor lies in the flat
     /// parameters, `values` are its parameters.
     fn correct(&mut self, offset: usize, values: &[f32], gradient: &mut [f32]) {
         let _ = (offset, values, gradient);
@@ -73,10 +74,10 @@ pub trait Trainer: Send {
     /// Samples of one inner step.
     fn batch(&self) -> u64;
 
-    /// One forward and backward pass on one batch. `on_ready(offset, gradient)` is called once
-    /// for each tensor with the gradient of the mean loss, in any order; together they cover the
-    /// layout. Where the trainer can, it calls as soon as the backward pass has computed a tensor, so that
-    /// the gradient leaves while the rest is computed. The parameters do not change.
+    /// One forward and backward pass on one batch. `on_ready(offset, gradient)` is called once for
+    /// each tensor with the gradient of the mean loss, in any order; together they cover the
+    /// layout. Where the trainer can, it calls as soon as the backward pass has computed a tensor,
+    /// so that the gradient leaves while the rest is computed. The parameters do not change.
     ///
     /// # Errors
     /// As [`Trainer::steps`].
@@ -85,8 +86,8 @@ pub trait Trainer: Send {
         on_ready: &mut dyn FnMut(usize, &mut [f32]),
     ) -> Result<TrainReport, TrainError>;
 
-    /// Calls `f(offset, values)` for the pieces of `range` in ascending order. What `f` writes becomes the
-    /// parameters. In place where the backend allows.
+    /// Calls `f(offset, values)` for the pieces of `range` in ascending order. What `f` writes
+    /// becomes the parameters. In place where the backend allows.
     fn visit(&mut self, range: Range<usize>, f: &mut dyn FnMut(usize, &mut [f32]));
 
     /// Loss and accuracy on held-out data.

@@ -1,22 +1,24 @@
-//! Bucketing: means of a few inputs each, before another rule.
+//! Bucketing: another rule is applied to means of a few inputs each.
 
 use super::kernels::weighted_sum;
 use super::{Aggregator, Input, Scope};
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 
-/// Shuffles the inputs, takes the plain mean of every s of them, and hands the means to another rule.
+/// Shuffles the inputs, takes the plain mean of every s of them, and applies another rule to the
+/// means.
 ///
 /// ```text
 /// y_b = mean of the inputs of bucket b,   out = rule(y_1, ..., y_ceil(n/s))
 /// ```
 ///
-/// The means differ less than the inputs (their variance is s times smaller), which makes rules that are
-/// biased on skewed data usable; in exchange up to f buckets are bad, so the rule faces a share of `s f / n`
-/// liars. Weights add up. Needs a scratch of the inputs' size over s. Source: Karimireddy, He and
-/// Jaggi, "Byzantine-robust learning on heterogeneous datasets via bucketing" (ICLR 2022), algorithm 1.
-/// Special case: s = 1 only shuffles. Shuffles are drawn from a seed and a count of calls: the same calls
-/// give the same bits.
+/// The means differ less than the inputs (their variance is s times smaller), so rules that are
+/// biased on skewed data become usable. Up to f buckets may contain a liar, so the rule faces a
+/// share of `s f / n` liars. The weight of a bucket is the sum of its weights. Needs a scratch of
+/// the inputs' size over s. Source: Karimireddy, He and Jaggi, "Byzantine-robust learning on
+/// heterogeneous datasets via bucketing" (ICLR 2022), algorithm 1. Special case: s = 1 only
+/// shuffles. Shuffles depend on a seed and the number of calls, so the same calls give the same
+/// bits.
 pub struct Bucketing {
     rule: Box<dyn Aggregator>,
     size: usize,

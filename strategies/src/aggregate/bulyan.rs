@@ -1,18 +1,21 @@
-//! Aggregation rule `bulyan`: Krum's choice, then the middle of each coordinate.
+//! Aggregation rule `bulyan`: inputs chosen by Krum, then a trimmed mean of each coordinate.
 
 use super::kernels::{LANES, Network};
 use super::krum::{distances, scores};
 use super::{Aggregator, Input, Scope};
 
-/// Takes `theta = n - 2 f` inputs by running Krum again and again, each time without those it took; then,
-/// for each coordinate, the mean of the `beta = theta - 2 f` values nearest to the median of the theta.
+/// Takes `theta = n - 2 f` inputs by repeated Krum, each time without those already taken. Then,
+/// for each coordinate, it takes the mean of the `beta = theta - 2 f` values nearest to the median
+/// of the theta.
 ///
-/// With `n >= 4 f + 3` every coordinate is within the spread of the honest values that were taken, counted
-/// from their median: liars cannot hide a large change of one coordinate behind a small norm, as they
-/// can from Krum. Where fewer came, f is what they allow, `(n - 3) / 4`. Weights are not used. Needs all
-/// distances over the whole of what it is given; no state. Source: El Mhamdi, Guerraoui and Rouault, "The
-/// hidden vulnerability of distributed learning in Byzantium" (ICML 2018), algorithm 2 of section 4.
-/// Special case: f = 0 is the plain mean.
+/// With `n >= 4 f + 3` every coordinate is within the spread of the honest values that were taken,
+/// measured from their median. So liars cannot hide a large change of one coordinate behind a small
+/// norm, as they can with Krum. With fewer inputs, f is the largest number that they allow, `(n -
+/// 3) / 4`. Weights are not used. It needs all distances between whole inputs; no state.
+///
+/// Parameter: `liars`, f, the number of inputs that may be wrong. Source: El Mhamdi, Guerraoui and
+/// Rouault, "The hidden vulnerability of distributed learning in Byzantium" (ICML 2018), algorithm
+/// 2 of section 4. Special case: f = 0 is the plain mean.
 #[derive(Clone, Debug)]
 pub struct Bulyan {
     liars: usize,
@@ -29,7 +32,7 @@ impl Bulyan {
     }
 }
 
-/// The inputs that Krum takes one by one, in the order of the inputs.
+/// The inputs that repeated Krum takes, in their original order.
 fn taken(inputs: &[Input<'_>], liars: usize) -> Vec<usize> {
     let distances = distances(inputs);
     let mut left: Vec<usize> = (0..inputs.len()).collect();

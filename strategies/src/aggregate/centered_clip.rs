@@ -1,4 +1,4 @@
-//! Aggregation rule `centered-clip`: every contribution moves the center, by at most tau.
+//! Aggregation rule `centered-clip`: every contribution moves the center by at most tau.
 
 use super::kernels::{RUN, distances_to};
 use super::{Aggregator, Input, Median, Scope};
@@ -9,15 +9,16 @@ use super::{Aggregator, Input, Median, Scope};
 /// v' = v + (1/n) sum_k (x_k - v) min(1, tau / ||x_k - v||)
 /// ```
 ///
-/// f liars move v by at most `f tau / n` an iteration, whatever they send. Where tau is at least
+/// f liars move v by at most `f tau / n` in an iteration, whatever they send. If tau is at least
 /// the honest inputs' distance from v, `||v' - mean|| <= (f/n) (||v - mean|| + tau)` with the mean
 /// of the honest ones. Weights are not used: a liar would claim the largest. Needs the distances
-/// over the whole of what it is given: two passes an iteration. The paper starts from the last
-/// round's aggregate and lets peers send momenta ([`CenteredClip::from_center`]: one times the
-/// parameters of state, kept by the caller); as a rule of an exchange, where the owner of a shard
-/// changes, it starts from the coordinate median. Source: Karimireddy, He and Jaggi, "Learning from
-/// history for Byzantine robust optimization" (ICML 2021), algorithm 2 and section 4; on each shard
-/// of a butterfly: Gorbunov et al., "Secure distributed training at scale" (ICML 2022), algorithm
+/// between whole inputs: two passes in an iteration. The paper starts from the last round's
+/// aggregate and lets peers send momenta ([`CenteredClip::from_center`]: one times the parameters
+/// of state, kept by the caller). In an exchange, in which the owner of a shard changes, it starts
+/// from the coordinate median. `radius` is tau, in the unit of a contribution's norm. Source:
+/// Karimireddy, He and Jaggi, "Learning from history for Byzantine robust optimization" (ICML
+/// 2021), algorithm 2 and section 4; on each shard of a butterfly: Gorbunov et al., "Secure
+/// distributed training at scale" (ICML 2022), algorithm
 /// 2. Special case: tau beyond all distances is the plain mean after one iteration, from any start.
 #[derive(Clone, Debug)]
 pub struct CenteredClip {

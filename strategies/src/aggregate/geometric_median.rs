@@ -9,13 +9,14 @@ use super::{Aggregator, Input, Median, Scope};
 /// b_k = a_k / max(nu, ||v - x_k||),   v' = sum_k b_k x_k / sum_k b_k
 /// ```
 ///
-/// With liars of a share `alpha < 1/2` of the weight the minimum lies within
-/// `2 (1 - alpha) / (1 - 2 alpha) max_k ||x_k - x||` over honest k of any point x. Needs the distances
-/// over the whole of what it is given: two passes an iteration; no state. The start is free in the
-/// paper; it is the coordinate median here, so that a huge liar costs no iterations. Source: Pillutla,
-/// Kakade and Harchaoui, "Robust aggregation for federated learning" (IEEE TSP 2022), algorithm 2 and
-/// equation 5; the bound from Minsker, "Geometric median and robust estimation in Banach spaces"
-/// (2015), lemma 2.1. Special cases: one input is itself; nu beyond all distances is the weighted mean.
+/// If liars have a share `alpha < 1/2` of the weight, the minimum lies within
+/// `2 (1 - alpha) / (1 - 2 alpha) max_k ||x_k - x||` over honest k of any point x. It needs the
+/// distances between whole inputs: two passes in an iteration; no state. The paper leaves the start
+/// open; here it is the coordinate median, so that a huge outlier costs no iterations. Source:
+/// Pillutla, Kakade and Harchaoui, "Robust aggregation for federated learning" (IEEE TSP 2022),
+/// algorithm 2 and equation 5; the bound from Minsker, "Geometric median and robust estimation in
+/// Banach spaces" (2015), lemma 2.1. Special cases: one input is itself; nu beyond all distances is
+/// the weighted mean.
 #[derive(Clone, Debug)]
 pub struct GeometricMedian {
     smoothing: f64,

@@ -1,10 +1,10 @@
-//! What several rules are made of: distances summed in a fixed order, and sorting networks over lanes.
+//! Helpers of several rules: distances summed in a fixed order, and sorting networks over lanes.
 //! Plain loops that the compiler turns into vector instructions; the same bits on every machine.
 
 use super::Input;
 use std::ops::Range;
 
-/// Values that are summed in f32 before the sum goes on in f64.
+/// Values that are summed in f32 before they are added to a sum in f64.
 pub(super) const RUN: usize = 1024;
 
 /// Coordinates that a sorting network sorts at once.
@@ -37,7 +37,7 @@ pub(super) fn norm_squared(a: &[f32]) -> f64 {
     sum_of(a, a, |a, _| a * a)
 }
 
-/// `||x_k - center||^2` for every input: run by run, so that the center is read from memory once.
+/// `||x_k - center||^2` for every input, in runs, so that the center is read from memory once.
 pub(super) fn distances_to(inputs: &[Input<'_>], center: &[f32]) -> Vec<f64> {
     let mut squares = vec![0.0; inputs.len()];
     for (at, center) in center.chunks(RUN).enumerate() {
@@ -63,7 +63,7 @@ pub(super) fn weighted_sum<'a>(inputs: impl Iterator<Item = (&'a [f32], f32)>, o
     }
 }
 
-/// A sorting network: which places to compare and exchange, whatever the values are.
+/// A sorting network: pairs of places to compare and exchange, independent of the values.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Network {
     count: usize,
@@ -71,8 +71,8 @@ pub(super) struct Network {
 }
 
 impl Network {
-    /// Merge exchange for `count` places. Source: Batcher (1968), as algorithm 5.2.2 M of Knuth, "The
-    /// art of computer programming", volume 3.
+    /// Merge exchange for `count` places. Source: Batcher (1968), as algorithm 5.2.2 M of Knuth,
+    /// "The art of computer programming", volume 3.
     fn new(count: usize) -> Self {
         let mut pairs = Vec::new();
         let top = count.next_power_of_two() / 2;

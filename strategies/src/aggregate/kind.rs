@@ -1,4 +1,4 @@
-//! Aggregation rules as data: what the `[aggregation]` table says. Ranges are checked by the grid.
+//! Aggregation rules as data, from the `[aggregation]` table. The grid checks the ranges.
 
 use super::{
     Aggregator, Bucketing, Bulyan, CenteredClip, GeometricMedian, Krum, Median, NormClip, Scope,

@@ -1,21 +1,22 @@
-//! Aggregation rules `krum` and `multi-krum`: those with the nearest neighbours.
+//! Aggregation rules `krum` and `multi-krum`: the inputs with the nearest neighbours.
 
 use super::kernels::{RUN, distance_squared, weighted_sum};
 use super::{Aggregator, Input, Scope};
 
-/// The input, or the mean of the inputs, with the smallest scores
+/// The input with the smallest score (`krum`), or the mean of the m inputs with the smallest
+/// (`multi-krum`):
 ///
 /// ```text
 /// score(k) = sum of ||x_k - x_j||^2 over the n - f - 2 inputs j nearest to k
 /// ```
 ///
-/// With `n >= 2 f + 3` and honest inputs at most D apart, whatever is chosen lies within
-/// `D (1 + sqrt((n - f - 2) / (n - 2 f - 1)))` of every honest input. Where fewer came, f is what they
-/// allow, `(n - 3) / 2`. Weights are not used: a liar would claim the largest. Needs all
-/// `n (n - 1) / 2` distances over the whole of what it is given; no state. Ties go to the earlier input
-/// (`PeerId` order). Source: Blanchard et al., "Machine learning with adversaries: Byzantine tolerant
-/// gradient descent" (NeurIPS 2017), section 4; multi-Krum in section 5 with `m = n - f`. Special case:
-/// f = 0 of multi-Krum is the plain mean.
+/// With `n >= 2 f + 3` and honest inputs at most D apart, the result is within
+/// `D (1 + sqrt((n - f - 2) / (n - 2 f - 1)))` of every honest input. With fewer inputs, f is the
+/// largest number that they allow, `(n - 3) / 2`. Weights are not used: a liar would claim the
+/// largest. Needs all `n (n - 1) / 2` distances between whole inputs; no state. Ties go to the
+/// earlier input (`PeerId` order). Source: Blanchard et al., "Machine learning with adversaries:
+/// Byzantine tolerant gradient descent" (NeurIPS 2017), section 4; multi-Krum in section 5 with
+/// `m = n - f`. Special case: f = 0 of multi-Krum is the plain mean.
 #[derive(Clone, Debug)]
 pub struct Krum {
     liars: usize,
@@ -34,12 +35,13 @@ impl Krum {
     }
 }
 
-/// Liars that `count` inputs of Krum allow for, out of `asked`.
+/// The number of liars that `count` inputs of Krum allow, at most `asked`.
 pub(super) fn allowed(asked: usize, count: usize) -> usize {
     asked.min(count.saturating_sub(3) / 2)
 }
 
-/// All squared distances, row by row. Run by run over all pairs: the inputs are read from memory once.
+/// All squared distances, row by row. In runs over all pairs, so that the inputs are read from
+/// memory once.
 pub(super) fn distances(inputs: &[Input<'_>]) -> Vec<Vec<f64>> {
     let n = inputs.len();
     let mut all = vec![vec![0.0; n]; n];

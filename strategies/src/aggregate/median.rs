@@ -1,16 +1,16 @@
-//! Aggregation rule `median`: coordinate by coordinate, the middle one.
+//! Aggregation rule `median`: the median of each coordinate.
 
 use super::kernels::Network;
 use super::{Aggregator, Input, Scope};
 
-/// `out_d = median_k x_kd`; the mean of the two middle ones for even n.
+/// `out_d = median_k x_kd`; the mean of the two middle values for even n.
 ///
 /// With f < n/2 liars every coordinate lies between the smallest and the largest honest value; for
-/// honest inputs of variance sigma^2 the error is `O(sigma f / n + sigma / sqrt(n))` a coordinate.
-/// Weights are not used: a liar would claim the largest. Coordinate-wise, no state; sorts by a fixed
-/// network, `O(n log^2 n)` comparisons. On skewed data it is biased even without liars. Source: Yin et
-/// al., "Byzantine-robust distributed learning: towards optimal statistical rates" (ICML 2018),
-/// algorithm 1, option I. One or two inputs: their mean.
+/// honest inputs of variance sigma^2 the error is `O(sigma f / n + sigma / sqrt(n))` for each
+/// coordinate. Weights are not used: a liar would claim the largest. Coordinate-wise, no state;
+/// sorts by a fixed network, `O(n log^2 n)` comparisons. On skewed data it is biased even without
+/// liars. Source: Yin et al., "Byzantine-robust distributed learning: towards optimal statistical
+/// rates" (ICML 2018), algorithm 1, option I. One or two inputs: their mean.
 #[derive(Clone, Debug, Default)]
 pub struct Median {
     network: Network,

@@ -1,8 +1,8 @@
-//! Aggregation rules: contributions in, one aggregate out. One file each.
+//! Aggregation rules: they combine contributions into one aggregate. One file each.
 //!
-//! In an all-reduce the owner of a shard applies the rule to that shard alone: distances and norms are
-//! those of the shard, as in the butterfly of Gorbunov et al. (ICML 2022), and each rule's bound holds
-//! shard by shard.
+//! In an all-reduce the owner of a shard applies the rule to that shard alone: distances and norms
+//! are those of the shard, as in the butterfly of Gorbunov et al. (ICML 2022), and each rule's
+//! bound holds shard by shard.
 
 mod bucketing;
 mod bulyan;
@@ -43,8 +43,8 @@ pub enum Scope {
     Whole,
 }
 
-/// A rule that needs all contributions side by side. What it is given is finite (quarantined), in `PeerId`
-/// order, of `out`'s length; weights are above zero.
+/// A rule that needs all contributions at the same time. Its inputs are finite (quarantined), in
+/// `PeerId` order, and as long as `out`; weights are above zero.
 pub trait Aggregator: Send {
     /// Its name in the configuration.
     fn name(&self) -> &'static str;

@@ -1,12 +1,12 @@
-//! Aggregation rule `norm-clip`: the weighted mean of inputs that are cut to a norm.
+//! Aggregation rule `norm-clip`: the weighted mean of inputs whose norms are limited.
 
 use super::kernels::{norm_squared, weighted_sum};
 use super::{Aggregator, Input, Scope};
 
 /// `out = sum_k share_k x_k min(1, bound / ||x_k||)`, `share_k = a_k / sum_j a_j`.
 ///
-/// The norm of the result is at most the bound, and liars with a share alpha of the weight move it by at
-/// most `2 alpha bound`: a bound on harm, not a filter. Needs the norms over the whole of what it is given;
+/// The norm of the result is at most the bound, and liars with a share alpha of the weight move it
+/// by at most `2 alpha bound`: a bound on harm, not a filter. It needs the norms of whole inputs;
 /// no state. Source: Sun et al., "Can you really backdoor federated learning?" (2019), section 4
 /// (norm thresholding). Special case: a bound beyond all norms is the weighted mean.
 #[derive(Clone, Copy, Debug)]

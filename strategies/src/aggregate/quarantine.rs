@@ -1,10 +1,10 @@
-//! Quarantine: what must hold of values from a peer before they come near the model.
+//! Quarantine: checks of values from a peer before they are used.
 
-/// Root mean square above which values are absurd, whatever they are: parameters, deltas or
-/// gradients of a model that trains stay orders of magnitude below.
+/// Root mean square above which values are refused. Parameters, deltas and gradients of a model
+/// that trains stay orders of magnitude below.
 pub const RMS_MAX: f64 = 1e6;
 
-/// Why values may not enter.
+/// Why values are refused.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Quarantined {
@@ -37,7 +37,7 @@ pub fn norm(values: &[f32]) -> f64 {
     lanes.into_iter().chain(rest).sum::<f64>().sqrt()
 }
 
-/// Refuses NaN, infinity, and norms above `rms_max * sqrt(len)`; [`RMS_MAX`] where the method knows
+/// Refuses NaN, infinity, and norms above `rms_max * sqrt(len)`; [`RMS_MAX`] if the method has
 /// no tighter limit. Returns the norm.
 ///
 /// # Errors

@@ -1,18 +1,19 @@
-//! Aggregation rule `sign-majority`: one vote a peer and coordinate.
+//! Aggregation rule `sign-majority`: in each coordinate every peer has one vote.
 
 use super::{Aggregator, Input, Scope};
 
 /// `out_d = sign(sum_k sign(x_kd))`, in -1, 0, 1, with sign(0) = 0.
 ///
-/// f liars cannot turn a coordinate where honest votes lead by more than f. Weights are not used: a liar
-/// would claim the largest. Coordinate-wise, no state. The result is a direction without a length, for
-/// gradients: the learning rate alone says how far. Source: Bernstein et al., "signSGD: compressed
-/// optimisation for non-convex problems" (ICML 2018), algorithm 3, and "signSGD with majority vote is
-/// communication efficient and fault tolerant" (ICLR 2019). One input: its sign.
+/// f liars cannot change a coordinate in which honest votes lead by more than f. Weights are not
+/// used: a liar would claim the largest. Coordinate-wise, no state. The result is a direction
+/// without a length, for gradients: only the learning rate sets the length of a step. Source:
+/// Bernstein et al., "signSGD: compressed optimisation for non-convex problems" (ICML 2018),
+/// algorithm 3, and "signSGD with majority vote is communication efficient and fault tolerant"
+/// (ICLR 2019). One input: its sign.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SignMajority;
 
-/// Values that the count keeps in the nearest cache.
+/// Values that are counted together, so that the counts stay in the first-level cache.
 const RUN: usize = 1024;
 
 fn vote(x: f32) -> f32 {

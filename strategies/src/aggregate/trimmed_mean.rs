@@ -1,15 +1,16 @@
-//! Aggregation rule `trimmed-mean`: coordinate by coordinate, without the extremes.
+//! Aggregation rule `trimmed-mean`: the mean of each coordinate without its extremes.
 
 use super::kernels::Network;
 use super::{Aggregator, Input, Scope};
 
 /// `out_d = (1 / (n - 2 f)) sum_{k=f+1}^{n-f} x_(k)d` over the sorted values of coordinate d.
 ///
-/// With at most f liars every coordinate lies between the smallest and the largest honest value, and the
-/// error is `O(sigma f / n + sigma / sqrt(n))`. Weights are not used: a liar would claim the largest.
-/// Where fewer came, f is what they allow, `(n - 1) / 2`. Coordinate-wise, no state. Source: Yin et al.,
-/// "Byzantine-robust distributed learning: towards optimal statistical rates" (ICML 2018), algorithm
-/// 1, option II. Special cases: f = 0 is the plain mean, `f = (n - 1) / 2` the median.
+/// With at most f liars every coordinate lies between the smallest and the largest honest value,
+/// and the error is `O(sigma f / n + sigma / sqrt(n))`. Weights are not used: a liar would claim
+/// the largest. With fewer inputs, f is the largest number that they allow, `(n - 1) / 2`.
+/// Coordinate-wise, no state. Source: Yin et al., "Byzantine-robust distributed learning: towards
+/// optimal statistical rates" (ICML 2018), algorithm 1, option II. Special cases: f = 0 is the
+/// plain mean, `f = (n - 1) / 2` the median.
 #[derive(Clone, Debug)]
 pub struct TrimmedMean {
     liars: usize,

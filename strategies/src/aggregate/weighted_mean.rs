@@ -1,4 +1,4 @@
-//! Aggregation rule `weighted-mean`: the order of the sum is part of the rule.
+//! Aggregation rule `weighted-mean`: the mean by weight, summed in a fixed order.
 
 use murmurate_protocol::PeerId;
 
@@ -9,7 +9,7 @@ use murmurate_protocol::PeerId;
 /// ```
 ///
 /// Quotients are taken in f64 and rounded once. Weights may be negative (a contribution that is
-/// taken out again). `None` where the sum is not a positive number: there is no such mean.
+/// removed again). `None` if the sum is not a positive number.
 pub fn shares(keep: f64, weights: impl Iterator<Item = f64> + Clone) -> Option<(f32, Vec<f32>)> {
     let total = keep + weights.clone().sum::<f64>();
     if !(total > 0.0 && total.is_finite()) {
@@ -31,7 +31,7 @@ pub fn shares(keep: f64, weights: impl Iterator<Item = f64> + Clone) -> Option<(
 /// associative: the fixed order makes peers that reduce the same set hold the same bits. The
 /// Executor does the same through [`Codec::decode_add`](crate::compress::Codec::decode_add), one
 /// contribution at a time, without the decoded copies; this is the reference it is tested against.
-/// Returns whether there was a mean: not for an empty set. Source: McMahan et al.,
+/// Returns false for an empty set, which has no mean. Source: McMahan et al.,
 /// "Communication-efficient learning of deep networks from decentralized data" (AISTATS 2017),
 /// algorithm 1. Special case: equal weights are the plain mean.
 ///

@@ -1,4 +1,4 @@
-//! Codec `by-size`: large matrices in one codec, everything else in another. A product of two codecs.
+//! Codec `by-size`: one codec for large matrices and another for everything else.
 
 use super::{Codec, CodecError, CodecKind, CodecProperties, EncodeContext, Sparse};
 use crate::compress::header::Header;
@@ -54,25 +54,32 @@ const SMALL: Parameter = Parameter {
     about: "the codec of everything else, such as \"bf16\"",
 };
 
-/// Bytes that name a run of large values.
+/// Bytes that describe a run of large values.
 const NAMED: usize = 8;
 
-/// One codec for tensors of two dimensions and at least `below` values, another for the rest.
+/// One codec for tensors of two dimensions with at least `below` values, another for the rest.
 ///
 /// ```text
 /// C(x) = (L(x_large), S(x_small)),   ||C(x) - x||^2 <= max(c_L, c_S) ||x||^2
 /// ```
 ///
-/// x_large is what lies in such matrices, one after another, x_small the rest: biases, norms and small
-/// matrices are few values, and training feels their errors most. Biased, stochastic and so on as L and
-/// S are; the error is that of the worse. Bytes: those of L and of S, and 8 for each large run. State:
-/// error feedback's one where L or S needs it. Sent relative to the anchor. Reductions, which no tensors
-/// are known of, go back exactly. Layout: the codec's byte, the two codecs (u8 each), their density
-/// (f64) and values (u8), `below` (u32); the number of large runs (u32), where each begins and how long
-/// it is (u32); the bytes of L (u32), L's encoding, S's. Source: Vogels, Karimireddy and Jaggi,
-/// "PowerSGD" (NeurIPS 2019), section 3 (vectors go whole; number not verified); Lin et al., "Deep
-/// gradient compression" (ICLR 2018). Special cases: a slice that holds no whole row of a matrix is one
-/// run: large where it has `below` values or more; without large runs L encodes nothing.
+/// x_large has the values of such matrices, one matrix after another; x_small has the rest. Biases,
+/// norms and small matrices are few values, and training is most sensitive to their errors. C is
+/// biased, stochastic and so on if L or S is; its error is the larger of the two. Contributions are
+/// sent relative to the anchor. The tensors of a reduction are not known, so reductions return
+/// exactly.
+///
+/// Size: those of L and S, and 8 bytes for each run of large values. Layout: the codec's byte, the
+/// two codecs (u8 each), their density (f64) and values (u8), `below` (u32); the number of large
+/// runs (u32), the start and the length of each (u32); the bytes of L (u32), L's encoding, S's. A
+/// slice without a whole row of a matrix is one run, which is large if it has at least `below`
+/// values. Without large runs L encodes nothing.
+///
+/// Parameters: `large`, L, with its `density` and `values`; `below`, the number of values from
+/// which a matrix is large; `small`, S.
+///
+/// Source: Vogels, Karimireddy and Jaggi, "PowerSGD" (NeurIPS 2019), section 3 (vectors are sent
+/// exactly; number not verified); Lin et al., "Deep gradient compression" (ICLR 2018).
 struct BySize {
     below: usize,
     header: Header,

@@ -1,12 +1,12 @@
-//! What a codec may know beside the values: seeds, the round, matrices, and its own state. The
-//! Executor makes one for every slice; nothing here travels.
+//! Input of a codec beside the values: seeds, the round, matrices, and its own state. The Executor
+//! makes one for every slice. It is never sent.
 
 use std::ops::Range;
 
-/// The most runs of f32 per parameter that a codec may keep.
+/// The most values for each parameter that a codec may keep.
 pub const PLANES_MAX: usize = 2;
 
-/// A matrix, row-major, that lies whole in a slice.
+/// A row-major matrix that is completely inside a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Matrix {
     /// Where it begins in the slice.
@@ -24,13 +24,14 @@ impl Matrix {
     }
 }
 
-/// What a codec may know and keep of the slice that it encodes.
+/// What a codec may use and keep for the slice that it encodes.
 #[derive(Debug)]
 pub struct EncodeContext<'a> {
-    /// Different for every slice: of run, round, fragment, shard, direction, origin and attempt.
+    /// Different for every slice: a hash of run, round, fragment, shard, direction, origin and
+    /// attempt.
     pub seed: u64,
-    /// The same at all peers for the same slice of the same round: of run, round, fragment, shard
-    /// and direction. Decoders learn it from the header of the encoding that used it.
+    /// The same at all peers for a slice of a round: a hash of run, round, fragment, shard and
+    /// direction. Decoders read it from the header of the encoding.
     pub shared_seed: u64,
     /// The round, from zero: for schedules such as a warm-up.
     pub round: u64,
@@ -41,13 +42,13 @@ pub struct EncodeContext<'a> {
     /// and are part of checkpoints, not of state transfers.
     pub planes: [&'a mut [f32]; PLANES_MAX],
     /// State of any length for this slice, empty at first and again when shards change; part of
-    /// checkpoints. What does not fit is to be made anew.
+    /// checkpoints. A codec replaces contents of the wrong length.
     pub memory: &'a mut Vec<f32>,
-    /// What all members keep in common of this slice, the same bits at each of them:
+    /// The common state of all members for this slice, the same bits at each:
     /// [`Gathering`](super::Gathering). Empty at first, and for all other codecs.
     pub shared: &'a [f32],
-    /// What every member holds of this peer: [`Gathering::hold`](super::Gathering::hold). Empty
-    /// stands for zeros.
+    /// The vector that every member holds of this peer:
+    /// [`Gathering::hold`](super::Gathering::hold). Empty for zeros.
     pub held: &'a [f32],
 }
 

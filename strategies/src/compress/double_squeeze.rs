@@ -1,4 +1,5 @@
-//! Codec `double-squeeze`: error feedback at those who reduce, too. Biased: needs error feedback.
+//! Codec `double-squeeze`: error feedback at the owners of shards, too. Biased: needs error
+//! feedback.
 
 use super::{Codec, CodecError, CodecKind, CodecProperties, EncodeContext, Reduction};
 use crate::compress::header::Header;
@@ -10,7 +11,7 @@ use murmurate_protocol::BytesBound;
 pub(super) const SPEC: CodecSpec = CodecSpec {
     name: "double-squeeze",
     tag: 55,
-    summary: "as coarse on the way back as on the way there, with error feedback at both ends",
+    summary: "the same codec in both directions, with error feedback at both ends",
     equation: "up: C(x_i + e_i), down: C(mean + e_0), each end keeps what it left out",
     source: "Tang et al., ICML 2019",
     parameters: &[OF, INNER_DENSITY, VALUES],
@@ -24,20 +25,25 @@ const OF: Parameter = Parameter {
     about: "the codec of both directions, such as \"top-k\"",
 };
 
-/// The same codec both ways, and a residual at either end.
+/// The same codec in both directions, and a residual at either end.
 ///
 /// ```text
 /// up:    q_i = C(x_i + e_i),    e_i' = x_i + e_i - q_i           at every member
 /// down:  moved = C(r),  r = sum_i w_i q_i / sum_i w_i + e_0,     e_0' = r - moved       at the owner
 /// ```
 ///
-/// The owner of a shard takes its new residual over when the round is agreed on, and keeps the old one
-/// where it came to nothing. Whoever owns a shard after it, or after a restart, begins from zero: what
-/// the last residual held is lost, once. Bytes: C's and 2, both ways. State: error feedback's one, and
-/// the own shards of it once more at their owners. Sent relative to the anchor. Layout: the codec's
-/// byte, the carried codec (u8), C's encoding. Source: Tang et al., "DoubleSqueeze: parallel stochastic
-/// gradient descent with double-pass error-compensated compression" (ICML 2019), algorithm 1 (number not
-/// verified). Special case: with exact values of all places it is the mean.
+/// The owner of a shard keeps its new residual if the round is agreed on, and the old one if the
+/// round is void. A later owner of the shard, or one that restarts, begins from zero, so the last
+/// residual is lost once. Members keep the residual of error feedback; owners keep another one for
+/// their shards. Contributions are sent relative to the anchor.
+///
+/// Size: that of C and 2 bytes, in both directions. Layout: the codec's byte, the inner codec (u8),
+/// C's encoding. With a lossless C the result is the mean.
+///
+/// Parameters: `of`, C; its `density` and `values` if it has them.
+///
+/// Source: Tang et al., "DoubleSqueeze: parallel stochastic gradient descent with double-pass
+/// error-compensated compression" (ICML 2019), algorithm 1 (number not verified).
 struct DoubleSqueeze {
     kind: CodecKind,
     header: Header,

@@ -1,6 +1,6 @@
-//! Why a decoder refuses bytes.
+//! Errors of decoders.
 
-/// Why bytes are not what this codec wrote.
+/// Why a decoder refuses bytes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CodecError {
@@ -12,7 +12,7 @@ pub enum CodecError {
         /// The tag that was found.
         found: u8,
     },
-    /// The bytes end too early or go on too long.
+    /// Too few or too many bytes.
     #[error("field `{field}`: needs {needed} bytes, {found} are there")]
     Length {
         /// The field.
@@ -22,10 +22,8 @@ pub enum CodecError {
         /// Bytes there.
         found: usize,
     },
-    /// What the group agreed on before is needed to read it, and is another here, or not here.
-    #[error(
-        "field `{field}` refers to what the group agreed on, and that is not what is held here"
-    )]
+    /// The encoding refers to a common state of the group that this peer does not hold.
+    #[error("field `{field}` refers to a common state of the group that this peer does not hold")]
     NotHeld {
         /// The field.
         field: &'static str,

@@ -1,25 +1,27 @@
-//! Error feedback over slices: what a codec leaves out of one round goes into the next. Free
-//! functions; the Executor owns the residual and says when.
+//! Error feedback: what a codec leaves out of one round is added to the next. These are free
+//! functions; the Executor owns the residual and decides when to call them.
 //!
-//! With delta_t the round's delta, e_t the residual and C the codec:
+//! With delta_t the delta of the round, e_t the residual and C the codec:
 //!
 //! ```text
 //! v_t     = delta_t + e_t                 fold_in
 //! e_{t+1} = v_t - C(v_t)                  Codec::encode_residual
-//! e'      = e + C(v_t)                    give_back, where C(v_t) did not become part of the anchor
+//! e'      = e + C(v_t)                    give_back, if C(v_t) did not become part of the anchor
 //! ```
 //!
-//! The sums telescope: with every contribution delivered, `sum_t C(v_t) = sum_t delta_t + e_0 -
-//! e_T`, so what was applied differs from what was learned by the last residual only, however much
-//! the codec leaves out of each round. A contribution that is lost leaves `e' = v_t`: nothing is
-//! gone. For a codec with contraction delta the residual stays bounded by `||e||^2 <= 4 (1 - delta)
-//! / delta^2 max ||delta_t||^2`. Source: Seide et al., "1-bit stochastic gradient descent"
-//! (Interspeech 2014); bound: Karimireddy et al., "Error feedback fixes SignSGD" (ICML 2019), lemma
-//! 3. Special case: with a lossless codec the residual stays zero.
+//! The sums telescope: if every contribution is delivered, `sum_t C(v_t) = sum_t delta_t + e_0 -
+//! e_T`. So the applied changes differ from the learned ones only by the last residual, however
+//! much the codec leaves out in each round. After a contribution is lost, `e' = v_t`, so nothing is
+//! missing. For a codec with contraction delta the residual stays bounded by `||e||^2 <= 4 (1 -
+//! delta) / delta^2 max ||delta_t||^2`. With a lossless codec the residual stays zero.
+//!
+//! Source: Seide et al., "1-bit stochastic gradient descent" (Interspeech 2014); bound: Karimireddy
+//! et al., "Error feedback fixes SignSGD" (ICML 2019), lemma 3.
 
-/// `values += residual`: what is encoded is the delta and what earlier rounds left out.
+/// `values += residual`: the values to encode are the delta plus what earlier rounds left out.
 ///
 /// # Panics
+///
 /// If the lengths differ.
 pub fn fold_in(residual: &[f32], values: &mut [f32]) {
     assert_eq!(residual.len(), values.len());

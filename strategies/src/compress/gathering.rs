@@ -1,10 +1,10 @@
-//! Contributions that every member holds as they were encoded (exchange "gathered"): what a codec makes
-//! of them together, and what all members keep of it in common. No IO, no agreement: the Executor says
-//! what was agreed on.
+//! Codecs for the exchange `gathered`, whose members all hold every contribution as it was encoded:
+//! how a codec combines them, and the common state that all members keep. No IO and no agreement:
+//! the Executor passes in the agreed contributions.
 //!
-//! What is kept in common is a function of what was agreed on, round after round, and of nothing else: it
-//! is the same bits at every member that holds the same anchor, it travels with the state that newcomers
-//! fetch, and a round that came to nothing leaves it alone.
+//! The common state depends only on the agreed contributions of all rounds. So members with the
+//! same anchor have the same bits of it. It is part of the state that newcomers fetch, and a void
+//! round does not change it.
 
 use super::CodecError;
 
@@ -15,55 +15,55 @@ pub struct Contributed<'a> {
     pub bytes: &'a [u8],
     /// Its share of the weights, which sum to one.
     pub share: f32,
-    /// What every member holds of its sender; empty stands for zeros.
+    /// The vector that every member holds of its sender; empty for zeros.
     pub held: &'a [f32],
 }
 
-/// What was agreed on of one slice in one round.
+/// The agreed contributions to one slice in one round.
 #[derive(Clone, Copy, Debug)]
 pub struct Agreed<'a> {
     /// The contributions, in the order that all members have.
     pub contributions: &'a [Contributed<'a>],
-    /// Which of them is this peer's; `None` where it is left out.
+    /// The index of this peer's; `None` if it was left out.
     pub own: Option<usize>,
     /// The round.
     pub round: u64,
-    /// The seed that all members have for the slice in this round.
+    /// The seed of the slice in this round, the same at all members.
     pub shared_seed: u64,
-    /// What is kept in common.
+    /// The common state of the slice.
     pub shared: &'a [f32],
 }
 
-/// A contribution that is not what the codec writes: every member refuses it.
+/// A contribution that the codec cannot have written. Every member refuses it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bad {
-    /// Which of the contributions.
+    /// The index of the contribution.
     pub at: usize,
     /// What is wrong.
     pub error: CodecError,
 }
 
-/// What a codec makes of all contributions. Every member computes the same.
+/// How a codec combines all contributions. Every member computes the same.
 pub trait Gathering {
-    /// Whether every member holds a run of values of every other: as many times the parameters as there
-    /// are members.
+    /// Whether every member holds a vector of every other member: one value for each parameter and
+    /// member.
     fn holds(&self) -> bool {
         false
     }
 
-    /// f32 that are kept in common for a slice of `len` values, at most.
+    /// The most f32 of common state for a slice of `len` values.
     fn shared_most(&self, len: usize) -> usize;
 
-    /// Adds the move that the contributions make to `moved`, which is given as zeros. What is kept stays
-    /// as it is.
+    /// Adds the combined contributions to `moved`, which must be zeros. Does not change the common
+    /// state.
     ///
     /// # Errors
     /// Which contribution is bad.
     fn gather(&mut self, agreed: &Agreed<'_>, moved: &mut [f32]) -> Result<(), Bad>;
 
-    /// The move of the [`gather`](Self::gather) just before is in force: appends what is kept in common
-    /// from now on to `shared`, which is given empty, and puts back into the residual what of the own
-    /// contribution did not become part of the move.
+    /// Called after the result of the last [`gather`](Self::gather) was applied. Appends the next
+    /// common state to `shared`, which must be empty. Adds to the residual the part of this peer's
+    /// contribution that did not become part of `moved`.
     fn settle(
         &mut self,
         agreed: &Agreed<'_>,
@@ -72,8 +72,8 @@ pub trait Gathering {
         shared: &mut Vec<f32>,
     );
 
-    /// What every member holds of a sender, given its contribution that was agreed on. Only where it
-    /// [holds](Self::holds) anything.
+    /// Updates the vector that every member holds of a sender by its agreed contribution. Only
+    /// called if [`Gathering::holds`] is true.
     ///
     /// # Errors
     /// As `gather`; nothing has changed then.
@@ -81,7 +81,8 @@ pub trait Gathering {
         Ok(())
     }
 
-    /// Puts an own contribution back that did not count, before what it was encoded with has changed.
+    /// Adds a contribution of this peer that was left out back to the residual. `shared` is the
+    /// common state that it was encoded with.
     ///
     /// # Errors
     /// When the bytes are not the codec's.

@@ -1,4 +1,4 @@
-//! What opens every encoding: the codec's byte, then its parameters.
+//! The start of every encoding: the codec's byte, then its parameters.
 
 use super::CodecError;
 

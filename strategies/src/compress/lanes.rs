@@ -1,5 +1,5 @@
-//! Reductions over sixteen lanes and then across them: one order of additions on every machine, and
-//! one that vectors follow. For kernels, so all of them are inlined.
+//! Reductions in sixteen lanes, then across the lanes: one order of additions on every machine,
+//! which vector instructions follow. All functions are inlined into kernels.
 
 const LANES: usize = 16;
 
@@ -41,13 +41,13 @@ fn smaller(a: f32, b: f32) -> f32 {
     if b < a { b } else { a }
 }
 
-/// The largest magnitude; zero of nothing.
+/// The largest magnitude; zero without values.
 #[inline(always)]
 pub(super) fn largest(values: &[f32]) -> f32 {
     fold(values, 0.0, |most, v| larger(most, v.abs()), larger)
 }
 
-/// The least and the largest value; infinity and its negative of nothing.
+/// The least and the largest value; infinity and minus infinity without values.
 #[inline(always)]
 pub(super) fn bounds(values: &[f32]) -> (f32, f32) {
     (

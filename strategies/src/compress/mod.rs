@@ -1,6 +1,6 @@
-//! Codecs: values to bytes and back. Each is one file and a line in its folder's list. Its `SPEC` says
-//! name, opening byte, equation, source and keys; its type says layout, bound of error and special
-//! cases.
+//! Codecs: values to bytes and back. Each is one file and a line in its folder's list. Its `SPEC`
+//! says name, opening byte, equation, source and keys; its type says layout, bound of error and
+//! special cases.
 //!
 //! - `dense`: every value, in fewer bits
 //! - `sparse`: few of the values, or a sketch of the largest

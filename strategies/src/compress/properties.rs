@@ -1,20 +1,20 @@
-//! What a codec is, as data: the grid refuses combinations that cannot work.
+//! Properties of a codec. The grid refuses combinations that cannot work.
 
-/// How contributions may become one.
+/// How contributions are combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reduction {
-    /// Encoded with the same shared seed, they may be summed as they are: C(x) + C(y) = C(x + y).
+    /// Encodings with the same shared seed may be summed: C(x) + C(y) = C(x + y).
     WhileEncoded,
     /// Each is decoded into the sum.
     AfterDecoding,
-    /// Each is decoded into the sum, and the sum goes back in the same codec, with error feedback at its
-    /// owner, who must be the same from round to round.
+    /// Each is decoded into the sum, and the sum is encoded by the same codec, with error feedback
+    /// at the owner of the shard. The owner must be the same in every round.
     Squeezed,
-    /// Every member needs each contribution by itself: none may be summed on its way.
+    /// Every member needs each contribution separately: no partial sums.
     Gathered,
 }
 
-/// What a codec is, as data.
+/// Properties of a codec.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CodecProperties {
     /// Whether decode(encode(x)) == x bit for bit.
@@ -22,27 +22,29 @@ pub struct CodecProperties {
     /// Whether E[C(x)] == x over the seeds, or rounding is to nearest with no bias over symmetric
     /// values.
     pub unbiased: bool,
-    /// Whether it stalls without error feedback, as biased codecs do but for those of signs alone.
+    /// Whether training stalls without error feedback. That holds for biased codecs, except signs
+    /// alone.
     pub needs_feedback: bool,
-    /// Whether decoded values are as large as what was encoded: signs alone are not.
+    /// Whether decoded values have the magnitude of the encoded ones. Signs alone do not.
     pub scaled: bool,
     /// Whether encoding draws random numbers from the seed: the same seed gives the same bytes.
     pub stochastic: bool,
     /// Whether it may carry parameters themselves (dense, small relative error).
     pub dense: bool,
-    /// The least published c with E||C(x) - x||^2 <= c ||x||^2, over the seeds; infinite where
-    /// there is none. Below one the codec is contractive with delta = 1 - c; at one it never
-    /// leaves out more than there was; of an unbiased codec it is the variance bound.
+    /// The least published c with E||C(x) - x||^2 <= c ||x||^2, over the seeds; infinite if there
+    /// is none. Below one the codec is contractive with delta = 1 - c; at one the error is never
+    /// longer than x; for an unbiased codec it is the bound of the variance.
     pub error: f64,
-    /// How contributions may become one.
+    /// How contributions are combined.
     pub reduction: Reduction,
     /// Whether all peers must encode with the same seed.
     pub shared_seed: bool,
     /// Whether it looks at matrices: [`Matrix`](super::Matrix).
     pub matrices: bool,
-    /// What error feedback keeps of the residual from round to round: one, or the codec's decay.
+    /// The factor of error feedback on the residual in each round: one, or the decay of the codec.
     pub decay: f32,
-    /// f32 for every parameter that it keeps between rounds, beside error feedback's one.
+    /// f32 for every parameter that it keeps between rounds, besides the residual of error
+    /// feedback.
     pub planes: usize,
 }
 
@@ -92,8 +94,8 @@ impl CodecProperties {
         }
     }
 
-    /// What it is with another codec behind it, for the values that it keeps: the error is at most
-    /// that of what is left out and `after`'s of the rest.
+    /// Its properties if another codec writes the values that it keeps. The error is at most that
+    /// of the values left out plus that of `after` on the rest.
     pub(super) fn followed_by(self, after: Self) -> Self {
         let (first, second) = (self.error, after.error);
         // Rounding to nearest has no bias over many values, but one over the draws of one.
@@ -121,7 +123,7 @@ impl CodecProperties {
         }
     }
 
-    /// delta in E||C(x) - x||^2 <= (1 - delta) ||x||^2; `None` where it is not contractive.
+    /// delta in E||C(x) - x||^2 <= (1 - delta) ||x||^2; `None` if it is not contractive.
     pub fn contraction(&self) -> Option<f64> {
         (self.error < 1.0).then_some(1.0 - self.error)
     }

@@ -1,13 +1,13 @@
-//! What the codecs share: little-endian runs of f32, checks before anything is added. The loops go
-//! over arrays of a fixed size, so that the compiler turns them into vector instructions.
+//! Helpers of several codecs: little-endian runs of f32, and checks before values are added. The
+//! loops go over arrays of a fixed size, so that the compiler turns them into vector instructions.
 
 use super::CodecError;
 
-/// Values that are converted on the stack before they are appended: small enough for the first
-/// cache, so that the output is written to memory once and never zeroed first.
+/// Values that are converted on the stack before they are appended. They fit into the first-level
+/// cache, so the output is written to memory once and never zeroed first.
 pub(super) const BATCH: usize = 1024;
 
-/// Takes the opening byte off, if it is the right one.
+/// Splits the opening byte off, if it is the right one.
 pub(super) fn expect_tag(bytes: &[u8], expected: u8) -> Result<&[u8], CodecError> {
     match bytes.split_first() {
         None => Err(CodecError::Length {
@@ -20,7 +20,7 @@ pub(super) fn expect_tag(bytes: &[u8], expected: u8) -> Result<&[u8], CodecError
     }
 }
 
-/// Takes the first `N` bytes off.
+/// Splits the first `N` bytes off.
 pub(super) fn take<'a, const N: usize>(
     bytes: &'a [u8],
     field: &'static str,

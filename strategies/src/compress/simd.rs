@@ -1,6 +1,6 @@
-//! Vector instructions chosen at run time: AVX-512, AVX2, NEON, or what every CPU of the target
-//! has. The same Rust code is compiled for each, so all give the same bits: no fused multiply-add,
-//! and sums in a fixed number of lanes.
+//! Vector instructions chosen at run time: AVX-512, AVX2, NEON, or those that every CPU of the
+//! target has. The same Rust code is compiled for each, so all give the same bits: no fused
+//! multiply-add, and sums in a fixed number of lanes.
 
 use core::cell::Cell;
 use pulp::{Arch, Simd, WithSimd};
@@ -9,8 +9,8 @@ std::thread_local! {
     static SCALAR: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Work that is compiled for every level of instructions. A trait and not a closure: a call through
-/// `FnOnce` may stay a call, to code for the plainest CPU.
+/// Work that is compiled for every level of vector instructions. It is a trait and not a closure,
+/// because a call through `FnOnce` may stay a call, to code for the plainest CPU.
 pub(super) trait Kernel {
     /// What it gives.
     type Output;
@@ -25,7 +25,7 @@ pub(super) fn vectorized<K: Kernel>(kernel: K) -> K::Output {
     dispatched(Call(kernel))
 }
 
-/// As [`vectorized`], for work that names its vectors itself: where the compiler finds none.
+/// As [`vectorized`], for work that names its vectors itself because the compiler finds none.
 pub(super) fn dispatched<W: WithSimd>(work: W) -> W::Output {
     let arch = if SCALAR.get() {
         Arch::Scalar
@@ -35,8 +35,8 @@ pub(super) fn dispatched<W: WithSimd>(work: W) -> W::Output {
     arch.dispatch(work)
 }
 
-/// Runs `f` with the kernels of this thread kept to what every CPU of the target has: what tests
-/// compare the wider instructions with.
+/// Runs `f` with the kernels of this thread limited to the instructions that every CPU of the
+/// target has. Tests compare the wider instructions with it.
 pub fn without_vectors<R>(f: impl FnOnce() -> R) -> R {
     struct Restore(bool);
     impl Drop for Restore {

@@ -3,8 +3,8 @@
 
 /// How an Executor treats the companion of the parameters.
 ///
-/// The exchanged values are the parameters, then as many of the companion. A fragment holds of one
-/// of them only.
+/// The exchanged values are the parameters, then the companion, which has the same length. Each
+/// fragment belongs to one of the two.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Companion {
     /// There is none.

@@ -1,4 +1,4 @@
-//! What corrects the gradients of inner steps, as the train lane sees it.
+//! The trait of corrections of the gradients of inner steps, as the train lane uses it.
 
 /// What a stretch of training took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -9,9 +9,9 @@ pub struct Work {
     pub since_agreed: u64,
 }
 
-/// Changes gradients by what it knows of earlier rounds.
+/// Changes gradients by values from earlier rounds.
 ///
-/// Calls come piece by piece, each with its place in the flat parameters.
+/// It is called for each piece of the flat parameters, with the place of the piece.
 pub trait Correction: Send {
     /// Between two stretches of training the parameters of a piece became `taken`, where training
     /// had left `trained` after `steps` inner steps since the last time that they were agreed on.

@@ -1,4 +1,4 @@
-//! FedProx: a spring that pulls every inner step to the anchor.
+//! Correction `fed-prox`: a quadratic penalty pulls every inner step towards the anchor.
 
 use super::Correction;
 
@@ -8,10 +8,11 @@ use super::Correction;
 /// g' = g + mu (x - anchor)
 /// ```
 ///
-/// Shapes: `[len]`, f32; state: the anchor, one value per parameter. Sends nothing beyond local SGD.
-/// It bounds the drift and does not remove it: with more than one inner step the fixed point stays off
-/// the common optimum. Source: Li et al., "Federated optimization in heterogeneous networks" (MLSys
-/// 2020), algorithm 2, equation 2. Special cases: `mu = 0` is local SGD; where a delta is kept for the
+/// Shapes: `[len]`, f32; state: the anchor, one value per parameter. Sends nothing beyond local
+/// SGD. It bounds the drift but does not remove it: with more than one inner step the fixed point
+/// differs from the common optimum. `mu` has the unit of a curvature, the inverse of a learning
+/// rate. Source: Li et al., "Federated optimization in heterogeneous networks" (MLSys 2020),
+/// algorithm 2, equation 2. Special cases: `mu = 0` is local SGD; where a delta is kept for the
 /// next round, the anchor moves with the parameters and their distance stays.
 #[derive(Clone, Debug)]
 pub struct FedProx {

@@ -25,10 +25,10 @@ pub enum CorrectionKind {
     /// ```
     ///
     /// W must be symmetric with its smallest eigenvalue above -1/3 (D2), or `(I + W) / 2` takes its
-    /// place (exact diffusion). No gradient is changed: the exchange keeps replicas of the neighbours
-    /// and subtracts what has moved along each link. Source: Tang et al., "D2" (ICML 2018), algorithm 1;
-    /// Yuan et al., "Exact diffusion for distributed optimization and learning" (IEEE TSP 2019),
-    /// equations 12 to 14. Special case: the first round is D-PSGD.
+    /// place (exact diffusion). No gradient is changed: the exchange keeps replicas of the
+    /// neighbours and subtracts what has moved along each link. Source: Tang et al., "D2" (ICML
+    /// 2018), algorithm 1; Yuan et al., "Exact diffusion for distributed optimization and learning"
+    /// (IEEE TSP 2019), equations 12 to 14. Special case: the first round is D-PSGD.
     ExactDiffusion,
     /// [`Scaffold`].
     Scaffold,
@@ -74,7 +74,8 @@ impl CorrectionKind {
         }
     }
 
-    /// Builds it for `len` parameters and inner steps at rate `lr`; `None` where no gradient is changed.
+    /// Builds it for `len` parameters and inner steps at rate `lr`; `None` where no gradient is
+    /// changed.
     pub fn build(&self, len: usize, lr: f64) -> Option<Box<dyn Correction>> {
         match *self {
             Self::None | Self::ExactDiffusion => None,

@@ -1,11 +1,11 @@
-//! Local corrections: what a peer adds to its gradients so that peers with different data reach the common
-//! optimum. One file each.
+//! Local corrections: terms that a peer adds to its gradients so that peers with different data
+//! reach the common optimum. One file each.
 //!
-//! Each is a [`Correction`], arithmetic on flat slices with its own state. The train lane hands it every
-//! gradient of a trainer's inner steps. [`FedProx`] and [`QuasiGlobal`] need only the parameters;
-//! [`Scaffold`] and [`Tracker`] (gradient tracking, momentum tracking, BEER) need a [`Companion`], a second
-//! vector that travels beside the parameters. Exact diffusion changes no gradient: the exchange between
-//! neighbours does it ([`CorrectionKind::ExactDiffusion`]).
+//! Each is a [`Correction`], arithmetic on flat slices with its own state. The train lane passes it
+//! every gradient of a trainer's inner steps. [`FedProx`] and [`QuasiGlobal`] need only the
+//! parameters; [`Scaffold`] and [`Tracker`] (gradient tracking, momentum tracking, BEER) need a
+//! [`Companion`], a second vector that travels beside the parameters. Exact diffusion changes no
+//! gradient: the exchange between neighbours does it ([`CorrectionKind::ExactDiffusion`]).
 
 mod companion;
 mod correction;

@@ -1,8 +1,9 @@
-//! Quasi-global momentum (QG-DSGDm): a momentum of the whole swarm, from how this peer's parameters moved.
+//! Correction `quasi-global` (QG-DSGDm): a momentum estimated from the change of the mixed
+//! parameters.
 
 use super::Correction;
 
-/// Momentum that is renewed from the change of the parameters over a whole round, mixing included.
+/// Momentum from the change of the parameters over a whole round, mixing included.
 ///
 /// ```text
 /// x_half = x - lr (beta m + g)         sent: x_half
@@ -10,12 +11,13 @@ use super::Correction;
 /// m'     = beta m + (1 - beta) (x - x') / lr
 /// ```
 ///
-/// Shapes: `[len]`, f32; state: m, and x until the mix is there, two values per parameter. Sends what
-/// gossip sends. The change contains the neighbours' gradients, so the momentum does not follow the
-/// drift of the local data. Source: Lin et al., "Quasi-global momentum: accelerating decentralized deep
-/// learning on heterogeneous data" (ICML 2021), algorithm 1, heavy ball with `mu = beta`. Special cases:
-/// `beta = 0` is D-PSGD in its adapt-then-combine form; with K inner steps between two mixes the change
-/// is divided by `K lr`, and `beta m` is part of each of the K steps.
+/// Shapes: `[len]`, f32; state: m, and x until the mix is complete, two values per parameter. Sends
+/// as much as gossip. The change contains the neighbours' gradients, so the momentum does not
+/// follow the drift of the local data. Source: Lin et al., "Quasi-global momentum: accelerating
+/// decentralized deep learning on heterogeneous data" (ICML 2021), algorithm 1, heavy ball with
+/// `mu = beta`. Special cases: `beta = 0` is D-PSGD in its adapt-then-combine form; with K inner
+/// steps between two mixes the change is divided by `K lr`, and `beta m` is part of each of the K
+/// steps.
 #[derive(Clone, Debug)]
 pub struct QuasiGlobal {
     beta: f32,
@@ -31,8 +33,8 @@ impl QuasiGlobal {
         Self { beta, lr, kept }
     }
 
-    /// Renews the momentum of the piece at `offset`, whose parameters became `mix` after steps whose
-    /// rates add up to `rate`.
+    /// Renews the momentum of the piece at `offset`, whose parameters became `mix` after steps
+    /// whose rates add up to `rate`.
     fn renew(&mut self, offset: usize, mix: &[f32], rate: f32) {
         let len = self.kept.len() / 2;
         let (momentum, before) = self.kept.split_at_mut(len);

@@ -1,4 +1,4 @@
-//! SCAFFOLD: control variates take the drift out of the inner steps.
+//! Correction `scaffold` (SCAFFOLD): control variates remove the drift of the inner steps.
 
 use super::{Correction, Work};
 
@@ -10,14 +10,14 @@ use super::{Correction, Work};
 /// exchanged:   c' = weighted mean of all c_i', the companion of the parameters
 /// ```
 ///
-/// When all peers take part, c is that of the paper. When some do not, c is the mean of those who did and
-/// not a sum of changes, so nothing of peers that left stays in it; the paper's sum would need their
-/// count. A round that lacks peers therefore moves towards the optimum of those who were there, which the
-/// paper's sampling avoids. A void round changes no `c_i`. Shapes: `[len]`, f32; state: `c_i`, c and x,
-/// three values per parameter. Sends twice the bytes of local SGD. Source: Karimireddy et al., "SCAFFOLD:
-/// stochastic controlled averaging for federated learning" (ICML 2020), algorithm 1, equations 3 to 5,
-/// option II. Special cases: one peer is plain SGD; other inner optimizers are refused, because `K lr`
-/// must be what turns the change into a mean gradient.
+/// When all peers take part, c is that of the paper. When some do not, c is the mean of those that
+/// did and not a sum of changes, so peers that left do not affect it; the paper's sum would need
+/// their count. A round without some peers therefore moves towards the optimum of the others, which
+/// the paper's sampling avoids. A void round changes no `c_i`. Shapes: `[len]`, f32; state: `c_i`,
+/// c and x, three values per parameter. Sends twice the bytes of local SGD. Source: Karimireddy et
+/// al., "SCAFFOLD: stochastic controlled averaging for federated learning" (ICML 2020), algorithm
+/// 1, equations 3 to 5, option II. Special cases: one peer is plain SGD; other inner optimizers are
+/// refused, because only with plain SGD the change over `K lr` is a mean gradient.
 #[derive(Clone, Debug)]
 pub struct Scaffold {
     lr: f32,

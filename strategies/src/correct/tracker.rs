@@ -2,7 +2,7 @@
 
 use super::{Correction, Work};
 
-/// One peer's tracker y: its gradient, or momentum, plus what has flowed here from the neighbours' trackers.
+/// One peer's tracker y: its gradient, or momentum, plus the flow from the neighbours' trackers.
 ///
 /// ```text
 /// u' = beta u + g                       (gradient tracking: u' = g)
@@ -11,17 +11,17 @@ use super::{Correction, Work};
 ///                                              F_ij' = F_ij + rate w_ij (k_j - k_i)
 /// ```
 ///
-/// with h and k the neighbours' replicas of both. The papers keep y itself; kept here is the flow s, the
-/// difference that mixing made (`s = W y - g` in gradient tracking), because the sum of all s is zero
-/// even when peers resume or leave ([`Companion::Flows`](super::Companion::Flows)). At a fixed point
-/// `u' = -s` everywhere, so the sum of all gradients is zero: the common optimum. Shapes: `[len]`, f32;
-/// state: y and s, two values per parameter, and u with momentum. Sends twice what gossip sends. Source:
-/// Nedic, Olshevsky and Shi, "Achieving geometric convergence for distributed optimization over
-/// time-varying graphs" (SIAM J. Optim. 2017), algorithm 1 (adapt-then-combine in x); Takezawa et al.,
-/// "Momentum tracking" (TMLR 2023), algorithm 1; Zhao et al., "BEER" (NeurIPS 2022), algorithm 1. Special
-/// cases: with a codec that leaves something out it is BEER, with the gradient taken after the mix
-/// instead of before; `beta = 0` is gradient tracking; one peer is SGD. Plain SGD only, one inner step a
-/// round.
+/// with h and k the neighbours' replicas of both. The papers keep y itself. Here the flow s is
+/// kept, the difference made by mixing (`s = W y - g` in gradient tracking), because the sum of all
+/// s is zero even when peers resume or leave ([`Companion::Flows`](super::Companion::Flows)). At a
+/// fixed point `u' = -s` everywhere, so the sum of all gradients is zero: the common optimum.
+/// Shapes: `[len]`, f32; state: y and s, two values per parameter, and u with momentum. Sends twice
+/// as much as gossip. Source: Nedic, Olshevsky and Shi, "Achieving geometric convergence for
+/// distributed optimization over time-varying graphs" (SIAM J. Optim. 2017), algorithm 1
+/// (adapt-then-combine in x); Takezawa et al., "Momentum tracking" (TMLR 2023), algorithm 1; Zhao
+/// et al., "BEER" (NeurIPS 2022), algorithm 1. Special cases: with a lossy codec it is BEER, with
+/// the gradient taken after the mix instead of before; `beta = 0` is gradient tracking; one peer is
+/// SGD. Plain SGD only, one inner step a round.
 #[derive(Clone, Debug)]
 pub struct Tracker {
     /// Zero is gradient tracking.

@@ -8,14 +8,15 @@ use murmurate_protocol::Round;
 pub(super) struct Ahead {
     /// Whether the trainer continues past the anchor between rounds.
     pub(super) trains_ahead: bool,
-    /// How late results meet what was trained since the cut; `None` where results come between rounds.
+    /// How late results meet what was trained since the cut; `None` where results come between
+    /// rounds.
     pub(super) late: Option<Late>,
     pub(super) eager: Option<Eager>,
 }
 
 impl Ahead {
-    /// How a round's result meets training past the cut. `None` where the trainer takes the anchor as
-    /// it is: after the last round nothing has been trained on top.
+    /// How a round's result meets training past the cut. `None` where the trainer takes the anchor
+    /// as it is: after the last round nothing has been trained on top.
     pub(super) fn late_in(&self, round: Round) -> Option<Late> {
         let late = self.late?;
         let last = late.rounds > 0 && round.0.saturating_add(1) >= late.rounds;

@@ -1,5 +1,5 @@
-//! The anchor: the last parameters agreed on, or those that opened the round, and the optimizers that
-//! move it.
+//! The anchor: the last parameters agreed on, or those that opened the round, and the optimizers
+//! that move it.
 
 use crate::inner::InnerOptimizer;
 use crate::outer::OuterOptimizer;
@@ -46,8 +46,8 @@ impl Anchor {
         (parameters, companion, self.outer.as_mut())
     }
 
-    /// Moves the anchor by an aggregated delta (outer optimizer) or gradient (inner optimizer), and the
-    /// companion by its aggregate.
+    /// Moves the anchor by an aggregated delta (outer optimizer) or gradient (inner optimizer), and
+    /// the companion by its aggregate.
     pub(super) fn step(&mut self, round: Round, range: Range<usize>, aggregate: &mut [f32]) {
         let values = &mut self.values[range.clone()];
         if range.start >= self.parameters {

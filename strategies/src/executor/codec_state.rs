@@ -1,5 +1,5 @@
-//! State of the codec of contributions: seeds, matrices, planes, memory. The Executor owns it; the codec
-//! sees the part that belongs to one slice.
+//! State of the codec of contributions: seeds, matrices, planes, memory. The Executor owns it; the
+//! codec sees the part that belongs to one slice.
 
 use crate::TensorSpec;
 use crate::compress::{EncodeContext, Matrix, PLANES_MAX};

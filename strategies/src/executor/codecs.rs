@@ -1,5 +1,5 @@
-//! The two codecs of a run, and sums over what they decode: shards of an all-reduce, the mix of gossip.
-//! Sums run in the order that the peer gives, which is `PeerId` order.
+//! The two codecs of a run, and sums over what they decode: shards of an all-reduce, the mix of
+//! gossip. Sums run in the order that the peer gives, which is `PeerId` order.
 
 use super::codec_state::seeds;
 use super::host::Host;
@@ -27,8 +27,8 @@ impl Codecs {
         }
     }
 
-    /// Encodes values by the codec of aggregates. With `left_out`, adds what the previous encoding left
-    /// out and leaves there what this one leaves out.
+    /// Encodes values by the codec of aggregates. With `left_out`, adds what the previous encoding
+    /// left out and leaves there what this one leaves out.
     pub(super) fn encode_aggregate(
         &mut self,
         slice: &SliceId,

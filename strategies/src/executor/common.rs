@@ -1,8 +1,9 @@
-//! What a codec that gathers contributions keeps in common with all members, fragment by fragment, and
-//! what every member knows of each other.
+//! The common state of a codec that gathers contributions, for each fragment, and the vectors that
+//! every member holds of the others.
 //!
-//! All of it is a function of what was agreed on. It moves with the anchor and never without it, it is
-//! part of the state that newcomers fetch and of checkpoints, and a void round does not change it.
+//! All of it depends only on agreed contributions. It changes with the anchor and never without it,
+//! it is part of the state that newcomers fetch and of checkpoints, and a void round does not
+//! change it.
 
 use crate::compress::Gathering;
 use crate::state::{StateError, StateSink, StateSource};
@@ -11,10 +12,10 @@ use murmurate_protocol::{FragmentId, PeerId, SliceId};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Rounds without a contribution after which what is known of a peer is dropped, at all members.
+/// Rounds without a contribution after which all members drop the vector of a peer.
 const SILENCE_MAX: u64 = 64;
 
-/// What is known of one peer.
+/// The vector that every member holds of one peer.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Known {
     /// The last round that the peer contributed to.
@@ -22,7 +23,7 @@ struct Known {
     values: Vec<f32>,
 }
 
-/// What all members keep in common.
+/// The common state of all members.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Common {
     shared: Vec<Vec<f32>>,
@@ -60,8 +61,9 @@ impl Common {
         self.known.clear();
     }
 
-    /// Appends all of it. For every fragment: number of values (u64), values. Then the number of known
-    /// peers (u64) and for each: fragment (u16), peer, last round (u64), number of values (u64), values.
+    /// Appends all of it. For every fragment: number of values (u64), values. Then the number of
+    /// known peers (u64) and for each: fragment (u16), peer, last round (u64), number of values
+    /// (u64), values.
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         for shared in &self.shared {
             out.extend_from_slice(&(shared.len() as u64).to_le_bytes());

@@ -1,4 +1,4 @@
-//! This peer's contributions on their way out, and what error feedback remembers of them.
+//! This peer's outgoing contributions, and the residual of error feedback.
 
 use super::codec_state::CodecState;
 use super::codecs::Codecs;
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// State of encoding contributions.
 pub(super) struct Contributions {
     pub(super) state: CodecState,
-    /// What the codec left out, of all parameters; only with error feedback.
+    /// The part of all parameters' contributions that the codec left out; only with error feedback.
     pub(super) residual: Option<Vec<f32>>,
     /// Contributions encoded this round, each with its fragment's shard count.
     encoded: BTreeMap<SliceId, u16>,
@@ -41,7 +41,7 @@ impl Contributions {
         self.state.clear();
     }
 
-    /// What was encoded of a fragment.
+    /// The encoded slices of a fragment.
     pub(super) fn encoded_of(&self, fragment: FragmentId) -> Vec<SliceId> {
         let own = self.encoded.keys().filter(|s| s.fragment == fragment);
         own.copied().collect()
@@ -52,9 +52,9 @@ impl Contributions {
         self.encoded.contains_key(slice)
     }
 
-    /// Encodes a shard of the local buffer. With error feedback, encodes delta + residual and leaves in
-    /// the residual what the codec left out. Values that are not finite reach neither other peers nor
-    /// the residual.
+    /// Encodes a shard of the local buffer. With error feedback, encodes delta + residual and
+    /// leaves in the residual what the codec left out. Values that are not finite reach neither
+    /// other peers nor the residual.
     pub(super) fn encode(
         &mut self,
         codecs: &mut Codecs,
@@ -110,9 +110,9 @@ impl Contributions {
         }
     }
 
-    /// The round's exchange of a fragment was given up. The next delta will contain this one, so the
-    /// residual becomes what it was before this contribution: the encoded part goes back in, and with
-    /// `local` the contribution is taken out.
+    /// The round's exchange of a fragment was given up. The next delta will contain this one, so
+    /// the residual becomes what it was before this contribution: the encoded part goes back in,
+    /// and with `local` the contribution is taken out.
     pub(super) fn undo(
         &mut self,
         codecs: &mut Codecs,

@@ -1,5 +1,5 @@
-//! Eager updates: between the cut and the round's result the trainer starts from the anchor moved by this
-//! peer's share of the outer step. The anchor itself does not change by it.
+//! Eager updates: between the cut and the round's result the trainer starts from the anchor moved
+//! by this peer's share of the outer step. The anchor itself does not change by it.
 
 use super::anchor::finite;
 use crate::outer::OuterOptimizer;
@@ -12,11 +12,12 @@ const STATE: &str = "overlap.eager";
 /// This peer's part of the outer step, taken at the cut.
 ///
 /// In the paper peer i moves its own parameters with its own outer optimizer by
-/// `D_i^t = d_i^t / n + (mean d^{t-1} - d_i^{t-1} / n)`: its delta now, the others' deltas a round late. Peers
-/// would agree on nothing. Rewrite it as `D_i^t = mean d^{t-1} + (d_i^t - d_i^{t-1}) / n`. The first term is
-/// the same at all peers. An outer optimizer that is linear in its deltas answers the sum by the sum of
-/// its answers. Its answer to the second term is the difference between two steps of an optimizer that
-/// is fed the shares `d_i / n`: this round's step minus the previous round's. So
+/// `D_i^t = d_i^t / n + (mean d^{t-1} - d_i^{t-1} / n)`: its delta now, the others' deltas a round
+/// late. Peers would agree on nothing. Rewrite it as
+/// `D_i^t = mean d^{t-1} + (d_i^t - d_i^{t-1}) / n`. The first term is the same at all peers. An
+/// outer optimizer that is linear in its deltas answers the sum by the sum of its answers. Its
+/// answer to the second term is the difference between two steps of an optimizer that is fed the
+/// shares `d_i / n`: this round's step minus the previous round's. So
 ///
 /// ```text
 /// a^{t+1}  = outer(a^t, mean d^t)                agreed on, a round late: the same bits everywhere
@@ -25,13 +26,13 @@ const STATE: &str = "overlap.eager";
 /// theta_i' = a^{t+1} + (theta_i - a^t - e_i^t)   when the result of round t comes
 /// ```
 ///
-/// is the paper's trajectory, with this peer's part beside the anchor. n is the number of peers that this
-/// peer knew at the cut. If the round had another number the error does not stay, because the result
-/// removes e again. If the round was void, or decided without this peer, the whole delta is put back
-/// and the peer's own momentum starts at zero. Shapes: `[len]`, f32; state: the optimizer's, e, and the
-/// buffer that brings it to the trainer. Source: Kale et al., "Eager updates for overlapped communication
-/// and computation in DiLoCo" (arXiv 2502.12996). Special case: with one peer theta is never moved back,
-/// which is DiLoCo alone.
+/// is the paper's trajectory, with this peer's part beside the anchor. n is the number of peers
+/// that this peer knew at the cut. If the round had another number the error does not stay, because
+/// the result removes e again. If the round was void, or decided without this peer, the whole delta
+/// is put back and the peer's own momentum starts at zero. Shapes: `[len]`, f32; state: the
+/// optimizer's, e, and the buffer that brings it to the trainer. Source: Kale et al., "Eager
+/// updates for overlapped communication and computation in DiLoCo" (arXiv 2502.12996). Special
+/// case: with one peer theta is never moved back, which is DiLoCo alone.
 pub(super) struct Eager {
     outer: Box<dyn OuterOptimizer>,
     /// e, valid in the fragments that are in force.
@@ -43,7 +44,8 @@ pub(super) struct Eager {
 }
 
 impl Eager {
-    /// For `len` parameters in this many fragments; `outer` is built like the one that moves the anchor.
+    /// For `len` parameters in this many fragments; `outer` is built like the one that moves the
+    /// anchor.
     pub(super) fn new(outer: Box<dyn OuterOptimizer>, len: usize, fragments: usize) -> Self {
         Self {
             outer,
@@ -89,9 +91,9 @@ impl Eager {
         self.in_force[index] = true;
     }
 
-    /// Where the trainer has started from e, replaces the delta in `local` by what it has started from: e,
-    /// or with `whole` the part of the delta that e did not contain and that must be put back. Returns
-    /// false, without a change, where the trainer has not started from e.
+    /// Where the trainer has started from e, replaces the delta in `local` by what it has started
+    /// from: e, or with `whole` the part of the delta that e did not contain and that must be put
+    /// back. Returns false, without a change, where the trainer has not started from e.
     pub(super) fn resolve(
         &mut self,
         index: usize,

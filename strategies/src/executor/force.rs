@@ -1,4 +1,4 @@
-//! What was agreed on becomes the anchor, and what the trainer does about it.
+//! The result of a round becomes the anchor, and the trainer takes it over.
 
 use super::host::Host;
 use super::late::{Blend, Late};
@@ -76,7 +76,8 @@ impl MixCore {
         end.keep_local && self.holds_delta(end.fragment)
     }
 
-    /// How the result meets training past the cut; `None` where the trainer takes the anchor as it is.
+    /// How the result meets training past the cut; `None` where the trainer takes the anchor as it
+    /// is.
     fn late_in(&self, end: End) -> Option<Late> {
         let late = self.ahead.late_in(end.round)?;
         (self.sends_deltas && self.holds_delta(end.fragment)).then_some(late)

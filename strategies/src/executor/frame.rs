@@ -1,13 +1,13 @@
-//! The buffer that travels between the two lanes: with parameters to the train lane, with the round's cut
-//! back to the mix lane. A gradient that leaves during the backward pass comes in pieces beside it. The
-//! lanes share no lock.
+//! The buffer that travels between the two lanes: with parameters to the train lane, with the
+//! round's cut back to the mix lane. A gradient that leaves during the backward pass comes in
+//! pieces beside it. The lanes share no lock.
 
 use murmurate_protocol::FragmentId;
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-/// The most frames on their way in one direction: one lent, a fresh one after a catch-up, and one more in
-/// each case where the receiver has not looked yet.
+/// The most frames on their way in one direction: one lent, a fresh one after a catch-up, and one
+/// more in each case where the receiver has not looked yet.
 const FRAMES_MAX: usize = 4;
 
 /// A buffer of the flat parameters' length.
@@ -89,7 +89,8 @@ pub(super) struct MixEnd {
     spares: SyncSender<(FragmentId, Vec<f32>)>,
 }
 
-/// Both ends. The channels have room for a round's pieces, one for each fragment, so that no send waits.
+/// Both ends. The channels have room for a round's pieces, one for each fragment, so that no send
+/// waits.
 pub(super) fn pair(fragments: usize) -> (TrainEnd, MixEnd) {
     let (to_train, from_mix) = sync_channel(FRAMES_MAX);
     let (to_mix, from_train) = sync_channel(FRAMES_MAX + fragments);
@@ -109,8 +110,8 @@ pub(super) fn pair(fragments: usize) -> (TrainEnd, MixEnd) {
 }
 
 impl TrainEnd {
-    /// Waits for what the mix lane sends for this order: `Some(None)` where the train lane has the buffer
-    /// already, `None` where the mix lane has ended.
+    /// Waits for what the mix lane sends for this order: `Some(None)` where the train lane has the
+    /// buffer already, `None` where the mix lane has ended.
     pub(super) fn receive(&self) -> Option<Option<Frame>> {
         self.from_mix.recv().ok()
     }

@@ -1,5 +1,5 @@
-//! The train lane where a contribution is the gradient of one batch: whole after the backward pass, or in
-//! pieces during it.
+//! The train lane where a contribution is the gradient of one batch: whole after the backward pass,
+//! or in pieces during it.
 
 use super::frame::Handed;
 use super::train_lane::{TrainLane, summary};
@@ -8,8 +8,9 @@ use murmurate_protocol::{FragmentId, StepBudget, TrainSummary};
 use std::sync::atomic::Ordering;
 
 impl TrainLane {
-    /// Hands over the gradient of one batch as the cut, or the one that an earlier order has computed. The
-    /// parameters do not change. Without a cut the gradient is kept until its round is cut.
+    /// Hands over the gradient of one batch as the cut, or the one that an earlier order has
+    /// computed. The parameters do not change. Without a cut the gradient is kept until its round
+    /// is cut.
     pub(super) fn gradient(
         &mut self,
         budget: StepBudget,
@@ -36,8 +37,8 @@ impl TrainLane {
         Ok(summary)
     }
 
-    /// Hands over each fragment of one batch's gradient as soon as the backward pass has computed it. The
-    /// parameters do not change.
+    /// Hands over each fragment of one batch's gradient as soon as the backward pass has computed
+    /// it. The parameters do not change.
     pub(super) fn gradient_in_pieces(
         &mut self,
         on_cut: &mut dyn FnMut(FragmentId, u64),

@@ -1,4 +1,5 @@
-//! What the mix lane gives to the train lane before an order: the buffer with the values to take over.
+//! What the mix lane gives to the train lane before an order: the buffer with the values to take
+//! over.
 
 use super::eager::Values;
 use super::frame::{Frame, Install, Taken};
@@ -69,8 +70,8 @@ impl MixCore {
         self.local.frames.send(Some(frame));
     }
 
-    /// The cut is here and the next round's training begins: the values that the trainer starts from in
-    /// the fragments that the cut's round exchanges. `None` where it continues as it is.
+    /// The cut is here and the next round's training begins: the values that the trainer starts
+    /// from in the fragments that the cut's round exchanges. `None` where it continues as it is.
     fn begin_eagerly(&mut self, next: Round, peers: u16) -> Option<Frame> {
         let late = self.ahead.eagerly()?;
         let cut = Round(next.0.saturating_sub(1));

@@ -21,8 +21,8 @@ pub trait Host: SliceStore + StateStore {}
 
 impl<T: SliceStore + StateStore> Host for T {}
 
-/// Measures how long a stretch of training takes. The daemon reads a clock, the simulator counts inner
-/// steps.
+/// Measures how long a stretch of training takes. The daemon reads a clock, the simulator counts
+/// inner steps.
 pub trait Stopwatch: Send {
     /// A stretch begins.
     fn start(&mut self);
@@ -30,8 +30,8 @@ pub trait Stopwatch: Send {
     fn elapsed(&mut self, steps: u64) -> Duration;
 }
 
-/// The manifest of a state: the hashes of its chunks, back to back. A newcomer checks every chunk against
-/// it.
+/// The manifest of a state: the hashes of its chunks, back to back. A newcomer checks every chunk
+/// against it.
 pub fn manifest_of(bytes: &[u8]) -> Vec<u8> {
     let chunks = bytes.chunks(murmurate_protocol::limits::STATE_CHUNK_BYTES);
     chunks

@@ -1,4 +1,5 @@
-//! Late results: how an agreed anchor meets parameters that were trained further meanwhile.
+//! Late results: how an agreed anchor is combined with parameters that were trained further
+//! meanwhile.
 
 use murmurate_protocol::{OverlapPlan, Plan};
 
@@ -6,16 +7,16 @@ use murmurate_protocol::{OverlapPlan, Plan};
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Blend {
     /// What was trained since the cut goes on top of the new anchor:
-    /// `theta' = a' + (theta - theta_cut)`. One round late this is Sun et al., "CO2" (ICLR 2024), and
-    /// delayed DiLoCo.
+    /// `theta' = a' + (theta - theta_cut)`. One round late this is Sun et al., "CO2" (ICLR 2024),
+    /// and delayed DiLoCo.
     OwnProgress,
-    /// As [`Blend::OwnProgress`], but the trainer starts from this peer's part e of the outer step, the
-    /// outer optimizer's step by this peer's share of the delta: `theta = a + e` at the cut, and
-    /// `theta' = a' + (theta - a - e)` when the result arrives. Kale et al. (arXiv 2502.12996).
+    /// As [`Blend::OwnProgress`], but the trainer starts from this peer's part e of the outer step,
+    /// the outer optimizer's step by this peer's share of the delta: `theta = a + e` at the cut,
+    /// and `theta' = a' + (theta - a - e)` when the result arrives. Kale et al. (arXiv 2502.12996).
     Eager,
-    /// `theta' = alpha theta + (1 - alpha) a'`, alpha in `[0, 1)`: Douillard et al., "Streaming DiLoCo with
-    /// overlapping communication" (arXiv 2501.18512), equation of its section 2.2. At 0 the training
-    /// since the cut is dropped.
+    /// `theta' = alpha theta + (1 - alpha) a'`, alpha in `[0, 1)`: Douillard et al., "Streaming
+    /// DiLoCo with overlapping communication" (arXiv 2501.18512), equation of its section 2.2. At 0
+    /// the training since the cut is dropped.
     Alpha(f32),
 }
 
@@ -24,7 +25,8 @@ pub enum Blend {
 pub struct Late {
     /// What the trainer does with them.
     pub blend: Blend,
-    /// Number of rounds; zero means until told to stop. Nothing is trained after the last round's cut.
+    /// Number of rounds; zero means until told to stop. Nothing is trained after the last round's
+    /// cut.
     pub rounds: u64,
     /// Which fragments a round exchanges.
     pub overlap: OverlapPlan,

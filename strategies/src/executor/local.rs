@@ -1,5 +1,5 @@
-//! The local buffer: what this peer's training left for the round, and what the trainer takes over
-//! afterwards. It is lent to the train lane while training runs.
+//! The local buffer: the result of this peer's training for the round, then the values that the
+//! trainer takes over. It is lent to the train lane while training runs.
 
 use super::frame::{Handed, MixEnd};
 use murmurate_protocol::FragmentId;

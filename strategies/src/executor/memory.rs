@@ -15,8 +15,8 @@ pub struct Memory {
     pub outer: u64,
     /// Copies that this peer and its neighbours hold of each other.
     pub replicas: u64,
-    /// Reductions of owned shards, owned shards of a center, and contributions that a robust rule has
-    /// decoded for them.
+    /// Reductions of owned shards, owned shards of a center, and contributions that a robust rule
+    /// has decoded for them.
     pub shards: u64,
 }
 

@@ -56,7 +56,8 @@ impl MixCore {
         self.contributions.begin_round();
     }
 
-    /// Makes a fragment's contribution of the piece that arrived during the backward pass, if one did.
+    /// Makes a fragment's contribution of the piece that arrived during the backward pass, if one
+    /// did.
     fn take_piece(&mut self, fragment: FragmentId) {
         if let Some(values) = self.local.take_piece(fragment) {
             let range = self.places.of(fragment);

@@ -77,8 +77,8 @@ impl MixLane {
         Self { core, mixer }
     }
 
-    /// Performs an order of this lane. `Train` and `Evaluate` come here first: the lane hands the train
-    /// lane its buffer. `None` where nothing is answered.
+    /// Performs an order of this lane. `Train` and `Evaluate` come here first: the lane hands the
+    /// train lane its buffer. `None` where nothing is answered.
     pub fn perform(&mut self, order: &Order, host: &dyn Host) -> Option<Done> {
         let done = match order {
             Order::Train { .. } | Order::Evaluate { .. } => {
@@ -157,8 +157,9 @@ impl MixLane {
         }
     }
 
-    /// Takes in what the train lane has handed over. It is not done before every order: a settlement of
-    /// the previous round's slices must still find them after the next cut has arrived.
+    /// Takes in what the train lane has handed over. It is not done before every order: a
+    /// settlement of the previous round's slices must still find them after the next cut has
+    /// arrived.
     pub(super) fn collect(&mut self) {
         while let Some(handed) = self.core.local.receive() {
             if self.core.take_in(handed) {

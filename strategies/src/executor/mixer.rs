@@ -1,4 +1,5 @@
-//! What an exchange does beyond the core: one implementation for each family of exchanges, in `mixers`.
+//! What an exchange does beyond the core: one implementation for each family of exchanges, in
+//! `mixers`.
 
 use super::common::Common;
 use super::force::End;
@@ -7,11 +8,11 @@ use super::memory::Stores;
 use super::mix_core::MixCore;
 use murmurate_protocol::{Done, FragmentId, Order, PeerId, SliceId, StoreId, WorkError};
 
-/// The arithmetic of one family of exchanges, with the stores that only it needs. It is chosen once from
-/// the strategy and called once for each order.
+/// The arithmetic of one family of exchanges, with the stores that only it needs. It is chosen once
+/// from the strategy and called once for each order.
 pub(super) trait Mixer: Send {
-    /// Performs one of the orders that combine slices: `Reduce`, `Mix`, `MixReplicas`, `ResetCenter`,
-    /// `MoveCenter`, `EncodeRelayed`.
+    /// Performs one of the orders that combine slices: `Reduce`, `Mix`, `MixReplicas`,
+    /// `ResetCenter`, `MoveCenter`, `EncodeRelayed`.
     fn combine(
         &mut self,
         core: &mut MixCore,
@@ -65,7 +66,8 @@ pub(super) trait Mixer: Send {
     /// Drops what is kept of a neighbour.
     fn forget(&mut self, _core: &mut MixCore, _peer: PeerId) {}
 
-    /// What the codec keeps in common with all members. It is part of the state that newcomers fetch.
+    /// What the codec keeps in common with all members. It is part of the state that newcomers
+    /// fetch.
     fn common(&self) -> Option<&Common> {
         None
     }

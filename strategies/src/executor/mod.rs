@@ -1,5 +1,5 @@
-//! The Executor: performs every work order of a peer. It is the only implementation of the arithmetic.
-//! The daemon runs its two lanes on threads; the simulator calls it inline.
+//! The Executor: performs every work order of a peer. It is the only implementation of the
+//! arithmetic. The daemon runs its two lanes on threads; the simulator calls it inline.
 //!
 //! ```text
 //!            Train, Evaluate                       all other orders
@@ -109,14 +109,14 @@ impl Executor {
         }
     }
 
-    /// Performs an order, inline. `None` where nothing is answered: `Settle`, `Release`, `Unpin`, `Forget`,
-    /// and `Save`, which the host performs with [`Executor::save`].
+    /// Performs an order, inline. `None` where nothing is answered: `Settle`, `Release`, `Unpin`,
+    /// `Forget`, and `Save`, which the host performs with [`Executor::save`].
     pub fn perform(&mut self, order: &Order, host: &dyn Host) -> Option<Done> {
         self.perform_cutting(order, host, &mut |_, _| {})
     }
 
-    /// As [`Executor::perform`]; `on_cut(fragment, samples of the batch)` is called for each fragment that
-    /// leaves under the backward pass.
+    /// As [`Executor::perform`]; `on_cut(fragment, samples of the batch)` is called for each
+    /// fragment that leaves under the backward pass.
     pub fn perform_cutting(
         &mut self,
         order: &Order,

@@ -40,8 +40,8 @@ impl Pieces {
         }
     }
 
-    /// Takes in one tensor's gradient, which begins at `offset`. `whole(fragment, values)` is called for
-    /// each fragment that it completes, in descending order.
+    /// Takes in one tensor's gradient, which begins at `offset`. `whole(fragment, values)` is
+    /// called for each fragment that it completes, in descending order.
     ///
     /// # Panics
     /// When a value arrives twice, which the trainer's contract excludes.

@@ -1,9 +1,9 @@
-//! Where fragments and shards lie in the exchanged values: the parameters, then their companion.
+//! Places of fragments and shards in the exchanged values: the parameters, then their companion.
 
 use murmurate_protocol::FragmentId;
 use std::ops::Range;
 
-/// The ranges of all fragments. Each lies in the parameters or in the companion, not in both.
+/// The ranges of all fragments. Each is in the parameters or in the companion, not in both.
 #[derive(Clone, Debug)]
 pub(super) struct Places {
     fragments: Vec<Range<usize>>,

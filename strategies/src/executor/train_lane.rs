@@ -14,7 +14,8 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// A correction's state in a checkpoint, and the inner steps since the parameters were last agreed on.
+/// A correction's state in a checkpoint, and the inner steps since the parameters were last agreed
+/// on.
 const CORRECTION: &str = "trainer.correction.state";
 const CORRECTION_STEPS: &str = "trainer.correction.steps";
 
@@ -143,8 +144,9 @@ impl TrainLane {
         Arc::clone(&self.signals)
     }
 
-    /// Performs an order of this lane; `None` for others. Where gradients leave during the backward pass,
-    /// `on_cut(fragment, samples of the batch)` is called for each fragment once the mix lane can have it.
+    /// Performs an order of this lane; `None` for others. Where gradients leave during the backward
+    /// pass, `on_cut(fragment, samples of the batch)` is called for each fragment once the mix lane
+    /// can have it.
     pub fn perform(
         &mut self,
         order: &Order,
@@ -254,7 +256,8 @@ impl TrainLane {
         }
     }
 
-    /// Reads the state of a correction that keeps any, and the inner steps since the last agreement.
+    /// Reads the state of a correction that keeps any, and the inner steps since the last
+    /// agreement.
     fn read_correction(
         &self,
         source: &dyn StateSource,

@@ -1,8 +1,8 @@
 //! The mix lane's state as bytes: for newcomers (pin, load) and for checkpoints (save, restore).
 //!
 //! A transferred state is a header (magic, plan hash, round, inner steps), then little-endian f32:
-//! anchor, outer optimizer, shared inner optimizer; then what the codec keeps in common, if anything. All
-//! donors of one round make the same bytes.
+//! anchor, outer optimizer, shared inner optimizer; then the common state of the codec, if it has
+//! one. All donors of one round produce the same bytes.
 
 use super::anchor::{SavedAnchor, finite};
 use super::codec_state::CodecState;
@@ -108,13 +108,15 @@ impl MixLane {
         })
     }
 
-    /// The anchor was replaced: the trainer takes it over, and what belonged to the old one is dropped.
+    /// The anchor was replaced: the trainer takes it over, and what belonged to the old one is
+    /// dropped.
     fn start_over(&mut self) {
         self.core.start_over();
         self.mixer.start_over(&mut self.core);
     }
 
-    /// Writes what a resumed peer needs: `anchor`, `companion`, `residual`, the codec's and the optimizers' states.
+    /// Writes what a resumed peer needs: `anchor`, `companion`, `residual`, the codec's and the
+    /// optimizers' states.
     ///
     /// # Errors
     /// The sink's.

@@ -1,5 +1,5 @@
-//! Aggregation rules between the written table and their kinds. Whether a rule goes with the other
-//! choices is asked in `refuse`.
+//! Aggregation rules: from the table of the configuration to their kinds. `refuse` checks whether a
+//! rule works with the other choices.
 
 use super::StrategyError;
 use super::registry::RULES;

@@ -1,5 +1,5 @@
-//! The `[architecture]` table: exchange, schedule, contribution and topology. A key of a method goes to
-//! the method that has it; what no chosen method has is refused.
+//! The `[architecture]` table: exchange, schedule, contribution and topology. Each key of a method
+//! is read by the chosen method that has it; a key that no chosen method has is refused.
 
 use super::registry::{CONTRIBUTIONS, EXCHANGES, TOPOLOGIES};
 use super::strategy::Architecture;

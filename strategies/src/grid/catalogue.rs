@@ -1,5 +1,6 @@
-//! Every method with all that is known of it, for people and programs: `murmurate strategies` prints
-//! it, `docs/coverage.md` counts on it. Not a configuration: that is [`Strategy`].
+//! Every method with its keys, equation, source and properties, for people and programs. `murmurate
+//! strategies` prints it, and `docs/coverage.md` is checked against it. A configuration is a
+//! [`Strategy`] instead.
 
 use super::entry::{Entry, nearest};
 use super::registry;
@@ -25,8 +26,8 @@ pub struct Method {
     pub source: &'static str,
     /// The keys that it takes.
     pub keys: Vec<MethodKey>,
-    /// What it keeps, store by store, in multiples of 4 bytes x parameters. For a preset that is all
-    /// but what the exchange has under way.
+    /// What it keeps, store by store, in multiples of 4 bytes x parameters. For a preset that is
+    /// all but what the exchange has under way.
     pub state: Vec<(&'static str, usize)>,
     /// What a codec promises: a fact a line.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -64,7 +65,8 @@ pub struct Refusal {
     pub remedy: &'static str,
 }
 
-/// Every method, key by key; within a key first those that can be chosen, then those that cannot yet.
+/// Every method, key by key; within a key first those that can be chosen, then those that cannot
+/// yet.
 pub fn catalogue() -> Vec<Method> {
     let mut all = Vec::new();
     for (key, entries) in registry::ALL {
@@ -259,7 +261,7 @@ fn codec(spec: &'static CodecSpec, method: &mut Method) {
     say(properties.needs_feedback, "needs error feedback");
     say(
         !properties.scaled,
-        "for gradients only: signs have no length",
+        "for gradients only: signs have no magnitude",
     );
     say(properties.dense, "may carry parameters themselves");
     say(properties.shared_seed, "all peers share a seed");
@@ -268,7 +270,7 @@ fn codec(spec: &'static CodecSpec, method: &mut Method) {
         Reduction::WhileEncoded => "may be summed while encoded",
         Reduction::AfterDecoding => "is decoded into the sum",
         Reduction::Squeezed => {
-            "is reduced with error feedback at its owner: for a parameter server only"
+            "needs a parameter server: the owner of a shard keeps a residual of its reductions"
         }
         Reduction::Gathered => "must be gathered: for exchange \"gathered\" only",
     };

@@ -1,4 +1,4 @@
-//! What corrections with a companion beside the parameters need of the rest of the grid.
+//! What methods with a companion beside the parameters require of a strategy's other choices.
 
 use super::error::refused;
 use super::{Strategy, StrategyError};
@@ -8,12 +8,12 @@ use murmurate_protocol::{Contribution, StepBudget};
 
 const KEY: &str = "inner.correction";
 
-/// Refuses what a companion cannot travel with.
+/// Refuses choices that do not work with a companion.
 pub(super) fn check(strategy: &Strategy, plain_sgd: bool) -> Result<(), StrategyError> {
     if !plain_sgd {
         return refused(
             "inner.optimizer",
-            "the correction counts on moves by the learning rate times the corrected gradient",
+            "the correction assumes that a step is the learning rate times the corrected gradient",
             "use inner optimizer \"sgd\" with momentum = 0, or leave `inner.correction` out",
         );
     }
@@ -37,7 +37,7 @@ fn mean(strategy: &Strategy) -> Result<(), StrategyError> {
     if strategy.error_feedback() || codec.needs_feedback || codec.planes > 0 {
         return refused(
             "compression.codec",
-            "what a codec leaves out of a control variate is in the next one again, and a residual would bring it twice",
+            "the next control variate contains again what the codec left out of this one, and a residual would add it twice",
             "use \"f32\", \"bf16\" or \"int8\" without error feedback, or leave `inner.correction` out",
         );
     }
@@ -49,7 +49,7 @@ fn flows(strategy: &Strategy) -> Result<(), StrategyError> {
     if !strategy.exchange().facts().has_replicas {
         return refused(
             KEY,
-            "what flows along a link must be known at both its ends, or the trackers' sum is lost with the first slice",
+            "both ends of a link must know what was exchanged, or the first lost slice changes the sum of the trackers",
             "use exchange = \"replicas\"",
         );
     }
@@ -63,14 +63,14 @@ fn flows(strategy: &Strategy) -> Result<(), StrategyError> {
     if strategy.error_feedback() {
         return refused(
             "compression.error_feedback",
-            "replicas of trackers take in what a codec left out by themselves",
+            "the next difference to a replica contains what the codec left out, so no residual is needed",
             "set it to false",
         );
     }
     Ok(())
 }
 
-/// Anchors of pairs: what the outer optimizer "no-lo-co" needs.
+/// Anchors of pairs: the requirements of the outer optimizer "no-lo-co".
 pub(super) fn anchors(strategy: &Strategy) -> Result<(), StrategyError> {
     if !matches!(strategy.outer_kind(), OuterKind::NoLoCo { .. }) {
         return Ok(());
@@ -82,7 +82,7 @@ pub(super) fn anchors(strategy: &Strategy) -> Result<(), StrategyError> {
     if !facts.has_mass || !facts.waits || !pairs {
         return refused(
             "outer.optimizer",
-            "its momentum is of pairs, drawn at random, that hand over both parameters and anchor",
+            "its momentum needs random pairs that exchange both parameters and anchors",
             "use exchange = \"gossip\" with topology = \"random-matching\", or optimizer \"nesterov\"",
         );
     }

@@ -1,9 +1,9 @@
-//! A method as people see it: name, line, equation, source and keys; and what to say of a name that
-//! does not exist.
+//! A method as shown to people (name, line, equation, source and keys), and hints for names that do
+//! not exist.
 
 use crate::parameter::Parameter;
 
-/// One method by the name it has in the configuration.
+/// One method by its name in the configuration.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Entry {
     /// Its name.
@@ -92,7 +92,7 @@ pub(super) fn names_of(names: impl Iterator<Item = &'static str>) -> Vec<&'stati
     names.collect()
 }
 
-/// The names nearest to one that is not there, the nearest first.
+/// The names nearest to an unknown one, the nearest first.
 pub(super) fn nearest<'a>(found: &str, known: &[&'a str], count: usize) -> Vec<&'a str> {
     let far = |name: &str| strsim::damerau_levenshtein(found, name);
     let mut near: Vec<_> = known.iter().map(|name| (far(name), *name)).collect();
@@ -102,7 +102,7 @@ pub(super) fn nearest<'a>(found: &str, known: &[&'a str], count: usize) -> Vec<&
     near.into_iter().map(|(_, name)| name).collect()
 }
 
-/// What to say of a name that is not there: the nearest one, and all there are.
+/// The hint for an unknown name: the nearest one, and all names.
 pub(super) fn hint(found: &str, known: &[&str]) -> String {
     let list = known.join(", ");
     let close = |name: &&&str| {

@@ -1,4 +1,4 @@
-//! Why a configuration is not a strategy: one line each, with the key and what to do.
+//! Errors of a configuration that is no strategy: one line each, with the key and what to do.
 
 use crate::parameter::ParameterError;
 use murmurate_protocol::PlanError;

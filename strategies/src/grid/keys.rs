@@ -1,5 +1,5 @@
 //! The keys of each table: the fields of its structure, and the parameters of the methods that are
-//! chosen there. Nothing lists them a second time.
+//! chosen there. There is no second list.
 
 use super::entry::hint;
 use super::fields::fields;

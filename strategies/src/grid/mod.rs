@@ -13,13 +13,13 @@
 //! switch_inner_steps = 16      # switch: inner steps from then on
 //! decay_every = 100            # decay: rounds after which they are sqrt(l / (l + 1)) of before
 //! enough = 6                   # where peers agree: contributions that are enough; 0 is all
-//! grace = "fixed"              # how long the others are waited for after that: fixed, adaptive
-//! grace_ms = 500               # fixed: so long
+//! grace = "fixed"              # how long to wait for the others after that: fixed, adaptive
+//! grace_ms = 500               # fixed: that time
 //! fraction = 0.1               # all-reduce, parameter-server: peers that train in each round
 //! mode = "bsp"                 # parameter-server: bsp, ssp, dynamic-ssp or asp
 //! lead = 3                     # ssp: rounds that the fastest may be ahead of the slowest
-//! lead_most = 15               # dynamic-ssp: rounds that it may be where that saves time
-//! buffer = 1                   # ssp, asp: contributions that a shard takes in at once
+//! lead_most = 15               # dynamic-ssp: the largest lead
+//! buffer = 1                   # ssp, asp: contributions that a shard applies together
 //! staleness = "inverse-root"   # ssp, asp: constant, inverse, inverse-root
 //! compensation = 0.04          # ssp, asp: DC-ASGD's lambda for late gradients
 //!
@@ -77,8 +77,7 @@
 //!                              # adam-w, lamb (lr, betas, eps, weight_decay),
 //!                              # one-bit-adam, zero-one-adam (lr, betas, eps, freeze)
 //! lr = 0.001
-//! correction = "fed-prox"      # none, fed-prox (all-reduce of deltas), quasi-global (gossip,
-//! plain sgd),
+//! correction = "fed-prox"      # none, fed-prox (all-reduce of deltas), quasi-global (gossip, sgd),
 //!                              # exact-diffusion, gradient-tracking, momentum-tracking (replicas),
 //!                              # scaffold (all-reduce of deltas)
 //! mu = 0.01                    # fed-prox

@@ -1,4 +1,4 @@
-//! Outer and inner optimizers between the written tables and their kinds.
+//! Outer and inner optimizers: from the tables of the configuration to their kinds.
 
 use super::StrategyError;
 use super::registry::{CORRECTIONS, INNERS, OUTERS};
@@ -30,7 +30,7 @@ fn delayed(table: &Outer, lr: f64, momentum: f64) -> Result<OuterKind, StrategyE
     })
 }
 
-/// NoLoCo's momentum of pairs: with the paper's bounds for groups of two.
+/// NoLoCo's momentum of pairs, with the paper's bounds for groups of two.
 fn pairs(table: &Outer, lr: f64, momentum: f64) -> Result<OuterKind, StrategyError> {
     let (key, pull) = ("outer.pull", table.pull.unwrap_or(0.7));
     let ok = pull > momentum && pull * pull < 2.0 + momentum * momentum;
@@ -43,7 +43,7 @@ fn pairs(table: &Outer, lr: f64, momentum: f64) -> Result<OuterKind, StrategyErr
     Ok(OuterKind::NoLoCo { lr, momentum, pull })
 }
 
-/// Refuses keys of the table that the outer optimizer has no use for.
+/// Refuses keys of the table that the outer optimizer does not use.
 fn refuse_unused_outer(table: &Outer, name: &str) -> Result<(), StrategyError> {
     let [heavy, adaptive] = [
         matches!(
@@ -130,7 +130,7 @@ pub(super) fn outer(table: &Outer) -> Result<OuterKind, StrategyError> {
     })
 }
 
-/// Refuses keys of the table that the inner optimizer has no use for.
+/// Refuses keys of the table that the inner optimizer does not use.
 fn refuse_unused(table: &Inner, name: &str) -> Result<(), StrategyError> {
     let heavy = matches!(name, "muon" | "sgd" | "signum");
     let frozen = matches!(name, "one-bit-adam" | "zero-one-adam");
@@ -160,13 +160,7 @@ pub(super) fn inner(table: &Inner) -> Result<InnerKind, StrategyError> {
     let freeze = |default: u64| {
         let value = table.freeze.unwrap_or(default);
         let ok = (1..=1_000_000_000).contains(&value);
-        range(
-            ok,
-            "inner.freeze",
-            value as f64,
-            "from 1 to a thousand million",
-        )
-        .map(|()| value)
+        range(ok, "inner.freeze", value as f64, "from 1 to 1000000000").map(|()| value)
     };
     Ok(match name {
         "lamb" => InnerKind::Lamb {

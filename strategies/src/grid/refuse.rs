@@ -1,4 +1,4 @@
-//! Combinations of methods that cannot work, each with the reason and the nearest that does.
+//! Combinations of methods that cannot work, each with the reason and the nearest one that works.
 
 use super::error::refused;
 use super::{Strategy, StrategyError, companions, methods, overlap, synchronization};
@@ -8,7 +8,7 @@ use crate::correct::CorrectionKind;
 use crate::inner::InnerKind;
 use murmurate_protocol::{Contribution, ExchangeFacts, StepBudget};
 
-/// Refuses what cannot work.
+/// Refuses combinations that cannot work.
 pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
     synchronization::check(strategy)?;
     correction(strategy)?;
@@ -28,7 +28,7 @@ pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
     )
 }
 
-/// What a correction of gradients needs of the rest.
+/// Requirements of a correction of gradients.
 fn correction(strategy: &Strategy) -> Result<(), StrategyError> {
     const KEY: &str = "inner.correction";
     const PLAIN: &str =
@@ -48,7 +48,7 @@ fn correction(strategy: &Strategy) -> Result<(), StrategyError> {
         CorrectionKind::FedProx { .. } if strategy.contribution() != Contribution::Delta => {
             refused(
                 KEY,
-                "a spring to the anchor needs one that peers agree on, and more than one inner step away from it",
+                "a pull to the anchor needs an anchor that peers agree on, and several inner steps between two exchanges",
                 PLAIN,
             )
         }
@@ -59,12 +59,12 @@ fn correction(strategy: &Strategy) -> Result<(), StrategyError> {
         ),
         CorrectionKind::QuasiGlobal { .. } if !mixes_in_rounds => refused(
             KEY,
-            "it makes its momentum of how mixing moves a peer's own parameters, which gossip does",
+            "its momentum is the change of a peer's parameters by mixing, which only gossip does",
             "use exchange = \"gossip\", or outer optimizer \"slow-mo\"",
         ),
         CorrectionKind::QuasiGlobal { .. } if !plain_sgd => refused(
             KEY,
-            "it is the momentum itself, of moves by the learning rate times the gradient",
+            "it replaces the momentum, and assumes that a step is the learning rate times the gradient",
             "use inner optimizer \"sgd\" with momentum = 0",
         ),
         _ => Ok(()),
@@ -81,21 +81,21 @@ fn codec(
     if !exchange.shows_contributions && properties.reduction == Reduction::Gathered {
         return refused(
             "compression.codec",
-            "all members must see every peer's contribution apart, as it was encoded, and only one exchange shows them that",
+            "all members must see every encoded contribution, and only exchange \"gathered\" shows them",
             "use exchange = \"gathered\", or another codec, such as \"top-k\"",
         );
     }
     if properties.reduction == Reduction::Squeezed && !exchange.keeps_owners {
         return refused(
             "compression.codec",
-            "what a reduction leaves out waits at its owner, who must be the same from round to round",
+            "the owner of a shard keeps the residual of its reductions, so it must be the same in every round",
             "use exchange = \"parameter-server\" with mode = \"bsp\", or codec \"top-k\" with error feedback",
         );
     }
     if !properties.scaled && contribution != Contribution::Gradient {
         return refused(
             "compression.codec",
-            "signs without a scale say where to go and not how far: only an inner optimizer knows that",
+            "signs without a scale have a direction but no length, which only an inner optimizer sets",
             "use contribution = \"gradient\", or codec \"ef-sign\"",
         );
     }
@@ -109,14 +109,14 @@ fn codec(
     if error_feedback && properties.error > 1.0 {
         return refused(
             "compression.error_feedback",
-            "this codec may leave out more than there was, and the residual would grow without bound",
+            "the error of this codec may be longer than the values, and the residual would grow without bound",
             "set it to false, or use a contractive codec such as \"int8\" or \"top-k\"",
         );
     }
     Ok(())
 }
 
-/// What a codec that all members keep something of in common needs of the rest.
+/// Requirements of a codec with a common state of all members.
 fn in_common(strategy: &Strategy) -> Result<(), StrategyError> {
     let mut codec = strategy.codec();
     let properties = codec.properties();
@@ -124,7 +124,7 @@ fn in_common(strategy: &Strategy) -> Result<(), StrategyError> {
         return Ok(());
     };
     if !strategy.companion().is_none() {
-        let reason = "what all members keep in common of this codec is of parameters alone";
+        let reason = "the common state of this codec is one of parameters, not of a companion";
         return refused("inner.correction", reason, "leave the key out");
     }
     if strategy.aggregation() != AggregationKind::WeightedMean {
@@ -137,33 +137,33 @@ fn in_common(strategy: &Strategy) -> Result<(), StrategyError> {
     if strategy.error_feedback() && (common.holds() || !properties.needs_feedback) {
         return refused(
             "compression.error_feedback",
-            "what this codec leaves out all members keep in common, and a residual would bring it twice",
+            "the common state of all members contains what this codec leaves out, and a residual would add it twice",
             "set it to false",
         );
     }
     Ok(())
 }
 
-/// What exact diffusion needs of the rest.
+/// Requirements of exact diffusion.
 fn exact_diffusion(strategy: &Strategy) -> Result<(), StrategyError> {
     if !strategy.exchange().facts().has_replicas {
         return refused(
             "inner.correction",
-            "it takes off what has moved along each link, which other exchanges do not tell apart",
+            "it subtracts what was exchanged along each link, which other exchanges do not record",
             "use exchange = \"replicas\"",
         );
     }
     if strategy.budget() != StepBudget::Steps(1) {
         return refused(
             "synchronization.inner_steps",
-            "what has moved along the links makes up for one inner step",
+            "the exchange along the links corrects exactly one inner step",
             "set inner_steps = 1, or leave `inner.correction` out",
         );
     }
     if !strategy.codec().properties().unbiased {
         return refused(
             "compression.codec",
-            "what a biased codec leaves out on one side adds up in what has moved, and diverges",
+            "the errors of a biased codec add up in what was exchanged along a link, and diverge",
             "use \"int8\" or \"int4\", or leave `inner.correction` out",
         );
     }

@@ -19,7 +19,7 @@ pub(super) fn parameter_names() -> Vec<&'static str> {
     parameter::names(SCHEDULES.iter().map(|entry| entry.parameters))
 }
 
-/// No schedule: of an exchange without one.
+/// The schedule of an exchange without one: refuses the key.
 pub(super) fn none(name: &Option<String>, exchange: &str) -> Result<Schedule, StrategyError> {
     absent(name, KEY, exchange).map(|()| Schedule::Butterfly)
 }

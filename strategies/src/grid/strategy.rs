@@ -20,13 +20,13 @@ use murmurate_protocol::{
     Contribution, DeadlinePlan, ExchangeKind, Schedule, StepBudget, Synchronization, Topology,
 };
 
-/// Bytes that a state transfer takes beside its runs of f32: counts, names and lengths.
+/// Bytes of a state transfer besides its f32: counts, names and lengths.
 pub const STATE_HEADER_BYTES: u64 = 4096;
 
 /// A point in synchronization x architecture x compression x overlap (+ outer optimizer,
 /// + aggregation rule, + inner optimizer, + deadlines) that can work.
 ///
-/// The only way to one is to parse a configuration: what exists has been checked.
+/// It is made only by parsing a configuration, so every strategy has been checked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Strategy {
     name: String,

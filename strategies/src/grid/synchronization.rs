@@ -1,5 +1,5 @@
-//! Which peers wait for which in a round and how inner steps change with the round: between the written
-//! table and the plan. What a center bounds is in its exchange's file.
+//! Which peers wait for which in a round, and how inner steps change with the round: from the table
+//! of the configuration to the plan. The bounds of a center are in the file of its exchange.
 
 use super::entry::hint;
 use super::registry::PACES;
@@ -13,16 +13,16 @@ use murmurate_protocol::{
     Contribution, ExchangeKind, Grace, Pace, Quorum, Sampling, Synchronization,
 };
 
-/// The longest grace that can be asked for: a day.
+/// The longest grace: a day.
 const GRACE_MS_MAX: u64 = 86_400_000;
 
-/// Inner steps after a switch, where the configuration does not say: the paper's.
+/// Inner steps after a switch by default: the paper's.
 const SWITCH_INNER_STEPS: u32 = 16;
 
 /// Parts of a fraction.
 const MILLION: f64 = 1e6;
 
-/// What a grace may be.
+/// The kinds of grace.
 const GRACES: [&str; 2] = ["fixed", "adaptive"];
 
 /// What the table says of an exchange's rounds.
@@ -114,7 +114,7 @@ fn quorum(exchange: ExchangeKind, table: &Table) -> Result<Quorum, StrategyError
     })
 }
 
-/// Refuses rounds that change under methods which rest on one inner step a round.
+/// Refuses rounds of changing length for methods that need one inner step in each round.
 pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
     let gradients = strategy.contribution() == Contribution::Gradient;
     let flows = strategy.companion() == Companion::Flows;

@@ -1,16 +1,16 @@
-//! The configuration as it is written: one table for each dimension of the grid. Only names and types
-//! are checked here.
+//! The configuration as it is written: one table for each dimension of the grid. Only names and
+//! types are checked here.
 //!
 //! Most keys are fields of the structures below. Keys that single methods have (codecs, topologies,
-//! schedules, exchanges and their modes) stand in those methods' lists of parameters; here they are
-//! kept as they are written.
+//! schedules, exchanges and their modes) are in those methods' lists of parameters; here they are
+//! kept as TOML.
 
 use super::StrategyError;
 use super::fields::fields;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// All tables. What is absent has a default.
+/// All tables. Absent keys have defaults.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Tables {
@@ -60,7 +60,7 @@ pub(super) struct Architecture {
     pub(super) parameters: toml::Table,
 }
 
-/// How it is encoded.
+/// How contributions are encoded.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Compression {
@@ -72,7 +72,7 @@ pub(super) struct Compression {
 }
 
 /// Into how many fragments the flat parameters are cut, which of them a round exchanges, and when
-/// what they agree on is put in force.
+/// results are applied.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Overlap {
@@ -95,7 +95,7 @@ pub(super) enum Blend {
     Alpha(f64),
 }
 
-/// What the anchor does with the aggregate.
+/// How the aggregate changes the anchor.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Outer {
@@ -112,7 +112,7 @@ pub(super) struct Outer {
     pub(super) clip: Option<f64>,
 }
 
-/// How contributions become one.
+/// How contributions are combined.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Aggregation {
@@ -149,7 +149,7 @@ pub(super) struct Deadlines {
 }
 
 /// Keys that choose a method. A configuration that chooses another one than its preset does not
-/// inherit the preset's other keys of that table: they are parameters of the old one.
+/// inherit the preset's other keys of that table, because they are parameters of the other method.
 const SELECTORS: [(&str, &[&str]); 6] = [
     ("synchronization", &["mode"]),
     ("architecture", &["exchange"]),
@@ -246,7 +246,7 @@ pub(super) fn read(config: &toml::Table) -> Result<Tables, StrategyError> {
     })
 }
 
-/// The entries of a table that are no fields of its structure.
+/// The entries of a table that are not fields of its structure.
 fn parameters<T: DeserializeOwned>(config: &toml::Table, name: &str) -> toml::Table {
     let fields = fields::<T>();
     let table = config.get(name).and_then(toml::Value::as_table);

@@ -1,5 +1,5 @@
-//! Checks of single values: names become kinds, defaults are filled in, ranges are checked. Whether the
-//! methods go together is asked in `refuse`.
+//! Checks of single values: names become kinds, defaults are filled in, ranges are checked.
+//! `refuse` checks whether methods work together.
 
 use super::entry::{Entry, hint, names};
 use super::tables::{Deadlines, Synchronization};
@@ -7,10 +7,10 @@ use super::{StrategyError, later};
 use core::time::Duration;
 use murmurate_protocol::{DeadlinePlan, StepBudget};
 
-/// The longest round that can be asked for: a year.
+/// The longest round: a year.
 const ROUND_SECONDS_MAX: f64 = 365.0 * 86_400.0;
 
-/// The longest deadline that can be asked for: a day.
+/// The longest deadline: a day.
 const DEADLINE_MS_MAX: u64 = 86_400_000;
 
 /// The value of a key that chooses from a list, checked against the list.
@@ -59,7 +59,7 @@ pub(super) fn range(
     })
 }
 
-/// Above zero in f32, where the arithmetic is.
+/// Above zero in f32, in which the arithmetic is done.
 pub(super) fn above_zero(key: &str, value: f64) -> Result<f64, StrategyError> {
     let ok = value as f32 > 0.0 && (value as f32).is_finite();
     range(ok, key, value, "a number above 0").map(|()| value)
@@ -140,7 +140,7 @@ pub(super) fn budget(table: &Synchronization) -> Result<StepBudget, StrategyErro
     }
 }
 
-/// Deadlines that are not given follow the one below or above them where the default would not fit.
+/// A deadline that is not given has its default, or the nearest value between the given ones.
 pub(super) fn deadlines(table: &Deadlines) -> Result<DeadlinePlan, StrategyError> {
     let default = DeadlinePlan::default();
     let given = [
@@ -162,7 +162,7 @@ pub(super) fn deadlines(table: &Deadlines) -> Result<DeadlinePlan, StrategyError
     if floor > initial || initial > ceiling {
         return Err(StrategyError::Refused {
             key: "deadlines",
-            reason: "a deadline lies between floor and ceiling, and starts at the initial one",
+            reason: "a deadline starts at the initial one and stays between floor and ceiling",
             remedy: "make floor_ms <= initial_ms <= ceiling_ms",
         });
     }

@@ -1,12 +1,12 @@
-//! 1-bit Adam and 0/1 Adam, the optimizer part: Adam whose second moment is renewed only in some
-//! inner steps. Between those the step is linear in the momentum, so gradients may be compressed
-//! with error feedback; that is the codec's business.
+//! 1-bit Adam and 0/1 Adam, the optimizer part: Adam whose second moment changes only in some inner
+//! steps. Between those the step is linear in the momentum, so gradients may be compressed with
+//! error feedback, which is the codec's part.
 
 use super::InnerOptimizer;
 use super::adam_w::power;
 use std::ops::Range;
 
-/// In which inner steps (counted from one) the second moment is renewed.
+/// The inner steps (counted from one) in which the second moment changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Freeze {
     /// 1-bit Adam: in the first inner steps, up to this count.
@@ -36,7 +36,7 @@ impl Freeze {
     }
 }
 
-/// Adam with a second moment that is mostly frozen.
+/// Adam with a second moment that is constant in most inner steps.
 ///
 /// ```text
 /// m' = beta_1 m + (1 - beta_1) g
@@ -44,7 +44,7 @@ impl Freeze {
 /// x' = x - lr (m' / (1 - beta_1^t)) / (sqrt(v' / (1 - beta_2^r)) + eps)
 /// ```
 ///
-/// with r the number of renewals so far. Shapes: `[len]`, f32; the state is m, then v: twice the
+/// with r the number of changes so far. Shapes: `[len]`, f32; the state is m, then v: twice the
 /// parameters. Source: Tang et al., "1-bit Adam: communication efficient large-scale training with
 /// Adam's convergence speed" (ICML 2021), algorithm 1; Lu et al., "Maximizing communication
 /// efficiency for large-scale training via 0/1 Adam" (ICLR 2023), algorithm 1, with the policy for

@@ -1,4 +1,4 @@
-//! Inner optimizers as data: what the `[inner]` table says. Ranges are checked by the grid.
+//! Inner optimizers as data, from the `[inner]` table. The grid checks the ranges.
 
 use super::{AdamW, Freeze, FrozenAdam, InnerOptimizer, Lamb, Muon, Sgd, Signum};
 use crate::Layout;

@@ -1,4 +1,4 @@
-//! LAMB on flat slices: Adam whose step is as long as the tensor allows.
+//! LAMB on flat slices: Adam whose step is proportional to the norm of the tensor.
 
 use super::InnerOptimizer;
 use super::adam_w::power;
@@ -15,10 +15,10 @@ use std::ops::Range;
 /// x' = x - lr (||x|| / ||u||) u
 /// ```
 ///
-/// with the norms over one tensor, and the quotient 1 where one of them is zero. Shapes: `[len]`, f32; the state
-/// is m, then v: twice the parameters; the pieces it is given must be whole tensors. Source: You et al., "Large
-/// batch optimization for deep learning: training BERT in 76 minutes" (ICLR 2020), algorithm 2 with phi the
-/// identity. Special case: a tensor of zeros takes Adam's step.
+/// with the norms over one tensor, and the quotient 1 where one of them is zero. Shapes: `[len]`,
+/// f32; the state is m, then v: twice the parameters; its pieces must be whole tensors. Source: You
+/// et al., "Large batch optimization for deep learning: training BERT in 76 minutes" (ICLR 2020),
+/// algorithm 2 with phi the identity. Special case: a tensor of zeros takes Adam's step.
 #[derive(Clone, Debug)]
 pub struct Lamb {
     lr: f32,

@@ -1,4 +1,4 @@
-//! Muon on flat slices: momentum made orthogonal, matrix by matrix; AdamW for what is not a matrix.
+//! Muon on flat slices: the momentum of each matrix is made orthogonal; vectors use AdamW.
 
 use super::InnerOptimizer;
 use super::adam_w::power;
@@ -9,7 +9,8 @@ use ndarray::linalg::general_mat_mul;
 use ndarray::{Array2, ArrayView2};
 use std::ops::Range;
 
-/// The quintic of Newton-Schulz: `p(s) = a s + b s^3 + c s^5` brings singular values in (0, 1] near 1.
+/// The quintic of Newton-Schulz: `p(s) = a s + b s^3 + c s^5` moves singular values in (0, 1]
+/// near 1.
 const QUINTIC: [f32; 3] = [3.4445, -4.7750, 2.0315];
 
 /// Newton-Schulz iterations.
@@ -27,13 +28,14 @@ const EPS: f32 = 1e-8;
 /// x' = x - lr (0.2 sqrt(max(rows, columns)) O + weight_decay x)
 /// ```
 ///
-/// for tensors of two or more dimensions (the first by all others); vectors take AdamW's step with the same rates
-/// (m with `1 - momentum`, beta_2 = 0.95), which 0.2 sqrt(max) is matched to. Singular values end between
-/// 0.7 and 1.2, not at 1: that is the method. Shapes: `[len]`, f32; the state is m, then v (used for vectors
-/// only): twice the parameters, and a scratch of the largest matrix. The pieces it is given must be whole
-/// tensors. f32 sums in a fixed order. Source: Jordan et al., "Muon: an optimizer for hidden layers in neural
-/// networks" (2024); the scale and the decay from Liu et al., "Muon is scalable for LLM training" (2025),
-/// equation 4. Special case: a zero matrix does not move.
+/// for tensors of two or more dimensions (the first by all others); vectors take AdamW's step with
+/// the same rates (m with `1 - momentum`, beta_2 = 0.95), which 0.2 sqrt(max) is matched to.
+/// Singular values end between
+/// 0.7 and 1.2, not at 1; the method accepts that. Shapes: `[len]`, f32; the state is m, then v (used for vectors
+/// only): twice the parameters, and a scratch of the largest matrix. Its pieces must be whole
+/// tensors. f32 sums in a fixed order. Source: Jordan et al., "Muon: an optimizer for hidden layers
+/// in neural networks" (2024); the scale and the decay from Liu et al., "Muon is scalable for LLM
+/// training" (2025), equation 4. Special case: a zero matrix does not move.
 #[derive(Clone, Debug)]
 pub struct Muon {
     lr: f32,
@@ -91,8 +93,9 @@ impl Muon {
 
 /// The nearly orthogonal factor of a row-major matrix; zeros stay zeros.
 ///
-/// The products are those of a library that uses the CPU's fused multiply-add where there is one: the
-/// same bits on the same machine, not on all. What a peer trains with is its own business.
+/// The library that computes the products uses the CPU's fused multiply-add if there is one, so the
+/// bits are the same on one machine and may differ between machines. That is allowed, because inner
+/// steps of different peers need not agree.
 pub fn orthogonal(u: &[f32], rows: usize, columns: usize) -> Vec<f32> {
     let length = norm(u);
     if length == 0.0 {

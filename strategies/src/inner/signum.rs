@@ -10,10 +10,11 @@ use std::ops::Range;
 /// x' = x - lr (sign(m') + weight_decay x)
 /// ```
 ///
-/// with sign(0) = 0. Shapes: x, g, m: `[len]`, f32; the state is m, one times the parameters. Every value moves
-/// by the learning rate, so it has to fall for x to come to rest. Source: Bernstein et al., "signSGD: compressed
-/// optimisation for non-convex problems" (ICML 2018), algorithm 2; decay as in Chen et al., "Symbolic discovery
-/// of optimization algorithms" (NeurIPS 2023). Special case: momentum 0 is signSGD.
+/// with sign(0) = 0. Shapes: x, g, m: `[len]`, f32; the state is m, one times the parameters. Every
+/// value moves by the learning rate, so x converges only if the learning rate falls. Source:
+/// Bernstein et al., "signSGD: compressed optimisation for non-convex problems" (ICML 2018),
+/// algorithm 2; decay as in Chen et al., "Symbolic discovery of optimization algorithms" (NeurIPS
+/// 2023). Special case: momentum 0 is signSGD.
 #[derive(Clone, Debug)]
 pub struct Signum {
     lr: f32,

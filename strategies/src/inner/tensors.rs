@@ -1,4 +1,4 @@
-//! Where whole tensors lie: for optimizers that need norms or shapes.
+//! Ranges of whole tensors, for optimizers that need norms or shapes.
 
 use crate::Layout;
 use std::ops::Range;
@@ -29,10 +29,10 @@ pub(super) fn matrices(layout: &Layout) -> Vec<Matrix> {
         .collect()
 }
 
-/// The tensors of `piece`, which must hold whole ones.
+/// The tensors in `piece`, which must contain only whole ones.
 ///
 /// # Panics
-/// If the piece cuts a tensor: norms and shapes of a part would be wrong without a sign of it.
+/// If a border of the piece is inside a tensor: the norm of a part would be wrong.
 pub(super) fn whole<'a>(
     tensors: &'a [Matrix],
     piece: &Range<usize>,

@@ -1,4 +1,4 @@
-//! Outer optimizer `average`: the anchor becomes the mean of what the peers trained.
+//! Outer optimizer `average`: the anchor becomes the mean of the peers' parameters.
 
 use super::OuterOptimizer;
 use std::ops::Range;

@@ -1,10 +1,10 @@
-//! Outer optimizer `co2`: slow momentum for deltas that come late, with a penalty of the staleness gap and a
-//! clip.
+//! Outer optimizer `co2`: slow momentum for deltas that are a round late, with a penalty for
+//! staleness and a clip.
 
 use super::OuterOptimizer;
 use std::ops::Range;
 
-/// Slow momentum that trusts a late delta the less, the further the anchor has moved since.
+/// Slow momentum in which a late delta counts less if the anchor has moved far since.
 ///
 /// ```text
 /// gap     = || anchor - anchor of the round before || / || delta || = lr ||u|| / ||delta||
@@ -13,14 +13,17 @@ use std::ops::Range;
 /// anchor' = anchor - lr * u'
 /// ```
 ///
-/// Shapes: anchor, delta, u: `[len]`, f32; u is the state, one times the parameters. Norms are of a fragment, summed
-/// in f64 in the order of its values, so that the penalty has the same bits on all peers: it is made of what they
-/// agree on. A delta that is a round late was trained from the anchor before the last move, hence the gap; divided by the delta's own
-/// length it has no unit. Source: Sun et al., "CO2: efficient distributed training with full
-/// communication-computation overlap" (ICLR 2024), section 3: `1 / Lambda_t` before the delta, Lambda the staleness gap, and a clip of the
-/// momentum, value by value as in the authors' code (the norms of Lambda are not verified; their code has a
-/// constant). Special cases: strength 0 and a bound beyond all values is [`SlowMo`](super::SlowMo); a delta of
-/// nothing but zeros is not divided.
+/// Shapes: anchor, delta, u: `[len]`, f32; u is the state, one value for each parameter. `strength`
+/// has no unit, and `bound` has the unit of a delta. Norms are those of a fragment, summed in f64
+/// in the order of its values. They are computed from agreed values, so the penalty has the same
+/// bits on all peers. A delta that is a round late starts from the anchor before the last move; the
+/// gap is the length of that move over the length of the delta.
+///
+/// Source: Sun et al., "CO2: efficient distributed training with full communication-computation
+/// overlap" (ICLR 2024), section 3: `1 / Lambda_t` before the delta, with Lambda the staleness gap,
+/// and a clip of the momentum, value by value as in the authors' code (the norms of Lambda are not
+/// verified; their code has a constant). Special cases: strength 0 with a bound beyond all values
+/// is [`SlowMo`](super::SlowMo); a delta of zeros is not divided.
 #[derive(Clone, Debug)]
 pub struct Co2 {
     lr: f32,
@@ -31,7 +34,8 @@ pub struct Co2 {
 }
 
 impl Co2 {
-    /// For `len` parameters: learning rate, momentum, strength of the penalty and bound of the clip.
+    /// For `len` parameters: learning rate, momentum, strength of the penalty and bound of the
+    /// clip.
     pub fn new(len: usize, lr: f32, momentum: f32, strength: f64, bound: f32) -> Self {
         Self {
             lr,

@@ -15,8 +15,8 @@ use std::ops::Range;
 /// ```
 ///
 /// Shapes: center, delta, m, buffer: `[len]`, f32; the state is m, then the buffer, twice the
-/// parameters. Arrivals are counted run by run (a run is a shard of the center, or a fragment),
-/// from the start of this life: a successor starts counting at zero. c in `[0, 1/N]` spreads the
+/// parameters. Arrivals are counted for each shard of the center (or fragment) since the owner
+/// became its owner: a successor starts to count at zero. c in `[0, 1/N]` spreads the
 /// momentum over the arrivals between. Source: Liu et al., "Asynchronous local-SGD training for
 /// language modeling" (2024), algorithm 3. Special cases: N = 1, c = 0 is
 /// [`Nesterov`](super::Nesterov); momentum 0 is `center + lr delta / N`.

@@ -1,5 +1,5 @@
-//! Elastic averaging (EASGD): parameters and a center pull at each other. Pure arithmetic, for
-//! laws: at a center both halves are those of `executor::mixers::center`, which has many parameters to many peers.
+//! Elastic averaging (EASGD): parameters and a center move towards each other. Only the arithmetic,
+//! for tests: `executor::mixers::center` applies both halves for many peers.
 
 /// One exchange between a peer and the center.
 ///
@@ -8,12 +8,13 @@
 /// center' = center + alpha (x - center)
 /// ```
 ///
-/// with the old x and center on the right, for each peer in turn (asynchronous) or all on the same old center
-/// (synchronous: call with each peer's pull added up). Their sum is kept. Shapes: `[len]`, f32; the state is
-/// the center, once the parameters, and each peer's own parameters, which never become one. Stable for
-/// `0 <= n alpha <= 1` in the synchronous form. Source: Zhang, Choromanska and LeCun, "Deep learning with
-/// elastic averaging SGD" (NeurIPS 2015), equations 2 and 3 and algorithm 1. Special cases: alpha = 1/2 is
-/// the mean of both; alpha = 0 nothing.
+/// with the old x and center on the right, for each peer in turn (asynchronous) or all on the same
+/// old center (synchronous: with the sum of all differences). Their sum is conserved. Shapes:
+/// `[len]`, f32; the state is the center, once the parameters, and each peer's own parameters,
+/// which stay apart. Stable for `0 <= n alpha <= 1` in the synchronous form. Source: Zhang,
+/// Choromanska and LeCun, "Deep learning with elastic averaging SGD" (NeurIPS 2015), equations 2
+/// and 3 and algorithm 1. Special cases: alpha = 1/2 is the mean of both; alpha = 0 changes
+/// nothing.
 ///
 /// # Panics
 /// If the lengths differ.

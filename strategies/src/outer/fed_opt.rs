@@ -1,10 +1,10 @@
-//! Outer optimizers `fed-adagrad`, `fed-adam` and `fed-yogi`: an adaptive step of the anchor along the
-//! aggregated delta.
+//! Outer optimizers `fed-adagrad`, `fed-adam` and `fed-yogi`: an adaptive step of the anchor along
+//! the aggregated delta.
 
 use super::OuterOptimizer;
 use std::ops::Range;
 
-/// How the second moment follows the squared delta.
+/// How the second moment is computed from the squared delta.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SecondMoment {
     /// `v' = v + delta^2`: never forgets.
@@ -23,10 +23,11 @@ pub enum SecondMoment {
 /// anchor' = anchor + lr m' / (sqrt(v') + tau)
 /// ```
 ///
-/// No bias correction, as in the paper. Shapes: anchor, delta, m, v: `[len]`, f32; the state is m, then v:
-/// twice the parameters. Source: Reddi et al., "Adaptive federated optimization" (ICLR 2021), algorithm
+/// No bias correction, as in the paper. Shapes: anchor, delta, m, v: `[len]`, f32; the state is m,
+/// then v: twice the parameters. Source: Reddi et al., "Adaptive federated optimization" (ICLR
+/// 2021), algorithm
 /// 2. Special cases: tau far above all deltas with `lr = tau` and `beta_1 = 0` is the average up to
-/// `delta / tau`; Adagrad has no use for beta_2.
+/// `delta / tau`; Adagrad does not use beta_2.
 #[derive(Clone, Debug)]
 pub struct FedOpt {
     rule: SecondMoment,

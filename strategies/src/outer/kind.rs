@@ -1,4 +1,4 @@
-//! Outer optimizers as data: what the `[outer]` table says. Ranges are checked by the grid.
+//! Outer optimizers as data, from the `[outer]` table. The grid checks the ranges.
 
 use super::{
     Average, Co2, DelayedNesterov, FedOpt, Nesterov, NoLoCo, OuterOptimizer, SecondMoment, SlowMo,
@@ -92,8 +92,8 @@ pub enum OuterKind {
 }
 
 impl OuterKind {
-    /// Whether it takes what arrives at a center one by one, and counts arrivals as they come: peers that
-    /// agree on one mean would count differently after a restart.
+    /// Whether it takes what arrives at a center one by one, and counts arrivals as they come:
+    /// peers that agree on one mean would count differently after a restart.
     pub const fn is_for_arrivals(&self) -> bool {
         matches!(self, Self::Easgd { .. } | Self::DelayedNesterov { .. })
     }

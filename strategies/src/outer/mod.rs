@@ -1,4 +1,4 @@
-//! Outer optimizers: what the anchor does with the aggregated delta. One file each.
+//! Outer optimizers: how the aggregated delta changes the anchor. One file each.
 
 mod average;
 mod co2;

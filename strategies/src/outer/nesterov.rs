@@ -1,4 +1,4 @@
-//! Outer optimizer `nesterov`: the pseudo-gradient goes through Nesterov momentum, as in DiLoCo.
+//! Outer optimizer `nesterov`: Nesterov momentum on the pseudo-gradient, as in DiLoCo.
 
 use super::OuterOptimizer;
 use std::ops::Range;

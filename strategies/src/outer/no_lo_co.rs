@@ -1,4 +1,4 @@
-//! NoLoCo: outer momentum on random pairs, without any all-reduce.
+//! Outer optimizer `no-lo-co`: outer momentum on random pairs, without an all-reduce.
 
 use super::OuterOptimizer;
 use std::ops::Range;
@@ -11,11 +11,12 @@ use std::ops::Range;
 /// ```
 ///
 /// with theta the parameters after the round's inner steps and phi the anchors, which differ
-/// between peers; j runs over the group, i among it. The last term pulls the anchors together.
-/// Shapes: `[len]`, f32; the state is m and the peer's anchor, twice the parameters. Source:
-/// Kolehmainen et al., "NoLoCo: no-all-reduce low communication training for large models" (2025),
-/// section 3.2, equations 2 and 3. Special cases: gamma = 0 and equal anchors is SlowMo with
-/// learning rate beta on the group; alpha = 0 and beta = gamma = 1 is the mean of the parameters.
+/// between peers; j runs over the group, which includes i. The last term pulls the anchors
+/// together. Shapes: `[len]`, f32; the state is m and the peer's anchor, twice the parameters.
+/// Source: Kolehmainen et al., "NoLoCo: no-all-reduce low communication training for large models"
+/// (2025), section 3.2, equations 2 and 3. Special cases: gamma = 0 and equal anchors is SlowMo
+/// with learning rate beta on the group; alpha = 0 and beta = gamma = 1 is the mean of the
+/// parameters.
 #[derive(Clone, Debug)]
 pub struct NoLoCo {
     alpha: f32,
@@ -52,8 +53,8 @@ impl NoLoCo {
     }
 }
 
-/// As an outer optimizer it takes `beta` times the mean delta plus `gamma` times the pull to the
-/// mean anchor, which the Executor makes of the mixes of parameters and anchors
+/// As an outer optimizer, `delta` is `beta` times the mean delta plus `gamma` times the difference
+/// to the mean anchor. The Executor computes it from the mixed parameters and anchors
 /// ([`Companion::Anchors`](crate::correct::Companion)).
 impl OuterOptimizer for NoLoCo {
     fn name(&self) -> &'static str {

@@ -1,4 +1,5 @@
-//! Outer optimizer `slow-mo`: heavy-ball momentum on the pseudo-gradient (also block momentum, BMUF).
+//! Outer optimizer `slow-mo`: heavy-ball momentum on the pseudo-gradient (also block momentum,
+//! BMUF).
 
 use super::OuterOptimizer;
 use std::ops::Range;
@@ -10,13 +11,13 @@ use std::ops::Range;
 /// anchor' = anchor - lr * u'
 /// ```
 ///
-/// Shapes: anchor, delta, u: `[len]`, f32; u is the state, one times the parameters. Source: Wang et al.,
-/// "SlowMo: improving communication-efficient distributed SGD with slow momentum" (ICLR 2020),
-/// algorithm 1, where g is divided by the inner learning rate gamma and lr multiplied by it: with a
-/// constant gamma that is the same. Also Chen and Huo, "Scalable training of deep learning machines by
-/// incremental block training with intra-block parallel optimization and blockwise model-update
-/// filtering" (ICASSP 2016), equations 3 and 4 (classical block momentum; block learning rate lr).
-/// Special cases: momentum 0 and lr 1 is [`Average`](super::Average).
+/// Shapes: anchor, delta, u: `[len]`, f32; u is the state, one times the parameters. Source: Wang
+/// et al., "SlowMo: improving communication-efficient distributed SGD with slow momentum" (ICLR
+/// 2020), algorithm 1, where g is divided by the inner learning rate gamma and lr multiplied by it:
+/// with a constant gamma that is the same. Also Chen and Huo, "Scalable training of deep learning
+/// machines by incremental block training with intra-block parallel optimization and blockwise
+/// model-update filtering" (ICASSP 2016), equations 3 and 4 (classical block momentum; block
+/// learning rate lr). Special cases: momentum 0 and lr 1 is [`Average`](super::Average).
 #[derive(Clone, Debug)]
 pub struct SlowMo {
     lr: f32,

@@ -1,16 +1,16 @@
-//! What a late contribution counts: weights by staleness, and delay compensation. All-reduce takes nothing
-//! late; a parameter server multiplies what arrives with these.
+//! Late contributions at a parameter server: weights by staleness, and delay compensation. In an
+//! all-reduce no contribution is late.
 
-/// How a weight falls with staleness s, in rounds.
+/// The weight as a function of the staleness s in rounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum StalenessWeight {
     /// `1`.
     Constant,
-    /// `1 / max(1, s)`. Source: Zhang et al., "Staleness-aware async-SGD for distributed deep learning" (IJCAI
-    /// 2016), equation 6.
+    /// `1 / max(1, s)`. Source: Zhang et al., "Staleness-aware async-SGD for distributed deep
+    /// learning" (IJCAI 2016), equation 6.
     Inverse,
-    /// `(1 + s)^(-1/2)`. Source: Xie, Koyejo and Gupta, "Asynchronous federated optimization" (2019), section 5.2
-    /// (polynomial with a = 1/2), and FedBuff.
+    /// `(1 + s)^(-1/2)`. Source: Xie, Koyejo and Gupta, "Asynchronous federated optimization"
+    /// (2019), section 5.2 (polynomial with a = 1/2), and FedBuff.
     InverseRoot,
     /// `1` up to `b`, then `1 / (a (s - b) + 1)`. Source: as above (hinge).
     Hinge {
@@ -41,10 +41,11 @@ impl StalenessWeight {
 /// g' = g + lambda g * g * (x - x_old)
 /// ```
 ///
-/// element by element: a first-order Taylor step with the squared gradient for the Hessian's diagonal. Shapes:
-/// `[len]`, f32. Needs x_old, what the sender computed g at: the center keeps as many of its last versions as there may be late
-/// senders. Source: Zheng et al., "Asynchronous stochastic gradient descent with delay compensation" (ICML
-/// 2017), equation 10 (constant lambda). Special cases: lambda 0 or nothing moved: g itself.
+/// element by element: a first-order Taylor step with the squared gradient for the Hessian's
+/// diagonal. Shapes: `[len]`, f32. `lambda` has no unit. It needs x_old, at which the sender
+/// computed g, so the center keeps its last versions. Source: Zheng et al., "Asynchronous
+/// stochastic gradient descent with delay compensation" (ICML 2017), equation 10 (constant lambda).
+/// Special cases: lambda 0 or nothing moved: g itself.
 ///
 /// # Panics
 /// If the lengths differ.

@@ -87,9 +87,9 @@ impl Cluster {
         4.0 * self.parameters as f64 / self.link.up.min(self.link.down)
     }
 
-    /// Model intensity (Shi et al. 2021): the time of one inner step divided by the time to exchange all
-    /// parameters once. Above 1 every method works. The lower it is, the rarer or smaller exchanges must
-    /// be.
+    /// Model intensity (Shi et al. 2021): the time of one inner step divided by the time to
+    /// exchange all parameters once. Above 1 every method works. The lower it is, the rarer or
+    /// smaller exchanges must be.
     pub fn intensity(&self) -> f64 {
         self.step.as_secs_f64() / self.exchange_seconds_f32()
     }

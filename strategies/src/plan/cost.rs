@@ -6,8 +6,8 @@ use crate::grid::{Strategy, StrategyError};
 use murmurate_protocol::{Contribution, Plan, RunId, StepBudget};
 use serde::Serialize;
 
-/// Nanoseconds for one value that the mix lane encodes, sums up or applies: it moves 12 bytes, and one core
-/// moves about 6 GB/s.
+/// Nanoseconds for one value that the mix lane encodes, sums up or applies: it moves 12 bytes, and
+/// one core moves about 6 GB/s.
 const MIX_NS_PER_VALUE: f64 = 2.0;
 
 /// The cost of one round, for each peer.
@@ -21,8 +21,8 @@ pub struct Cost {
     pub exchange_s: f64,
     /// Seconds of encoding, combining and applying.
     pub mix_s: f64,
-    /// Seconds of the whole round. Training waits for the previous round's exchange, except for the inner
-    /// steps that late results let it take meanwhile.
+    /// Seconds of the whole round. Training waits for the previous round's exchange, except for the
+    /// inner steps that late results let it take meanwhile.
     pub round_s: f64,
     /// The share of a round that is training.
     pub utilization: f64,
@@ -89,8 +89,9 @@ impl Cost {
     }
 }
 
-/// Number of f32 for each parameter: parameter and gradient, the state of inner and outer optimizer, the
-/// anchor and its companion, the state of a correction, and the residual of error feedback.
+/// Number of f32 for each parameter: parameter and gradient, the state of inner and outer
+/// optimizer, the anchor and its companion, the state of a correction, and the residual of error
+/// feedback.
 fn runs(strategy: &Strategy) -> f64 {
     let anchor = usize::from(strategy.exchange().facts().exchanges);
     let outer = match strategy.contribution() {

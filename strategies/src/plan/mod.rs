@@ -1,6 +1,6 @@
-//! The planner's arithmetic: the cost of one round of a strategy on machines and links of known speed.
-//! Nothing is simulated or measured here. Bytes come from the plan that peers agree on, time from the
-//! link, memory from the stores of a peer.
+//! The planner's arithmetic: the cost of one round of a strategy on machines and links of known
+//! speed. Nothing is simulated or measured here. Bytes come from the plan that peers agree on, time
+//! from the link, memory from the stores of a peer.
 //!
 //! - `link`, `cluster`: the machines that a question is about.
 //! - `traffic`: bytes of a round; each exchange computes its own.

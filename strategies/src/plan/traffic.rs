@@ -19,8 +19,8 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// Bytes of the encoded contribution and of the encoded aggregate that one round exchanges: of the
-    /// whole model, or of its share in a round where fragments are staggered.
+    /// Bytes of the encoded contribution and of the encoded aggregate that one round exchanges: of
+    /// the whole model, or of its share in a round where fragments are staggered.
     pub fn encoded(plan: &Plan) -> (f64, f64) {
         let whole = plan.fragments.iter().fold((0.0, 0.0), |(c, a), fragment| {
             (

@@ -1,5 +1,5 @@
-//! What an exchange is expected to keep in memory beside what its method keeps: encoded slices, owned
-//! shards, history. Each exchange says its own.
+//! What an exchange is expected to keep in memory beside what its method keeps: encoded slices,
+//! owned shards, history. Each exchange says its own.
 
 use murmurate_protocol::limits::{
     HISTORY_BYTES_MAX, HISTORY_NEWEST_BYTES_MAX, HISTORY_ROUNDS_MAX, WINDOW_BYTES,

@@ -1,4 +1,4 @@
-//! Random draws that all peers of a run make alike: a seed and a round in, the same graph out on
+//! Random draws that are the same for all peers of a run: a seed and a round determine the graph on
 //! every machine. Not a topology.
 
 use rand_chacha::ChaCha8Rng;
@@ -12,7 +12,7 @@ pub(super) fn stream(seed: u64, stream: u64) -> ChaCha8Rng {
 }
 
 /// A whole number below `bound`. A multiply and a shift instead of a rejection: uneven by
-/// `bound / 2^32`, which no one sees.
+/// `bound / 2^32`, which is negligible.
 pub(super) fn below(rng: &mut ChaCha8Rng, bound: usize) -> usize {
     ((u64::from(rng.next_u32()) * bound as u64) >> 32) as usize
 }

@@ -25,7 +25,8 @@ pub(super) const SPEC: TopologySpec = TopologySpec {
 };
 
 /// `W = (1/M) sum_{m=1}^M A(u_m)` with M distances `u_m` drawn uniformly from `1..n`, where
-/// `A(u)[i + u][i] = (n - 1) / n` and `A(u)[i][i] = 1 / n`, indices modulo n; the same in every round.
+/// `A(u)[i + u][i] = (n - 1) / n` and `A(u)[i][i] = 1 / n`, indices modulo n; the same in every
+/// round.
 ///
 /// Doubly stochastic (circulant), not symmetric; M pushes a round (fewer where distances coincide).
 /// The mean of all A(u) is exactly `(1/n) 1 1^T`, so with `M = Theta(ln n)` the consensus rate does

@@ -1,4 +1,4 @@
-//! Topology `hierarchical`: islands that agree within, and speak to each other through one peer
+//! Topology `hierarchical`: islands average internally, and mix with each other through one peer
 //! each.
 
 use super::Ring;
@@ -28,10 +28,10 @@ pub(super) const SPEC: TopologySpec = TopologySpec {
 /// Islands are runs of `group` ranks. In even rounds every peer takes the mean of its island; in
 /// odd rounds the first ranks of the islands mix on a ring with 1/3 each and all others rest.
 ///
-/// Symmetric and doubly stochastic in every round. Only one peer an island uses the links between
-/// islands, every second round. Source: hierarchical local SGD in Lin et al., "Don't use large
-/// mini-batches, use local SGD" (ICLR 2020), section 5, with gossip between islands. Special cases:
-/// one island is the mean in every second round; islands of one are [`Ring`] then.
+/// Symmetric and doubly stochastic in every round. Only one peer of each island uses the links
+/// between islands, every second round. Source: hierarchical local SGD in Lin et al., "Don't use
+/// large mini-batches, use local SGD" (ICLR 2020), section 5, with gossip between islands. Special
+/// cases: one island is the mean in every second round; islands of one are [`Ring`] then.
 #[derive(Clone, Copy, Debug)]
 pub struct Hierarchical {
     group: usize,

@@ -22,8 +22,9 @@ pub(super) fn factors(count: usize, most: usize) -> Option<Vec<usize>> {
     best
 }
 
-/// Whom place `at` of `0..product(factors)` averages with in round `round`: all places that differ
-/// from it only in that digit of the mixed radix, equally. No one after the last digit.
+/// The places with which place `at` of `0..product(factors)` averages in round `round`, with equal
+/// shares: those that differ from it only in that digit of the mixed radix. None after the last
+/// digit.
 ///
 /// After all digits every peer has the mean. Source: Takezawa et al., "Beyond exponential graph"
 /// (NeurIPS 2023), algorithm 1 (k-peer hyper-hypercube).

@@ -37,11 +37,11 @@ pub(super) const SPEC: TopologySpec = TopologySpec {
     },
 };
 
-/// Islands are runs of g ranks. Every peer takes the mean of its island in all rounds but every
-/// H2-th, `r mod H2 = H2 - 1`, in which it takes the mean of those who have its own place in all
+/// Islands are runs of g ranks. Every peer takes the mean of its island, except in every H2-th
+/// round, `r mod H2 = H2 - 1`, in which it takes the mean of the peers with the same place in all
 /// islands.
 ///
-/// With H1 inner steps a round that is hierarchical local SGD: H1 inner steps between two means
+/// With H1 inner steps in a round this is hierarchical local SGD: H1 inner steps between two means
 /// within an island, H1 H2 between two across. W is symmetric and doubly stochastic. Of n = g L
 /// peers the mean across, followed by the next mean within, is exactly the mean over all, `W_within
 /// W_across = 1 1^T / n`: after every mean within the peers of an island hold the same parameters,
@@ -49,12 +49,12 @@ pub(super) const SPEC: TopologySpec = TopologySpec {
 /// was trained between the two. The links between islands carry n (L - 1) pushes in H2 rounds,
 /// where a mean over all at once would take n (n - g).
 ///
-/// Parameters are mixed, and nothing is agreed on: no anchor is common to islands that go apart for
-/// H2 rounds, so what catches up by decisions cannot be used between them. Source: Lin et al.,
-/// "Don't use large mini-batches, use local SGD" (ICLR 2020), section 5 and algorithm 5, where the
-/// mean across is over all at once. Special cases: where g does not divide n, the places that the
-/// last island lacks have means of one island fewer, and the mean over all is approached at a
-/// constant rate; one island is its mean but for every H2-th round, in which it rests.
+/// Parameters are mixed without agreement: islands have no common anchor for H2 rounds, so peers
+/// cannot catch up by decisions. Source: Lin et al., "Don't use large mini-batches, use local SGD"
+/// (ICLR 2020), section 5 and algorithm 5, where the mean across is over all at once. Special
+/// cases: where g does not divide n, the places that the last island lacks have means of one island
+/// fewer, and the mean over all is approached at a constant rate; one island averages in all rounds
+/// except every H2-th, in which it rests.
 #[derive(Clone, Copy, Debug)]
 pub struct Islands {
     group: usize,

@@ -1,4 +1,4 @@
-//! Topology `matcha`: the matchings of a torus, each in force only in some rounds.
+//! Topology `matcha`: the matchings of a torus, each active only in some rounds.
 
 use super::draw;
 use super::spec::TopologySpec;
@@ -26,7 +26,7 @@ pub(super) const SPEC: TopologySpec = TopologySpec {
 };
 
 /// MATCHA on the torus: its edges fall into at most six matchings (by parity along each axis, and a
-/// third for an odd axis); in each round matching j is in force with probability `budget`,
+/// third for an odd axis); in each round matching j is active with probability `budget`,
 /// independently, and
 ///
 /// ```text
@@ -34,10 +34,10 @@ pub(super) const SPEC: TopologySpec = TopologySpec {
 /// ```
 ///
 /// with `L_j` the matching's Laplacian and d the torus's degree. Symmetric and doubly stochastic in
-/// every round. On average `budget * d` pushes a round, and with `L = sum_j L_j`
-/// `E[W^2] = I - 2 alpha budget L + alpha^2 (budget^2 L^2 + 2 budget (1 - budget) L)`. Source: Wang et
-/// al., "MATCHA: speeding up decentralized SGD via matching decomposition sampling" (2019), section
-/// 3. Two choices of the paper are made simple: equal probabilities (the torus looks the same from
+/// every round. On average `budget * d` pushes a round, and with `L = sum_j L_j` `E[W^2] = I - 2
+/// alpha budget L + alpha^2 (budget^2 L^2 + 2 budget (1 - budget) L)`. Source: Wang et al.,
+/// "MATCHA: speeding up decentralized SGD via matching decomposition sampling" (2019), section
+/// 3. Two choices of the paper are simplified: equal probabilities (the torus looks the same from
 /// every edge), and the alpha that keeps every draw nonnegative, as push-sum needs, instead of the
 /// optimum over the mean. Special case: budget 1 is [`Torus`](super::Torus).
 #[derive(Clone, Copy, Debug)]

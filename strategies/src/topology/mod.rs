@@ -1,8 +1,8 @@
 //! Topologies: mixing matrices W by round. One file each; all are doubly stochastic, so the mean
-//! over the peers is kept while their distance shrinks.
+//! over the peers stays while their distance shrinks.
 //!
-//! One round of mixing is `x_i <- sum_j W[i][j] x_j`: row i is what peer i hears, column i where
-//! its own mass goes.
+//! One round of mixing is `x_i <- sum_j W[i][j] x_j`: row i has the shares that peer i receives,
+//! column i those that it gives.
 
 mod base_k;
 mod binary_tree;

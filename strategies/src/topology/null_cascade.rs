@@ -1,5 +1,5 @@
-//! Topology `null-cascade`: circulant rounds that each null a few frequencies, until only the mean
-//! is left; for any number of peers.
+//! Topology `null-cascade`: circulant rounds that each remove a few frequencies, until only the
+//! mean remains, for any number of peers.
 
 use super::spec::TopologySpec;
 use super::weights::circulant;

@@ -1,4 +1,4 @@
-//! Topology `random-matching`: new pairs in every round, the same on all peers without a word.
+//! Topology `random-matching`: new pairs in every round, which all peers compute without messages.
 
 use super::draw;
 use super::spec::TopologySpec;

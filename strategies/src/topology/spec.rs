@@ -1,5 +1,5 @@
-//! A topology's entry in the list of topologies, and a topology as data: what `architecture.topology`
-//! and its keys say.
+//! A topology's entry in the list of topologies, and a topology as data, from
+//! `architecture.topology` and its keys.
 
 use crate::kind::Kind;
 use crate::parameter::{Parameter, Parameters};

@@ -1,11 +1,11 @@
-//! How fast a mixing matrix brings peers together. For analysis and tests.
+//! Spectra of mixing matrices: how fast peers converge. For analysis and tests.
 
 /// The factor by which one round with W shrinks the distance from the mean, at worst:
 /// `max ||W x|| / ||x||` over x of mean zero, the largest singular value of `W - (1/n) 1 1^T`.
 ///
-/// For a symmetric (or any normal, such as circulant) doubly stochastic W that is the second largest
-/// modulus among its eigenvalues, and one minus it is the spectral gap. By the Jacobi method on
-/// `A^T A`: exact to rounding, `O(n^3)` a sweep.
+/// For a symmetric (or any normal, such as circulant) doubly stochastic W that is the second
+/// largest modulus among its eigenvalues, and one minus it is the spectral gap. By the Jacobi
+/// method on `A^T A`: exact to rounding, `O(n^3)` a sweep.
 pub fn contraction(w: &[Vec<f64>]) -> f64 {
     let n = w.len();
     let mean = 1.0 / n.max(1) as f64;
@@ -20,8 +20,8 @@ pub fn contraction(w: &[Vec<f64>]) -> f64 {
     eigenvalues(gram).into_iter().fold(0.0, f64::max).sqrt()
 }
 
-/// The eigenvalues of a symmetric matrix, in no order: cyclic Jacobi rotations until nothing is left
-/// beside the diagonal. Source: Golub and Van Loan, "Matrix computations", section 8.5.
+/// The eigenvalues of a symmetric matrix, in no order: cyclic Jacobi rotations until only the
+/// diagonal is left. Source: Golub and Van Loan, "Matrix computations", section 8.5.
 pub fn eigenvalues(mut a: Vec<Vec<f64>>) -> Vec<f64> {
     let n = a.len();
     for _sweep in 0..60 {

@@ -20,8 +20,8 @@ pub(super) const SPEC: TopologySpec = TopologySpec {
 /// Rank 0 and every other rank: `W[0][j] = W[j][0] = 1/n`, `W[0][0] = 1/n`, `W[j][j] = 1 - 1/n`.
 ///
 /// Symmetric and doubly stochastic (Metropolis shares); the same in every round. Eigenvalues 1,
-/// `1 - 1/n` (n - 2 times) and 0, so the spectral gap is `1/n`. The hub pushes n - 1 times a round:
-/// what a central server pays. Source: the star in Ying et al., "Exponential graph is provably
+/// `1 - 1/n` (n - 2 times) and 0, so the spectral gap is `1/n`. The hub pushes n - 1 times in each
+/// round, like a central server. Source: the star in Ying et al., "Exponential graph is provably
 /// efficient for decentralized deep training" (NeurIPS 2021), table 1. n = 2: 1/2 each.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Star;

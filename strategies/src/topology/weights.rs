@@ -1,4 +1,4 @@
-//! Shares that several topologies have in common. Not a topology.
+//! Shares that several topologies use. Not a topology.
 
 use murmurate_protocol::Partners;
 
@@ -9,7 +9,7 @@ pub(super) fn symmetric(mut send: Vec<(usize, f64)>) -> Partners {
     Partners { send, receive }
 }
 
-/// Equal shares with all of `members`, oneself among them: their mean.
+/// Equal shares of all `members`, including the peer itself: their mean.
 pub(super) fn mean(rank: usize, members: impl Iterator<Item = usize>) -> Partners {
     let members: Vec<usize> = members.collect();
     let share = 1.0 / members.len().max(1) as f64;
@@ -43,7 +43,7 @@ pub(super) fn metropolis(rank: usize, neighbours: impl Fn(usize) -> Vec<usize>) 
 }
 
 /// Partners in a circulant W: `W[i + shift][i] = share` for each `(shift, share)`, indices modulo
-/// n. Shares of the same shift add up; shift zero is what one keeps.
+/// n. Shares of the same shift are summed; shift zero is the share that a peer keeps.
 pub(super) fn circulant(rank: usize, count: usize, shifts: &[(usize, f64)]) -> Partners {
     let mut merged: Vec<(usize, f64)> = Vec::with_capacity(shifts.len());
     for (shift, share) in shifts.iter().map(|(shift, share)| (shift % count, share)) {

@@ -3,7 +3,7 @@
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 
-/// Streams of one seed that no peer's own draws use.
+/// Streams of a seed that no peer uses for its own draws.
 pub(super) const STREAM_TASK: u64 = u64::MAX;
 /// Held data.
 pub(super) const STREAM_HELD: u64 = u64::MAX - 1;
@@ -20,8 +20,8 @@ pub(super) fn uniform(rng: &mut ChaCha8Rng) -> f64 {
     (rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64
 }
 
-/// Nearly normal with mean 0 and variance 1: the sum of four uniforms out of one draw. Only sums
-/// and one product, so no mathematical library can make it differ between machines.
+/// Nearly normal with mean 0 and variance 1: the sum of four uniform numbers from one draw. It
+/// needs only sums and one product, so it is the same on every machine.
 pub(super) fn normal(rng: &mut ChaCha8Rng) -> f32 {
     let bits = rng.next_u64();
     let sum = (0..4)

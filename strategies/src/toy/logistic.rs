@@ -1,4 +1,5 @@
-//! Toy task `logistic`: two classes that a plane nearly separates; peers see different corners.
+//! Toy task `logistic`: two classes that a plane nearly separates; peers see different parts of the
+//! space.
 
 use super::draw::{self, STREAM_HELD, STREAM_TASK, normal, uniform};
 use super::trainer::Objective;

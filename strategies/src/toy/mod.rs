@@ -1,5 +1,5 @@
 //! Toy tasks: trainers in plain Rust with a known optimum, cheap enough for a thousand peers in a
-//! simulator. Nothing here learns anything useful.
+//! simulator. They learn nothing useful.
 
 mod draw;
 mod logistic;

@@ -1,4 +1,4 @@
-//! Toy task `quadratic`: every peer pulls towards a point of its own; the common optimum is known.
+//! Toy task `quadratic`: every peer has its own optimum; the common optimum is known.
 
 use super::draw::{self, STREAM_TASK, normal, uniform};
 use super::trainer::Objective;
@@ -16,15 +16,15 @@ use std::f64::consts::{SQRT_2, TAU};
 /// ```
 ///
 /// Over i = 0..n the waves (w_d in 1..n, a whole number) sum to zero. So the mean of all D is k,
-/// and f = mean f_i has the optimum below in closed form, which no peer has to know the others for:
+/// and f = mean f_i has an optimum in closed form, which a peer can compute without the others:
 ///
 /// ```text
 /// x*_d = p_d + heterogeneity sqrt(2) a (cos(phi_d - psi_d) + [n divides 2 w_d] cos(phi_d + psi_d)) / 2
 /// f(x) - f(x*) = 1/2 sum_d k_d (x_d - x*_d)^2
 /// ```
 ///
-/// Curvatures differ between peers as well as optima, so local training with many inner steps drifts.
-/// Special cases: heterogeneity 0 or n = 1: all peers have the same f_i, with optimum p.
+/// Curvatures differ between peers as well as optima, so local training with many inner steps
+/// drifts. Special cases: heterogeneity 0 or n = 1: all peers have the same f_i, with optimum p.
 #[derive(Clone, Debug)]
 pub struct Quadratic {
     curvature: Vec<f32>,

@@ -8,7 +8,7 @@ use murmurate_protocol::{Evaluation, InnerStep};
 use rand_chacha::ChaCha8Rng;
 use std::ops::Range;
 
-/// What a toy task minimizes, as one peer sees it.
+/// The function that one peer minimizes.
 pub trait Objective: Send {
     /// Names and shapes of the parameters.
     fn layout(&self) -> Layout;

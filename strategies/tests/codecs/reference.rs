@@ -493,7 +493,7 @@ fn inner(a: &[f32], b: &[f32]) -> f64 {
     products.sum()
 }
 
-/// A matrix of 96 x 64 of this rank and a little noise, and what `power-sgd` makes of it by rounds.
+/// A matrix of 96 x 64 of this rank and a little noise, and the projections of `power-sgd` over several rounds.
 #[test]
 fn power_iteration_projects_and_finds_what_there_is() {
     let (rows, columns) = (96, 64);

@@ -137,8 +137,8 @@ fn feedback_in_one_pass_is_feedback_in_two() {
             let (mut residual, mut out) = (before, Vec::new());
             let mut slice = Slice::new(&*codec, len);
             codec.encode_residual(&delta, &mut residual, &mut slice.context(5), &mut out);
-            // These two look at the delta itself, or at what their state makes of it: of the sum
-            // they leave what they do not send, as all do.
+            // The choice of these two depends on the delta itself or on their state. As for all codecs,
+            // the residual is the part of the sum that is not sent.
             if kind.name() == "ada-comp" {
                 left = values;
                 codec

@@ -180,12 +180,12 @@ fn corrections_that_cannot_work_are_refused() {
         (
             "bsp",
             "correction = \"fed-prox\"",
-            ["spring to the anchor", "or use contribution"],
+            ["pull to the anchor", "or use contribution"],
         ),
         (
             "d-psgd",
             "correction = \"fed-prox\"",
-            ["spring to the anchor", "or use contribution"],
+            ["pull to the anchor", "or use contribution"],
         ),
         (
             "none",

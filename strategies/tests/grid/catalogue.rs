@@ -38,7 +38,7 @@ fn exchange(method: &Method) -> &'static str {
     let says = |what: &str| method.properties.iter().any(|p| p.contains(what));
     if says("must be gathered") {
         "[architecture]\nexchange = \"gathered\"\n"
-    } else if says("for a parameter server only") {
+    } else if says("needs a parameter server") {
         "[architecture]\nexchange = \"parameter-server\"\n"
     } else {
         ""

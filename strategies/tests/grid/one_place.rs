@@ -245,12 +245,16 @@ fn a_topology_is_its_file_and_a_line() {
     }
 }
 
-/// Code without its lists of names to choose from: `const ...: [&str; N] = [...];`.
+/// Code without its lists of names to choose from: `[&str; N] = [...];` and `Choice(&[...])`.
 fn without_choices(code: &str) -> String {
-    let mut parts = code.split(": [&str; ");
-    let first = parts.next().unwrap_or_default().to_owned();
-    let rest = parts.map(|part| part.split_once("];").map_or("", |(_, rest)| rest));
-    first + &rest.collect::<String>()
+    let mut code = code.to_owned();
+    for (begin, end) in [("[&str; ", "];"), ("Choice(&[", "])")] {
+        let mut parts = code.split(begin);
+        let first = parts.next().unwrap_or_default().to_owned();
+        let rest = parts.map(|part| part.split_once(end).map_or("", |(_, rest)| rest));
+        code = first + &rest.collect::<String>();
+    }
+    code
 }
 
 #[test]

@@ -426,8 +426,8 @@ fn sums_along_a_tree_converge() {
     }
 }
 
-/// State: x of each peer, then what its neighbours know of it. A codec that is linear and leaves out as
-/// much as `delta` allows: C(z) = delta z.
+/// State: x of each peer, then its replica at the neighbours. The codec is linear and has the largest error
+/// that `delta` allows: C(z) = delta z.
 fn replicas(strategy: &Strategy, w: &[Vec<f64>], delta: f64, curvatures: &[f64]) -> f64 {
     let (rate, lr) = (
         f64::from(strategy.replicas().expect("replicas have a rate").0),

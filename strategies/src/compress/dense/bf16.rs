@@ -1,4 +1,4 @@
-//! Codec `bf16`: the upper half of an f32, rounded. Half the bytes, the same range.
+//! Codec `bf16`: the upper half of an f32, rounded. Half the bytes, and the range of an f32.
 
 use super::format::{BLOCK_MAX, Blocks, Format};
 use crate::compress::header::Header;
@@ -16,11 +16,15 @@ pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
     build: |_| Box::new(Blocks(Bf16)),
 };
 
-/// `C(x)`: the bfloat16 nearest to x, ties to even; beyond the largest one, the largest one.
+/// `C(x)` is the bfloat16 nearest to x, ties to even. Values beyond the largest bfloat16 become
+/// that.
 ///
-/// Layout: the codec's byte, then 2 bytes a value, little-endian. Relative error of normal values
-/// at most 2^-8, hence `||C(x) - x||^2 <= 2^-16 ||x||^2`; no bias over symmetric values. Source:
-/// Kalamkar et al., "A study of BFLOAT16 for deep learning training" (arXiv 1905.12322).
+/// The relative error of a normal value is at most 2^-8, hence `||C(x) - x||^2 <= 2^-16 ||x||^2`;
+/// no bias over symmetric values.
+///
+/// Layout: the codec's byte, then 2 bytes for each value, little-endian.
+///
+/// Source: Kalamkar et al., "A study of BFLOAT16 for deep learning training" (arXiv 1905.12322).
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::compress) struct Bf16;
 

@@ -1,4 +1,5 @@
-//! Codecs `drive` and `eden`: a random rotation, then the best levels for a normal distribution.
+//! Codecs `drive` and `eden`: a random rotation, then the levels that are best for a normal
+//! distribution.
 
 use super::format::{Blocks, Format, first_f32, put_f32};
 use super::hadamard::{rotate, rotate_back};
@@ -49,7 +50,8 @@ const LEVELS_1: [f32; 1] = [0.797_884_6];
 const LEVELS_2: [f32; 2] = [0.4528, 1.510];
 const LEVELS_4: [f32; 8] = [0.1284, 0.3881, 0.6568, 0.9424, 1.256, 1.618, 2.069, 2.733];
 
-/// Rotation, then Q: the nearest level of |z| in units of its root mean square, with its sign.
+/// Rotates each block, then replaces each value by a level and its sign. Q is the nearest level of
+/// |z| in units of the root mean square of z.
 ///
 /// ```text
 /// z     = H D x / sqrt(d) over blocks of d = 1024
@@ -57,17 +59,25 @@ const LEVELS_4: [f32; 8] = [0.1284, 0.3881, 0.6568, 0.9424, 1.256, 1.618, 2.069,
 /// eden:  S = ||x||^2 / <z, Q(z)>, C(x) = D H (S Q(z)) / sqrt(d)     <C(x), x> = ||x||^2
 /// ```
 ///
-/// `drive`: `E||C(x) - x||^2 <= 1/2 ||x||^2` (Khintchine's inequality with the constant of Szarek;
-/// 1 - 2/pi = 0.363 for large d), biased: needs error feedback. `eden`: E C(x) = x for uniform
-/// random rotations, and for Hadamard's up to what a normal distribution is off (two hundredths for
-/// blocks of 1000, a tenth for one of 16: `tests/codecs_statistics.rs`); no bound is published for
-/// Hadamard's, for large d it is 0.571, 0.133 and 0.0096 with 1, 2 and 4 bits. bits + 0.0625 a
-/// value; sent relative to the anchor. Layout of a block: the rotation's seed (u32), S (f32), codes
-/// in planes (the sign, then the level). A last block is padded with zeros to a power of two.
-/// Reductions go back as `int8`. Source: Vargaftik et al., "DRIVE: one-bit distributed mean
-/// estimation" (NeurIPS 2021), algorithm 1 and section 4; "EDEN: communication-efficient and robust
-/// distributed mean estimation for federated learning" (ICML 2022), section 3. Special case: a
-/// block of zeros has S = 0.
+/// `drive` is biased and needs error feedback: `E||C(x) - x||^2 <= 1/2 ||x||^2` (Khintchine's
+/// inequality with the constant of Szarek; 1 - 2/pi = 0.363 for large d).
+///
+/// `eden` is unbiased for uniform random rotations. For Hadamard's the bias is as large as the
+/// rotated values are from a normal distribution: two hundredths for blocks of 1000, a tenth for
+/// one of 16 (`tests/codecs/statistics.rs`). No bound of its error is published for Hadamard's
+/// rotation; for large d the error is 0.571, 0.133 and 0.0096 with 1, 2 and 4 bits.
+///
+/// Size: bits + 0.0625 bits for each value. Contributions are sent relative to the anchor;
+/// reductions return as `int8`.
+///
+/// Layout of a block: the seed of the rotation (u32), S (f32), codes in planes (the sign, then the
+/// level). The last block is padded with zeros to a power of two. A block of zeros has S = 0.
+///
+/// Parameter of `eden`: `bits`, the bits of a code (1, 2 or 4).
+///
+/// Source: Vargaftik et al., "DRIVE: one-bit distributed mean estimation" (NeurIPS 2021), algorithm
+/// 1 and section 4; "EDEN: communication-efficient and robust distributed mean estimation for
+/// federated learning" (ICML 2022), section 3.
 #[derive(Clone, Copy, Debug)]
 struct Eden<const BITS: u32, const UNBIASED: bool>;
 

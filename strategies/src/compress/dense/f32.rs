@@ -15,10 +15,9 @@ pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
     build: |_| Box::new(F32),
 };
 
-/// `C(x) = x`.
+/// `C(x) = x`: lossless. It needs no error feedback and works with every contribution.
 ///
-/// Layout: the codec's byte, then 4 bytes a value, little-endian. Lossless; needs no error feedback
-/// and may carry anything.
+/// Layout: the codec's byte, then 4 bytes for each value, little-endian.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct F32;
 

@@ -1,6 +1,8 @@
-//! Codecs that encode block after block, each on its own: a format says how a block looks, `Blocks`
-//! makes a codec of it. Works through one block while it is in the first cache, so that memory is
-//! read and written once, with error feedback too.
+//! Codecs that encode one block after another, each block by itself. A format says how a block is
+//! written, and `Blocks` makes a codec of a format.
+//!
+//! A block fits into the first-level cache, so memory is read and written once, with error feedback
+//! too.
 
 use crate::compress::header::Header;
 use crate::compress::random::Random;
@@ -235,14 +237,14 @@ impl<F: Format> Kernel for AddAll<'_, F> {
     }
 }
 
-/// Takes the first f32 of a block.
+/// Splits the first f32 off a block.
 #[inline(always)]
 pub(in crate::compress) fn first_f32(bytes: &[u8]) -> (f32, &[u8]) {
     let (head, rest) = bytes.split_first_chunk::<4>().unwrap_or((&[0; 4], &[]));
     (f32::from_le_bytes(*head), rest)
 }
 
-/// Puts an f32 in front of a block; gives the rest of the block.
+/// Writes an f32 at the front of a block and returns the rest of the block.
 #[inline(always)]
 pub(in crate::compress) fn put_f32(value: f32, bytes: &mut [u8]) -> &mut [u8] {
     let (head, rest) = bytes.split_at_mut(4);
@@ -250,8 +252,8 @@ pub(in crate::compress) fn put_f32(value: f32, bytes: &mut [u8]) -> &mut [u8] {
     rest
 }
 
-/// Refuses a scale that is not zero or a normal number whose `most`-fold is finite; a zero one goes
-/// with codes that are all `zero` only.
+/// Refuses a scale that is neither zero nor a normal number with a finite product with `most`. With
+/// a scale of zero all codes must be `zero`.
 #[inline(always)]
 pub(in crate::compress) fn check_scale(scale: f32, most: f32) -> Result<(), CodecError> {
     if !scale.is_finite() {

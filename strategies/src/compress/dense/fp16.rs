@@ -1,4 +1,4 @@
-//! Codec `fp16`: half floats with a power of two for every block. Half the bytes, three bits of
+//! Codec `fp16`: half floats with a power of two for every block. Half the bytes, and three bits of
 //! fraction more than `bf16`.
 
 use super::format::Blocks;
@@ -15,11 +15,13 @@ pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
     build: |_| Box::new(Blocks(FP16)),
 };
 
-/// IEEE binary16 ([`MiniFloat`] has equation and layout): `||C(x) - x||^2 <= 2^-22 ||x||^2` and a
-/// little for values more than 2^28 below their block's largest. 16 bits a value, no state; carries
-/// deltas, gradients and parameters. Source: Micikevicius et al., "Mixed precision training" (ICLR
-/// 2018): the scale is that of section 3.2, chosen for each block; used for pseudo-gradients in
-/// OpenDiLoCo (arXiv 2407.07852).
+/// IEEE binary16; [`MiniFloat`] has the equation and the layout.
+///
+/// `||C(x) - x||^2 <= 2^-22 ||x||^2`, and a little more for values that are more than 2^28 below
+/// the largest of their block. 16 bits for each value. Works for deltas, gradients and parameters.
+///
+/// Source: Micikevicius et al., "Mixed precision training" (ICLR 2018): the scale is that of
+/// section 3.2, chosen for each block. OpenDiLoCo (arXiv 2407.07852) uses it for pseudo-gradients.
 const FP16: MiniFloat<5, 10> = MiniFloat {
     name: "fp16",
     tag: SPEC.tag,

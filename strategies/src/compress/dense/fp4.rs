@@ -28,12 +28,18 @@ const BLOCK: usize = 256;
 /// C(x) = s sgn(x) 2^j with j in {-6 .. 0}, or 0: whichever is nearest
 /// ```
 ///
-/// Powers are at most 1/3 off what is between them and zero at most 2^-7 s, hence `||C(x) - x||^2
-/// <= (1/9 + 255 / 2^14) ||x||^2`. 4.125 bits a value, no state; sent relative to the anchor
-/// (pseudo-gradients, summed in f32), carries parameters badly. Layout of a block: s (f32), codes
-/// of 4 bits in planes: 0 for zero, j + 7, and 8 more for a negative one. Source: Douillard et al.,
-/// "Streaming DiLoCo" (arXiv 2501.18512), section 3.3; the scale of a block is ours, the paper does
-/// not say how it scales. Special case: blocks below the smallest normal f32 become zero.
+/// A value between two powers is at most a third of itself from the nearer one, and a value that
+/// becomes zero is at most 2^-7 s. Hence `||C(x) - x||^2 <= (1/9 + 255 / 2^14) ||x||^2`. 4.125 bits
+/// for each value.
+///
+/// Contributions are sent relative to the anchor (pseudo-gradients, summed in f32). It is too
+/// coarse for parameters.
+///
+/// Layout of a block: s (f32), codes of 4 bits in planes: 0 for zero, j + 7, and 8 more for a
+/// negative value. Blocks whose s is below the smallest normal f32 become zero.
+///
+/// Source: Douillard et al., "Streaming DiLoCo" (arXiv 2501.18512), section 3.3. The paper does not
+/// say how it scales; the scale of a block is ours.
 #[derive(Clone, Copy, Debug)]
 struct Fp4;
 

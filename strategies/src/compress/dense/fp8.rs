@@ -24,17 +24,21 @@ pub(in crate::compress) const E5M2_SPEC: CodecSpec = CodecSpec {
     build: |_| Box::new(Blocks(E5M2)),
 };
 
-/// `||C(x) - x||^2 <= 2^-8 ||x||^2` ([`MiniFloat`] has equation and layout). 8 bits a value, no
-/// state; values more than 2^13 below their block's largest lose bits. Source: Micikevicius et al.,
-/// "FP8 formats for deep learning" (arXiv 2209.05433), table 1; scaling as in section 3.
+/// Floats with 3 bits of fraction: `||C(x) - x||^2 <= 2^-8 ||x||^2`. [`MiniFloat`] has the equation
+/// and the layout.
+///
+/// 8 bits for each value. Values more than 2^13 below the largest of their block lose bits.
+///
+/// Source: Micikevicius et al., "FP8 formats for deep learning" (arXiv 2209.05433), table 1;
+/// scaling as in section 3.
 const E4M3: MiniFloat<4, 3> = MiniFloat {
     name: "fp8-e4m3",
     tag: E4M3_SPEC.tag,
     top: 7,
 };
 
-/// As [`E4M3`] with `||C(x) - x||^2 <= 2^-6 ||x||^2`, and full precision down to 2^28 below the
-/// largest.
+/// Floats with 2 bits of fraction: `||C(x) - x||^2 <= 2^-6 ||x||^2`, with full precision down to
+/// 2^28 below the largest of the block. Otherwise as [`E4M3`].
 const E5M2: MiniFloat<5, 2> = MiniFloat {
     name: "fp8-e5m2",
     tag: E5M2_SPEC.tag,

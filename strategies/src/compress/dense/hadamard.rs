@@ -1,10 +1,11 @@
-//! The randomized Hadamard rotation, in place: what `rotated`, `drive` and `eden` do before they
-//! quantize, and undo after.
+//! The randomized Hadamard rotation, in place. `rotated`, `drive` and `eden` apply it before they
+//! quantize and undo it afterwards.
 
 use crate::compress::random::Random;
 
-/// `H D x / sqrt(n)`, with D random signs and H Hadamard's matrix of n = 2^m rows: an orthogonal
-/// matrix, after which every value is a sum of all with random signs, nearly normal whatever x was.
+/// `H D x / sqrt(n)`, with D random signs and H Hadamard's matrix of n = 2^m rows. The matrix is
+/// orthogonal. Every result is a sum of all values with random signs, so it is nearly normal for
+/// any x.
 #[inline(always)]
 pub(in crate::compress) fn rotate(values: &mut [f32], seed: u32) {
     flip(values, seed);
@@ -61,7 +62,7 @@ fn within_sixteen(run: [f32; 16], scale: f32) -> [f32; 16] {
     stage::<8>(stage::<4>(stage::<2>(first)))
 }
 
-/// One stage: sums where the index has no bit `HALF`, differences where it has.
+/// One stage: sums at the indices without the bit `HALF`, differences at those with it.
 #[inline(always)]
 fn stage<const HALF: usize>(run: [f32; 16]) -> [f32; 16] {
     let mut out = [0.0; 16];

@@ -1,5 +1,5 @@
-//! Codecs `int8` and `int4`: levels of the largest magnitude of a block. Not stochastic: the same
-//! values give the same bytes.
+//! Codecs `int8` and `int4`: whole multiples of a scale, which is the largest magnitude of a block.
+//! Not stochastic: the same values give the same bytes.
 
 use super::format::{
     Blocks, Format, check_scale, first_f32, inverse, put_f32, round_to_bits, round_to_byte,
@@ -32,8 +32,8 @@ pub(in crate::compress) const INT4_SPEC: CodecSpec = CodecSpec {
     build: |kind| Box::new(Blocks(Int4(kind.count("block")))),
 };
 
-/// Values that share a scale. 4096: scales cost 0.1 % of the bytes, one outlier coarsens no more
-/// than 4096 values, and a block stays in the first cache.
+/// Values that share a scale. With 4096, scales cost 0.1 % of the bytes, one outlier makes at most
+/// 4096 values coarser, and a block stays in the first-level cache.
 pub(in crate::compress) const INT8_BLOCK: Parameter = Parameter {
     name: "block",
     range: Range::PowerOfTwo(64, 4096),
@@ -41,7 +41,8 @@ pub(in crate::compress) const INT8_BLOCK: Parameter = Parameter {
     about: "the number of values that share a scale, such as 4096",
 };
 
-/// As [`INT8_BLOCK`], for 4 bits: above 128 an outlier may coarsen a block to nothing.
+/// As [`INT8_BLOCK`], for 4 bits. Above 128, one outlier can round all other values of a block to
+/// zero.
 pub(in crate::compress) const INT4_BLOCK: Parameter = Parameter {
     name: "block",
     range: Range::PowerOfTwo(16, 128),
@@ -57,13 +58,20 @@ pub(in crate::compress) const INT4_BLOCK: Parameter = Parameter {
 /// C(x) = s_b q
 /// ```
 ///
-/// Layout of a block: s_b (f32), a signed byte a value. The error of a value is at most s_b / 2,
-/// hence `||C(x) - x||^2 <= B / 254^2 ||x||^2` in every block (0.0635 for 4096), reached only where
-/// one value outweighs all others; no bias over symmetric values. 8 + 32 / B bits a value, no
-/// state; carries deltas, gradients and parameters. Blocks whose scale would be below the smallest
-/// normal f32 become zero. Source: Dettmers et al., "8-bit optimizers via block-wise quantization"
-/// (ICLR 2022), section 2.1, with linear instead of dynamic levels, as int8 all-reduce of
-/// pseudo-gradients has it: Jaghouar et al., "INTELLECT-1" (arXiv 2412.01152).
+/// The error of a value is at most s_b / 2, hence `||C(x) - x||^2 <= B / 254^2 ||x||^2` in every
+/// block (0.0635 for 4096). The bound is reached only if one value outweighs all others. No bias
+/// over symmetric values.
+///
+/// 8 + 32 / B bits for each value. Works for deltas, gradients and parameters.
+///
+/// Layout of a block: s_b (f32), a signed byte for each value. Blocks whose scale would be below
+/// the smallest normal f32 become zero.
+///
+/// Parameter: `block`, B, the number of values that share a scale.
+///
+/// Source: Dettmers et al., "8-bit optimizers via block-wise quantization" (ICLR 2022), section
+/// 2.1, with linear instead of dynamic levels, as in the int8 all-reduce of pseudo-gradients of
+/// Jaghouar et al., "INTELLECT-1" (arXiv 2412.01152).
 #[derive(Clone, Copy, Debug)]
 struct Int8(usize);
 
@@ -121,13 +129,18 @@ impl Format for Int8 {
     }
 }
 
-/// Blockwise absolute-maximum quantization to four bits: as [`Int8`] with 7 for 127.
+/// Blockwise absolute-maximum quantization to four bits: as [`Int8`], with 7 instead of 127.
 ///
-/// `||C(x) - x||^2 <= B / 14^2 ||x||^2` (0.33 for blocks of 64): contractive up to 128. 4 + 32 / B
-/// bits a value, no state; sent relative to the anchor, too coarse for parameters. Layout of a
-/// block: s_b (f32), q + 7 in planes of 4 bits. Reductions go back as `int8`. Source: Dettmers et
-/// al. (ICLR 2022), section 2.1; block sizes for 4 bits: Dettmers and Zettlemoyer, "The case for
-/// 4-bit precision" (ICML 2023), section 5.
+/// `||C(x) - x||^2 <= B / 14^2 ||x||^2` (0.33 for blocks of 64), which is contractive up to B =
+/// 128. 4 + 32 / B bits for each value. Contributions are sent relative to the anchor, because it
+/// is too coarse for parameters. Reductions return as `int8`.
+///
+/// Layout of a block: s_b (f32), q + 7 in planes of 4 bits.
+///
+/// Parameter: `block`, B, the number of values that share a scale.
+///
+/// Source: Dettmers et al. (ICLR 2022), section 2.1; block sizes for 4 bits: Dettmers and
+/// Zettlemoyer, "The case for 4-bit precision" (ICML 2023), section 5.
 #[derive(Clone, Copy, Debug)]
 struct Int4(usize);
 
@@ -184,7 +197,7 @@ impl Format for Int4 {
     }
 }
 
-/// `int8` with blocks of 4096: what reductions of coarse contributions go back in.
+/// `int8` with blocks of 4096: the codec in which reductions of coarse contributions return.
 pub(in crate::compress) fn int8() -> Box<dyn Codec> {
     Box::new(Blocks(Int8(4096)))
 }

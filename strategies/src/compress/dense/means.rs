@@ -1,4 +1,5 @@
-//! Codecs `one-bit` and `two-bit`: each value becomes the mean of those like it.
+//! Codecs `one-bit` and `two-bit`: the values of a block are put into buckets, and each becomes the
+//! mean of its bucket.
 
 use super::format::{Blocks, Format, first_f32, put_f32};
 use super::int::int8;
@@ -32,28 +33,32 @@ pub(in crate::compress) const TWO_BIT_SPEC: CodecSpec = CodecSpec {
 /// Values that share their means.
 const BLOCK: usize = 1024;
 
-/// What parts large from small magnitudes, in root mean squares: the outer threshold of the best
-/// four levels for a normal distribution (Max 1960, table I).
+/// The threshold between large and small magnitudes, in units of the root mean square: the outer
+/// threshold of the best four levels for a normal distribution (Max 1960, table I).
 const THRESHOLD: f64 = 0.9816;
 
-/// Each value becomes the mean of its bucket, of 2^BITS buckets in a block of 1024.
+/// Each value becomes the mean of its bucket, one of 2^BITS buckets in a block of 1024.
 ///
 /// ```text
 /// one-bit:  buckets x >= 0 and x < 0                       (Seide et al.: the threshold is zero)
-/// two-bit:  each of these parted at |x| = 0.9816 sqrt(mean x^2)
-/// C(x)   =  mean of the bucket that x is in
+/// two-bit:  each of these split at |x| = 0.9816 sqrt(mean x^2)
+/// C(x)   =  mean of the bucket that contains x
 /// ```
 ///
-/// C is the projection onto vectors that are constant on each bucket, so what it leaves out is
-/// orthogonal to it: `||C(x) - x||^2 = ||x||^2 - ||C(x)||^2 <= (1 - 1/1024) ||x||^2`; for a normal
-/// distribution 0.363 and 0.1175. Biased: needs error feedback (state: its one). 1.0625 and 2.125
-/// bits a value. Sent relative to the anchor. Layout of a block: the means (f32; buckets in the
-/// order of codes: bit 0 the sign, bit 1 whether large), codes in planes. Reductions go back as
-/// `int8`. Source of `one-bit`: Seide et al., "1-bit stochastic gradient descent" (Interspeech
-/// 2014), section 3, with blocks for its columns. Of `two-bit`: the statistical quantization to two
-/// bits with error feedback of SparseLoCo (Sarfi et al., arXiv 2508.15706), where the table of a
-/// block is its bucket means; here on all values. Special case: the mean of an empty bucket is
-/// zero.
+/// C is the projection onto the vectors that are constant on each bucket, so the error is
+/// orthogonal to C(x): `||C(x) - x||^2 = ||x||^2 - ||C(x)||^2 <= (1 - 1/1024) ||x||^2`. For a
+/// normal distribution it is 0.363 and 0.1175 of `||x||^2`. Biased: needs error feedback.
+///
+/// 1.0625 and 2.125 bits for each value. Contributions are sent relative to the anchor; reductions
+/// return as `int8`.
+///
+/// Layout of a block: the means (f32, in the order of the codes: bit 0 is the sign, bit 1 says
+/// whether the magnitude is large), codes in planes. The mean of an empty bucket is zero.
+///
+/// Source of `one-bit`: Seide et al., "1-bit stochastic gradient descent" (Interspeech 2014),
+/// section 3, with blocks instead of columns. Source of `two-bit`: the statistical quantization to
+/// two bits with error feedback of SparseLoCo (Sarfi et al., arXiv 2508.15706), whose table of a
+/// block contains the means of its buckets; here it is used for all values.
 #[derive(Clone, Copy, Debug)]
 struct Means<const BITS: u32>;
 
@@ -92,7 +97,8 @@ impl<const BITS: u32> Means<BITS> {
     }
 }
 
-/// The first or the second as the lowest bit is 0 or 1, by masks: a branch would not go into vectors.
+/// The first value if the lowest bit is 0, the second if it is 1. It uses masks, because a branch
+/// would prevent vector instructions.
 #[inline(always)]
 fn choose(bit: u32, zero: f32, one: f32) -> f32 {
     let mask = 0u32.wrapping_sub(bit & 1);

@@ -1,5 +1,5 @@
 //! Codecs `int8-min-max` and `int4-min-max`: levels between the least and the largest value of a
-//! block. What `int8` and `int4` are for values around zero, these are for values of one sign.
+//! block. They suit values of one sign, as `int8` and `int4` suit values around zero.
 
 use super::format::{Blocks, Format, first_f32, inverse, put_f32, round_to_bits};
 use super::int::{INT4_BLOCK, INT8_BLOCK, int8};
@@ -39,14 +39,19 @@ pub(in crate::compress) const INT4_SPEC: CodecSpec = CodecSpec {
 /// C(x) = l + s q
 /// ```
 ///
-/// The error of a value is at most s / 2 and the block's largest magnitude at least (h - l) / 2,
-/// hence `||C(x) - x||^2 <= B / L^2 ||x||^2`: 0.063 for 8 bits and 4096, 0.28 for 4 bits and 64.
-/// BITS + 64 / B bits a value, no state. Layout of a block: l and s (f32), q in planes of BITS
-/// bits. Source: Jacob et al., "Quantization and training of neural networks for efficient
+/// The error of a value is at most s / 2, and the largest magnitude of the block is at least (h -
+/// l) / 2. Hence `||C(x) - x||^2 <= B / L^2 ||x||^2`: 0.063 for 8 bits and B = 4096, 0.28 for 4
+/// bits and B = 64. BITS + 64 / B bits for each value.
+///
+/// Layout of a block: l and s (f32), q in planes of BITS bits. A block of equal values has s = 0
+/// and is exact. If h - l would overflow, s is the largest number whose product with L is finite,
+/// and values beyond l + L s become that.
+///
+/// Parameter: `block`, B, the number of values that share l and s.
+///
+/// Source: Jacob et al., "Quantization and training of neural networks for efficient
 /// integer-arithmetic-only inference" (CVPR 2018), section 2.1, with l itself sent instead of a
-/// rounded zero point. Special cases: a block of equal values has s = 0 and is exact; where h - l
-/// would overflow, s is the largest whose L-fold is finite, and what lies beyond l + L s becomes
-/// that.
+/// rounded zero point.
 #[derive(Clone, Copy, Debug)]
 struct MinMax<const BITS: u32>(usize);
 

@@ -1,6 +1,6 @@
-//! Floats of a sign, E bits of exponent and M of fraction, with a power of two for every block:
-//! what `fp16` and the two `fp8` are made of. Not `bf16`, which has the range of f32, nor
-//! `fp4-e3m0`, which has no fraction.
+//! Floats of a sign, E bits of exponent and M of fraction, with a power of two for every block: the
+//! formats `fp16`, `fp8-e4m3` and `fp8-e5m2`. `bf16` has the range of f32, and `fp4-e3m0` has no
+//! fraction, so they have formats of their own.
 
 use super::format::{BLOCK_MAX, Blocks, Format};
 use crate::compress::header::Header;
@@ -8,19 +8,20 @@ use crate::compress::lanes::largest;
 use crate::compress::random::Random;
 use crate::compress::{Codec, CodecError, CodecProperties};
 
-/// Small floats, nearest and ties to even.
+/// Rounds to the nearest small float, ties to even.
 ///
 /// ```text
 /// k    = TOP - floor(log2 max |x|) over a block of 4096, at most 126
 /// C(x) = 2^-k fl(2^k x)
 /// ```
 ///
-/// Scaling by a power of two rounds nothing; it only moves the block's largest magnitude into
+/// Scaling by a power of two rounds nothing. It moves the largest magnitude of the block into
 /// [2^TOP, 2^(TOP + 1)), so that small deltas do not vanish below the least subnormal. With M bits
-/// of fraction the error of a value is at most 2^-(M+1) of it, or half a subnormal for those more
-/// than 2^(TOP + bias - 1) below the largest. Layout of a block: k (i8), then a value in 1 or 2
-/// bytes. Special cases: a value that would round up to 2^(TOP + 1) becomes the largest below, so
-/// that the very largest f32 stay finite.
+/// of fraction the relative error of a value is at most 2^-(M+1). Values more than 2^(TOP + bias -
+/// 1) below the largest have an error of at most half a subnormal.
+///
+/// Layout of a block: k (i8), then each value in 1 or 2 bytes. A value that would round up to
+/// 2^(TOP + 1) becomes the largest float below, so that the very largest f32 stay finite.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::compress) struct MiniFloat<const E: u32, const M: u32> {
     pub(in crate::compress) name: &'static str,

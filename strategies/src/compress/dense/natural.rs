@@ -17,7 +17,8 @@ pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
     build: |_| Box::new(Blocks(Natural)),
 };
 
-/// Natural compression: no scale, no norm, no multiplication.
+/// Natural compression: rounds each value at random to one of the two powers of two around it. It
+/// needs no scale, no norm and no multiplication.
 ///
 /// ```text
 /// a    = floor(log2 |x|)
@@ -25,11 +26,14 @@ pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
 /// ```
 ///
 /// `E||C(x) - x||^2 <= 1/8 ||x||^2` (theorem 1): contractive, so error feedback is allowed. 9 bits
-/// a value, no state; carries deltas and gradients. Layout of a block of 4096: the exponents as f32
-/// has them (a byte each, 0 for zero), then the signs in planes of a bit. Reductions are encoded in
-/// the same way once more. Source: Horvath et al., "Natural compression for distributed deep
-/// learning" (arXiv 1905.10988), definition 1; 9 bits: section 3. Special cases: subnormals become
-/// zero or 2^-126, without bias; above 2^127 the power is 2^127.
+/// for each value. Works for deltas and gradients. Reductions are encoded in the same way once
+/// more.
+///
+/// Layout of a block of 4096: the exponents as in f32 (a byte each, 0 for zero), then the signs in
+/// planes of a bit. Subnormals become zero or 2^-126, without bias; above 2^127 the power is 2^127.
+///
+/// Source: Horvath et al., "Natural compression for distributed deep learning" (arXiv 1905.10988),
+/// definition 1; 9 bits: section 3.
 #[derive(Clone, Copy, Debug)]
 struct Natural;
 

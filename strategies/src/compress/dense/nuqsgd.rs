@@ -1,5 +1,5 @@
-//! Codec `nuqsgd`: powers of two of a bucket's 2-norm, rounded at random. As `qsgd` with levels
-//! where most values are.
+//! Codec `nuqsgd`: powers of two of a bucket's 2-norm, rounded at random. As `qsgd`, with more
+//! levels near zero, where most values are.
 
 use super::format::{Blocks, Format, check_scale, first_f32, inverse, put_f32};
 use super::int::int8;
@@ -33,11 +33,16 @@ const S: u32 = 6;
 /// ```
 ///
 /// `E||C(x) - x||^2 <= (1/8 + d / 2^14) ||x||^2` for d < 2^13: 0.16 for the default d = 512, where
-/// `qsgd` of the same four bits has 3.2; contractive, so error feedback is allowed. 4 + 32 / d bits
-/// a value, no state; sent relative to the anchor. Layout of a block: the norm (f32), codes of 4
-/// bits in planes: 0 for zero, j + 7 for 2^j, and 8 more for a negative one. Reductions go back as
-/// `int8`. Source: Ramezani-Kebrya et al., "NUQSGD" (JMLR 22, 2021), section 3; bound: theorem 4.
-/// Special cases as `qsgd`.
+/// `qsgd` with the same four bits has 3.2. It is contractive, so error feedback is allowed. 4 + 32
+/// / d bits for each value. Contributions are sent relative to the anchor; reductions return as
+/// `int8`.
+///
+/// Layout of a block: the norm (f32), codes of 4 bits in planes: 0 for zero, j + 7 for 2^j, and 8
+/// more for a negative value. Special cases as in `qsgd`.
+///
+/// Parameter: `bucket`, d, the number of values that share a norm.
+///
+/// Source: Ramezani-Kebrya et al., "NUQSGD" (JMLR 22, 2021), section 3; bound: theorem 4.
 #[derive(Clone, Copy, Debug)]
 struct Nuqsgd(usize);
 

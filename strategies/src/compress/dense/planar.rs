@@ -1,6 +1,6 @@
 //! Codes of 1, 2, 4 or 8 bits in bytes, in planes: byte j holds codes j, j + n, j + 2 n and so on,
-//! lowest bits first, with n the number of bytes. Unlike codes side by side that is the same
-//! operation on every byte, as vectors want it. Codes beyond the last are zero.
+//! lowest bits first, with n the number of bytes. All bytes then need the same operation, which
+//! suits vector instructions. Codes beyond the last are zero.
 
 use crate::compress::CodecError;
 
@@ -10,15 +10,15 @@ pub(in crate::compress) const fn bytes_for(len: usize, bits: u32) -> usize {
     len.div_ceil((8 / bits) as usize)
 }
 
-/// Where plane `plane` lies among `len` codes in `stride` bytes.
+/// The place of plane `plane` among `len` codes in `stride` bytes.
 #[inline(always)]
 fn plane_range(plane: u32, stride: usize, len: usize) -> core::ops::Range<usize> {
     let start = plane as usize * stride;
     start.min(len)..(start + stride).min(len)
 }
 
-/// Writes `code(index, value)` of every value, each below `2^bits`. Indices and codes are as wide
-/// as the values, so that they share vectors.
+/// Writes `code(index, value)`, a number below `2^bits`, for every value. Indices and codes are as
+/// wide as the values, so that they share vectors.
 #[inline(always)]
 pub(in crate::compress) fn write(
     values: &[f32],

@@ -47,13 +47,21 @@ pub(in crate::compress) const BUCKET: Parameter = Parameter {
 /// Q_s(x) = ||x||_2 sgn(x) xi / s                       E Q_s(x) = x
 /// ```
 ///
-/// `E||Q_s(x) - x||^2 <= min(d / s^2, sqrt(d) / s) ||x||^2` (lemma 3.1): for d = 512 and the
-/// default s = 7 that is 3.2, so error feedback is neither needed nor allowed; for s = 127 and d =
-/// 512 it is 0.032. Codes of a fixed width instead of the paper's Elias code: 2 bits for s = 1, 4
-/// up to 7, 8 up to 127, and 32 / d for the norm. No state; sent relative to the anchor. Layout of
-/// a block: the norm (f32), sgn(x) xi + s in planes. Reductions go back as `int8`. Source: Alistarh
-/// et al., "QSGD" (NeurIPS 2017), section 3.1; buckets: section 4. Special cases: buckets whose
-/// level is below the smallest normal f32 become zero; a norm beyond f32 becomes the largest.
+/// `E||Q_s(x) - x||^2 <= min(d / s^2, sqrt(d) / s) ||x||^2` (lemma 3.1). For d = 512 and the
+/// default s = 7 that is 3.2, so error feedback is neither needed nor allowed; for s = 127 it is
+/// 0.032.
+///
+/// Codes have a fixed width instead of the paper's Elias code: 2 bits for s = 1, 4 up to 7, 8 up to
+/// 127, and 32 / d for the norm. Contributions are sent relative to the anchor; reductions return
+/// as `int8`.
+///
+/// Layout of a block: the norm (f32), sgn(x) xi + s in planes. Buckets whose level is below the
+/// smallest normal f32 become zero; a norm beyond f32 becomes the largest f32.
+///
+/// Parameters: `levels`, s, the number of levels above zero; `bucket`, d, the number of values that
+/// share a norm.
+///
+/// Source: Alistarh et al., "QSGD" (NeurIPS 2017), section 3.1; buckets: section 4.
 #[derive(Clone, Copy, Debug)]
 struct Qsgd {
     levels: u8,

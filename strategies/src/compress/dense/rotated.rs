@@ -40,12 +40,17 @@ pub(in crate::compress) const BLOCK: usize = 1024;
 /// ```
 ///
 /// `E||C(x) - x||^2 <= (2 ln d + 2) / (k - 1)^2 ||x||^2` (theorem 3): 0.071 for 4 bits, 16 for one.
-/// bits + 0.094 a value, no state; sent relative to the anchor; made for vectors with a few large
-/// values, which the rotation spreads. Layout of a block: the rotation's seed (u32), l, s (f32), q
-/// in planes. A last block is padded with zeros to a power of two. Reductions go back as `int8`.
+/// It is meant for vectors with a few large values, which the rotation spreads. bits + 0.094 bits
+/// for each value. Contributions are sent relative to the anchor; reductions return as `int8`.
+///
+/// Layout of a block: the seed of the rotation (u32), l, s (f32), q in planes. The last block is
+/// padded with zeros to a power of two. If the rotated values are equal, or the step is below the
+/// smallest normal f32, all of them become l. Values whose rotation overflows f32 are clipped.
+///
+/// Parameter: `bits`, the bits of a value (1, 2, 4 or 8).
+///
 /// Source: Suresh et al., "Distributed mean estimation with limited communication" (ICML 2017),
-/// section 3. Special cases: a block whose rotation has equal values, or a step below the smallest
-/// normal f32, becomes l everywhere; values whose rotation overflows f32 are clipped.
+/// section 3.
 #[derive(Clone, Copy, Debug)]
 struct Rotated(u32);
 

@@ -1,5 +1,5 @@
 //! Codecs `sign-sgd` and `ef-sign`: signs, alone or with the mean magnitude. Signum (signs of a
-//! momentum) is an inner optimizer whose gradients go by `sign-sgd`, not a codec.
+//! momentum) is an inner optimizer whose gradients are sent by `sign-sgd`, not a codec.
 
 use super::format::{BLOCK_MAX, Blocks, Format, first_f32, put_f32};
 use super::int::int8;
@@ -30,7 +30,7 @@ pub(in crate::compress) const EF_SIGN_SPEC: CodecSpec = CodecSpec {
     build: |_| Box::new(Blocks(EfSign)),
 };
 
-/// The sign bit of a value; one of a negative zero.
+/// The sign bit of a value; 1 for negative zero.
 #[inline(always)]
 fn sign_of(_: u32, value: f32) -> u32 {
     value.to_bits() >> 31
@@ -42,21 +42,24 @@ pub(in crate::compress) fn signed(magnitude: f32, code: u32) -> f32 {
     f32::from_bits(magnitude.to_bits() ^ (code << 31))
 }
 
-/// Signs.
+/// Signs alone; the reduction is a majority vote.
 ///
 /// ```text
 /// C(x) = sgn(x),  the reduction: C(mean of C(x_i)) = the majority's sign
 /// ```
 ///
-/// Biased and without any bound of the error: it converges by itself, with a learning rate for it
-/// (theorem 1), on gradients only, because the sign of a delta says nothing of how far to go. 1 bit
-/// a value both ways, no state. The vote is that of contributions weighted as the exchange weights
-/// them. Layout of a block of 4096: sign bits in planes. Source: Bernstein et al., "signSGD:
-/// compressed optimisation for non-convex problems" (ICML 2018), algorithm 1; vote: "signSGD with
-/// majority vote is communication efficient and fault tolerant" (ICLR 2019), algorithm 1. Special
-/// cases: the sign of a zero is a coin's, and so is that of a tie. A bit has no third value, and whatever always
-/// stood for zero would move every value without a gradient (a pixel that is never lit), and after
-/// every tie all others, one way for ever.
+/// Biased, without a bound of the error. It converges by itself with a suitable learning rate
+/// (theorem 1). It needs gradients, because the sign of a delta does not say how far to go. 1 bit
+/// for each value in both directions. Votes have the weights that the exchange gives to
+/// contributions.
+///
+/// Layout of a block of 4096: sign bits in planes. The sign of a zero, and that of a tie, is drawn
+/// at random. A bit has no third value, and a fixed sign for zero would move every value without a
+/// gradient (such as that of a pixel that is never lit) in one direction for ever.
+///
+/// Source: Bernstein et al., "signSGD: compressed optimisation for non-convex problems" (ICML
+/// 2018), algorithm 1; vote: "signSGD with majority vote is communication efficient and fault
+/// tolerant" (ICLR 2019), algorithm 1.
 #[derive(Clone, Copy, Debug)]
 struct SignSgd;
 
@@ -114,18 +117,20 @@ impl Format for SignSgd {
     }
 }
 
-/// Scaled signs, for error feedback.
+/// Signs times the mean magnitude of a block, for error feedback.
 ///
 /// ```text
 /// C(x) = (||x||_1 / d) sgn(x) over blocks of d = 4096
 /// ```
 ///
 /// `||C(x) - x||^2 = (1 - ||x||_1^2 / (d ||x||_2^2)) ||x||^2 <= (1 - 1/d) ||x||^2` (lemma 8); for a
-/// normal distribution 1 - 2/pi. 1.008 bits a value, state: error feedback's one. Sent relative to
-/// the anchor. Layout of a block: the mean magnitude (f32), sign bits in planes. Reductions go back
-/// as `int8`, so that no second residual is needed. Source: Karimireddy et al., "Error feedback
-/// fixes SignSGD and other gradient compression schemes" (ICML 2019), algorithm 1, with blocks for
-/// its layers.
+/// normal distribution 1 - 2/pi. 1.008 bits for each value. Contributions are sent relative to the
+/// anchor. Reductions return as `int8`, so that no second residual is needed.
+///
+/// Layout of a block: the mean magnitude (f32), sign bits in planes.
+///
+/// Source: Karimireddy et al., "Error feedback fixes SignSGD and other gradient compression
+/// schemes" (ICML 2019), algorithm 1, with blocks instead of layers.
 #[derive(Clone, Copy, Debug)]
 struct EfSign;
 

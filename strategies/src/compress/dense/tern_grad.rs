@@ -21,7 +21,7 @@ pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
 /// Values that share a scale: five planes of 256.
 const BLOCK: usize = 1280;
 
-/// Ternary gradients.
+/// Ternary gradients: each value becomes -s, 0 or s.
 ///
 /// ```text
 /// s    = max |x| over a block of 1280
@@ -30,20 +30,23 @@ const BLOCK: usize = 1280;
 /// ```
 ///
 /// `E||C(x) - x||^2 = s ||x||_1 - ||x||_2^2 <= (sqrt(1280) - 1) ||x||^2`: error feedback is neither
-/// needed nor allowed. 1.6 bits a value (log2 3 = 1.585) and 0.025 for the scale, no state; made
-/// for gradients, sent relative to the anchor. Layout of a block: s (f32), trits in five planes:
-/// byte j holds trits j, j + n, .. j + 4 n as digits of base 3, lowest first (0 zero, 1 plus, 2
-/// minus). Reductions go back as `int8`. Source: Wen et al., "TernGrad" (NeurIPS 2017), equations 2
-/// and 3, with blocks for its layers. Its clipping at 2.5 deviations (section 4) is left out: it is
-/// biased and, with this variance, cannot be fed back. Special case: blocks below the smallest
+/// needed nor allowed. 1.6 bits for each value (log2 3 = 1.585) and 0.025 for the scale. It is
+/// meant for gradients. Contributions are sent relative to the anchor; reductions return as `int8`.
+///
+/// Layout of a block: s (f32), trits in five planes: byte j holds trits j, j + n, .. j + 4 n as
+/// digits of base 3, lowest first (0 zero, 1 plus, 2 minus). Blocks whose s is below the smallest
 /// normal f32 become zero.
+///
+/// Source: Wen et al., "TernGrad" (NeurIPS 2017), equations 2 and 3, with blocks instead of layers.
+/// Its clipping at 2.5 deviations (section 4) is left out: clipping is biased, and with this
+/// variance error feedback cannot correct it.
 #[derive(Clone, Copy, Debug)]
 struct TernGrad;
 
 const PLANES: usize = 5;
 const DIGITS: [u8; PLANES] = [1, 3, 9, 27, 81];
 
-/// Where a plane lies among `len` values in `stride` bytes.
+/// The place of a plane among `len` values in `stride` bytes.
 #[inline(always)]
 fn plane_range(plane: usize, stride: usize, len: usize) -> core::ops::Range<usize> {
     (plane * stride).min(len)..((plane + 1) * stride).min(len)

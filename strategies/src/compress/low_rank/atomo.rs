@@ -1,4 +1,4 @@
-//! Codec `atomo`: some of a matrix' singular vectors, drawn at random. Unbiased.
+//! Codec `atomo`: singular vectors of a matrix, drawn at random. Unbiased.
 
 use super::factors::{Factor, LowRank, RANK, TransposedTimesColumns};
 use crate::compress::header::Header;
@@ -24,10 +24,10 @@ pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
     },
 };
 
-/// Rows that are decomposed together.
+/// The number of rows that are decomposed together.
 const ROWS: usize = 64;
 
-/// Sweeps of rotations; they converge quadratically, and any orthonormal basis is unbiased.
+/// Sweeps of Jacobi rotations. They converge quadratically, and any orthonormal basis is unbiased.
 const SWEEPS: usize = 8;
 
 /// Atomic sparsification over singular vectors.
@@ -38,15 +38,20 @@ const SWEEPS: usize = 8;
 /// C(M) = sum over the drawn i of sigma_i / p_i u_i v_i^T             E C(M) = M
 /// ```
 ///
-/// `E||C(M) - M||^2 <= (sum sigma_i)^2 / s <= 64 / s ||M||^2`: no error feedback. The u_i are those of
-/// `M M^T`, by Jacobi rotations in f64; `sigma_i v_i = M^T u_i` makes the sum exact for any
-/// orthonormal u_i, so what rounding does to them costs variance and no bias. The draws are
-/// systematic, as those of `wangni`, so that s atoms at most are sent. The paper decomposes whole
-/// matrices; runs of 64 rows cost `64 / a` of that and as many times the bits. `32 s (64 + b)` bits
-/// for 64 rows of b values. State: none. Sent relative to the anchor. Reductions go back as `f32`.
-/// Source: Wang et al., "ATOMO: communication-efficient learning via atomic sparsification" (NeurIPS
-/// 2018), algorithm 1 for spectral atoms (number not verified). Special cases: as those of
-/// `power-sgd`; a block of zeros is zero.
+/// `E||C(M) - M||^2 <= (sum sigma_i)^2 / s <= 64 / s ||M||^2`: error feedback is not allowed. The
+/// u_i are the eigenvectors of `M M^T`, by Jacobi rotations in f64. Since `sigma_i v_i = M^T u_i`,
+/// the sum is exact for any orthonormal u_i: rounding of the u_i costs variance and causes no bias.
+/// The draws are systematic, as in `wangni`, so that at most s atoms are sent. Contributions are
+/// sent relative to the anchor. Reductions return as `f32`.
+///
+/// Size: `32 s (64 + b)` bits for 64 rows of b values. The paper decomposes whole matrices of a
+/// rows; runs of 64 rows take `64 / a` of that time and `a / 64` times the bits. A block of zeros
+/// is zero; other special cases as in `power-sgd`.
+///
+/// Parameter: `rank`, s, the number of atoms of each 64 rows.
+///
+/// Source: Wang et al., "ATOMO: communication-efficient learning via atomic sparsification"
+/// (NeurIPS 2018), algorithm 1 for spectral atoms (number not verified).
 #[derive(Clone, Debug)]
 struct Atomo {
     rank: usize,
@@ -106,7 +111,8 @@ impl Atomo {
     }
 }
 
-/// `lambda` with `sum min(1, lambda sigma_i) = wanted`, as far as there are so many above zero.
+/// The `lambda` with `sum min(1, lambda sigma_i) = wanted`, or with all probabilities 1 if fewer
+/// than `wanted` of the sigma_i are above zero.
 fn lambda(sigma: &[f64], wanted: f64) -> f64 {
     let mut lambda = 0.0;
     for _ in 0..=sigma.len() {

@@ -1,5 +1,6 @@
-//! Matrices as products of two thin ones: what `power-sgd` and `atomo` share. Which columns these
-//! have, a rule says; layout, strictness and what is no matrix are here.
+//! Matrices as products of two thin ones: shared by `power-sgd`, `atomo` and `sufficient-factors`.
+//! A rule finds the factors; this file has the layout, the checks, and what is done with values
+//! that are no matrix.
 
 use crate::compress::header::Header;
 use crate::compress::raw::{add_f32s, expect_finite, expect_len, take};
@@ -17,18 +18,19 @@ pub(in crate::compress) const RANK: Parameter = Parameter {
     about: "the number of columns of the two factors, such as 4",
 };
 
-/// The largest magnitude of a matrix that is factored; others go as they are.
+/// The largest magnitude of a matrix that is factored. Matrices with larger values are sent
+/// exactly.
 pub(in crate::compress) const VALUE_MAX: f32 = 1e30;
 
-/// Bounds of what is decoded: 64 products of them stay below the largest f32.
+/// Bounds of decoded factors: 64 products of them stay below the largest f32.
 pub(in crate::compress) const LEFT_MAX: f32 = 2.0;
 pub(in crate::compress) const RIGHT_MAX: f32 = 1e36;
 
 /// Bytes that name a matrix.
 pub(in crate::compress) const NAMED: usize = 12;
 
-/// The next matrix that an encoding names, where it ends, and what follows: it begins at `next` or later and
-/// ends within `len` values.
+/// The next matrix that an encoding names, its end, and the bytes after it. It begins at `next` or
+/// later and ends within `len` values.
 pub(in crate::compress) fn named(
     bytes: &[u8],
     next: usize,
@@ -86,10 +88,10 @@ pub(in crate::compress) trait Factor: Send + 'static {
 
 /// The codec of such a rule.
 ///
-/// A matrix is factored where that is shorter; other values, biases and small tensors among them, go
-/// exactly. Layout: the codec's byte, the rank (u8), the number of factored matrices (u32), of each
-/// where it begins, rows and columns (u32), then of each its left and its right factor (f32, one
-/// column after another), then the other values (f32).
+/// A matrix is factored if that is shorter. All other values, such as biases and small tensors, are
+/// sent exactly. Layout: the codec's byte, the rank (u8), the number of factored matrices (u32),
+/// for each its start, rows and columns (u32), then for each its left and its right factor (f32,
+/// one column after another), then the other values (f32).
 pub(in crate::compress) struct LowRank<F> {
     factor: F,
     matrices: Vec<Matrix>,

@@ -22,23 +22,30 @@ pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
     },
 };
 
-/// One subspace iteration a round, from where the last one ended.
+/// One subspace iteration in each round, starting from the result of the previous one.
 ///
 /// ```text
 /// P = orth(M Q),   Q = M^T P,   C(M) = P Q^T
 /// ```
 ///
-/// M is a tensor's matrix: its rows, and the product of the other dimensions. C(M) is the projection
-/// of M onto the span of P: `||C(M) - M||^2 = ||M||^2 - ||Q||^2 <= ||M||^2`; no constant is published.
-/// `32 r (a + b)` bits for `a x b` values, 0.0625 a value for r = 4 and 4096 x 4096; what would not
-/// get shorter goes exactly. State: error feedback's one and Q, r values a column. Sent relative to
-/// the anchor. The paper takes the means of P and of Q over all peers, one after the other; here
-/// each sends its own two, and the mean is that of the products: the same projection where the
-/// peers' matrices agree, more exact where they do not, and r times the number of peers in rank.
-/// Reductions go back as `f32`. Orthogonalization is Gram-Schmidt, twice, in f64. Source: Vogels,
-/// Karimireddy and Jaggi, "PowerSGD" (NeurIPS 2019), algorithm 1 (number not verified). Special
-/// cases: a column that vanishes is zero, and drawn anew for the next round; a matrix with
-/// magnitudes beyond 1e30 goes exactly.
+/// M (a x b) is a tensor as a matrix: its first dimension, and the product of the others. P is a x
+/// r, Q is b x r. C(M) is the projection of M onto the span of P: `||C(M) - M||^2 = ||M||^2 -
+/// ||Q||^2 <= ||M||^2`; no constant is published. Biased: needs error feedback, and keeps Q between
+/// rounds. Contributions are sent relative to the anchor. Reductions return as `f32`.
+///
+/// Size: `32 r (a + b)` bits for a matrix, 0.0625 for each value for r = 4 and 4096 x 4096.
+/// Matrices that would not get shorter, or have magnitudes beyond 1e30, are sent exactly.
+/// Orthogonalization is Gram-Schmidt, twice, in f64. A column that vanishes is zero and drawn again
+/// for the next round.
+///
+/// The paper averages P and then Q over all peers. Here each peer sends its own two, and the mean
+/// is that of the products. That is the same projection if the matrices of the peers agree and more
+/// exact if they do not, with a rank of r times the number of peers.
+///
+/// Parameter: `rank`, r, the number of columns of the factors.
+///
+/// Source: Vogels, Karimireddy and Jaggi, "PowerSGD" (NeurIPS 2019), algorithm 1 (number not
+/// verified).
 #[derive(Clone, Debug)]
 struct PowerSgd {
     rank: usize,
@@ -63,7 +70,8 @@ fn dot(a: &[f32], b: &[f32]) -> f64 {
         .sum()
 }
 
-/// Makes columns of `rows` values orthonormal, or zero where nothing is left of them.
+/// Makes columns of `rows` values orthonormal. A column that is a combination of those before it
+/// becomes zero.
 pub(in crate::compress) fn orthonormalize(columns: &mut [f32], rows: usize) {
     for at in 0..columns.len() / rows {
         let (before, own) = columns.split_at_mut(at * rows);

@@ -1,4 +1,4 @@
-//! Codec `sufficient-factors`: the gradients of wide layers as the few products that they are sums of.
+//! Codec `sufficient-factors`: gradients of wide layers as sums of few outer products.
 
 use super::factors::{Factor, LowRank, TransposedTimesColumns};
 use crate::compress::header::Header;
@@ -26,13 +26,13 @@ const SAMPLES: Parameter = Parameter {
     name: "samples",
     range: Values::Whole(1, 255),
     default: Some(32.0),
-    about: "samples of a batch (of text: samples times tokens), the most products that a gradient is the sum of",
+    about: "samples of a batch (for text: samples times tokens), the most outer products in a gradient",
 };
 
-/// What is left of a matrix, as a share of its length, that is rounding.
+/// The part of a matrix, as a share of its norm, that counts as rounding.
 const ROUNDING: f32 = 1e-6;
 
-/// The factors of a sum of few products.
+/// The factors of a sum of few outer products.
 ///
 /// ```text
 /// M = sum over the samples b of u_b v_b^T     (u_b: what came back to the layer, v_b: what went in)
@@ -40,14 +40,22 @@ const ROUNDING: f32 = 1e-6;
 /// C(M) = sum_{k < s} u_k v_k^T
 /// ```
 ///
-/// The gradient of a layer over a batch of s samples has rank s at most: after s steps nothing but rounding
-/// is left, and what is sent is as good as the paper's own pairs, which a trainer would have to give away. Of more
-/// samples than that C(M) is a projection: `||C(M) - M|| <= ||M||`; no constant is published. `32 s (a + b)` bits for
-/// `a x b` values; a matrix for which that is not shorter goes exactly (Poseidon's choice, layer by layer), and so
-/// do other values. Broadcast to everybody it is SFB: exchange `gathered`. State: error feedback's one. Sent
-/// relative to the anchor. Reductions go back as `f32`. Source: Xie et al., "Lighter-Communication Distributed Machine
-/// Learning via Sufficient Factor Broadcasting" (UAI 2016); Zhang et al., "Poseidon" (USENIX ATC 2017), section
-/// 4.2 (number not verified). Special cases: as those of `power-sgd`.
+/// The gradient of a layer over a batch of s samples has a rank of at most s. After s steps only
+/// rounding is left, so the result is as good as the paper's own pairs, which a trainer would have
+/// to expose. With more samples C(M) is a projection: `||C(M) - M|| <= ||M||`; no constant is
+/// published. Biased: needs error feedback. Contributions are sent relative to the anchor.
+/// Reductions return as `f32`. With exchange `gathered`, which broadcasts contributions, this is
+/// SFB.
+///
+/// Size: `32 s (a + b)` bits for `a x b` values. A matrix for which that is not shorter is sent
+/// exactly (Poseidon's choice, layer by layer), as are all other values. Special cases as in
+/// `power-sgd`.
+///
+/// Parameter: `samples`, s, the samples of a batch (for text: samples times tokens).
+///
+/// Source: Xie et al., "Lighter-Communication Distributed Machine Learning via Sufficient Factor
+/// Broadcasting" (UAI 2016); Zhang et al., "Poseidon" (USENIX ATC 2017), section 4.2 (number not
+/// verified).
 #[derive(Clone, Debug)]
 struct SufficientFactors {
     samples: usize,

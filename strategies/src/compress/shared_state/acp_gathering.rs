@@ -1,4 +1,4 @@
-//! What `acp-sgd`'s contributions make together: the mean of a factor, from which the next round starts.
+//! The reduction of `acp-sgd`: the mean of a factor, from which the next round starts.
 
 use super::acp_sgd::{AcpSgd, Side, draw};
 use crate::compress::CodecError;

@@ -1,4 +1,4 @@
-//! Codec `acp-sgd`: one factor of a matrix a round, in turn. Biased: needs error feedback.
+//! Codec `acp-sgd`: the two factors of a matrix, one in each round. Biased: needs error feedback.
 
 use crate::compress::gathering::Gathering;
 use crate::compress::header::Header;
@@ -18,7 +18,7 @@ use murmurate_protocol::BytesBound;
 pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
     name: "acp-sgd",
     tag: 53,
-    summary: "matrices as products of two thin ones, of which one is sent, in turn",
+    summary: "matrices as products of two thin ones, of which each round sends one",
     equation: "P_i = M_i Q in odd rounds, Q_i = M_i' P in even ones, C(M_i) = P_i Q' or P Q_i', each orthogonalized after its mean",
     source: "Zhang et al., ICDCS 2023",
     parameters: &[RANK],
@@ -33,25 +33,33 @@ pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
     },
 };
 
-/// Alternating projections: a round sends one factor, the other is what came of it in the round before.
+/// Alternating projections: each round sends one factor; the other is the mean of the previous
+/// round.
 ///
 /// ```text
 /// odd rounds:   P_i = M_i Q,     C(M_i) = P_i Q^T,    P' = orth(sum_i w_i P_i / sum_i w_i)
 /// even rounds:  Q_i = M_i^T P,   C(M_i) = P Q_i^T,    Q' = orth(sum_i w_i Q_i / sum_i w_i)
 /// ```
 ///
-/// The mean of the products is the product of the mean, so the move has rank r however many members there
-/// are, and a round costs half of `power-sgd`'s: `32 r a` or `32 r b` bits for `a x b` values. C(M) is
-/// the projection of M onto the span of the factor in common: `||C(M) - M||^2 <= ||M||^2`; what is not
-/// shorter as factors goes exactly. State: error feedback's one, and in common one factor and its side.
-/// Sent relative to the anchor. Orthogonalization as in `power-sgd`; columns that vanish are drawn anew
-/// from the seed of all. Layout: the codec's byte, the rank (u8), the factor's side (u8: 0 draws it from
-/// a seed, 1 is to the right, 2 to the left), the seed or the factor's hash (u64), the number of
-/// matrices (u32), of each where it begins, rows and columns (u32), of each its new factor (f32, one
-/// column after another), the other values (f32). Source: Zhang et al., "Evaluation and optimization of
-/// gradient compression for distributed deep learning" (ICDCS 2023), algorithm 2 (number not verified).
-/// Special case: matrices with magnitudes beyond 1e30 go exactly, and so does everything where members
-/// do not name the same matrices as the factor in common does.
+/// The mean of the products is the product of the mean, so the change of the model has rank r for
+/// any number of members. C(M) is the projection of M onto the span of the common factor: `||C(M) -
+/// M||^2 <= ||M||^2`. Members keep one factor in common. Contributions are sent relative to the
+/// anchor.
+///
+/// Size: half of `power-sgd`'s, `32 r a` or `32 r b` bits for `a x b` values. Matrices that would
+/// not get shorter, or have magnitudes beyond 1e30, are sent exactly. So is everything if members
+/// do not name the same matrices as the common factor. Orthogonalization as in `power-sgd`; columns
+/// that vanish are drawn again from the common seed.
+///
+/// Layout: the codec's byte, the rank (u8), the side of the common factor (u8: 0 draws it from a
+/// seed, 1 is right, 2 is left), the seed or the hash of the factor (u64), the number of matrices
+/// (u32), for each its start, rows and columns (u32), for each its new factor (f32, one column
+/// after another), the other values (f32).
+///
+/// Parameter: `rank`, r, the number of columns of a factor.
+///
+/// Source: Zhang et al., "Evaluation and optimization of gradient compression for distributed deep
+/// learning" (ICDCS 2023), algorithm 2 (number not verified).
 pub(in crate::compress) struct AcpSgd {
     pub(in crate::compress) rank: usize,
     pub(in crate::compress) matrices: Vec<Matrix>,
@@ -117,7 +125,7 @@ impl AcpSgd {
         matrices.iter().map(|m| self.size(*m, side)).sum()
     }
 
-    /// The factor in common for these matrices: drawn anew where there is none.
+    /// The common factor for these matrices, drawn from the seed if there is none.
     fn common(&self, shared: &[f32], seed: u64, matrices: &[Matrix], into: &mut Vec<f32>) -> Side {
         into.clear();
         if let Some((side, kept)) = shared.split_first() {
@@ -139,8 +147,8 @@ impl AcpSgd {
         Side::Right
     }
 
-    /// Reads all but the values; leaves matrices and factor in common in the scratch. Gives the side and
-    /// the values.
+    /// Reads all but the values; leaves matrices and factor in common in the scratch. Gives the
+    /// side and the values.
     pub(in crate::compress) fn read<'a>(
         &self,
         bytes: &'a [u8],
@@ -231,8 +239,8 @@ impl AcpSgd {
         Ok(())
     }
 
-    /// Leaves what is to be factored in `self.matrices`, and the factor in common in `self.factor`. Gives
-    /// its side, and what names it.
+    /// Leaves what is to be factored in `self.matrices`, and the factor in common in `self.factor`.
+    /// Gives its side, and what names it.
     fn choose(&mut self, values: &[f32], context: &EncodeContext<'_>) -> (Side, u8, u64) {
         let small = |m: &Matrix| values[m.range()].iter().all(|v| v.abs() <= VALUE_MAX);
         let mut chosen = core::mem::take(&mut self.matrices);

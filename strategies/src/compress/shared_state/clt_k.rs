@@ -1,4 +1,4 @@
-//! Codec `clt-k`: values at places that one member chooses in turn, the same at all. Biased: needs error
+//! Codec `clt-k`: values at places that one member chooses for all, in turn. Biased: needs error
 //! feedback.
 
 use crate::compress::gathering::{Agreed, Bad, Gathering};
@@ -36,7 +36,7 @@ pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
     },
 };
 
-/// The largest of one member's residual, for everybody.
+/// All members send the values at the places of the largest residuals of one of them.
 ///
 /// ```text
 /// v_i      = delta_i + e_i
@@ -45,18 +45,25 @@ pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
 ///            of the round before
 /// ```
 ///
-/// All send values at the same places, so the mean of n contributions has k of them, not n k, and only
-/// one member sends places. The paper's leader sends them before the others encode; here it sends those of
-/// the next round with its contribution of this one, which spares a round trip and is one round late: by
-/// the paper's own measurement the largest of residuals hardly change within a round. It never leaves out
-/// more than there was: `||C(x) - x||^2 <= ||x||^2`; of its own residual the leader leaves out `1 - k / d`.
-/// Bytes: 4 for each that is kept and 18; of the leader as much again as `top-k`'s places. State: error
-/// feedback's one, and k places in common. Sent relative to the anchor. Layout: the codec's byte, the
-/// density (f64), whether the places are those agreed on (u8), their hash or their seed (u64), whether
-/// places for the next round follow (u8), these packed, the values. Source: Chen et al., "ScaleCom:
-/// scalable sparsified gradient compression" (NeurIPS 2020), equation 4 and algorithm 1 with beta = 1
-/// (numbers not verified). Special cases: in the first round, and after one in which the leader was left
-/// out, the places are `random-k`'s.
+/// All values are at the same places, so the mean of n contributions has k of them, not n k, and
+/// only one member sends places. The leader in the paper sends the places before the others encode.
+/// Here it sends those of the next round with its contribution. That saves a round trip and makes
+/// the places one round old; according to the paper, the largest residuals hardly change within a
+/// round. `||C(x) - x||^2 <= ||x||^2`; for the leader's own residual the bound is `1 - k / d`.
+/// Members keep k places in common. Contributions are sent relative to the anchor.
+///
+/// Size: 4 bytes for each kept value and 18; for the leader also as much as the places of `top-k`.
+/// In the first round, and after a round without the leader, the places are those of `random-k`.
+///
+/// Layout: the codec's byte, the density (f64), whether the places are those agreed on (u8), their
+/// hash or their seed (u64), whether places for the next round follow (u8), these packed, the
+/// values.
+///
+/// Parameters: `density`, the share of the values that are kept; `values`, the codec that writes
+/// them.
+///
+/// Source: Chen et al., "ScaleCom: scalable sparsified gradient compression" (NeurIPS 2020),
+/// equation 4 and algorithm 1 with beta = 1 (numbers not verified).
 struct CltK {
     density: f64,
     values: Box<dyn Codec>,
@@ -77,7 +84,7 @@ struct Scratch {
     proposal: Vec<u32>,
 }
 
-/// Digits of a place: any place as two whole numbers that f32 holds exactly.
+/// Digits of a place: every place as two whole numbers that f32 represents exactly.
 const DIGIT: u32 = 1 << 16;
 
 /// FNV-1a over places.
@@ -93,7 +100,8 @@ impl CltK {
         Header::new(SPEC.tag).with(self.density.to_le_bytes())
     }
 
-    /// The places of `len` values, and what names them: whether they are agreed on, and hash or seed.
+    /// The places of `len` values, and what names them: whether they are agreed on, and hash or
+    /// seed.
     fn agreed(&self, len: usize, shared: &[f32], seed: u64, into: &mut Vec<u32>) -> (u8, u64) {
         if shared.is_empty() {
             RandomK::new(self.density, false).places(len, seed, into);

@@ -1,4 +1,5 @@
-//! Codec `fetch-sgd`: momentum and error inside a sum of sketches. No member keeps a residual.
+//! Codec `fetch-sgd`: momentum and error feedback inside a sum of sketches. No member keeps a
+//! residual.
 
 use crate::compress::gathering::{Agreed, Bad, Gathering};
 use crate::compress::header::Header;
@@ -13,7 +14,7 @@ use murmurate_protocol::BytesBound;
 pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
     name: "fetch-sgd",
     tag: 54,
-    summary: "sketches that are summed; momentum and error live in the sum, at every member alike",
+    summary: "sums of sketches; every member keeps the momentum and the error of the sum",
     equation: "S_u = rho S_u + mean S(x_i), S_e = S_e + S_u, moved = top-k of U(S_e), S_e = S_e - S(moved)",
     source: "Rothchild et al., ICML 2020",
     parameters: &[DENSITY, MORE_ROWS, WIDER, MOMENTUM],
@@ -44,10 +45,10 @@ const MOMENTUM: Parameter = Parameter {
     name: "momentum",
     range: Range::Closed(0.0, 0.999),
     default: Some(0.9),
-    about: "what is kept of the momentum each round, such as 0.9",
+    about: "the factor on the momentum in each round, such as 0.9",
 };
 
-/// Where places go in the tables: the same in every round, since tables of all rounds are summed.
+/// The seed of the classes: the same in every round, because tables of all rounds are summed.
 const SEED: u64 = 0x6665_7463_6873_6764;
 
 /// The largest sum that is kept.
@@ -61,17 +62,25 @@ const KEPT_MAX: f32 = 1e36;
 /// S_e'   = S_e + S_u',   moved = top_k(U(S_e')),   S_e'' = S_e' - S(moved)
 /// ```
 ///
-/// S is a count sketch, U the median of what its rows tell of a place ([`count-sketch`](super)). Sketches
-/// are linear, so momentum and error of the sum are what every member would have of its own, and nobody
-/// keeps any: members may come and go. With the paper's learning rate in the optimizer behind it. `32 rows
-/// width` bits a value, 16 by default. State: two tables in common, `2 rows width` of the parameters.
-/// Sent relative to the anchor. What U tells is no contraction of x: no error is published for one
-/// sketch alone. Layout: the codec's byte, density and width (f64), rows (u8), momentum (f32), the
-/// tables (f32). Source: Rothchild et al., "FetchSGD" (ICML 2020), algorithm 1 (number not verified).
-/// Where too many of the largest share a class (three rows with twice the classes that are sought, say) what
-/// U tells of them is wrong by more than there is, and the error in the sketch grows without bound: five
-/// rows of ten classes for each are enough. Special cases: magnitudes beyond 1e28 are encoded as that; classes are the same in every round, for
-/// everybody to know.
+/// S is a count sketch, and U the median of the estimates of its rows. Sketches are linear, so
+/// momentum and error of the sum are the sums of those that each member would have. No member keeps
+/// its own, so members may come and go; all keep two tables in common, `2 rows width` of the
+/// parameters. The paper's learning rate is that of the optimizer. U(S(x)) is no contraction of x,
+/// and no error is published for one sketch. Contributions are sent relative to the anchor.
+///
+/// If too many of the largest values share a class (for example with three rows and twice as many
+/// classes as values), the error of U exceeds the values, and the error in the sketch grows without
+/// bound. Five rows with ten classes for each value are enough.
+///
+/// Size: `32 rows width` bits for each value, 16 by default. Magnitudes beyond 1e28 are encoded as
+/// 1e28. Classes are the same in every round, so anyone can compute them.
+///
+/// Layout: the codec's byte, density and width (f64), rows (u8), momentum (f32), the tables (f32).
+///
+/// Parameters: `density`, the share of the parameters that change in a round; `rows`, the number of
+/// tables; `width`, the sums of a table as a share of the values; `momentum`, rho.
+///
+/// Source: Rothchild et al., "FetchSGD" (ICML 2020), algorithm 1 (number not verified).
 struct FetchSgd {
     sketch: CountSketch,
     momentum: f32,

@@ -1,4 +1,5 @@
-//! Codecs `g-top-k` and `ok-top-k`: each sends its largest, and only the largest of the sum are applied.
+//! Codecs `g-top-k` and `ok-top-k`: each member sends its largest values, and only the largest of
+//! the sum are applied.
 
 use super::ok_top_k::{EVERY, OkTopK};
 use crate::compress::gathering::{Agreed, Bad, Gathering};
@@ -14,7 +15,7 @@ use murmurate_protocol::BytesBound;
 pub(in crate::compress) const G_TOP_K_SPEC: CodecSpec = CodecSpec {
     name: "g-top-k",
     tag: 50,
-    summary: "the largest of each, and of their sum only the largest: the rest goes back to the senders",
+    summary: "the largest values of each, and only the largest of their sum; the rest returns to the senders",
     equation: "moved = top_k(mean top_k(v_i)), e_i = v_i - top_k(v_i) where it moved, v_i elsewhere",
     source: "Shi et al., ICDCS 2019",
     parameters: &[DENSITY, VALUES, DECAY],
@@ -27,8 +28,8 @@ pub(in crate::compress) const G_TOP_K_SPEC: CodecSpec = CodecSpec {
 pub(in crate::compress) const OK_TOP_K_SPEC: CodecSpec = CodecSpec {
     name: "ok-top-k",
     tag: 51,
-    summary: "as g-top-k, by thresholds of each and of the sum that stand for some rounds",
-    equation: "as g-top-k, with |x| >= t for top_k, t looked for every `every` rounds",
+    summary: "as g-top-k, by thresholds that are computed once in some rounds",
+    equation: "as g-top-k, with |x| >= t for top_k, t computed every `every` rounds",
     source: "Li and Hoefler, PPoPP 2022",
     parameters: &[DENSITY, EVERY, VALUES, DECAY],
     build: |kind| {
@@ -42,25 +43,35 @@ pub(in crate::compress) const OK_TOP_K_SPEC: CodecSpec = CodecSpec {
     },
 };
 
-/// The largest of the sum.
+/// The largest values of the sum.
 ///
 /// ```text
 /// q_i    = top_k(v_i),  v_i = delta_i + decay e_i       what member i sends
-/// moved  = top_k(sum_i w_i q_i / sum_i w_i)             ok-top-k: what is at least t, the k-th largest
-///                                                       when it was last looked for
+/// moved  = top_k(sum_i w_i q_i / sum_i w_i)             ok-top-k: all of at least t, the k-th largest
+///                                                       when it was last computed
 /// e_i'   = v_i - q_i where moved is not zero, v_i elsewhere
 /// ```
 ///
-/// Nothing is lost: what is not applied is back in the residuals of those who sent it, so that the sums
-/// telescope. The model moves in k places a round however many members there are. `||C(x) - x||^2 <= (1 -
-/// density) ||x||^2` of what each sends (`ok-top-k`: half the density). Bytes: as `top-k`. State: error
-/// feedback's one; of `ok-top-k` two thresholds. Sent relative to the anchor. Here every member holds all
-/// contributions and finds the k largest of their mean exactly; gTop-k merges them two by two along a
-/// tree and drops on the way, Ok-Topk reduces regions of equal load at their owners: the move is that of
-/// the papers, the traffic that of an all-gather of k values. Layout: as `top-k`, `every` (u32) behind the density of `ok-top-k`. Source:
-/// Shi et al., "A distributed synchronous SGD algorithm with global top-k sparsification" (ICDCS 2019),
-/// algorithm 4; Li and Hoefler, "Near-optimal sparse allreduce" (PPoPP 2022), algorithm 2. Numbers not
-/// verified. Special case: a single member's move is what it sends.
+/// Values that are not applied return to the residuals of their senders, so nothing is lost. The
+/// model changes at k places in a round for any number of members. `||C(x) - x||^2 <= (1 - density)
+/// ||x||^2` for what each member sends (`ok-top-k`: half the density). Biased: needs error
+/// feedback; `ok-top-k` also keeps two thresholds. Contributions are sent relative to the anchor.
+///
+/// Here every member holds all contributions and finds the k largest of their mean exactly. gTop-k
+/// merges contributions in pairs along a tree and drops values on the way; Ok-Topk reduces regions
+/// of equal load at their owners. The result is that of the papers; the traffic is that of an
+/// all-gather of k values.
+///
+/// Size and layout: as `top-k`, with `every` (u32) after the density of `ok-top-k`. The result of a
+/// single member is what it sends.
+///
+/// Parameters: `density`, the share of the values that are sent and applied; `every`, rounds
+/// between computations of the thresholds (`ok-top-k` only); `values`, the codec that writes the
+/// values; `decay`, the factor on the residual in each round.
+///
+/// Source: Shi et al., "A distributed synchronous SGD algorithm with global top-k sparsification"
+/// (ICDCS 2019), algorithm 4; Li and Hoefler, "Near-optimal sparse allreduce" (PPoPP 2022),
+/// algorithm 2 (numbers not verified).
 pub(in crate::compress) struct Merged {
     spec: &'static CodecSpec,
     codec: Box<dyn Codec>,
@@ -88,7 +99,8 @@ impl Merged {
         }
     }
 
-    /// The threshold that stands, and for how many exchanges it has; `None` where it must be looked for.
+    /// The threshold that stands, and for how many exchanges it has; `None` where it must be looked
+    /// for.
     fn standing(&self, agreed: &Agreed<'_>) -> Option<(u32, f32)> {
         let (every, [held, age]) = (self.every?, agreed.shared.first_chunk()?);
         ((*age as u64) + 1 < every).then(|| (magnitude(*held), age + 1.0))

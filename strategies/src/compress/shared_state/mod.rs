@@ -1,4 +1,5 @@
-//! Codecs whose contributions every member receives as they were encoded, and keeps a state in common of.
+//! Codecs for the exchange `gathered`: every member receives all contributions as they were
+//! encoded, and all members keep the same state.
 
 pub(in crate::compress) mod acp_gathering;
 pub(in crate::compress) mod acp_sgd;

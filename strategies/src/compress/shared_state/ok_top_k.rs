@@ -1,4 +1,4 @@
-//! What `ok-top-k` sends: all above a threshold that stands for many rounds.
+//! The rule of `ok-top-k`: all values above a threshold that is used for many rounds.
 
 use crate::compress::header::Header;
 use crate::compress::sparse::largest::Largest;
@@ -8,24 +8,26 @@ use crate::compress::sparse::top_k;
 use crate::compress::spec::{CodecSpec, Parameter, Range};
 use crate::compress::{CodecProperties, EncodeContext};
 
-/// For how many rounds a threshold stands.
+/// Rounds between computations of a threshold.
 pub(in crate::compress) const EVERY: Parameter = Parameter {
     name: "every",
     range: Range::Whole(1, 1_000_000),
     default: Some(32.0),
-    about: "rounds that a threshold stands for, such as 32",
+    about: "rounds between computations of a threshold, such as 32",
 };
 
-/// A threshold that stands for some rounds.
+/// A threshold that is used for several rounds.
 ///
 /// ```text
-/// C(x)_i = x_i where |x_i| >= t, 0 elsewhere;   t: the k-th largest when it was last looked for
+/// C(x)_i = x_i where |x_i| >= t, 0 elsewhere;   t: the k-th largest when it was last computed
 /// ```
 ///
-/// Looked for once in `every` exchanges, and where more than 2 k or fewer than k / 2 values
-/// are above it: `||C(x) - x||^2 <= (1 - density / 2) ||x||^2` whatever the values are. State: two
-/// numbers. Source: Li and Hoefler, "Near-optimal sparse allreduce for distributed deep learning" (PPoPP
-/// 2022), section 3.1.3 (number not verified). Special case: zeros are never sent.
+/// It is computed once in `every` exchanges, and whenever more than 2 k or fewer than k / 2 values
+/// are above it: `||C(x) - x||^2 <= (1 - density / 2) ||x||^2` for all values. It keeps two
+/// numbers. Zeros are never sent.
+///
+/// Source: Li and Hoefler, "Near-optimal sparse allreduce for distributed deep learning" (PPoPP
+/// 2022), section 3.1.3 (number not verified).
 #[derive(Clone, Debug)]
 pub(in crate::compress) struct OkTopK {
     spec: &'static CodecSpec,

@@ -1,4 +1,4 @@
-//! Codecs `ef21`, `diana` and `lag`: differences to what every member holds of the sender.
+//! Codecs `ef21`, `diana` and `lag`: differences to a vector that every member holds of the sender.
 
 use crate::compress::gathering::{Agreed, Bad, Gathering};
 use crate::compress::header::Header;
@@ -14,7 +14,7 @@ use murmurate_protocol::BytesBound;
 pub(in crate::compress) const EF21_SPEC: CodecSpec = CodecSpec {
     name: "ef21",
     tag: 47,
-    summary: "differences to what all members hold of one, which they then hold",
+    summary: "differences to a copy that all members hold of the sender and then update",
     equation: "q_i = C(x_i - h_i), moved = mean (h_i + q_i), h_i' = h_i + q_i at every member",
     source: "Richtarik et al., NeurIPS 2021",
     parameters: &[EF21_OF, INNER_DENSITY, VALUES],
@@ -24,7 +24,7 @@ pub(in crate::compress) const EF21_SPEC: CodecSpec = CodecSpec {
 pub(in crate::compress) const DIANA_SPEC: CodecSpec = CodecSpec {
     name: "diana",
     tag: 48,
-    summary: "unbiased differences to a shift that learns, held by all members",
+    summary: "unbiased differences to a shift that all members hold and update",
     equation: "q_i = C(x_i - h_i), moved = mean (h_i + q_i), h_i' = h_i + q_i / (1 + omega) at every member",
     source: "Mishchenko et al., arXiv 1901.09269",
     parameters: &[DIANA_OF, INNER_DENSITY, VALUES],
@@ -41,7 +41,7 @@ pub(in crate::compress) const DIANA_SPEC: CodecSpec = CodecSpec {
 pub(in crate::compress) const LAG_SPEC: CodecSpec = CodecSpec {
     name: "lag",
     tag: 49,
-    summary: "nothing at all where little has changed: the last contribution stands",
+    summary: "nothing if little has changed: the last contribution is used again",
     equation: "as ef21; nothing is sent where ||x_i - h_i||^2 <= xi sum_{d=1..10} ||moved_d||^2",
     source: "Chen et al., NeurIPS 2018; Sun et al., NeurIPS 2019 (LAQ)",
     parameters: &[LAG_OF, XI],
@@ -83,13 +83,13 @@ const XI: Parameter = Parameter {
     name: "xi",
     range: Range::Closed(0.0, 1.0),
     default: Some(0.1),
-    about: "how much less than the last moves a change must be to be left out, such as 0.1",
+    about: "a change is left out if its square is at most this times the squares of the last ten moves, such as 0.1",
 };
 
 /// Moves that `lag` compares with: the paper's D.
 const MOVES: usize = 10;
 
-/// Differences to h, what every member holds of the sender i.
+/// Differences to h_i, which every member holds of the sender i.
 ///
 /// ```text
 /// q_i   = C(x_i - h_i)
@@ -98,19 +98,26 @@ const MOVES: usize = 10;
 /// lag:  nothing is sent where ||x_i - h_i||^2 <= xi sum_{d=1..10} ||moved_d||^2, and q_i = 0
 /// ```
 ///
-/// omega is C's variance bound. `ef21`: the distortion goes to zero as x comes to rest, with neither a
-/// residual nor a bound of the gradients; C contractive. `diana`: the variance goes to zero; C unbiased.
-/// `lag`: in units of what is contributed; the paper's condition `||dg||^2 <= 1 / (eta^2 M^2) sum_d xi
-/// ||x_{k+1-d} - x_{k-d}||^2` for sums over M peers is this one for means. Bytes: C's and 2; of nothing
-/// 2. State: what all members hold of each, 1 times the parameters for each member at every member, and
-/// of `lag` ten numbers. Sent relative to h. Layout: the codec's byte, the carried codec (u8), whether a
-/// difference follows (u8), C's encoding. A member that is left out of a round leaves its h where it
-/// was, at itself too; one that has not been heard of for 64 rounds begins from zero. Source: Richtarik,
-/// Sokolov and Fatkhullin, "EF21" (NeurIPS 2021), algorithm 2; Mishchenko et al., "Distributed learning
-/// with compressed gradient differences" (arXiv 1901.09269), algorithm 1; Chen et al., "LAG" (NeurIPS
-/// 2018), equation 15a; with a quantizer: Sun et al., "LAQ" (NeurIPS 2019). Numbers not verified.
-/// Special cases: h begins as zero; `lag` always sends before the first move; `xi = 0` sends all that
-/// has changed.
+/// omega is the bound of C's variance. `ef21`, with a contractive C: the error goes to zero as x
+/// converges, without a residual and without a bound of the gradients. `diana`, with an unbiased C:
+/// the variance goes to zero. `lag` compares contributions; the paper's condition `||dg||^2 <= 1 /
+/// (eta^2 M^2) sum_d xi ||x_{k+1-d} - x_{k-d}||^2` for sums over M peers is this one for means.
+///
+/// Every member keeps h of every member, one value for each parameter; `lag` keeps ten numbers
+/// more. A member that is left out of a round keeps its h, and so do the others. A member that has
+/// not contributed for 64 rounds begins again from zero. h begins as zero. `lag` always sends
+/// before the first move; with `xi = 0` it sends all changes.
+///
+/// Size: that of C and 2 bytes; 2 bytes if nothing is sent. Layout: the codec's byte, the inner
+/// codec (u8), whether a difference follows (u8), C's encoding.
+///
+/// Parameters: `of`, C; its `density` and `values` if it has them; `xi`, of `lag`, a factor without
+/// unit.
+///
+/// Source: Richtarik, Sokolov and Fatkhullin, "EF21" (NeurIPS 2021), algorithm 2; Mishchenko et
+/// al., "Distributed learning with compressed gradient differences" (arXiv 1901.09269), algorithm
+/// 1; Chen et al., "LAG" (NeurIPS 2018), equation 15a; with a quantizer: Sun et al., "LAQ" (NeurIPS
+/// 2019). Numbers not verified.
 struct Shifted {
     spec: &'static CodecSpec,
     header: Header,

@@ -1,4 +1,5 @@
-//! Codec `ada-comp`: what the last delta makes the largest of its bin. Biased: needs error feedback.
+//! Codec `ada-comp`: of every bin, the values that the last delta makes the largest. Biased: needs
+//! error feedback.
 
 use super::pick::{DECAY, Pick, Picked};
 use super::select::Source;
@@ -13,7 +14,7 @@ use crate::compress::{CodecProperties, EncodeContext};
 pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
     name: "ada-comp",
     tag: 35,
-    summary: "what twice the delta would make the largest of its bin",
+    summary: "of every bin, the values that would be its largest with twice the delta",
     equation: "C(x)_i = G_i where |G_i + x_i| >= max |G| of the bin, G = e + x",
     source: "Chen et al., AAAI 2018",
     parameters: &[BIN, SIGNED_VALUES, DECAY],
@@ -39,14 +40,20 @@ const BIN: Parameter = Parameter {
 /// C(x)_i  = G_i where |H_i| >= max |G| of the bin, 0 elsewhere
 /// ```
 ///
-/// How many are kept adapts to the values: at least one of each bin that is not zero, or none where
-/// the delta turns all of them around. The paper sends signs of one scale, the mean of the bins'
-/// maxima, which may be more than there was; here by default signs of the mean of what is kept, a
-/// projection: `||C(x) - x||^2 <= ||x||^2`. 2 to 9 bits for each that is kept. State: error
-/// feedback's one. Sent relative to the anchor. Layout: the codec's byte, the bin (u16), packed
-/// places, the values in a codec of their own. Source: Chen et al., "AdaComp: adaptive residual
-/// gradient compression for data-parallel distributed training" (AAAI 2018), algorithm 2 (number not
-/// verified). Special cases: without error feedback `e = 0`; zeros are never sent.
+/// The number of kept values adapts: at least one of each bin that is not all zero, or none if the
+/// delta reverses every sign in it. The paper sends signs times the mean of the largest of the
+/// bins, which may be longer than x. Here the default is signs times the mean magnitude of the kept
+/// values, a projection: `||C(x) - x||^2 <= ||x||^2`. 2 to 9 bits for each kept value.
+/// Contributions are sent relative to the anchor.
+///
+/// Layout: the codec's byte, the bin (u16), packed places, the values in a codec of their own.
+/// Without error feedback `e = 0`. Zeros are never sent.
+///
+/// Parameters: `bin`, the number of values in a bin; `values`, the codec that writes the kept
+/// values; `decay`, the factor on the residual in each round, in (0, 1].
+///
+/// Source: Chen et al., "AdaComp: adaptive residual gradient compression for data-parallel
+/// distributed training" (AAAI 2018), algorithm 2 (number not verified).
 #[derive(Clone, Copy, Debug)]
 struct AdaComp {
     bin: usize,

@@ -12,7 +12,7 @@ use crate::compress::{CodecProperties, EncodeContext};
 pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
     name: "chunk-top-k",
     tag: 29,
-    summary: "the largest of every chunk; with 2 bits a value and a decay, SparseLoCo",
+    summary: "the largest values of every chunk; with 2 bits a value and a decay it is SparseLoCo",
     equation: "e' = decay e + x, C = the density * chunk largest of every chunk of e', written by `values`",
     source: "Sarfi et al., arXiv 2508.15706",
     parameters: &[DENSITY, CHUNK, VALUES, DECAY],
@@ -33,19 +33,26 @@ const CHUNK: Parameter = Parameter {
     about: "the number of values in a chunk, such as 4096",
 };
 
-/// Top-k in every chunk of c values apart.
+/// The k values of largest magnitude of every chunk of c values.
 ///
 /// ```text
 /// k       = ceil(density c)
 /// C(x)_i  = x_i where |x_i| is among the k largest of its chunk (ties: the lowest index), else 0
 /// ```
 ///
-/// `||C(x) - x||^2 <= (1 - density) ||x||^2`, chunk by chunk. SparseLoCo is this with `density =
-/// 0.015625` (64 of 4096), `values = "two-bit"` and `decay = 0.95`: `v = delta + decay e`, about 9.6
-/// bits for each that is kept. State: error feedback's one. Sent relative to the anchor. Layout: as
-/// `top-k`, with the chunk (u32) behind the density. Source: Sarfi et al., "Communication efficient
-/// LLM pre-training with SparseLoCo" (arXiv 2508.15706). Special case: of a last chunk that is
-/// short, as many values as of a whole one.
+/// `||C(x) - x||^2 <= (1 - density) ||x||^2` in every chunk. SparseLoCo is this with `density =
+/// 0.015625` (64 of 4096), `values = "two-bit"` and `decay = 0.95`: `v = delta + decay e`, about
+/// 9.6 bits for each kept value. Contributions are sent relative to the anchor.
+///
+/// Layout: as `top-k`, with the chunk (u32) after the density. Of a last, shorter chunk as many
+/// values are kept as of a whole one.
+///
+/// Parameters: `density`, the share of the values that are kept, in (0, 1]; `chunk`, c, the number
+/// of values in a chunk; `values`, the codec that writes the kept values; `decay`, the factor on
+/// the residual in each round, in (0, 1].
+///
+/// Source: Sarfi et al., "Communication efficient LLM pre-training with SparseLoCo" (arXiv
+/// 2508.15706).
 #[derive(Clone, Debug)]
 struct ChunkTopK {
     density: f64,

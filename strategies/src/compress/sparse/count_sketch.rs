@@ -1,5 +1,5 @@
-//! Codec `count-sketch`: hashed sums, and the largest that can be read from them. Biased: needs error
-//! feedback.
+//! Codec `count-sketch`: sums over random classes of places, from which the largest values can be
+//! estimated. Biased: needs error feedback.
 
 use super::largest::Largest;
 use super::pick::{DENSITY, kept};
@@ -15,7 +15,7 @@ use murmurate_protocol::BytesBound;
 pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
     name: "count-sketch",
     tag: 42,
-    summary: "sums over random classes of places, and the largest that they tell of",
+    summary: "sums over random classes of places, from which the largest values are estimated",
     equation: "S_{j, h_j(i)} += g_j(i) x_i, C(x)_i = median over j of g_j(i) S_{j, h_j(i)} at the k largest",
     source: "Rothchild et al., ICML 2020; Charikar et al., ICALP 2002",
     parameters: &[DENSITY, ROWS, WIDTH],
@@ -45,23 +45,30 @@ const VALUE_MAX: f32 = 1e28;
 /// The largest sum that is decoded.
 pub(in crate::compress) const SUM_MAX: f32 = 1e37;
 
-/// A count sketch and its heavy hitters.
+/// A count sketch and the largest values that are estimated from it.
 ///
 /// ```text
 /// S_r[h_r(i)] += s_r(i) x_i          for r in 1..=rows, h a random class of w, s a random sign
 /// y_i   = median over r of s_r(i) S_r[h_r(i)] where that is among the k largest, else 0
-/// C(x)  = alpha y,   alpha = <x, y> / ||y||^2
+/// C(x)  = alpha y,   alpha = <x, y> / ||y||^2 in [0, 1]
 /// ```
 ///
-/// alpha makes C(x) a projection, so that it never leaves out more than there was, however crowded the
-/// classes are: `||C(x) - x||^2 <= ||x||^2`. `32 rows width` bits a value, 1.92 by default. State:
-/// error feedback's one. Sent relative to the anchor. Sketches of one seed are linear, but each peer
-/// has its own alpha and its own largest: FetchSGD, which sums sketches, keeps momentum and error
-/// in them and reads the largest of the sum, needs an exchange that sums what is encoded. Layout:
-/// the codec's byte, density and width (f64), rows (u8), the seed (u64), alpha (f32), the tables
-/// (f32). Source: Charikar, Chen and Farach-Colton, "Finding frequent items in data streams" (ICALP
-/// 2002); Rothchild et al., "FetchSGD" (ICML 2020). Special cases: magnitudes beyond 1e28 are encoded
-/// as that; alpha lies in [0, 1].
+/// alpha makes C(x) a projection, so that the error is never longer than x, however many values
+/// share a class: `||C(x) - x||^2 <= ||x||^2`. `32 rows width` bits for each value, 1.92 by
+/// default. Contributions are sent relative to the anchor.
+///
+/// Sketches with the same seed are linear, but each peer has its own alpha and its own largest
+/// values. [`fetch-sgd`](crate::compress) sums sketches; it needs an exchange that shows all
+/// members the encoded contributions.
+///
+/// Layout: the codec's byte, density and width (f64), rows (u8), the seed (u64), alpha (f32), the
+/// tables (f32). Magnitudes beyond 1e28 are encoded as 1e28.
+///
+/// Parameters: `density`, the share of the values that are kept, in (0, 1]; `rows`, the number of
+/// tables; `width`, the sums of a table as a share of the values.
+///
+/// Source: Charikar, Chen and Farach-Colton, "Finding frequent items in data streams" (ICALP 2002);
+/// Rothchild et al., "FetchSGD" (ICML 2020).
 pub(in crate::compress) struct CountSketch {
     pub(in crate::compress) density: f64,
     pub(in crate::compress) rows: usize,

@@ -1,5 +1,6 @@
-//! The discrete cosine transform of tiles of 64 x 64. Own code and no crate: its bits must be those
-//! of every machine, which a library that chooses its algorithm by the CPU does not promise.
+//! The discrete cosine transform of tiles of 64 x 64. It is not a crate's, because its bits must be
+//! the same on every machine, and a library that chooses its algorithm by the CPU does not promise
+//! that.
 
 use crate::compress::simd::dispatched;
 use pulp::{Simd, WithSimd};
@@ -10,7 +11,8 @@ pub(in crate::compress) const SIDE: usize = 64;
 /// Values of a tile.
 pub(in crate::compress) const TILE: usize = SIDE * SIDE;
 
-/// Outputs whose sums grow together: an addition need not wait for the one before it.
+/// Outputs that are summed at the same time, so that an addition need not wait for the previous
+/// one.
 const TOGETHER: usize = 8;
 
 /// The orthonormal DCT-II along both sides, and its inverse.
@@ -19,18 +21,19 @@ const TOGETHER: usize = 8;
 /// X_k = c_k sum_i x_i cos(pi (2 i + 1) k / 128),   c_0 = 1 / 8, the others sqrt(2) / 8
 /// ```
 ///
-/// Three times the even half is folded off (`s_i = x_i + x_{N-1-i}`, `d_i = x_i - x_{N-1-i}`), so that
-/// 64 values take 1408 multiplications instead of 4096. The coefficient of frequency u from row to
-/// row and v from column to column lies at `64 u + v`. Source: Ahmed, Natarajan and Rao, "Discrete
-/// cosine transform" (IEEE Trans. Computers 1974).
+/// The even half is split off three times (`s_i = x_i + x_{N-1-i}`, `d_i = x_i - x_{N-1-i}`), so
+/// that 64 values take 1408 multiplications instead of 4096. The coefficient of frequency u across
+/// rows and v across columns is at `64 u + v`.
+///
+/// Source: Ahmed, Natarajan and Rao, "Discrete cosine transform" (IEEE Trans. Computers 1974).
 #[derive(Clone, Debug)]
 pub(in crate::compress) struct Dct {
     forward: Halves,
     inverse: Halves,
 }
 
-/// Factors of the odd halves of 64, 32 and 16 and of the even one of 16, by blocks of outputs: of each
-/// block a row for every input. The odd ones are their own transposes.
+/// Factors of the odd halves of 64, 32 and 16 and of the even half of 16, in blocks of outputs.
+/// Each block has a row for every input. The matrices of the odd halves are symmetric.
 #[derive(Clone, Debug)]
 struct Halves {
     odd_32: Vec<[f32; TOGETHER]>,
@@ -164,8 +167,8 @@ fn product<S: Simd>(simd: S, factors: &[[f32; TOGETHER]], x: &[S::f32s], out: &m
     }
 }
 
-/// Sums of opposite values in the first half, differences in the second, the first of them last; and
-/// the way back, but for a factor of two.
+/// Sums of opposite values in the first half and their differences in the second, with the first of
+/// them last. Applied twice it gives the values times two.
 #[inline(always)]
 fn fold<S: Simd>(simd: S, x: &mut [S::f32s]) {
     let (first, second) = x.split_at_mut(x.len() / 2);
@@ -185,7 +188,7 @@ fn products<S: Simd>(simd: S, halves: &Halves, x: &[S::f32s; SIDE]) -> [S::f32s;
     out
 }
 
-/// Where coefficient k lies among the halves: its trailing zeros say in which.
+/// The place of coefficient k among the halves. Its trailing zeros say which half.
 #[inline(always)]
 const fn place(k: usize) -> usize {
     match k % 8 {

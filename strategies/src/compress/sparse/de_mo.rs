@@ -1,4 +1,5 @@
-//! Codec `de-mo`: the largest cosines of every tile. Biased: error feedback is its momentum.
+//! Codec `de-mo`: the largest cosine coefficients of every tile. Biased: error feedback is its
+//! momentum.
 
 use super::dct::{Dct, TILE};
 use super::largest::Largest;
@@ -49,10 +50,12 @@ const KEPT: Parameter = Parameter {
 /// The largest magnitude that is encoded.
 const VALUE_MAX: f32 = 1e30;
 
-/// The largest coefficient that is decoded: a tile of them stays far below the largest f32.
+/// The largest coefficient that is decoded. The values of a tile then stay far below the largest
+/// f32.
 const COEFFICIENT_MAX: f32 = 1e33;
 
-/// Decoupled momentum.
+/// Decoupled momentum: sends the largest cosine coefficients of a momentum and keeps the rest of
+/// it.
 ///
 /// ```text
 /// m     = decay m + delta
@@ -60,15 +63,23 @@ const COEFFICIENT_MAX: f32 = 1e33;
 /// m     = m - C(m)
 /// ```
 ///
-/// The momentum is what error feedback with a decay keeps: state 1. The transform is orthonormal, so
-/// `||C(x) - x||^2 <= (1 - k / 4096) ||x||^2`. About 41 bits for each cosine that is kept, 0.33 a
-/// value with 32 of 4096. Sent relative to the anchor. A tile is 4096 values one after another, in
-/// rows of 64, whatever the tensors; the paper cuts each tensor into its own tiles. Its sign after
-/// the mean is the inner optimizer's: `signum` with `momentum = 0`, on gradients. Layout: the codec's
-/// byte, k (u16), packed places (4096 times the tile, and in it 64 u + v), the values in a codec of
-/// their own. Source: Peng, Quesnelle and Kingma, "DeMo: decoupled momentum optimization" (arXiv
-/// 2411.19870), algorithm 1 (number not verified). Special cases: the last tile is padded with
-/// zeros; magnitudes beyond 1e30 are encoded as that.
+/// The momentum is the residual of error feedback with a decay. The transform is orthonormal, so
+/// `||C(x) - x||^2 <= (1 - k / 4096) ||x||^2`. About 41 bits for each kept coefficient, 0.33 for
+/// each value with 32 of 4096. Contributions are sent relative to the anchor.
+///
+/// A tile is 4096 consecutive values in rows of 64, whatever the tensors; the paper cuts each
+/// tensor into tiles of its own. The sign that the paper takes of the mean is the inner optimizer's
+/// here: `signum` with `momentum = 0`, on gradients.
+///
+/// Layout: the codec's byte, k (u16), packed places (4096 times the tile, plus 64 u + v), the
+/// values in a codec of their own. The last tile is padded with zeros. Magnitudes beyond 1e30 are
+/// encoded as 1e30.
+///
+/// Parameters: `kept`, k, the coefficients kept of each tile of 4096; `values`, the codec that
+/// writes the kept values; `decay`, the factor on the residual in each round, in (0, 1].
+///
+/// Source: Peng, Quesnelle and Kingma, "DeMo: decoupled momentum optimization" (arXiv 2411.19870),
+/// algorithm 1 (number not verified).
 struct DeMo {
     kept: usize,
     decay: f32,

@@ -1,4 +1,5 @@
-//! Codec `dgc`: top-k of velocities. Biased: needs error feedback, which keeps the velocities' sum.
+//! Codec `dgc`: top-k of momentum-corrected deltas. Biased: needs error feedback, which keeps the
+//! sum of the velocities.
 
 use super::largest::Largest;
 use super::pick::{DENSITY, Pick, Picked, kept};
@@ -14,7 +15,7 @@ use crate::compress::{CodecProperties, EncodeContext};
 pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
     name: "dgc",
     tag: 38,
-    summary: "the largest of what momentum makes of the deltas, denser in the first rounds",
+    summary: "the largest of the summed velocities of the deltas, denser in the first rounds",
     equation: "u' = mu u + x, v' = v + u', C = the k largest of v', u and v zero where sent",
     source: "Lin et al., ICLR 2018",
     parameters: &[DENSITY, MOMENTUM, CLIP, WARM_UP, VALUES],
@@ -34,21 +35,21 @@ const MOMENTUM: Parameter = Parameter {
     name: "momentum",
     range: Range::Closed(0.0, 0.999_999),
     default: Some(0.9),
-    about: "what is kept of the velocity each round, such as 0.9",
+    about: "the factor on the velocity in each round, such as 0.9",
 };
 
 const CLIP: Parameter = Parameter {
     name: "clip",
     range: Range::Closed(0.0, 1e30),
     default: Some(0.0),
-    about: "the most that a delta's 2-norm may be before it is added; 0 for any",
+    about: "the largest 2-norm of a delta; longer ones are shortened to it; 0 for no limit",
 };
 
 const WARM_UP: Parameter = Parameter {
     name: "warm_up",
     range: Range::Whole(0, 1_000_000),
     default: Some(0.0),
-    about: "the rounds that each density of 1/4, 1/16, 1/64, .. lasts at first; 0 for none",
+    about: "rounds with each of the densities 1/4, 1/16, 1/64, .. at the beginning; 0 for none",
 };
 
 /// Deep gradient compression.
@@ -60,13 +61,20 @@ const WARM_UP: Parameter = Parameter {
 /// k   = ceil(density_t d),  density_t = max(density, 4^-(1 + floor(t / warm_up)))
 /// ```
 ///
-/// v lies in the residual, u in a plane: state 2. What is sent adds up to the velocities and not to
-/// the deltas: the inner and the outer optimizer go without momentum of their own. The clip is the
-/// peer's own (the paper's threshold over the root of the number of peers). `||C(v) - v||^2 <= (1 -
-/// density) ||v||^2`. Bytes, layout: as `top-k`, with momentum (f32), clip (f64) and warm-up (u32)
-/// behind the density. Source: Lin et al., "Deep gradient compression" (ICLR 2018), section 3 and
-/// its algorithms (numbers not verified). Special cases: a round that comes to nothing gives v back
-/// but for what the masked u would have added; without error feedback it is `top-k`.
+/// v is the residual, and u takes another value for each parameter. The sent values sum to the
+/// velocities, not to the deltas, so the inner and the outer optimizer need no momentum of their
+/// own. `||C(v) - v||^2 <= (1 - density) ||v||^2`. A void round returns v without what the masked u
+/// would have added. Without error feedback it is `top-k`.
+///
+/// Layout: as `top-k`, with momentum (f32), clip (f64) and warm-up (u32) after the density.
+///
+/// Parameters: `density`, the share of the values that are kept, in (0, 1]; `momentum`, m, the
+/// factor on the velocity in each round; `clip`, the largest 2-norm of a peer's delta, 0 for no
+/// limit (the paper's threshold over the root of the number of peers); `warm_up`, the rounds with
+/// each initial density; `values`, the codec that writes the kept values.
+///
+/// Source: Lin et al., "Deep gradient compression" (ICLR 2018), section 3 and its algorithms
+/// (numbers not verified).
 #[derive(Clone, Debug)]
 struct Dgc {
     density: f64,

@@ -1,4 +1,4 @@
-//! Top-k by a threshold that is estimated: what `top-k-sampled`, `gaussian-k` and `sidco` share.
+//! Top-k by an estimated threshold: shared by `top-k-sampled`, `gaussian-k` and `sidco`.
 
 use super::largest::Largest;
 use super::pick::{Pick, kept};
@@ -7,7 +7,7 @@ use super::top_k;
 use crate::compress::header::Header;
 use crate::compress::{CodecProperties, EncodeContext};
 
-/// Guesses the magnitude that parts the largest from the others.
+/// Estimates the magnitude that separates the largest values from the others.
 pub(in crate::compress) trait Estimate: Send + 'static {
     /// The codec's name in the configuration.
     fn name(&self) -> &'static str;
@@ -19,11 +19,12 @@ pub(in crate::compress) trait Estimate: Send + 'static {
     fn guess(&mut self, source: &mut Source<'_>, density: f64, seed: u64, chosen: &mut Vec<u32>);
 }
 
-/// A threshold that is guessed, and what guards against wrong guesses: with k the count that is
-/// asked for, between k / 2 and 2 k values are kept, or else the k largest exactly.
+/// An estimated threshold with a guard against wrong estimates. With k the requested count, between
+/// k / 2 and 2 k values are kept; if the estimate gives another number, the k largest are found
+/// exactly.
 ///
-/// So `||C(x) - x||^2 <= (1 - density / 2) ||x||^2` whatever the values are. Where no more than k /
-/// 2 are not zero, all of them are kept.
+/// So `||C(x) - x||^2 <= (1 - density / 2) ||x||^2` for all values. If at most k / 2 values are not
+/// zero, all of them are kept.
 #[derive(Clone, Debug)]
 pub(in crate::compress) struct Estimated<E> {
     /// The guess.

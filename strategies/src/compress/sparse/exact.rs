@@ -1,5 +1,5 @@
-//! Codec `sparse`: all values that are not zero, exactly. What reductions of sparse contributions
-//! go back in; also the body of `top-k`.
+//! Codec `sparse`: all values that are not zero, exactly. Reductions of sparse contributions return
+//! in it, and it is the body of `top-k`.
 
 use crate::compress::raw::{add_f32s, expect_finite, expect_len, expect_tag, push_f32s, take};
 use crate::compress::{Codec, CodecError, CodecProperties, EncodeContext};
@@ -7,17 +7,17 @@ use murmurate_protocol::BytesBound;
 
 /// `C(x) = x`, with zeros left out.
 ///
-/// Layout: the codec's byte, then the body: how the places are written (a byte: 0 gaps, 1 bitmap,
-/// 2 dense), the count of values (u32, little-endian), the places, the values (f32,
-/// little-endian). Gaps are LEB128 numbers, each the distance from the place after the one before;
-/// a bitmap has a bit a place, lowest first; dense has no places and all values. The writer takes
-/// the shortest, so the body is never longer than the values themselves plus five bytes.
+/// Layout: the codec's byte, then the body: the form of the places (a byte: 0 gaps, 1 bitmap, 2
+/// dense), the count of values (u32, little-endian), the places, the values (f32, little-endian).
+/// Gaps are LEB128 numbers, each the distance from the place after the previous one; a bitmap has a
+/// bit for each place, lowest first; dense has no places and all values. The writer takes the
+/// shortest form, so the body is at most five bytes longer than the values themselves.
 #[derive(Clone, Debug, Default)]
 pub struct Sparse {
     chosen: Vec<u32>,
 }
 
-/// Opens an encoding. Reductions alone are written with it, so it has no entry in the list of codecs.
+/// The opening byte. Only reductions are written with it, so it has no entry in the list of codecs.
 const TAG: u8 = 5;
 
 const GAPS: u8 = 0;
@@ -62,9 +62,9 @@ impl Codec for Sparse {
     }
 }
 
-/// Bound of a body with `ceil(density * len)` values: the least of what the three forms need.
+/// Bound of a body with `ceil(density * len)` values: the least bound of the three forms.
 ///
-/// A gap costs a byte and one more for each seven bits; the gaps sum to less than `len`, so at most
+/// A gap costs a byte and one more for each seven bits. The gaps sum to less than `len`, so at most
 /// `len / 128` of them cost a second byte, `len / 16384` a third, and so on: under 9 in 1024.
 pub(in crate::compress) fn bound(density: f64) -> BytesBound {
     let kept = density * 1024.0;

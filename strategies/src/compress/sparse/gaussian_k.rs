@@ -1,4 +1,5 @@
-//! Codec `gaussian-k`: top-k by the threshold of a normal distribution. Biased: needs error feedback.
+//! Codec `gaussian-k`: top-k by the threshold of a normal distribution. Biased: needs error
+//! feedback.
 
 use super::estimated::{Estimate, Estimated};
 use super::pick::{DECAY, DENSITY, Picked, kept};
@@ -13,14 +14,14 @@ use crate::compress::spec::CodecSpec;
 pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
     name: "gaussian-k",
     tag: 27,
-    summary: "about the largest of them, by the threshold of a normal distribution",
+    summary: "about the largest values, by the threshold of a normal distribution",
     equation: "C(x)_i = x_i where |x_i| >= tau, tau = Phi^-1(1 - density / 2) sigma + mu, corrected three times",
     source: "Shi et al., arXiv 1911.08772",
     parameters: &[DENSITY, VALUES, DECAY],
     build: |kind| Picked::of(kind, Estimated::new(Gaussian, kind.number("density"))),
 };
 
-/// The threshold is the one that a normal distribution of the same mean and deviation would have.
+/// The threshold of a normal distribution with the mean and the deviation of the values.
 ///
 /// ```text
 /// tau     = Phi^-1(1 - density / 2) sigma + mu
@@ -29,11 +30,16 @@ pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
 /// C(x)_i  = x_i where |x_i| >= tau, 0 elsewhere
 /// ```
 ///
-/// Two passes over memory and one for each correction; [`Estimated`] bounds what is kept. Bytes,
-/// state and layout: as `top-k`. The quantile is the rational approximation of Abramowitz and
-/// Stegun, 26.2.23 (within 4.5e-4), plenty for a guess. Source: Shi et al., "Understanding top-k
-/// sparsification in distributed deep learning" (arXiv 1911.08772), algorithm 1 (number not
-/// verified). Special case: a deviation of zero keeps what is as large as the mean.
+/// Two passes over memory and one for each correction. [`Estimated`] bounds how many values are
+/// kept. The quantile is the rational approximation of Abramowitz and Stegun, 26.2.23 (within
+/// 4.5e-4). With a deviation of zero, values as large as the mean are kept.
+///
+/// Size and layout: as `top-k`. Parameters: `density`, the share of the values that are kept, in
+/// (0, 1]; `values`, the codec that writes the kept values; `decay`, the factor on the residual in
+/// each round, in (0, 1].
+///
+/// Source: Shi et al., "Understanding top-k sparsification in distributed deep learning" (arXiv
+/// 1911.08772), algorithm 1 (number not verified).
 #[derive(Clone, Copy, Debug)]
 struct Gaussian;
 

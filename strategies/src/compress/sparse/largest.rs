@@ -1,16 +1,16 @@
-//! The largest values exactly, without sorting: a guess says where the threshold lies nearly, and it is
-//! sought among what the guess leaves.
+//! The largest values exactly, without sorting. A first estimate bounds the threshold, and only the
+//! values near it are searched.
 
 use super::select::{Select, Source, magnitude};
 use crate::compress::simd::{Kernel, vectorized};
 
-/// Finds the largest exactly, without sorting: keeps its scratch.
+/// Finds the largest values exactly, without sorting. It keeps its scratch memory.
 #[derive(Clone, Debug, Default)]
 pub(in crate::compress) struct Largest {
     magnitudes: Vec<u32>,
 }
 
-/// Values that tell about all of them.
+/// Size of the sample from which the threshold is estimated.
 const SAMPLE: usize = 1 << 14;
 
 impl Largest {
@@ -64,7 +64,8 @@ impl Largest {
         self.keep(source.values(), 0, kept, 0, chosen);
     }
 
-    /// Appends the places of the `kept` values of largest magnitude of a chunk that lies at `first`.
+    /// Appends the places of the `kept` values of largest magnitude of a chunk that lies at
+    /// `first`.
     ///
     /// The values are parted into groups of sixteen. Of the largest of each, the `kept`-th is no
     /// more than the threshold, and not much less: few values are left to search.
@@ -134,10 +135,10 @@ impl Largest {
     }
 }
 
-/// Magnitudes that are searched by bisection: of more, sorting in part has less to read.
+/// The most magnitudes that are searched by bisection. For more, partial sorting reads less.
 const BISECTED: usize = 1 << 17;
 
-/// The `rank`-th largest magnitude, counted from one. May change their order.
+/// The `rank`-th largest magnitude, counted from one. May change the order of the magnitudes.
 fn nth_largest(magnitudes: &mut [u32], rank: usize) -> u32 {
     if magnitudes.len() > BISECTED {
         let at = magnitudes.len() - rank;
@@ -146,8 +147,8 @@ fn nth_largest(magnitudes: &mut [u32], rank: usize) -> u32 {
     vectorized(NthLargest { magnitudes, rank })
 }
 
-/// Bit by bit the largest number that `rank` magnitudes reach: without a branch that depends on
-/// them but one.
+/// Finds, bit by bit, the largest number that at least `rank` magnitudes reach. Only one branch
+/// depends on the magnitudes.
 struct NthLargest<'a> {
     magnitudes: &'a [u32],
     rank: usize,
@@ -176,7 +177,8 @@ impl Kernel for NthLargest<'_> {
     }
 }
 
-/// The largest magnitude of every group: of values whose places are equal modulo their number.
+/// The largest magnitude of every group. A group has the values whose places are equal modulo the
+/// number of groups.
 struct Maxima<'a> {
     values: &'a [f32],
     maxima: &'a mut [u32],

@@ -1,5 +1,5 @@
-//! Codecs that send few of the values, or a sketch of the largest, and what they share: how values are
-//! picked, how their places are packed and how the kept values are written.
+//! Codecs that send some of the values, or a sketch of them, and what they share: rules that choose
+//! values, packed places, and codecs for the chosen values.
 
 pub(in crate::compress) mod ada_comp;
 pub(in crate::compress) mod chunk_top_k;

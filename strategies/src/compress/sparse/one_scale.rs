@@ -1,5 +1,6 @@
-//! One magnitude for all values, with a sign each or one for all: what ternary and binary
-//! sparsifiers write. Not in the list of codecs: alone it would not contract.
+//! One magnitude for all values, with a sign for each or one sign for all. Ternary and binary
+//! sparsifiers write their values in it. It is not in the list of codecs, because it does not
+//! contract by itself.
 
 use crate::compress::lanes::{sum_of_magnitudes, to_finite};
 use crate::compress::raw::{expect_len, expect_tag, take};
@@ -7,22 +8,22 @@ use crate::compress::simd::{Kernel, vectorized};
 use crate::compress::{Codec, CodecError, CodecProperties, EncodeContext, F32};
 use murmurate_protocol::BytesBound;
 
-/// The name of the one with a sign for each value.
+/// The name of the variant with a sign for each value.
 pub(in crate::compress) const SIGNED: &str = "sign-mean";
 
-/// `C(x)_i = mu sgn(x_i)` with `mu = mean |x|`, over all values; without signs that of the first
-/// value goes for all.
+/// `C(x)_i = mu sgn(x_i)` with `mu = mean |x|` over all values. Without signs, all have the sign of
+/// the first value.
 ///
-/// The projection of x onto its signs: `||C(x) - x||^2 = ||x||^2 - d mu^2 <= ||x||^2`. Layout: the
-/// codec's byte, the magnitude (f32; without signs: with the sign of all), signs in bits, lowest
-/// first. Special case: mu of no values is zero.
+/// It is the projection of x onto its signs: `||C(x) - x||^2 = ||x||^2 - d mu^2 <= ||x||^2`.
+/// Layout: the codec's byte, the magnitude (f32; without signs it has the sign of all), signs in
+/// bits, lowest first. Without values mu is zero.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::compress) struct OneScale<const SIGNS: bool>;
 
-/// Opens the values of `values = "sign-mean"`.
+/// The opening byte of `values = "sign-mean"`.
 const SIGN_MEAN_TAG: u8 = 43;
 
-/// Opens the values of `sbc`.
+/// The opening byte of the values of `sbc`.
 const MEAN_TAG: u8 = 44;
 
 impl<const SIGNS: bool> OneScale<SIGNS> {

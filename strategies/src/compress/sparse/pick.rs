@@ -1,5 +1,6 @@
-//! Sparsifiers: a rule says which values are kept, `Picked` makes a codec of it, with places and
-//! values packed, error feedback in as few passes as there can be, and any codec for the values.
+//! Sparsifiers. A rule says which values are kept. `Picked` makes a codec of the rule: it packs
+//! places and values, applies error feedback in as few passes as possible, and uses any codec for
+//! the values.
 
 use super::places;
 use super::select::Source;
@@ -10,7 +11,7 @@ use crate::compress::{Codec, CodecError, CodecKind, CodecProperties, EncodeConte
 use core::cell::RefCell;
 use murmurate_protocol::BytesBound;
 
-/// The share of the values that a sparsifier keeps.
+/// The share of the values that a sparsifier keeps, in (0, 1].
 pub(in crate::compress) const DENSITY: Parameter = Parameter {
     name: "density",
     range: Range::OpenClosed(0.0, 1.0),
@@ -18,18 +19,18 @@ pub(in crate::compress) const DENSITY: Parameter = Parameter {
     about: "the share of values that are kept, such as 0.01",
 };
 
-/// As [`DENSITY`], for codecs that carry another one: a hundredth where nothing is said.
+/// As [`DENSITY`], for codecs that contain another codec; one percent by default.
 pub(in crate::compress) const INNER_DENSITY: Parameter = Parameter {
     default: Some(0.01),
     ..DENSITY
 };
 
-/// What is kept of the residual from round to round: `v_t = delta_t + decay e_t`.
+/// The factor on the residual in each round: `v_t = delta_t + decay e_t`.
 pub(in crate::compress) const DECAY: Parameter = Parameter {
     name: "decay",
     range: Range::OpenClosed(0.0, 1.0),
     default: Some(1.0),
-    about: "what is kept of the residual each round, such as 0.95",
+    about: "the factor on the residual in each round, such as 0.95",
 };
 
 /// `ceil(density * len)`.
@@ -42,16 +43,16 @@ pub(in crate::compress) trait Pick: Send + 'static {
     /// The codec's name in the configuration.
     fn name(&self) -> &'static str;
 
-    /// What it is with exact values and without decay.
+    /// Its properties with exact values and without decay.
     fn properties(&self) -> CodecProperties;
 
-    /// What opens an encoding.
+    /// The bytes at the start of an encoding.
     fn header(&self) -> Header;
 
-    /// The share of the values that it keeps at most: of `len`, the share rounded up.
+    /// The largest share of the values that it keeps; the count is the share of `len`, rounded up.
     fn density_max(&self) -> f64;
 
-    /// How many values it keeps at most beyond that share.
+    /// How many values it may keep beyond that share.
     fn beyond(&self) -> usize {
         1
     }
@@ -91,7 +92,7 @@ pub(in crate::compress) trait Pick: Send + 'static {
     }
 }
 
-/// Room for what is kept.
+/// Scratch memory for the kept values.
 #[derive(Default)]
 struct Scratch {
     chosen: Vec<u32>,

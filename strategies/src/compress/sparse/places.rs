@@ -1,4 +1,5 @@
-//! Places of kept values, packed: what every sparsifier but the seeded ones sends beside its values.
+//! Places of kept values, packed. All sparsifiers send them beside their values, except for those
+//! whose places follow from a seed.
 
 use crate::compress::CodecError;
 use crate::compress::raw::take;
@@ -16,7 +17,7 @@ const LOCAL: u8 = 3;
 /// Places that share the upper bits of the form `LOCAL`.
 const RUN: usize = 4096;
 
-/// Form and count.
+/// Bytes of the form and the count.
 const HEADER: usize = 1 + 4;
 
 /// Bytes of a bitmap, of Rice codes with their parameter, and of runs.
@@ -157,6 +158,7 @@ impl<'a> Reader<'a> {
 /// Appends ascending places below `len` in the shortest form.
 ///
 /// # Panics
+///
 /// If there are 2^32 places or more.
 pub(in crate::compress) fn write(chosen: &[u32], len: usize, out: &mut Vec<u8>) {
     assert!(u32::try_from(len).is_ok(), "a slice of 2^32 values or more");
@@ -218,9 +220,10 @@ fn write_local(chosen: &[u32], len: usize, out: &mut Vec<u8>) {
     writer.finish();
 }
 
-/// Reads places below `len`, at most `most`, into `chosen`; gives what follows them.
+/// Reads places below `len`, at most `most`, into `chosen`. Returns the bytes after them.
 ///
 /// # Errors
+///
 /// Which field is wrong.
 pub(in crate::compress) fn read<'a>(
     bytes: &'a [u8],

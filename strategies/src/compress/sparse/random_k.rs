@@ -22,14 +22,14 @@ pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
 pub(in crate::compress) const UNBIASED_SPEC: CodecSpec = CodecSpec {
     name: "random-k-unbiased",
     tag: 31,
-    summary: "values at random places, as much larger as they are fewer",
+    summary: "values at random places, scaled so that their mean is right",
     equation: "C(x)_i = d / k x_i at k random places that all peers draw alike, else 0",
     source: "Konecny et al., arXiv 1610.05492",
     parameters: &[DENSITY, VALUES],
     build: |kind| Picked::steady(kind, RandomK::new(kind.number("density"), true)),
 };
 
-/// k of d values at places that are a function of a seed that all peers share.
+/// k of d values, at places that follow from a seed that all peers share.
 ///
 /// ```text
 /// k        = ceil(density d)
@@ -37,16 +37,24 @@ pub(in crate::compress) const UNBIASED_SPEC: CodecSpec = CodecSpec {
 /// C(x)_i   = d / k x_i there                           random-k-unbiased
 /// ```
 ///
-/// The d places, turned by a random offset, are cut into k runs, and one place of each is drawn: every
-/// value is kept with probability k / d, so `E||C(x) - x||^2 = (1 - k / d) ||x||^2`, and scaled
-/// `(d / k - 1) ||x||^2` with `E C(x) = x`. (The papers draw k places of all; the probabilities of
-/// one value, and with them both equations, are the same.) Linear: with the same seed, contributions
-/// may be summed while encoded. Bytes: 4 for each that is kept and 17. State: error feedback's one
-/// of `random-k`, none of the other. Layout: the codec's byte, the density (f64), the seed (u64),
-/// the values in a codec of their own. Source: Stich, Cordonnier and Jaggi, "Sparsified SGD with
-/// memory" (NeurIPS 2018), definition 2.2 (number not verified); scaled: the random masks of
-/// Konecny et al., "Federated learning: strategies for improving communication efficiency" (arXiv
-/// 1610.05492). Special case: scaled values beyond f32 become the largest.
+/// The d places, shifted by a random offset, are cut into k runs, and one place of each run is
+/// drawn. Every value is kept with probability k / d, so `E||C(x) - x||^2 = (1 - k / d) ||x||^2`;
+/// scaled, it is `(d / k - 1) ||x||^2` with `E C(x) = x`. The papers draw k places of all; each
+/// value has the same probability there, so both equations hold too.
+///
+/// It is linear: with the same seed, encoded contributions may be summed. 4 bytes for each kept
+/// value and 17. `random-k` needs error feedback, `random-k-unbiased` does not.
+///
+/// Layout: the codec's byte, the density (f64), the seed (u64), the values in a codec of their own.
+/// Scaled values beyond f32 become the largest f32.
+///
+/// Parameters: `density`, the share of the values that are kept, in (0, 1]; `values`, the codec
+/// that writes the kept values; `decay`, the factor on the residual in each round, in (0, 1]
+/// (`random-k` only).
+///
+/// Source: Stich, Cordonnier and Jaggi, "Sparsified SGD with memory" (NeurIPS 2018), definition 2.2
+/// (number not verified); scaled: the random masks of Konecny et al., "Federated learning:
+/// strategies for improving communication efficiency" (arXiv 1610.05492).
 #[derive(Clone, Copy, Debug)]
 pub(in crate::compress) struct RandomK {
     density: f64,

@@ -1,4 +1,5 @@
-//! Codec `sbc`: the largest of one sign, as their mean. Biased: needs error feedback.
+//! Codec `sbc`: the largest values of one sign, all replaced by their mean. Biased: needs error
+//! feedback.
 
 use super::largest::Largest;
 use super::one_scale::{OneScale, magnitudes};
@@ -11,7 +12,7 @@ use crate::compress::{CodecProperties, EncodeContext};
 pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
     name: "sbc",
     tag: 36,
-    summary: "the largest of one sign, all as their mean: about 8 bits for each",
+    summary: "the largest values of one sign, all as their mean: about 8 bits for each",
     equation: "C(x)_i = mu at the k largest of one sign, mu their mean, else 0",
     source: "Sattler et al., IJCNN 2019",
     parameters: &[DENSITY, DECAY],
@@ -34,11 +35,17 @@ pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
 /// C(x)_i  = mu+ at those places, 0 elsewhere, where mu+ >= mu-; else -mu- at the others
 /// ```
 ///
-/// A projection: `||C(x) - x||^2 = ||x||^2 - k mu^2 <= ||x||^2`; no constant is published. About 8.1
-/// bits for each that is kept at a density of 0.01, all of them for its place. State: error
-/// feedback's one. Sent relative to the anchor. Layout: the codec's byte, the density (f64), packed
-/// places, the mean (f32). Source: Sattler et al., "Sparse binary compression" (IJCNN 2019),
-/// algorithm 2 (number not verified). Special case: with fewer than k values of a sign, all of them.
+/// A projection: `||C(x) - x||^2 = ||x||^2 - k mu^2 <= ||x||^2`; no constant is published. About
+/// 8.1 bits for each kept value at a density of 0.01, all of them for its place. With fewer than k
+/// values of a sign, all of them are kept. Contributions are sent relative to the anchor.
+///
+/// Layout: the codec's byte, the density (f64), packed places, the mean (f32).
+///
+/// Parameters: `density`, the share of the values that are kept, in (0, 1]; `decay`, the factor on
+/// the residual in each round, in (0, 1].
+///
+/// Source: Sattler et al., "Sparse binary compression" (IJCNN 2019), algorithm 2 (number not
+/// verified).
 #[derive(Clone, Debug)]
 struct Sbc {
     density: f64,

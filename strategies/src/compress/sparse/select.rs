@@ -1,5 +1,5 @@
-//! Which values are large: one pass over memory, with the delta folded into the residual on the way
-//! where there is one. Magnitudes are compared as integers, which for finite f32 is the same order.
+//! Which values are large: one pass over memory, which also adds the delta to the residual if there
+//! is one. Magnitudes are compared as integers, which for finite f32 is the same order.
 
 use crate::compress::random::Random;
 use crate::compress::simd::{Kernel, vectorized};
@@ -20,9 +20,9 @@ pub(in crate::compress) enum Source<'a> {
         delta: &'a [f32],
         /// What earlier rounds left out.
         residual: &'a mut [f32],
-        /// What is kept of it.
+        /// The factor on the residual.
         decay: f32,
-        /// How many values of the residual, from the first on, are the sum already.
+        /// The number of values at the front of the residual that are the sum already.
         folded: usize,
     },
 }
@@ -171,8 +171,8 @@ impl Kernel for Fold<'_> {
     }
 }
 
-/// Values that are looked at together. As many that the compiler makes a loop of vectors of them and
-/// not a row of single steps, as it does of few.
+/// Values that are compared together: enough for the compiler to make a loop of vector
+/// instructions.
 const RUN: usize = 1024;
 
 /// Which values of a run are large, a byte each.
@@ -206,7 +206,8 @@ impl Marks {
     }
 }
 
-/// Appends the places of magnitudes of `from` (as bits) and more; the first value's is `first`.
+/// Appends the places of magnitudes (as bits) that are at least `from`. The place of the first
+/// value is `first`.
 pub(in crate::compress) struct Select<'a> {
     pub(in crate::compress) values: &'a [f32],
     pub(in crate::compress) first: u32,

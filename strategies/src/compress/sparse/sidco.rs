@@ -12,7 +12,7 @@ use crate::compress::spec::{CodecSpec, Parameter, Range};
 pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
     name: "sidco",
     tag: 28,
-    summary: "about the largest of them, by thresholds of exponential distributions",
+    summary: "about the largest values, by thresholds of exponential distributions",
     equation: "C(x)_i = x_i where |x_i| >= eta_M, eta_m = eta_{m-1} + ln(1 / delta_m) mean(|x| - eta_{m-1} above it)",
     source: "Abdelmoniem et al., MLSys 2021",
     parameters: &[DENSITY, STAGES, VALUES, DECAY],
@@ -31,10 +31,11 @@ const STAGES: Parameter = Parameter {
     about: "the number of fits, each to what exceeds the one before, such as 3",
 };
 
-/// The share that the first of several stages keeps.
+/// The share of the values that the first of several stages keeps.
 const FIRST: f64 = 0.25;
 
-/// Magnitudes are taken for exponential; what exceeds a stage's threshold, again.
+/// Fits an exponential distribution to the magnitudes, then to those above the threshold, and so
+/// on.
 ///
 /// ```text
 /// eta_0 = 0,  delta_1 = 1/4 and the others equal, with product = density (one stage: density)
@@ -42,12 +43,17 @@ const FIRST: f64 = 0.25;
 /// C(x)_i = x_i where |x_i| >= eta_M, 0 elsewhere
 /// ```
 ///
-/// A pass over memory for each stage and one more; [`Estimated`] bounds what is kept. The paper
-/// adapts the number of stages while it trains; here it is fixed. Bytes, state and layout: as
-/// `top-k`. Source: Abdelmoniem et al., "An efficient statistical-based gradient compression
-/// technique for distributed training systems" (MLSys 2021), the exponential variant of the
-/// multi-stage estimator (its number is not verified). Special case: a stage that nothing exceeds
-/// is the last.
+/// One pass over memory for each stage and one more. [`Estimated`] bounds how many values are kept.
+/// A stage whose threshold no value exceeds is the last. The paper adapts the number of stages
+/// while it trains; here it is fixed.
+///
+/// Size and layout: as `top-k`. Parameters: `density`, the share of the values that are kept, in
+/// (0, 1]; `stages`, M, the number of fits; `values`, the codec that writes the kept values;
+/// `decay`, the factor on the residual in each round, in (0, 1].
+///
+/// Source: Abdelmoniem et al., "An efficient statistical-based gradient compression technique for
+/// distributed training systems" (MLSys 2021), the exponential variant of the multi-stage estimator
+/// (number not verified).
 #[derive(Clone, Copy, Debug)]
 struct Sidco {
     stages: u8,

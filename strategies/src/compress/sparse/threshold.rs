@@ -1,4 +1,5 @@
-//! Codecs `threshold` and `strom`: what is above a fixed threshold. Biased: needs error feedback.
+//! Codecs `threshold` and `strom`: all values above a fixed threshold. Biased: needs error
+//! feedback.
 
 use super::one_scale::OneScale;
 use super::pick::{DECAY, Pick, Picked};
@@ -11,7 +12,7 @@ use crate::compress::{CodecProperties, EncodeContext};
 pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
     name: "threshold",
     tag: 33,
-    summary: "what is above a fixed threshold",
+    summary: "all values above a fixed threshold",
     equation: "C(x)_i = x_i where |x_i| >= tau, else 0",
     source: "Dutta et al., NeurIPS 2021",
     parameters: &[THRESHOLD, VALUES, DECAY],
@@ -21,7 +22,7 @@ pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
 pub(in crate::compress) const STROM_SPEC: CodecSpec = CodecSpec {
     name: "strom",
     tag: 34,
-    summary: "the threshold itself with the sign of what is above it",
+    summary: "for each value above a fixed threshold, the threshold with its sign",
     equation: "C(x)_i = tau sgn(x_i) where |x_i| >= tau, else 0",
     source: "Strom, Interspeech 2015",
     parameters: &[THRESHOLD, DECAY],
@@ -38,20 +39,26 @@ const THRESHOLD: Parameter = Parameter {
     about: "the magnitude from which a value is sent, such as 0.001",
 };
 
-/// What is at least tau.
+/// All values of at least a fixed magnitude tau.
 ///
 /// ```text
 /// threshold:  C(x)_i = x_i where |x_i| >= tau, 0 elsewhere
 /// strom:      C(x)_i = tau sgn(x_i) there
 /// ```
 ///
-/// `||C(x) - x||^2 <= ||x||^2`, and `<= d tau^2` of `threshold`: no share of x bounds it, so it is no
-/// contraction, but with error feedback the residual of `threshold` stays below tau in each value. As
-/// many bytes as there are values above tau: none to 4.2 a value (`strom`: 0.25). State: error
-/// feedback's one. Sent relative to the anchor. Layout: the codec's byte, tau (f32), packed places,
-/// the values (`strom`: signs). Source: Dutta et al., "Rethinking gradient sparsification as total
-/// error minimization" (NeurIPS 2021); Strom, "Scalable distributed DNN training using commodity GPU
-/// cloud computing" (Interspeech 2015). Special case: nothing above tau is a slice without values.
+/// `||C(x) - x||^2 <= ||x||^2`, and for `threshold` `<= d tau^2`. That is no share of `||x||^2`, so
+/// C is no contraction, but with error feedback the residual of `threshold` stays below tau in each
+/// value. The size depends on how many values reach tau: up to 4.2 bytes for each value (`strom`:
+/// 0.25). If none does, the slice has no values. Contributions are sent relative to the anchor.
+///
+/// Layout: the codec's byte, tau (f32), packed places, the values (`strom`: signs).
+///
+/// Parameters: `threshold`, tau, in the unit of the values; `values`, the codec that writes the
+/// kept values (`threshold` only); `decay`, the factor on the residual in each round, in (0, 1].
+///
+/// Source: Dutta et al., "Rethinking gradient sparsification as total error minimization" (NeurIPS
+/// 2021); Strom, "Scalable distributed DNN training using commodity GPU cloud computing"
+/// (Interspeech 2015).
 #[derive(Clone, Copy, Debug)]
 struct Threshold {
     tau: f32,

@@ -12,7 +12,7 @@ use crate::compress::{CodecProperties, EncodeContext};
 pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
     name: "top-k",
     tag: 25,
-    summary: "the largest of them: about 5 bytes for each that is kept",
+    summary: "the largest values: about 5 bytes for each",
     equation: "C(x)_i = x_i where |x_i| is among the density * len largest, else 0",
     source: "Aji and Heafield, EMNLP 2017; Stich et al., NeurIPS 2018",
     parameters: &[DENSITY, VALUES, DECAY],
@@ -22,7 +22,7 @@ pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
 pub(in crate::compress) const STC_SPEC: CodecSpec = CodecSpec {
     name: "stc",
     tag: 37,
-    summary: "the largest of them as signs of one magnitude: about 9 bits for each",
+    summary: "the largest values as signs of one magnitude: about 9 bits for each",
     equation: "C(x)_i = mu sgn(x_i) where |x_i| is among the k largest, mu their mean magnitude",
     source: "Sattler et al., IEEE Trans. Neural Netw. Learn. Syst. 2020",
     parameters: &[DENSITY, DECAY],
@@ -40,16 +40,23 @@ pub(in crate::compress) const STC_SPEC: CodecSpec = CodecSpec {
 /// stc:      mu sgn(x_i) there, with mu the mean of those k magnitudes
 /// ```
 ///
-/// `top-k`: `||C(x) - x||^2 <= (1 - k / len) ||x||^2`. `stc` is a projection: it never leaves out
-/// more than there was, and no constant is published. State: error feedback's one. Sent relative to
-/// the anchor. Zeros are never sent, even where fewer than k values are not zero. Layout: the
-/// codec's byte, the density (f64, little-endian), packed [places](super::places), the values in a
-/// codec of their own; about 8.1 bits a place at a density of 0.01. Source: Aji and Heafield,
-/// "Sparse communication for distributed gradient descent" (EMNLP 2017); contraction: Stich,
-/// Cordonnier and Jaggi, "Sparsified SGD with memory" (NeurIPS 2018), lemma A.1; with a quantizer
-/// for the values: Basu et al., "Qsparse-local-SGD" (NeurIPS 2019); `stc`: Sattler et al., "Robust
-/// and communication-efficient federated learning from non-iid data" (IEEE TNNLS 2020), algorithm 1
-/// (number not verified). Special case: `density = 1` with exact values is lossless.
+/// `top-k`: `||C(x) - x||^2 <= (1 - k / len) ||x||^2`. `stc` is a projection, so its error is never
+/// longer than x; no constant is published. Zeros are never sent, even if fewer than k values are
+/// not zero. `density = 1` with exact values is lossless. Contributions are sent relative to the
+/// anchor.
+///
+/// Layout: the codec's byte, the density (f64, little-endian), packed [places](super::places), the
+/// values in a codec of their own; about 8.1 bits for a place at a density of 0.01.
+///
+/// Parameters: `density`, the share of the values that are kept, in (0, 1]; `values`, the codec
+/// that writes the kept values (`top-k` only); `decay`, the factor on the residual in each round,
+/// in (0, 1].
+///
+/// Source: Aji and Heafield, "Sparse communication for distributed gradient descent" (EMNLP 2017);
+/// contraction: Stich, Cordonnier and Jaggi, "Sparsified SGD with memory" (NeurIPS 2018), lemma
+/// A.1; with a quantizer for the values: Basu et al., "Qsparse-local-SGD" (NeurIPS 2019); `stc`:
+/// Sattler et al., "Robust and communication-efficient federated learning from non-iid data" (IEEE
+/// TNNLS 2020), algorithm 1 (number not verified).
 #[derive(Clone, Debug)]
 pub(in crate::compress) struct TopK {
     /// Whose choice it is: `top-k`, `stc` or `g-top-k`.
@@ -68,7 +75,7 @@ impl TopK {
     }
 }
 
-/// What a codec is that keeps at least this share of the values, the largest of them.
+/// Properties of a codec that keeps at least this share of the values, the largest of them.
 pub(in crate::compress) fn properties(density: f64) -> CodecProperties {
     if density == 1.0 {
         return CodecProperties::LOSSLESS;

@@ -11,7 +11,7 @@ use crate::compress::spec::CodecSpec;
 pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
     name: "top-k-sampled",
     tag: 26,
-    summary: "about the largest of them, by a threshold from a sample",
+    summary: "about the largest values, by a threshold from a sample",
     equation: "C(x)_i = x_i where |x_i| >= tau, tau the density's quantile of a sample of |x|",
     source: "Lin et al., ICLR 2018",
     parameters: &[DENSITY, VALUES, DECAY],
@@ -23,18 +23,23 @@ pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
     },
 };
 
-/// The threshold is the one of a sample of 2^14 values, one at random in each of as many runs.
+/// The threshold is the quantile of a sample of 2^14 values, one drawn from each of 2^14 runs.
 ///
 /// ```text
 /// tau     = the ceil(density s)-th largest magnitude of the s sampled
 /// C(x)_i  = x_i where |x_i| >= tau, 0 elsewhere
 /// ```
 ///
-/// One pass over memory, with error feedback too. The share that is kept is random, with a standard
-/// deviation of `sqrt(density / s)`; [`Estimated`] bounds it. Bytes, state and layout: as `top-k`.
+/// One pass over memory, with error feedback too. The kept share is random, with a standard
+/// deviation of `sqrt(density / s)`; [`Estimated`] bounds it. Slices of up to 2^14 values are
+/// sampled completely, which is exact except for ties.
+///
+/// Size and layout: as `top-k`. Parameters: `density`, the share of the values that are kept, in
+/// (0, 1]; `values`, the codec that writes the kept values; `decay`, the factor on the residual in
+/// each round, in (0, 1].
+///
 /// Source: Lin et al., "Deep gradient compression" (ICLR 2018), which samples 0.1 to 1 % of the
-/// values (the place in the paper is not verified). Special case: slices of 2^14 values or less are
-/// sampled whole, which is exact but for ties.
+/// values (the place in the paper is not verified).
 #[derive(Clone, Debug, Default)]
 struct Sampled(Largest);
 

@@ -1,5 +1,5 @@
-//! What the values that a sparsifier keeps are written with: any dense codec, over the kept values
-//! one after another. Qsparse's products (Basu et al., NeurIPS 2019).
+//! The codecs in which the values that a sparsifier keeps are written: any dense codec, applied to
+//! the kept values in order. These are the products of Qsparse (Basu et al., NeurIPS 2019).
 
 use super::one_scale::{self, OneScale};
 use crate::compress::spec::{Parameter, Range};
@@ -28,7 +28,7 @@ const NAMES: [&str; 19] = [
     one_scale::SIGNED,
 ];
 
-/// What the kept values are written with.
+/// The codec in which the kept values are written.
 pub(in crate::compress) const VALUES: Parameter = Parameter {
     name: "values",
     range: Range::Choice(&NAMES),
@@ -36,7 +36,7 @@ pub(in crate::compress) const VALUES: Parameter = Parameter {
     about: "the codec of the kept values, such as \"two-bit\"",
 };
 
-/// As [`VALUES`], with signs and one scale where nothing is said.
+/// As [`VALUES`], with signs and one scale by default.
 pub(in crate::compress) const SIGNED_VALUES: Parameter = Parameter {
     default: Some((NAMES.len() - 1) as f64),
     ..VALUES

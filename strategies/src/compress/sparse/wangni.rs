@@ -13,7 +13,7 @@ use crate::compress::{CodecProperties, EncodeContext};
 pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
     name: "wangni",
     tag: 32,
-    summary: "values with probabilities that grow with them, and what that takes away given back",
+    summary: "random values, drawn with probabilities that grow with them and scaled so that their mean is right",
     equation: "C(x)_i = x_i / p_i with probability p_i = min(1, lambda |x_i|), else 0, E C(x) = x",
     source: "Wangni et al., NeurIPS 2018",
     parameters: &[DENSITY, VALUES],
@@ -26,10 +26,11 @@ pub(in crate::compress) const SPEC: CodecSpec = CodecSpec {
     },
 };
 
-/// Rounds of the greedy rule at most: two do for what is nearly normal, more for heavy tails.
+/// The most iterations of the greedy rule. Two are enough for nearly normal values; heavy tails
+/// need more.
 const GREEDY: usize = 64;
 
-/// Unbiased sparsification with the least variance for what it sends.
+/// Unbiased sparsification with the least variance for its size.
 ///
 /// ```text
 /// p_i    = min(1, lambda |x_i|),  sum p_i <= density d
@@ -38,14 +39,19 @@ const GREEDY: usize = 64;
 ///         (density d - #{p_i = 1}) / sum (p_i : p_i < 1)
 /// ```
 ///
-/// `E||C(x) - x||^2 <= ||x||_1^2 / (density d) <= ||x||^2 / density`: no error feedback. The draws are
-/// systematic and not independent: one uniform number u, and value i is kept where an integer
-/// lies between u + p_1 + .. + p_{i-1} and u + p_1 + .. + p_i. The p_i, and so mean and variance, are
-/// those of the paper, and the count is `density d` at most, not only in the mean. State: none. Sent
-/// relative to the anchor. Layout: as `top-k`. Source: Wangni et al., "Gradient sparsification for
-/// communication-efficient distributed optimization" (NeurIPS 2018), the greedy algorithm (its
-/// number is not verified). Special cases: zeros are never sent; `1 / lambda` beyond f32 becomes the
-/// largest.
+/// `E||C(x) - x||^2 <= ||x||_1^2 / (density d) <= ||x||^2 / density`: error feedback is not
+/// allowed. The draws are systematic, not independent: with one uniform number u, value i is kept
+/// if there is an integer between u + p_1 + .. + p_{i-1} and u + p_1 + .. + p_i. The p_i, and so
+/// mean and variance, are those of the paper, and the count is always at most `density d`. Zeros
+/// are never sent. Contributions are sent relative to the anchor.
+///
+/// Layout: as `top-k`. `1 / lambda` beyond f32 becomes the largest f32.
+///
+/// Parameters: `density`, the share of the values that are kept, in (0, 1]; `values`, the codec
+/// that writes the kept values.
+///
+/// Source: Wangni et al., "Gradient sparsification for communication-efficient distributed
+/// optimization" (NeurIPS 2018), the greedy algorithm (number not verified).
 #[derive(Clone, Copy, Debug)]
 struct Wangni {
     density: f64,

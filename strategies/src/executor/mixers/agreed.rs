@@ -1,5 +1,5 @@
-//! All-reduce and parameter server in step: each shard is reduced by one owner, and the group agrees on
-//! the reductions.
+//! All-reduce and parameter server in step: each shard is reduced by one owner, and the group
+//! agrees on the reductions.
 
 use super::rule::Rule;
 use super::squeezed::Squeezed;

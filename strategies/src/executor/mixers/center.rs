@@ -1,5 +1,6 @@
-//! A parameter server whose workers keep no common round. As an owner, this peer moves its shards of the
-//! center by contributions as they arrive. As a worker, it takes over the shards that it pulls.
+//! A parameter server whose workers keep no common round. As an owner, this peer moves its shards
+//! of the center by contributions as they arrive. As a worker, it takes over the shards that it
+//! pulls.
 
 use crate::aggregate::{RMS_MAX, quarantine};
 use crate::executor::codecs::bad_slice;
@@ -26,13 +27,13 @@ pub struct CenterRule {
     pub staleness: StalenessWeight,
     /// Elastic averaging's alpha: parameters arrive, and pull the center towards them.
     pub elastic: Option<f64>,
-    /// DC-ASGD's lambda: how strongly a late gradient is corrected for the center's moves since; 0 turns
-    /// the correction off.
+    /// DC-ASGD's lambda: how strongly a late gradient is corrected for the center's moves since; 0
+    /// turns the correction off.
     pub compensation: f64,
 }
 
-/// Versions of an owned shard that are kept for late gradients. An older gradient is corrected from the
-/// oldest of them.
+/// Versions of an owned shard that are kept for late gradients. An older gradient is corrected from
+/// the oldest of them.
 const VERSIONS_MAX: usize = 16;
 
 impl Default for CenterRule {
@@ -100,8 +101,8 @@ impl Center {
     /// With a compensation each g_k is corrected for what the shard was when its sender pulled it,
     /// tau_k versions ago: [`compensate_delay`].
     ///
-    /// Source: Nguyen et al. 2022, "FedBuff", algorithm 1; Zhang et al. 2015 (EASGD), equation 3; Zheng et
-    /// al. 2017 (DC-ASGD), algorithm 2. Special cases: K = 1 with constant weights is ASP.
+    /// Source: Nguyen et al. 2022, "FedBuff", algorithm 1; Zhang et al. 2015 (EASGD), equation 3;
+    /// Zheng et al. 2017 (DC-ASGD), algorithm 2. Special cases: K = 1 with constant weights is ASP.
     fn move_by(
         &mut self,
         core: &mut MixCore,
@@ -227,8 +228,9 @@ impl Mixer for Center {
         Ok(())
     }
 
-    /// What was pulled becomes the anchor, shard by shard; where a shard did not arrive the anchor stays.
-    /// With elastic averaging this peer's parameters, drawn towards the center, become the anchor.
+    /// What was pulled becomes the anchor, shard by shard; where a shard did not arrive the anchor
+    /// stays. With elastic averaging this peer's parameters, drawn towards the center, become the
+    /// anchor.
     fn apply(
         &mut self,
         core: &mut MixCore,

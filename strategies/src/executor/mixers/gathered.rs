@@ -1,4 +1,5 @@
-//! Contributions that every member gathers: each member computes the same move of the anchor from them.
+//! Contributions that every member gathers: each member computes the same move of the anchor from
+//! them.
 
 use super::rule::Rule;
 use crate::aggregate::{Aggregator, RMS_MAX, quarantine};
@@ -97,8 +98,8 @@ impl Mixer for Gathered {
     }
 }
 
-/// Leaves in `moved` what the codec makes of a fragment's contributions, and moves what is kept in common
-/// with it. Nothing has changed when it fails.
+/// Combines a fragment's contributions into `moved` and updates the common state. If it fails,
+/// nothing has changed.
 fn gather_in_common(
     core: &mut MixCore,
     common: &mut Common,
@@ -148,7 +149,8 @@ fn gather_in_common(
     Ok(())
 }
 
-/// Gathers and checks the move. A move that fails the quarantine names the contribution that fails alone.
+/// Gathers and checks the move. A move that fails the quarantine names the contribution that fails
+/// alone.
 fn gather_checked(
     codec: &mut dyn Gathering,
     agreed: &Agreed<'_>,

@@ -98,8 +98,8 @@ impl Mixer for Gossip {
 }
 
 impl Anchors {
-    /// A fragment's round has ended. Once the mixes of the parameters and of the anchor are both there,
-    /// the outer optimizer moves the anchor, and the parameters become the anchor.
+    /// A fragment's round has ended. Once the mixes of the parameters and of the anchor are both
+    /// there, the outer optimizer moves the anchor, and the parameters become the anchor.
     fn end(&mut self, core: &mut MixCore, fragment: FragmentId) {
         let (half, index) = (core.places.count() / 2, usize::from(fragment.0));
         self.ended[index] = true;

@@ -1,5 +1,5 @@
-//! Mixes of parameters with those of neighbours: the mix is made in the anchor, and the local parameters
-//! stay as training left them until it is good.
+//! Mixes of parameters with those of neighbours: the mix is made in the anchor, and the local
+//! parameters stay as training left them until it is good.
 
 use crate::executor::host::Host;
 use crate::executor::local::Held;

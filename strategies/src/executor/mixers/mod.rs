@@ -29,8 +29,8 @@ use crate::compress::{Codec, Reduction};
 use crate::correct::Companion;
 use murmurate_protocol::CenterPlan;
 
-/// How an exchange combines contributions: one kind for each family of exchanges. A `rule` of `None` is
-/// the weighted mean.
+/// How an exchange combines contributions: one kind for each family of exchanges. A `rule` of
+/// `None` is the weighted mean.
 pub enum Mixing {
     /// Owners reduce shards, and the group agrees on the reductions.
     Agreed {

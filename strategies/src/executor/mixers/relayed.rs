@@ -26,10 +26,11 @@ impl Relayed {
         }
     }
 
-    /// Encodes `(local + sum_k a_k decode(slice_k)) / (1 + sum_k a_k)`, where a_k is the number of peers
-    /// whose parameters slice k is the mean of. This is the sum that RelaySum passes on, divided by its
-    /// count, so that what is encoded has the size of parameters. Sums run in the order given. Without
-    /// inputs it is this peer's parameters. Source: Vogels et al. 2021 (NeurIPS), algorithm 1, line 5.
+    /// Encodes `(local + sum_k a_k decode(slice_k)) / (1 + sum_k a_k)`, where a_k is the number of
+    /// peers whose parameters slice k is the mean of. This is the sum that RelaySum passes on,
+    /// divided by its count, so that what is encoded has the size of parameters. Sums run in the
+    /// order given. Without inputs it is this peer's parameters. Source: Vogels et al. 2021
+    /// (NeurIPS), algorithm 1, line 5.
     fn encode_relayed(
         &mut self,
         core: &mut MixCore,

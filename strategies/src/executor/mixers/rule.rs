@@ -1,5 +1,4 @@
-//! How contributions to a shard become one: their weighted mean, or a rule that looks at them side by
-//! side.
+//! How contributions to a shard are combined: their weighted mean, or a rule that compares them.
 
 use crate::aggregate::{Aggregator, Input};
 use crate::executor::codecs::Codecs;
@@ -10,8 +9,8 @@ use murmurate_protocol::{SliceId, WorkError};
 pub(super) struct Rule {
     /// `None` is the weighted mean, which needs no decoded contributions.
     robust: Option<Box<dyn Aggregator>>,
-    /// Decoded contributions. The buffers are kept: each member's values of one shard, which is about
-    /// one times the parameters for the shard of one owner.
+    /// Decoded contributions. The buffers are kept: each member's values of one shard, which is
+    /// about one times the parameters for the shard of one owner.
     decoded: Vec<Vec<f32>>,
 }
 
@@ -29,8 +28,8 @@ impl Rule {
     }
 
     /// `acc = sum_k a_k decode(slice_k) / sum_k a_k`, or `acc = rule(decode(slice_1), ...)`, in the
-    /// order given. `acc` is `len` zeros first. Every contribution passes the quarantine before a rule
-    /// sees it.
+    /// order given. `acc` is `len` zeros first. Every contribution passes the quarantine before a
+    /// rule sees it.
     pub(super) fn reduce(
         &mut self,
         codecs: &Codecs,

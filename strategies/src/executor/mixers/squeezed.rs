@@ -1,10 +1,11 @@
-//! Error feedback at the owner of a shard: what the codec left out of a reduction goes into the next one.
+//! Error feedback at the owner of a shard: the part of a reduction that the codec left out is added
+//! to the next one.
 
 use crate::executor::codecs::Codecs;
 use murmurate_protocol::{FragmentId, SliceId};
 use std::collections::BTreeMap;
 
-/// What the codec left out of reductions of owned shards.
+/// Residuals of the reductions of owned shards.
 #[derive(Debug, Default)]
 pub(super) struct Squeezed {
     /// Of reductions that were agreed on: by fragment, shard, and number of shards of the fragment.
@@ -20,8 +21,8 @@ impl Squeezed {
         self.residuals.values().map(Vec::len).sum::<usize>() + open.sum::<usize>()
     }
 
-    /// A round of a fragment ends. Only reductions that were agreed on count: the others are reduced
-    /// again, from contributions that still hold what was left out.
+    /// A round of a fragment ends. Only reductions that were agreed on count: the others are
+    /// reduced again, from contributions that still hold what was left out.
     pub(super) fn settle(&mut self, fragment: FragmentId, agreed: &[SliceId]) {
         for slice in agreed {
             if let Some((of, left)) = self.open.remove(slice) {

@@ -1,12 +1,11 @@
-//! Methods that no exchange carries yet. The arithmetic of some is in this crate.
+//! Methods that no exchange supports yet. The arithmetic of some is in this crate.
 
 use super::{Later, later};
 
 const TOPOLOGY: &str = "architecture.topology";
 const CORRECTION: &str = "inner.correction";
 const CODEC: &str = "compression.codec";
-const FORKS: &str =
-    "its replicas are the parameters themselves, and a slice that one neighbour lacks forks them";
+const FORKS: &str = "its replicas are the parameters themselves, and they differ after one neighbour misses a slice";
 const PLAIN: &str = "leave the key out";
 
 /// All of them, by key and name.
@@ -15,11 +14,11 @@ pub const LATER: [Later; 6] = [
         "aggregation.rule",
         [
             "gauntlet",
-            "only what lowers the loss on held data",
-            "the mean of the `top` peers by rating max(mu, 0) among those that lower the held loss",
+            "only contributions that lower the loss on held-out data",
+            "the mean of the `top` peers by rating max(mu, 0) among those that lower the held-out loss",
             "Lidin et al. 2025",
         ],
-        "it needs an exchange in which every contribution is evaluated on held data",
+        "it needs an exchange in which every contribution is evaluated on held-out data",
         "use \"centered-clip\" or \"multi-krum\"",
     ),
     later(
@@ -52,7 +51,7 @@ pub const LATER: [Later; 6] = [
             "sent Q(x mod B), decoded next to the receiver's own x",
             "Lu and De Sa, ICML 2020",
         ],
-        "its receiver decodes relative to its own parameters, which decoders do not see",
+        "a receiver decodes it relative to its own parameters, which decoders do not get",
         "use \"int8\"",
     ),
     later(
@@ -63,18 +62,18 @@ pub const LATER: [Later; 6] = [
             "W_ii = W_ij = 1/2 for the pairs of a greedy matching by link rate",
             "Tang et al., ICDCS 2020",
         ],
-        "it needs link rates that all peers agree on, which no exchange carries",
+        "it needs link rates that all peers agree on, which no exchange sends",
         "use \"random-matching\"",
     ),
     later(
         CORRECTION,
         [
             "fed-nova",
-            "deltas by the count of inner steps",
+            "deltas normalized by their inner steps",
             "D = tau_eff sum_i p_i d_i / ||a_i||_1, tau_eff = sum_i p_i ||a_i||_1",
             "Wang et al., NeurIPS 2020",
         ],
-        "it needs an exchange that tells the members' counts of inner steps",
+        "it needs an exchange that sends the members' counts of inner steps",
         PLAIN,
     ),
 ];

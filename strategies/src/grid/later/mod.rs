@@ -1,4 +1,4 @@
-//! Methods whose exchange is not there: named, and refused with the reason.
+//! Methods whose exchange is not built yet. They are listed, and refused with the reason.
 
 mod methods;
 
@@ -7,7 +7,7 @@ pub use methods::LATER;
 use super::StrategyError;
 use super::entry::Entry;
 
-/// A method that no exchange can carry yet.
+/// A method that no exchange supports yet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Later {
     /// The key that would choose it.

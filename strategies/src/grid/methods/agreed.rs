@@ -1,4 +1,4 @@
-//! What exchanges have in common whose members agree on every round's result.
+//! Common parts of exchanges whose members agree on the result of every round.
 
 use super::super::error::refused;
 use super::super::{Strategy, StrategyError};
@@ -10,18 +10,18 @@ use murmurate_protocol::{Contribution, StepBudget};
 const SCHEDULE: &str = "architecture.schedule";
 
 /// The largest relative squared error with which a partial sum may be encoded: that of bf16. Each
-/// member that passes it on rounds it again, and no error feedback makes up for that.
+/// member that passes it on rounds it again, and no error feedback corrects that.
 const ERROR_MAX: f64 = 1.0 / 65536.0;
 
 /// One-way latencies of an agreement: ready, propose, vote.
 pub(super) const HOPS: u32 = 3;
 
-/// Refuses what a mean of deltas or gradients at an anchor cannot have.
+/// Refuses choices that do not work with a mean of deltas or gradients at an anchor.
 pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
     if strategy.exchange().agrees() && strategy.outer_kind().is_for_arrivals() {
         return refused(
             "outer.optimizer",
-            "it needs a center at which peers arrive one by one",
+            "it needs a center to which peers contribute one by one",
             "use \"average\", or exchange = \"parameter-server\" with mode = \"asp\"",
         );
     }
@@ -40,7 +40,7 @@ pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
     }
 }
 
-/// Refuses what a schedule that passes partial sums on cannot do.
+/// Refuses choices that do not work with a schedule that passes partial sums on.
 fn schedule(strategy: &Strategy) -> Result<(), StrategyError> {
     if !strategy.schedule().relays() {
         return Ok(());
@@ -48,7 +48,7 @@ fn schedule(strategy: &Strategy) -> Result<(), StrategyError> {
     if strategy.aggregation() != AggregationKind::WeightedMean {
         return refused(
             SCHEDULE,
-            "a robust rule needs the contributions apart, and this schedule adds them up on their way",
+            "a robust rule needs separate contributions, and this schedule sums them on their way",
             "use \"butterfly\", or rule = \"weighted-mean\"",
         );
     }
@@ -56,14 +56,14 @@ fn schedule(strategy: &Strategy) -> Result<(), StrategyError> {
     if sums.stochastic || sums.error > ERROR_MAX {
         return refused(
             SCHEDULE,
-            "every member on the way would round partial sums of this codec coarsely, and no error feedback makes up for that",
+            "every member on the way would round partial sums coarsely with this codec, and no error feedback corrects that",
             "use \"butterfly\", or codec = \"bf16\"",
         );
     }
     Ok(())
 }
 
-/// Refuses what a mean gradient cannot have.
+/// Refuses choices that do not work with a mean gradient.
 fn gradients(strategy: &Strategy) -> Result<(), StrategyError> {
     if strategy.inner_kind().needs_shapes() {
         return refused(
@@ -89,28 +89,28 @@ fn gradients(strategy: &Strategy) -> Result<(), StrategyError> {
     Ok(())
 }
 
-/// Refuses what the aggregation rule cannot combine.
+/// Refuses contributions that the aggregation rule cannot combine.
 fn rule(strategy: &Strategy) -> Result<(), StrategyError> {
     let rule = strategy.aggregation();
     if rule == AggregationKind::SignMajority && strategy.contribution() != Contribution::Gradient {
         return refused(
             "aggregation.rule",
-            "a majority of signs has no length, and nothing scales the step of the anchor",
+            "a majority of signs has no length, so the anchor's step would have no scale",
             "use \"median\", or contribution = \"gradient\"",
         );
     }
     if rule.is_coordinate_wise() && !strategy.codec().properties().dense {
         return refused(
             "aggregation.rule",
-            "coordinate by coordinate most of a sparse contribution is zero, and so is the middle",
+            "most values of a sparse contribution are zero, and so is their median in each coordinate",
             "use \"centered-clip\", or a dense codec such as \"int8\"",
         );
     }
     Ok(())
 }
 
-/// What an exchange keeps whose owners reduce shards, of the fragments that are exchanged at the same
-/// time.
+/// Stores of an exchange whose owners reduce shards, for the fragments that are exchanged at the
+/// same time.
 pub(super) fn stores(strategy: &Strategy, of: &UnderWay) -> Vec<Store> {
     // Where partial sums are passed on, one arrives and one leaves for every shard.
     let partial_sums = match strategy.schedule().relays() {

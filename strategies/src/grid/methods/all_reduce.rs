@@ -34,14 +34,13 @@ pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
     },
 };
 
-/// All-reduce among g members, by its schedule's cost: S shards, h hops, b pushes of the busiest
-/// member. Up go partial sums (C bytes; in the butterfly the contributions themselves), down
-/// aggregates (A bytes), half of the busiest member's pushes each:
-/// T = max(b, h / F) / S (C + A) / 2 / min(up, down) + (h + 3) latencies, F the fragments, which
-/// follow one another. The 3 are ready, propose, vote.
+/// All-reduce among g members, by the cost of its schedule: S shards, h hops, b pushes of the
+/// busiest member. Half of these pushes are partial sums (C bytes; in the butterfly,
+/// contributions), and half are aggregates (A bytes): T = max(b, h / F) / S (C + A) / 2 / min(up,
+/// down) + (h + 3) latencies, with F fragments, one after another. The 3 are ready, propose, vote.
 ///
-/// Special cases: more peers than a group takes train in several groups of that size. Of the butterfly
-/// b / S (C + A) / 2 = (g-1)/g (C + A).
+/// Special cases: peers beyond the largest group train in several groups of that size. For the
+/// butterfly, b / S (C + A) / 2 = (g-1)/g (C + A).
 fn traffic(_: &Strategy, plan: &Plan, cluster: &Cluster) -> Traffic {
     let members = cluster.peers.min(GROUP_MEMBERS_MAX);
     let cost = plan.schedule.cost(members);

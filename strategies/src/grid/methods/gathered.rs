@@ -42,8 +42,8 @@ pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
     },
 };
 
-/// Gathered contributions among g members: each sends its whole contribution to the g - 1 others and
-/// gets theirs: T = (g-1) C / min(up, down) + 4 latencies.
+/// Gathered contributions among g members: each sends its whole contribution to the g - 1 others
+/// and gets theirs: T = (g-1) C / min(up, down) + 4 latencies.
 fn traffic(_: &Strategy, plan: &Plan, cluster: &Cluster) -> Traffic {
     let members = cluster.peers.min(GROUP_MEMBERS_MAX) as f64;
     let (contribution, _) = Traffic::encoded(plan);

@@ -13,7 +13,7 @@ pub(super) const GRACE: Key = key(
     "synchronization.grace",
     "fixed, adaptive",
     "\"fixed\"",
-    "how long the others are waited for once there are enough: a time, or twice the median of how late they were",
+    "how long to wait for the others once there are enough: a time, or twice their median lateness",
 );
 
 pub(super) const GRACE_MS: Key = key(

@@ -1,10 +1,9 @@
-//! Exchanges: one file each with all that the grid must know of it. Name, keys, parsing, refusals,
-//! cost and the line of the registry stand together; the rest of the grid asks the exchange's
-//! [`ExchangeSpec`] or the facts of its kind
+//! Exchanges: one file each, with name, keys, parsing, refusals, cost and the line of the registry.
+//! The rest of the grid uses the exchange's [`ExchangeSpec`] or the facts of its kind
 //! ([`ExchangeFacts`](murmurate_protocol::ExchangeFacts)).
 //!
-//! A new exchange adds its file, its line in [`EXCHANGES`] and nothing else in this crate, unless
-//! its arithmetic is new, too: that is a mixer of the executor.
+//! A new exchange needs its file and its line in [`EXCHANGES`], and a mixer of the executor if its
+//! arithmetic is new.
 
 mod agreed;
 mod all_reduce;
@@ -62,7 +61,7 @@ pub(super) fn of(kind: ExchangeKind) -> &'static ExchangeSpec {
         .expect("every kind is an exchange's")
 }
 
-/// What messages call an exchange of this kind.
+/// The name of a kind in messages.
 pub(super) fn label(kind: ExchangeKind) -> &'static str {
     (of(kind).label)(kind).unwrap_or(of(kind).name)
 }

@@ -1,4 +1,4 @@
-//! What exchanges between neighbours have in common: they mix parameters with the peers that a
+//! Common parts of exchanges between neighbours, which mix parameters with the peers that a
 //! topology names.
 
 use super::super::error::refused;
@@ -13,8 +13,8 @@ use murmurate_protocol::{Contribution, ExchangeKind, Plan, Round};
 /// Ranks and rounds over which a topology's pushes are averaged.
 const SAMPLED: usize = 8;
 
-/// What exchanges have in common that mix encoded parameters. Name, texts, kind, and whatever differs
-/// are the exchange's own.
+/// The common entry of exchanges that mix encoded parameters. Each replaces name, texts, kind and
+/// other differences.
 pub(super) const MIXES: ExchangeSpec = ExchangeSpec {
     name: "",
     summary: "",
@@ -37,7 +37,7 @@ pub(super) const MIXES: ExchangeSpec = ExchangeSpec {
     },
 };
 
-/// Refuses what no mixing of parameters with neighbours can have.
+/// Refuses choices that do not work with mixing parameters.
 pub(super) fn mixing(strategy: &Strategy) -> Result<(), StrategyError> {
     if strategy.contribution() != Contribution::Parameters {
         return refused(
@@ -49,7 +49,7 @@ pub(super) fn mixing(strategy: &Strategy) -> Result<(), StrategyError> {
     if strategy.aggregation() != AggregationKind::WeightedMean {
         return refused(
             "aggregation.rule",
-            "gossip keeps the sum of what is pushed, and a robust rule does not",
+            "gossip conserves the sum of the parameters, and a robust rule does not",
             "use \"weighted-mean\", or exchange = \"all-reduce\"",
         );
     }
@@ -66,20 +66,20 @@ pub(super) fn mixing(strategy: &Strategy) -> Result<(), StrategyError> {
     Ok(())
 }
 
-/// Refuses what exchanges cannot have that send the parameters themselves.
+/// Refuses choices that do not work with sending the parameters themselves.
 pub(super) fn parameters_as_they_are(strategy: &Strategy) -> Result<(), StrategyError> {
     mixing(strategy)?;
     if !strategy.codec().properties().dense {
         return refused(
             "compression.codec",
-            "a coarse codec or top-k of the parameters themselves would lose too much of them; only a difference to a replica can be encoded so",
+            "the parameters themselves would lose too much with a coarse or sparse codec; only differences to replicas work with it",
             "use \"int8\", or exchange = \"replicas\" or \"all-reduce\"",
         );
     }
     if strategy.error_feedback() {
         return refused(
             "compression.error_feedback",
-            "what a codec leaves out of parameters is no part of the next round's parameters",
+            "the next parameters do not contain what a codec left out of these, so a residual is wrong",
             "set it to false, or use exchange = \"all-reduce\"",
         );
     }
@@ -92,7 +92,7 @@ pub(super) fn both_ways(strategy: &Strategy) -> Result<(), StrategyError> {
     match kind.is_some_and(|kind| !kind.spec().symmetric) {
         true => refused(
             "architecture.topology",
-            "both ends of a link move, and in this topology a peer that receives a push does not push back",
+            "both ends of a link must move, and in this topology a receiver does not push back",
             "use \"ring\", \"torus\" or \"hypercube\", or exchange = \"gossip\"",
         ),
         false => Ok(()),

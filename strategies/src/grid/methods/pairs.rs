@@ -1,4 +1,5 @@
-//! Exchange `pairs`: two neighbours average whenever one of them begins to.
+//! Exchange `pairs`: two neighbours average their parameters whenever one of them starts an
+//! exchange.
 
 use super::neighbours::{self, MIXES};
 use super::spec::{Chosen, Costs, ExchangeSpec};
@@ -7,8 +8,8 @@ use murmurate_protocol::ExchangeKind;
 
 /// Its entry in the list.
 ///
-/// Its traffic: in every round a peer begins one exchange and answers one, on average, and waits for
-/// neither: T = 0.
+/// Its traffic: in every round a peer begins one exchange and answers one, on average, and waits
+/// for neither: T = 0.
 pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
     name: "pairs",
     summary: "push-pull: two neighbours average whenever one of them begins to; no peer waits",

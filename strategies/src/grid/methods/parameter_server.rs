@@ -1,5 +1,6 @@
-//! Exchange `parameter-server`: some peers own the shards. In mode `bsp` all members work on the same
-//! round and agree; in the other modes peers go on by themselves and a center combines arrivals.
+//! Exchange `parameter-server`: some peers own the shards. In mode `bsp` all members work on the
+//! same round and agree; in the other modes peers do not wait, and a center applies contributions
+//! as they arrive.
 
 use super::super::StrategyError;
 use super::super::tables::Tables;
@@ -173,7 +174,7 @@ fn read(given: &Given) -> Result<Chosen, StrategyError> {
     })
 }
 
-/// Between which leads a peer chooses; a mode without [`LEAD_MOST`] has one lead.
+/// The range of leads from which a peer chooses; a mode without [`LEAD_MOST`] has one lead.
 fn leads(mode: &ModeSpec, values: &Values) -> Result<Option<LeadPlan>, StrategyError> {
     let has = |key: Parameter| mode.parameters.iter().any(|p| p.name == key.name);
     let number = |key: Parameter| mode.parameters().number(values, key.name) as u32;

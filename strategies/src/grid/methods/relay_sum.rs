@@ -33,14 +33,14 @@ fn check(strategy: &Strategy) -> Result<(), StrategyError> {
     if !strategy.topology_kind().is_some_and(|k| k.spec().spans) {
         return refused(
             "architecture.topology",
-            "sums travel along one spanning tree of few neighbours, and this topology changes with the round, may fall apart or has a hub",
+            "sums travel along one spanning tree, and this topology changes with the round, may be disconnected or has a hub",
             "use \"binary-tree\", \"ring\", \"torus\", \"hypercube\" or \"exponential\"",
         );
     }
     if !strategy.codec().properties().lossless {
         return refused(
             "compression.codec",
-            "most of a relayed sum was encoded by others, and rounding would remove small changes in every round",
+            "every peer on the way would round a relayed sum again, which removes small changes in every round",
             "use \"f32\", or exchange = \"replicas\"",
         );
     }
@@ -48,7 +48,7 @@ fn check(strategy: &Strategy) -> Result<(), StrategyError> {
 }
 
 /// Sums travel along a tree, over reversed ranks in every second fragment: one message to each of d
-/// neighbours and one from each. The busiest peer binds:
+/// neighbours and one from each. The busiest peer limits the rate:
 /// T = max_i sum_f d_if C_f / min(up, down) + latency; bytes are those of the busiest peer.
 fn traffic(strategy: &Strategy, plan: &Plan, cluster: &Cluster) -> Traffic {
     let Some(topology) = strategy.topology(0) else {

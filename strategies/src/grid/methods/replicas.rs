@@ -82,14 +82,14 @@ fn check(strategy: &Strategy) -> Result<(), StrategyError> {
     if kind.is_some_and(|kind| kind.spec().random_pairs) {
         return refused(
             "architecture.topology",
-            "in time every peer meets every other, and each would keep replicas of all",
+            "every peer meets every other after some rounds, and would keep a replica of each",
             "use \"ring\", \"torus\" or \"matcha\"",
         );
     }
     if strategy.error_feedback() && *strategy.correction_kind() == CorrectionKind::ExactDiffusion {
         return refused(
             "compression.error_feedback",
-            "exact diffusion would count what a residual brings later with what has moved",
+            "a residual would add values later that exact diffusion has already counted",
             "set it to false",
         );
     }
@@ -97,7 +97,7 @@ fn check(strategy: &Strategy) -> Result<(), StrategyError> {
     if properties.error >= 1.0 || properties.planes > 0 || properties.decay < 1.0 {
         return refused(
             "compression.codec",
-            "a replica comes nearer only with a codec that leaves out less than there is and keeps no momentum",
+            "a replica approaches the parameters only with a contractive codec that keeps no momentum",
             "use \"top-k\", \"ef-sign\" or \"int8\"",
         );
     }

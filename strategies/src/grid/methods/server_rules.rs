@@ -11,28 +11,28 @@ use core::time::Duration;
 use murmurate_protocol::limits::GROUP_MEMBERS_MAX;
 use murmurate_protocol::{Contribution, Plan};
 
-/// Refuses what a center cannot have that combines arrivals one by one.
+/// Refuses choices that do not work with a center that applies contributions one by one.
 pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
     let elastic = matches!(strategy.outer_kind(), OuterKind::Easgd { .. });
     let parameters = strategy.contribution() == Contribution::Parameters;
     if elastic != parameters {
         return refused(
             "architecture.contribution",
-            "elastic averaging draws the parameters themselves to a center, and no other optimizer does",
+            "only elastic averaging moves the parameters themselves towards a center",
             "use \"parameters\" with outer \"easgd\", or \"delta\" with another",
         );
     }
     if strategy.aggregation() != AggregationKind::WeightedMean {
         return refused(
             "aggregation.rule",
-            "a robust rule compares contributions side by side, and here they arrive one by one",
+            "a robust rule compares all contributions of a round, and here they arrive one by one",
             "use \"weighted-mean\", or mode = \"bsp\"",
         );
     }
     if strategy.center().compensation > 0.0 && strategy.contribution() != Contribution::Gradient {
         return refused(
             "synchronization.compensation",
-            "it corrects a gradient by its own square, and a delta is a sum of many times a rate",
+            "it corrects a gradient by its square, and a delta is a sum of many gradients times a rate",
             "set it to 0, or use contribution = \"gradient\" with inner_steps = 1",
         );
     }
@@ -41,7 +41,7 @@ pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
         if !codec.dense || strategy.error_feedback() {
             return refused(
                 "compression.codec",
-                "a coarse codec or top-k of the parameters themselves would lose too much of them; only a difference can be encoded so",
+                "the parameters themselves would lose too much with a coarse or sparse codec; only differences work with it",
                 "use \"int8\" without error feedback, or contribution = \"delta\"",
             );
         }
@@ -54,14 +54,14 @@ pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
     if strategy.contribution() == Contribution::Gradient && counted {
         return refused(
             "inner.optimizer",
-            "it counts the model's inner steps, and shards of a center move one by one",
+            "it counts inner steps of the whole model, and shards of a center change one by one",
             "use \"sgd\", or contribution = \"delta\"",
         );
     }
     agreed::check(strategy)
 }
 
-/// What one round takes, in step or one by one.
+/// The traffic of one round, in step or one by one.
 pub(super) fn traffic(strategy: &Strategy, plan: &Plan, cluster: &Cluster) -> Traffic {
     let owners = plan.exchange.owners().unwrap_or(1);
     match strategy.exchange().agrees() {
@@ -70,8 +70,8 @@ pub(super) fn traffic(strategy: &Strategy, plan: &Plan, cluster: &Cluster) -> Tr
     }
 }
 
-/// What a center keeps: its shards, and encoded this peer's contribution, one that arrives, a copy
-/// of the center that leaves, and one that was pulled.
+/// Stores of a center: its shards, and as encoded slices this peer's contribution, one that
+/// arrives, a copy of the center that is sent, and one that was pulled.
 pub(super) fn center_stores(of: &UnderWay) -> Vec<Store> {
     vec![
         ("own shards of the center", 1.0),
@@ -79,10 +79,10 @@ pub(super) fn center_stores(of: &UnderWay) -> Vec<Store> {
     ]
 }
 
-/// A parameter server of k owners among g members in step: the owners' links bind, over which the
-/// contributions of g - 1 others to their k-th part come in and as many reductions go out: T =
-/// (g-1)/k (C + A) / min(up, down) + 5 latencies. Bytes are those of an owner; a member that owns
-/// nothing moves C up and A down.
+/// A parameter server of k owners among g members in step. The owners' links limit the rate: g - 1
+/// others send them contributions to 1 / k of the model and receive as many reductions. T = (g-1)/k
+/// (C + A) / min(up, down) + 5 latencies. Bytes are those of an owner; other members send C and
+/// receive A.
 fn in_step(plan: &Plan, cluster: &Cluster, owners: u16) -> Traffic {
     let members = cluster.peers.min(GROUP_MEMBERS_MAX) as f64;
     let owners = f64::from(owners).min(members);
@@ -106,9 +106,9 @@ fn in_step(plan: &Plan, cluster: &Cluster, owners: u16) -> Traffic {
     }
 }
 
-/// A parameter server of k owners among n peers that go on by themselves: a worker's round takes
-/// its own contribution up and the center down, and shares the owners' links with n - 1 others: T =
-/// max(C + M, (n-1)/k (C + M)) / min(up, down) + 2 latencies. Bytes are those of an owner.
+/// A parameter server of k owners among n peers that do not wait: in each round a worker sends its
+/// contribution and receives the center, over owners' links that n - 1 others share. T = max(C + M,
+/// (n-1)/k (C + M)) / min(up, down) + 2 latencies. Bytes are those of an owner.
 fn one_by_one(plan: &Plan, cluster: &Cluster, owners: u16) -> Traffic {
     let peers = cluster.peers as f64;
     let owners = f64::from(owners).min(peers);

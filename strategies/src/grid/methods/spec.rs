@@ -1,4 +1,4 @@
-//! What the grid must know of an exchange: one value for each, in the exchange's own file.
+//! The description of an exchange for the grid: one value for each, in the exchange's own file.
 
 use super::super::entry::{Entry, Key};
 use super::super::tables::Tables;
@@ -9,7 +9,7 @@ use crate::parameter::{Parameter, Parameters, Values};
 use crate::plan::{Cluster, Store, Traffic, UnderWay};
 use murmurate_protocol::{BytesBound, Contribution, ExchangeKind, Plan};
 
-/// One exchange: its configuration and everything that the grid must know.
+/// One exchange: its configuration, checks, mixer and costs.
 #[derive(Clone, Copy)]
 pub(in crate::grid) struct ExchangeSpec {
     /// Its name in the configuration.
@@ -42,7 +42,7 @@ pub(in crate::grid) struct ExchangeSpec {
     pub(in crate::grid) costs: Costs,
 }
 
-/// What an exchange costs.
+/// Costs of an exchange.
 #[derive(Clone, Copy)]
 pub(in crate::grid) struct Costs {
     /// The bound of what members receive for their contributions: of an encoded aggregate.
@@ -106,7 +106,7 @@ impl ModeSpec {
     }
 }
 
-/// What a configuration gives of an exchange's own keys, defaults filled in.
+/// The values of an exchange's own keys, with defaults filled in.
 pub(in crate::grid) struct Given {
     /// Its keys of `[architecture]`.
     pub(in crate::grid) parameters: Values,
@@ -114,7 +114,7 @@ pub(in crate::grid) struct Given {
     pub(in crate::grid) mode: Option<(&'static ModeSpec, Values)>,
 }
 
-/// What an exchange makes of its keys.
+/// The result of reading an exchange's keys.
 pub(in crate::grid) struct Chosen {
     /// The kind that the plan carries.
     pub(in crate::grid) kind: ExchangeKind,

@@ -27,7 +27,7 @@ fn late(strategy: &Strategy) -> Result<(), StrategyError> {
     if !strategy.exchange().agrees() {
         return refused(
             KEY,
-            "a late result replaces an anchor that peers agree on, and here there is none",
+            "a late result replaces an anchor that peers agree on, and with this exchange there is none",
             "set it to 0, or use exchange = \"all-reduce\"; \"push\", \"pairs\" and mode = \"asp\" do not wait",
         );
     }
@@ -39,7 +39,7 @@ fn late(strategy: &Strategy) -> Result<(), StrategyError> {
         ),
         StepBudget::Steps(steps) if late > steps => refused(
             KEY,
-            "a result that is more than a round late would meet the next one",
+            "a result that is more than a round late would come after the next one",
             "set it to at most `synchronization.inner_steps`",
         ),
         StepBudget::Steps(_) if strategy.synchronization().pace != Pace::Steady => refused(
@@ -49,7 +49,7 @@ fn late(strategy: &Strategy) -> Result<(), StrategyError> {
         ),
         StepBudget::Steps(_) if *strategy.correction_kind() != CorrectionKind::None => refused(
             KEY,
-            "a correction towards the anchor would pull to the old one while the new one is on its way",
+            "a correction towards the anchor would use the old one until the new one arrives",
             "set it to 0, or leave `inner.correction` out",
         ),
         StepBudget::Steps(_) => Ok(()),

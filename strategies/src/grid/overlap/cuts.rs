@@ -10,10 +10,10 @@ use murmurate_protocol::ExchangeFacts;
 use murmurate_protocol::limits::FRAGMENTS_MAX;
 use std::ops::Range;
 
-/// Values of one fragment at most where the configuration does not say: 4 MiB as f32.
+/// The most values of a fragment by default: 4 MiB as f32.
 const FRAGMENT_LEN: usize = 1 << 20;
 
-/// Rule of the cuts.
+/// The rule by which the parameters are cut.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Cuts {
     /// Equal fragments; `None` is as many as the exchange likes.
@@ -24,7 +24,7 @@ pub(super) enum Cuts {
     Merged(Times),
 }
 
-/// Reads `overlap.cut` and what goes with it.
+/// Reads `overlap.cut` and its keys.
 pub(super) fn read(table: &Table) -> Result<Cuts, StrategyError> {
     let cut = choose(&table.cut, "even", "overlap.cut", &CUTS)?;
     if cut != "even" {
@@ -115,7 +115,7 @@ impl Cuts {
     }
 }
 
-/// Most fragments of one channel, for this number of channels.
+/// The most fragments of one channel, for this number of channels.
 pub(super) const fn most(channels: usize) -> usize {
     FRAGMENTS_MAX / channels
 }

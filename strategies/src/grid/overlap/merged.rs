@@ -1,11 +1,11 @@
-//! Which tensors leave together so that no time is lost: the merge of MG-WFBP.
+//! Which tensors are sent together to save time: the merge of MG-WFBP.
 
 use std::ops::Range;
 
 /// Elements below which a tensor is never sent alone.
 const ALONE_LEAST: usize = 8192;
 
-/// What the links and the backward pass take, as they were measured.
+/// Measured times of links and the backward pass.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Times {
     /// Milliseconds that every exchange takes, however little it moves: alpha.
@@ -25,11 +25,11 @@ impl Times {
 
 /// Neighbouring tensors that are exchanged as one, in ascending order.
 ///
-/// Backward, from the last tensor l on: with `ready(l)` the time at which the gradient of l is
-/// there, and the exchange of l beginning at `t(l) = max(ready(l), end of the exchange before)`,
-/// tensor l goes with the next one, l - 1, when that is there before the exchange of l would be
-/// over, and either before it would begin or less than alpha later; tensors of fewer than 8192
-/// values always do.
+/// Backward, from the last tensor l: `ready(l)` is the time at which the gradient of l is computed,
+/// and the exchange of l begins at `t(l) = max(ready(l), end of the previous exchange)`. Tensor l
+/// is merged with the next one, l - 1, if that is ready before the exchange of l would end, and
+/// either before it would begin or less than alpha later. Tensors of fewer than 8192 values are
+/// always merged.
 ///
 /// `bytes(values)` is their size on the wire.
 ///

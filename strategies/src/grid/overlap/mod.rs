@@ -1,5 +1,5 @@
 //! Overlap: into which fragments the flat parameters are cut, which of them a round exchanges, and
-//! when what was agreed on is put in force.
+//! when results are applied.
 
 mod check;
 mod cuts;

@@ -1,5 +1,5 @@
-//! Presets: named points of the grid, as configurations. What they leave out has its default. Each
-//! text says in comments what it keeps of its paper and what not.
+//! Presets: named points of the grid, as configurations. Keys that they leave out have defaults.
+//! Comments in each text say how it differs from its paper.
 
 mod neighbours;
 mod preset;

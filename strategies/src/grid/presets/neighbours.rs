@@ -1,8 +1,8 @@
-//! Presets whose peers mix with neighbours, and agree on nothing.
+//! Presets whose peers mix parameters with neighbours and agree on no anchor.
 
 use super::preset::{Preset, point};
 
-/// By how they mix.
+/// The presets, by the way of mixing.
 pub(super) const NEIGHBOURS: [Preset; 13] = [
     point(
         [

@@ -11,8 +11,9 @@ pub(in crate::grid) const GROUP: Parameter = Parameter {
     about: "peers of an island",
 };
 
-/// Values of `architecture.schedule`: which way an all-reduce of n members and m bytes sums up. Of
-/// each what the busiest member sends, and how many pushes depend on one another.
+/// Values of `architecture.schedule`: the order in which an all-reduce of n members and m bytes
+/// forms its sums. Each equation says how much the busiest member sends, and how many pushes depend
+/// on one another.
 pub const SCHEDULES: [Entry; 8] = [
     Entry::new(
         "binary-tree",
@@ -22,25 +23,25 @@ pub const SCHEDULES: [Entry; 8] = [
     ),
     Entry::new(
         "butterfly",
-        "every member reduces a shard directly, and leaves out who is late",
+        "every member reduces a shard directly, without late members",
         "2 m (n-1)/n, 2 hops: s_k = sum_i d_i[k] at rank k",
         "Ryabinin et al., NeurIPS 2021",
     ),
     Entry::new(
         "double-tree",
-        "half through each of two binary trees, inner ranks of one being leaves of the other",
+        "half through each of two binary trees; inner ranks of one are leaves of the other",
         "2 m, 2 floor(log2 n) hops: binary-tree of one half, and of the other in reverse order of ranks",
         "Sanders et al., Parallel Computing 2009",
     ),
     Entry::new(
         "halving-doubling",
-        "pairs at halving distances swap halves, then hand them on",
+        "pairs at halving distances swap halves, then pass them on",
         "2 m (p-1)/p, 2 log2 p hops for p = 2^floor(log2 n); where n > p the rest folds first: m (3p-2)/p, 2 hops more",
         "Thakur et al., IJHPCA 2005",
     ),
     Entry::new(
         "hierarchical",
-        "islands of consecutive ranks bring all to a leader, leaders form a ring",
+        "islands of consecutive ranks send all to a leader, leaders form a ring",
         "m (2 (L-1)/L + g-1) at a leader, of it 2 m (L-1)/L between islands, 2 L hops, L = ceil(n/g), g the group",
         "Jia et al., arXiv 1807.11205",
     )

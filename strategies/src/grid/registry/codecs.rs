@@ -1,9 +1,9 @@
-//! Codecs as entries of the registry. All they say is in the list of codecs itself.
+//! Codecs as entries of the registry, from the list of codecs.
 
 use super::Entry;
 use crate::compress;
 
-/// Values of `compression.codec`, from the list of codecs itself.
+/// Values of `compression.codec`.
 pub const CODECS: [Entry; compress::CODECS.len()] = {
     let mut entries = [Entry::new("", "", "", ""); compress::CODECS.len()];
     let mut at = 0;

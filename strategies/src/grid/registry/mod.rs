@@ -1,5 +1,6 @@
-//! What there is: one line, equation, source and keys of each method. Help texts, error hints and
-//! `murmurate strategies` read it. Values are checked elsewhere (`optimizers`, `mixing`, `validate`); `strategies/tests/grid/catalogue.rs` keeps the ranges and defaults here equal to that.
+//! All methods: one line, equation, source and keys of each. Help texts, error hints and `murmurate
+//! strategies` read it. Values are checked elsewhere (`optimizers`, `mixing`, `validate`);
+//! `strategies/tests/grid/catalogue.rs` tests that ranges and defaults are the same here and there.
 
 mod architecture;
 mod codecs;

@@ -15,7 +15,7 @@ const fn outer_momentum(default: &'static str) -> Key {
         "outer.momentum",
         BELOW_ONE,
         default,
-        "what is left of the last momentum",
+        "the factor on the momentum in each step",
     )
 }
 
@@ -65,7 +65,7 @@ const PENALTY: Key = key(
     "outer.penalty",
     NOT_NEGATIVE,
     "1.0",
-    "how much less a late delta counts, the further the anchor has moved since",
+    "strength of the penalty on a late delta, by how far the anchor has moved since",
 );
 
 const CLIP: Key = key(
@@ -106,7 +106,7 @@ pub const OUTERS: [Entry; 10] = [
     .with(&[ALPHA]),
     Entry::new(
         "fed-adagrad",
-        "an adaptive step that never forgets",
+        "an adaptive step with the sum of all squares",
         "m' = b m + (1 - b) D, v' = v + D^2, a' = a + lr m' / (sqrt(v') + eps)",
         "Reddi et al., ICLR 2021",
     )
@@ -157,7 +157,7 @@ const fn momentum(default: &'static str) -> Key {
         "inner.momentum",
         BELOW_ONE,
         default,
-        "what is left of the last momentum",
+        "the factor on the momentum in each step",
     )
 }
 
@@ -171,12 +171,7 @@ const fn decay(default: &'static str) -> Key {
 }
 
 const fn freeze(default: &'static str, about: &'static str) -> Key {
-    key(
-        "inner.freeze",
-        "from 1 to a thousand million",
-        default,
-        about,
-    )
+    key("inner.freeze", "from 1 to 1000000000", default, about)
 }
 
 const BETAS: Key = key(
@@ -204,7 +199,7 @@ pub const INNERS: [Entry; 7] = [
     .with(&[lr("0.001"), BETAS, EPS, decay("0.01")]),
     Entry::new(
         "lamb",
-        "Adam, as long as the tensor allows",
+        "Adam with steps proportional to the norm of each tensor",
         "u = m^ / (sqrt(v^) + eps) + decay x, x' = x - lr (||x|| / ||u||) u, tensor by tensor",
         "You et al., ICLR 2020",
     )
@@ -245,7 +240,7 @@ pub const INNERS: [Entry; 7] = [
     Entry::new(
         "zero-one-adam",
         "Adam whose second moment changes less and less often",
-        "as adam-w without decay, v renewed at distances that double after every `freeze` renewals",
+        "as adam-w without decay; v changes at intervals that double after every `freeze` changes",
         "Lu et al., ICLR 2023",
     )
     .with(&[
@@ -273,7 +268,7 @@ pub const CORRECTIONS: [Entry; 7] = [
     )]),
     Entry::new(
         "quasi-global",
-        "momentum from how the parameters moved, others' moves among it",
+        "momentum from the change of the parameters over a round, mixing included",
         "g' = g + beta m, m' = beta m + (1 - beta) (x - x') / (H lr), x and x' the parameters after two mixes",
         "Lin et al., ICML 2021",
     )
@@ -281,11 +276,11 @@ pub const CORRECTIONS: [Entry; 7] = [
         "inner.beta",
         BELOW_ONE,
         "0.9",
-        "what is left of the last momentum",
+        "the factor on the momentum in each step",
     )]),
     Entry::new(
         "exact-diffusion",
-        "D2: what has moved along the links is taken off before every exchange",
+        "D2: the sum of what was exchanged along the links is subtracted before every exchange",
         "y = x - lr g - d, d' = d + rate sum_j W_ij (h_i - h_j), x' = y - (d' - d), h the replicas of y",
         "Tang et al., ICML 2018; Yuan et al., IEEE TSP 2019; compressed: Huang and Pu 2023",
     ),
@@ -305,11 +300,11 @@ pub const CORRECTIONS: [Entry; 7] = [
         "inner.beta",
         BELOW_ONE,
         "0.9",
-        "what is left of the last momentum",
+        "the factor on the momentum in each step",
     )]),
     Entry::new(
         "scaffold",
-        "control variates against drift, their mean beside the parameters",
+        "control variates against drift; their mean is sent beside the parameters",
         "g' = g - c_i + c, c_i' = c_i - c + (a - x) / (H lr), c' = mean_i c_i'",
         "Karimireddy et al., ICML 2020",
     ),

@@ -1,4 +1,4 @@
-//! Where the flat parameters are cut into fragments, and when those leave, by name.
+//! Rules by which the parameters are cut into fragments, and when these are sent, by name.
 
 use super::{Entry, Key, key};
 
@@ -6,28 +6,28 @@ const LATENCY_MS: Key = key(
     "overlap.latency_ms",
     "a number above 0",
     "40.0",
-    "what every exchange takes, however little it moves",
+    "milliseconds of every exchange, however few bytes it moves",
 );
 
 const MBIT_S: Key = key(
     "overlap.mbit_s",
     "a number above 0",
     "50.0",
-    "rate of the slowest link",
+    "rate of the slowest link in Mbit/s",
 );
 
 const BACKWARD_MS: Key = key(
     "overlap.backward_ms",
     "a number above 0",
     "100.0",
-    "what a backward pass takes",
+    "milliseconds of a backward pass",
 );
 
 /// Values of `overlap.cut`.
 pub const CUTS: [Entry; 3] = [
     Entry::new(
         "even",
-        "equal cuts, `overlap.fragments` of them, whatever tensors they are of",
+        "`overlap.fragments` equal cuts, independent of the tensors",
         "fragment k of n: [k len / n, (k + 1) len / n)",
         "-",
     ),
@@ -39,7 +39,7 @@ pub const CUTS: [Entry; 3] = [
     ),
     Entry::new(
         "merged",
-        "neighbouring tensors together where that is faster",
+        "neighbouring tensors merged where that is faster",
         "l with l - 1 if ready(l-1) < t(l) + T(l) and (ready(l-1) < t(l) or ready(l-1) - t(l) < alpha), T(m) = alpha + 2 beta m",
         "Shi et al., INFOCOM 2019",
     )
@@ -50,19 +50,19 @@ pub const CUTS: [Entry; 3] = [
 pub const LAYERS: [Entry; 3] = [
     Entry::new(
         "together",
-        "all fragments leave when training has ended",
+        "all fragments are sent when training has ended",
         "-",
         "-",
     ),
     Entry::new(
         "as-ready",
-        "each fragment of a gradient leaves as soon as the backward pass has computed it",
+        "each fragment of a gradient is sent as soon as the backward pass has computed it",
         "begin(l) = ready(l), l from the last to the first",
         "Zhang et al., USENIX ATC 2017",
     ),
     Entry::new(
         "by-priority",
-        "the same, and what the next forward pass needs first overtakes the rest",
+        "the same, and fragments that the next forward pass needs first overtake the others",
         "begin(l) = ready(l), priority(l) = l",
         "Peng et al., SOSP 2019; Jayarajan et al., MLSys 2019",
     ),

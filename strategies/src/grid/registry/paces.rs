@@ -5,20 +5,20 @@ use super::{Entry, Key, key, required};
 const SWITCH_ROUND: Key = required(
     "synchronization.switch_round",
     "at least 1",
-    "the first round of the other count of inner steps",
+    "the first round with the other count of inner steps",
 );
 
 const SWITCH_INNER_STEPS: Key = key(
     "synchronization.switch_inner_steps",
     "at least 1",
     "16",
-    "inner steps of a round from there on",
+    "inner steps of a round from then on",
 );
 
 const DECAY_EVERY: Key = required(
     "synchronization.decay_every",
     "at least 1",
-    "rounds after which there are fewer inner steps",
+    "rounds after which a round has fewer inner steps",
 );
 
 /// Values of `synchronization.pace`.

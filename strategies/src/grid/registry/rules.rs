@@ -5,13 +5,13 @@ use super::{Entry, Key, key, required};
 const LIARS: Key = required(
     "aggregation.liars",
     "from 0 to 31",
-    "how many of a group's members may lie, such as 1",
+    "how many members of a group may send wrong values, such as 1",
 );
 
 const RADIUS: Key = required(
     "aggregation.radius",
     "a number above 0",
-    "the length that one contribution to a shard may have, such as 3.0",
+    "the largest norm of a contribution to a shard, such as 3.0",
 );
 
 const fn iterations(default: &'static str) -> Key {
@@ -19,7 +19,7 @@ const fn iterations(default: &'static str) -> Key {
         "aggregation.iterations",
         "from 1 to 100",
         default,
-        "how often the rule is repeated",
+        "iterations of the rule",
     )
 }
 
@@ -34,14 +34,14 @@ const BUCKET: Key = key(
 pub const RULES: [Entry; 10] = [
     Entry::new(
         "bulyan",
-        "Krum's choice, then each coordinate's middle",
+        "inputs chosen by Krum, then a trimmed mean of each coordinate",
         "choose n - 2 f by Krum, one by one; then by coordinate the mean of the n - 4 f nearest to their median",
         "El Mhamdi et al., ICML 2018",
     )
     .with(&[LIARS]),
     Entry::new(
         "centered-clip",
-        "every contribution moves the center, by at most a radius",
+        "every contribution moves the center by at most a radius",
         "v' = v + (1/n) sum_k (x_k - v) min(1, radius / ||x_k - v||)",
         "Karimireddy et al., ICML 2021",
     )
@@ -55,47 +55,47 @@ pub const RULES: [Entry; 10] = [
     .with(&[iterations("8")]),
     Entry::new(
         "krum",
-        "the one with the nearest neighbours",
+        "the contribution with the nearest neighbours",
         "x_k of the least sum of ||x_k - x_j||^2 over the n - f - 2 nearest j",
         "Blanchard et al., NeurIPS 2017",
     )
     .with(&[LIARS]),
     Entry::new(
         "median",
-        "coordinate by coordinate, the middle one",
+        "the median of each coordinate",
         "v_d = median of x_kd over k",
         "Yin et al., ICML 2018",
     ),
     Entry::new(
         "multi-krum",
-        "the mean of those with the nearest neighbours",
+        "the mean of the contributions with the nearest neighbours",
         "the mean of the n - f x_k of least score, scores as krum's",
         "Blanchard et al., NeurIPS 2017",
     )
     .with(&[LIARS]),
     Entry::new(
         "norm-clip",
-        "the weighted mean, norms cut",
+        "the weighted mean with limited norms",
         "v = sum_k w_k x_k min(1, radius / ||x_k||) / sum_k w_k",
         "Sun et al., arXiv 1911.07963",
     )
     .with(&[RADIUS]),
     Entry::new(
         "sign-majority",
-        "one vote a peer and coordinate",
+        "the majority of signs in each coordinate",
         "v_d = sign(sum_k sign(x_kd))",
         "Bernstein et al., ICML 2018",
     ),
     Entry::new(
         "trimmed-mean",
-        "coordinate by coordinate, without the extremes",
+        "the mean of each coordinate without its extremes",
         "v_d = the mean of x_kd without the f least and the f largest",
         "Yin et al., ICML 2018",
     )
     .with(&[LIARS]),
     Entry::new(
         "weighted-mean",
-        "by samples, in PeerId order",
+        "the mean by samples, summed in PeerId order",
         "v = sum_k w_k x_k / sum_k w_k",
         "McMahan et al., AISTATS 2017",
     ),

@@ -1,4 +1,4 @@
-//! What a strategy's codec keeps in common at all members: how much it is.
+//! The size of the common state that all members of a strategy keep for its codec.
 
 use super::{STATE_HEADER_BYTES, Strategy};
 use crate::Layout;
@@ -8,8 +8,8 @@ use std::ops::Range;
 pub(in crate::grid) const HELD: &str = "held of 16 members";
 pub(in crate::grid) const HELD_MEMBERS: usize = 16;
 
-/// Members that a transferred state holds the last word of, at most: those of a group, and as many that
-/// were in it within the last rounds.
+/// Members that a transferred state holds the last word of, at most: those of a group, and as many
+/// that were in it within the last rounds.
 const COMMON_MEMBERS: u64 = 128;
 
 impl Strategy {

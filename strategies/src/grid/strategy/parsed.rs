@@ -94,8 +94,8 @@ impl Strategy {
     }
 }
 
-/// The codec, and whether what it leaves out is fed back: by default where the codec needs it, and not
-/// in differences to replicas, which hold what was left out.
+/// The codec, and whether error feedback is used. By default it is if the codec needs it, except
+/// for differences to replicas: the next difference contains what the codec left out.
 fn compression(
     table: &tables::Compression,
     exchange: ExchangeFacts,

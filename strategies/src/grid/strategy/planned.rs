@@ -8,10 +8,10 @@ use murmurate_protocol::{Contribution, Digest, FragmentPlan, Plan, RunId};
 use std::ops::Range;
 
 impl Strategy {
-    /// Cuts of the flat parameters, in order: equal ones, whose lengths differ by one at most, tensors, or
-    /// merged tensors. Without a count an all-reduce cuts into pieces of 2^20 values at most, so that what is
-    /// in flight is small beside a large model, and into a multiple of the stagger. Those of a companion follow:
-    /// as many of them, as long as these.
+    /// Cuts of the flat parameters, in order: equal ones, whose lengths differ by one at most,
+    /// tensors, or merged tensors. Without a count an all-reduce cuts into pieces of 2^20 values at
+    /// most, so that what is in flight is small beside a large model, and into a multiple of the
+    /// stagger. Those of a companion follow: as many of them, as long as these.
     pub fn fragments(&self, layout: &Layout) -> Vec<Range<usize>> {
         let bound = self.codec().bytes_bound();
         let bytes = |values: usize| bound.of(values as u64);

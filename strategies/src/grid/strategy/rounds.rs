@@ -1,5 +1,5 @@
-//! The rounds of a strategy: how much is trained in each, what of it is exchanged and when it
-//! counts.
+//! The rounds of a strategy: how long each trains, which fragments it exchanges, and when results
+//! are applied.
 
 use super::Strategy;
 use crate::executor::Blend;

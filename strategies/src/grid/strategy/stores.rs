@@ -1,4 +1,4 @@
-//! What a strategy's method keeps between rounds.
+//! Memory that the methods of a strategy keep between rounds.
 
 use super::{HELD, Strategy};
 use crate::correct::Companion;
@@ -35,8 +35,8 @@ impl Strategy {
         stores
     }
 
-    /// Runs of replicas among 16 peers: two for each neighbour that one meets, three with exact diffusion
-    /// or error feedback, and three of a companion that flows.
+    /// Runs of replicas among 16 peers: two for each neighbour that one meets, three with exact
+    /// diffusion or error feedback, and three of a companion that flows.
     fn replica_runs(&self) -> usize {
         let Some((_, corrects)) = self.replicas() else {
             return 0;

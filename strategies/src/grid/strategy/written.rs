@@ -1,4 +1,4 @@
-//! A strategy as the configuration that makes it again.
+//! A strategy as a configuration from which the same strategy can be parsed.
 
 use super::Strategy;
 use crate::grid::methods;

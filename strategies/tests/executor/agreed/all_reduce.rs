@@ -141,8 +141,8 @@ fn check_all_contributed(swarm: &Swarm, rounds: u64, seed: u64) {
     }
 }
 
-/// With error feedback nothing of what a survivor learned is lost: what was applied of it and its
-/// residual sum to its deltas. A void round's delta is part of the next one's.
+/// With error feedback no delta of a survivor is lost: its applied contributions and its residual sum to
+/// its deltas. The delta of a void round is part of the next one.
 fn check_telescopes(swarm: &mut Swarm, codec: &str, rounds: u64) {
     let members: Vec<PeerId> = swarm.members.keys().copied().collect();
     for who in members {

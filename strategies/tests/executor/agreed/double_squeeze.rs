@@ -138,7 +138,7 @@ fn what_reductions_leave_out_comes_with_the_next() {
         Store::default(),
     );
     let start = executor.anchor().to_vec();
-    // What there is to sum, and what has moved; of rounds that came to nothing nothing stays.
+    // The sum of the contributions, and how far the anchor moved. Void rounds change neither.
     let (mut given, mut moved) = (vec![0.0f64; DIM], vec![0.0f64; DIM]);
     let mut most = 0.0f64;
     for round in 0..40u64 {
