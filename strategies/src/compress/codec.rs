@@ -36,7 +36,7 @@ pub trait Codec: Send {
         feedback::fold_in(delta, residual);
         let start = out.len();
         self.encode(residual, context, out);
-        let left = self.decode_add(&out[start..], -1.0, residual);
+        let left = self.decode_own(&out[start..], context.shared, -1.0, residual);
         debug_assert!(left.is_ok(), "a codec decodes what it encoded: {left:?}");
     }
 
@@ -47,6 +47,21 @@ pub trait Codec: Send {
     /// # Errors
     /// Which field is wrong.
     fn decode_add(&self, bytes: &[u8], weight: f32, acc: &mut [f32]) -> Result<(), CodecError>;
+
+    /// As [`Codec::decode_add`], for an encoding that refers to the common state `shared` of all
+    /// members. Only codecs for exchange `gathered` write such encodings.
+    ///
+    /// # Errors
+    /// Which field is wrong.
+    fn decode_own(
+        &self,
+        bytes: &[u8],
+        _shared: &[f32],
+        weight: f32,
+        acc: &mut [f32],
+    ) -> Result<(), CodecError> {
+        self.decode_add(bytes, weight, acc)
+    }
 
     /// The codec in which reductions of this one's contributions return. It keeps no state, because
     /// the owner of a shard changes from round to round.

@@ -4,36 +4,22 @@
 use super::StrategyError;
 use super::registry::RULES;
 use super::tables::Aggregation;
-use super::validate::{above_zero, absent, choose, count};
+use super::validate::{above_zero, choose, count, refuse_foreign};
 use crate::aggregate::AggregationKind;
 
 /// The aggregation rule.
 pub(super) fn read(table: &Aggregation) -> Result<AggregationKind, StrategyError> {
     let name = choose(&table.rule, "weighted-mean", "aggregation.rule", &RULES)?;
-    let by_liars = matches!(name, "bulyan" | "krum" | "multi-krum" | "trimmed-mean");
-    let by_radius = matches!(name, "centered-clip" | "norm-clip");
-    let iterated = matches!(name, "centered-clip" | "geometric-median");
-    if !by_liars {
-        absent(&table.liars, "aggregation.liars", name)?;
-    }
-    if !by_radius {
-        absent(&table.radius, "aggregation.radius", name)?;
-    }
-    if !iterated {
-        absent(&table.iterations, "aggregation.iterations", name)?;
-    }
-    if name != "centered-clip" {
-        absent(&table.bucket, "aggregation.bucket", name)?;
-    }
+    refuse_foreign("aggregation", table, &RULES, name)?;
     let liars = || {
         let key = "aggregation.liars";
-        let needed = "give how many of a group's members may lie, such as 1";
+        let needed = "give how many members of a group may send wrong values, such as 1";
         let value = table.liars.ok_or(StrategyError::Missing { key, needed })?;
         count(key, value, [0, 31], "from 0 to 31")
     };
     let radius = || {
         let key = "aggregation.radius";
-        let needed = "give the length that one contribution to a shard may have";
+        let needed = "give the largest norm of a contribution to a shard";
         let value = table.radius.ok_or(StrategyError::Missing { key, needed })?;
         above_zero(key, value)
     };

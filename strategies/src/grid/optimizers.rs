@@ -3,7 +3,7 @@
 use super::StrategyError;
 use super::registry::{CORRECTIONS, INNERS, OUTERS};
 use super::tables::{Inner, Outer};
-use super::validate::{above_zero, absent, below_one, choose, count, not_negative, range};
+use super::validate::{above_zero, below_one, choose, count, not_negative, range, refuse_foreign};
 use crate::correct::CorrectionKind;
 use crate::inner::{InnerKind, default_betas, default_eps, default_weight_decay};
 use crate::outer::OuterKind;
@@ -43,48 +43,10 @@ fn pairs(table: &Outer, lr: f64, momentum: f64) -> Result<OuterKind, StrategyErr
     Ok(OuterKind::NoLoCo { lr, momentum, pull })
 }
 
-/// Refuses keys of the table that the outer optimizer does not use.
-fn refuse_unused_outer(table: &Outer, name: &str) -> Result<(), StrategyError> {
-    let [heavy, adaptive] = [
-        matches!(
-            name,
-            "co2" | "delayed-nesterov" | "nesterov" | "no-lo-co" | "slow-mo" | "fed-adagrad"
-        ),
-        matches!(name, "fed-adam" | "fed-yogi"),
-    ];
-    if !heavy && !adaptive {
-        absent(&table.lr, "outer.lr", name)?;
-    }
-    if !heavy {
-        absent(&table.momentum, "outer.momentum", name)?;
-    }
-    if !adaptive {
-        absent(&table.betas, "outer.betas", name)?;
-    }
-    if !adaptive && name != "fed-adagrad" {
-        absent(&table.eps, "outer.eps", name)?;
-    }
-    if name != "delayed-nesterov" {
-        absent(&table.every, "outer.every", name)?;
-        absent(&table.spread, "outer.spread", name)?;
-    }
-    if name != "no-lo-co" {
-        absent(&table.pull, "outer.pull", name)?;
-    }
-    if name != "co2" {
-        absent(&table.penalty, "outer.penalty", name)?;
-        absent(&table.clip, "outer.clip", name)?;
-    }
-    if name != "easgd" {
-        absent(&table.alpha, "outer.alpha", name)?;
-    }
-    Ok(())
-}
-
 /// The outer optimizer.
 pub(super) fn outer(table: &Outer) -> Result<OuterKind, StrategyError> {
     let name = choose(&table.optimizer, "average", "outer.optimizer", &OUTERS)?;
-    refuse_unused_outer(table, name)?;
+    refuse_foreign("outer", table, &OUTERS, name)?;
     let lr = |default| above_zero("outer.lr", table.lr.unwrap_or(default));
     let momentum = |default| below_one("outer.momentum", table.momentum.unwrap_or(default));
     let moments = || betas("outer.betas", table.betas.unwrap_or([0.9, 0.99]));
@@ -130,28 +92,10 @@ pub(super) fn outer(table: &Outer) -> Result<OuterKind, StrategyError> {
     })
 }
 
-/// Refuses keys of the table that the inner optimizer does not use.
-fn refuse_unused(table: &Inner, name: &str) -> Result<(), StrategyError> {
-    let heavy = matches!(name, "muon" | "sgd" | "signum");
-    let frozen = matches!(name, "one-bit-adam" | "zero-one-adam");
-    if heavy {
-        absent(&table.betas, "inner.betas", name)?;
-        absent(&table.eps, "inner.eps", name)?;
-    } else {
-        absent(&table.momentum, "inner.momentum", name)?;
-    }
-    if frozen {
-        absent(&table.weight_decay, "inner.weight_decay", name)?;
-    } else {
-        absent(&table.freeze, "inner.freeze", name)?;
-    }
-    Ok(())
-}
-
 /// The inner optimizer.
 pub(super) fn inner(table: &Inner) -> Result<InnerKind, StrategyError> {
     let name = choose(&table.optimizer, "adam-w", "inner.optimizer", &INNERS)?;
-    refuse_unused(table, name)?;
+    refuse_foreign("inner", table, &INNERS, name)?;
     let lr = |default| above_zero("inner.lr", table.lr.unwrap_or(default));
     let momentum = |default| below_one("inner.momentum", table.momentum.unwrap_or(default));
     let decay = |default| not_negative("inner.weight_decay", table.weight_decay.unwrap_or(default));
@@ -208,12 +152,7 @@ pub(super) fn inner(table: &Inner) -> Result<InnerKind, StrategyError> {
 /// The correction of inner steps' gradients.
 pub(super) fn correction(table: &Inner) -> Result<CorrectionKind, StrategyError> {
     let name = choose(&table.correction, "none", "inner.correction", &CORRECTIONS)?;
-    if name != "fed-prox" {
-        absent(&table.mu, "inner.mu", name)?;
-    }
-    if !matches!(name, "quasi-global" | "momentum-tracking") {
-        absent(&table.beta, "inner.beta", name)?;
-    }
+    refuse_foreign("inner", table, &CORRECTIONS, name)?;
     Ok(match name {
         "fed-prox" => CorrectionKind::FedProx {
             mu: above_zero("inner.mu", table.mu.unwrap_or(0.01))?,

@@ -4,7 +4,7 @@
 use super::entry::hint;
 use super::registry::PACES;
 use super::tables::{Synchronization as Table, Tables};
-use super::validate::{absent, choose, count, range};
+use super::validate::{absent, choose, count, range, refuse_foreign};
 use super::{Strategy, StrategyError, methods};
 use crate::correct::{Companion, CorrectionKind};
 use core::time::Duration;
@@ -39,14 +39,7 @@ pub(super) fn read(
 
 fn pace(table: &Table) -> Result<Pace, StrategyError> {
     let name = choose(&table.pace, "steady", "synchronization.pace", &PACES)?;
-    if name != "switch" {
-        absent(&table.switch_round, "synchronization.switch_round", name)?;
-        let key = "synchronization.switch_inner_steps";
-        absent(&table.switch_inner_steps, key, name)?;
-    }
-    if name != "decay" {
-        absent(&table.decay_every, "synchronization.decay_every", name)?;
-    }
+    refuse_foreign("synchronization", table, &PACES, name)?;
     let pace = match name {
         "switch" => Pace::Switch {
             round: given("synchronization.switch_round", table.switch_round)?,

@@ -6,6 +6,7 @@ use super::tables::{Deadlines, Synchronization};
 use super::{StrategyError, later};
 use core::time::Duration;
 use murmurate_protocol::{DeadlinePlan, StepBudget};
+use serde::Serialize;
 
 /// The longest round: a year.
 const ROUND_SECONDS_MAX: f64 = 365.0 * 86_400.0;
@@ -104,6 +105,26 @@ pub(super) fn absent<T>(
             method: format!("`{method}`"),
         }),
     }
+}
+
+/// Refuses keys of a table that belong to other methods of the list than the chosen one. The list of
+/// methods says which keys each has; keys of other lists are left to those.
+pub(super) fn refuse_foreign(
+    table: &str,
+    written: &impl Serialize,
+    list: &[Entry],
+    chosen: &str,
+) -> Result<(), StrategyError> {
+    let written = toml::Table::try_from(written).unwrap_or_default();
+    for key in written.keys() {
+        let name = format!("{table}.{key}");
+        let has = |entry: &&Entry| entry.keys.iter().any(|key| key.name == name);
+        let mut owners = list.iter().filter(has).peekable();
+        if owners.peek().is_some() && !owners.any(|entry| entry.name == chosen) {
+            return Err(does_not_apply(table, key, chosen));
+        }
+    }
+    Ok(())
 }
 
 /// The refusal of a key that a method does not take.

@@ -1,6 +1,6 @@
 //! AdamW on flat slices: Adam with decoupled weight decay. No schedule, no AMSGrad.
 
-use super::InnerOptimizer;
+use super::{InnerOptimizer, Kept};
 use std::ops::Range;
 
 /// AdamW.
@@ -23,9 +23,7 @@ pub struct AdamW {
     beta_2: f32,
     eps: f32,
     weight_decay: f32,
-    steps: u64,
-    len: usize,
-    moments: Vec<f32>,
+    kept: Kept,
 }
 
 impl AdamW {
@@ -37,22 +35,19 @@ impl AdamW {
         eps: f32,
         weight_decay: f32,
     ) -> Self {
-        let moments = vec![0.0; 2 * len];
         Self {
             lr,
             beta_1,
             beta_2,
             eps,
             weight_decay,
-            steps: 0,
-            len,
-            moments,
+            kept: Kept::zeros(len, 2),
         }
     }
 
     /// `1 - beta^t`.
     fn correction(&self, beta: f32) -> f64 {
-        1.0 - power(f64::from(beta), self.steps.max(1))
+        1.0 - power(f64::from(beta), self.kept.steps.max(1))
     }
 }
 
@@ -61,12 +56,12 @@ impl InnerOptimizer for AdamW {
         "adam-w"
     }
 
-    fn state_multiple(&self) -> usize {
-        2
+    fn kept(&self) -> &Kept {
+        &self.kept
     }
 
-    fn begin_step(&mut self) {
-        self.steps += 1;
+    fn kept_mut(&mut self) -> &mut Kept {
+        &mut self.kept
     }
 
     fn apply(&mut self, range: Range<usize>, params: &mut [f32], gradient: &[f32]) {
@@ -76,7 +71,7 @@ impl InnerOptimizer for AdamW {
         let step_size = (f64::from(self.lr) / self.correction(beta_1)) as f32;
         let root_scale = (1.0 / self.correction(beta_2).sqrt()) as f32;
         let shrink = 1.0 - self.lr * self.weight_decay;
-        let (first, second) = self.moments.split_at_mut(self.len);
+        let (first, second) = self.kept.halves();
         let pieces = params.iter_mut().zip(gradient);
         let moments = first[range.clone()].iter_mut().zip(&mut second[range]);
         for ((x, g), (m, v)) in pieces.zip(moments) {
@@ -84,22 +79,6 @@ impl InnerOptimizer for AdamW {
             *v = beta_2 * *v + (1.0 - beta_2) * g * g;
             *x = shrink * *x - step_size * *m / (v.sqrt() * root_scale + eps);
         }
-    }
-
-    fn step_count(&self) -> u64 {
-        self.steps
-    }
-
-    fn set_step_count(&mut self, steps: u64) {
-        self.steps = steps;
-    }
-
-    fn state(&self) -> &[f32] {
-        &self.moments
-    }
-
-    fn state_mut(&mut self) -> &mut [f32] {
-        &mut self.moments
     }
 }
 

@@ -2,8 +2,8 @@
 //! steps. Between those the step is linear in the momentum, so gradients may be compressed with
 //! error feedback, which is the codec's part.
 
-use super::InnerOptimizer;
 use super::adam_w::power;
+use super::{InnerOptimizer, Kept};
 use std::ops::Range;
 
 /// The inner steps (counted from one) in which the second moment changes.
@@ -57,9 +57,7 @@ pub struct FrozenAdam {
     lr: f32,
     betas: [f32; 2],
     eps: f32,
-    steps: u64,
-    len: usize,
-    moments: Vec<f32>,
+    kept: Kept,
 }
 
 impl FrozenAdam {
@@ -70,9 +68,7 @@ impl FrozenAdam {
             lr,
             betas,
             eps,
-            steps: 0,
-            len,
-            moments: vec![0.0; 2 * len],
+            kept: Kept::zeros(len, 2),
         }
     }
 }
@@ -85,23 +81,23 @@ impl InnerOptimizer for FrozenAdam {
         }
     }
 
-    fn state_multiple(&self) -> usize {
-        2
+    fn kept(&self) -> &Kept {
+        &self.kept
     }
 
-    fn begin_step(&mut self) {
-        self.steps += 1;
+    fn kept_mut(&mut self) -> &mut Kept {
+        &mut self.kept
     }
 
     fn apply(&mut self, range: Range<usize>, params: &mut [f32], gradient: &[f32]) {
         assert_eq!(params.len(), range.len(), "parameters of the piece");
         assert_eq!(gradient.len(), range.len(), "gradient of the piece");
         let ([beta_1, beta_2], eps) = (self.betas, self.eps);
-        let (renewals, renew) = self.freeze.renewals(self.steps.max(1));
+        let (renewals, renew) = self.freeze.renewals(self.kept.steps.max(1));
         let correction = |beta: f32, count| 1.0 - power(f64::from(beta), count);
-        let step_size = (f64::from(self.lr) / correction(beta_1, self.steps.max(1))) as f32;
+        let step_size = (f64::from(self.lr) / correction(beta_1, self.kept.steps.max(1))) as f32;
         let root_scale = (1.0 / correction(beta_2, renewals.max(1)).sqrt()) as f32;
-        let (first, second) = self.moments.split_at_mut(self.len);
+        let (first, second) = self.kept.halves();
         let second = &mut second[range.clone()];
         if renew {
             for (v, g) in second.iter_mut().zip(gradient) {
@@ -113,22 +109,6 @@ impl InnerOptimizer for FrozenAdam {
             *m = beta_1 * *m + (1.0 - beta_1) * g;
             *x -= step_size * *m / (v.sqrt() * root_scale + eps);
         }
-    }
-
-    fn step_count(&self) -> u64 {
-        self.steps
-    }
-
-    fn set_step_count(&mut self, steps: u64) {
-        self.steps = steps;
-    }
-
-    fn state(&self) -> &[f32] {
-        &self.moments
-    }
-
-    fn state_mut(&mut self) -> &mut [f32] {
-        &mut self.moments
     }
 }
 

@@ -1,8 +1,8 @@
 //! LAMB on flat slices: Adam whose step is proportional to the norm of the tensor.
 
-use super::InnerOptimizer;
 use super::adam_w::power;
 use super::tensors::{Matrix, matrices, whole};
+use super::{InnerOptimizer, Kept};
 use crate::Layout;
 use crate::aggregate::norm;
 use std::ops::Range;
@@ -25,10 +25,8 @@ pub struct Lamb {
     betas: [f32; 2],
     eps: f32,
     weight_decay: f32,
-    steps: u64,
     tensors: Vec<Matrix>,
-    len: usize,
-    moments: Vec<f32>,
+    kept: Kept,
     direction: Vec<f32>,
 }
 
@@ -40,10 +38,8 @@ impl Lamb {
             betas,
             eps,
             weight_decay,
-            steps: 0,
             tensors: matrices(layout),
-            len: layout.len(),
-            moments: vec![0.0; 2 * layout.len()],
+            kept: Kept::zeros(layout.len(), 2),
             direction: Vec::new(),
         }
     }
@@ -54,22 +50,22 @@ impl InnerOptimizer for Lamb {
         "lamb"
     }
 
-    fn state_multiple(&self) -> usize {
-        2
+    fn kept(&self) -> &Kept {
+        &self.kept
     }
 
-    fn begin_step(&mut self) {
-        self.steps += 1;
+    fn kept_mut(&mut self) -> &mut Kept {
+        &mut self.kept
     }
 
     fn apply(&mut self, range: Range<usize>, params: &mut [f32], gradient: &[f32]) {
         assert_eq!(params.len(), range.len(), "parameters of the piece");
         assert_eq!(gradient.len(), range.len(), "gradient of the piece");
         let ([beta_1, beta_2], eps) = (self.betas, self.eps);
-        let correction = |beta: f32| 1.0 - power(f64::from(beta), self.steps.max(1));
+        let correction = |beta: f32| 1.0 - power(f64::from(beta), self.kept.steps.max(1));
         let scale = (1.0 / correction(beta_1)) as f32;
         let root_scale = (1.0 / correction(beta_2).sqrt()) as f32;
-        let (first, second) = self.moments.split_at_mut(self.len);
+        let (first, second) = self.kept.halves();
         for tensor in whole(&self.tensors, &range) {
             let piece = tensor.range.start - range.start..tensor.range.end - range.start;
             let x = &mut params[piece.clone()];
@@ -94,21 +90,5 @@ impl InnerOptimizer for Lamb {
                 .zip(&self.direction)
                 .for_each(|(x, u)| *x -= rate * u);
         }
-    }
-
-    fn step_count(&self) -> u64 {
-        self.steps
-    }
-
-    fn set_step_count(&mut self, steps: u64) {
-        self.steps = steps;
-    }
-
-    fn state(&self) -> &[f32] {
-        &self.moments
-    }
-
-    fn state_mut(&mut self) -> &mut [f32] {
-        &mut self.moments
     }
 }

@@ -3,6 +3,7 @@
 
 mod adam_w;
 mod frozen_adam;
+mod kept;
 mod kind;
 mod lamb;
 mod muon;
@@ -12,6 +13,7 @@ mod tensors;
 
 pub use adam_w::AdamW;
 pub use frozen_adam::{Freeze, FrozenAdam};
+pub use kept::Kept;
 pub use kind::InnerKind;
 pub(crate) use kind::{default_betas, default_eps, default_weight_decay};
 pub use lamb::Lamb;
@@ -27,27 +29,45 @@ pub trait InnerOptimizer: Send {
     /// Its name in the configuration.
     fn name(&self) -> &'static str;
 
-    /// f32 per parameter that it keeps.
-    fn state_multiple(&self) -> usize;
+    /// The state that it keeps between inner steps.
+    fn kept(&self) -> &Kept;
 
-    /// Opens the next inner step: advances step counts before the pieces are applied.
-    fn begin_step(&mut self);
+    /// The state, to be changed.
+    fn kept_mut(&mut self) -> &mut Kept;
 
-    /// Applies the gradient of one piece: `range` is where it lies in the flat parameters.
-    /// Within one inner step each piece comes once, in any order.
+    /// Applies the gradient of one piece: `range` is its place in the flat parameters. Within one
+    /// inner step each piece comes once, in any order.
     fn apply(&mut self, range: Range<usize>, params: &mut [f32], gradient: &[f32]);
 
+    /// f32 per parameter that it keeps.
+    fn state_multiple(&self) -> usize {
+        self.kept().multiple
+    }
+
+    /// Opens the next inner step: advances the step count before the pieces are applied.
+    fn begin_step(&mut self) {
+        self.kept_mut().steps += 1;
+    }
+
     /// Inner steps taken, for bias correction.
-    fn step_count(&self) -> u64;
+    fn step_count(&self) -> u64 {
+        self.kept().steps
+    }
 
     /// Sets the inner steps taken, after a state transfer.
-    fn set_step_count(&mut self, steps: u64);
+    fn set_step_count(&mut self, steps: u64) {
+        self.kept_mut().steps = steps;
+    }
 
     /// The state, `state_multiple` runs of the whole parameters' length, back to back.
-    fn state(&self) -> &[f32];
+    fn state(&self) -> &[f32] {
+        &self.kept().values
+    }
 
     /// The state, to be written into.
-    fn state_mut(&mut self) -> &mut [f32];
+    fn state_mut(&mut self) -> &mut [f32] {
+        &mut self.kept_mut().values
+    }
 
     /// Writes state and step count as `{prefix}.state` and `{prefix}.steps`.
     ///

@@ -1,8 +1,8 @@
 //! Muon on flat slices: the momentum of each matrix is made orthogonal; vectors use AdamW.
 
-use super::InnerOptimizer;
 use super::adam_w::power;
 use super::tensors::{Matrix, matrices, whole};
+use super::{InnerOptimizer, Kept};
 use crate::Layout;
 use crate::aggregate::norm;
 use ndarray::linalg::general_mat_mul;
@@ -41,10 +41,8 @@ pub struct Muon {
     lr: f32,
     momentum: f32,
     weight_decay: f32,
-    steps: u64,
     tensors: Vec<Matrix>,
-    len: usize,
-    moments: Vec<f32>,
+    kept: Kept,
 }
 
 impl Muon {
@@ -54,10 +52,8 @@ impl Muon {
             lr,
             momentum,
             weight_decay,
-            steps: 0,
             tensors: matrices(layout),
-            len: layout.len(),
-            moments: vec![0.0; 2 * layout.len()],
+            kept: Kept::zeros(layout.len(), 2),
         }
     }
 
@@ -79,7 +75,7 @@ impl Muon {
 
     /// A vector's step.
     fn adam(&self, x: &mut [f32], gradient: &[f32], m: &mut [f32], v: &mut [f32]) {
-        let correction = |beta: f32| 1.0 - power(f64::from(beta), self.steps.max(1));
+        let correction = |beta: f32| 1.0 - power(f64::from(beta), self.kept.steps.max(1));
         let scale = (1.0 / correction(self.momentum)) as f32;
         let root_scale = (1.0 / correction(BETA_2).sqrt()) as f32;
         for ((x, g), (m, v)) in x.iter_mut().zip(gradient).zip(m.iter_mut().zip(v)) {
@@ -135,19 +131,20 @@ impl InnerOptimizer for Muon {
         "muon"
     }
 
-    fn state_multiple(&self) -> usize {
-        2
+    fn kept(&self) -> &Kept {
+        &self.kept
     }
 
-    fn begin_step(&mut self) {
-        self.steps += 1;
+    fn kept_mut(&mut self) -> &mut Kept {
+        &mut self.kept
     }
 
     fn apply(&mut self, range: Range<usize>, params: &mut [f32], gradient: &[f32]) {
         assert_eq!(params.len(), range.len(), "parameters of the piece");
         assert_eq!(gradient.len(), range.len(), "gradient of the piece");
-        let mut moments = std::mem::take(&mut self.moments);
-        let (first, second) = moments.split_at_mut(self.len);
+        let mut moments = std::mem::take(&mut self.kept.values);
+        let half = moments.len() / 2;
+        let (first, second) = moments.split_at_mut(half);
         for tensor in whole(&self.tensors, &range) {
             let piece = tensor.range.start - range.start..tensor.range.end - range.start;
             let (x, g) = (&mut params[piece.clone()], &gradient[piece]);
@@ -158,22 +155,6 @@ impl InnerOptimizer for Muon {
                 self.adam(x, g, m, &mut second[tensor.range.clone()]);
             }
         }
-        self.moments = moments;
-    }
-
-    fn step_count(&self) -> u64 {
-        self.steps
-    }
-
-    fn set_step_count(&mut self, steps: u64) {
-        self.steps = steps;
-    }
-
-    fn state(&self) -> &[f32] {
-        &self.moments
-    }
-
-    fn state_mut(&mut self) -> &mut [f32] {
-        &mut self.moments
+        self.kept.values = moments;
     }
 }

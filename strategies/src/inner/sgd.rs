@@ -1,6 +1,6 @@
 //! SGD with momentum and weight decay on flat slices. No schedule: the learning rate is constant.
 
-use super::InnerOptimizer;
+use super::{InnerOptimizer, Kept};
 use std::ops::Range;
 
 /// Stochastic gradient descent with (heavy-ball) momentum and L2 weight decay.
@@ -21,24 +21,17 @@ pub struct Sgd {
     lr: f32,
     momentum: f32,
     weight_decay: f32,
-    steps: u64,
-    velocity: Vec<f32>,
+    kept: Kept,
 }
 
 impl Sgd {
     /// For `len` parameters. Keeps a velocity only where there is momentum.
     pub fn new(len: usize, lr: f32, momentum: f32, weight_decay: f32) -> Self {
-        let velocity = if momentum == 0.0 {
-            Vec::new()
-        } else {
-            vec![0.0; len]
-        };
         Self {
             lr,
             momentum,
             weight_decay,
-            steps: 0,
-            velocity,
+            kept: Kept::zeros(len, usize::from(momentum != 0.0)),
         }
     }
 }
@@ -48,12 +41,12 @@ impl InnerOptimizer for Sgd {
         "sgd"
     }
 
-    fn state_multiple(&self) -> usize {
-        usize::from(self.momentum != 0.0)
+    fn kept(&self) -> &Kept {
+        &self.kept
     }
 
-    fn begin_step(&mut self) {
-        self.steps += 1;
+    fn kept_mut(&mut self) -> &mut Kept {
+        &mut self.kept
     }
 
     fn apply(&mut self, range: Range<usize>, params: &mut [f32], gradient: &[f32]) {
@@ -71,26 +64,10 @@ impl InnerOptimizer for Sgd {
             }
             return;
         }
-        let velocity = &mut self.velocity[range];
+        let velocity = &mut self.kept.values[range];
         for ((x, g), v) in params.iter_mut().zip(gradient).zip(velocity) {
             *v = momentum * *v + (g + weight_decay * *x);
             *x -= lr * *v;
         }
-    }
-
-    fn step_count(&self) -> u64 {
-        self.steps
-    }
-
-    fn set_step_count(&mut self, steps: u64) {
-        self.steps = steps;
-    }
-
-    fn state(&self) -> &[f32] {
-        &self.velocity
-    }
-
-    fn state_mut(&mut self) -> &mut [f32] {
-        &mut self.velocity
     }
 }

@@ -1,6 +1,6 @@
 //! Signum on flat slices: the sign of a momentum.
 
-use super::InnerOptimizer;
+use super::{InnerOptimizer, Kept};
 use std::ops::Range;
 
 /// Signum with decoupled decay.
@@ -20,8 +20,7 @@ pub struct Signum {
     lr: f32,
     momentum: f32,
     weight_decay: f32,
-    steps: u64,
-    velocity: Vec<f32>,
+    kept: Kept,
 }
 
 impl Signum {
@@ -31,8 +30,7 @@ impl Signum {
             lr,
             momentum,
             weight_decay,
-            steps: 0,
-            velocity: vec![0.0; len],
+            kept: Kept::zeros(len, 1),
         }
     }
 }
@@ -42,39 +40,23 @@ impl InnerOptimizer for Signum {
         "signum"
     }
 
-    fn state_multiple(&self) -> usize {
-        1
+    fn kept(&self) -> &Kept {
+        &self.kept
     }
 
-    fn begin_step(&mut self) {
-        self.steps += 1;
+    fn kept_mut(&mut self) -> &mut Kept {
+        &mut self.kept
     }
 
     fn apply(&mut self, range: Range<usize>, params: &mut [f32], gradient: &[f32]) {
         assert_eq!(params.len(), range.len(), "parameters of the piece");
         assert_eq!(gradient.len(), range.len(), "gradient of the piece");
         let (lr, beta, decay) = (self.lr, self.momentum, self.weight_decay);
-        let velocity = &mut self.velocity[range];
+        let velocity = &mut self.kept.values[range];
         for ((x, g), m) in params.iter_mut().zip(gradient).zip(velocity) {
             *m = beta * *m + (1.0 - beta) * g;
             let sign = f32::from(u8::from(*m > 0.0)) - f32::from(u8::from(*m < 0.0));
             *x -= lr * (sign + decay * *x);
         }
-    }
-
-    fn step_count(&self) -> u64 {
-        self.steps
-    }
-
-    fn set_step_count(&mut self, steps: u64) {
-        self.steps = steps;
-    }
-
-    fn state(&self) -> &[f32] {
-        &self.velocity
-    }
-
-    fn state_mut(&mut self) -> &mut [f32] {
-        &mut self.velocity
     }
 }

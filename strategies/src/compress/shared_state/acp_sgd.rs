@@ -335,22 +335,18 @@ impl Codec for AcpSgd {
         }
     }
 
-    fn encode_residual(
-        &mut self,
-        delta: &[f32],
-        residual: &mut [f32],
-        context: &mut EncodeContext<'_>,
-        out: &mut Vec<u8>,
-    ) {
-        crate::compress::feedback::fold_in(delta, residual);
-        let start = out.len();
-        self.encode(residual, context, out);
-        let left = self.add(&out[start..], context.shared, -1.0, residual);
-        debug_assert!(left.is_ok(), "a codec decodes what it encoded: {left:?}");
-    }
-
     fn decode_add(&self, bytes: &[u8], weight: f32, acc: &mut [f32]) -> Result<(), CodecError> {
         self.add(bytes, &[], weight, acc)
+    }
+
+    fn decode_own(
+        &self,
+        bytes: &[u8],
+        shared: &[f32],
+        weight: f32,
+        acc: &mut [f32],
+    ) -> Result<(), CodecError> {
+        self.add(bytes, shared, weight, acc)
     }
 
     fn aggregate(&self) -> Box<dyn Codec> {

@@ -1,19 +1,21 @@
 //! Sums that are relayed along a tree: the next message to each neighbour, and the mix of a round.
 
-use super::mixed::Mixed;
+use super::gossip::Gossip;
+use crate::correct::Companion;
 use crate::executor::codecs::Codecs;
 use crate::executor::contributions::must_be_finite;
 use crate::executor::force::End;
 use crate::executor::host::Host;
 use crate::executor::memory::Stores;
 use crate::executor::mix_core::MixCore;
-use crate::executor::mixer::{Mixer, foreign};
+use crate::executor::mixer::Mixer;
 use bytes::Bytes;
 use murmurate_protocol::{Done, Order, SliceId, WorkError};
 
 /// Means that travel along a tree.
 pub(super) struct Relayed {
-    mixed: Mixed,
+    /// A round ends as in gossip: with a weighted mean of parameters.
+    means: Gossip,
     /// Room for a message before it is encoded.
     message: Vec<f32>,
 }
@@ -21,7 +23,7 @@ pub(super) struct Relayed {
 impl Relayed {
     pub(super) fn new(fragments: usize) -> Self {
         Self {
-            mixed: Mixed::new(fragments),
+            means: Gossip::new(fragments, Companion::None),
             message: Vec::new(),
         }
     }
@@ -82,13 +84,7 @@ impl Mixer for Relayed {
             Order::EncodeRelayed { slice, inputs } => {
                 self.encode_relayed(core, *slice, inputs, host)
             }
-            Order::Mix {
-                fragment,
-                keep,
-                inputs,
-                ..
-            } => self.mixed.mix(core, *fragment, *keep, inputs, host),
-            _ => Err(foreign("combine")),
+            order => self.means.combine(core, order, host),
         }
     }
 
@@ -96,19 +92,18 @@ impl Mixer for Relayed {
         &mut self,
         core: &mut MixCore,
         end: End,
-        _decided: &[SliceId],
-        _host: &dyn Host,
+        decided: &[SliceId],
+        host: &dyn Host,
     ) -> Result<(), WorkError> {
-        self.mixed.end(core, end.fragment, false);
-        Ok(())
+        self.means.apply(core, end, decided, host)
     }
 
-    fn cut(&mut self, _core: &mut MixCore) {
-        self.mixed.clear();
+    fn cut(&mut self, core: &mut MixCore) {
+        self.means.cut(core);
     }
 
-    fn start_over(&mut self, _core: &mut MixCore) {
-        self.mixed.clear();
+    fn start_over(&mut self, core: &mut MixCore) {
+        self.means.start_over(core);
     }
 
     fn stores(&self) -> Stores {
