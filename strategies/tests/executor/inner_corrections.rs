@@ -200,7 +200,7 @@ fn corrections_that_cannot_work_are_refused() {
         (
             "d-psgd",
             "correction = \"quasi-global\"\nmomentum = 0.5",
-            ["momentum itself", "\"sgd\""],
+            ["replaces the momentum", "\"sgd\""],
         ),
         ("fedprox", "mu = 0", ["`inner.mu`", "above 0"]),
         ("fedprox", "beta = 0.5", ["`inner.beta`", "`fed-prox`"]),
