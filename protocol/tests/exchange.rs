@@ -167,7 +167,7 @@ fn the_sender_of_a_bad_slice_is_left_out_scored_and_cut_off() {
     club.run_to(2);
     let decided = club.decided(1);
     assert_eq!(decided.len(), 3);
-    // Of its own shard it is the owner and believes itself.
+    // It owns one shard and does not check its own contribution to it.
     assert_eq!(decided[0].1[0], [peer(1), peer(2)]);
     assert_eq!(decided[0].1[1], [peer(1), peer(2)]);
     let score = |club: &Club| {
@@ -345,7 +345,7 @@ fn a_repeated_push_says_how_long_its_slice_is() {
 
 #[test]
 fn peers_that_come_back_with_different_anchors_become_one_swarm_again() {
-    // As many as there are ways to be interrupted while a round is being put in force.
+    // One for each way to be interrupted while a round is being applied.
     for count in [2, 3, 4] {
         let mut club = Club::with_anchors(count, |id| Digest::of(&[id % 2, id / 3]));
         club.run_to(8);

@@ -1,5 +1,5 @@
 //! Gathered contributions and parameter servers in step, member by member: what is decided when
-//! somebody dies at the worst moment, and how many messages it takes.
+//! a member dies at the worst moment, and how many messages it takes.
 
 #![allow(
     unreachable_pub,
@@ -119,7 +119,7 @@ fn a_member_that_stalls_for_ever_is_left_out_after_one_deadline() {
     };
     let before = club.now;
     club.run_until(60, |club| others(club, 2));
-    // One deadline of what is awaited, one of the ballot's answers, and what follows.
+    // One deadline for the contribution, one for the ballot's answers, and the rest of the round.
     assert!(others(&club, 2) && club.now.since(before) < Duration::from_secs(30));
     let left = club.decided(1);
     assert!(left.len() >= 3, "{left:?}");
@@ -138,7 +138,7 @@ fn a_contribution_that_does_not_decode_is_left_out_by_all_and_its_sender_cut_off
     club.bad = Some(peer(3));
     club.run_to(2);
     let last: BTreeMap<usize, _> = club.decided(1).into_iter().enumerate().collect();
-    // Each states the set once with it and once without.
+    // Each reports the set twice: with it and without it.
     let without = last.values().filter(|d| d.1 == [members([1, 2, 4])]);
     assert_eq!(without.count(), 4, "{last:?}");
     club.anchor();

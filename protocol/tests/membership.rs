@@ -1,4 +1,4 @@
-//! Membership against what a single peer may say: it may not crash or move the others.
+//! Membership against a single peer that may say anything: it cannot crash or move the others.
 
 #![allow(
     unreachable_pub,
@@ -89,7 +89,7 @@ fn news_of_a_newcomer_go_to_the_others_at_once_and_only_once() {
     }
 }
 
-/// One that began as soon as it has met enough itself would exchange with few of them, or alone.
+/// A peer that began as soon as it had met enough others would exchange with few of them, or alone.
 #[test]
 fn a_peer_begins_only_after_the_others_have_met_as_many() {
     for (theirs, begins) in [
@@ -236,7 +236,7 @@ fn a_download_keeps_its_donors_state_alive_and_nothing_else_does() {
 }
 
 #[test]
-fn who_takes_a_state_over_gives_away_none_that_it_held_before() {
+fn a_peer_that_takes_over_a_state_no_longer_serves_its_old_one() {
     let state = |root: &[u8]| StateId {
         round: Round(0),
         root: Digest::of(root),
@@ -250,7 +250,7 @@ fn who_takes_a_state_over_gives_away_none_that_it_held_before() {
         Order::Pin { .. } => Some(Done::Pinned(state(b"before"))),
         _ => None,
     });
-    // It falls behind, and takes over what peer 1 holds.
+    // It falls behind and takes over the state of peer 1.
     one.work(honest);
     let (round, resync) = (Round(1), true);
     one.hear(peer(1), FormingMessage::Behind { round, resync });

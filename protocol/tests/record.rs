@@ -1,5 +1,5 @@
-//! Records of random clubs repeat to the bit; a damaged, foreign or shortened one is told from a
-//! good one, and never panics.
+//! Records of random clubs repeat to the bit. Damaged, foreign and shortened records are recognized
+//! and never panic.
 
 #![allow(
     unreachable_pub,
@@ -19,13 +19,13 @@ use proptest::prelude::*;
 
 const BINARY: &str = "1.2.3";
 
-/// What reading a record and replaying it came to.
+/// The result of reading and replaying a record.
 #[derive(Debug, PartialEq)]
 struct Outcome {
     inputs: u64,
     outputs: u64,
     difference: Option<Difference>,
-    /// Whether it has an end or a cut marker, and in words.
+    /// How it ends, in words: with an end or with a cut marker.
     closed: Option<String>,
     unread: usize,
 }
@@ -73,7 +73,7 @@ fn replay(bytes: &[u8], piece: usize) -> Result<Outcome, RecordError> {
     })
 }
 
-/// A club in which messages get lost, strangers speak and somebody may die, as `seed` says.
+/// A club in which messages get lost, strangers speak and a member may die, depending on `seed`.
 fn recorded(count: u8, seed: u64, dies: bool, said: Vec<(u8, Input)>) -> Club {
     let mut club = Club::new(count);
     club.record(BINARY);

@@ -42,9 +42,9 @@ fn finished(club: &Club) -> bool {
     all.all(|m| m.peer.phase() == Phase::Finished)
 }
 
-/// Runs to the end of the plan's rounds and looks at what must hold.
+/// Runs to the end of the plan's rounds and checks what must hold.
 fn together(club: &mut Club) {
-    // What is lost in the last round is mended after it.
+    // Losses in the last round are repaired after it.
     let one = |club: &Club| {
         let mut anchors = club.members.values().map(|m| m.anchor);
         let first = anchors.next();
@@ -146,7 +146,7 @@ fn pushes_that_are_lost_once_are_sent_again() {
         });
         together(&mut club);
         let decided = club.decided(1);
-        // Who is served last may find the others a round ahead, and take theirs.
+        // The member that is served last may find the others a round ahead and take over theirs.
         assert!(decided.len() > 3);
         assert!(
             decided.iter().all(|d| d.0 == 0),
@@ -185,11 +185,11 @@ fn whatever_is_lost_survivors_hold_the_same_bits() {
 /// What a member does when it dies.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Moment {
-    /// It dies instead.
+    /// It dies before it sends.
     Before,
-    /// It dies after half the others got it.
+    /// It dies after half of the others have received it.
     During,
-    /// It dies after that.
+    /// It dies after it has sent.
     After,
 }
 
@@ -254,7 +254,7 @@ impl Reaper {
         };
         if dies {
             self.doom.set(Some(from));
-            // Once is enough.
+            // Each death happens once.
             self.kind = Kind::Vote;
             self.victim = Some(PeerId::from_bytes([0xff; 32]));
         }
@@ -332,7 +332,7 @@ fn a_death_at_any_message_leaves_survivors_with_the_same_bits() {
 }
 
 #[test]
-fn a_second_death_in_the_ballot_that_mends_the_first_does_no_harm() {
+fn a_second_death_in_the_repairing_ballot_does_no_harm() {
     for schedule in SCHEDULES {
         for kind in [Kind::Prepare, Kind::Promise, Kind::Repair] {
             for moment in [Moment::Before, Moment::During, Moment::After] {
@@ -348,7 +348,7 @@ fn a_second_death_in_the_ballot_that_mends_the_first_does_no_harm() {
     }
 }
 
-/// Runs to the end of all but one.
+/// Runs until all members but one have finished.
 fn others_finish(club: &mut Club, but: PeerId) {
     let done = |club: &Club| {
         let mut others = club.members.iter().filter(|(id, _)| **id != but);
@@ -363,7 +363,8 @@ fn one_that_stalls_for_ever_costs_one_deadline_and_is_left_out() {
     for schedule in SCHEDULES {
         for n in [3, 5, 8] {
             for victim in 1..=n {
-                // Six rounds to learn how long things take, then it falls silent in the midst.
+                // Six rounds to measure how long waits take, then it falls silent in the middle of
+                // one.
                 let mut club = Club::scheduled(n, schedule, 8);
                 let silent = Rc::new(Cell::new(false));
                 let (id, speaks) = (peer(victim), silent.clone());
@@ -390,7 +391,7 @@ fn one_that_stalls_for_ever_costs_one_deadline_and_is_left_out() {
 }
 
 #[test]
-fn one_that_brings_nothing_but_answers_is_left_out() {
+fn a_member_that_answers_but_contributes_nothing_is_left_out() {
     for schedule in SCHEDULES {
         for victim in 1..=5 {
             let mut club = Club::scheduled(5, schedule, 8);
@@ -435,7 +436,7 @@ fn a_member_that_encodes_at_random_is_found_out_and_no_other() {
                     let unjust = others().find(|who| *who != by && blamed(by, **who));
                     assert_eq!(unjust, None, "{what}: {by:?} blames who did nothing");
                 }
-                // All that was applied on the way is checked by the club to be a mean.
+                // The club checks that every applied aggregate is a mean.
                 let anchors: Vec<Digest> = others().map(|id| club.members[id].anchor).collect();
                 assert!(anchors.iter().all(|a| *a == anchors[0]), "{what}");
             }
@@ -444,7 +445,7 @@ fn a_member_that_encodes_at_random_is_found_out_and_no_other() {
 }
 
 #[test]
-fn words_and_slices_that_the_schedule_does_not_have_are_refused() {
+fn announcements_and_slices_outside_the_schedule_are_refused() {
     let mut club = Club::scheduled(4, Schedule::Ring, 3);
     club.run_to(1);
     let version = ShardVersion {
@@ -520,10 +521,10 @@ fn a_fragment_shorter_than_its_shards_goes_directly_and_others_beside_it_do_not(
     }
 }
 
-/// Others had done all rounds when it was back: it took their result over, finished without a look
-/// at it, and told no digest, or that of what it had before.
+/// A regression: a peer that returned after the last round took over the others' result, finished
+/// without an evaluation, and reported no digest or that of its old parameters.
 #[test]
-fn who_is_back_after_the_last_round_looks_at_what_it_took_over() {
+fn a_peer_that_returns_after_the_last_round_evaluates_the_state_it_took_over() {
     let mut club = Club::scheduled(3, Schedule::Butterfly, 8);
     let (id, deaf) = (peer(2), Rc::new(Cell::new(false)));
     let unheard = deaf.clone();

@@ -1,5 +1,5 @@
-//! A club of peers on a perfect network, with Executors that only keep names: what is encoded,
-//! pushed, fetched, applied and released, without a tensor.
+//! A club of peers on a perfect network. Their Executors keep the names of what is encoded, pushed,
+//! fetched, applied and released, but no tensors.
 #![allow(
     dead_code,
     missing_docs,
@@ -33,7 +33,7 @@ pub struct Member {
     pub store: BTreeMap<SliceId, Digest>,
     pub events: Vec<Event>,
     pub broken: Vec<PeerError>,
-    /// What its reductions are made of.
+    /// The inputs of its reductions.
     shards: BTreeMap<(FragmentId, u16), Value>,
 }
 
@@ -85,15 +85,15 @@ pub struct Club {
     pub fate: Fate,
     /// A contribution of this peer does not decode.
     pub bad: Option<PeerId>,
-    /// What encoded bytes hold, by their hash: what is not here does not decode.
+    /// The content of encoded bytes, by their hash. Bytes without an entry do not decode.
     pub values: BTreeMap<Digest, Value>,
-    /// What was pushed under a name, by whom.
+    /// The peer and the bytes that were pushed under a name.
     bodies: BTreeMap<(PeerId, SliceId), Digest>,
     /// Every push: who, what, how many bytes.
     pub pushes: Vec<(PeerId, SliceId, u64)>,
     /// Every mix of parameters: whose, of which round and fragment, and of what.
     pub mixes: Vec<(PeerId, Round, FragmentId, Value)>,
-    /// Bytes that this peer pushes from a round on are of chance.
+    /// From this round on, the bytes that this peer pushes are random.
     pub garbles: Option<(PeerId, u64)>,
     /// Dies with the output that is being performed.
     pub doom: Rc<Cell<Option<PeerId>>>,
@@ -102,8 +102,8 @@ pub struct Club {
     pub hears: Box<dyn FnMut(PeerId, PeerId, &Message) -> bool>,
     /// Dies at the end of the input that is being handled.
     pub dying: Vec<PeerId>,
-    /// How far any member's training moves the clock of all; then deadlines come between inputs,
-    /// too.
+    /// By how much any member's training moves the clock of all. If it is not zero, deadlines also
+    /// pass between inputs.
     pub training: Duration,
 }
 
@@ -234,7 +234,7 @@ impl Club {
                 .values()
                 .filter_map(|m| m.peer.poll_timeout())
                 .min();
-            // Only when all have left there is nothing to wait for.
+            // Nothing is left to wait for only when all members have left.
             let Some(next) = next else {
                 return;
             };
@@ -566,7 +566,7 @@ impl Club {
         all
     }
 
-    /// How many members found nothing to agree on in a round.
+    /// How many members voided a round.
     pub fn voided(&self, round: u64) -> usize {
         let voided = |e: &&Event| matches!(e, Event::Voided { round: r, .. } if r.0 == round);
         let events = self.members.values().flat_map(|m| &m.events);

@@ -63,7 +63,7 @@ fn assert_fair(who: PeerId, value: &Value, count: u8) {
     assert!(fair, "{who:?}: {value:?}");
 }
 
-/// From a round on every mix that there is holds all of these alike; there is one of each.
+/// From round `since` on, every mix is the exact mean over `all`, and each of them mixed.
 fn assert_exact(club: &Club, since: u64, all: &BTreeSet<PeerId>) {
     let mut mixed = BTreeSet::new();
     for (who, round, fragment, value) in &club.mixes {
@@ -88,7 +88,7 @@ fn furthest(club: &Club) -> u64 {
     rounds.max().unwrap_or(0)
 }
 
-/// No wait of anybody took longer than was allowed.
+/// No member waited longer than its deadline.
 fn assert_waits(club: &Club) {
     for event in club.members.values().flat_map(|m| &m.events) {
         if let Event::Waited {
@@ -137,7 +137,7 @@ fn every_mean_has_each_peer_s_parameters_once_delayed_by_the_distance() {
             }
             seen += 1;
         }
-        // Where nothing had come yet there was nothing to mix.
+        // A member to which nothing had come yet mixed nothing.
         assert!(seen >= 2 * (rounds - 1) * u64::from(count));
         assert_exact(&club, diameter, &ids(1..=count));
         assert!(club.members.values().all(|m| m.broken.is_empty()));
@@ -168,12 +168,12 @@ fn a_round_is_one_push_along_every_edge_in_either_way_and_no_message() {
         }
         assert_eq!(told.get(), 0, "{count} peers tell each other nothing");
         let kept = club.members.values().map(|m| m.store.len());
-        // Own messages, the neighbours' last ones and the next.
+        // The peer's messages, the last ones of its neighbours, and their next ones.
         assert!(kept.max() <= Some(2 * 3 * 3), "{count}");
     }
 }
 
-/// Dies before, with or after one of its pushes, or with none of them.
+/// A member dies before, with or after one of its pushes.
 #[test]
 fn a_death_at_any_message_leaves_the_others_with_their_own_mean() {
     let count = 7;
@@ -211,7 +211,7 @@ fn a_death_at_any_message_leaves_the_others_with_their_own_mean() {
 }
 
 #[test]
-fn around_one_that_stalls_for_ever_the_tree_grows_together_again() {
+fn the_tree_re_forms_around_a_stalled_peer() {
     let count = 7;
     // Rank 0 is the root, 1 has children, and 6 is a leaf. In the other fragment's tree, root and
     // leaf change places; the middle rank stays where it is.
@@ -319,7 +319,7 @@ fn nonsense_is_left_out_and_its_sender_cut_off() {
             };
             others.iter().filter(|id| banned(id)).count()
         };
-        // Its neighbours find it out: one above it and one below.
+        // The neighbours above and below it notice.
         club.run_until(60, |club| cut(club) >= 2);
         assert!(cut(&club) >= 2, "{garbles}");
         club.kill(liar);
@@ -333,7 +333,7 @@ fn nonsense_is_left_out_and_its_sender_cut_off() {
 }
 
 #[test]
-fn what_no_neighbour_would_send_is_refused() {
+fn slices_that_no_neighbour_would_send_are_refused() {
     let mut club = club(3);
     club.run_to(2);
     let (from, to) = (peer(3), peer(1));
@@ -427,7 +427,7 @@ fn what_no_neighbour_would_send_is_refused() {
         );
         assert!(refused, "{bad:?}: {result:?}");
     }
-    // Of rounds to come some wait, and not more.
+    // Only a bounded number of messages of later rounds wait.
     let mut most = 0;
     for round in 50..80 {
         let (result, waiting) = arrives(name(round), meta);
@@ -461,7 +461,7 @@ fn views_that_differ_exclude_no_peer() {
         club.run_to(from + 30);
         for (who, round, fragment, value) in &club.mixes {
             assert_convex(*who, value);
-            // In the first fragment 2 is the lowest that it sees, and so a root of its own.
+            // In the first fragment 2 sees no lower peer, so it is a root.
             let roots = fragment.0 == 0 && pair == [peer(1), peer(2)];
             let settled = round.0 > from + 12 && !roots;
             assert!(
@@ -478,7 +478,7 @@ fn views_that_differ_exclude_no_peer() {
         club.fate = Box::new(|_, _, _| Some(PushOutcome::Delivered));
         club.tell(pair[0], Input::LinkUp(pair[1]));
         club.tell(pair[1], Input::LinkUp(pair[0]));
-        // Ready is who says so: with the next sign of life.
+        // A peer counts as ready once its next sign of life says so.
         club.run_until(8, |_| false);
         let from = furthest(&club);
         club.run_to(from + 16);
@@ -487,8 +487,8 @@ fn views_that_differ_exclude_no_peer() {
     }
 }
 
-/// Acknowledgements may come later than rounds end: who was left out of one gets its message as
-/// soon as one of before has come, because it waits for it.
+/// Acknowledgements may come after the end of a round. A neighbour that got no message of a round
+/// gets it as soon as an earlier one is acknowledged, because it waits for it.
 #[test]
 fn one_that_had_too_many_messages_under_way_gets_the_round_s_with_the_next_acknowledgement() {
     let (from, to) = (peer(1), peer(2));
