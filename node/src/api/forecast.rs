@@ -1,6 +1,6 @@
-//! What the planner predicts for this daemon, beside what it measured. The arithmetic is
-//! `murmurate_strategies::plan`, the same that `murmurate plan` uses; the speed of steps and links is this
-//! daemon's own.
+//! Predicts this daemon's rounds, for comparison with the measured ones. The arithmetic is
+//! `murmurate_strategies::plan`, which `murmurate plan` also uses; step times and link rates are
+//! those that this daemon measured.
 
 use super::rounds::RoundMean;
 use crate::api::LinkStatus;
@@ -10,16 +10,16 @@ use murmurate_strategies::plan::{Cluster, Cost, Link};
 use serde::Serialize;
 use std::time::Duration;
 
-/// What one round takes, for this daemon: the same quantities, predicted or measured.
+/// Cost of one round of this daemon. The same fields hold predicted and measured values.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct RoundStatus {
-    /// The share of a round in which it trains.
+    /// Fraction of the round's time that is spent in training, 0 to 1.
     pub utilization: f64,
-    /// Seconds of a round.
+    /// Duration of a round, seconds.
     pub round_s: f64,
-    /// Seconds of it in inner steps.
+    /// Part of the duration that is spent in inner steps, seconds.
     pub train_s: f64,
-    /// Inner steps of a round.
+    /// Inner steps in a round.
     pub inner_steps: f64,
     /// Encoded bytes sent in a round.
     pub bytes_sent: f64,
@@ -27,7 +27,8 @@ pub struct RoundStatus {
     pub bytes_received: f64,
     /// Encoded bytes sent and received in an hour.
     pub bytes_per_hour: f64,
-    /// Bytes of memory: predicted, those of the model and its method; measured, those of the process.
+    /// Bytes of memory. Predicted: needed by the model and its method. Measured: resident in the
+    /// process.
     pub memory_bytes: Option<f64>,
 }
 
@@ -45,9 +46,9 @@ impl RoundStatus {
         }
     }
 
-    /// What the last rounds took; the process's memory beside it.
+    /// Means over the last rounds, and the resident memory of the process.
     pub(super) fn measured(mean: &RoundMean, rss_bytes: Option<u64>) -> Self {
-        // Rounds that were caught up with end in no time.
+        // Rounds that were caught up with take no time; this avoids a division by zero.
         let round_s = mean.round_s.max(1e-9);
         Self {
             utilization: (mean.train_s / round_s).min(1.0),
@@ -62,25 +63,25 @@ impl RoundStatus {
     }
 }
 
-/// What was measured that a prediction is made from.
+/// The measurements that a prediction starts from.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Basis {
     /// Seconds of one inner step.
     pub step_s: f64,
-    /// Seconds one way: half the median of the links' smallest round-trip times.
+    /// One-way latency in seconds: half the median of the links' smallest round-trip times.
     pub latency_s: f64,
-    /// Bytes a second that the fastest of its links carries: what it shares among all.
+    /// Bytes per second on the fastest link. All exchanges of this daemon share this rate.
     pub link_bytes_per_s: f64,
     /// Peers that exchange with each other, this one included.
     pub peers: usize,
 }
 
-/// A prediction and what it is made from.
+/// A prediction with its inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct PredictedStatus {
-    /// What was measured.
+    /// The measured inputs.
     pub from: Basis,
-    /// What follows.
+    /// The predicted round.
     #[serde(flatten)]
     pub round: RoundStatus,
 }
@@ -93,7 +94,7 @@ pub(super) struct Links {
 }
 
 impl Links {
-    /// Of the links that are up; none while nothing has gone over them.
+    /// Summarizes the links that are up. `None` until at least one of them has a rate.
     pub(super) fn of<'a>(links: impl Iterator<Item = &'a LinkStatus> + Clone) -> Option<Self> {
         let rtt = |link: &LinkStatus| link.min_rtt_s.or(link.rtt_s);
         let mut rtts: Vec<f64> = links.clone().filter_map(rtt).collect();
@@ -118,7 +119,7 @@ pub struct Forecaster {
 }
 
 impl Forecaster {
-    /// For a run's strategy, its plan and its model's number of parameters.
+    /// Keeps the run's strategy, its plan and the number of parameters of its model.
     pub fn new(strategy: Strategy, plan: Plan, parameters: u64) -> Self {
         Self {
             strategy,
@@ -127,13 +128,13 @@ impl Forecaster {
         }
     }
 
-    /// Whether the peers of an exchange are a group, and not all linked peers.
+    /// Whether the exchange has groups. Otherwise a peer exchanges with the linked peers.
     pub(super) fn has_groups(&self) -> bool {
         self.strategy.exchange().agrees()
     }
 
-    /// The time of a round, from measured steps and links, among `peers` peers; none before
-    /// the first inner step.
+    /// Predicts a round among `peers` peers from the measured steps and links. `None` before the
+    /// first inner step.
     pub(super) fn predict(
         &self,
         mean: &RoundMean,
@@ -154,7 +155,7 @@ impl Forecaster {
                 latency: Duration::try_from_secs_f64(links.latency_s).ok()?,
             },
             peers,
-            // Asked of advice only.
+            // Only advice uses the target; a prediction of the cost ignores it.
             target: 0.8,
         };
         let cost = Cost::planned(&self.strategy, &self.plan, &cluster);
@@ -204,7 +205,8 @@ mod tests {
     fn an_all_reduce_is_predicted_from_what_was_measured() {
         let predicted = forecaster("local-sgd").predict(&mean(), LINKS, 4).unwrap();
         assert_eq!((predicted.from.step_s, predicted.from.peers), (0.025, 4));
-        // 3/4 of 400 kB each way, twice, at 6 MB/s, and five latencies beside the training.
+        // 3/4 of 400 kB each way, twice, at 6 MB/s, plus five latencies, in addition to the
+        // training.
         let round = predicted.round;
         assert!((round.bytes_sent / 6e5 - 1.0).abs() < 2e-3, "{round:?}");
         assert!((round.train_s - 0.4).abs() < 1e-9, "{round:?}");

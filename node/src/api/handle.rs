@@ -1,4 +1,4 @@
-//! The observer's handle: one holder feeds it, others read. It decides nothing.
+//! A shared handle to the observer: the driver writes through it, the server reads.
 
 use super::{Observer, Status};
 use murmurate_protocol::Time;
@@ -11,14 +11,14 @@ pub struct StatusHandle {
     clock: Arc<dyn Clock>,
 }
 
-/// The driver's clock, so that what is shown and what the peer sees are the same time.
+/// The driver's clock. The status uses it too, so that both show the same time.
 pub trait Clock: Send + Sync + std::fmt::Debug {
     /// The time now.
     fn now(&self) -> Time;
 }
 
 impl StatusHandle {
-    /// Shares an observer.
+    /// Wraps an observer and the clock that it is read with.
     pub fn new(observer: Observer, clock: Arc<dyn Clock>) -> Self {
         Self {
             observer: Arc::new(Mutex::new(observer)),
@@ -26,7 +26,8 @@ impl StatusHandle {
         }
     }
 
-    /// Changes or reads it. Short: the HTTP interface waits meanwhile.
+    /// Runs `f` on the observer under its lock. Keep `f` short, because the HTTP server waits
+    /// meanwhile.
     pub fn with<T>(&self, f: impl FnOnce(&mut Observer) -> T) -> T {
         f(&mut self.lock())
     }
@@ -38,7 +39,7 @@ impl StatusHandle {
     }
 
     fn lock(&self) -> MutexGuard<'_, Observer> {
-        // A panic elsewhere leaves at worst a half-updated display.
+        // After a panic elsewhere, at worst the display is half updated.
         self.observer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,8 +1,9 @@
-//! `/limits`: what the daemon may send a second, read and changed while it runs.
+//! `/limits`: reads and changes the daemon's limits on bytes sent per second.
 //!
-//! A change comes as `PUT` with a JSON object: `max_rate` for all peers together, `max_rate_per_peer` for each;
-//! a rate as in the configuration, `null` for none, and what is left out stays. It holds until the daemon ends:
-//! the configuration is not written. Only programs on the same machine may change it, and no page of a browser.
+//! A change is a `PUT` with a JSON object: `max_rate` for all peers together, `max_rate_per_peer`
+//! for each. A rate is written as in the configuration, `null` removes the limit, and a missing key
+//! keeps it. A change lasts until the daemon ends; the configuration file is not written. Only
+//! programs on the same machine may change limits, and no page in a browser.
 
 use crate::config::RawRate;
 use axum::Router;
@@ -15,15 +16,15 @@ use murmurate_net::congestion::{Limits, MaxRate};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::net::SocketAddr;
 
-/// Bytes of a request's body.
+/// Maximum size of a request's body, bytes.
 const BODY_BYTES_MAX: usize = 1024;
 
-/// Limits in bytes a second, as `/limits` shows them.
+/// Limits in bytes per second, as `/limits` shows them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LimitsPage {
-    /// For all peers together.
+    /// Limit for all peers together; `None` means no limit.
     pub max_rate: Option<u64>,
-    /// For each peer.
+    /// Limit for each peer; `None` means no limit.
     pub max_rate_per_peer: Option<u64>,
 }
 
@@ -36,7 +37,7 @@ impl From<Limits> for LimitsPage {
     }
 }
 
-/// What a request changes: outside `None` is left as it is, inside it is no limit.
+/// A requested change. An outer `None` keeps the limit, an inner `None` removes it.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Change {
@@ -50,7 +51,7 @@ fn given<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Option<RawRate>>, 
     Option::deserialize(from).map(Some)
 }
 
-/// Why limits are not changed.
+/// Why a request is refused.
 #[derive(Debug, thiserror::Error)]
 enum Refused {
     #[error("limits are changed from the daemon's own machine only")]
@@ -100,7 +101,7 @@ fn change(rate: &MaxRate, from: SocketAddr, head: &HeaderMap, body: &[u8]) -> Re
     if !from.ip().to_canonical().is_loopback() {
         return Err(Refused::Remote);
     }
-    // A browser names the page that asks, also of one that has this machine's name by a trick.
+    // Browsers name the origin of the page, even if a page's host name resolves to this machine.
     if head.contains_key(header::ORIGIN) {
         return Err(Refused::Browser);
     }
@@ -117,7 +118,7 @@ fn page(rate: &MaxRate) -> Response {
     }
 }
 
-/// The page, on limits that the network shares.
+/// The page's routes. `rate` holds the limits that the network applies.
 pub(super) fn routes(rate: MaxRate) -> Router {
     let shown = rate.clone();
     let put = move |ConnectInfo(from): ConnectInfo<SocketAddr>, head: HeaderMap, body: Bytes| async move {

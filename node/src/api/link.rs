@@ -14,37 +14,37 @@ use std::sync::atomic::AtomicU64;
 /// The link to a peer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct LinkStatus {
-    /// What slices and states go over: `quic` (a connection of their own), `stream` (streams of the link) or
-    /// `unused` (none went yet).
+    /// Transport of slices and states: `quic` (a connection of their own), `stream` (streams of the
+    /// link) or `unused` (none was sent yet).
     pub bulk: &'static str,
-    /// Why it is not `quic`.
+    /// Why the transport is not `quic`.
     pub reason: Option<String>,
-    /// When `quic` is tried again.
+    /// Seconds until `quic` is tried again.
     pub retry_in_s: Option<f64>,
-    /// Smoothed round-trip time.
+    /// Smoothed round-trip time, seconds.
     pub rtt_s: Option<f64>,
-    /// The smallest round-trip time.
+    /// Smallest round-trip time, seconds.
     pub min_rtt_s: Option<f64>,
-    /// Bytes a second that the path carries, as the congestion control estimates them.
+    /// Bytes per second that the path carries, as estimated by the congestion control.
     pub delivery_bytes_per_s: Option<f64>,
-    /// Bytes a second of pushes that were acknowledged, smoothed.
+    /// Bytes per second of acknowledged pushes, smoothed.
     pub push_bytes_per_s: Option<u64>,
-    /// Share of the bytes sent that was lost.
+    /// Fraction of the sent bytes that was lost, 0 to 1.
     pub loss: Option<f64>,
     /// Bytes that were lost and sent again.
     pub lost_bytes: Option<u64>,
-    /// Bytes that may be under way.
+    /// Congestion window: bytes that may be in flight.
     pub congestion_window: Option<u64>,
-    /// How long pushes waited for their turn, smoothed.
+    /// Time that pushes waited for their turn, seconds, smoothed.
     pub queueing_s: Option<f64>,
-    /// What was sent to it. `wire` is of its QUIC connections since it was linked.
+    /// Bytes sent to the peer. `wire` counts its QUIC connections since the link came up.
     pub sent: Traffic,
-    /// What came from it.
+    /// Bytes received from the peer.
     pub received: Traffic,
 }
 
 impl LinkStatus {
-    /// What the network knows, and the bytes before the codec that went both ways.
+    /// Builds the status from the network's view. The payload counts are bytes before the codec.
     pub fn new(view: &LinkView, payload_sent: u64, payload_received: u64) -> Self {
         let quic = view.quic.as_ref();
         Self {
@@ -95,7 +95,7 @@ struct LinkPathLabels {
     bulk: &'static str,
 }
 
-/// Adds the links, by peer.
+/// Registers the metrics of these links, by peer.
 pub(super) fn register(registry: &mut Registry, links: &BTreeMap<&str, &LinkStatus>) {
     type Read = fn(&LinkStatus) -> Option<f64>;
     let gauges: [(&str, &str, Read); 8] = [

@@ -1,20 +1,20 @@
-//! How much memory this process holds, as the system counts it.
+//! Memory of this process, as the operating system counts it.
 
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// What the process holds beside what its method needs.
+/// Memory of the process, compared with the memory that its method needs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Memory {
     /// Resident bytes now.
     pub rss_bytes: Option<u64>,
-    /// Resident bytes at the most.
+    /// Peak of the resident bytes.
     pub peak_rss_bytes: Option<u64>,
     /// Parameters of the model.
     pub parameters: u64,
-    /// What the method needs, store by store, in multiples of 4 bytes x parameters.
+    /// Stores of the method, each in multiples of 4 bytes x parameters.
     pub multiples: BTreeMap<String, f64>,
-    /// Resident bytes beyond those multiples.
+    /// Resident bytes minus those of the stores. Negative if the stores are not yet resident.
     pub overhead_bytes: Option<i64>,
 }
 
@@ -39,17 +39,17 @@ impl Memory {
     }
 }
 
-/// Resident bytes of this process, where the system tells.
+/// Resident bytes of this process, or `None` where the operating system does not say.
 pub fn rss_bytes() -> Option<u64> {
     line_of_status("VmRSS:")
 }
 
-/// Resident bytes of this process at the most, where the system tells.
+/// Peak resident bytes of this process, or `None` where the operating system does not say.
 pub fn peak_rss_bytes() -> Option<u64> {
     line_of_status("VmHWM:")
 }
 
-/// Resident bytes of another process at the most, where the system tells.
+/// Peak resident bytes of another process, or `None` where the operating system does not say.
 pub fn peak_rss_bytes_of(process: u32) -> Option<u64> {
     let path = format!("/proc/{process}/status");
     parse(&std::fs::read_to_string(path).ok()?, "VmHWM:")

@@ -1,5 +1,5 @@
-//! The status as Prometheus text. Made anew for every scrape, so that it cannot differ from
-//! `/status`.
+//! The status as Prometheus text. Every scrape builds it from the status, so `/metrics` and
+//! `/status` agree.
 
 use super::status::{PeerStatus, ServingStatus};
 use super::{RoundStatus, Status, Traffic, link};
@@ -18,7 +18,7 @@ struct ByteLabels {
     kind: &'static str,
 }
 
-/// The text that `/metrics` answers with.
+/// The text of `/metrics`.
 pub fn metrics_text(status: &Status) -> String {
     let mut registry = Registry::with_prefix("murmurate");
     let about = vec![
@@ -134,7 +134,7 @@ fn gauges(registry: &mut Registry, status: &Status) {
     process_gauges(registry, status);
 }
 
-/// Names and meanings of what [`of_round`] shows, in its order.
+/// Names and descriptions of the metrics of [`of_round`], in its order.
 type RoundNames = [(&'static str, &'static str); 5];
 
 const PREDICTED: RoundNames = [

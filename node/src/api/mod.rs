@@ -1,5 +1,5 @@
-//! What a daemon shows of itself: `/status` for people and scripts, `/metrics` for Prometheus. It
-//! shows; nothing can be changed through it but `/limits`, and that only from the same machine.
+//! The daemon's HTTP interface: `/status` for people and scripts, `/metrics` for Prometheus, and
+//! `/limits`, the only page that can change something, and only from the same machine.
 
 mod forecast;
 mod handle;

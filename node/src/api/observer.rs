@@ -1,5 +1,4 @@
-//! Keeps the status current from the peer's events. It only listens: nothing it holds drives
-//! anything.
+//! Keeps the status current from the peer's events. It only listens; no decision depends on it.
 
 use super::forecast::Links;
 use super::rounds::{Mark, RoundWindow};
@@ -14,7 +13,7 @@ use murmurate_protocol::{Event, PeerId, Phase, Round, Time, TrainSummary, Wait};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-/// Ends of training that the current rate is taken over.
+/// Number of ends of training that the current rate of inner steps is averaged over.
 const RATE_WINDOW: usize = 16;
 
 /// What a daemon knows about itself before its first event.
@@ -22,19 +21,19 @@ const RATE_WINDOW: usize = 16;
 pub struct About {
     /// The run's name.
     pub run: String,
-    /// This peer, hexadecimal.
+    /// This peer's id, hexadecimal.
     pub peer: String,
     /// The plan's hash, hexadecimal.
     pub plan: String,
-    /// The preset.
+    /// Name of the preset.
     pub preset: String,
-    /// Rounds in all; zero means until told to stop.
+    /// Number of rounds; zero means until told to stop.
     pub rounds: u64,
     /// Parameters of the model.
     pub parameters: u64,
-    /// What the method keeps, store by store, in multiples of 4 bytes x parameters.
+    /// Stores of the method, each in multiples of 4 bytes x parameters.
     pub multiples: BTreeMap<String, f64>,
-    /// Predicts its rounds.
+    /// Predicts the rounds, if a prediction is possible.
     pub forecaster: Option<Forecaster>,
 }
 
@@ -48,16 +47,16 @@ pub struct Observer {
     done: (u64, u64),
     started: Option<Time>,
     ended: Option<Time>,
-    /// When the last round was over: what follows is a look at held data and the last checkpoint.
+    /// When the last round ended. Only the final evaluation and checkpoint follow.
     settled: Option<Time>,
     window: VecDeque<(Time, u64)>,
     rounds: RoundWindow,
-    /// Its links as they were when some were last up.
+    /// The links, as last measured while at least one was up.
     links: Option<Links>,
 }
 
 impl Observer {
-    /// For a daemon that goes on from `base`, zero for a fresh one.
+    /// Starts from `base`, the progress of earlier lives; zero for a fresh daemon.
     pub fn new(about: About, base: Progress) -> Self {
         let status = Status {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -88,7 +87,7 @@ impl Observer {
         }
     }
 
-    /// Takes one event in.
+    /// Updates the status from one event.
     pub fn observe(&mut self, now: Time, event: &Event) {
         let status = &mut self.status;
         match event {
@@ -155,12 +154,12 @@ impl Observer {
         }
     }
 
-    /// A link was measured.
+    /// Stores a measured round-trip time.
     pub fn measured(&mut self, peer: PeerId, rtt: Duration) {
         self.peer(peer).rtt_s = Some(rtt.as_secs_f64());
     }
 
-    /// A link goes another way.
+    /// Stores the path of a link and the reason for it.
     pub fn set_path(&mut self, peer: PeerId, path: Path, reason: String) {
         let relay = match path {
             Path::Relayed(relay) => relay.map(|relay| relay.to_hex()),
@@ -173,7 +172,7 @@ impl Observer {
         });
     }
 
-    /// How it stands towards routers.
+    /// Stores what is known about reachability.
     pub fn set_nat(&mut self, report: &NatReport) {
         let reach = &report.reach;
         self.status.nat = NatStatus {
@@ -191,31 +190,31 @@ impl Observer {
         };
     }
 
-    /// The addresses changed.
+    /// Replaces the daemon's addresses.
     pub fn set_addresses(&mut self, addresses: Vec<String>) {
         self.status.addresses = addresses;
     }
 
-    /// This peer, hexadecimal.
+    /// This peer's id, hexadecimal.
     pub fn peer_hex(&self) -> String {
         self.status.peer.clone()
     }
 
-    /// Inner steps and samples of this life, the round under way included.
+    /// Sets the inner steps and samples of this life, including those of the current round.
     pub fn set_live_steps(&mut self, steps: u64, samples: u64) {
         let status = &mut self.status;
         status.inner_steps = status.inner_steps.max(self.base.inner_steps + steps);
         status.samples = status.samples.max(self.base.samples + samples);
     }
 
-    /// How far the linked peers are, in their own words.
+    /// Stores the rounds that the linked peers reported.
     pub fn set_rounds(&mut self, rounds: &[(PeerId, Round)]) {
         for (peer, round) in rounds {
             self.peer(*peer).round = Some(round.0);
         }
     }
 
-    /// The links that are up, in place of all that were shown.
+    /// Replaces all shown links by these, which are up.
     pub fn set_links(&mut self, links: impl IntoIterator<Item = (PeerId, LinkStatus)>) {
         for peer in self.status.peers.values_mut() {
             peer.link = None;
@@ -227,12 +226,12 @@ impl Observer {
         self.links = Links::of(up).or(self.links);
     }
 
-    /// Totals of bytes, as counted where they happen.
+    /// Stores the totals of bytes that the network and the driver counted.
     pub fn set_traffic(&mut self, sent: Traffic, received: Traffic) {
         (self.status.bytes_sent, self.status.bytes_received) = (sent, received);
     }
 
-    /// The status now, memory measured.
+    /// The status now, with the memory measured at this moment.
     pub fn status(&mut self, now: Time) -> Status {
         self.status.wall_s = self.wall_s(now);
         self.status.memory = Memory::measure(self.about.parameters, &self.about.multiples);
@@ -240,7 +239,7 @@ impl Observer {
         self.status.clone()
     }
 
-    /// What the planner expects beside what the last rounds took.
+    /// Computes the predicted and the measured round.
     fn compare(&mut self) {
         let status = &mut self.status;
         let Some(mean) = self.rounds.mean() else {
@@ -259,7 +258,7 @@ impl Observer {
         status.predicted = forecaster.predict(&mean, links, peers);
     }
 
-    /// What a checkpoint keeps of it.
+    /// The progress that a checkpoint keeps.
     pub fn progress(&self, now: Time) -> Progress {
         Progress {
             inner_steps: self.status.inner_steps,
@@ -283,7 +282,7 @@ impl Observer {
 
     fn phase(&mut self, now: Time, round: u64, phase: Phase) {
         self.status.round = round;
-        // Those of earlier lives, and those that were caught up with, have ended too.
+        // Rounds of earlier lives and rounds that were caught up with count as ended.
         self.status.rounds_ended = self.status.rounds_ended.max(round);
         self.status.phase = phase.to_string();
         match phase {
@@ -293,7 +292,8 @@ impl Observer {
                     self.mark(now);
                     self.window.push_back((now, self.status.inner_steps));
                 }
-                // More rounds after the last: newcomers may bring a finished swarm back to work.
+                // A newcomer may make a finished swarm continue, so training can follow the last
+                // round.
                 (self.ended, self.settled) = (None, None);
             }
             Phase::Settle => self.settled = Some(now),
@@ -302,7 +302,7 @@ impl Observer {
         }
     }
 
-    /// Notes the counts: the first round begins, or one has ended.
+    /// Records the counters when the first round begins and when a round ends.
     fn mark(&mut self, at: Time) {
         let status = &self.status;
         self.rounds.push(Mark {
@@ -335,7 +335,7 @@ impl Observer {
         let status = &mut self.status;
         self.done.0 += summary.steps;
         self.done.1 += summary.samples;
-        // Live counts may have said so already.
+        // `set_live_steps` may already have counted these.
         status.inner_steps = status.inner_steps.max(self.base.inner_steps + self.done.0);
         status.samples = status.samples.max(self.base.samples + self.done.1);
         status.train_s += summary.seconds;
@@ -355,7 +355,7 @@ impl Observer {
     }
 
     fn waited(&mut self, wait: Wait, waited: Duration, allowed: Duration) {
-        // How long a fresh run waits for its first peers says nothing about the run itself.
+        // The wait of a fresh run for its first peers is no property of the run.
         if wait == Wait::Peers {
             return;
         }
@@ -498,13 +498,13 @@ mod tests {
         assert_eq!(observer.progress(at(20)).wall_s, 2.0);
     }
 
-    /// Looking at held data takes seconds where inner steps do: it would count as waiting.
+    /// An evaluation takes seconds, while inner steps take milliseconds: it would look like a wait.
     #[test]
     fn what_follows_the_last_round_is_no_part_of_the_wall_time() {
         let mut observer = Observer::new(About::default(), Progress::default());
         observer.observe(at(1), &phase(0, Phase::Train));
         observer.observe(at(3), &phase(1, Phase::Settle));
-        // One that is not the last: what follows is.
+        // A round that is not the last one: its evaluation counts.
         observer.observe(at(4), &phase(1, Phase::Train));
         observer.observe(at(7), &phase(2, Phase::Settle));
         let (digest, rounds) = (Digest::of(b"the last"), Round(2));

@@ -1,29 +1,29 @@
-//! What the last rounds took: time, inner steps and bytes, as they were when each round ended. It counts nothing
-//! itself.
+//! Cost of the last rounds: time, inner steps and bytes, from counters read at the end of each
+//! round.
 
 use murmurate_protocol::Time;
 use std::collections::VecDeque;
 
-/// Rounds that are looked back on. A push that is under way when a round ends counts with the next one, so that
-/// what is shown is off by one round's bytes in this many.
+/// Rounds in the window. A push that is in flight when a round ends counts for the next round, so
+/// the means are off by at most one round's bytes divided by this number.
 const ROUNDS: usize = 64;
 
-/// The counts at a moment.
+/// The counters at one moment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Mark {
-    /// When.
+    /// The moment.
     pub(super) at: Time,
-    /// Seconds in inner steps so far.
+    /// Seconds spent in inner steps since the start.
     pub(super) train_s: f64,
-    /// Inner steps so far.
+    /// Inner steps since the start.
     pub(super) inner_steps: u64,
-    /// Encoded bytes sent so far.
+    /// Encoded bytes sent since the start.
     pub(super) sent: u64,
-    /// Encoded bytes received so far.
+    /// Encoded bytes received since the start.
     pub(super) received: u64,
 }
 
-/// What a round of the last ones took on average.
+/// Means over the rounds of the window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct RoundMean {
     pub(super) round_s: f64,
@@ -33,14 +33,14 @@ pub(super) struct RoundMean {
     pub(super) received: f64,
 }
 
-/// The ends of the last rounds.
+/// The counters at the ends of the last rounds.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RoundWindow {
     marks: VecDeque<Mark>,
 }
 
 impl RoundWindow {
-    /// The first round begins, or another one has ended.
+    /// Adds the counters at the start of the first round or at the end of a round.
     pub(super) fn push(&mut self, mark: Mark) {
         self.marks.push_back(mark);
         if self.marks.len() > ROUNDS + 1 {
@@ -48,7 +48,7 @@ impl RoundWindow {
         }
     }
 
-    /// The mean of the last rounds; none before the first has ended.
+    /// Means over the window; `None` before the first round has ended.
     pub(super) fn mean(&self) -> Option<RoundMean> {
         let (first, last) = (self.marks.front()?, self.marks.back()?);
         let rounds = self.marks.len() - 1;
@@ -87,7 +87,7 @@ mod tests {
         assert_eq!(window.mean(), None);
         window.push(mark(0));
         assert_eq!(window.mean(), None);
-        // The first round alone was slow.
+        // Only the first round was slow.
         (100..300).for_each(|second| window.push(mark(second)));
         let expected = RoundMean {
             round_s: 1.0,

@@ -1,4 +1,4 @@
-//! The HTTP interface: three pages, loopback unless told otherwise.
+//! The HTTP server. It listens on loopback unless configured otherwise.
 
 use super::{StatusHandle, limits, metrics_text};
 use axum::Router;
@@ -10,28 +10,28 @@ use std::net::SocketAddr;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-/// Why the interface cannot be served.
+/// Why the server cannot start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ApiError {
-    /// Somebody else has the port.
+    /// Another process listens on the port.
     #[error("--http: {address} is in use; give another port, or port 0 for any free one")]
     Busy {
-        /// The address asked for.
+        /// The requested address.
         address: SocketAddr,
     },
     /// The address cannot be used.
     #[error("--http: cannot listen on {address}: {source}")]
     Listen {
-        /// The address asked for.
+        /// The requested address.
         address: SocketAddr,
-        /// What the system said.
+        /// The system's error.
         #[source]
         source: std::io::Error,
     },
 }
 
-/// The interface, served by a task of its own until it is dropped.
+/// The running server. Dropping it stops the task that serves.
 #[derive(Debug)]
 pub struct ApiServer {
     address: SocketAddr,
@@ -39,10 +39,11 @@ pub struct ApiServer {
 }
 
 impl ApiServer {
-    /// Starts it; `rate` is what `/limits` shows and changes. Needs a tokio runtime.
+    /// Starts the server; `rate` holds the limits that `/limits` shows and changes. Needs a tokio
+    /// runtime.
     ///
     /// # Errors
-    /// When the address cannot be listened on.
+    /// If the address cannot be listened on.
     pub async fn start(
         address: SocketAddr,
         status: StatusHandle,
@@ -63,7 +64,7 @@ impl ApiServer {
         Ok(Self { address, task })
     }
 
-    /// Where it really listens.
+    /// The address that it listens on, with the real port if port 0 was requested.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

@@ -1,185 +1,185 @@
-//! The status of a daemon as `/status` shows it. Field names are the interface: scripts read them.
+//! The status of a daemon, served as JSON by `/status`. Scripts read the field names, so they are
+//! an interface.
 
 use super::{LinkStatus, Memory, PredictedStatus, RoundStatus, Traffic};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Everything a daemon shows of itself.
+/// The complete status of a daemon.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Status {
     /// Version of the program.
     pub version: String,
-    /// This peer, hexadecimal.
+    /// This peer's id, hexadecimal.
     pub peer: String,
-    /// Addresses others can join at.
+    /// Addresses at which others can join.
     pub addresses: Vec<String>,
-    /// Whether others can dial it, and through whom they reach it otherwise.
+    /// Whether others can dial this daemon, and its relays if they cannot.
     pub nat: NatStatus,
     /// The run's name.
     pub run: String,
-    /// The plan's hash.
+    /// The plan's hash, hexadecimal.
     pub plan: String,
-    /// The preset it started from.
+    /// The preset of the configuration.
     pub preset: String,
-    /// The round under way.
+    /// The current round.
     pub round: u64,
-    /// Rounds in all; zero means until told to stop.
+    /// Number of rounds; zero means until told to stop.
     pub rounds: u64,
-    /// The phase of the round.
+    /// The phase of the current round.
     pub phase: String,
-    /// Rounds ended, earlier lives of this daemon included.
+    /// Number of ended rounds, including earlier lives of this daemon.
     pub rounds_ended: u64,
-    /// When the first round that this life of the daemon took part in was in force: seconds of Unix
-    /// time.
+    /// Unix time in seconds at which the daemon completed the first round of this life.
     pub first_round_unix_s: Option<f64>,
-    /// Inner steps in all.
+    /// Inner steps in all, including earlier lives.
     pub inner_steps: u64,
-    /// Samples seen in all.
+    /// Samples in all, including earlier lives.
     pub samples: u64,
-    /// Inner steps per second of wall time over the last rounds.
+    /// Inner steps per second of wall time, over the last rounds.
     pub inner_steps_per_s: f64,
     /// Mean training loss of the last round.
     pub loss: Option<f64>,
-    /// The last look at held data.
+    /// The last evaluation on held-out data.
     pub evaluation: Option<EvaluationStatus>,
-    /// Digest of the parameters (gossip) or the anchor (all-reduce) that opened this round.
+    /// Digest of the parameters (gossip) or of the anchor (all-reduce) at the start of this round.
     pub digest: Option<String>,
-    /// The round that ended with this digest.
+    /// The round that produced this digest.
     pub digest_round: Option<u64>,
-    /// All other peers that this one knows, by id.
+    /// All peers that this one knows, by id in hexadecimal.
     pub peers: BTreeMap<String, PeerStatus>,
-    /// What was sent.
+    /// Bytes sent to all peers.
     pub bytes_sent: Traffic,
-    /// What was received.
+    /// Bytes received from all peers.
     pub bytes_received: Traffic,
-    /// Seconds in inner steps.
+    /// Seconds spent in inner steps.
     pub train_s: f64,
     /// Seconds since the first round began.
     pub wall_s: f64,
     /// The longest wait so far.
     pub longest_wait: Option<WaitStatus>,
-    /// The last exchange.
+    /// Group and contributors of the last exchange.
     pub group: Option<GroupStatus>,
-    /// How often it took over the swarm's state.
+    /// How often the daemon fetched the swarm's state.
     pub catch_ups: u64,
-    /// Exchanges that were given up.
+    /// Number of exchanges without an agreed result.
     pub voids: u64,
-    /// How often no group came about, so that the round went on with more inner steps.
+    /// How often no group formed. The round then continued with more inner steps.
     pub alone: u64,
-    /// Waits that ended because the time was up.
+    /// Waits that ended at their deadline.
     pub expired_waits: u64,
-    /// Transfers whose mass may be lost or doubled.
+    /// Transfers that may have lost or doubled push-sum weight.
     pub mass_uncertain: u64,
-    /// Rules broken by others.
+    /// Violations of the protocol by other peers.
     pub misbehaved: u64,
-    /// Orders of its own that failed.
+    /// Work orders that failed in this daemon.
     pub work_failed: u64,
-    /// Round of the last checkpoint.
+    /// The round of the last checkpoint.
     pub saved_round: Option<u64>,
-    /// What it holds in memory.
+    /// Memory of the process.
     pub memory: Memory,
-    /// What the planner expects of a round, from the steps and links that were measured.
+    /// Predicted cost of a round, from the measured steps and links.
     pub predicted: Option<PredictedStatus>,
-    /// What the last rounds took.
+    /// Mean cost of the last rounds.
     pub measured: Option<RoundStatus>,
 }
 
-/// A look at held data.
+/// Result of an evaluation on held-out data.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EvaluationStatus {
-    /// The parameters at the start of this round.
+    /// The evaluated parameters are those at the start of this round.
     pub round: u64,
     /// Mean loss in nats.
     pub loss: f64,
-    /// Share that is right.
+    /// Fraction of correct predictions, 0 to 1.
     pub accuracy: Option<f64>,
 }
 
-/// How the daemon stands towards routers.
+/// Reachability of the daemon behind routers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct NatStatus {
     /// `public`, `private` or `unknown`.
     pub reachability: String,
-    /// How that was learned.
+    /// How the reachability was determined.
     pub reason: String,
-    /// The address that it is about.
+    /// The address that was tested.
     pub address: Option<String>,
-    /// The relays that others reach it through.
+    /// The relays through which others reach this daemon.
     pub relays: Vec<String>,
-    /// What it does for others, if it relays.
+    /// The load of the relay, if this daemon relays for others.
     pub serving: Option<ServingStatus>,
-    /// Links that became direct by punched holes.
+    /// Links that became direct by hole punching.
     pub punched: u64,
-    /// Attempts that failed.
+    /// Failed attempts at hole punching.
     pub punches_failed: u64,
 }
 
-/// What a daemon that relays does at the moment.
+/// Current load of a daemon that relays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ServingStatus {
-    /// Peers that can be reached through it.
+    /// Peers that are reachable through it.
     pub reservations: u64,
-    /// Circuits through it.
+    /// Open circuits through it.
     pub circuits: u64,
-    /// Requests that it refused so far.
+    /// Requests refused since the start.
     pub refused: u64,
 }
 
-/// The way of a link's packets.
+/// The path of a link's packets.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PathStatus {
     /// `direct`, `punched` or `relayed`.
     pub kind: String,
-    /// The relay.
+    /// The relay's id, if the path is relayed.
     pub relay: Option<String>,
-    /// Why this way.
+    /// Why this path is used.
     pub reason: String,
 }
 
-/// Another peer.
+/// One other peer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct PeerStatus {
-    /// Whether it is there.
+    /// Whether a link to the peer is up.
     pub linked: bool,
-    /// Whether it let a deadline pass and has not spoken since.
+    /// Whether the peer missed a deadline and has not been heard from since.
     pub suspected: bool,
-    /// The last round it took part in with this one.
+    /// The last round that both peers took part in.
     pub round: Option<u64>,
-    /// Round-trip time.
+    /// Round-trip time, seconds.
     pub rtt_s: Option<f64>,
-    /// How it is reached; of a peer that is gone, how it last was.
+    /// The path to the peer; if the link is down, the last path.
     pub path: Option<PathStatus>,
-    /// Its link, while it is there.
+    /// The link, if it is up.
     pub link: Option<LinkStatus>,
 }
 
 /// A wait that ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WaitStatus {
-    /// For what.
+    /// What the peer waited for.
     pub what: String,
-    /// How long.
+    /// Duration of the wait, seconds.
     pub waited_s: f64,
-    /// How long at most.
+    /// The longest duration allowed, seconds.
     pub deadline_s: f64,
 }
 
 /// The last exchange.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct GroupStatus {
-    /// Its round.
+    /// The round of the exchange.
     pub round: u64,
-    /// Its members.
+    /// The group's members, by id in hexadecimal.
     pub members: Vec<String>,
-    /// Shard by shard, whose contributions are in the result, with which weights.
+    /// For each shard, the contributions in the result.
     pub contributors: Vec<Vec<Contributor>>,
 }
 
-/// One peer's part in a result.
+/// One contribution to a result.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Contributor {
-    /// Who.
+    /// Id of the contributing peer, hexadecimal.
     pub peer: String,
-    /// With which weight.
+    /// Weight of the contribution.
     pub weight: f64,
 }

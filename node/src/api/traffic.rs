@@ -1,15 +1,15 @@
-//! Bytes of one direction, counted at three places on their way.
+//! Bytes of one direction, counted at three points of their way.
 
 use serde::{Deserialize, Serialize};
 
-/// Bytes of one direction, counted at three places.
+/// Bytes of one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Traffic {
-    /// As f32, before the codec.
+    /// Values as f32, before the codec.
     pub payload: u64,
     /// After the codec.
     pub encoded: u64,
-    /// On the wire: with headers and control messages.
+    /// On the network, with headers and control messages.
     pub wire: u64,
 }
 

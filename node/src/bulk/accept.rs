@@ -1,4 +1,4 @@
-//! The answering side of a bulk connection: takes the streams that its remote opens.
+//! Accepts the streams that a remote opens on a bulk connection.
 
 use crate::bulk::remote::Remote;
 use crate::bulk::serve::serve;
@@ -9,12 +9,12 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-/// How long a connection that is not kept may be idle. Longer than its remote may take to learn of the one
-/// that replaced it.
+/// How long a superseded connection may be idle before it is closed. The remote needs less time to
+/// notice the connection that replaced it.
 const IDLE_WAIT: Duration = Duration::from_secs(30);
 
-/// Answers streams until the connection ends. A stream beyond the remote's bound is not taken before another
-/// one ended: it waits in QUIC's own bounds, and none is lost.
+/// Serves streams until the connection ends. Beyond the remote's limit of streams, a new stream
+/// waits in QUIC until an earlier one ends; none is lost.
 pub(crate) async fn accept_streams(core: Arc<Core>, remote: Remote, connection: BulkConnection) {
     let mut served = JoinSet::new();
     loop {
@@ -45,13 +45,13 @@ pub(crate) async fn accept_streams(core: Arc<Core>, remote: Remote, connection: 
             drop(permit);
         });
     }
-    // Those that have all their bytes still store them.
+    // Streams whose bytes have all arrived still store them.
     while let Some(ended) = served.join_next().await {
         report(ended);
     }
 }
 
-/// A task that did not return has a bug.
+/// Reports a stream's task that panicked, which is a bug.
 fn report(ended: Result<(), tokio::task::JoinError>) {
     if let Err(error) = ended
         && error.is_panic()

@@ -1,16 +1,15 @@
-//! The arithmetic of state transfers: manifests, chunk bounds, and which chunk is asked of whom.
-//!
-//! Pure: no streams, no clocks.
+//! The arithmetic of state transfers: manifests, sizes of chunks, and which chunk to request from
+//! which donor. It uses no streams and no clocks.
 
 use bytes::Bytes;
 use murmurate_protocol::limits::{STATE_BYTES_MAX, STATE_CHUNK_BYTES};
 use murmurate_protocol::{Digest, PeerId, Round, StateId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Bytes of one hash in a manifest.
+/// Size of one hash in a manifest, bytes.
 const DIGEST_BYTES: usize = 32;
 
-/// The name of a state, given its bytes and their manifest.
+/// The id of a state, from its bytes and its manifest.
 pub fn state_id_of(round: Round, state: &[u8], manifest: &[u8]) -> StateId {
     StateId {
         round,
@@ -19,7 +18,7 @@ pub fn state_id_of(round: Round, state: &[u8], manifest: &[u8]) -> StateId {
     }
 }
 
-/// One chunk of a state, as a view of its bytes; `None` beyond its end.
+/// One chunk of a state, without a copy; `None` if the index is out of range.
 pub fn chunk(state: &Bytes, index: u32) -> Option<Bytes> {
     let start = (index as usize).checked_mul(STATE_CHUNK_BYTES)?;
     let end = start.checked_add(STATE_CHUNK_BYTES)?.min(state.len());
@@ -30,21 +29,21 @@ pub fn chunk(state: &Bytes, index: u32) -> Option<Bytes> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ManifestError {
-    /// The state is larger than this build takes.
+    /// The state exceeds the largest size that this build accepts.
     #[error("a state of {bytes} bytes is above the limit of {STATE_BYTES_MAX}")]
     State {
-        /// Its size.
+        /// Size of the state.
         bytes: u64,
     },
-    /// Another number of hashes than the state has chunks.
+    /// The number of hashes differs from the number of chunks.
     #[error("a manifest of {bytes} bytes where the state's size asks for {wanted}")]
     Length {
-        /// Its size.
+        /// Size of the manifest.
         bytes: u64,
-        /// The right size.
+        /// The expected size.
         wanted: u64,
     },
-    /// Its hash is not the state's root.
+    /// The manifest's hash differs from the state's root.
     #[error("the manifest's hash is not the state's root")]
     Root,
 }
@@ -57,10 +56,10 @@ pub struct Manifest {
 }
 
 impl Manifest {
-    /// Bytes that the manifest of a state has.
+    /// Size of the manifest of a state.
     ///
     /// # Errors
-    /// [`ManifestError::State`] when the state is too large.
+    /// [`ManifestError::State`] if the state is too large.
     pub fn bytes_for(state: &StateId) -> Result<u64, ManifestError> {
         if state.bytes > STATE_BYTES_MAX {
             return Err(ManifestError::State { bytes: state.bytes });
@@ -68,10 +67,10 @@ impl Manifest {
         Ok(state.bytes.div_ceil(STATE_CHUNK_BYTES as u64) * DIGEST_BYTES as u64)
     }
 
-    /// Checks that `bytes` are the manifest which the state's root names.
+    /// Checks the length of `bytes` and their hash against the state's root.
     ///
     /// # Errors
-    /// Why they are not.
+    /// The first check that fails.
     pub fn verify(state: StateId, bytes: &[u8]) -> Result<Self, ManifestError> {
         let wanted = Self::bytes_for(&state)?;
         if bytes.len() as u64 != wanted {
@@ -90,37 +89,38 @@ impl Manifest {
         })
     }
 
-    /// How many chunks there are.
+    /// Number of chunks.
     pub fn chunks(&self) -> u32 {
         // At most STATE_BYTES_MAX / STATE_CHUNK_BYTES = 65,536.
         u32::try_from(self.digests.len()).unwrap_or(u32::MAX)
     }
 
-    /// Bytes of one chunk: all but the last are full.
+    /// Size of one chunk in bytes; only the last one may be smaller. `None` if the index is out of
+    /// range.
     pub fn chunk_bytes(&self, index: u32) -> Option<u64> {
         let start = u64::from(index) * STATE_CHUNK_BYTES as u64;
         let left = self.state.bytes.checked_sub(start)?;
         (left > 0).then(|| left.min(STATE_CHUNK_BYTES as u64))
     }
 
-    /// Whether `bytes` are the chunk.
+    /// Whether `bytes` are the chunk with this index.
     pub fn holds(&self, index: u32, bytes: &[u8]) -> bool {
         self.chunk_bytes(index) == Some(bytes.len() as u64)
             && self.digests.get(index as usize) == Some(&Digest::of(bytes))
     }
 }
 
-/// Consecutive broken streams after which a donor is left alone.
+/// Consecutive broken streams after which a donor is not asked any more.
 const STRIKES_MAX: u32 = 3;
 
 /// How a request for a chunk ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ChunkOutcome {
-    /// The chunk is here.
+    /// The chunk arrived and is correct.
     Good,
-    /// The donor sent something else, or does not have the state: it is asked no more.
+    /// The donor sent wrong bytes or does not have the state. It is not asked again.
     Useless,
-    /// The stream broke: it may be asked again a few times.
+    /// The stream broke. The donor is asked again up to [`STRIKES_MAX`] times in a row.
     Broken,
 }
 
@@ -131,10 +131,10 @@ struct Donor {
     useless: bool,
 }
 
-/// Which chunks are missing, asked for and here, and whom to ask next.
+/// Tracks which chunks are missing, requested and present, and chooses the next request.
 ///
-/// Chunks are handed out in ascending order, one at a time to the donor with the fewest requests
-/// under way; what a donor failed to give goes to the others first.
+/// Chunks are requested in ascending order, one at a time, from the donor with the fewest open
+/// requests. A chunk that one donor failed to send is requested from another donor if there is one.
 #[derive(Debug)]
 pub(crate) struct ChunkBook {
     missing: BTreeSet<u32>,
@@ -145,7 +145,7 @@ pub(crate) struct ChunkBook {
 }
 
 impl ChunkBook {
-    /// A book of the chunks that are still missing.
+    /// A book in which only the chunks that are not yet stored are missing.
     pub(crate) fn new(
         missing: impl IntoIterator<Item = u32>,
         donors: impl IntoIterator<Item = PeerId>,
@@ -160,12 +160,12 @@ impl ChunkBook {
         }
     }
 
-    /// Whether every chunk is here.
+    /// Whether all chunks are present.
     pub(crate) fn is_complete(&self) -> bool {
         self.missing.is_empty() && self.asked.is_empty()
     }
 
-    /// The next chunk to ask for, and whom; `None` when nothing can be asked now.
+    /// The next chunk to request and its donor; `None` if no request is possible now.
     pub(crate) fn next(&mut self) -> Option<(PeerId, u32)> {
         let per_donor = self.per_donor;
         let mut free: Vec<(usize, PeerId)> = self
@@ -191,7 +191,7 @@ impl ChunkBook {
         Some((peer, index))
     }
 
-    /// Notes how a request ended.
+    /// Records the end of a request.
     pub(crate) fn ended(&mut self, peer: PeerId, index: u32, outcome: ChunkOutcome) {
         if self.asked.get(&index) != Some(&peer) {
             return;

@@ -1,11 +1,11 @@
-//! What bulk transfers report, and the trait through which they report it.
+//! Events of bulk transfers, and the trait that receives them.
 
 use crate::bulk::BulkFault;
 use futures::future::BoxFuture;
 use murmurate_protocol::{Digest, FetchId, PeerId, PushOutcome, SliceId, SliceMeta};
 use std::time::Duration;
 
-/// A transfer that ended, or a peer that broke a rule of bulk streams.
+/// The end of a transfer, or a violation of the protocol on a bulk stream.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum BulkEvent {
@@ -17,7 +17,7 @@ pub enum BulkEvent {
         slice: SliceId,
         /// The slice's header.
         meta: SliceMeta,
-        /// Hash of the bytes; only for aggregates.
+        /// Hash of the bytes; `None` for a contribution.
         digest: Option<Digest>,
     },
     /// A push ended.
@@ -33,30 +33,32 @@ pub enum BulkEvent {
     Fetched {
         /// The slice or the state.
         what: FetchId,
-        /// Header of a slice; `None` for a state.
+        /// The header of a slice; `None` for a state.
         meta: Option<SliceMeta>,
-        /// Hash of an aggregate's bytes.
+        /// Hash of an aggregate's bytes; `None` for a contribution or a state.
         digest: Option<Digest>,
     },
-    /// No donor gave all of it. Chunks of a state that did arrive stay in the store.
+    /// No donor delivered it completely. The chunks of a state that arrived stay in the store.
     FetchFailed {
         /// The slice or the state.
         what: FetchId,
     },
-    /// A peer's bulk stream broke the rules, or broke off.
+    /// A peer's bulk stream violated the protocol or broke off.
     Malformed {
         /// The peer.
         from: PeerId,
-        /// What is wrong; [`BulkFault::is_misbehaviour`] tells whether the peer's score suffers.
+        /// The fault. [`BulkFault::is_misbehaviour`] says whether it counts against the peer's
+        /// score.
         what: BulkFault,
     },
 }
 
-/// Takes what bulk transfers have to tell.
+/// Receives the events of bulk transfers.
 pub trait BulkEvents: Send + Sync {
-    /// Takes an event that must not be lost; waits while there is no room for it.
+    /// Accepts an event that must not be lost. Waits while the queue is full.
     fn tell(&self, event: BulkEvent) -> BoxFuture<'_, ()>;
 
-    /// Takes a measurement of a link, the rate in bytes a second. It may be dropped: another one follows.
+    /// Accepts a measurement of a link; `rate` is in bytes per second. It may be dropped, since
+    /// others follow.
     fn measured(&self, peer: PeerId, rtt: Duration, rate: u64);
 }

@@ -1,74 +1,75 @@
-//! What a remote can do wrong on a bulk stream.
+//! Faults of a remote on a bulk stream.
 
 use murmurate_protocol::StateId;
 use murmurate_protocol::wire::WireError;
 
-/// A bulk stream that did not keep its word.
+/// A bulk stream that violated the protocol or broke off.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BulkFault {
-    /// The header is longer than any header.
+    /// The length of the header exceeds the limit.
     #[error("bulk header of {bytes} bytes is above the limit of {max}")]
     HeaderTooLong {
-        /// Its length.
+        /// Length in bytes.
         bytes: u64,
-        /// The limit.
+        /// The limit in bytes.
         max: u64,
     },
-    /// The header is no header.
+    /// The header cannot be decoded.
     #[error("bulk header: {0}")]
     Header(#[source] WireError),
-    /// The header announces more than may come.
+    /// The header announces more bytes than allowed.
     #[error("{bytes} bytes announced where at most {max} may come")]
     TooLong {
-        /// Announced.
+        /// Announced bytes.
         bytes: u64,
-        /// Allowed.
+        /// Allowed bytes.
         max: u64,
     },
-    /// Bytes came after the last one that was announced.
+    /// More bytes came than were announced.
     #[error("more than the announced {of} bytes came")]
     Excess {
-        /// Announced.
+        /// Announced bytes.
         of: u64,
     },
-    /// The stream ended early. A sender that gave up does this too.
+    /// The stream ended early. A sender that gives up a push also causes this.
     #[error("{bytes} of {of} announced bytes came before the stream ended")]
     Short {
-        /// Came.
+        /// Received bytes.
         bytes: u64,
-        /// Announced.
+        /// Announced bytes.
         of: u64,
     },
-    /// Nothing came for too long. A slow link does this too.
+    /// No bytes arrived for too long. A slow link also causes this.
     #[error("the stream stalled after {bytes} of {of} bytes")]
     Stalled {
-        /// Came.
+        /// Received bytes.
         bytes: u64,
-        /// Announced.
+        /// Announced bytes.
         of: u64,
     },
-    /// The list of chunk hashes is not the one that the state's root names.
+    /// The hash of the manifest differs from the state's root.
     #[error("the manifest of the state that opens round {} is not what its root says", .state.round)]
     WrongManifest {
         /// The state.
         state: StateId,
     },
-    /// A chunk does not have the hash that the manifest gives it.
+    /// The hash of a chunk differs from its hash in the manifest.
     #[error("chunk {index} of the state that opens round {} has another hash", .state.round)]
     WrongChunk {
         /// The state.
         state: StateId,
-        /// The chunk.
+        /// Index of the chunk.
         index: u32,
     },
-    /// The reply belongs to another kind of request.
+    /// The reply answers another kind of request.
     #[error("the reply does not answer the request")]
     OtherReply,
 }
 
 impl BulkFault {
-    /// Whether no honest peer does this, however slow its link: only then is a score due.
+    /// Whether an honest peer never causes this, even on a slow link. Only then does the peer's
+    /// score suffer.
     pub const fn is_misbehaviour(&self) -> bool {
         !matches!(self, Self::Short { .. } | Self::Stalled { .. })
     }

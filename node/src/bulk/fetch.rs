@@ -1,4 +1,5 @@
-//! Fetching by name: one request, one reply; and slices from the first donor that has them.
+//! Fetches one item by name with one request and one reply; fetches slices from the first donor
+//! that has them.
 
 use crate::bulk::push::ANSWER;
 use crate::bulk::serve::digest_of;
@@ -15,17 +16,17 @@ use murmurate_protocol::{FetchId, PeerId, SliceId, SliceMeta};
 pub(crate) enum FetchError {
     /// The donor does not have it.
     Absent,
-    /// The donor broke the rules; it has been reported.
+    /// The donor violated the protocol; this was reported.
     Fault,
     /// The link broke or the donor is too slow.
     Broken,
-    /// Our own store does not take it.
+    /// The local store refuses it.
     Refused,
 }
 
-/// Asks one donor and reads the reply's bytes; faults are reported here.
+/// Sends a request to one donor and reads the reply's bytes. Reports faults of the donor.
 ///
-/// `bytes_of` says how many bytes may follow a reply, or what is wrong with it.
+/// `bytes_of` returns how many bytes may follow a reply, or why the reply is wrong.
 pub(crate) async fn ask<T>(
     core: &Core,
     donor: PeerId,
@@ -74,7 +75,7 @@ pub(crate) async fn ask<T>(
     }
 }
 
-/// Fetches a slice from the first of `donors` that gives it.
+/// Fetches a slice from the first of `donors` that delivers it.
 pub(crate) async fn fetch_slice(core: &Core, slice: SliceId, donors: &[PeerId]) -> BulkEvent {
     let what = FetchId::Slice(slice);
     for donor in donors {
@@ -107,7 +108,7 @@ pub(crate) async fn fetch_slice(core: &Core, slice: SliceId, donors: &[PeerId]) 
             }
         }
         if let Some((meta, bytes)) = core.store.get(&slice) {
-            // It came by another way in the meantime.
+            // The slice arrived through a push in the meantime.
             let digest = digest_of(&slice, &bytes);
             return BulkEvent::Fetched {
                 what,

@@ -1,4 +1,4 @@
-//! The pushes to one peer: the most urgent first, a few at a time.
+//! The pushes to one peer. A few run at the same time, the most urgent first.
 
 use crate::bulk::push::{PushJob, push, urgency};
 use crate::bulk::remote::Remote;
@@ -15,16 +15,16 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-/// What a lane is told.
+/// A command to a lane.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum LaneCommand {
-    /// Push this.
+    /// Start this push when its turn comes.
     Push(PushJob),
-    /// Stop pushing this.
+    /// Stop pushing this slice.
     Cancel(SliceId),
 }
 
-/// Pushes that wait for their turn, in order of priority and then of arrival.
+/// Waiting pushes, ordered by priority and then by arrival.
 #[derive(Debug, Default)]
 struct Waiting {
     jobs: BTreeMap<(u8, u64), (PushJob, Instant)>,
@@ -55,7 +55,7 @@ impl Waiting {
         })
     }
 
-    /// The priority of the next one.
+    /// The priority of the next push.
     fn next(&self) -> Option<u8> {
         self.jobs
             .first_key_value()
@@ -74,12 +74,13 @@ impl Waiting {
     }
 }
 
-/// The pushes under way.
+/// The running pushes.
 #[derive(Debug, Default)]
 struct Active(BTreeMap<SliceId, (u8, CancellationToken)>);
 
 impl Active {
-    /// Whether one more may begin: within the bound, or up to twice that when it is more urgent than all of them.
+    /// Whether a push of this priority may start: within `max`, or within twice `max` if it is more
+    /// urgent than all running ones.
     fn admits(&self, priority: u8, max: usize) -> bool {
         let overtakes = || self.0.values().all(|(other, _)| priority < *other);
         self.0.len() < max || (self.0.len() < 2 * max && overtakes())
@@ -98,7 +99,7 @@ impl Active {
     }
 }
 
-/// Runs the pushes to a peer until the lane's sender is dropped; then all of them end.
+/// Runs the pushes to a peer until the lane's sender is dropped, then ends all of them.
 pub(crate) async fn run_lane(
     core: Arc<Core>,
     remote: Remote,
@@ -162,7 +163,8 @@ pub(crate) async fn run_lane(
     end(&core, to, waiting, under_way, active).await;
 }
 
-/// The link is down: what waits is lost, what is under way ends as it stands.
+/// Ends the lane because the link is down: waiting pushes are lost, running ones end in their
+/// current state.
 async fn end(
     core: &Core,
     to: PeerId,

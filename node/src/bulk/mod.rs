@@ -1,12 +1,12 @@
 //! Bulk transfer: slices and states between peers, over any byte stream.
 //!
 //! A push is one stream per slice: a bounded header, the bytes, one byte of acknowledgement. A
-//! fetch asks by name and gets the bytes or "not here"; a state comes in chunks from several
-//! donors at once, each chunk checked against the state's root. Nothing here knows libp2p: a
-//! [`BulkTransport`] opens streams, a [`BulkStore`] holds the bytes.
+//! fetch requests an item by name and receives its bytes or "absent". A state comes in chunks from
+//! several donors at once, and each chunk is checked against the state's root. This module does not
+//! depend on libp2p: a [`BulkTransport`] opens streams, a [`BulkStore`] holds the bytes.
 //!
-//! The byte of acknowledgement is the application's: "delivered" means that the store has taken the slice,
-//! which no acknowledgement of a transport says.
+//! The acknowledgement comes from the application, because an acknowledgement of the transport does
+//! not tell whether the store has accepted the slice.
 
 mod accept;
 mod chunks;

@@ -1,8 +1,8 @@
 //! The two halves of a bulk stream: a QUIC stream of our own, or any other byte stream.
 //!
-//! A QUIC stream takes bodies as [`Bytes`] without copying them, and has an urgency among the streams of its
-//! connection. Dropping a writer gives up what the other end does not have yet, unless it was
-//! [released](PipeWriter::release); dropping a reader tells the other end to stop.
+//! A QUIC stream takes bodies as [`Bytes`] without copying them and has a priority among the
+//! streams of its connection. Dropping a writer discards the bytes that were not yet sent, unless
+//! it was [released](PipeWriter::release). Dropping a reader tells the other end to stop.
 
 use bytes::Bytes;
 use futures::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf};
@@ -17,22 +17,22 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for T {}
 /// Chunks taken from a QUIC stream at a time: 90 kB of full packets.
 const CHUNKS: usize = 64;
 
-/// Bytes taken from another stream at a time.
+/// Bytes read from another kind of stream at a time.
 const READ_BYTES: usize = 64 * 1024;
 
-/// Code of a stream that was given up.
+/// Error code of a stream that was given up.
 const GIVEN_UP: VarInt = VarInt::from_u32(1);
 
 /// Both halves of a bulk stream.
 pub struct Pipe {
-    /// What we say.
+    /// The half that sends to the other end.
     pub(crate) write: PipeWriter,
-    /// What the other end says.
+    /// The half that receives from the other end.
     pub(crate) read: PipeReader,
 }
 
 impl Pipe {
-    /// A QUIC stream.
+    /// Wraps a QUIC stream.
     pub fn of_quic((send, receive): (SendStream, RecvStream)) -> Self {
         Self {
             write: PipeWriter {
@@ -46,7 +46,7 @@ impl Pipe {
         }
     }
 
-    /// Another stream.
+    /// Wraps any other byte stream.
     pub fn of_stream(stream: impl ByteStream + 'static) -> Self {
         let stream: Box<dyn ByteStream> = Box::new(stream);
         let (read, write) = stream.split();
@@ -68,14 +68,14 @@ enum Writer {
     Stream(WriteHalf<Box<dyn ByteStream>>),
 }
 
-/// The writing half.
+/// The sending half.
 pub struct PipeWriter {
     half: Writer,
     released: bool,
 }
 
 impl PipeWriter {
-    /// Writes a few bytes.
+    /// Writes all of a short slice, which is copied.
     pub(crate) async fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         match &mut self.half {
             Writer::Quic(send) => Ok(send.write_all(bytes).await?),
@@ -86,7 +86,7 @@ impl PipeWriter {
         }
     }
 
-    /// Hands bytes over; without a copy where the stream can.
+    /// Writes all bytes, without a copy if the stream supports it.
     pub(crate) async fn write_bytes(&mut self, bytes: Bytes) -> io::Result<()> {
         match &mut self.half {
             Writer::Quic(send) => Ok(send.write_chunk(bytes).await?),
@@ -94,7 +94,7 @@ impl PipeWriter {
         }
     }
 
-    /// Says that all is said.
+    /// Ends the stream after the bytes written so far.
     pub(crate) async fn finish(&mut self) -> io::Result<()> {
         match &mut self.half {
             Writer::Quic(send) => {
@@ -105,15 +105,15 @@ impl PipeWriter {
         }
     }
 
-    /// What was written reaches the other end even when this is dropped.
+    /// Lets the written bytes reach the other end even if the writer is dropped.
     pub(crate) fn release(&mut self) {
         self.released = true;
     }
 
-    /// Among the streams of a connection the one of higher urgency goes first; 0 is usual.
+    /// Sets the stream's urgency. Higher urgencies are sent first; the default is 0.
     pub(crate) fn set_urgency(&self, urgency: i32) {
         if let Writer::Quic(send) = &self.half {
-            // An error says that the stream has ended.
+            // An error means that the stream has ended.
             let _ = send.set_priority(urgency);
         }
     }
@@ -124,7 +124,7 @@ impl Drop for PipeWriter {
         if let Writer::Quic(send) = &mut self.half
             && !self.released
         {
-            // Without this, quinn would go on to send what waits.
+            // Otherwise quinn would continue to send the buffered bytes.
             let _ = send.reset(GIVEN_UP);
         }
     }
@@ -135,15 +135,15 @@ enum Reader {
     Stream(ReadHalf<Box<dyn ByteStream>>),
 }
 
-/// The reading half.
+/// The receiving half.
 pub struct PipeReader {
     half: Reader,
-    /// Where another stream's bytes pass through.
+    /// A buffer through which the bytes of other kinds of streams pass.
     scratch: Vec<u8>,
 }
 
 impl PipeReader {
-    /// Reads what is there; zero at the end.
+    /// Reads the available bytes into `to` and returns their number; zero at the end of the stream.
     pub(crate) async fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
         match &mut self.half {
             Reader::Quic(receive) => Ok(receive.read(to).await?.unwrap_or(0)),
@@ -151,7 +151,7 @@ impl PipeReader {
         }
     }
 
-    /// Fills all of `to`.
+    /// Fills all of `to`, or fails if the stream ends before.
     pub(crate) async fn read_exact(&mut self, to: &mut [u8]) -> io::Result<()> {
         let mut filled = 0;
         while filled < to.len() {
@@ -164,8 +164,9 @@ impl PipeReader {
         Ok(())
     }
 
-    /// Appends what is there to `body`, as long as that stays within `whole` bytes; otherwise takes it and
-    /// appends nothing. How much was there; zero at the end. May be dropped before it answers.
+    /// Reads available bytes and appends them to `body`. Bytes that would make `body` longer than
+    /// `whole` are read but not appended. Returns the number of bytes read; zero at the end. Safe
+    /// to cancel.
     pub(crate) async fn append(&mut self, body: &mut Vec<u8>, whole: usize) -> io::Result<usize> {
         match &mut self.half {
             Reader::Quic(receive) => {

@@ -1,4 +1,4 @@
-//! One push: header, bytes, one byte of acknowledgement, and what its sender may conclude.
+//! One push: it sends the header and the bytes, and reads the acknowledgement.
 
 use crate::bulk::remote::Remote;
 use crate::bulk::wire::{ACK_REFUSED, ACK_TAKEN, Request, finish, write_body, write_header};
@@ -9,42 +9,42 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
-/// How long a receiver that stopped reading may take to say why.
+/// How long a receiver that stopped reading may take to send its reason.
 const LAST_WORD_WAIT: Duration = Duration::from_secs(1);
 
-/// Slices below this say more about the round trip than about the rate.
+/// Smaller slices measure the round-trip time rather than the rate.
 const RATED_BYTES_MIN: u64 = 64 * 1024;
 
-/// Urgency of acknowledgements, requests and slices that a round waits for: before every push.
+/// Urgency of acknowledgements, requests and slices that a round waits for: higher than every push.
 pub(crate) const ANSWER: i32 = 1;
 
-/// Urgency of states: after every push.
+/// Urgency of states: lower than every push.
 pub(crate) const BACKGROUND: i32 = i32::MIN;
 
-/// Bits of a push's urgency that tell pushes of one priority apart.
+/// Bits of the urgency that order pushes of the same priority.
 const TURN_BITS: u32 = 22;
 
-/// The urgency of a push's stream: lower priorities go first, and of one priority the one that was asked for
-/// first, whole, so that its receiver can go on with it while the next ones come.
+/// The urgency of a push's stream. Lower priorities go first. Within one priority, the earlier push
+/// is sent completely before the next, so that its receiver can continue early.
 pub(crate) fn urgency(priority: u8, turn: u64) -> i32 {
     let turn = (turn & ((1 << TURN_BITS) - 1)) as i32;
     -((i32::from(priority) << TURN_BITS) | turn)
 }
 
-/// A push that was asked for.
+/// A requested push.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PushJob {
-    /// What.
+    /// The slice to push.
     pub(crate) slice: SliceId,
-    /// Its header.
+    /// The slice's header.
     pub(crate) meta: SliceMeta,
-    /// Lower goes first.
+    /// Lower values go first.
     pub(crate) priority: u8,
     /// When to give up.
     pub(crate) deadline: Instant,
 }
 
-/// Performs one push to its end, its deadline or its cancellation.
+/// Runs one push until it completes, its deadline passes, or it is cancelled.
 pub(crate) async fn push(
     core: &Core,
     remote: &Remote,
@@ -53,7 +53,7 @@ pub(crate) async fn push(
     cancelled: CancellationToken,
 ) -> PushOutcome {
     let since = Instant::now();
-    // Until the last byte is handed to the transport the receiver surely lacks it.
+    // Until the last byte is handed to the transport, the receiver cannot have the slice.
     let all_sent = AtomicBool::new(false);
     let ended = tokio::select! {
         ended = transfer(core, remote, job, urgency, &all_sent) => ended,
@@ -84,7 +84,7 @@ async fn transfer(
         .get(&slice)
         .filter(|(_, b)| b.len() as u64 == meta.bytes)
     else {
-        // Its exchange was decided, and its bytes were released, while it waited for its turn.
+        // The exchange was decided, and the slice released, while the push waited for its turn.
         tracing::debug!("push dropped: the slice was released while it waited");
         return Some(PushOutcome::Lost);
     };
@@ -100,7 +100,7 @@ async fn transfer(
             let header = Request::Push { slice, meta };
             write_header(&mut write, &header, limits.header_wait).await?;
             let left = |n| remote.tally.bulk_out(n);
-            // The push has a deadline of its own, and more urgent ones may go first.
+            // The push has its own deadline, and more urgent ones may delay it.
             let wait = Duration::MAX;
             write_body(&mut write, &bytes, wait, &remote.throttle, left).await?;
             all_sent.store(true, Ordering::Relaxed);
@@ -117,7 +117,7 @@ async fn transfer(
         }
     };
     if outcome == Some(PushOutcome::Delivered) {
-        // Else what is left of it is not sent any more.
+        // Without this, dropping the writer would discard the bytes that are not yet sent.
         write.release();
         let took = remote.delivered(began, Instant::now());
         if meta.bytes >= RATED_BYTES_MIN {

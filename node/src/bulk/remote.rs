@@ -1,4 +1,4 @@
-//! What one linked peer has under way with us, and the bounds on it.
+//! State and bounds of the transfers with one linked peer.
 
 use crate::traffic::{Counters, Tally};
 use murmurate_net::congestion::{MaxRate, Throttle};
@@ -9,25 +9,25 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-/// One linked peer. Cloned, it is the same one.
+/// One linked peer. Clones share their state.
 #[derive(Clone, Debug)]
 pub(crate) struct Remote {
-    /// Who.
+    /// The peer's id.
     pub(crate) peer: PeerId,
-    /// Streams that it may still open towards us.
+    /// Permits for streams that the peer may open.
     pub(crate) streams: Arc<Semaphore>,
-    /// What our bytes to it draw from.
+    /// Limits the sending rate to the peer.
     pub(crate) throttle: Throttle,
-    /// Where its bytes are counted.
+    /// Counts the peer's bytes.
     pub(crate) tally: Tally,
-    /// Bytes that its open streams have announced.
+    /// Bytes announced by its open streams.
     announced: Arc<AtomicU64>,
     /// When it last acknowledged a push.
     delivered: Arc<Mutex<Option<Instant>>>,
 }
 
 impl Remote {
-    /// Nothing is under way.
+    /// Starts with no transfer in progress.
     pub(crate) fn new(peer: PeerId, streams: usize, rate: &MaxRate, counters: &Counters) -> Self {
         Self {
             peer,
@@ -39,7 +39,7 @@ impl Remote {
         }
     }
 
-    /// Counts announced bytes until the guard is dropped; `None` when they are too many.
+    /// Reserves announced bytes until the guard is dropped; `None` if the total would exceed `max`.
     pub(crate) fn announce(&self, bytes: u64, max: u64) -> Option<Announced> {
         let add = |open: u64| open.checked_add(bytes).filter(|sum| *sum <= max);
         self.announced
@@ -51,8 +51,9 @@ impl Remote {
         })
     }
 
-    /// A push that began then was acknowledged: how long the link was busy with it. Pushes overlap, and the
-    /// more urgent one goes first, so that it began counts from the end of the one before.
+    /// Records that a push which began at `began` was acknowledged at `now`. Returns how long the
+    /// link was busy with it: pushes overlap, so the time counts from the end of the previous push
+    /// if that is later.
     pub(crate) fn delivered(&self, began: Instant, now: Instant) -> Duration {
         let mut last = self
             .delivered
@@ -63,7 +64,7 @@ impl Remote {
     }
 }
 
-/// Bytes that were announced and may still come.
+/// A reservation of announced bytes.
 pub(crate) struct Announced {
     bytes: u64,
     open: Arc<AtomicU64>,

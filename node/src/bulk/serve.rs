@@ -1,4 +1,4 @@
-//! The answering side of a bulk stream.
+//! Serves the streams that a remote opens.
 
 use crate::bulk::push::{ANSWER, BACKGROUND};
 use crate::bulk::remote::Remote;
@@ -12,7 +12,7 @@ use bytes::Bytes;
 use murmurate_protocol::{Digest, Part, SliceId, SliceMeta};
 use std::io;
 
-/// Answers one stream that a remote opened.
+/// Serves one stream.
 pub(crate) async fn serve(core: &Core, remote: &Remote, mut pipe: Pipe) {
     let served = match read_header::<Request>(&mut pipe.read, core.limits.header_wait).await {
         Ok(Request::Push { slice, meta }) => take(core, remote, &mut pipe, slice, meta).await,
@@ -64,7 +64,7 @@ async fn take(
     let body = match body {
         Ok(body) => Bytes::from(body),
         Err(error) => {
-            // The sender learns that it was not taken, where the stream still works.
+            // The sender learns of the refusal only if the stream still works.
             let _ = acknowledge(core, &mut pipe.write, ACK_REFUSED).await;
             return Err(error);
         }
@@ -81,7 +81,7 @@ async fn take(
     Ok(acknowledge(core, &mut pipe.write, ACK_TAKEN).await?)
 }
 
-/// Peers vote on the hashes of aggregates; contributions need none.
+/// The digest of an aggregate, since peers vote on it; `None` for a contribution.
 pub(crate) fn digest_of(slice: &SliceId, bytes: &[u8]) -> Option<Digest> {
     (slice.part == Part::Aggregate).then(|| Digest::of(bytes))
 }
@@ -122,7 +122,7 @@ async fn give(
     let (limits, throttle) = (&core.limits, &remote.throttle);
     let left = |bytes| remote.tally.bulk_out(bytes);
     to.set_urgency(match request {
-        // The round of the peer that asks for a slice waits for it.
+        // A peer that requests a slice waits for it in its round.
         Request::Slice(_) => ANSWER,
         _ => BACKGROUND,
     });

@@ -1,6 +1,6 @@
-//! Fetching a state: the manifest first, then its chunks from several donors at once.
+//! Fetches a state: the manifest first, then its chunks from several donors at once.
 //!
-//! Chunks that an earlier attempt left in the store are not asked for again.
+//! Chunks that an earlier attempt stored are not requested again.
 
 use crate::bulk::chunks::{ChunkBook, ChunkOutcome};
 use crate::bulk::fetch::{FetchError, ask};
@@ -28,7 +28,7 @@ pub(crate) async fn fetch_state(core: &Core, state: StateId, donors: &[PeerId]) 
     }
 }
 
-/// The manifest, from the store or from the first donor that tells the truth.
+/// The manifest from the store, or from the first donor that sends a valid one.
 async fn manifest(core: &Core, state: StateId, donors: &[PeerId]) -> Option<Manifest> {
     let kept = core.store.state_manifest(&state);
     if let Some(manifest) = kept.and_then(|bytes| Manifest::verify(state, &bytes).ok()) {
@@ -78,7 +78,7 @@ async fn chunks(core: &Core, state: StateId, manifest: &Manifest, donors: &[Peer
             .saturating_sub(last_good.elapsed());
         let (donor, index, fetched) = match timeout(left, active.next()).await {
             Ok(Some(ended)) => ended,
-            // No donor is left to ask, or none answers.
+            // No donor is left, or none answers.
             Ok(None) | Err(_) => return false,
         };
         let outcome = match fetched {

@@ -1,63 +1,63 @@
-//! Where slices and states live between the network and the Executor.
+//! The store of slices and states between the network and the Executor.
 
 use bytes::Bytes;
 use murmurate_protocol::{PeerId, SliceId, SliceMeta, StateId};
 
-/// Why bytes are not taken.
+/// Why the store refuses bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// The same slice is here already: its sender may count it as delivered.
+    /// The store already has this slice. The sender counts it as delivered.
     #[error("it is here already")]
     AlreadyHere,
     /// Longer than the plan allows.
     #[error("it is longer than the plan allows")]
     TooLong,
-    /// Too much of this sender is waiting already.
+    /// Too many slices of this sender are stored.
     #[error("too much of this sender is waiting already")]
     Full,
-    /// It was not asked for, or belongs to a past round.
+    /// The slice was not requested, or belongs to a past round.
     #[error("it is not wanted")]
     Unwanted,
 }
 
-/// The bytes that bulk transfer reads from and writes to.
+/// Storage that bulk transfer reads from and writes to.
 ///
-/// Called on the network's threads: every call must return quickly and must not wait for the
+/// The network's threads call these methods: each must return quickly and must not wait for the
 /// Executor. The caller has checked lengths against its own limits, but not against the plan.
 pub trait BulkStore: Send + Sync {
-    /// An encoded slice with what belongs in its header, to push or to serve.
+    /// An encoded slice with its header, to push or to serve.
     fn get(&self, slice: &SliceId) -> Option<(SliceMeta, Bytes)>;
 
-    /// Whether `from` may send this slice: the plan's bound on its bytes, how many of one sender
-    /// may wait, whether it is wanted at all. Asked before the first byte is read.
+    /// Decides before the first byte is read whether `from` may send this slice: whether it is
+    /// wanted, within the plan's size, and within the number of slices that one sender may store.
     ///
     /// # Errors
-    /// Why not.
+    /// Why the slice is refused.
     fn accepts(&self, from: PeerId, slice: &SliceId, meta: &SliceMeta) -> Result<(), Refusal>;
 
-    /// Takes a slice whose `meta.bytes` bytes have arrived.
+    /// Stores a slice whose `meta.bytes` bytes have all arrived.
     fn put(&self, from: PeerId, slice: SliceId, meta: SliceMeta, bytes: Bytes);
 
     /// The hashes of a state's chunks, 32 bytes each
     /// ([`manifest_of`](murmurate_strategies::executor::manifest_of)).
     fn state_manifest(&self, state: &StateId) -> Option<Bytes>;
 
-    /// One chunk of a state.
+    /// One chunk of a state; `None` if it is not here.
     fn state_chunk(&self, state: &StateId, index: u32) -> Option<Bytes>;
 
-    /// Makes room for a state that is about to be fetched, and keeps its verified manifest.
+    /// Prepares for a fetch of a state and stores its verified manifest.
     ///
     /// # Errors
-    /// Why it cannot be taken.
+    /// Why the state is refused.
     fn put_state_manifest(&self, state: &StateId, manifest: Bytes) -> Result<(), Refusal>;
 
-    /// Whether a chunk is here from an earlier, interrupted fetch.
+    /// Whether an earlier, interrupted fetch stored this chunk.
     fn has_state_chunk(&self, state: &StateId, index: u32) -> bool;
 
-    /// Takes a verified chunk.
+    /// Stores a verified chunk.
     ///
     /// # Errors
-    /// Why it cannot be taken.
+    /// Why the chunk is refused.
     fn put_state_chunk(&self, state: &StateId, index: u32, bytes: Bytes) -> Result<(), Refusal>;
 }

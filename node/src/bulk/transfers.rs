@@ -1,4 +1,4 @@
-//! All bulk transfers of one daemon: a lane of pushes per peer, fetches, and answered streams.
+//! All bulk transfers of one daemon: one lane of pushes per peer, fetches, and served streams.
 
 use crate::bulk::accept::accept_streams;
 use crate::bulk::fetch::fetch_slice;
@@ -16,10 +16,10 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, timeout_at};
 use tracing::Instrument;
 
-/// Commands that may wait for a lane to look at them.
+/// Commands that may wait in a lane's queue.
 const LANE_COMMANDS_MAX: usize = 1024;
 
-/// The transfers under way. Owned by the network's task, which also owns the tasks spawned here.
+/// The running transfers. The network's task owns this and the tasks spawned here.
 pub(crate) struct Bulk {
     core: Arc<Core>,
     lanes: BTreeMap<PeerId, mpsc::Sender<LaneCommand>>,
@@ -28,7 +28,7 @@ pub(crate) struct Bulk {
 }
 
 impl Bulk {
-    /// No transfers.
+    /// Starts without transfers.
     pub(crate) fn new(core: Core) -> Self {
         Self {
             core: Arc::new(core),
@@ -38,7 +38,7 @@ impl Bulk {
         }
     }
 
-    /// A link came up: pushes to it are possible.
+    /// Starts a lane of pushes for a peer whose link came up.
     pub(crate) fn link_up(&mut self, peer: PeerId, tasks: &mut JoinSet<()>) {
         let (commands, inbox) = mpsc::channel(LANE_COMMANDS_MAX);
         let remote = self.remote(peer);
@@ -46,13 +46,13 @@ impl Bulk {
         self.lanes.insert(peer, commands);
     }
 
-    /// A link went down: its lane ends, and with it every push.
+    /// Ends the lane of a peer whose link went down, and with it every push to the peer.
     pub(crate) fn link_down(&mut self, peer: PeerId) {
         self.lanes.remove(&peer);
         self.remotes.remove(&peer);
     }
 
-    /// Pushes a slice; an event comes back at once when that is impossible.
+    /// Queues a push. Returns an event if the push is impossible.
     pub(crate) fn push(&mut self, to: PeerId, job: PushJob) -> Option<BulkEvent> {
         let lost = BulkEvent::Pushed {
             to,
@@ -65,16 +65,16 @@ impl Bulk {
         }
     }
 
-    /// Stops pushing a slice, to whomever.
+    /// Stops all pushes of a slice.
     pub(crate) fn cancel(&mut self, slice: SliceId) {
         for lane in self.lanes.values() {
-            // A lane with a thousand unread commands is stuck: its pushes end by their deadlines.
+            // A lane with a thousand unread commands is stuck; its pushes end at their deadlines.
             let _ = lane.try_send(LaneCommand::Cancel(slice));
         }
     }
 
-    /// Fetches a slice or a state. A second request for the same thing takes the first one's
-    /// place; what the first one stored stays.
+    /// Fetches a slice or a state. A second request for the same item replaces the first; chunks
+    /// that the first one stored stay.
     pub(crate) fn fetch(
         &mut self,
         what: FetchId,
@@ -102,7 +102,7 @@ impl Bulk {
         self.fetches.insert(what, task);
     }
 
-    /// Answers a stream that a remote opened on the link itself.
+    /// Serves a stream that a remote opened on the link itself.
     pub(crate) fn serve(&mut self, from: PeerId, pipe: Pipe, tasks: &mut JoinSet<()>) {
         let (core, remote) = (Arc::clone(&self.core), self.remote(from));
         let Ok(permit) = Arc::clone(&remote.streams).try_acquire_owned() else {
@@ -116,7 +116,7 @@ impl Bulk {
         tasks.spawn(answer.in_current_span());
     }
 
-    /// Answers the streams that a remote opens on a bulk connection.
+    /// Serves the streams that a remote opens on a bulk connection.
     pub(crate) fn serve_connection(
         &mut self,
         from: PeerId,

@@ -1,6 +1,9 @@
-//! Bytes of a bulk stream: length-prefixed headers, then bodies read and written in pieces.
+//! Encoding of a bulk stream: length-prefixed headers, then bodies that are read and written in
+//! pieces.
 //!
-//! Nothing is allocated by a remote's word alone: headers are bounded, a body's length is checked against the
+//! A length from a remote never causes an allocation by itself. Headers are bounded, the length of
+//! a body is checked against the plan before it is read, and memory is committed only as bytes
+//! arrive.
 //! plan before it is read, and its memory is taken from the system with the bytes that really arrive.
 
 use crate::bulk::limits::{HEADER_BYTES_MAX, PIECE_BYTES};
@@ -16,58 +19,59 @@ use std::io;
 use std::time::Duration;
 use tokio::time::{Instant, timeout, timeout_at};
 
-/// Room that is reserved at once; a longer body grows as it comes.
+/// Bytes reserved at once. A longer body grows as it arrives.
 const RESERVED_BYTES_MAX: usize = 1 << 30;
 
-/// Waits that a stream is forgiven while other streams of its remote move: ten minutes at the usual 30 s.
+/// Timeouts tolerated in one stream while other streams of the same remote progress: ten minutes at
+/// the default of 30 s.
 const STALLS_MAX: u32 = 20;
 
-/// What the opener of a stream wants.
+/// A request of the end that opened the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Request {
-    /// Here is a slice: `meta.bytes` bytes follow.
+    /// Pushes a slice: `meta.bytes` bytes follow.
     Push {
-        /// Its name.
+        /// The slice's name.
         slice: SliceId,
-        /// Its header.
+        /// The slice's header.
         meta: SliceMeta,
     },
-    /// Send me this slice.
+    /// Requests a slice.
     Slice(SliceId),
-    /// Send me the hashes of this state's chunks.
+    /// Requests the hashes of a state's chunks.
     Manifest(StateId),
-    /// Send me a chunk of this state.
+    /// Requests one chunk of a state.
     Chunk {
         /// The state.
         state: StateId,
-        /// Which chunk.
+        /// Index of the chunk.
         index: u32,
     },
 }
 
-/// What comes back before the bytes of a fetch.
+/// The header of the reply to a fetch.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Reply {
     /// A slice: `meta.bytes` bytes follow.
     Slice(SliceMeta),
-    /// A manifest or a chunk: this many bytes follow.
+    /// A manifest or a chunk follows.
     Blob {
-        /// How many.
+        /// Its size in bytes.
         bytes: u64,
     },
-    /// It is not here.
+    /// The remote does not have it.
     Absent,
 }
 
-/// The acknowledgement of a push: taken.
+/// Acknowledgement of a push: accepted.
 pub(crate) const ACK_TAKEN: u8 = 1;
 /// The acknowledgement of a push: refused.
 pub(crate) const ACK_REFUSED: u8 = 2;
 
-/// Why a stream ended before its time.
+/// Why a stream ended early.
 #[derive(Debug)]
 pub(crate) enum StreamError {
-    /// The remote did something that is worth a report.
+    /// The remote violated the protocol.
     Fault(BulkFault),
     /// The link broke.
     Broken,
@@ -79,7 +83,7 @@ impl From<io::Error> for StreamError {
     }
 }
 
-/// The bytes of a header: its length as `u32` little-endian, then its encoding.
+/// Encodes a header: its length as `u32` little-endian, then the value.
 pub(crate) fn header_bytes<T: Serialize>(value: &T) -> Vec<u8> {
     let body = encode_value(value);
     let length = u32::try_from(body.len()).unwrap_or(u32::MAX);
@@ -125,10 +129,12 @@ pub(crate) async fn read_header<T: DeserializeOwned>(
         })))
 }
 
-/// Reads exactly `of` bytes and the end of the stream into one allocation, counted as they come.
+/// Reads exactly `of` bytes and the end of the stream into one allocation, and counts them as they
+/// arrive.
 ///
-/// The caller has checked `of` against the plan. Nothing for `wait` is a stall, unless other streams of the
-/// same remote moved meanwhile: more urgent ones go first. That excuse holds [`STALLS_MAX`] times.
+/// The caller has checked `of` against the plan. If nothing arrives for `wait`, the stream has
+/// stalled, unless other streams of the same remote progressed meanwhile, since more urgent streams
+/// go first. That excuse holds [`STALLS_MAX`] times.
 pub(crate) async fn read_body(
     from: &mut PipeReader,
     of: u64,
@@ -143,7 +149,7 @@ pub(crate) async fn read_body(
     };
     let whole = usize::try_from(of).map_err(too_long)?;
     let mut body = Vec::new();
-    // Pages are touched, and so taken from the system, only by bytes that really arrive.
+    // The system commits pages only when they are written, so only bytes that arrive take memory.
     body.try_reserve_exact(whole.min(RESERVED_BYTES_MAX))
         .map_err(|_| StreamError::Broken)?;
     let (mut seen, mut stalls) = (tally.bulk_in_so_far(), 0);
@@ -175,7 +181,7 @@ pub(crate) async fn read_body(
         if came > of {
             return Err(StreamError::Fault(BulkFault::Excess { of }));
         }
-        // The clock is looked at once a piece.
+        // The clock is read once for each piece.
         if came - counted >= PIECE_BYTES as u64 || came == of {
             (counted, clock) = (came, Instant::now() + wait);
             seen = tally.bulk_in_so_far();
@@ -183,8 +189,8 @@ pub(crate) async fn read_body(
     }
 }
 
-/// Writes a body in pieces as fast as `throttle` allows; `left` is told of every piece that was handed to the
-/// transport.
+/// Writes a body in pieces as fast as `throttle` allows. Calls `left` after each piece that was
+/// handed to the transport.
 pub(crate) async fn write_body(
     to: &mut PipeWriter,
     body: &Bytes,
@@ -203,7 +209,7 @@ pub(crate) async fn write_body(
     Ok(())
 }
 
-/// Closes the write half, so that the other end sees the end of the stream.
+/// Closes the sending half, so that the other end sees the end of the stream.
 pub(crate) async fn finish(to: &mut PipeWriter, wait: Duration) -> io::Result<()> {
     in_time(wait, to.finish()).await
 }
@@ -274,7 +280,7 @@ mod tests {
         assert_eq!(empty.unwrap(), Vec::<u8>::new());
     }
 
-    /// A wait that is meant to pass.
+    /// A wait that the test lets pass.
     const BRIEF: Duration = Duration::from_millis(20);
 
     #[tokio::test]

@@ -1,4 +1,4 @@
-//! Bulk connections of their own: who takes them, and what a peer that breaks the rules gets.
+//! Bulk connections: who accepts them, and how a peer that violates the protocol is treated.
 
 use super::*;
 
@@ -34,7 +34,7 @@ async fn pushes_take_a_connection_of_their_own_and_it_is_measured() {
         "{quic:?}"
     );
     assert!(quic.delivery_rate > Some(0.0) && quic.congestion_window > 0);
-    // The other end uses the same connection back.
+    // The other end pushes back over the same connection.
     for (id, meta) in shards(&b, 100, 2, 1000) {
         b.net.push(a.id, id, meta, 0, soon()).unwrap();
     }
@@ -152,7 +152,7 @@ async fn a_bulk_connection_is_held_to_its_headers() {
         write_header(&mut pipe.write, &header, WAIT).await.unwrap();
         pipe.write.write_all(&vec![1; sent]).await.unwrap();
         if ends {
-            // It may have been refused before that.
+            // The stream may have been refused before.
             let _ = pipe.write.finish().await;
         }
         assert_eq!(faults(&mut a, raw.id, 1).await, [expected]);
@@ -161,7 +161,7 @@ async fn a_bulk_connection_is_held_to_its_headers() {
         assert_eq!(answer, [ACK_REFUSED]);
     }
     assert!(a.store.slices.lock().unwrap().is_empty());
-    // A stream that was given up is no fault of anybody.
+    // Giving up a stream is not a fault.
     let mut pipe = Pipe::of_quic(connection.open_bi().await.unwrap());
     let (given_up, meta) = slice(Part::Contribution, 500);
     let header = Request::Push {
@@ -185,7 +185,7 @@ async fn a_peer_that_connects_again_and_again_leaves_nothing_behind() {
     let raw = Raw::beside(&a).await;
     for _ in 0..60 {
         match raw.bulk().await {
-            // Whether it is turned away or not: the next one is here at once.
+            // Accepted or refused, this connection is dropped and the next one follows at once.
             Ok(connection) => drop(connection),
             Err(error) => panic!("our own end holds none: {error}"),
         }
@@ -195,7 +195,8 @@ async fn a_peer_that_connects_again_and_again_leaves_nothing_behind() {
     let (id, meta) = shards(&c, 0, 1, 100_000)[0];
     c.net.push(a.id, id, meta, 0, soon()).unwrap();
     assert_eq!(outcome(&mut c).await, PushOutcome::Delivered);
-    // Once it has learned that the earlier ones are gone, one more is as good as the first.
+    // Once the remote knows that the earlier connections are closed, a new one works like the
+    // first.
     let served = async {
         loop {
             if let Ok(connection) = raw.bulk().await
@@ -208,7 +209,7 @@ async fn a_peer_that_connects_again_and_again_leaves_nothing_behind() {
     tokio::time::timeout(WAIT, served).await.unwrap();
 }
 
-/// Asks for a slice that does not exist.
+/// Requests a slice that does not exist.
 async fn asked_for_nothing(connection: &BulkConnection) -> Result<(), super::wire::StreamError> {
     let halves = connection.open_bi().await.map_err(io::Error::from)?;
     let mut pipe = Pipe::of_quic(halves);

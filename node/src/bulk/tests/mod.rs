@@ -1,4 +1,4 @@
-//! Bulk transfer. Here: a store for tests, and what the tests have in common.
+//! Tests of bulk transfer: a store, and helpers that the tests share.
 
 mod connections;
 mod pipes;
@@ -30,10 +30,11 @@ use tokio::sync::mpsc;
 use tokio_util::compat::TokioAsyncReadCompatExt;
 use tokio_util::sync::CancellationToken;
 
-/// A deadline that is meant to pass.
+/// A deadline that the test lets pass.
 const BRIEF: Duration = Duration::from_millis(50);
 
-/// Serves everything; from this chunk on waits for a word that may never come.
+/// A channel that holds back replies from a given chunk on until a message arrives, which may never
+/// happen.
 type Hold = Mutex<std::sync::mpsc::Receiver<()>>;
 
 #[derive(Default)]
@@ -53,7 +54,7 @@ impl TestStore {
         self.slices.lock().unwrap().insert(slice, (meta, bytes));
     }
 
-    /// Makes `bytes` a state that can be fetched from here.
+    /// Makes `bytes` a state that peers can fetch from this store.
     fn pin(&self, bytes: &Bytes) -> StateId {
         let manifest = Bytes::from(manifest_of(bytes));
         let state = state_id_of(Round(5), bytes, &manifest);
@@ -62,7 +63,7 @@ impl TestStore {
         state
     }
 
-    /// The fetched state, put together.
+    /// The bytes of the fetched state.
     fn fetched(&self, state: &StateId) -> Vec<u8> {
         let chunks = self.chunks.lock().unwrap();
         let of = chunks.iter().filter(|((s, _), _)| s == state);

@@ -1,8 +1,8 @@
-//! One stream over an in-memory pipe, where the far end is the test's to misbehave.
+//! One stream over an in-memory pipe whose far end the test controls.
 
 use super::*;
 
-/// A transport that hands out the ends of in-memory pipes.
+/// A transport that returns in-memory pipes.
 struct Pipes(Mutex<Vec<Pipe>>);
 
 impl BulkTransport for Pipes {
@@ -102,7 +102,7 @@ async fn read_to_end(far: &mut Pipe) -> usize {
     all.len()
 }
 
-/// Serves one pipe whose far end does what `act` says, and returns what was reported.
+/// Serves one pipe while `act` runs at its far end, and returns the reported events.
 async fn served<F: Future<Output = ()> + Send + 'static>(
     limits: BulkLimits,
     act: impl FnOnce(Pipe) -> F,
@@ -130,7 +130,7 @@ async fn a_stream_that_says_nothing_is_given_up() {
         piece_wait: BRIEF,
         ..BulkLimits::default()
     };
-    // The far end stays open until the near one gives up.
+    // The far end stays open until the near end gives up.
     let silent = |mut far: Pipe| async move {
         let _ = far.read.read(&mut [0]).await;
     };

@@ -43,7 +43,7 @@ async fn a_push_arrives_bit_equal_and_is_counted() {
     assert_eq!(peer, b.id);
     assert!(rtt > Duration::ZERO);
 
-    // The same slice again is here already: delivered, and not transferred a second time.
+    // The receiver has the slice already: it counts as delivered and is not transferred again.
     a.net.push(b.id, id, meta, 0, soon()).unwrap();
     assert_eq!(outcome(&mut a).await, PushOutcome::Delivered);
     assert_eq!(b.net.counters().total.bulk_in, meta.bytes);
