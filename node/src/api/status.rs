@@ -30,7 +30,8 @@ pub struct Status {
     pub phase: String,
     /// Number of ended rounds, including earlier lives of this daemon.
     pub rounds_ended: u64,
-    /// Unix time in seconds at which the daemon completed the first round of this life.
+    /// Unix time in seconds at the end of the first round that this life of the daemon took part
+    /// in.
     pub first_round_unix_s: Option<f64>,
     /// Inner steps in all, including earlier lives.
     pub inner_steps: u64,

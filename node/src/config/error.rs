@@ -1,4 +1,4 @@
-//! What can be wrong with a configuration: one line that names the file or flag and what to do.
+//! Errors of the configuration. Each is one line that names the file or flag and says what to do.
 
 use std::path::{Path, PathBuf};
 
@@ -11,36 +11,36 @@ pub enum ConfigError {
         "{}: {reason}; `murmurate init --to {}` writes one", path.display(), path.display()
     )]
     Unreadable {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         reason: String,
     },
-    /// Something in the file is wrong.
+    /// A value, key or line is wrong.
     #[error("{place}: {message}")]
     Invalid {
-        /// The file and line, or the flag.
+        /// The line of the file, or the flag.
         place: Place,
         /// What is wrong and what to do.
         message: String,
     },
-    /// The file is there already.
+    /// The file exists already and may not be replaced.
     #[error("{} exists already; give another --to, or --force to replace it", path.display())]
     Exists {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
     },
     /// The file cannot be written.
     #[error("{}: cannot be written: {reason}", path.display())]
     Unwritable {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         reason: String,
     },
 }
 
-/// Where a wrong value came from.
+/// The place of a wrong value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// A line of a file, counted from one.
@@ -62,7 +62,8 @@ impl std::fmt::Display for Place {
 }
 
 impl ConfigError {
-    /// What the TOML reader said, in one line, with the nearest name where one was unknown.
+    /// Shortens the TOML reader's message to one line and suggests the nearest name for an unknown
+    /// one.
     pub(super) fn from_toml(path: &Path, text: &str, error: &toml::de::Error) -> Self {
         let place = match error.span() {
             Some(span) => {
@@ -78,7 +79,7 @@ impl ConfigError {
     }
 }
 
-/// Turns serde's list of all names into the one that was probably meant.
+/// Replaces serde's list of all names by the one that was probably meant.
 pub(super) fn explain(message: &str) -> String {
     let line = message.lines().map(str::trim).collect::<Vec<_>>().join(" ");
     let Some(rest) = line.strip_prefix("unknown field `") else {
@@ -90,7 +91,7 @@ pub(super) fn explain(message: &str) -> String {
     suggest("unknown key", rest)
 }
 
-/// `rest` is what follows "unknown field `": the name, a backtick, then the known names.
+/// Parses the text after "unknown field `": the wrong name, a backtick, then the known names.
 fn suggest(what: &str, rest: &str) -> String {
     let mut quoted = rest.split('`').step_by(2);
     let name = quoted.next().unwrap_or_default();

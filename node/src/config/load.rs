@@ -1,5 +1,5 @@
-//! From file and flags to a checked [`Config`]. Flags win over the file; every error names the one
-//! or the other.
+//! Builds a checked [`Config`] from a file and flags. Flags override the file, and every error
+//! names the line or the flag.
 
 use super::error::explain;
 use super::overrides::Overrides;
@@ -16,14 +16,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use toml::{Table, Value};
 
-/// The longest time that a duration in the file may name: a year.
+/// The longest duration that the file may contain, in seconds: one year.
 const SECONDS_MAX: f64 = 365.0 * 86_400.0;
 
 impl Config {
-    /// Reads `path` (or takes the defaults when there is none) and puts the flags over it.
+    /// Reads `path`, or takes the defaults if it is `None`, and applies the flags.
     ///
     /// # Errors
-    /// The first thing wrong, with its file and line or its flag.
+    /// The first problem, with its line in the file or its flag.
     pub fn load(path: Option<&Path>, overrides: &Overrides) -> Result<Self, ConfigError> {
         let Some(path) = path else {
             return Self::from_text(Path::new("the default configuration"), "", overrides);
@@ -35,17 +35,17 @@ impl Config {
         Self::from_text(path, &text, overrides)
     }
 
-    /// As [`Config::load`], from text that is called `path`.
+    /// Like [`Config::load`], but parses `text`. Errors name `path` as the file.
     ///
     /// # Errors
     /// As [`Config::load`].
     pub fn from_text(path: &Path, text: &str, overrides: &Overrides) -> Result<Self, ConfigError> {
         let in_file = |e: &toml::de::Error| ConfigError::from_toml(path, text, e);
-        // Once with places, so that a wrong key of the file is named by its line ...
+        // First the file alone, so that an error names a line of the file.
         toml::from_str::<RawConfig>(text).map_err(|e| in_file(&e))?;
         let mut table: Table = toml::from_str(text).map_err(|e| in_file(&e))?;
         let mut config = checked(&table).map_err(|wrong| wrong.in_file(path, text))?;
-        // ... and once for every flag, so that a wrong one is named as such.
+        // Then each flag alone, so that an error names the flag.
         for (flag, [section, key], value) in overrides.entries() {
             if let Some(inner) = section_of(&mut table, section) {
                 inner.insert(key.to_owned(), value);
@@ -59,7 +59,7 @@ impl Config {
     }
 }
 
-/// The table `name`, made when it is not there; the raw pass has checked that it is a table.
+/// The table `name`, created if it is missing. The first pass has checked that it is a table.
 fn section_of<'a>(table: &'a mut Table, name: &str) -> Option<&'a mut Table> {
     let fresh = || {
         let mut inner = Table::new();
@@ -74,9 +74,9 @@ fn section_of<'a>(table: &'a mut Table, name: &str) -> Option<&'a mut Table> {
     table.entry(name).or_insert_with(fresh).as_table_mut()
 }
 
-/// A value that cannot be.
+/// A value that is not allowed.
 struct Wrong {
-    /// Its key with its tables, `run.rounds`; empty where the message names it.
+    /// The key with its tables, such as `run.rounds`; empty if the message names the key.
     key: String,
     message: String,
 }
@@ -89,7 +89,7 @@ impl Wrong {
         }
     }
 
-    /// A message of another crate, which names its key in backticks.
+    /// An error of another crate, whose message names the key in backticks.
     fn named(section: &str, message: &impl ToString) -> Self {
         let message = message.to_string();
         let quoted = message.split('`').skip(1).step_by(2);
@@ -115,7 +115,7 @@ impl Wrong {
     }
 }
 
-/// The line that sets `key`, or else the one that opens its table.
+/// The line that sets `key`, or the line that opens its table.
 fn line_of(text: &str, key: &str) -> Option<usize> {
     let (section, name) = key.rsplit_once('.').unwrap_or((key, ""));
     let mut here = "";
@@ -204,7 +204,7 @@ fn run(raw: &RawConfig) -> Result<RunConfig, Wrong> {
     })
 }
 
-/// Fills in the seed, so that the effective configuration says it.
+/// Fills in the default seed, so that the effective configuration contains it.
 fn shards(raw: &mut RawConfig, run_seed: u64) -> Result<Shards, Wrong> {
     raw.shards.seed.get_or_insert(run_seed);
     let wrong = |e: toml::de::Error| match explain(e.message()) {

@@ -1,5 +1,5 @@
-//! The configuration of one daemon: a TOML file, then flags over it, then checked values. A
-//! [`Config`] that exists is valid as far as one daemon can tell by itself.
+//! The configuration of one daemon: a TOML file, overridden by flags, then checked. A [`Config`]
+//! contains only values that are valid as far as one daemon can tell.
 
 mod error;
 mod load;
@@ -23,44 +23,45 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Everything one daemon is told.
+/// The checked configuration of one daemon.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// What all peers of a run share, and when it begins.
+    /// `[run]`: settings that all peers of a run share, and when it begins.
     pub run: RunConfig,
-    /// What is trained.
+    /// `[task]`: model and data.
     pub task: TaskConfig,
-    /// Which part of the data is this daemon's.
+    /// `[shards]`: the part of the data that this daemon trains on.
     pub shards: Shards,
-    /// The point of the grid.
+    /// `[strategy]`.
     pub strategy: Strategy,
-    /// Addresses.
+    /// `[network]`: addresses and limits.
     pub network: NetworkConfig,
-    /// This daemon's own business.
+    /// `[daemon]`: settings of this daemon only.
     pub daemon: DaemonConfig,
-    /// The same in TOML, flags included: what `--show-config` prints and a checkpoint keeps.
+    /// The same as TOML, with the flags applied: `--show-config` prints it and a checkpoint
+    /// contains it.
     pub effective: String,
 }
 
 /// `[run]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunConfig {
-    /// Its name; peers of other names are strangers.
+    /// The run's name. Peers of a run with another name are refused.
     pub name: String,
-    /// The name's hash.
+    /// Hash of the name.
     pub id: RunId,
-    /// Seed of everything that must be equal on all peers.
+    /// Seed for everything that must be equal on all peers.
     pub seed: u64,
-    /// Rounds in all; zero means until told to stop.
+    /// Number of rounds; zero means until told to stop.
     pub rounds: u64,
-    /// Daemons, this one included, that a fresh run waits for.
+    /// Number of daemons, including this one, that a fresh run waits for.
     pub start_with: usize,
-    /// How long it waits for them.
+    /// The longest wait for them.
     pub start_wait: Duration,
 }
 
 impl RunConfig {
-    /// The id of the run of this name.
+    /// The id of the run with this name.
     pub fn id_of(name: &str) -> RunId {
         let text = format!("murmurate run {name}");
         RunId::from_bytes(*Digest::of(text.as_bytes()).as_bytes())
@@ -70,42 +71,43 @@ impl RunConfig {
 /// `[network]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NetworkConfig {
-    /// Where it listens.
+    /// Addresses to listen on.
     pub listen: Vec<Multiaddr>,
-    /// What others are told instead of where it listens.
+    /// Addresses to announce instead of the listening addresses.
     pub announce: Option<Vec<Multiaddr>>,
-    /// Daemons of the run that it dials first.
+    /// Addresses of daemons of the run to dial first.
     pub join: Vec<Multiaddr>,
-    /// Whether it looks for others on the local network.
+    /// Whether to look for peers on the local network.
     pub mdns: bool,
-    /// Whether it relays for daemons of the run that cannot be dialled.
+    /// Whether to relay for daemons of the run that cannot be dialled.
     pub relay: bool,
-    /// What decides how fast it sends.
+    /// The congestion control of QUIC.
     pub congestion: Congestion,
-    /// Hard limits on what it sends.
+    /// Hard limits on bytes sent per second.
     pub max_rate: Limits,
 }
 
 /// `[daemon]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DaemonConfig {
-    /// Its directory: identity, lock, checkpoint.
+    /// Directory of identity, lock and checkpoint.
     pub dir: PathBuf,
-    /// Where `/status` and `/metrics` are served.
+    /// Address of the HTTP server.
     pub http: SocketAddr,
-    /// How often a checkpoint is written; `None` for only at the end.
+    /// Time between checkpoints; `None` writes one only at the end.
     pub save_every: Option<Duration>,
-    /// Rounds between evaluations on held data; zero evaluates only at the end.
+    /// Rounds between evaluations on held-out data; zero evaluates only at the end.
     pub evaluate_every: u64,
-    /// Whether it stays after the last round, for those who come back, until it is told to leave.
+    /// Whether to stay after the last round, so that late peers can fetch the result, until told to
+    /// leave.
     pub stay: bool,
-    /// Where it trains.
+    /// Device that trains.
     pub device: DeviceChoice,
 }
 
 impl Config {
-    /// Whether this daemon joins a run that others began: it has addresses to join and was not told
-    /// to be one of those a fresh run starts with.
+    /// Whether this daemon joins a run that others began: it has addresses to join, and is not one
+    /// of the daemons that a fresh run starts with.
     pub fn joins_running(&self) -> bool {
         !self.network.join.is_empty() && self.run.start_with <= 1
     }

@@ -1,9 +1,9 @@
-//! What flags say in the place of the configuration file's keys.
+//! Flags of the command line that override keys of the configuration file.
 
 use std::path::PathBuf;
 use toml::Value;
 
-/// What flags say. `None` and empty leave the file's value.
+/// Values of the flags. `None`, `false` and an empty list keep the file's value.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Overrides {
     /// `--name`.
@@ -18,9 +18,9 @@ pub struct Overrides {
     pub start_with: Option<u32>,
     /// `--data`.
     pub data: Option<String>,
-    /// `--listen`, any number.
+    /// `--listen`, may be repeated.
     pub listen: Vec<String>,
-    /// `--join`, any number.
+    /// `--join`, may be repeated.
     pub join: Vec<String>,
     /// `--no-mdns`.
     pub no_mdns: bool,
@@ -37,7 +37,7 @@ pub struct Overrides {
 }
 
 impl Overrides {
-    /// Every flag that was given: its name, the key it sets and the value.
+    /// The flags that were given, each with the section and key that it sets and the value.
     pub(super) fn entries(&self) -> Vec<(&'static str, [&'static str; 2], Value)> {
         let text = |v: &Option<String>| v.clone().map(Value::String);
         let count = |v: Option<u64>| v.map(|v| Value::Integer(v.try_into().unwrap_or(i64::MAX)));

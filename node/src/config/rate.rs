@@ -1,8 +1,9 @@
-//! Rates as people write them: bytes a second, or a number with a unit.
+//! Rates in the configuration: bytes per second, or a number with a unit.
 
 use serde::{Deserialize, Serialize};
 
-/// Units and how many bytes a second one of them is; of bits, an eighth. The longest that fits wins.
+/// Units with their bytes per second; a bit is an eighth of a byte. The longest matching unit is
+/// used.
 const UNITS: [(&str, f64); 8] = [
     ("kbit", 125.0),
     ("mbit", 125e3),
@@ -14,21 +15,21 @@ const UNITS: [(&str, f64); 8] = [
     ("b", 1.0),
 ];
 
-/// The largest rate: far above any link, and exact as a float.
+/// The largest rate in bytes per second: far above any link, and exact as a float.
 const RATE_MAX: f64 = 1e15;
 
-/// A rate in the file: `10000000`, `"10 MB/s"`, `"80mbit"`.
+/// A rate as written in the file: `10000000`, `"10 MB/s"`, `"80mbit"`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum RawRate {
-    /// Bytes a second.
+    /// Bytes per second.
     Bytes(u64),
     /// A number and a unit.
     Text(String),
 }
 
 impl RawRate {
-    /// Bytes a second; `None` if it is none, or not above zero.
+    /// Bytes per second; `None` if the text is not a rate, or the rate is not above zero.
     pub(crate) fn bytes(&self) -> Option<u64> {
         let bytes = match self {
             Self::Bytes(bytes) => *bytes as f64,

@@ -1,9 +1,9 @@
-//! The configuration file as it is written: serde structs and nothing else.
+//! The configuration file before any check: serde structs only.
 
 use super::rate::RawRate;
 use serde::{Deserialize, Serialize};
 
-/// The file.
+/// The whole file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RawConfig {

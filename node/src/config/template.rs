@@ -12,7 +12,7 @@ pub fn template() -> &'static str {
 /// Writes the commented configuration to `path`.
 ///
 /// # Errors
-/// When there is a file already and `replace` was not asked for, or it cannot be written.
+/// If the file exists and `replace` is [`Replace::Never`], or if it cannot be written.
 pub fn write_template(path: &Path, replace: Replace) -> Result<(), ConfigError> {
     if replace == Replace::Never && path.exists() {
         return Err(ConfigError::Exists {
@@ -25,10 +25,10 @@ pub fn write_template(path: &Path, replace: Replace) -> Result<(), ConfigError> 
     })
 }
 
-/// What to do with a file that is there already.
+/// What to do if the file exists already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replace {
-    /// Leave it and say so.
+    /// Keep it and return an error.
     Never,
     /// Replace it.
     Always,

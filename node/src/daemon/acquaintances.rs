@@ -1,5 +1,5 @@
-//! Remembers the addresses of the daemon's peers and dials them when it starts: a daemon that is
-//! started again without an address finds the swarm.
+//! Stores the addresses of the daemon's peers and dials them at the next start, so that a restarted
+//! daemon finds the swarm without an address.
 
 use crate::net::Net;
 use crate::store::KnownPeers;
@@ -10,13 +10,13 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 
-/// Time between two looks at the view, and between two dials while no peer is linked.
+/// Time between two reads of the view, and between two dials while no peer is linked.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
-/// Dials of those known from an earlier life: a minute of them.
+/// Attempts to dial the peers of an earlier life: one minute of them.
 const DIALS_MAX: u32 = 30;
 
-/// The peers met so far.
+/// The peers met so far, with their addresses.
 #[derive(Debug)]
 pub(super) struct Acquaintances {
     dir: PathBuf,
@@ -28,7 +28,7 @@ pub(super) struct Acquaintances {
 }
 
 impl Acquaintances {
-    /// Those of an earlier life in `dir`, and a warning when they cannot be read.
+    /// Loads the peers of an earlier life from `dir`. Returns a warning if the file cannot be read.
     pub(super) fn load(dir: PathBuf, run: RunId) -> (Self, Option<String>) {
         let (known, warning) = match KnownPeers::load(&dir, &run) {
             Ok(known) => (known, None),
@@ -45,8 +45,8 @@ impl Acquaintances {
         (acquaintances, warning)
     }
 
-    /// Dials the peers of an earlier life while no peer is linked; otherwise writes changes of the view
-    /// to the disk, on another thread.
+    /// Dials the peers of an earlier life while no peer is linked. Otherwise writes changes of the
+    /// view to the disk, on another thread.
     pub(super) fn look(&mut self, net: &Net, view: &View) {
         if self.looked.is_some_and(|at| at.elapsed() < LOOK_EVERY) {
             return;
@@ -56,7 +56,7 @@ impl Acquaintances {
             self.dial(net);
             return;
         }
-        // From here on the peer itself dials the peers that it knows.
+        // From now on the peer itself dials the peers that it knows.
         self.dials_left = 0;
         if self.saving.as_ref().is_some_and(|task| !task.is_finished()) || !self.learn(view) {
             return;
@@ -67,10 +67,10 @@ impl Acquaintances {
         }));
     }
 
-    /// Writes what was learnt since the last look. May wait for the disk.
+    /// Writes what changed since the last call of [`Self::look`]. May wait for the disk.
     pub(super) async fn finish(mut self, view: &View) {
         if let Some(saving) = self.saving.take() {
-            // A panic in it was told by its own message.
+            // A panic of the writer has printed its own message.
             let _ = saving.await;
         }
         if self.learn(view) {
@@ -80,8 +80,8 @@ impl Acquaintances {
         }
     }
 
-    /// Takes over the peers of the view; returns whether anything changed. When no peer is left, the
-    /// last ones stay remembered.
+    /// Takes the peers of the view and returns whether anything changed. An empty view keeps the
+    /// last known peers.
     fn learn(&mut self, view: &View) -> bool {
         let seen = KnownPeers::new(view.greeted().filter_map(|(peer, remote)| {
             let texts = remote.record()?.addresses.iter().filter_map(|bytes| {
@@ -110,7 +110,8 @@ impl Acquaintances {
                 sequence: 0,
                 expires: Time::ZERO,
                 addresses: parsed.map(|address| address.to_vec()).collect(),
-                // Only this daemon's network reads it, and the handshake checks the peer's key.
+                // Only this daemon's network uses the record, and the handshake checks the peer's
+                // key.
                 signature: Vec::new(),
             };
             if let Err(busy) = net.dial(record) {

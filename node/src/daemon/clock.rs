@@ -1,5 +1,5 @@
-//! The daemon's clock: Unix time read once, advanced by the monotonic clock, so that it never goes
-//! back whatever happens to the system's.
+//! The daemon's clock. It reads the Unix time once and advances by the monotonic clock, so it never
+//! goes back when the system's clock is set.
 
 use crate::api::Clock;
 use murmurate_protocol::Time;
@@ -14,7 +14,7 @@ pub struct SteadyClock {
 }
 
 impl SteadyClock {
-    /// Reads the system's clock, once.
+    /// Reads the system's clock once.
     pub fn new() -> Self {
         let unix = SystemTime::now()
             .duration_since(UNIX_EPOCH)
@@ -25,9 +25,9 @@ impl SteadyClock {
         }
     }
 
-    /// When `time` will be, on the monotonic clock.
+    /// Converts `time` to an instant of the monotonic clock.
     pub fn instant(&self, time: Time) -> Instant {
-        // A deadline further away than a year is as good as none.
+        // A deadline more than a year ahead is never reached, so it is cut to a year.
         let ahead = time
             .since(self.epoch)
             .min(Duration::from_secs(365 * 24 * 3600));
@@ -47,7 +47,7 @@ impl Clock for SteadyClock {
     }
 }
 
-/// Times a stretch of training by the monotonic clock.
+/// Measures the duration of training by the monotonic clock.
 #[derive(Debug)]
 pub(super) struct WallStopwatch(Instant);
 

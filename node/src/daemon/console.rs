@@ -1,16 +1,16 @@
-//! What the operator sees: the status over HTTP and the printed lines.
+//! Output for the operator: the status over HTTP and the printed lines.
 
 use crate::api::StatusHandle;
 use crate::progress::Printer;
 use std::time::Instant;
 
-/// The status and the printer, with what both of them show.
+/// The status and the printer, with the values that both show.
 pub(super) struct Console {
-    /// What `/status` and `/metrics` serve.
+    /// The status that `/status` and `/metrics` serve.
     pub(super) status: StatusHandle,
-    /// Prints to the terminal, or JSON lines for a program.
+    /// Prints for the terminal, or JSON lines for a program.
     pub(super) printer: Printer,
-    /// Where the status is served.
+    /// Address of the HTTP server.
     pub(super) http: Option<String>,
     /// When the links were last read.
     pub(super) links_read: Instant,
@@ -18,7 +18,7 @@ pub(super) struct Console {
 }
 
 impl Console {
-    /// Nothing is shown yet.
+    /// Starts without addresses.
     pub(super) fn new(status: StatusHandle, printer: Printer, http: Option<String>) -> Self {
         Self {
             status,
@@ -29,7 +29,7 @@ impl Console {
         }
     }
 
-    /// Others can join at this address.
+    /// Shows an address at which others can join.
     pub(super) fn listening(&mut self, address: String) {
         tracing::info!(address, "listening");
         self.addresses.push(address);
@@ -39,7 +39,7 @@ impl Console {
             .listening(&peer, &self.addresses, self.http.clone());
     }
 
-    /// Others cannot join at this address any more.
+    /// Removes an address at which others can no longer join.
     pub(super) fn not_listening(&mut self, gone: &str) {
         self.addresses.retain(|address| address != gone);
         self.show_addresses();

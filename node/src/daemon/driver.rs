@@ -1,5 +1,5 @@
-//! The loop that feeds the peer: finished work, then deadlines, then the network. Its select is the
-//! only place where it waits.
+//! The loop that feeds the peer: finished work first, then deadlines, then the network. It waits
+//! only in its select.
 
 use crate::api::Clock;
 use crate::daemon::acquaintances::Acquaintances;
@@ -19,40 +19,40 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// How often counters are read and progress is shown.
+/// Time between two reads of the counters and two lines of progress.
 const TICK: Duration = Duration::from_millis(100);
 
-/// The parts that the loop joins.
+/// The parts that the loop connects.
 pub(super) struct Driver {
-    /// Decides.
+    /// Decides what to do.
     pub(super) peer: Peer,
-    /// Inputs that came up while outputs were performed.
+    /// Inputs that arose while outputs were performed.
     pub(super) pending: VecDeque<Input>,
-    /// The record of what goes into the peer, if one was asked for.
+    /// The record of the peer's inputs, if one was requested.
     pub(super) recording: Option<Recording>,
-    /// Tells the peer's time.
+    /// Provides the peer's time.
     pub(super) clock: SteadyClock,
     /// Carries messages, slices and states.
     pub(super) net: Net,
-    /// Holds encoded slices and states.
+    /// Holds encoded slices and states until they are sent or used.
     pub(super) depot: Arc<Depot>,
-    /// Perform the peer's orders.
+    /// Perform the peer's orders on their threads.
     pub(super) lanes: Lanes,
-    /// The peers to look for after a restart.
+    /// Peers to dial after a restart.
     pub(super) acquaintances: Acquaintances,
-    /// What the operator sees.
+    /// Output for the operator.
     pub(super) console: Console,
-    /// Bytes before the codec.
+    /// Counts bytes before the codec.
     pub(super) payload: Payload,
-    /// The faults that it was started with.
+    /// Faults that the daemon was started with.
     pub(super) faults: Faults,
-    /// The log of what goes into the peer and comes out.
+    /// Logs the peer's inputs and outputs.
     pub(super) trace: Trace,
-    /// What is known of its end.
+    /// Collects the reasons for the daemon's end.
     pub(super) ending: Ending,
 }
 
-/// Where the loop's inputs come from.
+/// The sources of the loop's inputs.
 pub(super) struct Sources {
     pub(super) answers: mpsc::Receiver<Answer>,
     pub(super) events: mpsc::Receiver<NetEvent>,
@@ -92,7 +92,7 @@ impl Driver {
         self.tick();
     }
 
-    /// Hands an input to the peer and performs all that follows.
+    /// Passes an input to the peer and performs all outputs that follow.
     pub(super) fn feed(&mut self, input: Input) {
         self.handle(input);
         self.drain();
@@ -136,7 +136,8 @@ impl Driver {
         faults::trigger(fault);
     }
 
-    /// Ctrl+C or SIGTERM: the first one writes a checkpoint and leaves, the second one ends at once.
+    /// Handles Ctrl+C or SIGTERM: the first writes a checkpoint and leaves, the second ends at
+    /// once.
     fn interrupted(&mut self) {
         self.ending.interrupts += 1;
         if self.ending.interrupts > 1 {
@@ -150,7 +151,7 @@ impl Driver {
         self.feed(Input::Leave);
     }
 
-    /// A disk that is full when the daemon leaves must show in its exit code.
+    /// Remembers a failed save, so that a full disk at the end shows in the exit code.
     fn note_saving(&mut self, done: &Done) {
         match done {
             Done::Saved => self.ending.unsaved = None,

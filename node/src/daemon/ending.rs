@@ -1,24 +1,24 @@
-//! What is known of the daemon's end: whether it is over, why, and what must be said then.
+//! The daemon's end: whether it has come, the reason, and what to tell the operator.
 
 use crate::daemon::{DaemonError, RefusedBy};
 
-/// Refusals by other peers that are kept for the last words.
+/// Refusals by other peers that are kept for the final error.
 const REFUSALS_MAX: usize = 16;
 
-/// What the daemon ends with.
+/// What is known about the daemon's end.
 #[derive(Debug, Default)]
 pub(super) struct Ending {
-    /// Whether the daemon was told which peers to join.
+    /// Whether the configuration names peers to join.
     pub(super) joining: bool,
-    /// Whether the peer has left, so that the driver's loop ends.
+    /// Whether the peer has left. Then the driver's loop ends.
     pub(super) left: bool,
-    /// What went wrong, if anything did.
+    /// The error that ended the daemon, if any.
     pub(super) error: Option<DaemonError>,
     /// Peers that refused this one, or that this one refused.
     pub(super) refused: Vec<RefusedBy>,
     /// Whether any peer of the run was ever linked.
     pub(super) met_anyone: bool,
-    /// The addresses to join that did not answer.
+    /// The addresses to join that did not answer, with the reasons.
     pub(super) bootstrap: Option<String>,
     /// Why the last checkpoint was not written.
     pub(super) unsaved: Option<String>,
@@ -33,7 +33,7 @@ impl Ending {
         self.left = true;
     }
 
-    /// No peer with a state answered in time.
+    /// Sets the error for a join that timed out: no peer with a state answered.
     pub(super) fn join_failed(&mut self) {
         self.error = Some(match self.refused.first() {
             Some(refused) => refused.clone().into(),
@@ -43,9 +43,9 @@ impl Ending {
         });
     }
 
-    /// Keeps a refusal. `still_joins`: whether this peer has not taken part in a round yet.
+    /// Stores a refusal. `still_joins` tells that this peer has not taken part in a round yet.
     pub(super) fn refused(&mut self, refused: RefusedBy, still_joins: bool) {
-        // A peer that can reach only those that refuse it gains nothing by waiting longer.
+        // If all reachable peers refuse this one, waiting longer does not help.
         if self.joining && !self.met_anyone && still_joins {
             self.fail(refused.clone().into());
         }

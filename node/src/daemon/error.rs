@@ -1,4 +1,4 @@
-//! Why a daemon does not start, or ends other than by leaving.
+//! Errors of a daemon that does not start, or ends without having left.
 
 use crate::api::ApiError;
 use crate::net::NetError;
@@ -10,12 +10,12 @@ use murmurate_tasks::TaskError;
 use std::fmt;
 use std::path::PathBuf;
 
-/// A peer that will not have this one, or the reverse.
+/// A refusal between this peer and another one, in either direction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefusedBy {
     /// The other peer.
     pub peer: PeerId,
-    /// Why.
+    /// The reason of the refusal.
     pub reason: Reason,
 }
 
@@ -29,82 +29,82 @@ impl fmt::Display for RefusedBy {
     }
 }
 
-/// Why a daemon does not start, or ends other than by leaving.
+/// Why a daemon does not start, or ends without having left.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DaemonError {
-    /// Its directory.
+    /// The daemon's directory cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Its task: model, data, shard, device.
+    /// The task cannot be built: model, data, shard or device.
     #[error(transparent)]
     Task(#[from] TaskError),
-    /// Its strategy does not go with the model.
+    /// The strategy does not fit the model.
     #[error(transparent)]
     Strategy(#[from] StrategyError),
-    /// Its plan is against a limit.
+    /// The plan exceeds a limit.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// Its network.
+    /// The network cannot start.
     #[error(transparent)]
     Net(#[from] NetError),
-    /// Its HTTP interface.
+    /// The HTTP server cannot start.
     #[error(transparent)]
     Api(#[from] ApiError),
-    /// The checkpoint's tensors do not fit.
+    /// The checkpoint's tensors do not fit the model.
     #[error(
         "the checkpoint in {dir} cannot be taken over: {source} (move it away to start afresh)"
     )]
     Restore {
         /// The daemon's directory.
         dir: String,
-        /// What does not fit.
+        /// The mismatch.
         #[source]
         source: murmurate_strategies::state::StateError,
     },
-    /// The peer's own part of the checkpoint cannot be read.
+    /// The peer's snapshot in the checkpoint cannot be read.
     #[error("the checkpoint in {dir} has an unreadable snapshot (move it away to start afresh)")]
     Snapshot {
         /// The daemon's directory.
         dir: String,
     },
-    /// What goes into its peer cannot be recorded.
+    /// The peer's inputs cannot be recorded.
     #[error("--record: {}: {reason}", path.display())]
     Record {
-        /// The file.
+        /// The record's path.
         path: PathBuf,
-        /// What is wrong and what to do.
+        /// The problem and what to do.
         reason: String,
     },
-    /// There is no peer to join.
+    /// No peer of the run could be reached.
     #[error(
         "no peer of the run could be reached{}; check the address, that the peer runs, and that \
          UDP or TCP to it is allowed",
         .bootstrap.as_ref().map(|b| format!(" through {b}")).unwrap_or_default()
     )]
     Unreachable {
-        /// The last address tried, with the reason.
+        /// The last address tried, with the reason of its failure.
         bootstrap: Option<String>,
     },
-    /// Somebody to join who does not fit.
+    /// A peer to join does not fit, or does not accept this one.
     #[error("{0}")]
     Refused(RefusedBy),
-    /// It left without a checkpoint of its last rounds.
+    /// The daemon left without a checkpoint of its last rounds.
     #[error("{reason}; what was trained since the last checkpoint is lost, that one is intact")]
     Unsaved {
-        /// What the disk said.
+        /// The disk's error.
         reason: String,
     },
-    /// A second Ctrl+C.
+    /// The operator pressed Ctrl+C twice.
     #[error("interrupted before the checkpoint was written; the previous one is intact")]
     Interrupted,
-    /// A lane's thread ended.
+    /// A lane's thread ended early.
     #[error("training stopped with a bug (its message is above); the last checkpoint is intact")]
     LaneEnded,
-    /// The network's task ended.
+    /// The network's task ended early.
     #[error("the network stopped with a bug (its message is above)")]
     NetworkEnded,
-    /// Threads, signals.
+    /// Threads or signals cannot be set up.
     #[error("the system refused a thread or a signal handler: {0}")]
     Runtime(#[source] std::io::Error),
 }

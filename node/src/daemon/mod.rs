@@ -1,4 +1,4 @@
-//! The daemon: builds all parts, joins them, and ends them in order.
+//! The daemon: builds all parts, connects them, and ends them in order.
 
 mod acquaintances;
 mod clock;
@@ -46,30 +46,31 @@ use tokio::sync::mpsc;
 use trace::Trace;
 use tracing::Instrument;
 
-/// How long the network may take to say its last words.
+/// How long the network may take to end.
 const SHUTDOWN_WAIT: Duration = Duration::from_secs(1);
 
-/// Threads that carry the network. Two, so that a long decode on one does not stop the other;
-/// training has threads of its own.
+/// Threads for the network. With two, a long decode on one does not stop the other; training has
+/// its own threads.
 const NETWORK_THREADS: usize = 2;
 
-/// What one start of a daemon is told beside its configuration.
+/// Options for one start of a daemon, in addition to its configuration.
 #[derive(Clone, Debug, Default)]
 pub struct RunOptions {
-    /// How it tells what it does.
+    /// How the daemon prints its progress.
     pub log: LogMode,
-    /// Harm to do to itself.
+    /// Faults that the daemon inflicts on itself, for tests.
     pub faults: Vec<Fault>,
-    /// Write no checkpoint: for measurements whose model is not worth one.
+    /// Writes no checkpoint, for measurements.
     pub ephemeral: bool,
-    /// Where to record what goes into its peer; there must be nothing yet.
+    /// Path of the record of the peer's inputs; it must not exist yet.
     pub record: Option<PathBuf>,
 }
 
-/// Runs one daemon of a built-in task until it has left, and gives its report.
+/// Runs one daemon with a built-in task until it has left, and returns its report.
 ///
 /// # Errors
-/// When it cannot start, or ends other than by leaving; one line that says what to do.
+/// If the daemon cannot start, or ends without having left. The message is one line that says what
+/// to do.
 pub fn run(config: Config, options: RunOptions) -> Result<NodeReport, DaemonError> {
     run_with_trainer(config, options, |config| {
         murmurate_tasks::build(
@@ -82,11 +83,11 @@ pub fn run(config: Config, options: RunOptions) -> Result<NodeReport, DaemonErro
     })
 }
 
-/// As [`run`], with a trainer of one's own in the place of the configuration's `[task]`. It is
-/// made once the daemon's directory is held; see the example `own_task`.
+/// Like [`run`], with your own trainer instead of the configuration's `[task]`. `make` builds the
+/// trainer after the daemon has locked its directory; see the example `own_task`.
 ///
-/// The trainer must start from the same bits on every daemon of the run (a function of
-/// `config.run.seed`), or their exchanges come to nothing.
+/// All daemons of the run must start from the same bits, so the first parameters must depend on
+/// `config.run.seed` only. Otherwise their anchors differ and no exchange succeeds.
 ///
 /// # Errors
 /// As [`run`].
@@ -123,7 +124,7 @@ async fn run_async(
         .await
 }
 
-/// Joins the parts and runs them until the peer has left.
+/// Connects the parts and runs them until the peer has left.
 async fn drive(
     config: Config,
     options: RunOptions,
@@ -195,7 +196,7 @@ async fn drive(
     finish(driver).await
 }
 
-/// Begins the record of a peer that is made from these.
+/// Starts the record of a peer with this configuration and plan.
 fn record(
     path: &Path,
     config: &Config,
@@ -211,7 +212,7 @@ fn record(
     Recording::start(path, &header)
 }
 
-/// Says the last words, ends the lanes, and reports.
+/// Ends the lanes and the network, and builds the report.
 async fn finish(driver: Driver) -> Result<NodeReport, DaemonError> {
     let Driver {
         net,
@@ -244,13 +245,13 @@ async fn finish(driver: Driver) -> Result<NodeReport, DaemonError> {
     }
 }
 
-/// What is known of the addresses to join before any of them has answered or failed.
+/// The addresses to join, as text for an error before any of them has answered or failed.
 fn unanswered(join: &[Multiaddr]) -> Option<String> {
     let addresses: Vec<String> = join.iter().map(Multiaddr::to_string).collect();
     (!addresses.is_empty()).then(|| format!("{} (no answer)", addresses.join(", ")))
 }
 
-/// Every Ctrl+C (and SIGTERM, which service managers send) as one message.
+/// Sends one message for every Ctrl+C and every SIGTERM, which service managers send.
 fn watch_interrupts() -> Result<mpsc::Receiver<()>, DaemonError> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut interrupt = signal(SignalKind::interrupt()).map_err(DaemonError::Runtime)?;

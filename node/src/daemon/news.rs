@@ -1,4 +1,4 @@
-//! Turns what the network tells into inputs of the peer, and shows the operator the rest.
+//! Converts network events to inputs of the peer, and shows the others to the operator.
 
 use crate::bulk::{BulkEvent, BulkFault};
 use crate::daemon::driver::Driver;
@@ -8,7 +8,7 @@ use murmurate_protocol::{FetchId, Input, Part, PeerId, Phase, PushOutcome, Slice
 use std::time::Duration;
 
 impl Driver {
-    /// Takes an event of the network.
+    /// Handles one network event.
     pub(super) fn on_net(&mut self, event: NetEvent) {
         match event {
             NetEvent::Listening(address) => self.console.listening(address.to_string()),
@@ -114,7 +114,7 @@ impl Driver {
         self.ending.bootstrap = Some(format!("{address} ({reason})"));
     }
 
-    /// A fault in the middle of an exchange strikes once another peer has this one's data.
+    /// Triggers an armed fault once another peer has received a slice of this one.
     fn strike_after(&mut self, part: Part, outcome: PushOutcome) {
         let served = outcome == PushOutcome::Delivered;
         let exchanging = self.peer.phase() == Phase::Exchange;
@@ -132,7 +132,7 @@ impl Driver {
         exchange.facts().exchanges && !exchange.agrees()
     }
 
-    /// Bytes of a slice before the codec: 4 for each of its values.
+    /// Size of a slice before the codec in bytes: 4 for each of its values.
     pub(super) fn payload_of(&self, slice: SliceId, of: u16) -> u64 {
         let fragment = self.peer.plan().fragment(slice.fragment);
         4 * fragment.map_or(0, |fragment| fragment.len) / u64::from(of.max(1))

@@ -1,4 +1,4 @@
-//! Performs one output of the peer. Never waits.
+//! Performs one output of the peer without waiting.
 
 use crate::api::Clock;
 use crate::daemon::RefusedBy;
@@ -7,11 +7,12 @@ use crate::faults::Fault;
 use murmurate_protocol::{Event, Input, Output, Phase, PushOutcome, wire};
 
 impl Driver {
-    /// Does what the peer asks; gives back a fault that is due once all of it is done.
+    /// Performs an output. Returns a fault that must be triggered after all outputs are performed.
     pub(super) fn perform(&mut self, output: Output) -> Option<Fault> {
         match output {
             Output::Send { to, message } => {
-                // The queue is bounded and delivery is not promised: the peer has deadlines.
+                // The queue is bounded and delivery is not guaranteed; the peer's deadlines cover a
+                // lost frame.
                 if let Err(busy) = self.net.try_send(to, wire::encode(&message)) {
                     tracing::debug!(peer = %to, %busy, "message dropped: the queue to this peer is full");
                 }
@@ -66,11 +67,12 @@ impl Driver {
         None
     }
 
-    /// Shows an event to the operator; gives back a fault that waited for it.
+    /// Shows an event to the operator. Returns a fault that waited for this event.
     fn emitted(&mut self, event: &Event) -> Option<Fault> {
         let now = self.clock.now();
         if matches!(event, Event::RoundEnded { .. }) {
-            // The status shows the time of a round beside its bytes: both must be of the same moment.
+            // The status shows a round's time beside its bytes, so both must be read at the same
+            // moment.
             self.read_traffic();
         }
         self.console
@@ -83,7 +85,7 @@ impl Driver {
         self.faults.due(*round, *phase)
     }
 
-    /// Prints what the operator should know at once.
+    /// Prints events that the operator should see at once.
     fn tell(&mut self, event: &Event) {
         match event {
             Event::PeerUp(_) => self.ending.met_anyone = true,
@@ -109,7 +111,7 @@ impl Driver {
     }
 }
 
-/// The refusal that an event tells of, if it does.
+/// The refusal that an event reports, if any.
 fn refusal(event: &Event) -> Option<RefusedBy> {
     match event {
         Event::Refused { peer, reason } | Event::RefusedBy { peer, reason } => Some(RefusedBy {

@@ -1,5 +1,6 @@
-//! Writes the record of this daemon's peer. The driver never waits for it: a bounded queue leads to
-//! a thread that writes, and what cannot be kept ends the record, not the training.
+//! Writes the record of this daemon's peer. The driver never waits for the disk: a bounded queue
+//! leads to a writer thread. If the queue overflows or the disk fails, the record ends and training
+//! continues.
 
 use crate::daemon::DaemonError;
 use murmurate_protocol::record::{EntryBytes, Framer, RecordHeader, Recorder};
@@ -12,21 +13,21 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
-/// Entries that may wait to be written.
+/// Entries that may wait in the queue.
 const ENTRIES_WAITING_MAX: usize = 4096;
 
-/// Bytes that may wait to be written: a slow disk costs no more memory than that.
+/// Bytes that may wait in the queue, which bounds the memory that a slow disk costs.
 const BYTES_WAITING_MAX: usize = 16 << 20;
 
-/// Bytes gathered before they are written while more entries wait.
+/// Bytes that are collected into one write while more entries wait.
 const BATCH_BYTES: usize = 64 << 10;
 
-/// The version that records name, and that replays them.
+/// The program's version, which a record contains and a replay requires.
 pub const BINARY: &str = env!("CARGO_PKG_VERSION");
 
-/// A place that a record can be written to.
+/// A destination of a record.
 trait Sink: Write + Send + 'static {
-    /// Brings what was written to stable storage.
+    /// Flushes what was written to stable storage.
     fn sync(&mut self) -> io::Result<()>;
 }
 
@@ -36,22 +37,22 @@ impl Sink for File {
     }
 }
 
-/// The record under way.
+/// The running record.
 #[derive(Debug)]
 pub(super) struct Recording {
     path: PathBuf,
     recorder: Recorder,
-    /// `None` once the record has ended.
+    /// The queue to the writer; `None` after the record has ended.
     queue: Option<SyncSender<EntryBytes>>,
     waiting: Arc<AtomicUsize>,
     writer: Option<JoinHandle<io::Result<()>>>,
-    /// Why it ended before the daemon did, until that was told.
+    /// Why the record ended early, until [`Self::trouble`] has returned it.
     trouble: Option<String>,
     told: bool,
 }
 
 impl Recording {
-    /// Refuses a path where something is already: a record of a run is never overwritten.
+    /// Refuses a path that exists, because a record is never overwritten.
     pub(super) fn check(path: &Path) -> Result<(), DaemonError> {
         match path.symlink_metadata() {
             Ok(_) => Err(refused(path, &io::ErrorKind::AlreadyExists.into())),
@@ -59,7 +60,7 @@ impl Recording {
         }
     }
 
-    /// Creates the file and writes the header.
+    /// Creates the file, writes the header, and starts the writer.
     pub(super) fn start(path: &Path, header: &RecordHeader) -> Result<Self, DaemonError> {
         let file = OpenOptions::new()
             .write(true)
@@ -95,7 +96,7 @@ impl Recording {
         })
     }
 
-    /// An input is about to be handled.
+    /// Appends an input that the peer is about to handle.
     pub(super) fn input(&mut self, now: Time, input: &Input) {
         if self.queue.is_none() {
             return;
@@ -106,21 +107,21 @@ impl Recording {
         }
     }
 
-    /// An output was taken from the peer.
+    /// Appends an output of the peer.
     pub(super) fn output(&mut self, output: &Output) {
         if self.queue.is_some() {
             self.recorder.output(output);
         }
     }
 
-    /// One line about a record that ended too early; told once.
+    /// Why the record ended early, as one line. Returned once.
     pub(super) fn trouble(&mut self) -> Option<String> {
         let trouble = self.trouble.take();
         self.told |= trouble.is_some();
         trouble
     }
 
-    /// Ends the record with the daemon. May wait for the disk.
+    /// Ends the record and waits for the writer. Returns the reason if the record ended early.
     pub(super) fn finish(&mut self) -> Option<String> {
         if self.queue.is_some()
             && let Ok(end) = self.recorder.end()
@@ -131,7 +132,7 @@ impl Recording {
         if let Some(error) = self.written() {
             self.trouble.get_or_insert(error);
         }
-        // What made the queue overflow is the same trouble once more.
+        // After an overflow the writer reports the same problem again.
         self.trouble.take().filter(|_| !self.told)
     }
 
@@ -147,7 +148,7 @@ impl Recording {
         match queue.try_send(entry) {
             Ok(()) => {}
             Err(std::sync::mpsc::TrySendError::Full(_)) => self.give_up("the disk is too slow"),
-            // The writer has ended, so it does not keep this waiting.
+            // The writer has ended already, so waiting for it takes no time.
             Err(std::sync::mpsc::TrySendError::Disconnected(_)) => {
                 self.queue = None;
                 self.trouble = Some(self.written().unwrap_or_else(|| self.line("it ended")));
@@ -155,13 +156,13 @@ impl Recording {
         }
     }
 
-    /// Ends the record here; the writer marks the place when it gets there.
+    /// Ends the record early; the writer marks the place after the queued entries.
     fn give_up(&mut self, reason: &str) {
         self.queue = None;
         self.trouble = Some(self.line(reason));
     }
 
-    /// What the writer has to complain about, once it has ended.
+    /// The writer's error, once it has ended.
     fn written(&mut self) -> Option<String> {
         let outcome = self.writer.take()?.join();
         match outcome {
@@ -192,7 +193,7 @@ fn refused(path: &Path, error: &io::Error) -> DaemonError {
     }
 }
 
-/// The writer's thread: until the queue is closed, or the disk fails.
+/// The writer thread: writes until the queue is closed or the disk fails.
 fn write_all(
     mut sink: impl Sink,
     mut framer: Framer,
@@ -211,7 +212,8 @@ fn write_all(
                 next = entries.try_recv().ok();
             }
         }
-        // What waits in memory is lost with the process: nothing waits once the queue is empty.
+        // If the process is killed, bytes in memory are lost, so write all of them when the queue
+        // is empty.
         sink.write_all(&batch)?;
         batch.clear();
     }
@@ -287,7 +289,7 @@ mod tests {
         std::iter::from_fn(|| reader.entry().unwrap()).collect()
     }
 
-    /// A disk with room for a number of bytes, which can hold each write until the test lets it go.
+    /// A disk with limited space that can block each write until the test allows it.
     struct Disk {
         kept: Arc<Mutex<Vec<u8>>>,
         room: usize,
@@ -298,7 +300,7 @@ mod tests {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             let mut kept = self.kept.lock().unwrap();
             if kept.is_empty() {
-                // The header.
+                // The first write is the header.
             } else if let Some(leave) = &self.leave {
                 drop(kept);
                 let _ = leave.recv();
@@ -370,7 +372,7 @@ mod tests {
             told[0].starts_with("--record: x.rec ends here: "),
             "{told:?}"
         );
-        // What was written is a record up to its last whole entry.
+        // The file is a valid record up to its last complete entry.
         assert!(entries(&kept.lock().unwrap()).len() > 10);
     }
 

@@ -1,4 +1,4 @@
-//! From configuration to parts: directory, trainer, Executor, checkpoint, network.
+//! Builds the parts from the configuration: directory, trainer, Executor, checkpoint, network.
 
 use crate::api::{About, Forecaster, Observer, StatusHandle};
 use crate::bulk::{BulkLimits, BulkStore};
@@ -18,10 +18,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// How long a daemon with a checkpoint but without an address to join waits to be found.
+/// How long a daemon with a checkpoint but no address to join waits for peers to find it.
 const FOUND_WAIT: Duration = Duration::from_secs(3);
 
-/// The parts of one daemon, made and not yet running.
+/// The parts of one daemon before they run.
 pub(super) struct Setup {
     pub(super) store: Store,
     pub(super) plan: Plan,
@@ -32,7 +32,7 @@ pub(super) struct Setup {
     pub(super) saver: Arc<Saver>,
     pub(super) status: StatusHandle,
     pub(super) snapshot: Option<Snapshot>,
-    /// What to say about the checkpoint that was taken over.
+    /// Message about the checkpoint that the daemon resumes from.
     pub(super) resumed: Option<String>,
 }
 
@@ -96,7 +96,7 @@ impl Setup {
         })
     }
 
-    /// Opens the network's ports.
+    /// Starts the network on the configured addresses.
     pub(super) fn network(
         &self,
         config: &Config,
@@ -138,7 +138,7 @@ fn peer_config(config: &Config, me: murmurate_protocol::PeerId, resumed: bool) -
     }
 }
 
-/// Puts a checkpoint in force.
+/// Restores the peer and the Executor from a checkpoint.
 fn restore(
     config: &Config,
     checkpoint: &Checkpoint,

@@ -1,4 +1,5 @@
-//! What the driver shows from time to time: counters, links, progress. Nothing here drives the peer.
+//! Values that the driver shows periodically: counters, links, progress. No decision depends on
+//! them.
 
 use crate::api::{LinkStatus, Traffic};
 use crate::daemon::driver::Driver;
@@ -6,11 +7,11 @@ use crate::daemon::recording::Recording;
 use murmurate_protocol::{PeerId, Phase, Round};
 use std::time::{Duration, Instant};
 
-/// How often the links are read: reading one locks its connections.
+/// Time between two reads of the links. A read locks their connections.
 const LINKS_EVERY: Duration = Duration::from_secs(1);
 
 impl Driver {
-    /// Shows the links.
+    /// Updates the links in the status.
     fn read_links(&mut self) {
         self.console.links_read = Instant::now();
         let links = self.net.links();
@@ -24,7 +25,7 @@ impl Driver {
             .with(|observer| observer.set_links(links));
     }
 
-    /// Reads the counters and shows progress.
+    /// Updates the counters and prints progress.
     pub(super) fn tick(&mut self) {
         if let Some(line) = self.recording.as_mut().and_then(Recording::trouble) {
             self.console.printer.note(&line);
@@ -37,7 +38,7 @@ impl Driver {
         self.show();
     }
 
-    /// Shows the totals of bytes.
+    /// Updates the totals of bytes in the status.
     pub(super) fn read_traffic(&mut self) {
         let counters = self.net.counters();
         let (payload_sent, payload_received) = self.payload.total();

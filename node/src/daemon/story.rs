@@ -1,13 +1,15 @@
-//! What a log at level `info` tells of a run: one line every ten seconds, whatever the rounds take.
+//! The summary of a run in the log at level `info`: one line every ten seconds, however short
+//! rounds are.
 
 use crate::api::Status;
 use murmurate_protocol::Event;
 use std::time::{Duration, Instant};
 
-/// Time between two lines. Rounds may take milliseconds: a line for each would hide everything else.
+/// Time between two lines. Rounds may take milliseconds, so a line for each would hide everything
+/// else.
 const EVERY: Duration = Duration::from_secs(10);
 
-/// What happened since the last line.
+/// Counts since the last line.
 #[derive(Debug)]
 pub(super) struct Story {
     since: Instant,
@@ -19,7 +21,7 @@ pub(super) struct Story {
 }
 
 impl Story {
-    /// It begins now.
+    /// Starts counting now.
     pub(super) fn new() -> Self {
         Self {
             since: Instant::now(),
@@ -44,7 +46,7 @@ impl Story {
         *count += 1;
     }
 
-    /// Tells how far the run is, if it is time.
+    /// Logs one line if enough time has passed. Calls `status` only then.
     pub(super) fn tell(&mut self, status: impl FnOnce() -> Status) {
         if self.since.elapsed() < EVERY || !tracing::enabled!(tracing::Level::INFO) {
             return;

@@ -1,5 +1,5 @@
-//! Logs what goes into the peer and what comes out of it. At level `debug` this explains a round from
-//! beginning to end: order by order, which peers it waited for, what was decided.
+//! Logs the peer's inputs and outputs. At level `debug` the log explains a round from beginning to
+//! end: the orders, the peers it waited for, and the decisions.
 
 use crate::daemon::story::Story;
 use crate::spans;
@@ -12,10 +12,11 @@ use std::time::Instant;
 use tracing::span::EnteredSpan;
 use tracing::{Level, Span, debug, info, trace};
 
-/// Orders whose answers are awaited in the log. Some orders are never answered: the oldest are forgotten.
+/// Orders whose answers the log waits for. Some orders are never answered, so the oldest are
+/// dropped.
 const ORDERS_MAX: usize = 1024;
 
-/// An order that was given and not yet answered.
+/// An order without an answer yet.
 struct Given {
     name: String,
     fragment: Option<FragmentId>,
@@ -24,7 +25,7 @@ struct Given {
 
 /// The log of one daemon's peer.
 pub(super) struct Trace {
-    /// What level `info` tells.
+    /// The summary at level `info`.
     pub(super) story: Story,
     round: Round,
     span: Span,
@@ -32,7 +33,7 @@ pub(super) struct Trace {
 }
 
 impl Trace {
-    /// Nothing has happened yet.
+    /// Starts in `round` without orders.
     pub(super) fn new(round: Round) -> Self {
         Self {
             story: Story::new(),
@@ -242,7 +243,8 @@ fn tell(event: &Event) {
             info!(%from, %to, donors, "behind: takes over the swarm's state");
         }
         Event::Finished { rounds, digest } => info!(%rounds, %digest, "all rounds are done"),
-        // At `info`: the reporter already tells people of both, and stderr ends with one error line.
+        // The level is `info` because the reporter prints both, and stderr ends with one line for
+        // the error.
         Event::WorkFailed { what } => info!(what, "an order failed"),
         Event::JoinFailed { waited } => info!(?waited, "no peer with a state answered"),
         Event::Suspected { peer, .. } => about(*peer, "did not answer in time: suspected"),
@@ -254,7 +256,7 @@ fn tell(event: &Event) {
     }
 }
 
-/// Logs an event that every round has.
+/// Logs an event that occurs in every round.
 fn tell_of_round(event: &Event) {
     match event {
         Event::Phase { phase, .. } => debug!(?phase, "phase began"),
@@ -302,7 +304,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
     use tracing_subscriber::fmt::MakeWriter;
 
-    /// Lines of a log, in memory.
+    /// The lines of a log, in memory.
     #[derive(Clone, Default)]
     struct Lines(Arc<Mutex<Vec<u8>>>);
 
@@ -325,7 +327,7 @@ mod tests {
         }
     }
 
-    /// What is logged at this level while `f` runs.
+    /// The lines logged at `level` or above while `f` runs.
     fn logged(level: Level, f: impl FnOnce()) -> String {
         let lines = Lines::default();
         let subscriber = tracing_subscriber::fmt()
@@ -340,7 +342,7 @@ mod tests {
 
     const PEER: PeerId = PeerId::from_bytes([0xab; 32]);
 
-    /// A push in round 7, as the driver logs it.
+    /// Logs a push in round 7 as the driver does.
     fn push() {
         let _run = spans::run("mnist", PeerId::from_bytes([0xcd; 32])).entered();
         let mut trace = Trace::new(Round(0));

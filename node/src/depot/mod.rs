@@ -1,5 +1,5 @@
-//! The depot: where encoded slices and states lie between the Executor's lanes and the network.
-//! Both sides reach it from their own threads; no thread holds its lock over work or IO.
+//! The depot holds encoded slices and states between the Executor's lanes and the network. Both use
+//! it from their own threads, and no thread holds its lock during computation or IO.
 
 mod slices;
 mod states;
@@ -22,7 +22,7 @@ pub struct Depot {
 }
 
 impl Depot {
-    /// Empty.
+    /// Creates an empty depot with the bounds of `plan`.
     pub fn new(plan: Plan) -> Self {
         Self {
             plan,
@@ -31,24 +31,25 @@ impl Depot {
         }
     }
 
-    /// The driver's word on which round it is: what is too far from it is not taken.
+    /// Sets the current round. Slices of rounds too far from it are refused.
     pub fn set_round(&self, round: Round) {
         self.slices().set_round(round);
     }
 
-    /// Keeps the header of one of this peer's slices; returns it with its true size, or `None`
-    /// when the slice is not here.
+    /// Sets the header of one of this peer's slices. Returns it with the true size, or `None` if
+    /// the slice is not here.
     pub fn describe(&self, slice: &SliceId, meta: SliceMeta) -> Option<SliceMeta> {
         self.slices().describe(slice, meta)
     }
 
-    /// Encoded bytes that lie here.
+    /// Encoded bytes of all stored slices.
     pub fn bytes(&self) -> u64 {
         self.slices().bytes()
     }
 
     fn slices(&self) -> MutexGuard<'_, Slices> {
-        // Every change is a single insert or remove: a panic elsewhere leaves nothing half done.
+        // Each change is a single insert or remove, so a panic elsewhere cannot leave the maps
+        // inconsistent.
         self.slices.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -1,4 +1,4 @@
-//! Encoded slices by name, with the bounds on what one sender may leave here.
+//! Encoded slices by name, with bounds on the slices of each sender.
 
 use crate::bulk::Refusal;
 use bytes::Bytes;
@@ -8,8 +8,8 @@ use murmurate_protocol::limits::{
 use murmurate_protocol::{Part, PeerId, Plan, Round, SliceId, SliceMeta, Tag};
 use std::collections::BTreeMap;
 
-/// Slices of one sender that may lie here, per fragment: what may come early, and what its past
-/// rounds left in the history.
+/// Stored slices of one sender per fragment: those that may arrive early, plus those that the
+/// history keeps.
 const SLICES_PER_SENDER_MAX: usize = EARLY_SLICES_MAX + HISTORY_ROUNDS_MAX;
 
 #[derive(Debug)]
@@ -19,7 +19,7 @@ struct Entry {
     from: Option<PeerId>,
 }
 
-/// What lies here.
+/// The stored slices, with counts that enforce the bounds.
 #[derive(Debug, Default)]
 pub(super) struct Slices {
     entries: BTreeMap<SliceId, Entry>,
@@ -41,7 +41,7 @@ impl Slices {
         let meta = SliceMeta {
             of: 1,
             bytes: bytes.len() as u64,
-            // What the slice is becomes known with its push: see `describe`.
+            // A placeholder: `describe` sets the tag when the slice is pushed.
             tag: Tag::Mass { weight: 0.0 },
         };
         self.insert(
@@ -124,7 +124,7 @@ impl Slices {
             return Err(Refusal::TooLong);
         }
         let count = self.per_sender.get(&from).copied().unwrap_or(0);
-        // Where members hand on what others reduced, one brings every shard.
+        // With a relaying schedule, one member forwards the shards of all owners.
         let shards = match plan.schedule.relays() {
             true => GROUP_MEMBERS_MAX,
             false => 1,
@@ -189,7 +189,7 @@ mod tests {
         }
     }
 
-    /// A center's replies are named by its versions, which move on with every worker's round.
+    /// A center names its replies by its versions, which change in every worker's round.
     #[test]
     fn a_center_s_versions_are_no_rounds() {
         let center = murmurate_protocol::CenterPlan {

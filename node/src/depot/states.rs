@@ -1,4 +1,4 @@
-//! The pinned state that newcomers fetch from here, and the one that is being fetched.
+//! The pinned state that newcomers fetch from this daemon, and the state that it fetches itself.
 
 use crate::bulk::Refusal;
 use bytes::Bytes;
@@ -12,7 +12,7 @@ struct Pinned {
     bytes: Bytes,
 }
 
-/// A state on its way in. It survives an interrupted fetch.
+/// A state that is being fetched. It survives an interrupted fetch.
 #[derive(Debug)]
 struct Incoming {
     state: StateId,
@@ -21,7 +21,7 @@ struct Incoming {
     here: Vec<bool>,
 }
 
-/// At most one of each.
+/// At most one pinned and one incoming state.
 #[derive(Debug, Default)]
 pub(super) struct States {
     pinned: Option<Pinned>,
@@ -55,7 +55,7 @@ impl States {
         (start < end).then(|| pinned.bytes.slice(start..end))
     }
 
-    /// Makes room; a fetch of the same state goes on where it was.
+    /// Prepares for a state. A second fetch of the same state keeps the chunks that have arrived.
     pub(super) fn begin(&mut self, state: &StateId, manifest: Bytes) {
         if self.incoming.as_ref().is_some_and(|i| i.state == *state) {
             return;
@@ -96,7 +96,7 @@ impl States {
         Ok(())
     }
 
-    /// The whole state, once every chunk is here.
+    /// Removes and returns the state, once all chunks are here.
     pub(super) fn take(&mut self, state: &StateId) -> Option<Bytes> {
         let complete = |i: &mut Incoming| i.state == *state && i.here.iter().all(|here| *here);
         let incoming = self.incoming.take_if(complete)?;

@@ -1,8 +1,8 @@
-//! The Executor's two lanes on threads of their own: training never blocks the network, the
-//! network never blocks training.
+//! Runs the Executor's two lanes on their own threads, so that training and the network never block
+//! each other.
 //!
-//! Orders go in through bounded queues, answers come out of one. A `Train` or `Evaluate` goes to
-//! both lanes; a `Save` passes from the train lane to the mix lane, which commits it.
+//! Orders enter through bounded queues, and answers leave through one. A `Train` or `Evaluate` goes
+//! to both lanes. A `Save` passes from the train lane to the mix lane, which commits it.
 
 mod save;
 
@@ -16,20 +16,21 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use tokio::sync::mpsc::{self, Receiver, Sender, error::TrySendError};
 
-/// Orders that may wait for one lane. The peer gives at most a group's worth of encodes, combines
-/// and releases per fragment before it needs an answer. The queues grow by what waits in them: room
-/// for all of it from the start would be 18 MB.
+/// Orders that may wait for one lane. Before the peer needs an answer, it gives at most one group's
+/// encodes, combines and releases for each fragment. The queues grow on demand, because allocating
+/// this capacity at the start would take 18 MB.
 const ORDERS_WAITING_MAX: usize = 64 * 1024;
 
-/// Answers that may wait for the driver; the lanes wait for room.
+/// Answers that may wait for the driver. Beyond that the lanes wait.
 const ANSWERS_WAITING_MAX: usize = 1024;
 
-/// What a lane says of an order.
+/// A lane's answer to an order.
 #[derive(Debug)]
 pub enum Answer {
-    /// It is done.
+    /// The order is done.
     Done(OrderId, Done),
-    /// The backward pass of a training order has finished a fragment; the batch has this many samples.
+    /// The backward pass of a training order has finished a fragment. The `u64` is the samples in
+    /// the batch.
     Cut(OrderId, FragmentId, u64),
 }
 
@@ -43,7 +44,7 @@ enum MixWork {
     Save(OrderId, Option<Result<HalfSaved, WorkError>>),
 }
 
-/// The lanes' threads and the way to them.
+/// Handles of the lanes' threads and queues.
 #[derive(Debug)]
 pub struct Lanes {
     train: Sender<TrainWork>,
@@ -65,10 +66,10 @@ impl std::fmt::Debug for MixWork {
 }
 
 impl Lanes {
-    /// Starts both threads. Without a saver checkpoints are taken for written.
+    /// Starts both threads. Without a saver, `Save` writes nothing and succeeds.
     ///
     /// # Errors
-    /// When the system gives no thread.
+    /// If the system cannot start a thread.
     pub fn start(
         executor: Executor,
         depot: Arc<Depot>,
@@ -109,10 +110,10 @@ impl Lanes {
         Ok((lanes, received))
     }
 
-    /// Hands an order to its lane.
+    /// Queues an order for its lane.
     ///
     /// # Panics
-    /// When a lane's queue is full: the peer's own bounds keep far below it.
+    /// If the lane's queue is full, which the peer's own bounds exclude.
     pub fn submit(&self, id: OrderId, order: Order) {
         match order {
             Order::Save { round, snapshot } => {
@@ -126,16 +127,16 @@ impl Lanes {
         }
     }
 
-    /// What the train lane lets others read and say while it works.
+    /// Values that the train lane publishes while it works.
     pub fn signals(&self) -> &TrainSignals {
         &self.signals
     }
 
-    /// Ends both threads and waits for them: the work under way is finished first.
+    /// Ends both threads after their current work, and waits for them.
     pub fn join(self) {
         drop((self.train, self.mix));
         for thread in self.threads {
-            // A lane that panicked has printed why; there is nothing left to save.
+            // A lane that panicked has printed the reason; its work is lost.
             let _ = thread.join();
         }
     }
@@ -145,7 +146,7 @@ fn queue<T>(lane: &Sender<T>, work: T) {
     match lane.try_send(work) {
         Ok(()) => {}
         Err(TrySendError::Full(_)) => panic!("{ORDERS_WAITING_MAX} orders wait for one lane"),
-        // The lane's thread ended early and said why; the driver notices the missing answer.
+        // The lane ended early and has printed the reason; the driver notices the missing answer.
         Err(TrySendError::Closed(_)) => tracing::error!("a lane's thread has ended"),
     }
 }

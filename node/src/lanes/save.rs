@@ -1,4 +1,4 @@
-//! Writing a checkpoint: each lane writes its own file, the second one commits both.
+//! Writes a checkpoint: each lane writes its own file, and the mix lane commits both.
 
 use crate::api::StatusHandle;
 use crate::store::{CheckpointWriter, Expected, LaneFile, Manifest, StoreError};
@@ -9,26 +9,26 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What every checkpoint of this daemon says beside the tensors.
+/// The parts of a checkpoint that are not tensors.
 #[derive(Debug)]
 pub struct Saver {
     /// The daemon's directory.
     pub dir: PathBuf,
-    /// Run, plan and model.
+    /// Run, plan and model that the checkpoint belongs to.
     pub expected: Expected,
     /// The run's name.
     pub run_name: String,
-    /// This peer, hexadecimal.
+    /// This peer's id, hexadecimal.
     pub peer: String,
-    /// The effective configuration.
+    /// The effective configuration as TOML.
     pub config: String,
     /// Names and shapes of the parameters.
     pub layout: Arc<Layout>,
-    /// Where progress is read.
+    /// Provides the progress.
     pub status: StatusHandle,
 }
 
-/// A checkpoint of which the train lane's file is written.
+/// A checkpoint whose train lane file is written.
 pub(super) struct HalfSaved {
     writer: CheckpointWriter,
     train: LaneFile,
@@ -94,7 +94,7 @@ impl Saver {
     }
 }
 
-/// One hash over all fragments, as the peer makes it.
+/// One hash over the digests of all fragments, computed as in the peer.
 fn whole(digests: &[Digest]) -> Digest {
     match digests {
         [only] => *only,
