@@ -1,4 +1,5 @@
-//! Which addresses others are told: those where this peer listens, or those that it was told to announce.
+//! Decides which addresses to tell other peers: the listening addresses, or those that the
+//! configuration announces.
 
 use crate::net::NetEvent;
 use crate::net::ids::address_with_peer;
@@ -8,7 +9,8 @@ use crate::net::swarm::Network;
 use libp2p::Multiaddr;
 
 impl Network {
-    /// It listens on an address: others are told this one, or those to announce of the same transport.
+    /// Handles a new listening address: announces it, or the configured addresses with the same
+    /// transport.
     pub(super) fn on_listening(&mut self, address: Multiaddr) {
         let told = match &self.announce {
             Some(all) if !is_relayed(&address) => {
@@ -26,9 +28,10 @@ impl Network {
         self.announce_addresses(told);
     }
 
-    /// Others are told these addresses, too.
+    /// Adds addresses to this peer's record.
     pub(super) fn announce_addresses(&mut self, addresses: Vec<Multiaddr>) {
-        // Who announces nothing still has a record: others find its links by it.
+        // Even with nothing to announce there is a record, because others find this peer's links by
+        // it.
         let mut changed = self.announce.as_ref().is_some_and(Vec::is_empty);
         for address in addresses {
             if self.record.add(address.clone()) {
@@ -41,7 +44,7 @@ impl Network {
         }
     }
 
-    /// Others are not told these addresses any more.
+    /// Removes addresses from this peer's record.
     pub(super) fn forget_addresses(&mut self, addresses: &[Multiaddr]) {
         let mut changed = false;
         for address in addresses {

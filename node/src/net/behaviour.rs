@@ -1,4 +1,4 @@
-//! The swarm: transports, and the behaviours that make up a link and find peers.
+//! The libp2p swarm: its transports, and the behaviours for links and discovery.
 
 use crate::net::nat::{Behaviours, Members};
 use crate::net::quic::{HANDSHAKE_WAIT, STREAMS_PER_CONNECTION_MAX};
@@ -22,17 +22,17 @@ use murmurate_protocol::limits::VIEW_PEERS_MAX;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Connections to one peer: two for a simultaneous dial and two relayed ones that they take over
-/// from, one for a replacement, one to test whether this daemon can be dialled.
+/// Connections to one peer: two for a simultaneous dial, two relayed ones that they replace, one
+/// for a restarted peer, and one that tests whether this daemon can be dialled.
 const CONNECTIONS_PER_PEER_MAX: u32 = 6;
 
-/// Handshakes that may be under way in either direction.
+/// Handshakes that may be in progress, in each direction.
 const HANDSHAKES_MAX: u32 = 64;
 
 /// How often a link is pinged. The first ping goes out at once.
 const PING_EVERY: Duration = Duration::from_secs(5);
 
-/// Everything that runs over a connection.
+/// All protocols that run over a connection.
 #[derive(NetworkBehaviour)]
 pub(super) struct Behaviour {
     limits: connection_limits::Behaviour,
@@ -47,13 +47,13 @@ pub(super) struct Behaviour {
     pub(super) nat: Behaviours,
 }
 
-/// Kademlia's protocol name of a run.
+/// Name of Kademlia's protocol for a run.
 pub(super) fn kad_protocol(run: &RunId) -> StreamProtocol {
     StreamProtocol::try_from_owned(format!("/murmurate/{}/kad/1", run.to_hex()))
         .expect("the name starts with a slash")
 }
 
-/// Builds the swarm. Needs a tokio runtime around it.
+/// Builds the swarm. Must be called inside a tokio runtime.
 pub(super) fn swarm(
     config: &NetConfig,
     quic: quic::Transport,
@@ -80,7 +80,7 @@ fn transport(
         transport: "noise",
         reason: error.to_string(),
     })?;
-    // Not counted by the wiretap: its bytes pass over a connection to the relay, which is.
+    // The wiretap does not count these bytes, because the connection to the relay counts them.
     let relayed = relayed
         .upgrade(Version::V1Lazy)
         .authenticate(noise.clone())
@@ -93,13 +93,13 @@ fn transport(
         .multiplex(yamux::Config::default())
         .timeout(HANDSHAKE_WAIT)
         .map(move |(peer, muxer), _| {
-            // What QUIC sends and receives, its sockets count.
+            // The sockets count the bytes of QUIC.
             let tapped = Wiretap::new(StreamMuxerBox::new(muxer), Arc::clone(&cells));
             (peer, StreamMuxerBox::new(tapped))
         });
     let quic = quic.map(|(peer, muxer), _| (peer, StreamMuxerBox::new(muxer)));
     let both = quic.or_transport(tcp).map(|either, _| either.into_inner());
-    // First, because the others would take a relayed address for one of their own.
+    // The relay transport comes first, because the others would accept a relayed address as theirs.
     let all = relayed.or_transport(both);
     Ok(all.map(|either, _| either.into_inner()).boxed())
 }
@@ -132,7 +132,7 @@ fn behaviour(config: &NetConfig, me: PeerId, nat: Behaviours) -> Result<Behaviou
     })
 }
 
-/// Kademlia only as a directory of peers: this peer stores no records for others.
+/// Kademlia serves only as a directory of peers. This peer stores no records for others.
 fn kademlia(config: &NetConfig, me: PeerId) -> kad::Behaviour<MemoryStore> {
     let store = MemoryStoreConfig {
         max_records: 0,
@@ -144,7 +144,7 @@ fn kademlia(config: &NetConfig, me: PeerId) -> kad::Behaviour<MemoryStore> {
     kad_config.set_query_timeout(Duration::from_secs(20));
     let store = MemoryStore::with_config(me, store);
     let mut kad = kad::Behaviour::with_config(me, store, kad_config);
-    // Without this, a peer does not answer before its address has been confirmed from outside.
+    // Otherwise the peer does not answer before its address has been confirmed from outside.
     kad.set_mode(Some(kad::Mode::Server));
     kad
 }

@@ -1,19 +1,19 @@
-//! The addresses to join through: when to try them again, and when to give up.
+//! Retries of the addresses to join through.
 //!
-//! Pure but for `Instant`s that are passed in.
+//! Reads no clock; callers pass the time.
 
 use libp2p::Multiaddr;
 use libp2p::swarm::ConnectionId;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Attempts on one address before it is given up: over nine minutes of them.
+/// Attempts on one address before it is given up, which take more than nine minutes.
 const ATTEMPTS_MAX: u32 = 60;
 
-/// Pause after the first failure; doubled with each one.
+/// Pause after the first failed attempt; it doubles with each further one.
 const PAUSE_MIN: Duration = Duration::from_millis(250);
 
-/// No pause is longer.
+/// The longest pause.
 const PAUSE_MAX: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub(super) struct Bootstrap {
 }
 
 impl Bootstrap {
-    /// All are due at once.
+    /// All addresses are due at once.
     pub(super) fn new(addresses: Vec<Multiaddr>, now: Instant) -> Self {
         let join = |address| Join {
             address,
@@ -50,7 +50,7 @@ impl Bootstrap {
         }
     }
 
-    /// When the next address is due.
+    /// When the next attempt is due.
     pub(super) fn next_at(&self) -> Option<Instant> {
         let due = self.joins.iter().filter_map(|join| match join.stage {
             Stage::Due(at) => Some(at),
@@ -59,7 +59,7 @@ impl Bootstrap {
         due.min()
     }
 
-    /// Addresses that are due.
+    /// The addresses that are due.
     pub(super) fn due(&self, now: Instant) -> Vec<Multiaddr> {
         let due = |join: &&Join| matches!(join.stage, Stage::Due(at) if at <= now);
         self.joins
@@ -69,17 +69,17 @@ impl Bootstrap {
             .collect()
     }
 
-    /// An address is being dialled.
+    /// Records that a dial of an address has begun.
     pub(super) fn dialling(&mut self, address: &Multiaddr, id: ConnectionId) {
         self.set(address, Stage::Dialling(id));
     }
 
-    /// The peer behind an address is connected already.
+    /// Records that the peer behind an address is already connected.
     pub(super) fn already_connected(&mut self, address: &Multiaddr) {
         self.set(address, Stage::Connected);
     }
 
-    /// A dial succeeded.
+    /// Records a dial that succeeded.
     pub(super) fn connected(&mut self, id: ConnectionId) {
         if let Some(join) = self.dialled(id) {
             join.stage = Stage::Connected;
@@ -87,7 +87,8 @@ impl Bootstrap {
         }
     }
 
-    /// A dial failed: the address and the pause before the next attempt, if there is one.
+    /// Records a dial that failed. Returns the address and the pause before the next attempt, which
+    /// is `None` if the address is given up. Returns `None` if the dial was for no address to join.
     pub(super) fn failed(
         &mut self,
         id: ConnectionId,
@@ -103,7 +104,7 @@ impl Bootstrap {
         Some((join.address.clone(), pause))
     }
 
-    /// No link is left: every address is worth another try.
+    /// Makes every address due again, because no link is left.
     pub(super) fn alone(&mut self, now: Instant) {
         for join in &mut self.joins {
             if matches!(join.stage, Stage::Connected | Stage::GivenUp) {

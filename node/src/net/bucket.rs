@@ -1,9 +1,9 @@
-//! A token bucket: how fast one remote may speak.
+//! A token bucket, which limits how fast one remote may send.
 
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Fills at a steady rate up to a bound; taking more than is in it costs a wait.
+/// Fills at a steady rate up to its capacity. Taking more than it contains requires a wait.
 #[derive(Clone, Debug)]
 pub(super) struct Bucket {
     tokens: f64,
@@ -13,7 +13,7 @@ pub(super) struct Bucket {
 }
 
 impl Bucket {
-    /// Full.
+    /// Creates a full bucket of `capacity` tokens that gains `per_second` tokens each second.
     pub(super) fn new(capacity: u32, per_second: u32, now: Instant) -> Self {
         let capacity = f64::from(capacity);
         Self {
@@ -24,7 +24,7 @@ impl Bucket {
         }
     }
 
-    /// Takes `count` and says how long to wait before going on.
+    /// Takes `count` tokens and returns how long to wait before continuing.
     pub(super) fn take(&mut self, count: f64, now: Instant) -> Duration {
         let gained = now.saturating_duration_since(self.filled).as_secs_f64() * self.per_second;
         self.filled = now;

@@ -1,4 +1,4 @@
-//! What the handle asks of the network's task.
+//! Commands from the handle to the network's task.
 
 use crate::bulk::PushJob;
 use murmurate_protocol::wire::PeerRecord;
@@ -6,7 +6,7 @@ use murmurate_protocol::{FetchId, PeerId, SliceId};
 use std::time::Instant;
 use tokio::sync::oneshot;
 
-/// What the handle asks of the network's task.
+/// A command from the handle to the network's task.
 #[derive(Debug)]
 pub(super) enum Command {
     Dial(PeerRecord),

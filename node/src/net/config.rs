@@ -1,4 +1,4 @@
-//! What the network is told at the start, and why it may not start.
+//! Configuration of the network, and the errors of its start.
 
 use libp2p::Multiaddr;
 use libp2p::identity::Keypair;
@@ -7,36 +7,37 @@ use murmurate_protocol::RunId;
 use std::fmt;
 use std::time::Duration;
 
-/// How the network is set up.
+/// Configuration of the network.
 #[derive(Clone, Debug)]
 pub struct NetConfig {
-    /// Who this peer is: an Ed25519 key.
+    /// This peer's Ed25519 key.
     pub identity: Keypair,
-    /// The run; part of Kademlia's protocol name and of records.
+    /// The run's id, which is part of Kademlia's protocol name and of peer records.
     pub run: RunId,
-    /// Where to listen; none for a peer that only dials.
+    /// Addresses to listen on; empty for a peer that only dials.
     pub listen: Vec<Multiaddr>,
-    /// What others are told instead of where it listens.
+    /// Addresses to announce instead of the listening addresses.
     pub announce: Option<Vec<Multiaddr>>,
     /// Peers to join through, with or without `/p2p`.
     pub join: Vec<Multiaddr>,
     /// Whether to look for peers on the local network by mDNS.
     pub mdns: bool,
-    /// Whether to relay for others: for daemons with a public address.
+    /// Whether to relay for others, which requires a public address.
     pub relay: bool,
-    /// How long a silent link is believed in. A killed peer is noticed within it; a busy machine
-    /// must still get a keep-alive through.
+    /// How long a silent link is kept. Short enough to notice a killed peer, long enough for a
+    /// keep-alive from a busy machine.
     pub idle: Duration,
-    /// How often an idle link gets a packet.
+    /// Time between keep-alive packets on an idle link.
     pub keep_alive: Duration,
-    /// What decides how fast QUIC sends.
+    /// The congestion control of QUIC.
     pub congestion: Congestion,
-    /// The limits on what it sends. The handle can be kept, and they can be changed at any time.
+    /// Limits on the sending rate. A clone of the handle can change them at any time.
     pub max_rate: MaxRate,
 }
 
 impl NetConfig {
-    /// Listens and dials nowhere yet, without mDNS, and notices a dead peer within 5 s.
+    /// A configuration that neither listens nor dials, without mDNS, and that notices a dead peer
+    /// within 5 s.
     pub fn new(identity: Keypair, run: RunId) -> Self {
         Self {
             identity,
@@ -54,12 +55,12 @@ impl NetConfig {
     }
 }
 
-/// An address that cannot be listened on.
+/// A listening address that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListenFailure {
     /// The address.
     pub address: Multiaddr,
-    /// Why, in words.
+    /// The system's reason.
     pub reason: String,
 }
 
@@ -69,32 +70,32 @@ impl fmt::Display for ListenFailure {
     }
 }
 
-/// Why the network does not start.
+/// Why the network cannot start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NetError {
     /// The identity is not an Ed25519 key.
     #[error("the identity is no Ed25519 key (remove it and let a new one be made)")]
     Identity,
-    /// None of the addresses can be listened on.
+    /// None of the listening addresses can be used.
     #[error(
         "cannot listen on {} (another process may use the port: stop it, or choose other `listen` \
          addresses)",
         .failures.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
     )]
     Listen {
-        /// Every address with its reason.
+        /// All addresses with their reasons.
         failures: Vec<ListenFailure>,
     },
-    /// An encrypted transport could not be set up.
+    /// An encrypted transport cannot be set up.
     #[error("cannot set up the {transport} transport: {reason}")]
     Transport {
-        /// Which.
+        /// Name of the transport.
         transport: &'static str,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// mDNS could not be set up.
+    /// mDNS cannot be set up.
     #[error("cannot set up mDNS (turn `mdns` off, or allow multicast on this machine)")]
     Mdns(#[source] std::io::Error),
 }

@@ -1,4 +1,4 @@
-//! Control streams: frames with a length before each, one outbound stream per link.
+//! Control streams carry length-prefixed frames. Each link has one outbound stream.
 
 use crate::net::NetEvent;
 use crate::net::bucket::Bucket;
@@ -17,13 +17,13 @@ use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::{Instant, sleep, timeout};
 
-/// Frames that may wait for one peer to read.
+/// Frames that may wait in the queue to one peer.
 pub(super) const FRAMES_WAITING_MAX: usize = 256;
 
-/// How long a peer may leave a written frame unread, or a begun one unfinished.
+/// How long a peer may take to read a written frame, or to complete one that it began to send.
 const FRAME_WAIT: Duration = Duration::from_secs(10);
 
-/// How long the last frames of a link may take to be read.
+/// How long a peer may take to read the last frames of a link.
 const LAST_FRAMES_WAIT: Duration = Duration::from_secs(1);
 
 /// Attempts to open a control stream before the link is given up.
@@ -32,26 +32,26 @@ const OPEN_ATTEMPTS_MAX: u32 = 4;
 /// Pause before the next attempt, times the number of attempts.
 const OPEN_PAUSE: Duration = Duration::from_millis(250);
 
-/// Bytes of frames that one peer may send in a burst, and in a second after that: hundreds of
-/// times what a round needs, and still a small load.
+/// Bytes of frames that one peer may send in a burst, and per second after that. This is hundreds
+/// of times what a round needs, and still a small load.
 const BURST_BYTES: u32 = 4 << 20;
 const BYTES_PER_SECOND: u32 = 2 << 20;
 
-/// What each frame costs beside its bytes, so that empty frames are no way around the bound.
+/// Cost of a frame in addition to its bytes, so that empty frames are also limited.
 const FRAME_COST: f64 = 512.0;
 
-/// One end of a link, as its tasks know it.
+/// One end of a link, as used by the tasks of its streams.
 #[derive(Clone, Debug)]
 pub(super) struct LinkEnd {
     /// The peer.
     pub(super) peer: PeerId,
-    /// libp2p's id of it.
+    /// The peer's id in libp2p.
     pub(super) theirs: identity::PeerId,
     /// The link's number.
     pub(super) link: u64,
-    /// Where its bytes are counted.
+    /// Counts the link's bytes.
     pub(super) tally: Tally,
-    /// What opens streams.
+    /// Opens streams on the link.
     pub(super) opener: Opener,
 }
 
@@ -61,25 +61,25 @@ impl LinkEnd {
             peer: self.peer,
             link: self.link,
         };
-        // The receiver is gone only when the network itself has ended.
+        // The receiver is dropped only when the network has ended.
         let _ = self.opener.network.send(close).await;
     }
 }
 
-/// Why no more is written to a stream.
+/// Why writing to a stream stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ended {
-    /// The queue is closed: nothing is left to say.
+    /// The queue is closed and empty.
     Queue,
-    /// Another connection carries the link now.
+    /// Another connection now carries the link.
     Moved,
 }
 
-/// Writes a link's frames until its queue is closed; then sees to it that they were read.
+/// Writes a link's frames until its queue is closed, then waits until they were read.
 ///
-/// A broken stream is opened anew as long as there is a connection; frames that were on their way
-/// are lost, as `Send` allows. When the link has moved to another connection, the stream is ended
-/// and read to its end before the next one begins, so that frames stay in order.
+/// A broken stream is replaced as long as there is a connection; the frames in flight are lost,
+/// which `Send` allows. If another connection takes over the link, the stream is ended and read to
+/// its end before the next one begins, so that frames stay in order.
 pub(super) async fn write_frames(
     end: LinkEnd,
     mut frames: mpsc::Receiver<Vec<u8>>,
@@ -109,7 +109,7 @@ pub(super) async fn write_frames(
         }
         match write_until_ended(&mut stream, &mut frames, &moved, &end.tally).await {
             Ok(ended) => {
-                // The other end closes its half when it has read all of ours.
+                // The other end closes its half after it has read all of ours.
                 let mut rest = [0u8; 1];
                 let _ = timeout(LAST_FRAMES_WAIT, async {
                     stream.close().await?;
@@ -159,13 +159,13 @@ async fn write_until_ended(
 }
 
 fn append(batch: &mut Vec<u8>, frame: &[u8]) {
-    // Frames above FRAME_BYTES_MAX never enter the queue.
+    // The queue accepts no frames above FRAME_BYTES_MAX.
     let length = u32::try_from(frame.len()).unwrap_or(u32::MAX);
     batch.extend_from_slice(&length.to_le_bytes());
     batch.extend_from_slice(frame);
 }
 
-/// Reads frames from a stream that the peer opened, until it ends or breaks the rules.
+/// Reads frames from a stream that the peer opened, until it ends or violates the protocol.
 pub(super) async fn read_frames(
     from: PeerId,
     mut stream: Stream,
@@ -193,14 +193,14 @@ pub(super) async fn read_frames(
             break;
         }
     }
-    // Tells the writer at the other end that all was read.
+    // Tells the writer at the other end that all frames were read.
     let _ = timeout(LAST_FRAMES_WAIT, stream.close()).await;
 }
 
-/// One frame; `None` when the stream ended or broke.
+/// Reads one frame; `None` if the stream ended or broke.
 async fn read_frame(stream: &mut (impl AsyncRead + Unpin)) -> Result<Option<Vec<u8>>, WireError> {
     let mut prefix = [0u8; 4];
-    // Silence between frames is no fault.
+    // A pause between frames is allowed, so this read has no time limit.
     if stream.read_exact(&mut prefix).await.is_err() {
         return Ok(None);
     }

@@ -1,4 +1,4 @@
-//! Whom to dial: records from the driver, addresses to join through, peers that were found.
+//! Chooses which peers to dial: from records, from addresses to join through, and from discovery.
 
 use crate::net::NetEvent;
 use crate::net::behaviour::kad_protocol;
@@ -16,10 +16,10 @@ use std::collections::VecDeque;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long discovery leaves a peer alone that the driver disconnected.
+/// How long discovery does not dial a peer that the driver disconnected.
 const AVOID: Duration = Duration::from_secs(60);
 
-/// Peers that are left alone at a time; beyond that the oldest reasons are forgotten.
+/// Number of avoided peers. Beyond it the oldest is forgotten.
 const AVOIDED_MAX: usize = 256;
 
 impl Network {
@@ -31,9 +31,9 @@ impl Network {
         self.dial_all(peer, record::addresses(record).collect());
     }
 
-    /// Dials over QUIC; TCP waits for its failure, and relays for that of TCP.
+    /// Dials over QUIC first. TCP is tried after QUIC has failed, and relays after TCP has failed.
     fn dial_all(&mut self, peer: identity::PeerId, mut addresses: Vec<Multiaddr>) {
-        // We cannot be our own relay.
+        // This daemon cannot be its own relay.
         addresses.retain(|address| relay_of(address) != Some(self.me));
         self.dial(peer, record::stages(addresses));
     }
@@ -58,7 +58,7 @@ impl Network {
         }
     }
 
-    /// A dial failed.
+    /// Tries the remaining addresses after a failed dial.
     pub(super) fn on_dial_failed(&mut self, id: ConnectionId, error: &DialError) {
         if let Some((address, retry_in)) = self.bootstrap.failed(id, Instant::now()) {
             let reason = error.to_string();
@@ -97,7 +97,7 @@ impl Network {
         }
     }
 
-    /// A connected peer says where it listens and what it speaks.
+    /// Handles a connected peer's addresses and protocols.
     pub(super) fn on_identify(&mut self, event: identify::Event) {
         let (identify::Event::Received {
             connection_id,
@@ -124,7 +124,7 @@ impl Network {
         }
     }
 
-    /// Kademlia learned of a peer.
+    /// Handles a peer that Kademlia found.
     pub(super) fn on_kad(&mut self, event: kad::Event) {
         match event {
             kad::Event::RoutingUpdated {
@@ -138,7 +138,7 @@ impl Network {
         }
     }
 
-    /// A peer is on the local network.
+    /// Handles peers on the local network.
     pub(super) fn on_mdns(&mut self, event: mdns::Event) {
         let mdns::Event::Discovered(peers) = event else {
             return;
@@ -148,7 +148,7 @@ impl Network {
         }
     }
 
-    /// Dials a peer that was found, unless there are links enough.
+    /// Dials a discovered peer unless there are enough links.
     fn found(&mut self, peer: identity::PeerId, addresses: Vec<Multiaddr>) {
         let now = Instant::now();
         self.avoided.retain(|_, until| *until > now);
@@ -160,7 +160,7 @@ impl Network {
         }
     }
 
-    /// Discovery leaves the peer alone for a while.
+    /// Excludes a peer from discovery for [`AVOID`].
     pub(super) fn avoid(&mut self, peer: identity::PeerId) {
         while self.avoided.len() >= AVOIDED_MAX {
             let earliest = self.avoided.iter().min_by_key(|(_, until)| **until);

@@ -1,4 +1,4 @@
-//! What the network tells its driver.
+//! Events from the network to its driver.
 
 use crate::bulk::{BulkEvent, BulkEvents};
 use crate::net::{ListenFailure, NatReport, Path};
@@ -9,70 +9,70 @@ use murmurate_protocol::wire::{PeerRecord, WireError};
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// Something that happened on the network.
+/// An event of the network.
 ///
 /// The frames of a link come after its `LinkUp` and before its `LinkDown`.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum NetEvent {
-    /// This peer can be reached here; the address ends in `/p2p`.
+    /// Others can reach this peer at this address, which ends in `/p2p`.
     Listening(Multiaddr),
-    /// This peer cannot be reached there any more.
+    /// Others can no longer reach this peer at this address.
     NotListening(Multiaddr),
-    /// One of several addresses cannot be listened on; the others work.
+    /// One of several listening addresses cannot be used; the others work.
     ListenFailed(ListenFailure),
-    /// Something that the operator should know, with what to do about it.
+    /// A message for the operator, with what to do.
     Notice(String),
-    /// A peer is linked: frames and slices can go both ways. Once per peer, however many
-    /// connections there are.
+    /// A link to a peer is up, so frames and slices can be exchanged. Sent once per peer, for any
+    /// number of connections.
     LinkUp(PeerId),
     /// The last connection to a linked peer is gone.
     LinkDown(PeerId),
-    /// How a link that is up reaches its peer, after `LinkUp` and whenever it changes.
+    /// The path of a link, sent after `LinkUp` and whenever the path changes.
     Path {
-        /// To whom.
+        /// The peer at the other end.
         peer: PeerId,
-        /// Which way.
+        /// The path.
         path: Path,
-        /// Why this way, in words.
+        /// Why this path is used.
         reason: String,
     },
-    /// How this peer stands towards routers, whenever it changes.
+    /// Reachability of this peer, sent whenever it changes.
     Nat(NatReport),
-    /// A control frame, not looked at but for its length.
+    /// A control frame. Only its length has been checked.
     Frame {
-        /// From whom.
+        /// The sender.
         from: PeerId,
         /// The frame.
         bytes: Vec<u8>,
     },
-    /// Bytes on a control stream that are no frame; the stream is closed.
+    /// A control stream contained bytes that are not a frame. The stream is closed.
     Malformed {
-        /// From whom.
+        /// The sender.
         from: PeerId,
-        /// What is wrong.
+        /// The error.
         error: WireError,
     },
-    /// A link was measured.
+    /// The measurements of a link.
     Measured {
-        /// To whom.
+        /// The peer at the other end.
         peer: PeerId,
         /// Round-trip time of the last ping.
         rtt: Duration,
-        /// Bytes per second of recent pushes, smoothed; zero before the first.
+        /// Bytes per second of recent pushes, smoothed; zero before the first push.
         rate: u64,
     },
-    /// A bulk transfer ended, or a bulk stream broke the rules.
+    /// A bulk transfer ended, or a bulk stream violated the protocol.
     Bulk(BulkEvent),
-    /// This peer's own record, signed anew.
+    /// This peer's own record with a new signature.
     Record(PeerRecord),
-    /// A peer to join through did not answer.
+    /// An address to join through could not be dialled.
     BootstrapFailed {
-        /// Its address.
+        /// The address.
         address: Multiaddr,
-        /// Why, in words.
+        /// The reason.
         reason: String,
-        /// When it is tried again; `None` when it is given up.
+        /// Time until the next attempt; `None` if the address is given up.
         retry_in: Option<Duration>,
     },
 }
@@ -80,7 +80,7 @@ pub enum NetEvent {
 impl BulkEvents for mpsc::Sender<NetEvent> {
     fn tell(&self, event: BulkEvent) -> BoxFuture<'_, ()> {
         Box::pin(async move {
-            // The driver is gone only when the daemon ends.
+            // The receiver is dropped only when the daemon ends.
             let _ = self.send(NetEvent::Bulk(event)).await;
         })
     }

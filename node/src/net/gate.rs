@@ -1,22 +1,22 @@
-//! Keeps frames between their link's `LinkUp` and `LinkDown`.
+//! Ensures that frames of a link come between its `LinkUp` and its `LinkDown`.
 
 use crate::net::NetEvent;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc::Permit;
 
-/// Open while a link's events may pass. Shared by the readers of a link and the network's task.
+/// Open while events of a link may pass. The link's readers and the network's task share it.
 #[derive(Clone, Debug)]
 pub(super) struct Gate(Arc<Mutex<bool>>);
 
 impl Gate {
-    /// Open.
+    /// Creates an open gate.
     pub(super) fn open() -> Self {
         Self(Arc::new(Mutex::new(true)))
     }
 
-    /// Lets an event through unless the gate is shut; whether it did.
+    /// Sends an event unless the gate is shut. Returns whether it was sent.
     pub(super) fn pass(&self, permit: Permit<'_, NetEvent>, event: NetEvent) -> bool {
-        // Held while sending: `shut` returns only when no event can follow.
+        // The lock is held while sending, so no event can follow after `shut` has returned.
         let open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if *open {
             permit.send(event);
@@ -24,7 +24,7 @@ impl Gate {
         *open
     }
 
-    /// Nothing passes any more.
+    /// Shuts the gate for good.
     pub(super) fn shut(&self) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = false;
     }

@@ -1,4 +1,4 @@
-//! The handle on the network: commands without waiting, and counters.
+//! The handle to the network: commands that do not wait, and counters.
 
 use crate::bulk::{BulkLimits, BulkStore, PushJob};
 use crate::net::command::Command;
@@ -23,10 +23,10 @@ use tracing::Instrument;
 /// Events that may wait for the driver. The largest is a frame of 64 KiB: 16 MiB at most.
 const EVENTS_WAITING_MAX: usize = 256;
 
-/// Words from the tasks of streams that may wait.
+/// Messages from stream tasks to the network's task that may wait.
 const INTERNAL_MAX: usize = 1024;
 
-/// A clonable handle on the network. When the last one is dropped the network ends.
+/// A clonable handle to the network. The network ends when the last clone is dropped.
 #[derive(Clone)]
 pub struct Net {
     commands: mpsc::Sender<Command>,
@@ -44,11 +44,11 @@ impl fmt::Debug for Net {
 
 /// Starts the network inside the current tokio runtime.
 ///
-/// The ports are bound when this returns. Every event queue is bounded: a driver that stops
-/// reading events slows its remotes down, and nothing else.
+/// The ports are bound when this returns. All event queues are bounded: a driver that stops reading
+/// events only slows down its remotes.
 ///
 /// # Errors
-/// When the identity is of another kind, no address can be listened on, or a transport cannot be
+/// If the identity is not an Ed25519 key, no address can be listened on, or a transport cannot be
 /// set up.
 ///
 /// # Panics
@@ -98,7 +98,7 @@ impl Net {
     /// Queues a control frame.
     ///
     /// # Errors
-    /// When it cannot be queued; a full queue is counted as a dropped frame.
+    /// If the frame cannot be queued. A full queue counts as a dropped frame.
     pub fn try_send(&self, to: PeerId, frame: Vec<u8>) -> Result<(), Busy> {
         if frame.len() > FRAME_BYTES_MAX {
             return Err(Busy::TooLong(frame.len()));
@@ -106,29 +106,29 @@ impl Net {
         self.outboxes.try_send(&to, frame)
     }
 
-    /// Dials a peer at the addresses of its record: over QUIC first, over TCP when that fails.
-    /// A linked peer is not dialled again.
+    /// Dials a peer at the addresses of its record: over QUIC first, then over TCP if that fails. A
+    /// linked peer is not dialled again.
     ///
     /// # Errors
-    /// When too many commands wait.
+    /// If too many commands wait.
     pub fn dial(&self, record: PeerRecord) -> Result<(), Busy> {
         self.command(Command::Dial(record))
     }
 
-    /// Ends the link to a peer after its queued frames were read, or a second. It is not dialled
-    /// by discovery for a while.
+    /// Ends the link to a peer after its queued frames were read, at the latest after a second.
+    /// Discovery does not dial the peer again for a while.
     ///
     /// # Errors
-    /// When too many commands wait.
+    /// If too many commands wait.
     pub fn disconnect(&self, peer: PeerId) -> Result<(), Busy> {
         self.command(Command::Disconnect(peer))
     }
 
-    /// Pushes a slice that is in the store; lower priorities go first. Ends in one
-    /// [`BulkEvent::Pushed`](crate::bulk::BulkEvent::Pushed) by the deadline.
+    /// Pushes a slice that is in the store; lower priorities go first. Exactly one
+    /// [`BulkEvent::Pushed`](crate::bulk::BulkEvent::Pushed) follows by the deadline.
     ///
     /// # Errors
-    /// When too many commands wait: then no event follows.
+    /// If too many commands wait. Then no event follows.
     pub fn push(
         &self,
         to: PeerId,
@@ -150,11 +150,12 @@ impl Net {
     }
 
     /// Fetches a slice from the first of `from` that has it, or a state from all of them at once.
-    /// Ends in one [`BulkEvent::Fetched`](crate::bulk::BulkEvent::Fetched) or [`BulkEvent::FetchFailed`](crate::bulk::BulkEvent::FetchFailed) by the deadline; asking
-    /// again for the same thing takes the earlier request's place.
+    /// One [`BulkEvent::Fetched`](crate::bulk::BulkEvent::Fetched) or
+    /// [`BulkEvent::FetchFailed`](crate::bulk::BulkEvent::FetchFailed) follows by the deadline. A
+    /// second request for the same item replaces the first.
     ///
     /// # Errors
-    /// When too many commands wait: then no event follows.
+    /// If too many commands wait. Then no event follows.
     pub fn fetch(&self, what: FetchId, from: Vec<PeerId>, deadline: Instant) -> Result<(), Busy> {
         self.command(Command::Fetch {
             what,
@@ -163,15 +164,15 @@ impl Net {
         })
     }
 
-    /// Stops pushing a slice, to whomever; each of its pushes still ends in an event.
+    /// Stops all pushes of a slice. Each of them still ends in an event.
     ///
     /// # Errors
-    /// When too many commands wait.
+    /// If too many commands wait.
     pub fn cancel(&self, slice: SliceId) -> Result<(), Busy> {
         self.command(Command::Cancel(slice))
     }
 
-    /// What passed so far.
+    /// The traffic since the start.
     pub fn counters(&self) -> CounterSnapshot {
         let mut snapshot = self.counters.snapshot();
         let quic = self.views.quic.traffic();
@@ -180,23 +181,23 @@ impl Net {
         snapshot
     }
 
-    /// What is known of the link to each linked peer.
+    /// The state of the link to each linked peer.
     pub fn links(&self) -> BTreeMap<PeerId, LinkView> {
         self.views.read(&self.counters)
     }
 
-    /// The limits on what is sent; changed, they hold at once.
+    /// The limits on the sending rate. Changes apply at once.
     pub fn max_rate(&self) -> MaxRate {
         self.max_rate.clone()
     }
 
-    /// Ends the network: queued frames are written and connections closed, until the deadline.
+    /// Ends the network: writes the queued frames and closes the connections, until the deadline.
     pub async fn shutdown(self, deadline: Instant) {
         let (done, ended) = oneshot::channel();
         let asked = async {
             let shutdown = Command::Shutdown { deadline, done };
             if self.commands.send(shutdown).await.is_ok() {
-                // An error means that the network ended by itself.
+                // An error means that the network had already ended.
                 let _ = ended.await;
             }
         };

@@ -1,4 +1,4 @@
-//! How links come and go: from the first connection to the last.
+//! The life of links, from the first connection to the last.
 
 use crate::bulk::Pipe;
 use crate::net::NetEvent;
@@ -19,14 +19,14 @@ use murmurate_protocol::PeerId;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long the last frames of a link may hold up its end.
+/// How long the last frames of a link may delay its end.
 const DRAIN_WAIT: Duration = Duration::from_secs(2);
 
 /// How long a bulk connection waits for its link.
 const LINK_WAIT: Duration = Duration::from_secs(1);
 
 impl Network {
-    /// A connection is established.
+    /// Handles an established connection.
     pub(super) fn on_connected(
         &mut self,
         theirs: identity::PeerId,
@@ -57,7 +57,7 @@ impl Network {
         self.carry(peer, theirs, connection);
     }
 
-    /// A link gets one more connection, perhaps its first.
+    /// Adds a connection to a link, which it creates if necessary.
     fn carry(&mut self, peer: PeerId, theirs: identity::PeerId, connection: Connection) {
         let Self {
             links,
@@ -72,8 +72,8 @@ impl Network {
         self.settle(peer);
     }
 
-    /// Moves a link to the connection that carries it best, lets go of those it does not need any
-    /// more, and tells the driver of a new path.
+    /// Moves a link to its best connection, releases the connections that it no longer needs, and
+    /// tells the driver about a new path.
     pub(super) fn settle(&mut self, peer: PeerId) {
         let Some(link) = self.links.get_mut(&peer) else {
             return;
@@ -90,7 +90,7 @@ impl Network {
         }
     }
 
-    /// Lets connections end when their last streams have.
+    /// Lets connections close after their last streams have ended.
     pub(super) fn release(&mut self, theirs: identity::PeerId, connections: Vec<ConnectionId>) {
         for connection in connections {
             let streams = &mut self.swarm.behaviour_mut().streams;
@@ -98,7 +98,7 @@ impl Network {
         }
     }
 
-    /// A peer opened a control stream on a connection: it means to use it.
+    /// Handles a control stream that a peer opened, which shows that the peer uses this connection.
     fn on_controlled(&mut self, peer: PeerId, connection: ConnectionId) {
         let Some(link) = self.links.get_mut(&peer) else {
             return;
@@ -125,7 +125,7 @@ impl Network {
         }
     }
 
-    /// A connection is gone.
+    /// Handles a closed connection.
     pub(super) fn on_disconnected(&mut self, theirs: identity::PeerId, connection: ConnectionId) {
         let Some(peer) = from_libp2p(&theirs) else {
             return;
@@ -156,7 +156,7 @@ impl Network {
         }
     }
 
-    /// A peer opened a stream.
+    /// Handles a stream that a peer opened.
     pub(super) fn on_stream(&mut self, inbound: Inbound) {
         let Some(peer) = from_libp2p(&inbound.from) else {
             return;
@@ -176,7 +176,7 @@ impl Network {
         }
     }
 
-    /// A bulk connection is open. It may be a little ahead of the link that it belongs to.
+    /// Handles an open bulk connection. It may arrive shortly before the link that it belongs to.
     pub(super) fn on_bulk(&mut self, connection: BulkConnection, again: bool) {
         let peer = from_libp2p(&connection.peer());
         match peer.filter(|peer| self.paths.offer(*peer, &connection)) {
@@ -192,14 +192,14 @@ impl Network {
                         connection,
                         again: true,
                     };
-                    // The receiver is gone only when the network itself has ended.
+                    // The receiver is dropped only when the network has ended.
                     let _ = network.send(word).await;
                 });
             }
         }
     }
 
-    /// The first sign that the peer speaks the control protocol makes the link.
+    /// Declares the link up at the first sign that the peer speaks the control protocol.
     pub(super) fn on_control_works(&mut self, peer: PeerId) {
         let Some((link, queue)) = self.links.up(&peer) else {
             return;
@@ -224,7 +224,7 @@ impl Network {
         link.reads(self.tasks.spawn(task));
     }
 
-    /// A ping came back, or did not.
+    /// Handles the result of a ping.
     pub(super) fn on_ping(&mut self, event: &ping::Event) {
         let Some(peer) = from_libp2p(&event.peer) else {
             return;
@@ -232,7 +232,7 @@ impl Network {
         let Some(link) = self.links.get_mut(&peer) else {
             return;
         };
-        // Of other connections nothing is asked but that they are there.
+        // A lost ping counts only on the connection that carries the link.
         let carries = link.connections.carrier().map(|c| c.id) == Some(event.connection);
         match &event.result {
             Ok(_) if !carries => {}
@@ -253,7 +253,8 @@ impl Network {
         }
     }
 
-    /// Lets the writer finish, then closes; the timer closes where the writer is stuck.
+    /// Lets the writer finish, then closes the connections. A timer closes them if the writer is
+    /// stuck.
     pub(super) fn disconnect(&mut self, peer: PeerId) {
         let Some(link) = self.links.get(&peer) else {
             return;
@@ -275,7 +276,7 @@ impl Network {
         });
     }
 
-    /// A link, if it is still the one with this number.
+    /// The link to a peer, if it still has this number.
     pub(super) fn current(&self, peer: &PeerId, number: u64) -> Option<&Link> {
         self.links.get(peer).filter(|link| link.end.link == number)
     }

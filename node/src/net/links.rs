@@ -1,4 +1,4 @@
-//! The links: one per peer, however many connections carry it.
+//! The links: one per peer, carried by one or more connections.
 
 use crate::net::control::{LinkEnd, write_frames};
 use crate::net::gate::Gate;
@@ -14,30 +14,30 @@ use std::sync::Arc;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::{AbortHandle, JoinSet};
 
-/// Control streams of one peer that are read at a time: the live one and one that is being
-/// replaced.
+/// Control streams of one peer that are read at the same time: the current one and one that is
+/// being replaced.
 const READERS_MAX: usize = 2;
 
-/// Pings in a row that may go unanswered. QUIC notices a silent peer by itself and sooner; over
-/// TCP this is what does.
+/// Lost pings in a row before a link is given up. QUIC itself notices a silent peer sooner; TCP
+/// depends on this.
 const PINGS_LOST_MAX: u32 = 2;
 
-/// One peer that is connected.
+/// The link to one connected peer.
 #[derive(Debug)]
 pub(super) struct Link {
-    /// What its tasks know of it.
+    /// The link's end for the tasks of its streams.
     pub(super) end: LinkEnd,
     /// Shut when the link is down.
     pub(super) gate: Gate,
-    /// What carries it.
+    /// The connections of the link.
     pub(super) connections: Connections,
-    /// Why no hole could be punched, if that was tried.
+    /// Why hole punching failed, if it was tried.
     pub(super) unpunched: Option<String>,
-    /// The connection and the path that others know to carry it.
+    /// The carrying connection, path and reason that were last reported.
     shown: Option<(ConnectionId, Path, String)>,
-    /// Tells the writer that another connection carries it.
+    /// Tells the writer that another connection carries the link.
     moved: Arc<Notify>,
-    /// Where frames go; handed to the outboxes when the link is up.
+    /// Queue of outgoing frames. Moves to the outboxes when the link is up.
     queue: Option<mpsc::Sender<Vec<u8>>>,
     writer: AbortHandle,
     readers: VecDeque<AbortHandle>,
@@ -50,8 +50,8 @@ impl Link {
         self.queue.is_none()
     }
 
-    /// Has the writer move when another connection carries the link than before. The path and the
-    /// reason for it when one of them is new.
+    /// Updates the carrying connection and notifies the writer if it changed. Returns the path and
+    /// its reason if one of them changed.
     pub(super) fn settle(&mut self) -> Option<(Path, String)> {
         let carrier = self.connections.carrier()?;
         let (id, path, reason) = (carrier.id, carrier.path, self.reason(carrier));
@@ -63,7 +63,7 @@ impl Link {
         (!same).then_some((path, reason))
     }
 
-    /// The path that was last settled on.
+    /// The path that was last reported, with its reason.
     pub(super) fn path(&self) -> Option<(Path, String)> {
         let (_, path, reason) = self.shown.as_ref()?;
         Some((*path, reason.clone()))
@@ -79,7 +79,7 @@ impl Link {
         }
     }
 
-    /// Notes a reader; the oldest one ends when there are too many.
+    /// Adds a reader. If there are too many, the oldest one is stopped.
     pub(super) fn reads(&mut self, reader: AbortHandle) {
         self.readers.retain(|task| !task.is_finished());
         self.readers.push_back(reader);
@@ -90,14 +90,14 @@ impl Link {
         }
     }
 
-    /// A ping came back, or did not; whether the connection is to be given up.
+    /// Counts the result of a ping. Returns whether to give up the connection.
     pub(super) fn pinged(&mut self, answered: bool) -> bool {
         self.pings_lost = if answered { 0 } else { self.pings_lost + 1 };
         self.pings_lost >= PINGS_LOST_MAX
     }
 }
 
-/// All links.
+/// The links to all connected peers.
 #[derive(Debug, Default)]
 pub(super) struct Links {
     links: BTreeMap<PeerId, Link>,
@@ -105,7 +105,7 @@ pub(super) struct Links {
 }
 
 impl Links {
-    /// A connection is established. The first one makes a link, whose writer tries to open a
+    /// Adds an established connection. The first one creates a link, whose writer tries to open a
     /// control stream.
     pub(super) fn connected(
         &mut self,
@@ -146,7 +146,7 @@ impl Links {
         self.links.insert(peer, link);
     }
 
-    /// A connection is gone; the link comes back when it was the last one.
+    /// Removes a closed connection. Returns the link if this was its last connection.
     pub(super) fn disconnected(&mut self, peer: PeerId, connection: ConnectionId) -> Option<Link> {
         let link = self.links.get_mut(&peer)?;
         match link.connections.remove(connection) {
@@ -163,34 +163,34 @@ impl Links {
         Some(link)
     }
 
-    /// The control protocol works with this peer; its queue, the first time.
+    /// Marks the link as up. Returns the link and its queue the first time, `None` later.
     pub(super) fn up(&mut self, peer: &PeerId) -> Option<(&Link, mpsc::Sender<Vec<u8>>)> {
         let link = self.links.get_mut(peer)?;
         let queue = link.queue.take()?;
         Some((link, queue))
     }
 
-    /// One link.
+    /// The link to a peer.
     pub(super) fn get(&self, peer: &PeerId) -> Option<&Link> {
         self.links.get(peer)
     }
 
-    /// One link, to change.
+    /// The link to a peer, mutable.
     pub(super) fn get_mut(&mut self, peer: &PeerId) -> Option<&mut Link> {
         self.links.get_mut(peer)
     }
 
-    /// How many there are.
+    /// Number of links.
     pub(super) fn len(&self) -> usize {
         self.links.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no links.
     pub(super) fn is_empty(&self) -> bool {
         self.links.is_empty()
     }
 
-    /// All linked peers.
+    /// All connected peers, also those whose link is not up yet.
     pub(super) fn peers(&self) -> Vec<PeerId> {
         self.links.keys().copied().collect()
     }

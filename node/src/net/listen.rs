@@ -1,4 +1,4 @@
-//! Where the swarm listens: on every address that works.
+//! Listens on every address that works.
 
 use crate::net::behaviour::Behaviour;
 use crate::net::pending::Pending;
@@ -8,7 +8,7 @@ use libp2p::core::transport::TransportError;
 use libp2p::swarm::Swarm;
 use std::collections::VecDeque;
 
-/// Listens on every address that works, and tells of those that do not.
+/// Listens on every address that works, and reports those that do not.
 pub(super) fn listen(
     swarm: &mut Swarm<Behaviour>,
     addresses: &[Multiaddr],
@@ -17,7 +17,7 @@ pub(super) fn listen(
     for address in addresses {
         if let Err(error) = swarm.listen_on(address.clone()) {
             let reason = match error {
-                // Its own words are none.
+                // The error's own text says nothing.
                 TransportError::Other(error) => error.to_string(),
                 error => error.to_string(),
             };

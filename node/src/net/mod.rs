@@ -1,10 +1,10 @@
 //! The network: one task that owns a libp2p swarm, and the tasks of its streams.
 //!
-//! It knows peers, links, frames and bulk transfers, and nothing of what is in a frame or of the
-//! [`Peer`](murmurate_protocol) that reads it. [`start`] gives a handle for commands and a bounded
-//! queue of events. Links speak `/murmurate/control/1` (frames) and `/murmurate/bulk/1`; discovery
-//! is by identify, Kademlia (its protocol name carries the run) and, when asked for, mDNS. Peers
-//! behind routers are reached through relays and punched holes.
+//! It handles peers, links, frames and bulk transfers. It does not look into frames and does not
+//! know the [`Peer`](murmurate_protocol). [`start`] returns a handle for commands and a bounded
+//! queue of events. Links speak `/murmurate/control/1` (frames) and `/murmurate/bulk/1`. Discovery
+//! uses identify, Kademlia (whose protocol name contains the run) and optionally mDNS. Peers behind
+//! routers are reached through relays and hole punching.
 
 mod announce;
 mod behaviour;

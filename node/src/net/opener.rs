@@ -1,4 +1,4 @@
-//! How the tasks of streams reach the network's task.
+//! Messages from the tasks of streams to the network's task.
 
 use crate::net::streams::{Kind, Reply};
 use libp2p::{Stream, identity};
@@ -9,38 +9,38 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
-/// How long opening a stream may take: libp2p's own limit on negotiation.
+/// How long opening a stream may take, which is libp2p's own limit for the negotiation.
 const OPEN_WAIT: Duration = Duration::from_secs(10);
 
-/// What a task of a stream tells the network's task.
+/// A message from a stream's task to the network's task.
 #[derive(Debug)]
 pub(super) enum Internal {
-    /// Open a stream.
+    /// Opens a stream.
     Open {
-        /// To whom.
+        /// The peer to open it to.
         peer: identity::PeerId,
-        /// Of which kind.
+        /// Kind of the stream.
         kind: Kind,
-        /// Where it goes.
+        /// Receives the stream.
         reply: Reply,
     },
     /// The outbound control stream of a link is open.
     ControlUp {
-        /// To whom.
+        /// The peer at the other end.
         peer: PeerId,
-        /// The link's number, so that a late word does not touch a newer link.
+        /// The link's number, so that a late message does not affect a newer link.
         link: u64,
     },
-    /// A bulk connection is open; either end may have dialed it.
+    /// A bulk connection is open. Either end may have dialled it.
     Bulk {
         /// The connection.
         connection: BulkConnection,
-        /// Whether it is looked at again, because its peer was not linked yet.
+        /// Whether this is the second look, because the peer was not linked at the first.
         again: bool,
     },
-    /// Nothing is left to say on this link: its connections can be closed.
+    /// All frames of this link were written, so its connections can be closed.
     Close {
-        /// To whom.
+        /// The peer at the other end.
         peer: PeerId,
         /// The link's number.
         link: u64,
@@ -50,12 +50,12 @@ pub(super) enum Internal {
 /// Opens streams on existing links.
 #[derive(Clone, Debug)]
 pub(super) struct Opener {
-    /// The network's task.
+    /// The queue of the network's task.
     pub(super) network: mpsc::Sender<Internal>,
 }
 
 impl Opener {
-    /// Opens a stream; never dials.
+    /// Opens a stream on an existing link. Never dials.
     pub(super) async fn open(&self, peer: identity::PeerId, kind: Kind) -> io::Result<Stream> {
         let (reply, opened) = oneshot::channel();
         let gone = |_| io::Error::from(io::ErrorKind::NotConnected);

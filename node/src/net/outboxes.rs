@@ -1,4 +1,4 @@
-//! The queues of control frames, one towards each linked peer.
+//! The queues of control frames, one for each linked peer.
 
 use crate::net::control::FRAMES_WAITING_MAX;
 use crate::traffic::Tally;
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::mpsc;
 
-/// Why a command is not taken.
+/// Why a command is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Busy {
@@ -18,7 +18,7 @@ pub enum Busy {
     /// The queue is full.
     #[error("the queue is full")]
     Full,
-    /// The frame is longer than a frame may be.
+    /// The frame exceeds the maximum length.
     #[error("a frame of {0} bytes is longer than {FRAME_BYTES_MAX}")]
     TooLong(usize),
     /// The network has ended.
@@ -26,7 +26,7 @@ pub enum Busy {
     Ended,
 }
 
-/// The frame queue towards one peer.
+/// The frame queue of one peer.
 #[derive(Debug)]
 struct Outbox {
     queue: mpsc::Sender<Vec<u8>>,
@@ -40,22 +40,22 @@ pub(super) struct Outboxes {
 }
 
 impl Outboxes {
-    /// A new queue and the end that its writer reads.
+    /// Creates a queue. Returns the end for the outbox and the end for the writer.
     pub(super) fn queue() -> (mpsc::Sender<Vec<u8>>, mpsc::Receiver<Vec<u8>>) {
         mpsc::channel(FRAMES_WAITING_MAX)
     }
 
-    /// The link is up.
+    /// Adds the queue of a link that is up.
     pub(super) fn open(&self, peer: PeerId, queue: mpsc::Sender<Vec<u8>>, tally: Tally) {
         self.lock().insert(peer, Outbox { queue, tally });
     }
 
-    /// Nothing more is taken for the peer; its writer ends when it has written what is queued.
+    /// Removes a peer's queue. Its writer ends after it has written the queued frames.
     pub(super) fn close(&self, peer: &PeerId) {
         self.lock().remove(peer);
     }
 
-    /// Queues a frame; a full queue is counted as a dropped frame.
+    /// Queues a frame. A full queue counts as a dropped frame.
     pub(super) fn try_send(&self, to: &PeerId, frame: Vec<u8>) -> Result<(), Busy> {
         let queues = self.lock();
         let outbox = queues.get(to).ok_or(Busy::NotLinked)?;

@@ -1,7 +1,10 @@
-//! Which way bulk streams to each linked peer take: a bulk connection beside the link's QUIC connection, or
-//! streams of the link itself where there can be none (a relay, TCP, a peer that speaks no bulk).
+//! The path of bulk streams to each linked peer: a bulk connection beside the link's QUIC
+//! connection, or streams of the link if a bulk connection is impossible (a relay, TCP, or a peer
+//! without the bulk protocol).
 //!
-//! The way is found by trying, remembered, and tried again later. The end that pushes first dials; when both do so at
+//! The path is found by trying, remembered, and tried again later. The end that pushes first dials.
+//! If both dial at once, both use the connection that the smaller PeerId dialled; the other one
+//! ends when it is idle.
 //! once, both use the connection that the smaller PeerId dialed, and the other one ends when it is idle.
 
 use crate::bulk::{BulkTransport, Pipe};
@@ -20,32 +23,32 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
-/// How long a push waits for a bulk connection to be made before it takes a stream of the link.
+/// How long a push waits for a new bulk connection before it takes a stream of the link.
 const DIAL_PATIENCE: Duration = Duration::from_secs(1);
 
-/// A connection that ends within this time was turned away.
+/// A connection that ends sooner than this was refused by the remote.
 const SETTLED: Duration = Duration::from_secs(2);
 
-/// Pause after the first failure; doubled with each one.
+/// Pause after the first failure; it doubles with each further one.
 const PAUSE_MIN: Duration = Duration::from_secs(5);
 
-/// No pause is longer.
+/// The longest pause.
 const PAUSE_MAX: Duration = Duration::from_secs(300);
 
-/// Pause where there is no QUIC connection to dial beside: looking again costs nothing, and hole punching may
-/// have made one.
+/// Pause if there is no QUIC connection to dial beside. Checking again is cheap, and hole punching
+/// may have made one.
 const PAUSE_NO_PATH: Duration = Duration::from_secs(1);
 
-/// A bulk connection's send window is no smaller: what 1 Gbit/s carries in 34 ms.
+/// Smallest send window of a bulk connection in bytes: 1 Gbit/s for 34 ms.
 const SEND_WINDOW_MIN: u64 = 4 << 20;
 
-/// A bulk connection's send window is no larger: see the windows of `quic`.
+/// Largest send window of a bulk connection in bytes; see `WINDOWS` in `quic`.
 const SEND_WINDOW_MAX: u64 = 64 << 20;
 
-/// What bulk streams to a peer go over.
+/// The transport of bulk streams to a peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BulkPath {
-    /// None has been opened yet.
+    /// No stream has been opened yet.
     #[default]
     Unused,
     /// A QUIC connection of their own.
@@ -54,14 +57,14 @@ pub enum BulkPath {
     Stream,
 }
 
-/// The way to one peer, for people.
+/// The transport to one peer, for the status.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PathView {
-    /// The way.
+    /// The transport.
     pub path: BulkPath,
-    /// Why it is not a connection of its own.
+    /// Why it is not a QUIC connection of its own.
     pub reason: Option<String>,
-    /// When that is tried again; the next push after it does.
+    /// Time until a QUIC connection is tried again, by the first push after it.
     pub retry_in: Option<Duration>,
 }
 
@@ -84,7 +87,7 @@ enum Path {
 }
 
 impl Path {
-    /// What failed, and when to try again.
+    /// The path after a failure, with the time of the next attempt.
     fn failed(reason: String, failures: u32, retry_at: Instant) -> Self {
         Self::Stream {
             reason,
@@ -93,7 +96,7 @@ impl Path {
         }
     }
 
-    /// Goes on from what is known; whether that means to dial.
+    /// Updates the path before it is used. Returns whether the caller must dial.
     fn advance(&mut self, now: Instant) -> bool {
         let next = match self {
             Self::Unknown => Self::Dialing { failures: 0 },
@@ -120,7 +123,7 @@ impl Path {
         matches!(self, Self::Dialing { .. })
     }
 
-    /// A dial failed; a connection that arrived meanwhile is better than that.
+    /// Records a failed dial, unless a connection arrived meanwhile.
     fn dial_failed(&mut self, error: &Error, now: Instant) {
         let Self::Dialing { failures } = self else {
             return;
@@ -161,7 +164,7 @@ struct Slot {
     path: watch::Sender<Path>,
 }
 
-/// The ways to all linked peers. Cloned, it is the same one.
+/// The paths to all linked peers. Clones share their state.
 #[derive(Clone)]
 pub(super) struct Paths {
     quic: Endpoint,
@@ -170,7 +173,7 @@ pub(super) struct Paths {
 }
 
 impl Paths {
-    /// No peer is linked.
+    /// Starts without linked peers.
     pub(super) fn new(quic: Endpoint, opener: Opener) -> Self {
         Self {
             quic,
@@ -179,7 +182,7 @@ impl Paths {
         }
     }
 
-    /// A peer is connected.
+    /// Adds a connected peer.
     pub(super) fn linked(&self, peer: PeerId, theirs: identity::PeerId) {
         self.slots().entry(peer).or_insert_with(|| {
             let path = watch::Sender::new(Path::Unknown);
@@ -187,7 +190,8 @@ impl Paths {
         });
     }
 
-    /// The last connection of its link is gone, or belongs to an earlier life of the peer.
+    /// Removes a peer whose last connection is closed, or whose link belongs to an earlier life of
+    /// it.
     pub(super) fn forget(&self, peer: &PeerId) {
         let slot = self.slots().remove(peer);
         if let Some(slot) = slot
@@ -197,13 +201,13 @@ impl Paths {
         }
     }
 
-    /// A bulk connection exists; either end may have dialed it. False when its peer is not linked.
+    /// Stores a bulk connection that either end dialled. Returns false if the peer is not linked.
     pub(super) fn offer(&self, peer: PeerId, connection: &BulkConnection) -> bool {
         let Some(slot) = self.slot(&peer) else {
             return false;
         };
         let ours = self.quic.local_peer_id();
-        // Both ends agree on it: dialed by the smaller id.
+        // Both ends prefer the connection that the peer with the smaller id dialled.
         let preferred = |c: &BulkConnection| c.is_dialer() == (ours < slot.theirs);
         slot.path.send_if_modified(|path| {
             let failures = match path {
@@ -229,7 +233,7 @@ impl Paths {
         true
     }
 
-    /// The ways, for people.
+    /// The transports to all linked peers, for the status.
     pub(super) fn views(&self) -> BTreeMap<PeerId, PathView> {
         let now = Instant::now();
         let slots = self.slots();
@@ -259,7 +263,7 @@ impl Paths {
     }
 
     fn slots(&self) -> MutexGuard<'_, BTreeMap<PeerId, Arc<Slot>>> {
-        // Every change is one insert or remove.
+        // Each change is a single insert or remove.
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -267,7 +271,7 @@ impl Paths {
         self.slots().get(peer).cloned()
     }
 
-    /// The bulk connection to use, dialed when it is due; `None` where a stream of the link must do.
+    /// The bulk connection to use, dialled if that is due; `None` if the push must use the link.
     async fn direct(&self, slot: &Arc<Slot>) -> Option<BulkConnection> {
         let mut dial = false;
         slot.path.send_if_modified(|path| {
@@ -275,7 +279,7 @@ impl Paths {
             dial
         });
         if dial {
-            // A task of its own: a push that is given up must not take the dial with it.
+            // Dialling has its own task, so a push that is given up does not cancel the dial.
             tokio::spawn(self.clone().dial(Arc::clone(slot)));
         }
         let mut changes = slot.path.subscribe();
@@ -298,11 +302,11 @@ impl Paths {
                         connection,
                         again: false,
                     };
-                    // The receiver is gone only when the network itself has ended.
+                    // The receiver is dropped only when the network has ended.
                     let _ = self.opener.network.send(word).await;
                 }
             }
-            // Only Ed25519 identities become links.
+            // Only peers with Ed25519 identities can be linked.
             (Ok(connection), None) => connection.close(CloseCode::Done),
             (Err(error), _) => {
                 tracing::debug!(peer = %slot.theirs, %error, "no bulk connection");
@@ -314,7 +318,7 @@ impl Paths {
 
     async fn open(self, to: PeerId) -> io::Result<Pipe> {
         let slot = self.slot(&to).ok_or(io::ErrorKind::NotConnected)?;
-        // A connection may have ended unnoticed: then it is dialed anew, once.
+        // The connection may have ended unnoticed. Then dial once more.
         for _ in 0..2 {
             let Some(connection) = self.direct(&slot).await else {
                 break;
@@ -345,8 +349,9 @@ impl BulkTransport for Paths {
     }
 }
 
-/// What a connection may hold unacknowledged: twice what may be under way, so that it never runs dry
-/// while the window grows. More of it would only wait in memory, and small messages behind it.
+/// Bytes that a connection may hold unacknowledged: twice the congestion window, so that it does
+/// not run dry while the window grows. A larger send window would only take memory and delay small
+/// messages.
 fn send_window(congestion_window: u64) -> u64 {
     congestion_window
         .saturating_mul(2)

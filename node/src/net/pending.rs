@@ -1,17 +1,17 @@
-//! What the network's task still has to do, in the order in which it came up.
+//! Work of the network's task, kept in the order in which it arose.
 
 use crate::net::NetEvent;
 use crate::net::gate::Gate;
 use libp2p::Stream;
 use murmurate_protocol::PeerId;
 
-/// Something to do in order with the events.
+/// An item of work, in order with the events.
 #[derive(Debug)]
 pub(super) enum Pending {
-    /// Tell the driver.
+    /// Send an event to the driver.
     Event(NetEvent),
-    /// Tell the driver that a link is down, after which nothing of it may follow.
+    /// Tell the driver that a link is down. No event of that link may follow.
     Down(PeerId, Gate),
-    /// Begin to read an inbound control stream, now that its link is known to be up.
+    /// Begin to read an inbound control stream, because its link is now up.
     Read(PeerId, Stream),
 }

@@ -1,4 +1,4 @@
-//! The daemon's QUIC endpoint: what it is set to. How it works is `murmurate-net`'s business.
+//! Settings of the daemon's QUIC endpoint, which `murmurate-net` implements.
 
 use crate::net::{NetConfig, NetError};
 use murmurate_net::quic::{Config, Endpoint, Transport, Windows};
@@ -8,18 +8,19 @@ use std::time::Duration;
 /// How long a handshake may take.
 pub(super) const HANDSHAKE_WAIT: Duration = Duration::from_secs(5);
 
-/// Streams of one control connection that the remote may have open at a time.
+/// Streams that the remote may have open on one control connection.
 pub(super) const STREAMS_PER_CONNECTION_MAX: u32 = 256;
 
-/// Streams of one bulk connection that the remote may have open at a time: those that are answered
-/// at once, and as many that wait for it.
+/// Streams that the remote may have open on one bulk connection: half of them are served at once,
+/// the others wait.
 const BULK_STREAMS_MAX: u32 = 64;
 
 const MIB: u64 = 1 << 20;
 
-/// Windows of one connection. A stream's is 1 Gbit/s at 100 ms. A connection may send four times as
-/// much, as many pushes as run at a time: so one of low priority that fills its window leaves room for a
-/// more urgent one. It may receive as much, so that streams which wait to be read leave room, too.
+/// Flow control windows of one connection. A stream's window allows 1 Gbit/s at 100 ms. The
+/// connection's windows are four times as large, because four pushes run at a time: a push of low
+/// priority that fills its window still leaves room for a more urgent one, and so do streams that
+/// wait to be read.
 const WINDOWS: Windows = Windows {
     stream: 12 * MIB,
     control: 8 * MIB,
@@ -27,7 +28,7 @@ const WINDOWS: Windows = Windows {
     send: 64 * MIB,
 };
 
-/// What the endpoint is set to.
+/// The settings of the endpoint.
 pub(super) fn settings(config: &NetConfig) -> Config {
     Config {
         handshake_timeout: HANDSHAKE_WAIT,
@@ -42,9 +43,9 @@ pub(super) fn settings(config: &NetConfig) -> Config {
     }
 }
 
-/// Makes the endpoint and the swarm's transport on it. Binds nothing yet.
+/// Creates the endpoint and the swarm's transport on it. Binds no port yet.
 pub(super) fn endpoint(config: &NetConfig) -> Result<(Endpoint, Transport), NetError> {
-    // The driver disconnects peers that break the rules, and knows why; here every peer may try.
+    // The endpoint admits every peer, because the driver decides which peers to disconnect.
     let anybody = |_: &libp2p::PeerId, _| true;
     let made = Endpoint::new(settings(config), &config.identity, Arc::new(anybody));
     made.map_err(|error| NetError::Transport {

@@ -1,4 +1,4 @@
-//! Peer records: making our own, and checking the signatures of others.
+//! Peer records: signs this peer's record, and verifies those of others.
 
 use crate::net::ids::public_key;
 use crate::net::nat::is_relayed;
@@ -11,20 +11,21 @@ use murmurate_protocol::{PeerId, RunId, Time};
 use std::collections::{BTreeSet, VecDeque};
 use std::time::{Duration, SystemTime};
 
-/// How often a record is signed anew even when nothing changed: three may get lost before the
-/// first one expires.
+/// Time between new signatures of an unchanged record. Three records may get lost before the first
+/// one expires.
 pub(super) const REFRESH: Duration = Duration::from_secs(RECORD_LIFETIME.as_secs() / 4);
 
-/// Whether the record's lengths are in bounds and its signature is by the peer it names.
+/// Whether the record's lengths are within bounds and its signature belongs to the peer that it
+/// names.
 ///
-/// Says nothing about its run or its expiry: those are the `Peer`'s to judge.
+/// Does not check the run or the expiry, which is the `Peer`'s task.
 pub fn verify(record: &PeerRecord) -> bool {
     record.check().is_ok()
         && public_key(&record.peer)
             .is_some_and(|key| key.verify(&record.signed_bytes(), &record.signature))
 }
 
-/// This peer's own record and the addresses in it.
+/// This peer's own record and its addresses.
 #[derive(Debug)]
 pub(super) struct OwnRecord {
     identity: Keypair,
@@ -35,7 +36,7 @@ pub(super) struct OwnRecord {
 }
 
 impl OwnRecord {
-    /// No addresses yet.
+    /// Starts without addresses.
     pub(super) fn new(identity: Keypair, me: PeerId, run: RunId) -> Self {
         Self {
             identity,
@@ -46,18 +47,18 @@ impl OwnRecord {
         }
     }
 
-    /// Adds an address; whether that changed anything.
+    /// Adds an address. Returns whether the record changed.
     pub(super) fn add(&mut self, address: Multiaddr) -> bool {
         self.addresses.insert(address)
     }
 
-    /// Removes an address; whether that changed anything.
+    /// Removes an address. Returns whether the record changed.
     pub(super) fn remove(&mut self, address: &Multiaddr) -> bool {
         self.addresses.remove(address)
     }
 
-    /// Signs the record as of `now`. Sequences follow the clock, so that they grow over restarts;
-    /// where the clock went back they still grow while this process lives.
+    /// Signs the record at time `now`. Sequence numbers follow the clock, so they grow across
+    /// restarts; if the clock goes back, they still grow within this process.
     pub(super) fn sign(&mut self, now: SystemTime) -> Option<PeerRecord> {
         let since = now
             .duration_since(SystemTime::UNIX_EPOCH)
@@ -82,13 +83,13 @@ impl OwnRecord {
                 .collect(),
             signature: Vec::new(),
         };
-        // Ed25519 keys always sign; another kind was refused at the start.
+        // Ed25519 keys can always sign, and other kinds were refused at the start.
         record.signature = self.identity.sign(&record.signed_bytes()).ok()?;
         Some(record)
     }
 }
 
-/// The record's addresses that libp2p understands.
+/// The addresses of a record that libp2p can parse.
 pub(super) fn addresses(record: &PeerRecord) -> impl Iterator<Item = Multiaddr> {
     let parsed = record
         .addresses
@@ -98,8 +99,7 @@ pub(super) fn addresses(record: &PeerRecord) -> impl Iterator<Item = Multiaddr> 
     parsed.take(RECORD_ADDRESSES_MAX)
 }
 
-/// Addresses in the order in which they are tried: all over QUIC, then over TCP, then through
-/// relays.
+/// Groups addresses in the order in which they are dialled: first QUIC, then TCP, then relays.
 pub(super) fn stages(addresses: impl IntoIterator<Item = Multiaddr>) -> VecDeque<Vec<Multiaddr>> {
     let mut stages = [const { Vec::new() }; 3];
     for address in addresses {
@@ -116,12 +116,12 @@ pub(super) fn stages(addresses: impl IntoIterator<Item = Multiaddr>) -> VecDeque
         .collect()
 }
 
-/// Whether the address is one of QUIC.
+/// Whether the address uses QUIC.
 pub(super) fn is_quic(address: &Multiaddr) -> bool {
     address.iter().any(|part| matches!(part, Protocol::QuicV1))
 }
 
-/// Whether the address is one of this machine for itself.
+/// Whether it is a loopback address.
 pub(super) fn is_loopback(address: &Multiaddr) -> bool {
     address.iter().any(|part| match part {
         Protocol::Ip4(ip) => ip.is_loopback(),

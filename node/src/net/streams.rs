@@ -1,8 +1,8 @@
 //! A libp2p behaviour that opens and accepts the two kinds of streams of a link.
 //!
-//! It stands where libp2p-stream would: that crate drops an inbound stream whenever one before it
-//! has not been picked up yet, opens one stream at a time per connection, and dials by itself. A
-//! burst of pushes must not lose slices, so inbound streams go through the swarm's own queues.
+//! It replaces libp2p-stream. That crate drops an inbound stream if an earlier one has not been
+//! picked up yet, opens one stream at a time per connection, and dials by itself. A burst of pushes
+//! must not lose slices, so here inbound streams pass through the swarm's own queues.
 
 use futures::future::Either;
 use libp2p::core::Endpoint;
@@ -33,7 +33,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// Its protocol name.
+    /// Name of the stream's protocol.
     pub(super) const fn protocol(self) -> StreamProtocol {
         match self {
             Self::Control => StreamProtocol::new("/murmurate/control/1"),
@@ -42,15 +42,16 @@ impl Kind {
     }
 }
 
-/// Where an opened stream goes. `Unsupported` tells a remote that does not speak our protocol.
+/// Receives an opened stream. The error `Unsupported` means that the remote does not speak the
+/// protocol.
 pub(super) type Reply = oneshot::Sender<io::Result<Stream>>;
 
 /// An inbound stream.
 #[derive(Debug)]
 pub(super) struct Inbound {
-    /// Who opened it.
+    /// The peer that opened it.
     pub(super) from: PeerId,
-    /// Over which connection.
+    /// The connection that it belongs to.
     pub(super) connection: ConnectionId,
     /// Its kind.
     pub(super) kind: Kind,
@@ -58,33 +59,33 @@ pub(super) struct Inbound {
     pub(super) stream: Stream,
 }
 
-/// A word to one connection.
+/// A command to the handler of one connection.
 #[derive(Debug)]
 pub(super) enum Word {
     /// Open a stream.
     Open {
-        /// Of which kind.
+        /// Kind of the stream.
         kind: Kind,
-        /// Where it goes.
+        /// Receives the stream.
         reply: Reply,
     },
-    /// The link goes another way: this connection may end when its last stream has.
+    /// Another connection carries the link, so this one may close after its last stream.
     Release,
 }
 
-/// The behaviour: what goes to connections and comes from them.
+/// Passes commands to the connections' handlers, and inbound streams to the swarm.
 #[derive(Debug, Default)]
 pub(super) struct Streams {
     queue: VecDeque<ToSwarm<Inbound, Word>>,
 }
 
 impl Streams {
-    /// Opens a stream on a connection to `peer`. If it is gone, so is the reply.
+    /// Opens a stream on a connection to `peer`. If the connection is closed, `reply` is dropped.
     pub(super) fn open(&mut self, peer: PeerId, over: ConnectionId, kind: Kind, reply: Reply) {
         self.say(peer, over, Word::Open { kind, reply });
     }
 
-    /// Lets a connection end when its last stream has.
+    /// Lets a connection close after its last stream.
     pub(super) fn release(&mut self, peer: PeerId, connection: ConnectionId) {
         self.say(peer, connection, Word::Release);
     }
@@ -121,7 +122,7 @@ impl NetworkBehaviour for Streams {
         port: PortUse,
     ) -> Result<THandler<Self>, ConnectionDenied> {
         Ok(Handler {
-            // From another port than ours only tests are dialled, which end by themselves.
+            // Only probes are dialled from a port other than ours, and they end by themselves.
             released: port == PortUse::New,
             ..Handler::default()
         })
@@ -144,12 +145,12 @@ impl NetworkBehaviour for Streams {
     }
 
     fn poll(&mut self, _: &mut Context<'_>) -> Poll<ToSwarm<Inbound, THandlerInEvent<Self>>> {
-        // Woken without a waker: the queue only grows inside the swarm's task.
+        // No waker is needed: the queue only grows inside the swarm's task.
         self.queue.pop_front().map_or(Poll::Pending, Poll::Ready)
     }
 }
 
-/// One connection's share.
+/// The handler of one connection.
 #[derive(Debug, Default)]
 pub(super) struct Handler {
     asked: VecDeque<(Kind, Reply)>,
@@ -175,7 +176,7 @@ impl ConnectionHandler for Handler {
     }
 
     fn connection_keep_alive(&self) -> bool {
-        // Links end by decision or by the transport's own timeout, never for being idle.
+        // Links end by a decision or by the transport's timeout, not for being idle.
         !self.released
     }
 
@@ -215,7 +216,7 @@ impl ConnectionHandler for Handler {
                 protocol,
                 info,
             }) => {
-                // The task that asked may have given up: the stream is then dropped.
+                // The requesting task may have given up; then the stream is dropped.
                 let _ = info.send(Ok(protocol));
             }
             ConnectionEvent::DialUpgradeError(DialUpgradeError { info, error }) => {

@@ -1,4 +1,4 @@
-//! The network's task: it alone touches the swarm, and owns the tasks of every stream.
+//! The network's task. Only it uses the swarm, and it owns the tasks of all streams.
 
 use crate::bulk::{Bulk, BulkLimits, BulkStore, Core};
 use crate::net::behaviour::{self, Behaviour, BehaviourEvent};
@@ -29,11 +29,11 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-/// Events that may wait in the network's task before it looks at nothing else. Each stands for a
-/// connection or a command, so this is far more than ever piles up while the driver is alive.
+/// Pending events above which the task handles nothing else. Each stands for a connection or a
+/// command, so a running driver keeps far below this number.
 const PENDING_MAX: usize = 1024;
 
-/// What the network's task is made of, beside its configuration.
+/// The parts of the network's task, in addition to its configuration.
 pub(super) struct Parts {
     pub(super) views: Views,
     pub(super) opener: Opener,
@@ -50,28 +50,28 @@ pub(super) struct Parts {
 /// The network's task.
 pub(super) struct Network {
     pub(super) quic: Endpoint,
-    /// Which way bulk streams take.
+    /// Chooses the path of bulk streams.
     pub(super) paths: Paths,
     pub(super) swarm: Swarm<Behaviour>,
     pub(super) links: Links,
     pub(super) bootstrap: Bootstrap,
     pub(super) me: identity::PeerId,
     pub(super) run: RunId,
-    /// Addresses to try when a dial fails.
+    /// Addresses to try if a dial fails.
     pub(super) fallbacks: BTreeMap<ConnectionId, (identity::PeerId, VecDeque<Vec<Multiaddr>>)>,
-    /// Peers that discovery leaves alone, and until when.
+    /// Peers that discovery does not dial, and until when.
     pub(super) avoided: BTreeMap<identity::PeerId, Instant>,
     pub(super) pending: VecDeque<Pending>,
     pub(super) outboxes: Arc<Outboxes>,
     pub(super) bulk: Bulk,
     pub(super) meters: Arc<LinkMeters>,
     pub(super) counters: Arc<Counters>,
-    /// What it knows of routers, its own and others'.
+    /// State about routers, for this daemon and its peers.
     pub(super) nat: Traversal,
     pub(super) record: OwnRecord,
-    /// What others are told instead of where it listens.
+    /// Addresses to announce instead of the listening addresses.
     pub(super) announce: Option<Vec<Multiaddr>>,
-    /// Whether it carries others' connections.
+    /// Whether this daemon relays for others.
     pub(super) relays: bool,
     pub(super) opener: Opener,
     pub(super) events: mpsc::Sender<NetEvent>,
@@ -81,7 +81,7 @@ pub(super) struct Network {
 }
 
 impl Network {
-    /// Binds the ports and sets everything up.
+    /// Binds the ports and builds all parts.
     pub(super) fn new(config: NetConfig, parts: Parts) -> Result<Self, NetError> {
         let Parts {
             views,
@@ -149,7 +149,7 @@ impl Network {
         })
     }
 
-    /// Runs until it is told to end, every handle is dropped, or the driver stops listening.
+    /// Runs until it is told to end, all handles are dropped, or the driver drops the event queue.
     pub(super) async fn run(mut self) {
         let events = self.events.clone();
         let mut refresh = tokio::time::interval_at(Instant::now() + REFRESH, REFRESH);
@@ -162,7 +162,7 @@ impl Network {
             let due = [self.bootstrap.next_at(), self.nat.next_at()];
             let due = due.into_iter().flatten().min();
             tokio::select! {
-                // Only waits for room: `deliver` does the rest, in order.
+                // This branch only waits for room; `deliver` then sends the events in order.
                 permit = events.reserve(), if !self.pending.is_empty() => drop(permit),
                 event = self.swarm.select_next_some(), if room => self.on_swarm(event),
                 Some(word) = self.internal.recv(), if room => self.on_internal(word),
@@ -184,7 +184,7 @@ impl Network {
         }
     }
 
-    /// Hands over what is pending while there is room; false when the driver is gone.
+    /// Sends pending events while there is room. Returns false if the driver has gone.
     fn deliver(&mut self) -> bool {
         while let Some(next) = self.pending.pop_front() {
             if let Pending::Read(peer, stream) = next {
@@ -286,7 +286,7 @@ impl Network {
                         let (streams, over) = (&mut self.swarm.behaviour_mut().streams, carrier.id);
                         streams.open(peer, over, kind, reply);
                     }
-                    // The task that asked may have given up.
+                    // The requesting task may have given up.
                     None => drop(reply.send(Err(io::ErrorKind::NotConnected.into()))),
                 }
             }
@@ -298,7 +298,7 @@ impl Network {
             Internal::Bulk { connection, again } => self.on_bulk(connection, again),
             Internal::Close { peer, link } => {
                 if let Some(theirs) = self.current(&peer, link).map(|link| link.end.theirs) {
-                    // An error says that it is closed already.
+                    // An error means that the connection is already closed.
                     let _ = self.swarm.disconnect_peer_id(theirs);
                 }
             }
@@ -323,7 +323,7 @@ impl Network {
                     .fetch(what, from, Instant::from_std(deadline), &mut self.tasks);
             }
             Command::Cancel(slice) => self.bulk.cancel(slice),
-            // Taken out by `run` before it gets here.
+            // `run` handles this command before it can get here.
             Command::Shutdown { done, .. } => drop(done),
         }
     }
@@ -334,7 +334,7 @@ impl Network {
         }
     }
 
-    /// Writes what is queued, closes every connection, and stops.
+    /// Writes the queued frames, closes all connections, and stops.
     async fn end(mut self, deadline: Instant, done: oneshot::Sender<()>) {
         for peer in self.links.peers() {
             self.disconnect(peer);
@@ -348,14 +348,14 @@ impl Network {
             }
         };
         let _ = timeout_at(deadline, closing).await;
-        // The remotes are told, or notice by themselves.
+        // The remotes receive the close, or notice the silence.
         let _ = timeout_at(deadline, self.quic.close()).await;
         drop(self);
         let _ = done.send(());
     }
 }
 
-/// Passes on the bulk connections that arrive.
+/// Passes on bulk connections that others open.
 async fn accept_bulk(quic: Endpoint, opener: Opener) {
     while let Some(connection) = quic.accept_bulk().await {
         let word = Internal::Bulk {
@@ -368,7 +368,7 @@ async fn accept_bulk(quic: Endpoint, opener: Opener) {
     }
 }
 
-/// A task that was not ended on purpose and did not return has a bug.
+/// Reports a task that panicked, which is a bug.
 fn report(ended: Result<(), tokio::task::JoinError>) {
     if let Err(error) = ended
         && error.is_panic()

@@ -1,4 +1,5 @@
-//! What is known of the link to each peer: the way bulk takes, and what its QUIC connections measured.
+//! The state of the link to each peer: the path of bulk streams, and measurements of its QUIC
+//! connections.
 
 use crate::net::from_libp2p;
 use crate::net::paths::{PathView, Paths};
@@ -11,46 +12,46 @@ use std::time::Duration;
 /// One linked peer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LinkView {
-    /// What bulk streams go over.
+    /// The transport of bulk streams.
     pub bulk: PathView,
-    /// Bytes of frames, slices and states, counted where they pass.
+    /// Bytes of frames, slices and states.
     pub traffic: Traffic,
-    /// Round-trip time: of the QUIC connection that sent most, else of the last ping.
+    /// Round-trip time of the QUIC connection that sent most, otherwise of the last ping.
     pub rtt: Option<Duration>,
-    /// Bytes a second of pushes that were acknowledged, smoothed.
+    /// Bytes per second of acknowledged pushes, smoothed.
     pub push_rate: Option<u64>,
-    /// How long pushes waited for their turn, smoothed.
+    /// Time that pushes waited for their turn, smoothed.
     pub queueing: Option<Duration>,
-    /// What its QUIC connections measured; none over TCP and relays.
+    /// Measurements of its QUIC connections; `None` over TCP and relays.
     pub quic: Option<QuicView>,
 }
 
-/// The measures of a peer's QUIC connections: estimates of those that are open, bytes of all since it was
-/// connected (when both ends dial at once, one of two connections ends).
+/// Measurements of a peer's QUIC connections. Estimates are those of the open connections; bytes
+/// include connections that have ended since the peer was connected.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct QuicView {
-    /// The smallest round-trip time.
+    /// Smallest round-trip time.
     pub min_rtt: Duration,
-    /// Bytes a second that the path carries, where the congestion control estimates them (`bbr3`).
+    /// Bytes per second that the path carries, if the congestion control estimates it (`bbr3`).
     pub delivery_rate: Option<f64>,
-    /// Bytes that may be under way, of the connection that sent most.
+    /// Congestion window in bytes of the connection that sent most.
     pub congestion_window: u64,
-    /// UDP payload sent.
+    /// Bytes of UDP payload sent.
     pub sent: u64,
-    /// UDP payload received.
+    /// Bytes of UDP payload received.
     pub received: u64,
     /// Bytes that were lost and sent again.
     pub lost: u64,
 }
 
 impl QuicView {
-    /// Lost over sent bytes.
+    /// Lost bytes divided by sent bytes.
     pub fn loss(&self) -> f64 {
         self.lost as f64 / (self.sent as f64).max(1.0)
     }
 }
 
-/// Where the figures come from.
+/// The sources of the figures.
 #[derive(Clone)]
 pub(super) struct Views {
     pub(super) quic: Endpoint,
@@ -59,7 +60,7 @@ pub(super) struct Views {
 }
 
 impl Views {
-    /// Every linked peer.
+    /// Reads the links to all linked peers.
     pub(super) fn read(&self, counters: &Counters) -> BTreeMap<PeerId, LinkView> {
         let traffic = counters.snapshot().peers;
         let past = self.quic.past();
@@ -90,7 +91,7 @@ fn view(
     (links, past): (&[LinkStats], Gone),
     meter: Reading,
 ) -> LinkView {
-    // What an idle connection believes of the path is old or a guess.
+    // An idle connection's estimates are old or initial guesses.
     let busiest = links
         .iter()
         .max_by_key(|link| (link.path.sent_bytes, link.kind == Kind::Bulk));

@@ -1,4 +1,4 @@
-//! A stream muxer that counts what passes through its streams.
+//! A stream muxer that counts the bytes of its streams.
 
 use crate::traffic::WireCells;
 use futures::io::{AsyncRead, AsyncWrite, IoSlice};
@@ -9,14 +9,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
 
-/// Counts the bytes of every stream of one connection.
+/// Counts the bytes of all streams of one connection.
 pub(super) struct Wiretap {
     inner: StreamMuxerBox,
     cells: Arc<WireCells>,
 }
 
 impl Wiretap {
-    /// Wraps a connection.
+    /// Wraps the muxer of a connection.
     pub(super) fn new(inner: StreamMuxerBox, cells: Arc<WireCells>) -> Self {
         Self { inner, cells }
     }
@@ -61,7 +61,7 @@ impl StreamMuxer for Wiretap {
     }
 }
 
-/// One counted stream.
+/// A stream whose bytes are counted.
 pub(super) struct Tapped {
     inner: SubstreamBox,
     cells: Arc<WireCells>,

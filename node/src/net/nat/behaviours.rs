@@ -1,4 +1,4 @@
-//! libp2p's protocols for peers behind routers, as one behaviour beside the network's own.
+//! libp2p's protocols for peers behind routers, combined into one behaviour.
 
 use crate::net::NetConfig;
 use crate::net::nat::circuits::{self, Members};
@@ -9,26 +9,26 @@ use libp2p::swarm::NetworkBehaviour;
 use libp2p::swarm::behaviour::toggle::Toggle;
 use libp2p::{autonat, dcutr, relay};
 
-/// Everything that runs over connections for the sake of routers.
+/// The protocols for peers behind routers.
 #[derive(NetworkBehaviour)]
 pub(in crate::net) struct Behaviours {
-    /// Dials and is dialled through relays.
+    /// Dials, and is dialled, through relays.
     client: relay::client::Behaviour,
-    /// Carries others' circuits, where it was told to.
+    /// Relays for others, if configured.
     server: Toggle<relay::Behaviour>,
-    /// Makes a direct connection out of a relayed one.
+    /// Replaces a relayed connection by a direct one (hole punching).
     punch: Quiet<dcutr::Behaviour>,
-    /// Asks others to dial this daemon. Off where it was told what to announce.
+    /// Asks others to dial this daemon. Off if the configuration announces addresses.
     probe: Toggle<autonat::v2::client::Behaviour>,
-    /// Dials others that ask for it, from another port than the one they know.
+    /// Dials others on request, from a port that differs from the one they know.
     prober: autonat::v2::server::Behaviour,
-    /// Hands on where others saw this daemon.
+    /// Passes on the addresses at which others saw this daemon.
     pub(super) observed: Observed,
 }
 
 impl Behaviours {
-    /// For a daemon that is `me`; `client` comes with the relay's transport, and only `members` are
-    /// relayed for.
+    /// Builds the protocols for the daemon `me`. `client` belongs to the relay transport; the
+    /// daemon relays only for `members`.
     pub(in crate::net) fn new(
         config: &NetConfig,
         me: PeerId,

@@ -1,4 +1,4 @@
-//! What a daemon that relays does for others, and the bounds of it.
+//! The relay that a daemon runs for others, and its bounds.
 
 use libp2p::{Multiaddr, PeerId, relay};
 use murmurate_protocol::limits::VIEW_PEERS_MAX;
@@ -7,46 +7,46 @@ use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Peers that may be reached through this daemon at a time.
+/// Peers that may be reachable through this daemon at the same time.
 const RESERVATIONS_MAX: usize = VIEW_PEERS_MAX;
 
-/// Reservations of one peer: one a connection, with one to spare while it is replaced.
+/// Reservations of one peer: one per connection, and one more while a connection is replaced.
 const RESERVATIONS_PER_PEER_MAX: usize = 2;
 
-/// How long a reservation is good for; its holder renews it in time.
+/// Lifetime of a reservation. Its holder renews it before it ends.
 const RESERVATION_LIFETIME: Duration = Duration::from_secs(3600);
 
-/// Circuits at a time: two a link where both ends dialled, so this is a group of sixteen, all of
-/// them behind routers that no hole can be punched in.
+/// Number of open circuits. A link has two if both ends dialled, so this suffices for a group of
+/// sixteen daemons of which no two can connect directly.
 const CIRCUITS_MAX: usize = 256;
 
-/// Circuits of one peer, as source and as destination.
+/// Open circuits of one peer, as source and as destination.
 const CIRCUITS_PER_PEER_MAX: usize = 32;
 
-/// Bytes of one circuit, both directions together. Far above a slice, because a circuit carries
-/// every round's: 400 MB a round (a hundred million parameters as f32) go on for 640 rounds.
+/// Bytes of one circuit in both directions. A circuit carries the slices of all rounds: at 400 MB
+/// per round (a hundred million parameters as f32) this lasts for 640 rounds.
 const CIRCUIT_BYTES_MAX: u64 = 256 << 30;
 
-/// How long one circuit may live; then its ends make another one.
+/// Lifetime of one circuit. Its ends then open another one.
 const CIRCUIT_LIFETIME_MAX: Duration = Duration::from_secs(24 * 3600);
 
-/// Requests of each kind that one peer may make in a burst, and one more every second.
+/// Requests of each kind that one peer may make in a burst; one more is allowed every second.
 const REQUESTS_BURST: NonZeroU32 = NonZeroU32::new(60).expect("60 is not zero");
 
-/// The pause after which one more request is allowed.
+/// Time after which one more request is allowed.
 const REQUESTS_EVERY: Duration = Duration::from_secs(1);
 
-/// The peers of this run that are connected: only they are relayed for.
+/// The connected peers of this run. The daemon relays only for them.
 #[derive(Clone, Debug, Default)]
 pub(in crate::net) struct Members(Arc<Mutex<BTreeSet<PeerId>>>);
 
 impl Members {
-    /// A peer speaks the run's protocols.
+    /// Adds a peer that speaks the run's protocols.
     pub(super) fn add(&self, peer: PeerId) {
         self.lock().insert(peer);
     }
 
-    /// The last connection to a peer is gone.
+    /// Removes a peer whose last connection is closed.
     pub(super) fn remove(&self, peer: &PeerId) {
         self.lock().remove(peer);
     }
@@ -60,7 +60,7 @@ impl Members {
     }
 }
 
-/// A relay for `members`, within the bounds above.
+/// A relay for `members` with these bounds.
 pub(super) fn server(me: PeerId, members: &Members) -> relay::Behaviour {
     let only = || -> Box<dyn relay::RateLimiter> {
         let members = members.clone();
@@ -81,7 +81,7 @@ pub(super) fn server(me: PeerId, members: &Members) -> relay::Behaviour {
         .reservation_rate_per_peer(REQUESTS_BURST, REQUESTS_EVERY)
         .circuit_src_per_peer(REQUESTS_BURST, REQUESTS_EVERY);
     let mut server = relay::Behaviour::new(me, config);
-    // Who says that it relays knows that it can be reached; libp2p would wait for a proof.
+    // The operator knows that this daemon is reachable; libp2p would wait for a proof.
     server.set_status(Some(relay::Status::Enable));
     server
 }

@@ -1,4 +1,4 @@
-//! The connections of one link, and which of them carries it.
+//! The connections of one link, and the choice of the one that carries it.
 
 use crate::net::nat::Path;
 use libp2p::Multiaddr;
@@ -8,29 +8,29 @@ use libp2p::swarm::ConnectionId;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Two ends that dial each other at once do so within this time.
+/// Dials of both ends within this time count as simultaneous.
 const SIMULTANEOUS: Duration = Duration::from_secs(2);
 
-/// One connection.
+/// One connection of a link.
 #[derive(Clone, Debug)]
 pub(in crate::net) struct Connection {
-    /// The swarm's name for it.
+    /// The swarm's id of the connection.
     pub(in crate::net) id: ConnectionId,
-    /// How it reaches the peer.
+    /// The path to the peer.
     pub(in crate::net) path: Path,
     /// Whether the peer dialled.
     pub(in crate::net) inbound: bool,
-    /// Whether it was dialled from the port that this daemon listens on.
+    /// Whether it was dialled from the listening port.
     pub(in crate::net) from_listening_port: bool,
-    /// What was dialled, or where the peer's packets come from.
+    /// The dialled address, or the source address of the peer's packets.
     pub(in crate::net) remote: Multiaddr,
     since: Instant,
-    /// Whether both ends mean to use it.
+    /// Whether both ends are known to use this connection.
     proven: bool,
 }
 
 impl Connection {
-    /// A connection that is established now.
+    /// Describes a connection that was established now.
     pub(in crate::net) fn new(id: ConnectionId, endpoint: &ConnectedPoint, now: Instant) -> Self {
         let reused = |endpoint: &ConnectedPoint| matches!(endpoint, ConnectedPoint::Dialer { port_use, .. } if *port_use == PortUse::Reuse);
         Self {
@@ -40,22 +40,23 @@ impl Connection {
             from_listening_port: reused(endpoint),
             remote: endpoint.get_remote_address().clone(),
             since: now,
-            // Who dials means to use it; who is dialled may only be asked whether it can be.
+            // The dialling end uses the connection. The other end cannot know that, as it may be a
+            // probe.
             proven: endpoint.is_dialer(),
         }
     }
 }
 
-/// What a control stream on a connection means for the link.
+/// Conclusion from a control stream that a peer opened on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::net) enum Sign {
-    /// Nothing new, or another connection that may carry the link.
+    /// No restart; the connection may carry the link.
     Usual,
-    /// The peer knows nothing of the connections before: it was restarted, or lost us unnoticed.
+    /// The peer does not know the earlier connections: it restarted, or lost them unnoticed.
     Restarted,
 }
 
-/// All connections of one link; never empty while the link lives.
+/// All connections of one link. Never empty while the link lives.
 #[derive(Clone, Debug)]
 pub(in crate::net) struct Connections {
     all: Vec<Connection>,
@@ -63,7 +64,7 @@ pub(in crate::net) struct Connections {
 }
 
 impl Connections {
-    /// The connections of a new link. The first connection counts without a control stream.
+    /// Starts with the first connection, which counts as used by both ends.
     pub(in crate::net) fn new(first: Connection) -> Self {
         let since = first.since;
         let proven = true;
@@ -73,12 +74,13 @@ impl Connections {
         }
     }
 
-    /// One more.
+    /// Adds a connection.
     pub(in crate::net) fn add(&mut self, connection: Connection) {
         self.all.push(connection);
     }
 
-    /// One less; whether none is left. What is left after the proven ones is better than nothing.
+    /// Removes a connection and returns whether none is left. If no remaining one is proven, the
+    /// first of them is used.
     pub(in crate::net) fn remove(&mut self, id: ConnectionId) -> bool {
         self.all.retain(|connection| connection.id != id);
         let any = self.all.iter().any(|connection| connection.proven);
@@ -88,17 +90,17 @@ impl Connections {
         self.all.is_empty()
     }
 
-    /// One of them.
+    /// The connection with this id.
     pub(in crate::net) fn get(&self, id: ConnectionId) -> Option<&Connection> {
         self.all.iter().find(|connection| connection.id == id)
     }
 
-    /// Their names.
+    /// The ids of all connections.
     pub(in crate::net) fn ids(&self) -> impl Iterator<Item = ConnectionId> {
         self.all.iter().map(|connection| connection.id)
     }
 
-    /// A hole was punched for this one; whether there is such a one.
+    /// Marks a connection as made by hole punching. Returns whether the link has this connection.
     pub(in crate::net) fn punched(&mut self, id: ConnectionId) -> bool {
         let found = self.all.iter_mut().find(|connection| connection.id == id);
         found
@@ -106,10 +108,10 @@ impl Connections {
             .is_some()
     }
 
-    /// The peer opened its control stream on this one.
+    /// Evaluates that the peer opened its control stream on this connection.
     ///
-    /// A peer does not dial one that it is connected to, except when both dial at once or for a direct
-    /// connection in the place of a relayed one.
+    /// A connected peer dials again only if both ends dialled at once, or to replace a relayed
+    /// connection by a direct one. Otherwise it has restarted.
     pub(in crate::net) fn controlled(&mut self, id: ConnectionId) -> Sign {
         let relayed = self.carrier().is_none_or(|c| c.path.is_relayed());
         let since = self.since;
@@ -125,8 +127,8 @@ impl Connections {
         Sign::Usual
     }
 
-    /// The one that carries the link: a direct one before a relayed one, and of those the oldest,
-    /// so that nothing moves without need.
+    /// The connection that carries the link: the oldest direct one, or else the oldest relayed one.
+    /// Preferring the oldest avoids needless moves.
     pub(in crate::net) fn carrier(&self) -> Option<&Connection> {
         let proven = || self.all.iter().filter(|connection| connection.proven);
         proven()
@@ -134,7 +136,7 @@ impl Connections {
             .or_else(|| proven().next())
     }
 
-    /// Relayed ones that do not carry the link.
+    /// Relayed connections that do not carry the link.
     pub(in crate::net) fn spare(&self) -> Vec<ConnectionId> {
         let carrier = self.carrier().map(|connection| connection.id);
         let relayed = self.all.iter().filter(|c| c.path.is_relayed());
@@ -142,7 +144,7 @@ impl Connections {
         spare.map(|connection| connection.id).collect()
     }
 
-    /// Relayed ones that a direct one has made needless.
+    /// Relayed connections that a direct one has replaced.
     pub(in crate::net) fn superseded(&self) -> Vec<ConnectionId> {
         match self.carrier().is_some_and(|c| !c.path.is_relayed()) {
             true => self.spare(),
@@ -213,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn who_dials_anew_and_speaks_was_restarted() {
+    fn a_peer_that_dials_again_and_speaks_was_restarted() {
         let now = Instant::now();
         let later = now + 2 * SIMULTANEOUS;
         let mut link = Connections::new(connection(1, false, true, now));

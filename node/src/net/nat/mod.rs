@@ -1,10 +1,11 @@
-//! Peers behind routers: finding out whether others can dial this daemon, being reached through a
-//! relay where they cannot, and leaving the relay behind by hole punching.
+//! Support for peers behind routers: it determines whether others can dial this daemon, makes it
+//! reachable through a relay if not, and replaces relayed connections by direct ones through hole
+//! punching.
 //!
-//! The pieces: [`behaviours`] are libp2p's own protocols (AutoNAT v2, circuit relay v2, DCUtR),
-//! [`reach`] weighs what they found, [`relays`] says where to reserve, [`connections`] chooses the
-//! connection that carries a link, and [`network`] joins them to the network's task. What a
-//! router does is not modelled here; see `murmurate_net::emulate` for one.
+//! [`behaviours`] contains libp2p's protocols (AutoNAT v2, circuit relay v2, DCUtR), [`reach`]
+//! evaluates their results, [`relays`] chooses where to reserve, [`connections`] chooses the
+//! connection that carries a link, and [`network`] connects these to the network's task.
+//! `murmurate_net::emulate` emulates routers for tests.
 
 mod behaviours;
 mod circuits;

@@ -1,5 +1,5 @@
-//! Joins the protocols for peers behind routers to the network's task: what they find becomes
-//! evidence, evidence becomes reservations and addresses, and the driver is told what changed.
+//! Connects the protocols for peers behind routers to the network's task. Their results become
+//! evidence, reservations and addresses, and the driver learns what changed.
 
 use crate::net::behaviour::kad_protocol;
 use crate::net::nat::path::without_peer;
@@ -15,13 +15,13 @@ use libp2p::{Multiaddr, autonat, dcutr, identify, identity, relay};
 use murmurate_protocol::PeerId;
 use tokio::time::Instant;
 
-/// A peer's id as the rest of the program shows it.
+/// A peer's id in the form that the rest of the program shows.
 fn shown(peer: &identity::PeerId) -> String {
     from_libp2p(peer).map_or_else(|| peer.to_string(), |peer| peer.to_hex())
 }
 
 impl Network {
-    /// Something became known.
+    /// Handles an event of these protocols.
     pub(in crate::net) fn on_nat(&mut self, event: BehavioursEvent) {
         match event {
             BehavioursEvent::Client(event) => self.on_relay_client(&event),
@@ -34,7 +34,7 @@ impl Network {
         self.reconsider();
     }
 
-    /// Draws the consequences of what is known, and tells the driver what changed.
+    /// Re-evaluates the evidence, and tells the driver what changed.
     pub(in crate::net) fn reconsider(&mut self) {
         let now = Instant::now();
         let reach = self.nat.evidence.verdict();
@@ -51,7 +51,7 @@ impl Network {
         }
     }
 
-    /// Asks the relays and dials the circuits that are due.
+    /// Sends reservations to the relays that are due, and dials the circuits that are due.
     pub(in crate::net) fn traverse(&mut self) {
         let now = Instant::now();
         for (peer, address) in self.nat.relays.due(now) {
@@ -78,7 +78,7 @@ impl Network {
         }
     }
 
-    /// A connected peer says who it is, what it speaks and where it saw us.
+    /// Handles a connected peer's protocols, its addresses, and the address at which it saw us.
     pub(in crate::net) fn on_identified(
         &mut self,
         theirs: identity::PeerId,
@@ -118,7 +118,7 @@ impl Network {
         self.reconsider();
     }
 
-    /// A listener ended; whether it was a reservation.
+    /// Handles the end of a listener. Returns whether it was a reservation.
     pub(in crate::net) fn on_reservation_ended(
         &mut self,
         listener: ListenerId,
@@ -162,7 +162,7 @@ impl Network {
         }
     }
 
-    /// A hole was punched, or could not be.
+    /// Handles the result of hole punching.
     fn on_punch(&mut self, event: dcutr::Event) {
         let theirs = event.remote_peer_id;
         let Some(peer) = from_libp2p(&theirs) else {
@@ -184,8 +184,8 @@ impl Network {
         }
     }
 
-    /// A dial failed. DCUtR is silent at the end that dialled the circuit; when it dials a
-    /// peer that is linked through one, it is for a hole.
+    /// Handles a failed dial. DCUtR sends no event at the end that dialled the circuit, so a failed
+    /// dial to a peer that is linked through a relay was an attempt at hole punching.
     pub(in crate::net) fn on_undialled(&mut self, theirs: &identity::PeerId) {
         let Some(peer) = from_libp2p(theirs) else {
             return;
@@ -197,7 +197,7 @@ impl Network {
         }
     }
 
-    /// The link stays relayed until the next attempt.
+    /// Records a failed attempt: the link stays relayed until the next one.
     fn unpunched(&mut self, peer: PeerId, why: String) {
         let Some(link) = self.links.get_mut(&peer) else {
             return;
@@ -209,12 +209,12 @@ impl Network {
         self.settle(peer);
     }
 
-    /// A peer was asked to dial us.
+    /// Handles the result of a test in which a peer dialled us.
     fn on_probed(&mut self, event: autonat::v2::client::Event) {
         let failed = event.result.err().map(|error| error.to_string());
         let address = without_peer(event.tested_addr);
         if address.is_empty() {
-            // What a peer beyond a relay sees of us is our name.
+            // Through a relay, a peer sees only our id and no address.
             return;
         }
         let reached = failed.is_none();
@@ -225,7 +225,7 @@ impl Network {
         }
     }
 
-    /// A peer that asked us to dial it knows the answer.
+    /// Closes the connections of a test that a peer asked us to make.
     fn on_probe_ended(&mut self, event: &autonat::v2::server::Event) {
         tracing::debug!(client = %event.client, address = %event.tested_addr, "probed");
         let probes = self.nat.probes.iter();

@@ -1,8 +1,8 @@
-//! Tells the swarm under which address others saw this daemon, as they saw it.
+//! Tells the swarm at which address others saw this daemon, without changing the port.
 //!
-//! libp2p's identify puts the listening port in the place of an observed port that differs from it.
-//! Behind a router that gives ports of its own choice, such an address is useless: AutoNAT
-//! would test, and DCUtR would offer, a hole that is not there.
+//! If the observed port differs from the listening port, libp2p's identify reports the listening
+//! port instead. Behind a router that assigns its own ports, such an address is useless: AutoNAT
+//! would test it, and DCUtR would offer it, although no mapping exists for it.
 
 use libp2p::Multiaddr;
 use libp2p::core::Endpoint;
@@ -16,10 +16,11 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::task::{Context, Poll};
 
-/// Addresses that are remembered as told; the one told first makes room. As many as DCUtR keeps.
+/// Addresses that are remembered as told. The oldest is forgotten first. DCUtR keeps the same
+/// number.
 const TOLD_MAX: usize = 20;
 
-/// Tells each address once.
+/// Reports each address once.
 #[derive(Debug, Default)]
 pub(in crate::net) struct Observed {
     told: VecDeque<Multiaddr>,
@@ -27,7 +28,7 @@ pub(in crate::net) struct Observed {
 }
 
 impl Observed {
-    /// A peer saw us at `address` when we dialled it from the port that we listen on.
+    /// Adds the `address` at which a peer saw us when we dialled from our listening port.
     pub(super) fn saw(&mut self, address: &Multiaddr) {
         if self.told.contains(address) {
             return;
@@ -77,7 +78,7 @@ impl NetworkBehaviour for Observed {
     }
 
     fn poll(&mut self, _: &mut Context<'_>) -> Poll<ToSwarm<Infallible, THandlerInEvent<Self>>> {
-        // Woken without a waker: the queue only grows inside the swarm's task.
+        // No waker is needed: the queue only grows inside the swarm's task.
         let next = self
             .queue
             .pop_front()

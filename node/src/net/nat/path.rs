@@ -1,4 +1,4 @@
-//! How a link reaches its peer.
+//! The path of a link's packets.
 
 use crate::net::from_libp2p;
 use libp2p::Multiaddr;
@@ -6,19 +6,19 @@ use libp2p::core::ConnectedPoint;
 use libp2p::multiaddr::Protocol;
 use murmurate_protocol::PeerId;
 
-/// The way of a link's packets.
+/// The path of a link's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Path {
-    /// One end dialled the other.
+    /// One end dialled the other directly.
     Direct,
-    /// Directly, through holes that both ends opened in their routers at the same time.
+    /// Directly, after hole punching.
     Punched,
-    /// Through a relay; who it is, unless its key is of a kind that none of ours has.
+    /// Through the relay with this id; `None` if the relay's key is not Ed25519.
     Relayed(Option<PeerId>),
 }
 
 impl Path {
-    /// The path of a new connection; that a hole was punched for it is known later.
+    /// The path of a new connection. Whether it was made by hole punching becomes known later.
     pub(in crate::net) fn of(endpoint: &ConnectedPoint) -> Self {
         match endpoint.is_relayed() {
             true => Self::Relayed(relay_of(own_side(endpoint)).and_then(|p| from_libp2p(&p))),
@@ -26,12 +26,12 @@ impl Path {
         }
     }
 
-    /// Whether a relay carries it.
+    /// Whether a relay carries the packets.
     pub fn is_relayed(self) -> bool {
         matches!(self, Self::Relayed(_))
     }
 
-    /// Its name in status and metrics.
+    /// The name in status and metrics.
     pub fn name(self) -> &'static str {
         match self {
             Self::Direct => "direct",
@@ -41,7 +41,7 @@ impl Path {
     }
 }
 
-/// The address that names the relay: of a dial the other end's, of an arrival our own.
+/// The address that names the relay: the remote one if we dialled, otherwise our own.
 fn own_side(endpoint: &ConnectedPoint) -> &Multiaddr {
     match endpoint {
         ConnectedPoint::Dialer { address, .. } => address,
@@ -49,12 +49,12 @@ fn own_side(endpoint: &ConnectedPoint) -> &Multiaddr {
     }
 }
 
-/// Whether the address leads through a relay.
+/// Whether the address goes through a relay.
 pub(in crate::net) fn is_relayed(address: &Multiaddr) -> bool {
     address.iter().any(|part| part == Protocol::P2pCircuit)
 }
 
-/// The relay that an address leads through.
+/// The relay in an address.
 pub(in crate::net) fn relay_of(address: &Multiaddr) -> Option<libp2p::PeerId> {
     let mut relay = None;
     for part in address {
@@ -67,7 +67,7 @@ pub(in crate::net) fn relay_of(address: &Multiaddr) -> Option<libp2p::PeerId> {
     None
 }
 
-/// The address without the peer at its end.
+/// The address without the trailing peer id.
 pub(super) fn without_peer(mut address: Multiaddr) -> Multiaddr {
     if matches!(address.iter().last(), Some(Protocol::P2p(_))) {
         address.pop();

@@ -1,7 +1,8 @@
-//! When to try again to punch a hole for a link that is still relayed.
+//! Schedules further attempts at hole punching for links that are still relayed.
 //!
-//! Pure but for `Instant`s that are passed in. DCUtR tries when a relayed connection begins, and
-//! gives up for good when neither end's router let the other in; or at once when an end did not
+//! Reads no clock; callers pass the time. DCUtR tries when a relayed connection begins. It gives up
+//! for good if neither router let the other end in, and at once if an end did not yet know its own
+//! address. A new relayed connection makes it try again.
 //! know its own address yet. Another relayed connection makes it try again.
 
 use libp2p::Multiaddr;
@@ -10,29 +11,30 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Pause after the first attempt that failed; doubled each time.
+/// Pause after the first failed attempt; it doubles with each further one.
 const PAUSE_MIN: Duration = Duration::from_secs(5);
 
-/// No pause is longer: routers change, but not often.
+/// The longest pause. Routers change, but rarely.
 const PAUSE_MAX: Duration = Duration::from_secs(900);
 
 #[derive(Clone, Debug)]
 struct Attempt {
-    /// The circuit that was dialled.
+    /// The address of the circuit.
     circuit: Multiaddr,
     failures: u32,
-    /// `None` while one is under way.
+    /// When to try again; `None` while an attempt runs.
     due: Option<Instant>,
 }
 
-/// The relayed links that this end dialled, and their next attempts. As many as there are links.
+/// The relayed links that this end dialled, with their next attempts. Bounded by the number of
+/// links.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Punches {
     attempts: BTreeMap<PeerId, Attempt>,
 }
 
 impl Punches {
-    /// A link goes through a circuit that was dialled; the attempt that comes with it begins.
+    /// Adds a link through a circuit that this end dialled. DCUtR's first attempt begins with it.
     pub(super) fn relayed(&mut self, peer: PeerId, circuit: Multiaddr) {
         let attempt = self.attempts.entry(peer).or_insert(Attempt {
             circuit: circuit.clone(),
@@ -42,7 +44,7 @@ impl Punches {
         attempt.circuit = circuit;
     }
 
-    /// An attempt failed.
+    /// Schedules the next attempt after a failed one.
     pub(super) fn failed(&mut self, peer: &PeerId, now: Instant) {
         if let Some(attempt) = self.attempts.get_mut(peer) {
             attempt.failures += 1;
@@ -51,7 +53,7 @@ impl Punches {
         }
     }
 
-    /// The link is direct, or gone.
+    /// Removes a link that became direct or ended.
     pub(super) fn over(&mut self, peer: &PeerId) {
         self.attempts.remove(peer);
     }
@@ -64,7 +66,7 @@ impl Punches {
             .min()
     }
 
-    /// Circuits to dial now; their attempts are under way.
+    /// The circuits to dial now. Their attempts count as running.
     pub(super) fn due(&mut self, now: Instant) -> Vec<(PeerId, Multiaddr)> {
         let due = self
             .attempts

@@ -1,7 +1,7 @@
-//! A behaviour whose handlers never ask for a connection to be kept.
+//! A behaviour whose handlers never keep a connection open.
 //!
-//! DCUtR's handler keeps a relayed connection open for good once it has led to a direct one; what
-//! keeps our connections is the link, so that a relayed one ends when its last stream has.
+//! DCUtR's handler keeps a relayed connection open forever after it has led to a direct one. Here
+//! only the link keeps connections, so a relayed one ends after its last stream.
 
 use libp2p::Multiaddr;
 use libp2p::core::Endpoint;
@@ -14,7 +14,7 @@ use libp2p::swarm::{
 };
 use std::task::{Context, Poll};
 
-/// `B`, without a say on which connections live.
+/// `B` without influence on which connections stay open.
 #[derive(Debug)]
 pub(in crate::net) struct Quiet<B>(pub(super) B);
 

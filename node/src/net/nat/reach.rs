@@ -1,6 +1,6 @@
-//! Whether others can dial this daemon: what was found out, and what follows from it.
+//! Determines whether others can dial this daemon.
 //!
-//! Pure: evidence goes in, a verdict comes out. This file sends no requests.
+//! Pure: it turns evidence into a verdict and sends no requests.
 
 use crate::net::nat::is_relayed;
 use crate::net::record::is_loopback;
@@ -10,26 +10,26 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// Addresses whose tests are remembered; the ones tested first make room.
+/// Addresses whose tests are remembered. The oldest test is forgotten first.
 const TESTED_MAX: usize = 32;
 
 /// Whether others can dial this daemon.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reachability {
-    /// They can.
+    /// Others can dial it.
     Public,
-    /// They cannot, unless through a relay or a punched hole.
+    /// Others reach it only through a relay or hole punching.
     Private,
-    /// No peer has tried.
+    /// No peer has tried yet.
     #[default]
     Unknown,
 }
 
 impl Reachability {
-    /// All of them.
+    /// All values.
     pub const ALL: [Self; 3] = [Self::Public, Self::Private, Self::Unknown];
 
-    /// Its name in status and metrics.
+    /// The name in status and metrics.
     pub fn name(self) -> &'static str {
         match self {
             Self::Public => "public",
@@ -45,38 +45,38 @@ impl fmt::Display for Reachability {
     }
 }
 
-/// A verdict and what it rests on.
+/// A verdict with its reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reach {
     /// The verdict.
     pub state: Reachability,
-    /// How it was learned, in words.
+    /// The evidence behind the verdict, as text.
     pub reason: String,
-    /// The address it is about.
+    /// The address that the verdict is about.
     pub address: Option<Multiaddr>,
 }
 
-/// How one test went.
+/// The result of one test.
 #[derive(Clone, Debug)]
 struct Test {
     number: u64,
     by: String,
-    /// Why it failed, if it did.
+    /// The error, if the test failed.
     failed: Option<String>,
 }
 
-/// What was found out so far.
+/// All evidence so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Evidence {
     announced: Option<Vec<Multiaddr>>,
     tests: BTreeMap<Multiaddr, Test>,
     tested: u64,
-    /// Where a peer dialled this daemon of its own accord, and who.
+    /// An address at which a peer dialled this daemon without being asked, and that peer.
     dialled: Option<(Multiaddr, String)>,
 }
 
 impl Evidence {
-    /// None yet, but for what the configuration announces.
+    /// Starts with the addresses that the configuration announces.
     pub(super) fn new(announced: Option<Vec<Multiaddr>>) -> Self {
         Self {
             announced,
@@ -84,8 +84,9 @@ impl Evidence {
         }
     }
 
-    /// Peer `by` was asked to dial this daemon at `address`. False where that says nothing: beyond a
-    /// relay every peer can be dialled.
+    /// Adds the result of a test: peer `by` dialled this daemon at `address` on request. Returns
+    /// false, and ignores the result, if the address goes through a relay, because every daemon can
+    /// be dialled through a relay.
     pub(super) fn tested(
         &mut self,
         address: Multiaddr,
@@ -107,17 +108,20 @@ impl Evidence {
         true
     }
 
-    /// Peer `by` dialled this daemon at `address` without having been asked.
+    /// Records that peer `by` dialled this daemon at `address` without being asked.
     pub(super) fn dialled(&mut self, address: Multiaddr, by: String) {
         self.dialled.get_or_insert((address, by));
     }
 
-    /// What follows.
+    /// The verdict from the evidence, in this order.
     ///
-    /// What was announced is believed. A test at an address of the whole internet outweighs those
-    /// at addresses of a network within it: whom a neighbour reaches, others may not. At addresses
-    /// of one kind a success outweighs failures, because some of those are guesses. That somebody
-    /// dialled of its own accord counts least: a router lets in whom its owner has spoken to.
+    /// - Announced addresses are trusted.
+    /// - A test at a global address outweighs tests at private addresses, since a neighbour may
+    ///   reach a daemon that others cannot reach.
+    /// - At addresses of one kind a success outweighs failures, since some tested addresses are
+    ///   guesses.
+    /// - A dial without request counts least, since a router admits peers that its owner contacted
+    ///   before.
     pub(super) fn verdict(&self) -> Reach {
         if let Some(address) = self.announced.as_ref().and_then(|all| all.first()) {
             return Reach {
@@ -180,7 +184,7 @@ fn of_test(address: &Multiaddr, test: &Test) -> Reach {
     }
 }
 
-/// Whether the address means the same machine everywhere (RFC 6890).
+/// Whether the address is globally unique (RFC 6890).
 fn is_global(address: &Multiaddr) -> bool {
     !is_loopback(address)
         && address.iter().all(|part| match part {
@@ -192,7 +196,7 @@ fn is_global(address: &Multiaddr) -> bool {
 
 fn is_global_4(ip: Ipv4Addr) -> bool {
     let [a, b, ..] = ip.octets();
-    // 100.64.0.0/10 is what providers put before several customers (RFC 6598).
+    // Providers use 100.64.0.0/10 for networks shared by several customers (RFC 6598).
     let shared = a == 100 && (64..128).contains(&b);
     !(ip.is_private() || ip.is_link_local() || ip.is_unspecified() || shared)
 }

@@ -1,6 +1,6 @@
-//! Where to reserve: which peers relay, which of them were asked, and when to ask again.
+//! Chooses where to reserve: the known relays, the reservations, and when to ask again.
 //!
-//! Pure but for `Instant`s that are passed in.
+//! Reads no clock; callers pass the time.
 
 use libp2p::Multiaddr;
 use libp2p::core::transport::ListenerId;
@@ -9,16 +9,16 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Relays that a daemon is reachable through at a time: one may go without a gap.
+/// Reservations that a daemon holds. With two, it stays reachable if one relay goes away.
 const RESERVED_MAX: usize = 2;
 
-/// Relays that are remembered.
+/// Number of relays that are remembered.
 const KNOWN_MAX: usize = 64;
 
-/// Pause after a relay refused or went away; doubled each time.
+/// Pause after a relay refused or went away; it doubles with each further failure.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 
-/// No pause is longer.
+/// The longest pause.
 const PAUSE_MAX: Duration = Duration::from_secs(120);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,16 +44,16 @@ struct Known {
     failures: u32,
 }
 
-/// All relays that are known.
+/// All known relays.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Relays {
     known: BTreeMap<PeerId, Known>,
-    /// Whether this daemon needs any.
+    /// Whether this daemon needs relays.
     needed: bool,
 }
 
 impl Relays {
-    /// A connected peer says that it relays.
+    /// Adds a connected peer that offers to relay.
     pub(super) fn offered(&mut self, peer: PeerId, address: Multiaddr, now: Instant) {
         if self.known.contains_key(&peer) || self.known.len() >= KNOWN_MAX {
             return;
@@ -67,7 +67,7 @@ impl Relays {
         self.known.insert(peer, known);
     }
 
-    /// The last connection to a peer is gone: only one that holds a reservation is remembered.
+    /// Forgets a peer whose last connection is closed, unless it holds a reservation.
     pub(super) fn gone(&mut self, peer: &PeerId) {
         if self
             .known
@@ -78,7 +78,8 @@ impl Relays {
         }
     }
 
-    /// Whether relays are needed from now on. Reservations to give up when they are not.
+    /// Sets whether relays are needed. If not, returns the listeners of the reservations to give
+    /// up.
     pub(super) fn need(&mut self, needed: bool, now: Instant) -> Vec<ListenerId> {
         self.needed = needed;
         if needed {
@@ -92,7 +93,7 @@ impl Relays {
         held.collect()
     }
 
-    /// Relays to ask now.
+    /// The relays to ask now.
     pub(super) fn due(&self, now: Instant) -> Vec<(PeerId, Multiaddr)> {
         let due = self
             .known
@@ -102,7 +103,7 @@ impl Relays {
         due.take(self.room()).collect()
     }
 
-    /// When the next one is due.
+    /// When the next request is due.
     pub(super) fn next_at(&self) -> Option<Instant> {
         let due = self.known.values().filter_map(|known| match known.stage {
             Stage::Due(at) => Some(at),
@@ -111,14 +112,14 @@ impl Relays {
         due.min().filter(|_| self.room() > 0)
     }
 
-    /// A relay was asked: what comes of it is known by the listener.
+    /// Records that a relay was asked. `listener` will report the result.
     pub(super) fn asked(&mut self, peer: &PeerId, listener: ListenerId) {
         if let Some(known) = self.known.get_mut(peer) {
             known.stage = Stage::Asked(listener);
         }
     }
 
-    /// A relay cannot even be asked.
+    /// Records that a relay could not be asked.
     pub(super) fn failed(&mut self, peer: &PeerId, now: Instant) {
         if let Some(known) = self.known.get_mut(peer) {
             known.failures += 1;
@@ -127,7 +128,7 @@ impl Relays {
         }
     }
 
-    /// A relay took the reservation.
+    /// Records that a relay accepted the reservation.
     pub(super) fn reserved(&mut self, peer: &PeerId) {
         if let Some(known) = self.known.get_mut(peer)
             && let Some(listener) = known.stage.listener()
@@ -137,7 +138,7 @@ impl Relays {
         }
     }
 
-    /// A listener ended; the relay that it was for.
+    /// Records that a listener ended. Returns its relay, if it was for one.
     pub(super) fn closed(&mut self, listener: ListenerId, now: Instant) -> Option<PeerId> {
         let found = self
             .known
@@ -157,7 +158,7 @@ impl Relays {
         found.map(|(peer, _)| *peer)
     }
 
-    /// Those that hold a reservation.
+    /// The relays with a reservation of this daemon.
     pub(super) fn holding(&self) -> impl Iterator<Item = PeerId> {
         let held = self
             .known

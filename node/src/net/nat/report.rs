@@ -1,30 +1,30 @@
-//! What a daemon reports of how it stands towards routers.
+//! A daemon's report about its reachability.
 
 use crate::net::nat::reach::Reach;
 use murmurate_protocol::PeerId;
 
-/// What a daemon that relays does at the moment.
+/// Current load of a daemon that relays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Serving {
-    /// Peers that can be reached through it.
+    /// Peers that are reachable through it.
     pub reservations: u64,
-    /// Circuits through it.
+    /// Open circuits through it.
     pub circuits: u64,
-    /// Requests that it refused.
+    /// Requests refused since the start.
     pub refused: u64,
 }
 
-/// How a daemon stands towards routers.
+/// Reachability of a daemon, its relays and the results of hole punching.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NatReport {
-    /// Whether others can dial it, and how that is known.
+    /// Whether others can dial it, with the reason.
     pub reach: Reach,
-    /// Relays that others reach it through.
+    /// Relays through which others reach it.
     pub relays: Vec<PeerId>,
-    /// What it does for others, if it relays.
+    /// The load of its relay, if it relays for others.
     pub serving: Option<Serving>,
-    /// Holes that were punched.
+    /// Successful attempts at hole punching.
     pub punched: u64,
-    /// Attempts that failed.
+    /// Failed attempts at hole punching.
     pub punches_failed: u64,
 }

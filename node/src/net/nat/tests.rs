@@ -1,5 +1,5 @@
-//! Daemons' networks behind emulated routers: a public one that relays, and two
-//! that cannot be dialled. Every wait is for an event.
+//! The networks of three daemons on an emulated network: a public one that relays, and two behind
+//! routers. Every wait is for an event.
 #![cfg(target_os = "linux")]
 
 use crate::bulk::BulkEvent;
@@ -21,7 +21,7 @@ use std::time::Instant;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-/// What crosses between the two behind routers: far more than everything else together.
+/// Size of the slice between the two daemons behind routers: far more than all other traffic.
 const SLICE_BYTES: usize = 8 << 20;
 
 struct Daemon {
@@ -37,7 +37,7 @@ struct Daemon {
 }
 
 impl Daemon {
-    /// The first event that `pick` picks; records and reports are noted on the way.
+    /// The first event that `pick` accepts. Records and reports on the way are stored.
     async fn until<T>(&mut self, what: &str, mut pick: impl FnMut(&NetEvent) -> Option<T>) -> T {
         let picked = async {
             loop {
@@ -60,7 +60,7 @@ impl Daemon {
             .unwrap_or_else(|_| panic!("no {what} in time; {:?}", self.nat))
     }
 
-    /// Waits until the link to `peer` goes this way.
+    /// Waits until the link to `peer` has this path.
     async fn path(&mut self, peer: PeerId, wanted: Path) {
         if self.paths.get(&peer) == Some(&wanted) {
             return;
@@ -72,7 +72,7 @@ impl Daemon {
         .await;
     }
 
-    /// A record with an address that leads through a relay.
+    /// Waits for a record with an address that goes through a relay.
     async fn reserved(&mut self) -> PeerRecord {
         self.until("reservation", |event| match event {
             NetEvent::Record(record) if !record.addresses.is_empty() => Some(record.clone()),
@@ -82,7 +82,7 @@ impl Daemon {
     }
 }
 
-/// A daemon behind such a router.
+/// A daemon behind a router of this kind.
 fn daemon(network: &mut Relay, nat: NatKind, port: u16, join: &[Multiaddr]) -> Daemon {
     let seat = network.add(nat, LinkSpec::default()).unwrap();
     let identity = Keypair::generate_ed25519();
@@ -112,7 +112,7 @@ fn daemon(network: &mut Relay, nat: NatKind, port: u16, join: &[Multiaddr]) -> D
     }
 }
 
-/// One that relays, and two behind such routers of which the second has dialled the first.
+/// A daemon that relays, and two behind such routers, of which the second has dialled the first.
 async fn three(network: &mut Relay, nat: NatKind) -> [Daemon; 3] {
     let middle = daemon(network, NatKind::None, 4001, &[]);
     let join = [middle.address.clone()];
@@ -132,7 +132,7 @@ async fn three(network: &mut Relay, nat: NatKind) -> [Daemon; 3] {
     [middle, one, two]
 }
 
-/// Pushes a slice from one to the other; bytes that the relay's link delivered to it meanwhile.
+/// Pushes a slice from one daemon to another. Returns the bytes that the relay received meanwhile.
 async fn push(network: &Relay, middle: &Daemon, from: &mut Daemon, to: PeerId) -> u64 {
     let id = SliceId {
         round: Round(3),
@@ -165,7 +165,7 @@ async fn push(network: &Relay, middle: &Daemon, from: &mut Daemon, to: PeerId) -
 async fn behind_port_restricted_routers_a_hole_is_punched_and_bulk_goes_through_it() {
     let mut network = Relay::start(1).unwrap();
     let [middle, mut one, mut two] = three(&mut network, NatKind::PortRestricted).await;
-    // The link moves in the middle of this, and its frames stay in order.
+    // The link moves during this loop, and its frames stay in order.
     for n in 0..100u8 {
         two.net.try_send(one.id, vec![n]).unwrap();
     }
@@ -200,7 +200,7 @@ async fn behind_symmetric_routers_the_relay_carries_bulk() {
         relayed > SLICE_BYTES as u64,
         "{relayed} bytes over the relay"
     );
-    // Both ends say why.
+    // Both ends report the reason.
     let (first, second) = (one.id, two.id);
     for (end, other) in [(&mut two, first), (&mut one, second)] {
         let failed = |event: &NetEvent| match event {

@@ -1,4 +1,4 @@
-//! What the network's task knows of routers: evidence of reachability, relays, and holes to punch.
+//! State of the network's task about routers: evidence of reachability, relays, and hole punching.
 
 use crate::net::nat::circuits::Members;
 use crate::net::nat::path::without_peer;
@@ -14,21 +14,21 @@ use murmurate_protocol::PeerId;
 use std::collections::BTreeMap;
 use tokio::time::Instant;
 
-/// What the network's task knows of routers.
+/// State of the network's task about routers.
 #[derive(Debug)]
 pub(in crate::net) struct Traversal {
     pub(super) evidence: Evidence,
     pub(super) relays: Relays,
     pub(super) punches: Punches,
     pub(super) members: Members,
-    /// Connections that only test whether a peer can be dialled: no link uses them.
+    /// Connections that only test whether a peer can be dialled. No link uses them.
     pub(super) probes: BTreeMap<ConnectionId, identity::PeerId>,
     pub(super) report: NatReport,
     pub(super) told: Option<NatReport>,
 }
 
 impl Traversal {
-    /// Nothing yet.
+    /// Starts with the configuration's announced addresses.
     pub(in crate::net) fn new(config: &NetConfig, members: Members) -> Self {
         let report = NatReport {
             serving: config.relay.then(Serving::default),
@@ -45,23 +45,23 @@ impl Traversal {
         }
     }
 
-    /// When something is due next.
+    /// When the next action is due.
     pub(in crate::net) fn next_at(&self) -> Option<Instant> {
         let both = [self.relays.next_at(), self.punches.next_at()];
         both.into_iter().flatten().min()
     }
 
-    /// This connection only tests whether the peer can be dialled.
+    /// Marks a connection as a test of whether the peer can be dialled.
     pub(in crate::net) fn probing(&mut self, id: ConnectionId, peer: identity::PeerId) {
         self.probes.insert(id, peer);
     }
 
-    /// A connection is gone; whether it was only a test.
+    /// Removes a closed connection. Returns whether it was only a test.
     pub(in crate::net) fn probed(&mut self, id: ConnectionId) -> bool {
         self.probes.remove(&id).is_some()
     }
 
-    /// Whose circuit arrived at this address: libp2p names the relay's address only.
+    /// The relay whose circuit arrived at this address. libp2p reports only the relay's address.
     pub(in crate::net) fn relay_at(&self, local: &Multiaddr) -> Option<PeerId> {
         let parts = local
             .iter()
@@ -70,17 +70,17 @@ impl Traversal {
         from_libp2p(&relay)
     }
 
-    /// A link goes through a circuit that this end dialled.
+    /// Records that a link goes through a circuit that this end dialled.
     pub(in crate::net) fn relayed(&mut self, peer: identity::PeerId, circuit: Multiaddr) {
         self.punches.relayed(peer, circuit);
     }
 
-    /// A link needs no hole any more.
+    /// Records that a link is direct, so it needs no hole punching.
     pub(in crate::net) fn direct(&mut self, peer: &identity::PeerId) {
         self.punches.over(peer);
     }
 
-    /// A peer is gone.
+    /// Forgets a peer whose last connection is closed.
     pub(in crate::net) fn gone(&mut self, peer: &identity::PeerId) {
         self.punches.over(peer);
         self.relays.gone(peer);

@@ -1,9 +1,9 @@
-//! Peers that break the rules.
+//! Peers that violate the protocol.
 
 use super::*;
 use crate::bulk::BulkEvent;
 
-/// A peer without our rules: its streams are the test's to write to.
+/// A peer without our checks, whose streams the test writes to directly.
 async fn raw_stream(to: &Side, kind: Kind) -> (PeerId, Stream) {
     let config = config(&[]);
     let id = from_libp2p(&config.identity.public().to_peer_id()).unwrap();

@@ -1,4 +1,4 @@
-//! Links: how they come up, what goes over them, how they end.
+//! How links come up, what they carry, and how they end.
 
 use super::*;
 
@@ -124,12 +124,12 @@ async fn a_restarted_peer_is_a_new_link_before_the_old_one_timed_out() {
     let b_config = config(&[QUIC]);
     let mut b = started(b_config.clone(), TestStore::default()).await;
     link(&mut a, &mut b).await;
-    // The second ping: the time of simultaneous dials is over.
+    // After the second ping, a new dial no longer counts as simultaneous.
     for _ in 0..2 {
         a.until(|event| matches!(event, NetEvent::Measured { .. }).then_some(()))
             .await;
     }
-    // The first `b` stays silent but alive, as a process that was stopped would.
+    // The first `b` stays silent but alive, like a stopped process.
     let mut again = started(b_config, TestStore::default()).await;
     again.net.dial(a.record.clone()).unwrap();
     a.down(b.id).await;
@@ -184,7 +184,7 @@ async fn a_peer_that_joins_through_one_finds_the_others() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_unreachable_bootstrap_is_reported_and_tried_again() {
     let mut joining = config(&[QUIC]);
-    // The discard port, which no process serves here.
+    // The discard port, on which no process listens.
     let unserved: Multiaddr = "/ip4/127.0.0.1/tcp/9".parse().unwrap();
     joining.join = vec![unserved.clone()];
     let mut a = started(joining, TestStore::default()).await;

@@ -1,5 +1,5 @@
-//! Real swarms on loopback, on ports that the system chooses; every wait is for an event. Here: one
-//! end of such a link, and a peer without our rules.
+//! Tests with real swarms on loopback, on ports that the system chooses. Every wait is for an
+//! event. This file has one end of such a link, and a peer without our checks.
 
 mod hostile;
 mod links;
@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
-/// Generous: the machine may be busy. Nothing waits this long unless it is broken.
+/// Only a broken test waits this long, even on a busy machine.
 pub(crate) const WAIT: Duration = Duration::from_secs(30);
 
 const QUIC: &str = "/ip4/127.0.0.1/udp/0/quic-v1";
@@ -40,7 +40,7 @@ pub(crate) struct Side {
 }
 
 impl Side {
-    /// The first event that `pick` picks; the others are dropped.
+    /// The first event that `pick` accepts. Earlier events are dropped.
     pub(crate) async fn until<T>(&mut self, mut pick: impl FnMut(NetEvent) -> Option<T>) -> T {
         let picked = async {
             loop {
@@ -131,7 +131,7 @@ pub(crate) async fn link(a: &mut Side, b: &mut Side) {
     b.up(a.id).await;
 }
 
-/// A peer without our rules that holds a control connection: its bulk connections are the test's to make.
+/// A peer without our checks that holds a control connection. The test makes its bulk connections.
 pub(crate) struct Raw {
     pub(crate) id: PeerId,
     pub(crate) quic: Endpoint,
