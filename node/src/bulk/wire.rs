@@ -4,7 +4,6 @@
 //! A length from a remote never causes an allocation by itself. Headers are bounded, the length of
 //! a body is checked against the plan before it is read, and memory is committed only as bytes
 //! arrive.
-//! plan before it is read, and its memory is taken from the system with the bytes that really arrive.
 
 use crate::bulk::limits::{HEADER_BYTES_MAX, PIECE_BYTES};
 use crate::bulk::{BulkFault, PipeReader, PipeWriter};

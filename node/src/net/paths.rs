@@ -5,7 +5,6 @@
 //! The path is found by trying, remembered, and tried again later. The end that pushes first dials.
 //! If both dial at once, both use the connection that the smaller PeerId dialled; the other one
 //! ends when it is idle.
-//! once, both use the connection that the smaller PeerId dialed, and the other one ends when it is idle.
 
 use crate::bulk::{BulkTransport, Pipe};
 use crate::net::ids::from_libp2p;

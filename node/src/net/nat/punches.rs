@@ -3,7 +3,6 @@
 //! Reads no clock; callers pass the time. DCUtR tries when a relayed connection begins. It gives up
 //! for good if neither router let the other end in, and at once if an end did not yet know its own
 //! address. A new relayed connection makes it try again.
-//! know its own address yet. Another relayed connection makes it try again.
 
 use libp2p::Multiaddr;
 use libp2p::identity::PeerId;
