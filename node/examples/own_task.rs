@@ -1,13 +1,13 @@
-//! A task of one's own in one file: a burn model that is not built in, its batches and its loss,
-//! trained by real daemons. Two of them, in two terminals:
+//! A task of your own in one file: a burn model with its batches and its loss, trained by real
+//! daemons. Run two of them, in two terminals:
 //!
 //! ```text
 //! cargo run --release --example own_task -- --dir spirals-0 --start-with 2
 //! cargo run --release --example own_task -- --dir spirals-1 --start-with 2 --join ADDRESS
 //! ```
 //!
-//! where ADDRESS is one that the first prints. All that a daemon does (exchange, checkpoints,
-//! catching up, `/status`) works for this task as for the built-in ones.
+//! ADDRESS is one that the first daemon prints. Exchange, checkpoints, catching up and `/status`
+//! work as for the built-in tasks.
 
 use burn::module::Module;
 use burn::nn::{Linear, LinearConfig};
@@ -18,19 +18,19 @@ use murmurate_node::config::{Config, Overrides};
 use murmurate_node::daemon::{self, RunOptions};
 use murmurate_node::progress::LogMode;
 use murmurate_strategies::Trainer;
-// The burn that the daemon uses; burn's derive macros look for it under this name.
+// The version of burn that the daemon uses. burn's derive macros expect this name.
 use murmurate_tasks::burn;
 use murmurate_tasks::{BurnTrainer, Score, Task, TaskError};
 use std::f32::consts::TAU;
 use std::path::{Path, PathBuf};
 
-/// Points of a batch.
+/// Points in a batch.
 const BATCH: u64 = 64;
 
-/// Held points are batches that no daemon trains on: they have numbers of their own.
+/// First number of the held-out batches, which no daemon trains on.
 const HELD_FROM: u64 = 1 << 40;
 
-/// How the daemons exchange; any `[strategy]` works.
+/// The strategy. Any `[strategy]` works.
 const STRATEGY: &str = r#"
 [strategy]
 preset = "local-sgd"
@@ -55,14 +55,14 @@ impl Gated {
     }
 }
 
-/// On which of two interleaved spirals does a point lie?
+/// Predicts on which of two interleaved spirals a point lies.
 struct Spirals {
-    /// Daemons draw other points, as if each had data of its own.
+    /// Seed of the points. Each daemon has another one, as if it had its own data.
     seed: u64,
 }
 
-/// A number in `[0, 1)` that is a function of its arguments alone (splitmix64), so that a run can
-/// be resumed and repeated.
+/// A number in `[0, 1)` that depends on the arguments only (splitmix64), so that a run can be
+/// resumed and repeated.
 fn draw(seed: u64, index: u64) -> f32 {
     let mut z = seed
         .wrapping_mul(0xd134_2543_de82_ef95)
@@ -173,7 +173,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let seed = 1 + args.index;
     daemon::run_with_trainer(config, options, |config| {
-        // The first parameters come from the run's seed, equal for all; the data do not.
+        // The first parameters depend on the run's seed, so all daemons start equal. The data
+        // differ.
         let trainer = BurnTrainer::new(
             Spirals { seed },
             config.strategy.inner_kind(),

@@ -1,6 +1,6 @@
 //! Faults on request: a daemon that kills or stops itself at an exact point of a round, so that
-//! tests and `murmurate local` can hit every phase. The process ends as by `kill -9` from outside:
-//! nothing is flushed, nothing is told to anybody.
+//! tests and `murmurate local` can reach every phase. The process ends as by `kill -9`: it flushes
+//! nothing and tells no peer.
 
 use murmurate_protocol::{Phase, Round};
 use rustix::process::{Signal, getpid, kill_process};
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// What happens to the daemon.
+/// The effect of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FaultAction {
@@ -18,20 +18,20 @@ pub enum FaultAction {
     Stop,
 }
 
-/// In which phase it happens.
+/// The phase in which a fault occurs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FaultPhase {
-    /// Inner steps.
+    /// While inner steps run.
     Train,
-    /// Contributions are under way.
+    /// While contributions are in transit.
     Exchange,
-    /// The agreed result is put in force.
+    /// While the agreed result is applied.
     Apply,
 }
 
 impl FaultPhase {
-    /// Whether `phase` is the one meant.
+    /// Whether the peer's `phase` is this one.
     pub fn is(self, phase: Phase) -> bool {
         matches!(
             (self, phase),
@@ -52,18 +52,18 @@ impl fmt::Display for FaultPhase {
     }
 }
 
-/// One fault of one daemon: `kill@5:exchange`, `stop@5`.
+/// One fault of a daemon, such as `kill@5:exchange` or `stop@5`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fault {
-    /// What happens.
+    /// The effect.
     pub action: FaultAction,
-    /// In which round, or the first one after it that reaches the phase.
+    /// The round, or the first one after it that reaches the phase.
     pub round: u64,
-    /// In which phase.
+    /// The phase.
     pub phase: FaultPhase,
 }
 
-/// Text that is no fault.
+/// A text that cannot be parsed as a fault.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is no fault; write {form}")]
 pub struct FaultError {
@@ -110,7 +110,7 @@ impl FromStr for Fault {
     }
 }
 
-/// `R` or `R:PHASE`; training when no phase is named.
+/// Parses `R` or `R:PHASE`. The phase is `train` if none is named.
 pub(crate) fn round_and_phase(text: &str) -> Option<(u64, FaultPhase)> {
     let (round, phase) = match text.split_once(':') {
         None => (text, FaultPhase::Train),
@@ -122,16 +122,16 @@ pub(crate) fn round_and_phase(text: &str) -> Option<(u64, FaultPhase)> {
     Some((round.parse().ok()?, phase))
 }
 
-/// The faults that a daemon was started with.
+/// The faults that a daemon was started with and that have not occurred yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
     waiting: Vec<Fault>,
-    /// Strikes at the next push that a peer takes.
+    /// Occurs at the next push that a peer accepts.
     armed: Option<Fault>,
 }
 
 impl Faults {
-    /// These faults.
+    /// Starts with these faults.
     pub fn new(faults: Vec<Fault>) -> Self {
         Self {
             waiting: faults,
@@ -139,9 +139,9 @@ impl Faults {
         }
     }
 
-    /// The fault that strikes now that `phase` of `round` begins. Each strikes once. One in the middle of an
-    /// exchange is armed instead: it strikes when another peer has some of this one's data, which is the
-    /// harder case for the others.
+    /// Removes and returns the fault that occurs at the start of `phase` in `round`. A fault during
+    /// an exchange is armed instead: it occurs after another peer has received some of this one's
+    /// data, which is the harder case for the others.
     pub fn due(&mut self, round: Round, phase: Phase) -> Option<Fault> {
         let is_due = |fault: &Fault| fault.round <= round.0 && fault.phase.is(phase);
         let index = self.waiting.iter().position(is_due)?;
@@ -153,13 +153,13 @@ impl Faults {
         Some(fault)
     }
 
-    /// The armed fault, if there is one, which strikes now.
+    /// Removes and returns the armed fault, which occurs now.
     pub fn take_armed(&mut self) -> Option<Fault> {
         self.armed.take()
     }
 }
 
-/// Does it, to this process. Returns only from a stop, after SIGCONT.
+/// Applies the fault to this process. Returns only after a stop that SIGCONT has ended.
 pub fn trigger(fault: Fault) {
     let signal = match fault.action {
         FaultAction::Kill => Signal::KILL,

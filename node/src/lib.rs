@@ -1,5 +1,5 @@
-//! The Murmurate daemon: everything that touches sockets, threads, disks and people. The peer, the
-//! arithmetic and the models are other crates; this one joins them.
+//! The Murmurate daemon: sockets, threads, disks and the interface to people. It joins the peer,
+//! the arithmetic and the models, which are other crates.
 
 pub mod api;
 pub mod bulk;

@@ -1,52 +1,52 @@
-//! What one daemon reports when it ends.
+//! The final report of one daemon.
 
 use crate::api::{PathStatus, Status, Traffic};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// One daemon's results, measured by itself.
+/// Results of one daemon, measured by itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct NodeReport {
-    /// This peer, hexadecimal.
+    /// This peer's id, hexadecimal.
     pub peer: String,
-    /// Share of held samples that are right, at the last look.
+    /// Fraction of correct predictions in the last evaluation, 0 to 1.
     pub test_accuracy: Option<f64>,
-    /// Loss on held data at the last look, in nats.
+    /// Loss of the last evaluation, in nats.
     pub test_loss: Option<f64>,
-    /// Rounds ended.
+    /// Number of ended rounds.
     pub rounds: u64,
-    /// Inner steps taken.
+    /// Number of inner steps.
     pub inner_steps: u64,
-    /// Samples seen.
+    /// Number of samples.
     pub samples: u64,
-    /// Seconds from the first round's start to the end of the last.
+    /// Seconds from the start of the first round to the end of the last.
     pub wall_s: f64,
-    /// Seconds in inner steps.
+    /// Seconds spent in inner steps.
     pub train_s: f64,
-    /// What was sent.
+    /// Bytes sent.
     pub bytes_sent: Traffic,
-    /// What was received.
+    /// Bytes received.
     pub bytes_received: Traffic,
-    /// The longest wait.
+    /// The longest wait, seconds.
     pub longest_wait_s: f64,
-    /// The deadline which that wait had.
+    /// The deadline of that wait, seconds.
     pub deadline_s: Option<f64>,
-    /// What it waited for.
+    /// What the daemon waited for.
     pub longest_wait_for: Option<String>,
-    /// Resident bytes at the most.
+    /// Peak resident bytes.
     pub peak_rss_bytes: Option<u64>,
     /// Digest of the parameters after the last round.
     pub digest: Option<String>,
-    /// The round that ended with this digest.
+    /// The round that produced this digest.
     pub digest_round: Option<u64>,
-    /// How often it took over the swarm's state.
+    /// How often the daemon fetched the swarm's state.
     pub catch_ups: u64,
-    /// Exchanges that were given up.
+    /// Number of exchanges without an agreed result.
     pub voids: u64,
     /// Whether others can dial it: `public`, `private` or `unknown`.
     #[serde(default)]
     pub reachability: String,
-    /// How each peer was last reached.
+    /// The last path to each peer, by id in hexadecimal.
     #[serde(default)]
     pub paths: BTreeMap<String, PathStatus>,
 }
@@ -84,7 +84,7 @@ impl From<&Status> for NodeReport {
 }
 
 impl NodeReport {
-    /// Useful inner steps per second of wall time; zero before the first round.
+    /// Inner steps per second of wall time; zero before the first round.
     pub fn inner_steps_per_s(&self) -> f64 {
         if self.wall_s > 0.0 {
             self.inner_steps as f64 / self.wall_s

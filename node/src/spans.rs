@@ -1,19 +1,19 @@
-//! Where a log line belongs: the spans run > round > fragment > peer, each with its value as a field.
+//! The spans of log lines: run > round > fragment > peer, each with its value as a field.
 //!
-//! A span below the level that is logged is disabled: making and entering it costs a comparison. `run` is
-//! there for every line, `round` for `info` and below, `fragment` and `peer` for `debug`.
+//! A span below the logged level is disabled, and entering it costs one comparison. `run` applies
+//! to all levels, `round` to `info` and below, `fragment` and `peer` to `debug`.
 
 use murmurate_protocol::{FragmentId, PeerId, Round, SliceId};
 use std::fmt::{self, Write};
 use tracing::Span;
 use tracing::span::EnteredSpan;
 
-/// One daemon's part in a run.
+/// The span of one daemon's part in a run.
 pub(crate) fn run(name: &str, me: PeerId) -> Span {
     tracing::error_span!("run", run = name, me = %me)
 }
 
-/// A round.
+/// The span of a round.
 pub(crate) fn round(round: Round) -> Span {
     tracing::info_span!("round", round = round.0)
 }
@@ -26,15 +26,15 @@ fn peer(peer: PeerId) -> Span {
     tracing::debug_span!("peer", peer = %peer)
 }
 
-/// A fragment and a peer that a line is about, entered. Dropped, both are left again.
+/// Entered spans of a fragment and a peer. Dropping it leaves both.
 #[must_use]
 pub(crate) struct Scope {
-    // In this order: the inner span is left first.
+    // Fields are dropped in this order, so the inner span is left first.
     _peer: Option<EnteredSpan>,
     _fragment: Option<EnteredSpan>,
 }
 
-/// Enters the spans of what is known: a fragment, a peer, both or none.
+/// Enters the spans of a fragment and of a peer, as far as they are given.
 pub(crate) fn enter(of_fragment: Option<FragmentId>, of_peer: Option<PeerId>) -> Scope {
     let entered = of_fragment.map(|id| fragment(id).entered());
     Scope {
@@ -43,21 +43,22 @@ pub(crate) fn enter(of_fragment: Option<FragmentId>, of_peer: Option<PeerId>) ->
     }
 }
 
-/// The spans of a slice on its way to or from a peer, for a task of its own.
+/// The spans of a slice that is sent to or received from a peer, for a task of its own.
 pub(crate) fn transfer(slice: &SliceId, with: PeerId) -> Span {
     round(slice.round).in_scope(|| fragment(slice.fragment).in_scope(|| peer(with)))
 }
 
-/// The name of an enum's variant, as its `Debug` begins. So no second list of orders must be
-/// kept for the log.
+/// The name of an enum's variant, taken from its `Debug` output. So the log needs no second list of
+/// names.
 pub(crate) fn variant(of: &impl fmt::Debug) -> String {
     let mut name = Name(String::new());
-    // The error is how the rest, which may be megabytes of a snapshot, stays unformatted.
+    // The writer stops with an error after the name, so the rest, which may be a large snapshot, is
+    // not formatted.
     let _ = write!(name, "{of:?}");
     name.0
 }
 
-/// Takes text up to the first character that is in no name.
+/// Accepts text up to the first character that cannot be part of a name.
 struct Name(String);
 
 impl Write for Name {

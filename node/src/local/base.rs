@@ -1,4 +1,4 @@
-//! The configuration that all daemons of a local swarm have in common, and what is added for each of them.
+//! The configuration that all daemons of a local swarm share, and what each of them adds.
 
 use super::network::Place;
 use super::options::LocalOptions;
@@ -10,16 +10,16 @@ use murmurate_protocol::StepBudget;
 use std::path::Path;
 use toml::{Table, Value};
 
-/// Inner steps after which a run without `--rounds` ends at the latest.
+/// Inner steps after which a run without `--rounds` ends.
 const INNER_STEPS_LIMIT: u64 = 6_000;
 
-/// Inner steps between looks at held data, about.
+/// Approximate inner steps between two evaluations.
 const EVALUATE_STEPS: u64 = 50;
 
-/// Rounds after which such a run ends where a round is a time.
+/// Rounds after which a run without `--rounds` ends if rounds have a fixed duration.
 const TIMED_ROUNDS_LIMIT: u64 = 200;
 
-/// Keys of `[strategy.inner]` that say how gradients are corrected.
+/// Keys of `[strategy.inner]` that correct gradients.
 const CORRECTION_KEYS: [&str; 3] = ["correction", "mu", "beta"];
 
 fn table_from(text: &str) -> Result<Table, LocalError> {
@@ -29,8 +29,8 @@ fn table_from(text: &str) -> Result<Table, LocalError> {
     })
 }
 
-/// Whether a file that has been read already has `daemon.evaluate_every`: with its default a swarm whose rounds
-/// are short would do little else.
+/// Whether a file, which was read before, sets `daemon.evaluate_every`. With its default, a swarm
+/// with short rounds would mostly evaluate.
 fn says_when_to_evaluate(file: Option<&Path>) -> bool {
     let text = file.and_then(|file| std::fs::read_to_string(file).ok());
     let table = text.and_then(|text| text.parse::<Table>().ok());
@@ -38,12 +38,12 @@ fn says_when_to_evaluate(file: Option<&Path>) -> bool {
     daemon.is_some_and(|daemon| daemon.get("evaluate_every").is_some())
 }
 
-/// What all daemons have in common.
+/// The common configuration.
 pub(super) struct Base {
     pub(super) table: Table,
     pub(super) config: Config,
     pub(super) places: Vec<Place>,
-    /// Whether the file given says how often to look at held data.
+    /// Whether the given file sets `daemon.evaluate_every`.
     pub(super) says_when_to_evaluate: bool,
 }
 
@@ -68,8 +68,8 @@ impl Base {
         })
     }
 
-    /// The same with preset `none`: of the strategy only the inner optimizer stays, because what
-    /// is said of exchanges would contradict it. So would a correction: it comes with what is exchanged.
+    /// The same configuration with preset `none`. It keeps the inner optimizer only. Exchange keys
+    /// would contradict the preset, and a correction needs exchanged values.
     pub(super) fn alone(mut self) -> Result<Self, LocalError> {
         let strategy = table_from(&self.config.strategy.to_toml())?;
         let mut alone = Table::new();
@@ -112,7 +112,7 @@ impl Base {
             flag: "--config",
             message: e.to_string(),
         })?;
-        // The first thing that does not go together is said here, not by N children.
+        // Checked here, so that an inconsistency is reported once and not by every child.
         Config::from_text(&path, &text, &Overrides::default())?;
         std::fs::write(&path, &text).map_err(|e| ConfigError::Unwritable {
             path: path.clone(),
@@ -157,8 +157,8 @@ impl Base {
         };
         set("run", "rounds", count(self.rounds()));
         set("run", "start_with", count(start_with));
-        // A daemon that is away or has not begun when the others finish must find a peer to take the result
-        // from, so they stay; this program ends them all.
+        // A daemon that is away or late when the others finish must find a peer to fetch the result
+        // from. So all of them stay, and this program ends them.
         set("daemon", "stay", Value::Boolean(true));
         if !self.says_when_to_evaluate {
             set("daemon", "evaluate_every", count(self.evaluate_every()));
@@ -185,7 +185,7 @@ impl Base {
         table
     }
 
-    /// Rounds between looks at held data: a look costs about as much as a few inner steps.
+    /// Rounds between evaluations. An evaluation costs about as much as a few inner steps.
     fn evaluate_every(&self) -> u64 {
         match self.config.strategy.budget() {
             StepBudget::Steps(steps) => (EVALUATE_STEPS / u64::from(steps.max(1))).max(1),
@@ -193,7 +193,7 @@ impl Base {
         }
     }
 
-    /// Rounds as told; without, as many as make a certain number of inner steps.
+    /// The requested rounds, or else those with [`INNER_STEPS_LIMIT`] inner steps.
     fn rounds(&self) -> u64 {
         let counted = || self.config.strategy.rounds(INNER_STEPS_LIMIT);
         match self.config.run.rounds {

@@ -1,5 +1,5 @@
-//! One daemon of a local swarm as a child process: its lines come in, signals go out, and it never
-//! outlives this process.
+//! One daemon of a local swarm as a child process. Its lines are read, signals are sent to it, and
+//! it never outlives this process.
 
 use super::{ChildPlan, LocalError};
 use crate::progress::Line;
@@ -12,24 +12,24 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 use tokio::process::{Child, Command};
 use tokio::sync::mpsc;
 
-/// Events of all children that may wait to be looked at.
+/// Events of all children that may wait in the queue.
 pub(super) const EVENTS_CAPACITY: usize = 1024;
 
-/// What a child tells, knowingly or not.
+/// An event of a child process.
 #[derive(Debug)]
 pub(super) enum ChildEvent {
-    /// A line it printed for us.
+    /// A line of JSON that it printed.
     Line(Box<Line>),
-    /// Anything else that it printed.
+    /// Other text that it printed.
     Words(String),
-    /// It ended, and all that it printed has been told.
+    /// It ended, and all of its output has been reported.
     Ended(ExitStatus),
 }
 
-/// Where children's events go, with the child's place in the swarm.
+/// Receives the children's events, each with the child's index in the swarm.
 pub(super) type Events = mpsc::Sender<(usize, ChildEvent)>;
 
-/// A running child. Dropped, it is killed.
+/// A running child. Dropping the handle kills it.
 #[derive(Debug)]
 pub(super) struct ChildHandle {
     signals: mpsc::UnboundedSender<Signal>,
@@ -37,7 +37,7 @@ pub(super) struct ChildHandle {
 }
 
 impl ChildHandle {
-    /// Starts a daemon that joins `join`. `place` names it in its events.
+    /// Starts a daemon that joins `join`. `place` is its index in its events.
     pub(super) fn spawn(
         program: &Path,
         plan: &ChildPlan,
@@ -71,7 +71,8 @@ impl ChildHandle {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .kill_on_drop(true);
-        // A group of its own: Ctrl+C on the terminal reaches us, and we tell the children.
+        // A process group of its own, so that Ctrl+C reaches only this process, which then tells
+        // the children.
         #[cfg(unix)]
         command.process_group(0);
         let log = log_file(&plan.dir).map_err(failed)?;
@@ -82,18 +83,18 @@ impl ChildHandle {
         Ok(Self { signals, process })
     }
 
-    /// Its number, while it runs.
+    /// The process id, while it runs.
     pub(super) fn process(&self) -> Option<u32> {
         self.process
     }
 
-    /// Sends a signal; nothing happens when the child has ended.
+    /// Sends a signal. Does nothing if the child has ended.
     pub(super) fn signal(&self, signal: Signal) {
         let _ = self.signals.send(signal);
     }
 }
 
-/// Owns the child, so that a signal can never hit another process that inherited its number.
+/// Owns the child until it ends, so that a signal never reaches another process with the same id.
 async fn watch(
     mut child: Child,
     place: usize,
@@ -114,7 +115,7 @@ async fn watch(
             status = child.wait() => break status,
             order = orders.recv() => match order {
                 Some(signal) => send(&child, signal),
-                // The handle is gone: the swarm does not watch this daemon any more.
+                // The swarm no longer watches this daemon.
                 None => return,
             },
         }
@@ -139,7 +140,7 @@ fn send(child: &Child, signal: Signal) {
     }
 }
 
-/// The file for the daemon's log, if a log was asked for. A daemon that is started again appends to it.
+/// Opens the file for the daemon's log, if a log was requested. A restarted daemon appends to it.
 fn log_file(dir: &Path) -> io::Result<Option<File>> {
     if std::env::var_os("MURMURATE_LOG").is_none() {
         return Ok(None);
@@ -155,7 +156,7 @@ async fn read(stream: impl AsyncRead + Unpin, place: usize, events: Events, mut 
         if let Some(file) = &mut log
             && writeln!(file, "{text}").is_err()
         {
-            // A full disk ends the log, not the swarm.
+            // If the disk is full, the log ends and the swarm continues.
             log = None;
         }
         let event = match serde_json::from_str::<Line>(&text) {
@@ -168,11 +169,11 @@ async fn read(stream: impl AsyncRead + Unpin, place: usize, events: Events, mut 
     }
 }
 
-/// Asks the system to end this process with its parent, process `parent`. For a daemon that was
-/// started by `murmurate local`: it ends even when that one is killed.
+/// Asks the system to end this process with its parent, process `parent`. A daemon of `murmurate
+/// local` calls this, so that it ends even if the parent is killed.
 ///
 /// # Errors
-/// When the parent is gone already.
+/// If the parent has already ended.
 pub fn end_with_parent(parent: u32) -> Result<(), LocalError> {
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::process::set_parent_process_death_signal(Some(Signal::KILL)) {

@@ -1,9 +1,9 @@
-//! What one daemon of a local swarm is told.
+//! Configuration and arguments of one daemon of a local swarm.
 
 use crate::faults::Fault;
 use std::path::PathBuf;
 
-/// What one daemon is told.
+/// Configuration and arguments of one daemon.
 #[derive(Clone, Debug)]
 pub(super) struct ChildPlan {
     pub(super) index: usize,
@@ -13,6 +13,6 @@ pub(super) struct ChildPlan {
     pub(super) record: Option<PathBuf>,
     pub(super) late: Option<u64>,
     pub(super) threads: usize,
-    /// Whether it announces an address by which others can join it.
+    /// Whether it announces an address at which others can join.
     pub(super) joinable: bool,
 }

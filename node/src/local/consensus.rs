@@ -1,4 +1,4 @@
-//! How far the daemons' parameters are from each other, read from their checkpoints.
+//! Distances between the daemons' parameters, from their checkpoints.
 
 use crate::store::Checkpoint;
 use std::path::Path;
@@ -36,7 +36,7 @@ pub(super) fn distances(dirs: &[&Path]) -> Vec<Option<f64>> {
         .collect()
 }
 
-/// The parameters that a daemon would go on from.
+/// The parameters from which a daemon would continue.
 fn parameters(dir: &Path) -> Option<Vec<f32>> {
     let checkpoint = Checkpoint::open(dir).ok()??;
     let mut values = vec![0.0; checkpoint.len()];

@@ -1,15 +1,15 @@
-//! One live line per daemon on a terminal, plain lines elsewhere. Always on stderr: stdout belongs
-//! to the results.
+//! Progress of the daemons: a live line for each on a terminal, plain lines elsewhere. All on
+//! stderr, because stdout is for the results.
 
 use crate::progress::Progress;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-/// Least time between two plain lines of one daemon.
+/// Shortest time between two plain lines of one daemon.
 const PLAIN_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Shows the daemons.
+/// Shows the progress of the daemons.
 #[derive(Debug)]
 pub(super) enum Display {
     Live {
@@ -23,7 +23,7 @@ pub(super) enum Display {
 }
 
 impl Display {
-    /// For this number of daemons.
+    /// A display for `nodes` daemons.
     pub(super) fn new(nodes: usize) -> Self {
         if !std::io::stderr().is_terminal() {
             return Self::Plain {
@@ -44,12 +44,12 @@ impl Display {
         Self::Live { all, lines }
     }
 
-    /// Shows nothing but trouble.
+    /// A display that shows errors only.
     pub(super) fn quiet() -> Self {
         Self::Quiet
     }
 
-    /// A daemon got on.
+    /// Shows the progress of one daemon.
     pub(super) fn progress(&mut self, place: usize, progress: &Progress) {
         match self {
             Self::Live { lines, .. } => {
@@ -70,7 +70,7 @@ impl Display {
         }
     }
 
-    /// Something worth a line of its own.
+    /// Prints a message on a line of its own.
     pub(super) fn say(&self, text: &str) {
         match self {
             Self::Live { all, .. } => all.suspend(|| eprintln!("{text}")),
@@ -79,7 +79,7 @@ impl Display {
         }
     }
 
-    /// Leaves the last state of every line standing.
+    /// Keeps the last state of every line on the terminal.
     pub(super) fn finish(&self) {
         if let Self::Live { lines, .. } = self {
             lines.iter().for_each(ProgressBar::abandon);

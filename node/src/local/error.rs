@@ -7,7 +7,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LocalError {
-    /// A flag that makes no sense.
+    /// The value of a flag is wrong.
     #[error("{flag}: {message}")]
     Flag {
         /// The flag.
@@ -15,58 +15,58 @@ pub enum LocalError {
         /// What is wrong and what to do.
         message: String,
     },
-    /// The configuration of a daemon.
+    /// A daemon's configuration is wrong.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The directory of the swarm.
+    /// The swarm's directory cannot be used.
     #[error("--dir: {}: {reason}; give a directory that can be written", path.display())]
     Directory {
-        /// The directory.
+        /// The directory's path.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         reason: String,
     },
-    /// The directory of the records.
+    /// The directory of the records cannot be used.
     #[error("--record: {}: {reason}; give a directory that can be written", path.display())]
     Records {
-        /// The directory.
+        /// The directory's path.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         reason: String,
     },
     /// A daemon could not be started.
     #[error("daemon {index} could not be started: {reason}")]
     Spawn {
-        /// Which.
+        /// Index of the daemon, from zero.
         index: usize,
-        /// What the system said.
+        /// The system's error.
         reason: String,
     },
-    /// A daemon ended by itself.
+    /// A daemon ended without being told to.
     #[error("daemon {index} ended unexpectedly ({status}); its last words: {words}")]
     Died {
-        /// Which.
+        /// Index of the daemon, from zero.
         index: usize,
         /// Its exit status.
         status: String,
         /// The last lines of its stderr.
         words: String,
     },
-    /// The emulated network.
+    /// The emulated network cannot start.
     #[error("--link: {0}")]
     Network(#[from] murmurate_net::emulate::RelayError),
-    /// Signals cannot be listened to.
+    /// Signal handlers cannot be installed.
     #[error("cannot listen to signals: {reason}")]
     Signals {
-        /// What the system said.
+        /// The system's error.
         reason: String,
     },
-    /// Nothing happened for too long.
+    /// An expected event did not come in time.
     #[error("{what} after {seconds} s; the daemons were ended")]
     Stuck {
-        /// What did not happen.
+        /// The expected event.
         what: String,
-        /// How long it was waited for.
+        /// The time limit in seconds.
         seconds: u64,
     },
 }

@@ -1,22 +1,22 @@
-//! A fault that was triggered, as the report tells it.
+//! A fault that occurred, as an entry of the report.
 
 use serde::Serialize;
 
-/// A fault that was triggered.
+/// A fault that occurred.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FaultEntry {
-    /// Which daemon.
+    /// Index of the daemon, from zero.
     pub node: usize,
     /// `kill`, `stop` or `late`.
     pub kind: String,
-    /// In which round.
+    /// The round in which it occurred.
     pub round: u64,
-    /// In which phase.
+    /// The phase in which it occurred, if known.
     pub phase: Option<String>,
-    /// Seconds from the start of the first daemon; of `--kill-every` only.
+    /// Seconds from the start of the first daemon. Only for kills of `--kill-every`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at_s: Option<f64>,
-    /// The most resident bytes of the process that was killed; of `--kill-every` only.
+    /// Peak resident bytes of the killed process. Only for kills of `--kill-every`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peak_rss_bytes: Option<u64>,
 }

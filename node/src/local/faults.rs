@@ -1,4 +1,4 @@
-//! Faults of a local swarm, as its flags say them: `N@round:R`, for kills with a phase.
+//! Arguments of the flags for faults: `N@round:R`, and for kills with a phase.
 
 use crate::faults::{FaultError, FaultPhase, round_and_phase};
 use std::str::FromStr;
@@ -6,31 +6,31 @@ use std::str::FromStr;
 /// `--kill N@round:R[:train|exchange|apply]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KillAt {
-    /// Which daemon, from zero.
+    /// Index of the daemon, from zero.
     pub node: usize,
-    /// In which round.
+    /// The round.
     pub round: u64,
-    /// In which phase.
+    /// The phase.
     pub phase: FaultPhase,
 }
 
 /// `--stop N@round:R`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StopAt {
-    /// Which daemon, from zero.
+    /// Index of the daemon, from zero.
     pub node: usize,
-    /// In which round.
+    /// The round.
     pub round: u64,
-    /// In which phase.
+    /// The phase.
     pub phase: FaultPhase,
 }
 
 /// `--late N@round:R`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LateAt {
-    /// Which daemon, from zero.
+    /// Index of the daemon, from zero.
     pub node: usize,
-    /// It starts when the others have reached this round.
+    /// The daemon starts when the others have reached this round.
     pub round: u64,
 }
 

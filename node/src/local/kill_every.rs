@@ -1,4 +1,4 @@
-//! `--kill-every`: how often a daemon is killed, and which one is next.
+//! `--kill-every`: when to kill a daemon, and which one.
 
 use super::fault_entry::FaultEntry;
 use rand_chacha::ChaCha8Rng;
@@ -6,13 +6,13 @@ use rand_core::{Rng, SeedableRng};
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-/// The shortest time between two kills: a daemon needs about as long to start.
+/// The shortest time between two kills, about as long as a daemon needs to start.
 const EVERY_MIN: Duration = Duration::from_millis(500);
 
-/// The longest.
+/// The longest time between two kills.
 const EVERY_MAX: Duration = Duration::from_secs(24 * 3600);
 
-/// `--kill-every 5s`.
+/// The argument of `--kill-every`, such as `5s`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KillEvery(Duration);
 
@@ -37,18 +37,18 @@ impl FromStr for KillEvery {
     }
 }
 
-/// Who is killed next, and when.
+/// Chooses the time and the victim of each kill.
 #[derive(Debug)]
 pub(super) struct Killer {
     every: Duration,
     next: Option<Instant>,
     rng: ChaCha8Rng,
-    /// What was done so far.
+    /// The kills so far.
     pub(super) kills: Vec<FaultEntry>,
 }
 
 impl Killer {
-    /// The same seed strikes the same daemons in the same order, as long as the same ones are up.
+    /// With the same seed and the same running daemons, the order of victims repeats.
     pub(super) fn new(every: KillEvery, seed: u64) -> Self {
         Self {
             every: every.0,
@@ -58,7 +58,7 @@ impl Killer {
         }
     }
 
-    /// One of the places, when it is time.
+    /// If a kill is due, draws one of the indices `up` of running daemons.
     pub(super) fn strike(&mut self, now: Instant, up: &[usize]) -> Option<usize> {
         let next = *self.next.get_or_insert(now + self.every);
         if now < next {

@@ -1,5 +1,5 @@
-//! Kills daemons for `--kill-every` and starts them again a while later. The kill comes from outside, by
-//! SIGKILL, whatever the daemon is doing.
+//! Kills daemons for `--kill-every` and restarts them a while later. The kill is a SIGKILL from
+//! outside, at any point of the daemon's work.
 
 use super::LocalError;
 use super::fault_entry::FaultEntry;
@@ -8,14 +8,14 @@ use super::swarm::{Swarm, unix_s};
 use rustix::process::Signal;
 use std::time::{Duration, Instant};
 
-/// How long a killed daemon stays away.
+/// Time between a kill and the restart.
 const AWAY: Duration = Duration::from_secs(2);
 
 impl Swarm {
-    /// Kills a daemon if it is time, and starts the killed one again when it was away long enough. Only one
-    /// is away at a time: the next is killed once the last takes part in rounds again. A machine that
-    /// starts daemons slowly would otherwise lose the state of all of them. Once a daemon has finished
-    /// all rounds there are no more kills, so that the others finish too.
+    /// Kills a daemon if a kill is due, and restarts the killed one after [`AWAY`]. Only one daemon
+    /// is away at a time: the next kill waits until the last victim takes part in rounds again.
+    /// Otherwise a machine that starts daemons slowly could lose the state of all of them. After a
+    /// daemon has finished all rounds there are no more kills, so that the others finish too.
     pub(super) fn kill_and_start_again(&mut self) -> Result<(), LocalError> {
         let Some(killer) = &mut self.killer else {
             return Ok(());

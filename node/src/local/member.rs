@@ -1,4 +1,4 @@
-//! One daemon of a local swarm, seen from outside: its plan, what it said, its state.
+//! One daemon of a local swarm as the parent process sees it: its plan, its output, its state.
 
 use super::child::ChildHandle;
 use super::fault_entry::FaultEntry;
@@ -12,24 +12,24 @@ use std::collections::VecDeque;
 use std::process::ExitStatus;
 use std::time::Instant;
 
-/// What became of a daemon.
+/// The state of a daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     /// Not started yet.
     Waiting,
-    /// Trains.
+    /// Running.
     Running,
-    /// Stopped itself, as told.
+    /// Stopped itself by a requested fault.
     Stopped,
-    /// Killed itself, as told.
+    /// Killed itself by a requested fault.
     Killed,
-    /// Killed from here, to be started again then.
+    /// Killed by `--kill-every`; restarts at this time.
     Away(Instant),
-    /// Left politely.
+    /// Ended by itself with exit status zero.
     Finished,
 }
 
-/// One daemon as it is seen from here.
+/// One daemon as the parent process sees it.
 #[derive(Debug)]
 pub(super) struct Member {
     pub(super) plan: ChildPlan,
@@ -37,7 +37,7 @@ pub(super) struct Member {
     pub(super) progress: Progress,
     pub(super) report: Option<NodeReport>,
     pub(super) fault: Option<(Fault, u64)>,
-    /// How often it was started again.
+    /// Number of restarts.
     pub(super) life: u32,
     pub(super) handle: Option<ChildHandle>,
     pub(super) addresses: Vec<String>,
@@ -46,7 +46,7 @@ pub(super) struct Member {
 }
 
 impl Member {
-    /// A daemon that is not started.
+    /// A daemon that has not been started.
     pub(super) fn new(plan: &ChildPlan) -> Self {
         Self {
             plan: plan.clone(),
@@ -62,13 +62,14 @@ impl Member {
         }
     }
 
-    /// The accuracy that it saw last.
+    /// The accuracy of its last evaluation.
     pub(super) fn accuracy(&self) -> Option<f64> {
         let at_last = self.report.as_ref().and_then(|r| r.test_accuracy);
         at_last.or(self.progress.evaluation.and_then(|e| e.accuracy))
     }
 
-    /// The loss that it saw last. A run may end before its progress tells.
+    /// The loss of its last evaluation. The report comes first, because a run may end before its
+    /// progress shows it.
     pub(super) fn loss(&self) -> Option<f64> {
         let at_last = self.report.as_ref().and_then(|r| r.test_loss);
         at_last.or(self.progress.evaluation.map(|e| e.loss))
@@ -92,22 +93,22 @@ impl Member {
         }
     }
 
-    /// Whether all its rounds are done.
+    /// Whether it has finished all rounds.
     pub(super) fn is_done(&self) -> bool {
         self.state == State::Finished || self.progress.phase == "finished"
     }
 
-    /// Whether it takes part in rounds, in this life.
+    /// Whether it takes part in rounds since its last start.
     pub(super) fn has_begun(&self) -> bool {
         self.progress.inner_steps > 0 && self.progress.phase != "join"
     }
 
-    /// Whether its process is gone.
+    /// Whether its process has ended.
     pub(super) fn has_ended(&self) -> bool {
         self.ended.is_some()
     }
 
-    /// The most resident bytes of its process so far.
+    /// Peak resident bytes of its process.
     pub(super) fn peak_rss_bytes(&self) -> Option<u64> {
         peak_rss_bytes_of(self.handle.as_ref()?.process()?)
     }
@@ -119,20 +120,20 @@ impl Member {
         }
     }
 
-    /// Forgets what the process that is gone said, but for how far it was.
+    /// Resets the output of the ended process, its progress included, before the next start.
     pub(super) fn begin_another_life(&mut self) {
         self.life += 1;
         self.ended = None;
         self.progress = Progress::default();
         self.addresses.clear();
         self.words.clear();
-        // No record goes on: each life has its own.
+        // Each life writes a record of its own, because a record cannot be continued.
         if let Some(record) = &mut self.plan.record {
             record.set_extension(format!("{}.rec", self.life));
         }
     }
 
-    /// The faults that it was told to do itself.
+    /// The faults that it was started with.
     pub(super) fn faults(&self) -> Vec<FaultEntry> {
         let node = self.plan.index;
         let late = self

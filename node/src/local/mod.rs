@@ -1,5 +1,5 @@
-//! `murmurate local`: a swarm on one machine. N real daemons as child processes, watched through
-//! their JSON lines. It starts, watches, ends and sums up; it takes no part in training.
+//! `murmurate local`: a swarm on one machine. It starts N daemons as child processes, watches their
+//! JSON lines, ends them and builds a report. It takes no part in training.
 
 mod base;
 mod child;
@@ -42,20 +42,20 @@ use plan::LocalPlan;
 use std::path::{Path, PathBuf};
 use swarm::{End, Swarm};
 
-/// Runs the swarm to its end. Needs a current-thread runtime on the main thread: the system ends
-/// the children with the thread that started them.
+/// Runs the swarm to its end. Needs a current-thread runtime on the main thread, because the system
+/// ends the children together with the thread that started them.
 ///
 /// # Errors
-/// When the swarm cannot start or breaks. A target that was not reached is in the report.
+/// If the swarm cannot start or breaks. A missed target is no error; the report contains it.
 pub async fn run(options: LocalOptions) -> Result<LocalReport, LocalError> {
     let (dir, temporary) = directory(options.dir.as_deref())?;
     let outcome = run_in(&options, &dir).await;
     match (&outcome, temporary) {
         (Ok(report), true) if report.reached != Some(false) => {
-            // Only our own fresh directory; that it cannot be removed changes no result.
+            // Only our own temporary directory is removed. A failure does not change the result.
             let _ = std::fs::remove_dir_all(&dir);
         }
-        // Refused before a daemon had anything to keep: the directory is empty and goes.
+        // The run was refused before any daemon wrote a file, so remove the empty directory.
         (Err(_), true) if std::fs::remove_dir(&dir).is_ok() => {}
         (_, true) => eprintln!("the daemons' directories are kept in {}", dir.display()),
         _ => {}
@@ -96,7 +96,7 @@ async fn run_in(options: &LocalOptions, dir: &Path) -> Result<LocalReport, Local
     Ok(report)
 }
 
-/// The directory of the swarm, and whether it is ours to remove.
+/// The swarm's directory, and whether it is a temporary one to remove at the end.
 fn directory(given: Option<&Path>) -> Result<(PathBuf, bool), LocalError> {
     let failed = |path: &Path, e: std::io::Error| LocalError::Directory {
         path: path.to_owned(),

@@ -1,22 +1,22 @@
-//! The emulated network of a local swarm: one link and router a daemon, and what its counters say at the end.
+//! The emulated network of a local swarm: one link and one router per daemon, and their counters.
 
 use super::LocalError;
 use super::options::LocalOptions;
 use murmurate_net::emulate::{FlowCounters, LinkSpec, NatKind, Relay, Seat, Tally};
 use serde::Serialize;
 
-/// The UDP and TCP port of daemon 0; each further one has the next.
+/// UDP and TCP port of daemon 0. Each further daemon has the next port.
 const FIRST_PORT: u16 = 4_001;
 
-/// The daemon without a router, which all others can reach. It relays for them.
+/// Index of the daemon without a router. All others can reach it, and it relays for them.
 const MEETING_PLACE: usize = 0;
 
 /// The addresses of a daemon on the emulated network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The addresses it listens on. Other daemons are not told them.
+    /// Addresses to listen on. Other daemons do not learn them.
     pub listen: Vec<String>,
-    /// The addresses it announces; none behind a router that refuses inbound connections.
+    /// Addresses to announce; empty behind a router that refuses inbound connections.
     pub announce: Vec<String>,
     /// Whether it relays for daemons behind routers.
     pub relay: bool,
@@ -35,7 +35,7 @@ impl LocalNetwork {
     /// Starts the network if `--link` or `--nat` was given.
     ///
     /// # Errors
-    /// When there are no addresses, ports or threads for it.
+    /// If addresses, ports or threads are not available.
     pub fn start(options: &LocalOptions) -> Result<Option<Self>, LocalError> {
         if options.link.is_none() && options.nat.is_none() {
             return Ok(None);
@@ -83,12 +83,12 @@ impl LocalNetwork {
         })
     }
 
-    /// The addresses of each daemon.
+    /// The addresses of all daemons, by index.
     pub fn places(&self) -> &[Place] {
         &self.places
     }
 
-    /// What passed over the link of daemon `index` so far.
+    /// Traffic over the link of daemon `index` so far.
     pub fn link_of(&self, index: usize) -> Option<LinkEntry> {
         let seat: Seat = *self.relay.seats().get(index)?;
         let counters = self.relay.counters(seat);
@@ -101,7 +101,7 @@ impl LocalNetwork {
         })
     }
 
-    /// What no daemon's link accounts for.
+    /// Traffic that the links' counters do not contain.
     pub(super) fn leaks(&self) -> LeakEntry {
         LeakEntry {
             strangers: self.relay.strangers().into(),
@@ -111,53 +111,56 @@ impl LocalNetwork {
     }
 }
 
-/// A daemon's emulated link and what passed over it.
+/// A daemon's emulated link with its traffic.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct LinkEntry {
-    /// The link as `--link` says it.
+    /// The link in the form of `--link`.
     pub link: String,
-    /// The router before the daemon.
+    /// Kind of the router between the daemon and the network.
     pub nat: String,
-    /// The address that others see.
+    /// The daemon's address as seen by others.
     pub address: String,
-    /// From the daemon.
+    /// Traffic from the daemon.
     pub up: FlowEntry,
-    /// To the daemon.
+    /// Traffic to the daemon.
     pub down: FlowEntry,
 }
 
-/// One direction: `offered` is the sum of the others and of what was still under way.
+/// Traffic in one direction. `offered` is the sum of the other counts and of what was in transit at
+/// the end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct FlowEntry {
-    /// What the link was given: what the daemon's sockets sent, or what others' links delivered.
+    /// Traffic that entered the link: from the daemon's sockets, or from the links of others.
     pub offered: TallyEntry,
-    /// What came out.
+    /// Traffic that arrived.
     pub delivered: TallyEntry,
-    /// What found its queue full.
+    /// Traffic that was dropped because the link's queue was full.
     pub dropped_queue: TallyEntry,
-    /// What it lost.
+    /// Traffic that the link lost at random.
     pub dropped_loss: TallyEntry,
-    /// What the router refused.
+    /// Traffic that the router refused.
     pub dropped_nat: TallyEntry,
 }
 
-/// A count and its bytes, as the sockets count them: without headers of IP, UDP and TCP.
+/// A count and its bytes, without headers of IP, UDP and TCP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct TallyEntry {
-    /// Datagrams; of TCP, chunks.
+    /// Datagrams, or chunks of a TCP stream.
     pub packets: u64,
     /// Bytes.
     pub bytes: u64,
 }
 
-/// What went past the emulated links; all zero when every figure is what it says.
+/// Traffic that bypassed the emulated links. If all counts are zero, the links' figures are
+/// complete.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct LeakEntry {
-    /// From or to an address that no daemon has.
+    /// Traffic from or to an address that no daemon has.
     pub strangers: TallyEntry,
-    /// What the system refused to hand to daemons.
+    /// Traffic that the system refused to deliver to daemons.
     pub unsent: TallyEntry,
-    /// What the kernel dropped before the relay had read it, because the machine was too busy.
+    /// Packets that the kernel dropped before the emulator read them, because the machine was too
+    /// busy.
     pub kernel_dropped_packets: u64,
 }
 

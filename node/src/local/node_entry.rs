@@ -1,32 +1,32 @@
-//! What a local swarm reports of one daemon.
+//! The report of a local swarm on one daemon.
 
 use super::member::{Member, State};
 use super::network::LinkEntry;
 use crate::report::NodeReport;
 use serde::Serialize;
 
-/// One daemon.
+/// The report on one daemon.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct NodeEntry {
-    /// Which, from zero.
+    /// Index of the daemon, from zero.
     pub node: usize,
     /// `finished`, `killed`, `stopped`, `late` (never started) or `lost` (no report came).
     pub status: String,
-    /// What it measured itself.
+    /// The daemon's own measurements.
     #[serde(flatten)]
     pub report: NodeReport,
-    /// Distance of its parameters from the mean of all that finished.
+    /// Distance of its parameters from the mean over all finished daemons (Euclidean norm).
     pub consensus_distance: Option<f64>,
-    /// Seconds from the start of the first daemon until its own first round was in force.
+    /// Seconds from the start of the first daemon to the end of this daemon's first round.
     pub first_round_s: Option<f64>,
-    /// Its inner steps per second over those of the same daemon with preset `none`.
+    /// Inner steps per second, divided by those of the same daemon with preset `none`.
     pub utilization: Option<f64>,
-    /// Its emulated link, if there is one.
+    /// Its emulated link, if the run has emulated links.
     pub link: Option<LinkEntry>,
 }
 
 impl NodeEntry {
-    /// The daemon as it ended.
+    /// Builds the entry from the final state of a daemon.
     pub(super) fn of(member: &Member) -> Self {
         let status = match (member.state, &member.report) {
             (_, Some(_)) => "finished",
@@ -46,7 +46,7 @@ impl NodeEntry {
         Self {
             node: member.plan.index,
             status: status.to_owned(),
-            // Of a daemon without a report we have what it said last.
+            // A daemon without a report is described by its last progress.
             report: member.report.clone().unwrap_or_else(seen),
             consensus_distance: None,
             first_round_s: None,

@@ -1,4 +1,4 @@
-//! The flags of `murmurate local`, and which of them contradict each other.
+//! The flags of `murmurate local`, and checks for contradictions between them.
 
 use super::kill_every::KillEvery;
 use super::shards::ShardsArg;
@@ -7,20 +7,20 @@ use crate::faults::{Fault, FaultAction};
 use murmurate_net::emulate::{LinkSpec, NatKind};
 use std::path::PathBuf;
 
-/// The most daemons of one local swarm: as many as one group holds.
+/// The most daemons of one local swarm, which is the maximum size of a group.
 const NODES_MAX: usize = murmurate_protocol::limits::GROUP_MEMBERS_MAX;
 
-/// The accuracy that ends a run by default.
+/// The default accuracy that ends a run.
 const TARGET_ACCURACY: f64 = 0.96;
 
-/// What `murmurate local` is told.
+/// The flags of `murmurate local`.
 #[derive(Clone, Debug, Default)]
 pub struct LocalOptions {
-    /// How many daemons.
+    /// `--nodes`: number of daemons.
     pub nodes: usize,
     /// `--preset`.
     pub preset: Option<String>,
-    /// `--config`: what all daemons have in common.
+    /// `--config`: file with the common configuration.
     pub config: Option<PathBuf>,
     /// `--rounds`.
     pub rounds: Option<u64>,
@@ -44,27 +44,27 @@ pub struct LocalOptions {
     pub stops: Vec<StopAt>,
     /// `--late`.
     pub lates: Vec<LateAt>,
-    /// `--record`: where the daemons' records go.
+    /// `--record`: directory for the daemons' records.
     pub record: Option<PathBuf>,
-    /// `--baseline`: seconds that the same daemons train with preset `none`; zero for not at all.
+    /// `--baseline`: seconds that the same daemons train with preset `none`; zero skips this.
     pub baseline_s: f64,
-    /// `--link`: every daemon behind such an emulated link.
+    /// `--link`: the emulated link of every daemon.
     pub link: Option<LinkSpec>,
-    /// `--nat`: every daemon but the first behind such an emulated router.
+    /// `--nat`: the emulated router of every daemon except the first.
     pub nat: Option<NatKind>,
     /// The command line, for the report.
     pub args: Vec<String>,
 }
 
 impl LocalOptions {
-    /// The accuracy to stop at: the one asked for; by default 0.96, but none where rounds were
-    /// asked for or the preset exchanges nothing.
+    /// The accuracy at which to stop: the requested one; otherwise 0.96, or none if rounds were
+    /// requested or the preset has no exchange.
     pub fn until_accuracy(&self, preset: &str) -> Option<f64> {
         let usual = self.rounds.is_none() && preset != "none";
         self.until_accuracy.or(usual.then_some(TARGET_ACCURACY))
     }
 
-    /// The faults that one daemon is started with: its kills, then its stops.
+    /// The faults to start one daemon with: its kills, then its stops.
     pub(super) fn faults_of(&self, node: usize) -> Vec<Fault> {
         let kills = self
             .kills
@@ -84,7 +84,7 @@ impl LocalOptions {
             .collect()
     }
 
-    /// Checks the flags that need no configuration.
+    /// Checks the flags that do not depend on a configuration.
     pub(super) fn check(&self) -> Result<(), LocalError> {
         let wrong = |flag, message| Err(LocalError::Flag { flag, message });
         if !(1..=NODES_MAX).contains(&self.nodes) {

@@ -1,4 +1,4 @@
-//! What the daemons of a local swarm are told: one configuration each, derived from one.
+//! The plan of a local swarm: one configuration for each daemon, derived from a common one.
 
 use super::base::Base;
 use super::kill_every::KillEvery;
@@ -8,7 +8,7 @@ use super::split::choose;
 use super::{ChildPlan, LocalError};
 use std::path::{Path, PathBuf};
 
-/// What the whole swarm is told.
+/// The plan of the whole swarm.
 #[derive(Clone, Debug)]
 pub(super) struct LocalPlan {
     pub(super) children: Vec<ChildPlan>,
@@ -17,13 +17,13 @@ pub(super) struct LocalPlan {
     pub(super) seed: u64,
     pub(super) alone: bool,
     pub(super) kill_every: Option<KillEvery>,
-    /// What a person should know of the choices made for them.
+    /// A note for the user about a default that was chosen.
     pub(super) note: Option<&'static str>,
 }
 
 impl LocalPlan {
-    /// Writes one configuration per daemon below `dir`. `places` are theirs on an emulated network, if there
-    /// is one.
+    /// Writes one configuration per daemon below `dir`. `places` are the daemons' addresses on an
+    /// emulated network; empty without one.
     pub(super) fn new(
         options: &LocalOptions,
         dir: &Path,
@@ -56,7 +56,7 @@ impl LocalPlan {
         })
     }
 
-    /// The same daemons (those of `nodes`) with preset `none`, without faults and without end.
+    /// The daemons of `nodes` with preset `none`, without faults and without an end.
     pub(super) fn baseline(
         options: &LocalOptions,
         dir: &Path,

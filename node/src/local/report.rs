@@ -1,4 +1,4 @@
-//! What a local swarm reports: one entry per daemon, and the total.
+//! The report of a local swarm: one entry for each daemon, and totals.
 
 use super::consensus::distances;
 use super::fault_entry::FaultEntry;
@@ -24,17 +24,17 @@ pub struct LocalReport {
     pub seed: u64,
     /// The accuracy that every daemon had to reach, if any.
     pub until_accuracy: Option<f64>,
-    /// Whether they did.
+    /// Whether all of them reached it.
     pub reached: Option<bool>,
     /// Whether Ctrl+C ended it.
     pub interrupted: bool,
-    /// Daemon by daemon.
+    /// One entry for each daemon, by index.
     pub nodes: Vec<NodeEntry>,
     /// All together.
     pub total: Total,
-    /// The faults that were triggered, with the place where they hit.
+    /// The faults that occurred.
     pub faults: Vec<FaultEntry>,
-    /// What went past the emulated links, if there are any.
+    /// Traffic that bypassed the emulated links, if the run has emulated links.
     pub leaks: Option<LeakEntry>,
 }
 
@@ -95,7 +95,7 @@ impl LocalReport {
         report
     }
 
-    /// The daemons whose reports are there.
+    /// Indices of the daemons with a report.
     pub(super) fn finished_nodes(&self) -> Vec<usize> {
         self.nodes
             .iter()
@@ -104,7 +104,7 @@ impl LocalReport {
             .collect()
     }
 
-    /// Takes in what passed over the emulated links.
+    /// Adds the traffic of the emulated links.
     pub(super) fn account(&mut self, network: &LocalNetwork) {
         for node in &mut self.nodes {
             node.link = network.link_of(node.node);
@@ -112,7 +112,7 @@ impl LocalReport {
         self.leaks = Some(network.leaks());
     }
 
-    /// Takes in what the same daemons did with preset `none`.
+    /// Adds the comparison with the same daemons under preset `none`.
     pub(super) fn compare(&mut self, baseline: &Swarm) {
         let rates: Vec<(usize, f64)> = baseline
             .members
@@ -122,8 +122,8 @@ impl LocalReport {
         self.utilize(&rates);
     }
 
-    /// utilization = inner steps per second / those with preset `none`, daemon by daemon and as a
-    /// ratio of sums.
+    /// utilization = inner steps per second / those with preset `none`, for each daemon, and as a
+    /// ratio of sums for the total.
     fn utilize(&mut self, rates: &[(usize, f64)]) {
         let (mut ours, mut alone) = (0.0, 0.0);
         for node in &mut self.nodes {
@@ -142,7 +142,7 @@ impl LocalReport {
         self.total.utilization = (alone > 0.0).then(|| ours / alone);
     }
 
-    /// The line for a target that was missed.
+    /// A line that reports a missed target; `None` if there was no target or it was reached.
     pub fn missed(&self) -> Option<String> {
         if self.reached != Some(false) || self.interrupted {
             return None;

@@ -1,15 +1,15 @@
-//! `--shards`: how a local swarm splits its data.
+//! `--shards`: how a local swarm divides its data.
 
 use std::str::FromStr;
 
-/// How the data is split: `--shards`.
+/// How the data is divided: the argument of `--shards`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ShardsArg {
     /// Every daemon draws from all classes.
     Iid,
-    /// Each daemon has a few classes.
+    /// Each daemon has only a few classes.
     ByLabel,
-    /// Shares drawn from a Dirichlet distribution of this concentration.
+    /// Shares of each class are drawn from a Dirichlet distribution with this concentration.
     Dirichlet(f64),
 }
 

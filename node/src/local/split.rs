@@ -1,15 +1,16 @@
-//! The split of the data that a local swarm uses when `--shards` does not say.
+//! The division of the data in a local swarm without `--shards`.
 
 use super::options::LocalOptions;
 use super::shards::ShardsArg;
 use murmurate_tasks::TaskConfig;
 
-/// What to say when a fault changes the default.
+/// The note for a default that a fault changes.
 const IID_NOTE: &str = "a killed or stopped daemon takes its classes with it: the images are \
                         sharded iid, not by label (--shards by-label: all the same by label)";
 
-/// The split of a swarm; `None` leaves what the configuration says. With a note where it is not
-/// the usual default: by label, so that only cooperation can win.
+/// The division of the data for a swarm; `None` keeps that of the configuration. Returns a note if
+/// the usual default is not used. The usual default is `by-label`, because then daemons must
+/// cooperate to succeed.
 pub(super) fn choose(
     options: &LocalOptions,
     task: &TaskConfig,
@@ -19,7 +20,7 @@ pub(super) fn choose(
     let loses = killed || !options.stops.is_empty();
     match &options.shards {
         Some(shards) => (Some(shards.clone()), None),
-        // What the file says of shards stands.
+        // A configuration file decides.
         None if options.config.is_some() => (None, None),
         None if labelled && loses => (Some(ShardsArg::Iid), Some(IID_NOTE)),
         None if labelled => (Some(ShardsArg::ByLabel), None),

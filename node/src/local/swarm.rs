@@ -1,4 +1,4 @@
-//! Watches the daemons of a local swarm from start to end. Every wait here has a deadline.
+//! Watches the daemons of a local swarm from start to end. Every wait has a deadline.
 
 use super::LocalError;
 use super::child::{ChildEvent, ChildHandle, EVENTS_CAPACITY, Events};
@@ -14,31 +14,31 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::signal::unix;
 use tokio::sync::mpsc;
 
-/// How long a daemon may take until it can be joined: a loaded machine reads its data slowly.
+/// How long a daemon may take until others can join it. A busy machine reads its data slowly.
 const START_WAIT: Duration = Duration::from_secs(60);
 
-/// How long all daemons may say nothing at all before they are given up.
+/// How long all daemons together may be silent before the run is given up.
 const SILENCE_WAIT: Duration = Duration::from_secs(180);
 
-/// How long daemons may take to leave: one inner step and the disk.
+/// How long daemons may take to leave, which includes one inner step and writing to disk.
 const LEAVE_WAIT: Duration = Duration::from_secs(30);
 
-/// How often deadlines are looked at.
+/// Time between two checks of the deadlines.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Last lines of a daemon's stderr that are kept.
+/// Number of last lines of a daemon's stderr that are kept.
 const WORDS_MAX: usize = 5;
 
-/// How a swarm ended.
+/// Why a swarm ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
     /// Every live daemon reached the accuracy.
     Reached,
-    /// All rounds are done.
+    /// All rounds are complete.
     RoundsDone,
-    /// The time was up.
+    /// The time limit has passed.
     TimeUp,
-    /// Ctrl+C.
+    /// The user pressed Ctrl+C.
     Interrupted,
 }
 
@@ -46,12 +46,12 @@ pub(super) enum End {
 #[derive(Debug)]
 pub(super) struct Swarm {
     pub(super) members: Vec<Member>,
-    /// When the first daemon was started: seconds of Unix time, which daemons tell too.
+    /// Unix time in seconds at which the first daemon was started. Daemons report Unix times, too.
     pub(super) started_unix_s: f64,
     program: PathBuf,
     alone: bool,
     pub(super) display: Display,
-    /// Kills daemons again and again, if told so.
+    /// Chooses the kills of `--kill-every`.
     pub(super) killer: Option<Killer>,
     events: Events,
     inbox: mpsc::Receiver<(usize, ChildEvent)>,
@@ -61,12 +61,13 @@ pub(super) struct Swarm {
 }
 
 impl Swarm {
-    /// A swarm that is not started.
+    /// Prepares a swarm whose daemons are not started yet.
     ///
     /// # Errors
-    /// When Ctrl+C cannot be listened to.
+    /// If the handler for Ctrl+C cannot be installed.
     pub(super) fn new(plan: &LocalPlan, display: Display) -> Result<Self, LocalError> {
-        // One listener for the swarm's whole life: what comes between two waits is not lost.
+        // One listener for the whole life of the swarm, so that no Ctrl+C between two waits is
+        // lost.
         let interrupts =
             unix::signal(unix::SignalKind::interrupt()).map_err(|e| LocalError::Signals {
                 reason: e.to_string(),
@@ -87,7 +88,7 @@ impl Swarm {
         })
     }
 
-    /// Starts all daemons, watches them until the end, and ends them.
+    /// Starts all daemons, watches them until the run ends, and ends them.
     pub(super) async fn run(
         &mut self,
         target: Option<f64>,
@@ -137,7 +138,7 @@ impl Swarm {
         }
     }
 
-    /// Starts the daemons that are not late: the first, then the others, which join it.
+    /// Starts the daemons that are not late: first one of them, then the others, which join it.
     async fn start_all(&mut self) -> Result<Option<End>, LocalError> {
         let first: Vec<usize> = (0..self.members.len())
             .filter(|p| self.members[*p].plan.late.is_none())
@@ -194,7 +195,7 @@ impl Swarm {
         Ok(())
     }
 
-    /// Starts late daemons when all that run have reached their round.
+    /// Starts a late daemon when all running ones have reached its round.
     fn start_late(&mut self) -> Result<(), LocalError> {
         let running = self.members.iter().filter(|m| m.state == State::Running);
         let Some(slowest) = running.map(|m| m.progress.round).min() else {
@@ -272,14 +273,14 @@ impl Swarm {
         Ok(())
     }
 
-    /// Whether there is nothing left to wait for.
+    /// Why the run ends now; `None` while it continues.
     fn end(&self, target: Option<f64>) -> Option<End> {
         let live = || {
             self.members
                 .iter()
                 .filter(|m| matches!(m.state, State::Running | State::Finished))
         };
-        // A daemon that is still to come must have its say.
+        // The run does not end before daemons that are still to start.
         let to_come = |m: &Member| matches!(m.state, State::Waiting | State::Away(_));
         let waiting = self.members.iter().any(to_come);
         let reached =
@@ -294,7 +295,7 @@ impl Swarm {
         (!away && live().all(Member::is_done)).then_some(End::RoundsDone)
     }
 
-    /// Tells all daemons to leave and takes their reports. A second Ctrl+C ends them at once.
+    /// Tells all daemons to leave and reads their reports. A second Ctrl+C ends them at once.
     async fn leave(&mut self) {
         self.leaving = true;
         for member in &self.members {
@@ -313,7 +314,7 @@ impl Swarm {
                     .say("not every daemon left in time; the rest are killed");
                 return;
             }
-            // Nothing that happens now is an error: the results are what is there.
+            // Errors are ignored here: the report contains what has arrived.
             if matches!(self.next().await, Ok(Some(End::Interrupted))) {
                 return;
             }
@@ -321,7 +322,7 @@ impl Swarm {
     }
 }
 
-/// Seconds of Unix time.
+/// The Unix time in seconds.
 pub(super) fn unix_s() -> f64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     now.unwrap_or_default().as_secs_f64()

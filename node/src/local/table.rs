@@ -4,7 +4,7 @@ use super::report::LocalReport;
 use crate::progress::{bytes, duration};
 use comfy_table::{Table, presets::UTF8_FULL_CONDENSED};
 
-/// The report as a table.
+/// Formats the report as a table.
 pub fn table(report: &LocalReport) -> String {
     let number = |v: Option<f64>| v.map_or_else(|| "-".to_owned(), |v| format!("{v:.4}"));
     let seconds = |v: Option<f64>| v.map_or_else(|| "-".to_owned(), |v| format!("{v:.1} s"));

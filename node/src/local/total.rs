@@ -1,51 +1,51 @@
-//! What a local swarm reports of all its daemons together.
+//! Totals of a local swarm over all its daemons.
 
 use super::node_entry::NodeEntry;
 use crate::api::Traffic;
 use serde::Serialize;
 
-/// All daemons together.
+/// Totals over all daemons.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Total {
-    /// Mean over the daemons that finished.
+    /// Mean accuracy over the daemons that finished.
     pub test_accuracy: Option<f64>,
-    /// The lowest of them.
+    /// Lowest accuracy of the daemons that finished.
     pub test_accuracy_min: Option<f64>,
-    /// Mean over the daemons that finished.
+    /// Mean loss over the daemons that finished.
     pub test_loss: Option<f64>,
-    /// Mean over the daemons that finished.
+    /// Mean distance from the mean parameters, over the daemons that finished.
     pub consensus_distance: Option<f64>,
-    /// Seconds from the start of the first daemon until the first round of the last one was in
-    /// force; daemons that were late or never got there do not count.
+    /// Seconds from the start of the first daemon until every daemon has ended its first round.
+    /// Daemons that were late or ended no round do not count.
     pub first_round_s: Option<f64>,
-    /// The most.
+    /// Most rounds of a daemon.
     pub rounds: u64,
-    /// Sum.
+    /// Inner steps of all daemons.
     pub inner_steps: u64,
-    /// Sum.
+    /// Samples of all daemons.
     pub samples: u64,
-    /// The longest.
+    /// Longest wall time of a daemon, seconds.
     pub wall_s: f64,
-    /// Sum.
+    /// Seconds in inner steps of all daemons.
     pub train_s: f64,
-    /// Inner steps per second of all that finished over those of the same with preset `none`.
+    /// Inner steps per second of all finished daemons, divided by those with preset `none`.
     pub utilization: Option<f64>,
-    /// Sum.
+    /// Bytes sent by all daemons.
     pub bytes_sent: Traffic,
-    /// Sum.
+    /// Bytes received by all daemons.
     pub bytes_received: Traffic,
-    /// The longest wait of all.
+    /// Longest wait of any daemon, seconds.
     pub longest_wait_s: f64,
-    /// The deadline which that wait had.
+    /// The deadline of that wait, seconds.
     pub deadline_s: Option<f64>,
-    /// Sum.
+    /// Peak resident bytes, summed over the daemons.
     pub peak_rss_bytes: Option<u64>,
-    /// The digest that all daemons which finished share, if they do.
+    /// The digest of all finished daemons, if it is the same for all.
     pub digest: Option<String>,
 }
 
 impl Total {
-    /// Sums and means of the daemons.
+    /// Computes the totals.
     pub(super) fn of(nodes: &[NodeEntry]) -> Self {
         let done: Vec<&NodeEntry> = nodes.iter().filter(|n| n.status == "finished").collect();
         let mean = |value: fn(&NodeEntry) -> Option<f64>| {

@@ -1,69 +1,69 @@
-//! One line of a daemon's output for a program: JSON with its kind in `event`.
+//! A line of JSON that a daemon prints for a program. The field `event` names its kind.
 
 use crate::api::{EvaluationStatus, Status};
 use crate::faults::Fault;
 use crate::report::NodeReport;
 use serde::{Deserialize, Serialize};
 
-/// One line.
+/// A line for a program.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "lowercase")]
 pub enum Line {
-    /// The daemon can be joined.
+    /// Others can join the daemon now.
     Listening {
         /// Its id, hexadecimal.
         peer: String,
-        /// Where.
+        /// Its addresses.
         addresses: Vec<String>,
-        /// Where `/status` is, if it is served.
+        /// Address of the HTTP server, if there is one.
         http: Option<String>,
     },
-    /// How far it is.
+    /// Progress of the daemon.
     Progress(Progress),
-    /// It is about to do itself harm, as it was told.
+    /// A requested fault is about to occur.
     Fault {
-        /// What, where it was asked for.
+        /// The fault as it was requested.
         fault: Fault,
-        /// The round it hits in.
+        /// The round in which it occurs.
         round: u64,
     },
-    /// Something worth a line.
+    /// A message.
     Note {
-        /// In words.
+        /// The message's text.
         text: String,
     },
-    /// It ends.
+    /// The final report.
     Report(Box<NodeReport>),
 }
 
-/// How far a daemon is.
+/// The progress of a daemon.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
-    /// The round under way.
+    /// The current round.
     pub round: u64,
-    /// Rounds in all; zero means until told to stop.
+    /// Number of rounds; zero means until told to stop.
     pub rounds: u64,
-    /// The phase.
+    /// The phase of the round.
     pub phase: String,
-    /// Inner steps taken.
+    /// Inner steps so far.
     pub inner_steps: u64,
-    /// Rate of the last rounds.
+    /// Inner steps per second over the last rounds.
     pub inner_steps_per_s: f64,
     /// Mean training loss of the last round.
     pub loss: Option<f64>,
-    /// The last look at held data.
+    /// The last evaluation on held-out data.
     pub evaluation: Option<EvaluationStatus>,
-    /// Bytes sent, on the wire.
+    /// Bytes sent on the network.
     pub bytes_sent: u64,
-    /// Bytes received, on the wire.
+    /// Bytes received on the network.
     pub bytes_received: u64,
-    /// Peers that are there.
+    /// Number of linked peers.
     pub peers: u64,
     /// Seconds since the first round began.
     pub wall_s: f64,
-    /// When its first round was in force: seconds of Unix time.
+    /// Unix time in seconds at the end of its first round.
     pub first_round_unix_s: Option<f64>,
-    /// Seconds until the last round ends at the rate so far, where there is a last one.
+    /// Estimated seconds until the last round ends; `None` if the run has no last round.
     pub left_s: Option<f64>,
 }
 
@@ -90,7 +90,7 @@ impl From<&Status> for Progress {
 }
 
 impl Progress {
-    /// For people, in one line.
+    /// The progress as one line of text.
     pub fn describe(&self) -> String {
         use super::words::{bytes, duration, optional};
         let of = if self.rounds > 0 {

@@ -1,5 +1,5 @@
-//! What `murmurate run` tells while it runs: a live line on a terminal, plain lines elsewhere, JSON
-//! lines for a program that started it.
+//! Output of `murmurate run`: a live line on a terminal, plain lines elsewhere, JSON lines for a
+//! program that started it.
 
 mod line;
 mod printer;

@@ -1,4 +1,4 @@
-//! Prints what a daemon has to tell.
+//! Prints progress, messages and the final report.
 
 use super::{Line, Progress};
 use crate::api::Status;
@@ -9,13 +9,13 @@ use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-/// Least time between two lines of progress for a program.
+/// Shortest time between two lines of progress for a program.
 const JSON_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Least time between two plain lines of progress.
+/// Shortest time between two plain lines of progress.
 const PLAIN_INTERVAL: Duration = Duration::from_secs(2);
 
-/// How a daemon tells.
+/// The form of a daemon's output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum LogMode {
     /// A live line on a terminal, plain lines elsewhere.
@@ -27,7 +27,7 @@ pub enum LogMode {
     Json,
 }
 
-/// Prints to stdout. A reader that went away is ignored: training goes on.
+/// Prints to stdout. If the reader has gone, printing stops and training continues.
 #[derive(Debug)]
 pub struct Printer {
     form: Form,
@@ -44,7 +44,7 @@ enum Form {
 }
 
 impl Printer {
-    /// Prints in this mode.
+    /// A printer for this form of output.
     pub fn new(mode: LogMode) -> Self {
         let form = match mode {
             LogMode::Json => Form::Json,
@@ -59,7 +59,7 @@ impl Printer {
         }
     }
 
-    /// The daemon can be joined at these addresses.
+    /// Prints the addresses at which others can join.
     pub fn listening(&self, peer: &str, addresses: &[String], http: Option<String>) {
         if let Form::Json = self.form {
             let addresses = addresses.to_vec();
@@ -79,8 +79,8 @@ impl Printer {
         }
     }
 
-    /// How far it is. Call it as often as you like: it prints a few times a second at the most,
-    /// but always when a phase ends the run or a new evaluation is there.
+    /// Prints progress, unless the last line is too recent. At the end of the run, and in JSON
+    /// after a new evaluation, it always prints. May be called at any rate.
     pub fn progress(&mut self, status: &Status) {
         let interval = match self.form {
             Form::Plain => PLAIN_INTERVAL,
@@ -103,12 +103,13 @@ impl Printer {
         }
     }
 
-    /// Whether [`Printer::progress`] would print now for want of news: saves making a status.
+    /// Whether enough time has passed for [`Printer::progress`] to print. A caller can then skip
+    /// building a status.
     pub fn wants_progress(&self) -> bool {
         self.last.is_none_or(|last| last.elapsed() >= JSON_INTERVAL)
     }
 
-    /// It is about to do itself harm, as it was told.
+    /// Prints a requested fault that is about to occur.
     pub fn fault(&self, fault: Fault, round: u64) {
         match self.form {
             Form::Json => json(&Line::Fault { fault, round }),
@@ -116,7 +117,7 @@ impl Printer {
         }
     }
 
-    /// Something worth a line.
+    /// Prints a message.
     pub fn note(&self, text: &str) {
         match self.form {
             Form::Json => json(&Line::Note {
@@ -126,7 +127,7 @@ impl Printer {
         }
     }
 
-    /// It ends.
+    /// Prints the final report.
     pub fn report(&self, report: &NodeReport) {
         use super::words::{bytes, duration, optional};
         if let Form::Json = self.form {

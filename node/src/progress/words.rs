@@ -1,6 +1,6 @@
-//! Numbers for people.
+//! Formats numbers for people.
 
-/// Bytes with a unit, three digits or so: `1.23 MB`.
+/// Bytes with a unit and one decimal: `1.2 MB`; below 1,000 without decimals: `999 B`.
 pub fn bytes(count: u64) -> String {
     const UNITS: [&str; 5] = ["B", "kB", "MB", "GB", "TB"];
     let mut value = count as f64;
@@ -16,7 +16,7 @@ pub fn bytes(count: u64) -> String {
     }
 }
 
-/// Seconds as hours, minutes and seconds, as far as needed: `1h02m`, `3m05s`, `4.2s`.
+/// Seconds as hours, minutes and seconds, without leading zeros: `1h02m`, `3m05s`, `4.2s`.
 pub fn duration(seconds: f64) -> String {
     let whole = seconds.round() as u64;
     match whole {
@@ -26,7 +26,7 @@ pub fn duration(seconds: f64) -> String {
     }
 }
 
-/// A number that may not be there yet.
+/// A number, or a placeholder if it is `None`.
 pub(crate) fn optional(value: Option<f64>) -> String {
     value.map_or_else(|| "-".to_owned(), |v| format!("{v:.4}"))
 }

@@ -1,9 +1,9 @@
-//! What can go wrong with a daemon's directory. Every line names the file and what to do.
+//! Errors of a daemon's directory. Each message names the file and says what to do.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why a daemon's directory, or something in it, cannot be used.
+/// Why a daemon's directory, or a file in it, cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
@@ -13,81 +13,81 @@ pub enum StoreError {
         dir.display()
     )]
     InUse {
-        /// The directory.
+        /// Path of the directory.
         dir: PathBuf,
-        /// Who holds it, such as `process 4711`.
+        /// The process that uses it, such as `process 4711`.
         holder: String,
     },
-    /// The disk is full. What was there before is intact.
+    /// The disk is full. The earlier files are intact.
     #[error(
         "no space left while writing {}; the previous checkpoint is intact, free some space",
         path.display()
     )]
     Full {
-        /// The file.
+        /// The file that could not be written.
         path: PathBuf,
     },
     /// Reading or writing failed.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
-        /// What was tried.
+        /// The attempted operation.
         action: &'static str,
-        /// On which file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
-    /// The identity is not one.
+    /// The identity file is invalid.
     #[error("{} is not an identity: {reason}", path.display())]
     Identity {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong and what to do.
+        /// The problem and what to do.
         reason: String,
     },
     /// The checkpoint is damaged.
     #[error("{} is damaged ({reason}); restore it, or move it away to start afresh", path.display())]
     Damaged {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
-    /// The checkpoint belongs to something else.
+    /// The checkpoint belongs to another run, plan or model, or has another version.
     #[error(
         "{} belongs to another {what} (it has {found}, this configuration gives {expected}); \
          use the configuration it was made with, or give another --dir",
         path.display()
     )]
     Foreign {
-        /// The manifest.
+        /// Path of the manifest.
         path: PathBuf,
-        /// `run`, `plan`, `model` or `version`.
+        /// What differs: `run`, `plan`, `model` or `version`.
         what: &'static str,
-        /// What it has.
+        /// The value in the checkpoint.
         found: String,
-        /// What was expected.
+        /// The expected value.
         expected: String,
     },
-    /// The addresses of an earlier life's peers cannot be read.
+    /// The stored addresses of peers cannot be read.
     #[error("{} is ignored ({reason}); give --join an address if no peer is found", path.display())]
     KnownPeers {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
-    /// There is no checkpoint where one is needed.
+    /// The directory contains no checkpoint, but one is needed.
     #[error("{} holds no checkpoint; give the directory of a daemon that has saved one", dir.display())]
     NoCheckpoint {
-        /// The directory.
+        /// Path of the directory.
         dir: PathBuf,
     },
 }
 
 impl StoreError {
-    /// Wraps what the system said, telling a full disk from the rest.
+    /// Wraps the system's error. A full disk becomes a variant of its own.
     pub(crate) fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
         match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Full {

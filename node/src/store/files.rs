@@ -1,15 +1,15 @@
-//! Small files that are either the old or the new one, never half of it.
+//! Replaces small files atomically: after a crash, each is the old or the new version.
 
 use crate::store::StoreError;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Writes `bytes` to a temporary name beside `path`, syncs it, renames it over `path` and syncs
-/// the directory: after a crash at any instant the file is whole, old or new.
+/// Writes `bytes` to a temporary file beside `path`, syncs it, renames it to `path` and syncs the
+/// directory. After a crash at any instant, the file is the complete old or new version.
 ///
 /// # Errors
-/// When a step fails; the old file is then intact.
+/// If a step fails. The old file is then intact.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     let temporary = temporary_beside(path);
     let written = create(&temporary, 0o644).and_then(|mut file| {
@@ -22,21 +22,21 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
         std::fs::rename(&temporary, path).map_err(|e| StoreError::io("rename", &temporary, e))
     });
     if renamed.is_err() {
-        // What is half written is of no use; that it cannot be removed changes nothing.
+        // The temporary file is incomplete. If it cannot be removed, it only costs space.
         let _ = std::fs::remove_file(&temporary);
     }
     renamed?;
     sync_parent(path)
 }
 
-/// The name under which `path` is written before it is renamed.
+/// Path of the temporary file that is later renamed to `path`.
 pub(crate) fn temporary_beside(path: &Path) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".partial");
     path.with_file_name(name)
 }
 
-/// Creates or empties a file with these permissions.
+/// Creates or truncates a file with these permissions.
 pub(crate) fn create(path: &Path, mode: u32) -> Result<File, StoreError> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true);
@@ -49,7 +49,7 @@ pub(crate) fn create(path: &Path, mode: u32) -> Result<File, StoreError> {
         .map_err(|e| StoreError::io("create", path, e))
 }
 
-/// Makes a rename or a new name in `path`'s directory durable.
+/// Makes a rename or a new name in the directory of `path` durable.
 pub(crate) fn sync_parent(path: &Path) -> Result<(), StoreError> {
     let parent = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -74,7 +74,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("file");
         write_atomically(&path, b"old").unwrap();
-        // A directory in the place of the temporary name makes the write fail.
+        // A directory at the temporary path makes the write fail.
         std::fs::create_dir(temporary_beside(&path)).unwrap();
         assert!(write_atomically(&path, b"new").is_err());
         assert_eq!(std::fs::read(&path).unwrap(), b"old");

@@ -1,4 +1,5 @@
-//! Who a daemon is: an Ed25519 key in `identity.key`, 64 hexadecimal digits, for its owner only.
+//! The identity of a daemon: an Ed25519 key in `identity.key`, as 64 hexadecimal digits, readable
+//! by its owner only.
 
 use crate::store::StoreError;
 use crate::store::files::{create, sync_parent, temporary_beside};
@@ -7,7 +8,7 @@ use murmurate_protocol::PeerId;
 use std::io::Write;
 use std::path::Path;
 
-/// A daemon's key and the id it stands for.
+/// A daemon's key and its peer id.
 #[derive(Clone, Debug)]
 pub struct Identity {
     keypair: Keypair,
@@ -15,10 +16,10 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Reads `identity.key` in `dir`, or makes one.
+    /// Reads `identity.key` in `dir`, or creates it.
     ///
     /// # Errors
-    /// When the file is no key, or others than its owner may read it.
+    /// If the file is not a key, or if others than its owner may read it.
     pub fn load_or_create(dir: &Path) -> Result<Self, StoreError> {
         let path = dir.join("identity.key");
         match std::fs::read_to_string(&path) {
@@ -31,19 +32,19 @@ impl Identity {
         }
     }
 
-    /// The key in the form the network wants.
+    /// The key in libp2p's form.
     pub fn keypair(&self) -> &Keypair {
         &self.keypair
     }
 
-    /// The public key, as the protocol names this peer.
+    /// The peer's id, which is the public key.
     pub fn peer(&self) -> PeerId {
         self.peer
     }
 
     fn create(path: &Path) -> Result<Self, StoreError> {
         let pair = libp2p::identity::ed25519::Keypair::generate();
-        // A digest is 32 bytes with a hexadecimal form, and so is an Ed25519 seed.
+        // `Digest` parses 32 bytes in hexadecimal, which is also the form of an Ed25519 seed.
         let mut seed = [0u8; 32];
         seed.copy_from_slice(pair.secret().as_ref());
         let text = format!(

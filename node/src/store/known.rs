@@ -1,5 +1,5 @@
-//! The addresses of the peers that a daemon met, so that it finds them again without being told. A
-//! convenience: whatever is wrong with the file costs one warning and nothing else.
+//! Addresses of the peers that a daemon met, so that it finds them again after a restart. An
+//! invalid file causes one warning and is otherwise ignored.
 
 use crate::store::{StoreError, write_atomically};
 use murmurate_protocol::limits::{ADDRESS_BYTES_MAX, RECORD_ADDRESSES_MAX};
@@ -9,16 +9,16 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
 
-/// The file's name in a daemon's directory.
+/// Name of the file in a daemon's directory.
 const FILE: &str = "peers.json";
 
-/// Peers that are remembered: a few that are still there are enough to find the others.
+/// Number of remembered peers. A few that still run suffice to find the others.
 const PEERS_MAX: usize = 64;
 
-/// Bytes of the file: every peer with all its addresses, as text, fits twice.
+/// Maximum size of the file in bytes: twice what all peers with all their addresses take.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// Peers with their addresses, as text.
+/// Peers with their addresses as text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KnownPeers(BTreeMap<PeerId, Vec<String>>);
 
@@ -30,7 +30,7 @@ struct RawKnown {
 }
 
 impl KnownPeers {
-    /// As many as are remembered, with the addresses that a record may hold.
+    /// Keeps at most the number of peers and of addresses that the bounds allow.
     pub fn new(peers: impl IntoIterator<Item = (PeerId, Vec<String>)>) -> Self {
         let bounded = |(peer, mut addresses): (PeerId, Vec<String>)| {
             addresses.retain(|a| a.len() <= 2 * ADDRESS_BYTES_MAX);
@@ -41,7 +41,7 @@ impl KnownPeers {
         Self(peers.take(PEERS_MAX).collect())
     }
 
-    /// Every peer with its addresses.
+    /// All peers with their addresses.
     pub fn iter(&self) -> impl Iterator<Item = (PeerId, &[String])> {
         self.0.iter().map(|(peer, list)| (*peer, list.as_slice()))
     }
@@ -51,11 +51,11 @@ impl KnownPeers {
         self.0.is_empty()
     }
 
-    /// The peers of `run` from `dir`; none when the file is not there or is another
-    /// run's.
+    /// Reads the peers of `run` from `dir`. Returns none if the file is missing or belongs to
+    /// another run.
     ///
     /// # Errors
-    /// When it is not what [`KnownPeers::save`] writes.
+    /// If the file's content is not what [`KnownPeers::save`] writes.
     pub fn load(dir: &Path, run: &RunId) -> Result<Self, StoreError> {
         let path = dir.join(FILE);
         let file = match std::fs::File::open(&path) {
@@ -82,10 +82,10 @@ impl KnownPeers {
         Ok(Self::new(peers.collect::<Result<Vec<_>, StoreError>>()?))
     }
 
-    /// Replaces the file in `dir`, at once as a whole.
+    /// Replaces the file in `dir` atomically.
     ///
     /// # Errors
-    /// When the directory cannot be written; the old file is then intact.
+    /// If the directory cannot be written. The old file is then intact.
     pub fn save(&self, dir: &Path, run: &RunId) -> Result<(), StoreError> {
         let path = dir.join(FILE);
         let peers = self.0.iter();

@@ -1,23 +1,23 @@
-//! One daemon a directory: an exclusive lock that the system drops with its holder, however the
-//! holder ends.
+//! Ensures one daemon per directory by an exclusive file lock, which the system releases when its
+//! holder ends, in any way.
 
 use crate::store::StoreError;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
-/// Holds a daemon's directory for as long as it lives.
+/// Locks a daemon's directory until it is dropped.
 #[derive(Debug)]
 pub struct DirectoryLock {
-    // The lock ends when this is closed, also by SIGKILL: no stale lock can stay behind.
+    // Closing the file, also by SIGKILL, releases the lock, so no stale lock can remain.
     _file: File,
 }
 
 impl DirectoryLock {
-    /// Takes the lock of `dir` and notes this process in it.
+    /// Locks `dir` and writes this process's id into the lock file.
     ///
     /// # Errors
-    /// When another process holds it, naming that process.
+    /// If another process holds the lock; the error names it.
     pub fn acquire(dir: &Path) -> Result<Self, StoreError> {
         let path = dir.join("lock");
         let mut file = OpenOptions::new()
@@ -46,7 +46,7 @@ impl DirectoryLock {
     }
 }
 
-/// Who wrote the lock file, as far as it says.
+/// The process that wrote the lock file, as far as the file tells.
 fn holder(file: &mut File) -> String {
     let mut text = String::new();
     match file

@@ -1,5 +1,5 @@
-//! A daemon's directory: its identity, its lock and its checkpoint. Nothing here knows the network
-//! or the peer's state machine; what a checkpoint means is its writer's business.
+//! A daemon's directory: its identity, its lock and its checkpoint. It depends neither on the
+//! network nor on the peer's state machine, and treats a checkpoint's content as data.
 
 pub mod checkpoint;
 pub mod tensors;
@@ -21,7 +21,7 @@ pub use lock::DirectoryLock;
 
 use std::path::{Path, PathBuf};
 
-/// An open daemon directory. Holding it keeps every other daemon out.
+/// An open and locked directory of a daemon.
 #[derive(Debug)]
 pub struct Store {
     dir: PathBuf,
@@ -30,10 +30,10 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens `dir`, creating it and its identity when they are not there.
+    /// Opens `dir`. Creates the directory and an identity if they are missing.
     ///
     /// # Errors
-    /// When another daemon holds the directory, or it cannot be read or written.
+    /// If another daemon uses the directory, or if it cannot be read or written.
     pub fn open(dir: &Path) -> Result<Self, StoreError> {
         std::fs::create_dir_all(dir).map_err(|e| StoreError::io("create", dir, e))?;
         let lock = DirectoryLock::acquire(dir)?;
@@ -45,21 +45,21 @@ impl Store {
         })
     }
 
-    /// Where it lies.
+    /// The directory's path.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// Who this daemon is.
+    /// The daemon's identity.
     pub fn identity(&self) -> &Identity {
         &self.identity
     }
 
-    /// The last committed checkpoint, verified byte by byte, or `None` in a fresh directory.
+    /// The last committed checkpoint, verified byte by byte; `None` in a fresh directory.
     ///
     /// # Errors
-    /// When it is damaged or belongs to another run, plan or model. Nothing is overwritten: the
-    /// caller must not go on in this directory.
+    /// If the checkpoint is damaged or belongs to another run, plan or model. It is kept, and the
+    /// caller must not continue in this directory.
     pub fn resume(&self, expected: &Expected) -> Result<Option<Checkpoint>, StoreError> {
         let Some(checkpoint) = Checkpoint::open(&self.dir)? else {
             return Ok(None);
@@ -69,10 +69,10 @@ impl Store {
         Ok(Some(checkpoint))
     }
 
-    /// Notes the address of the HTTP interface in `http.addr`, for people and scripts.
+    /// Writes the address of the HTTP server to `http.addr`, for people and scripts.
     ///
     /// # Errors
-    /// When the directory cannot be written.
+    /// If the directory cannot be written.
     pub fn note_http(&self, address: std::net::SocketAddr) -> Result<(), StoreError> {
         let path = self.dir.join("http.addr");
         write_atomically(&path, format!("{address}\n").as_bytes())

@@ -1,39 +1,39 @@
-//! Bytes, counted where they pass.
+//! Counters of bytes on the network.
 
 use murmurate_protocol::PeerId;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Peers whose bytes are told apart; the totals go on beyond.
+/// Number of peers with counters of their own. Beyond it only the totals count.
 const COUNTED_PEERS_MAX: usize = 4096;
 
-/// Bytes that went one way or the other.
+/// Bytes in both directions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// Bytes of control frames that came, with their length prefixes.
+    /// Received bytes of control frames, including length prefixes.
     pub control_in: u64,
-    /// Bytes of control frames that were sent, with their length prefixes.
+    /// Sent bytes of control frames, including length prefixes.
     pub control_out: u64,
-    /// Encoded bytes of slices and states that came, without headers.
+    /// Received bytes of encoded slices and states, without headers.
     pub bulk_in: u64,
-    /// Encoded bytes of slices and states that were sent, without headers.
+    /// Sent bytes of encoded slices and states, without headers.
     pub bulk_out: u64,
-    /// Frames that found no room in the queue towards the peer.
+    /// Frames that were dropped because the queue to the peer was full.
     pub frames_dropped: u64,
 }
 
-/// Everything that was counted, at one moment.
+/// All counters at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CounterSnapshot {
-    /// Over all peers.
+    /// Totals over all peers.
     pub total: Traffic,
-    /// Peer by peer.
+    /// Counters of each peer.
     pub peers: BTreeMap<PeerId, Traffic>,
-    /// All bytes that came: of QUIC what its sockets received, packets' headers and acknowledgements
-    /// included; of TCP what its streams carried, without encryption.
+    /// All received bytes. For QUIC: those of its sockets, including packet headers and
+    /// acknowledgements. For TCP: those of its streams, without encryption.
     pub wire_in: u64,
-    /// The same for bytes that were sent.
+    /// All sent bytes, counted in the same way.
     pub wire_out: u64,
 }
 
@@ -58,7 +58,7 @@ impl Cells {
     }
 }
 
-/// The counters of one peer; each count goes into the totals as well.
+/// The counters of one peer. Each count is also added to the totals.
 #[derive(Clone, Debug)]
 pub(crate) struct Tally {
     peer: Arc<Cells>,
@@ -71,32 +71,32 @@ impl Tally {
         cell(&self.total).fetch_add(count, Ordering::Relaxed);
     }
 
-    /// Control bytes came.
+    /// Counts received control bytes.
     pub(crate) fn control_in(&self, bytes: u64) {
         self.add(|c| &c.control_in, bytes);
     }
 
-    /// Control bytes were handed to the transport.
+    /// Counts control bytes that were passed to the transport.
     pub(crate) fn control_out(&self, bytes: u64) {
         self.add(|c| &c.control_out, bytes);
     }
 
-    /// Encoded bytes came.
+    /// Counts received encoded bytes.
     pub(crate) fn bulk_in(&self, bytes: u64) {
         self.add(|c| &c.bulk_in, bytes);
     }
 
-    /// Encoded bytes that came so far.
+    /// Encoded bytes received so far.
     pub(crate) fn bulk_in_so_far(&self) -> u64 {
         self.peer.bulk_in.load(Ordering::Relaxed)
     }
 
-    /// Encoded bytes were handed to the transport.
+    /// Counts encoded bytes that were passed to the transport.
     pub(crate) fn bulk_out(&self, bytes: u64) {
         self.add(|c| &c.bulk_out, bytes);
     }
 
-    /// A frame found no room.
+    /// Counts a dropped frame.
     pub(crate) fn frame_dropped(&self) {
         self.add(|c| &c.frames_dropped, 1);
     }
@@ -105,9 +105,9 @@ impl Tally {
 /// Bytes of streams over TCP.
 #[derive(Debug, Default)]
 pub(crate) struct WireCells {
-    /// Read from streams.
+    /// Bytes read from streams.
     pub(crate) bytes_in: AtomicU64,
-    /// Written to streams.
+    /// Bytes written to streams.
     pub(crate) bytes_out: AtomicU64,
 }
 
@@ -139,12 +139,12 @@ impl Counters {
         }
     }
 
-    /// What the transport counts into.
+    /// The counters of the transport.
     pub(crate) fn wire(&self) -> Arc<WireCells> {
         Arc::clone(&self.wire)
     }
 
-    /// Reads everything.
+    /// Reads all counters.
     pub fn snapshot(&self) -> CounterSnapshot {
         let peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
         CounterSnapshot {

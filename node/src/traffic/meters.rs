@@ -1,11 +1,12 @@
-//! Round-trip time and rate of each link, as pings and pushes show them.
+//! Round-trip time and rate of each link, measured by pings and pushes.
 
 use murmurate_protocol::PeerId;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// Weight of the newest push in the smoothed rate: half of it is gone after two or three pushes.
+/// Weight of the newest push in the smoothed rate. After two or three pushes it is replaced by
+/// half.
 const NEWEST: f64 = 0.25;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -15,14 +16,14 @@ struct Meter {
     queueing: Option<f64>,
 }
 
-/// What was measured of a link at a moment.
+/// The measurements of a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Reading {
-    /// The last ping.
+    /// Round-trip time of the last ping.
     pub(crate) rtt: Option<Duration>,
-    /// Bytes a second of pushes, smoothed.
+    /// Bytes per second of pushes, smoothed.
     pub(crate) rate: Option<u64>,
-    /// How long pushes waited for their turn, smoothed.
+    /// Time that pushes waited for their turn, smoothed.
     pub(crate) queueing: Option<Duration>,
 }
 
@@ -36,19 +37,19 @@ impl Meter {
     }
 }
 
-/// What is known of each link.
+/// The measurements of all links.
 #[derive(Debug, Default)]
 pub(crate) struct LinkMeters {
     links: Mutex<BTreeMap<PeerId, Meter>>,
 }
 
 impl LinkMeters {
-    /// A ping came back.
+    /// Adds the round-trip time of a ping. Returns it with the current rate in bytes per second.
     pub(crate) fn pinged(&self, peer: PeerId, rtt: Duration) -> Option<(Duration, u64)> {
         self.change(peer, |meter| meter.rtt = Some(rtt))
     }
 
-    /// A push was acknowledged after so long.
+    /// Adds an acknowledged push with its duration.
     pub(crate) fn pushed(
         &self,
         peer: PeerId,
@@ -61,14 +62,14 @@ impl LinkMeters {
         })
     }
 
-    /// A push waited so long for its turn.
+    /// Adds the time that a push waited for its turn.
     pub(crate) fn queued(&self, peer: PeerId, waited: Duration) {
         self.change(peer, |meter| {
             meter.queueing = Some(smoothed(meter.queueing, waited.as_secs_f64()));
         });
     }
 
-    /// What is known of a link.
+    /// The measurements of one link.
     pub(crate) fn read(&self, peer: PeerId) -> Reading {
         let links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
         let meter = links.get(&peer).copied().unwrap_or_default();
@@ -80,7 +81,7 @@ impl LinkMeters {
         }
     }
 
-    /// The link is gone.
+    /// Removes a link that is gone.
     pub(crate) fn forget(&self, peer: PeerId) {
         self.links
             .lock()

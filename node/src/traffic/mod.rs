@@ -1,5 +1,5 @@
-//! Bytes and times of the links, counted and measured where they pass. Bulk transfer and the network both
-//! report here; neither needs the other for it.
+//! Counters and measurements of the links. Bulk transfer and the network both use this module, so
+//! that neither depends on the other.
 
 mod counters;
 mod meters;

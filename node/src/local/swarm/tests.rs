@@ -1,11 +1,11 @@
-//! The swarm's life with shell scripts in the place of daemons: they print a daemon's lines.
+//! Runs swarms of shell scripts that print the lines of a daemon.
 
 use super::*;
 use crate::local::{LocalOptions, LocalReport};
 use crate::progress::Progress;
 use std::os::unix::fs::PermissionsExt;
 
-/// Prints a report and ends on SIGINT; until then waits without using the processor.
+/// Prints a report and ends on SIGINT. Until then it waits without using the processor.
 const POLITE: &str = r#"trap 'kill $!; echo "{\"event\":\"report\",\"peer\":\"p\",REPORT}"; exit 0' INT
 "#;
 
@@ -34,7 +34,7 @@ fn progress(round: u64, accuracy: f64) -> String {
     )
 }
 
-/// A swarm of two whose daemons run `script`; `$3` of it is the path of their configuration.
+/// A swarm of two whose daemons run `script`. Its argument `$3` is the path of the configuration.
 fn swarm(dir: &tempfile::TempDir, script: &str, options: &LocalOptions) -> (LocalPlan, Swarm) {
     let mut plan = LocalPlan::new(options, dir.path(), &[]).unwrap();
     plan.program = dir.path().join("daemon.sh");
@@ -156,7 +156,7 @@ async fn rounds_that_run_out_below_the_target_are_a_miss() {
 #[tokio::test]
 async fn daemons_killed_again_and_again_come_back_until_one_is_done() {
     let dir = tempfile::tempdir().unwrap();
-    // A daemon's second life ends all rounds; its first never does.
+    // A daemon completes all rounds only after its restart.
     let done = progress(9, 0.96).replace("\"phase\":\"\"", "\"phase\":\"finished\"");
     let script = format!(
         "{LISTENING}if mkdir \"$3.lived\" 2>/dev/null; then\n{}exec sleep 60\nfi\n{done}{WAIT}",

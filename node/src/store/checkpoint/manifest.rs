@@ -1,82 +1,83 @@
-//! The manifest: what a checkpoint is of, and the hashes of its files.
+//! The manifest: it says what a checkpoint belongs to, and contains the hashes of its files.
 
 use crate::store::tensors::TensorFile;
 use murmurate_protocol::{LayoutHash, PlanHash, RunId};
 use murmurate_strategies::TensorSpec;
 use serde::{Deserialize, Serialize};
 
-/// The version of the checkpoint's form.
+/// Version of the checkpoint format.
 pub const MANIFEST_VERSION: u32 = 1;
 
-/// What stands in the place of the checksum while it is computed.
+/// The value of the checksum field while the checksum is computed.
 const NO_CHECKSUM: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
-/// What a checkpoint is of. Written last; its rename is the commit.
+/// Description of a checkpoint. It is written last, and its rename commits the checkpoint.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
     /// [`MANIFEST_VERSION`].
     pub version: u32,
-    /// The round that the saved state opens.
+    /// The saved state is that at the start of this round.
     pub round: u64,
-    /// Counts the checkpoints of this directory; set by the writer.
+    /// Number of earlier checkpoints in this directory; set by the writer.
     pub generation: u64,
-    /// Where the files lie; set by the writer.
+    /// Name of the directory with the files; set by the writer.
     pub directory: String,
     /// The run's name.
     pub run_name: String,
-    /// Its id, hexadecimal.
+    /// The run's id, hexadecimal.
     pub run: String,
     /// The plan's hash, hexadecimal.
     pub plan: String,
     /// The layout's hash, hexadecimal.
     pub layout: String,
-    /// The peer that wrote it, hexadecimal.
+    /// Id of the peer that wrote it, hexadecimal.
     pub peer: String,
-    /// Digest of the parameters as `/status` shows it, hexadecimal.
+    /// Digest of the parameters as shown by `/status`, hexadecimal.
     pub digest: Option<String>,
     /// The peer's own snapshot, hexadecimal.
     pub snapshot: String,
-    /// The configuration it was made with, TOML: `export` and `eval` rebuild the model from it.
+    /// The effective configuration as TOML. `export` and `eval` rebuild the model from it.
     pub config: String,
-    /// The model's tensors in the order of the flat parameters.
+    /// The model's tensors, in the order of the flat parameters.
     pub tensors: Vec<TensorSpec>,
-    /// What had been done by then.
+    /// Progress of the daemon at this point.
     pub progress: Progress,
     /// The files with their hashes; set by the writer.
     pub files: Vec<TensorFile>,
-    /// BLAKE3, hexadecimal, of the file with sixty-four zeros in its place; set by the writer.
+    /// BLAKE3, in hexadecimal, of the manifest with sixty-four zeros in this field; set by the
+    /// writer.
     pub checksum: String,
 }
 
-/// What a daemon had done when it wrote a checkpoint: reports go on from there.
+/// Progress of a daemon at a checkpoint. A resumed daemon continues its counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Progress {
-    /// Inner steps in all.
+    /// Number of inner steps.
     pub inner_steps: u64,
-    /// Samples seen in all.
+    /// Number of samples.
     pub samples: u64,
-    /// Seconds in inner steps.
+    /// Seconds spent in inner steps.
     pub train_s: f64,
-    /// Seconds since the first round began, breaks not counted.
+    /// Seconds since the first round began, without the time between lives.
     pub wall_s: f64,
 }
 
-/// What a daemon needs its checkpoint to be of.
+/// Run, plan and model that a checkpoint must belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expected {
-    /// The run.
+    /// Id of the run.
     pub run: RunId,
-    /// The plan.
+    /// Hash of the plan.
     pub plan: PlanHash,
-    /// The model.
+    /// Hash of the model's layout.
     pub layout: LayoutHash,
 }
 
 impl Manifest {
-    /// A manifest for a checkpoint of `expected` at `round`; the remaining fields are the caller's
-    /// to fill, those of place and files the writer's.
+    /// A manifest for a checkpoint of `expected` at `round`. The caller sets the remaining fields,
+    /// except for the directory, the files and the checksum, which the writer sets.
     pub fn new(expected: &Expected, round: u64, tensors: &[TensorSpec]) -> Self {
         Self {
             version: MANIFEST_VERSION,
@@ -98,10 +99,10 @@ impl Manifest {
         }
     }
 
-    /// The file's text, with its checksum.
+    /// The text of the file, with its checksum.
     ///
     /// # Errors
-    /// When it cannot be written as JSON.
+    /// If it cannot be encoded as JSON.
     pub(super) fn text(&self) -> serde_json::Result<String> {
         let bare = Self {
             checksum: NO_CHECKSUM.to_owned(),
@@ -109,13 +110,13 @@ impl Manifest {
         };
         let text = serde_json::to_string_pretty(&bare)?;
         let sum = blake3::hash(text.as_bytes()).to_hex();
-        // The last field: no other that happens to be all zeros is meant.
+        // The checksum is the last field, so the last match is the right one.
         let at = text.rfind(NO_CHECKSUM).unwrap_or(text.len());
         let (before, after) = text.split_at(at);
         Ok(before.to_owned() + sum.as_str() + after.trim_start_matches('0'))
     }
 
-    /// Whether `text`, which this manifest was read from, is as it was written.
+    /// Whether the checksum matches `text`, from which this manifest was read.
     pub(super) fn is_whole(&self, text: &str) -> bool {
         let Some((before, after)) = text.rsplit_once(&self.checksum) else {
             return false;
@@ -127,7 +128,7 @@ impl Manifest {
         hasher.finalize().to_hex().as_str() == self.checksum
     }
 
-    /// Keeps the peer's snapshot.
+    /// Stores the peer's snapshot.
     pub fn set_snapshot(&mut self, bytes: &[u8]) {
         use std::fmt::Write;
         self.snapshot.clear();
@@ -137,7 +138,7 @@ impl Manifest {
         }
     }
 
-    /// The peer's snapshot, `None` when the digits are not hexadecimal.
+    /// The peer's snapshot; `None` if the text is not hexadecimal.
     pub fn snapshot(&self) -> Option<Vec<u8>> {
         let digits = self.snapshot.as_bytes();
         if !digits.len().is_multiple_of(2) || !digits.iter().all(u8::is_ascii_hexdigit) {

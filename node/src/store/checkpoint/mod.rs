@@ -1,9 +1,9 @@
 //! Checkpoints: written beside the last one, committed by one rename, verified when read.
 //!
 //! `checkpoint.json` (the manifest) names a directory `checkpoint-<round>-<generation>` with one
-//! safetensors file per lane. A crash at any instant leaves either the old manifest, whose files are
-//! still there, or the new one, whose files are already on stable storage. The layout is documented
-//! in `docs/checkpoint-format.md`.
+//! safetensors file per lane. A crash at any instant leaves either the old manifest with its files,
+//! or the new one, whose files are already on stable storage. `docs/checkpoint-format.md` describes
+//! the format.
 
 mod manifest;
 mod reader;
@@ -18,15 +18,15 @@ pub use writer::CheckpointWriter;
 #[cfg(test)]
 mod tests;
 
-/// The manifest's name within a daemon's directory.
+/// Name of the manifest in a daemon's directory.
 pub const MANIFEST: &str = "checkpoint.json";
 
-/// The directory of a checkpoint's files.
+/// Name of the directory with a checkpoint's files.
 fn directory_name(round: u64, generation: u64) -> String {
     format!("checkpoint-{round}-{generation}")
 }
 
-/// Whether a name is one that [`directory_name`] makes.
+/// Whether [`directory_name`] could have made this name.
 fn is_directory_name(name: &str) -> bool {
     let digits = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit());
     name.strip_prefix("checkpoint-")

@@ -1,4 +1,4 @@
-//! Reads a committed checkpoint back, after checking that it is whole and the right one.
+//! Reads a committed checkpoint, after checking that it is complete and belongs to this run.
 
 use super::{Expected, MANIFEST, MANIFEST_VERSION, Manifest};
 use crate::store::StoreError;
@@ -14,7 +14,7 @@ pub struct Checkpoint {
     readers: Vec<TensorReader>,
 }
 
-/// The manifest of a daemon's directory, if there is one.
+/// The manifest in a daemon's directory; `None` if there is none.
 pub(super) fn read_manifest(dir: &Path) -> Result<Option<Manifest>, StoreError> {
     let path = dir.join(MANIFEST);
     let text = match std::fs::read(&path) {
@@ -43,10 +43,10 @@ pub(super) fn read_manifest(dir: &Path) -> Result<Option<Manifest>, StoreError> 
 }
 
 impl Checkpoint {
-    /// Opens the last committed checkpoint of a daemon's directory; `None` when there is none.
+    /// Opens the last committed checkpoint in a daemon's directory; `None` if there is none.
     ///
     /// # Errors
-    /// When the manifest or a file of it cannot be read.
+    /// If the manifest or one of its files cannot be read.
     pub fn open(dir: &Path) -> Result<Option<Self>, StoreError> {
         let Some(manifest) = read_manifest(dir)? else {
             return Ok(None);
@@ -73,15 +73,15 @@ impl Checkpoint {
         }))
     }
 
-    /// What it is of.
+    /// The checkpoint's manifest.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }
 
-    /// Checks that it is of this run, plan and model.
+    /// Checks that the checkpoint belongs to this run, plan and model.
     ///
     /// # Errors
-    /// The first that differs.
+    /// The first of them that differs.
     pub fn require(&self, expected: &Expected) -> Result<(), StoreError> {
         let m = &self.manifest;
         let pairs = [
@@ -106,7 +106,7 @@ impl Checkpoint {
     /// Checks the hash of every file.
     ///
     /// # Errors
-    /// When one differs from the manifest's.
+    /// If a hash differs from the manifest.
     pub fn verify(&self) -> Result<(), StoreError> {
         self.readers
             .iter()
@@ -114,11 +114,11 @@ impl Checkpoint {
             .try_for_each(|(r, file)| r.verify(file))
     }
 
-    /// Copies the whole-model store `name` (`parameters`, `anchor`) into `into`, as long as the
-    /// layout; `Ok(false)` when it is not there.
+    /// Copies the store `name` (`parameters`, `anchor`) into `into`, whose length must be that of
+    /// the layout. Returns `Ok(false)` if the checkpoint does not contain the store.
     ///
     /// # Errors
-    /// When a file cannot be read.
+    /// If a file cannot be read.
     pub fn read_store(&self, name: &str, into: &mut [f32]) -> Result<bool, StoreError> {
         for spec in &self.manifest.tensors {
             let full = format!("{name}.{}", spec.name);
@@ -139,7 +139,7 @@ impl Checkpoint {
         Ok(self.len() == into.len() && !into.is_empty())
     }
 
-    /// Values in the model.
+    /// Number of values in the model.
     pub fn len(&self) -> usize {
         self.manifest
             .tensors
@@ -154,7 +154,7 @@ impl Checkpoint {
         self.len() == 0
     }
 
-    /// Values kept under `name` itself.
+    /// The tensor with the name `name` itself, and its number of values.
     fn values_of(&self, name: &str) -> Option<(&TensorReader, usize)> {
         self.readers.iter().find_map(|reader| {
             let values = reader.shape(name)?.iter().product::<u64>();

@@ -1,4 +1,4 @@
-//! One lane's file of a checkpoint: state streams from the Executor's slices to the disk.
+//! One lane's file of a checkpoint. State is streamed from the Executor to the disk.
 
 use crate::store::StoreError;
 use crate::store::tensors::{TensorFile, TensorWriter};
@@ -6,20 +6,21 @@ use murmurate_strategies::Layout;
 use murmurate_strategies::state::{StateError, StateSink};
 use std::sync::Arc;
 
-/// Room in a header for one entry beside its name.
+/// Bytes of the header that one entry takes, without its name.
 const ENTRY_BYTES: usize = 96;
 
-/// Copies of the parameters that a header has room for before its file is moved once.
+/// Number of copies of the parameters for which the header has room. With more, the data is moved
+/// once.
 const STORES_PER_HEADER: usize = 6;
 
 /// A lane's finished file.
 #[derive(Debug)]
 pub struct LaneFile(pub(super) TensorFile);
 
-/// Takes the state of one lane, on that lane's thread.
+/// Writes the state of one lane, on that lane's thread.
 ///
-/// A run of values as long as the whole model, such as `anchor`, is stored tensor by tensor under
-/// the layout's names (`anchor.layer1.weight`), so that other programs find the model in it.
+/// A store as long as the whole model, such as `anchor`, is stored tensor by tensor under the
+/// layout's names (`anchor.layer1.weight`), so that other programs can find the model in it.
 #[derive(Debug)]
 pub struct LaneSink {
     writer: TensorWriter,
@@ -37,10 +38,10 @@ impl LaneSink {
         Ok(Self { writer, layout })
     }
 
-    /// Puts the file on stable storage.
+    /// Completes the file and flushes it to stable storage.
     ///
     /// # Errors
-    /// When the disk fails.
+    /// If the disk fails.
     pub fn finish(self) -> Result<LaneFile, StoreError> {
         self.writer.finish().map(LaneFile)
     }

@@ -1,4 +1,4 @@
-//! A checkpoint at every kind of accident.
+//! Checkpoints after every kind of failure.
 
 use super::*;
 use crate::store::StoreError;
@@ -31,7 +31,7 @@ fn save(dir: &Path, round: u64, start: f32) {
     let writer = CheckpointWriter::begin(dir, round, layout()).unwrap();
     let (mut train, mut mix) = (writer.sink("train").unwrap(), writer.sink("mix").unwrap());
     let values = parameters(start);
-    // The lanes save on threads of their own.
+    // The lanes save on their own threads.
     let (train, mix) = std::thread::scope(|scope| {
         let train = scope.spawn(|| {
             for spec in layout().tensors() {
@@ -138,7 +138,7 @@ fn a_crash_before_the_commit_leaves_the_old_one() {
     let writer = CheckpointWriter::begin(dir.path(), 2, layout()).unwrap();
     let mut sink = writer.sink("train").unwrap();
     sink.tensor("parameters", &parameters(9.0)).unwrap();
-    // A killed process runs no destructor: the half checkpoint stays.
+    // A killed process runs no destructor, so the incomplete checkpoint stays.
     std::mem::forget(writer);
     drop(sink);
     assert_eq!(first_parameter(dir.path()), 1.0);
@@ -267,7 +267,7 @@ fn a_full_disk_is_told_apart() {
         "no space left while writing d/checkpoint-1-0/mix.safetensors; \
          the previous checkpoint is intact, free some space"
     );
-    // /dev/full fails every write as a full disk does.
+    // Writing to /dev/full fails like writing to a full disk.
     let mut writer =
         crate::store::tensors::TensorWriter::create(Path::new("/dev/full"), 8).unwrap();
     let result = writer.tensor("a", &[1], &[1.0]);

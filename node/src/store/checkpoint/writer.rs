@@ -7,7 +7,7 @@ use murmurate_strategies::Layout;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A checkpoint under way. Dropped without a commit it leaves nothing behind.
+/// A checkpoint that is being written. Dropping it without a commit removes its files.
 #[derive(Debug)]
 pub struct CheckpointWriter {
     dir: PathBuf,
@@ -19,17 +19,17 @@ pub struct CheckpointWriter {
 }
 
 impl CheckpointWriter {
-    /// Begins a checkpoint of the state that opens `round` in a daemon's directory.
+    /// Begins a checkpoint of the state at the start of `round` in a daemon's directory.
     ///
     /// # Errors
-    /// When the directory cannot be written, or holds a checkpoint that cannot be read: that one
-    /// is not written over.
+    /// If the directory cannot be written, or if it contains a checkpoint that cannot be read,
+    /// which is then kept.
     pub fn begin(dir: &Path, round: u64, layout: Arc<Layout>) -> Result<Self, StoreError> {
         let last = super::reader::read_manifest(dir)?;
         let generation = last.map_or(0, |m| m.generation.saturating_add(1));
         let target = dir.join(directory_name(round, generation));
         if target.exists() {
-            // What an earlier life began and never committed; no manifest names it.
+            // An earlier life began this checkpoint and never committed it; no manifest names it.
             std::fs::remove_dir_all(&target).map_err(|e| StoreError::io("remove", &target, e))?;
         }
         std::fs::create_dir(&target).map_err(|e| StoreError::io("create", &target, e))?;
@@ -43,19 +43,19 @@ impl CheckpointWriter {
         })
     }
 
-    /// The file of one lane; lanes write theirs on threads of their own.
+    /// Creates the file of one lane. Each lane writes its file on its own thread.
     ///
     /// # Errors
-    /// When the file cannot be created.
+    /// If the file cannot be created.
     pub fn sink(&self, lane: &str) -> Result<LaneSink, StoreError> {
         let path = self.target.join(format!("{lane}.safetensors"));
         LaneSink::create(&path, Arc::clone(&self.layout))
     }
 
-    /// Makes the checkpoint the one to resume from, then removes the one before it.
+    /// Makes this checkpoint the current one, then removes the previous one.
     ///
     /// # Errors
-    /// When the disk fails before the commit; the previous checkpoint is then still the one.
+    /// If the disk fails before the commit. The previous checkpoint then stays current.
     pub fn commit(
         mut self,
         mut manifest: Manifest,
@@ -77,7 +77,7 @@ impl CheckpointWriter {
         Ok(())
     }
 
-    /// Removes every checkpoint directory but the committed one. Failure only costs space.
+    /// Removes all checkpoint directories except the committed one. A failure only costs space.
     fn remove_others(&self) {
         let Ok(entries) = std::fs::read_dir(&self.dir) else {
             return;
@@ -94,7 +94,7 @@ impl CheckpointWriter {
 impl Drop for CheckpointWriter {
     fn drop(&mut self) {
         if !self.committed {
-            // Half a checkpoint is of no use; that it cannot be removed changes nothing.
+            // The checkpoint is incomplete. If it cannot be removed, it only costs space.
             let _ = std::fs::remove_dir_all(&self.target);
         }
     }

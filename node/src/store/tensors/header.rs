@@ -3,30 +3,30 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Bytes of a header that this build reads: what the reference implementation accepts.
+/// Largest header in bytes that this build reads, as in the reference implementation.
 pub(super) const HEADER_BYTES_MAX: u64 = 100_000_000;
 
-/// The name under which the format keeps free text.
+/// Key of the free text in the format.
 pub(super) const METADATA: &str = "__metadata__";
 
-/// Where one tensor lies.
+/// Type, shape and position of one tensor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Entry {
-    /// `F32` or, for anything that is not numbers, `U8`.
+    /// `F32`, or `U8` for other data.
     pub(super) dtype: String,
-    /// Outermost first.
+    /// Dimensions, outermost first.
     pub(super) shape: Vec<u64>,
     /// First byte and the byte after the last, from the start of the data.
     pub(super) data_offsets: (u64, u64),
 }
 
 impl Entry {
-    /// Bytes of data.
+    /// Size of the data in bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.data_offsets.1.saturating_sub(self.data_offsets.0)
     }
 
-    /// Whether shape and place agree and lie within `data` bytes.
+    /// Whether the shape matches the offsets, and the offsets lie within `data` bytes.
     pub(super) fn fits(&self, data: u64) -> bool {
         let width = match self.dtype.as_str() {
             "F32" => 4u64,
@@ -39,7 +39,8 @@ impl Entry {
     }
 }
 
-/// Header bytes: JSON padded with spaces to `least` and to a multiple of eight, as the format wants.
+/// Encodes a header: JSON, padded with spaces to at least `least` bytes and to a multiple of eight,
+/// which the format requires.
 pub(super) fn encode(
     metadata: &BTreeMap<String, String>,
     entries: &BTreeMap<String, Entry>,
@@ -58,10 +59,10 @@ pub(super) fn encode(
     bytes
 }
 
-/// The parts of a header.
+/// The metadata and the entries of a header, both by name.
 pub(super) type Parts = (BTreeMap<String, String>, BTreeMap<String, Entry>);
 
-/// Parses a header.
+/// Parses a header. The error is a description for people.
 pub(super) fn decode(bytes: &[u8]) -> Result<Parts, String> {
     let mut object: serde_json::Map<String, serde_json::Value> =
         serde_json::from_slice(bytes).map_err(|e| format!("its header is not JSON: {e}"))?;

@@ -1,4 +1,4 @@
-//! Reads a safetensors file piece by piece.
+//! Reads a safetensors file in pieces.
 
 use super::header::{self, Entry, HEADER_BYTES_MAX};
 use super::{TensorFile, VALUES_AT_A_TIME};
@@ -24,7 +24,7 @@ impl TensorReader {
     /// Reads the header of `path` and checks that every tensor lies within the file.
     ///
     /// # Errors
-    /// When it cannot be read or is not of this format.
+    /// If the file cannot be read or is not a safetensors file.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let damaged = |reason: String| StoreError::damaged(path, reason);
         let mut file = File::open(path).map_err(|e| StoreError::io("open", path, e))?;
@@ -59,27 +59,27 @@ impl TensorReader {
         })
     }
 
-    /// Where it lies.
+    /// Path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// A line of free text from the header.
+    /// The free text under `key` in the header.
     pub fn description(&self, key: &str) -> Option<&str> {
         self.metadata.get(key).map(String::as_str)
     }
 
-    /// Names of everything in it, sorted.
+    /// Names of all entries, sorted.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.entries.keys().map(String::as_str)
     }
 
-    /// Whether there is something of this name.
+    /// Whether there is an entry `name`.
     pub fn contains(&self, name: &str) -> bool {
         self.entries.contains_key(name)
     }
 
-    /// Shape of the f32 tensor of this name, if there is one.
+    /// Shape of the f32 tensor `name`; `None` if there is none.
     pub fn shape(&self, name: &str) -> Option<&[u64]> {
         self.entries
             .get(name)
@@ -87,10 +87,10 @@ impl TensorReader {
             .map(|e| e.shape.as_slice())
     }
 
-    /// Checks size and both hashes against what the manifest says.
+    /// Checks the size and both hashes against the manifest's entry.
     ///
     /// # Errors
-    /// When they differ, or the file cannot be read.
+    /// If they differ, or the file cannot be read.
     pub fn verify(&self, expected: &TensorFile) -> Result<(), StoreError> {
         let damaged = |reason: &str| Err(StoreError::damaged(&self.path, reason));
         if self.data_start + self.data_bytes != expected.bytes {
@@ -109,11 +109,11 @@ impl TensorReader {
         Ok(())
     }
 
-    /// Copies the f32 tensor `name` into `into`; `Ok(false)` when there is none of that name and
-    /// length.
+    /// Copies the f32 tensor `name` into `into`. Returns `Ok(false)` if there is no tensor with
+    /// this name and length.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// If the file cannot be read.
     pub fn read(&self, name: &str, into: &mut [f32]) -> Result<bool, StoreError> {
         let Some(entry) = self.entries.get(name).filter(|e| e.dtype == "F32") else {
             return Ok(false);
@@ -132,10 +132,10 @@ impl TensorReader {
         Ok(true)
     }
 
-    /// The bytes kept under `name`, if there are any.
+    /// The bytes of the entry `name`; `None` if there is none.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// If the file cannot be read.
     pub fn read_bytes(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
         let Some(entry) = self.entries.get(name).filter(|e| e.dtype == "U8") else {
             return Ok(None);
@@ -147,8 +147,8 @@ impl TensorReader {
         Ok(Some(all))
     }
 
-    /// Hands `bytes` bytes of the data from `start` to `each`, piece by piece. All pieces but the
-    /// last have a length that is a multiple of four.
+    /// Passes `bytes` bytes of the data, beginning at `start`, to `each` in pieces. The length of
+    /// each piece except the last is a multiple of four.
     fn pieces(
         &self,
         start: u64,

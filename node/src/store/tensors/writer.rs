@@ -1,4 +1,4 @@
-//! Writes a safetensors file while the tensors stream by.
+//! Writes a safetensors file in a stream.
 
 use super::VALUES_AT_A_TIME;
 use super::header::{self, Entry};
@@ -11,13 +11,13 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-/// A finished file, as a manifest names it.
+/// A complete file, as listed in a manifest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TensorFile {
-    /// Its name within its directory.
+    /// Name of the file in its directory.
     pub name: String,
-    /// Its size.
+    /// Size in bytes.
     pub bytes: u64,
     /// BLAKE3 of everything before the data.
     pub header_blake3: String,
@@ -25,10 +25,11 @@ pub struct TensorFile {
     pub data_blake3: String,
 }
 
-/// A safetensors file under way.
+/// A safetensors file that is being written.
 ///
-/// The header comes first in the format but is known last: room for it is left free and filled at
-/// the end. Should it outgrow that room, the data is moved once, on the disk.
+/// In the format the header comes first, but it is complete only at the end. The writer leaves room
+/// for it and fills it in at the end. If the header needs more room, the data is moved once on the
+/// disk.
 #[derive(Debug)]
 pub struct TensorWriter {
     path: PathBuf,
@@ -46,7 +47,7 @@ impl TensorWriter {
     /// Creates `path` with `room` bytes for the header.
     ///
     /// # Errors
-    /// When the file cannot be created.
+    /// If the file cannot be created.
     pub fn create(path: &Path, room: usize) -> Result<Self, StoreError> {
         let room = room.next_multiple_of(8);
         let mut file = create(path, 0o644)?;
@@ -65,20 +66,20 @@ impl TensorWriter {
         })
     }
 
-    /// Keeps a line of free text in the header.
+    /// Adds free text to the header.
     pub fn describe(&mut self, key: &str, text: &str) {
         self.metadata.insert(key.to_owned(), text.to_owned());
     }
 
-    /// Whether there is already something of this name.
+    /// Whether there is an entry `name`.
     pub fn contains(&self, name: &str) -> bool {
         self.entries.contains_key(name) || self.blobs.iter().any(|(n, _)| n == name)
     }
 
-    /// Appends values of this shape.
+    /// Appends a tensor of this shape.
     ///
     /// # Errors
-    /// When the disk fails.
+    /// If the disk fails.
     pub fn tensor(&mut self, name: &str, shape: &[u64], values: &[f32]) -> Result<(), StoreError> {
         let start = self.written;
         for some in values.chunks(VALUES_AT_A_TIME) {
@@ -91,15 +92,15 @@ impl TensorWriter {
         Ok(())
     }
 
-    /// Keeps bytes, which go behind all tensors so that these stay aligned.
+    /// Adds bytes. They are written after all tensors, which keeps the tensors aligned.
     pub fn bytes(&mut self, name: &str, bytes: &[u8]) {
         self.blobs.push((name.to_owned(), bytes.to_vec()));
     }
 
-    /// Writes the header and puts everything on stable storage.
+    /// Writes the header and flushes the file to stable storage.
     ///
     /// # Errors
-    /// When the disk fails.
+    /// If the disk fails.
     pub fn finish(mut self) -> Result<TensorFile, StoreError> {
         for (name, bytes) in std::mem::take(&mut self.blobs) {
             let start = self.written;
@@ -138,7 +139,8 @@ impl TensorWriter {
         self.file.sync_all()
     }
 
-    /// Moves the data from byte `from` to byte `to`, last piece first since the two overlap.
+    /// Moves the data from byte `from` to byte `to`. Starts with the last piece, because the ranges
+    /// overlap.
     fn move_data(&mut self, from: u64, to: u64) -> io::Result<()> {
         let mut source = File::open(&self.path)?;
         let mut piece = vec![0u8; 4 * VALUES_AT_A_TIME];
