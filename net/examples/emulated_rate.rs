@@ -1,5 +1,6 @@
-//! How fast an emulated link can be on this machine: one daemon's socket sends more than the link carries, another
-//! receives, and the relay's thread and readers are timed.
+//! Measures how fast an emulated link can be on this machine. One daemon's socket sends more than
+//! the link carries, another one receives, and the program reports the CPU time of the relay's
+//! threads.
 //!
 //! ```text
 //! cargo run --release -p murmurate-net --example emulated_rate -- 1gbit/10ms/0% 3
@@ -15,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// A full QUIC datagram, and how many go into one call.
+/// Size of a full QUIC datagram, and the number of datagrams in one call.
 const DATAGRAM: usize = 1452;
 const RUN: usize = 40;
 
@@ -77,7 +78,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Sends at this rate in bits per second, a little every millisecond.
+/// Sends at `rate` bits per second, a small burst every millisecond.
 fn send(socket: &UdpSocket, to: SocketAddr, rate: f64, seconds: f64) -> Result<(), Box<dyn Error>> {
     let state = UdpSocketState::new(socket.into())?;
     let contents = vec![7; DATAGRAM * RUN];
@@ -123,7 +124,7 @@ fn receive(socket: &UdpSocket, received: &AtomicU64, over: &AtomicBool) {
     }
 }
 
-/// CPU seconds of this process by name of its threads; empty where the system has no `/proc`.
+/// CPU seconds of this process by thread name; empty where the system has no `/proc`.
 fn cpu() -> BTreeMap<String, f64> {
     let mut used = BTreeMap::new();
     for entry in std::fs::read_dir("/proc/self/task")
@@ -137,7 +138,7 @@ fn cpu() -> BTreeMap<String, f64> {
         let Some((name, rest)) = stat.split_once('(').and_then(|(_, s)| s.rsplit_once(')')) else {
             continue;
         };
-        // Ticks of 10 ms in user and in kernel mode: columns 14 and 15, counted from the first.
+        // Ticks of 10 ms in user and kernel mode: columns 14 and 15 of the file, counted from one.
         let ticks = rest.split_whitespace().skip(11).take(2);
         let ticks: f64 = ticks.filter_map(|t| t.parse::<f64>().ok()).sum();
         *used.entry(name.to_owned()).or_default() += ticks / 100.0;

@@ -1,8 +1,13 @@
-//! Goodput and resent bytes over the emulated long link, for each controller and loss, in virtual time.
+//! Goodput and retransmissions over the emulated long link, for each controller and loss rate, in
+//! virtual time.
 //!
-//! `cargo run --release -p murmurate-net --example long_link -- [--json] [--megabytes 200]` prints a row
-//! for each controller and loss: `controller`, `loss`, `goodput_mbit_s`, `retransmitted_share`,
-//! `queue_ms` (the longest wait in the link's queue); then how two flows share the link.
+//! ```text
+//! cargo run --release -p murmurate-net --example long_link -- [--json] [--megabytes 200]
+//! ```
+//!
+//! prints a row for each controller and loss rate: `controller`, `loss`, `goodput_mbit_s`,
+//! `retransmitted_share` and `queue_ms` (the longest wait in the link's queue). Then it prints how
+//! two flows share the link.
 
 #[path = "../tests/common/mod.rs"]
 mod common;

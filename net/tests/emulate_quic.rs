@@ -1,4 +1,5 @@
-//! QUIC of our own over emulated links and routers: what its sockets count, and who reaches whom.
+//! Our QUIC over emulated links and routers: its sockets' counters, and which daemons can reach
+//! each other.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
@@ -46,7 +47,7 @@ fn daemon(relay: &mut Relay, nat: NatKind, link: &str, config: Config) -> Daemon
     }
 }
 
-/// A bulk connection, as the dialer and as the listener see it.
+/// A bulk connection, from the view of the dialler and of the listener.
 async fn bulk(from: &Daemon, to: &Daemon) -> (BulkConnection, BulkConnection) {
     let address = multiaddr_of(to.public);
     let both = async {
@@ -86,7 +87,7 @@ async fn the_links_count_the_bytes_that_the_sockets_count() {
         (b.public, a.public)
     );
     transfer(&ours, &theirs, 1_000_000).await;
-    // The last acknowledgements may be on their way; when nothing is, all four agree.
+    // The last acknowledgements may be in transit. Once none is, all four counters agree.
     let agreed = async {
         loop {
             let (up_a, up_b) = (relay.counters(a.seat).up, relay.counters(b.seat).up);
@@ -107,13 +108,13 @@ async fn the_links_count_the_bytes_that_the_sockets_count() {
     assert_eq!((relay.strangers().packets, relay.unsent().packets), (0, 0));
 }
 
-/// Both are known to a public third one by their outer addresses, and begin at the same time.
+/// A public third daemon knows the outer addresses of both, and both begin at the same time.
 async fn punched(nat: NatKind) -> Result<(), String> {
     let mut relay = Relay::start(1).unwrap();
     let config = || Config {
         handshake_timeout: match nat {
             NatKind::PortRestricted => Duration::from_secs(20),
-            // How long a test waits for what cannot work.
+            // How long the test waits for a connection that cannot be made.
             _ => Duration::from_secs(1),
         },
         ..Config::default()
@@ -142,7 +143,7 @@ async fn punched(nat: NatKind) -> Result<(), String> {
     let (dialed, came) = tokio::join!(dial, punch);
     let _dialed = dialed.map_err(|e| e.to_string())?;
     let _came = came.map_err(|e| e.to_string())?;
-    // Bulk goes through the same hole, directly.
+    // Bulk connections use the same hole directly.
     let before = relay.counters(meeting.seat);
     let both = async {
         tokio::join!(

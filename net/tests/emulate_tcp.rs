@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Two daemons with the link; the first listens.
+/// Two daemons with this link. The first one listens.
 async fn pair(link: &str) -> (Relay, [Seat; 2], TcpListener, SocketAddrV4) {
     let mut relay = Relay::start(1).unwrap();
     let link = link.parse().unwrap();
@@ -94,7 +94,7 @@ async fn a_stranger_is_closed_and_counted() {
     let (relay, _, _listener, public) = pair("unlimited/0ms/0%").await;
     let mut stranger = connect("127.0.0.1:0".parse().unwrap(), public).await;
     let mut rest = Vec::new();
-    // Either an end or a reset, but soon.
+    // It ends with an end of stream or a reset, but soon.
     let _ = timeout(PATIENCE, stranger.read_to_end(&mut rest))
         .await
         .unwrap();
@@ -115,7 +115,8 @@ async fn the_link_takes_its_time() {
     };
     let both = async { tokio::join!(dialer.write_all(&sent), received) };
     timeout(PATIENCE, both).await.unwrap().0.unwrap();
-    // Never faster: a round trip to connect, half a one there, and half a second at the rate.
+    // Never faster than a round trip to connect, half a round trip of delay, and half a second at
+    // the rate.
     assert!(since.elapsed() >= Duration::from_millis(80 + 40 + 500));
 }
 

@@ -1,5 +1,6 @@
-//! Real sockets behind emulated links and routers: what reaches whom, from where, and what is counted.
-//! What the links decide is tested in virtual time beside them; here it is the plumbing.
+//! Real sockets behind emulated links and routers: which datagrams arrive, from which address, and
+//! which are counted. The links' decisions are tested in virtual time; these tests cover the
+//! sockets.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
@@ -10,7 +11,7 @@ use std::time::{Duration, Instant};
 use tokio::net::UdpSocket;
 use tokio::time::timeout;
 
-/// How long something that must come may take on a busy machine.
+/// Time for an event that must happen, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 struct World {
@@ -59,7 +60,7 @@ impl World {
         self.relay.counters(self.seat(index))
     }
 
-    /// Waits until the relay has counted what the closure asks for.
+    /// Waits until `what` holds for the relay's counters.
     async fn until(&self, what: impl Fn(&Self) -> bool) {
         let since = Instant::now();
         while !what(self) {
@@ -68,7 +69,7 @@ impl World {
         }
     }
 
-    /// As what daemon `from` is seen by the public daemon 0.
+    /// The address of daemon `from` as the public daemon 0 sees it.
     async fn seen(&self, from: usize) -> SocketAddr {
         self.send(from, self.public(0), b"who am I").await;
         self.receive(0).await.1
@@ -189,7 +190,7 @@ async fn counters_equal_what_the_sockets_sent_and_received() {
             .until(|w| w.counters(1).down.under_way().packets == 0)
             .await;
     };
-    // Meanwhile, so that no socket's buffer overflows.
+    // Receives meanwhile, so that no socket's buffer overflows.
     let receiving = async {
         loop {
             received += world.receive(1).await.0.len() as u64;
@@ -214,12 +215,12 @@ async fn counters_equal_what_the_sockets_sent_and_received() {
 
 #[tokio::test]
 async fn the_rate_holds_over_a_transfer() {
-    // 20 Mbit/s with datagrams of 1000 bytes on the wire: 2500 a second, and no more than they take.
+    // 20 Mbit/s with datagrams of 1000 bytes on the wire: 2500 per second, and no more.
     let world = World::new(&["20mbit/0ms/0%/queue=50ms"], &[NatKind::None; 2]).await;
     let since = Instant::now();
     let (to, payload) = (world.public(1), [0; 972]);
     while since.elapsed() < Duration::from_secs(2) {
-        // Always enough in the queue, so that what comes out is the link's rate.
+        // The queue is never empty, so the output has the link's rate.
         for _ in 0..50 {
             world.send(0, to, &payload).await;
         }
@@ -229,7 +230,7 @@ async fn the_rate_holds_over_a_transfer() {
     let up = world.counters(0).up;
     let rate = 8.0 * 1_000.0 * (up.delivered.packets + up.under_way().packets) as f64 / span;
     assert!(up.dropped_queue.packets > 0);
-    // What is under way is at most the queue of 50 ms.
+    // At most the queue of 50 ms is in transit.
     assert!((0.9..1.1).contains(&(rate / 20e6)), "{rate}");
 }
 

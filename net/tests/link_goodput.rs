@@ -1,4 +1,4 @@
-//! How much of a long, lossy link our controller uses, and what it sends twice. Virtual time.
+//! How much of a long lossy link our controller uses, and how much it retransmits. In virtual time.
 
 mod common;
 
@@ -27,7 +27,8 @@ fn run(name: &str, spec: &LinkSpec, megabytes: u64) -> Outcome {
     outcome
 }
 
-/// 200 MB at each loss: the least goodput in Mbit/s, and at most 5 % above the loss sent again.
+/// 200 MB at each loss rate: a minimum goodput in Mbit/s, and retransmissions of at most 5 % above
+/// the loss.
 #[test]
 fn a_long_lossy_link_is_filled_and_not_flooded() {
     for (loss, least, least_cold) in [
@@ -46,7 +47,7 @@ fn a_long_lossy_link_is_filled_and_not_flooded() {
     }
 }
 
-/// What the choice is for: CUBIC on the same link, in the same bed.
+/// A comparison with CUBIC on the same link in the same test bed.
 #[test]
 fn cubic_collapses_where_ours_does_not() {
     let spec = LinkSpec::lossy(0.01);
@@ -78,8 +79,8 @@ fn losses_in_bursts_are_borne_like_single_ones() {
     assert!(outcome.resent_share() <= 0.06, "{outcome:?}");
 }
 
-/// One datagram in a hundred arrives 5 ms late: quinn takes it for lost (three later ones came first), so
-/// it is sent again, and nothing else may be.
+/// One datagram in a hundred arrives 5 ms late. quinn declares it lost, because three later ones
+/// came first, so it is sent again. Nothing else may be sent again.
 #[test]
 fn reordering_costs_its_share_only() {
     let spec = LinkSpec {
@@ -91,7 +92,7 @@ fn reordering_costs_its_share_only() {
     assert!(outcome.resent_share() <= 0.06, "{outcome:?}");
 }
 
-/// A queue of a twentieth of the round trip: no queue long enough to be seen before it overflows.
+/// A queue of a twentieth of the round trip, which overflows before it can be noticed.
 #[test]
 fn a_short_queue_is_not_flooded() {
     for loss in [0.0, 0.01] {
@@ -131,7 +132,8 @@ fn a_blackout_of_five_seconds_costs_little_more() {
         ..LinkSpec::long()
     };
     let outcome = run("blackout", &spec, 50);
-    // 50 MB take 9 s without it; probes back off to some seconds while nothing answers.
+    // 50 MB take 9 s without the interruption; probes back off to some seconds while no answer
+    // comes.
     assert!(outcome.took <= second * 18, "{outcome:?}");
     assert!(outcome.resent_share() <= 0.05, "{outcome:?}");
 }
@@ -143,9 +145,10 @@ fn a_rate_that_drops_to_a_tenth_is_followed() {
         ..LinkSpec::long()
     };
     let outcome = run("rate drop", &spec, 20);
-    // Some 16 MB pass in the first 3 s; the other 4 MB need 6.5 s at 5 Mbit/s.
+    // About 16 MB pass in the first 3 s; the other 4 MB need 6.5 s at 5 Mbit/s.
     assert!(outcome.took <= Duration::from_secs(15), "{outcome:?}");
-    // What is in flight at the drop, one window of 50 Mbit/s, is 3 %; finding the new rate costs more.
+    // The bytes in flight at the drop, one window at 50 Mbit/s, are 3 %. Finding the new rate costs
+    // more.
     assert!(outcome.resent_share() <= 0.15, "{outcome:?}");
 }
 
@@ -157,13 +160,13 @@ fn a_rate_that_rises_tenfold_is_found() {
         ..LinkSpec::long()
     };
     let outcome = run("rate rise", &spec, 50);
-    // 47.5 MB at the new rate are 8.1 s; finding it may take 10 s.
+    // 47.5 MB at the new rate take 8.1 s; finding it may take 10 s.
     assert!(outcome.took <= Duration::from_secs(23), "{outcome:?}");
     assert!(outcome.resent_share() <= 0.05, "{outcome:?}");
 }
 
-/// The path's largest datagram shrinks below what was found: quinn notices the black hole and goes back to
-/// 1200 bytes; the transfer goes on.
+/// The path's largest datagram shrinks below the discovered size. quinn notices the black hole and
+/// falls back to 1200 bytes, and the transfer continues.
 #[test]
 fn a_shrinking_path_mtu_is_survived() {
     let spec = LinkSpec {
@@ -175,7 +178,7 @@ fn a_shrinking_path_mtu_is_survived() {
     assert!(outcome.resent_share() <= 0.10, "{outcome:?}");
 }
 
-/// Data passes and no acknowledgement does: for a while, then for ever.
+/// Data passes and acknowledgements do not, first for a while, then forever.
 #[test]
 fn a_one_way_link_is_not_flooded() {
     let second = Duration::from_secs(1);
@@ -226,7 +229,7 @@ fn the_model_of_a_connection_can_be_read() {
     assert_eq!(none, None);
 }
 
-/// Either controller keeps to the limit, also to one that changes on the way.
+/// Both controllers obey the limit, also if it changes during the transfer.
 #[test]
 fn a_limit_holds_and_can_be_changed_on_the_way() {
     for choice in Congestion::ALL {

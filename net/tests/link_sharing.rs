@@ -1,4 +1,5 @@
-//! Who else uses the link: a second flow of ours, a CUBIC flow, and small messages. Virtual time.
+//! Our controller beside other traffic: a second flow of ours, a CUBIC flow, and small messages. In
+//! virtual time.
 
 mod common;
 
@@ -21,7 +22,7 @@ fn cubic() -> Factory {
 const FROM: Duration = Duration::from_secs(10);
 const UNTIL: Duration = Duration::from_secs(40);
 
-/// Whichever came first, and however much later the other.
+/// For every order and distance of the two starts.
 #[test]
 fn two_of_our_flows_share_within_sixty_to_forty() {
     for (offset, loss) in [
@@ -31,7 +32,7 @@ fn two_of_our_flows_share_within_sixty_to_forty() {
         (7000, 0.0),
         (3000, 0.01),
     ] {
-        // One factory, as in a daemon: its flows must not probe together.
+        // One factory, as in a daemon, so that its flows do not probe together.
         let factory = ours();
         let both = [Arc::clone(&factory), factory];
         let spec = LinkSpec::lossy(loss);
@@ -44,7 +45,7 @@ fn two_of_our_flows_share_within_sixty_to_forty() {
     }
 }
 
-/// CUBIC keeps at least 30 % of the link, and we do not starve beside it.
+/// CUBIC keeps at least 30 % of the link, and our flow does not starve.
 #[test]
 fn a_cubic_flow_beside_ours_keeps_its_part() {
     for (offset, ours_first) in [(500, true), (3000, true), (500, false), (3000, false)] {
@@ -72,8 +73,8 @@ fn a_cubic_flow_beside_ours_keeps_its_part() {
     }
 }
 
-/// Small messages on the connection that sends 200 MB: their slowest hundredth takes at most twice the
-/// idle round trip.
+/// Small messages on the connection that sends 200 MB. The 99th percentile of their round trips is
+/// at most twice the idle round trip.
 #[test]
 fn small_messages_pass_while_a_transfer_runs() {
     virtually(async {

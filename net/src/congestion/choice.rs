@@ -1,4 +1,4 @@
-//! [`Congestion`]: the choice of controller a configuration makes.
+//! [`Congestion`]: the controller that a configuration chooses.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,17 +9,17 @@ use quinn::congestion::{ControllerFactory, CubicConfig};
 use super::bbr3::Bbr3Config;
 use super::max_rate::{Limited, MaxRate};
 
-/// Which controller decides how fast data leaves.
+/// The congestion controller, which decides how fast data is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Congestion {
-    /// [`Bbr3`](super::Bbr3), a model of the path: for links that are long or lose packets.
+    /// [`Bbr3`](super::Bbr3), which models the path. For links that are long or lose packets.
     #[default]
     Bbr3,
-    /// CUBIC (RFC 9438), which takes every loss for congestion: what most of the Internet does.
+    /// CUBIC (RFC 9438), which treats every loss as congestion. Common on the Internet.
     Cubic,
 }
 
-/// A word which names no controller.
+/// A word that names no controller.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown congestion control {word:?}: use \"bbr3\" or \"cubic\"")]
 pub struct UnknownCongestion {
@@ -28,10 +28,10 @@ pub struct UnknownCongestion {
 }
 
 impl Congestion {
-    /// Every choice, the default first.
+    /// All controllers, the default first.
     pub const ALL: [Self; 2] = [Self::Bbr3, Self::Cubic];
 
-    /// The word of the configuration.
+    /// The controller's name in the configuration.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -40,7 +40,7 @@ impl Congestion {
         }
     }
 
-    /// What quinn's transport configuration takes. Every connection of it keeps to `limit`.
+    /// The factory for quinn's transport configuration. All its controllers obey `limit`.
     #[must_use]
     pub fn factory(self, limit: &MaxRate) -> Arc<dyn ControllerFactory + Send + Sync> {
         match self {

@@ -1,12 +1,14 @@
-//! [`MaxRate`]: a hard limit on what leaves, per peer and for the whole daemon, changeable at run time.
+//! [`MaxRate`]: hard limits on the sending rate, per peer and for the whole daemon, which can be
+//! changed at run time.
 //!
-//! It acts twice. [`Limited`] caps the window of every controller at `limit * smoothed_rtt`, so that what
-//! waits does so in quinn's streams, where priorities still order it, and not in flight. That alone
-//! cannot hold a low limit on a short path: a window of two datagrams on a LAN of 0.1 ms is 20 MB/s.
-//! What limits exactly is the [`Throttle`] which a sender of bulk data draws its bytes from: a token
-//! bucket for the peer and one for the daemon, shared by every sender. A throttle counts the payload it is
-//! asked for; headers, acknowledgements and what is sent again (some percent) come on top. The window of
-//! one connection knows nothing of others, so the daemon's limit is divided by the throttle alone.
+//! A limit acts in two places. [`Limited`] caps the window of every controller at `limit *
+//! smoothed_rtt`, so that data waits in quinn's streams, where priorities order it, and not in
+//! flight. This alone cannot enforce a low limit on a short path: a window of two datagrams on a
+//! LAN of 0.1 ms is 20 MB/s. Exact is the [`Throttle`], from which a sender of bulk data draws its
+//! bytes: one token bucket for the peer and one for the daemon, shared by all senders. A throttle
+//! counts payload; headers, acknowledgements and retransmissions (a few percent) come on top. The
+//! window of one connection does not consider other connections, so only the throttle divides the
+//! daemon's limit.
 
 use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,29 +19,30 @@ use quinn::congestion::{Controller, ControllerFactory, ControllerMetrics};
 use quinn_proto::RttEstimator;
 use tokio::sync::watch;
 
-/// What an idle bucket saves up, in time at its rate.
+/// The bytes that an idle bucket saves, as time at its rate.
 const BURST: Duration = Duration::from_millis(50);
-/// The smallest window which keeps a connection alive.
+/// The smallest window that keeps a connection alive, in bytes.
 const SMALLEST_WINDOW: u64 = 2 * 1200;
 
-/// Limits in bytes a second; `None` is no limit.
+/// Limits in bytes per second; `None` means no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Limits {
-    /// For each peer.
+    /// Limit for each peer.
     pub peer: Option<u64>,
-    /// For all peers together.
+    /// Limit for all peers together.
     pub daemon: Option<u64>,
 }
 
 #[derive(Debug)]
 struct Shared {
-    /// The lower of both limits, for the controllers; `u64::MAX` is none.
+    /// The lower of both limits in bytes per second, for the controllers; `u64::MAX` means no
+    /// limit.
     window_rate: AtomicU64,
     limits: watch::Sender<Limits>,
     daemon: Mutex<Bucket>,
 }
 
-/// The handle of the limits: clones share them.
+/// A handle to the limits. Clones share them.
 #[derive(Debug, Clone)]
 pub struct MaxRate(Arc<Shared>);
 
@@ -50,7 +53,7 @@ impl Default for MaxRate {
 }
 
 impl MaxRate {
-    /// A handle with these limits.
+    /// Creates a handle with these limits.
     #[must_use]
     pub fn new(limits: Limits) -> Self {
         let rate = Self(Arc::new(Shared {
@@ -62,8 +65,8 @@ impl MaxRate {
         rate
     }
 
-    /// Changes the limits of everything that shares this handle, at once. A limit of zero counts as one
-    /// byte a second: a daemon that should send nothing is stopped, not starved.
+    /// Changes the limits at once for all users of this handle and its clones. Zero counts as one
+    /// byte per second; to send nothing, stop the daemon.
     pub fn set(&self, limits: Limits) {
         let lower = [limits.peer, limits.daemon]
             .into_iter()
@@ -74,13 +77,13 @@ impl MaxRate {
         self.0.limits.send_replace(limits);
     }
 
-    /// The limits now.
+    /// The current limits.
     #[must_use]
     pub fn get(&self) -> Limits {
         *self.0.limits.borrow()
     }
 
-    /// A throttle for the senders to one peer; they share it.
+    /// Creates a throttle, which all senders to one peer share.
     #[must_use]
     pub fn throttle(&self) -> Throttle {
         Throttle {
@@ -94,20 +97,20 @@ impl MaxRate {
     }
 }
 
-/// A token bucket that lends: a draw always succeeds, and says when what was drawn may leave. So it is
-/// exact for draws of any size.
+/// A token bucket that lends: a draw always succeeds and returns the time at which the bytes may be
+/// sent. So it is exact for draws of any size.
 #[derive(Debug, Default)]
 struct Bucket {
     rate: u64,
-    /// When the bytes drawn so far will have been paid for.
+    /// When all bytes drawn so far are paid for.
     paid_at: Option<tokio::time::Instant>,
 }
 
 impl Bucket {
-    /// Draws `bytes` at `rate` bytes a second; returns when they may leave.
+    /// Draws `bytes` at `rate` bytes per second. Returns when they may be sent.
     fn draw(&mut self, now: tokio::time::Instant, bytes: u64, rate: u64) -> tokio::time::Instant {
         if self.rate != rate {
-            // What was lent at another rate would be paid for at the wrong price.
+            // Debts at another rate would be computed with the wrong price, so they are dropped.
             self.rate = rate;
             self.paid_at = None;
         }
@@ -119,7 +122,7 @@ impl Bucket {
     }
 }
 
-/// The two buckets a sender of bulk data draws from: its peer's and the daemon's.
+/// The two buckets from which a sender of bulk data draws: its peer's and the daemon's.
 #[derive(Debug, Clone)]
 pub struct Throttle {
     rate: MaxRate,
@@ -127,8 +130,8 @@ pub struct Throttle {
 }
 
 impl Throttle {
-    /// Waits until `bytes` may leave within both limits. A changed limit counts at once, also for what
-    /// waits already. Dropping the future gives nothing back.
+    /// Waits until `bytes` may be sent within both limits. A changed limit applies at once, also to
+    /// bytes that wait already. Dropping the future returns no bytes to the buckets.
     pub async fn acquire(&self, bytes: u64) {
         let mut limits = self.rate.0.limits.subscribe();
         loop {
@@ -160,18 +163,18 @@ impl Throttle {
 }
 
 fn lock(bucket: &Mutex<Bucket>) -> std::sync::MutexGuard<'_, Bucket> {
-    // A bucket is one value, whole at any moment: a panic elsewhere leaves nothing half done.
+    // A bucket is a single value, so a panic elsewhere cannot leave it inconsistent.
     bucket.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Makes controllers whose window keeps to a [`MaxRate`].
+/// Makes controllers whose window obeys a [`MaxRate`].
 pub struct Limited<F: ?Sized> {
     limit: MaxRate,
     inner: Arc<F>,
 }
 
 impl<F> Limited<F> {
-    /// The controllers of `inner`, within `limit`.
+    /// Wraps the controllers of `inner` with `limit`.
     #[must_use]
     pub fn new(inner: Arc<F>, limit: MaxRate) -> Self {
         Self { limit, inner }
@@ -189,7 +192,7 @@ impl<F: ControllerFactory> ControllerFactory for Limited<F> {
     }
 }
 
-/// A controller whose window keeps to a [`MaxRate`].
+/// A controller whose window obeys a [`MaxRate`].
 pub struct LimitedController {
     inner: Box<dyn Controller>,
     limit: MaxRate,
@@ -198,14 +201,14 @@ pub struct LimitedController {
 }
 
 impl LimitedController {
-    /// The controller within.
+    /// Returns the wrapped controller.
     #[must_use]
     pub fn into_inner(self) -> Box<dyn Controller> {
         self.inner
     }
 
-    /// The shortest round trip above zero. quinn looks at the clock before it reads its socket, so what
-    /// another thread sent and the far end acknowledged meanwhile came back "at once".
+    /// The smallest round-trip time above zero. quinn reads the clock before it reads its socket,
+    /// so packets that another thread sent in between seem to return at once.
     #[must_use]
     pub fn least_rtt(&self) -> Option<Duration> {
         self.least_rtt
@@ -254,7 +257,7 @@ impl Controller for LimitedController {
         app_limited: bool,
         largest_packet_num_acked: Option<u64>,
     ) {
-        // What the limit holds back says nothing about the path.
+        // While the limit holds data back, samples do not measure the path.
         let capped = self.cap(self.inner.window()) < self.inner.window();
         self.inner.on_end_acks(
             now,
@@ -338,7 +341,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_peer_is_held_to_its_rate() {
         let rate = MaxRate::new(limits(Some(1_000_000), None));
-        // The first draw is lent: eleven draws wait for ten.
+        // The first draw is lent, so eleven draws wait for the time of ten.
         assert!(close(draw(rate.throttle(), 11).await, 1.0));
         tokio::time::sleep(Duration::from_secs(60)).await;
         let throttle = rate.throttle();

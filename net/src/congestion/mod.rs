@@ -1,8 +1,8 @@
-//! Congestion controllers for quinn: what fills a lossy long link without flooding it.
+//! Congestion controllers for quinn that fill a long lossy link without flooding it.
 //!
-//! [`Congestion`] is the choice a configuration makes; [`Bbr3`] is ours and the default, CUBIC is
-//! quinn's. [`MaxRate`] is a hard limit on top of either, which can be changed while connections run.
-//! [`path_model`] reads what the controller of a connection knows.
+//! [`Congestion`] is the choice in a configuration: [`Bbr3`], which is the default, or quinn's
+//! CUBIC. [`MaxRate`] is a hard limit on top of either; it can be changed while connections run.
+//! [`path_model`] reads the path model of a connection's controller.
 
 mod bbr3;
 mod choice;
@@ -15,8 +15,8 @@ pub use max_rate::{Limited, LimitedController, Limits, MaxRate, Throttle};
 use quinn::congestion::Controller;
 use std::time::Duration;
 
-/// What the controller of a connection (`quinn::Connection::congestion_state`) knows about its path;
-/// `None` where another controller than [`Bbr3`] runs.
+/// The path model of a connection's controller (`quinn::Connection::congestion_state`); `None` if
+/// the controller is not [`Bbr3`].
 #[must_use]
 pub fn path_model(controller: Box<dyn Controller>) -> Option<PathModel> {
     let any = match controller.into_any().downcast::<LimitedController>() {
@@ -26,9 +26,9 @@ pub fn path_model(controller: Box<dyn Controller>) -> Option<PathModel> {
     any.downcast::<Bbr3>().ok().map(|bbr| bbr.model())
 }
 
-/// The shortest round trip above zero that a connection has seen, from its controller
-/// (`quinn::Connection::congestion_state`); `None` before the first one, and where the controller is not
-/// one of [`Limited`].
+/// The smallest round-trip time above zero that a connection has seen, from its controller
+/// (`quinn::Connection::congestion_state`). `None` before the first sample, and if the controller
+/// is not one of [`Limited`].
 #[must_use]
 pub fn least_rtt(controller: Box<dyn Controller>) -> Option<Duration> {
     let limited = controller.into_any().downcast::<LimitedController>().ok()?;

@@ -1,26 +1,27 @@
-//! Loopback addresses for one emulated network: a block that no other one on this machine uses.
+//! Loopback addresses of an emulated network: a block that no other network on this machine uses.
 
 use super::error::RelayError;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Daemons of one emulated network.
+/// The most daemons on one emulated network.
 pub(super) const SEATS_MAX: usize = 64;
 
-/// The port whose owner has the block.
+/// Binding this port of a block claims the block.
 const CLAIM_PORT: u16 = 40_404;
 
-/// Blocks are 127.64.0.0/24 to 127.127.255.0/24: loopback, but no usual address.
+/// Blocks are 127.64.0.0/24 to 127.127.255.0/24, which are loopback but rarely used.
 const BLOCKS: u32 = 64 * 256;
 
-/// How many blocks are tried.
+/// Number of blocks that are tried.
 const TRIES: u32 = 256;
 
-/// Networks that this process began. Each looks for a block elsewhere: the sockets of one that has ended may
-/// stay open until the runtime has dropped their readers.
+/// Number of networks that this process has started. Each tries other blocks first, because sockets
+/// of an ended network may stay open until the runtime has dropped their readers.
 static BEGUN: AtomicU32 = AtomicU32::new(0);
 
-/// A /24 of 127.0.0.0/8, claimed by a bound port that the system takes back whatever happens to us.
+/// A /24 block of 127.0.0.0/8. A bound port claims it, and the system releases the port when the
+/// process ends.
 #[derive(Debug)]
 pub(super) struct Block {
     base: [u8; 3],
@@ -28,7 +29,7 @@ pub(super) struct Block {
 }
 
 impl Block {
-    /// Finds a free one, beginning at a place that differs from process to process.
+    /// Claims a free block. The search begins at a place that differs between processes.
     pub(super) fn claim() -> Result<Self, RelayError> {
         let begun = BEGUN.fetch_add(1, Ordering::Relaxed);
         let first = std::process::id()
@@ -53,7 +54,7 @@ impl Block {
         Err(RelayError::Addresses { last, reason })
     }
 
-    /// What daemon `index` sends from, and what it is seen as.
+    /// The inner and the public address of daemon `index`.
     pub(super) fn addresses(&self, index: usize) -> Result<(Ipv4Addr, Ipv4Addr), RelayError> {
         if index >= SEATS_MAX {
             return Err(RelayError::Seats {

@@ -1,17 +1,17 @@
-//! What passed over an emulated link, and what did not.
+//! Counters of an emulated link.
 
-/// A count of datagrams (for TCP: of chunks) and their bytes. Bytes are those that the daemon's socket saw,
-/// without the headers that the rate is charged for.
+/// A count of datagrams (for TCP, of chunks) and their bytes. Bytes are those at the daemon's
+/// socket, without the headers that use the link's rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// How many.
+    /// Number of datagrams or chunks.
     pub packets: u64,
-    /// Their bytes.
+    /// Sum of their bytes.
     pub bytes: u64,
 }
 
 impl Tally {
-    /// Counts one.
+    /// Counts one datagram of `bytes`.
     pub(super) fn add(&mut self, bytes: usize) {
         self.packets += 1;
         self.bytes += bytes as u64;
@@ -29,23 +29,24 @@ impl std::ops::Add for Tally {
     }
 }
 
-/// One direction of a link. `offered` is the sum of the others and of what is under way.
+/// Counters of one direction. `offered` is the sum of the other counts and of what is in transit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowCounters {
-    /// What came to the link.
+    /// Traffic that entered the link.
     pub offered: Tally,
-    /// What left it at the other end.
+    /// Traffic that left the link at the other end.
     pub delivered: Tally,
-    /// What found its queue full.
+    /// Traffic that was dropped because the queue was full.
     pub dropped_queue: Tally,
-    /// What it lost on the way.
+    /// Traffic that was lost at random.
     pub dropped_loss: Tally,
-    /// What the router refused: downwards what was not asked for, upwards what it had no port for.
+    /// Traffic that the router refused: downwards unsolicited datagrams, upwards those for which it
+    /// had no free port.
     pub dropped_nat: Tally,
 }
 
 impl FlowCounters {
-    /// What is under way.
+    /// Traffic in transit.
     pub fn under_way(&self) -> Tally {
         let gone = self.delivered + self.dropped_queue + self.dropped_loss + self.dropped_nat;
         Tally {

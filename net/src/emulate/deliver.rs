@@ -1,4 +1,4 @@
-//! The thread that hands over what is due.
+//! The thread that delivers datagrams when they are due.
 
 use super::fabric::{Arrival, Load};
 use super::outer::Outer;
@@ -6,14 +6,16 @@ use super::shared::{Shared, State};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-/// How far apart deliveries are at least. What is due in between leaves together, in few calls.
+/// Shortest time between two deliveries. Datagrams that become due in between are sent together in
+/// few calls.
 const QUANTUM: Duration = Duration::from_micros(200);
 
-/// Runs until the relay is dropped.
+/// Delivers until the relay is dropped.
 ///
-/// A thread of its own, because tokio's timers have a granularity of a millisecond, which is the time of 86 full
-/// datagrams at 1 Gbit/s. A datagram is handed over at most [`QUANTUM`] and the system's timer slack (50 us on
-/// Linux) late, plus what the scheduler of a busy machine adds; the links' own times are exact in any case.
+/// It has its own thread because tokio's timers have a granularity of a millisecond, the time of 86
+/// full datagrams at 1 Gbit/s. A datagram is delivered at most [`QUANTUM`] and the system's timer
+/// slack (50 us on Linux) late, plus the delay of the scheduler on a busy machine. The links' own
+/// times are always exact.
 pub(super) fn run(shared: &Shared) {
     let mut arrivals = Vec::new();
     let mut scratch = Vec::new();
@@ -28,7 +30,7 @@ pub(super) fn run(shared: &Shared) {
     }
 }
 
-/// Waits until something is due; `None` when it is over.
+/// Waits until a datagram is due; `None` if the relay was dropped.
 fn wait(shared: &Shared) -> Option<std::sync::MutexGuard<'_, State>> {
     let mut state = shared.lock();
     loop {
@@ -39,7 +41,7 @@ fn wait(shared: &Shared) -> Option<std::sync::MutexGuard<'_, State>> {
         let left = state.fabric.next_at().map(|at| at.saturating_sub(now));
         state = match left {
             Some(Duration::ZERO) => {
-                // Readers need not wake who is awake.
+                // While this thread is awake, readers need not wake it.
                 state.wake = Duration::ZERO;
                 return Some(state);
             }
@@ -78,7 +80,7 @@ fn hand_over(
         } else if let Some(outer) = state.ports.get(&way[0].from) {
             ways.push((Arc::clone(outer), at, at + way.len()));
         } else {
-            // Its router closed the port while the datagrams were under way.
+            // The router closed the port while the datagrams were in transit.
             way.iter()
                 .for_each(|arrival| state.unsent.add(len(arrival)));
         }
@@ -107,7 +109,7 @@ fn len(arrival: &Arrival) -> usize {
     }
 }
 
-/// Sorts so that what goes the same way lies together, in the order in which it is due.
+/// Groups datagrams with the same source and destination, in the order in which they are due.
 fn by_way(arrivals: &mut [Arrival]) {
     arrivals.sort_by_key(|arrival| (arrival.from, arrival.to));
 }

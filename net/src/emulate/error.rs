@@ -1,16 +1,16 @@
-//! Why an emulated link or network cannot be: what a person wrote, or what the system refused.
+//! Errors of an emulated link or network.
 
 use std::net::Ipv4Addr;
 
-/// What is wrong with the text of a link.
+/// An error in the text of a link.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{part}: `{text}` {expected}")]
 pub struct SpecError {
-    /// Which part: `RATE`, `RTT`, `LOSS` or the name of a key.
+    /// The wrong part: `RATE`, `RTT`, `LOSS` or the name of a key.
     pub part: String,
-    /// What stands there.
+    /// The text of this part.
     pub text: String,
-    /// What is expected instead.
+    /// The expected form.
     pub expected: String,
 }
 
@@ -23,7 +23,7 @@ impl SpecError {
         }
     }
 
-    /// The same error, said of another part.
+    /// The same error for another part.
     pub(super) fn of(mut self, part: &str) -> Self {
         part.clone_into(&mut self.part);
         self
@@ -40,17 +40,17 @@ pub enum RelayError {
          links need Linux, where all of 127.0.0.0/8 is this machine)"
     )]
     Addresses {
-        /// The address tried last.
+        /// The last address that was tried.
         last: Ipv4Addr,
-        /// What the system said.
+        /// The system's error.
         reason: String,
     },
     /// Too many daemons.
     #[error("{seats} daemons on one emulated network; it has addresses for {most}")]
     Seats {
-        /// How many were asked for.
+        /// The requested number of daemons.
         seats: usize,
-        /// How many there can be.
+        /// The largest possible number.
         most: usize,
     },
     /// A port cannot be bound.
@@ -58,13 +58,13 @@ pub enum RelayError {
     Bind {
         /// The address.
         address: std::net::SocketAddrV4,
-        /// What the system said.
+        /// The system's error.
         reason: String,
     },
-    /// The thread that delivers cannot be started.
+    /// The thread that delivers datagrams cannot be started.
     #[error("cannot start the thread that delivers datagrams: {reason}")]
     Thread {
-        /// What the system said.
+        /// The system's error.
         reason: String,
     },
 }

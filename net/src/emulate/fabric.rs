@@ -1,5 +1,5 @@
-//! The emulated network as a value: links and routers of all daemons, and what is under way between them.
-//! Datagrams and times go in, datagrams come out; no sockets, no clock.
+//! The emulated network as a value: links and routers of all daemons, and the datagrams in transit.
+//! It takes datagrams and times and returns datagrams. It uses neither sockets nor a clock.
 
 use super::counters::LinkCounters;
 use super::nat::{Nat, NatKind, Ports};
@@ -12,27 +12,27 @@ use std::collections::{BTreeMap, BinaryHeap};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::Duration;
 
-/// Bytes of IPv4 and UDP headers, which a link carries with every datagram.
+/// Size of the IPv4 and UDP headers in bytes, which a link carries with every datagram.
 pub(super) const UDP_HEADERS: usize = 28;
 
-/// Payload of a TCP segment, and bytes of its IPv4 and TCP headers with timestamps.
+/// Payload of a TCP segment in bytes, and size of its IPv4 and TCP headers with timestamps.
 const SEGMENT_BYTES: usize = 1448;
 const TCP_HEADERS: usize = 52;
 
-/// Bytes that may be under way from one daemon, so that a link without a limit cannot eat the memory; what
-/// comes then counts as dropped by the queue. Enough for 10 Gbit/s over 200 ms.
+/// Bytes in transit from one daemon, so that a link without a limit cannot use up the memory. More
+/// count as dropped by the queue. This suffices for 10 Gbit/s over 200 ms.
 const UNDER_WAY_MAX: u64 = 256 << 20;
 
-/// A daemon's place on the network.
+/// Index of a daemon on the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SeatId(pub(super) usize);
 
-/// What travels.
+/// A unit in transit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Load {
     /// A datagram with its congestion mark.
     Datagram(Bytes, Option<EcnCodepoint>),
-    /// Bytes of one direction of a TCP connection; none mean that no more come.
+    /// Bytes of one direction of a TCP connection. No bytes mean the end of the stream.
     Chunk(u64, Bytes),
 }
 
@@ -44,22 +44,22 @@ impl Load {
     }
 }
 
-/// What is due at a daemon.
+/// A unit that is due at a daemon.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Arrival {
-    /// Where it seems to come from: an outer address.
+    /// The apparent source: an outer address.
     pub(super) from: SocketAddrV4,
-    /// The daemon's endpoint. For a chunk its address only, without the port.
+    /// The daemon's endpoint. For a chunk only the address counts, not the port.
     pub(super) to: SocketAddrV4,
-    /// What.
+    /// The datagram or chunk.
     pub(super) load: Load,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// Leaves the sender's link.
+    /// It leaves the sender's link.
     Between,
-    /// Leaves the receiver's link.
+    /// It leaves the receiver's link.
     Arrived,
 }
 
@@ -109,7 +109,7 @@ struct Seat {
     under_way: u64,
 }
 
-/// All daemons' links and routers.
+/// The links and routers of all daemons.
 #[derive(Debug, Default)]
 pub(super) struct Fabric {
     seats: Vec<Seat>,
@@ -117,12 +117,13 @@ pub(super) struct Fabric {
     by_public: BTreeMap<Ipv4Addr, usize>,
     events: BinaryHeap<Event>,
     order: u64,
-    /// Of every connection's direction, the time before which no chunk may leave either link.
+    /// For each direction of a connection, the time before which no chunk may leave each of the two
+    /// links.
     floors: BTreeMap<u64, [Duration; 2]>,
 }
 
 impl Fabric {
-    /// Adds a daemon that sends from `inner` and is seen as `public`.
+    /// Adds a daemon with the inner address `inner` and the outer address `public`.
     pub(super) fn add(
         &mut self,
         inner: Ipv4Addr,
@@ -132,7 +133,7 @@ impl Fabric {
         seed: u64,
     ) -> SeatId {
         let place = self.seats.len();
-        // Three streams of randomness a daemon, none of them shared.
+        // Each daemon has three random streams of its own.
         let seed = |part: u64| seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ (3 * place as u64 + part);
         self.seats.push(Seat {
             inner,
@@ -148,17 +149,17 @@ impl Fabric {
         SeatId(place)
     }
 
-    /// As what the daemon is seen.
+    /// The daemon's outer address.
     pub(super) fn public(&self, seat: SeatId) -> Ipv4Addr {
         self.seats[seat.0].nat.public()
     }
 
-    /// Who sends from this address.
+    /// The daemon with this inner address.
     pub(super) fn sender(&self, inner: Ipv4Addr) -> Option<SeatId> {
         self.by_inner.get(&inner).copied().map(SeatId)
     }
 
-    /// Opens an outer port of the same number as the daemon's `port`.
+    /// Opens an outer port with the same number as the daemon's `port`.
     pub(super) fn publish(
         &mut self,
         seat: SeatId,
@@ -169,7 +170,7 @@ impl Fabric {
         seat.nat.publish(SocketAddrV4::new(seat.inner, port), ports)
     }
 
-    /// The daemon's link becomes another one.
+    /// Replaces the daemon's link.
     pub(super) fn reshape(&mut self, seat: SeatId, link: LinkSpec) {
         let seat = &mut self.seats[seat.0];
         seat.link = link;
@@ -177,25 +178,25 @@ impl Fabric {
         seat.down.reshape(link.half(Direction::Down));
     }
 
-    /// What passed so far.
+    /// The counters of the daemon's link.
     pub(super) fn counters(&self, seat: SeatId) -> LinkCounters {
         self.seats[seat.0].counters
     }
 
-    /// Round trip between two daemons without queues.
+    /// The round-trip time between two daemons without queueing.
     pub(super) fn rtt(&self, a: SeatId, b: SeatId) -> Duration {
         (self.seats[a.0].link.rtt + self.seats[b.0].link.rtt) / 2
     }
 
-    /// How long a sender of a stream must wait until its link's queue has room.
+    /// How long the sender of a stream must wait until its link's queue has room.
     pub(super) fn congestion(&self, now: Duration, sender: SeatId, receiver: SeatId) -> Duration {
         let (up, down) = (&self.seats[sender.0].up, &self.seats[receiver.0].down);
         let over = |shaper: &Shaper| shaper.backlog(now).saturating_sub(shaper.queue());
         over(up).max(over(down))
     }
 
-    /// A datagram comes from a daemon's endpoint to an outer address. Returns false for a sender or an address
-    /// that no daemon has.
+    /// Takes a datagram from a daemon's endpoint to an outer address. Returns false if no daemon
+    /// has the sender's or the receiver's address.
     pub(super) fn offer(
         &mut self,
         now: Duration,
@@ -214,7 +215,7 @@ impl Fabric {
         let bytes = payload.len();
         let flow = &mut seat.counters.up;
         flow.offered.add(bytes);
-        // No hairpinning: what a daemon sends to its own outer address goes nowhere.
+        // There is no hairpinning: a datagram to the daemon's own outer address is dropped.
         let outer = (sender != receiver).then(|| seat.nat.outbound(now, from, to, ports));
         let Some(outer) = outer.flatten() else {
             flow.dropped_nat.add(bytes);
@@ -244,7 +245,8 @@ impl Fabric {
         true
     }
 
-    /// Bytes of a connection go from one daemon to another. `from` is what the receiver sees.
+    /// Takes bytes of a connection between two daemons. `from` is the address that the receiver
+    /// sees.
     pub(super) fn offer_chunk(
         &mut self,
         now: Duration,
@@ -271,25 +273,26 @@ impl Fabric {
         });
     }
 
-    /// A connection's direction begins: its chunks stay in order.
+    /// Starts one direction of a connection, whose chunks stay in order.
     pub(super) fn open_pipe(&mut self, pipe: u64) {
         self.floors.insert(pipe, [Duration::ZERO; 2]);
     }
 
-    /// A connection's direction ended.
+    /// Ends one direction of a connection.
     pub(super) fn close_pipe(&mut self, pipe: u64) {
         self.floors.remove(&pipe);
     }
 
-    /// When the next datagram is due somewhere.
+    /// When the next unit is due.
     pub(super) fn next_at(&self) -> Option<Duration> {
         self.events.peek().map(|event| event.at)
     }
 
-    /// Moves everything that is due at `now`; what reaches daemons is added to `out`, in order.
+    /// Moves everything that is due at `now`. Appends the units that reach daemons to `out`, in
+    /// order.
     ///
-    /// Every stage begins at the time the one before it ended, not at `now`: a late call makes what it hands
-    /// over late, but adds nothing to what follows.
+    /// Each stage begins at the time at which the previous one ended, not at `now`. A late call
+    /// therefore delays only the units that it delivers, and nothing after them.
     pub(super) fn advance(&mut self, now: Duration, out: &mut Vec<Arrival>) {
         while self.next_at().is_some_and(|at| at <= now) {
             let Some(event) = self.events.pop() else {
@@ -308,7 +311,7 @@ impl Fabric {
         self.events.push(event);
     }
 
-    /// From the sender's link to the receiver's.
+    /// Moves a unit from the sender's link to the receiver's link.
     fn descend(&mut self, mut event: Event) {
         let bytes = event.load.len();
         self.seats[event.sender].counters.up.delivered.add(bytes);
@@ -342,7 +345,7 @@ impl Fabric {
         }
     }
 
-    /// From the receiver's link through its router.
+    /// Moves a unit from the receiver's link through the receiver's router.
     fn arrive(&mut self, event: Event) -> Option<Arrival> {
         let bytes = event.load.len();
         self.seats[event.sender].under_way -= bytes as u64;
@@ -363,8 +366,8 @@ impl Fabric {
         })
     }
 
-    /// When a chunk leaves a link. A lost segment costs a round trip, which everything behind it on the
-    /// connection waits for; other connections do not.
+    /// When a chunk leaves a link. A lost segment costs a round trip, for which all later chunks of
+    /// the connection wait. Other connections do not wait.
     fn carry_chunk(
         &mut self,
         now: Duration,

@@ -1,15 +1,16 @@
-//! Datagrams that the kernel dropped because a socket's buffer was full: what no counter of ours can see.
+//! Datagrams that the kernel dropped because a socket's buffer was full. The emulator's own
+//! counters cannot see these.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
-/// Drops by local address, of all UDP sockets of this machine; empty where the kernel does not tell.
+/// Drops of all UDP sockets of this machine by local address; empty where the kernel does not tell.
 pub(super) fn drops() -> BTreeMap<Ipv4Addr, u64> {
     std::fs::read_to_string("/proc/net/udp").map_or_else(|_| BTreeMap::new(), |text| parse(&text))
 }
 
-/// Lines of `/proc/net/udp`: the second column is the address in hexadecimal, in the machine's byte order, the
-/// last one the count of drops.
+/// Parses lines of `/proc/net/udp`. The second column is the address in hexadecimal, in the
+/// machine's byte order; the last column is the number of drops.
 fn parse(text: &str) -> BTreeMap<Ipv4Addr, u64> {
     let mut drops = BTreeMap::new();
     for line in text.lines().skip(1) {

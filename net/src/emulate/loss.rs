@@ -1,4 +1,5 @@
-//! Which datagrams a link loses: each by itself, or in bursts. Seeded, hence the same every time.
+//! Chooses which datagrams a link loses: independently, or in bursts. The choice is seeded, so it
+//! repeats.
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::Rng;
@@ -9,12 +10,13 @@ pub(super) fn share(rng: &mut ChaCha8Rng) -> f64 {
     (rng.next_u64() >> 11) as f64 * 2f64.powi(-53)
 }
 
-/// Decides of one datagram after the other.
+/// Decides the fate of one datagram after the other.
 ///
 /// With a mean burst length `L`, a two-state Markov chain that loses nothing in its good state and
-/// everything in its bad one (Gilbert, "Capacity of a burst-noise channel", 1960, with h = 0): it leaves
-/// the bad state with probability `r = 1/L` and the good one with `p = r loss / (1 - loss)`, so that the
-/// stationary share of the bad state, `p / (p + r)`, is `loss`. Without, a chain without memory.
+/// everything in its bad one (Gilbert, "Capacity of a burst-noise channel", 1960, with h = 0): it
+/// leaves the bad state with probability `r = 1/L` and the good one with `p = r loss / (1 - loss)`,
+/// so that the stationary share of the bad state, `p / (p + r)`, is `loss`. Without a burst length,
+/// losses are independent.
 #[derive(Clone, Debug)]
 pub(super) struct LossModel {
     begin: f64,
@@ -23,8 +25,8 @@ pub(super) struct LossModel {
 }
 
 impl LossModel {
-    /// Loses the share `loss`, in bursts of mean length `burst`, at least 1. All is lost where
-    /// `loss` is 1.
+    /// Loses the fraction `loss`, in bursts of mean length `burst`, which is at least 1. If `loss`
+    /// is 1, everything is lost.
     pub(super) fn new(loss: f64, burst: Option<f64>) -> Self {
         let (begin, stay) = match burst {
             _ if loss >= 1.0 => (1.0, 1.0),
@@ -41,7 +43,7 @@ impl LossModel {
         }
     }
 
-    /// Whether the next datagram is lost. One draw each, whatever comes out.
+    /// Whether the next datagram is lost. Draws exactly one random number.
     pub(super) fn next(&mut self, rng: &mut ChaCha8Rng) -> bool {
         let chance = if self.bad { self.stay } else { self.begin };
         self.bad = share(rng) < chance;
@@ -56,7 +58,7 @@ mod tests {
 
     const DRAWS: usize = 400_000;
 
-    /// The share lost and the mean length of what is lost in a row.
+    /// The fraction lost, and the mean length of runs of losses.
     fn measure(loss: f64, burst: Option<f64>) -> (f64, f64) {
         let mut rng = ChaCha8Rng::seed_from_u64(7);
         let mut model = LossModel::new(loss, burst);
@@ -76,7 +78,7 @@ mod tests {
     #[test]
     fn random_loss_has_its_share_and_the_bursts_of_chance() {
         let (share, length) = measure(0.03, None);
-        // Four standard deviations of a binomial share.
+        // Four standard deviations of a binomial fraction.
         assert!((share - 0.03).abs() < 4.0 * (0.03 * 0.97 / DRAWS as f64).sqrt());
         assert!((length - 1.0 / 0.97).abs() < 0.02, "{length}");
     }

@@ -1,12 +1,13 @@
 //! Emulated links and NATs in user space: rate, delay, jitter, loss and queues, for UDP and TCP.
 //!
-//! # How daemons get onto the network
+//! # How daemons join the network
 //!
-//! They need not know of it. All of 127.0.0.0/8 is this machine (on Linux), so a [`Relay`] takes a block of it and
-//! gives each daemon two addresses: an *inner* one, which the daemon binds, and a *public* one, which the relay
-//! binds and the daemon announces. Whatever a daemon sends to a public address reaches the relay, which
-//! knows the sender by its inner address, takes the datagram through the sender's router and link and the
-//! receiver's link and router, and sends it on from the socket that is the sender's outer port:
+//! Daemons need no support for it. On Linux all of 127.0.0.0/8 is this machine, so a [`Relay`]
+//! takes a block of it and gives each daemon two addresses: an *inner* one, which the daemon binds,
+//! and a *public* one, which the relay binds and the daemon announces. A datagram to a public
+//! address reaches the relay. The relay knows the sender by its inner address, passes the datagram
+//! through the sender's router and link and the receiver's link and router, and sends it from the
+//! socket that is the sender's outer port:
 //!
 //! ```text
 //! daemon A  127.64.0.129:4001 ──> 127.64.0.2:4002 (B's outer port, a socket of the relay)
@@ -14,19 +15,20 @@
 //!           A's outer port, 127.64.0.1:4001 ──> 127.64.0.130:4002  daemon B
 //! ```
 //!
-//! So B sees A as A's outer port, answers to it, tells A and others of it, and everything in it is true: addresses
-//! learned by identify, hole punching, a connection that moves to another port, congestion marks, segmentation
-//! offload. It works for every UDP stack, libp2p's stock QUIC included. An encapsulating socket in the daemon (the
-//! destination before each datagram) could do no more, and would have to be in each of them.
+//! B therefore sees A as A's outer port, answers to it, and tells others about it. Addresses from
+//! identify, hole punching, connections that move to another port, congestion marks and
+//! segmentation offload all work as on a real network, with every UDP stack, including libp2p's own
+//! QUIC. A socket in the daemon that encapsulates datagrams could do no more, and every daemon
+//! would need it.
 //!
-//! What it asks of a daemon: bind the inner address, UDP and TCP, and announce nothing but the public one.
-//! Ports of daemons on one network must differ (libp2p dials TCP from its listening port of *all* addresses,
-//! by which alone the relay then knows it).
+//! A daemon must bind the inner address for UDP and TCP, and announce only the public one. Ports of
+//! daemons on one network must differ: libp2p dials TCP from its listening port of *all* addresses,
+//! so the port alone identifies the daemon to the relay.
 //!
 //! # Parts
 //!
-//! [`LinkSpec`] is what people write, [`Shaper`] one direction of a link, [`Nat`] a router; all without sockets and
-//! clocks, as is the network of them behind [`Relay`].
+//! [`LinkSpec`] is a link as people write it, [`Shaper`] is one direction of a link, and [`Nat`] is
+//! a router. They and the network behind [`Relay`] use neither sockets nor clocks.
 
 mod block;
 mod counters;

@@ -1,4 +1,5 @@
-//! Address translation by a router before a daemon: mappings and filters, without sockets and clocks.
+//! Address translation by a router in front of a daemon: mappings and filters, without sockets and
+//! clocks.
 
 use super::error::SpecError;
 use rand_chacha::ChaCha8Rng;
@@ -9,35 +10,36 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::str::FromStr;
 use std::time::Duration;
 
-/// How long a mapping and a permission live without a datagram going out (RFC 4787, REQ-5: at least 2 min).
+/// Lifetime of a mapping and of a permission after the last outgoing datagram (RFC 4787, REQ-5: at
+/// least 2 min).
 pub const MAPPING_LIFETIME: Duration = Duration::from_secs(120);
 
-/// Mappings of one router. The one unused for longest makes room.
+/// Mappings of one router. The least recently used one is replaced.
 const MAPPINGS_MAX: usize = 1024;
 
-/// Remotes that one mapping lets in. The one unused for longest makes room.
+/// Remotes that one mapping admits. The least recently used one is replaced.
 const PERMISSIONS_MAX: usize = 1024;
 
-/// Ports that are tried for a new mapping.
+/// Number of ports that are tried for a new mapping.
 const PORT_TRIES: usize = 32;
 
-/// First port of mappings that translate (RFC 6335: dynamic ports).
+/// First port of translated mappings (RFC 6335: dynamic ports).
 const PORTS_FROM: u16 = 49_152;
 
-/// What a router does, in the words of RFC 4787.
+/// The kind of a router, in the terms of RFC 4787.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NatKind {
     /// No translation of ports and no filter: the daemon is reachable at its published ports.
     #[default]
     None,
-    /// Endpoint-independent mapping, endpoint-independent filtering: one outer port for each inner port,
-    /// and once it is there every sender may use it.
+    /// Endpoint-independent mapping and filtering: each inner port has one outer port, which admits
+    /// every sender as soon as it exists.
     FullCone,
-    /// Endpoint-independent mapping, address-and-port-dependent filtering: one outer port for each inner
-    /// port, through which only those come that were sent to.
+    /// Endpoint-independent mapping, address-and-port-dependent filtering: each inner port has one
+    /// outer port, which admits only remotes that the daemon has sent to.
     PortRestricted,
-    /// Address-and-port-dependent mapping and filtering: another outer port for each destination, through
-    /// which only that destination comes.
+    /// Address-and-port-dependent mapping and filtering: each destination has its own outer port,
+    /// which admits only that destination.
     Symmetric,
 }
 
@@ -74,24 +76,24 @@ impl FromStr for NatKind {
     }
 }
 
-/// What opens and closes the router's outer ports: sockets, or a table in a test.
+/// Opens and closes the router's outer ports: sockets, or a table in tests.
 pub trait Ports {
-    /// Opens a port; false when it is taken.
+    /// Opens a port. Returns false if it is taken.
     fn open(&mut self, address: SocketAddrV4) -> bool;
-    /// Closes a port that was opened.
+    /// Closes an open port.
     fn close(&mut self, address: SocketAddrV4);
 }
 
-/// Why a datagram does not come in.
+/// Why the router refuses an incoming datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// No daemon inside has this port.
+    /// The port belongs to no daemon.
     NoMapping,
-    /// The one inside did not send to this remote.
+    /// The daemon has not sent to this remote.
     Filtered,
 }
 
-/// Of one inner endpoint; where the mapping depends on it, towards one destination.
+/// An inner endpoint, and the destination if the mapping depends on it.
 type Key = (SocketAddrV4, Option<SocketAddrV4>);
 
 #[derive(Clone, Debug)]
@@ -105,8 +107,8 @@ struct Mapping {
 
 /// The router of one daemon. Times must not go back.
 ///
-/// Only what goes out refreshes a mapping (RFC 4787, REQ-6). There is no hairpinning (REQ-9): a daemon cannot
-/// reach itself through its outer address.
+/// Only outgoing datagrams refresh a mapping (RFC 4787, REQ-6). There is no hairpinning (REQ-9): a
+/// daemon cannot reach itself through its outer address.
 #[derive(Debug)]
 pub struct Nat {
     kind: NatKind,
@@ -117,7 +119,8 @@ pub struct Nat {
 }
 
 impl Nat {
-    /// A router without mappings whose outer address is `public`. The seed decides of outer ports.
+    /// A router without mappings whose outer address is `public`. `seed` determines the outer
+    /// ports.
     pub fn new(kind: NatKind, public: Ipv4Addr, seed: u64) -> Self {
         Self {
             kind,
@@ -128,18 +131,18 @@ impl Nat {
         }
     }
 
-    /// Its outer address.
+    /// The outer address.
     pub fn public(&self) -> Ipv4Addr {
         self.public
     }
 
-    /// What the router does.
+    /// The router's kind.
     pub fn kind(&self) -> NatKind {
         self.kind
     }
 
-    /// Opens the outer port of the same number for an inner endpoint, for ever, as on a machine
-    /// without a NAT or by a rule on the router. `None` when the port is taken.
+    /// Opens the outer port with the number of an inner endpoint permanently, as on a machine
+    /// without NAT or by a rule on the router. `None` if the port is taken.
     pub fn publish(&mut self, inner: SocketAddrV4, ports: &mut dyn Ports) -> Option<SocketAddrV4> {
         let outer = SocketAddrV4::new(self.public, inner.port());
         if self.by_port.contains_key(&inner.port()) || !ports.open(outer) {
@@ -149,7 +152,8 @@ impl Nat {
         Some(outer)
     }
 
-    /// A datagram goes out from `inner` to `remote`: the outer address it gets. `None` when no port is free.
+    /// Handles an outgoing datagram from `inner` to `remote` and returns its outer address. `None`
+    /// if no port is free.
     pub fn outbound(
         &mut self,
         now: Duration,
@@ -173,10 +177,11 @@ impl Nat {
         Some(SocketAddrV4::new(self.public, mapping.port))
     }
 
-    /// A datagram comes from `remote` to the outer port: the inner endpoint that gets it.
+    /// Handles an incoming datagram from `remote` to an outer port and returns the inner endpoint
+    /// that receives it.
     ///
     /// # Errors
-    /// When no daemon gets it.
+    /// If the router refuses it.
     pub fn inbound(
         &self,
         now: Duration,
@@ -213,7 +218,7 @@ impl Nat {
         }
     }
 
-    /// Drops what has expired, and when that is nothing, the mapping unused for longest.
+    /// Drops expired mappings. If there are none, drops the least recently used one.
     fn make_room(&mut self, now: Duration, ports: &mut dyn Ports) {
         if self.mappings.len() < MAPPINGS_MAX {
             return;
@@ -229,7 +234,7 @@ impl Nat {
         }
     }
 
-    /// Opens an outer port: the same number without translation, else one that cannot be guessed.
+    /// Opens an outer port: the same number without translation, otherwise a random one.
     fn open(&mut self, inner: SocketAddrV4, ports: &mut dyn Ports) -> Option<u16> {
         let preserved = self.kind == NatKind::None;
         for tried in 0..PORT_TRIES {
@@ -309,12 +314,13 @@ mod tests {
         assert!(said.starts_with("NAT: `cone` is no kind of NAT; there are none, full-cone"));
     }
 
-    /// RFC 4787, sections 4.1 and 5: mapping by destination, and who may come in.
+    /// RFC 4787, sections 4.1 and 5: mapping by destination, and which remotes are admitted.
     #[test]
     fn the_table_of_mappings_and_filters() {
         let (inner, a, b) = (at("127.1.0.1:7"), at("127.9.9.2:1"), at("127.9.9.3:1"));
         let a_other_port = at("127.9.9.2:2");
-        // (kind, one outer port for all destinations, other port of a contacted address, stranger)
+        // (kind, one outer port for all destinations, other port of a contacted address, unknown
+        // sender)
         let (open, shut) = (Ok(inner), Err(Refusal::Filtered));
         for (kind, independent, other_port, stranger) in [
             (NatKind::None, true, open, open),
@@ -359,7 +365,7 @@ mod tests {
         let outer = nat.outbound(T0, inner, a, &mut ports).unwrap();
         let half = MAPPING_LIFETIME / 2;
         assert_eq!(nat.outbound(half, inner, b, &mut ports), Some(outer));
-        // The mapping lives by b; a's permission does not.
+        // The mapping is kept alive by b, but a's permission has expired.
         let later = MAPPING_LIFETIME + half / 2;
         assert_eq!(nat.inbound(later, outer.port(), a), Err(Refusal::Filtered));
         assert_eq!(nat.inbound(later, outer.port(), b), Ok(inner));

@@ -1,4 +1,4 @@
-//! A socket of the relay: one outer port of an emulated router.
+//! A socket of the relay, which is one outer port of an emulated router.
 
 use super::fabric::{Arrival, Load};
 use bytes::Bytes;
@@ -8,20 +8,22 @@ use std::io::{self, IoSliceMut};
 use std::net::{SocketAddr, SocketAddrV4};
 use tokio::net::UdpSocket;
 
-/// Buffers that one call may fill. Each takes one datagram, or several of one sender in a row.
+/// Buffers that one call may fill. Each receives one datagram, or several consecutive ones of one
+/// sender.
 const BATCH: usize = 8;
 
 /// The most bytes in one buffer.
 const BUFFER_BYTES: usize = 1 << 16;
 
-/// What the sockets' receive buffers should hold; the kernel may give less.
+/// Requested size of the sockets' receive buffers; the kernel may grant less.
 const RECEIVE_BUFFER: usize = 4 << 20;
 
-/// The most bytes that go into one call, below what an IPv4 datagram may have.
+/// The most bytes in one call, below the limit of an IPv4 datagram.
 const SEND_BYTES_MAX: usize = 65_000;
 
 thread_local! {
-    /// Of the thread, not of the socket: a symmetric router has one for every pair of daemons.
+    /// One per thread and not per socket, because a symmetric router has a socket for every pair of
+    /// daemons.
     static SCRATCH: RefCell<Vec<u8>> = RefCell::new(vec![0; BATCH * BUFFER_BYTES]);
 }
 
@@ -37,7 +39,7 @@ impl Outer {
     /// Opens the port.
     pub(super) fn bind(address: SocketAddrV4) -> io::Result<Self> {
         let socket = std::net::UdpSocket::bind(address)?;
-        // A smaller buffer is no reason to stop: what it loses is shown among the kernel's drops.
+        // A smaller buffer is acceptable; its losses appear among the kernel's drops.
         let _ = socket2::SockRef::from(&socket).set_recv_buffer_size(RECEIVE_BUFFER);
         let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
         let socket = UdpSocket::from_std(socket)?;
@@ -48,17 +50,17 @@ impl Outer {
         })
     }
 
-    /// Its address.
+    /// The port's address.
     pub(super) fn address(&self) -> SocketAddrV4 {
         self.address
     }
 
-    /// Its socket, to wait on.
+    /// The port's socket, to wait on.
     pub(super) fn socket(&self) -> &UdpSocket {
         &self.socket
     }
 
-    /// Reads the datagrams that are there and hands them to `take`.
+    /// Reads all datagrams that have arrived and passes them to `take`.
     pub(super) fn receive(
         &self,
         take: impl FnOnce(&mut dyn Iterator<Item = (&RecvMeta, Bytes)>),
@@ -79,7 +81,7 @@ impl Outer {
         })
     }
 
-    /// Sends a run of datagrams of one size, but for the last, in one call.
+    /// Sends datagrams of the same size in one call. The last one may be shorter.
     pub(super) fn send(&self, run: &[Arrival], scratch: &mut Vec<u8>) -> io::Result<()> {
         let Some(Load::Datagram(first, mark)) = run.first().map(|arrival| &arrival.load) else {
             return Ok(());
@@ -106,7 +108,8 @@ impl Outer {
             .try_send(UdpSockRef::from(&self.socket), &transmit)
     }
 
-    /// How many of the datagrams, which all go from here to one place, can go in one call.
+    /// How many of the datagrams, which all have the same source and destination, fit into one
+    /// call.
     pub(super) fn run_length(&self, arrivals: &[Arrival]) -> usize {
         let Some(Load::Datagram(first, mark)) = arrivals.first().map(|a| &a.load) else {
             return 1;
@@ -117,7 +120,7 @@ impl Outer {
         for arrival in arrivals.iter().take(most).skip(1) {
             match &arrival.load {
                 Load::Datagram(bytes, m) if m == mark && bytes.len() == first.len() => length += 1,
-                // A shorter one may only end the run.
+                // A shorter datagram may only be the last one.
                 Load::Datagram(bytes, m)
                     if m == mark && (1..first.len()).contains(&bytes.len()) =>
                 {

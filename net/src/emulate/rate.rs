@@ -16,7 +16,7 @@ const UNITS: [(&str, u64); 4] = [
     ("bit", 1),
 ];
 
-/// How much a link carries: bits per second, or no limit.
+/// The rate of a link in bits per second, or no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rate(Option<NonZeroU64>);
 
@@ -24,18 +24,18 @@ impl Rate {
     /// No limit.
     pub const UNLIMITED: Self = Self(None);
 
-    /// Bits per second; zero is no limit.
+    /// A rate in bits per second; zero means no limit.
     pub fn from_bits(bits: u64) -> Self {
         Self(NonZeroU64::new(bits))
     }
 
-    /// Bits per second, if there is a limit.
+    /// Bits per second; `None` means no limit.
     pub fn bits(self) -> Option<u64> {
         self.0.map(NonZeroU64::get)
     }
 
-    /// How long the link takes to put `bytes` on the wire: `8 bytes / rate`, rounded up to
-    /// nanoseconds; zero without a limit.
+    /// The time that the link needs to send `bytes`: `8 bytes / rate`, rounded up to nanoseconds;
+    /// zero without a limit.
     pub fn time_of(self, bytes: usize) -> Duration {
         let Some(bits) = self.0 else {
             return Duration::ZERO;

@@ -1,4 +1,4 @@
-//! The emulated network with sockets: what daemons send to its addresses, it carries.
+//! The emulated network with sockets: it carries the datagrams that daemons send to its addresses.
 
 use super::block::Block;
 use super::counters::{LinkCounters, Tally};
@@ -17,16 +17,16 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
-/// Datagrams that the kernel dropped before a socket's owner read them.
+/// Datagrams that the kernel dropped before the owner of the socket read them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KernelDrops {
-    /// Before the relay: neither offered nor carried.
+    /// Dropped before the relay read them: they are neither offered nor carried.
     pub relay: u64,
-    /// Before daemons, after they were counted as delivered.
+    /// Dropped before daemons read them, after they counted as delivered.
     pub daemons: u64,
 }
 
-/// An emulated network on this machine. Dropped, it is gone.
+/// An emulated network on this machine. Dropping it removes the network.
 #[derive(Debug)]
 pub struct Relay {
     shared: Arc<Shared>,
@@ -38,11 +38,11 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// A network without daemons. Its readers run on the tokio runtime around this call; the same seed
-    /// loses the same datagrams of each link.
+    /// Starts a network without daemons. Its readers run on the current tokio runtime. The same
+    /// seed loses the same datagrams of each link.
     ///
     /// # Errors
-    /// When there are no addresses left, or no thread.
+    /// If no addresses are free, or no thread can be started.
     pub fn start(seed: u64) -> Result<Self, RelayError> {
         let runtime = Handle::current();
         let shared = Arc::new_cyclic(|shared| Shared {
@@ -76,10 +76,10 @@ impl Relay {
         })
     }
 
-    /// Adds a daemon behind such a router and link.
+    /// Adds a daemon behind a router of this kind and this link.
     ///
     /// # Errors
-    /// When there are too many.
+    /// If there are too many daemons.
     pub fn add(&mut self, nat: NatKind, link: LinkSpec) -> Result<Seat, RelayError> {
         let (inner, public) = self.block.addresses(self.seats.len())?;
         let mut state = self.shared.lock();
@@ -95,11 +95,12 @@ impl Relay {
         &self.seats
     }
 
-    /// Makes the daemon's UDP port reachable at its outer address under the same number, as on a machine without
-    /// a NAT or by a rule on its router. Other ports get outer ones as the router gives them.
+    /// Makes the daemon's UDP port reachable at its outer address under the same number, as on a
+    /// machine without NAT or by a rule on the router. The router chooses the outer ports for other
+    /// inner ports.
     ///
     /// # Errors
-    /// When the outer port is taken.
+    /// If the outer port is taken.
     pub fn publish_udp(&self, seat: Seat, port: u16) -> Result<SocketAddrV4, RelayError> {
         let mut state = self.shared.lock();
         let State { fabric, ports, .. } = &mut *state;
@@ -113,7 +114,7 @@ impl Relay {
     /// The same for TCP.
     ///
     /// # Errors
-    /// When the outer port is taken.
+    /// If the outer port is taken.
     pub fn publish_tcp(&mut self, seat: Seat, port: u16) -> Result<SocketAddrV4, RelayError> {
         let address = SocketAddrV4::new(seat.public, port);
         let failed = |e: std::io::Error| RelayError::Bind {
@@ -127,32 +128,34 @@ impl Relay {
         Ok(address)
     }
 
-    /// The daemon dials TCP from this port of all addresses, but it accepts no connections there.
+    /// Tells that the daemon dials TCP from this port of all addresses, but accepts no connections
+    /// there.
     pub fn dials_from(&self, seat: Seat, port: u16) {
         self.shared.lock().pipes.publish(port, seat.id);
     }
 
-    /// The daemon's link becomes another one from now on.
+    /// Replaces the daemon's link.
     pub fn reshape(&self, seat: Seat, link: LinkSpec) {
         self.shared.lock().fabric.reshape(seat.id, link);
     }
 
-    /// What passed over the daemon's link.
+    /// The counters of the daemon's link.
     pub fn counters(&self, seat: Seat) -> LinkCounters {
         self.shared.lock().fabric.counters(seat.id)
     }
 
-    /// Datagrams from or to an address that no daemon has; of TCP, connections without bytes.
+    /// Datagrams from or to an address that no daemon has; for TCP, connections, without bytes.
     pub fn strangers(&self) -> Tally {
         self.shared.lock().strangers
     }
 
-    /// What the system refused to hand to daemons, after it was counted as delivered.
+    /// Datagrams that the system refused to deliver to daemons after they counted as delivered.
     pub fn unsent(&self) -> Tally {
         self.shared.lock().unsent
     }
 
-    /// What the kernel dropped on the way to the relay and to the daemons, of sockets still open.
+    /// Datagrams that the kernel dropped on the way to the relay and to the daemons. Only open
+    /// sockets are counted.
     pub fn kernel_drops(&self) -> KernelDrops {
         let drops = kernel::drops();
         let sum = |address: fn(&Seat) -> Ipv4Addr| {
@@ -175,7 +178,7 @@ impl Drop for Relay {
         drop(state);
         self.shared.due.notify_one();
         if let Some(deliverer) = self.deliverer.take() {
-            // It panicked if it did; there is nothing left to do about it here.
+            // An error means that the thread panicked, which needs no action here.
             let _ = deliverer.join();
         }
     }

@@ -6,10 +6,10 @@ use std::net::Ipv4Addr;
 /// A daemon's place on an emulated network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seat {
-    /// Its number.
+    /// Index of the daemon.
     pub id: SeatId,
-    /// What the daemon must bind all its sockets to, UDP and TCP.
+    /// The address to which the daemon must bind all its UDP and TCP sockets.
     pub inner: Ipv4Addr,
-    /// What the others see it as.
+    /// The address that other daemons see.
     pub public: Ipv4Addr,
 }

@@ -1,5 +1,5 @@
-//! One direction of a link: when does a datagram arrive, if it does? No clock, no bytes, no
-//! sockets.
+//! One direction of a link: decides whether and when a datagram arrives. It uses neither a clock
+//! nor sockets, and it stores no bytes.
 
 use super::loss::{LossModel, share};
 use super::rate::Rate;
@@ -7,40 +7,40 @@ use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
 use std::time::Duration;
 
-/// What one direction of a link does.
+/// Parameters of one direction of a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ShaperSpec {
-    /// How fast datagrams are put on the wire.
+    /// The rate at which datagrams are sent.
     pub rate: Rate,
-    /// How long they travel.
+    /// The constant part of the travel time.
     pub delay: Duration,
-    /// Up to this much more, evenly distributed.
+    /// The largest random addition to the travel time, uniformly distributed.
     pub jitter: Duration,
-    /// Whether jitter may change their order.
+    /// Whether jitter may change the order of datagrams.
     pub reorder: bool,
-    /// The share that is lost on the way.
+    /// The fraction that is lost, 0 to 1.
     pub loss: f64,
-    /// Mean count of datagrams lost in a row; without it each is lost by itself.
+    /// Mean number of consecutively lost datagrams; `None` for independent losses.
     pub burst: Option<f64>,
-    /// Longest time that what waits may take to be sent.
+    /// The longest time that a datagram may wait in the queue.
     pub queue: Duration,
 }
 
-/// The fate of a datagram.
+/// The result for a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It arrives at this time.
+    /// The datagram arrives at this time.
     Deliver(Duration),
-    /// The queue is full: dropped before it took any of the link's time.
+    /// The queue was full; the datagram used none of the link's time.
     DropQueue,
-    /// Sent, and lost on the way.
+    /// The datagram was sent and then lost.
     DropLoss,
 }
 
-/// One direction of a link. Times are since whatever moment its user counts from.
+/// One direction of a link. Times count from a moment that the caller chooses.
 ///
-/// For a datagram of `b` bytes that comes at `now`, with `free` the moment at which the one before
-/// it is out:
+/// For a datagram of `b` bytes that comes at `now`, where `free` is the moment at which the
+/// previous one has been sent:
 ///
 /// ```text
 /// wait    = max(free - now, 0)                 dropped if wait > queue
@@ -48,7 +48,7 @@ pub enum Fate {
 /// arrives = free' + delay + U(0, jitter)       not before the one before it, unless `reorder`
 /// ```
 ///
-/// That is a token bucket one datagram deep before a tail-drop queue measured in time.
+/// This is a token bucket with room for one datagram, behind a tail-drop queue measured in time.
 #[derive(Clone, Debug)]
 pub struct Shaper {
     spec: ShaperSpec,
@@ -70,13 +70,13 @@ impl Shaper {
         }
     }
 
-    /// The link becomes another one from now on; what it has taken keeps its time.
+    /// Replaces the link's parameters. Accepted datagrams keep their times.
     pub fn reshape(&mut self, spec: ShaperSpec) {
         self.loss = LossModel::new(spec.loss, spec.burst);
         self.spec = spec;
     }
 
-    /// A datagram of `bytes` comes at `now`, which must not be before the one of the last call.
+    /// Offers a datagram of `bytes` at `now`, which must not be before the previous call.
     pub fn offer(&mut self, now: Duration, bytes: usize) -> Fate {
         if self.backlog(now) > self.spec.queue {
             return Fate::DropQueue;
@@ -88,10 +88,9 @@ impl Shaper {
         Fate::Deliver(self.in_order(arrives))
     }
 
-    /// As [`Shaper::offer`] for bytes of a stream in `segments` packets, of which none is dropped:
-    /// the time of arrival, and whether one of them was lost and must be sent again, which is for
-    /// the caller to take into account. The caller waits while [`Shaper::backlog`] exceeds the
-    /// queue.
+    /// Like [`Shaper::offer`], for bytes of a stream in `segments` packets, of which none is
+    /// dropped. Returns the time of arrival, and whether a segment was lost. The caller must
+    /// account for its retransmission, and must wait while [`Shaper::backlog`] exceeds the queue.
     pub fn offer_stream(
         &mut self,
         now: Duration,
@@ -99,17 +98,17 @@ impl Shaper {
         segments: usize,
     ) -> (Duration, bool) {
         let arrives = self.carry(now, bytes);
-        // No short circuit: as many draws as segments, whatever comes out.
+        // No short circuit, so that the number of random draws does not depend on the result.
         let lost = (0..segments).fold(false, |lost, _| self.loss.next(&mut self.rng) | lost);
         (self.in_order(arrives), lost)
     }
 
-    /// How long what waits takes to be sent.
+    /// The time that the waiting bytes need to be sent.
     pub fn backlog(&self, now: Duration) -> Duration {
         self.free.saturating_sub(now)
     }
 
-    /// The longest backlog at which datagrams are taken.
+    /// The longest backlog at which datagrams are accepted.
     pub fn queue(&self) -> Duration {
         self.spec.queue
     }
@@ -140,7 +139,7 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    /// 8 Mbit/s: a byte takes a microsecond.
+    /// 8 Mbit/s: one byte per microsecond.
     fn spec() -> ShaperSpec {
         ShaperSpec {
             rate: Rate::from_bits(8_000_000),
@@ -156,7 +155,7 @@ mod tests {
         assert_eq!(shaper.offer(Duration::ZERO, 1000), Fate::Deliver(21 * MS));
         assert_eq!(shaper.offer(Duration::ZERO, 1000), Fate::Deliver(22 * MS));
         assert_eq!(shaper.backlog(MS), MS);
-        // The link is idle again: nothing is saved up.
+        // The link was idle, and idle time is not saved up.
         assert_eq!(shaper.offer(50 * MS, 500), Fate::Deliver(70 * MS + MS / 2));
     }
 
@@ -164,7 +163,7 @@ mod tests {
     fn the_queue_drops_what_would_wait_longer_and_takes_no_time_for_it() {
         let mut shaper = Shaper::new(spec(), 1);
         let taken = (0..20).filter(|_| shaper.offer(Duration::ZERO, 1000) != Fate::DropQueue);
-        // 1 ms each: the sixth waits exactly 5 ms, the seventh would wait 6.
+        // 1 ms each: the sixth waits exactly 5 ms, the seventh would wait 6 ms.
         assert_eq!(taken.count(), 6);
         assert_eq!(shaper.offer(Duration::ZERO, 1), Fate::DropQueue);
         assert_eq!(shaper.offer(MS, 1000), Fate::Deliver(27 * MS));
@@ -261,7 +260,8 @@ mod tests {
                 prop_assert_eq!(fate, twin.offer(now, bytes));
                 if let Fate::Deliver(at) = fate {
                     sent += bytes;
-                    // All that has arrived until now took at least its bytes over the rate.
+                    // The datagrams that have arrived needed at least the time of their bytes at
+                    // this rate.
                     prop_assert!(at >= spec.rate.time_of(sent) + spec.delay);
                     prop_assert!(at >= now + spec.rate.time_of(bytes) + spec.delay);
                     prop_assert!(at <= now + spec.queue + spec.rate.time_of(bytes) + spec.delay + 2 * MS);

@@ -1,4 +1,4 @@
-//! What the readers of the outer ports, the thread that delivers, and the handle of an emulated network share.
+//! State that the readers of the outer ports, the delivering thread and the handle share.
 
 use super::counters::Tally;
 use super::fabric::{Fabric, SeatId};
@@ -15,11 +15,11 @@ use tokio::io::Interest;
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
-/// What the readers, the deliverer and the handle share.
+/// State that the readers, the delivering thread and the handle share.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) state: Mutex<State>,
-    /// Told when something is due before [`State::wake`].
+    /// Notified when a unit is due before [`State::wake`].
     pub(super) due: Condvar,
     pub(super) began: Instant,
 }
@@ -29,12 +29,12 @@ pub(super) struct State {
     pub(super) fabric: Fabric,
     pub(super) ports: OuterPorts,
     pub(super) pipes: Pipes,
-    /// When the deliverer looks again.
+    /// When the delivering thread wakes up by itself.
     pub(super) wake: Duration,
     pub(super) stop: bool,
-    /// From or to an address that no daemon has.
+    /// Traffic from or to an address that no daemon has.
     pub(super) strangers: Tally,
-    /// What the system refused to send.
+    /// Traffic that the system refused to send.
     pub(super) unsent: Tally,
 }
 
@@ -47,7 +47,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Datagrams came to an outer port.
+    /// Takes the datagrams that arrived at an outer port.
     pub(super) fn take<'a>(
         &self,
         to: SocketAddrV4,
@@ -60,7 +60,7 @@ impl Shared {
                 continue;
             };
             let stride = meta.stride.max(1);
-            // An empty datagram is one, too.
+            // An empty datagram also counts as one.
             for index in 0..bytes.len().div_ceil(stride).max(1) {
                 let range = index * stride..bytes.len().min((index + 1) * stride);
                 let part = bytes.slice(range);
@@ -74,20 +74,21 @@ impl Shared {
         self.wake(&state);
     }
 
-    /// Wakes the deliverer if something is due before it looks again.
+    /// Wakes the delivering thread if a unit is due before it wakes up by itself.
     pub(super) fn wake(&self, state: &State) {
         if state.fabric.next_at().is_some_and(|at| at < state.wake) {
             self.due.notify_one();
         }
     }
 
-    /// A connection came to a port, or from an address, that no daemon has.
+    /// Counts a connection to a port, or from an address, that no daemon has.
     pub(super) fn stranger(&self) {
         self.lock().strangers.add(0);
     }
 
-    /// The daemon that a connection comes from: by its address, or, since libp2p binds all addresses when it
-    /// dials from its listening port, by that port, which only one daemon has.
+    /// The daemon that a connection comes from. It is known by its address or, since libp2p binds
+    /// all addresses when it dials from its listening port, by that port, which is unique to the
+    /// daemon.
     pub(super) fn dialer(&self, from: SocketAddr) -> Option<SeatId> {
         let state = self.lock();
         let IpAddr::V4(ip) = from.ip() else {
@@ -98,7 +99,7 @@ impl Shared {
     }
 }
 
-/// All outer ports.
+/// All open outer ports.
 #[derive(Debug)]
 pub(super) struct OuterPorts {
     runtime: Handle,
@@ -107,7 +108,7 @@ pub(super) struct OuterPorts {
 }
 
 impl OuterPorts {
-    /// None yet. Readers will run on `runtime`.
+    /// Starts without ports. Their readers will run on `runtime`.
     pub(super) fn new(runtime: Handle, shared: Weak<Shared>) -> Self {
         Self {
             runtime,
@@ -121,7 +122,7 @@ impl OuterPorts {
         self.open.get(address).map(|(outer, _)| outer)
     }
 
-    /// Closes them all.
+    /// Closes all ports.
     pub(super) fn clear(&mut self) {
         for (_, reader) in self.open.values() {
             reader.abort();

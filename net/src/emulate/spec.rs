@@ -1,4 +1,4 @@
-//! What a link is like, as people write it: `RATE/RTT/LOSS` with optional keys.
+//! Properties of a link as people write them: `RATE/RTT/LOSS` with optional keys.
 
 use super::error::SpecError;
 use super::rate::Rate;
@@ -7,19 +7,19 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// The queue of a link whose specification does not say how long it is.
+/// Length of a link's queue if the specification does not give one.
 const QUEUE_DEFAULT: Duration = Duration::from_millis(100);
 
-/// The longest time that a part may name.
+/// The longest time in a specification.
 const TIME_MAX: Duration = Duration::from_secs(60);
 
-/// The longest mean of bursts, in datagrams.
+/// The longest mean burst, in datagrams.
 const BURST_MAX: f64 = 10_000.0;
 
 const FORM: &str = "is not a link; write RATE/RTT/LOSS such as 50mbit/100ms/1%, \
                     then keys such as /queue=100ms,jitter=5ms";
 
-/// Which way, as the daemon behind the link sees it.
+/// A direction, as seen by the daemon behind the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// From the daemon.
@@ -30,31 +30,31 @@ pub enum Direction {
 
 /// A link of one daemon to all others.
 ///
-/// Written `RATE/RTT/LOSS`, then any of `queue=`, `jitter=`, `burst=`, `reorder=`, `up=`, `down=`, with `/`
-/// or `,` between them; `up=RATE,down=RATE` may stand for RATE.
+/// Its text is `RATE/RTT/LOSS`, followed by any of `queue=`, `jitter=`, `burst=`, `reorder=`, `up=`
+/// and `down=`, separated by `/` or `,`. `up=RATE,down=RATE` may replace RATE.
 ///
-/// Between two daemons lie two such links, so each makes up half of the path: with links `a` and `b`,
-/// `rtt = (rtt_a + rtt_b) / 2`, `loss = 1 - sqrt((1 - loss_a) (1 - loss_b))` each way, and the rate is the
-/// smaller one of the sender's `up` and the receiver's `down`. Hence two daemons with the same link
-/// have a path as it says. Queues are at both ends: one fills behind what the daemon sends, one
-/// before what several others send to it.
+/// The path between two daemons consists of their two links, each of which is half of it. With
+/// links `a` and `b`, `rtt = (rtt_a + rtt_b) / 2`, `loss = 1 - sqrt((1 - loss_a) (1 - loss_b))` in
+/// each direction, and the rate is the smaller of the sender's `up` and the receiver's `down`. So
+/// the path between two daemons with the same link has the properties of that link. Each link has
+/// two queues: one for what the daemon sends, one for what several others send to it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LinkSpec {
-    /// What the daemon can send.
+    /// The rate from the daemon.
     pub up: Rate,
-    /// What the daemon can receive.
+    /// The rate to the daemon.
     pub down: Rate,
-    /// Round trip to a daemon with the same link, without queues.
+    /// Round-trip time to a daemon with the same link, without queueing.
     pub rtt: Duration,
-    /// Share of datagrams lost each way, in millionths.
+    /// Datagrams lost in each direction, in millionths.
     pub loss_ppm: u32,
-    /// Longest time that what waits may take to be sent; what comes then is dropped.
+    /// The longest time that a datagram may wait in a queue. Later ones are dropped.
     pub queue: Duration,
-    /// Up to this much is added to a datagram's delay, evenly distributed.
+    /// The largest random addition to a datagram's delay, uniformly distributed.
     pub jitter: Duration,
     /// Whether jitter may change the order of datagrams.
     pub reorder: bool,
-    /// Mean count of datagrams lost in a row; without it each is lost by itself.
+    /// Mean number of consecutively lost datagrams; `None` for independent losses.
     pub burst: Option<f64>,
 }
 
@@ -74,13 +74,13 @@ impl Default for LinkSpec {
 }
 
 impl LinkSpec {
-    /// Share of datagrams lost each way between daemons with this link.
+    /// Fraction of datagrams lost in each direction between daemons with this link, 0 to 1.
     pub fn loss(&self) -> f64 {
         f64::from(self.loss_ppm) / 1e6
     }
 
-    /// This link's half of a path: a quarter of the round trip, half of the jitter, and a loss of
-    /// `1 - sqrt(1 - loss)`, of which two make up the whole.
+    /// This link's half of a path: a quarter of the round-trip time, half of the jitter, and a loss
+    /// of `1 - sqrt(1 - loss)`. Two halves lose `loss`.
     pub fn half(&self, direction: Direction) -> ShaperSpec {
         ShaperSpec {
             delay: self.rtt / 4,
@@ -90,7 +90,7 @@ impl LinkSpec {
         }
     }
 
-    /// A whole path one way, for those who emulate it in one piece.
+    /// One direction of a whole path, for callers that emulate it with one shaper.
     pub fn path(&self, direction: Direction) -> ShaperSpec {
         ShaperSpec {
             rate: match direction {
@@ -133,10 +133,11 @@ impl LinkSpec {
         Ok(())
     }
 
-    /// What is only wrong when seen together.
+    /// Checks the parts against each other.
     fn check(&self, text: &str) -> Result<(), SpecError> {
         if let Some(burst) = self.burst {
-            // From a datagram that passes, a burst begins with probability loss / ((1 - loss) burst).
+            // After a delivered datagram, a burst begins with probability loss / ((1 - loss)
+            // burst).
             if self.loss() > burst / (burst + 1.0) {
                 let expected = "is too short for this loss; write a longer burst, or less LOSS";
                 return Err(SpecError::new("burst", &burst.to_string(), expected));
@@ -150,7 +151,7 @@ impl LinkSpec {
     }
 }
 
-/// A time with its unit, in whole microseconds.
+/// Parses a time with its unit, in whole microseconds.
 fn time(part: &str, text: &str) -> Result<Duration, SpecError> {
     let units = [("us", 1.0), ("ms", 1e3), ("s", 1e6)];
     let parsed = units.iter().find_map(|(name, micros)| {
@@ -168,7 +169,7 @@ fn time(part: &str, text: &str) -> Result<Duration, SpecError> {
 }
 
 fn loss(text: &str) -> Result<u32, SpecError> {
-    // Nothing has no unit.
+    // Zero needs no unit.
     if text == "0" {
         return Ok(0);
     }

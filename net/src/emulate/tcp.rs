@@ -1,10 +1,11 @@
-//! TCP over emulated links: every connection is ended at the relay and its bytes carried on over the same
-//! links as datagrams.
+//! TCP over emulated links. The relay terminates every connection and carries its bytes over the
+//! same links as datagrams.
 //!
-//! What is emulated: rate (shared with datagrams, headers included), delay, a queue that holds the sender back
-//! instead of dropping, and a round trip before the first byte. A lost segment costs everything behind it on
-//! the connection a round trip. What is not: the senders' congestion control, which sees the loopback only;
-//! so TCP looks better here than on a real lossy link.
+//! It emulates the rate (shared with datagrams, headers included), the delay, a queue that holds
+//! the sender back instead of dropping, and a round trip before the first byte. A lost segment
+//! delays all later bytes of the connection by a round trip. It does not emulate the senders'
+//! congestion control, which sees only the loopback, so TCP performs better here than on a real
+//! lossy link.
 
 use super::fabric::SeatId;
 use super::seat::Seat;
@@ -20,19 +21,19 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-/// Connections to one port at a time. More are closed at once.
+/// Connections to one port at the same time. Further ones are closed at once.
 const CONNECTIONS_MAX: usize = 256;
 
-/// Bytes that are read at once: 2.6 ms at 50 Mbit/s.
+/// Bytes read at a time: 2.6 ms at 50 Mbit/s.
 const CHUNK_BYTES: usize = 16 << 10;
 
-/// Bytes of one direction of a connection that may be under way: at 100 ms enough for 1.3 Gbit/s.
+/// Bytes in transit in one direction of a connection: enough for 1.3 Gbit/s with a delay of 50 ms.
 const PIPE_BYTES: usize = 8 << 20;
 
 /// Connections that wait to be accepted.
 const BACKLOG: u32 = 128;
 
-/// Listens at an outer address. Daemons that bind the port of all addresses do not get into its way.
+/// Listens at an outer address. A daemon may bind the same port of all addresses.
 pub(super) fn listen(address: SocketAddrV4) -> io::Result<TcpListener> {
     let socket = TcpSocket::new_v4()?;
     socket.set_reuseaddr(true)?;
@@ -42,7 +43,8 @@ pub(super) fn listen(address: SocketAddrV4) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-/// Accepts connections to a daemon's port until it is aborted, and the connections with it.
+/// Accepts connections to a daemon's port until the task is aborted, which also ends the
+/// connections.
 pub(super) async fn accept(listener: TcpListener, seat: Seat, port: u16, shared: Arc<Shared>) {
     let mut connections = JoinSet::new();
     let inner = SocketAddrV4::new(seat.inner, port);
@@ -66,7 +68,7 @@ pub(super) async fn accept(listener: TcpListener, seat: Seat, port: u16, shared:
     }
 }
 
-/// One connection from `dialer` to the daemon `listener` at `inner`.
+/// Carries one connection from `dialer` to the daemon `listener` at `inner`.
 async fn carry(
     stream: TcpStream,
     dialer: SeatId,
@@ -79,7 +81,7 @@ async fn carry(
         let rtt = state.fabric.rtt(dialer, listener);
         (rtt, state.fabric.public(dialer))
     };
-    // The dialer's system believes to be connected already: the first byte waits instead.
+    // The dialer's system regards the connection as open, so the first byte waits instead.
     sleep(rtt).await;
     let connected = async {
         let socket = TcpSocket::new_v4()?;
@@ -124,7 +126,7 @@ struct Way {
     receiver: SeatId,
 }
 
-/// One direction, until it ends or fails at either end.
+/// Carries one direction until it ends, or fails at either end.
 async fn pump(reader: OwnedReadHalf, writer: OwnedWriteHalf, way: Way, shared: &Shared) {
     let (due, inbox) = mpsc::unbounded_channel();
     let pipe = {
@@ -155,15 +157,15 @@ async fn read(mut reader: OwnedReadHalf, way: Way, pipe: u64, room: &Semaphore, 
                 .congestion(shared.now(), way.sender, way.receiver)
         };
         if !wait.is_zero() {
-            // Up to a millisecond too long, which is nothing to a queue of many.
+            // This may sleep up to a millisecond too long, which is small compared with the queue.
             sleep(wait).await;
             continue;
         }
         buffer.reserve(CHUNK_BYTES);
-        // A reset ends the direction as an end does.
+        // A reset ends the direction, as an end of stream does.
         let count = reader.read_buf(&mut buffer).await.unwrap_or(0);
         let bytes = buffer.split().freeze();
-        // Closed when the other end is gone: the rest has no reader.
+        // The channel is closed if the other end is gone; the remaining bytes have no reader.
         let Ok(permits) = room
             .acquire_many(u32::try_from(count).unwrap_or(u32::MAX))
             .await

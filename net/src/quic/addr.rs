@@ -1,20 +1,21 @@
-//! Multiaddresses of this transport to socket addresses and back. Not DNS names: resolve them before.
+//! Converts multiaddresses of this transport to socket addresses and back. DNS names must be
+//! resolved before.
 
 use libp2p::multiaddr::Protocol;
 use libp2p::{Multiaddr, PeerId};
 use std::net::{IpAddr, SocketAddr};
 
-/// What a `/ip4|ip6/HOST/udp/PORT/quic-v1[/p2p/PEER]` says.
+/// The parts of `/ip4|ip6/HOST/udp/PORT/quic-v1[/p2p/PEER]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QuicAddr {
     /// Host and port.
     pub socket: SocketAddr,
-    /// The peer that is expected there.
+    /// The peer that is expected there, if the address names one.
     pub peer: Option<PeerId>,
 }
 
 impl QuicAddr {
-    /// Reads a multiaddress; `None` if it is of another transport.
+    /// Parses a multiaddress; `None` if it belongs to another transport.
     #[must_use]
     pub fn parse(addr: &Multiaddr) -> Option<Self> {
         let mut parts = addr.iter();
@@ -38,7 +39,7 @@ impl QuicAddr {
         parts.next().is_none().then_some(Self { socket, peer })
     }
 
-    /// Whether one can dial it: it names a host and a port.
+    /// Whether it can be dialled, which requires a host and a port.
     #[must_use]
     pub fn is_dialable(&self) -> bool {
         self.socket.port() != 0 && !self.socket.ip().is_unspecified()
@@ -58,8 +59,8 @@ pub fn multiaddr_of(socket: SocketAddr) -> Multiaddr {
         .with(Protocol::QuicV1)
 }
 
-/// Host and port alone: an IPv6 address from a socket carries a flow label and a scope, one from a
-/// multiaddress does not.
+/// The address with host and port only. An IPv6 address from a socket also has a flow label and a
+/// scope, which a multiaddress does not have.
 pub(super) fn bare(socket: SocketAddr) -> SocketAddr {
     SocketAddr::new(socket.ip().to_canonical(), socket.port())
 }

@@ -1,18 +1,18 @@
-//! Who may connect: one decision for both kinds of connection. Not how many may (`limits`).
+//! Decides which peers may connect, for both kinds of connection. `limits` bounds their number.
 
 use libp2p::PeerId;
 
-/// What a connection is for.
+/// The purpose of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
-    /// A libp2p connection: control streams, identify, ping, discovery, hole punching.
+    /// A libp2p connection with control streams, identify, ping, discovery and hole punching.
     Control,
     /// A connection for slices and states.
     Bulk,
 }
 
 impl Kind {
-    /// The protocol a connection of this kind negotiates in TLS.
+    /// The ALPN protocol that connections of this kind negotiate in TLS.
     #[must_use]
     pub const fn alpn(self) -> &'static [u8] {
         match self {
@@ -32,8 +32,8 @@ impl Kind {
 
 /// Decides whether a peer may hold a connection.
 ///
-/// It is asked once the peer has proved its identity and before anything of it is read, for connections that
-/// arrive and for those dialed. It runs within the endpoint's tasks: it must not block.
+/// It is asked for inbound and outbound connections, after the peer has proved its identity and
+/// before any of its data is read. It runs inside the endpoint's tasks, so it must not block.
 pub trait Admission: Send + Sync + 'static {
     /// Whether `peer` may hold a connection of this kind.
     fn admit(&self, peer: &PeerId, kind: Kind) -> bool;

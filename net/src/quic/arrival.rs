@@ -1,13 +1,13 @@
-//! What the transport hears of its listeners.
+//! Events of listeners for the transport.
 
 use crate::quic::muxer::Muxer;
 use libp2p::PeerId;
 use libp2p::core::transport::ListenerId;
 use std::net::SocketAddr;
 
-/// What the transport hears of a listener.
+/// An event of a listener.
 pub(super) enum Arrival {
-    /// A control connection, ready for use.
+    /// A control connection that is ready for use.
     Control {
         listener: ListenerId,
         local: SocketAddr,

@@ -1,14 +1,16 @@
-//! How often each source address may try to connect: token buckets in a table of fixed size.
+//! Limits how often each source address may try to connect, by token buckets in a table of fixed
+//! size.
 //!
-//! It sees addresses that anybody can forge, so it holds nothing for each of them. Not a limit on peers
-//! that have proved who they are (`registry`).
+//! Source addresses can be forged, so nothing is stored for each of them. `registry` limits peers
+//! that have proved their identity.
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use tokio::time::Instant;
 
-/// Buckets in the table. Two sources that share one share its rate; which do is not theirs to choose.
+/// Buckets in the table. Sources that share a bucket share its rate. A random key decides which do,
+/// so that an attacker cannot choose.
 const SLOTS: usize = 4096;
 
 #[derive(Clone, Copy)]
@@ -17,7 +19,7 @@ struct Bucket {
     filled: Instant,
 }
 
-/// A token bucket for each source address: `rate` a second, `burst` at once.
+/// A token bucket for each source address, with `rate` tokens per second and at most `burst`.
 pub(super) struct Arrivals {
     rate: f64,
     burst: f64,
@@ -40,7 +42,7 @@ impl Arrivals {
         }
     }
 
-    /// Takes a token of the source; false if it has none.
+    /// Takes a token of the source. Returns false if it has none.
     pub(super) fn take(&self, source: IpAddr, now: Instant) -> bool {
         let slot = self.hasher.hash_one(site(source)) % SLOTS as u64;
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
@@ -58,11 +60,11 @@ impl Arrivals {
     }
 }
 
-/// What one source is: an IPv4 address, or an IPv6 /64, which is what one site is given.
+/// The unit that counts as one source: an IPv4 address, or an IPv6 /64, which a site usually has.
 fn site(source: IpAddr) -> u64 {
     match source.to_canonical() {
         IpAddr::V4(ip) => u64::from(u32::from(ip)),
-        // The upper half of its bits.
+        // The upper 64 bits.
         IpAddr::V6(ip) => (u128::from(ip) >> 64) as u64,
     }
 }

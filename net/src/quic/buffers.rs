@@ -1,27 +1,27 @@
-//! Socket buffers: asked for, then verified. Not flow-control windows (`windows`).
+//! Requests socket buffers and verifies their size. `windows` has the flow-control windows.
 //!
-//! A burst that arrives while the daemon is not scheduled waits in the kernel's receive buffer;
-//! what does not fit there is lost, and congestion control takes it for a full path.
+//! Datagrams that arrive while the daemon is not scheduled wait in the kernel's receive buffer. If
+//! they do not fit, they are lost, and congestion control takes the loss for a full path.
 
 use socket2::{Domain, Protocol, Socket, Type};
 use std::fmt;
 use std::io;
 
-/// What the kernel granted of the socket buffers that were asked for.
+/// Requested and granted sizes of the socket buffers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SocketBuffers {
-    /// Asked for, each of both, in bytes.
+    /// Requested size of each of the two buffers, bytes.
     pub asked: usize,
-    /// Granted for receiving.
+    /// Granted size of the receive buffer, bytes.
     pub receive: usize,
-    /// Granted for sending.
+    /// Granted size of the send buffer, bytes.
     pub send: usize,
 }
 
 impl SocketBuffers {
-    /// Asks for `bytes` of each buffer and reads the sizes that the kernel granted.
+    /// Requests `bytes` for each buffer and reads the granted sizes.
     pub(super) fn set(socket: &Socket, bytes: usize) -> io::Result<Self> {
-        // A system that caps by refusing keeps its default, which is then what is reported.
+        // Some systems refuse instead of capping. They keep the default, which is then reported.
         let _ = socket.set_recv_buffer_size(bytes);
         let _ = socket.set_send_buffer_size(bytes);
         Ok(Self {
@@ -31,21 +31,21 @@ impl SocketBuffers {
         })
     }
 
-    /// What a socket of this machine would get, without binding one.
+    /// The sizes that a socket on this machine would get, without binding one.
     pub(super) fn probe(bytes: usize) -> io::Result<Self> {
         let socket = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP))
             .or_else(|_| Socket::new(Domain::IPV6, Type::DGRAM, Some(Protocol::UDP)))?;
         Self::set(&socket, bytes)
     }
 
-    /// What to tell the operator, if the kernel granted less than was asked for.
+    /// A warning for the operator if the kernel granted less than requested.
     #[must_use]
     pub fn cap(&self) -> Option<BufferCap> {
         (self.receive.min(self.send) < self.asked).then_some(BufferCap(*self))
     }
 }
 
-/// Linux reports twice what was set, because half of it is for its own bookkeeping.
+/// Linux reports twice the size that was set, since half of it is for its own bookkeeping.
 const fn usable(reported: usize) -> usize {
     if cfg!(any(target_os = "linux", target_os = "android")) {
         reported / 2
@@ -54,12 +54,12 @@ const fn usable(reported: usize) -> usize {
     }
 }
 
-/// The kernel grants smaller socket buffers than asked for. Its text is one line for the operator.
+/// The kernel granted smaller socket buffers than requested. Its text is one line for the operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BufferCap(pub SocketBuffers);
 
 impl BufferCap {
-    /// The command, for root, that lets the kernel grant them.
+    /// The command with which root can allow larger buffers.
     #[must_use]
     pub fn remedy(&self) -> String {
         let SocketBuffers {

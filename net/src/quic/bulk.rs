@@ -1,4 +1,4 @@
-//! A bulk connection: streams for slices and states. What they carry is not known here.
+//! A bulk connection, whose streams carry slices and states. This module does not interpret them.
 
 use crate::quic::addr::bare;
 use crate::quic::close::CloseCode;
@@ -10,8 +10,8 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// A connection to a peer whose identity is proved. Cloned, it is the same connection; when the last
-/// clone and all streams are dropped, it closes.
+/// A connection to a peer whose identity is proved. Clones refer to the same connection. It closes
+/// when the last clone and all streams are dropped.
 #[derive(Clone)]
 pub struct BulkConnection {
     connection: quinn::Connection,
@@ -28,85 +28,86 @@ impl BulkConnection {
         }
     }
 
-    /// Who is at the other end.
+    /// The peer at the other end.
     #[must_use]
     pub fn peer(&self) -> PeerId {
         self.peer
     }
 
-    /// Where the other end is at present.
+    /// The current address of the other end.
     #[must_use]
     pub fn remote_address(&self) -> SocketAddr {
         bare(self.connection.remote_address())
     }
 
-    /// Whether we dialed.
+    /// Whether this end dialled.
     #[must_use]
     pub fn is_dialer(&self) -> bool {
         self.connection.side() == quinn::Side::Client
     }
 
-    /// Opens a stream to write to; waits while the remote allows no more of them. The remote learns of it with
-    /// the first byte.
+    /// Opens a stream to write to. Waits while the remote does not allow more streams. The remote
+    /// notices the stream with its first byte.
     ///
     /// # Errors
-    /// The connection's end.
+    /// If the connection has ended.
     pub async fn open_uni(&self) -> Result<SendStream, ConnectionError> {
         self.connection.open_uni().await
     }
 
-    /// The next stream the remote opened to write to.
+    /// Waits for the next stream that the remote opened to write to.
     ///
     /// # Errors
-    /// The connection's end.
+    /// If the connection has ended.
     pub async fn accept_uni(&self) -> Result<RecvStream, ConnectionError> {
         self.connection.accept_uni().await
     }
 
-    /// Opens a stream for both directions.
+    /// Opens a bidirectional stream.
     ///
     /// # Errors
-    /// The connection's end.
+    /// If the connection has ended.
     pub async fn open_bi(&self) -> Result<(SendStream, RecvStream), ConnectionError> {
         self.connection.open_bi().await
     }
 
-    /// The next stream for both directions the remote opened.
+    /// Waits for the next bidirectional stream that the remote opened.
     ///
     /// # Errors
-    /// The connection's end.
+    /// If the connection has ended.
     pub async fn accept_bi(&self) -> Result<(SendStream, RecvStream), ConnectionError> {
         self.connection.accept_bi().await
     }
 
-    /// Bounds what is written and not yet acknowledged, in bytes.
+    /// Bounds the bytes that are written and not yet acknowledged.
     pub fn set_send_window(&self, bytes: u64) {
         self.connection.set_send_window(bytes);
     }
 
-    /// What the connection has measured.
+    /// The connection's measurements.
     #[must_use]
     pub fn stats(&self) -> PathStats {
         PathStats::of(&self.connection)
     }
 
-    /// Why it ended, if it did. [`CloseCode::of`] reads what the remote said.
+    /// Why the connection ended; `None` if it is open. [`CloseCode::of`] extracts the remote's
+    /// code.
     #[must_use]
     pub fn close_reason(&self) -> Option<ConnectionError> {
         self.connection.close_reason()
     }
 
-    /// Waits for its end.
+    /// Waits until the connection ends.
     pub async fn closed(&self) -> ConnectionError {
         self.connection.closed().await
     }
 
-    /// Closes it; what was not yet acknowledged may be lost.
+    /// Closes the connection. Unacknowledged data may be lost.
     pub fn close(&self, code: CloseCode) {
         code.close(&self.connection);
     }
 
-    /// The connection itself.
+    /// The underlying quinn connection.
     #[must_use]
     pub fn quinn(&self) -> &quinn::Connection {
         &self.connection

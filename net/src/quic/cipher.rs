@@ -1,9 +1,9 @@
-//! Which cipher a dial prefers, and which one this machine computes fastest.
+//! The preferred cipher of a dial, and the fastest cipher of this machine.
 
-/// Which cipher a dial prefers. Both ends can speak all of them.
+/// The cipher that a dial prefers. Both ends support all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Cipher {
-    /// AES-128-GCM where the machine computes AES in hardware, else ChaCha20-Poly1305.
+    /// AES-128-GCM if the machine has AES instructions, otherwise ChaCha20-Poly1305.
     #[default]
     Auto,
     /// AES-128-GCM.
@@ -13,7 +13,7 @@ pub enum Cipher {
 }
 
 impl Cipher {
-    /// Whether AES-128-GCM is what it stands for on this machine.
+    /// Whether it resolves to AES-128-GCM on this machine.
     #[must_use]
     pub fn is_aes(self) -> bool {
         match self {

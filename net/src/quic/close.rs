@@ -1,19 +1,19 @@
-//! Why a connection was closed, as a number both ends understand. Not errors (`error`).
+//! Codes that tell the remote why a connection was closed. `error` has the errors.
 
 use quinn::{ConnectionError, VarInt};
 
-/// The application error codes an endpoint closes connections with. Their numbers are libp2p's.
+/// Application error codes with which an endpoint closes connections. The numbers are libp2p's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CloseCode {
-    /// Nothing is wrong.
+    /// The connection is no longer needed.
     Done,
     /// More connections than [`Limits`](super::Limits) allow.
     TooMany,
-    /// The remote broke the protocol.
+    /// The remote violated the protocol.
     Violation,
-    /// The endpoint shuts down.
+    /// The endpoint is shutting down.
     Shutdown,
-    /// [`Admission`](super::Admission) said no.
+    /// [`Admission`](super::Admission) refused the peer.
     Denied,
 }
 
@@ -26,7 +26,7 @@ impl CloseCode {
         Self::Denied,
     ];
 
-    /// Its number on the wire.
+    /// The code's number on the wire.
     #[must_use]
     pub const fn code(self) -> VarInt {
         VarInt::from_u32(match self {
@@ -38,7 +38,7 @@ impl CloseCode {
         })
     }
 
-    /// The code the *remote* closed a connection with, if it did so with one of these.
+    /// The code with which the *remote* closed a connection, if it is one of these.
     #[must_use]
     pub fn of(error: &ConnectionError) -> Option<Self> {
         let ConnectionError::ApplicationClosed(close) = error else {
@@ -49,7 +49,7 @@ impl CloseCode {
             .find(|code| code.code() == close.error_code)
     }
 
-    /// The reason sent along.
+    /// The text that is sent with the code.
     pub(super) const fn reason(self) -> &'static [u8] {
         match self {
             Self::Done => b"",

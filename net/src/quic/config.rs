@@ -1,4 +1,4 @@
-//! What an endpoint is set to, and the quinn configurations that follow from it.
+//! The settings of an endpoint, and the quinn configurations derived from them.
 
 use crate::congestion::{self, MaxRate};
 use crate::quic::admission::Kind;
@@ -16,54 +16,56 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What makes the congestion controllers of new connections.
+/// Makes the congestion controllers of new connections.
 pub type Congestion = Arc<dyn ControllerFactory + Send + Sync>;
 
-/// The largest UDP payload on Ethernet: 1500 bytes less the headers of IPv4 and UDP.
+/// The largest UDP payload on Ethernet: 1500 bytes minus the headers of IPv4 and UDP.
 const ETHERNET_PAYLOAD: u16 = 1472;
 
-/// The largest UDP payload there is room for in a datagram with IPv6's header.
+/// The largest UDP payload of a datagram with an IPv6 header.
 const PAYLOAD_MAX: u16 = 65_487;
 
-/// Bytes of one early connection attempt that are kept until it is looked at, which is at once.
+/// Bytes of an early connection attempt that are stored until it is handled, which is at once.
 const ATTEMPT_BUFFER: u64 = 16 << 10;
 
 /// The settings of an [`Endpoint`](super::Endpoint).
 #[derive(Clone)]
 pub struct Config {
-    /// How long a handshake may take, in either direction, and how long a hole is kept open.
+    /// Time allowed for a handshake, in either direction, and for a hole punch.
     pub handshake_timeout: Duration,
-    /// A connection that heard nothing for so long is dead.
+    /// A connection that received nothing for this time is dead.
     pub idle_timeout: Duration,
-    /// An idle connection is kept alive by a packet this often. Less than half the idle timeout.
+    /// Time between keep-alive packets on an idle connection. Less than half the idle timeout.
     pub keep_alive: Duration,
-    /// Streams of a control connection that the remote may have open at a time.
+    /// Streams that the remote may have open on a control connection.
     pub control_streams: u32,
-    /// Streams of each direction of a bulk connection that the remote may have open at a time.
+    /// Streams that the remote may have open on a bulk connection, for each direction.
     pub bulk_streams: u32,
-    /// Whether only peers that hold a control connection may hold bulk connections.
+    /// Whether bulk connections require a control connection to the same peer.
     pub bulk_beside_control: bool,
     /// Flow-control windows.
     pub windows: Windows,
-    /// What remotes may make the endpoint hold.
+    /// Bounds on the resources that remotes can use.
     pub limits: Limits,
-    /// Bytes asked for of the kernel for each socket's receive and send buffer.
+    /// Requested size of each socket's receive and send buffer, bytes.
     pub socket_buffer: usize,
-    /// The largest UDP payload that path MTU discovery tries: 1452 fits Ethernet with IPv6, 8932 jumbo frames.
+    /// The largest UDP payload in bytes that path MTU discovery tries. 1452 fits Ethernet with IPv6,
+    /// 8932 fits jumbo frames.
     pub payload_max: u16,
-    /// Packets per acknowledgement, where the remote supports it; 0 leaves it at two.
+    /// Packets per acknowledgement if the remote supports the extension; 0 keeps two.
     pub ack_every: u32,
-    /// Whether a connection survives a change of the remote's address (a NAT that forgot, another network).
+    /// Whether a connection survives a change of the remote's address, for example after a NAT
+    /// mapping expired.
     pub migration: bool,
-    /// Which cipher a dial prefers.
+    /// The cipher that a dial prefers.
     pub cipher: Cipher,
-    /// Whether the key exchange withstands quantum computers (X25519MLKEM768), as libp2p's does. Costs one
-    /// more packet in the handshake.
+    /// Whether the key exchange resists quantum computers (X25519MLKEM768), as libp2p's does. Costs
+    /// one more packet in the handshake.
     pub post_quantum: bool,
-    /// Whether session keys are written to the file that the environment names in `SSLKEYLOGFILE`.
-    /// Who reads it can read everything.
+    /// Whether session keys are written to the file named by the environment variable
+    /// `SSLKEYLOGFILE`. That file decrypts all traffic.
     pub key_log: bool,
-    /// Makes the congestion controllers: [`Bbr3`](congestion::Bbr3) without a limit, unless told otherwise.
+    /// Makes the congestion controllers. The default is [`Bbr3`](congestion::Bbr3) without a limit.
     pub congestion: Congestion,
 }
 
@@ -102,8 +104,9 @@ impl fmt::Debug for Config {
 }
 
 impl Config {
-    /// quinn's settings of a connection. Those of inbound ones are of [`Kind::Control`] until the handshake
-    /// tells their kind (`Shared::settle` then raises what a bulk connection may more).
+    /// quinn's settings for a connection. Inbound connections begin with those of
+    /// [`Kind::Control`], until the handshake shows their kind; then `Shared::settle` raises the
+    /// bounds of bulk connections.
     pub(super) fn transport(&self, kind: Kind) -> Result<TransportConfig, Error> {
         let windows = self.windows;
         let (window, send) = match kind {
@@ -146,7 +149,7 @@ impl Config {
         }
     }
 
-    /// quinn's settings of a socket.
+    /// quinn's settings for a socket.
     pub(super) fn endpoint(&self, tls: &Tls, identity: &Keypair) -> Result<EndpointConfig, Error> {
         let mut config = match tls.reset_key(identity) {
             Some(key) => EndpointConfig::new(Arc::new(key)),
@@ -166,7 +169,7 @@ impl Config {
         Ok(config)
     }
 
-    /// quinn's settings of the side that is dialed.
+    /// quinn's settings for the listening side.
     pub(super) fn server(&self, tls: &Tls) -> Result<ServerConfig, Error> {
         let attempts = self.limits.handshakes_max;
         let mut server = ServerConfig::with_crypto(Arc::new(tls.server()?));
@@ -179,7 +182,7 @@ impl Config {
         Ok(server)
     }
 
-    /// quinn's settings of the side that dials.
+    /// quinn's settings for the dialling side.
     pub(super) fn client(
         &self,
         tls: &Tls,

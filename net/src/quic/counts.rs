@@ -1,25 +1,25 @@
-//! How many connection attempts arrived, and how they ended.
+//! Counters of inbound connection attempts by outcome.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Outcomes of inbound connection attempts since the endpoint was made.
+/// Outcomes of inbound connection attempts since the start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct InboundCounts {
-    /// Connections handed over.
+    /// Accepted connections.
     pub accepted: u64,
-    /// Attempts told to prove their address first.
+    /// Attempts that first had to prove their source address.
     pub retried: u64,
     /// Attempts refused because their source makes too many.
     pub too_often: u64,
-    /// Attempts refused because too many handshakes were under way.
+    /// Attempts refused because too many handshakes were in progress.
     pub too_many: u64,
-    /// Handshakes that failed, or did not end in time.
+    /// Handshakes that failed or timed out.
     pub failed: u64,
-    /// Peers that proved who they are and were not let in.
+    /// Peers that proved their identity and were refused.
     pub turned_away: u64,
 }
 
-/// [`InboundCounts`] as they grow.
+/// The live counters behind [`InboundCounts`].
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     pub(super) accepted: AtomicU64,
@@ -44,7 +44,7 @@ impl Counts {
     }
 }
 
-/// Counts one.
+/// Adds one to a counter.
 pub(super) fn count(count: &AtomicU64) {
     count.fetch_add(1, Ordering::Relaxed);
 }

@@ -1,4 +1,4 @@
-//! Connections that are dialed, of either kind.
+//! Outbound connections of either kind.
 
 use crate::quic::addr::bare;
 use crate::quic::admission::Kind;
@@ -18,7 +18,8 @@ use tokio::time::timeout;
 const ALERT_NO_PROTOCOL: u8 = 120;
 
 impl Shared {
-    /// Dials `addr` from `port`. If a peer is expected there, no other is answered, and it learns nothing of us.
+    /// Dials `addr` from `port`. If `addr` names a peer, any other peer is refused before it learns
+    /// our identity.
     pub(super) async fn dial(
         &self,
         port: &Arc<Port>,
@@ -42,7 +43,7 @@ impl Shared {
     }
 }
 
-/// What a failed handshake means.
+/// Converts a failed handshake into an error.
 fn why(error: ConnectionError, verifier: &Verifier, kind: Kind) -> Error {
     if let Some(mismatch) = verifier.mismatch() {
         return Error::WrongPeer(Box::new(mismatch));

@@ -1,4 +1,4 @@
-//! The handle on a daemon's QUIC: its ports, its bulk connections, its measures.
+//! The handle to a daemon's QUIC: its ports, bulk connections and measurements.
 
 use crate::congestion::{PathModel, path_model};
 use crate::quic::addr::{QuicAddr, bare};
@@ -24,34 +24,34 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::time::timeout;
 
-/// One daemon's QUIC. Cloned, it is the same one.
+/// One daemon's QUIC endpoint. Clones share it.
 ///
-/// When all clones and the [`Transport`] are dropped, its ports take no more connections; those
-/// that exist live until their owners drop them.
+/// When all clones and the [`Transport`] are dropped, its ports accept no more connections.
+/// Existing connections live until their owners drop them.
 #[derive(Clone)]
 pub struct Endpoint {
     shared: Arc<Shared>,
     buffers: SocketBuffers,
 }
 
-/// A connection and what it has measured.
+/// A connection with its measurements.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LinkStats {
-    /// Who is at the other end.
+    /// The peer at the other end.
     pub peer: PeerId,
-    /// What it is for.
+    /// The connection's purpose.
     pub kind: Kind,
-    /// Where the other end is.
+    /// The address of the other end.
     pub remote: SocketAddr,
-    /// Its measures.
+    /// Measurements of the path.
     pub path: PathStats,
-    /// What its congestion controller knows of the path, where that is ours.
+    /// The path model of the congestion controller; `None` for another controller than ours.
     pub model: Option<PathModel>,
 }
 
 impl Endpoint {
-    /// Makes an endpoint of an identity, and the transport for its swarm. Nothing is bound yet: the
-    /// swarm's `listen_on` or [`Endpoint::listen`] does.
+    /// Creates an endpoint for an identity, and the transport for its swarm. No port is bound yet;
+    /// the swarm's `listen_on` or [`Endpoint::listen`] binds one.
     ///
     /// # Errors
     /// [`Error::Setting`] if a setting is out of bounds, [`Error::Certificate`] and [`Error::Tls`]
@@ -72,20 +72,21 @@ impl Endpoint {
         Ok((Self { shared, buffers }, transport))
     }
 
-    /// Our own identity.
+    /// This endpoint's own id.
     #[must_use]
     pub fn local_peer_id(&self) -> PeerId {
         self.shared.me
     }
 
-    /// The socket buffers this machine grants. Their [`cap`](SocketBuffers::cap) is a warning for
-    /// the operator.
+    /// The socket buffers that this machine grants. Their [`cap`](SocketBuffers::cap) is a warning
+    /// for the operator.
     #[must_use]
     pub fn buffers(&self) -> SocketBuffers {
         self.buffers
     }
 
-    /// Listens without a swarm; answers the address with its port. Needs a tokio runtime around it.
+    /// Listens without a swarm and returns the address with its port. Must be called inside a tokio
+    /// runtime.
     ///
     /// # Errors
     /// [`Error::PortBusy`], [`Error::PortForbidden`], [`Error::NoSuchAddress`] or
@@ -94,22 +95,22 @@ impl Endpoint {
         Ok(inbound::listen(&self.shared, ListenerId::next(), addr)?.local)
     }
 
-    /// The addresses of the sockets that take connections, wildcards as they are.
+    /// The addresses of the sockets that accept connections. Wildcard addresses stay as they are.
     #[must_use]
     pub fn listening(&self) -> Vec<SocketAddr> {
         self.shared.addresses()
     }
 
-    /// Opens a bulk connection to a peer at an address; a `/p2p/` part of it must name the same
-    /// peer.
+    /// Opens a bulk connection to a peer at an address. If the address contains `/p2p/`, it must
+    /// name the same peer.
     ///
-    /// The remote may still turn us away once it knows who we are: then the first use of the
-    /// connection fails, and [`CloseCode::of`] tells why.
+    /// The remote may still refuse after it knows our identity. Then the first use of the
+    /// connection fails, and [`CloseCode::of`] gives the reason.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] if the remote speaks no bulk (use a libp2p stream),
-    /// [`Error::WrongPeer`], [`Error::HandshakeTimeout`] (blocked, or gone), and those of the
-    /// limits.
+    /// [`Error::Unsupported`] if the remote does not support bulk connections (use a libp2p
+    /// stream), [`Error::WrongPeer`], [`Error::HandshakeTimeout`] (blocked or gone), and those of
+    /// the limits.
     pub async fn dial_bulk(&self, addr: &Multiaddr, peer: PeerId) -> Result<BulkConnection, Error> {
         let quic = QuicAddr::parse(addr).filter(QuicAddr::is_dialable);
         let quic = quic.ok_or_else(|| Error::Address(addr.clone()))?;
@@ -122,12 +123,12 @@ impl Endpoint {
         self.bulk(&port, quic.socket, peer).await
     }
 
-    /// Opens a bulk connection beside the oldest control connection to a peer: through the same
-    /// socket to the same address, hence through the same NAT mappings and punched holes, whichever
-    /// end dialed. A newer one may be AutoNAT's, from a port without a listener.
+    /// Opens a bulk connection beside the oldest control connection to a peer. It uses the same
+    /// socket and address, and so the same NAT mappings and punched holes, whichever end dialled. A
+    /// newer control connection may be a probe of AutoNAT from a port that does not listen.
     ///
     /// # Errors
-    /// [`Error::NoPath`] without a control connection, else as [`Endpoint::dial_bulk`].
+    /// [`Error::NoPath`] without a control connection, otherwise as [`Endpoint::dial_bulk`].
     pub async fn dial_bulk_beside(&self, peer: PeerId) -> Result<BulkConnection, Error> {
         let beside = self.shared.registry.oldest(peer, Kind::Control);
         let beside = beside.ok_or(Error::NoPath(peer))?;
@@ -136,7 +137,7 @@ impl Endpoint {
             Some(port) => port,
             None => self.shared.dialing_port(remote, true)?,
         };
-        // The control connection must be able to close while we dial.
+        // Keeping the handle would prevent the control connection from closing while we dial.
         drop(beside);
         self.bulk(&port, remote, peer).await
     }
@@ -152,7 +153,7 @@ impl Endpoint {
         Ok(BulkConnection::new(connection, peer, hold))
     }
 
-    /// The next bulk connection that arrived; `None` once the endpoint is shut down. At most
+    /// Waits for the next inbound bulk connection; `None` after the endpoint was shut down. At most
     /// [`Limits::bulk_queue`](super::Limits::bulk_queue) of them wait.
     pub async fn accept_bulk(&self) -> Option<BulkConnection> {
         let mut closed = self.shared.closed.subscribe();
@@ -164,7 +165,7 @@ impl Endpoint {
         }
     }
 
-    /// Every connection with its measures, the oldest first.
+    /// All connections with their measurements, the oldest first.
     #[must_use]
     pub fn links(&self) -> Vec<LinkStats> {
         let entries = self.shared.registry.entries().into_iter();
@@ -178,26 +179,26 @@ impl Endpoint {
         links.collect()
     }
 
-    /// UDP payload of connections that are gone, of each peer that holds another one still: with
-    /// those of [`Endpoint::links`], all that went to and from it since it was connected.
+    /// UDP payload of closed connections, for each peer that still has another one. Together with
+    /// [`Endpoint::links`] it is all traffic with the peer since it was connected.
     #[must_use]
     pub fn past(&self) -> BTreeMap<PeerId, Traffic> {
         self.shared.registry.past()
     }
 
-    /// UDP payload of all connections so far.
+    /// UDP payload of all connections since the start.
     #[must_use]
     pub fn traffic(&self) -> Traffic {
         self.shared.registry.traffic()
     }
 
-    /// Outcomes of inbound connections.
+    /// Outcomes of inbound connections since the start.
     #[must_use]
     pub fn inbound(&self) -> InboundCounts {
         self.shared.counts.read()
     }
 
-    /// Closes every connection of a peer, of both kinds.
+    /// Closes all connections to a peer, of both kinds.
     pub fn disconnect(&self, peer: PeerId, code: CloseCode) {
         let entries = self.shared.registry.entries();
         for entry in entries.iter().filter(|entry| entry.peer == peer) {
@@ -205,8 +206,8 @@ impl Endpoint {
         }
     }
 
-    /// Closes everything and waits until the remotes have been told, for at most a handshake's
-    /// time.
+    /// Closes everything, and waits until the remotes were told, at most for the duration of a
+    /// handshake.
     pub async fn close(&self) {
         self.shared.closed.send_replace(true);
         let ports = self.shared.take_ports();
@@ -218,7 +219,7 @@ impl Endpoint {
             port.quinn
                 .close(CloseCode::Shutdown.code(), CloseCode::Shutdown.reason());
             if let Some(listener) = port.listener {
-                // The transport may be gone: then no reader is left.
+                // The transport may be gone; then there is no receiver.
                 let _ = self
                     .shared
                     .inbound
@@ -227,12 +228,12 @@ impl Endpoint {
             }
             port.quinn.wait_idle().await;
         });
-        // What has not been told by then learns it from the idle timeout.
+        // Remotes that were not told in time notice through the idle timeout.
         let wait = self.shared.config.handshake_timeout;
         let _ = timeout(wait, futures::future::join_all(ends)).await;
     }
 
-    /// quinn's settings of a dial of ours, to compare with a bare quinn endpoint.
+    /// quinn's settings for an outbound connection, to compare with a bare quinn endpoint.
     ///
     /// # Errors
     /// As [`Endpoint::new`].
@@ -245,7 +246,7 @@ impl Endpoint {
         self.shared.config.client(&self.shared.tls, kind, verifier)
     }
 
-    /// quinn's settings of the side that is dialed, to compare with a bare quinn endpoint.
+    /// quinn's settings for the listening side, to compare with a bare quinn endpoint.
     ///
     /// # Errors
     /// As [`Endpoint::new`].

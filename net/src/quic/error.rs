@@ -1,4 +1,4 @@
-//! What can go wrong with an endpoint. Not why a remote closed a connection (`close`).
+//! Errors of an endpoint. `close` has the reasons for which a remote closed a connection.
 
 use libp2p::{Multiaddr, PeerId};
 use std::io;
@@ -8,24 +8,24 @@ use std::time::Duration;
 /// An error of an endpoint or its transport.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Not an address of this transport.
+    /// The address does not belong to this transport.
     #[error("{0} is not a /quic-v1 address: write /ip4/HOST/udp/PORT/quic-v1")]
     Address(Multiaddr),
     /// Another program holds the port.
     #[error("udp port {} is in use: stop the program that holds it, or listen on another port", .0.port())]
     PortBusy(SocketAddr),
-    /// The system does not let us have the port.
+    /// The system does not permit the use of the port.
     #[error("not allowed to open udp {0}: choose a port above 1023, or allow UDP for this program")]
     PortForbidden(SocketAddr),
     /// The machine does not have the address.
     #[error("{} is not an address of this machine: listen on 0.0.0.0 or on one it has", .0.ip())]
     NoSuchAddress(SocketAddr),
-    /// The socket failed in another way.
+    /// The socket failed for another reason.
     #[error("udp socket {addr}: {source}")]
     Socket {
         /// The local address.
         addr: SocketAddr,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The network interfaces cannot be watched.
@@ -33,78 +33,78 @@ pub enum Error {
         "cannot watch the network interfaces ({0}): listen on a particular address instead of a wildcard"
     )]
     Interfaces(io::Error),
-    /// The certificate cannot be made from the identity.
+    /// No certificate can be made from the identity.
     #[error("cannot make a certificate of the identity: {0}")]
     Certificate(String),
     /// TLS cannot be set up.
     #[error("cannot set up TLS: {0}")]
     Tls(#[from] rustls::Error),
-    /// A setting is out of its bounds.
+    /// A setting is out of bounds.
     #[error("{name} = {value} is out of bounds: at most {max}")]
     Setting {
         /// The field of [`Config`](super::Config).
         name: &'static str,
         /// Its value.
         value: u64,
-        /// The largest value it may have.
+        /// The largest allowed value.
         max: u64,
     },
     /// The dial could not start.
     #[error("cannot dial: {0}")]
     Dial(#[from] quinn::ConnectError),
-    /// The connection broke, or was never made.
+    /// The connection broke, or was never established.
     #[error(transparent)]
     Connection(#[from] quinn::ConnectionError),
-    /// The handshake did not end in time.
+    /// The handshake did not complete in time.
     #[error("no handshake within {} ms", .0.as_millis())]
     HandshakeTimeout(Duration),
-    /// Another peer answers at the address.
+    /// Another peer than the expected one answers at the address.
     #[error(
         "{} answers where {} was expected: the address is out of date, or not its own",
         .0.found, .0.expected
     )]
     WrongPeer(Box<Mismatch>),
-    /// The remote speaks QUIC but not the kind of connection asked for.
+    /// The remote supports QUIC but not the requested kind of connection.
     #[error("the remote does not speak {0}: use a libp2p stream instead")]
     Unsupported(&'static str),
-    /// The remote showed no certificate of libp2p.
+    /// The remote has no libp2p certificate.
     #[error("the remote has no libp2p identity")]
     NoIdentity,
-    /// [`Admission`](super::Admission) said no.
+    /// [`Admission`](super::Admission) refused the peer.
     #[error("{0} is not admitted")]
     Denied(PeerId),
-    /// The peer has as many connections as it may.
+    /// The peer already has the maximum number of connections.
     #[error("{peer} has {max} connections of this kind already")]
     PeerFull {
         /// The peer.
         peer: PeerId,
-        /// How many it may have.
+        /// The maximum for each peer.
         max: usize,
     },
-    /// There are as many connections as there may be.
+    /// The endpoint already has the maximum number of connections.
     #[error("there are {max} connections already")]
     Full {
-        /// How many there may be.
+        /// The maximum.
         max: usize,
     },
     /// A hole punch needs a listening port.
     #[error("nothing listens on this address family: listen before punching a hole")]
     NoListener,
-    /// A hole punch needs to know who will come through.
+    /// A hole punch needs the id of the peer that will connect.
     #[error("{0} names no peer: a hole punch needs /p2p/PEER at its end")]
     PunchNeedsPeer(Multiaddr),
-    /// A hole punch to this address is under way, or too many are.
+    /// A hole punch to this address is already running, or too many are.
     #[error("a hole punch to {0} is under way, or too many are")]
     PunchBusy(SocketAddr),
-    /// The peer did not come through the hole.
+    /// The peer did not connect through the hole.
     #[error("no connection came through the hole to {addr} within {} ms", .after.as_millis())]
     PunchTimeout {
-        /// Where the hole was.
+        /// The address that was punched.
         addr: SocketAddr,
-        /// How long it was kept open.
+        /// How long the hole was kept open.
         after: Duration,
     },
-    /// No control connection leads to the peer.
+    /// There is no control connection to the peer.
     #[error("no control connection to {0}: dial its address")]
     NoPath(PeerId),
     /// The endpoint is shut down.
@@ -112,17 +112,17 @@ pub enum Error {
     Closed,
 }
 
-/// Who was expected at an address, and who answered.
+/// The expected and the actual peer at an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mismatch {
-    /// Who was expected.
+    /// The expected peer.
     pub expected: PeerId,
-    /// Who is there.
+    /// The peer that answered.
     pub found: PeerId,
 }
 
 impl Error {
-    /// A socket's error, told apart by what one can do about it.
+    /// Maps a socket's error to the variant that tells what to do.
     pub(super) fn socket(addr: SocketAddr, source: io::Error) -> Self {
         match source.kind() {
             io::ErrorKind::AddrInUse => Self::PortBusy(addr),

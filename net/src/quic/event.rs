@@ -1,4 +1,4 @@
-//! What the transport tells the swarm.
+//! Types of the events from the transport to the swarm.
 
 use crate::quic::error::Error;
 use crate::quic::muxer::Muxer;
@@ -6,7 +6,7 @@ use futures::future::Ready;
 use libp2p::PeerId;
 use libp2p::core::transport::TransportEvent;
 
-/// An inbound connection. Its handshake is done when the swarm hears of it.
+/// An inbound connection. Its handshake is complete before the swarm receives it.
 pub type Upgrade = Ready<Result<(PeerId, Muxer), Error>>;
 
 pub(super) type Event = TransportEvent<Upgrade, Error>;

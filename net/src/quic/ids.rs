@@ -1,7 +1,8 @@
-//! Connection ids: random, all of one length, and taken for ours whichever end made them.
+//! Connection ids: random, all of the same length, and all accepted as ours.
 //!
-//! quinn's own ids carry a checksum under a key of the endpoint's life, so that a restarted daemon takes those from
-//! before for garbage and stays silent. Here it answers them with a stateless reset (`reset`).
+//! quinn's own ids contain a checksum under a key that changes with each start. A restarted daemon
+//! would take ids from before for garbage and stay silent. Here it answers them with a stateless
+//! reset (`reset`).
 
 use quinn::{ConnectionId, ConnectionIdGenerator};
 use rand_chacha::ChaCha8Rng;
@@ -9,10 +10,10 @@ use rand_core::{Rng, SeedableRng};
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
-/// Bytes of an id: collisions of what one endpoint holds are out of reach.
+/// Bytes of an id. Long enough that ids of one endpoint do not collide.
 const LENGTH: usize = 8;
 
-/// A generator from the system's randomness.
+/// A generator seeded with the system's randomness.
 pub(super) fn random() -> ChaCha8Rng {
     let keyed = RandomState::new();
     let mut seed = [0; 32];
@@ -22,7 +23,7 @@ pub(super) fn random() -> ChaCha8Rng {
     ChaCha8Rng::from_seed(seed)
 }
 
-/// Makes the ids of one socket's connections.
+/// Generates the ids of one socket's connections.
 pub(super) struct Ids(ChaCha8Rng);
 
 impl Ids {

@@ -1,7 +1,9 @@
-//! Connections that arrive: screened, shaken hands with, admitted, and handed to whom they are for.
+//! Inbound connections: they are screened, complete the handshake, are admitted, and go to the
+//! transport or to the queue of bulk connections.
 //!
-//! The whole handshake happens here and not in the swarm, because what a connection is for is known only
-//! after it. Everything of a remote that has not proved who it is, is bounded by [`Limits`](super::Limits).
+//! The handshake happens here and not in the swarm, because only its result shows the kind of a
+//! connection. [`Limits`](super::Limits) bounds all resources of a remote that has not proved its
+//! identity.
 
 use crate::quic::addr::bare;
 use crate::quic::admission::Kind;
@@ -21,7 +23,7 @@ use std::sync::{Arc, Weak};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, timeout};
 
-/// Binds `addr` and takes the connections that arrive there.
+/// Binds `addr` and accepts the connections that arrive there.
 pub(super) fn listen(
     shared: &Arc<Shared>,
     id: ListenerId,
@@ -39,7 +41,7 @@ pub(super) fn listen(
     Ok(port)
 }
 
-/// Takes what arrives at a port until its socket is shut down or the endpoint is dropped.
+/// Accepts connections at a port until its socket is shut down or the endpoint is dropped.
 async fn accept_all(
     shared: Weak<Shared>,
     port: Weak<Port>,
@@ -63,12 +65,12 @@ async fn accept_all(
     if let Some(shared) = shared.upgrade() {
         let inbound = shared.inbound.clone();
         drop(shared);
-        // The transport may be gone: then no reader is left.
+        // The transport may be gone; then there is no receiver.
         let _ = inbound.send(Arrival::Stopped { listener }).await;
     }
 }
 
-/// Decides from the source address and the load alone whether an attempt is answered.
+/// Decides from the source address and the load whether to answer an attempt.
 fn screen(
     shared: &Shared,
     incoming: Incoming,
@@ -88,7 +90,7 @@ fn screen(
     let crowded = shared.handshakes.available_permits() < shared.config.limits.handshakes_max / 2;
     if crowded && !incoming.remote_address_validated() {
         count(&counts.retried);
-        // Cannot fail: an address that is not validated may be told to retry.
+        // This cannot fail, because an unvalidated address may always be asked to retry.
         let _ = incoming.retry();
         return None;
     }
@@ -102,7 +104,7 @@ fn screen(
     }
 }
 
-/// Finishes the handshake and hands the connection over.
+/// Completes the handshake and passes the connection on.
 async fn greet(
     shared: Arc<Shared>,
     port: Weak<Port>,
@@ -141,7 +143,7 @@ fn hand_over(
     listener: ListenerId,
     connection: quinn::Connection,
 ) -> Result<(), Error> {
-    // TLS agreed on one of our protocols, or there would be no connection.
+    // Without one of our protocols TLS would have refused the connection.
     let kind = kind_of(&connection).ok_or(Error::Unsupported("any of our protocols"))?;
     let bound = port.upgrade().ok_or(Error::Closed)?.local;
     let (peer, hold) = shared.settle(&connection, kind, port)?;
@@ -173,7 +175,7 @@ fn hand_over(
     queued(&connection, sent, shared.config.limits.inbound_queue)
 }
 
-/// Closes a connection that found its queue full.
+/// Closes a connection if its queue was full.
 fn queued(connection: &quinn::Connection, sent: bool, max: usize) -> Result<(), Error> {
     if sent {
         return Ok(());

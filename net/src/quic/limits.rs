@@ -1,26 +1,28 @@
-//! What remotes may make an endpoint hold at a time. Not who may connect (`admission`).
+//! Bounds on the resources that remotes can use. `admission` decides which peers may connect.
 
-/// The bounds of an endpoint. See the module's header for the memory they add up to.
+/// The bounds of an endpoint. The documentation of the module `quic` adds up their memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Inbound handshakes under way at a time. Beyond half of it, who dials must first prove that it
-    /// receives at its address (a QUIC Retry, one more round trip), so forged sources cannot fill it.
+    /// Inbound handshakes at a time. Above half of it, a dialling peer must first prove that it
+    /// receives at its address (a QUIC Retry, one more round trip), so that forged sources cannot
+    /// use all of them.
     pub handshakes_max: usize,
-    /// Connection attempts a second from one source address (IPv6: one /64) that are answered in the long run.
+    /// Connection attempts per second from one source address (IPv6: one /64) that are answered.
     pub attempts_per_second: u32,
-    /// Attempts from one source address that are answered at once, after a pause.
+    /// Connection attempts from one source address that are answered in a burst.
     pub attempts_burst: u32,
-    /// Established connections, of both kinds and directions together.
+    /// Established connections, of both kinds and directions.
     pub connections_max: usize,
-    /// Control connections of one peer: two for a simultaneous dial, one for a replacement, one to spare.
+    /// Control connections of one peer: two for a simultaneous dial, one for a restarted peer, one
+    /// spare.
     pub control_per_peer: usize,
-    /// Bulk connections of one peer. Striping over connections needs more.
+    /// Bulk connections of one peer. Striping over several connections needs more.
     pub bulk_per_peer: usize,
-    /// Control connections that wait for the swarm to take them.
+    /// Control connections that may wait for the swarm.
     pub inbound_queue: usize,
-    /// Bulk connections that wait for [`Endpoint::accept_bulk`](super::Endpoint::accept_bulk).
+    /// Bulk connections that may wait for [`Endpoint::accept_bulk`](super::Endpoint::accept_bulk).
     pub bulk_queue: usize,
-    /// Hole punches under way at a time.
+    /// Hole punches at a time.
     pub punches_max: usize,
 }
 

@@ -1,4 +1,4 @@
-//! One address the swarm listens on, and the addresses of this machine it stands for.
+//! An address that the swarm listens on, and the machine's addresses that it covers.
 
 use crate::quic::addr::multiaddr_of;
 use crate::quic::error::Error;
@@ -12,7 +12,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// Follows the interfaces of a wildcard listener; one on a particular address has one and keeps it.
+/// Follows the network interfaces for a wildcard address. A particular address never changes.
 pub(super) struct Listener {
     pub(super) id: ListenerId,
     local: SocketAddr,
@@ -38,7 +38,7 @@ impl Listener {
         Ok(listener)
     }
 
-    /// The next change of its addresses.
+    /// Returns the next change of the addresses.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Event> {
         loop {
             if let Some(event) = self.pending.pop_front() {
@@ -60,7 +60,7 @@ impl Listener {
         }
     }
 
-    /// Its end, after an expiry of each address it had announced.
+    /// The listener's last events: an expiry of each announced address, then its end.
     pub(super) fn end(mut self, reason: Result<(), Error>) -> VecDeque<Event> {
         for ip in std::mem::take(&mut self.announced) {
             let event = self.expired(ip);

@@ -1,27 +1,28 @@
-//! QUIC over one UDP socket: the endpoint, its identities and limits, and the libp2p transport on it.
+//! QUIC over one UDP socket: the endpoint, its identities and limits, and a libp2p transport on it.
 //!
-//! Two kinds of connection share an [`Endpoint`], told apart by the protocol they negotiate in TLS (ALPN):
+//! Two kinds of connection share an [`Endpoint`]. The protocol negotiated in TLS (ALPN) tells them
+//! apart:
 //!
-//! * [`Kind::Control`] (`libp2p`): the /quic-v1 transport every libp2p peer speaks. [`Transport`] hands these
-//!   to a swarm.
-//! * [`Kind::Bulk`] (`murmurate-bulk/1`): connections whose streams carry slices and states and nothing of
-//!   libp2p. [`Endpoint::dial_bulk`] opens one, [`Endpoint::accept_bulk`] takes those that arrive.
+//! * [`Kind::Control`] (`libp2p`): the /quic-v1 transport of every libp2p peer. [`Transport`] passes
+//!   these connections to a swarm.
+//! * [`Kind::Bulk`] (`murmurate-bulk/1`): connections whose streams carry slices and states, without
+//!   libp2p. [`Endpoint::dial_bulk`] opens one, [`Endpoint::accept_bulk`] returns inbound ones.
 //!
-//! Both carry libp2p-tls certificates verified in both directions, obey one [`Admission`] and one set of
+//! Both kinds verify libp2p-tls certificates in both directions, obey the same [`Admission`] and
 //! [`Limits`], and use the same port, NAT mapping, ciphers and congestion control.
 //!
 //! # Memory
 //!
-//! A remote decides how fast it sends and how slowly it reads, but not how much waits for it:
+//! A remote controls how fast it sends and how slowly it reads, but not how much data waits for it:
 //!
-//! * Before it has proved who it is: at most [`Limits::handshakes_max`] handshakes at a time, each cut off
-//!   after [`Config::handshake_timeout`], and a token bucket for each source address.
-//! * After that: at most [`Limits::control_per_peer`] and [`Limits::bulk_per_peer`] connections of a peer,
-//!   [`Limits::connections_max`] in all. A connection buffers at most its receive window of data that
-//!   arrived ([`Windows::control`] or [`Windows::bulk`]) and its send window (at most [`Windows::control`],
-//!   or [`Windows::send`]) of data not yet acknowledged, so a peer costs at most `control_per_peer * 2 *
-//!   control + bulk_per_peer * (bulk + send)` bytes (448 MiB with the defaults), and only if the streams are not read
-//!   what it sent.
+//! * Before it has proved its identity: at most [`Limits::handshakes_max`] handshakes at a time,
+//!   each limited to [`Config::handshake_timeout`], and a token bucket for each source address.
+//! * After that: at most [`Limits::control_per_peer`] and [`Limits::bulk_per_peer`] connections per
+//!   peer, and [`Limits::connections_max`] in all. A connection buffers at most its receive window
+//!   of data that arrived ([`Windows::control`] or [`Windows::bulk`]) and its send window of data
+//!   not yet acknowledged (at most [`Windows::control`], or [`Windows::send`]). So a peer costs at
+//!   most `control_per_peer * 2 * control + bulk_per_peer * (bulk + send)` bytes (448 MiB with the
+//!   defaults), and only if the streams are not read.
 
 mod addr;
 mod admission;

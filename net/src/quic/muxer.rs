@@ -1,4 +1,4 @@
-//! A control connection, as libp2p's swarm opens and takes streams on it.
+//! A control connection as a libp2p stream muxer.
 
 use crate::quic::addr::{bare, multiaddr_of};
 use crate::quic::close::CloseCode;
@@ -16,7 +16,7 @@ use std::task::{Context, Poll};
 
 type Opening = BoxFuture<'static, Result<(SendStream, RecvStream), ConnectionError>>;
 
-/// A libp2p connection over QUIC. Dropped with all its streams, it closes.
+/// A libp2p connection over QUIC. It closes when it and all its streams are dropped.
 pub struct Muxer {
     connection: quinn::Connection,
     remote: SocketAddr,
@@ -36,13 +36,13 @@ impl Muxer {
         }
     }
 
-    /// What the connection has measured.
+    /// The connection's measurements.
     #[must_use]
     pub fn stats(&self) -> PathStats {
         PathStats::of(&self.connection)
     }
 
-    /// The connection itself.
+    /// The underlying quinn connection.
     #[must_use]
     pub fn quinn(&self) -> &quinn::Connection {
         &self.connection
@@ -86,7 +86,7 @@ impl StreamMuxer for Muxer {
         Poll::Ready(Ok(()))
     }
 
-    /// Reports a remote that moved to another address.
+    /// Reports when the remote moved to another address.
     fn poll(
         self: Pin<&mut Self>,
         _: &mut Context<'_>,

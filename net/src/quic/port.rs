@@ -1,4 +1,4 @@
-//! One UDP socket with a quinn endpoint on it. What arrives at it is `inbound`'s.
+//! One UDP socket with a quinn endpoint. `inbound` handles the connections that arrive there.
 
 use crate::quic::addr::bare;
 use crate::quic::buffers::SocketBuffers;
@@ -10,7 +10,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::task::AbortHandle;
 
-/// IPv4 or IPv6: a socket speaks one of them, so that the two may listen on the same port.
+/// IPv4 or IPv6. Each socket supports one of them, so that both may listen on the same port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Family {
     V4,
@@ -25,7 +25,7 @@ impl Family {
         }
     }
 
-    /// The wildcard address with a port of the system's choice.
+    /// The wildcard address with a port that the system chooses.
     pub(super) fn any(self) -> SocketAddr {
         match self {
             Self::V4 => (Ipv4Addr::UNSPECIFIED, 0).into(),
@@ -34,19 +34,20 @@ impl Family {
     }
 }
 
-/// A bound socket. Dropped, it stops taking connections; those it has live on until they are closed.
+/// A bound socket. Dropping it stops accepting connections; existing ones live until they are
+/// closed.
 pub(super) struct Port {
-    /// Who listens, if it takes connections.
+    /// The listener, if the socket accepts connections.
     pub(super) listener: Option<ListenerId>,
     pub(super) quinn: quinn::Endpoint,
     pub(super) local: SocketAddr,
-    /// The socket itself, to send packets past quinn (hole punching).
+    /// The socket itself, to send packets without quinn (hole punching).
     raw: UdpSocket,
     accepting: Mutex<Option<AbortHandle>>,
 }
 
 impl Port {
-    /// Binds `addr`. Needs a tokio runtime around it.
+    /// Binds `addr`. Must be called inside a tokio runtime.
     pub(super) fn bind(
         addr: SocketAddr,
         buffer: usize,
@@ -76,7 +77,7 @@ impl Port {
         })
     }
 
-    /// The task that takes what arrives, to be ended with the port.
+    /// Sets the task that accepts connections, which ends with the port.
     pub(super) fn accept_with(&self, task: AbortHandle) {
         *self.accepting() = Some(task);
     }
@@ -87,7 +88,7 @@ impl Port {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes no more connections.
+    /// Stops accepting connections.
     pub(super) fn stop(&self) {
         self.quinn.set_server_config(None);
         if let Some(task) = self.accepting().take() {
@@ -102,7 +103,7 @@ impl Port {
             && (here.is_unspecified() || here.is_loopback() == to.ip().is_loopback())
     }
 
-    /// Sends one packet past quinn. What does not fit into the socket's buffer is dropped, as on any link.
+    /// Sends one packet without quinn. If the socket's buffer is full, the packet is dropped.
     pub(super) fn send_raw(&self, packet: &[u8], to: SocketAddr) -> std::io::Result<()> {
         match self.raw.send_to(packet, to) {
             Ok(_) => Ok(()),

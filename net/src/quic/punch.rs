@@ -1,8 +1,7 @@
-//! Hole punching as DCUtR needs it: the side that listens opens its NAT for the side that dials.
+//! Hole punching for DCUtR: the listening side opens its NAT for the dialling side.
 //!
-//! Both know when to begin. The dialing side dials; the listening side sends packets of random
-//! bytes to the dialer's address, so that its own NAT lets the dial through, until the dialer has
-//! connected.
+//! Both sides know when to begin. One side dials. The other side sends packets of random bytes to
+//! the dialler's address, so that its own NAT admits the dial, until the dialler has connected.
 
 use crate::quic::error::Error;
 use crate::quic::ids::random;
@@ -16,14 +15,14 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout_at};
 
-/// Bytes of a packet.
+/// Size of a packet in bytes.
 const PACKET: usize = 64;
 
-/// The pause between packets, at least and at most; drawn each time, so that two NATs do not keep
-/// missing each other.
+/// Range of the pause between packets, in milliseconds. Each pause is random, so that the packets
+/// of two sides do not keep missing each other.
 const PAUSE_MS: std::ops::Range<u64> = 10..200;
 
-/// The hole punches under way.
+/// The running hole punches.
 pub(super) struct Punches {
     max: usize,
     attempts: Mutex<Vec<Attempt>>,
@@ -47,7 +46,7 @@ impl Punches {
         self.attempts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins to wait for `peer` from `to`.
+    /// Begins to wait for `peer` from address `to`.
     pub(super) fn begin(self: &Arc<Self>, to: SocketAddr, peer: PeerId) -> Result<Punch, Error> {
         let mut attempts = self.attempts();
         attempts.retain(|attempt| !attempt.through.is_closed());
@@ -60,9 +59,9 @@ impl Punches {
         Ok(Punch { to, peer, arrives })
     }
 
-    /// Gives a connection that arrived to the punch it came through, or back if it came through
-    /// none. A NAT may have given the peer another port than the one it was told about: then any
-    /// punch for that peer.
+    /// Passes an inbound connection to the hole punch that it came through, or returns it if there
+    /// is none. A NAT may use another port for the peer than expected, so any punch for this peer
+    /// will do.
     pub(super) fn deliver(&self, from: SocketAddr, peer: PeerId, muxer: Muxer) -> Option<Muxer> {
         let mut attempts = self.attempts();
         attempts.retain(|attempt| !attempt.through.is_closed());
@@ -76,7 +75,7 @@ impl Punches {
     }
 }
 
-/// One hole punch.
+/// A running hole punch.
 pub(super) struct Punch {
     to: SocketAddr,
     peer: PeerId,
@@ -84,7 +83,7 @@ pub(super) struct Punch {
 }
 
 impl Punch {
-    /// Keeps the hole open until the peer has come through or the time is up.
+    /// Keeps the hole open until the peer has connected or the time is up.
     pub(super) async fn keep_open(
         mut self,
         port: Arc<Port>,

@@ -1,6 +1,8 @@
-//! The connections an endpoint holds: how many of whom, and what they measure. Not who may have one (`admission`).
+//! The connections of an endpoint: their number per peer, and their measurements. `admission`
+//! decides which peers may connect.
 //!
-//! An entry lives as long as the [`Hold`] its connection's owner keeps: dropping the owner closes the connection.
+//! An entry lives as long as its [`Hold`], which the owner of the connection keeps. Dropping the
+//! owner closes the connection.
 
 use crate::quic::admission::Kind;
 use crate::quic::error::Error;
@@ -17,11 +19,11 @@ pub(super) struct Entry {
     pub(super) peer: PeerId,
     pub(super) kind: Kind,
     pub(super) connection: quinn::Connection,
-    /// The socket it goes through.
+    /// The socket of the connection.
     pub(super) port: Weak<Port>,
 }
 
-/// All connections of an endpoint that are held by an owner.
+/// All connections of an endpoint that have an owner.
 pub(super) struct Registry {
     limits: Limits,
     held: Mutex<Held>,
@@ -32,9 +34,9 @@ struct Held {
     next: u64,
     entries: BTreeMap<u64, Entry>,
     counts: BTreeMap<(PeerId, Kind), usize>,
-    /// What went over connections that are gone.
+    /// Traffic of closed connections.
     gone: Traffic,
-    /// The same, of peers that hold another connection still.
+    /// Traffic of closed connections, for peers that still have another one.
     past: BTreeMap<PeerId, Traffic>,
 }
 
@@ -50,7 +52,7 @@ impl Registry {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether one more connection of this kind to this peer fits.
+    /// Checks that one more connection of this kind to this peer is within the bounds.
     pub(super) fn room(&self, peer: PeerId, kind: Kind) -> Result<(), Error> {
         self.fits(&self.held(), peer, kind)
     }
@@ -71,7 +73,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Enters a connection.
+    /// Adds a connection.
     pub(super) fn enter(self: &Arc<Self>, entry: Entry) -> Result<Hold, Error> {
         let mut held = self.held();
         self.fits(&held, entry.peer, entry.kind)?;
@@ -85,17 +87,17 @@ impl Registry {
         })
     }
 
-    /// Every connection, the oldest first.
+    /// All connections, the oldest first.
     pub(super) fn entries(&self) -> Vec<Entry> {
         self.held().entries.values().cloned().collect()
     }
 
-    /// UDP payload of connections that are gone, of peers that hold another one.
+    /// UDP payload of closed connections, for peers that still have another one.
     pub(super) fn past(&self) -> BTreeMap<PeerId, Traffic> {
         self.held().past.clone()
     }
 
-    /// UDP payload of all connections so far, those that are gone included.
+    /// UDP payload of all connections since the start, including closed ones.
     pub(super) fn traffic(&self) -> Traffic {
         let held = self.held();
         let (mut all, entries) = (held.gone, held.entries.values().cloned());
@@ -107,7 +109,7 @@ impl Registry {
         all
     }
 
-    /// The oldest connection of this kind to a peer that is not closed.
+    /// The oldest open connection of this kind to a peer.
     pub(super) fn oldest(&self, peer: PeerId, kind: Kind) -> Option<Entry> {
         let held = self.held();
         let mut oldest_first = held.entries.values();
@@ -121,7 +123,7 @@ impl Registry {
     }
 }
 
-/// Keeps a connection entered.
+/// Keeps a connection in the registry until it is dropped.
 pub(super) struct Hold {
     registry: Arc<Registry>,
     id: u64,
@@ -148,7 +150,7 @@ impl Drop for Hold {
             held.past.remove(&entry.peer);
         }
         drop(held);
-        // Outside the lock: the last handle of a connection closes it.
+        // Dropped outside the lock, because the last handle of a connection closes it.
         drop(entry);
     }
 }

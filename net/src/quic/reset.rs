@@ -1,5 +1,6 @@
-//! The key of stateless resets, from the identity: a daemon that was killed and comes back on its port can
-//! tell its peers at once that their connections are gone, instead of letting them wait for the idle timeout.
+//! The key of stateless resets, derived from the identity. A daemon that was killed and restarts on
+//! its port can tell its peers at once that their connections are gone, so they need not wait for
+//! the idle timeout.
 
 use libp2p::identity::Keypair;
 use quinn::crypto::{CryptoError, HmacKey};
@@ -15,7 +16,7 @@ pub(super) struct ResetKey {
 impl ResetKey {
     const DOMAIN: &[u8] = b"murmurate quic stateless reset 1";
 
-    /// `suite` must be one with SHA-256. `None` if the kind of identity has no secret to derive from.
+    /// `suite` must use SHA-256. `None` if the identity's kind has no secret to derive a key from.
     pub(super) fn new(identity: &Keypair, suite: &'static Tls13CipherSuite) -> Option<Self> {
         let secret = identity.derive_secret(Self::DOMAIN)?;
         Some(Self { secret, suite })
@@ -39,7 +40,7 @@ impl HmacKey for ResetKey {
         if signature.len() != tag.len() {
             return Err(CryptoError);
         }
-        // Without an early end, which would tell by its time how much was right.
+        // No early return, because its timing would reveal the number of correct bytes.
         let differing = tag
             .iter()
             .zip(signature)

@@ -1,4 +1,4 @@
-//! What an endpoint's handles, tasks and transport share: its settings, ports, and who is connected.
+//! State that an endpoint's handles, tasks and transport share: settings, ports and connections.
 
 use crate::quic::admission::{Admission, Kind};
 use crate::quic::arrival::Arrival;
@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::Instant;
 
-/// The core of an endpoint.
+/// The shared state of an endpoint.
 pub(super) struct Shared {
     pub(super) me: PeerId,
     pub(super) config: Config,
@@ -30,15 +30,15 @@ pub(super) struct Shared {
     pub(super) counts: Counts,
     pub(super) registry: Arc<Registry>,
     pub(super) arrivals: Arrivals,
-    /// A permit for each inbound handshake under way.
+    /// One permit for each inbound handshake.
     pub(super) handshakes: Arc<Semaphore>,
     pub(super) punches: Arc<Punches>,
-    /// Control connections, to the transport.
+    /// Control connections for the transport.
     pub(super) inbound: mpsc::Sender<Arrival>,
-    /// Bulk connections, to the task that accepts them.
+    /// Bulk connections for the task that accepts them.
     pub(super) bulk: mpsc::Sender<BulkConnection>,
     pub(super) bulk_inbox: tokio::sync::Mutex<mpsc::Receiver<BulkConnection>>,
-    /// True once the endpoint is shut down.
+    /// True after the endpoint was shut down.
     pub(super) closed: watch::Sender<bool>,
     admission: Arc<dyn Admission>,
     endpoint: EndpointConfig,
@@ -48,9 +48,9 @@ pub(super) struct Shared {
 
 #[derive(Default)]
 struct Ports {
-    /// Those that take connections, in the order they were opened.
+    /// Ports that accept connections, in the order in which they were opened.
     listening: Vec<Arc<Port>>,
-    /// One of each family for dials while nothing listens.
+    /// Ports for outbound connections while nothing listens, one for each family.
     dialing: BTreeMap<Family, Arc<Port>>,
 }
 
@@ -102,15 +102,15 @@ impl Shared {
         Ok(Arc::new(port))
     }
 
-    /// A listener takes connections at this port. Dials leave through it from now on; what was dialed
-    /// before keeps its port.
+    /// Registers a port at which a listener accepts connections. New dials use it; existing
+    /// connections keep their port.
     pub(super) fn listens_at(&self, port: Arc<Port>) {
         let mut ports = self.ports();
         ports.dialing.remove(&Family::of(port.local));
         ports.listening.push(port);
     }
 
-    /// Ends a listener; false if there is none of this id.
+    /// Ends a listener. Returns false if there is none with this id.
     pub(super) fn unlisten(&self, id: ListenerId) -> bool {
         let mut ports = self.ports();
         let listening = &mut ports.listening;
@@ -120,20 +120,20 @@ impl Shared {
         port.inspect(|port| port.stop()).is_some()
     }
 
-    /// The addresses of the sockets that take connections.
+    /// The addresses of the sockets that accept connections.
     pub(super) fn addresses(&self) -> Vec<SocketAddr> {
         self.ports().listening.iter().map(|p| p.local).collect()
     }
 
-    /// The listening port a packet to `to` leaves through: the first opened one, so that all peers see one
-    /// NAT mapping.
+    /// The listening port from which a packet to `to` is sent: the one opened first, so that all
+    /// peers see the same NAT mapping.
     pub(super) fn listening_port(&self, to: SocketAddr) -> Option<Arc<Port>> {
         let ports = self.ports();
         let mut listening = ports.listening.iter();
         listening.find(|port| port.reaches(to)).cloned()
     }
 
-    /// The port to dial `to` from.
+    /// The port from which to dial `to`.
     pub(super) fn dialing_port(&self, to: SocketAddr, reuse: bool) -> Result<Arc<Port>, Error> {
         self.open()?;
         let family = Family::of(to);
@@ -146,7 +146,8 @@ impl Shared {
             }
         }
         let buffer = self.config.socket_buffer;
-        // Another port, but the same address: routers and firewalls know a machine by it.
+        // Another port with the same address, because routers and firewalls identify a machine by
+        // it.
         let listening = self.listening_port(to).map(|port| port.local.ip());
         let from = listening.map_or_else(|| family.any(), |ip| (ip, 0).into());
         let port = Arc::new(Port::bind(from, buffer, self.endpoint.clone(), None)?);
@@ -156,7 +157,7 @@ impl Shared {
         Ok(port)
     }
 
-    /// Takes all ports away, to shut them down.
+    /// Removes all ports, to shut them down.
     pub(super) fn take_ports(&self) -> Vec<Arc<Port>> {
         let Ports { listening, dialing } = std::mem::take(&mut *self.ports());
         listening.into_iter().chain(dialing.into_values()).collect()
@@ -169,7 +170,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Whether a peer may have one more connection of this kind.
+    /// Checks that a peer may have one more connection of this kind.
     pub(super) fn may(&self, peer: PeerId, kind: Kind) -> Result<(), Error> {
         self.open()?;
         let alone = self.config.bulk_beside_control
@@ -181,7 +182,7 @@ impl Shared {
         self.registry.room(peer, kind)
     }
 
-    /// Enters a connection whose handshake is done, or closes it and says why.
+    /// Registers a connection after its handshake, or closes it with a reason.
     pub(super) fn settle(
         &self,
         connection: &quinn::Connection,
@@ -213,7 +214,8 @@ impl Shared {
         entered
     }
 
-    /// An inbound connection began with a control connection's bounds: raises them to its kind's.
+    /// Raises the bounds of an inbound connection, which began with those of a control connection,
+    /// to those of its kind.
     fn widen(&self, connection: &quinn::Connection, kind: Kind) {
         if kind != Kind::Bulk || connection.side() == quinn::Side::Client {
             return;

@@ -1,18 +1,18 @@
-//! What a connection has measured of its path. Not what its streams carried.
+//! Measurements of a connection's path. They do not include what its streams carried.
 
 use crate::congestion::least_rtt;
 use std::time::Duration;
 
-/// A connection's counters since it was made, and its present estimates.
+/// A connection's counters since its start, and its current estimates.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PathStats {
     /// The smoothed round-trip time.
     pub rtt: Duration,
-    /// The smallest round-trip time seen, above zero wherever one was seen.
+    /// The smallest round-trip time above zero.
     pub min_rtt: Duration,
     /// The congestion window, in bytes.
     pub congestion_window: u64,
-    /// How often the congestion controller was told of loss or marking.
+    /// How often the congestion controller was informed of loss or marks.
     pub congestion_events: u64,
     /// Packets sent.
     pub sent_packets: u64,
@@ -20,31 +20,31 @@ pub struct PathStats {
     pub sent_bytes: u64,
     /// UDP payload received, in bytes.
     pub received_bytes: u64,
-    /// Packets declared lost.
+    /// Packets that were declared lost.
     pub lost_packets: u64,
-    /// Bytes declared lost; what was in them is sent again.
+    /// Bytes that were declared lost. Their content is sent again.
     pub lost_bytes: u64,
-    /// UDP sends that were one system call (a batch of packets counts once).
+    /// UDP send calls to the system. A batch of packets counts as one.
     pub sent_batches: u64,
-    /// The largest UDP payload the path is known to carry.
+    /// The largest UDP payload that the path is known to carry.
     pub mtu: u16,
-    /// How often large packets vanished and the payload size was lowered again.
+    /// How often large packets stopped arriving and the payload size was lowered.
     pub black_holes: u64,
 }
 
-/// UDP payload that went both ways, in bytes: headers, acknowledgements and what was sent again included.
+/// UDP payload in both directions, bytes. Includes headers, acknowledgements and retransmissions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// Sent.
     pub sent: u64,
     /// Received.
     pub received: u64,
-    /// Of what was sent, what was declared lost.
+    /// The part of the sent bytes that was declared lost.
     pub lost: u64,
 }
 
 impl Traffic {
-    /// Adds what a connection sent and received.
+    /// Adds the traffic of a connection.
     pub(super) fn add(&mut self, path: &PathStats) {
         self.sent += path.sent_bytes;
         self.received += path.received_bytes;
@@ -77,7 +77,7 @@ impl PathStats {
         }
     }
 
-    /// Lost over sent bytes, 0 before anything was sent.
+    /// Lost bytes divided by sent bytes; 0 before anything was sent.
     #[must_use]
     pub fn lost_share(&self) -> f64 {
         match self.sent_bytes {

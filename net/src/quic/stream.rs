@@ -1,4 +1,4 @@
-//! A stream of a control connection, as libp2p reads and writes it.
+//! A stream of a control connection with libp2p's traits.
 
 use futures::io::{AsyncRead, AsyncWrite};
 use quinn::{RecvStream, SendStream};
@@ -6,11 +6,11 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-/// Bytes copied by one write at most: allocators give larger blocks back to the system each time, and
-/// their page faults cost more than the copy.
+/// The most bytes that one write copies. Allocators return larger blocks to the system each time,
+/// and the page faults cost more than the copy.
 const WRITE: usize = 64 << 10;
 
-/// Both directions of a QUIC stream. Dropped, it finishes what was written and reads no more.
+/// Both directions of a QUIC stream. Dropping it finishes the written data and stops reading.
 pub struct Stream {
     send: SendStream,
     receive: RecvStream,
@@ -26,7 +26,7 @@ impl Stream {
         }
     }
 
-    /// quinn's halves, to write and read chunks without copying.
+    /// quinn's two halves, which can write and read chunks without copying.
     #[must_use]
     pub fn into_parts(self) -> (SendStream, RecvStream) {
         (self.send, self.receive)
@@ -55,12 +55,12 @@ impl AsyncWrite for Stream {
         Poll::Ready(written.map_err(Into::into))
     }
 
-    /// Does nothing: what was written is sent as fast as the path allows.
+    /// Does nothing, because written data is sent as fast as the path allows.
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }
 
-    /// Finishes the writing half, once.
+    /// Finishes the writing half. Only the first call has an effect.
     fn poll_close(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         if this.finished {

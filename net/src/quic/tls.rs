@@ -1,9 +1,9 @@
-//! TLS 1.3 as libp2p's peers speak it: which ciphers, whose certificate, which protocols. Not sockets.
+//! TLS 1.3 as used by libp2p: ciphers, certificates and protocols.
 //!
-//! The ciphers are ring's (measured faster than aws-lc-rs's), AES-128-GCM first where the machine computes AES
-//! in hardware and ChaCha20-Poly1305 where it does not; the server follows the client's preference, because
-//! the slower of the two ends decides. Sessions are never resumed: a resumed one would
-//! skip the check of who answers, and all peers share one server name. Hence no 0-RTT either.
+//! The ciphers are ring's (measured faster than aws-lc-rs's): AES-128-GCM first if the machine has
+//! AES instructions, otherwise ChaCha20-Poly1305. The server follows the client's preference.
+//! Sessions are never resumed, because a resumed session would skip the check of the peer's
+//! identity, and all peers share one server name. So there is no 0-RTT either.
 
 use crate::quic::admission::Kind;
 use crate::quic::cipher::Cipher;
@@ -22,10 +22,11 @@ use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{ClientConfig, KeyLogFile, ServerConfig, Tls13CipherSuite};
 use std::sync::Arc;
 
-/// The server name of a dial. Peers are known by their keys, so it means nothing; TLS wants one.
+/// The server name of a dial. It has no meaning, because peers are identified by their keys, but
+/// TLS requires one.
 pub(super) const SERVER_NAME: &str = "l";
 
-/// An identity's certificate, and the configurations made with it.
+/// An identity's certificate, and the TLS configurations with it.
 pub(super) struct Tls {
     provider: Arc<CryptoProvider>,
     certificate: Arc<SingleCertAndKey>,
@@ -43,7 +44,7 @@ impl Tls {
             .map_err(|error| Error::Certificate(error.to_string()))?;
         let provider = Arc::new(provider(cipher, post_quantum));
         let key = provider.key_provider.load_private_key(key)?;
-        // Not `with_single_cert`: it refuses libp2p's critical extension.
+        // `with_single_cert` refuses libp2p's critical extension.
         let certified = CertifiedKey::new(vec![cert], key);
         Ok(Self {
             provider,
@@ -52,7 +53,8 @@ impl Tls {
         })
     }
 
-    /// The side that dials. The verifier is kept by the caller to learn who answered.
+    /// The configuration of the dialling side. The caller keeps the verifier to learn which peer
+    /// answered.
     pub(super) fn client(
         &self,
         kind: Kind,
@@ -75,7 +77,7 @@ impl Tls {
             .map_err(|error| Error::Tls(rustls::Error::General(error.to_string())))
     }
 
-    /// The side that is dialed, for both kinds.
+    /// The configuration of the listening side, for both kinds.
     pub(super) fn server(&self) -> Result<QuicServerConfig, Error> {
         let mut config = ServerConfig::builder_with_provider(Arc::clone(&self.provider))
             .with_protocol_versions(&[&rustls::version::TLS13])?
@@ -93,13 +95,13 @@ impl Tls {
             .map_err(|error| Error::Tls(rustls::Error::General(error.to_string())))
     }
 
-    /// The key of stateless resets, if the identity has one.
+    /// The key of stateless resets; `None` if the identity has no secret for it.
     pub(super) fn reset_key(&self, identity: &Keypair) -> Option<ResetKey> {
         ResetKey::new(identity, initial_suite(&self.provider).ok()?)
     }
 }
 
-/// What TLS computes with.
+/// The cipher suites and key exchanges.
 pub(super) fn provider(cipher: Cipher, post_quantum: bool) -> CryptoProvider {
     use ring::cipher_suite::{
         TLS13_AES_128_GCM_SHA256 as AES_128, TLS13_AES_256_GCM_SHA384 as AES_256,
@@ -112,7 +114,7 @@ pub(super) fn provider(cipher: Cipher, post_quantum: bool) -> CryptoProvider {
         vec![CHACHA20, AES_128, AES_256]
     };
     if post_quantum {
-        // As libp2p-tls prefers. ring has no ML-KEM.
+        // The same preference as libp2p-tls. ring has no ML-KEM.
         provider
             .kx_groups
             .insert(0, aws_lc_rs::kx_group::X25519MLKEM768);
@@ -120,7 +122,7 @@ pub(super) fn provider(cipher: Cipher, post_quantum: bool) -> CryptoProvider {
     provider
 }
 
-/// AES-128-GCM with SHA-256, which QUIC's first packets are always protected with (RFC 9001, 5.2).
+/// AES-128-GCM with SHA-256, which protects QUIC's first packets (RFC 9001, 5.2).
 fn initial_suite(provider: &CryptoProvider) -> Result<&'static Tls13CipherSuite, Error> {
     let aes = rustls::CipherSuite::TLS13_AES_128_GCM_SHA256;
     provider
@@ -140,11 +142,11 @@ fn missing(what: &str) -> Error {
     Error::Tls(rustls::Error::General(format!("no {what}")))
 }
 
-/// Who is at the other end of a connection whose handshake is done.
+/// The peer at the other end of a connection whose handshake is complete.
 ///
 /// # Errors
-/// [`Error::NoIdentity`] if it showed no certificate of libp2p, which a connection of an
-/// [`Endpoint`](super::Endpoint) always did.
+/// [`Error::NoIdentity`] if it sent no libp2p certificate, which cannot happen on a connection of
+/// an [`Endpoint`](super::Endpoint).
 pub fn remote_peer_id(connection: &quinn::Connection) -> Result<PeerId, Error> {
     let identity = connection.peer_identity().ok_or(Error::NoIdentity)?;
     let chain = identity
@@ -155,7 +157,7 @@ pub fn remote_peer_id(connection: &quinn::Connection) -> Result<PeerId, Error> {
     Ok(certificate.peer_id())
 }
 
-/// What a connection whose handshake is done is for.
+/// The kind of a connection whose handshake is complete.
 pub(super) fn kind_of(connection: &quinn::Connection) -> Option<Kind> {
     let data = connection.handshake_data()?;
     let data = data.downcast::<HandshakeData>().ok()?;

@@ -1,7 +1,7 @@
 //! The endpoint as a libp2p transport: /quic-v1 addresses, listeners, dials and hole punches.
 //!
-//! It wraps the control connections; bulk connections never reach the swarm. Addresses seen by others are
-//! translated by identify, as for every transport that reuses its ports.
+//! It wraps the control connections; bulk connections never reach the swarm. As for every transport
+//! that reuses its ports, identify translates the addresses that others observe.
 
 use crate::quic::addr::{QuicAddr, bare, multiaddr_of};
 use crate::quic::admission::Kind;
@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use tokio::sync::mpsc;
 
-/// libp2p's transport on an [`Endpoint`](super::Endpoint). Give it to one swarm.
+/// libp2p's transport on an [`Endpoint`](super::Endpoint). Use it in one swarm only.
 pub struct Transport {
     shared: Arc<Shared>,
     arrived: mpsc::Receiver<Arrival>,
@@ -123,7 +123,7 @@ impl libp2p::core::Transport for Transport {
         Ok(())
     }
 
-    /// Takes no more connections there. Those that came that way live on.
+    /// Stops accepting connections there. Existing connections continue.
     fn remove_listener(&mut self, id: ListenerId) -> bool {
         self.end(id, Ok(()))
     }
@@ -165,7 +165,7 @@ impl libp2p::core::Transport for Transport {
                     return Poll::Ready(event);
                 }
             }
-            // The sender lives in what the transport shares: there is always one.
+            // The shared state owns the sender, so the channel is never closed.
             let Poll::Ready(Some(arrival)) = this.arrived.poll_recv(cx) else {
                 this.waker = Some(cx.waker().clone());
                 return Poll::Pending;

@@ -1,7 +1,9 @@
-//! Whether a certificate is a libp2p peer's, in both directions. Not whether that peer may connect (`admission`).
+//! Verifies libp2p certificates in both directions. `admission` decides whether the peer may
+//! connect.
 //!
-//! libp2p's certificates are self-signed and carry the peer's public key in a critical extension
-//! (libp2p's specification of TLS), so the usual verification refuses them: the checks are libp2p-tls's own.
+//! libp2p's certificates are self-signed and contain the peer's public key in a critical extension
+//! (libp2p's specification of TLS), so the usual verification refuses them. The checks are those of
+//! libp2p-tls.
 
 use crate::quic::error::Mismatch;
 use libp2p::PeerId;
@@ -15,7 +17,7 @@ use rustls::{
 };
 use std::sync::OnceLock;
 
-/// What a certificate may be signed with, preferred first.
+/// Signature schemes of certificates, the preferred first.
 const SCHEMES: [SignatureScheme; 9] = [
     SignatureScheme::ED25519,
     SignatureScheme::ECDSA_NISTP256_SHA256,
@@ -28,7 +30,7 @@ const SCHEMES: [SignatureScheme; 9] = [
     SignatureScheme::RSA_PKCS1_SHA256,
 ];
 
-/// Verifies libp2p certificates, and for a dial that it is the peer one meant.
+/// Verifies libp2p certificates and, for a dial, that the certificate belongs to the expected peer.
 #[derive(Debug, Default)]
 pub(super) struct Verifier {
     expected: Option<PeerId>,
@@ -43,7 +45,7 @@ impl Verifier {
         }
     }
 
-    /// Who was expected and who answered instead, if that is why the handshake failed.
+    /// The expected and the actual peer, if the handshake failed because they differ.
     pub(super) fn mismatch(&self) -> Option<Mismatch> {
         let (expected, found) = (self.expected?, *self.found.get()?);
         (expected != found).then_some(Mismatch { expected, found })
@@ -128,7 +130,8 @@ impl ClientCertVerifier for Verifier {
     }
 }
 
-/// The peer a certificate belongs to: it alone was shown, is self-signed, valid now, and the peer signed its key.
+/// The peer of a certificate. Checks that it is the only one, self-signed and currently valid, and
+/// that the peer signed its key.
 fn peer_of(
     end_entity: &CertificateDer<'_>,
     intermediates: &[CertificateDer<'_>],
@@ -142,7 +145,7 @@ fn peer_of(
     Ok(certificate.peer_id())
 }
 
-/// Whether who shows the certificate holds its key.
+/// Checks that the other end holds the certificate's key.
 fn verify(
     message: &[u8],
     cert: &CertificateDer<'_>,
@@ -193,7 +196,8 @@ mod tests {
         for at in 0..cert.len() {
             let mut damaged = cert.to_vec();
             damaged[at] ^= 0x20;
-            // A tag that is read leniently and not signed may pass: it changes nothing that counts.
+            // A tag that is parsed leniently and not signed may pass, because it changes nothing of
+            // importance.
             if let Ok(peer) = peer_of(&CertificateDer::from(damaged), &[]) {
                 assert_eq!(peer, identity.public().to_peer_id(), "byte {at}");
                 passed += 1;

@@ -1,7 +1,8 @@
-//! Flow-control windows: how much may be under way or wait, from the product of bandwidth and delay.
+//! Flow-control windows: how much data may be in flight or wait, from the product of bandwidth and
+//! delay.
 //!
-//! A sender stops when a receive window is full, so a connection carries at most window / RTT. Not a
-//! congestion window, which follows what the path bears.
+//! A sender stops when a receive window is full, so a connection carries at most window / RTT. The
+//! congestion window is a separate limit, which follows the capacity of the path.
 
 use std::time::Duration;
 
@@ -10,27 +11,28 @@ const MIB: u64 = 1 << 20;
 /// The windows of an endpoint's connections, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Windows {
-    /// Received and not yet read, of one stream.
+    /// Received and unread bytes of one stream.
     pub stream: u64,
-    /// Received and not yet read, of a control connection.
+    /// Received and unread bytes of a control connection.
     pub control: u64,
-    /// Received and not yet read, of a bulk connection.
+    /// Received and unread bytes of a bulk connection.
     pub bulk: u64,
-    /// Written and not yet acknowledged, of a bulk connection; of a control connection at most as much as
-    /// it may receive. What a libp2p stream writes is copied, and a large window of copies does not fit the
-    /// processor's caches.
+    /// Written and unacknowledged bytes of a bulk connection. A control connection's send window is
+    /// at most its receive window, because libp2p streams copy what they write, and a large window
+    /// of copies does not fit the processor's caches.
     pub send: u64,
 }
 
 impl Windows {
-    /// The smallest window: below it, small messages wait for one another.
+    /// The smallest window. With a smaller one, small messages would wait for each other.
     pub const MIN: u64 = MIB;
-    /// The largest window of a stream, and half the largest of a connection.
+    /// The largest window of a stream, and half of the largest window of a connection.
     pub const MAX: u64 = 512 * MIB;
 
-    /// The windows which let one stream fill a path: stream = 2 x rate x RTT, twice the product of bandwidth and
-    /// delay, because what is lost waits for its second transmission while the rest goes on; a bulk
-    /// connection twice that. Clamped to [`Windows::MIN`] and [`Windows::MAX`] for a stream.
+    /// Windows with which one stream fills a path: stream = 2 x rate x RTT. This is twice the
+    /// product of bandwidth and delay, because lost data waits for its retransmission while other
+    /// data continues to arrive. A bulk connection gets twice that. Clamped to [`Windows::MIN`] and
+    /// [`Windows::MAX`] for a stream.
     #[must_use]
     pub fn for_path(bits_per_second: u64, rtt: Duration) -> Self {
         let bytes = u128::from(bits_per_second) / 8;
@@ -47,7 +49,7 @@ impl Windows {
 }
 
 impl Default for Windows {
-    /// 64 MiB a stream: 5 Gbit/s at 100 ms.
+    /// 64 MiB for a stream: 5 Gbit/s at 100 ms.
     fn default() -> Self {
         Self {
             stream: 64 * MIB,

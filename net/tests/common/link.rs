@@ -1,6 +1,6 @@
-//! A virtual link: rate, delay, a tail-drop queue, loss, reordering and what happens to it in time.
+//! A virtual link: rate, delay, a tail-drop queue, loss, reordering, and changes over time.
 //!
-//! It decides when a datagram arrives, or that it does not; it moves no bytes (`socket` does).
+//! It decides whether and when a datagram arrives. `socket` moves the bytes.
 
 use std::time::Duration;
 
@@ -8,45 +8,45 @@ use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 use tokio::time::Instant;
 
-/// Bytes of IPv4 and UDP headers around each datagram.
+/// Size of the IPv4 and UDP headers of each datagram.
 const HEADERS: usize = 28;
 
-/// A link, the same in both directions unless an event says otherwise.
+/// A link. Both directions are the same unless an event changes one.
 #[derive(Debug, Clone)]
 pub struct LinkSpec {
-    /// Bits a second.
+    /// Bits per second.
     pub rate: f64,
     /// One-way delay.
     pub delay: Duration,
-    /// What the queue holds, in time at the rate.
+    /// Length of the queue, as time at the rate.
     pub queue: Duration,
-    /// Share of datagrams lost at random in the forward direction.
+    /// Fraction of datagrams lost at random in the forward direction.
     pub loss: f64,
-    /// Mean number of datagrams lost in a row.
+    /// Mean number of consecutively lost datagrams.
     pub burst: f64,
-    /// Share of datagrams that arrive late, and by how much.
+    /// Fraction of datagrams that arrive late, and the delay.
     pub reorder: (f64, Duration),
-    /// Seed of the randomness.
+    /// Seed of all random draws.
     pub seed: u64,
-    /// What changes, and when after the start.
+    /// Changes of the link, with their times after the start.
     pub events: Vec<(Duration, Event)>,
 }
 
 /// A change of the link.
 #[derive(Debug, Clone, Copy)]
 pub enum Event {
-    /// The rate becomes this many bits a second, in both directions.
+    /// Sets the rate in both directions, bits per second.
     Rate(f64),
-    /// The largest datagram, headers included, becomes this.
+    /// Sets the size of the largest datagram, headers included.
     Mtu(usize),
-    /// Nothing passes forwards (from client to server), or it does again.
+    /// Opens or closes the forward direction (from client to server).
     Forward(bool),
-    /// Nothing passes backwards, or it does again.
+    /// Opens or closes the backward direction.
     Backward(bool),
 }
 
 impl LinkSpec {
-    /// 50 Mbit/s, 100 ms round trip, a queue of 100 ms: the link of the requirements.
+    /// 50 Mbit/s, a round trip of 100 ms, a queue of 100 ms: the long link of these tests.
     pub fn long() -> Self {
         Self {
             rate: 50e6,
@@ -60,7 +60,7 @@ impl LinkSpec {
         }
     }
 
-    /// The same with random loss.
+    /// The long link with random loss.
     pub fn lossy(loss: f64) -> Self {
         Self {
             loss,
@@ -69,18 +69,18 @@ impl LinkSpec {
     }
 }
 
-/// What passed one direction of a link, in bytes with headers.
+/// Traffic in one direction of a link, in bytes with headers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
     pub offered: u64,
     pub queue_dropped: u64,
     pub lost: u64,
     pub delivered: u64,
-    /// The longest any datagram stood in the queue.
+    /// The longest time of a datagram in the queue.
     pub longest_queue: Duration,
 }
 
-/// One direction.
+/// One direction of a link.
 #[derive(Debug)]
 pub struct Direction {
     spec: LinkSpec,
@@ -114,7 +114,7 @@ impl Direction {
         }
     }
 
-    /// When a datagram of `bytes` that is sent now arrives, if it does.
+    /// When a datagram of `bytes` that is sent now arrives; `None` if it is lost.
     pub fn carry(&mut self, bytes: usize) -> Option<Instant> {
         let now = Instant::now();
         self.pass_events(now);
@@ -158,7 +158,7 @@ impl Direction {
         }
     }
 
-    /// Gilbert's two-state loss: the mean share is `loss`, the mean run `burst`.
+    /// Gilbert's two-state loss: the mean fraction is `loss`, the mean run is `burst`.
     fn loses(&mut self) -> bool {
         let loss = self.spec.loss;
         if !self.forward || loss == 0.0 {
@@ -166,7 +166,7 @@ impl Direction {
         }
         let leave = 1.0 / self.spec.burst;
         let enter = loss * leave / (1.0 - loss);
-        // With runs of one this is independent loss: the state is left before it is looked at.
+        // With runs of one this is independent loss, because the state ends before it is read.
         let losing = if self.spec.burst <= 1.0 {
             self.draw() < loss
         } else if self.losing {

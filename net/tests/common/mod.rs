@@ -1,8 +1,9 @@
-//! The deterministic test bed: quinn over sockets in memory and a virtual link, under paused tokio
+//! A deterministic test bed: quinn over in-memory sockets and a virtual link, under paused tokio
 //! time.
 //!
-//! A run repeats to the microsecond: time is tokio's, randomness is seeded, handshake messages have
-//! fixed lengths. 20 MB over the long link take some tenths of a second.
+//! A run repeats to the microsecond, because time is tokio's, random draws are seeded, and
+//! handshake messages have fixed lengths. 20 MB over the long link take some tenths of a second of
+//! real time.
 
 #![allow(
     dead_code,
@@ -41,7 +42,7 @@ pub fn virtually<F: Future>(future: F) -> F::Output {
         .block_on(future)
 }
 
-/// One server and any number of clients, all on one link.
+/// One server and any number of clients on one link.
 pub struct Bed {
     wire: Wire,
     server: SocketAddr,
@@ -49,7 +50,7 @@ pub struct Bed {
     clients: Mutex<u16>,
 }
 
-/// A client's connection, and what the server received.
+/// A client's connection, and the bytes that the server received.
 pub struct Flow {
     pub connection: Connection,
     pub received: watch::Receiver<u64>,
@@ -57,24 +58,24 @@ pub struct Flow {
     _endpoint: Endpoint,
 }
 
-/// How a transfer went.
+/// The result of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Outcome {
-    /// From the first packet of the handshake to the last byte received.
+    /// Time from the first packet of the handshake to the last byte received.
     pub took: Duration,
     pub payload: u64,
-    /// Bytes of packets which the sender declared lost, and so sent again.
+    /// Bytes of packets that the sender declared lost and sent again.
     pub resent: u64,
     pub link: Counters,
 }
 
 impl Outcome {
-    /// Payload over time, Mbit/s.
+    /// Payload divided by time, Mbit/s.
     pub fn goodput(&self) -> f64 {
         self.payload as f64 * 8e-6 / self.took.as_secs_f64()
     }
 
-    /// Bytes sent again over payload.
+    /// Retransmitted bytes divided by payload.
     pub fn resent_share(&self) -> f64 {
         self.resent as f64 / self.payload as f64
     }
@@ -86,9 +87,9 @@ fn address(host: u16) -> SocketAddr {
 
 fn transport(factory: Option<Factory>) -> Arc<TransportConfig> {
     let mut config = TransportConfig::default();
-    // Far beyond what the link holds: congestion control decides, not the windows. One stream may
-    // not fill what the connection may hold, or small messages would wait for room in the send
-    // buffer.
+    // Far more than the link holds, so that congestion control decides and not the windows. One
+    // stream may not use the whole window of the connection, or small messages would wait for room
+    // in the send buffer.
     let window = 16 * 1024 * 1024u32;
     config
         .stream_receive_window(VarInt::from_u32(window / 2))
@@ -107,7 +108,7 @@ fn endpoint_config(seed: u8) -> EndpointConfig {
 }
 
 impl Bed {
-    /// A server behind the link of `spec`. Its time begins now.
+    /// A server behind the link of `spec`. Virtual time begins now.
     pub fn new(spec: &LinkSpec) -> Self {
         let wire = Wire::new(spec);
         let server = address(1);
@@ -145,7 +146,7 @@ impl Bed {
         }
     }
 
-    /// Connects one more client.
+    /// Connects another client.
     pub async fn flow(&self, factory: Factory) -> Flow {
         let started = Instant::now();
         let host = {
@@ -178,13 +179,13 @@ impl Bed {
         }
     }
 
-    /// What passed the link from clients to the server.
+    /// Traffic over the link from the clients to the server.
     pub fn counters(&self) -> Counters {
         self.wire.forward()
     }
 }
 
-/// Counts what comes on unidirectional streams and echoes what comes on the others.
+/// Counts bytes on unidirectional streams and echoes bytes on bidirectional ones.
 async fn serve(connection: Connection, count: watch::Sender<u64>) {
     let echo = connection.clone();
     tokio::spawn(async move {
@@ -223,7 +224,7 @@ impl Flow {
         Ok(())
     }
 
-    /// Sends `bytes` and waits until the server has read them; fails where the connection does.
+    /// Sends `bytes` and waits until the server has read them. Fails if the connection does.
     pub async fn transfer(&self, bed: &Bed, bytes: u64) -> Result<Outcome, ConnectionError> {
         let mut received = self.received.clone();
         let target = *received.borrow() + bytes;
@@ -241,7 +242,8 @@ impl Flow {
         })
     }
 
-    /// Round trips of a small message every `every`, ahead of everything else, until aborted.
+    /// Sends a small message of high priority every `every` and measures its round trip, until
+    /// `until` returns true.
     pub async fn ping(&self, every: Duration, until: impl Fn() -> bool) -> Vec<Duration> {
         let (mut send, mut recv) = self.connection.open_bi().await.unwrap();
         send.set_priority(10).unwrap();
@@ -257,7 +259,7 @@ impl Flow {
     }
 }
 
-/// One cold transfer of `bytes` by one flow over `spec`: handshake included.
+/// A transfer of `bytes` by one new flow over `spec`, handshake included.
 pub fn cold(spec: &LinkSpec, factory: Factory, bytes: u64) -> Result<Outcome, ConnectionError> {
     virtually(async {
         let bed = Bed::new(spec);
@@ -266,8 +268,8 @@ pub fn cold(spec: &LinkSpec, factory: Factory, bytes: u64) -> Result<Outcome, Co
     })
 }
 
-/// Two flows which send without end, the second from `offset` on: bytes of each that arrived
-/// between `from` and `until` after the second began.
+/// Two flows that send without end, the second one from `offset` on. Returns the bytes of each that
+/// arrived between `from` and `until` after the second one began.
 pub fn share(
     spec: &LinkSpec,
     factories: [Factory; 2],
@@ -295,7 +297,7 @@ pub fn share(
     })
 }
 
-/// The value below which `share` of the samples lie.
+/// The value below which the fraction `share` of the samples lies.
 pub fn quantile(samples: &mut [Duration], share: f64) -> Duration {
     samples.sort_unstable();
     let index = ((samples.len() as f64 * share).ceil() as usize).clamp(1, samples.len());

@@ -1,4 +1,4 @@
-//! UDP sockets in memory, on the two sides of one virtual link, under tokio's clock.
+//! In-memory UDP sockets on both sides of one virtual link, under tokio's clock.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -57,7 +57,7 @@ struct State {
     sequence: u64,
 }
 
-/// The link with every socket on it.
+/// The link with all its sockets.
 #[derive(Clone)]
 pub struct Wire(Arc<Mutex<State>>);
 
@@ -77,7 +77,7 @@ impl Wire {
         })))
     }
 
-    /// A socket on one side; what it sends goes forwards or backwards.
+    /// A socket on one side. Its datagrams travel forwards or backwards.
     pub fn socket(&self, local: SocketAddr, forward: bool) -> Arc<VirtualSocket> {
         let inbox = Inbox {
             waiting: BinaryHeap::new(),
@@ -92,7 +92,7 @@ impl Wire {
         })
     }
 
-    /// What passed forwards.
+    /// Traffic in the forward direction.
     pub fn forward(&self) -> Counters {
         self.0.lock().unwrap().forward.counters
     }

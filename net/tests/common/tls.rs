@@ -1,5 +1,5 @@
-//! TLS for the test bed: one fixed self-signed Ed25519 certificate, so that every handshake message has
-//! the same length in every run. The key guards nothing and belongs to no one.
+//! TLS for the test bed: one fixed self-signed Ed25519 certificate, so that every handshake message
+//! has the same length in every run. The key protects nothing.
 
 use std::sync::Arc;
 
@@ -53,7 +53,7 @@ fn provider() -> Arc<rustls::crypto::CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }
 
-/// The server's side.
+/// The server's configuration.
 pub fn server() -> Arc<QuicServerConfig> {
     let chain = vec![CertificateDer::from_slice(CERTIFICATE)];
     let config = rustls::ServerConfig::builder_with_provider(provider())
@@ -65,7 +65,7 @@ pub fn server() -> Arc<QuicServerConfig> {
     Arc::new(QuicServerConfig::try_from(config).unwrap())
 }
 
-/// The client's side, which trusts that certificate only.
+/// The client's configuration, which trusts only that certificate.
 pub fn client() -> Arc<QuicClientConfig> {
     let mut roots = rustls::RootCertStore::empty();
     roots.add(CertificateDer::from_slice(CERTIFICATE)).unwrap();

@@ -1,4 +1,5 @@
-//! Bulk connections: beside control connections on one port, between both ends, and back after a crash.
+//! Bulk connections: beside control connections on one port, opened by either end, and after a
+//! crash.
 
 use crate::support::{node, node_of, stock_swarm, swarm_address, within};
 use libp2p::core::Endpoint as Role;
@@ -11,7 +12,7 @@ use murmurate_net::quic::{
 };
 use std::time::Duration;
 
-/// Sends bytes one way, and those that came back the other way.
+/// Sends bytes in one direction and receives them back.
 async fn there_and_back(here: &BulkConnection, there: &BulkConnection) {
     let sent: Vec<u8> = (0..1_000_003u32).map(|i| (i % 253) as u8).collect();
     for (from, to) in [(here, there), (there, here)] {
@@ -41,7 +42,8 @@ async fn control_and_bulk_share_one_port_at_both_ends() {
         assert_eq!(peer, there.peer);
         let _other_end = dial.await.unwrap().unwrap();
 
-        // Either end may open bulk beside the control connection, whichever dialed it.
+        // Either end may open a bulk connection beside the control connection, whichever end
+        // dialled that.
         for (a, b) in [(&there, &here), (&here, &there)] {
             let (dialed, arrived) = tokio::join!(
                 a.endpoint.dial_bulk_beside(b.peer),
@@ -65,7 +67,7 @@ async fn control_and_bulk_share_one_port_at_both_ends() {
             1,
             "dropped connections are forgotten"
         );
-        // What they carried is not: 1 MB each way in each of both.
+        // The traffic of closed connections is kept: 1 MB in each direction on each of both.
         let past = here.endpoint.past()[&there.peer];
         assert!(
             past.sent > 2_000_006 && past.received > 2_000_006,
@@ -147,7 +149,7 @@ async fn a_full_queue_turns_bulk_away() {
     .await;
 }
 
-/// A daemon that was killed and is back on its port tells its peers by a stateless reset.
+/// A daemon that was killed and restarts on its port tells its peers by a stateless reset.
 #[test]
 fn a_restarted_peer_is_noticed_before_the_idle_timeout() {
     let config = Config {
@@ -163,8 +165,8 @@ fn a_restarted_peer_is_noticed_before_the_idle_timeout() {
     };
     let ours = runtime();
     let identity = Keypair::generate_ed25519();
-    // On one thread, so that nothing runs between its end and its parts' ends: connections that
-    // are dropped where others still run tell their peers that they close.
+    // On one thread, so that nothing runs between its end and that of its parts. Connections that
+    // are dropped while others still run would tell their peers that they close.
     let (tell, told) = std::sync::mpsc::channel();
     let (kill, killed) = tokio::sync::oneshot::channel::<()>();
     let theirs = {
@@ -192,7 +194,7 @@ fn a_restarted_peer_is_noticed_before_the_idle_timeout() {
     let bulk = ours
         .block_on(within(here.endpoint.dial_bulk(&at, peer)))
         .unwrap();
-    // Killed: nothing more is sent, the socket is gone.
+    // The daemon is killed: it sends nothing more, and its socket is gone.
     kill.send(()).unwrap();
     theirs.join().unwrap();
 
@@ -200,7 +202,7 @@ fn a_restarted_peer_is_noticed_before_the_idle_timeout() {
     let _inside = again.enter();
     let back = node_of(&identity, config);
     let socket = QuicAddr::parse(&at).unwrap().socket;
-    // The system may need a moment to take the socket back.
+    // The system may need a moment to release the port.
     let bound = loop {
         match back.endpoint.listen(socket) {
             Err(Error::PortBusy(_)) => std::thread::yield_now(),
@@ -226,7 +228,7 @@ async fn a_path_that_carries_jumbo_packets_is_found() {
             here.endpoint.accept_bulk()
         );
         let (dialed, arrived) = (dialed.unwrap(), arrived.unwrap());
-        // Probes go out beside other packets, so keep some going.
+        // Probes are sent beside other packets, so keep sending.
         while dialed.stats().mtu < 8900 {
             let mut stream = dialed.open_uni().await.unwrap();
             stream.write_all(b"payload").await.unwrap();

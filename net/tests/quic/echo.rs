@@ -1,4 +1,4 @@
-//! A protocol of one stream for the tests: the dialer sends bytes, the other end sends them back.
+//! A test protocol with one stream: the dialler sends bytes, and the other end returns them.
 
 use futures::future::BoxFuture;
 use futures::{AsyncReadExt, AsyncWriteExt, FutureExt};
@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::task::{Context, Poll};
 
-/// More than one packet, and not a multiple of any.
+/// More than one packet, and not a multiple of a packet's size.
 const BYTES: usize = 300_001;
 
 fn sent() -> Vec<u8> {
@@ -25,7 +25,7 @@ fn sent() -> Vec<u8> {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Echo;
 
-/// What a finished stream says: which end this was.
+/// The role of this end in a stream that finished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Echoed {
     Answered,
@@ -77,7 +77,7 @@ impl OutboundUpgrade<Stream> for Echo {
     }
 }
 
-/// Runs the protocol once on every connection that was dialed.
+/// Runs the protocol once on every outbound connection.
 #[derive(Default)]
 pub(crate) struct Behaviour {
     events: VecDeque<ToSwarm<Echoed, Echo>>,

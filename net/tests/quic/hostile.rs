@@ -1,4 +1,4 @@
-//! Remotes that send garbage, hide who they are, or connect without end.
+//! Remotes that send garbage, have no identity, or connect without end.
 
 use crate::support::{node, node_of, within};
 use libp2p::PeerId;
@@ -29,7 +29,7 @@ async fn garbage_changes_nothing() {
         for i in 0..4000 {
             random.fill_bytes(&mut packet);
             let length = (random.next_u64() % 1473) as usize;
-            // Every second one looks like the first packet of a QUIC connection.
+            // Every second packet looks like the first one of a QUIC connection.
             if i % 2 == 0 {
                 packet[..6].copy_from_slice(&[0xc3, 0, 0, 0, 1, 8]);
             }
@@ -47,7 +47,7 @@ async fn garbage_changes_nothing() {
     .await;
 }
 
-/// Trusts every server, as a client that has no certificate to show.
+/// Trusts every server, as a client without a certificate does.
 #[derive(Debug)]
 struct Anybody;
 
@@ -86,7 +86,7 @@ impl ServerCertVerifier for Anybody {
     }
 }
 
-/// Connects as a client that shows this, or nothing; why the connection ended.
+/// Connects as a client with this certificate or none. Returns why the connection ended.
 async fn knock(to: SocketAddr, kind: Kind, shows: Option<CertifiedKey>) -> ConnectionError {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let tls = rustls::ClientConfig::builder_with_provider(provider)
@@ -108,7 +108,7 @@ async fn knock(to: SocketAddr, kind: Kind, shows: Option<CertifiedKey>) -> Conne
     }
 }
 
-/// Both kinds end with this TLS alert, and leave nothing behind.
+/// Both kinds of connection end with this TLS alert and leave nothing behind.
 async fn is_refused(shows: impl Fn() -> Option<CertifiedKey>, alert: u8) {
     within(async {
         for kind in [Kind::Control, Kind::Bulk] {
@@ -134,7 +134,8 @@ async fn a_client_without_a_certificate_is_refused() {
     is_refused(|| None, 116).await;
 }
 
-/// Certificates are no secret: every peer that dialed the victim has its certificate. The key to it is secret.
+/// Certificates are not secret: every peer that the victim dialled has its certificate. The key is
+/// secret.
 #[tokio::test]
 async fn who_shows_another_peers_certificate_is_refused() {
     let certificate = || libp2p::tls::certificate::generate(&Keypair::generate_ed25519()).unwrap();
@@ -180,7 +181,7 @@ async fn one_decision_holds_for_both_kinds() {
     .await;
 }
 
-/// Everything that arrived.
+/// The number of all attempts.
 fn attempts(counts: InboundCounts) -> u64 {
     counts.accepted + counts.failed + counts.turned_away + counts.too_often + counts.too_many
 }
@@ -226,7 +227,7 @@ async fn a_peer_that_connects_without_end_gets_its_burst_and_its_few_connections
     .await;
 }
 
-/// Passes packets on in one direction only: the handshakes of those behind it never end.
+/// Forwards packets in one direction only, so that handshakes through it never complete.
 async fn one_way(to: std::net::SocketAddr) -> std::net::SocketAddr {
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let at = socket.local_addr().unwrap();

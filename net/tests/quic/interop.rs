@@ -1,4 +1,5 @@
-//! Interoperation with the QUIC of libp2p in both directions, and the transport's contract with libp2p.
+//! Interoperation with libp2p's own QUIC in both directions, and the transport's contract with
+//! libp2p.
 
 use crate::echo::Echoed;
 use crate::support::{
@@ -15,7 +16,7 @@ use libp2p::{Multiaddr, PeerId, identify};
 use murmurate_net::quic::{Config, Error, QuicAddr};
 use std::pin::Pin;
 
-/// Protocols that one end has completed with the other.
+/// The protocols that one end has completed with the other.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Seen {
     identified: Option<PeerId>,
@@ -94,7 +95,7 @@ async fn stock_libp2p_dials_a_wildcard_listener() {
     .await;
 }
 
-/// Over IPv4 always, and over IPv6 where the machine has it.
+/// Always over IPv4, and over IPv6 if the machine has it.
 #[tokio::test]
 async fn we_dial_ourselves_over_both_ip_versions() {
     within(talk(

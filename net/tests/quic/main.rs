@@ -1,6 +1,7 @@
-//! The QUIC endpoint against stock libp2p, itself, and remotes that misbehave; over loopback only.
+//! The QUIC endpoint with libp2p's own QUIC, with itself, and with hostile remotes, over loopback
+//! only.
 //!
-//! Waits end by what happens, never by a clock; the limit around each is only there to end a test that hangs.
+//! Waits end with events. The time limit around each only ends a test that hangs.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 

@@ -1,4 +1,4 @@
-//! Hole punching: what the listening side sends, and whom it lets through.
+//! Hole punching: the packets of the listening side, and the peers that it admits.
 
 use crate::support::{node, within};
 use libp2p::core::Endpoint as Role;

@@ -65,7 +65,7 @@ impl Node {
             .expect("the dial starts")
     }
 
-    /// The next event of the transport.
+    /// The transport's next event.
     pub(crate) async fn event(&mut self) -> TransportEvent<murmurate_net::quic::Upgrade, Error> {
         poll_fn(|cx| Pin::new(&mut self.transport).poll(cx)).await
     }
@@ -80,7 +80,7 @@ impl Node {
     }
 }
 
-/// Listens through a transport and answers the address.
+/// Listens through a transport and returns the address.
 pub(crate) async fn listen_on<T>(transport: &mut T, addr: &str) -> (ListenerId, Multiaddr)
 where
     T: libp2p::core::Transport + Unpin,
@@ -103,7 +103,7 @@ where
     }
 }
 
-/// What the swarms of the tests run.
+/// The protocols of the tests' swarms.
 #[derive(NetworkBehaviour)]
 pub(crate) struct Behaviour {
     pub(crate) identify: identify::Behaviour,
@@ -147,7 +147,7 @@ pub(crate) fn stock_swarm() -> Swarm<Behaviour> {
     swarm_over(&identity, boxed)
 }
 
-/// The address a swarm begins to listen on.
+/// The address on which a swarm begins to listen.
 pub(crate) async fn swarm_address(swarm: &mut Swarm<Behaviour>, addr: &str) -> Multiaddr {
     use futures::StreamExt;
     swarm.listen_on(addr.parse().unwrap()).unwrap();

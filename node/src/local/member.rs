@@ -25,7 +25,7 @@ pub(super) enum State {
     Killed,
     /// Killed by `--kill-every`; restarts at this time.
     Away(Instant),
-    /// Ended by itself with exit status zero.
+    /// Sent its report and ended with exit status zero.
     Finished,
 }
 

@@ -1,19 +1,21 @@
-//! The windowed filters of the path model: maximum bandwidth, minimum round trip, background loss.
+//! The windowed filters of the path model: maximum bandwidth, minimum round-trip time, background
+//! loss.
 //!
-//! They hold what was measured and forget it in time; what the controller does with it is its own.
+//! They keep measurements for a limited time; the controller decides what follows from them.
 
 use std::time::{Duration, Instant};
 
-/// How long a minimum round trip is believed (draft-ietf-ccwg-bbr, section 2.8: `MinRTTFilterLen`).
+/// How long a minimum round-trip time is valid (draft-ietf-ccwg-bbr, section 2.8:
+/// `MinRTTFilterLen`).
 const MIN_RTT_WINDOW: Duration = Duration::from_secs(10);
-/// How long without a sample near the minimum before it is probed (`ProbeRTTInterval`).
+/// Time without a sample near the minimum after which the minimum is probed (`ProbeRTTInterval`).
 const PROBE_INTERVAL: Duration = Duration::from_secs(5);
-/// The highest loss that is taken for the path's own: beyond it, it is congestion whatever its cause.
+/// The highest loss rate that may count as background loss. Anything above it is congestion.
 const MAX_BACKGROUND: f64 = 0.10;
-/// Weight of a round in the background loss, once enough rounds were seen.
+/// Weight of a round in the average of the background loss, after the first rounds.
 const BACKGROUND_WEIGHT: f64 = 1.0 / 16.0;
 
-/// The highest delivery rate of this probing cycle and the one before it.
+/// The highest delivery rate of the current probing cycle and of the previous one.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct MaxBandwidth {
     current: f64,
@@ -21,27 +23,27 @@ pub(super) struct MaxBandwidth {
 }
 
 impl MaxBandwidth {
-    /// Offers a sample in bytes a second; one that was limited by the application counts only upwards.
+    /// Adds a sample in bytes per second. An application-limited sample can only raise the maximum.
     pub(super) fn offer(&mut self, rate: f64, app_limited: bool) {
         if !app_limited || rate >= self.get() {
             self.current = self.current.max(rate);
         }
     }
 
-    /// Begins a new cycle, unless nothing was measured in this one.
+    /// Begins a new cycle, unless the current one has no sample.
     pub(super) fn advance(&mut self) {
         if self.current > 0.0 {
             self.previous = std::mem::take(&mut self.current);
         }
     }
 
-    /// Bytes a second; zero before the first sample.
+    /// The maximum in bytes per second; zero before the first sample.
     pub(super) fn get(&self) -> f64 {
         self.current.max(self.previous)
     }
 }
 
-/// The shortest round trip lately, and when it has to be looked for again.
+/// The smallest round-trip time of the last seconds, and when to probe it again.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MinRtt {
     value: Option<Duration>,
@@ -51,7 +53,7 @@ pub(super) struct MinRtt {
 }
 
 impl MinRtt {
-    /// A filter that knows nothing yet.
+    /// A filter without samples.
     pub(super) fn new(now: Instant) -> Self {
         Self {
             value: None,
@@ -61,19 +63,20 @@ impl MinRtt {
         }
     }
 
-    /// The minimum, once there is a sample.
+    /// The minimum; `None` before the first sample.
     pub(super) fn get(&self) -> Option<Duration> {
         self.value
     }
 
-    /// Offers a sample; `true` when no sample near the minimum came for so long that it must be probed.
+    /// Adds a sample. Returns `true` if the minimum must be probed, because no sample came near it
+    /// for [`PROBE_INTERVAL`].
     pub(super) fn offer(&mut self, now: Instant, rtt: Duration) -> bool {
         let due = now.saturating_duration_since(self.probed_at) > PROBE_INTERVAL;
         if rtt <= self.probed || due {
             self.probed = rtt;
             self.probed_at = now;
         } else if rtt - self.probed <= self.probed / 32 {
-            // As good as the minimum: the queue was empty, so there is nothing to probe for.
+            // The sample equals the minimum, so the queue was empty and no probe is needed.
             self.probed_at = now;
         }
         let old = now.saturating_duration_since(self.value_at) > MIN_RTT_WINDOW;
@@ -90,7 +93,7 @@ impl MinRtt {
     }
 }
 
-/// Loss, by round: what the path loses by itself, and how much more is congestion.
+/// Loss rate of each round, divided into the path's background loss and congestion.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct LossMeter {
     acked: u64,
@@ -110,8 +113,8 @@ impl LossMeter {
         self.lost += bytes;
     }
 
-    /// Ends a round and returns its loss rate. A `quiet` round, in which nothing pushed and no queue
-    /// stood, tells what the path loses by itself.
+    /// Ends a round and returns its loss rate. A `quiet` round, without a probe and without a
+    /// queue, measures the background loss.
     pub(super) fn close_round(&mut self, quiet: bool) -> f64 {
         let total = self.acked + self.lost;
         let rate = if total == 0 {
@@ -131,14 +134,15 @@ impl LossMeter {
         rate
     }
 
-    /// What the path loses by itself, as a share.
+    /// The background loss rate of the path, 0 to 1.
     pub(super) fn background(&self) -> f64 {
         self.background
     }
 
-    /// The loss rate beyond which loss is congestion. With a queue standing (`queued`), the draft's 2 %
-    /// (section 2.7, `LossThresh`) above the background; without one only a plain excess is evidence, and
-    /// before the background is known (`starting`) only a large one.
+    /// The loss rate above which loss counts as congestion. With a standing queue (`queued`) it is
+    /// the draft's 2 % (section 2.7, `LossThresh`) above the background loss. Without a queue it is
+    /// higher, since only a clear excess is evidence. It is highest before the background loss is
+    /// known (`starting`).
     pub(super) fn tolerance(&self, queued: bool, starting: bool) -> f64 {
         match (queued, starting) {
             (true, _) => 0.02 + 1.5 * self.background,

@@ -1,7 +1,7 @@
 //! The phases of the controller and the window they allow.
 //!
-//! It takes rate samples and losses and gives a window; it knows neither quinn nor packets, so its tests
-//! drive it with plain numbers. Why it differs from the draft where it does: [`super`].
+//! It turns rate samples and losses into a window. It uses neither quinn nor packets, so its tests
+//! drive it with plain numbers. [`super`] explains where it differs from the draft.
 
 mod window;
 
@@ -11,28 +11,29 @@ use super::filters::{LossMeter, MaxBandwidth, MinRtt};
 use super::phase::Phase;
 use super::sampler::{LostFlight, RateSample};
 
-/// Bandwidth must grow by this factor in three rounds, or the pipe is full (section 5.3.1.2).
+/// Startup ends if three rounds grow the bandwidth by less than this factor (section 5.3.1.2).
 const FULL_BANDWIDTH_GROWTH: f64 = 1.25;
 const FULL_BANDWIDTH_ROUNDS: u32 = 3;
 /// How long the minimum round trip is probed (`ProbeRTTDuration`).
 const PROBE_RTT_TIME: Duration = Duration::from_millis(200);
-/// Bounds keep at least this share after a round of congestive loss (`Beta`).
+/// The bounds keep at least this fraction after a round with congestive loss (`Beta`).
 const BETA: f64 = 0.7;
-/// A probe that grew the bandwidth by less than this found nothing.
+/// A probe that grew the bandwidth by less than this factor found no room.
 const PROBE_GROWTH: f64 = 1.05;
-/// Rounds after which a probe which found neither room nor a queue ends.
+/// Rounds after which a probe ends if it found neither room nor a queue.
 const PROBE_ROUNDS: u64 = 4;
-/// A round trip this much above the minimum is a queue: an eighth, but at least the jitter of hosts.
+/// A round-trip time this much above the minimum indicates a queue: an eighth of the minimum, but
+/// at least the jitter of hosts.
 const QUEUE_JITTER: Duration = Duration::from_millis(4);
-/// Round trips shorter than this are treated as this long: below it the host's scheduling, not the path,
-/// decides when acknowledgements come, and a window of the bare minimum would starve a fast LAN.
+/// Shorter round-trip times count as this long. Below it, acknowledgements are timed by the hosts'
+/// schedulers rather than by the path, and the minimum window would starve a fast LAN.
 const SHORTEST_MODEL_RTT: Duration = Duration::from_millis(5);
-/// Losses of fewer packets than this say nothing.
+/// Losses of fewer packets are not evidence.
 const LOSS_EVIDENCE_PACKETS: u64 = 8;
 /// Packets which may always be in flight (`MinPipeCwnd`).
 const MIN_WINDOW_PACKETS: u64 = 4;
 
-/// The state machine: bandwidth, minimum round trip, bounds, and the window they give.
+/// The state machine: bandwidth, minimum round-trip time, bounds, and the resulting window.
 #[derive(Debug, Clone)]
 pub(super) struct Machine {
     mtu: u64,
@@ -66,7 +67,8 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    /// A machine at the start of a connection. `seed` spreads the probes of several flows in time.
+    /// The state at the start of a connection. `seed` spreads the probes of several flows over
+    /// time.
     pub(super) fn new(now: Instant, mtu: u64, initial_window: u64, seed: u64) -> Self {
         Self {
             mtu,
@@ -100,43 +102,43 @@ impl Machine {
         }
     }
 
-    /// Bytes which may be in flight.
+    /// The window in bytes.
     pub(super) fn window(&self) -> u64 {
         self.window
     }
 
-    /// The phase.
+    /// The current phase.
     pub(super) fn phase(&self) -> Phase {
         self.phase
     }
 
-    /// The shortest round trip lately.
+    /// The smallest round-trip time of the last seconds.
     pub(super) fn min_rtt(&self) -> Option<Duration> {
         self.min_rtt.get()
     }
 
-    /// Bytes a second which the path is believed to carry.
+    /// The estimated bandwidth in bytes per second.
     pub(super) fn bandwidth(&self) -> f64 {
         self.max_bandwidth.get().min(self.bandwidth_lo)
     }
 
-    /// What the path loses by itself, as a share.
+    /// The background loss rate of the path, 0 to 1.
     pub(super) fn background_loss(&self) -> f64 {
         self.loss.background()
     }
 
-    /// Bytes a second at which the window lets data leave.
+    /// The rate in bytes per second at which the window lets data leave.
     pub(super) fn pacing_rate(&self) -> f64 {
         self.window as f64 / self.smoothed_rtt.as_secs_f64().max(1e-6)
     }
 
-    /// Takes a new largest packet.
+    /// Sets the largest packet size in bytes.
     pub(super) fn set_mtu(&mut self, mtu: u64) {
         self.mtu = mtu;
         self.window = self.window.max(self.min_window());
     }
 
-    /// Takes a batch of acknowledgements.
+    /// Processes a batch of acknowledgements.
     pub(super) fn on_sample(
         &mut self,
         now: Instant,
@@ -163,8 +165,9 @@ impl Machine {
         self.set_window(sample);
     }
 
-    /// Takes a round trip; whether the shortest has to be probed. One of zero is none: quinn looks at the
-    /// clock before it reads its socket, and what another thread sent meanwhile came back "at once".
+    /// Adds a round-trip time and returns whether the minimum must be probed. Zero is ignored:
+    /// quinn reads the clock before it reads its socket, so packets that another thread sent in
+    /// between seem to return at once.
     fn offer_rtt(&mut self, now: Instant, rtt: Duration) -> bool {
         if rtt.is_zero() {
             return false;
@@ -173,7 +176,7 @@ impl Machine {
         self.min_rtt.offer(now, rtt)
     }
 
-    /// Takes a batch of losses: the flight they were in, and how many bytes.
+    /// Processes a batch of losses: the flight that they were in, and their bytes.
     pub(super) fn on_loss(&mut self, now: Instant, flight: LostFlight, bytes: u64, delivered: u64) {
         self.loss.on_lost(bytes);
         let share = flight.lost as f64 / flight.in_flight.max(1) as f64;
@@ -182,19 +185,21 @@ impl Machine {
         if !enough || share <= self.loss.tolerance(self.queue_stands(), starting) {
             return;
         }
-        // Only what pushes above the known bandwidth learns where the path's end is.
+        // Only losses above the known bandwidth show where the path's capacity ends.
         if starting {
             self.in_flight_hi = self.bdp().max(self.round_delivered as f64);
             self.fill_pipe(now);
         } else if self.phase == Phase::Up {
-            // A true decrease, as others on a full queue make, but not below what an empty one carries.
+            // A multiplicative decrease, as other flows at a full queue make, but not below the
+            // bandwidth-delay product.
             self.in_flight_hi = (BETA * flight.in_flight as f64).max(self.bdp());
             self.enter_down(now, delivered);
         }
         self.clamp_window();
     }
 
-    /// Takes a mark of explicit congestion notification: no loss, but the queue is too long.
+    /// Processes a mark of explicit congestion notification: nothing was lost, but the queue is too
+    /// long.
     pub(super) fn on_mark(&mut self, now: Instant, delivered: u64) {
         match self.phase {
             Phase::Startup => self.fill_pipe(now),
@@ -203,12 +208,12 @@ impl Machine {
         }
     }
 
-    /// Everything sent for long was lost: begin again carefully, with the path still in mind.
+    /// Restarts carefully after everything sent for a long time was lost. The path model is kept.
     pub(super) fn on_persistent_congestion(&mut self) {
         self.window = self.min_window();
     }
 
-    /// The round trip with which the model computes.
+    /// The round-trip time that the model uses.
     fn model_rtt(&self) -> Duration {
         self.min_rtt
             .get()
@@ -216,7 +221,7 @@ impl Machine {
             .max(SHORTEST_MODEL_RTT)
     }
 
-    /// `bandwidth * minimum round trip`, bytes.
+    /// Bandwidth times minimum round-trip time, bytes.
     fn bdp(&self) -> f64 {
         self.bandwidth() * self.model_rtt().as_secs_f64()
     }
@@ -226,7 +231,8 @@ impl Machine {
         min + (min / 8).max(QUEUE_JITTER)
     }
 
-    /// Whether every sample of this round, or of the last while this is young, saw a queue.
+    /// Whether every sample of this round saw a queue. While the round is young, the previous one
+    /// is used.
     fn queue_stands(&self) -> bool {
         let seen = if self.round_samples >= 8 || self.last_round_min_rtt == Duration::MAX {
             self.round_min_rtt
@@ -240,7 +246,7 @@ impl Machine {
         MIN_WINDOW_PACKETS * self.mtu
     }
 
-    /// Ends a round: what was lost, whether the pipe is full, what the bounds become.
+    /// Ends a round: evaluates its losses, whether the pipe is full, and the bounds.
     fn end_round(&mut self, app_limited: bool) {
         self.last_round_min_rtt = self.round_min_rtt;
         let queued = self.last_round_min_rtt > self.queue_threshold();
@@ -248,8 +254,9 @@ impl Machine {
         let rate = self.loss.close_round(!queued && !pushing);
         let congested = rate > self.loss.tolerance(queued, self.phase == Phase::Startup);
         if congested && matches!(self.phase, Phase::Cruise | Phase::Down | Phase::Drain) {
-            // The share that got through bounds what is worth sending: a path that lost nine tenths of
-            // a round has a tenth of the bandwidth, and needs no seven rounds of 0.7 to find out.
+            // The delivered fraction limits what is worth sending. If a round loses nine tenths,
+            // the path has a tenth of the bandwidth, and seven rounds with factor 0.7 would be too
+            // slow.
             let keep = BETA.min(1.0 - rate);
             let bandwidth = self.bandwidth();
             self.bandwidth_lo = self.round_bandwidth.max(keep * bandwidth);
@@ -306,12 +313,13 @@ impl Machine {
         }
     }
 
-    /// Startup made a queue: the pipe is full before the bandwidth has stopped growing.
+    /// Whether Startup made a queue, which means that the pipe is full although the bandwidth still
+    /// grows.
     fn startup_queued(&self) -> bool {
         self.round > 1 && self.round_samples >= 8 && self.round_min_rtt > self.queue_threshold()
     }
 
-    /// A probe which the long-term bound holds back lifts it, ever faster.
+    /// Raises the long-term bound while it limits a probe. The steps grow with each round.
     fn lift_bound(&mut self, rounds: u64) {
         if self.in_flight_hi.is_finite() && self.window as f64 >= 0.9 * self.in_flight_hi {
             let least = 8.0 * self.mtu as f64;
@@ -320,7 +328,8 @@ impl Machine {
         }
     }
 
-    /// A probe ends when a full round at the higher rate brought a queue and no bandwidth, or nothing.
+    /// Whether a probe is over: a full round at the higher rate found a queue without more
+    /// bandwidth, or several rounds found neither.
     fn probe_over(&mut self, rounds: u64) -> bool {
         if rounds < 2 {
             return false;
@@ -332,7 +341,7 @@ impl Machine {
         !grew && (queued || rounds >= PROBE_ROUNDS)
     }
 
-    /// In flight at which what a probe queued is gone.
+    /// The bytes in flight at which the queue of a probe is empty.
     fn drained(&self) -> f64 {
         self.bdp().max(self.min_window() as f64) + self.slack() as f64
     }
@@ -354,7 +363,8 @@ impl Machine {
 
     fn enter_down(&mut self, now: Instant, delivered: u64) {
         if self.phase == Phase::Up {
-            // However the probe ended, it measured: what is older than the cycle before is forgotten.
+            // The probe has measured the bandwidth, so samples from before the previous cycle are
+            // dropped.
             self.max_bandwidth.advance();
         }
         self.enter(Phase::Down, now);
@@ -370,10 +380,10 @@ impl Machine {
         self.probe_rtt = self.smoothed_rtt;
     }
 
-    /// A cycle lasts 1 to 1.5 s, and eight to twelve round trips where those are longer; drawn, so that
-    /// flows which share a path do not probe together.
+    /// Draws the length of a cycle: 1 to 1.5 s, or eight to twelve round trips if those are longer.
+    /// It is random, so that flows on the same path do not probe together.
     fn draw_cycle(&mut self) -> Duration {
-        // SplitMix64 (Steele, Lea and Flood, 2014): one draw a cycle needs no generator of its own.
+        // SplitMix64 (Steele, Lea and Flood, 2014), because one draw per cycle needs no generator.
         self.jitter = self.jitter.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut bits = self.jitter;
         bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -394,13 +404,13 @@ mod tests {
     const BASE: Duration = Duration::from_millis(100);
     const BDP: f64 = 625_000.0;
 
-    /// A fluid path: what is in flight beyond its product of rate and delay waits in a queue.
+    /// A fluid model of a path: bytes in flight beyond its bandwidth-delay product wait in a queue.
     struct Path {
         machine: Machine,
         now: Instant,
         delivered: u64,
         rate: f64,
-        /// What others keep in the queue, as time.
+        /// The queue that other flows keep, as time.
         others: Duration,
         greatest: u64,
     }
@@ -418,7 +428,7 @@ mod tests {
             }
         }
 
-        /// One round: a window is sent and acknowledged in sixteen batches.
+        /// Simulates one round: a window is sent and acknowledged in sixteen batches.
         fn round(&mut self) {
             let window = self.machine.window();
             self.greatest = self.greatest.max(window);
@@ -447,7 +457,7 @@ mod tests {
             }
         }
 
-        /// Runs until the machine is in `phase`.
+        /// Simulates rounds until the machine is in `phase`.
         fn until(&mut self, phase: Phase) {
             for _ in 0..1000 {
                 if self.machine.phase() == phase {
@@ -458,7 +468,7 @@ mod tests {
             panic!("never in {phase:?}: {:?}", self.machine);
         }
 
-        /// Loses `share` of a window.
+        /// Loses the fraction `share` of a window.
         fn lose(&mut self, share: f64) {
             let in_flight = self.machine.window();
             let lost = (in_flight as f64 * share) as u64;
@@ -541,7 +551,7 @@ mod tests {
     fn a_round_that_lost_nine_tenths_is_followed_at_once() {
         let mut path = Path::new();
         path.until(Phase::Cruise);
-        // A tenth of the window arrives, behind a full queue; the rest is lost.
+        // A tenth of the window arrives after a full queue; the rest is lost.
         let arrived = (BDP / 10.0) as u64;
         for _ in 0..2 {
             path.machine.loss.on_lost(9 * arrived);

@@ -1,34 +1,39 @@
 //! [`Bbr3`]: a model of the path instead of a reaction to loss.
 //!
-//! It follows BBRv3 (draft-ietf-ccwg-bbr-04): the delivery rate and the minimum round trip are measured,
-//! and what is in flight is what that path holds, probed in cycles (Down, Cruise, Refill, Up), with
-//! long-term and short-term bounds from loss. It is written against quinn's hooks and differs where they
-//! or our links ask for it:
+//! It follows BBRv3 (draft-ietf-ccwg-bbr-04). It measures the delivery rate and the minimum
+//! round-trip time, keeps as much in flight as that path holds, probes in cycles (Down, Cruise,
+//! Refill, Up), and derives long-term and short-term bounds from loss. It uses quinn's hooks, and
+//! differs from the draft where these or our links require it:
 //!
-//! * **The window sets the rate.** quinn paces at `1.25 * window / smoothed_rtt`, which no controller can
-//!   change (`ControllerMetrics::pacing_rate` only feeds traces), so the pacer merely spreads bursts. A
-//!   pacing rate of `gain * bandwidth` is therefore a window of `gain * bandwidth * smoothed_rtt`: data
-//!   leaves at `window / rtt`, whatever queue others keep. While probing up, the round trip of the
-//!   probe's start is used, or the probe's own queue would feed it.
-//! * **In flight is capped** at twice `bandwidth * min_rtt`, from the first round on: a queue of one
-//!   bandwidth-delay product never overflows by one flow.
-//! * **Startup ends at a queue**, like HyStart++ (RFC 9406) and before the draft's three rounds without
-//!   growth: when every round trip of a round is an eighth longer than the shortest. It also ends at
-//!   loss.
-//! * **Loss is judged by the queue.** Loss while no queue stands is the path's own; its rate is learnt in
-//!   quiet rounds and allowed for, up to 10 %. Loss above 2 % with a queue, or far above the path's own
-//!   without one (short queues, policers), is congestion and moves the bounds, at once by as much as was
-//!   lost. quinn's batches come with the newest lost packet, whose flight the sampler knows.
-//! * **The long-term bound falls by a true factor** of 0.7 (though not below `bandwidth * min_rtt`) and rises
-//!   by packets first: multiplicative decrease and additive increase let two flows converge, where the
-//!   draft's "as much as was in flight" keeps the shares they have. Probes last two to four rounds at 1.35
-//!   and Down sends at 0.85 for the same reason; cycles last 1 to 1.5 s instead of 2 to 3 s.
-//! * **Round trips below 5 ms count as 5 ms**: acknowledgements of a LAN come when hosts get to them.
+//! * **The window sets the rate.** quinn paces at `1.25 * window / smoothed_rtt`, and no controller
+//!   can change that (`ControllerMetrics::pacing_rate` only feeds traces), so the pacer merely
+//!   spreads bursts. A pacing rate of `gain * bandwidth` is therefore expressed as a window of
+//!   `gain * bandwidth * smoothed_rtt`: data leaves at `window / rtt`, also if other flows keep a
+//!   queue. During a probe the controller uses the round-trip time from the probe's start.
+//!   Otherwise the queue of the probe would raise the window further.
+//! * **Bytes in flight are capped** at `2 * bandwidth * min_rtt`, from the first round on, so one
+//!   flow never overflows a queue of one bandwidth-delay product.
+//! * **Startup ends at a queue**, as in HyStart++ (RFC 9406), when every round-trip time of a round
+//!   is an eighth above the smallest. This is earlier than the draft's three rounds without growth.
+//!   Startup also ends at loss.
+//! * **The queue decides what loss means.** Loss without a standing queue is background loss of the
+//!   path. Its rate is measured in quiet rounds and tolerated, up to 10 %. Loss above 2 % with a
+//!   queue is congestion, and so is loss far above the background without one (short queues,
+//!   policers). Congestion lowers the bounds at once, by as much as was lost. quinn's batches name
+//!   the newest lost packet, and the sampler knows the flight of that packet.
+//! * **The long-term bound falls by the factor** 0.7 (though not below `bandwidth * min_rtt`) and
+//!   first rises by packets. Multiplicative decrease and additive increase let two flows converge,
+//!   while the draft's "as much as was in flight" keeps their shares. For the same reason probes
+//!   last two to four rounds at 1.35, Down sends at 0.85, and cycles last 1 to 1.5 s instead of
+//!   2 to 3 s.
+//! * **Round-trip times below 5 ms count as 5 ms**, because on a LAN the hosts' schedulers determine
+//!   when acknowledgements come.
 //!
-//! Hooks of quinn-proto 0.11.19 in the order they come: `on_sent` for each buffer of datagrams (length
-//! and last packet number), `on_ack` for each acknowledged packet (named by its instant of sending), one
-//! `on_end_acks` for each acknowledgement frame, then `on_congestion_event` for the batch which that
-//! frame showed to be lost (zero bytes for an ECN mark). `on_mtu_update` comes with path MTU discovery.
+//! The hooks of quinn-proto 0.11.19, in the order of the calls: `on_sent` for each buffer of
+//! datagrams (length and last packet number), `on_ack` for each acknowledged packet (identified by
+//! the instant it was sent), one `on_end_acks` for each acknowledgement frame, then
+//! `on_congestion_event` for the packets that this frame showed to be lost (zero bytes for an ECN
+//! mark). `on_mtu_update` comes with path MTU discovery.
 
 mod filters;
 mod machine;
@@ -47,9 +52,9 @@ use self::machine::Machine;
 pub use self::phase::Phase;
 use self::sampler::DeliverySampler;
 
-/// Packets in flight before the first acknowledgement: 32, as other QUIC stacks do; quinn paces them.
+/// Packets in flight before the first acknowledgement, as in other QUIC stacks. quinn paces them.
 const INITIAL_PACKETS: u64 = 32;
-/// The datagram size which every path carries (RFC 9000, section 14).
+/// The datagram size that every path carries (RFC 9000, section 14).
 const BASE_DATAGRAM: u64 = 1200;
 
 /// Makes [`Bbr3`] controllers.
@@ -60,28 +65,28 @@ pub struct Bbr3Config {
 
 impl ControllerFactory for Bbr3Config {
     fn build(self: Arc<Self>, now: Instant, current_mtu: u16) -> Box<dyn Controller> {
-        // Flows of one process probe at different times; the count is as good a seed as any.
+        // The count as a seed makes flows of one process probe at different times.
         let seed = self.built.fetch_add(1, Ordering::Relaxed);
         Box::new(Bbr3::new(now, current_mtu, seed))
     }
 }
 
-/// What a [`Bbr3`] knows about its path.
+/// The path model of a [`Bbr3`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PathModel {
-    /// Bytes a second which the path carries.
+    /// Estimated bandwidth in bytes per second.
     pub bandwidth: f64,
-    /// The shortest round trip lately, once there was one.
+    /// The smallest round-trip time of the last seconds; `None` before the first sample.
     pub min_rtt: Option<Duration>,
-    /// What the path loses by itself, as a share.
+    /// Background loss rate of the path, 0 to 1.
     pub background_loss: f64,
     /// Bytes delivered on this path.
     pub delivered: u64,
-    /// What the controller is doing.
+    /// The current phase.
     pub phase: Phase,
 }
 
-/// The controller; [`Bbr3Config`] makes it. See the module for its design.
+/// The controller, made by [`Bbr3Config`]. The module describes its design.
 #[derive(Debug, Clone)]
 pub struct Bbr3 {
     sampler: DeliverySampler,
@@ -101,7 +106,7 @@ impl Bbr3 {
         }
     }
 
-    /// What is known about the path now.
+    /// The current path model.
     #[must_use]
     pub fn model(&self) -> PathModel {
         PathModel {

@@ -1,20 +1,20 @@
-//! [`Phase`]: the names of what the controller is doing.
+//! [`Phase`]: the phases of the controller.
 
-/// What the controller is doing (draft-ietf-ccwg-bbr, section 3.3).
+/// The phase of the controller (draft-ietf-ccwg-bbr, section 3.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// Looking for the bandwidth, exponentially.
+    /// Searches for the bandwidth by exponential growth.
     Startup,
-    /// Emptying the queue that Startup made.
+    /// Empties the queue that Startup made.
     Drain,
-    /// Sending below the bandwidth until what the last probe queued is gone.
+    /// Sends below the bandwidth until the queue of the last probe is empty.
     Down,
-    /// Sending at the bandwidth.
+    /// Sends at the bandwidth.
     Cruise,
-    /// One round at the bandwidth with the short-term bounds lifted, before a probe.
+    /// Sends at the bandwidth for one round without the short-term bounds, before a probe.
     Refill,
-    /// Sending above the bandwidth to see whether there is more.
+    /// Sends above the bandwidth to find out whether there is more.
     Up,
-    /// Sending little, so that the queue empties and the minimum round trip shows.
+    /// Sends little, so that the queue empties and the minimum round-trip time can be measured.
     ProbeRtt,
 }

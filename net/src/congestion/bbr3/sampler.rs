@@ -1,24 +1,24 @@
-//! Delivery-rate samples: how fast the path carried what was in flight.
+//! Delivery-rate samples: how fast the path carried the bytes in flight.
 //!
-//! It answers one question per batch of acknowledgements: between the moment the newest acknowledged
-//! packet left and now, how many bytes arrived, and over which interval (draft-ietf-ccwg-bbr, section
-//! 4.1, "Delivery Rate Samples")? It judges nothing: windows and bounds are the controller's.
+//! For each batch of acknowledgements it measures how many bytes arrived since the newest
+//! acknowledged packet was sent, and over which interval (draft-ietf-ccwg-bbr, section 4.1,
+//! "Delivery Rate Samples"). The controller derives windows and bounds from the samples.
 //!
-//! quinn names an acknowledged packet by the instant it was sent, not by its number, so the state at
-//! sending is kept by instant. Packets sent within a small fraction of a round trip share one record,
-//! which bounds the memory to some hundred records whatever the rate.
+//! quinn identifies an acknowledged packet by the instant it was sent, not by its number, so the
+//! state at sending is stored by instant. Packets sent within a small fraction of a round trip
+//! share one record, which bounds the memory to some hundred records at any rate.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// Records kept at most; the oldest goes first.
+/// Maximum number of records. The oldest is dropped first.
 const MAX_RECORDS: usize = 1024;
-/// Share of a round trip within which packets share a record.
+/// Packets within this fraction of a round trip (its inverse) share a record.
 const RECORDS_PER_ROUND_TRIP: u32 = 64;
-/// Packets closer together than this share a record on any path.
+/// Packets closer together than this always share a record.
 const FINEST_RECORD: Duration = Duration::from_micros(100);
 
-/// What was known when a packet left.
+/// State at the moment a packet was sent.
 #[derive(Debug, Clone, Copy)]
 struct SendRecord {
     at: Instant,
@@ -30,40 +30,40 @@ struct SendRecord {
     app_limited: bool,
 }
 
-/// The newest packet of the batch which is being acknowledged.
+/// The newest packet in the current batch of acknowledgements.
 #[derive(Debug, Clone, Copy)]
 struct Newest {
     record: SendRecord,
     sent: Instant,
 }
 
-/// What one batch of acknowledgements says about the path.
+/// Measurements from one batch of acknowledgements.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct RateSample {
-    /// Bytes a second, or `None` when the interval is too short to mean anything.
+    /// Bytes per second; `None` if the interval is too short for a rate.
     pub(super) rate: Option<f64>,
-    /// Bytes delivered between the newest packet's departure and now.
+    /// Bytes delivered since the newest packet was sent.
     pub(super) delivered: u64,
-    /// Total delivered bytes when the newest packet left: what counts rounds.
+    /// Total of delivered bytes when the newest packet was sent. It serves to count rounds.
     pub(super) prior_delivered: u64,
     /// Bytes acknowledged by this batch.
     pub(super) newly_acked: u64,
-    /// From the newest packet's departure to now.
+    /// Time since the newest packet was sent.
     pub(super) rtt: Duration,
-    /// The sender had nothing to send in the interval: the rate is a lower bound.
+    /// Whether the sender had nothing to send during the interval. Then the rate is a lower bound.
     pub(super) app_limited: bool,
 }
 
 /// The flight in which a packet was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct LostFlight {
-    /// Bytes in flight when the packet left, itself included.
+    /// Bytes in flight when the packet was sent, including the packet.
     pub(super) in_flight: u64,
-    /// Bytes declared lost since it left.
+    /// Bytes declared lost since then.
     pub(super) lost: u64,
 }
 
-/// Turns quinn's per-packet hooks into [`RateSample`]s.
+/// Turns quinn's hooks for packets into [`RateSample`]s.
 #[derive(Debug, Clone)]
 pub(super) struct DeliverySampler {
     records: VecDeque<SendRecord>,
@@ -72,14 +72,14 @@ pub(super) struct DeliverySampler {
     first_sent_at: Instant,
     lost: u64,
     in_flight: u64,
-    /// Samples are application-limited until this many bytes were delivered.
+    /// Samples count as application-limited until this total of bytes was delivered.
     limited_until: u64,
     newest: Option<Newest>,
     newly_acked: u64,
 }
 
 impl DeliverySampler {
-    /// A sampler of a path over which nothing was sent yet.
+    /// A sampler for a path on which nothing was sent yet.
     pub(super) fn new(now: Instant) -> Self {
         Self {
             records: VecDeque::new(),
@@ -99,10 +99,11 @@ impl DeliverySampler {
         self.delivered
     }
 
-    /// Records that `bytes` left at `now`.
+    /// Records that `bytes` were sent at `now`.
     pub(super) fn on_sent(&mut self, now: Instant, bytes: u64, smoothed_rtt: Duration) {
         if self.in_flight == 0 {
-            // An idle path: the interval of the next sample begins here, not at the last delivery.
+            // The path was idle, so the interval of the next sample begins here and not at the last
+            // delivery.
             self.first_sent_at = now;
             self.delivered_at = now;
         }
@@ -144,8 +145,8 @@ impl DeliverySampler {
         }
     }
 
-    /// Ends a batch of acknowledgements. `in_flight` is quinn's own count, which also knows the packets
-    /// this sampler was not told of (acknowledgement-only ones never return).
+    /// Ends a batch of acknowledgements. `in_flight` is quinn's count, which includes packets that
+    /// this sampler does not see (packets with acknowledgements only).
     pub(super) fn end_batch(
         &mut self,
         now: Instant,
@@ -165,7 +166,8 @@ impl DeliverySampler {
         let ack_elapsed = now.saturating_duration_since(record.delivered_at);
         let interval = send_elapsed.max(ack_elapsed);
         let delivered = self.delivered - record.delivered;
-        // An interval shorter than the path is compressed acknowledgements, not bandwidth.
+        // A shorter interval than the round-trip time comes from compressed acknowledgements and
+        // does not measure bandwidth.
         let meaningful = interval >= min_rtt && !interval.is_zero();
         self.forget_before(newest.sent, rtt);
         Some(RateSample {
@@ -178,7 +180,7 @@ impl DeliverySampler {
         })
     }
 
-    /// Records that `bytes` were lost, the newest of which left at `sent`.
+    /// Records that `bytes` were lost. The newest of them was sent at `sent`.
     pub(super) fn on_lost(&mut self, sent: Instant, bytes: u64) -> LostFlight {
         self.lost += bytes;
         self.in_flight = self.in_flight.saturating_sub(bytes);
@@ -199,7 +201,7 @@ impl DeliverySampler {
         self.records.get(after.saturating_sub(1)).copied()
     }
 
-    /// Four round trips after a packet it was acknowledged or declared lost.
+    /// Drops old records: after four round trips a packet has been acknowledged or declared lost.
     fn forget_before(&mut self, acked_sent: Instant, rtt: Duration) {
         while self.records.len() > 1 && self.records[1].at + rtt * 4 < acked_sent {
             self.records.pop_front();
@@ -213,7 +215,7 @@ mod tests {
 
     const RTT: Duration = Duration::from_millis(100);
 
-    /// Sends `packets` of 1000 bytes, one a millisecond, each acknowledged 100 ms later.
+    /// Sends `packets` of 1000 bytes, one per millisecond. Each is acknowledged after 100 ms.
     fn steady(sampler: &mut DeliverySampler, start: Instant, packets: u64) -> Option<RateSample> {
         let mut last = None;
         for tick in 0..packets + 100 {
@@ -250,7 +252,7 @@ mod tests {
         for tick in 0..100 {
             sampler.on_sent(start + Duration::from_millis(tick), 1000, RTT);
         }
-        // Everything is acknowledged in one instant: the sending interval bounds the rate.
+        // Everything is acknowledged at the same instant, so the sending interval limits the rate.
         let now = start + Duration::from_millis(200);
         for tick in 0..100 {
             sampler.on_ack(now, start + Duration::from_millis(tick), 1000);

@@ -18,7 +18,8 @@ impl Ports for Table {
     }
 }
 
-/// A network whose daemon `i` sends from `127.1.0.i:9` and is seen as `127.2.0.i`.
+/// A network whose daemon `i` has the inner address `127.1.0.i:9` and the outer address
+/// `127.2.0.i`.
 struct World {
     fabric: Fabric,
     ports: Table,
@@ -46,7 +47,7 @@ impl World {
             .offer(self.now, from, to, payload, None, &mut self.ports)
     }
 
-    /// All that arrives within `time`.
+    /// Everything that arrives within `time`.
     fn wait(&mut self, time: Duration) -> Vec<Arrival> {
         self.now += time;
         let mut out = Vec::new();
@@ -54,7 +55,7 @@ impl World {
         out
     }
 
-    /// As what daemon `to` is seen by daemon `from`, a public one, after sending to it.
+    /// The address of daemon `from` as daemon `rendezvous`, a public one, sees it.
     fn seen_by(&mut self, rendezvous: usize, from: usize) -> SocketAddrV4 {
         self.send(from, SocketAddrV4::new(public(rendezvous), 9), b"hello");
         self.wait(LONG)[0].from
@@ -73,7 +74,7 @@ fn public(index: usize) -> Ipv4Addr {
 fn a_datagram_takes_half_the_round_trip_and_answers_find_the_way_back() {
     let mut world = World::new("8mbit/100ms/0%", &[NatKind::None, NatKind::PortRestricted]);
     assert!(world.send(1, SocketAddrV4::new(public(0), 9), &[0; 972]));
-    // Twice 1000 bytes at a byte a microsecond, and 50 ms.
+    // Twice 1000 bytes at one byte per microsecond, plus 50 ms.
     assert_eq!(world.fabric.next_at(), Some(26 * MS));
     assert!(world.wait(52 * MS - Duration::from_nanos(1)).is_empty());
     let [arrival] = world.wait(Duration::from_nanos(1)).try_into().unwrap();
@@ -91,7 +92,7 @@ fn strangers_and_unknown_addresses_are_not_carried() {
     let mut world = World::new("unlimited/0ms/0%", &[NatKind::None, NatKind::None]);
     assert!(!world.send(7, SocketAddrV4::new(public(0), 9), b"x"));
     assert!(!world.send(0, SocketAddrV4::new(public(7), 9), b"x"));
-    // Its own outer address is known, but leads nowhere.
+    // The daemon's own outer address is known, but datagrams to it are dropped.
     assert!(world.send(0, SocketAddrV4::new(public(0), 9), b"x"));
     assert!(world.wait(LONG).is_empty());
     assert_eq!(world.fabric.counters(SeatId(0)).up.dropped_nat.packets, 1);
@@ -112,7 +113,8 @@ fn late_calls_do_not_add_up() {
     assert_eq!(run(MS / 10), run(40 * MS));
 }
 
-/// Both learn their outer address from a public third one, tell each other, and send at the same time.
+/// Both daemons learn their outer address from a public third one, exchange the addresses, and send
+/// at the same time.
 fn punch(a: NatKind, b: NatKind) -> bool {
     let mut world = World::new("unlimited/100ms/0%", &[NatKind::None, a, b]);
     let (seen_a, seen_b) = (world.seen_by(0, 1), world.seen_by(0, 2));
@@ -182,7 +184,7 @@ fn everything_offered_is_accounted_for() {
     assert_eq!(a.up.delivered + b.up.delivered, to.down.offered);
     assert_eq!(to.down.delivered.packets, arrived as u64);
     assert_eq!(world.fabric.seats[1].under_way, 0);
-    // 8 Mbit/s for half a second, with the headers.
+    // 8 Mbit/s for half a second, including headers.
     let carried = (to.down.delivered.packets + to.down.dropped_loss.packets) * 728;
     assert!(
         (0.9..1.1).contains(&(carried as f64 / 500_000.0)),

@@ -1,25 +1,26 @@
-//! The window of each phase: what may be in flight, given the model and its bounds.
+//! The window of each phase, from the model and its bounds.
 
 use std::time::Duration;
 
 use super::{Machine, Phase};
 use crate::congestion::bbr3::sampler::RateSample;
 
-/// The window grows by at most this factor a round while the pipe is not full (section 5.6.1).
+/// The window grows at most by this factor per round while the pipe is not full (section 5.6.1).
 const STARTUP_GAIN: f64 = 2.0;
-/// Send rate over bandwidth while a cycle probes, drains and cruises (section 5.6.1).
+/// Send rate divided by bandwidth in each part of a cycle: probing, draining, cruising (section
+/// 5.6.1).
 const UP_GAIN: f64 = 1.35;
 const DOWN_GAIN: f64 = 0.85;
 const CRUISE_GAIN: f64 = 0.99;
-/// In flight is never more than this many bandwidth-delay products (`cwnd_gain`).
+/// Upper bound of the bytes in flight, in bandwidth-delay products (`cwnd_gain`).
 const IN_FLIGHT_CAP: f64 = 2.0;
-/// In flight while the minimum round trip is probed, in bandwidth-delay products.
+/// Bytes in flight while the minimum round-trip time is probed, in bandwidth-delay products.
 const PROBE_RTT_GAIN: f64 = 0.5;
-/// Share of the long-term bound which cruising leaves to others (`Headroom`).
+/// Fraction of the long-term bound that cruising leaves to other flows (`Headroom`).
 const HEADROOM: f64 = 0.15;
 
 impl Machine {
-    /// The window which the phase asks for, before the bounds.
+    /// The window that the phase requests, before the bounds.
     fn in_flight_target(&self) -> f64 {
         let bandwidth = self.bandwidth();
         let rtt = self.smoothed_rtt.max(self.model_rtt());
@@ -34,7 +35,7 @@ impl Machine {
         }
     }
 
-    /// The window which the phase asks for, within the bounds.
+    /// The window that the phase requests, within the bounds.
     fn bounded_target(&self) -> u64 {
         let mut target = self
             .in_flight_target()
@@ -49,8 +50,8 @@ impl Machine {
         target as u64 + self.slack()
     }
 
-    /// Acknowledgements come for two packets at once, and one more is on its way out: without this
-    /// much more in flight a path would idle between them.
+    /// Additional bytes in flight: acknowledgements come for two packets at once, and one more
+    /// packet is on its way out. Without them the path would be idle in between.
     pub(super) fn slack(&self) -> u64 {
         3 * self.mtu
     }
@@ -80,7 +81,7 @@ impl Machine {
         }
     }
 
-    /// The long-term bound less what is left to others, but not less than an empty queue carries.
+    /// The long-term bound minus the headroom, but at least the bandwidth-delay product.
     fn in_flight_hi_with_headroom(&self) -> f64 {
         ((1.0 - HEADROOM) * self.in_flight_hi).max(self.bdp())
     }
