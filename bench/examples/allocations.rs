@@ -1,8 +1,9 @@
-//! Allocations for each GB that goes over a bulk connection, beside raw quinn, both ends counted.
+//! Allocations per GB sent over a bulk connection, compared with raw quinn, both ends counted.
 //!
-//! `cargo run --release -p murmurate-net --example allocations [-- --mb N --rounds N]`. Counted is one thread, so both
-//! ends and their tasks run on it; connections are made before the count begins. Rounds alternate, because what
-//! is lost on the way, and so allocated again, differs each time.
+//! `cargo run --release -p murmurate-bench --example allocations [-- --mb N --rounds N]`. One
+//! thread is counted, so both ends and their tasks run on it. Connections are made before the count
+//! begins. Rounds alternate, because retransmissions, which allocate again, differ from round to
+//! round.
 
 use bytes::Bytes;
 use libp2p::PeerId;
@@ -15,19 +16,19 @@ use std::sync::Arc;
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-/// Bytes of one write: what the exchange encodes at a time.
+/// Bytes of one write, as many as the exchange encodes at a time.
 const CHUNK: usize = 256 << 10;
 
-/// Any port of loopback.
+/// Any free port of loopback.
 const HERE: (Ipv4Addr, u16) = (Ipv4Addr::LOCALHOST, 0);
 
 fn endpoint(config: &Config) -> Outcome<Endpoint> {
     let admit_all = Arc::new(|_: &PeerId, _: Kind| true);
-    // The transport is for a swarm, which there is none of.
+    // The transport is for a swarm, and there is none.
     Ok(Endpoint::new(config.clone(), &Keypair::generate_ed25519(), admit_all)?.0)
 }
 
-/// A connection, and what keeps it alive.
+/// A connection, and the values that keep it alive.
 struct Pair {
     near: quinn::Connection,
     far: quinn::Connection,
@@ -95,10 +96,10 @@ async fn transfer(pair: &Pair, bytes: usize, chunk: &Bytes) -> Outcome<()> {
     tokio::try_join!(sending, receiving).map(drop)
 }
 
-/// Allocations for each GB, and what of it the path lost.
+/// Allocations per GB, and the fraction of the bytes that was lost on the path.
 fn count(pair: &Pair, runtime: &tokio::runtime::Runtime, bytes: usize) -> Outcome<(f64, f64)> {
     let chunk = Bytes::from(vec![7; CHUNK]);
-    // Buffers that live as long as the connection are not of one GB or another.
+    // A transfer to warm up, because buffers that live as long as the connection must not count.
     runtime.block_on(transfer(pair, CHUNK * 16, &chunk))?;
     let mut result = Ok(());
     let info = allocation_counter::measure(|| {

@@ -1,13 +1,16 @@
-//! The same bytes between two processes by several ways, with the settings of our endpoint to try out.
+//! Sends the same bytes between two processes in several ways. Settings of our endpoint can be
+//! varied.
 //!
 //! ```text
-//! cargo run --release -p murmurate-net --example throughput [-- [--mb N] [--rounds N] [--limit SECONDS]
-//!     [--ways quinn,bulk,...] [--link RATE/RTT/LOSS] [--congestion bbr3|cubic] [--cipher aes|chacha]
-//!     [--ack N] [--payload BYTES] [--windows MIB] [--connections N] [--streams N]]
+//! cargo run --release -p murmurate-bench --example throughput [-- [--mb N] [--rounds N] [--limit SECONDS]
+//!     [--ways quinn,bulk,...] [--link RATE/RTT/LOSS] [--congestion bbr3|cubic]
+//!     [--cipher aes|chacha] [--ack N] [--payload BYTES] [--windows MIB] [--connections N]
+//!     [--streams N]]
 //! ```
 //!
-//! `murmurate bench net` is the same for people, as a table and as JSON. See `bench/src/net` for what is measured;
-//! wall clocks of a shared machine mean little alone, hence the ratios.
+//! `murmurate bench net` is the same as a command of its own, with a table or JSON as its output.
+//! `bench/src/net` documents the measurement. Absolute times on a shared machine mean little, so
+//! the program also prints ratios.
 
 use murmurate_bench::net::{NetReport, Plan, Session, Task, Way, perform};
 use std::error::Error;
@@ -15,7 +18,7 @@ use tokio::process::Command;
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-/// How the ends are started, before their task.
+/// The argument with which the ends are started, before their task.
 const END: &str = "--end";
 
 fn plan(mut rest: impl Iterator<Item = String>) -> Outcome<Plan> {

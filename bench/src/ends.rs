@@ -1,6 +1,7 @@
-//! `murmurate bench net`: what the bulk plane carries and costs, beside its alternatives.
+//! `murmurate bench net`: throughput and cost of the bulk plane compared with alternatives.
 //!
-//! [`crate::net`] measures; this file starts its processes, which are this program again, and prints its table.
+//! [`crate::net`] measures. This file starts its processes, which run this program, and prints its
+//! table.
 
 use crate::BenchError;
 use crate::net::{
@@ -11,10 +12,10 @@ use std::net::SocketAddr;
 use tokio::net::TcpListener;
 use tokio::process::Command;
 
-/// Measures what the plan says; `heard` gets every transfer as it ends.
+/// Runs the measurements of a plan. Calls `heard` after each transfer.
 ///
 /// # Errors
-/// When the plan is wrong, or an end cannot be started. A way that fails is in the report.
+/// If the plan is invalid, or an end cannot be started. A failed transfer is part of the report.
 pub async fn run_net(plan: &Plan, heard: impl FnMut(&Run)) -> Result<NetReport, BenchError> {
     let program = std::env::current_exe().map_err(|e| BenchError::Start {
         peer: 0,
@@ -28,10 +29,10 @@ pub async fn run_net(plan: &Plan, heard: impl FnMut(&Run)) -> Result<NetReport, 
     Ok(Session::run(plan, &start, heard).await?)
 }
 
-/// Does what a process of [`run_net`] was started for.
+/// Performs the task of a process that [`run_net`] started.
 ///
 /// # Errors
-/// When the task is none, or cannot be done.
+/// If the task cannot be parsed or performed.
 pub async fn net_end(task: &str) -> Result<(), BenchError> {
     let task: Task = serde_json::from_str(task).map_err(|error| BenchError::Flag {
         flag: "--task",
@@ -40,11 +41,11 @@ pub async fn net_end(task: &str) -> Result<(), BenchError> {
     Ok(perform(task).await?)
 }
 
-/// Is the far end of `bench net --join` on other machines, until it is interrupted. `ready` learns where it listens,
-/// `heard` who asked.
+/// Runs the far end for `bench net --join` on other machines, until it is interrupted. Calls
+/// `ready` with its address and `heard` with the address of each client.
 ///
 /// # Errors
-/// When a port is taken.
+/// If a port is taken.
 pub async fn listen_net(
     at: SocketAddr,
     ready: impl FnOnce(SocketAddr),
@@ -56,7 +57,7 @@ pub async fn listen_net(
     };
     let listener = TcpListener::bind(at).await.map_err(cannot)?;
     let local = listener.local_addr().map_err(cannot)?;
-    // A port that the system chose is followed by others' ports.
+    // If the system chose the port, ports of other processes may follow it.
     let port = match at.port() {
         0 => 0,
         port => port.checked_add(1).ok_or_else(|| BenchError::Flag {
@@ -75,10 +76,10 @@ pub async fn listen_net(
     Ok(())
 }
 
-/// Reads a count of bytes: `400MB`, `1.5GB`, `64MiB`, or without a unit.
+/// Parses a number of bytes: `400MB`, `1.5GB`, `64MiB`, or without a unit.
 ///
 /// # Errors
-/// What to write instead.
+/// The accepted forms.
 pub fn parse_bytes(text: &str) -> Result<u64, String> {
     const UNITS: [(&str, u64); 8] = [
         ("KiB", 1 << 10),
@@ -101,7 +102,7 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
     }
 }
 
-/// For people.
+/// The report as a table for people.
 pub fn net_table(report: &NetReport) -> Table {
     let mut table = Table::new();
     table.load_preset(UTF8_FULL_CONDENSED);

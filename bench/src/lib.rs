@@ -1,10 +1,10 @@
 //! Benchmarks of the daemon's parts, over real processes. `murmurate bench` runs them.
 //!
-//! [`exchange`] times whole averaging rounds: the parent starts one process for each peer, each runs
-//! the daemon with a [`Still`](exchange::Still) trainer in place of a model, and prints one
-//! [`PeerTimes`](exchange::PeerTimes) line. [`net`] times bare bytes between two processes, by our
-//! bulk connections and by the alternatives; [`run_net`] starts its processes, which are this
-//! program again.
+//! [`exchange`] measures whole averaging rounds. The parent starts one process for each peer; each
+//! runs the daemon with a [`Still`](exchange::Still) trainer instead of a model, and prints one
+//! [`PeerTimes`](exchange::PeerTimes) line. [`net`] measures plain transfers between two processes,
+//! over our bulk connections and over alternatives. [`run_net`] starts its processes, which run
+//! this program.
 
 mod ends;
 pub mod exchange;
@@ -12,11 +12,11 @@ pub mod net;
 
 pub use ends::{listen_net, net_end, net_table, parse_bytes, run_net};
 
-/// What goes wrong in a benchmark.
+/// Why a benchmark failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BenchError {
-    /// A flag has a value that is not possible.
+    /// The value of a flag is not possible.
     #[error("{flag}: {message}")]
     Flag {
         /// The flag.
@@ -24,20 +24,20 @@ pub enum BenchError {
         /// What to give instead.
         message: String,
     },
-    /// A process could not be started, or its directory could not be made.
+    /// A process could not be started, or its directory could not be created.
     #[error("peer {peer} could not be started: {reason}")]
     Start {
-        /// Which, from zero.
+        /// Index of the peer, from zero.
         peer: usize,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// A process ended without its figures.
+    /// A process ended without a result.
     #[error("peer {peer} ended without its figures; its last words: {words}")]
     Silent {
-        /// Which, from zero.
+        /// Index of the peer, from zero.
         peer: usize,
-        /// What it said last.
+        /// The last output of the process.
         words: String,
     },
     /// The peers did not end in time.
@@ -55,7 +55,7 @@ pub enum BenchError {
     /// The network benchmark failed.
     #[error(transparent)]
     Net(#[from] crate::net::BenchError),
-    /// The configuration made of the flags is refused.
+    /// The configuration derived from the flags is invalid.
     #[error(transparent)]
     Config(#[from] murmurate_node::config::ConfigError),
 }

@@ -51,7 +51,7 @@ async fn every_way_delivers_all_bytes_and_measures_what_it_can() {
             figures.seconds > 0.0 && figures.near_cpu_s > 0.0 && figures.far_cpu_s > 0.0,
             "{way}"
         );
-        // So few bytes may be over before a message beside them is answered.
+        // So few bytes may be transferred before a message beside them is answered.
         assert!(!figures.rtt_idle_us.is_empty(), "{way}");
         let tells = matches!(way, Way::Quinn | Way::Bulk | Way::Control);
         let told = figures.path.map(|path| path.sent_bytes > BYTES);

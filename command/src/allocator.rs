@@ -1,16 +1,16 @@
-//! The allocator of the command, and which pages it gets.
+//! The command's memory allocator, and the size of its pages.
 
-// burn allocates in every operation; the system's allocator gives big blocks back to the kernel
+// burn allocates in every operation, and the system's allocator returns large blocks to the kernel
 // each time.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Asks the system for pages of the usual size only. The allocator asks for huge ones, and a page
-/// of 2 MB of which a few kB are used counts as a whole: 38 MB more a daemon with the default model,
-/// at the same inner steps per second (measured, x86-64).
+/// Requests pages of the usual size only. By default the allocator requests huge pages, and a page
+/// of 2 MB counts as a whole even if only a few kB are used. That costs 38 MB more per daemon with
+/// the default model, at the same inner steps per second (measured on x86-64).
 pub(crate) fn small_pages() {
     #[cfg(target_os = "linux")]
     if rustix::thread::disable_transparent_huge_pages(true).is_err() {
-        // An old kernel or a sandbox: more memory is used, nothing else.
+        // On an old kernel or in a sandbox, the only effect is more memory.
     }
 }

@@ -1,4 +1,4 @@
-//! The command line: clap structs and nothing else.
+//! The command line as clap structs.
 
 mod bench;
 mod limit;
@@ -22,89 +22,89 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run one daemon: train, and exchange with the others
+    /// Run one daemon: train, and exchange with others
     Run(RunArgs),
-    /// Run several daemons on this machine and compare what they learnt
+    /// Run several daemons on this machine and compare what they learned
     Local(LocalArgs),
     /// Write a commented configuration
     Init(InitArgs),
     /// Run a scenario in virtual time
     Sim(SimArgs),
-    /// Predict what each preset would make of a cluster
+    /// Predict the cost of each preset on a cluster
     Plan(PlanArgs),
-    /// List every method of the grid, or show one
+    /// List all methods, or show one
     Strategies(StrategiesArgs),
     /// Write a daemon's model as safetensors
     Export(ExportArgs),
-    /// Measure a model on held data
+    /// Measure a model on held-out data
     Eval(EvalArgs),
-    /// Show or change what a running daemon may send a second
+    /// Show or change a running daemon's limits on bytes sent per second
     Limit(LimitArgs),
-    /// Measure the daemon's own parts on this machine
+    /// Measure the daemon's parts on this machine
     Bench(BenchArgs),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// Configuration; `murmurate init` writes one. Flags win over it
+    /// Configuration file; `murmurate init` writes one. Flags override it
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// The daemon's directory: identity, lock, checkpoint. The same directory is the same peer
+    /// The daemon's directory: identity, lock, checkpoint. The same directory means the same peer
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
-    /// Address of a daemon of the run, as it prints it; may be given several times
+    /// Address of a daemon of the run, as printed by it; may be given several times
     #[arg(long, value_name = "MULTIADDR")]
     pub(crate) join: Vec<String>,
-    /// Where to listen; may be given several times
+    /// Address to listen on; may be given several times
     #[arg(long, value_name = "MULTIADDR")]
     pub(crate) listen: Vec<String>,
-    /// The run's name; daemons of one name train one model
+    /// The run's name; all daemons with this name train one model
     #[arg(long)]
     pub(crate) name: Option<String>,
-    /// Point of the grid, such as diloco; `murmurate strategies` lists all
+    /// Strategy preset, such as diloco; `murmurate strategies` lists all
     #[arg(long)]
     pub(crate) preset: Option<String>,
-    /// Seed of everything that is equal on all daemons
+    /// Seed for everything that is equal on all daemons
     #[arg(long)]
     pub(crate) seed: Option<u64>,
-    /// Rounds in all; 0 goes on until told to stop
+    /// Number of rounds; 0 means until told to stop
     #[arg(long)]
     pub(crate) rounds: Option<u64>,
-    /// Daemons, this one included, that a fresh run waits for
+    /// Number of daemons, including this one, that a fresh run waits for
     #[arg(long, value_name = "COUNT")]
     pub(crate) start_with: Option<u32>,
     /// Data: a path, or `bundled`
     #[arg(long, value_name = "PATH")]
     pub(crate) data: Option<String>,
-    /// Where to train: flex (CPU), wgpu, cuda, cuda:N
+    /// Device that trains: flex (CPU), wgpu, cuda, cuda:N
     #[arg(long)]
     pub(crate) device: Option<String>,
-    /// Do not look for others on the local network
+    /// Do not look for peers on the local network
     #[arg(long)]
     pub(crate) no_mdns: bool,
     /// Relay for daemons of this run that cannot be dialled
     #[arg(long)]
     pub(crate) relay: bool,
-    /// Address of /status and /metrics
+    /// Address of the HTTP server with /status and /metrics
     #[arg(long, value_name = "IP:PORT")]
     pub(crate) http: Option<String>,
-    /// Allow an --http address that can be reached from outside
+    /// Allow an --http address that is reachable from other machines
     #[arg(long)]
     pub(crate) http_public: bool,
-    /// How to tell what happens
+    /// Form of the output
     #[arg(long, value_enum, default_value_t = LogMode::Auto)]
     pub(crate) log: LogMode,
-    /// Record what goes into the daemon's peer, for `murmurate sim --replay`; the file must not
+    /// Record the inputs of the daemon's peer, for `murmurate sim --replay`; the file must not
     /// exist
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
     /// Print the effective configuration and end
     #[arg(long)]
     pub(crate) show_config: bool,
-    /// Do yourself harm: kill@ROUND:PHASE, stop@ROUND
+    /// Inflict a fault on this daemon, for tests: kill@ROUND:PHASE, stop@ROUND
     #[arg(long, hide = true)]
     pub(crate) fault: Vec<Fault>,
-    /// End with this process
+    /// End when the process with this id ends
     #[arg(long, hide = true, value_name = "PID")]
     pub(crate) parent: Option<u32>,
 }
@@ -112,36 +112,36 @@ pub(crate) struct RunArgs {
 /// Daemons are numbered from 0; daemon 0 is the one that the others join first.
 #[derive(Debug, Args)]
 pub(crate) struct LocalArgs {
-    /// How many daemons
+    /// Number of daemons
     #[arg(long, default_value_t = 4)]
     pub(crate) nodes: usize,
-    /// Point of the grid [default: diloco]; `murmurate strategies` lists all
+    /// Strategy preset [default: diloco]; `murmurate strategies` lists all
     #[arg(long)]
     pub(crate) preset: Option<String>,
-    /// What all daemons have in common, as for `murmurate run`
+    /// Configuration for all daemons, as for `murmurate run`
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// End after this many rounds [default: as many as make 6000 inner steps]
+    /// End after this many rounds [default: those with 6000 inner steps]
     #[arg(long)]
     pub(crate) rounds: Option<u64>,
-    /// End when every daemon reaches this accuracy; not reaching it is an error
+    /// End when every daemon has reached this accuracy; exit with an error if one does not
     /// [default: 0.96, but none with --rounds or preset none]
     #[arg(long, value_name = "SHARE")]
     pub(crate) until_accuracy: Option<f64>,
-    /// How the data is split: iid, by-label, dirichlet:ALPHA [default: by-label for images, but iid
-    /// with --kill or --stop, which take a daemon's classes away]
+    /// Division of the data: iid, by-label, dirichlet:ALPHA [default: by-label for images, but iid
+    /// with --kill or --stop, because a lost daemon takes its classes with it]
     #[arg(long)]
     pub(crate) shards: Option<ShardsArg>,
-    /// Seed of model, data split and order
+    /// Seed of model, data division and order
     #[arg(long)]
     pub(crate) seed: Option<u64>,
     /// Data: a path, or `bundled`
     #[arg(long, value_name = "PATH")]
     pub(crate) data: Option<String>,
-    /// Where to train: flex (CPU), wgpu, cuda, cuda:N
+    /// Device that trains: flex (CPU), wgpu, cuda, cuda:N
     #[arg(long)]
     pub(crate) device: Option<String>,
-    /// Directory of the daemons' directories [default: a fresh one, removed at success]
+    /// Parent of the daemons' directories [default: a temporary one, removed on success]
     #[arg(long)]
     pub(crate) dir: Option<PathBuf>,
     /// Print one JSON object on stdout
@@ -150,40 +150,40 @@ pub(crate) struct LocalArgs {
     /// Kill daemon N (SIGKILL) in round R: N@round:R[:train|exchange|apply]
     #[arg(long, value_name = "N@round:R")]
     pub(crate) kill: Vec<KillAt>,
-    /// Kill a daemon drawn at random (SIGKILL) so often, and start it again 2 s later, until one
-    /// has done all rounds: 5s, 500ms, 1min; --seed chooses whom
+    /// Kill a random daemon (SIGKILL) at this interval and restart it after 2 s, until a daemon has
+    /// completed all rounds: 5s, 500ms, 1min; --seed determines the choice
     #[arg(long, value_name = "TIME")]
     pub(crate) kill_every: Option<KillEvery>,
-    /// Start daemon N when the others reach round R
+    /// Start daemon N when the others have reached round R
     #[arg(long, value_name = "N@round:R")]
     pub(crate) late: Vec<LateAt>,
-    /// Record what goes into daemon N's peer in DIR/N.rec, for `murmurate sim --replay`
+    /// Record the inputs of daemon N's peer in DIR/N.rec, for `murmurate sim --replay`
     #[arg(long, value_name = "DIR")]
     pub(crate) record: Option<PathBuf>,
     /// Stop daemon N (SIGSTOP) in round R
     #[arg(long, value_name = "N@round:R")]
     pub(crate) stop: Vec<StopAt>,
     /// Put every daemon behind an emulated link: RATE/RTT/LOSS, such as 50mbit/100ms/1%, then keys
-    /// such as /queue=100ms,jitter=5ms,burst=8,up=20mbit. Two such links make up the path between
-    /// two daemons
+    /// such as /queue=100ms,jitter=5ms,burst=8,up=20mbit. The path between two daemons consists of
+    /// their two links
     #[arg(long, value_name = "RATE/RTT/LOSS")]
     pub(crate) link: Option<LinkSpec>,
-    /// Put every daemon but the first behind an emulated router: none, full-cone, port-restricted,
-    /// symmetric
+    /// Put every daemon except the first behind an emulated router: none, full-cone,
+    /// port-restricted, symmetric
     #[arg(long, value_name = "KIND")]
     pub(crate) nat: Option<NatKind>,
-    /// Afterwards train the same daemons with preset none for so long, to know what utilization is
-    /// a share of; 0 leaves it out
+    /// Afterwards train the same daemons with preset none for this many seconds, to compute
+    /// utilization; 0 skips this
     #[arg(long, value_name = "SECONDS", default_value_t = 2.0)]
     pub(crate) baseline: f64,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct InitArgs {
-    /// Where to
+    /// File to write
     #[arg(long, value_name = "FILE", default_value = "node.toml")]
     pub(crate) to: PathBuf,
-    /// Replace a file that is there
+    /// Replace an existing file
     #[arg(long)]
     pub(crate) force: bool,
 }
@@ -193,16 +193,16 @@ pub(crate) struct InitArgs {
 pub(crate) struct SimArgs {
     #[command(subcommand)]
     pub(crate) what: Option<SimCommand>,
-    /// The scenario
+    /// Scenario file
     #[arg(value_name = "FILE.toml", required_unless_present_any = ["seeds", "replay"])]
     pub(crate) file: Option<PathBuf>,
-    /// Repeat what `murmurate run --record` recorded, and compare the outputs to the bit
+    /// Repeat the record of `murmurate run --record`, and compare the outputs bit for bit
     #[arg(long, value_name = "FILE", conflicts_with_all = ["file", "seed", "seeds"])]
     pub(crate) replay: Option<PathBuf>,
-    /// Instead of the scenario's seed; with --seeds, the first one
+    /// Seed, instead of the scenario's; with --seeds, the first one
     #[arg(long)]
     pub(crate) seed: Option<u64>,
-    /// Instead of a file: this many random scenarios, until one breaks an invariant
+    /// Run this many random scenarios, until one violates an invariant
     #[arg(long, value_name = "COUNT", conflicts_with_all = ["file", "trace", "json"])]
     pub(crate) seeds: Option<u64>,
     /// Write a JSON line for every input and output of every peer
@@ -217,28 +217,28 @@ pub(crate) struct SimArgs {
 pub(crate) enum SimCommand {
     /// Predict a table of measured training speeds from its BSP-A2A rows alone
     Survey(SurveyArgs),
-    /// Run presets beside each other on several tasks and networks
+    /// Compare presets on several tasks and networks
     Compare(CompareArgs),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct CompareArgs {
-    /// What is compared on what, as sim/scenarios/comparison/comparison.toml
+    /// File that describes the comparison, such as sim/scenarios/comparison/comparison.toml
     #[arg(value_name = "FILE.toml")]
     pub(crate) file: PathBuf,
     /// Write a page with curves and tables
     #[arg(long, value_name = "FILE.html")]
     pub(crate) html: Option<PathBuf>,
-    /// Only these presets
+    /// Run only these presets
     #[arg(long, value_delimiter = ',')]
     pub(crate) presets: Vec<String>,
-    /// Only these sizes of the swarm
+    /// Run only these sizes of the swarm
     #[arg(long, value_delimiter = ',')]
     pub(crate) peers: Vec<usize>,
-    /// Only these seeds
+    /// Run only these seeds
     #[arg(long, value_delimiter = ',')]
     pub(crate) seeds: Vec<u64>,
-    /// Only tasks whose name contains this
+    /// Run only tasks whose name contains this text
     #[arg(long)]
     pub(crate) task: Option<String>,
     /// Print one JSON object on stdout
@@ -248,10 +248,10 @@ pub(crate) struct CompareArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct SurveyArgs {
-    /// Measurements, in the form of survey/data/10gbe.csv
+    /// File with measurements, in the form of survey/data/10gbe.csv
     #[arg(long, value_name = "FILE.csv")]
     pub(crate) measured: PathBuf,
-    /// Other constants of the model [default: those of survey/data/constants.toml]
+    /// File with constants of the model [default: survey/data/constants.toml]
     #[arg(long, value_name = "FILE.toml")]
     pub(crate) constants: Option<PathBuf>,
     /// Print one JSON object on stdout
@@ -261,19 +261,19 @@ pub(crate) struct SurveyArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct PlanArgs {
-    /// Parameters of the model
+    /// Number of parameters of the model
     #[arg(long, value_name = "COUNT")]
     pub(crate) params: f64,
     /// Milliseconds of one inner step on one machine
     #[arg(long, value_name = "MS")]
     pub(crate) step_ms: f64,
-    /// A machine's link, UP[/DOWN]/LATENCY: 100mbit/40ms, 20mbit/100mbit/60ms, 10gbit/0.1ms
+    /// The link of each machine, UP[/DOWN]/LATENCY: 100mbit/40ms, 20mbit/100mbit/60ms, 10gbit/0.1ms
     #[arg(long)]
     pub(crate) link: String,
-    /// Machines
+    /// Number of machines
     #[arg(long)]
     pub(crate) peers: usize,
-    /// The utilization that makes a preset worth advising
+    /// The utilization that a preset needs to be recommended
     #[arg(long, value_name = "SHARE", default_value_t = 0.8)]
     pub(crate) target: f64,
     /// Print one JSON object on stdout
@@ -292,20 +292,20 @@ pub(crate) struct StrategiesArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum StrategiesCommand {
-    /// Keys with ranges and defaults, equation, source and state of a method; of a preset, its
-    /// configuration
+    /// Show a method: keys with ranges and defaults, equation, source and state; for a preset, also
+    /// its configuration
     Show {
-        /// Of a preset, exchange, topology, codec, optimizer, rule or correction
+        /// Name of a preset, exchange, topology, codec, optimizer, rule or correction
         name: String,
     },
 }
 
-/// What of a checkpoint is the model.
+/// The store of a checkpoint that is exported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum StoreArg {
-    /// What the peers agreed on last
+    /// The last parameters that the peers agreed on
     Anchor,
-    /// What this daemon has trained since then, if it is kept
+    /// The parameters that this daemon has trained since then, if they are stored
     Parameters,
 }
 
@@ -317,26 +317,26 @@ pub(crate) struct ExportArgs {
     /// The file to write
     #[arg(long, value_name = "FILE")]
     pub(crate) to: PathBuf,
-    /// Which parameters
+    /// Parameters to write
     #[arg(long, value_enum, default_value_t = StoreArg::Anchor)]
     pub(crate) store: StoreArg,
-    /// Replace a file that is there
+    /// Replace an existing file
     #[arg(long)]
     pub(crate) force: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct EvalArgs {
-    /// The model, as `murmurate export` writes it
+    /// Model file, as written by `murmurate export`
     #[arg(long, value_name = "FILE")]
     pub(crate) model: PathBuf,
-    /// Held data: a path, or `bundled` [default: as in the configuration]
+    /// Held-out data: a path, or `bundled` [default: as in the configuration]
     #[arg(long, value_name = "PATH")]
     pub(crate) data: Option<String>,
     /// Configuration that describes the model [default: the one inside the model file]
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Where to compute: flex (CPU), wgpu, cuda, cuda:N
+    /// Device that computes: flex (CPU), wgpu, cuda, cuda:N
     #[arg(long)]
     pub(crate) device: Option<String>,
     /// Print one JSON object on stdout

@@ -1,4 +1,4 @@
-//! The `murmurate` command: parse, run, one line when it goes wrong, exit code.
+//! The `murmurate` command: parses arguments, runs, prints one line on failure, sets the exit code.
 
 mod allocator;
 mod cli;
@@ -8,8 +8,8 @@ use clap::Parser;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
-/// What is logged without `MURMURATE_LOG`. In the first daemon of every
-/// fresh run Kademlia warns that it knows no peer, which is true and harmless.
+/// The log levels without `MURMURATE_LOG`. In the first daemon of every fresh run Kademlia warns
+/// that it knows no peer, which is harmless.
 const LOG: &str = "warn,libp2p_kad=error";
 
 fn main() -> ExitCode {

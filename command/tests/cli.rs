@@ -175,7 +175,7 @@ fn strategies_show_prints_all_that_is_known_of_a_method() {
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    // What is printed of a preset is a configuration that makes it again.
+    // The printed form of a preset is a configuration that parses to the same preset.
     let toml = text
         .split("\n\n")
         .find(|part| part.contains("[synchronization]"));
@@ -204,7 +204,7 @@ fn an_unknown_strategy_names_its_nearest() {
         line.contains("`dilocco` does not exist") && line.contains("`diloco`"),
         "{line}"
     );
-    // One line: no directory of the swarm is left behind to tell of.
+    // The temporary directory is removed, so there is only one line.
     let line = failure(dir.path(), &["local", "--preset", "wfpb"]);
     assert!(
         line.contains("`wfpb` does not exist") && line.contains("`wfbp`"),
@@ -242,7 +242,7 @@ fn init_writes_what_run_reads_and_never_overwrites() {
         &["run", "--config", "node.toml", "--show-config"],
     );
     assert!(shown.contains("[run]\nname = \"murmurate\""), "{shown}");
-    // What is shown is itself a configuration, and says the same.
+    // The shown configuration is a valid configuration and shows the same.
     std::fs::write(dir.path().join("shown.toml"), &shown).unwrap();
     let again = success(
         dir.path(),
@@ -317,7 +317,7 @@ fn a_bad_configuration_is_one_line_with_its_place() {
         line.starts_with("--device: there is no device `gpu`"),
         "{line}"
     );
-    // Nothing of all this made a directory.
+    // No command has created a directory.
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
 }
 

@@ -20,27 +20,27 @@ use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 use tokio::time::timeout;
 
-/// How long a peer may take to say where it listens.
+/// How long a peer may take until it listens.
 const LISTEN_WAIT: Duration = Duration::from_secs(30);
 
-/// How long one round may take before the benchmark gives up, without a link.
+/// The longest duration of a round without a link, before the benchmark gives up.
 const ROUND_WAIT: Duration = Duration::from_secs(120);
 
-/// How often the parameters, at 4 bytes each, must have time to pass a link in one round.
+/// Number of times that the f32 parameters must be able to pass a link in one round.
 const ROUND_PASSES: u64 = 8;
 
-/// What to measure.
+/// What to measure, from the flags of `murmurate bench exchange`.
 #[derive(Clone, Debug)]
 pub struct ExchangeOptions {
-    /// Peers, one process each.
+    /// Number of peers, each in its own process.
     pub nodes: usize,
-    /// Parameters of the model.
+    /// Number of parameters of the model.
     pub params: u64,
     /// Value of `compression.codec`.
     pub codec: String,
-    /// Rounds that count.
+    /// Number of measured rounds.
     pub rounds: u64,
-    /// An emulated link before every peer.
+    /// The emulated link of every peer, if any.
     pub link: Option<LinkSpec>,
 }
 
@@ -64,7 +64,8 @@ impl ExchangeOptions {
         Ok(())
     }
 
-    /// The configuration of one peer, at its place on the emulated network if there is one.
+    /// The configuration of one peer. `place` has its addresses on the emulated network, if there
+    /// is one.
     fn config(&self, dir: &Path, join: Option<&str>, place: Option<&Place>) -> String {
         let join = join.map_or_else(String::new, |address| format!("{address:?}"));
         let network = match place {
@@ -82,7 +83,7 @@ impl ExchangeOptions {
              [strategy.compression]\ncodec = {codec:?}\n\
              [network]\n{network}\njoin = [{join}]\nmdns = false\n\
              [daemon]\ndir = {dir:?}\nhttp = \"127.0.0.1:0\"\nevaluate_every = 0\n",
-            // One to warm up, and one whose start ends the last that counts.
+            // One round to warm up, and one whose start ends the last measured round.
             rounds = self.rounds + 2,
             nodes = self.nodes,
             codec = self.codec,
@@ -91,7 +92,8 @@ impl ExchangeOptions {
     }
 }
 
-/// How long one round may take. A link adds the time of [`ROUND_PASSES`] passes of the parameters.
+/// The longest duration of a round. A link adds the time for [`ROUND_PASSES`] passes of the
+/// parameters.
 fn round_wait(options: &ExchangeOptions) -> Duration {
     let passes = |link: LinkSpec| {
         let bits = options.params.saturating_mul(32 * ROUND_PASSES);
@@ -104,15 +106,15 @@ fn round_wait(options: &ExchangeOptions) -> Duration {
     ROUND_WAIT + Duration::from_secs(options.link.map_or(0, passes))
 }
 
-/// Starts the peers, waits for their figures, and sums them up.
+/// Starts the peers, waits for their results, and combines them.
 ///
 /// # Errors
-/// When a flag is wrong, or a peer does not start, fails or hangs.
+/// If a flag is invalid, or a peer does not start, fails or hangs.
 pub async fn run_exchange(options: &ExchangeOptions) -> Result<ExchangeReport, BenchError> {
     options.check()?;
     let dir = tempdir(0)?;
     let result = run_in(options, &dir).await;
-    // Only our own fresh directory; that it cannot be removed changes no result.
+    // Only our own temporary directory is removed. A failure does not change the result.
     let _ = std::fs::remove_dir_all(&dir);
     Ok(ExchangeReport::new(
         options.nodes,
@@ -155,7 +157,7 @@ async fn run_in(options: &ExchangeOptions, dir: &Path) -> Result<Vec<PeerTimes>,
     Ok(times)
 }
 
-/// One peer's process. Dropped, it is killed.
+/// The process of one peer. Dropping it kills the process.
 struct Process {
     rank: usize,
     lines: Lines<BufReader<ChildStdout>>,
@@ -174,7 +176,7 @@ impl Process {
         let failed = |reason: String| BenchError::Start { peer: rank, reason };
         let text = options.config(&dir.join(format!("peer-{rank}")), join, place);
         let path = dir.join(format!("peer-{rank}.toml"));
-        // What does not go together is said here, once.
+        // Checked here, so that an inconsistency is reported once and not by every peer.
         Config::from_text(&path, &text, &Overrides::default())?;
         std::fs::write(&path, text).map_err(|e| failed(e.to_string()))?;
         let program = std::env::current_exe().map_err(|e| failed(e.to_string()))?;
@@ -215,7 +217,7 @@ impl Process {
         }
     }
 
-    /// Where it listens, with its PeerId.
+    /// The address at which the peer listens, with its PeerId.
     async fn address(&mut self) -> Result<String, BenchError> {
         let listening = async {
             loop {
@@ -243,7 +245,7 @@ impl Process {
     }
 }
 
-/// One peer: runs its daemon without a model to the end of its rounds.
+/// Runs the daemon of one peer without a model until its rounds are complete.
 ///
 /// # Errors
 /// As [`daemon::run`].
@@ -260,7 +262,7 @@ pub fn run_peer(config: Config, params: usize, rank: u32) -> Result<PeerTimes, B
         Ok(Box::new(Still::new(params, rank, peers as u32, noted)))
     })?;
     let laps = laps.lock().unwrap_or_else(PoisonError::into_inner);
-    // The first round warms up; what follows the last one is not a round.
+    // The first round warms up, and the time after the last one does not belong to a round.
     let rounds = || laps.windows(2).skip(1);
     let seconds = |f: fn(&Lap, &Lap) -> Duration| {
         rounds()

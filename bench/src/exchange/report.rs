@@ -1,66 +1,67 @@
-//! What a benchmark of exchanges reports.
+//! The report of a benchmark of exchanges.
 
 use comfy_table::{Table, presets::UTF8_FULL_CONDENSED};
 use murmurate_net::emulate::LinkSpec;
 use murmurate_node::progress::bytes;
 use serde::{Deserialize, Serialize};
 
-/// One peer's figures, as its process prints them.
+/// The results of one peer, as its process prints them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PeerTimes {
-    /// Seconds of every round after the first, from one inner step to the next.
+    /// Duration of each round after the first, seconds, from one inner step to the next.
     pub round_s: Vec<f64>,
-    /// CPU seconds of the process in each of them.
+    /// CPU time of the process in each of these rounds, seconds.
     pub cpu_s: Vec<f64>,
-    /// Root mean square of (anchor - expected mean) over that of the mean, in the last round.
+    /// Root mean square of (anchor - expected mean), divided by that of the expected mean, in the
+    /// last round.
     pub relative_error: f64,
     /// Digest of the anchor after the last round.
     pub digest: Option<String>,
-    /// Bytes sent on the wire, all rounds.
+    /// Bytes sent on the network in all rounds.
     pub wire_bytes_sent: u64,
-    /// Bytes received on the wire, all rounds.
+    /// Bytes received on the network in all rounds.
     pub wire_bytes_received: u64,
-    /// Resident bytes at the most.
+    /// Peak resident bytes.
     pub peak_rss_bytes: Option<u64>,
-    /// Exchanges that were given up.
+    /// Number of exchanges without an agreed result.
     pub voids: u64,
 }
 
-/// All peers' figures.
+/// The combined results of all peers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ExchangeReport {
     /// Version of the program.
     pub version: String,
-    /// Peers.
+    /// Number of peers.
     pub nodes: usize,
-    /// Parameters of the model that was averaged.
+    /// Number of parameters of the averaged model.
     pub params: u64,
     /// The codec.
     pub codec: String,
-    /// Rounds that count: one more came first, and is left out.
+    /// Number of measured rounds. One more round was run before them.
     pub rounds: u64,
-    /// The emulated link before every peer, as `--link` says it.
+    /// The emulated link of every peer, in the form of `--link`.
     pub link: Option<String>,
-    /// Seconds of a round: the median over rounds of the slowest peer's.
+    /// Duration of a round in seconds: of each round the slowest peer's, of these the median.
     pub round_s: f64,
-    /// CPU seconds of one peer in one round: the mean.
+    /// Mean CPU seconds of a peer in a round.
     pub cpu_s_per_peer: f64,
-    /// Bytes that one peer sent on the wire in one round: the mean.
+    /// Mean bytes that a peer sent on the network in a round.
     pub wire_bytes_per_peer: u64,
-    /// Resident bytes at the most: the largest.
+    /// Largest peak of resident bytes of a peer.
     pub peak_rss_bytes: Option<u64>,
-    /// 4 bytes x parameters over the seconds of a round, in MB/s.
+    /// 4 bytes x parameters, divided by the duration of a round, in MB/s.
     pub payload_mb_s: f64,
     /// Whether all peers ended with the same bits.
     pub digests_equal: bool,
-    /// The largest distance from the mean that was due, relative.
+    /// The largest relative error of a peer.
     pub relative_error: f64,
-    /// Peer by peer.
+    /// The results of each peer.
     pub peers: Vec<PeerTimes>,
 }
 
 impl ExchangeReport {
-    /// Sums peers up.
+    /// Combines the results of the peers.
     pub fn new(
         nodes: usize,
         params: u64,
@@ -102,7 +103,7 @@ fn median(mut values: Vec<f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
 
-/// For people.
+/// The report as a table for people.
 pub fn table(report: &ExchangeReport) -> Table {
     let mut table = Table::new();
     table.load_preset(UTF8_FULL_CONDENSED);

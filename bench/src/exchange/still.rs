@@ -1,6 +1,6 @@
-//! A trainer that trains nothing: each of its inner steps replaces the parameters by numbers drawn
-//! from (peer, step, index). It keeps no parameters, so what a benchmark of exchanges measures is
-//! the exchange, and it knows what the mean over all peers must be.
+//! A trainer that does not train: each of its inner steps replaces the parameters by numbers drawn
+//! from (peer, step, index). It stores no parameters, so a benchmark with it measures the exchange
+//! alone. It can also compute the expected mean over all peers.
 
 use murmurate_protocol::{Evaluation, InnerStep};
 use murmurate_strategies::state::{StateError, StateSink, StateSource};
@@ -9,39 +9,39 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Values that are drawn at a time: they stay in the cache.
+/// Number of values drawn at a time. They fit into the processor's cache.
 const PIECE: usize = 16 * 1024;
 
 /// One of this many pieces is compared with the expected mean.
 const CHECKED: usize = 16;
 
-/// The magnitude of the values: that of a delta.
+/// Magnitude of the values, similar to that of a delta.
 const SCALE: f32 = 0.01;
 
-/// The start of an inner step, and how far off the last mean was.
+/// The start of an inner step, with the error of the last mean.
 #[derive(Clone, Copy, Debug)]
 pub struct Lap {
-    /// When.
+    /// The time.
     pub at: Instant,
-    /// CPU time of the process until then.
+    /// CPU time of the process up to this time.
     pub cpu: Duration,
-    /// Sum of squared errors of the anchor against the expected mean, over the values looked at.
+    /// Sum of the squared errors of the anchor against the expected mean, over the checked values.
     pub error: f64,
-    /// Sum of squares of the expected mean.
+    /// Sum of the squares of the expected mean, over the checked values.
     pub norm: f64,
 }
 
-/// What a [`Still`] trainer notes, for the function that handed it over to the daemon.
+/// The laps of a [`Still`] trainer, shared with the function that gave it to the daemon.
 pub type Laps = Arc<Mutex<Vec<Lap>>>;
 
-/// See the module.
+/// A trainer that does not train; see the module.
 #[derive(Debug)]
 pub struct Still {
     layout: Layout,
     rank: u32,
     peers: u32,
     steps: u64,
-    /// Whether the next `visit` hands the cut over; all others put a mean in force.
+    /// Whether the next `visit` reads the cut. All others write a mean.
     cut: bool,
     error: f64,
     norm: f64,
@@ -50,7 +50,7 @@ pub struct Still {
 }
 
 impl Still {
-    /// The trainer of peer `rank` of `peers`.
+    /// The trainer of peer `rank` among `peers`.
     pub fn new(parameters: usize, rank: u32, peers: u32, laps: Laps) -> Self {
         Self {
             layout: Layout::new([("still", vec![parameters as u64])]),
@@ -78,8 +78,8 @@ impl Still {
     }
 }
 
-/// The parameter at `index` of peer `rank` after `steps` inner steps; all start from zeros. The
-/// bits of a product that wraps around, spread over [-SCALE, SCALE).
+/// The parameter at `index` of peer `rank` after `steps` inner steps; zero before the first. It is
+/// the low bits of a wrapping product, mapped to [-SCALE, SCALE).
 fn value(rank: u32, steps: u64, index: usize) -> f32 {
     if steps == 0 {
         return 0.0;
@@ -170,7 +170,7 @@ impl Trainer for Still {
     }
 }
 
-/// CPU time of this process so far.
+/// CPU time of this process.
 fn cpu_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);

@@ -1,4 +1,5 @@
-//! One channel of a connection, alike for all ways. Bytes are copied only where the way needs it.
+//! One channel of a connection, with the same interface for all ways. Bytes are copied only if the
+//! way requires it.
 
 use crate::net::CHUNK;
 use bytes::Bytes;
@@ -45,7 +46,7 @@ impl From<TcpStream> for Channel {
     }
 }
 
-/// Where bytes go in.
+/// The sending half of a channel.
 pub(super) enum Sending {
     Quinn(SendStream),
     Muxed(WriteHalf<SubstreamBox>),
@@ -53,7 +54,7 @@ pub(super) enum Sending {
 }
 
 impl Sending {
-    /// Writes all of it.
+    /// Writes all of `bytes`.
     pub(super) async fn write(&mut self, bytes: Bytes) -> io::Result<()> {
         match self {
             Self::Quinn(stream) => Ok(stream.write_chunk(bytes).await?),
@@ -62,7 +63,7 @@ impl Sending {
         }
     }
 
-    /// Sends what waits for more.
+    /// Sends buffered bytes.
     pub(super) async fn flush(&mut self) -> io::Result<()> {
         match self {
             Self::Muxed(stream) => stream.flush().await,
@@ -71,7 +72,7 @@ impl Sending {
     }
 }
 
-/// Where bytes come out.
+/// The receiving half of a channel.
 pub(super) enum Receiving {
     Quinn(RecvStream),
     Muxed(ReadHalf<SubstreamBox>),
@@ -88,7 +89,8 @@ impl Receiving {
         }
     }
 
-    /// Swallows what is there; 0 at the end. `buffer` is for ways that must copy.
+    /// Reads and discards what has arrived, and returns its length; 0 at the end. `buffer` is for
+    /// ways that must copy.
     pub(super) async fn swallow(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Quinn(stream) => {

@@ -3,7 +3,7 @@
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;
 
-/// User and system time of all threads of this process so far.
+/// User and system time of all threads of this process.
 pub(super) fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);

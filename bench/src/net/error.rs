@@ -1,63 +1,63 @@
-//! What goes wrong in a benchmark of the network.
+//! Errors of a benchmark of the network.
 
 use murmurate_net::emulate::RelayError;
 use std::io;
 use std::net::SocketAddr;
 
-/// What goes wrong in a benchmark of the network.
+/// Why a benchmark of the network failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BenchError {
-    /// Our endpoint could not be made, or did not listen or dial.
+    /// Our endpoint could not be created, or could not listen or dial.
     #[error(transparent)]
     Quic(#[from] murmurate_net::quic::Error),
     /// The emulated network could not be set up.
     #[error(transparent)]
     Relay(#[from] RelayError),
-    /// Nothing could be bound.
+    /// An address could not be bound.
     #[error("nothing can listen at {address}: {source}")]
     Listen {
-        /// Where.
+        /// The address.
         address: SocketAddr,
-        /// Why not.
+        /// The system's error.
         source: io::Error,
     },
     /// The far end could not be reached, or the connection failed.
     #[error("{doing} failed: {reason}")]
     Failed {
-        /// What was being done.
+        /// The attempted operation.
         doing: &'static str,
-        /// What the way says about it.
+        /// The way's error.
         reason: String,
     },
-    /// A transfer came to no end.
+    /// A transfer did not end.
     #[error(
         "the far end said nothing for {seconds} s after the transfer had to be over; is the path up?"
     )]
     Late {
-        /// How long it was waited.
+        /// How long the near end waited.
         seconds: u64,
     },
-    /// A process of its own could not be started, or ended early.
+    /// A process could not be started, or ended early.
     #[error("the {end} end's process {what}")]
     Process {
-        /// Which end.
+        /// The end that it runs.
         end: &'static str,
-        /// What it did.
+        /// The error, or how the process ended.
         what: String,
     },
-    /// What another end said is not understood.
+    /// A message of another end cannot be parsed.
     #[error("what the {end} end said is not understood ({reason}); run the same version on both")]
     Words {
-        /// Which end.
+        /// The other end.
         end: &'static str,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// A setting that cannot be.
+    /// A setting is invalid.
     #[error("{setting}: {message}")]
     Setting {
-        /// Which.
+        /// Name of the setting.
         setting: &'static str,
         /// What to give instead.
         message: String,
@@ -65,7 +65,7 @@ pub enum BenchError {
 }
 
 impl BenchError {
-    /// `map_err` for what fails with words of its own.
+    /// Returns a closure for `map_err` that adds the attempted operation to an error.
     pub(super) fn failed<E: std::fmt::Display>(doing: &'static str) -> impl Fn(E) -> Self {
         move |error| Self::Failed {
             doing,

@@ -1,7 +1,8 @@
-//! The far end: listens for every way and swallows what comes.
+//! The far end: listens for every way, and reads and discards the bytes.
 //!
-//! It does so for every process that reaches it, as long as it runs. What it holds is bounded: a number of
-//! connections of each way, a number of channels of each, none of the bytes that came over them.
+//! It serves every process that reaches it, as long as it runs. Its resources are bounded: a number
+//! of connections for each way, and a number of channels for each connection. It stores no received
+//! bytes.
 
 use crate::net::channel::Channel;
 use crate::net::cpu::cpu_time;
@@ -26,22 +27,22 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-/// How long a channel may say nothing while nothing is ordered.
+/// How long a channel without an order may be silent.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// Connections of each way at a time.
+/// Connections for each way at the same time.
 const CONNECTIONS_MAX: usize = 16;
 
-/// Channels of a connection at a time.
+/// Channels of a connection at the same time.
 const CHANNELS_MAX: usize = 8;
 
-/// How long the near end may take to hang up after the answer.
+/// How long the near end may take to close after the answer.
 const HANG_UP: Duration = Duration::from_secs(10);
 
-/// Until a listener that failed is asked again.
+/// Pause before a failed listener is used again.
 const RETRY: Duration = Duration::from_millis(100);
 
-/// A far end that listens. Dropped, it is gone.
+/// A listening far end. Dropping it stops it.
 pub struct Far {
     hello: Hello,
     serving: JoinSet<()>,
@@ -51,7 +52,7 @@ impl Far {
     /// Listens for every way.
     ///
     /// # Errors
-    /// When a port is taken, or a setting is wrong.
+    /// If a port is taken, or a setting is invalid.
     pub async fn start(task: &FarTask) -> Result<Self, BenchError> {
         let identity = Keypair::generate_ed25519();
         let admit_all = Arc::new(|_: &PeerId, _: Kind| true);
@@ -88,13 +89,13 @@ impl Far {
         Ok(Self { hello, serving })
     }
 
-    /// Where it listens.
+    /// The addresses and the version of this far end.
     #[must_use]
     pub fn hello(&self) -> &Hello {
         &self.hello
     }
 
-    /// Says hello to each process that connects, until it is dropped.
+    /// Sends the hello to each process that connects, until it is dropped.
     pub async fn say_hello(&self, listener: TcpListener, mut heard: impl FnMut(SocketAddr)) {
         let mut line = serde_json::to_vec(&self.hello).unwrap_or_default();
         line.push(b'\n');
@@ -104,12 +105,13 @@ impl Far {
                 continue;
             };
             heard(from);
-            // One short line fits into the socket's buffer: a client cannot hold this up by not reading.
+            // One short line fits into the socket's buffer, so a client that does not read cannot
+            // block this.
             let _ = timeout(RETRY, stream.write_all(&line)).await;
         }
     }
 
-    /// Swallows until it is dropped.
+    /// Serves all ways until it is dropped.
     pub async fn serve(mut self) {
         while self.serving.join_next().await.is_some() {}
         std::future::pending().await
@@ -120,7 +122,7 @@ fn cannot(address: SocketAddr) -> impl Fn(io::Error) -> BenchError {
     move |source| BenchError::Listen { address, source }
 }
 
-/// Runs at most [`CONNECTIONS_MAX`] connections of a way; those beyond are dropped.
+/// Runs at most [`CONNECTIONS_MAX`] connections of a way. Further ones are dropped.
 #[derive(Clone)]
 struct Slots(Arc<Semaphore>);
 
@@ -212,7 +214,7 @@ async fn serve_tcp(listener: TcpListener) {
             continue;
         };
         slots.spawn(async move {
-            // Without it small messages wait for one another.
+            // Otherwise small messages would wait for each other.
             if stream.set_nodelay(true).is_ok()
                 && let Err(error) = serve(stream.into()).await
             {
@@ -222,7 +224,7 @@ async fn serve_tcp(listener: TcpListener) {
     }
 }
 
-/// Does what is ordered on a channel.
+/// Performs the orders on a channel.
 async fn serve(mut channel: Channel) -> io::Result<()> {
     match timeout(SILENCE, Order::receive(&mut channel.receiving)).await?? {
         Order::Echo => echo(channel).await,
@@ -253,14 +255,14 @@ async fn swallow(mut channel: Channel, bytes: u64, limit: Duration) -> io::Resul
         }
         io::Result::Ok(())
     };
-    // What has arrived when the time is over counts.
+    // Bytes that arrived before the time limit count.
     if let Ok(Err(error)) = timeout(limit, receiving).await {
         return Err(error);
     }
     let cpu_s = cpu_time().saturating_sub(cpu).as_secs_f64();
     let answer = Answer { bytes: got, cpu_s };
     answer.send(&mut channel.sending).await?;
-    // Hanging up first could overtake the answer.
+    // Closing first could overtake the answer.
     let rest = async {
         while channel.receiving.swallow(&mut buffer).await? > 0 {}
         io::Result::Ok(())

@@ -1,41 +1,41 @@
-//! What one transfer came to.
+//! The result of one transfer.
 
 use murmurate_net::quic::PathStats;
 use serde::{Deserialize, Serialize};
 
-/// What one transfer came to, as the near end's process prints it.
+/// The result of one transfer, as the process of the near end prints it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
-    /// Bytes that arrived in time.
+    /// Bytes that arrived within the time limit.
     pub bytes: u64,
-    /// Seconds from the order to the far end's answer.
+    /// Seconds from the order to the answer of the far end.
     pub seconds: f64,
     /// Seconds until the connection was usable.
     pub connect_s: f64,
     /// CPU seconds of the near end, from the order to the answer.
     pub near_cpu_s: f64,
-    /// CPU seconds of the far end, likewise.
+    /// CPU seconds of the far end, in the same interval.
     pub far_cpu_s: f64,
-    /// Round trips of small messages before the transfer, in microseconds.
+    /// Round-trip times of small messages before the transfer, microseconds.
     pub rtt_idle_us: Vec<u32>,
-    /// Round trips of small messages during the transfer, in microseconds.
+    /// Round-trip times of small messages during the transfer, microseconds.
     pub rtt_loaded_us: Vec<u32>,
-    /// What the connection measured, where the way tells.
+    /// Counters of the connection, if the way has them.
     pub path: Option<PathFigures>,
 }
 
-/// A QUIC connection's counters at the near end, from its handshake to its end.
+/// Counters of a QUIC connection at the near end, from the handshake to the end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PathFigures {
-    /// UDP payload sent, in bytes.
+    /// Bytes of UDP payload sent.
     pub sent_bytes: u64,
-    /// Of that, declared lost; what was in it was sent again.
+    /// Bytes declared lost. Their content was sent again.
     pub lost_bytes: u64,
-    /// Packets sent.
+    /// Number of packets sent.
     pub sent_packets: u64,
-    /// UDP sends that were one system call.
+    /// Number of system calls that sent them.
     pub sent_batches: u64,
-    /// The largest UDP payload at the end.
+    /// The largest UDP payload at the end, bytes.
     pub mtu: u16,
 }
 

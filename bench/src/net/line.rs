@@ -1,4 +1,4 @@
-//! The connections of the near end: channels by one way, and what keeps them alive.
+//! The connections of the near end: the channels of one way, and the values that keep them alive.
 
 use crate::net::channel::{Channel, Sending};
 use crate::net::muxed::{self, Muxed};
@@ -14,26 +14,27 @@ use std::time::{Duration, Instant};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 
-/// The name that quinn's TLS wants; peers are known by their keys.
+/// The name that quinn's TLS requires. It has no meaning, because peers are identified by their
+/// keys.
 const SERVER_NAME: &str = "l";
 
-/// Priority of small messages over bulk, on connections whose streams have one.
+/// Priority of small messages over bulk bytes, on connections whose streams have priorities.
 const URGENT: i32 = 1;
 
 /// Channels to the far end.
 pub(super) struct Line {
-    /// For small messages.
+    /// Carries small messages.
     pub(super) small: Channel,
-    /// For the bytes: one, or as many as they are to be spread over.
+    /// Carry the bulk bytes: one channel, or as many as the bytes are spread over.
     pub(super) bulk: Vec<Channel>,
-    /// How long it took to connect.
+    /// Time needed to connect.
     pub(super) connect: Duration,
     source: Source,
-    /// What must go on while the channels are used.
+    /// Tasks that must run while the channels are used.
     _driving: JoinSet<()>,
 }
 
-/// What tells of the path.
+/// The source of the path's measurements.
 enum Source {
     Quinn(
         quinn::Connection,
@@ -44,7 +45,7 @@ enum Source {
     Nothing,
 }
 
-/// A connection's streams.
+/// The streams of a connection.
 struct Streams {
     small: Channel,
     bulk: Vec<Channel>,
@@ -53,7 +54,7 @@ struct Streams {
 }
 
 impl Line {
-    /// Dials by the task's way.
+    /// Dials over the way of the task.
     pub(super) async fn dial(task: &NearTask) -> Result<Self, BenchError> {
         let peer = task
             .peer
@@ -89,7 +90,7 @@ impl Line {
             driving,
         } = streams;
         if let Sending::Quinn(stream) = &mut small.sending {
-            // It fails for a stream that is closed, which the first message then tells.
+            // This fails only for a closed stream, which the first message will report.
             let _ = stream.set_priority(URGENT);
         }
         Ok(Self {
@@ -101,7 +102,7 @@ impl Line {
         })
     }
 
-    /// What the connection has measured, where the way tells.
+    /// Measurements of the path, if the way has them.
     pub(super) fn path(&self) -> Option<PathFigures> {
         let stats = match &self.source {
             Source::Quinn(connection, _) => PathStats::of(connection),
@@ -113,7 +114,7 @@ impl Line {
     }
 }
 
-/// The measures of the first, and the counts of all.
+/// The estimates of the first connection, with the counters of all added up.
 fn together(connections: &[BulkConnection]) -> Option<PathStats> {
     let all = connections.iter().map(BulkConnection::stats);
     all.reduce(|sum, more| PathStats {
@@ -208,7 +209,7 @@ impl Dialer<'_> {
         }
         let mut driving = JoinSet::new();
         driving.spawn(async move {
-            // Both end the endpoint when they are dropped.
+            // Dropping either of them would end the endpoint.
             let _keep = (endpoint, transport);
             std::future::pending().await
         });
@@ -281,7 +282,7 @@ impl Dialer<'_> {
             SocketAddr::V6(_) => TcpSocket::new_v6()?,
         };
         if let Some(from) = self.task.from {
-            // Two connections cannot come from one port.
+            // Two connections cannot use the same local port.
             socket.bind(SocketAddr::new(from.ip(), 0))?;
         }
         let stream = socket.connect(to).await?;
@@ -290,7 +291,7 @@ impl Dialer<'_> {
     }
 }
 
-/// Lets a connection work to its end. The far end opens no streams.
+/// Drives a connection until it ends. The far end opens no streams.
 async fn drive_muxer(mut muxer: StreamMuxerBox) {
     while muxed::accept(&mut muxer).await.is_some() {}
 }

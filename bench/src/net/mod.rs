@@ -1,16 +1,16 @@
-//! What the bulk plane costs beside its alternatives: the same bytes between two processes, several
-//! ways.
+//! Compares the cost of the bulk plane with alternatives: the same bytes between two processes, in
+//! several ways.
 //!
-//! Two ends, in processes of their own so that their CPU time is told apart, and a [`Session`] that
-//! sets them to work and sums up. The *far* end listens for every [`Way`] and swallows what comes
-//! ([`Far`]); the *near* end is started again for each transfer, dials, sends, and prints its
-//! [`Figures`] ([`send`]). All ways do the same on two channels of one connection: small messages
-//! go back and forth on one all the time, first alone and then while the bytes go on the other;
-//! when it has them all, the far end says so on theirs.
+//! The two ends run in processes of their own, so that their CPU times are separate. A [`Session`]
+//! controls them and combines their results. The *far* end listens for every [`Way`] and discards
+//! the bytes ([`Far`]). The *near* end is started again for each transfer; it dials, sends, and
+//! prints its [`Figures`] ([`send`]). All ways use two channels of one connection. Small messages
+//! go back and forth on one channel all the time, first alone, and then while the bytes are sent on
+//! the other. The far end answers on the second channel when it has all bytes.
 //!
-//! A session starts its ends by a command of its caller's ([`Session::run`]), which is this very
-//! program with a [`Task`] to [`perform`]. Not here: the command line, the table, and deltas
-//! (`node`).
+//! A session starts its ends with a command that its caller provides ([`Session::run`]): the same
+//! program with a [`Task`] to [`perform`]. The command line and the table are not part of this
+//! module.
 
 mod channel;
 mod cpu;
@@ -39,5 +39,5 @@ pub use session::{Plan, Session};
 pub use task::{FarTask, Hello, NearTask, SPREAD_MAX, Task, Tuning};
 pub use way::{UnknownWay, Way};
 
-/// Bytes of one write: what the exchange encodes at a time.
+/// Bytes of one write, as many as the exchange encodes at a time.
 const CHUNK: usize = 256 << 10;

@@ -1,4 +1,5 @@
-//! The ways that are libp2p transports, without a swarm around them: what a stream costs, and no more.
+//! The ways that are libp2p transports. They run without a swarm, so that only the cost of a stream
+//! is measured.
 
 use crate::net::BenchError;
 use crate::net::channel::Channel;
@@ -18,14 +19,14 @@ use std::task::{Context, Poll};
 /// A libp2p transport of any kind.
 pub(super) type Muxed = Boxed<(PeerId, StreamMuxerBox)>;
 
-/// Our own.
+/// Our own transport.
 pub(super) fn ours(transport: murmurate_net::quic::Transport) -> Muxed {
     transport
         .map(|(peer, muxer), _| (peer, StreamMuxerBox::new(muxer)))
         .boxed()
 }
 
-/// libp2p's QUIC as it comes.
+/// libp2p's QUIC with its defaults.
 pub(super) fn stock_quic(identity: &Keypair) -> Muxed {
     quic::tokio::Transport::new(quic::Config::new(identity))
         .map(|(peer, muxer), _| (peer, StreamMuxerBox::new(muxer)))
@@ -45,7 +46,7 @@ pub(super) fn tcp_noise(identity: &Keypair) -> Result<Muxed, BenchError> {
     )
 }
 
-/// The address as libp2p writes it, for QUIC or TCP.
+/// The multiaddress for QUIC (`udp`) or TCP.
 pub(super) fn address(udp: bool, addr: SocketAddr) -> Multiaddr {
     if udp {
         return multiaddr_of(addr);
@@ -53,7 +54,7 @@ pub(super) fn address(udp: bool, addr: SocketAddr) -> Multiaddr {
     Multiaddr::from(addr.ip()).with(Protocol::Tcp(addr.port()))
 }
 
-/// Listens, and answers the port.
+/// Listens and returns the port.
 pub(super) async fn listen(
     transport: &mut Muxed,
     udp: bool,
@@ -83,14 +84,14 @@ pub(super) async fn listen(
     }
 }
 
-/// The next thing that happens.
+/// The next event of the transport.
 pub(super) async fn next(
     transport: &mut Muxed,
 ) -> TransportEvent<<Muxed as libp2p::Transport>::ListenerUpgrade, std::io::Error> {
     poll_fn(|cx| Pin::new(&mut *transport).poll(cx)).await
 }
 
-/// Dials `peer` at `to`, from the port that is listened on if there is one.
+/// Dials `peer` at `to`, from the listening port if there is one.
 pub(super) async fn dial(
     transport: &mut Muxed,
     to: Multiaddr,
@@ -127,7 +128,7 @@ pub(super) async fn open(muxer: &mut StreamMuxerBox) -> Result<Channel, BenchErr
     ))
 }
 
-/// The next stream that the other side opened; `None` once the connection is over.
+/// The next stream that the other end opened; `None` after the connection has ended.
 pub(super) async fn accept(muxer: &mut StreamMuxerBox) -> Option<Channel> {
     let accepted = poll_fn(|cx| {
         if let Poll::Ready(Err(error)) = drive(muxer, cx) {
@@ -138,7 +139,7 @@ pub(super) async fn accept(muxer: &mut StreamMuxerBox) -> Option<Channel> {
     accepted.await.ok().map(Channel::from)
 }
 
-/// Lets the connection work until it has nothing more to tell; what it tells does not matter here.
+/// Drives the connection until it has no more events. Their content does not matter here.
 fn drive(muxer: &mut StreamMuxerBox, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
     loop {
         match muxer.poll_unpin(cx) {
@@ -149,7 +150,7 @@ fn drive(muxer: &mut StreamMuxerBox, cx: &mut Context<'_>) -> Poll<std::io::Resu
     }
 }
 
-/// The wildcard of an address's family.
+/// The wildcard address of the same family.
 pub(super) fn any_like(addr: SocketAddr) -> SocketAddr {
     let ip: IpAddr = match addr.ip() {
         IpAddr::V4(_) => std::net::Ipv4Addr::UNSPECIFIED.into(),

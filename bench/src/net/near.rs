@@ -1,4 +1,4 @@
-//! The near end: one transfer by one way.
+//! The near end: one transfer over one way.
 
 use crate::net::channel::Channel;
 use crate::net::cpu::cpu_time;
@@ -11,16 +11,17 @@ use std::io;
 use std::time::{Duration, Instant};
 use tokio::time::{sleep, timeout};
 
-/// How long small messages go alone.
+/// How long small messages are sent without a transfer.
 const IDLE: Duration = Duration::from_millis(500);
 
-/// What a transfer may take beyond its limit: to connect, to go idle, and for the answer to come.
+/// Time allowed beyond the limit of a transfer: to connect, to send small messages alone, and for
+/// the answer.
 pub(super) const GRACE: Duration = Duration::from_secs(30);
 
-/// Sends once.
+/// Performs one transfer.
 ///
 /// # Errors
-/// When the far end cannot be reached by this way, or the connection fails.
+/// If the far end cannot be reached over this way, or the connection fails.
 pub async fn send(task: &NearTask) -> Result<Figures, BenchError> {
     let wait = Duration::from_secs(task.limit_s) + GRACE;
     timeout(wait, transfer(task))
@@ -54,8 +55,8 @@ async fn transfer(task: &NearTask) -> Result<Figures, BenchError> {
     })
 }
 
-/// Sends the bytes, in equal parts over the channels, and waits for the answers; how long it took, and the CPU
-/// time meanwhile.
+/// Sends the bytes in equal parts over the channels and waits for the answers. Returns the duration
+/// and the CPU time used.
 async fn spread(
     channels: &mut [Channel],
     task: &NearTask,
@@ -69,7 +70,7 @@ async fn spread(
     let answers = futures::future::try_join_all(parts).await?;
     let all = Answer {
         bytes: answers.iter().map(|answer| answer.bytes).sum(),
-        // Each is of the far end's whole process.
+        // Each answer has the CPU time of the far end's whole process.
         cpu_s: answers
             .iter()
             .fold(0.0, |most, answer| answer.cpu_s.max(most)),
@@ -97,7 +98,8 @@ async fn bulk(channel: &mut Channel, bytes: u64, limit_s: u64) -> io::Result<Ans
     };
     let pushed = async {
         if let Err(error) = pushing.await {
-            // The far end stops us when the time is over, and then answers; if it does not, that fails, too.
+            // At the time limit the far end stops the stream and then answers. If it does not
+            // answer, reading fails too.
             tracing::debug!(%error, "the far end takes no more");
         }
         std::future::pending::<()>().await

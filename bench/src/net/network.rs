@@ -7,10 +7,11 @@ use std::net::{IpAddr, SocketAddr};
 /// The far end's first port.
 const FAR_PORT: u16 = 4_100;
 
-/// The near end's port in its first transfer; each further one has the next, since TCP remembers a pair of ports.
+/// The near end's port in its first transfer. Each transfer uses the next port, because TCP blocks
+/// a used pair of ports for a while.
 const NEAR_PORT: u16 = 4_200;
 
-/// Two ends and the link between them.
+/// The two ends, and the link between them.
 pub(super) struct Network {
     relay: Relay,
     near: Seat,
@@ -18,7 +19,7 @@ pub(super) struct Network {
     next_port: u16,
 }
 
-/// Bytes that UDP sockets gave to the near end's link, and how many it dropped.
+/// Bytes that the near end's UDP sockets sent into the link, and bytes that the link dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Passed {
     pub(super) offered: u64,
@@ -38,7 +39,7 @@ impl Network {
         })
     }
 
-    /// Where the far end is to listen.
+    /// The task of the far end, with its address.
     pub(super) fn far_task(&self, tuning: &Tuning) -> FarTask {
         FarTask {
             ip: self.far.inner.into(),
@@ -47,12 +48,12 @@ impl Network {
         }
     }
 
-    /// Makes the far end reachable; the address that the near end knows it by.
+    /// Makes the far end reachable. Returns its address for the near end.
     pub(super) fn publish(&mut self, hello: &Hello) -> Result<IpAddr, BenchError> {
         for way in Way::ALL {
             let port = hello.port(way);
             match way {
-                // The same port as bulk connections.
+                // Control connections use the port of bulk connections.
                 Way::Control => {}
                 Way::Quinn | Way::Bulk | Way::Libp2pQuic => {
                     self.relay.publish_udp(self.far, port)?;
@@ -65,7 +66,7 @@ impl Network {
         Ok(self.far.public.into())
     }
 
-    /// What the near end is to bind for its next transfer.
+    /// The address that the near end must bind for its next transfer.
     pub(super) fn near_address(&mut self) -> SocketAddr {
         let port = self.next_port;
         self.next_port = port.checked_add(1).unwrap_or(NEAR_PORT);
@@ -73,7 +74,7 @@ impl Network {
         SocketAddr::new(self.near.inner.into(), port)
     }
 
-    /// What went from the near to the far end so far.
+    /// Traffic from the near to the far end so far.
     pub(super) fn passed(&self) -> Passed {
         let (up, down) = (
             self.relay.counters(self.near).up,
@@ -91,7 +92,7 @@ impl Network {
         }
     }
 
-    /// Packets that the kernel dropped before the relay had read them.
+    /// Packets that the kernel dropped before the emulator read them.
     pub(super) fn kernel_drops(&self) -> u64 {
         self.relay.kernel_drops().relay
     }

@@ -1,27 +1,27 @@
-//! What the ends say to each other on a channel: the order that begins it, and the answer to a bulk order.
+//! Messages of the ends on a channel: the order that begins it, and the answer to a bulk order.
 
 use crate::net::channel::{Receiving, Sending};
 use bytes::Bytes;
 use std::io;
 use std::time::Duration;
 
-/// Bytes of an order: what to do, how many bytes, for how long.
+/// Size of an order in bytes: kind, number of bytes, time limit.
 const ORDER_BYTES: usize = 17;
-/// Bytes of an answer.
+/// Size of an answer in bytes.
 const ANSWER_BYTES: usize = 16;
 
 const ECHO: u8 = b'E';
 const BULK: u8 = b'B';
 
-/// The longest time that a far end is ready to swallow bytes.
+/// The longest time limit that a far end accepts.
 const LIMIT_MAX: Duration = Duration::from_secs(24 * 3600);
 
-/// What the far end is to do with a channel.
+/// What the far end must do with a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
     /// Send every message back.
     Echo,
-    /// Swallow `bytes`, for at most `limit`, then answer.
+    /// Read and discard `bytes` for at most `limit`, then answer.
     Bulk { bytes: u64, limit: Duration },
 }
 
@@ -69,12 +69,12 @@ impl Order {
     }
 }
 
-/// What came of a bulk order.
+/// The result of a bulk order.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Answer {
-    /// Bytes that arrived in time.
+    /// Bytes that arrived within the time limit.
     pub(super) bytes: u64,
-    /// CPU seconds of the far end meanwhile.
+    /// CPU seconds of the far end during the order.
     pub(super) cpu_s: f64,
 }
 

@@ -1,4 +1,4 @@
-//! Small messages to the far end and back, at even intervals, while something else goes on.
+//! Small messages to the far end and back, at regular intervals, during other work.
 
 use crate::net::channel::{Channel, Receiving};
 use bytes::Bytes;
@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{MissedTickBehavior, interval};
 
-/// Bytes of a message: about those of a vote.
+/// Size of a message in bytes, about that of a vote.
 pub(super) const PING_BYTES: usize = 64;
 
-/// How often one goes out, whether or not the ones before it are back.
+/// Time between two messages, whether or not the earlier ones have returned.
 const PING_EVERY: Duration = Duration::from_millis(10);
 
-/// Sends messages until `work` is done, and waits until the last one is back.
+/// Sends messages until `work` is done, then waits for the last answer.
 pub(super) async fn ping_during<T>(
     channel: &mut Channel,
     work: impl Future<Output = T>,
@@ -37,7 +37,7 @@ pub(super) async fn ping_during<T>(
                 _ = &mut over => return Ok(()),
                 _ = ticks.tick() => {}
             }
-            // The receiver is gone if the answers failed, which ends everything.
+            // The receiver is dropped if the answers failed, which ends the whole transfer.
             let _ = left.send(Instant::now());
             sending.write(message.clone()).await?;
             sending.flush().await?;

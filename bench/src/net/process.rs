@@ -1,4 +1,4 @@
-//! The ends as processes: what one does when it is started, and how a session starts one.
+//! The processes of the ends: how a session starts one, and what the process does.
 
 use crate::net::near::GRACE;
 use crate::net::{BenchError, Far, Figures, Hello, NearTask, Task, send};
@@ -11,14 +11,14 @@ use tokio::process::{Child, ChildStdin, Command};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-/// How long a far end may take to listen.
+/// How long a far end may take until it listens.
 const START: Duration = Duration::from_secs(30);
 
-/// Does what the process was started for, until that is done or the process that started it is gone: its standard
-/// input, a pipe from there, then ends.
+/// Performs the task of this process, until it is done or the parent has gone. Then this process's
+/// standard input, a pipe from the parent, ends.
 ///
 /// # Errors
-/// When a far end cannot listen. A near end prints why it failed.
+/// If a far end cannot listen. A near end prints its error instead.
 pub async fn perform(task: Task) -> Result<(), BenchError> {
     let parent = parent();
     match task {
@@ -40,7 +40,8 @@ pub async fn perform(task: Task) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// Ends when standard input does. On a thread of its own, which nothing waits for.
+/// Completes when standard input ends. Reads on its own thread, for which the process does not
+/// wait.
 fn parent() -> oneshot::Receiver<()> {
     let (gone, heard) = oneshot::channel();
     std::thread::spawn(move || {
@@ -53,15 +54,15 @@ fn parent() -> oneshot::Receiver<()> {
 
 fn say<T: serde::Serialize>(words: &T) {
     let line = serde_json::to_string(words).unwrap_or_default();
-    // The other process is gone, and this one ends soon: the bytes have no reader.
+    // The other process is gone and this one ends soon, so no one reads the line.
     let _ = writeln!(std::io::stdout().lock(), "{line}");
 }
 
-/// A process of ours. Dropped, it is killed.
+/// A child process. Dropping it kills the process.
 pub(super) struct Process {
     end: &'static str,
     child: Child,
-    /// The end of it ends the process.
+    /// Closing this pipe ends the process.
     _stdin: Option<ChildStdin>,
 }
 
@@ -87,7 +88,7 @@ impl Process {
         })
     }
 
-    /// The one line that it says.
+    /// Reads the single line that the process prints.
     async fn words<T: DeserializeOwned>(&mut self, wait: Duration) -> Result<T, BenchError> {
         let end = self.end;
         let mut line = String::new();
@@ -124,7 +125,7 @@ impl Process {
         Ok((process, hello))
     }
 
-    /// Lets a near end send once; the inner error is what the way failed with.
+    /// Starts a near end for one transfer. The inner error is that of the way.
     pub(super) async fn near(
         task: NearTask,
         program: &dyn Fn(&str) -> Command,

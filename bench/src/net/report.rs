@@ -1,4 +1,4 @@
-//! What a session came to, way by way.
+//! The report of a session, with one entry for each way.
 
 use crate::net::{Figures, Way};
 use serde::Serialize;
@@ -6,98 +6,99 @@ use serde::Serialize;
 /// One transfer of a session.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Run {
-    /// By which way.
+    /// The way.
     pub way: Way,
-    /// Which time, from 0.
+    /// Number of the round, from zero.
     pub round: u32,
-    /// What it came to.
+    /// The result, if the transfer succeeded.
     pub figures: Option<Figures>,
-    /// Why it failed.
+    /// The error, if the transfer failed.
     pub error: Option<String>,
-    /// Bytes that the near end's UDP sockets gave to the emulated link.
+    /// Bytes that the near end's UDP sockets sent into the emulated link.
     pub link_offered_bytes: Option<u64>,
-    /// Of that, what the link lost or had no room for.
+    /// Bytes of these that the link lost or dropped at its queue.
     pub link_dropped_bytes: Option<u64>,
 }
 
-/// All transfers by one way. Figures are medians over rounds, `best` the best of them; round trips are of all
-/// rounds together.
+/// All transfers over one way. Values are medians over rounds, `best` is the best round, and
+/// round-trip times are taken over all rounds together.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct WayReport {
-    /// Its name.
+    /// Name of the way.
     pub way: String,
-    /// Megabits that arrived a second, without headers.
+    /// Received payload, Mbit/s, without headers.
     pub goodput_mbit_s: f64,
-    /// In the fastest round.
+    /// The same in the fastest round.
     pub goodput_best_mbit_s: f64,
-    /// CPU seconds of both ends for 1e9 bytes that arrived.
+    /// CPU seconds of both ends for 1e9 received bytes.
     pub cpu_s_per_gb: f64,
-    /// In the cheapest round.
+    /// The same in the cheapest round.
     pub cpu_best_s_per_gb: f64,
-    /// Those of the near end, which sends.
+    /// The part of the near end, which sends.
     pub near_cpu_s_per_gb: f64,
-    /// Those of the far end.
+    /// The part of the far end.
     pub far_cpu_s_per_gb: f64,
-    /// Milliseconds until the connection was usable.
+    /// Time until the connection was usable, milliseconds.
     pub connect_ms: f64,
-    /// Round trip of small messages before the transfer: the median.
+    /// Median round-trip time of small messages before the transfer, milliseconds.
     pub rtt_idle_ms: f64,
-    /// Of them, 99 of 100 took no longer.
+    /// Their 99th percentile, milliseconds.
     pub rtt_idle_p99_ms: f64,
-    /// Round trip of small messages during the transfer: the median.
+    /// Median round-trip time of small messages during the transfer, milliseconds.
     pub rtt_loaded_ms: f64,
-    /// Of them, 99 of 100 took no longer.
+    /// Their 99th percentile, milliseconds.
     pub rtt_loaded_p99_ms: f64,
-    /// Bytes declared lost and sent again, over bytes sent; `None` where the way does not tell.
+    /// Bytes declared lost and sent again, divided by the bytes sent; `None` if the way does not
+    /// count them.
     pub retransmitted_share: Option<f64>,
-    /// Bytes that the emulated link dropped, over bytes it was given; `None` without one, and for TCP, of which it
-    /// drops nothing.
+    /// Bytes dropped by the emulated link, divided by the bytes sent into it. `None` without a
+    /// link, and for TCP, whose bytes the link never drops.
     pub link_dropped_share: Option<f64>,
-    /// `goodput_mbit_s` over raw quinn's.
+    /// `goodput_mbit_s` divided by that of raw quinn.
     pub speed_to_quinn: Option<f64>,
-    /// `goodput_best_mbit_s` over raw quinn's.
+    /// `goodput_best_mbit_s` divided by that of raw quinn.
     pub best_speed_to_quinn: Option<f64>,
-    /// `cpu_s_per_gb` over raw quinn's.
+    /// `cpu_s_per_gb` divided by that of raw quinn.
     pub cpu_to_quinn: Option<f64>,
-    /// `cpu_best_s_per_gb` over raw quinn's.
+    /// `cpu_best_s_per_gb` divided by that of raw quinn.
     pub best_cpu_to_quinn: Option<f64>,
-    /// Transfers that were over.
+    /// Number of transfers that ended without an error.
     pub transfers: usize,
-    /// Of them, those that the limit ended before all bytes had arrived.
+    /// Number of these that the time limit ended before all bytes had arrived.
     pub cut: usize,
-    /// Why the others failed: the last reason.
+    /// The last error of the failed transfers.
     pub error: Option<String>,
 }
 
-/// A session.
+/// The report of a session.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct NetReport {
     /// Version of the program.
     pub version: String,
-    /// Bytes of a transfer.
+    /// Bytes of each transfer.
     pub bytes: u64,
-    /// Seconds after which one is cut.
+    /// Time limit of a transfer, seconds.
     pub limit_s: u64,
-    /// Transfers by each way.
+    /// Number of transfers for each way.
     pub rounds: u32,
-    /// The emulated link, as `--link` says it.
+    /// The emulated link, in the form of `--link`.
     pub link: Option<String>,
-    /// The far end, when it is not of this machine.
+    /// Address of the far end, if it is on another machine.
     pub joined: Option<String>,
-    /// The congestion control of `bulk` and `control`. The others have what they come with.
+    /// The congestion control of `bulk` and `control`. The other ways use their defaults.
     pub congestion: String,
     /// The cipher of `quinn`, `bulk` and `control`.
     pub cipher: String,
-    /// What makes the figures worth less.
+    /// Conditions that make the results less reliable.
     pub warnings: Vec<String>,
-    /// Way by way.
+    /// One entry for each way.
     pub ways: Vec<WayReport>,
-    /// Transfer by transfer.
+    /// One entry for each transfer.
     pub runs: Vec<Run>,
 }
 
 impl WayReport {
-    /// Sums up the transfers by one way.
+    /// Combines the transfers over one way.
     #[must_use]
     pub fn new(way: Way, bytes: u64, runs: &[Run]) -> Self {
         let of_way = || runs.iter().filter(|run| run.way == way);
@@ -145,7 +146,7 @@ impl WayReport {
         }
     }
 
-    /// Sets the ratios to `quinn`.
+    /// Computes the ratios to `quinn`.
     pub(super) fn compare(&mut self, quinn: &Self) {
         let ratio = |ours: f64, theirs: f64| (ours > 0.0 && theirs > 0.0).then_some(ours / theirs);
         self.speed_to_quinn = ratio(self.goodput_mbit_s, quinn.goodput_mbit_s);
@@ -156,14 +157,14 @@ impl WayReport {
 }
 
 impl NetReport {
-    /// The report of a way.
+    /// The entry of a way.
     #[must_use]
     pub fn of(&self, way: Way) -> Option<&WayReport> {
         self.ways.iter().find(|report| report.way == way.word())
     }
 }
 
-/// Way by way, with the ratios to raw quinn where that was measured.
+/// One entry for each way, with ratios if raw quinn was measured.
 pub(super) fn sum_up(ways: &[Way], bytes: u64, runs: &[Run]) -> Vec<WayReport> {
     let mut reports: Vec<WayReport> = ways
         .iter()
@@ -187,13 +188,14 @@ fn share(part: u64, whole: u64) -> f64 {
     part as f64 / whole.max(1) as f64
 }
 
-/// The middle one; of an even count, the upper of the two.
+/// The median; for an even count, the upper of the two middle values.
 fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied()
 }
 
-/// The smallest of sorted values that at least the share `q` of them does not exceed; 0 of none.
+/// The smallest of the sorted values that is at least as large as the fraction `q` of them; 0 if
+/// there are none.
 fn quantile(sorted: &[f64], q: f64) -> f64 {
     let rank = (q * sorted.len() as f64).ceil() as usize;
     sorted.get(rank.saturating_sub(1)).copied().unwrap_or(0.0)

@@ -1,4 +1,4 @@
-//! A session: sets the ends to work, way by way in turn, and sums up.
+//! A session: runs the transfers of all ways in turn and combines their results.
 
 use crate::net::network::Network;
 use crate::net::process::Process;
@@ -16,33 +16,33 @@ use tokio::net::TcpStream;
 use tokio::process::Command;
 use tokio::time::timeout;
 
-/// How long a far end on another machine may take to say hello.
+/// How long a far end on another machine may take to send its hello.
 const HELLO_WAIT: Duration = Duration::from_secs(10);
 
-/// The longest hello.
+/// The largest hello in bytes.
 const HELLO_BYTES: u64 = 4_096;
 
 /// What to measure.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Bytes of a transfer.
+    /// Bytes of each transfer.
     pub bytes: u64,
-    /// Seconds after which a transfer is cut; what arrived until then counts.
+    /// Time limit of a transfer, seconds. Bytes that arrived before it count.
     pub limit_s: u64,
-    /// Transfers by each way.
+    /// Number of transfers for each way.
     pub rounds: u32,
-    /// By which ways, in this order; each round begins with another one.
+    /// The ways, in this order. Each round begins with another one.
     pub ways: Vec<Way>,
     /// Settings of our own endpoints.
     pub tuning: Tuning,
-    /// An emulated link between the ends.
+    /// The emulated link between the ends, if any.
     pub link: Option<LinkSpec>,
-    /// A far end on another machine, instead of one of this machine.
+    /// Address of a far end on another machine, instead of one on this machine.
     pub join: Option<SocketAddr>,
 }
 
 impl Plan {
-    /// What 400 MB take on this machine by all ways.
+    /// A plan to transfer `bytes` over all ways on this machine, with a time limit that suits 400 MB.
     #[must_use]
     pub fn new(bytes: u64) -> Self {
         Self {
@@ -83,23 +83,25 @@ impl Plan {
     }
 }
 
-/// A far end, and the way to it.
+/// A far end, and the network to it.
 pub struct Session<'a> {
     plan: &'a Plan,
     program: &'a dyn Fn(&str) -> Command,
     network: Option<Network>,
     hello: Hello,
     ip: IpAddr,
-    /// Ends with the session.
+    /// The process of the far end, which ends with the session.
     _far: Option<Process>,
 }
 
 impl<'a> Session<'a> {
-    /// Measures what the plan says. `program` starts this very program so that it [`perform`](super::perform)s
-    /// the [`Task`] whose JSON it is given; `heard` gets every transfer as it ends.
+    /// Runs the measurements of a plan. `program` builds the command that starts this same program,
+    /// so that it [`perform`](super::perform)s the [`Task`] whose JSON it receives. Calls `heard`
+    /// after each transfer.
     ///
     /// # Errors
-    /// When the plan is wrong, or an end cannot be started. A way that fails is in the report.
+    /// If the plan is invalid, or an end cannot be started. A failed transfer is part of the
+    /// report.
     pub async fn run(
         plan: &'a Plan,
         program: &'a dyn Fn(&str) -> Command,
@@ -110,7 +112,7 @@ impl<'a> Session<'a> {
         let mut session = Self::start(plan, program).await?;
         let mut runs = Vec::new();
         for round in 0..plan.rounds {
-            // The first way finds the machine in another state than the others do.
+            // Rotated, because the machine's state differs for the first way of a round.
             let mut ways = plan.ways.clone();
             ways.rotate_left(round as usize % plan.ways.len());
             for way in ways {
@@ -208,7 +210,7 @@ impl<'a> Session<'a> {
     }
 }
 
-/// What a far end on another machine says.
+/// The hello of a far end on another machine.
 async fn joined(at: SocketAddr) -> Result<Hello, BenchError> {
     let failed = BenchError::failed("asking the far end where it listens");
     let asking = async {
@@ -229,7 +231,7 @@ async fn joined(at: SocketAddr) -> Result<Hello, BenchError> {
     })
 }
 
-/// What to tell the operator about this machine's sockets.
+/// A warning about this machine's socket buffers, if they are too small.
 fn socket_warning(tuning: &Tuning) -> Result<Option<String>, BenchError> {
     let admit_all = Arc::new(|_: &PeerId, _: Kind| true);
     let (endpoint, _) = Endpoint::new(tuning.config()?, &Keypair::generate_ed25519(), admit_all)?;

@@ -1,4 +1,4 @@
-//! What an end is told to do, and what the far end says when it is ready.
+//! The tasks of the ends, and the hello of the far end.
 
 use crate::net::{BenchError, Way};
 use murmurate_net::congestion::{Congestion, MaxRate};
@@ -7,34 +7,34 @@ use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
-/// How our own endpoint differs from its defaults. `None` leaves a setting as it is.
+/// Settings of our own endpoint that differ from its defaults. `None` keeps a default.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Tuning {
-    /// `bbr3` or `cubic`, [`Congestion`]'s default without.
+    /// `bbr3` or `cubic`; the default is that of [`Congestion`].
     pub congestion: Option<String>,
-    /// `auto`, `aes` or `chacha`. quinn gets the same.
+    /// `auto`, `aes` or `chacha`. quinn uses the same.
     pub cipher: Option<String>,
     /// [`Config::ack_every`].
     pub ack_every: Option<u32>,
     /// [`Config::payload_max`].
     pub payload_max: Option<u16>,
-    /// The window of a stream in MiB; a connection has twice that.
+    /// The window of a stream in MiB. A connection has twice that.
     pub window_mib: Option<u64>,
-    /// Connections that a transfer by [`Way::Bulk`] is spread over, one without.
+    /// Number of connections that a transfer over [`Way::Bulk`] is spread over; the default is one.
     pub connections: Option<u32>,
-    /// Streams of each of these connections that it is spread over, one without.
+    /// Number of streams on each of these connections; the default is one.
     pub streams: Option<u32>,
 }
 
-/// The most connections of a transfer, and streams of each: what the far end takes of one way.
+/// The most connections of a transfer, and streams of each, that the far end accepts for one way.
 pub const SPREAD_MAX: u32 = 7;
 
 impl Tuning {
-    /// Connections of a transfer by [`Way::Bulk`], and streams of each for its bytes.
+    /// Number of connections of a transfer over [`Way::Bulk`], and of streams on each.
     ///
     /// # Errors
-    /// [`BenchError::Setting`] beyond [`SPREAD_MAX`].
+    /// [`BenchError::Setting`] above [`SPREAD_MAX`].
     pub fn spread(&self) -> Result<(u32, u32), BenchError> {
         let check = |setting, count: Option<u32>| match count.unwrap_or(1) {
             count @ 1..=SPREAD_MAX => Ok(count),
@@ -49,10 +49,10 @@ impl Tuning {
         ))
     }
 
-    /// The endpoint's settings.
+    /// The settings of the endpoint.
     ///
     /// # Errors
-    /// [`BenchError::Setting`] for a word that names nothing.
+    /// [`BenchError::Setting`] for an unknown name.
     pub fn config(&self) -> Result<Config, BenchError> {
         let congestion = self.congestion()?;
         let mut config = Config {
@@ -71,7 +71,7 @@ impl Tuning {
             ..Config::default()
         };
         self.spread()?;
-        // The far end does not know how many will come.
+        // The far end does not know the number of connections in advance.
         config.limits.bulk_per_peer = config.limits.bulk_per_peer.max(SPREAD_MAX as usize);
         config.ack_every = self.ack_every.unwrap_or(config.ack_every);
         config.payload_max = self.payload_max.unwrap_or(config.payload_max);
@@ -87,7 +87,7 @@ impl Tuning {
     /// The congestion control.
     ///
     /// # Errors
-    /// [`BenchError::Setting`] for a word that names none.
+    /// [`BenchError::Setting`] for an unknown name.
     pub fn congestion(&self) -> Result<Congestion, BenchError> {
         let word = self.congestion.as_deref();
         let parsed = word.map(Congestion::from_str).transpose();
@@ -99,51 +99,52 @@ impl Tuning {
     }
 }
 
-/// What an end's process is to do: see [`perform`](super::perform).
+/// The task of an end's process; see [`perform`](super::perform).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Task {
-    /// Send once and print [`Figures`](super::Figures), or why not.
+    /// Performs one transfer and prints its [`Figures`](super::Figures), or the error.
     Near(NearTask),
-    /// Listen, print the [`Hello`], and swallow until the process that started this one is gone.
+    /// Listens, prints the [`Hello`], and serves until the parent process is gone.
     Far(FarTask),
 }
 
 /// One transfer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NearTask {
-    /// By which way.
+    /// The way.
     pub way: Way,
-    /// Where the far end takes that way.
+    /// The far end's address for this way.
     pub to: SocketAddr,
-    /// Who the far end is.
+    /// The far end's peer id.
     pub peer: String,
-    /// What to bind; without, whatever the system gives.
+    /// The address to bind; `None` lets the system choose.
     pub from: Option<SocketAddr>,
-    /// How many bytes.
+    /// Number of bytes.
     pub bytes: u64,
-    /// Seconds after which the far end takes no more.
+    /// Seconds after which the far end stops reading.
     pub limit_s: u64,
     /// Settings of our own endpoint.
     pub tuning: Tuning,
 }
 
-/// Where to listen.
+/// The task of a far end.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FarTask {
     /// The address for all ways.
     pub ip: IpAddr,
-    /// The first of [`FarTask::PORTS`] ports, each both UDP and TCP; 0 leaves them to the system.
+    /// The first of [`FarTask::PORTS`] consecutive ports, each for UDP and TCP; 0 lets the system
+    /// choose.
     pub port: u16,
     /// Settings of our own endpoint.
     pub tuning: Tuning,
 }
 
 impl FarTask {
-    /// How many ports in a row a far end uses.
+    /// Number of consecutive ports of a far end.
     pub const PORTS: u16 = 3;
 
-    /// The address of one of its ports.
+    /// The address of one of these ports.
     pub(super) fn at(&self, index: u16) -> SocketAddr {
         let port = match self.port {
             0 => 0,
@@ -153,12 +154,12 @@ impl FarTask {
     }
 }
 
-/// What a far end says when it listens.
+/// The message of a far end that listens.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Hello {
     /// The program's version.
     pub version: String,
-    /// Who it is, on all ways that know.
+    /// Its peer id, for the ways that use one.
     pub peer: String,
     /// UDP port of bulk and control connections.
     pub ours: u16,

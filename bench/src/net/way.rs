@@ -1,28 +1,28 @@
-//! [`Way`]: by which the bytes go.
+//! [`Way`]: the transport of a transfer.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// A way for bytes from one process to another.
+/// A transport for bytes between two processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Way {
-    /// quinn as it comes (its CUBIC, windows and sockets), with our certificates and cipher.
+    /// quinn with its defaults (CUBIC, windows, sockets), and our certificates and cipher.
     Quinn,
     /// A bulk connection of [`Endpoint`](murmurate_net::quic::Endpoint).
     Bulk,
     /// A libp2p stream over our own [`Transport`](murmurate_net::quic::Transport).
     Control,
-    /// A stream of libp2p's stock QUIC.
+    /// A stream of libp2p's own QUIC.
     Libp2pQuic,
     /// A stream of libp2p's TCP with Noise and Yamux.
     TcpNoise,
-    /// Plain TCP, which encrypts nothing; its small messages go over a second connection.
+    /// Plain TCP without encryption. Small messages use a second connection.
     Tcp,
 }
 
-/// A word which names no way.
+/// A word that names no way.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown way {word:?}: use {}", words())]
 pub struct UnknownWay {
@@ -35,7 +35,7 @@ fn words() -> String {
 }
 
 impl Way {
-    /// Every way, first the one that the others are compared with.
+    /// All ways. The first is the one that the others are compared with.
     pub const ALL: [Self; 6] = [
         Self::Quinn,
         Self::Bulk,
@@ -45,7 +45,7 @@ impl Way {
         Self::Tcp,
     ];
 
-    /// Its name on the command line and in reports.
+    /// The name on the command line and in reports.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {

@@ -16,9 +16,10 @@ pub(crate) struct BenchArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Bench {
-    /// Whole averaging rounds between processes, without training
+    /// Measure whole averaging rounds between processes, without training
     Exchange(BenchExchangeArgs),
-    /// Bytes between two processes or machines: our bulk connections beside quinn, libp2p and TCP
+    /// Measure transfers between two processes or machines: our bulk connections, quinn, libp2p and
+    /// TCP
     Net(BenchNetArgs),
     /// One end of `bench net`
     #[command(hide = true)]
@@ -30,16 +31,16 @@ pub(crate) enum Bench {
 
 #[derive(Debug, Args)]
 pub(crate) struct BenchExchangeArgs {
-    /// How many peers, one process each
+    /// Number of peers, each in its own process
     #[arg(long, default_value_t = 4)]
     pub(crate) nodes: usize,
-    /// Parameters of the model that is averaged
+    /// Number of parameters of the averaged model
     #[arg(long, default_value_t = 10_000_000)]
     pub(crate) params: u64,
-    /// How the values travel; `murmurate strategies` lists what there is
+    /// Codec; `murmurate strategies` lists all
     #[arg(long, default_value = "f32")]
     pub(crate) codec: String,
-    /// Rounds that count; one more warms up
+    /// Number of measured rounds; one more warms up
     #[arg(long, default_value_t = 3)]
     pub(crate) rounds: u64,
     /// Put every peer behind an emulated link, as for `murmurate local`
@@ -55,13 +56,13 @@ pub(crate) struct BenchNetArgs {
     /// Bytes of a transfer, such as 400MB or 64MiB
     #[arg(long, default_value = "400MB", value_parser = parse_bytes)]
     pub(crate) bytes: u64,
-    /// Cut a transfer after this many seconds; what arrived until then counts
+    /// End a transfer after this many seconds; bytes that arrived before count
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     pub(crate) limit: u64,
-    /// Transfers by each way, in turn with the others
+    /// Transfers for each way, in turn with the others
     #[arg(long, default_value_t = 3)]
     pub(crate) rounds: u32,
-    /// By which ways: quinn, bulk, control, libp2p-quic, tcp-noise, tcp [default: all]
+    /// Ways to measure: quinn, bulk, control, libp2p-quic, tcp-noise, tcp [default: all]
     #[arg(long, value_delimiter = ',', value_name = "WAY,...")]
     pub(crate) ways: Vec<Way>,
     /// Congestion control of our own connections: bbr3, cubic
@@ -76,10 +77,11 @@ pub(crate) struct BenchNetArgs {
     /// Put an emulated link between the ends, as for `murmurate local`
     #[arg(long, value_name = "RATE/RTT/LOSS", conflicts_with = "join")]
     pub(crate) link: Option<LinkSpec>,
-    /// Send to a `bench net --listen` on another machine
+    /// Send to `bench net --listen` on another machine
     #[arg(long, value_name = "IP:PORT")]
     pub(crate) join: Option<SocketAddr>,
-    /// Be the far end for others' --join, until interrupted: every host that reaches this port and the three after it can send
+    /// Serve as the far end for --join on other machines, until interrupted: every host that
+    /// reaches this port and the three after it can send
     #[arg(long, value_name = "IP:PORT", conflicts_with_all = ["join", "link", "ways", "json"])]
     pub(crate) listen: Option<SocketAddr>,
     /// Print one JSON object on stdout

@@ -1,4 +1,4 @@
-//! `murmurate bench`: figures of the daemon's own parts.
+//! `murmurate bench`: measures the daemon's parts.
 
 use crate::cli::{Bench, BenchExchangeArgs, BenchNetArgs, BenchPeerArgs};
 use anyhow::bail;
@@ -31,7 +31,7 @@ fn averaging(args: &BenchExchangeArgs) -> anyhow::Result<()> {
         "averaging {} parameters between {} peers, {} rounds and one to warm up",
         options.params, options.nodes, options.rounds
     );
-    // One thread, the main one: children end with the thread that started them.
+    // A single thread, the main one, because children end with the thread that started them.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -60,7 +60,7 @@ fn peer(args: &BenchPeerArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Several threads, as the daemon has.
+/// A runtime with several threads, as in the daemon.
 fn threads() -> std::io::Result<runtime::Runtime> {
     runtime::Builder::new_multi_thread().enable_all().build()
 }
@@ -103,7 +103,7 @@ fn net(args: BenchNetArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// One line for a transfer that is over.
+/// Prints one line about a finished transfer.
 fn tell(run: &Run) {
     match (&run.figures, &run.error) {
         (Some(figures), _) => eprintln!(

@@ -1,4 +1,4 @@
-//! `murmurate sim compare`: presets beside each other.
+//! `murmurate sim compare`: compares presets.
 
 use crate::cli::CompareArgs;
 use anyhow::{Context, bail};
@@ -7,13 +7,14 @@ use murmurate_node::daemon::BINARY;
 use murmurate_sim::TrainerFactory;
 use murmurate_sim::compare::{Comparison, run_comparison};
 
-/// The commit that this was built from, where the build was told.
+/// The commit of this build, if the build was told.
 const COMMIT: Option<&str> = option_env!("MURMURATE_COMMIT");
 
 pub(crate) fn run(args: &CompareArgs, factory: &dyn TrainerFactory) -> anyhow::Result<()> {
     let comparison = chosen(args)?;
     if let Some(path) = &args.html {
-        // Before the hours of work, not after them; what is in the file stays until there is a new page.
+        // Opened before the work, which may take hours. The content stays until the new page is
+        // written.
         let file = std::fs::OpenOptions::new()
             .append(true)
             .create(true)
@@ -47,7 +48,7 @@ fn cannot_write(path: &std::path::Path) -> String {
     format!("--html: {} cannot be written", path.display())
 }
 
-/// The file, less what the flags leave out.
+/// The comparison without what the flags exclude.
 fn chosen(args: &CompareArgs) -> anyhow::Result<Comparison> {
     let mut comparison = Comparison::from_file(&args.file)?;
     for preset in &args.presets {

@@ -1,4 +1,4 @@
-//! `murmurate eval`: a model on held data.
+//! `murmurate eval`: measures a model on held-out data.
 
 use crate::cli::EvalArgs;
 use anyhow::bail;
@@ -13,7 +13,7 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
         config.strategy.inner_kind(),
         &config.daemon.device,
         config.run.seed,
-        // Held data is the same for every shard.
+        // Held-out data is the same for every shard.
         &Shards::whole(),
     )?;
     murmurate_tasks::load_model(trainer.as_mut(), &args.model)?;
@@ -39,7 +39,7 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The configuration that describes the model: the file given, or the one inside the model.
+/// The configuration that describes the model: the given file, or the one inside the model file.
 fn config(args: &EvalArgs) -> anyhow::Result<Config> {
     let overrides = Overrides {
         data: args.data.clone(),

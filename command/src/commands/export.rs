@@ -1,4 +1,4 @@
-//! `murmurate export`: a daemon's model as one safetensors file for any framework.
+//! `murmurate export`: writes a daemon's model as one safetensors file.
 
 use crate::cli::{ExportArgs, StoreArg};
 use anyhow::bail;
@@ -36,7 +36,7 @@ pub(crate) fn run(args: &ExportArgs) -> anyhow::Result<()> {
 
 fn read(args: &ExportArgs) -> anyhow::Result<(Manifest, Vec<f32>)> {
     match read_once(args) {
-        // A running daemon may have committed the next checkpoint and removed this one meanwhile.
+        // A running daemon may have committed another checkpoint and removed this one meanwhile.
         Err(error) if matches!(error.downcast_ref(), Some(StoreError::Io { .. })) => {
             read_once(args)
         }

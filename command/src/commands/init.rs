@@ -1,4 +1,4 @@
-//! `murmurate init`: a commented configuration.
+//! `murmurate init`: writes a commented configuration.
 
 use crate::cli::InitArgs;
 use murmurate_node::config::{Replace, write_template};

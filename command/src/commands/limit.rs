@@ -1,4 +1,5 @@
-//! `murmurate limit`: what a running daemon may send a second, over its `/limits`.
+//! `murmurate limit`: shows or changes a running daemon's limits on its sending rate, through
+//! `/limits`.
 
 use crate::cli::LimitArgs;
 use anyhow::{Context, anyhow, bail};
@@ -40,7 +41,7 @@ fn value(rate: &str) -> Value {
     }
 }
 
-/// The page's content after the change, or as it is.
+/// Sends the change, if there is one, and returns the page's content.
 fn ask(dir: &Path, body: Option<&str>) -> anyhow::Result<String> {
     let file = dir.join("http.addr");
     let no_daemon = || {
@@ -79,7 +80,8 @@ fn ask(dir: &Path, body: Option<&str>) -> anyhow::Result<String> {
     Ok(content.to_owned())
 }
 
-/// The address from this machine: one that listens everywhere listens on loopback, too.
+/// The address to use from this machine. A daemon that listens on all addresses also listens on
+/// loopback.
 fn own(mut address: SocketAddr) -> SocketAddr {
     if address.ip().is_unspecified() {
         address.set_ip(match address {

@@ -1,4 +1,4 @@
-//! `murmurate local`: a swarm on this machine.
+//! `murmurate local`: runs a swarm on this machine.
 
 use crate::cli::LocalArgs;
 use anyhow::bail;
@@ -30,7 +30,7 @@ pub(crate) fn run(args: LocalArgs) -> anyhow::Result<()> {
         baseline_s: args.baseline,
         args: std::env::args().skip(1).collect(),
     };
-    // One thread, the main one: children end with the thread that started them.
+    // A single thread, the main one, because children end with the thread that started them.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;

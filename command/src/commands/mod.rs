@@ -1,4 +1,4 @@
-//! One file for each command: from arguments to the library and back to people.
+//! One file for each command: calls the library with the arguments and prints the result.
 
 pub(crate) mod bench;
 pub(crate) mod compare;
@@ -13,7 +13,7 @@ pub(crate) mod sim;
 pub(crate) mod strategies;
 pub(crate) mod survey;
 
-/// An error in one line.
+/// An error with its causes in one line.
 pub(crate) fn one_line(error: &anyhow::Error) -> String {
     error
         .to_string()

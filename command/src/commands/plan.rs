@@ -1,4 +1,4 @@
-//! `murmurate plan`: what each preset would make of a cluster.
+//! `murmurate plan`: predicts the cost of each preset on a cluster.
 
 use crate::cli::PlanArgs;
 use murmurate_sim::plan::{Cluster, plan};

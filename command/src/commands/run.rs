@@ -1,4 +1,4 @@
-//! `murmurate run`: one daemon.
+//! `murmurate run`: runs one daemon.
 
 use crate::cli::RunArgs;
 use murmurate_node::config::{Config, Overrides};

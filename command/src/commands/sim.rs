@@ -1,4 +1,4 @@
-//! `murmurate sim`: a scenario in virtual time, with toy tasks or the daemon's own.
+//! `murmurate sim`: runs a scenario in virtual time, with toy tasks or the daemon's own.
 
 use super::{compare, survey};
 use crate::cli::{SimArgs, SimCommand};
@@ -28,7 +28,7 @@ pub(crate) fn run(args: &SimArgs) -> anyhow::Result<()> {
     }
 }
 
-/// Repeats a record; outputs that are not the record's are an error.
+/// Replays a record. Outputs that differ from the record are an error.
 fn replay(record: &Path, args: &SimArgs) -> anyhow::Result<()> {
     let report = replay_file(record, BINARY, trace(args)?)?;
     match args.json {
@@ -41,7 +41,7 @@ fn replay(record: &Path, args: &SimArgs) -> anyhow::Result<()> {
     }
 }
 
-/// Where the trace goes, if one is wanted.
+/// The destination of the trace, if one was requested.
 fn trace(args: &SimArgs) -> anyhow::Result<Option<Box<dyn Write>>> {
     let Some(path) = &args.trace else {
         return Ok(None);
@@ -64,7 +64,7 @@ fn simulate(scenario: &Path, args: &SimArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs random scenarios until one does not hold, which ends with all that is needed to see it again.
+/// Runs random scenarios until one fails. The error says how to repeat it.
 fn seeds(first: u64, count: u64) -> anyhow::Result<()> {
     let (mut events, mut faults) = (0, 0);
     let held = run_seeds(first..first.saturating_add(count), &mut |_, report| {
@@ -84,9 +84,9 @@ fn seeds(first: u64, count: u64) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A trainer of a task that the simulator does not know: the scenario's `[task]` is written as in
-/// a daemon's configuration, and so is its `[task.shards]`, where index and count go without
-/// saying.
+/// Builds the trainer of a task that the simulator does not know. The scenario's `[task]` and
+/// `[task.shards]` have the form of a daemon's configuration; index and count of the shards are set
+/// here.
 fn trainer(request: &TrainerRequest<'_>) -> Result<Box<dyn Trainer>, String> {
     let words = |e: toml::de::Error| e.message().to_owned();
     let mut table = request.options.clone();

@@ -1,5 +1,5 @@
-//! `murmurate strategies`: what the grid knows, as text or JSON. All of it comes from
-//! `murmurate_strategies::grid`; nothing here says what a method is.
+//! `murmurate strategies`: lists the methods as text or JSON. All content comes from
+//! `murmurate_strategies::grid`.
 
 use crate::cli::{StrategiesArgs, StrategiesCommand};
 use murmurate_strategies::grid::{Method, MethodKey, catalogue, find};
@@ -20,7 +20,7 @@ pub(crate) fn run(args: &StrategiesArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A line for each, under the key that chooses it.
+/// One line for each method, under the key that chooses it.
 fn list(methods: &[Method]) -> String {
     let (mut text, mut key) = (String::new(), "");
     for method in methods {
@@ -38,7 +38,7 @@ fn list(methods: &[Method]) -> String {
     text
 }
 
-/// All that is known of each.
+/// The full description of each method.
 fn show(methods: &[Method]) -> String {
     let each: Vec<_> = methods.iter().map(one).collect();
     each.join("\n")

@@ -1,4 +1,4 @@
-//! `murmurate sim survey`: a table of measured training speeds, predicted.
+//! `murmurate sim survey`: predicts a table of measured training speeds.
 
 use crate::cli::SurveyArgs;
 use murmurate_survey::{Constants, run_survey};
