@@ -292,8 +292,8 @@ pub(crate) struct StrategiesArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum StrategiesCommand {
-    /// Show a method: keys with ranges and defaults, equation, source and state; for a preset, also
-    /// its configuration
+    /// Show a method: keys with ranges and defaults, equation, source and state; for a preset, its
+    /// configuration
     Show {
         /// Name of a preset, exchange, topology, codec, optimizer, rule or correction
         name: String,

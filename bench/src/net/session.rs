@@ -42,7 +42,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// A plan to transfer `bytes` over all ways on this machine, with a time limit that suits 400 MB.
+    /// A plan to transfer `bytes` by all ways on this machine: three rounds of at most 60 s each.
     #[must_use]
     pub fn new(bytes: u64) -> Self {
         Self {
