@@ -1,5 +1,5 @@
-//! Every codec's decoder: an error leaves the accumulator alone, a success leaves it finite. The header is put
-//! in front of every other input, so that the fuzzer gets past it.
+//! Every codec's decoder: after an error the accumulator is unchanged, after a success it is
+//! finite. Every other input gets a valid header, so that the fuzzer reaches the code behind it.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -15,7 +15,7 @@ fuzz_target!(|input: (u8, u16, bool, &[u8])| {
     for mut codec in [codec.aggregate(), codec] {
         let mut input = Vec::new();
         if with_header {
-            // What an encoding of nothing holds is the header.
+            // The encoding of zero values consists of the header.
             let mut memory = Vec::new();
             codec.encode(&[], &mut EncodeContext::seeded(0, &mut memory), &mut input);
         }

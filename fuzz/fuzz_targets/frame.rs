@@ -1,4 +1,4 @@
-//! Control frames: whatever the bytes, an error or a message that encodes to itself again.
+//! Control frames: any bytes give an error, or a message that encodes to the same bytes.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
-//! A peer under any inputs that a driver may give it: remotes say and send what they like, orders
-//! succeed or fail, links come and go. It never panics, and what one input brings out is bounded.
+//! A peer with arbitrary inputs from a driver: remotes send any message, orders succeed or fail,
+//! links go up and down. The peer never panics, and the number of outputs per input is bounded.
 #![no_main]
 
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
@@ -15,7 +15,7 @@ use murmurate_protocol::{
 use murmurate_strategies::topology::TopologyKind;
 use std::time::Duration;
 
-/// Inputs of one case, so that a case ends.
+/// Inputs of one case, so that every case ends.
 const INPUTS_MAX: usize = 400;
 
 #[derive(Arbitrary, Debug)]
@@ -31,13 +31,13 @@ struct Case<'a> {
 enum Step<'a> {
     LinkUp(u8),
     LinkDown(u8),
-    /// A frame as it comes from the network; one that does not decode is told as malformed.
+    /// A frame from the network. If it does not decode, the peer is told of a malformed frame.
     Frame { from: u8, bytes: &'a [u8] },
     Arrived { from: u8, slice: Slice, of: u16, tag: AnyTag },
-    /// The oldest order, push or fetch that is open ends, well or badly.
+    /// The oldest open order, push or fetch ends, with success or failure.
     End { which: u8, well: bool },
     Measured { peer: u8, rtt_ms: u16, rate: u64 },
-    /// Time passes, and the deadline is looked at.
+    /// Time passes, and the peer checks its deadlines.
     Pass { ms: u16 },
     Leave,
 }
@@ -85,7 +85,7 @@ struct Slice {
     attempt: u8,
 }
 
-/// What the peer waits for.
+/// Work that the peer waits for.
 enum Open {
     Order(OrderId, Order),
     Push(PeerId, SliceId),
@@ -146,7 +146,7 @@ fn plan(exchange: ExchangeKind, fragments: u8) -> Plan {
     }
 }
 
-/// An Executor's answer; `None` where an order is not answered.
+/// An Executor's answer; `None` if the order has no answer.
 fn answer(order: &Order, well: bool, fragments: usize) -> Option<Done> {
     let digest = Digest::of(b"some bits");
     if matches!(order, Order::Settle { .. } | Order::Release { .. } | Order::Unpin { .. } | Order::ForgetReplicas { .. }) {
@@ -193,7 +193,7 @@ fn answer(order: &Order, well: bool, fragments: usize) -> Option<Done> {
     })
 }
 
-/// What an open piece of work ends with.
+/// The input that ends an open piece of work.
 fn end(open: Open, well: bool, fragments: usize) -> Option<Input> {
     let digest = Some(Digest::of(b"some bits"));
     Some(match open {
@@ -269,7 +269,7 @@ fuzz_target!(|case: Case<'_>| {
     let mut next = Some(start);
     for step in case.steps.into_iter().take(INPUTS_MAX) {
         if let Some(input) = next.take() {
-            // An error says that a remote broke a rule; the peer goes on.
+            // An error means that a remote violated the protocol; the peer continues.
             let _ = subject.handle(now, input);
         }
         let mut outputs = 0;

@@ -1,6 +1,5 @@
-//! The constants that BSP-A2A cannot identify: physical, the same for all methods, models and
-//! networks. Their sources stand beside them in
-//! `data/constants.toml`.
+//! Constants that BSP-A2A cannot identify. They are physical and the same for all methods, models
+//! and networks. `data/constants.toml` has their sources.
 
 use crate::error::SurveyError;
 use serde::{Deserialize, Serialize};
@@ -9,41 +8,41 @@ use std::path::Path;
 /// The constants that ship with the crate.
 const SHIPPED: &str = include_str!("../data/constants.toml");
 
-/// What the timing model assumes.
+/// The constants of the timing model.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Constants {
-    /// GPUs inside one machine.
+    /// Number of GPUs in one machine.
     pub gpus_per_machine: usize,
-    /// Milliseconds of every collective, whatever it carries.
+    /// Milliseconds that every collective takes in addition to its bytes.
     pub message_ms: f64,
-    /// Microseconds that a collective takes longer for each rank.
+    /// Additional microseconds of a collective for each rank.
     pub message_us_per_rank: f64,
-    /// Forward's share of forward and backward.
+    /// Forward's fraction of the time of forward and backward, 0 to 1.
     pub forward_share: f64,
     /// Milliseconds of the optimizer for a million parameters.
     pub optimizer_ms_per_million: f64,
-    /// Megabytes (10^6 bytes) of a partition.
+    /// Size of a partition in megabytes (10^6 bytes).
     pub partition_mb: f64,
-    /// What a parameter server's worker sends and receives, in messages.
+    /// Data that a worker of a parameter server sends and receives, in messages.
     pub push_and_pull: f64,
-    /// Tokens of a sample of BERT.
+    /// Tokens in a sample of BERT.
     pub sentence: u32,
 }
 
 impl Constants {
-    /// Those that ship with the crate.
+    /// The constants that ship with the crate.
     ///
     /// # Errors
-    /// Never for what ships; as [`Constants::from_toml`].
+    /// As [`Constants::from_toml`]; a test excludes them for the shipped file.
     pub fn shipped() -> Result<Self, SurveyError> {
         Self::from_toml(SHIPPED, "constants.toml")
     }
 
-    /// Reads a file.
+    /// Reads constants from a file.
     ///
     /// # Errors
-    /// As [`Constants::from_toml`].
+    /// If the file cannot be read, and as [`Constants::from_toml`].
     pub fn from_file(path: &Path) -> Result<Self, SurveyError> {
         let name = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|source| SurveyError::Read {
@@ -53,7 +52,7 @@ impl Constants {
         Self::from_toml(&text, &name)
     }
 
-    /// Reads text; `file` is the name that errors give it.
+    /// Parses constants. `file` is the name that errors give the text.
     ///
     /// # Errors
     /// One line that names file, line and key.
@@ -116,7 +115,7 @@ impl Constants {
     }
 }
 
-/// The number, from one, of the line that holds a byte.
+/// The line of a byte offset, counted from one.
 fn line_at(text: &str, offset: usize) -> usize {
     1 + text
         .bytes()

@@ -1,15 +1,15 @@
 //! A small discrete-event engine: tasks with a duration on resources that serve one at a time.
 //!
-//! A task is ready when all that it comes after has ended. A free resource takes the ready task of
-//! the lowest priority number, and of those the one that was added first. Nothing is preempted.
+//! A task is ready when all its predecessors have ended. A free resource takes the ready task with
+//! the lowest priority number, and of those the one that was added first. Tasks are not preempted.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// What serves one task at a time.
+/// A resource, which serves one task at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Resource {
-    /// The GPU's compute stream; all GPUs do the same at the same time.
+    /// The GPU's compute stream. All GPUs do the same at the same time, so there is one.
     Gpu,
     /// The stream of collectives.
     Ring,
@@ -21,7 +21,7 @@ pub(crate) enum Resource {
 
 const RESOURCES: usize = 4;
 
-/// A task's number.
+/// Index of a task in its engine.
 pub(crate) type TaskId = usize;
 
 #[derive(Clone, Debug)]
@@ -40,7 +40,7 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
-    /// Adds a task. It can only come after tasks that are there: the graph has no circles.
+    /// Adds a task. Its predecessors must have been added before, so the graph has no circles.
     pub(crate) fn add(
         &mut self,
         resource: Resource,
@@ -64,7 +64,7 @@ impl Engine {
         id
     }
 
-    /// Runs all tasks; gives the second at which each ends.
+    /// Runs all tasks. Returns the time in seconds at which each task ends.
     pub(crate) fn run(mut self) -> Vec<f64> {
         let mut ready: [BinaryHeap<Reverse<(u32, TaskId)>>; RESOURCES] = Default::default();
         let mut busy = [false; RESOURCES];
@@ -115,7 +115,7 @@ mod tests {
             let pcie = engine.add(Resource::Pcie, 1.0, 0, []);
             last = engine.add(Resource::Nic, 2.0, 0, [pcie]);
         }
-        // The slower stage sets the pace: one second to fill, then ten times two.
+        // The slower stage determines the pace: one second to fill it, then ten times two seconds.
         assert_eq!(engine.run()[last], 21.0);
     }
 

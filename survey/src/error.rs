@@ -24,12 +24,12 @@ pub enum SurveyError {
         /// The reason and the valid values.
         reason: String,
     },
-    /// Too few measurements.
+    /// The file has too few measurements.
     #[error("{file}: {reason}")]
     Calibration {
         /// The file.
         file: String,
-        /// What is missing.
+        /// The missing measurement.
         reason: String,
     },
     /// The file of constants is not TOML, or has unknown or missing keys.

@@ -1,5 +1,6 @@
-//! The measurements: a CSV with one row for a model, a network and a method, and one column of
-//! samples/s for each number of GPUs (`g1`, `g4`, ...). No quoting: no field holds a comma.
+//! The measurements: a CSV file with one row for each model, network and method, and one column of
+//! samples/s for each number of GPUs (`g1`, `g4`, ...). Quoting is not supported, because no field
+//! contains a comma.
 
 use crate::error::SurveyError;
 use crate::model::NAMES;
@@ -7,25 +8,25 @@ use crate::schedule::Method;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// One row.
+/// One row of the measurements.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     /// The model's name.
     pub model: String,
-    /// Samples of a batch on one GPU.
+    /// Batch size of one GPU in samples.
     pub batch: u32,
     /// The network's name.
     pub network: String,
     /// The method.
     pub method: Method,
-    /// Samples a second of one GPU.
+    /// Speed of one GPU in samples per second.
     pub single: f64,
-    /// GPUs, and samples a second of all of them.
+    /// Numbers of GPUs, each with the samples per second of all of them together.
     pub speeds: Vec<(usize, f64)>,
 }
 
 impl Row {
-    /// Seconds of an iteration at a measured speed.
+    /// Seconds of an iteration at a measured speed of `ranks` GPUs.
     pub fn seconds(&self, ranks: usize, speed: f64) -> f64 {
         ranks as f64 * f64::from(self.batch) / speed
     }
@@ -39,20 +40,20 @@ impl Row {
 /// A valid file of measurements.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
-    /// Its name in errors.
+    /// The file's name in errors.
     pub file: String,
     /// Its rows.
     pub rows: Vec<Row>,
 }
 
-/// Columns that identify a row.
+/// The columns that identify a row.
 const NAMED: [&str; 4] = ["dnn", "bs", "net", "method"];
 
 impl Measured {
-    /// Reads a file.
+    /// Reads measurements from a file.
     ///
     /// # Errors
-    /// File, line, column and reason.
+    /// If the file cannot be read or a cell is invalid: file, line, column and reason.
     pub fn from_file(path: &Path) -> Result<Self, SurveyError> {
         let file = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|source| SurveyError::Read {
@@ -62,7 +63,7 @@ impl Measured {
         Self::from_text(&text, &file)
     }
 
-    /// Reads text. `file` is its name in errors.
+    /// Parses measurements. `file` is the name that errors give the text.
     ///
     /// # Errors
     /// As [`Measured::from_file`].

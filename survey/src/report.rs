@@ -1,4 +1,4 @@
-//! Every cell with its measured and predicted speed and the error.
+//! All cells with their measured and predicted speed, and the error.
 
 use crate::constants::Constants;
 use crate::error::SurveyError;
@@ -10,25 +10,27 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Two methods on the same model and number of GPUs differ if one is faster by this share.
+/// Two methods on the same model and number of GPUs count as different if one is faster by this
+/// fraction.
 const DIFFERENT: f64 = 0.1;
 
 /// One cell.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Cell {
-    /// The network.
+    /// Name of the network.
     pub network: String,
-    /// The model.
+    /// Name of the model.
     pub model: String,
     /// The method.
     pub method: Method,
-    /// GPUs.
+    /// Number of GPUs.
     pub gpus: usize,
-    /// Samples a second, measured.
+    /// Measured speed, samples per second.
     pub measured: f64,
-    /// Samples a second, predicted.
+    /// Predicted speed, samples per second.
     pub predicted: f64,
-    /// Whether it counts: it was not used for calibration and does not measure something else.
+    /// Whether the cell counts: it was not used for calibration and is not dominated by another
+    /// effect.
     pub counted: bool,
 }
 
@@ -38,8 +40,8 @@ impl Cell {
         self.predicted / self.measured - 1.0
     }
 
-    /// Whether the survey's numbers show something other than the network: ByteScheduler-A2A loses
-    /// 99 to 178 ms per step on ResNet-50 even inside one machine.
+    /// Whether the measured numbers show an effect outside the model: ByteScheduler-A2A loses 99 to
+    /// 178 ms per step on ResNet-50 even inside one machine.
     fn is_overhead(&self) -> bool {
         self.method == Method::ByteSchedulerA2a && self.model == "ResNet-50"
     }
@@ -49,33 +51,33 @@ impl Cell {
     }
 }
 
-/// Accuracy of the predictions over the cells that count.
+/// Accuracy of the predictions over the counted cells.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Summary {
-    /// Cells that count.
+    /// Number of counted cells.
     pub cells: usize,
     /// Median of their absolute relative errors.
     pub median_error: f64,
     /// Their 90th percentile.
     pub p90_error: f64,
-    /// Cells that count and whose measurement differs from BSP-A2A's by more than a tenth of it.
+    /// Number of counted cells whose measurement differs from that of BSP-A2A by more than a tenth.
     pub different_cells: usize,
-    /// Median of the absolute relative errors of those.
+    /// Median of the absolute relative errors of these cells.
     pub different_median_error: f64,
-    /// The first median for BSP-A2A's measured speed as the prediction of every method.
+    /// As `median_error`, if the measured speed of BSP-A2A were the prediction for every method.
     pub bsp_median_error: f64,
-    /// The second median for that prediction.
+    /// As `different_median_error`, for that prediction.
     pub bsp_different_median_error: f64,
     /// Pairs of methods with the same model and GPUs of which one is faster by more than a tenth.
     pub pairs: usize,
-    /// The share of those pairs that are predicted in the right order.
+    /// Fraction of these pairs that are predicted in the right order.
     pub right_order: f64,
 }
 
 /// The result of a survey.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SurveyReport {
-    /// Calibrated bandwidths of each network, in bytes a second.
+    /// Calibrated bandwidths of each network, bytes per second.
     pub tiers: BTreeMap<String, Tiers>,
     /// The constants of the model.
     pub constants: Constants,
@@ -85,7 +87,7 @@ pub struct SurveyReport {
     pub summary: Summary,
 }
 
-/// Calibrates and predicts.
+/// Calibrates the bandwidths and predicts all cells.
 pub(crate) fn predict(
     measured: &Measured,
     constants: &Constants,
@@ -181,7 +183,7 @@ fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
     values
 }
 
-/// Between the two nearest of sorted values, linearly; zero of none.
+/// The quantile `share` of sorted values, interpolated linearly; zero if there are no values.
 fn quantile(sorted: &[f64], share: f64) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else {
         return 0.0;
@@ -192,7 +194,7 @@ fn quantile(sorted: &[f64], share: f64) -> f64 {
 }
 
 impl SurveyReport {
-    /// As one JSON object.
+    /// The report as one JSON object.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("a report has string keys and plain values only")
     }

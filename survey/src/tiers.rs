@@ -12,7 +12,7 @@ use crate::model::ModelProfile;
 use crate::schedule::Method;
 use serde::Serialize;
 
-/// Bytes a second of the two tiers of a cluster.
+/// Bandwidths of the two tiers of a cluster, bytes per second.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Tiers {
     /// Between the GPUs of one machine; `None` without a measurement of that size.
@@ -22,7 +22,7 @@ pub struct Tiers {
 }
 
 impl Tiers {
-    /// The tiers of one network of a file.
+    /// Calibrates the tiers of one network.
     ///
     /// # Errors
     /// If the network has no BSP-A2A rows, or rows in which the exchange took no time.
@@ -84,7 +84,7 @@ impl Tiers {
     }
 }
 
-/// What each rank of a ring sends, in messages: 2(n-1)/n (Patarasuk and Yuan 2009).
+/// The data that each rank of a ring sends, in messages: 2(n-1)/n (Patarasuk and Yuan 2009).
 pub(crate) fn ring_share(ranks: usize) -> f64 {
     2.0 * (ranks as f64 - 1.0) / ranks as f64
 }

@@ -1,5 +1,5 @@
-//! Writes two real deltas to measure codecs on (`docs/codecs.md`): of a classifier of the bundled
-//! images, and of a small transformer on the project's documentation.
+//! Writes two real deltas for the measurement of codecs (`docs/codecs.md`): one of a classifier of
+//! the bundled images, one of a small transformer on the project's documentation.
 //!
 //!     cargo run --release -p murmurate-tasks --example delta_samples -- strategies/tests/data
 //!

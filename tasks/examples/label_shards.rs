@@ -1,13 +1,13 @@
-//! Finds settings for the run without configuration: N trainers in one process, images sharded by
-//! label, deltas averaged after every H inner steps, and an outer step on the mean. It computes
-//! what the daemons do, in lockstep and without a network.
+//! Searches settings for the run without configuration: N trainers in one process, images sharded
+//! by label, deltas averaged after every H inner steps, and an outer step on the mean. It computes
+//! what the daemons compute, in lockstep and without a network.
 //!
 //!     RAYON_NUM_THREADS=1 cargo run --release -p murmurate-tasks --example label_shards -- \
 //!         lr=0.1 h=8 outer=nesterov:0.7:0.9 rounds=100 target=0.96
 //!
-//! `shards=iid` splits them evenly. `leave=R` removes the last peer before round R. Prints when the
-//! anchor of every peer passed the target, and with `rounds=0 alone=N` the accuracy of each peer
-//! alone after N inner steps.
+//! `shards=iid` splits the images evenly. `leave=R` removes the last peer before round R. The
+//! example prints when the anchor of every peer passed the target. With `rounds=0 alone=N` it
+//! prints the accuracy of each peer alone after N inner steps.
 
 use murmurate_strategies::Trainer;
 use murmurate_strategies::inner::InnerKind;

@@ -1,6 +1,7 @@
-//! How much of an inner step of the transformer is matrix products: useful GFLOP/s of the whole
-//! inner step (`TransformerShape::useful_flops`) over those of a 1024 x 1024 x 1024 product in the
-//! same run, the two measured in turns because machines are rarely alone.
+//! Measures the fraction of a transformer's inner step that matrix products take: useful GFLOP/s of
+//! the whole inner step (`TransformerShape::useful_flops`), divided by those of a 1024 x 1024 x
+//! 1024 product. Both are measured in turns in the same run, because other programs may use the
+//! machine.
 //!
 //!     cargo run --release -p murmurate-tasks --example step_speed -- [ROUNDS]
 

@@ -1,4 +1,4 @@
-//! From configuration to trainer.
+//! Builds a trainer from a configuration.
 
 use crate::config::{self, LanguageConfig};
 use crate::data::Shards;
@@ -10,11 +10,11 @@ use burn::tensor::Device;
 use murmurate_strategies::inner::InnerKind;
 use murmurate_strategies::{Layout, Trainer};
 
-/// Builds the trainer of one peer. Its parameters are a function of task and seed alone, so all
-/// peers of a run start from the same bits; its data order is one of seed and shard.
+/// Builds the trainer of one peer. Its parameters depend only on task and seed, so all peers of a
+/// run start from the same bits. The order of its data depends on seed and shard.
 ///
 /// # Errors
-/// When configuration, data, shard or device are wrong.
+/// If the configuration, data, shard or device is invalid.
 pub fn build(
     task: &TaskConfig,
     inner: &InnerKind,
@@ -35,11 +35,11 @@ pub fn build(
     })
 }
 
-/// The layout of a task's model, without its parameters. A classifier reads its images, because
-/// their size and classes are part of it.
+/// The layout of a task's model, without its parameters. For a classifier this reads the images,
+/// because the layout depends on their size and number of classes.
 ///
 /// # Errors
-/// When configuration or images are wrong.
+/// If the configuration or the images are invalid.
 pub fn layout(task: &TaskConfig) -> Result<Layout, TaskError> {
     task.validate()?;
     match task {

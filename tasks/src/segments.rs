@@ -18,12 +18,12 @@ pub struct Segments {
 }
 
 impl Segments {
-    /// For a forward pass whose gradients are needed together, or not at all.
+    /// Segments for a forward pass whose gradients are needed together or not at all.
     pub fn whole() -> Self {
         Self::default()
     }
 
-    /// For a forward pass that is cut at every boundary.
+    /// Segments for a forward pass that is cut at every boundary.
     pub fn cut() -> Self {
         Self {
             cutting: true,

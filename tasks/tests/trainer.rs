@@ -147,7 +147,7 @@ fn the_flat_path_takes_the_same_inner_steps_as_burn() {
     let mut theirs = Read(Vec::new());
     model.visit(&mut theirs);
     for (a, b) in parameters(&mut ours).iter().zip(&theirs.0) {
-        // One rounding each way in `x - lr g`, five times.
+        // `x - lr g` rounds once in each of the two ways, five times.
         assert!((a - b).abs() <= 1e-6, "{a} {b}");
     }
 }

@@ -1,8 +1,9 @@
 //! Circles of files: files of a crate that import each other, directly or through others.
 //!
-//! The rule: two files are in one circle if each reaches the other by imports (see `imports`). Declaring a
-//! module and re-exporting what is below it are no imports. Files of tests do not count. A circle that stays
-//! lies inside one directory, and a comment in one of its files says why it is one.
+//! Two files are in one circle if each reaches the other by imports (see `imports`). A declaration
+//! of a module, and a re-export of names below it, do not count as imports. Files of tests do not
+//! count. A circle must lie inside one directory, and a comment in one of its files must give the
+//! reason for it.
 
 use crate::files::{rust_files, text};
 use crate::imports::Crate;

@@ -1,4 +1,4 @@
-//! Which crate may depend on which, from the resolved graph of `cargo metadata`. Not what a crate does with them.
+//! Which crate may depend on which, checked on the resolved graph of `cargo metadata`.
 
 use crate::files::root;
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, PackageId};
@@ -22,7 +22,7 @@ const OURS: [&str; 11] = [
     "xtask",
 ];
 
-/// The target this machine builds for: the graph of others is not what is linked here.
+/// The target of this machine. Other targets may link other packages.
 fn host() -> String {
     let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".into());
     let output = Command::new(rustc).arg("-vV").output().expect("rustc runs");

@@ -1,7 +1,9 @@
-//! Which file of a crate imports from which other one: a scan of `use` declarations and of paths in the code.
+//! Finds which file of a crate imports from which other file, by a scan of `use` declarations and
+//! of paths in the code.
 //!
-//! Not a compiler. It follows `crate::`, `self::`, `super::` and the names of child modules, and it follows
-//! a re-export to the file that defines the name. It sees neither macros nor methods.
+//! It is not a compiler. It follows `crate::`, `self::`, `super::` and the names of child modules,
+//! and it follows a re-export to the file that defines the name. It does not see macros and
+//! methods.
 
 use crate::rust_text::code_only;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,4 @@
-//! Which module of a crate may name which: the layers inside `protocol`.
+//! Which module of `protocol` may name which other one.
 
 use crate::files::{rust_files, text};
 use crate::rust_text::{code_only, has_word, with_braces_written_out};

@@ -1,6 +1,8 @@
-//! The code of a Rust file without its comments and the contents of its literals, and words in it.
+//! The code of a Rust file without its comments and without the contents of its literals, and a
+//! search for words in it.
 //!
-//! Not a parser: it knows comments, strings and characters, enough not to take prose for a use of a name.
+//! It is not a parser. It knows comments, strings and characters, so that it does not take prose
+//! for the use of a name.
 
 /// `source` with comments, strings and characters blanked. Lines stay where they are.
 pub(crate) fn code_only(source: &str) -> String {

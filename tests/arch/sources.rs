@@ -1,4 +1,4 @@
-//! What may and may not be written in the Rust files of each crate. Dependencies are looked at in `deps`.
+//! Which words each crate's Rust files may contain. `deps` checks dependencies.
 
 use crate::files::{rust_files, text};
 use crate::rust_text::{code_only, has_word, with_braces_written_out};
@@ -16,10 +16,11 @@ pub(crate) const SOURCES: [&str; 9] = [
     "command/src",
 ];
 
-/// The most lines of a file before its tests.
+/// Maximum number of lines of a file before its tests.
 const MOST_LINES: usize = 400;
 
-/// Marks of work left undone. Written in halves, so that this file does not carry them.
+/// Marks of unfinished work. Each is written in two halves, so that this file does not contain
+/// them.
 const UNDONE: [&str; 6] = [
     concat!("todo", "!("),
     concat!("unimplemented", "!("),
@@ -57,7 +58,8 @@ pub(crate) fn is_tests(path: &str) -> bool {
     path.ends_with("/tests.rs") || path.contains("/tests/") || path.starts_with("tests/")
 }
 
-/// Fails with every file under `directory`, `except` left out, whose code has a forbidden word.
+/// Fails with every file under `directory` whose code contains a forbidden word. Skips files for
+/// which `except` is true.
 fn forbid(directory: &str, except: impl Fn(&str) -> bool, words: &[&'static str], why: &str) {
     let files = rust_files(&[directory]);
     assert!(!files.is_empty(), "no Rust file under {directory}");

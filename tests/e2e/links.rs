@@ -46,14 +46,14 @@ fn all_traffic_passes_over_the_links_and_is_accounted_for() {
     same_digest(&nodes.iter().collect::<Vec<_>>());
 }
 
-/// A swarm of three whose daemons 1 and 2 are behind such routers; the report.
+/// Runs a swarm of three, with daemons 1 and 2 behind routers of this kind. Returns the report.
 fn behind(nat: &str, rounds: &str) -> Value {
     let turn = turn();
     let rounds = ["--nodes", "3", "--rounds", rounds, "--nat", nat];
     local(&turn, &rounds)
 }
 
-/// How daemon 1 reaches daemon 2, and daemon 2 daemon 1.
+/// The path from daemon 1 to daemon 2, and the path from daemon 2 to daemon 1.
 fn paths(nodes: &[Value]) -> [&Value; 2] {
     [(1, 2), (2, 1)].map(|(from, to): (usize, usize)| {
         let peer = nodes[to]["peer"].as_str().unwrap();
@@ -61,8 +61,8 @@ fn paths(nodes: &[Value]) -> [&Value; 2] {
     })
 }
 
-/// Bytes that daemon 0's link took in, over those of daemon 1's: about 1 where the others reach each
-/// other, and about 2 where all between them goes through it.
+/// Bytes that entered daemon 0's link, divided by those that entered daemon 1's link: about 1 if
+/// the others are connected directly, about 2 if all of their traffic passes through daemon 0.
 fn share_of_the_middle(nodes: &[Value]) -> f64 {
     let bytes = |node: &Value| node["link"]["down"]["delivered"]["bytes"].as_f64().unwrap();
     bytes(&nodes[0]) / bytes(&nodes[1])
@@ -70,7 +70,8 @@ fn share_of_the_middle(nodes: &[Value]) -> f64 {
 
 #[test]
 fn two_daemons_behind_port_restricted_routers_exchange_bulk_directly() {
-    // The holes are opened while the first rounds go through the relay: on a busy machine for seconds.
+    // Hole punching runs while the first rounds use the relay. On a busy machine that takes
+    // seconds.
     let report = behind("port-restricted", "200");
     let nodes = nodes(&report);
     for path in paths(nodes) {

@@ -1,4 +1,4 @@
-//! Every preset in real daemons, for a few rounds; a handful to the end.
+//! Every preset in real daemons for a few rounds, and a few presets until they reach their target.
 
 use crate::swarm::{nodes, same_digest};
 use murmurate_tests::{local, success, turn};
@@ -30,13 +30,14 @@ fn every_preset_runs_in_daemons() {
             assert_eq!(node["rounds"], 4, "{preset}: {node}");
             assert!(node["test_accuracy"].is_number(), "{preset}: {node}");
         }
-        // Where peers do not wait, a daemon that starts late may find all rounds done and fetch the result.
+        // If peers do not wait for each other, a late daemon may find all rounds complete and fetch
+        // the result.
         let sent = report["total"]["bytes_sent"]["encoded"].as_u64().unwrap();
         assert_eq!(sent == 0, preset == "none", "{preset}: {report}");
     }
 }
 
-/// Votes by sign alone: where zeros and ties counted as plus it stayed at 0.74.
+/// A vote on signs only. When zeros and ties counted as plus, the accuracy stayed at 0.74.
 #[test]
 fn a_majority_of_signs_reaches_its_target() {
     let flags = ["--preset", "signsgd-majority", "--shards", "iid"];
@@ -48,7 +49,7 @@ fn a_majority_of_signs_reaches_its_target() {
     same_digest(&nodes(&report).iter().collect::<Vec<_>>());
 }
 
-/// Of each way to overlap one, on four daemons of which each knows a few classes.
+/// One preset for each kind of overlap, on four daemons of which each knows a few classes.
 #[test]
 fn overlapped_presets_reach_their_target() {
     let turn = turn();

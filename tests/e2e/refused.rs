@@ -6,7 +6,8 @@
 use murmurate_tests::{Daemon, Settings, failure, turn};
 use std::net::{TcpListener, UdpSocket};
 
-/// A daemon with these settings that joins one with the usual ones is told so and ends.
+/// Starts a daemon with changed settings that joins a daemon with the usual ones. It must be
+/// refused and end.
 fn refused(change: impl FnOnce(&mut Settings)) -> String {
     let turn = turn();
     let dir = tempfile::tempdir().unwrap();
@@ -21,7 +22,7 @@ fn refused(change: impl FnOnce(&mut Settings)) -> String {
     change(&mut other);
     let second = Daemon::start(&turn, &other, &dir.path().join("second"), &[&address]);
     let line = second.end().failed().to_owned();
-    // The other one does not mind.
+    // The other daemon is not affected.
     first.interrupt().polite();
     line
 }
@@ -60,7 +61,7 @@ fn another_plan_is_refused() {
 fn an_address_without_an_answer_is_named() {
     let turn = turn();
     let dir = tempfile::tempdir().unwrap();
-    // Bound and never answered, so that the port cannot be anybody else's.
+    // A bound socket that never answers, so that no other process can take the port.
     let deaf = UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = format!(
         "/ip4/127.0.0.1/udp/{}/quic-v1",

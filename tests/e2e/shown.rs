@@ -77,11 +77,11 @@ fn status_and_metrics_answer_and_memory_is_accounted_for() {
     second.interrupt().polite();
 }
 
-/// `/status` shows what the planner predicts beside what the daemon measures.
+/// `/status` shows the planner's prediction beside the daemon's measurements.
 ///
-/// Bytes follow from the plan: an all-reduce of f32 without faults moves the predicted bytes, except
-/// for slice headers and a push in flight at either end of the 64 rounds. Times depend on the machine,
-/// so they are not compared.
+/// Bytes follow from the plan: an all-reduce of f32 without faults moves the predicted bytes,
+/// except for slice headers and a push in flight at either end of the 64 rounds. Times depend on
+/// the machine, so they are not compared.
 fn what_the_planner_expects_is_beside_what_was_measured(http: &str) {
     let shown = wait_until(
         "64 rounds and a measured link",

@@ -10,7 +10,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-/// Longest wait on a loaded machine, unless a test sets its own.
+/// Default limit of a wait, which suffices on a busy machine.
 const USUAL_WAIT: Duration = Duration::from_secs(60);
 
 /// Output of a child process.
@@ -41,7 +41,7 @@ pub struct Ended {
     pub report: Option<NodeReport>,
     /// The notes that it printed.
     pub notes: Vec<String>,
-    /// What it wrote to stderr.
+    /// Lines that it wrote to stderr.
     pub errors: Vec<String>,
 }
 

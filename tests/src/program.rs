@@ -54,7 +54,8 @@ fn build(profile: &Path) {
         .expect("a profile lies in a target directory");
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)
-        // Of the whole workspace: its features are what the dependencies are built with already.
+        // The whole workspace, because its dependencies are already built with the features of the
+        // whole workspace.
         .args(["build", "--quiet", "--workspace"])
         .args([
             "--bin",

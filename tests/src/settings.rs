@@ -4,7 +4,7 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-/// What tests change. Everything else has the daemon's default.
+/// The settings that tests change. All others have the daemon's defaults.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// `run.name`.

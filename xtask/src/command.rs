@@ -1,4 +1,4 @@
-//! Running other programs. Their output goes to the terminal unchanged, unless a step needs it.
+//! Runs other programs. Their output goes to the terminal unchanged, unless a step needs it.
 
 use crate::failure::Failure;
 use std::ffi::OsStr;
@@ -41,7 +41,7 @@ pub(crate) fn output(program: impl AsRef<OsStr>, arguments: &[&str]) -> Result<S
         .map_err(|_| Failure::new(format!("`{shown}` printed something else than UTF-8")))
 }
 
-/// Whether a program starts and succeeds; what it prints is dropped.
+/// Whether a program starts and succeeds. Its output is discarded.
 pub(crate) fn succeeds(program: impl AsRef<OsStr>, arguments: &[&str]) -> bool {
     let mut command = command(program.as_ref(), arguments);
     let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
@@ -56,7 +56,7 @@ pub(crate) fn host() -> Result<String, Failure> {
         .ok_or_else(|| Failure::new("`rustc -vV` names no host"))
 }
 
-/// A command that is not asked anything: a step must not wait for a keyboard.
+/// A command without standard input, because a step must not wait for a keyboard.
 fn command(program: &OsStr, arguments: &[&str]) -> Command {
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null());

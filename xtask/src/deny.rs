@@ -10,13 +10,13 @@ const VERSION: &str = "0.20.2";
 
 pub(crate) fn check() -> Result<(), Failure> {
     let deny = installed()?;
-    // Two versions of a crate are a warning; the paths that lead to each would fill the log.
+    // Two versions of a crate are a warning. The paths to each of them would fill the log.
     let check = ["check", "--hide-inclusion-graph"];
     run(
         &deny,
         &[&check[..], &["licenses", "bans", "sources"]].concat(),
     )?;
-    // The database of advisories is a git repository elsewhere: a machine may not reach it.
+    // The database of advisories is a git repository on another host, which may not be reachable.
     if succeeds(&deny, &["fetch", "db"]) {
         run(&deny, &["check", "--disable-fetch", "advisories"])
     } else {
@@ -34,8 +34,8 @@ fn installed() -> Result<PathBuf, Failure> {
         let (root, build) = (root.to_string_lossy(), build.to_string_lossy());
         let version = format!("={VERSION}");
         let what = ["install", "cargo-deny", "--locked", "--version", &version];
-        // Its release profile is made for speed at run time and takes three times as long to
-        // build; the check itself takes seconds either way.
+        // Its release profile is optimized for run time and takes three times as long to build; the
+        // check takes seconds in either profile.
         let how = ["--debug", "--root", &root];
         run_with(
             "cargo",

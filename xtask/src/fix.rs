@@ -1,4 +1,4 @@
-//! What a program can mend by itself: formatting, clippy's safe suggestions, generated files.
+//! Fixes that a program can make: formatting, clippy's safe suggestions, generated files.
 
 use crate::command::{run, run_with};
 use crate::failure::Failure;
@@ -10,8 +10,8 @@ pub(crate) fn fix() -> Result<(), Failure> {
         &[&clippy[..], &["--workspace", "--all-targets"]].concat(),
     )?;
     run("cargo", &["fmt", "--all"])?;
-    // Tests hold the generated pages of docs/ against the code, and write them when asked to.
-    // `facts` leaves measured speeds as they are: those are of one machine.
+    // Tests compare the generated pages of docs/ with the code, and write the pages on request.
+    // `facts` does not change measured speeds, which belong to one machine.
     run_with(
         "cargo",
         &[

@@ -1,8 +1,8 @@
 //! The fuzz targets under libFuzzer, on the stable toolchain and without cargo-fuzz.
 //!
-//! cargo-fuzz does the same with `-s none`: it builds the targets with LLVM's coverage counters and
-//! starts them. What a run finds goes to the target directory; `--keep` merges it into the corpus
-//! of the repository, smallest inputs first.
+//! Like cargo-fuzz with `-s none`, it builds the targets with LLVM's coverage counters and starts
+//! them. New inputs go to the target directory; `--keep` merges them into the corpus of the
+//! repository, smallest inputs first.
 
 use crate::command::{host, run, run_with};
 use crate::failure::Failure;
@@ -12,16 +12,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Seconds for each target in CI.
+/// Duration for each target in CI, seconds.
 const SECONDS: u32 = 30;
 
-/// Bytes of one target's corpus in the repository. With five targets the corpus stays below 200 KB.
+/// Maximum size of one target's corpus in the repository, bytes. With five targets this stays below
+/// 200 KB.
 const CORPUS_BYTES_MAX: u64 = 40_000;
 
-/// Bytes of one input in the corpus: longer ones cover little more and fill it quickly.
+/// Maximum size of one input in the corpus, bytes. Longer inputs cover little more and fill the
+/// corpus.
 const INPUT_BYTES_MAX: u32 = 2048;
 
-/// What libFuzzer needs in the binary. cargo-fuzz passes the same.
+/// Compiler flags that libFuzzer requires, as cargo-fuzz passes them.
 const FLAGS: &str = "--cfg fuzzing -Cpasses=sancov-module \
     -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
@@ -104,7 +106,7 @@ pub(crate) fn fuzz(options: &Options) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The names of all targets: those of the files.
+/// The names of all targets, which are those of their files.
 fn targets() -> Result<Vec<String>, Failure> {
     let mut names = Vec::new();
     for entry in fs::read_dir("fuzz/fuzz_targets")? {
@@ -123,11 +125,11 @@ struct Target {
     binary: PathBuf,
     /// The inputs in the repository. A run only reads them.
     corpus: PathBuf,
-    /// The inputs made of other files.
+    /// The inputs that are derived from other files.
     seeds: PathBuf,
     /// The inputs that runs have found.
     found: PathBuf,
-    /// The input that a run ended with, if it ended badly.
+    /// The input that ended a run with a failure.
     crashes: PathBuf,
 }
 
@@ -188,7 +190,7 @@ impl Target {
         )))
     }
 
-    /// Replaces the corpus by the smallest inputs that reach everything that old and new ones reach.
+    /// Replaces the corpus by the smallest inputs that cover what the old and the new ones cover.
     fn keep(&self) -> Result<(), Failure> {
         let merged = self.found.with_extension("merged");
         if merged.exists() {
@@ -234,7 +236,7 @@ fn bytes_in(directory: &Path) -> Result<u64, Failure> {
     Ok(bytes)
 }
 
-/// How many inputs a run tried, and what it covered, from libFuzzer's log.
+/// The number of inputs and the coverage of a run, from libFuzzer's log.
 fn statistics(log: &str) -> String {
     let after = |label: &str| {
         let line = log.lines().rev().find(|line| line.contains(label));
@@ -257,7 +259,7 @@ fn last_lines(text: &str, count: usize) -> String {
     lines[lines.len().saturating_sub(count)..].join("\n")
 }
 
-/// Base64 (RFC 4648, section 4), so that a log holds the input that crashed a target.
+/// Base64 (RFC 4648, section 4). The log can then contain the input that crashed a target.
 fn base64(bytes: &[u8]) -> String {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! Every relative link of every Markdown file leads to a file.
+//! Checks that every relative link in every Markdown file leads to a file.
 
 use crate::command::output;
 use crate::failure::Failure;
@@ -41,7 +41,7 @@ pub(crate) fn check() -> Result<(), Failure> {
     Ok(())
 }
 
-/// The paths that a Markdown text links to, without the places inside those files.
+/// The paths that a Markdown text links to, without anchors.
 fn relative_links(text: &str) -> Vec<String> {
     let mut links = Vec::new();
     for after in text.split("](").skip(1) {

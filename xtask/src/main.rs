@@ -1,7 +1,7 @@
 //! `cargo xtask`: the checks that a change must pass, each by its name or all together.
 //!
-//! `verify` is what CI runs and changes no file of the repository. `fix` changes what a program can
-//! change. This crate is not part of the product.
+//! `verify` is what CI runs; it changes no file of the repository. `fix` applies automatic changes.
+//! This crate is not part of the product.
 
 mod command;
 mod deny;
@@ -33,7 +33,7 @@ fn main() -> ExitCode {
 
 fn run(arguments: &[String]) -> Result<(), Failure> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    // Every step runs in the root, wherever the command was typed.
+    // Every step runs in the root, in whichever directory the command was started.
     std::env::set_current_dir(paths::root())?;
     match words.as_slice() {
         [] | ["help" | "--help" | "-h"] => {
@@ -50,7 +50,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
     }
 }
 
-/// Every step of CI in its order; the first that fails ends it.
+/// Runs all steps of CI in order. The first failure ends it.
 fn verify() -> Result<(), Failure> {
     let began = Instant::now();
     for step in STEPS {

@@ -1,4 +1,4 @@
-//! Where the workspace and its build results are.
+//! Paths of the workspace and of its build results.
 
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,5 @@
-//! First inputs of fuzz targets, taken from files that tests keep up to date: golden bytes of the wire
-//! and the presets. A corpus alone would lose them when the wire's layout changes.
+//! First inputs of fuzz targets, derived from files that tests keep up to date: golden bytes of the
+//! wire, and the presets. A corpus alone would lose them when the wire format changes.
 
 use crate::failure::Failure;
 use std::fs;

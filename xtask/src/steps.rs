@@ -23,10 +23,10 @@ impl Step {
         Self { name, what, check }
     }
 
-    /// Runs the step between its heading and the seconds that it took.
+    /// Runs the step. Prints a heading before it and its duration in seconds after it.
     pub(crate) fn run(&self) -> Result<(), Failure> {
         println!("\n==> {}: {}", self.name, self.what);
-        // The heading must stand before what child processes print.
+        // The heading must come before the output of child processes.
         std::io::stdout().flush()?;
         let began = Instant::now();
         let result = (self.check)();
@@ -102,8 +102,8 @@ fn test() -> Result<(), Failure> {
 fn features() -> Result<(), Failure> {
     let check = ["check", "-p", "murmurate", "--features"];
     run("cargo", &[&check[..], &["wgpu"]].concat())?;
-    // A dependency of burn's CUDA back end downloads LLVM in its build script. A check needs none
-    // of it, and that build script leaves the download out where DOCS_RS is set.
+    // The build script of a dependency of burn's CUDA back end downloads LLVM, which a check does
+    // not need. It skips the download if DOCS_RS is set.
     run_with(
         "cargo",
         &[&check[..], &["cuda"]].concat(),

@@ -1,4 +1,4 @@
-//! The run of the README that needs no configuration: four daemons learn MNIST together.
+//! The run without configuration in the README: four daemons learn MNIST together.
 
 use crate::command::{output, run};
 use crate::failure::Failure;
@@ -6,7 +6,7 @@ use crate::paths::target;
 use serde_json::Value;
 use std::fs;
 
-/// The accuracy that the README promises of every daemon.
+/// The accuracy that the README promises for every daemon.
 const ACCURACY_MIN: f64 = 0.95;
 
 pub(crate) fn check() -> Result<(), Failure> {
@@ -20,7 +20,7 @@ pub(crate) fn check() -> Result<(), Failure> {
     Ok(())
 }
 
-/// A line for each daemon; a failure if one of them did not end well.
+/// One line for each daemon, or a failure if one of them did not end well.
 fn summary(report: &str) -> Result<String, Failure> {
     let report: Value = serde_json::from_str(report)
         .map_err(|error| Failure::new(format!("the report is not JSON: {error}")))?;

@@ -1,21 +1,22 @@
 //! MG-WFBP's problem (Shi, Chu and Li, INFOCOM 2019): which neighbouring gradients to merge so that
 //! the last collective ends first, when one of m bytes takes alpha + beta m.
 //!
-//! Solved exactly by dynamic programming over where the groups end, in O(L^2). The paper's greedy
-//! rule merges while a gradient is ready within alpha of the one before it; on a chain of short
-//! layers it goes on to the end and merges all.
+//! Solved exactly by dynamic programming over the ends of the groups, in O(L^2). The paper's greedy
+//! rule merges two gradients if the later one is ready within alpha of the earlier one; on a chain
+//! of short layers it merges all of them.
 
 use std::ops::Range;
 
 /// Groups of gradients, in the order in which they become ready.
 ///
 /// f(j) = min over i < j of max(f(i), ready(j)) + alpha + beta * bytes(i..j), with f(0) = 0: the
-/// end of the exchange of the first j gradients. Ends only grow with f(i), so prefixes are
-/// independent.
+/// end of the exchange of the first j gradients. A later f(i) never leads to an earlier end, so the
+/// optimum for a prefix does not depend on the rest.
 ///
-/// Shapes: `bytes: [L]`, `ready: [L]`, seconds, not falling. Ties go to the longer group.
+/// Shapes: `bytes: [L]`, `ready: [L]`, seconds, not decreasing. Ties go to the longer group.
 ///
-/// Special cases: alpha = 0 merges nothing that is ready apart; ready all at once is one group.
+/// Special cases: alpha = 0 merges no gradients that become ready at different times; gradients
+/// that are all ready at once form one group.
 pub(super) fn groups(bytes: &[f64], ready: &[f64], (alpha, beta): (f64, f64)) -> Vec<Range<usize>> {
     let mut ends = vec![0.0; bytes.len() + 1];
     let mut cuts = vec![0; bytes.len() + 1];

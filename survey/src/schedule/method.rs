@@ -22,7 +22,7 @@ pub enum Method {
     ByteSchedulerPs,
 }
 
-/// Who exchanges with whom.
+/// The architecture of an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Architecture {
     /// A flat ring over all GPUs.
@@ -31,7 +31,7 @@ pub(super) enum Architecture {
     ParameterServer,
 }
 
-/// When gradients travel.
+/// When gradients are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scheduling {
     /// After backward.

@@ -1,8 +1,8 @@
 //! The seven methods as graphs of tasks, and the time of an iteration when they repeat.
 //!
-//! Forward runs layer by layer from the input, backward from the output; a layer's gradients are
-//! ready when its backward is done. What differs between the methods is when, in which pieces and
-//! on which resources gradients travel.
+//! Forward runs layer by layer from the input, backward from the output. A layer's gradients are
+//! ready when its backward pass is complete. The methods differ in when, in which pieces and on
+//! which resources gradients are sent.
 
 mod layer_times;
 mod merge;
@@ -17,17 +17,18 @@ use crate::tiers::{Tiers, ring_share};
 use layer_times::LayerTimes;
 use method::{Architecture, Scheduling};
 
-/// Iterations before the pipeline is taken to be steady, and those that are averaged then.
+/// Number of iterations before the pipeline counts as steady, and number of iterations that are
+/// averaged then.
 const WARM: usize = 2;
 const AVERAGED: usize = 3;
 
-/// A gradient, or a part or a union of several, that travels as one.
+/// A gradient, a part of one, or several gradients that are sent together.
 #[derive(Clone, Debug)]
 struct Message {
     bytes: f64,
-    /// The layer whose backward makes it complete.
+    /// The layer whose backward pass completes the message.
     ready_after: usize,
-    /// Layers whose next forward needs it.
+    /// The layers whose next forward pass needs it.
     layers: Vec<usize>,
 }
 
@@ -37,11 +38,11 @@ pub(crate) struct Setting<'a> {
     pub(crate) model: &'a ModelProfile,
     pub(crate) constants: &'a Constants,
     pub(crate) ranks: usize,
-    /// Bytes a second inside a machine.
+    /// Bandwidth inside a machine, bytes per second.
     pub(crate) pcie: f64,
-    /// Bytes a second of the slowest link between all ranks.
+    /// Bandwidth of the slowest link between all ranks, bytes per second.
     pub(crate) slowest: f64,
-    /// Seconds of an iteration on one GPU.
+    /// Duration of an iteration on one GPU, seconds.
     pub(crate) single: f64,
 }
 
@@ -94,7 +95,7 @@ impl<'a> Setting<'a> {
         (alpha, ring_share(self.ranks) / self.slowest)
     }
 
-    /// The messages in the order in which they become ready.
+    /// The messages of a method, in the order in which they become ready.
     fn messages(&self, method: Method, times: &LayerTimes) -> Vec<Message> {
         let tensors = self.gradients();
         match (method.architecture(), method.scheduling()) {
@@ -156,7 +157,7 @@ impl<'a> Setting<'a> {
     }
 }
 
-/// What an iteration waits for in the previous one.
+/// The part of the previous iteration that an iteration waits for.
 enum Before {
     /// Nothing: it is the first.
     Nothing,

@@ -35,7 +35,7 @@ pub enum ConfigError {
         table: &'static str,
         /// The key.
         key: &'static str,
-        /// What to write instead.
+        /// The value to write.
         hint: &'static str,
     },
     /// A count outside its bounds.
@@ -45,20 +45,20 @@ pub enum ConfigError {
         key: &'static str,
         /// The value.
         found: u32,
-        /// The least.
+        /// The smallest allowed value.
         least: u32,
-        /// The most.
+        /// The largest allowed value.
         most: u32,
     },
-    /// Not a share.
+    /// The share of held-out data is out of bounds.
     #[error("`task.held_out` is {0}, it must be a share from 0.001 to 0.5")]
     HeldOut(f64),
-    /// Heads must divide the width.
+    /// The number of heads does not divide the width.
     #[error("`task.heads` = {heads} does not divide `task.width` = {width}")]
     Heads {
-        /// Heads.
+        /// Number of heads.
         heads: u32,
-        /// Width.
+        /// The model's width.
         width: u32,
     },
 }

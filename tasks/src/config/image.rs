@@ -28,11 +28,11 @@ pub struct ImageConfig {
     /// Share of the training images to hold out instead of using the `t10k-` files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held_out: Option<f64>,
-    /// Which model.
+    /// The model.
     pub model: ImageModel,
-    /// Units of its hidden layer.
+    /// Number of units of the hidden layer.
     pub hidden: u32,
-    /// Images in a batch.
+    /// Number of images in a batch.
     pub batch: u32,
     /// Random changes of training images.
     pub augmentation: Augmentation,

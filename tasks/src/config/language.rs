@@ -20,20 +20,20 @@ pub struct LanguageConfig {
     pub data: DataSource,
     /// Share of the text to hold out, from its end.
     pub held_out: f64,
-    /// Blocks.
+    /// Number of transformer blocks.
     pub layers: u32,
     /// Size of the vector for one byte.
     pub width: u32,
-    /// Attention heads.
+    /// Number of attention heads.
     pub heads: u32,
-    /// Bytes that the model sees at once.
+    /// Length of the model's input in bytes.
     pub context: u32,
-    /// Windows of `context` bytes in a batch.
+    /// Number of windows of `context` bytes in a batch.
     pub batch: u32,
 }
 
 impl LanguageConfig {
-    /// The small model on a text.
+    /// The small default model on a text.
     pub const fn of(data: DataSource) -> Self {
         Self {
             data,

@@ -24,7 +24,7 @@ pub use task::TaskConfig;
 
 use crate::data::Shards;
 
-/// Checks both, and whether the task supports these shards.
+/// Checks both tables, and whether the task supports this kind of shards.
 ///
 /// # Errors
 /// Names the invalid key.

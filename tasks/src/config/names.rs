@@ -35,11 +35,11 @@ names!(
 names!(
     /// Random changes of training images.
     Augmentation {
-        /// Nothing.
+        /// Leaves images unchanged.
         None = "none",
-        /// Shifted by up to one pixel in each direction.
+        /// Shifts images by up to one pixel in each direction.
         Shift1 = "shift-1",
-        /// Shifted by up to two pixels in each direction.
+        /// Shifts images by up to two pixels in each direction.
         Shift2 = "shift-2",
     }
 );

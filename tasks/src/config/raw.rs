@@ -6,8 +6,8 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::collections::BTreeMap;
 
-/// The keys of every kind. Each kind checks which of them it takes, with a clearer message than
-/// serde would give.
+/// The keys of all kinds of tasks. Each kind checks which keys it accepts, because its message is
+/// clearer than serde's.
 #[derive(Deserialize)]
 pub(super) struct RawTask {
     pub(super) kind: Option<String>,

@@ -12,7 +12,7 @@ use std::fmt;
 /// Every value of `task.kind`.
 const KINDS: [&str; 2] = [image::KIND, language::KIND];
 
-/// A task by its settings.
+/// The settings of a task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", try_from = "RawTask")]
 pub enum TaskConfig {
@@ -31,7 +31,7 @@ impl Default for TaskConfig {
 }
 
 impl TaskConfig {
-    /// Its name in the configuration.
+    /// The value of `task.kind`.
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::ImageClassifier(_) => image::KIND,

@@ -1,5 +1,5 @@
-//! IDX files, the format of MNIST: a header of big-endian lengths, then bytes; gzipped or not.
-//! Bytes only: the other element types of the format are refused.
+//! IDX files, the format of MNIST: a header with big-endian lengths, then bytes; gzipped or not.
+//! Element types other than bytes are refused.
 
 use flate2::read::GzDecoder;
 use std::fs::File;
@@ -19,10 +19,10 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum IdxProblem {
-    /// The file is missing, unreadable, or a damaged gzip stream.
+    /// The file is missing or unreadable, or its gzip stream is damaged.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// It does not begin as an IDX file.
+    /// The first bytes are not those of an IDX file.
     #[error("it does not start as an IDX file of unsigned bytes (found {0:02x?})")]
     Magic([u8; 4]),
     /// Wrong number of dimensions for images or labels.
@@ -69,34 +69,34 @@ pub enum IdxProblem {
 pub struct IdxError {
     /// The file.
     pub file: PathBuf,
-    /// What is wrong with it.
+    /// The problem.
     #[source]
     pub problem: IdxProblem,
 }
 
-/// Images of one size, one byte a pixel, row-major and back to back.
+/// Images of one size: one byte per pixel, row-major, without gaps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Images {
-    /// Rows of each.
+    /// Number of rows of each image.
     pub height: usize,
-    /// Columns of each.
+    /// Number of columns of each image.
     pub width: usize,
     /// All pixels: `[images, height, width]`.
     pub pixels: Vec<u8>,
 }
 
 impl Images {
-    /// Their number.
+    /// Number of images.
     pub fn len(&self) -> usize {
         self.pixels.len() / self.area()
     }
 
-    /// Whether it is empty.
+    /// Whether there are no images.
     pub fn is_empty(&self) -> bool {
         self.pixels.is_empty()
     }
 
-    /// Pixels of one image.
+    /// Number of pixels of one image.
     pub fn area(&self) -> usize {
         self.height * self.width
     }
@@ -104,7 +104,7 @@ impl Images {
     /// The pixels of one image.
     ///
     /// # Panics
-    /// If there is no such image.
+    /// If the index is out of bounds.
     pub fn image(&self, index: usize) -> &[u8] {
         let area = self.area();
         &self.pixels[index * area..(index + 1) * area]
@@ -114,7 +114,7 @@ impl Images {
 /// Reads the images of a file, gzipped or not.
 ///
 /// # Errors
-/// When it cannot be read or is not an IDX file of images.
+/// If it cannot be read or is not an IDX file of images.
 pub fn read_images(path: &Path) -> Result<Images, IdxError> {
     open(path)
         .and_then(parse_images)
@@ -127,7 +127,7 @@ pub fn read_images(path: &Path) -> Result<Images, IdxError> {
 /// Reads the labels of a file, gzipped or not.
 ///
 /// # Errors
-/// When it cannot be read or is not an IDX file of labels.
+/// If it cannot be read or is not an IDX file of labels.
 pub fn read_labels(path: &Path) -> Result<Vec<u8>, IdxError> {
     open(path)
         .and_then(parse_labels)
@@ -137,10 +137,10 @@ pub fn read_labels(path: &Path) -> Result<Vec<u8>, IdxError> {
         })
 }
 
-/// Parses images; whether they are gzipped is seen from the first two bytes.
+/// Parses images. The first two bytes tell whether they are gzipped.
 ///
 /// # Errors
-/// When the bytes are not an IDX file of images.
+/// If the bytes are not an IDX file of images.
 pub fn parse_images(source: impl Read) -> Result<Images, IdxProblem> {
     let mut source = unpack(source)?;
     let [count, height, width] = header(&mut source)?;
@@ -156,10 +156,10 @@ pub fn parse_images(source: impl Read) -> Result<Images, IdxProblem> {
     })
 }
 
-/// Parses labels; whether they are gzipped is seen from the first two bytes.
+/// Parses labels. The first two bytes tell whether they are gzipped.
 ///
 /// # Errors
-/// When the bytes are not an IDX file of labels.
+/// If the bytes are not an IDX file of labels.
 pub fn parse_labels(source: impl Read) -> Result<Vec<u8>, IdxProblem> {
     let mut source = unpack(source)?;
     let [count] = header(&mut source)?;
@@ -204,9 +204,9 @@ fn header<const N: usize>(source: &mut dyn Read) -> Result<[u32; N], IdxProblem>
 /// Largest buffer to reserve from a header alone; larger than the images of MNIST.
 const RESERVED_MAX: u64 = 64 << 20;
 
-/// Reads the bytes that the header names. Up to [`RESERVED_MAX`] it reserves the buffer at once,
-/// because a growing buffer leaves its smaller copies in the allocator, 20 MB for the bundled
-/// images. If the header is false, the extra pages are never touched.
+/// Reads the bytes that the header announces. Up to [`RESERVED_MAX`] it allocates the buffer at
+/// once, because a growing buffer leaves smaller copies in the allocator, 20 MB for the bundled
+/// images. If the header is wrong, the excess pages are never touched.
 fn body(source: Box<dyn Read + '_>, lengths: &[u32]) -> Result<Vec<u8>, IdxProblem> {
     let needed = lengths
         .iter()
@@ -248,13 +248,13 @@ fn read_exactly(source: &mut dyn Read, into: &mut [u8]) -> Result<(), IdxProblem
     Ok(())
 }
 
-/// Writes images in the same format, ungzipped: what makes the bundled subset and test files.
+/// Encodes images as an uncompressed IDX file. Serves to make the bundled subset and test files.
 pub fn encode_images(images: &Images) -> Vec<u8> {
     let lengths = [images.len(), images.height, images.width];
     encode(&lengths.map(|length| length as u32), &images.pixels)
 }
 
-/// Writes labels in the same format, ungzipped.
+/// Encodes labels as an uncompressed IDX file.
 pub fn encode_labels(labels: &[u8]) -> Vec<u8> {
     encode(&[labels.len() as u32], labels)
 }

@@ -25,7 +25,7 @@ pub enum DataError {
         /// The file's name.
         name: &'static str,
     },
-    /// Images and labels do not belong together.
+    /// The numbers of images and labels differ.
     #[error("{}: {images} {what} images but {labels} labels (copy the files again)", dir.display())]
     Count {
         /// The folder.
@@ -37,7 +37,7 @@ pub enum DataError {
         /// Labels.
         labels: usize,
     },
-    /// Training and held-out images do not belong together.
+    /// Training and held-out images have different sizes.
     #[error("{}: training and held-out images differ in size or classes, or one is empty", .0.display())]
     Differ(PathBuf),
 }
@@ -47,25 +47,25 @@ pub enum DataError {
 pub struct Labelled {
     /// The images.
     pub images: Images,
-    /// The class of each.
+    /// The class of each image.
     pub labels: Vec<u8>,
 }
 
 impl Labelled {
-    /// Their number.
+    /// Number of images.
     pub fn len(&self) -> usize {
         self.labels.len()
     }
 
-    /// Whether it is empty.
+    /// Whether there are no images.
     pub fn is_empty(&self) -> bool {
         self.labels.is_empty()
     }
 
-    /// A copy of some of them.
+    /// Copies the images with these indices.
     ///
     /// # Panics
-    /// When an index is out of bounds.
+    /// If an index is out of bounds.
     pub fn pick(&self, indices: &[u32]) -> Self {
         let area = self.images.area();
         let mut pixels = Vec::with_capacity(indices.len() * area);
@@ -103,15 +103,15 @@ pub struct LabelledPair {
     pub train: Labelled,
     /// The held-out images, the same for all peers.
     pub held: Labelled,
-    /// Classes: one more than the largest label of the whole training set.
+    /// Number of classes: one more than the largest label of the whole training set.
     pub classes: usize,
 }
 
 impl LabelledPair {
-    /// Joins two sets.
+    /// Combines a training set and a held-out set. Errors name `from`.
     ///
     /// # Errors
-    /// When they do not fit each other; `from` is named.
+    /// If the sets do not fit each other.
     pub fn new(train: Labelled, held: Labelled, from: &Path) -> Result<Self, DataError> {
         for (what, set) in [("training", &train), ("held-out", &held)] {
             let (images, labels) = (set.images.len(), set.labels.len());
@@ -146,12 +146,12 @@ impl LabelledPair {
         })
     }
 
-    /// Reads `train-images-idx3-ubyte`, `train-labels-idx1-ubyte` and the two `t10k-` files of a
-    /// folder, each with or without `.gz`. With a share it holds out evenly spaced training images
-    /// instead and does not read the `t10k-` files.
+    /// Reads `train-images-idx3-ubyte`, `train-labels-idx1-ubyte` and the two `t10k-` files in a
+    /// folder, each with or without `.gz`. If `share` is given, it holds out evenly spaced training
+    /// images instead and does not read the `t10k-` files.
     ///
     /// # Errors
-    /// When a file is missing or wrong.
+    /// If a file is missing or invalid.
     pub fn read(dir: &Path, share: Option<f64>) -> Result<Self, DataError> {
         let train = Labelled {
             images: idx::read_images(&find(dir, "train-images-idx3-ubyte")?)?,
@@ -180,10 +180,10 @@ impl LabelledPair {
         Self::new(train, held, dir)
     }
 
-    /// Keeps one shard of the training images and all held-out images.
+    /// Keeps one shard of the training images, and all held-out images.
     ///
     /// # Errors
-    /// When there is no such shard, or it has fewer than `needed` images.
+    /// If the shard does not exist, or has fewer than `needed` images.
     pub fn keep_shard(&mut self, shards: &Shards, needed: usize) -> Result<(), ShardError> {
         let mine = shards.samples(&self.train.labels, needed)?;
         if mine.len() < self.train.len() {

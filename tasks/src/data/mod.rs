@@ -1,4 +1,4 @@
-//! Data and its shards. No model and no device.
+//! Data and its shards. This module uses neither models nor devices.
 
 pub mod bundled;
 pub mod idx;

@@ -1,5 +1,5 @@
-//! The order in which a peer sees its samples: shuffled passes, a function of (seed, number of
-//! the batch) alone, so that a resumed trainer needs to remember one number.
+//! The order in which a peer uses its samples: shuffled passes that depend only on the seed and the
+//! number of the batch, so a resumed trainer needs only this number.
 
 use crate::rng;
 
@@ -24,10 +24,11 @@ pub struct Passes {
 }
 
 impl Passes {
-    /// Passes over `samples` in batches of `batch`, or of all samples where they are fewer.
+    /// Passes over `samples` in batches of `batch`. With fewer samples, every batch has all of
+    /// them.
     ///
     /// # Panics
-    /// When there are no samples or the batch is empty.
+    /// If there are no samples or `batch` is zero.
     pub fn new(samples: usize, batch: usize, seed: u64) -> Self {
         assert!(samples > 0 && batch > 0, "a batch needs samples");
         let mut passes = Self {
@@ -41,7 +42,7 @@ impl Passes {
         passes
     }
 
-    /// Samples in each batch.
+    /// Number of samples in each batch.
     pub fn batch_len(&self) -> usize {
         self.batch
     }

@@ -21,7 +21,7 @@ pub enum ShardKind {
     ByLabel,
     /// The shares of each class are drawn from a symmetric Dirichlet distribution.
     Dirichlet {
-        /// Its concentration: small is skewed, large is even.
+        /// The concentration: small values give skewed shares, large values give even ones.
         alpha: f64,
     },
 }
@@ -62,7 +62,7 @@ pub enum ShardError {
     /// No shards, or too many.
     #[error("`shards.of` is {0}, it must be from 1 to {SHARDS_MAX}")]
     Of(u32),
-    /// Not a concentration.
+    /// The concentration is not a positive number.
     #[error("`shards.alpha` is {0}, it must be a number above 0 and at most 1e6")]
     Alpha(f64),
     /// A split by label, but text has no labels.
@@ -83,7 +83,7 @@ pub enum ShardError {
 }
 
 impl Shards {
-    /// The single shard with all samples.
+    /// The only shard, with all samples.
     pub const fn whole() -> Self {
         Self {
             kind: ShardKind::Iid,

@@ -9,7 +9,7 @@ use burn::tensor::{Device, Int, Tensor, TensorData};
 use murmurate_strategies::TensorSpec;
 use rand_chacha::ChaCha8Rng;
 
-/// Mean and standard deviation of MNIST's pixels in `[0, 1]`; close enough for other images.
+/// Mean and standard deviation of MNIST's pixels in `[0, 1]`. They also suit other images.
 const MEAN: f32 = 0.1307;
 const DEVIATION: f32 = 0.3081;
 
@@ -30,7 +30,7 @@ impl ImageTask {
     /// Reads the images and keeps one shard of them.
     ///
     /// # Errors
-    /// When configuration, images or shard are wrong.
+    /// If the configuration, the images or the shard is invalid.
     pub fn new(config: &ImageConfig, seed: u64, shards: &Shards) -> Result<Self, TaskError> {
         let mut data = read(config)?;
         data.keep_shard(shards, 1)?;

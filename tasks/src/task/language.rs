@@ -26,10 +26,10 @@ pub struct LanguageTask {
 }
 
 impl LanguageTask {
-    /// Reads the text and keeps one shard of it and what is held out.
+    /// Reads the text and keeps one shard of it and the held-out part.
     ///
     /// # Errors
-    /// When text or shard are wrong.
+    /// If the text or the shard is invalid.
     pub fn new(config: &LanguageConfig, seed: u64, shards: &Shards) -> Result<Self, TaskError> {
         let DataSource::Path(path) = &config.data else {
             let (key, hint) = (
@@ -47,10 +47,10 @@ impl LanguageTask {
         Self::of_text(config, &text, seed, shards)
     }
 
-    /// The same for text in memory. Errors name it by `config.data`.
+    /// Like [`LanguageTask::new`], for text in memory. Errors name it by `config.data`.
     ///
     /// # Errors
-    /// When text or shard are wrong.
+    /// If the text or the shard is invalid.
     pub fn of_text(
         config: &LanguageConfig,
         text: &[u8],
@@ -80,7 +80,7 @@ impl LanguageTask {
         })
     }
 
-    /// The sizes of the model.
+    /// The dimensions of the model.
     pub fn shape(&self) -> TransformerShape {
         self.shape
     }
@@ -180,7 +180,8 @@ impl Task for LanguageTask {
     }
 }
 
-/// Each window without its last byte, and all of them shifted by one.
+/// The inputs and targets: each window without its last byte, and each window without its first
+/// byte.
 fn tensors(
     text: &[u8],
     windows: impl Iterator<Item = Range<usize>>,

@@ -51,7 +51,7 @@ pub trait Task: Send {
         }
     }
 
-    /// Samples of each batch.
+    /// Number of samples in each batch.
     fn samples(&self) -> u64;
 
     /// The batch with this number. Must return the same batch for the same number.

@@ -147,7 +147,7 @@ pub(crate) struct Handout<'a> {
 }
 
 impl<'a> Handout<'a> {
-    /// To `f(offset, gradient)`.
+    /// Passes gradients to `f(offset, gradient)`.
     pub(crate) fn new(layout: &'a Layout, f: &'a mut dyn FnMut(usize, &mut [f32])) -> Self {
         let left = vec![true; layout.tensors().len()];
         Self { layout, left, f }
