@@ -1,0 +1,156 @@
+//! Files and flags that are accepted, and the error lines of those that are not.
+
+use super::*;
+use murmurate_net::congestion::Congestion;
+
+fn line(text: &str, overrides: &Overrides) -> String {
+    Config::from_text(Path::new("node.toml"), text, overrides)
+        .unwrap_err()
+        .to_string()
+}
+
+#[test]
+fn nothing_said_is_the_default() {
+    let config = Config::load(None, &Overrides::default()).unwrap();
+    assert_eq!(config.run.name, "murmurate");
+    assert_eq!(config.daemon.http.to_string(), "127.0.0.1:0");
+    assert_eq!(config.network.listen.len(), 2);
+    assert!(config.network.mdns && !config.joins_running());
+}
+
+#[test]
+fn wrong_files_are_named_by_line() {
+    let cases = [
+        (
+            "[run]\nrouns = 3\n",
+            "node.toml:2: unknown key `rouns`; did you mean `rounds`?",
+        ),
+        (
+            "\n[netwrk]\n",
+            "node.toml:2: unknown key `netwrk`; did you mean `network`?",
+        ),
+        (
+            "[run]\nseed = \"x\"\n",
+            "node.toml:2: invalid type: string \"x\", expected u64",
+        ),
+        (
+            "[run]\nstart_with = 0\n",
+            "node.toml:2: `run.start_with` counts this daemon: at least 1",
+        ),
+        (
+            "[daemon]\nhttp = \"0.0.0.0:80\"\n",
+            "node.toml:2: 0.0.0.0:80 can be reached from outside and anybody may read it; \
+             say so with --http-public (or http_public = true), or use 127.0.0.1",
+        ),
+        (
+            "[shards]\nindex = 4\nof = 4\n",
+            "node.toml:2: `shards.index` is 4, it counts from 0 and must be below \
+             `shards.of` = 4",
+        ),
+        (
+            "[task]\nkind = \"image-classifier\"\nhiden = 3\n",
+            "node.toml:3: `task.hiden` is no key of kind = \"image-classifier\", \
+             the nearest is `hidden`",
+        ),
+        (
+            "[shards]\nkind = \"by-lable\"\n",
+            "node.toml:2: `shards.kind` = \"by-lable\" is not known, the nearest is \"by-label\"",
+        ),
+        (
+            "[daemon]\ndevice = \"cpux\"\n",
+            "node.toml:2: there is no device `cpux`, the nearest is `cpu` \
+             (flex, cpu, wgpu, cuda, cuda:N)",
+        ),
+        (
+            "[daemon]\nsave_every_s = -1.0\n",
+            "node.toml:2: `daemon.save_every_s` must be 0 to 31536000 seconds",
+        ),
+        (
+            "[network]\ncongestion = \"reno\"\n",
+            "node.toml:2: `network.congestion`: unknown congestion control \"reno\": \
+             use \"bbr3\" or \"cubic\"",
+        ),
+        (
+            "[network]\nmdns = false\nmax_rate = \"10 MB/h\"\n",
+            "node.toml:3: `network.max_rate` must be bytes a second above 0, or a number with a \
+             unit such as \"10 MB/s\" or \"80 Mbit/s\"; leave it out for no limit",
+        ),
+    ];
+    let preset = line("[strategy]\npreset = \"dilocco\"\n", &Overrides::default());
+    let start = "node.toml:2: preset `dilocco` does not exist; did you mean `diloco`? \
+                 There are: none, ";
+    assert!(preset.starts_with(start), "{preset}");
+    for (text, expected) in cases {
+        assert_eq!(line(text, &Overrides::default()), expected);
+    }
+    let broken = line("[run\n", &Overrides::default());
+    assert!(
+        broken.starts_with("node.toml:1: ") && !broken.contains('\n'),
+        "{broken}"
+    );
+}
+
+#[test]
+fn wrong_flags_are_named_by_flag() {
+    let join = Overrides {
+        join: vec!["10.0.0.1:4001".to_owned()],
+        ..Overrides::default()
+    };
+    let said = line("", &join);
+    assert!(
+        said.starts_with("--join: `10.0.0.1:4001` is not a multiaddress"),
+        "{said}"
+    );
+    let http = Overrides {
+        http: Some("localhost".to_owned()),
+        ..Overrides::default()
+    };
+    assert_eq!(
+        line("", &http),
+        "--http: `localhost` is not an address and port such as 127.0.0.1:9100"
+    );
+}
+
+#[test]
+fn a_missing_file_names_the_command_that_writes_one() {
+    let path = Path::new("no/such/node.toml");
+    let said = Config::load(Some(path), &Overrides::default())
+        .unwrap_err()
+        .to_string();
+    assert!(said.starts_with("no/such/node.toml: "), "{said}");
+    assert!(
+        said.ends_with("`murmurate init --to no/such/node.toml` writes one"),
+        "{said}"
+    );
+}
+
+#[test]
+fn flags_win_and_the_effective_configuration_reads_back_the_same() {
+    let overrides = Overrides {
+        preset: Some("bsp".to_owned()),
+        seed: Some(9),
+        join: vec!["/ip4/127.0.0.1/udp/9/quic-v1".to_owned()],
+        http: Some("0.0.0.0:9".to_owned()),
+        http_public: true,
+        ..Overrides::default()
+    };
+    let path = Path::new("node.toml");
+    let text =
+        "[run]\nseed = 3\nrounds = 4\n[network]\ncongestion = \"cubic\"\nmax_rate = \"8 Mbit/s\"\n";
+    let config = Config::from_text(path, text, &overrides).unwrap();
+    assert_eq!(config.network.congestion, Congestion::Cubic);
+    assert_eq!(config.network.max_rate.daemon, Some(1_000_000));
+    assert_eq!(config.network.max_rate.peer, None);
+    assert_eq!((config.run.seed, config.run.rounds), (9, 4));
+    assert_eq!(config.strategy.name(), "bsp");
+    assert!(config.joins_running());
+    let again = Config::from_text(path, &config.effective, &Overrides::default()).unwrap();
+    assert_eq!(again.effective, config.effective);
+    assert_eq!(again.run, config.run);
+    assert_eq!(again.network, config.network);
+}
+
+#[test]
+fn runs_of_different_names_are_strangers() {
+    assert_ne!(RunConfig::id_of("a"), RunConfig::id_of("b"));
+}
