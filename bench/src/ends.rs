@@ -36,7 +36,7 @@ pub async fn run_net(plan: &Plan, heard: impl FnMut(&Run)) -> Result<NetReport, 
 pub async fn net_end(task: &str) -> Result<(), BenchError> {
     let task: Task = serde_json::from_str(task).map_err(|error| BenchError::Flag {
         flag: "--task",
-        message: format!("{error}; `bench net` starts this by itself"),
+        message: format!("{error}; `bench net` starts this process itself"),
     })?;
     Ok(perform(task).await?)
 }

@@ -33,7 +33,7 @@ pub enum BenchError {
         reason: String,
     },
     /// A process ended without a result.
-    #[error("peer {peer} ended without its figures; its last words: {words}")]
+    #[error("peer {peer} ended without a result; its last output: {words}")]
     Silent {
         /// Index of the peer, from zero.
         peer: usize,

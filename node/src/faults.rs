@@ -65,7 +65,7 @@ pub struct Fault {
 
 /// A text that cannot be parsed as a fault.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is no fault; write {form}")]
+#[error("`{text}` is not a fault; write {form}")]
 pub struct FaultError {
     text: String,
     form: &'static str,
@@ -194,7 +194,7 @@ mod tests {
         ] {
             let line = text.parse::<Fault>().unwrap_err().to_string();
             assert!(
-                line.starts_with(&format!("`{text}` is no fault; write kill@")),
+                line.starts_with(&format!("`{text}` is not a fault; write kill@")),
                 "{line}"
             );
         }

@@ -15,7 +15,7 @@ pub enum BenchError {
     #[error(transparent)]
     Relay(#[from] RelayError),
     /// An address could not be bound.
-    #[error("nothing can listen at {address}: {source}")]
+    #[error("cannot listen at {address}: {source}")]
     Listen {
         /// The address.
         address: SocketAddr,
@@ -32,7 +32,7 @@ pub enum BenchError {
     },
     /// A transfer did not end.
     #[error(
-        "the far end said nothing for {seconds} s after the transfer had to be over; is the path up?"
+        "no answer from the far end {seconds} s after the end of the transfer; check that the path is up"
     )]
     Late {
         /// How long the near end waited.
@@ -47,7 +47,7 @@ pub enum BenchError {
         what: String,
     },
     /// A message of another end cannot be parsed.
-    #[error("what the {end} end said is not understood ({reason}); run the same version on both")]
+    #[error("cannot parse the message of the {end} end ({reason}); run the same version on both")]
     Words {
         /// The other end.
         end: &'static str,

@@ -64,7 +64,7 @@ impl Tuning {
                 Some(other) => {
                     return Err(BenchError::Setting {
                         setting: "cipher",
-                        message: format!("{other:?} is none; give auto, aes or chacha"),
+                        message: format!("{other:?} is not a cipher; give auto, aes or chacha"),
                     });
                 }
             },

@@ -98,7 +98,7 @@ fn net(args: BenchNetArgs) -> anyhow::Result<()> {
         writeln!(out, "{}", murmurate_bench::net_table(&report))?;
     }
     if report.ways.iter().all(|way| way.transfers == 0) {
-        bail!("no transfer came to its end");
+        bail!("no transfer completed");
     }
     Ok(())
 }

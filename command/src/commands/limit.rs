@@ -75,7 +75,7 @@ fn ask(dir: &Path, body: Option<&str>) -> anyhow::Result<String> {
         .next()
         .is_some_and(|line| line.contains(" 200 "))
     {
-        bail!("the daemon refuses: {}", content.trim());
+        bail!("the daemon refused the change: {}", content.trim());
     }
     Ok(content.to_owned())
 }

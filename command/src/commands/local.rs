@@ -43,7 +43,7 @@ pub(crate) fn run(args: LocalArgs) -> anyhow::Result<()> {
     }
     match report.missed() {
         Some(line) => bail!(line),
-        None if report.interrupted => bail!("interrupted; the figures are those until then"),
+        None if report.interrupted => bail!("interrupted; the results are those up to this point"),
         None => Ok(()),
     }
 }

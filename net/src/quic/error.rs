@@ -34,7 +34,7 @@ pub enum Error {
     )]
     Interfaces(io::Error),
     /// No certificate can be made from the identity.
-    #[error("cannot make a certificate of the identity: {0}")]
+    #[error("cannot make a certificate from the identity: {0}")]
     Certificate(String),
     /// TLS cannot be set up.
     #[error("cannot set up TLS: {0}")]
@@ -94,10 +94,10 @@ pub enum Error {
     #[error("{0} names no peer: a hole punch needs /p2p/PEER at its end")]
     PunchNeedsPeer(Multiaddr),
     /// A hole punch to this address is already running, or too many are.
-    #[error("a hole punch to {0} is under way, or too many are")]
+    #[error("a hole punch to {0} is already running, or too many are")]
     PunchBusy(SocketAddr),
     /// The peer did not connect through the hole.
-    #[error("no connection came through the hole to {addr} within {} ms", .after.as_millis())]
+    #[error("no connection came through the punched hole to {addr} within {} ms", .after.as_millis())]
     PunchTimeout {
         /// The address that was punched.
         addr: SocketAddr,

@@ -54,11 +54,11 @@ fn given<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Option<RawRate>>, 
 /// Why a request is refused.
 #[derive(Debug, thiserror::Error)]
 enum Refused {
-    #[error("limits are changed from the daemon's own machine only")]
+    #[error("limits can only be changed from the daemon's own machine")]
     Remote,
-    #[error("limits are not changed from pages of a browser")]
+    #[error("limits cannot be changed from a page in a browser")]
     Browser,
-    #[error("the body is no change of limits: {0}")]
+    #[error("the body is not a change of limits: {0}")]
     Body(String),
     #[error(
         "`{0}` must be bytes a second above 0, a number with a unit such as \"10 MB/s\", or null"
@@ -106,7 +106,7 @@ fn change(rate: &MaxRate, from: SocketAddr, head: &HeaderMap, body: &[u8]) -> Re
         return Err(Refused::Browser);
     }
     let limits = changed(rate.get(), body)?;
-    tracing::info!(?limits, "the limits on what is sent were changed");
+    tracing::info!(?limits, "the limits on the sending rate were changed");
     rate.set(limits);
     Ok(())
 }
@@ -178,7 +178,7 @@ mod tests {
                 "`max_rate_per_peer`",
             ),
             (here, &none, "{\"rate\": 1}", "unknown field"),
-            (here, &none, "", "no change of limits"),
+            (here, &none, "", "not a change of limits"),
         ] {
             let refused = change(&rate, from, head, body.as_bytes()).unwrap_err();
             assert!(refused.to_string().contains(words), "{refused}");

@@ -116,7 +116,7 @@ pub(super) fn register(registry: &mut Registry, links: &BTreeMap<&str, &LinkStat
         ("link_loss_ratio", "Lost over sent bytes", |l| l.loss),
         (
             "link_congestion_window_bytes",
-            "Bytes that may be under way",
+            "Bytes that may be in flight",
             |l| l.congestion_window.map(|bytes| bytes as f64),
         ),
         (

@@ -27,7 +27,11 @@ pub fn metrics_text(status: &Status) -> String {
         ("run".to_owned(), status.run.clone()),
         ("preset".to_owned(), status.preset.clone()),
     ];
-    registry.register("daemon", "Which daemon this is", Info::new(about));
+    registry.register(
+        "daemon",
+        "Version, peer, run and preset of this daemon",
+        Info::new(about),
+    );
     counters(&mut registry, status);
     gauges(&mut registry, status);
     bytes(&mut registry, status);
@@ -45,34 +49,38 @@ fn counters(registry: &mut Registry, status: &Status) {
     let all = [
         ("rounds_ended", "Rounds ended", status.rounds_ended),
         ("inner_steps", "Inner steps taken", status.inner_steps),
-        ("samples", "Samples seen", status.samples),
+        ("samples", "Samples trained on", status.samples),
         (
             "catch_ups",
-            "States taken over from the swarm",
+            "States fetched from the swarm",
             status.catch_ups,
         ),
-        ("voids", "Exchanges that were given up", status.voids),
+        ("voids", "Exchanges without an agreed result", status.voids),
         (
             "alone",
-            "Times that no group came about and the round went on",
+            "Attempts without a group, after which the round continued",
             status.alone,
         ),
         (
             "expired_waits",
-            "Waits that ended by their deadline",
+            "Waits that ended at their deadline",
             status.expired_waits,
         ),
         (
             "mass_uncertain",
-            "Transfers of which it is not known whether they arrived",
+            "Transfers that may have lost or doubled push-sum weight",
             status.mass_uncertain,
         ),
         (
             "misbehaved",
-            "Rules broken by other peers",
+            "Violations of the protocol by other peers",
             status.misbehaved,
         ),
-        ("work_failed", "Own orders that failed", status.work_failed),
+        (
+            "work_failed",
+            "Work orders that failed in this daemon",
+            status.work_failed,
+        ),
     ];
     for (name, help, value) in all {
         let counter: Counter = Counter::default();
@@ -83,10 +91,10 @@ fn counters(registry: &mut Registry, status: &Status) {
 
 fn gauges(registry: &mut Registry, status: &Status) {
     let of_training = [
-        ("round", "The round under way", Some(status.round as f64)),
+        ("round", "The current round", Some(status.round as f64)),
         (
             "inner_steps_per_second",
-            "Rate of the last rounds",
+            "Inner steps per second over the last rounds",
             Some(status.inner_steps_per_s),
         ),
         (
@@ -107,10 +115,10 @@ fn gauges(registry: &mut Registry, status: &Status) {
     ];
     let of_held_data = status.evaluation.map(|e| {
         [
-            ("test_loss", "Loss on held data, nats", Some(e.loss)),
+            ("test_loss", "Loss on held-out data, nats", Some(e.loss)),
             (
                 "test_accuracy",
-                "Share of held samples that are right",
+                "Fraction of correct predictions on held-out data",
                 e.accuracy,
             ),
         ]
@@ -120,7 +128,7 @@ fn gauges(registry: &mut Registry, status: &Status) {
             ("longest_wait_seconds", "The longest wait", Some(w.waited_s)),
             (
                 "longest_wait_deadline_seconds",
-                "Its deadline",
+                "The deadline of the longest wait",
                 Some(w.deadline_s),
             ),
         ]
@@ -140,36 +148,36 @@ type RoundNames = [(&'static str, &'static str); 5];
 const PREDICTED: RoundNames = [
     (
         "predicted_utilization",
-        "Share of a round in training, expected",
+        "Fraction of a round in training, predicted",
     ),
-    ("predicted_round_seconds", "A round, expected"),
+    ("predicted_round_seconds", "Duration of a round, predicted"),
     (
         "predicted_sent_bytes_per_round",
-        "Encoded bytes sent in a round, expected",
+        "Encoded bytes sent in a round, predicted",
     ),
     (
         "predicted_received_bytes_per_round",
-        "Encoded bytes received in a round, expected",
+        "Encoded bytes received in a round, predicted",
     ),
     (
         "predicted_memory_bytes",
-        "Memory of the model and its method, expected",
+        "Memory of the model and its method, predicted",
     ),
 ];
 
 const MEASURED: RoundNames = [
     (
         "measured_utilization",
-        "Share of the last rounds in training",
+        "Fraction of the last rounds in training",
     ),
-    ("measured_round_seconds", "A round, mean of the last ones"),
+    ("measured_round_seconds", "Mean duration of the last rounds"),
     (
         "measured_sent_bytes_per_round",
-        "Encoded bytes sent in a round, mean of the last ones",
+        "Mean encoded bytes sent in a round, over the last rounds",
     ),
     (
         "measured_received_bytes_per_round",
-        "Encoded bytes received in a round, mean of the last ones",
+        "Mean encoded bytes received in a round, over the last rounds",
     ),
     ("measured_memory_bytes", "Resident memory"),
 ];
@@ -195,21 +203,21 @@ fn process_gauges(registry: &mut Registry, status: &Status) {
     let suspected = status.peers.values().filter(|p| p.suspected).count();
     let memory = &status.memory;
     let all = [
-        ("peers_linked", "Peers that are there", Some(linked as f64)),
+        ("peers_linked", "Linked peers", Some(linked as f64)),
         (
             "peers_suspected",
-            "Peers that let a deadline pass",
+            "Peers that missed a deadline and were not heard from since",
             Some(suspected as f64),
         ),
         ("rss_bytes", "Resident memory", whole(memory.rss_bytes)),
         (
             "peak_rss_bytes",
-            "Most resident memory",
+            "Peak resident memory",
             whole(memory.peak_rss_bytes),
         ),
         (
             "overhead_bytes",
-            "Memory not explained",
+            "Resident memory beyond the stores of the method",
             memory.overhead_bytes.map(|v| v as f64),
         ),
         (
@@ -276,7 +284,7 @@ fn nat(registry: &mut Registry, status: &Status) {
         };
         reachability.get_or_create(&label).set(here);
     }
-    let help = "Whether others can dial this daemon: 1 for the state it is in";
+    let help = "Whether others can dial this daemon: 1 for the current state";
     registry.register("reachability", help, reachability);
     let paths = Family::<PathLabel, Gauge>::default();
     for path in ["direct", "punched", "relayed"] {
@@ -284,17 +292,17 @@ fn nat(registry: &mut Registry, status: &Status) {
         let count = status.peers.values().filter(on_it).count();
         paths.get_or_create(&PathLabel { path }).set(count as i64);
     }
-    registry.register("links", "Peers that are there, by the way to them", paths);
+    registry.register("links", "Linked peers by path", paths);
     let serving = |of: fn(ServingStatus) -> u64| nat.serving.map(|serving| of(serving) as f64);
     let gauges = [
         (
             "relays_reserved",
-            "Relays that others reach this daemon through",
+            "Relays through which others reach this daemon",
             Some(nat.relays.len() as f64),
         ),
         (
             "relay_reservations",
-            "Peers that are reached through this daemon",
+            "Peers that are reachable through this daemon",
             serving(|s| s.reservations),
         ),
         (
@@ -306,17 +314,17 @@ fn nat(registry: &mut Registry, status: &Status) {
     set(registry, gauges);
     let refused = nat.serving.map_or(0, |serving| serving.refused);
     let counters = [
-        ("punched", "Links made direct by punched holes", nat.punched),
+        (
+            "punched",
+            "Links that became direct by hole punching",
+            nat.punched,
+        ),
         (
             "punches_failed",
-            "Attempts to punch a hole that failed",
+            "Failed attempts at hole punching",
             nat.punches_failed,
         ),
-        (
-            "relay_refused",
-            "Requests to relay that were refused",
-            refused,
-        ),
+        ("relay_refused", "Refused requests to relay", refused),
     ];
     for (name, help, value) in counters {
         let counter: Counter = Counter::default();

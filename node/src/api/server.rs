@@ -58,7 +58,7 @@ impl ApiServer {
         let task = tokio::spawn(async move {
             let service = routes(status, rate).into_make_service_with_connect_info::<SocketAddr>();
             if let Err(error) = axum::serve(listener, service).await {
-                tracing::warn!(%error, "the HTTP interface ended");
+                tracing::warn!(%error, "the HTTP server ended");
             }
         });
         Ok(Self { address, task })

@@ -36,7 +36,7 @@ pub enum ManifestError {
         bytes: u64,
     },
     /// The number of hashes differs from the number of chunks.
-    #[error("a manifest of {bytes} bytes where the state's size asks for {wanted}")]
+    #[error("a manifest of {bytes} bytes, but the state's size requires {wanted}")]
     Length {
         /// Size of the manifest.
         bytes: u64,
@@ -44,7 +44,7 @@ pub enum ManifestError {
         wanted: u64,
     },
     /// The manifest's hash differs from the state's root.
-    #[error("the manifest's hash is not the state's root")]
+    #[error("the manifest's hash differs from the state's root")]
     Root,
 }
 

@@ -19,7 +19,7 @@ pub enum BulkFault {
     #[error("bulk header: {0}")]
     Header(#[source] WireError),
     /// The header announces more bytes than allowed.
-    #[error("{bytes} bytes announced where at most {max} may come")]
+    #[error("{bytes} bytes announced, at most {max} are allowed")]
     TooLong {
         /// Announced bytes.
         bytes: u64,
@@ -49,13 +49,13 @@ pub enum BulkFault {
         of: u64,
     },
     /// The hash of the manifest differs from the state's root.
-    #[error("the manifest of the state that opens round {} is not what its root says", .state.round)]
+    #[error("the hash of the manifest differs from the root of the state of round {}", .state.round)]
     WrongManifest {
         /// The state.
         state: StateId,
     },
     /// The hash of a chunk differs from its hash in the manifest.
-    #[error("chunk {index} of the state that opens round {} has another hash", .state.round)]
+    #[error("the hash of chunk {index} differs from the manifest of the state of round {}", .state.round)]
     WrongChunk {
         /// The state.
         state: StateId,

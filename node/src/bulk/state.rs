@@ -45,7 +45,7 @@ async fn manifest(core: &Core, state: StateId, donors: &[PeerId]) -> Option<Mani
             continue;
         };
         if let Err(refusal) = core.store.put_state_manifest(&state, bytes) {
-            tracing::warn!(round = %state.round, %refusal, "the state cannot be taken");
+            tracing::warn!(round = %state.round, %refusal, "the store refuses the state");
             return None;
         }
         return Some(manifest);
@@ -85,7 +85,7 @@ async fn chunks(core: &Core, state: StateId, manifest: &Manifest, donors: &[Peer
             Ok(bytes) => match core.store.put_state_chunk(&state, index, bytes) {
                 Ok(()) => ChunkOutcome::Good,
                 Err(refusal) => {
-                    tracing::warn!(round = %state.round, index, %refusal, "a chunk was not taken");
+                    tracing::warn!(round = %state.round, index, %refusal, "the store refuses a chunk");
                     return false;
                 }
             },

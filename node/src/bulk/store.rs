@@ -8,16 +8,16 @@ use murmurate_protocol::{PeerId, SliceId, SliceMeta, StateId};
 #[non_exhaustive]
 pub enum Refusal {
     /// The store already has this slice. The sender counts it as delivered.
-    #[error("it is here already")]
+    #[error("the store already has it")]
     AlreadyHere,
     /// Longer than the plan allows.
     #[error("it is longer than the plan allows")]
     TooLong,
     /// Too many slices of this sender are stored.
-    #[error("too much of this sender is waiting already")]
+    #[error("too many slices of this sender are stored")]
     Full,
     /// The slice was not requested, or belongs to a past round.
-    #[error("it is not wanted")]
+    #[error("it was not requested, or belongs to a past round")]
     Unwanted,
 }
 

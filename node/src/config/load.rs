@@ -288,7 +288,7 @@ fn daemon(raw: &RawConfig) -> Result<DaemonConfig, Wrong> {
         return Err(Wrong::new(
             "daemon.http",
             format!(
-                "{http} can be reached from outside and anybody may read it; \
+                "{http} can be reached from outside, and anyone may read it; \
                  say so with --http-public (or http_public = true), or use 127.0.0.1"
             ),
         ));

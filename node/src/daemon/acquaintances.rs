@@ -123,6 +123,6 @@ impl Acquaintances {
 
 fn tell(saved: Result<(), crate::store::StoreError>) {
     if let Err(error) = saved {
-        tracing::warn!(%error, "the addresses of the peers were not kept");
+        tracing::warn!(%error, "the addresses of the peers could not be stored");
     }
 }

@@ -52,9 +52,7 @@ pub enum DaemonError {
     #[error(transparent)]
     Api(#[from] ApiError),
     /// The checkpoint's tensors do not fit the model.
-    #[error(
-        "the checkpoint in {dir} cannot be taken over: {source} (move it away to start afresh)"
-    )]
+    #[error("the checkpoint in {dir} does not fit: {source} (move it away to start afresh)")]
     Restore {
         /// The daemon's directory.
         dir: String,
@@ -90,7 +88,7 @@ pub enum DaemonError {
     #[error("{0}")]
     Refused(RefusedBy),
     /// The daemon left without a checkpoint of its last rounds.
-    #[error("{reason}; what was trained since the last checkpoint is lost, that one is intact")]
+    #[error("{reason}; the last checkpoint is intact, the training since then is lost")]
     Unsaved {
         /// The disk's error.
         reason: String,

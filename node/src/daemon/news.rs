@@ -77,7 +77,7 @@ impl Driver {
     }
 
     fn on_fault(&mut self, from: PeerId, what: &BulkFault) {
-        tracing::debug!(peer = %from, %what, "a bulk stream did not keep its word");
+        tracing::debug!(peer = %from, %what, "a bulk stream violated the protocol or broke off");
         if what.is_misbehaviour() {
             let error = wire::WireError::Undecodable(what.to_string());
             self.feed(Input::Malformed { from, error });

@@ -94,7 +94,7 @@ impl Driver {
             Event::Finished { rounds, .. } => {
                 self.console
                     .printer
-                    .note(&format!("all {rounds} rounds are done"));
+                    .note(&format!("all {rounds} rounds are complete"));
             }
             event => {
                 if let Some(refused) = refusal(event) {

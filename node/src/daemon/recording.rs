@@ -174,7 +174,7 @@ impl Recording {
 
     fn line(&self, reason: &str) -> String {
         format!(
-            "--record: {} ends here: {reason}; training goes on, what was recorded can be replayed",
+            "--record: {} ends here: {reason}; training continues, and the record up to here can be replayed",
             self.path.display()
         )
     }
@@ -218,7 +218,7 @@ fn write_all(
         batch.clear();
     }
     if !ended {
-        framer.cut("the daemon could not go on recording", &mut batch);
+        framer.cut("the daemon could not continue the record", &mut batch);
         sink.write_all(&batch)?;
     }
     sink.flush()?;

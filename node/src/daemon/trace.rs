@@ -69,7 +69,7 @@ impl Trace {
             }
             Input::Malformed { from, error } => {
                 let _in = spans::enter(None, Some(*from));
-                debug!(%error, "bytes that are no message");
+                debug!(%error, "bytes that are not a message");
             }
             Input::LinkUp(peer) => about(*peer, "link up"),
             Input::LinkDown(peer) => about(*peer, "link down"),
@@ -240,9 +240,9 @@ fn tell(event: &Event) {
         Event::Refused { peer, reason } => info!(%peer, %reason, "peer refused"),
         Event::RefusedBy { peer, reason } => info!(%peer, %reason, "refused by a peer"),
         Event::CatchUp { from, to, donors } => {
-            info!(%from, %to, donors, "behind: takes over the swarm's state");
+            info!(%from, %to, donors, "behind, fetches the swarm's state");
         }
-        Event::Finished { rounds, digest } => info!(%rounds, %digest, "all rounds are done"),
+        Event::Finished { rounds, digest } => info!(%rounds, %digest, "all rounds are complete"),
         // The level is `info` because the reporter prints both, and stderr ends with one line for
         // the error.
         Event::WorkFailed { what } => info!(what, "an order failed"),

@@ -183,7 +183,7 @@ pub fn end_with_parent(parent: u32) -> Result<(), LocalError> {
     if now != i32::try_from(parent).ok() {
         return Err(LocalError::Flag {
             flag: "--parent",
-            message: format!("process {parent} did not start this one, or is gone"),
+            message: format!("process {parent} did not start this one, or has ended"),
         });
     }
     Ok(())

@@ -43,7 +43,7 @@ pub enum LocalError {
         reason: String,
     },
     /// A daemon ended without being told to.
-    #[error("daemon {index} ended unexpectedly ({status}); its last words: {words}")]
+    #[error("daemon {index} ended unexpectedly ({status}); its last output: {words}")]
     Died {
         /// Index of the daemon, from zero.
         index: usize,

@@ -110,6 +110,6 @@ mod tests {
             assert!(text.parse::<KillAt>().is_err(), "{text}");
         }
         let line = "3@round:9:train".parse::<LateAt>().unwrap_err().to_string();
-        assert_eq!(line, "`3@round:9:train` is no fault; write N@round:R");
+        assert_eq!(line, "`3@round:9:train` is not a fault; write N@round:R");
     }
 }

@@ -124,7 +124,7 @@ impl Swarm {
                 return Ok(End::TimeUp);
             }
             if self.heard.elapsed() > SILENCE_WAIT {
-                let what = "no daemon said anything".to_owned();
+                let what = "no daemon printed anything".to_owned();
                 return Err(LocalError::Stuck {
                     what,
                     seconds: SILENCE_WAIT.as_secs(),

@@ -75,7 +75,7 @@ impl fmt::Display for ListenFailure {
 #[non_exhaustive]
 pub enum NetError {
     /// The identity is not an Ed25519 key.
-    #[error("the identity is no Ed25519 key (remove it and let a new one be made)")]
+    #[error("the identity is not an Ed25519 key (remove it, and a new one is made)")]
     Identity,
     /// None of the listening addresses can be used.
     #[error(

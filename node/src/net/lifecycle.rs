@@ -36,7 +36,7 @@ impl Network {
         self.bootstrap.connected(connection);
         self.fallbacks.remove(&connection);
         let Some(peer) = from_libp2p(&theirs) else {
-            tracing::debug!(peer = %theirs, "refused: its identity is no Ed25519 key");
+            tracing::debug!(peer = %theirs, "refused: its identity is not an Ed25519 key");
             self.swarm.close_connection(connection);
             return;
         };

@@ -76,7 +76,7 @@ impl KnownPeers {
             return Ok(Self::default());
         }
         let peers = raw.peers.into_iter().map(|(peer, addresses)| {
-            let peer = PeerId::from_hex(&peer).ok_or_else(|| unknown("a peer's id is none"))?;
+            let peer = PeerId::from_hex(&peer).ok_or_else(|| unknown("a peer's id is invalid"))?;
             Ok((peer, addresses))
         });
         Ok(Self::new(peers.collect::<Result<Vec<_>, StoreError>>()?))

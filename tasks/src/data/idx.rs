@@ -23,7 +23,7 @@ pub enum IdxProblem {
     #[error("{0}")]
     Io(#[from] io::Error),
     /// The first bytes are not those of an IDX file.
-    #[error("it does not start as an IDX file of unsigned bytes (found {0:02x?})")]
+    #[error("it does not begin like an IDX file of unsigned bytes (found {0:02x?})")]
     Magic([u8; 4]),
     /// Wrong number of dimensions for images or labels.
     #[error("it has {found} dimensions where {needed} are needed (are images and labels swapped?)")]
@@ -34,13 +34,13 @@ pub enum IdxProblem {
         needed: u8,
     },
     /// The header names more bytes than allowed.
-    #[error("its header names {bytes} bytes, the most that is read is {IDX_BYTES_MAX}")]
+    #[error("its header announces {bytes} bytes, at most {IDX_BYTES_MAX} are read")]
     TooLarge {
         /// Bytes in the header; the largest number if they exceed it.
         bytes: u64,
     },
     /// Images without pixels or with too many.
-    #[error("its images are {height} x {width}, from 1 to {IMAGE_SIDE_MAX} a side are read")]
+    #[error("its images are {height} x {width}, each side must be from 1 to {IMAGE_SIDE_MAX}")]
     Sides {
         /// Rows.
         height: u32,

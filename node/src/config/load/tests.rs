@@ -39,7 +39,7 @@ fn wrong_files_are_named_by_line() {
         ),
         (
             "[daemon]\nhttp = \"0.0.0.0:80\"\n",
-            "node.toml:2: 0.0.0.0:80 can be reached from outside and anybody may read it; \
+            "node.toml:2: 0.0.0.0:80 can be reached from outside, and anyone may read it; \
              say so with --http-public (or http_public = true), or use 127.0.0.1",
         ),
         (

@@ -77,7 +77,7 @@ async fn a_daemon_that_dies_by_itself_is_shown_with_its_last_words() {
     assert_eq!(
         line,
         "daemon 0 ended unexpectedly (exit status: 3); \
-         its last words: error: the disk is on fire"
+         its last output: error: the disk is on fire"
     );
 }
 
