@@ -87,7 +87,7 @@ pub fn run(config: Config, options: RunOptions) -> Result<NodeReport, DaemonErro
 /// trainer after the daemon has locked its directory; see the example `own_task`.
 ///
 /// All daemons of the run must start from the same bits, so the first parameters must depend on
-/// `config.run.seed` only. Otherwise their anchors differ and no exchange succeeds.
+/// `config.run.seed` only. Otherwise the daemons do not train the same model.
 ///
 /// # Errors
 /// As [`run`].

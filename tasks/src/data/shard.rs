@@ -62,7 +62,7 @@ pub enum ShardError {
     /// No shards, or too many.
     #[error("`shards.of` is {0}, it must be from 1 to {SHARDS_MAX}")]
     Of(u32),
-    /// The concentration is not a positive number.
+    /// The concentration is out of bounds.
     #[error("`shards.alpha` is {0}, it must be a number above 0 and at most 1e6")]
     Alpha(f64),
     /// A split by label, but text has no labels.
