@@ -78,6 +78,7 @@ mod kind;
 mod order;
 mod overlap;
 mod pace;
+mod participants;
 mod plan;
 mod rendezvous;
 mod sampling;
@@ -99,6 +100,7 @@ pub use order::{
 };
 pub use overlap::{Layers, OverlapError, OverlapPlan};
 pub use pace::Pace;
+pub use participants::Participants;
 pub use peer::{Input, Peer, Snapshot};
 pub use plan::{BytesBound, Contribution, DeadlinePlan, FragmentPlan, Plan, PlanError};
 pub use sampling::Sampling;

@@ -2,7 +2,7 @@
 //!
 //! The peer speaks of stores, slices and weights by name; the tensors stay in the Executor.
 
-use crate::{Digest, FragmentId, PeerId, Round, Settlement, SliceId};
+use crate::{Digest, FragmentId, Participants, PeerId, Round, Settlement, SliceId};
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
 
@@ -46,8 +46,9 @@ pub enum Order {
         budget: StepBudget,
         /// Whether it ends with the cut.
         cut: bool,
-        /// Number of live peers, this one included; eager updates scale by its inverse.
-        peers: u16,
+        /// The live peers. Eager updates scale by the inverse of their number, and data that is dealt
+        /// is divided among them.
+        peers: Participants,
     },
     /// Encode a shard of a store under the slice's name. Answered by [`Done::Encoded`].
     Encode {

@@ -103,7 +103,7 @@ impl Host {
             round: *round,
             budget: StepBudget::Steps(steps),
             cut: *cut,
-            peers: *peers,
+            peers: peers.clone(),
         };
         executor.perform(&order, &self.stores)
     }

@@ -3,7 +3,7 @@
 
 use crate::Layout;
 use crate::state::{StateError, StateSink, StateSource};
-use murmurate_protocol::{Evaluation, InnerStep};
+use murmurate_protocol::{Evaluation, InnerStep, Participants};
 use std::ops::Range;
 
 /// The decision of the caller of [`Trainer::steps`] before each step.
@@ -70,6 +70,13 @@ pub trait Trainer: Send {
     /// # Errors
     /// When the loss is not finite or the backend fails; parameters are then undefined.
     fn steps(&mut self, control: &mut dyn StepControl) -> Result<TrainReport, TrainError>;
+
+    /// Says who trains beside this peer. A trainer whose data is divided among the peers trains its
+    /// own part from now on; others ignore it. Called before each stretch of training, and cheap when
+    /// nothing has changed.
+    fn deal(&mut self, participants: &Participants) {
+        let _ = participants;
+    }
 
     /// Samples of one inner step.
     fn batch(&self) -> u64;

@@ -27,6 +27,17 @@ pub(crate) fn shard_seed(seed: u64, shard: u32) -> u64 {
     seed ^ (u64::from(shard) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
+/// Mixes all bits of a number into all bits of the result.
+///
+/// **Source:** Steele, Lea and Flood, Fast splittable pseudorandom number generators, 2014 (the finalizer
+/// of SplitMix64).
+pub(crate) const fn mix(number: u64) -> u64 {
+    let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
 /// Uniform in `[0, 1)`, 24 bits.
 pub(crate) fn unit(rng: &mut ChaCha8Rng) -> f32 {
     (rng.next_u32() >> 8) as f32 / (1_u32 << 24) as f32

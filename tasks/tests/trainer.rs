@@ -5,7 +5,7 @@
 use burn::module::Module;
 use burn::optim::{GradientsParams, ModuleOptimizer, SgdConfig};
 use burn::tensor::Device;
-use murmurate_protocol::InnerStep;
+use murmurate_protocol::{InnerStep, Participants, PeerId};
 use murmurate_strategies::inner::InnerKind;
 use murmurate_strategies::state::MemoryState;
 use murmurate_strategies::{Proceed, StepControl, TrainError, Trainer};
@@ -17,7 +17,7 @@ use murmurate_tasks::{
     BurnTrainer, DeviceChoice, ImageTask, LanguageTask, Task, build, burn, layout, load_model,
     parameters, take_steps, write_model,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 const FLEX: DeviceChoice = DeviceChoice::Flex;
 
@@ -164,6 +164,72 @@ fn same_seed_same_bits_and_another_seed_other_bits() {
     let mut other = build(&task, &kind, &FLEX, 6, &Shards::whole()).unwrap();
     take_steps(other.as_mut(), 4).unwrap();
     assert_ne!(bits(a.as_mut()), bits(other.as_mut()));
+}
+
+fn peer(number: u8) -> PeerId {
+    PeerId::from_bytes([number; 32])
+}
+
+/// Where the windows of many batches begin, in a text whose every window is another one.
+fn starts_of(me: u8, peers: &[u8]) -> BTreeSet<u32> {
+    let text: Vec<u8> = (0..30_000_u32)
+        .flat_map(|n| [(n >> 8) as u8, n as u8])
+        .collect();
+    let shards = Shards {
+        seed: 5,
+        ..Shards::default()
+    };
+    assert_eq!(shards.kind, ShardKind::Dealt);
+    let mut task = LanguageTask::of_text(&language_config(), &text, 5, &shards).unwrap();
+    task.deal(&Participants::new(
+        peer(me),
+        peers.iter().copied().map(peer),
+    ));
+    let mut starts = BTreeSet::new();
+    for number in 0..600 {
+        let (bytes, _) = task.batch(number, &Device::flex()).unwrap();
+        let rows = bytes.into_data().iter::<i32>().collect::<Vec<_>>();
+        // Five bytes tell the place, at an even or an odd one.
+        let place = |row: &[i32]| {
+            let at = |index: usize| row[index] as u32;
+            match (at(2) << 8 | at(3)) == (at(0) << 8 | at(1)) + 1 {
+                true => 2 * (at(0) << 8 | at(1)),
+                false => 2 * (at(1) << 8 | at(2)) - 1,
+            }
+        };
+        starts.extend(rows.chunks(16).map(place));
+    }
+    starts
+}
+
+#[test]
+fn peers_that_hold_one_text_divide_it() {
+    let (a, b) = (starts_of(1, &[2]), starts_of(2, &[1]));
+    assert!(a.is_disjoint(&b));
+    // Each trains about half of it, and alone all of it.
+    let alone = starts_of(1, &[]).into_iter();
+    let reached: BTreeSet<bool> = alone
+        .map(|start| a.contains(&start) || !b.contains(&start))
+        .collect();
+    assert_eq!(reached.len(), 2, "alone, the other's part is trained too");
+}
+
+#[test]
+fn peers_that_hold_the_same_images_divide_them() {
+    let task = TaskConfig::ImageClassifier(image_config(ImageModel::Mlp));
+    let kind = InnerKind::sgd(0.1);
+    let trained = |me: u8, peers: &[u8]| {
+        let mut trainer = build(&task, &kind, &FLEX, 5, &Shards::default()).unwrap();
+        trainer.deal(&Participants::new(
+            peer(me),
+            peers.iter().copied().map(peer),
+        ));
+        take_steps(trainer.as_mut(), 2).unwrap();
+        bits(trainer.as_mut())
+    };
+    assert_ne!(trained(1, &[2]), trained(2, &[1]), "other samples");
+    assert_eq!(trained(1, &[2, 3]), trained(1, &[3, 2]));
+    assert_ne!(trained(1, &[2]), trained(1, &[2, 3]), "dealt anew");
 }
 
 #[test]

@@ -105,8 +105,11 @@ fn trainer(request: &TrainerRequest<'_>) -> Result<Box<dyn Trainer>, String> {
         ));
     }
     let number = |n: usize| toml::Value::Integer(i64::try_from(n).unwrap_or(i64::MAX));
-    shards.insert("index".to_owned(), number(request.peer));
-    shards.insert("of".to_owned(), number(request.peers));
+    let kind = shards.get("kind").and_then(toml::Value::as_str);
+    if !matches!(kind, Some("dealt" | "own")) {
+        shards.insert("index".to_owned(), number(request.peer));
+        shards.insert("of".to_owned(), number(request.peers));
+    }
     shards.entry("seed").or_insert(toml::Value::Integer(
         i64::try_from(request.seed).unwrap_or(i64::MAX),
     ));

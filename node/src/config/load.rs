@@ -204,7 +204,7 @@ fn run(raw: &RawConfig) -> Result<RunConfig, Wrong> {
     })
 }
 
-/// Fills in the default seed, so that the effective configuration contains it.
+/// Fills in the default seed and the kind, so that the effective configuration contains them.
 fn shards(raw: &mut RawConfig, run_seed: u64) -> Result<Shards, Wrong> {
     raw.shards.seed.get_or_insert(run_seed);
     let wrong = |e: toml::de::Error| match explain(e.message()) {
@@ -214,6 +214,7 @@ fn shards(raw: &mut RawConfig, run_seed: u64) -> Result<Shards, Wrong> {
     let table = Table::try_from(&raw.shards).map_err(|e| Wrong::new("shards", e.to_string()))?;
     let shards: Shards = Value::Table(table).try_into().map_err(wrong)?;
     shards.validate().map_err(|e| Wrong::named("shards", &e))?;
+    raw.shards.kind = Some(shards.kind.name().to_owned());
     Ok(shards)
 }
 

@@ -41,28 +41,19 @@ impl Default for RawRun {
 }
 
 /// `[shards]`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RawShards {
-    pub(super) kind: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) kind: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) alpha: Option<f64>,
-    pub(super) index: u32,
-    pub(super) of: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) index: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) of: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) seed: Option<u64>,
-}
-
-impl Default for RawShards {
-    fn default() -> Self {
-        Self {
-            kind: "iid".to_owned(),
-            alpha: None,
-            index: 0,
-            of: 1,
-            seed: None,
-        }
-    }
 }
 
 /// `[network]`.

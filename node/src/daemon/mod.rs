@@ -35,6 +35,8 @@ use murmurate_protocol::wire::encode_value;
 use murmurate_protocol::{Input, Peer, PeerConfig, Plan};
 use murmurate_strategies::Trainer;
 use murmurate_tasks::TaskError;
+use murmurate_tasks::config::DataSource;
+use murmurate_tasks::data::ShardKind;
 use payload::Payload;
 use recording::Recording;
 use setup::Setup;
@@ -179,7 +181,10 @@ async fn drive(
         payload: Payload::default(),
         pending: VecDeque::new(),
     };
-    for line in setup.resumed.iter().chain(&warning) {
+    let dealt = (config.shards.kind == ShardKind::Dealt
+        && config.task.data() != &DataSource::Bundled)
+        .then(|| DEALT_NOTE.to_owned());
+    for line in setup.resumed.iter().chain(&warning).chain(&dealt) {
         driver.console.printer.note(line);
     }
     driver.feed(Input::Start {
@@ -195,6 +200,10 @@ async fn drive(
         .await;
     finish(driver).await
 }
+
+/// Said once at the start: a daemon cannot see whether the others hold the same files.
+const DEALT_NOTE: &str = "the data is divided among the daemons of this run, which all have the same \
+                          files (if these files are only here, set shards.kind = \"own\")";
 
 /// Starts the record of a peer with this configuration and plan.
 fn record(

@@ -165,6 +165,7 @@ impl Base {
         }
         match shards {
             None => {}
+            Some(ShardsArg::Dealt) => set("shards", "kind", text("dealt")),
             Some(ShardsArg::Iid) => set("shards", "kind", text("iid")),
             Some(ShardsArg::ByLabel) => set("shards", "kind", text("by-label")),
             Some(ShardsArg::Dirichlet(alpha)) => {
@@ -172,8 +173,14 @@ impl Base {
                 set("shards", "alpha", Value::Float(alpha));
             }
         }
-        set("shards", "index", count(index as u64));
-        set("shards", "of", count(options.nodes as u64));
+        let numbered = match shards {
+            Some(split) => split != ShardsArg::Dealt,
+            None => self.config.shards.kind.is_numbered(),
+        };
+        if numbered {
+            set("shards", "index", count(index as u64));
+            set("shards", "of", count(options.nodes as u64));
+        }
         set("network", "listen", list(place.map_or(&own, |p| &p.listen)));
         if let Some(place) = place {
             set("network", "announce", list(&place.announce));

@@ -5,6 +5,8 @@ use std::str::FromStr;
 /// How the data is divided: the argument of `--shards`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ShardsArg {
+    /// The daemons divide the data among themselves.
+    Dealt,
     /// Every daemon draws from all classes.
     Iid,
     /// Each daemon has only a few classes.
@@ -18,6 +20,7 @@ impl FromStr for ShardsArg {
 
     fn from_str(text: &str) -> Result<Self, String> {
         match text.split_once(':') {
+            None if text == "dealt" => return Ok(Self::Dealt),
             None if text == "iid" => return Ok(Self::Iid),
             None if text == "by-label" => return Ok(Self::ByLabel),
             Some(("dirichlet", alpha)) => {
@@ -28,7 +31,7 @@ impl FromStr for ShardsArg {
             _ => {}
         }
         Err(format!(
-            "`{text}` is not a split; write iid, by-label or dirichlet:ALPHA"
+            "`{text}` is not a split; write dealt, iid, by-label or dirichlet:ALPHA"
         ))
     }
 }

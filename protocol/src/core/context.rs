@@ -7,7 +7,8 @@ use crate::core::{Event, Output, PeerConfig, Wait};
 use crate::limits::{ACCUSED_MAX, OUTPUTS_MAX};
 use crate::wire::Message;
 use crate::{
-    Digest, FragmentId, Order, OrderId, PeerId, Plan, PlanHash, Round, SliceId, SliceMeta, Time,
+    Digest, FragmentId, Order, OrderId, Participants, PeerId, Plan, PlanHash, Round, SliceId,
+    SliceMeta, Time,
 };
 use core::time::Duration;
 use rand_chacha::ChaCha8Rng;
@@ -47,9 +48,10 @@ struct Outbox {
 }
 
 impl Context {
-    /// How many peers take part as far as this one knows, itself among them.
-    pub(crate) fn peers_that_take_part(&self) -> u16 {
-        u16::try_from(1 + self.view.live().count()).unwrap_or(u16::MAX)
+    /// The peers that take part as far as this one knows, itself among them.
+    pub(crate) fn participants(&self) -> Participants {
+        let others = self.view.live().map(|(peer, _)| peer);
+        Participants::new(self.me(), others)
     }
 
     pub(crate) fn new(config: PeerConfig, plan: Plan) -> Self {

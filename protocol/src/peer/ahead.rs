@@ -13,7 +13,7 @@ impl Peer {
                 round: self.cx.round.next(),
                 budget: StepBudget::Steps(self.cx.plan.overlap.late_steps),
                 cut: false,
-                peers: self.cx.peers_that_take_part(),
+                peers: self.cx.participants(),
             };
             self.life.ahead = Some(self.cx.order(order));
         }

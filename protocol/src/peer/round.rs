@@ -96,7 +96,7 @@ impl Peer {
             round,
             budget: self.rest_of_the_round(),
             cut: true,
-            peers: self.cx.peers_that_take_part(),
+            peers: self.cx.participants(),
         };
         self.life.train = Some(self.cx.order(order));
     }

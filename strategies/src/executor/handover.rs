@@ -10,7 +10,7 @@ use murmurate_protocol::{FragmentId, Order, Round};
 impl MixCore {
     /// Sends the train lane what it needs to begin an order.
     pub(super) fn hand_over(&mut self, order: &Order) {
-        match *order {
+        match order {
             // A round begins whose predecessor's result is not known yet.
             Order::Train {
                 round,
@@ -18,7 +18,7 @@ impl MixCore {
                 peers,
                 ..
             } => {
-                let ahead = self.begin_eagerly(round, peers);
+                let ahead = self.begin_eagerly(*round, peers.count());
                 self.local.frames.send(ahead);
             }
             Order::Evaluate { .. } if self.ahead.trains_ahead => {
@@ -75,7 +75,7 @@ impl MixCore {
     fn begin_eagerly(&mut self, next: Round, peers: u16) -> Option<Frame> {
         let late = self.ahead.eagerly()?;
         let cut = Round(next.0.saturating_sub(1));
-        let share = 1.0 / f32::from(peers.max(1));
+        let share = 1.0 / f32::from(peers);
         let ours = |index: &usize| {
             let fragment = FragmentId(*index as u16);
             let whole = self.local.of(fragment) == Held::Contribution;

@@ -153,8 +153,11 @@ impl TrainLane {
         on_cut: &mut dyn FnMut(FragmentId, u64),
     ) -> Option<Done> {
         match order {
-            Order::Train { budget, cut, .. } => {
+            Order::Train {
+                budget, cut, peers, ..
+            } => {
                 self.install();
+                self.trainer.deal(peers);
                 let trained = match self.contribution {
                     Contribution::Gradient if self.pieces.is_some() => {
                         self.gradient_in_pieces(on_cut)

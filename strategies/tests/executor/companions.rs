@@ -5,7 +5,7 @@
 use crate::common::store::{Still, Store};
 use crate::common::{Draw, Fate, Swarm, peer};
 use murmurate_protocol::{
-    Done, FragmentId, Order, Part, Round, RunId, SliceId, StepBudget, StoreId,
+    Done, FragmentId, Order, Part, Participants, PeerId, Round, RunId, SliceId, StepBudget, StoreId,
 };
 use murmurate_strategies::executor::{Executor, Parts};
 use murmurate_strategies::grid::Strategy;
@@ -357,7 +357,7 @@ fn alone(executor: &mut Executor, store: &Store, round: u64, agrees: bool) -> Ve
         round,
         budget,
         cut: true,
-        peers: 1,
+        peers: Participants::alone(PeerId::from_bytes([1; 32])),
     }];
     for fragment in [FragmentId(0), FragmentId(1)] {
         let slice = |part| SliceId {

@@ -5,7 +5,7 @@
 use crate::common::store::{Still, Store};
 use crate::common::{Swarm, peer};
 use murmurate_protocol::{
-    Done, FragmentId, Order, Part, Round, RunId, SliceId, StepBudget, StoreId,
+    Done, FragmentId, Order, Part, Participants, PeerId, Round, RunId, SliceId, StepBudget, StoreId,
 };
 use murmurate_strategies::correct::CorrectionKind;
 use murmurate_strategies::executor::{Executor, Parts};
@@ -241,7 +241,7 @@ fn round(executor: &mut Executor, store: &Store, round: u64) -> Vec<f32> {
             round,
             budget,
             cut: true,
-            peers: 1,
+            peers: Participants::alone(PeerId::from_bytes([1; 32])),
         },
         Order::Encode {
             store: StoreId::Local,

@@ -5,7 +5,7 @@
 use crate::common::store::{Still, Store};
 use crate::common::{Make, Swarm, peer};
 use murmurate_protocol::{
-    Done, FragmentId, Order, Part, Round, RunId, SliceId, StepBudget, StoreId,
+    Done, FragmentId, Order, Part, Participants, PeerId, Round, RunId, SliceId, StepBudget, StoreId,
 };
 use murmurate_strategies::Layout;
 use murmurate_strategies::executor::{Executor, Parts};
@@ -334,7 +334,10 @@ fn train(round: u64, steps: u32, cut: bool) -> Order {
         round,
         budget,
         cut,
-        peers: PEERS as u16,
+        peers: Participants::new(
+            PeerId::from_bytes([0; 32]),
+            (1..PEERS as u8).map(|n| PeerId::from_bytes([n; 32])),
+        ),
     }
 }
 

@@ -6,8 +6,8 @@ use crate::common::peer;
 use crate::common::store::{Still, Store};
 use bytes::Bytes;
 use murmurate_protocol::{
-    Digest, Done, FragmentId, Order, Part, Round, RunId, Settlement, SliceId, StateId, StepBudget,
-    StoreId, WorkError,
+    Digest, Done, FragmentId, Order, Part, Participants, PeerId, Round, RunId, Settlement, SliceId,
+    StateId, StepBudget, StoreId, WorkError,
 };
 use murmurate_strategies::executor::{Executor, Parts, StateStore};
 use murmurate_strategies::grid::Strategy;
@@ -56,7 +56,7 @@ fn round(executor: &mut Executor, store: &Store, round: u64) -> Digest {
             round,
             budget,
             cut: true,
-            peers: 1,
+            peers: Participants::alone(PeerId::from_bytes([1; 32])),
         },
         encode(StoreId::Local, own),
         Order::Reduce {
@@ -216,7 +216,7 @@ fn a_delta_that_is_kept_lies_on_top_of_the_new_anchor() {
                 round,
                 budget,
                 cut: true,
-                peers: 1,
+                peers: Participants::alone(PeerId::from_bytes([1; 32])),
             },
             &store,
         );
@@ -264,7 +264,7 @@ fn a_delta_that_is_kept_lies_on_top_of_the_new_anchor() {
             round: Round(1),
             budget,
             cut: true,
-            peers: 1,
+            peers: Participants::alone(PeerId::from_bytes([1; 32])),
         },
         &store,
     );

@@ -8,10 +8,11 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::collections::BTreeMap;
 
-const KINDS: [&str; 3] = ["iid", "by-label", "dirichlet"];
+const KINDS: [&str; 5] = ["dealt", "own", "iid", "by-label", "dirichlet"];
 const KEYS: [&str; 5] = ["kind", "alpha", "index", "of", "seed"];
 
-/// The default is a single shard with all samples.
+/// The default is to deal the data among the peers. Whoever writes `index` or `of` means shards that are
+/// random samples.
 #[derive(Deserialize)]
 pub(crate) struct RawShards {
     kind: Option<String>,
@@ -27,7 +28,9 @@ impl TryFrom<RawShards> for Shards {
     type Error = TaskError;
 
     fn try_from(raw: RawShards) -> Result<Self, TaskError> {
-        let name = raw.kind.as_deref().unwrap_or(KINDS[0]);
+        let numbered = raw.index.is_some() || raw.of.is_some();
+        let silent = if numbered { "iid" } else { "dealt" };
+        let name = raw.kind.as_deref().unwrap_or(silent);
         let key = |key: &str, kind, keys| ConfigError::Key {
             table: "shards",
             key: key.to_owned(),
@@ -35,6 +38,8 @@ impl TryFrom<RawShards> for Shards {
             nearest: nearest(key, keys),
         };
         let kind = match (name, raw.alpha) {
+            ("dealt", None) => ShardKind::Dealt,
+            ("own", None) => ShardKind::Own,
             ("iid", None) => ShardKind::Iid,
             ("by-label", None) => ShardKind::ByLabel,
             ("dirichlet", Some(alpha)) => ShardKind::Dirichlet { alpha },
@@ -48,17 +53,13 @@ impl TryFrom<RawShards> for Shards {
                 }
                 .into());
             }
-            ("iid", Some(_)) => return Err(key("alpha", "iid", &["kind"]).into()),
-            ("by-label", Some(_)) => return Err(key("alpha", "by-label", &["kind"]).into()),
+            ("dealt" | "own" | "iid" | "by-label", Some(_)) => {
+                return Err(key("alpha", known(name), &["kind"]).into());
+            }
             _ => return Err(unknown("shards", "kind", name, &KINDS).into()),
         };
         if let Some(other) = raw.others.keys().next() {
-            let known = KINDS
-                .iter()
-                .find(|known| **known == name)
-                .copied()
-                .unwrap_or_default();
-            return Err(key(other, known, &KEYS).into());
+            return Err(key(other, known(name), &KEYS).into());
         }
         let whole = Self::whole();
         let shards = Self {
@@ -67,9 +68,18 @@ impl TryFrom<RawShards> for Shards {
             of: raw.of.unwrap_or(whole.of),
             seed: raw.seed.unwrap_or(whole.seed),
         };
+        if !kind.is_numbered() && (shards.index, shards.of) != (whole.index, whole.of) {
+            return Err(key("index", known(name), &["kind"]).into());
+        }
         shards.validate()?;
         Ok(shards)
     }
+}
+
+/// The name as a constant; empty if it is none of [`KINDS`].
+fn known(name: &str) -> &'static str {
+    let found = KINDS.iter().find(|known| **known == name);
+    found.copied().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -83,6 +93,8 @@ mod tests {
     #[test]
     fn what_is_written_is_read() {
         for kind in [
+            ShardKind::Dealt,
+            ShardKind::Own,
             ShardKind::Iid,
             ShardKind::ByLabel,
             ShardKind::Dirichlet { alpha: 0.5 },
@@ -95,7 +107,14 @@ mod tests {
             };
             assert_eq!(parse(&toml::to_string(&shards).unwrap()), Ok(shards));
         }
-        assert_eq!(parse(""), Ok(Shards::whole()));
+        assert_eq!(parse(""), Ok(Shards::default()));
+        let iid = Shards {
+            kind: ShardKind::Iid,
+            index: 1,
+            of: 2,
+            seed: 0,
+        };
+        assert_eq!(parse("index = 1\nof = 2"), Ok(iid));
     }
 
     #[test]
@@ -106,6 +125,10 @@ mod tests {
             ("alpha = 0.5", "`shards.alpha` is no key of kind = \"iid\""),
             ("indx = 1", "the nearest is `index`"),
             ("index = 3\nof = 3", "`shards.index` is 3"),
+            (
+                "kind = \"dealt\"\nindex = 1\nof = 3",
+                "`shards.index` is no key of kind = \"dealt\"",
+            ),
         ];
         for (text, expected) in cases {
             let error = parse(text).unwrap_err();

@@ -1,12 +1,14 @@
 //! Data and its shards. This module uses neither models nor devices.
 
 pub mod bundled;
+mod division;
 pub mod idx;
 mod labelled;
 mod passes;
 mod shard;
 mod text;
 
+pub use division::{BLOCKS_MAX, Division};
 pub use labelled::{DataError, Labelled, LabelledPair};
 pub use passes::Passes;
 pub use shard::{SHARDS_MAX, ShardError, ShardKind, Shards};

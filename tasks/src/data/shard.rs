@@ -13,8 +13,13 @@ pub const SHARDS_MAX: u32 = 65_536;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum ShardKind {
-    /// Every shard is a random sample of the data.
+    /// All peers of the run hold the same data and divide it among themselves, without numbers in
+    /// their configuration: see [`Division`](super::Division). `index` and `of` are not used.
     #[default]
+    Dealt,
+    /// The data is this peer's own: it trains all of it. `index` and `of` are not used.
+    Own,
+    /// Every shard is a random sample of the data.
     Iid,
     /// Every shard has a few classes, and no class is in two shards if there are enough classes: 4
     /// shards of 10 classes have 3, 3, 2 and 2.
@@ -24,6 +29,24 @@ pub enum ShardKind {
         /// The concentration: small values give skewed shares, large values give even ones.
         alpha: f64,
     },
+}
+
+impl ShardKind {
+    /// Its name in configuration files.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Dealt => "dealt",
+            Self::Own => "own",
+            Self::Iid => "iid",
+            Self::ByLabel => "by-label",
+            Self::Dirichlet { .. } => "dirichlet",
+        }
+    }
+
+    /// Whether `index` and `of` choose a fixed part.
+    pub const fn is_numbered(&self) -> bool {
+        !matches!(self, Self::Dealt | Self::Own)
+    }
 }
 
 /// One peer's shard.
@@ -41,9 +64,13 @@ pub struct Shards {
     pub seed: u64,
 }
 
+/// Data that the peers divide among themselves.
 impl Default for Shards {
     fn default() -> Self {
-        Self::whole()
+        Self {
+            kind: ShardKind::Dealt,
+            ..Self::whole()
+        }
     }
 }
 
@@ -83,10 +110,10 @@ pub enum ShardError {
 }
 
 impl Shards {
-    /// The only shard, with all samples.
+    /// All samples, as this peer's own.
     pub const fn whole() -> Self {
         Self {
-            kind: ShardKind::Iid,
+            kind: ShardKind::Own,
             index: 0,
             of: 1,
             seed: 0,
@@ -120,6 +147,7 @@ impl Shards {
     pub fn samples(&self, labels: &[u8], needed: usize) -> Result<Vec<u32>, ShardError> {
         self.validate()?;
         let mut mine: Vec<u32> = match self.kind {
+            ShardKind::Dealt | ShardKind::Own => (0..labels.len() as u32).collect(),
             ShardKind::Iid => self.iid(labels.len()),
             ShardKind::ByLabel => self.by_label(labels),
             ShardKind::Dirichlet { alpha } => self.dirichlet(alpha, labels),
@@ -142,6 +170,7 @@ impl Shards {
             (len as u128 * u128::from(shares_before) / u128::from(shares)) as usize
         };
         let range = match self.kind {
+            ShardKind::Dealt | ShardKind::Own => 0..len,
             ShardKind::Iid => cut(index as u64, of as u64)..cut(index as u64 + 1, of as u64),
             ShardKind::ByLabel => return Err(ShardError::NoLabels),
             ShardKind::Dirichlet { alpha } => {

@@ -2,10 +2,11 @@
 
 use super::{Score, Task};
 use crate::config::{DataSource, LanguageConfig};
-use crate::data::{Shards, TextError, read_text, split_text};
+use crate::data::{Division, ShardKind, Shards, TextError, read_text, split_text};
 use crate::model::{Transformer, TransformerShape};
 use crate::{Segments, TaskError, init, loss, rng};
 use burn::tensor::{Device, Int, Tensor, TensorData};
+use murmurate_protocol::Participants;
 use murmurate_strategies::TensorSpec;
 use rand_chacha::ChaCha8Rng;
 use std::ops::Range;
@@ -16,6 +17,10 @@ const HELD_WINDOWS: usize = 512;
 /// Windows in an evaluation batch.
 const HELD_BATCH: usize = 16;
 
+/// Shortest block of a text that the peers divide, in windows. A window that begins in a block may end in
+/// the next one; with longer blocks fewer do.
+const BLOCK_WINDOWS: usize = 8;
+
 /// A language model and its text.
 pub struct LanguageTask {
     shape: TransformerShape,
@@ -23,6 +28,38 @@ pub struct LanguageTask {
     train: Vec<u8>,
     held: Vec<u8>,
     seed: u64,
+    /// Only where the peers divide the text.
+    dealt: Option<Dealt>,
+}
+
+/// Text that the peers divide.
+struct Dealt {
+    division: Division,
+    /// As last told; `None` before the first round, when all of the text is this peer's.
+    participants: Option<Participants>,
+    /// This peer's blocks.
+    mine: Vec<usize>,
+}
+
+impl Dealt {
+    fn new(text: usize, window: usize, seed: u64) -> Self {
+        let division = Division::of((text / (BLOCK_WINDOWS * window)).max(1), seed);
+        Self {
+            division,
+            participants: None,
+            mine: (0..division.blocks()).collect(),
+        }
+    }
+
+    /// Where a window begins: at the drawn place of this peer's blocks laid end to end, of `starts`
+    /// places in the text.
+    fn start(&self, starts: u64, rng: &mut ChaCha8Rng) -> usize {
+        let blocks = self.division.blocks() as u64;
+        let block = self.mine[rng::below(self.mine.len() as u64, rng) as usize] as u64;
+        let cut = |block: u64| (u128::from(starts) * u128::from(block) / u128::from(blocks)) as u64;
+        let (begin, end) = (cut(block), cut(block + 1));
+        (begin + rng::below(end - begin, rng)) as usize
+    }
 }
 
 impl LanguageTask {
@@ -71,7 +108,10 @@ impl LanguageTask {
             .into());
         }
         let mine = shards.range(train.len(), window)?;
+        let dealt =
+            (shards.kind == ShardKind::Dealt).then(|| Dealt::new(mine.len(), window, shards.seed));
         Ok(Self {
+            dealt,
             shape: shape(config),
             batch: config.batch as usize,
             train: text[mine].to_vec(),
@@ -124,6 +164,15 @@ impl Task for LanguageTask {
         init::fan_in(tensor, gain, values, rng);
     }
 
+    fn deal(&mut self, participants: &Participants) {
+        let Some(dealt) = &mut self.dealt else { return };
+        if dealt.participants.as_ref() != Some(participants) {
+            dealt.mine = dealt.division.blocks_of(participants);
+            self.seed = dealt.division.order_seed(participants.me());
+            dealt.participants = Some(participants.clone());
+        }
+    }
+
     fn samples(&self) -> u64 {
         self.batch as u64
     }
@@ -133,7 +182,10 @@ impl Task for LanguageTask {
         let window = self.shape.context + 1;
         let starts = (self.train.len() - window + 1) as u64;
         let windows = (0..self.batch).map(|_| {
-            let start = rng::below(starts, &mut rng) as usize;
+            let start = match &self.dealt {
+                Some(dealt) => dealt.start(starts, &mut rng),
+                None => rng::below(starts, &mut rng) as usize,
+            };
             start..start + window
         });
         Ok(tensors(&self.train, windows, device))

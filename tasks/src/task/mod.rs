@@ -11,6 +11,7 @@ use crate::init;
 use crate::{Segments, TaskError};
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
+use murmurate_protocol::Participants;
 use murmurate_strategies::TensorSpec;
 use rand_chacha::ChaCha8Rng;
 
@@ -51,10 +52,17 @@ pub trait Task: Send {
         }
     }
 
+    /// Says who trains beside this peer. A task whose data is divided among the peers makes its
+    /// batches of its own part from now on. The default is for data that is this peer's own.
+    fn deal(&mut self, participants: &Participants) {
+        let _ = participants;
+    }
+
     /// Number of samples in each batch.
     fn samples(&self) -> u64;
 
-    /// The batch with this number. Must return the same batch for the same number.
+    /// The batch with this number. Must return the same batch for the same number and the same
+    /// participants.
     ///
     /// # Errors
     /// If reading the data fails.

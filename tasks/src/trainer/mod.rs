@@ -8,7 +8,7 @@ use crate::{DeviceChoice, Segments, Task, TaskError};
 use burn::module::Module;
 use burn::optim::GradientsParams;
 use burn::tensor::{Device, Tensor};
-use murmurate_protocol::{Evaluation, InnerStep};
+use murmurate_protocol::{Evaluation, InnerStep, Participants};
 use murmurate_strategies::inner::{InnerKind, InnerOptimizer};
 use murmurate_strategies::state::{StateError, StateSink, StateSource};
 use murmurate_strategies::{
@@ -122,6 +122,10 @@ impl<T: Task> Trainer for BurnTrainer<T> {
         }
         report.loss = loss_sum / report.steps.max(1) as f64;
         Ok(report)
+    }
+
+    fn deal(&mut self, participants: &Participants) {
+        self.task.deal(participants);
     }
 
     fn batch(&self) -> u64 {
