@@ -229,7 +229,7 @@ fn peers_that_hold_the_same_images_divide_them() {
     };
     assert_ne!(trained(1, &[2]), trained(2, &[1]), "other samples");
     assert_eq!(trained(1, &[2, 3]), trained(1, &[3, 2]));
-    assert_ne!(trained(1, &[2]), trained(1, &[2, 3]), "dealt anew");
+    assert_ne!(trained(1, &[2]), trained(1, &[2, 3]), "dealt again");
 }
 
 #[test]

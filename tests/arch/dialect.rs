@@ -10,28 +10,28 @@ use crate::files::{files_ending_in, text};
 ///
 /// Lower a count when you rewrite a sentence. A count that would rise is a sentence to rewrite.
 const ALLOWED: [(&str, usize); 22] = [
-    ("so many", 1),
+    ("so many", 0),
     ("so much", 0),
-    ("the own", 2),
+    ("the own", 0),
     ("an own", 0),
-    ("nobody", 1),
+    ("nobody", 0),
     ("nobody's", 0),
-    ("whoever", 1),
-    ("everybody", 3),
+    ("whoever", 0),
+    ("everybody", 0),
     ("everybody's", 0),
     ("who has another", 0),
     ("comes to nothing", 0),
     ("came to nothing", 0),
-    ("what * of it", 7),
+    ("what * of it", 0),
     ("as * alike", 0),
-    ("what lies", 2),
+    ("what lies", 0),
     ("what became of", 0),
     ("what becomes of", 0),
     ("was brought", 0),
     ("through with", 0),
     ("ever more seldom", 0),
     ("in the place of", 0),
-    ("anew", 6),
+    ("anew", 0),
 ];
 
 /// The most words that `*` stands for.

@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 const KINDS: [&str; 5] = ["dealt", "own", "iid", "by-label", "dirichlet"];
 const KEYS: [&str; 5] = ["kind", "alpha", "index", "of", "seed"];
 
-/// The default is to deal the data among the peers. Whoever writes `index` or `of` means shards that are
-/// random samples.
+/// The default is to deal the data among the peers. With `index` or `of` written, the shards are
+/// random samples of fixed size.
 #[derive(Deserialize)]
 pub(crate) struct RawShards {
     kind: Option<String>,
