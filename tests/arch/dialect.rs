@@ -1,37 +1,35 @@
-//! Phrases that make a reader stop and decode. Each has a count that may only shrink.
+//! Phrases that make a reader stop and decode.
 //!
 //! Scanned are Markdown, Rust (names of functions too) and TOML. Code spans in backquotes and this
 //! file do not count: that is where a phrase is quoted.
 
 use crate::files::{files_ending_in, text};
 
-/// Phrases with the number of times that each is still there. `*` stands for one to four words
-/// without punctuation between them; `_` in a name counts as a space.
-///
-/// Lower a count when you rewrite a sentence. A count that would rise is a sentence to rewrite.
-const ALLOWED: [(&str, usize); 22] = [
-    ("so many", 0),
-    ("so much", 0),
-    ("the own", 0),
-    ("an own", 0),
-    ("nobody", 0),
-    ("nobody's", 0),
-    ("whoever", 0),
-    ("everybody", 0),
-    ("everybody's", 0),
-    ("who has another", 0),
-    ("comes to nothing", 0),
-    ("came to nothing", 0),
-    ("what * of it", 0),
-    ("as * alike", 0),
-    ("what lies", 0),
-    ("what became of", 0),
-    ("what becomes of", 0),
-    ("was brought", 0),
-    ("through with", 0),
-    ("ever more seldom", 0),
-    ("in the place of", 0),
-    ("anew", 0),
+/// Phrases that no sentence may have. `*` stands for one to four words without punctuation between
+/// them; `_` in a name counts as a space.
+const PHRASES: [&str; 22] = [
+    "so many",
+    "so much",
+    "the own",
+    "an own",
+    "nobody",
+    "nobody's",
+    "whoever",
+    "everybody",
+    "everybody's",
+    "who has another",
+    "comes to nothing",
+    "came to nothing",
+    "what * of it",
+    "as * alike",
+    "what lies",
+    "what became of",
+    "what becomes of",
+    "was brought",
+    "through with",
+    "ever more seldom",
+    "in the place of",
+    "anew",
 ];
 
 /// The most words that `*` stands for.
@@ -127,7 +125,7 @@ fn lines_with(phrase: &str, tokens: &[Token]) -> Vec<usize> {
 }
 
 #[test]
-fn no_phrase_of_the_dialect_is_new() {
+fn no_phrase_of_the_dialect_comes_back() {
     let files = files_ending_in(&["."], &[".md", ".rs", ".toml"]);
     let sources: Vec<(String, Vec<Token>)> = files
         .into_iter()
@@ -139,7 +137,7 @@ fn no_phrase_of_the_dialect_is_new() {
         .collect();
     assert!(!sources.is_empty(), "no file is scanned");
     let mut failures = Vec::new();
-    for (phrase, allowed) in ALLOWED {
+    for phrase in PHRASES {
         let places: Vec<String> = sources
             .iter()
             .flat_map(|(path, tokens)| {
@@ -148,13 +146,8 @@ fn no_phrase_of_the_dialect_is_new() {
                     .map(move |line| format!("  {path}:{line}"))
             })
             .collect();
-        println!("{phrase:?}: {} of {allowed} allowed", places.len());
-        if places.len() > allowed {
-            failures.push(format!(
-                "{phrase:?} stands in {} places, {allowed} are allowed:\n{}",
-                places.len(),
-                places.join("\n")
-            ));
+        if !places.is_empty() {
+            failures.push(format!("{phrase:?} stands in\n{}", places.join("\n")));
         }
     }
     assert!(
