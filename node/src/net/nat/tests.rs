@@ -140,7 +140,7 @@ async fn push(network: &Relay, middle: &Daemon, from: &mut Daemon, to: PeerId) -
         shard: 0,
         part: Part::Contribution,
         origin: from.id,
-        attempt: 0,
+        attempt: murmurate_protocol::Attempt(0),
     };
     let meta = SliceMeta {
         of: 1,
