@@ -1,6 +1,6 @@
 //! Schedules: which member sends which shard's partial sums to which other one, and which forwards
 //! the aggregate. Data only, made by pure functions of the algorithm, the number of members and a
-//! rank. The agreed exchange carries them out (`exchange/agreed/pipeline.rs`).
+//! rank. The agreed exchange carries them out (`exchange/agreed/carry_out.rs`).
 //!
 //! One file an algorithm, with its cost model. All but recursive doubling are trees: every shard's
 //! partial sums climb one tree to the shard's owner, and its aggregate descends another. A tree
