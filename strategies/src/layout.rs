@@ -26,7 +26,7 @@ impl TensorSpec {
         self.len() == 0
     }
 
-    /// Where it lies in the flat parameters.
+    /// Its range in the flat parameters.
     pub fn range(&self) -> Range<usize> {
         let start = self.offset as usize;
         start..start + self.len()

@@ -41,7 +41,7 @@ pub enum Range {
 }
 
 impl Range {
-    /// Whether a value lies in it.
+    /// Whether a value is in it.
     pub fn contains(&self, value: f64) -> bool {
         let whole = value.fract() == 0.0;
         let within = |from: u32, to: u32| (f64::from(from)..=f64::from(to)).contains(&value);
@@ -57,7 +57,7 @@ impl Range {
         }
     }
 
-    /// A value that lies in it: a hundredth, or what is nearest to that.
+    /// A value in it: a hundredth, or the nearest value to that.
     pub fn example(&self) -> f64 {
         match *self {
             Self::OpenClosed(from, to) if from < 0.01 => to.min(0.01),

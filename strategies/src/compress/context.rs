@@ -18,7 +18,7 @@ pub struct Matrix {
 }
 
 impl Matrix {
-    /// Where it lies in the slice.
+    /// Its place in the slice.
     pub const fn range(&self) -> Range<usize> {
         self.offset..self.offset + self.rows * self.columns
     }

@@ -21,7 +21,7 @@ pub struct FedProx {
 }
 
 impl FedProx {
-    /// A spring of strength `mu` for `len` parameters. The first `taken_over` brings the anchor.
+    /// A penalty of strength `mu` for `len` parameters. The first `taken_over` sets the anchor.
     pub fn new(len: usize, mu: f32) -> Self {
         let anchor = vec![0.0; len];
         Self { mu, anchor }

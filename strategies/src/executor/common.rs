@@ -123,7 +123,7 @@ impl Common {
         })
     }
 
-    /// Puts the fragment's next state in force, after its contributions were agreed on.
+    /// Replaces the fragment's state by the next one, after its contributions were agreed on.
     pub(super) fn advance(
         &mut self,
         codec: &dyn Gathering,

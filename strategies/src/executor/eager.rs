@@ -35,7 +35,7 @@ const STATE: &str = "overlap.eager";
 /// case: with one peer theta is never moved back, which is DiLoCo alone.
 pub(super) struct Eager {
     outer: Box<dyn OuterOptimizer>,
-    /// e, valid in the fragments that are in force.
+    /// e, valid in the fragments with an active eager update.
     part: Vec<f32>,
     /// Fragments in which the trainer has started from e and whose result is not here yet.
     in_force: Vec<bool>,
@@ -144,7 +144,7 @@ impl Eager {
         self.outer.state_mut().copy_from_slice(state);
     }
 
-    /// Per fragment in which an eager update is in force, the part of the delta in `local` that the
+    /// Per fragment with an active eager update, the part of the delta in `local` that the
     /// trainer left behind: for a checkpoint in the middle of a round, whose result never arrives.
     pub(super) fn left_behind(
         &self,

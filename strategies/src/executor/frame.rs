@@ -62,7 +62,7 @@ impl Taken {
     }
 }
 
-/// What the train lane hands to the mix lane.
+/// What the train lane sends to the mix lane.
 #[derive(Debug)]
 pub(super) enum Handed {
     /// The round's cut.

@@ -6,7 +6,7 @@ use murmurate_protocol::{OverlapPlan, Plan};
 /// What the trainer does with a result that arrives while it trains.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Blend {
-    /// What was trained since the cut goes on top of the new anchor:
+    /// The training since the cut is added to the new anchor:
     /// `theta' = a' + (theta - theta_cut)`. One round late this is Sun et al., "CO2" (ICLR 2024),
     /// and delayed DiLoCo.
     OwnProgress,

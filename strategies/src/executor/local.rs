@@ -106,7 +106,7 @@ impl LocalBuffer {
         self.held[usize::from(fragment.0)] = held;
     }
 
-    /// What the train lane has handed over and was not received yet.
+    /// What the train lane has sent and was not received yet.
     pub(super) fn receive(&self) -> Option<Handed> {
         self.frames.receive()
     }

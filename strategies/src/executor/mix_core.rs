@@ -24,7 +24,7 @@ pub(super) struct MixCore {
 }
 
 impl MixCore {
-    /// Takes in what the train lane has handed over; whether that was a whole cut.
+    /// Processes what the train lane has sent. Returns whether that was a whole cut.
     pub(super) fn take_in(&mut self, handed: Handed) -> bool {
         match handed {
             Handed::Cut(frame) => {

@@ -157,7 +157,7 @@ impl MixLane {
         }
     }
 
-    /// Takes in what the train lane has handed over. It is not done before every order: a
+    /// Processes what the train lane has sent. It is not done before every order: a
     /// settlement of the previous round's slices must still find them after the next cut has
     /// arrived.
     pub(super) fn collect(&mut self) {

@@ -17,7 +17,7 @@ pub struct Parts {
     pub contribution: Contribution,
     /// What travels beside the parameters, behind them.
     pub companion: Companion,
-    /// Where the fragments lie in the parameters and their companion.
+    /// The ranges of the fragments in the parameters and their companion.
     pub fragments: Vec<Range<usize>>,
     /// Encodes contributions.
     pub codec: Box<dyn Codec>,

@@ -167,7 +167,7 @@ impl MixLane {
         })
     }
 
-    /// Puts in force what [`MixLane::read`] found.
+    /// Applies the state that [`MixLane::read`] returned.
     pub(super) fn take(&mut self, saved: Saved) {
         self.core.anchor.restore(saved.anchor);
         self.start_over();

@@ -33,7 +33,7 @@
 //! degree = 1                   # base-k: partners a round; equi-static, random-regular
 //! group = 4                    # hierarchical, islands: peers of an island; moshpit: of a group
 //! every = 4                    # islands: they mix with each other in one of this many rounds
-//! budget = 0.5                 # matcha: share of the edges in force
+//! budget = 0.5                 # matcha: share of active edges
 //!
 //! [compression]
 //! codec = "top-k"              # the list: `compress::CODECS`
@@ -48,7 +48,7 @@
 //! latency_ms = 40.0            # merged: time of an exchange, rate of a link, time of a
 //! mbit_s = 50.0                # backward pass; they decide what is merged
 //! backward_ms = 100.0
-//! late_steps = 3               # inner steps of the next round until a result is put in force
+//! late_steps = 3               # inner steps of the next round until a result is applied
 //! blend = "own-progress"       # with late_steps: on top of the new anchor; "eager"; alpha in [0, 1)
 //!
 //! [outer]

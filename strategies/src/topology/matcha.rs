@@ -50,12 +50,12 @@ pub struct Matcha {
 const COLOURS: usize = 3;
 
 impl Matcha {
-    /// All peers of a run need the same seed; `budget` is the share of edges in force, in (0, 1].
+    /// All peers of a run need the same seed; `budget` is the share of active edges, in (0, 1].
     pub const fn new(seed: u64, budget: f64) -> Self {
         Self { seed, budget }
     }
 
-    /// The partners of a rank when the matchings of `active` are in force: the vertical ones first,
+    /// The partners of a rank when the matchings in `active` are used: the vertical ones first,
     /// then the level ones.
     pub fn with_active(active: [bool; 2 * COLOURS], rank: usize, count: usize) -> Partners {
         if count < 2 {

@@ -22,7 +22,7 @@ pub enum ToyTask {
     Quadratic {
         /// Parameters.
         dim: usize,
-        /// How far the peers' own optima lie apart (standard deviation); 0 is none.
+        /// Standard deviation of the peers' own optima; 0 for one common optimum.
         #[serde(default = "one")]
         heterogeneity: f64,
         /// Standard deviation of the gradient's noise in each dimension.

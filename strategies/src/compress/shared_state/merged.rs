@@ -76,11 +76,11 @@ pub(in crate::compress) struct Merged {
     spec: &'static CodecSpec,
     codec: Box<dyn Codec>,
     density: f64,
-    /// Rounds that the threshold of the sum stands for; `None` looks for it in each.
+    /// Rounds between computations of the threshold of the sum; `None` computes it in each.
     every: Option<u64>,
     largest: Largest,
     chosen: Vec<u32>,
-    /// What stands after the last gathering.
+    /// The state after the last gathering.
     standing: (u32, f32),
     own: Vec<f32>,
 }

@@ -14,7 +14,7 @@ pub(in crate::compress) struct Largest {
 const SAMPLE: usize = 1 << 14;
 
 impl Largest {
-    /// The least magnitude among the `rank` largest of a sample, which stands for all; zero where
+    /// The least magnitude among the `rank` largest of a sample of all values; zero if
     /// the sample has fewer values.
     pub(in crate::compress) fn estimate(
         &mut self,
@@ -36,7 +36,7 @@ impl Largest {
     /// Leaves in `chosen` the places of the `kept` values of largest magnitude (ties: the lowest
     /// place), ascending, without zeros.
     ///
-    /// A sample says where the threshold lies nearly; one pass collects what is above a little
+    /// A sample gives an estimate of the threshold; one pass collects the values above a little
     /// less, and among those few the exact one is found. Where the sample misled, the whole is
     /// searched.
     pub(in crate::compress) fn choose(

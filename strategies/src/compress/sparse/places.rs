@@ -92,7 +92,7 @@ impl Writer<'_> {
 /// Bits, lowest first, of bytes that may end too early.
 struct Reader<'a> {
     bytes: &'a [u8],
-    /// Bytes that have been taken into `bits`.
+    /// Bytes that have been read into `bits`.
     at: usize,
     bits: u64,
     have: u32,

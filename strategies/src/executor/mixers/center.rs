@@ -20,7 +20,7 @@ use std::ops::Range;
 /// Earlier values of a shard of the center, newest first; empty without compensation.
 type Versions = VecDeque<Vec<f32>>;
 
-/// How a center takes contributions in.
+/// How a center applies contributions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CenterRule {
     /// The weight of a late contribution.

@@ -46,7 +46,7 @@ pub enum Mixing {
     Center {
         /// Into how many shards a fragment is cut.
         plan: CenterPlan,
-        /// How contributions are taken in.
+        /// How contributions are applied.
         rule: CenterRule,
     },
     /// Parameters are mixed with those of others, or with none.

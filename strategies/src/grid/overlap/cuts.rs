@@ -16,7 +16,7 @@ const FRAGMENT_LEN: usize = 1 << 20;
 /// The rule by which the parameters are cut.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Cuts {
-    /// Equal fragments; `None` is as many as the exchange likes.
+    /// Equal fragments; with `None` the exchange chooses their number.
     Even(Option<usize>),
     /// A fragment for each tensor.
     Tensors,
