@@ -487,7 +487,7 @@ const REFUSED: &[(&str, &str, &[&str])] = &[
         "[compression]\ncodec = \"top-k\"\ndensity = 0.1",
         &[
             "parameters themselves would lose",
-            "difference to a replica",
+            "differences to replicas",
         ],
     ),
     (

@@ -8,7 +8,7 @@ use crate::executor::host::Host;
 use crate::executor::local::Held;
 use crate::executor::memory::Stores;
 use crate::executor::mix_core::MixCore;
-use crate::executor::mixer::{Mixer, foreign};
+use crate::executor::mixer::Mixer;
 use murmurate_protocol::{Done, FragmentId, Order, SliceId, WorkError};
 
 /// Means of parameters.
@@ -49,15 +49,7 @@ impl Mixer for Gossip {
         order: &Order,
         host: &dyn Host,
     ) -> Result<Done, WorkError> {
-        match order {
-            Order::Mix {
-                fragment,
-                keep,
-                inputs,
-                ..
-            } => self.mixed.mix(core, *fragment, *keep, inputs, host),
-            _ => Err(foreign("combine")),
-        }
+        self.mixed.combine(core, order, host)
     }
 
     fn apply(

@@ -4,7 +4,8 @@
 use crate::executor::host::Host;
 use crate::executor::local::Held;
 use crate::executor::mix_core::MixCore;
-use murmurate_protocol::{Done, FragmentId, SliceId, WorkError};
+use crate::executor::mixer::foreign;
+use murmurate_protocol::{Done, FragmentId, Order, SliceId, WorkError};
 
 /// Fragments whose mix of this round is in the anchor already.
 #[derive(Debug)]
@@ -25,8 +26,26 @@ impl Mixed {
         self.0[usize::from(fragment.0)] = mixed;
     }
 
+    /// Performs `Order::Mix`; any other order belongs to another exchange.
+    pub(super) fn combine(
+        &mut self,
+        core: &mut MixCore,
+        order: &Order,
+        host: &dyn Host,
+    ) -> Result<Done, WorkError> {
+        match order {
+            Order::Mix {
+                fragment,
+                keep,
+                inputs,
+                ..
+            } => self.mix(core, *fragment, *keep, inputs, host),
+            _ => Err(foreign("combine")),
+        }
+    }
+
     /// `mix = (keep local + sum_k a_k decode(slice_k)) / (keep + sum_k a_k)`, into the anchor.
-    pub(super) fn mix(
+    fn mix(
         &mut self,
         core: &mut MixCore,
         fragment: FragmentId,

@@ -1,7 +1,6 @@
 //! Sums that are relayed along a tree: the next message to each neighbour, and the mix of a round.
 
-use super::gossip::Gossip;
-use crate::correct::Companion;
+use super::mixed::Mixed;
 use crate::executor::codecs::Codecs;
 use crate::executor::contributions::must_be_finite;
 use crate::executor::force::End;
@@ -14,8 +13,7 @@ use murmurate_protocol::{Done, Order, SliceId, WorkError};
 
 /// Means that travel along a tree.
 pub(super) struct Relayed {
-    /// A round ends as in gossip: with a weighted mean of parameters.
-    means: Gossip,
+    mixed: Mixed,
     /// Room for a message before it is encoded.
     message: Vec<f32>,
 }
@@ -23,7 +21,7 @@ pub(super) struct Relayed {
 impl Relayed {
     pub(super) fn new(fragments: usize) -> Self {
         Self {
-            means: Gossip::new(fragments, Companion::None),
+            mixed: Mixed::new(fragments),
             message: Vec::new(),
         }
     }
@@ -84,7 +82,7 @@ impl Mixer for Relayed {
             Order::EncodeRelayed { slice, inputs } => {
                 self.encode_relayed(core, *slice, inputs, host)
             }
-            order => self.means.combine(core, order, host),
+            order => self.mixed.combine(core, order, host),
         }
     }
 
@@ -92,18 +90,19 @@ impl Mixer for Relayed {
         &mut self,
         core: &mut MixCore,
         end: End,
-        decided: &[SliceId],
-        host: &dyn Host,
+        _decided: &[SliceId],
+        _host: &dyn Host,
     ) -> Result<(), WorkError> {
-        self.means.apply(core, end, decided, host)
+        self.mixed.end(core, end.fragment, false);
+        Ok(())
     }
 
-    fn cut(&mut self, core: &mut MixCore) {
-        self.means.cut(core);
+    fn cut(&mut self, _core: &mut MixCore) {
+        self.mixed.clear();
     }
 
-    fn start_over(&mut self, core: &mut MixCore) {
-        self.means.start_over(core);
+    fn start_over(&mut self, _core: &mut MixCore) {
+        self.mixed.clear();
     }
 
     fn stores(&self) -> Stores {
