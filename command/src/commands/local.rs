@@ -28,6 +28,7 @@ pub(crate) fn run(args: LocalArgs) -> anyhow::Result<()> {
         nat: args.nat,
         record: args.record,
         baseline_s: args.baseline,
+        command: args.command,
         args: std::env::args().skip(1).collect(),
     };
     // One thread, the main one: children end with the thread that started them.

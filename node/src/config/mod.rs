@@ -1,6 +1,7 @@
 //! The configuration of one daemon: a TOML file, then flags over it, then checked values. A
 //! [`Config`] that exists is valid as far as one daemon can tell by itself.
 
+mod attached;
 mod error;
 mod load;
 mod overrides;

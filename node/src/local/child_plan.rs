@@ -1,6 +1,7 @@
 //! What one daemon of a local swarm is told.
 
 use crate::faults::Fault;
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// What one daemon is told.
@@ -13,6 +14,8 @@ pub(super) struct ChildPlan {
     pub(super) record: Option<PathBuf>,
     pub(super) late: Option<u64>,
     pub(super) threads: usize,
+    /// Its training loop, if that is a process of its own.
+    pub(super) command: Vec<OsString>,
     /// Whether it announces an address by which others can join it.
     pub(super) joinable: bool,
 }

@@ -17,6 +17,9 @@ use tokio::sync::mpsc;
 /// How long a daemon may take until it can be joined: a loaded machine reads its data slowly.
 const START_WAIT: Duration = Duration::from_secs(60);
 
+/// As [`START_WAIT`], with training loops that load frameworks and data of their own first.
+const ATTACH_WAIT: Duration = Duration::from_secs(600);
+
 /// How long all daemons may say nothing at all before they are given up.
 const SILENCE_WAIT: Duration = Duration::from_secs(180);
 
@@ -50,6 +53,7 @@ pub(super) struct Swarm {
     pub(super) started_unix_s: f64,
     program: PathBuf,
     alone: bool,
+    start_wait: Duration,
     pub(super) display: Display,
     /// Kills daemons again and again, if told so.
     pub(super) killer: Option<Killer>,
@@ -77,6 +81,10 @@ impl Swarm {
             started_unix_s: 0.0,
             program: plan.program.clone(),
             alone: plan.alone,
+            start_wait: match plan.children.iter().all(|c| c.command.is_empty()) {
+                true => START_WAIT,
+                false => ATTACH_WAIT,
+            },
             display,
             killer: plan.kill_every.map(|every| Killer::new(every, plan.seed)),
             events,
@@ -161,11 +169,11 @@ impl Swarm {
             let member = &self.members[*p];
             member.plan.joinable && member.state == State::Running && member.addresses.is_empty()
         }) {
-            if since.elapsed() > START_WAIT {
+            if since.elapsed() > self.start_wait {
                 let what = "not every daemon could be joined".to_owned();
                 return Err(LocalError::Stuck {
                     what,
-                    seconds: START_WAIT.as_secs(),
+                    seconds: self.start_wait.as_secs(),
                 });
             }
             if self.next().await? == Some(End::Interrupted) {
