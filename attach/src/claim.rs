@@ -23,9 +23,14 @@ pub fn layout_of(tensors: &[TensorClaim]) -> Result<Layout, ClaimError> {
     let mut total = 0_u64;
     for (index, tensor) in tensors.iter().enumerate() {
         let name = &tensor.name;
-        let printable = (1..=NAME_BYTES_MAX).contains(&name.len()) && !name.contains(char::is_control);
+        let printable =
+            (1..=NAME_BYTES_MAX).contains(&name.len()) && !name.contains(char::is_control);
         if !printable || !names.insert(name) {
-            let name = name.chars().take(NAME_BYTES_MAX).filter(|c| !c.is_control()).collect();
+            let name = name
+                .chars()
+                .take(NAME_BYTES_MAX)
+                .filter(|c| !c.is_control())
+                .collect();
             return Err(ClaimError::Name { index, name });
         }
         if tensor.dtype != "float32" {
@@ -34,7 +39,10 @@ pub fn layout_of(tensors: &[TensorClaim]) -> Result<Layout, ClaimError> {
                 dtype: tensor.dtype.chars().take(64).collect(),
             });
         }
-        let count = tensor.shape.iter().try_fold(1_u64, |n, d| n.checked_mul(*d));
+        let count = tensor
+            .shape
+            .iter()
+            .try_fold(1_u64, |n, d| n.checked_mul(*d));
         let count = count.filter(|n| *n > 0 && tensor.shape.len() <= DIMENSIONS_MAX);
         let after = count.and_then(|n| total.checked_add(n));
         let Some(after) = after else {
@@ -49,7 +57,9 @@ pub fn layout_of(tensors: &[TensorClaim]) -> Result<Layout, ClaimError> {
         return too_many("values", total, VALUES_MAX);
     }
     let tensors = tensors.iter();
-    Ok(Layout::new(tensors.map(|t| (t.name.clone(), t.shape.clone()))))
+    Ok(Layout::new(
+        tensors.map(|t| (t.name.clone(), t.shape.clone())),
+    ))
 }
 
 /// Whether a trainer can take part in this mode.
@@ -146,7 +156,9 @@ mod tests {
             line,
             "tensor 0 is `w` of shape [2, 3], this daemon trains `w` of shape [3, 2] there"
         );
-        let line = same(&layout(&[3, 2], false), &ours).unwrap_err().to_string();
+        let line = same(&layout(&[3, 2], false), &ours)
+            .unwrap_err()
+            .to_string();
         assert!(line.ends_with("the first other one is `b`"), "{line}");
     }
 }

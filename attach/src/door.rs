@@ -123,7 +123,8 @@ fn listen(dir: &Path, path: &Path) -> io::Result<UnixListener> {
             UnixListener::bind(format!("/proc/self/fd/{}/{SOCKET}", dir.as_raw_fd()))?
         }
         true => {
-            let text = format!("the path is longer than {SOCKET_PATH_MAX} bytes; give a shorter --dir");
+            let text =
+                format!("the path is longer than {SOCKET_PATH_MAX} bytes; give a shorter --dir");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
     };

@@ -15,7 +15,9 @@ pub enum AttachError {
         reason: String,
     },
     /// The memory that both sides see cannot be made.
-    #[error("the {bytes} bytes that are shared with the trainer cannot be had: {reason}; free memory or train a smaller model")]
+    #[error(
+        "the {bytes} bytes that are shared with the trainer cannot be had: {reason}; free memory or train a smaller model"
+    )]
     Memory {
         /// How many.
         bytes: u64,
@@ -43,7 +45,9 @@ pub enum AttachError {
 #[non_exhaustive]
 pub enum ClaimError {
     /// Another version of the messages.
-    #[error("the package speaks version {theirs} of the session, the daemon version {ours}; install the package of this daemon")]
+    #[error(
+        "the package speaks version {theirs} of the session, the daemon version {ours}; install the package of this daemon"
+    )]
     Version {
         /// The trainer's.
         theirs: u32,
@@ -64,7 +68,9 @@ pub enum ClaimError {
         max: u64,
     },
     /// A name that cannot be.
-    #[error("tensor {index} is called `{name}`; names must differ and have 1 to 512 printable bytes")]
+    #[error(
+        "tensor {index} is called `{name}`; names must differ and have 1 to 512 printable bytes"
+    )]
     Name {
         /// Its place.
         index: usize,
@@ -88,7 +94,9 @@ pub enum ClaimError {
         dtype: String,
     },
     /// Another number of tensors than the run trains.
-    #[error("the model has {found} tensors, this daemon trains one of {needed}; the first other one is `{name}`")]
+    #[error(
+        "the model has {found} tensors, this daemon trains one of {needed}; the first other one is `{name}`"
+    )]
     Count {
         /// As described.
         found: usize,
@@ -98,7 +106,9 @@ pub enum ClaimError {
         name: String,
     },
     /// Another tensor than the run trains.
-    #[error("tensor {index} is `{name}` of shape {shape:?}, this daemon trains `{needed}` of shape {needed_shape:?} there")]
+    #[error(
+        "tensor {index} is `{name}` of shape {shape:?}, this daemon trains `{needed}` of shape {needed_shape:?} there"
+    )]
     Other {
         /// Its place.
         index: usize,
@@ -112,6 +122,8 @@ pub enum ClaimError {
         needed_shape: Vec<u64>,
     },
     /// The run exchanges gradients and the trainer cannot hand them over.
-    #[error("this run exchanges gradients, and the trainer has an optimizer of its own; attach without it and pass gradients, or take a preset that exchanges deltas")]
+    #[error(
+        "this run exchanges gradients, and the trainer has an optimizer of its own; attach without it and pass gradients, or take a preset that exchanges deltas"
+    )]
     Gradients,
 }

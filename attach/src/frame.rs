@@ -47,7 +47,10 @@ impl Inbox {
 
     /// The next whole message; `None` where more bytes must arrive first. The length is checked before
     /// anything is kept for it.
-    pub(crate) fn next<T: DeserializeOwned>(&mut self, max: usize) -> Result<Option<T>, FrameError> {
+    pub(crate) fn next<T: DeserializeOwned>(
+        &mut self,
+        max: usize,
+    ) -> Result<Option<T>, FrameError> {
         let Some((head, rest)) = self.bytes.split_first_chunk::<4>() else {
             return Ok(None);
         };
@@ -94,12 +97,21 @@ mod tests {
         let mut inbox = Inbox::default();
         inbox.push(&101_u32.to_le_bytes());
         let error = inbox.next::<FromTrainer>(100).unwrap_err().to_string();
-        assert_eq!(error, "a message of 101 bytes, where at most 100 are allowed");
+        assert_eq!(
+            error,
+            "a message of 101 bytes, where at most 100 are allowed"
+        );
     }
 
     #[test]
     fn what_is_no_message_is_an_error() {
-        for text in ["", "{}", "[1]", "{\"t\":\"fly\"}", "{\"t\":\"step\",\"samples\":-1}"] {
+        for text in [
+            "",
+            "{}",
+            "[1]",
+            "{\"t\":\"fly\"}",
+            "{\"t\":\"step\",\"samples\":-1}",
+        ] {
             let mut inbox = Inbox::default();
             inbox.push(&u32::try_from(text.len()).unwrap().to_le_bytes());
             inbox.push(text.as_bytes());

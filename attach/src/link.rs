@@ -8,8 +8,8 @@ use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg}
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{self, IoSlice, Read, Write};
 use std::mem::MaybeUninit;
-use std::os::fd::BorrowedFd;
 use std::net::Shutdown;
+use std::os::fd::BorrowedFd;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -96,7 +96,9 @@ impl Link {
         let slices = [IoSlice::new(&bytes)];
         let sent = sendmsg(&self.stream, &slices, &mut control, SendFlags::empty());
         let sent = sent.map_err(|_| Lost::Gone)?;
-        self.stream.write_all(&bytes[sent..]).map_err(|_| Lost::Gone)
+        self.stream
+            .write_all(&bytes[sent..])
+            .map_err(|_| Lost::Gone)
     }
 
     /// Says why the trainer is refused; the connection is closed with the link.

@@ -123,7 +123,12 @@ impl Memory {
         self.file.write_all_at(bytes, at).expect(HELD);
     }
 
-    fn each(&mut self, slot: u8, range: Range<usize>, f: &mut dyn FnMut(usize, &mut [f32]) -> bool) {
+    fn each(
+        &mut self,
+        slot: u8,
+        range: Range<usize>,
+        f: &mut dyn FnMut(usize, &mut [f32]) -> bool,
+    ) {
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.resize(VALUES_AT_A_TIME, 0.0);
         let mut offset = range.start;
@@ -158,7 +163,9 @@ impl Memory {
             }
             apart
         });
-        let at = self.news.partition_point(|other| other.start < joined.start);
+        let at = self
+            .news
+            .partition_point(|other| other.start < joined.start);
         self.news.insert(at, joined);
     }
 }
@@ -180,7 +187,12 @@ pub(crate) fn shared_file(name: &str) -> std::io::Result<File> {
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     let path = std::env::temp_dir().join(format!("{name}-{}-{count}", std::process::id()));
     let mut options = File::options();
-    let file = options.read(true).write(true).create_new(true).mode(0o600).open(&path)?;
+    let file = options
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&path)?;
     std::fs::remove_file(&path)?;
     Ok(file)
 }
@@ -196,10 +208,14 @@ mod tests {
         memory.write(12, &[3.0]);
         memory.write(0, &[9.0]);
         assert_eq!(memory.news(), [0..1, 10..13]);
-        memory.edit(5..500_000, &mut |_, piece| piece.iter_mut().for_each(|v| *v += 1.0));
+        memory.edit(5..500_000, &mut |_, piece| {
+            piece.iter_mut().for_each(|v| *v += 1.0)
+        });
         assert_eq!(memory.news(), [0..1, 5..500_000]);
         let mut sum = 0.0;
-        memory.read(0..600_000, &mut |_, piece| sum += piece.iter().map(|v| f64::from(*v)).sum::<f64>());
+        memory.read(0..600_000, &mut |_, piece| {
+            sum += piece.iter().map(|v| f64::from(*v)).sum::<f64>()
+        });
         assert_eq!(sum, 9.0 + 6.0 + 499_995.0);
     }
 

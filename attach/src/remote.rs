@@ -166,11 +166,14 @@ impl RemoteTrainer {
             return Err(self.unexpected("step", &message));
         };
         if !(1..=crate::limits::SAMPLES_MAX).contains(&samples) {
-            let reason = format!("an inner step of {samples} samples; step(samples=N) needs 1 to 2^32");
+            let reason =
+                format!("an inner step of {samples} samples; step(samples=N) needs 1 to 2^32");
             return Err(self.broken(&reason));
         }
         let Some(loss) = loss.filter(|loss| loss.is_finite()) else {
-            self.refuse("the loss is not finite: lower the learning rate, or look for a division by zero");
+            self.refuse(
+                "the loss is not finite: lower the learning rate, or look for a division by zero",
+            );
             return Err(Cut::Failed(TrainError::NotFinite));
         };
         self.samples = samples;
@@ -236,7 +239,9 @@ impl RemoteTrainer {
             return Err(self.unexpected("score", &message));
         };
         if accuracy.is_some_and(|a| !(0.0..=1.0).contains(&a)) {
-            return Err(self.broken("an accuracy outside 0 to 1; evaluate() returns (loss, accuracy or None, samples)"));
+            return Err(self.broken(
+                "an accuracy outside 0 to 1; evaluate() returns (loss, accuracy or None, samples)",
+            ));
         }
         let Some(loss) = loss.filter(|loss| loss.is_finite()) else {
             return Err(Cut::Failed(TrainError::NotFinite));
@@ -358,6 +363,9 @@ const LEFT: &str = "the peer leaves";
 
 impl Drop for RemoteTrainer {
     fn drop(&mut self) {
+        if let Some(group) = &self.group {
+            group.training_is_over();
+        }
         if let Some(session) = &mut self.session {
             // One that is gone does not hear it.
             let _ = session.link.send(&ToTrainer::Stop);

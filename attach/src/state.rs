@@ -112,7 +112,9 @@ mod tests {
         assert!(state.written(5).unwrap_err().contains("but it wrote 0"));
         assert!(state.written(u64::MAX).unwrap_err().contains("at most"));
         assert_eq!(state.read().unwrap().as_deref(), Some(&b"old"[..]));
-        state.files[usize::from(state.spare())].write_all_at(b"newer", 0).unwrap();
+        state.files[usize::from(state.spare())]
+            .write_all_at(b"newer", 0)
+            .unwrap();
         state.written(5).unwrap();
         assert_eq!(state.read().unwrap().as_deref(), Some(&b"newer"[..]));
     }

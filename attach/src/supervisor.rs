@@ -44,9 +44,20 @@ pub struct Group {
     /// Held while it is signalled and while it is reaped, so that a number that was given to another
     /// process is never hit.
     leader: Mutex<Option<Pid>>,
+    /// Whether training is over, so that nothing is started again.
+    over: AtomicBool,
 }
 
 impl Group {
+    /// Training is over: a training loop that ends is not started again.
+    pub(crate) fn training_is_over(&self) {
+        self.over.store(true, Ordering::Relaxed);
+    }
+
+    fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
+    }
+
     /// Sends all its processes a signal; nothing happens when there are none.
     pub fn signal(&self, signal: Signal) {
         let leader = self.leader.lock().unwrap_or_else(PoisonError::into_inner);
@@ -91,7 +102,6 @@ struct Ended {
 #[derive(Debug)]
 pub struct Supervisor {
     group: Arc<Group>,
-    over: Arc<AtomicBool>,
     ended: Arc<Mutex<Ended>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -100,7 +110,6 @@ struct Keeper {
     command: Vec<OsString>,
     socket: PathBuf,
     group: Arc<Group>,
-    over: Arc<AtomicBool>,
     ended: Arc<Mutex<Ended>>,
     notes: Notes,
     /// The last traceback that was shown.
@@ -120,7 +129,6 @@ impl Supervisor {
         assert!(!command.is_empty(), "a command has a program");
         let mut this = Self {
             group: Arc::default(),
-            over: Arc::default(),
             ended: Arc::default(),
             thread: None,
         };
@@ -129,7 +137,6 @@ impl Supervisor {
             // The trainer may run in another directory.
             socket: std::path::absolute(socket).unwrap_or_else(|_| socket.to_owned()),
             group: Arc::clone(&this.group),
-            over: Arc::clone(&this.over),
             ended: Arc::clone(&this.ended),
             notes,
             shown: Arc::default(),
@@ -161,7 +168,7 @@ impl Supervisor {
         let Some(thread) = self.thread.take() else {
             return;
         };
-        self.over.store(true, Ordering::Relaxed);
+        self.group.training_is_over();
         for (wait, signal) in [(wait, Signal::TERM), (TERMINATE_WAIT, Signal::KILL)] {
             let since = Instant::now();
             while !thread.is_finished() && since.elapsed() < wait {
@@ -185,10 +192,10 @@ impl Drop for Supervisor {
 impl Keeper {
     fn run(&mut self) {
         let mut pause = PAUSE_MIN;
-        while !self.over.load(Ordering::Relaxed) {
+        while !self.group.is_over() {
             let since = Instant::now();
             let ended = self.live();
-            if self.over.load(Ordering::Relaxed) {
+            if self.group.is_over() {
                 return;
             }
             if since.elapsed() >= LIVED {
@@ -197,7 +204,7 @@ impl Keeper {
             let seconds = pause.as_secs();
             (self.notes)(&format!("{ended}; it is started again in {seconds} s"));
             let until = Instant::now() + pause;
-            while Instant::now() < until && !self.over.load(Ordering::Relaxed) {
+            while Instant::now() < until && !self.group.is_over() {
                 std::thread::sleep(LOOK_EVERY);
             }
             pause = (pause * 2).min(PAUSE_MAX);
@@ -226,7 +233,8 @@ impl Keeper {
                 return words;
             }
         };
-        self.group.set(i32::try_from(child.id()).ok().and_then(Pid::from_raw));
+        self.group
+            .set(i32::try_from(child.id()).ok().and_then(Pid::from_raw));
         let stderr = child.stderr.take();
         let shown = Arc::clone(&self.shown);
         let reader = stderr.map(|err| std::thread::spawn(move || pass_on(err, &shown)));
@@ -238,7 +246,9 @@ impl Keeper {
             }
         };
         self.group.set(None);
-        let words = reader.and_then(|reader| reader.join().ok()).unwrap_or_default();
+        let words = reader
+            .and_then(|reader| reader.join().ok())
+            .unwrap_or_default();
         self.note_end(&words);
         match words.is_empty() {
             true => format!("the trainer ended ({status})"),

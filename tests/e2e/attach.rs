@@ -14,12 +14,23 @@ const STEPS: u32 = 10;
 /// A Python that can import NumPy.
 fn python() -> Option<String> {
     let target = program().parent()?.parent()?.to_owned();
-    let own = target.join("tools").join("python").join("bin").join("python");
+    let own = target
+        .join("tools")
+        .join("python")
+        .join("bin")
+        .join("python");
     let named = std::env::var("MURMURATE_TEST_PYTHON").ok();
-    let known = [named, own.to_str().map(str::to_owned), Some("python3".to_owned())];
+    let known = [
+        named,
+        own.to_str().map(str::to_owned),
+        Some("python3".to_owned()),
+    ];
     let can = |python: &String| {
         let mut command = Command::new(python);
-        let tried = command.args(["-c", "import numpy"]).stderr(Stdio::null()).status();
+        let tried = command
+            .args(["-c", "import numpy"])
+            .stderr(Stdio::null())
+            .status();
         tried.is_ok_and(|status| status.success())
     };
     let found = known.into_iter().flatten().find(can);
@@ -58,7 +69,14 @@ fn harmed(fault: &str, rounds: u64) -> Option<(Value, Vec<u64>)> {
     let dir = tempfile::tempdir().unwrap();
     let home = dir.path().to_str().unwrap();
     let (config, rounds_text) = (config(dir.path()), rounds.to_string());
-    let flags = ["--nodes", "3", "--config", &config, "--rounds", &rounds_text];
+    let flags = [
+        "--nodes",
+        "3",
+        "--config",
+        &config,
+        "--rounds",
+        &rounds_text,
+    ];
     let command = ["--", &python, &script(), home, "1", fault];
     let report = local(&turn, &[&flags[..], &command].concat());
     let all: Vec<&Value> = nodes(&report).iter().collect();
@@ -83,7 +101,10 @@ fn resumes(fault: &str) {
     };
     println!("{fault}: {steps:?} inner steps");
     // It was harmed after 25 steps or more, so one that began afresh would have counted fewer.
-    assert!(steps[1] >= 12 * u64::from(STEPS) - 2 * u64::from(STEPS), "{steps:?}");
+    assert!(
+        steps[1] >= 12 * u64::from(STEPS) - 2 * u64::from(STEPS),
+        "{steps:?}"
+    );
 }
 
 #[test]
@@ -100,7 +121,10 @@ fn four_daemons_train_the_numpy_example_and_agree_to_the_bit() {
         let all: Vec<&Value> = nodes(&report).iter().collect();
         assert_eq!(all.len(), 4);
         for node in &all {
-            assert!(node["test_accuracy"].as_f64().unwrap() > 0.8, "{preset}: {node}");
+            assert!(
+                node["test_accuracy"].as_f64().unwrap() > 0.8,
+                "{preset}: {node}"
+            );
             assert_eq!(node["digest"], all[0]["digest"], "{preset}: {node}");
         }
     }
@@ -145,18 +169,32 @@ fn a_loss_that_is_not_finite_ends_the_daemon_in_one_line() {
     let dir = tempfile::tempdir().unwrap();
     let home = dir.path().to_str().unwrap();
     let (config, script) = (config(dir.path()), script());
-    let flags = ["local", "--nodes", "1", "--config", &config, "--rounds", "3", "--dir", "swarm"];
+    let flags = [
+        "local", "--nodes", "1", "--config", &config, "--rounds", "3", "--dir", "swarm",
+    ];
     let command = ["--", &python, &script, home, "0", "nan"];
     let outcome = murmurate(dir.path(), &[&flags[..], &command].concat());
     let said = outcome.stderr + &outcome.stdout;
-    assert!(said.contains("the training loss is no longer finite"), "{said}");
+    assert!(
+        said.contains("the training loss is no longer finite"),
+        "{said}"
+    );
 }
 
 #[test]
 fn a_command_that_never_attaches_ends_the_daemon_with_its_last_words() {
     let _turn = turn();
     let dir = tempfile::tempdir().unwrap();
-    let args = ["run", "--dir", "d", "--no-mdns", "--", "sh", "-c", "echo no such model >&2; exit 3"];
+    let args = [
+        "run",
+        "--dir",
+        "d",
+        "--no-mdns",
+        "--",
+        "sh",
+        "-c",
+        "echo no such model >&2; exit 3",
+    ];
     let outcome = murmurate(dir.path(), &args);
     assert_eq!(outcome.code, Some(1));
     let last = outcome.stderr.lines().last().unwrap();
@@ -172,7 +210,12 @@ struct ByHand(Child);
 impl ByHand {
     fn start(python: &str, dir: &Path, daemon: &Path, index: u32) -> Self {
         let mut command = Command::new(python);
-        command.args([&script(), dir.to_str().unwrap(), &index.to_string(), "sleep"]);
+        command.args([
+            &script(),
+            dir.to_str().unwrap(),
+            &index.to_string(),
+            "sleep",
+        ]);
         command.env("MURMURATE_SOCKET", daemon.join("attach").join("socket"));
         Self(command.stdin(Stdio::null()).spawn().unwrap())
     }
@@ -205,7 +248,9 @@ fn a_trainer_outlives_its_daemon_and_attaches_to_the_next_one() {
             start_with,
             ..settings.shard(index)
         };
-        let text = settings.toml(&home(index)).replace("image-classifier", "attached");
+        let text = settings
+            .toml(&home(index))
+            .replace("image-classifier", "attached");
         let path = dir.path().join(format!("node-{index}.toml"));
         std::fs::write(&path, text).unwrap();
         let mut command = Command::new(program());
@@ -228,11 +273,18 @@ fn a_trainer_outlives_its_daemon_and_attaches_to_the_next_one() {
     second.notes("resuming from the checkpoint of round");
     let (first, second) = (first.end(), second.end());
     let (a, b) = (first.polite(), second.polite());
-    assert_eq!((a.digest_round, b.digest_round), (Some(30), Some(30)), "{a:?} {b:?}");
+    assert_eq!(
+        (a.digest_round, b.digest_round),
+        (Some(30), Some(30)),
+        "{a:?} {b:?}"
+    );
     assert_eq!(a.digest, b.digest);
     // Step() returned true, and the script ended by itself with the state of all its steps.
     assert!(two.0.wait().unwrap().success());
-    let steps: u32 = std::fs::read_to_string(dir.path().join("1.steps")).unwrap().parse().unwrap();
+    let steps: u32 = std::fs::read_to_string(dir.path().join("1.steps"))
+        .unwrap()
+        .parse()
+        .unwrap();
     println!("{steps} inner steps");
     assert!(steps >= 20 * STEPS, "{steps}");
 }

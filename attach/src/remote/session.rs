@@ -46,7 +46,10 @@ impl Shared {
                 faulthandler: hello.faulthandler,
                 pace: Pace::new(terms.patience),
             }),
-            Some(other) => Err(Lost::Broken(format!("`{}` instead of `ready`", other.name()))),
+            Some(other) => Err(Lost::Broken(format!(
+                "`{}` instead of `ready`",
+                other.name()
+            ))),
             None => Err(Lost::Gone),
         }
     }
@@ -76,7 +79,11 @@ impl RemoteTrainer {
             self.shared.memory.taken_over();
         }
         let has_state = self.session.as_ref().is_some_and(|s| s.has_state);
-        if let (true, true, Some((file, bytes))) = (self.shared.state.is_news, has_state, self.shared.state.held()) {
+        if let (true, true, Some((file, bytes))) = (
+            self.shared.state.is_news,
+            has_state,
+            self.shared.state.held(),
+        ) {
             self.send(&ToTrainer::Load { file, bytes })?;
             self.await_done()?;
         }
@@ -159,7 +166,9 @@ impl RemoteTrainer {
         match lost {
             Lost::Gone => {
                 if self.session.take().is_some() {
-                    (self.terms.notes)("the trainer is gone; the round begins again when it is back");
+                    (self.terms.notes)(
+                        "the trainer is gone; the round begins again when it is back",
+                    );
                 }
             }
             Lost::Broken(reason) => {

@@ -88,7 +88,11 @@ impl Side {
 
     /// Whether there was a note with this text.
     fn noted(&self, text: &str) -> bool {
-        self.notes.lock().unwrap().iter().any(|note| note.contains(text))
+        self.notes
+            .lock()
+            .unwrap()
+            .iter()
+            .any(|note| note.contains(text))
     }
 
     fn leave(&self) {

@@ -34,7 +34,10 @@ fn an_evaluation_sees_what_was_written_last() {
     });
     side.trainer.write(0, &[0.25]);
     let found = side.trainer.evaluate().unwrap();
-    assert_eq!((found.loss, found.accuracy, found.samples), (0.25, Some(0.5), 10));
+    assert_eq!(
+        (found.loss, found.accuracy, found.samples),
+        (0.25, Some(0.5), 10)
+    );
     drop(side);
     client.join().unwrap();
 }

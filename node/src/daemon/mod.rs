@@ -48,8 +48,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use trace::Trace;
-use trainer::Made;
 use tracing::Instrument;
+use trainer::Made;
 
 /// How long the network may take to say its last words.
 const SHUTDOWN_WAIT: Duration = Duration::from_secs(1);
@@ -80,12 +80,14 @@ pub struct RunOptions {
 /// When it cannot start, or ends other than by leaving; one line that says what to do.
 pub fn run(config: Config, options: RunOptions) -> Result<NodeReport, DaemonError> {
     let (command, log) = (options.command.clone(), options.log);
-    start(config, options, |config, interrupted| {
-        match trainer::patience_of(&config.task) {
+    start(
+        config,
+        options,
+        |config, interrupted| match trainer::patience_of(&config.task) {
             Some(patience_s) => trainer::attached(config, patience_s, &command, log, interrupted),
             None => Ok(Made::here(trainer::built_in(config)?)),
-        }
-    })
+        },
+    )
 }
 
 /// As [`run`], with a trainer of one's own in the place of the configuration's `[task]`. It is
@@ -228,10 +230,7 @@ fn record(
 }
 
 /// Says the last words, ends the lanes, and reports.
-async fn finish(
-    driver: Driver,
-    supervisor: Option<Supervisor>,
-) -> Result<NodeReport, DaemonError> {
+async fn finish(driver: Driver, supervisor: Option<Supervisor>) -> Result<NodeReport, DaemonError> {
     let Driver {
         net,
         lanes,

@@ -12,9 +12,9 @@ use crate::net::{self, Net, NetConfig, NetEvent};
 use crate::store::{Checkpoint, Expected, Store};
 use murmurate_attach::Supervisor;
 use murmurate_protocol::{FragmentPlan, PeerConfig, Plan, Snapshot, Topology};
+use murmurate_strategies::Layout;
 use murmurate_strategies::executor::{Executor, Parts};
 use murmurate_strategies::plan::stores;
-use murmurate_strategies::Layout;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -94,7 +94,11 @@ impl Setup {
             topology: strategy.topology(run.seed),
             peer_config: PeerConfig {
                 // Without this every round would end with the note that it cannot be done.
-                evaluate_every: if evaluates { config.daemon.evaluate_every } else { 0 },
+                evaluate_every: if evaluates {
+                    config.daemon.evaluate_every
+                } else {
+                    0
+                },
                 ..peer_config(config, peer, snapshot.is_some())
             },
             supervisor,

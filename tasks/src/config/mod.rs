@@ -35,7 +35,9 @@ pub fn validate(task: &TaskConfig, shards: &Shards) -> Result<(), crate::TaskErr
     task.validate()?;
     shards.validate()?;
     match (task, shards.kind) {
-        (TaskConfig::LanguageModel(_), ShardKind::ByLabel) => Err(ShardError::NoLabels.into()),
+        (TaskConfig::LanguageModel(_) | TaskConfig::Attached(_), ShardKind::ByLabel) => {
+            Err(ShardError::NoLabels.into())
+        }
         _ => Ok(()),
     }
 }
