@@ -97,7 +97,7 @@ fn another_model_is_refused_by_name_and_the_right_one_is_waited_for() {
 
 /// What the daemon says to a trainer whose first step is `message`.
 fn says(message: FromTrainer) -> (Result<(), TrainError>, String) {
-    let (mut side, client) = Side::attach(Mode::Deltas, |socket| {
+    let (mut side, client) = Side::attach(Mode::Deltas, move |socket| {
         let mut client = Client::attach(&socket, &ZEROS);
         assert!(client.serve());
         client.say(&message);
