@@ -134,8 +134,7 @@ impl Supervisor {
         };
         let mut keeper = Keeper {
             command: command.to_vec(),
-            // The trainer may run in another directory.
-            socket: std::path::absolute(socket).unwrap_or_else(|_| socket.to_owned()),
+            socket: socket.to_owned(),
             group: Arc::clone(&this.group),
             ended: Arc::clone(&this.ended),
             notes,

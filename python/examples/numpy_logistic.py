@@ -18,7 +18,7 @@ RATE, MOMENTUM = 0.1, 0.9
 rng = np.random.default_rng(murmurate.seed())
 centers = rng.normal(size=(CLASSES, FEATURES)).astype(np.float32)
 labels = rng.integers(CLASSES, size=12_000)
-points = (0.35 * centers[labels] + rng.normal(size=(12_000, FEATURES))).astype(np.float32)
+points = (0.5 * centers[labels] + rng.normal(size=(12_000, FEATURES))).astype(np.float32)
 index, of = murmurate.shard()
 train_x, train_y = points[index:10_000:of], labels[index:10_000:of]
 held_x, held_y = points[10_000:], labels[10_000:]

@@ -60,8 +60,10 @@ pub(super) fn attached(
         Contribution::Gradient => Mode::Gradients,
         Contribution::Delta | Contribution::Parameters => Mode::Deltas,
     };
+    let dir = config.daemon.dir.join(ATTACH_DIR);
     let waiting = Waiting::open(Terms {
-        dir: config.daemon.dir.join(ATTACH_DIR),
+        // The trainer may be started in another directory.
+        dir: std::path::absolute(&dir).unwrap_or(dir),
         run: config.run.name.clone(),
         seed: config.run.seed,
         shard: config.shards.index,
