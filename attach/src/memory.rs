@@ -86,7 +86,8 @@ impl Memory {
 
     /// A fresh trainer has to take everything over.
     pub(crate) fn all_is_new(&mut self) {
-        self.news = vec![0..self.values];
+        self.news.clear();
+        self.news.push(0..self.values);
     }
 
     /// Calls `f(offset, values)` for pieces of a range of the slot in use, in ascending order.
@@ -228,7 +229,7 @@ mod tests {
         let mut read = Vec::new();
         memory.read(0..4, &mut |_, piece| read.extend_from_slice(piece));
         assert_eq!(read, [1.0, 2.0, 3.0, 4.0]);
-        assert_eq!(memory.news(), [0..4]);
+        assert!(matches!(memory.news(), [whole] if *whole == (0..4)));
     }
 
     #[test]

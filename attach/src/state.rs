@@ -59,7 +59,7 @@ impl State {
         1 - self.current
     }
 
-    /// The trainer says that it has written so many bytes to the file not in use.
+    /// The trainer says that it has written this number of bytes to the file not in use.
     ///
     /// # Errors
     /// One line, where that cannot be.
