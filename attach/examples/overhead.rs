@@ -44,9 +44,7 @@ fn round(trainer: &mut RemoteTrainer, frame: &mut [f32]) -> Result<Round, Box<dy
     let begun = Instant::now();
     trainer.steps(&mut Count(1))?;
     let steps = begun.elapsed().as_secs_f64();
-    trainer.read(0..frame.len(), &mut |at, piece| {
-        frame[at..at + piece.len()].copy_from_slice(piece);
-    });
+    trainer.read(0, frame);
     let read = begun.elapsed().as_secs_f64() - steps;
     trainer.write(0, frame);
     let write = begun.elapsed().as_secs_f64() - steps - read;

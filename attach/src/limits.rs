@@ -56,5 +56,8 @@ pub(crate) const LEAVE_WAIT: Duration = Duration::from_secs(10);
 /// Trainers that may end during one evaluation before it is given up.
 pub(crate) const EVALUATIONS_MAX: u32 = 3;
 
-/// Values that are copied between the memory file and the Executor at a time.
+/// Threads that copy at once; more do not make memory faster.
+pub(crate) const COPY_THREADS_MAX: usize = 4;
+
+/// Values that are edited in the memory file at a time, and the least for a thread that copies.
 pub(crate) const VALUES_AT_A_TIME: usize = 1 << 18;

@@ -5,7 +5,7 @@
 //! reads and writes the file by position and never maps it, so no code here is unsafe.
 
 use crate::error::AttachError;
-use crate::limits::VALUES_AT_A_TIME;
+use crate::limits::{COPY_THREADS_MAX, VALUES_AT_A_TIME};
 use std::fs::File;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -90,61 +90,64 @@ impl Memory {
         self.news.push(0..self.values);
     }
 
-    /// Calls `f(offset, values)` for pieces of a range of the slot in use, in ascending order.
-    pub(crate) fn read(&mut self, range: Range<usize>, f: &mut dyn FnMut(usize, &[f32])) {
-        self.each(self.current, range, &mut |offset, piece| {
-            f(offset, piece);
-            false
-        });
+    /// Copies the parameters from `offset` on.
+    pub(crate) fn read(&self, offset: usize, into: &mut [f32]) {
+        self.copy_out(self.current, offset, into);
     }
 
     /// As [`Memory::read`], of the other slot: in mode `gradients` a gradient.
-    pub(crate) fn read_spare(&mut self, range: Range<usize>, into: &mut [f32]) {
-        let start = range.start;
-        self.each(self.spare(), range, &mut |offset, piece| {
-            into[offset - start..offset - start + piece.len()].copy_from_slice(piece);
-            false
-        });
-    }
-
-    /// As [`Memory::read`]; what `f` leaves becomes the parameters.
-    pub(crate) fn edit(&mut self, range: Range<usize>, f: &mut dyn FnMut(usize, &mut [f32])) {
-        self.note(range.clone());
-        self.each(self.current, range, &mut |offset, piece| {
-            f(offset, piece);
-            true
-        });
+    pub(crate) fn read_spare(&self, offset: usize, into: &mut [f32]) {
+        self.copy_out(self.spare(), offset, into);
     }
 
     /// Replaces the parameters from `offset` on.
     pub(crate) fn write(&mut self, offset: usize, values: &[f32]) {
         self.note(offset..offset + values.len());
-        let at = self.position(self.current, offset);
-        let bytes = bytemuck::cast_slice(values);
-        self.file.write_all_at(bytes, at).expect(HELD);
+        let (file, start) = (&self.file, self.position(self.current, offset));
+        let part = part_of(values.len());
+        std::thread::scope(|scope| {
+            let mut parts = values.chunks(part).zip((start..).step_by(4 * part));
+            let first = parts.next();
+            for (piece, at) in parts {
+                scope.spawn(move || put(file, piece, at));
+            }
+            if let Some((piece, at)) = first {
+                put(file, piece, at);
+            }
+        });
     }
 
-    fn each(
-        &mut self,
-        slot: u8,
-        range: Range<usize>,
-        f: &mut dyn FnMut(usize, &mut [f32]) -> bool,
-    ) {
+    /// Calls `f(offset, values)` for pieces of a range in ascending order; what `f` leaves becomes the
+    /// parameters.
+    pub(crate) fn edit(&mut self, range: Range<usize>, f: &mut dyn FnMut(usize, &mut [f32])) {
+        self.note(range.clone());
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.resize(VALUES_AT_A_TIME, 0.0);
         let mut offset = range.start;
         while offset < range.end {
             let piece = &mut buffer[..VALUES_AT_A_TIME.min(range.end - offset)];
-            let at = self.position(slot, offset);
-            let bytes = bytemuck::cast_slice_mut(piece);
-            self.file.read_exact_at(bytes, at).expect(HELD);
-            if f(offset, piece) {
-                let bytes = bytemuck::cast_slice(piece);
-                self.file.write_all_at(bytes, at).expect(HELD);
-            }
+            let at = self.position(self.current, offset);
+            take(&self.file, piece, at);
+            f(offset, piece);
+            put(&self.file, piece, at);
             offset += piece.len();
         }
         self.buffer = buffer;
+    }
+
+    fn copy_out(&self, slot: u8, offset: usize, into: &mut [f32]) {
+        let (file, start) = (&self.file, self.position(slot, offset));
+        let part = part_of(into.len());
+        std::thread::scope(|scope| {
+            let mut parts = into.chunks_mut(part).zip((start..).step_by(4 * part));
+            let first = parts.next();
+            for (piece, at) in parts {
+                scope.spawn(move || take(file, piece, at));
+            }
+            if let Some((piece, at)) = first {
+                take(file, piece, at);
+            }
+        });
     }
 
     const fn position(&self, slot: u8, offset: usize) -> u64 {
@@ -169,6 +172,25 @@ impl Memory {
             .partition_point(|other| other.start < joined.start);
         self.news.insert(at, joined);
     }
+}
+
+/// How many values one thread copies: the trainer waits meanwhile, so its cores are free.
+fn part_of(len: usize) -> usize {
+    let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
+    let threads = threads
+        .min(COPY_THREADS_MAX)
+        .min(len / VALUES_AT_A_TIME + 1);
+    len.div_ceil(threads).max(1)
+}
+
+fn take(file: &File, into: &mut [f32], at: u64) {
+    let bytes = bytemuck::cast_slice_mut(into);
+    file.read_exact_at(bytes, at).expect(HELD);
+}
+
+fn put(file: &File, values: &[f32], at: u64) {
+    let bytes = bytemuck::cast_slice(values);
+    file.write_all_at(bytes, at).expect(HELD);
 }
 
 /// A file in memory that no path leads to.
@@ -213,10 +235,9 @@ mod tests {
             piece.iter_mut().for_each(|v| *v += 1.0)
         });
         assert_eq!(memory.news(), [0..1, 5..500_000]);
-        let mut sum = 0.0;
-        memory.read(0..600_000, &mut |_, piece| {
-            sum += piece.iter().map(|v| f64::from(*v)).sum::<f64>()
-        });
+        let mut all = vec![0.0; 600_000];
+        memory.read(0, &mut all);
+        let sum: f64 = all.iter().map(|v| f64::from(*v)).sum();
         assert_eq!(sum, 9.0 + 6.0 + 499_995.0);
     }
 
@@ -226,8 +247,8 @@ mod tests {
         memory.write(0, &[1.0, 2.0, 3.0, 4.0]);
         let spare = memory.position(memory.spare(), 0);
         memory.file.write_all_at(&[0xff; 10], spare).unwrap();
-        let mut read = Vec::new();
-        memory.read(0..4, &mut |_, piece| read.extend_from_slice(piece));
+        let mut read = [0.0; 4];
+        memory.read(0, &mut read);
         assert_eq!(read, [1.0, 2.0, 3.0, 4.0]);
         assert!(matches!(memory.news(), [whole] if *whole == (0..4)));
     }

@@ -294,7 +294,9 @@ impl Trainer for RemoteTrainer {
         let mut gradient = Vec::new();
         for tensor in self.shared.layout.tensors() {
             gradient.resize(tensor.len(), 0.0);
-            self.shared.memory.read_spare(tensor.range(), &mut gradient);
+            self.shared
+                .memory
+                .read_spare(tensor.range().start, &mut gradient);
             on_ready(tensor.range().start, &mut gradient);
         }
         Ok(TrainReport {
@@ -308,8 +310,8 @@ impl Trainer for RemoteTrainer {
         self.shared.memory.edit(range, f);
     }
 
-    fn read(&mut self, range: Range<usize>, f: &mut dyn FnMut(usize, &[f32])) {
-        self.shared.memory.read(range, f);
+    fn read(&mut self, offset: usize, into: &mut [f32]) {
+        self.shared.memory.read(offset, into);
     }
 
     fn write(&mut self, offset: usize, values: &[f32]) {

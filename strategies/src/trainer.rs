@@ -91,9 +91,11 @@ pub trait Trainer: Send {
     /// parameters. In place where the backend allows.
     fn visit(&mut self, range: Range<usize>, f: &mut dyn FnMut(usize, &mut [f32]));
 
-    /// As [`Trainer::visit`], without a change: where reading is cheaper than reading and writing.
-    fn read(&mut self, range: Range<usize>, f: &mut dyn FnMut(usize, &[f32])) {
-        self.visit(range, &mut |offset, piece| f(offset, piece));
+    /// Copies the parameters from `offset` on.
+    fn read(&mut self, offset: usize, into: &mut [f32]) {
+        self.visit(offset..offset + into.len(), &mut |at, piece| {
+            into[at - offset..at - offset + piece.len()].copy_from_slice(piece);
+        });
     }
 
     /// Replaces the parameters from `offset` on.

@@ -209,10 +209,7 @@ impl TrainLane {
         }
         if self.trains_ahead {
             let mut values = vec![0.0; self.trainer.layout().len()];
-            let whole = 0..values.len();
-            self.trainer.read(whole, &mut |offset, piece| {
-                values[offset..offset + piece.len()].copy_from_slice(piece);
-            });
+            self.trainer.read(0, &mut values);
             sink.tensor(PARAMETERS, &values)?;
         }
         self.trainer.save(sink)
@@ -341,9 +338,7 @@ impl TrainLane {
         let mut frame = self.take_buffer();
         let whole = self.trainer.layout().len();
         let (values, companion) = frame.values.split_at_mut(whole);
-        self.trainer.read(0..whole, &mut |offset, piece| {
-            values[offset..offset + piece.len()].copy_from_slice(piece);
-        });
+        self.trainer.read(0, values);
         if let Some(correction) = &mut self.correction {
             let work = Work {
                 steps: report.steps,
