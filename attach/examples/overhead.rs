@@ -51,6 +51,13 @@ fn round(trainer: &mut RemoteTrainer, frame: &mut [f32]) -> Result<Round, Box<dy
     Ok(Round { steps, read, write })
 }
 
+/// CPU time of this process, which other programs on the machine do not change.
+fn cpu_seconds() -> f64 {
+    use rustix::time::{ClockId, clock_gettime};
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+}
+
 fn main() -> Result<(), Box<dyn Error>> {
     let command: Vec<OsString> = std::env::args_os().skip(1).collect();
     if command.is_empty() {
@@ -83,7 +90,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         "inner step: {:.1} us",
         steps.as_secs_f64() / STEPS as f64 * 1e6
     );
-    let mut totals = Vec::new();
+    let (before, mut totals) = (cpu_seconds(), Vec::new());
     for _ in 0..ROUNDS {
         let Round { steps, read, write } = round(&mut trainer, &mut frame)?;
         let total = steps + read + write;
@@ -96,6 +103,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         );
         totals.push(total);
     }
+    let spent = cpu_seconds() - before;
+    println!("daemon: {:.0} ms of CPU a round", spent / f64::from(ROUNDS) * 1e3);
     totals.sort_by(f64::total_cmp);
     println!(
         "round, best {:.0} ms, median {:.0} ms",

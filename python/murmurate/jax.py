@@ -29,7 +29,8 @@ def attach(params, state=None, evaluate=None, *, socket=None, patience=PATIENCE)
     """Attaches a tree of float32 arrays; see `murmurate.attach`. Returns the swarm, and the parameters and
     the state to begin with: those of a checkpoint where the daemon resumes.
 
-    state: what a checkpoint keeps beside the parameters, such as an optimizer's: a tree of arrays.
+    state: what a checkpoint keeps beside the parameters, such as an optimizer's: a tree of arrays. Leave it
+        out where the run exchanges gradients, and pass those to `step`.
     evaluate: a function of `params` that returns loss, accuracy or None, samples.
     """
     adapter = JaxAdapter(params, state, evaluate)
@@ -59,8 +60,6 @@ class JaxSwarm:
 class JaxAdapter:
     """A tree of arrays that are replaced."""
 
-    hands_gradients = True
-
     def __init__(self, params, trees, evaluate):
         self.params, self.trees, self._evaluate = params, trees, evaluate
         leaves, _ = jax.tree_util.tree_flatten_with_path(params)
@@ -72,6 +71,8 @@ class JaxAdapter:
         self._flat = Flat([(name, leaf.shape) for name, leaf in named])
         self.evaluates = evaluate is not None
         self.has_state = trees is not None
+        # With a state the loop steps by itself.
+        self.hands_gradients = trees is None
 
     def tensors(self):
         return self._flat.tensors
