@@ -104,7 +104,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         totals.push(total);
     }
     let spent = cpu_seconds() - before;
-    println!("daemon: {:.0} ms of CPU a round", spent / f64::from(ROUNDS) * 1e3);
+    println!(
+        "daemon: {:.0} ms of CPU a round",
+        spent / f64::from(ROUNDS) * 1e3
+    );
     totals.sort_by(f64::total_cmp);
     println!(
         "round, best {:.0} ms, median {:.0} ms",
