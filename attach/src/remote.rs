@@ -68,7 +68,7 @@ pub(crate) struct Session {
     pace: Pace,
 }
 
-/// Why an exchange of messages with the trainer came to nothing.
+/// Why an exchange of messages with the trainer failed.
 #[derive(Debug)]
 enum Cut {
     /// The trainer is gone: the next one begins again.

@@ -91,7 +91,7 @@ impl RemoteTrainer {
         Ok(())
     }
 
-    /// Attaches a trainer in the place of one that is gone.
+    /// Attaches a trainer instead of one that is gone.
     fn attach_again(&mut self, mut arrival: Arrival) {
         let fits = check(&arrival.hello, self.terms.mode);
         if let Err(error) = fits.and_then(|layout| same(&layout, &self.shared.layout)) {
