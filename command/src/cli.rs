@@ -10,6 +10,7 @@ use murmurate_net::emulate::{LinkSpec, NatKind};
 use murmurate_node::faults::Fault;
 use murmurate_node::local::{KillAt, KillEvery, LateAt, ShardsArg, StopAt};
 use murmurate_node::progress::LogMode;
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Train one model on many machines without a coordinator.
@@ -79,6 +80,9 @@ pub(crate) struct RunArgs {
     /// Device that trains: flex (CPU), wgpu, cuda, cuda:N
     #[arg(long)]
     pub(crate) device: Option<String>,
+    /// Wait for a training loop in another process instead of training here: PyTorch, JAX, NumPy
+    #[arg(long, value_enum, value_name = "KIND")]
+    pub(crate) trainer: Option<TrainerArg>,
     /// Do not look for peers on the local network
     #[arg(long)]
     pub(crate) no_mdns: bool,
@@ -107,6 +111,16 @@ pub(crate) struct RunArgs {
     /// End when the process with this id ends
     #[arg(long, hide = true, value_name = "PID")]
     pub(crate) parent: Option<u32>,
+    /// After `--`: start this training loop, attach it, and start it again when it ends
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// Where a daemon's trainer comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TrainerArg {
+    /// From a training loop that attaches to the daemon
+    Attach,
 }
 
 /// Daemons are numbered from 0; daemon 0 is the one that the others join first.
@@ -176,6 +190,9 @@ pub(crate) struct LocalArgs {
     /// utilization; 0 skips this
     #[arg(long, value_name = "SECONDS", default_value_t = 2.0)]
     pub(crate) baseline: f64,
+    /// After `--`: the training loop of every daemon, which attaches to it
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
 }
 
 #[derive(Debug, Args)]

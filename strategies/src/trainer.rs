@@ -5,6 +5,8 @@ use crate::Layout;
 use crate::state::{StateError, StateSink, StateSource};
 use murmurate_protocol::{Evaluation, InnerStep, Participants};
 use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// The decision of the caller of [`Trainer::steps`] before each step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,6 +98,26 @@ pub trait Trainer: Send {
     /// Calls `f(offset, values)` for the pieces of `range` in ascending order. What `f` writes
     /// becomes the parameters. In place where the backend allows.
     fn visit(&mut self, range: Range<usize>, f: &mut dyn FnMut(usize, &mut [f32]));
+
+    /// Copies the parameters from `offset` on.
+    fn read(&mut self, offset: usize, into: &mut [f32]) {
+        self.visit(offset..offset + into.len(), &mut |at, piece| {
+            into[at - offset..at - offset + piece.len()].copy_from_slice(piece);
+        });
+    }
+
+    /// Replaces the parameters from `offset` on.
+    fn write(&mut self, offset: usize, values: &[f32]) {
+        self.visit(offset..offset + values.len(), &mut |at, piece| {
+            piece.copy_from_slice(&values[at - offset..at - offset + piece.len()]);
+        });
+    }
+
+    /// Called once, before training. The flag becomes true when the peer leaves: a trainer that waits for
+    /// something else than its own computation stops waiting then.
+    fn leaving(&mut self, leaving: Arc<AtomicBool>) {
+        let _ = leaving;
+    }
 
     /// Loss and accuracy on held-out data.
     ///

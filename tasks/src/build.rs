@@ -32,6 +32,7 @@ pub fn build(
             let task = LanguageTask::new(config, seed, shards)?;
             Box::new(BurnTrainer::new(task, inner, device, seed)?)
         }
+        TaskConfig::Attached(_) => return Err(TaskError::Attached),
     })
 }
 
@@ -48,6 +49,7 @@ pub fn layout(task: &TaskConfig) -> Result<Layout, TaskError> {
             Ok(flat::layout(&task.model(&Device::flex())))
         }
         TaskConfig::LanguageModel(config) => Ok(language_layout(config)),
+        TaskConfig::Attached(_) => Err(TaskError::Attached),
     }
 }
 

@@ -32,6 +32,11 @@ pub enum TaskError {
         /// Columns.
         width: usize,
     },
+    /// The model is in another process.
+    #[error(
+        "the model of kind = \"attached\" is in the process that trains it, which must evaluate it too"
+    )]
+    Attached,
     /// A custom task failed.
     #[error("{0}")]
     Own(String),

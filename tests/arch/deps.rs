@@ -8,10 +8,11 @@ use std::process::Command;
 /// Each package's name to those it depends on. Two versions of a package are one.
 type Graph = BTreeMap<String, BTreeSet<String>>;
 
-const OURS: [&str; 11] = [
+const OURS: [&str; 12] = [
     "murmurate-protocol",
     "murmurate-strategies",
     "murmurate-tasks",
+    "murmurate-attach",
     "murmurate-sim",
     "murmurate-survey",
     "murmurate-net",
@@ -140,6 +141,15 @@ fn tasks_knows_no_network() {
 }
 
 #[test]
+fn attach_knows_neither_network_nor_burn() {
+    forbid(
+        "murmurate-attach",
+        &["tokio", "libp2p", "burn"],
+        &["murmurate-protocol", "murmurate-strategies"],
+    );
+}
+
+#[test]
 fn sim_knows_neither_network_nor_burn() {
     forbid(
         "murmurate-sim",
@@ -171,6 +181,7 @@ fn the_daemon_knows_neither_the_simulator_nor_its_commands() {
         "murmurate-protocol",
         "murmurate-strategies",
         "murmurate-tasks",
+        "murmurate-attach",
         "murmurate-net",
     ];
     forbid("murmurate-node", &[], &below);

@@ -18,6 +18,7 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
+mod attach;
 mod faults;
 mod files;
 mod lifecycle;

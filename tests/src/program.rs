@@ -89,6 +89,7 @@ fn newest_source() -> SystemTime {
         "protocol",
         "strategies",
         "tasks",
+        "attach",
         "sim",
         "survey",
         "net",

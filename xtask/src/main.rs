@@ -11,6 +11,7 @@ mod fix;
 mod fuzz;
 mod links;
 mod paths;
+mod python;
 mod seeds;
 mod steps;
 mod zero_config;

@@ -3,7 +3,7 @@
 
 use crate::command::{host, run, run_with};
 use crate::failure::Failure;
-use crate::{deny, determinism, fuzz, links, zero_config};
+use crate::{deny, determinism, fuzz, links, python, zero_config};
 use std::io::Write as _;
 use std::time::Instant;
 
@@ -47,6 +47,7 @@ pub(crate) const STEPS: &[Step] = &[
     Step::new("fetch", "dependencies, as locked", fetch),
     Step::new("clippy", "cargo clippy, warnings denied", clippy),
     Step::new("doc", "cargo doc, warnings denied", doc),
+    Step::new("python", "the Python package", python::check),
     Step::new("test", "cargo test --workspace", test),
     Step::new("fuzz", "every fuzz target for 30 s", fuzz::all),
     Step::new(

@@ -28,6 +28,7 @@ pub(crate) fn run(args: LocalArgs) -> anyhow::Result<()> {
         nat: args.nat,
         record: args.record,
         baseline_s: args.baseline,
+        command: args.command,
         args: std::env::args().skip(1).collect(),
     };
     // A single thread, the main one, because children end with the thread that started them.

@@ -25,6 +25,7 @@ pub(crate) fn run(args: RunArgs) -> anyhow::Result<()> {
         http: args.http,
         http_public: args.http_public,
         device: args.device,
+        attached: args.trainer.is_some() || !args.command.is_empty(),
     };
     let config = Config::load(args.config.as_deref(), &overrides)?;
     if args.show_config {
@@ -37,6 +38,7 @@ pub(crate) fn run(args: RunArgs) -> anyhow::Result<()> {
             log: args.log,
             faults: args.fault,
             ephemeral: false,
+            command: args.command,
             record: args.record,
         },
     )?;

@@ -1,6 +1,7 @@
 //! Builds a checked [`Config`] from a file and flags. Flags override the file, and every error
 //! names the line or the flag.
 
+use super::attached;
 use super::error::explain;
 use super::overrides::Overrides;
 use super::rate::RawRate;
@@ -47,6 +48,10 @@ impl Config {
         let mut config = checked(&table).map_err(|wrong| wrong.in_file(path, text))?;
         // Then each flag alone, so that an error names the flag.
         for (flag, [section, key], value) in overrides.entries() {
+            if key == "kind" && kind_of(&table) != value.as_str() {
+                // The keys of the file's own task say nothing of this one.
+                table.remove(section);
+            }
             if let Some(inner) = section_of(&mut table, section) {
                 inner.insert(key.to_owned(), value);
             }
@@ -57,6 +62,11 @@ impl Config {
         }
         Ok(config)
     }
+}
+
+/// The task's kind, where the file says it.
+fn kind_of(table: &Table) -> Option<&str> {
+    table.get("task")?.get("kind")?.as_str()
 }
 
 /// The table `name`, created if it is missing. The first pass has checked that it is a table.
@@ -75,14 +85,14 @@ fn section_of<'a>(table: &'a mut Table, name: &str) -> Option<&'a mut Table> {
 }
 
 /// A value that is not allowed.
-struct Wrong {
+pub(super) struct Wrong {
     /// The key with its tables, such as `run.rounds`; empty if the message names the key.
     key: String,
     message: String,
 }
 
 impl Wrong {
-    fn new(key: &str, message: impl Into<String>) -> Self {
+    pub(super) fn new(key: &str, message: impl Into<String>) -> Self {
         Self {
             key: key.to_owned(),
             message: message.into(),
@@ -147,6 +157,7 @@ fn checked(table: &Table) -> Result<Config, Wrong> {
     murmurate_tasks::config::validate(&task, &shards).map_err(|e| Wrong::named("shards", &e))?;
     let strategy = Strategy::from_table(raw.strategy.clone().unwrap_or_default(), None)
         .map_err(|e| Wrong::named("strategy", &e))?;
+    attached::check(&task, &strategy)?;
     let network = network(&raw)?;
     let daemon = daemon(&raw)?;
     raw.task = Some(as_table(&task)?);

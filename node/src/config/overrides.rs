@@ -32,6 +32,8 @@ pub struct Overrides {
     pub http: Option<String>,
     /// `--http-public`.
     pub http_public: bool,
+    /// `--trainer attach`, or a command to supervise.
+    pub attached: bool,
     /// `--device`.
     pub device: Option<String>,
 }
@@ -57,6 +59,11 @@ impl Overrides {
                 "--start-with",
                 ["run", "start_with"],
                 count(self.start_with.map(u64::from)),
+            ),
+            (
+                "--trainer",
+                ["task", "kind"],
+                self.attached.then(|| Value::String("attached".to_owned())),
             ),
             ("--data", ["task", "data"], text(&self.data)),
             ("--listen", ["network", "listen"], list(&self.listen)),

@@ -3,6 +3,7 @@
 use crate::api::ApiError;
 use crate::net::NetError;
 use crate::store::StoreError;
+use murmurate_attach::AttachError;
 use murmurate_protocol::wire::Reason;
 use murmurate_protocol::{PeerId, PlanError};
 use murmurate_strategies::grid::StrategyError;
@@ -39,6 +40,9 @@ pub enum DaemonError {
     /// The task cannot be built: model, data, shard or device.
     #[error(transparent)]
     Task(#[from] TaskError),
+    /// Its trainer in another process.
+    #[error(transparent)]
+    Attach(AttachError),
     /// The strategy does not fit the model.
     #[error(transparent)]
     Strategy(#[from] StrategyError),

@@ -14,6 +14,7 @@ mod setup;
 mod shown;
 mod story;
 mod trace;
+mod trainer;
 
 pub use clock::SteadyClock;
 pub use error::{DaemonError, RefusedBy};
@@ -30,6 +31,7 @@ use console::Console;
 use driver::{Driver, Sources};
 use ending::Ending;
 use libp2p::Multiaddr;
+use murmurate_attach::Supervisor;
 use murmurate_protocol::record::RecordHeader;
 use murmurate_protocol::wire::encode_value;
 use murmurate_protocol::{Input, Peer, PeerConfig, Plan};
@@ -41,12 +43,15 @@ use payload::Payload;
 use recording::Recording;
 use setup::Setup;
 use std::collections::VecDeque;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use trace::Trace;
 use tracing::Instrument;
+use trainer::Made;
 
 /// How long the network may take to end.
 const SHUTDOWN_WAIT: Duration = Duration::from_secs(1);
@@ -64,6 +69,9 @@ pub struct RunOptions {
     pub faults: Vec<Fault>,
     /// Writes no checkpoint, for measurements.
     pub ephemeral: bool,
+    /// The training loop to start and to supervise, where the task's trainer is another process;
+    /// empty to wait for one that is started by hand.
+    pub command: Vec<OsString>,
     /// Path of the record of the peer's inputs; it must not exist yet.
     pub record: Option<PathBuf>,
 }
@@ -74,15 +82,15 @@ pub struct RunOptions {
 /// If the daemon cannot start, or ends without having left. The message is one line that says what
 /// to do.
 pub fn run(config: Config, options: RunOptions) -> Result<NodeReport, DaemonError> {
-    run_with_trainer(config, options, |config| {
-        murmurate_tasks::build(
-            &config.task,
-            config.strategy.inner_kind(),
-            &config.daemon.device,
-            config.run.seed,
-            &config.shards,
-        )
-    })
+    let (command, log) = (options.command.clone(), options.log);
+    start(
+        config,
+        options,
+        |config, interrupted| match trainer::patience_of(&config.task) {
+            Some(patience_s) => trainer::attached(config, patience_s, &command, log, interrupted),
+            None => Ok(Made::here(trainer::built_in(config)?)),
+        },
+    )
 }
 
 /// Like [`run`], with your own trainer instead of the configuration's `[task]`. `make` builds the
@@ -98,6 +106,15 @@ pub fn run_with_trainer(
     options: RunOptions,
     make: impl FnOnce(&Config) -> Result<Box<dyn Trainer>, TaskError>,
 ) -> Result<NodeReport, DaemonError> {
+    start(config, options, |config, _| Ok(Made::here(make(config)?)))
+}
+
+/// Runs a daemon with the trainer that `make` returns; its flag says that the operator has interrupted.
+fn start(
+    config: Config,
+    options: RunOptions,
+    make: impl FnOnce(&Config, &AtomicBool) -> Result<Made, DaemonError>,
+) -> Result<NodeReport, DaemonError> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(NETWORK_THREADS)
         .thread_name("net")
@@ -112,13 +129,14 @@ pub fn run_with_trainer(
 async fn run_async(
     config: Config,
     options: RunOptions,
-    make: impl FnOnce(&Config) -> Result<Box<dyn Trainer>, TaskError>,
+    make: impl FnOnce(&Config, &AtomicBool) -> Result<Made, DaemonError>,
 ) -> Result<NodeReport, DaemonError> {
     if let Some(path) = &options.record {
         Recording::check(path)?;
     }
-    let interrupts = watch_interrupts()?;
+    let (interrupts, interrupted) = watch_interrupts()?;
     let clock = SteadyClock::new();
+    let make = |config: &Config| make(config, &interrupted);
     let setup = tokio::task::block_in_place(|| Setup::new(&config, clock, make))?;
     let span = spans::run(&config.run.name, setup.peer_config.me);
     drive(config, options, setup, clock, interrupts)
@@ -198,7 +216,7 @@ async fn drive(
             interrupts,
         })
         .await;
-    finish(driver).await
+    finish(driver, setup.supervisor).await
 }
 
 /// Said once at the start: a daemon cannot see whether the others hold the same files.
@@ -222,7 +240,7 @@ fn record(
 }
 
 /// Ends the lanes and the network, and builds the report.
-async fn finish(driver: Driver) -> Result<NodeReport, DaemonError> {
+async fn finish(driver: Driver, supervisor: Option<Supervisor>) -> Result<NodeReport, DaemonError> {
     let Driver {
         net,
         lanes,
@@ -248,6 +266,10 @@ async fn finish(driver: Driver) -> Result<NodeReport, DaemonError> {
     let (rounds, inner_steps) = (report.rounds, report.inner_steps);
     tracing::info!(rounds, inner_steps, "daemon left");
     console.printer.report(&report);
+    if let Some(supervisor) = supervisor {
+        // The trainer was told when its lane ended.
+        tokio::task::block_in_place(|| supervisor.finish());
+    }
     match ending.unsaved {
         Some(reason) => Err(DaemonError::Unsaved { reason }),
         None => Ok(report),
@@ -260,12 +282,15 @@ fn unanswered(join: &[Multiaddr]) -> Option<String> {
     (!addresses.is_empty()).then(|| format!("{} (no answer)", addresses.join(", ")))
 }
 
-/// Sends one message for every Ctrl+C and every SIGTERM, which service managers send.
-fn watch_interrupts() -> Result<mpsc::Receiver<()>, DaemonError> {
+/// Sends one message for every Ctrl+C and every SIGTERM, which service managers send, and sets the
+/// flag at the first.
+fn watch_interrupts() -> Result<(mpsc::Receiver<()>, Arc<AtomicBool>), DaemonError> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut interrupt = signal(SignalKind::interrupt()).map_err(DaemonError::Runtime)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(DaemonError::Runtime)?;
     let (sender, receiver) = mpsc::channel(4);
+    let interrupted = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&interrupted);
     tokio::spawn(async move {
         loop {
             tokio::select! {
@@ -273,10 +298,11 @@ fn watch_interrupts() -> Result<mpsc::Receiver<()>, DaemonError> {
                 Some(()) = terminate.recv() => {}
                 else => return,
             }
+            flag.store(true, Ordering::Relaxed);
             if sender.send(()).await.is_err() {
                 return;
             }
         }
     });
-    Ok(receiver)
+    Ok((receiver, interrupted))
 }

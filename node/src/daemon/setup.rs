@@ -4,16 +4,17 @@ use crate::api::{About, Forecaster, Observer, StatusHandle};
 use crate::bulk::{BulkLimits, BulkStore};
 use crate::config::Config;
 use crate::daemon::clock::WallStopwatch;
+use crate::daemon::trainer::Made;
 use crate::daemon::{DaemonError, SteadyClock};
 use crate::depot::Depot;
 use crate::lanes::Saver;
 use crate::net::{self, Net, NetConfig, NetEvent};
 use crate::store::{Checkpoint, Expected, Store};
+use murmurate_attach::Supervisor;
 use murmurate_protocol::{FragmentPlan, PeerConfig, Plan, Snapshot, Topology};
+use murmurate_strategies::Layout;
 use murmurate_strategies::executor::{Executor, Parts};
 use murmurate_strategies::plan::stores;
-use murmurate_strategies::{Layout, Trainer};
-use murmurate_tasks::TaskError;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -32,6 +33,8 @@ pub(super) struct Setup {
     pub(super) saver: Arc<Saver>,
     pub(super) status: StatusHandle,
     pub(super) snapshot: Option<Snapshot>,
+    /// Keeps the trainer's process running, if it has one.
+    pub(super) supervisor: Option<Supervisor>,
     /// Message about the checkpoint that the daemon resumes from.
     pub(super) resumed: Option<String>,
 }
@@ -40,11 +43,15 @@ impl Setup {
     pub(super) fn new(
         config: &Config,
         clock: SteadyClock,
-        make: impl FnOnce(&Config) -> Result<Box<dyn Trainer>, TaskError>,
+        make: impl FnOnce(&Config) -> Result<Made, DaemonError>,
     ) -> Result<Self, DaemonError> {
         let store = Store::open(&config.daemon.dir)?;
         let (run, strategy) = (&config.run, &config.strategy);
-        let trainer = make(config)?;
+        let Made {
+            trainer,
+            supervisor,
+            evaluates,
+        } = make(config)?;
         let layout = Arc::new(trainer.layout().clone());
         let plan = strategy.plan(run.id, &layout, run.rounds)?;
         let expected = Expected {
@@ -85,7 +92,16 @@ impl Setup {
         Ok(Self {
             depot: Arc::new(Depot::new(plan.clone())),
             topology: strategy.topology(run.seed),
-            peer_config: peer_config(config, peer, snapshot.is_some()),
+            peer_config: PeerConfig {
+                // Without this every round would end with the note that it cannot be done.
+                evaluate_every: if evaluates {
+                    config.daemon.evaluate_every
+                } else {
+                    0
+                },
+                ..peer_config(config, peer, snapshot.is_some())
+            },
+            supervisor,
             saver: Arc::new(saver),
             store,
             plan,

@@ -55,6 +55,7 @@ impl Base {
             rounds: options.rounds,
             data: options.data.clone(),
             device: options.device.clone(),
+            attached: !options.command.is_empty(),
             no_mdns: true,
             ..Overrides::default()
         };
@@ -129,6 +130,7 @@ impl Base {
                 .map(|dir| dir.join(format!("{index}.rec"))),
             late,
             threads,
+            command: options.command.clone(),
             joinable: self
                 .places
                 .get(index)

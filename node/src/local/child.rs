@@ -65,8 +65,13 @@ impl ChildHandle {
         for fault in &plan.faults {
             command.arg("--fault").arg(fault.to_string());
         }
+        if !plan.command.is_empty() {
+            command.arg("--").args(&plan.command);
+        }
         command
             .env("RAYON_NUM_THREADS", plan.threads.to_string())
+            // NumPy, PyTorch and JAX take it too.
+            .env("OMP_NUM_THREADS", plan.threads.to_string())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

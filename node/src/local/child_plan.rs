@@ -1,6 +1,7 @@
 //! Configuration and arguments of one daemon of a local swarm.
 
 use crate::faults::Fault;
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Configuration and arguments of one daemon.
@@ -13,6 +14,8 @@ pub(super) struct ChildPlan {
     pub(super) record: Option<PathBuf>,
     pub(super) late: Option<u64>,
     pub(super) threads: usize,
+    /// Its training loop, if that is a process of its own.
+    pub(super) command: Vec<OsString>,
     /// Whether it announces an address at which others can join.
     pub(super) joinable: bool,
 }

@@ -5,6 +5,7 @@ use super::shards::ShardsArg;
 use super::{KillAt, LateAt, LocalError, StopAt};
 use crate::faults::{Fault, FaultAction};
 use murmurate_net::emulate::{LinkSpec, NatKind};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// The most daemons of one local swarm, which is the maximum size of a group.
@@ -52,6 +53,8 @@ pub struct LocalOptions {
     pub link: Option<LinkSpec>,
     /// `--nat`: the emulated router of every daemon except the first.
     pub nat: Option<NatKind>,
+    /// After `--`: the training loop of every daemon.
+    pub command: Vec<OsString>,
     /// The command line, for the report.
     pub args: Vec<String>,
 }
@@ -60,7 +63,8 @@ impl LocalOptions {
     /// The accuracy at which to stop: the requested one; otherwise 0.96, or none if rounds were
     /// requested or the preset has no exchange.
     pub fn until_accuracy(&self, preset: &str) -> Option<f64> {
-        let usual = self.rounds.is_none() && preset != "none";
+        // What another process trains may have no accuracy.
+        let usual = self.rounds.is_none() && preset != "none" && self.command.is_empty();
         self.until_accuracy.or(usual.then_some(TARGET_ACCURACY))
     }
 

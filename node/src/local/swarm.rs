@@ -17,6 +17,9 @@ use tokio::sync::mpsc;
 /// How long a daemon may take until others can join it. A busy machine reads its data slowly.
 const START_WAIT: Duration = Duration::from_secs(60);
 
+/// As [`START_WAIT`], with training loops that load frameworks and data of their own first.
+const ATTACH_WAIT: Duration = Duration::from_secs(600);
+
 /// How long all daemons together may be silent before the run is given up.
 const SILENCE_WAIT: Duration = Duration::from_secs(180);
 
@@ -50,6 +53,7 @@ pub(super) struct Swarm {
     pub(super) started_unix_s: f64,
     program: PathBuf,
     alone: bool,
+    start_wait: Duration,
     pub(super) display: Display,
     /// Chooses the kills of `--kill-every`.
     pub(super) killer: Option<Killer>,
@@ -78,6 +82,10 @@ impl Swarm {
             started_unix_s: 0.0,
             program: plan.program.clone(),
             alone: plan.alone,
+            start_wait: match plan.children.iter().all(|c| c.command.is_empty()) {
+                true => START_WAIT,
+                false => ATTACH_WAIT,
+            },
             display,
             killer: plan.kill_every.map(|every| Killer::new(every, plan.seed)),
             events,
@@ -162,11 +170,11 @@ impl Swarm {
             let member = &self.members[*p];
             member.plan.joinable && member.state == State::Running && member.addresses.is_empty()
         }) {
-            if since.elapsed() > START_WAIT {
+            if since.elapsed() > self.start_wait {
                 let what = "not every daemon could be joined".to_owned();
                 return Err(LocalError::Stuck {
                     what,
-                    seconds: START_WAIT.as_secs(),
+                    seconds: self.start_wait.as_secs(),
                 });
             }
             if self.next().await? == Some(End::Interrupted) {

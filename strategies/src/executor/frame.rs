@@ -52,6 +52,11 @@ pub(super) enum Taken {
 }
 
 impl Taken {
+    /// Whether the trainer's present values do not matter.
+    pub(super) const fn replaces(self) -> bool {
+        matches!(self, Self::Anchor | Self::WithDelta)
+    }
+
     /// The trainer's next value, from its present one and the frame's.
     pub(super) fn of(self, own: f32, value: f32) -> f32 {
         match self {

@@ -84,9 +84,7 @@ impl Executor {
         );
         let tensors = trainer.layout().tensors().to_vec();
         let mut anchor = vec![0.0; len + companion];
-        trainer.visit(0..len, &mut |offset, piece| {
-            anchor[offset..offset + piece.len()].copy_from_slice(piece);
-        });
+        trainer.read(0, &mut anchor[..len]);
         if let Companion::Anchors { .. } = parts.companion {
             anchor.copy_within(..len, len);
         }

@@ -25,7 +25,7 @@ const PARAMETERS: &str = "trainer.parameters";
 /// What other threads may read from a running train lane, and how they interrupt it.
 #[derive(Debug, Default)]
 pub struct TrainSignals {
-    interrupt: AtomicBool,
+    interrupt: Arc<AtomicBool>,
     pub(super) steps: AtomicU64,
     pub(super) samples: AtomicU64,
 }
@@ -104,13 +104,14 @@ pub struct TrainLane {
 
 impl TrainLane {
     pub(super) fn new(
-        trainer: Box<dyn Trainer>,
+        mut trainer: Box<dyn Trainer>,
         contribution: Contribution,
         (correction, companion): (Option<Box<dyn Correction>>, usize),
         stopwatch: Box<dyn Stopwatch>,
         frames: TrainEnd,
     ) -> Self {
         let signals = Arc::new(TrainSignals::default());
+        trainer.leaving(Arc::clone(&signals.interrupt));
         Self {
             trainer,
             contribution,
@@ -213,10 +214,7 @@ impl TrainLane {
         }
         if self.trains_ahead {
             let mut values = vec![0.0; self.trainer.layout().len()];
-            let whole = 0..values.len();
-            self.trainer.visit(whole, &mut |offset, piece| {
-                values[offset..offset + piece.len()].copy_from_slice(piece);
-            });
+            self.trainer.read(0, &mut values);
             sink.tensor(PARAMETERS, &values)?;
         }
         self.trainer.save(sink)
@@ -231,9 +229,7 @@ impl TrainLane {
         let parameters = self.read_parameters(source)?;
         self.trainer.load(source)?;
         if let Some(values) = parameters {
-            self.trainer.visit(0..values.len(), &mut |offset, piece| {
-                piece.copy_from_slice(&values[offset..offset + piece.len()]);
-            });
+            self.trainer.write(0, &values);
         }
         self.steps = 0;
         if let (Some(correction), Some((state, steps))) = (&mut self.correction, kept) {
@@ -301,6 +297,10 @@ impl TrainLane {
                 }
                 continue;
             }
+            if correction.is_none() && how.replaces() {
+                self.trainer.write(range.start, &values[range.clone()]);
+                continue;
+            }
             self.trainer.visit(range.clone(), &mut |offset, piece| {
                 let taken = &values[offset..offset + piece.len()];
                 if let Some(correction) = correction {
@@ -344,9 +344,7 @@ impl TrainLane {
         let mut frame = self.take_buffer();
         let whole = self.trainer.layout().len();
         let (values, companion) = frame.values.split_at_mut(whole);
-        self.trainer.visit(0..whole, &mut |offset, piece| {
-            values[offset..offset + piece.len()].copy_from_slice(piece);
-        });
+        self.trainer.read(0, values);
         if let Some(correction) = &mut self.correction {
             let work = Work {
                 steps: report.steps,

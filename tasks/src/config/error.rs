@@ -53,6 +53,9 @@ pub enum ConfigError {
     /// The share of held-out data is out of bounds.
     #[error("`task.held_out` is {0}, it must be a share from 0.001 to 0.5")]
     HeldOut(f64),
+    /// Not a patience.
+    #[error("`task.patience_s` is {0}, it must be 1 to 86400 seconds")]
+    Patience(f64),
     /// The number of heads does not divide the width.
     #[error("`task.heads` = {heads} does not divide `task.width` = {width}")]
     Heads {

@@ -58,6 +58,7 @@ impl ImageConfig {
     /// Names the key that is wrong or belongs to another kind.
     pub(super) fn from_raw(raw: RawTask) -> Result<Self, ConfigError> {
         let foreign = [
+            ("patience_s", raw.patience_s.is_some()),
             ("layers", raw.layers.is_some()),
             ("width", raw.width.is_some()),
             ("heads", raw.heads.is_some()),

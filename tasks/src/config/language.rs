@@ -52,6 +52,7 @@ impl LanguageConfig {
     /// Names the key that is wrong or belongs to another kind.
     pub(super) fn from_raw(raw: RawTask) -> Result<Self, ConfigError> {
         let foreign = [
+            ("patience_s", raw.patience_s.is_some()),
             ("model", raw.model.is_some()),
             ("hidden", raw.hidden.is_some()),
             ("augmentation", raw.augmentation.is_some()),

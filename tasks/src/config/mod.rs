@@ -3,6 +3,7 @@
 //! Parsed strictly: a wrong name or number is one line that names the key and, for names, the
 //! nearest known one.
 
+mod attached;
 mod error;
 mod image;
 mod language;
@@ -13,6 +14,7 @@ mod shards;
 mod source;
 mod task;
 
+pub use attached::AttachedConfig;
 pub use error::ConfigError;
 pub(crate) use error::nearest;
 pub use image::ImageConfig;
@@ -33,7 +35,9 @@ pub fn validate(task: &TaskConfig, shards: &Shards) -> Result<(), crate::TaskErr
     task.validate()?;
     shards.validate()?;
     match (task, shards.kind) {
-        (TaskConfig::LanguageModel(_), ShardKind::ByLabel) => Err(ShardError::NoLabels.into()),
+        (TaskConfig::LanguageModel(_) | TaskConfig::Attached(_), ShardKind::ByLabel) => {
+            Err(ShardError::NoLabels.into())
+        }
         _ => Ok(()),
     }
 }
@@ -64,7 +68,12 @@ mod tests {
     #[test]
     fn what_is_written_is_read() {
         let language = LanguageConfig::of(DataSource::Path("text".into()));
-        for config in [TaskConfig::default(), TaskConfig::LanguageModel(language)] {
+        let attached = TaskConfig::Attached(AttachedConfig { patience_s: 30.0 });
+        for config in [
+            TaskConfig::default(),
+            TaskConfig::LanguageModel(language),
+            attached,
+        ] {
             let text = toml::to_string(&config).unwrap();
             assert_eq!(parse(&text), Ok(config));
         }
@@ -103,6 +112,14 @@ mod tests {
             ),
             ("kind = \"language-model\"", "no text is bundled"),
             ("model = \"mlp\"", "`task.kind` is missing"),
+            (
+                "kind = \"attached\"\nmodel = \"mlp\"",
+                "no key of kind = \"attached\"",
+            ),
+            (
+                "kind = \"attached\"\npatience_s = 0.0",
+                "`task.patience_s` is 0",
+            ),
             (
                 "kind = \"image-classifier\"\nheld_out = 2.0",
                 "`task.held_out` is 2",

@@ -21,6 +21,7 @@ pub(super) struct RawTask {
     pub(super) width: Option<u32>,
     pub(super) heads: Option<u32>,
     pub(super) context: Option<u32>,
+    pub(super) patience_s: Option<f64>,
     #[serde(flatten)]
     pub(super) others: BTreeMap<String, IgnoredAny>,
 }

@@ -1,16 +1,16 @@
 //! A task by its settings: one variant for each kind.
 
+use super::attached::{self, AttachedConfig};
 use super::error::{ConfigError, unknown};
 use super::image::{self, ImageConfig};
 use super::language::{self, LanguageConfig};
 use super::names::ImageModel;
 use super::raw::RawTask;
-use super::source::DataSource;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Every value of `task.kind`.
-const KINDS: [&str; 2] = [image::KIND, language::KIND];
+const KINDS: [&str; 3] = [image::KIND, language::KIND, attached::KIND];
 
 /// The settings of a task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -20,6 +20,8 @@ pub enum TaskConfig {
     ImageClassifier(ImageConfig),
     /// A transformer on bytes of text.
     LanguageModel(LanguageConfig),
+    /// A trainer in a process of its own, in any framework.
+    Attached(AttachedConfig),
 }
 
 impl Default for TaskConfig {
@@ -36,24 +38,8 @@ impl TaskConfig {
         match self {
             Self::ImageClassifier(_) => image::KIND,
             Self::LanguageModel(_) => language::KIND,
+            Self::Attached(_) => attached::KIND,
         }
-    }
-
-    /// Source of its data.
-    pub const fn data(&self) -> &DataSource {
-        match self {
-            Self::ImageClassifier(config) => &config.data,
-            Self::LanguageModel(config) => &config.data,
-        }
-    }
-
-    /// The same task on other data.
-    pub fn with_data(mut self, source: DataSource) -> Self {
-        match &mut self {
-            Self::ImageClassifier(config) => config.data = source,
-            Self::LanguageModel(config) => config.data = source,
-        }
-        self
     }
 
     /// Checks all settings.
@@ -64,6 +50,7 @@ impl TaskConfig {
         match self {
             Self::ImageClassifier(config) => config.validate(),
             Self::LanguageModel(config) => config.validate(),
+            Self::Attached(config) => config.validate(),
         }
     }
 }
@@ -87,6 +74,7 @@ impl fmt::Display for TaskConfig {
                     c.layers, c.width, c.context, c.batch
                 )
             }
+            Self::Attached(_) => f.write_str("attached trainer"),
         }
     }
 }
@@ -98,11 +86,12 @@ impl TryFrom<RawTask> for TaskConfig {
         let kind = raw.kind.clone().ok_or(ConfigError::Missing {
             table: "task",
             key: "kind",
-            hint: "\"image-classifier\" or \"language-model\"",
+            hint: "\"image-classifier\", \"language-model\" or \"attached\"",
         })?;
         let config = match kind.as_str() {
             image::KIND => Self::ImageClassifier(ImageConfig::from_raw(raw)?),
             language::KIND => Self::LanguageModel(LanguageConfig::from_raw(raw)?),
+            attached::KIND => Self::Attached(AttachedConfig::from_raw(raw)?),
             _ => return Err(unknown("task", "kind", &kind, &KINDS)),
         };
         config.validate()?;

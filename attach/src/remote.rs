@@ -1,0 +1,376 @@
+//! The trainer as the Executor sees it.
+//!
+//! A trainer that is gone is waited for: an error would make the peer leave the swarm. The peer's
+//! rounds go on without it meanwhile, as for any straggler. The next trainer gets the parameters of the
+//! last cut and the last known state, and the round's training begins again.
+
+mod session;
+mod watch;
+
+use crate::door::{Arrival, Door};
+use crate::error::AttachError;
+use crate::limits::{EVALUATIONS_MAX, STATE_AT_CUT_BYTES_MAX};
+use crate::link::{Link, Lost};
+use crate::memory::Memory;
+use crate::message::{FromTrainer, ToTrainer};
+use crate::pace::Pace;
+use crate::state::State;
+use crate::supervisor::Group;
+use crate::terms::Terms;
+use murmurate_protocol::{Evaluation, InnerStep};
+use murmurate_strategies::state::{StateError, StateSink, StateSource};
+use murmurate_strategies::{Layout, Proceed, StepControl, TrainError, TrainReport, Trainer};
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The trainer's state in a checkpoint.
+const STATE: &str = "trainer.attached.state";
+
+/// Inner steps of the run in a checkpoint.
+const STEPS: &str = "trainer.attached.steps";
+
+/// A trainer in another process.
+#[derive(Debug)]
+pub struct RemoteTrainer {
+    terms: Terms,
+    door: Door,
+    shared: Shared,
+    session: Option<Session>,
+    /// The process group of a supervised trainer.
+    group: Option<Arc<Group>>,
+    /// Becomes true when the peer leaves.
+    leaving: Arc<AtomicBool>,
+    /// Samples of the last inner step.
+    samples: u64,
+}
+
+/// What outlives a trainer.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    layout: Layout,
+    memory: Memory,
+    state: State,
+    /// Inner steps of the run up to the last cut.
+    steps: u64,
+}
+
+/// The first trainer, or why it is not the one.
+pub(crate) type Attached = Result<(Shared, Session), Lost>;
+
+/// An attached trainer.
+#[derive(Debug)]
+pub(crate) struct Session {
+    link: Link,
+    can_evaluate: bool,
+    has_state: bool,
+    faulthandler: bool,
+    pace: Pace,
+}
+
+/// Why an exchange of messages with the trainer failed.
+#[derive(Debug)]
+enum Cut {
+    /// The trainer is gone: the next one begins again.
+    Lost,
+    /// The peer leaves, and there is no trainer to wait for.
+    Leaving,
+    /// The run cannot go on.
+    Failed(TrainError),
+}
+
+/// One inner step as the trainer tells it.
+struct Step {
+    samples: u64,
+    loss: f64,
+}
+
+impl RemoteTrainer {
+    /// Attaches the first trainer: its tensors are the layout, its values the run's first parameters.
+    pub(crate) fn attach(
+        terms: &Terms,
+        arrival: Arrival,
+        layout: Layout,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<Attached, AttachError> {
+        let (memory, state) = (Memory::new(layout.len())?, State::new(layout.len())?);
+        let shared = Shared {
+            layout,
+            memory,
+            state,
+            steps: 0,
+        };
+        let write = Some(shared.memory.current());
+        let session = match shared.welcome(terms, arrival, write, cancelled) {
+            Ok(session) => session,
+            Err(lost) => return Ok(Err(lost)),
+        };
+        let process = session.link.process();
+        let (tensors, values) = (shared.layout.tensors().len(), shared.layout.len());
+        let text = format!("a trainer is attached ({process}): {tensors} tensors, {values} values");
+        (terms.notes)(&text);
+        Ok(Ok((shared, session)))
+    }
+
+    pub(crate) fn new(
+        terms: Terms,
+        door: Door,
+        (shared, session): (Shared, Session),
+        group: Option<Arc<Group>>,
+    ) -> Self {
+        Self {
+            terms,
+            door,
+            shared,
+            session: Some(session),
+            group,
+            leaving: Arc::default(),
+            samples: 0,
+        }
+    }
+
+    /// Whether the trainer that is attached can evaluate.
+    pub fn evaluates(&self) -> bool {
+        self.session.as_ref().is_some_and(|s| s.can_evaluate)
+    }
+
+    fn is_leaving(&self) -> bool {
+        self.leaving.load(Ordering::Relaxed)
+    }
+
+    /// Takes steps until `control` stops them, then the cut. The next trainer would begin here again.
+    fn round(&mut self, control: &mut dyn StepControl) -> Result<TrainReport, Cut> {
+        self.settle()?;
+        let (mut report, mut losses) = (TrainReport::default(), 0.0);
+        while control.before(InnerStep(report.steps)) == Proceed::Go {
+            let step = self.step()?;
+            control.after(InnerStep(report.steps), step.samples);
+            report.steps += 1;
+            report.samples += step.samples;
+            losses += step.loss;
+        }
+        if report.steps > 0 {
+            self.cut()?;
+            self.shared.steps += report.steps;
+            report.loss = losses / report.steps as f64;
+        }
+        Ok(report)
+    }
+
+    /// One inner step.
+    fn step(&mut self) -> Result<Step, Cut> {
+        self.shared.state.is_fresh = false;
+        self.send(&ToTrainer::Go)?;
+        let message = self.watch_step()?;
+        let FromTrainer::Step { samples, loss } = message else {
+            return Err(self.unexpected("step", &message));
+        };
+        if !(1..=crate::limits::SAMPLES_MAX).contains(&samples) {
+            let reason =
+                format!("an inner step of {samples} samples; step(samples=N) needs 1 to 2^32");
+            return Err(self.broken(&reason));
+        }
+        let Some(loss) = loss.filter(|loss| loss.is_finite()) else {
+            self.refuse(
+                "the loss is not finite: lower the learning rate, or look for a division by zero",
+            );
+            return Err(Cut::Failed(TrainError::NotFinite));
+        };
+        self.samples = samples;
+        Ok(Step { samples, loss })
+    }
+
+    /// Takes the trainer's parameters, and its state where that is small.
+    fn cut(&mut self) -> Result<(), Cut> {
+        let (slot, file) = (self.shared.memory.spare(), self.shared.state.spare());
+        let has_state = self.session.as_ref().is_some_and(|s| s.has_state);
+        let state = has_state.then_some(file);
+        self.send(&ToTrainer::Cut { slot, state })?;
+        let message = self.await_copy()?;
+        let FromTrainer::Cut { state: bytes } = message else {
+            return Err(self.unexpected("cut", &message));
+        };
+        if let (Some(bytes), true) = (bytes, has_state)
+            && let Err(reason) = self.state_written(bytes)
+        {
+            return Err(self.broken(&reason));
+        }
+        self.shared.memory.swap();
+        Ok(())
+    }
+
+    fn state_written(&mut self, bytes: u64) -> Result<(), String> {
+        if bytes > STATE_AT_CUT_BYTES_MAX {
+            return Err(format!("a state of {bytes} bytes at a cut"));
+        }
+        self.shared.state.written(bytes)
+    }
+
+    /// Asks for the state, for a checkpoint. The last known one stays where the trainer is gone.
+    fn save_state(&mut self) -> Result<(), Cut> {
+        if self.shared.state.is_fresh || !self.session.as_ref().is_some_and(|s| s.has_state) {
+            return Ok(());
+        }
+        self.send(&ToTrainer::Save {
+            file: self.shared.state.spare(),
+        })?;
+        let message = self.await_copy()?;
+        let FromTrainer::Saved { bytes } = message else {
+            return Err(self.unexpected("saved", &message));
+        };
+        let written = self.shared.state.written(bytes);
+        written.map_err(|reason| self.broken(&reason))
+    }
+
+    fn score(&mut self) -> Result<Evaluation, Cut> {
+        self.settle()?;
+        if !self.session.as_ref().is_some_and(|s| s.can_evaluate) {
+            let text = "the model is not evaluated: attach(evaluate=...) was not given".to_owned();
+            return Err(Cut::Failed(TrainError::Backend(text)));
+        }
+        self.send(&ToTrainer::Evaluate)?;
+        let message = self.await_score()?;
+        let FromTrainer::Score {
+            loss,
+            accuracy,
+            samples,
+        } = message
+        else {
+            return Err(self.unexpected("score", &message));
+        };
+        if accuracy.is_some_and(|a| !(0.0..=1.0).contains(&a)) {
+            return Err(self.broken(
+                "an accuracy outside 0 to 1; evaluate() returns (loss, accuracy or None, samples)",
+            ));
+        }
+        let Some(loss) = loss.filter(|loss| loss.is_finite()) else {
+            return Err(Cut::Failed(TrainError::NotFinite));
+        };
+        Ok(Evaluation {
+            loss,
+            accuracy,
+            samples,
+        })
+    }
+}
+
+impl Trainer for RemoteTrainer {
+    fn layout(&self) -> &Layout {
+        &self.shared.layout
+    }
+
+    fn leaving(&mut self, leaving: Arc<AtomicBool>) {
+        self.leaving = leaving;
+    }
+
+    fn steps(&mut self, control: &mut dyn StepControl) -> Result<TrainReport, TrainError> {
+        loop {
+            match self.round(control) {
+                Ok(report) => return Ok(report),
+                Err(Cut::Lost) => {}
+                Err(Cut::Leaving) => return Ok(TrainReport::default()),
+                Err(Cut::Failed(error)) => return Err(error),
+            }
+        }
+    }
+
+    fn batch(&self) -> u64 {
+        self.samples
+    }
+
+    fn gradients(
+        &mut self,
+        on_ready: &mut dyn FnMut(usize, &mut [f32]),
+    ) -> Result<TrainReport, TrainError> {
+        let step = loop {
+            match self.settle().and_then(|()| self.step()) {
+                Ok(step) => break step,
+                Err(Cut::Lost) => {}
+                Err(Cut::Leaving) => return Err(TrainError::Backend(LEFT.to_owned())),
+                Err(Cut::Failed(error)) => return Err(error),
+            }
+        };
+        self.shared.steps += 1;
+        let mut gradient = Vec::new();
+        for tensor in self.shared.layout.tensors() {
+            gradient.resize(tensor.len(), 0.0);
+            self.shared
+                .memory
+                .read_spare(tensor.range().start, &mut gradient);
+            on_ready(tensor.range().start, &mut gradient);
+        }
+        Ok(TrainReport {
+            steps: 1,
+            samples: step.samples,
+            loss: step.loss,
+        })
+    }
+
+    fn visit(&mut self, range: Range<usize>, f: &mut dyn FnMut(usize, &mut [f32])) {
+        self.shared.memory.edit(range, f);
+    }
+
+    fn read(&mut self, offset: usize, into: &mut [f32]) {
+        self.shared.memory.read(offset, into);
+    }
+
+    fn write(&mut self, offset: usize, values: &[f32]) {
+        self.shared.memory.write(offset, values);
+    }
+
+    fn evaluate(&mut self) -> Result<Evaluation, TrainError> {
+        for _ in 0..EVALUATIONS_MAX {
+            match self.score() {
+                Ok(evaluation) => return Ok(evaluation),
+                Err(Cut::Lost) => {}
+                Err(Cut::Leaving) => return Err(TrainError::Backend(LEFT.to_owned())),
+                Err(Cut::Failed(error)) => return Err(error),
+            }
+        }
+        let text = format!("the trainer ended {EVALUATIONS_MAX} times while it evaluated");
+        Err(TrainError::Backend(text))
+    }
+
+    fn save(&mut self, sink: &mut dyn StateSink) -> Result<(), StateError> {
+        // Without a trainer the last known state is the best there is; it is not waited for.
+        if let Err(Cut::Failed(error)) = self.save_state() {
+            return Err(StateError::Host(error.to_string()));
+        }
+        sink.bytes(STEPS, &self.shared.steps.to_le_bytes())?;
+        let bytes = self.shared.state.read();
+        match bytes.map_err(|e| StateError::Host(e.to_string()))? {
+            Some(bytes) => sink.bytes(STATE, &bytes),
+            None => Ok(()),
+        }
+    }
+
+    fn load(&mut self, source: &dyn StateSource) -> Result<(), StateError> {
+        let steps = source.bytes(STEPS)?;
+        let steps = <[u8; 8]>::try_from(steps.as_slice()).map_err(|_| StateError::Malformed {
+            name: STEPS.to_owned(),
+            reason: format!("{} bytes instead of 8", steps.len()),
+        })?;
+        if source.contains(STATE) {
+            let bytes = source.bytes(STATE)?;
+            let put = self.shared.state.put(&bytes);
+            put.map_err(|e| StateError::Host(e.to_string()))?;
+        }
+        self.shared.steps = u64::from_le_bytes(steps);
+        Ok(())
+    }
+}
+
+/// What is said where training ends because the peer leaves.
+const LEFT: &str = "the peer leaves";
+
+impl Drop for RemoteTrainer {
+    fn drop(&mut self) {
+        if let Some(group) = &self.group {
+            group.training_is_over();
+        }
+        if let Some(session) = &mut self.session {
+            // One that is gone does not hear it.
+            let _ = session.link.send(&ToTrainer::Stop);
+        }
+    }
+}

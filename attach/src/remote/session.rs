@@ -1,0 +1,179 @@
+//! Attaching a trainer, bringing it up to date, and losing it.
+
+use super::{Cut, RemoteTrainer, Session, Shared};
+use crate::claim::{check, same};
+use crate::door::Arrival;
+use crate::limits::{COPY_WAIT, FRAME_BYTES_MAX, STATE_AT_CUT_BYTES_MAX, WORDS_MAX};
+use crate::link::Lost;
+use crate::message::{FromTrainer, Shard, ToTrainer, Welcome};
+use crate::pace::Pace;
+use crate::terms::Terms;
+use std::time::Instant;
+
+impl Shared {
+    /// Answers a trainer that fits. With `write` it brings its parameters, else it will be told to take
+    /// the daemon's.
+    pub(crate) fn welcome(
+        &self,
+        terms: &Terms,
+        arrival: Arrival,
+        write: Option<u8>,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<Session, Lost> {
+        let Arrival { mut link, hello } = arrival;
+        let welcome = ToTrainer::Welcome(Welcome {
+            run: terms.run.clone(),
+            seed: terms.seed,
+            shard: Shard {
+                index: terms.shard,
+                of: terms.shards,
+            },
+            mode: terms.mode,
+            values: self.layout.len() as u64,
+            current: self.memory.current(),
+            write,
+            state_at_cut_bytes_max: STATE_AT_CUT_BYTES_MAX,
+        });
+        let [first, second] = self.state.fds();
+        link.send_with(&welcome, &[self.memory.fd(), first, second])?;
+        let until = Instant::now() + COPY_WAIT;
+        let mut ended = || cancelled() || Instant::now() >= until;
+        match link.receive(FRAME_BYTES_MAX, &mut ended)? {
+            Some(FromTrainer::Ready) => Ok(Session {
+                link,
+                can_evaluate: hello.evaluate,
+                has_state: hello.state,
+                faulthandler: hello.faulthandler,
+                pace: Pace::new(terms.patience),
+            }),
+            Some(other) => Err(Lost::Broken(format!(
+                "`{}` instead of `ready`",
+                other.name()
+            ))),
+            None => Err(Lost::Gone),
+        }
+    }
+}
+
+impl RemoteTrainer {
+    /// Waits for a trainer if there is none, and brings it up to date.
+    pub(super) fn settle(&mut self) -> Result<(), Cut> {
+        while self.session.is_none() {
+            if self.is_leaving() {
+                return Err(Cut::Leaving);
+            }
+            if let Some(arrival) = self.door.next() {
+                self.attach_again(arrival);
+            }
+        }
+        if !self.shared.memory.news().is_empty() {
+            let ranges = self.shared.memory.news().iter();
+            let ranges = ranges.map(|r| (r.start as u64, r.end as u64)).collect();
+            let (slot, steps) = (self.shared.memory.current(), self.shared.steps);
+            self.send(&ToTrainer::Install {
+                slot,
+                ranges,
+                steps,
+            })?;
+            self.await_done()?;
+            self.shared.memory.taken_over();
+        }
+        let has_state = self.session.as_ref().is_some_and(|s| s.has_state);
+        if let (true, true, Some((file, bytes))) = (
+            self.shared.state.is_news,
+            has_state,
+            self.shared.state.held(),
+        ) {
+            self.send(&ToTrainer::Load { file, bytes })?;
+            self.await_done()?;
+        }
+        self.shared.state.is_news = false;
+        Ok(())
+    }
+
+    /// Attaches a trainer instead of one that is gone.
+    fn attach_again(&mut self, mut arrival: Arrival) {
+        let fits = check(&arrival.hello, self.terms.mode);
+        if let Err(error) = fits.and_then(|layout| same(&layout, &self.shared.layout)) {
+            arrival.link.refuse(&error.to_string());
+            (self.terms.notes)(&format!("a trainer was refused: {error}"));
+            return;
+        }
+        let leaving = || self.is_leaving();
+        match self.shared.welcome(&self.terms, arrival, None, &leaving) {
+            Ok(session) => {
+                let process = session.link.process();
+                (self.terms.notes)(&format!("a trainer is attached again ({process})"));
+                self.session = Some(session);
+                self.shared.memory.all_is_new();
+                self.shared.state.is_news = true;
+            }
+            Err(lost) => self.lost(lost),
+        }
+    }
+
+    /// Sends the trainer a message.
+    pub(super) fn send(&mut self, message: &ToTrainer) -> Result<(), Cut> {
+        let Some(session) = &mut self.session else {
+            return Err(Cut::Lost);
+        };
+        let sent = session.link.send(message);
+        sent.map_err(|lost| {
+            self.lost(lost);
+            Cut::Lost
+        })
+    }
+
+    fn await_done(&mut self) -> Result<(), Cut> {
+        match self.await_copy()? {
+            FromTrainer::Done => Ok(()),
+            other => Err(self.unexpected("done", &other)),
+        }
+    }
+
+    /// The trainer said something else than it was asked for.
+    pub(super) fn unexpected(&mut self, wanted: &str, message: &FromTrainer) -> Cut {
+        if let FromTrainer::Error { message, traceback } = message {
+            let text = |words: &str| words.chars().take(WORDS_MAX).collect::<String>();
+            let (message, traceback) = (text(message), text(traceback));
+            // A supervised trainer prints its traceback itself.
+            match self.group.is_some() || traceback.is_empty() {
+                true => (self.terms.notes)(&format!("the trainer failed: {message}")),
+                false => (self.terms.notes)(&format!("the trainer failed: {message}\n{traceback}")),
+            }
+            self.session = None;
+            return Cut::Lost;
+        }
+        self.broken(&format!("`{}` where `{wanted}` is due", message.name()))
+    }
+
+    /// The trainer broke a rule: it is told so and sent away.
+    pub(super) fn broken(&mut self, reason: &str) -> Cut {
+        self.refuse(reason);
+        (self.terms.notes)(&format!("the trainer was sent away: {reason}"));
+        Cut::Lost
+    }
+
+    /// Sends the trainer away.
+    pub(super) fn refuse(&mut self, reason: &str) {
+        if let Some(mut session) = self.session.take() {
+            session.link.refuse(reason);
+        }
+    }
+
+    /// The connection is of no use any more.
+    pub(super) fn lost(&mut self, lost: Lost) {
+        match lost {
+            Lost::Gone => {
+                if self.session.take().is_some() {
+                    (self.terms.notes)(
+                        "the trainer is gone; the round begins again when it is back",
+                    );
+                }
+            }
+            Lost::Broken(reason) => {
+                self.broken(&reason);
+            }
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! What the daemon tells a trainer, and how it treats it.
+
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What the trainer contributes to a round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// It steps with its own optimizer, and the change of its parameters is exchanged.
+    Deltas,
+    /// It computes the gradient of one batch, and the daemon moves the parameters.
+    Gradients,
+}
+
+/// Shows a line to the operator. Called from several threads.
+pub type Notes = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// What the daemon tells a trainer, and how it treats it.
+#[derive(Clone)]
+pub struct Terms {
+    /// The directory of the socket. It is made if it is missing, readable by its owner only.
+    pub dir: PathBuf,
+    /// The run's name.
+    pub run: String,
+    /// The run's seed.
+    pub seed: u64,
+    /// Which shard of the data is this daemon's, from zero.
+    pub shard: u32,
+    /// Number of shards.
+    pub shards: u32,
+    /// What a contribution is.
+    pub mode: Mode,
+    /// The least time without an inner step after which a trainer counts as hung.
+    pub patience: Duration,
+    /// Shows a line to the operator.
+    pub notes: Notes,
+}
+
+impl std::fmt::Debug for Terms {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Terms")
+            .field("dir", &self.dir)
+            .field("run", &self.run)
+            .field("mode", &self.mode)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,99 @@
+//! Rounds of a trainer that does what it should.
+
+use crate::client::{Client, VALUES};
+use crate::{Count, Side, mode_of};
+use murmurate_attach::{FromTrainer, Mode};
+use murmurate_strategies::Trainer;
+use murmurate_strategies::state::MemoryState;
+
+const START: [f32; VALUES] = [0.0, 1.0, 2.0, 3.0, 4.0];
+
+#[test]
+fn rounds_read_the_cut_and_write_what_was_agreed_on() {
+    let (mut side, client) = Side::attach(Mode::Deltas, |socket| {
+        Client::attach(&socket, &START).train()
+    });
+    assert_eq!(side.parameters(), START);
+    let report = side.trainer.steps(&mut Count(3)).unwrap();
+    assert_eq!((report.steps, report.samples, report.loss), (3, 24, 0.5));
+    assert_eq!(side.parameters(), [3.0, 4.0, 5.0, 6.0, 7.0]);
+    side.trainer.write(1, &[10.0, 20.0]);
+    side.trainer.visit(4..5, &mut |_, piece| piece[0] *= 2.0);
+    side.trainer.steps(&mut Count(1)).unwrap();
+    assert_eq!(side.parameters(), [4.0, 11.0, 21.0, 7.0, 15.0]);
+    drop(side);
+    let client = client.join().unwrap();
+    assert_eq!(client.values, [4.0, 11.0, 21.0, 7.0, 15.0]);
+    assert_eq!((client.welcome.seed, client.welcome.shard.index), (7, 1));
+}
+
+#[test]
+fn an_evaluation_sees_what_was_written_last() {
+    let (mut side, client) = Side::attach(Mode::Deltas, |socket| {
+        Client::attach(&socket, &START).train()
+    });
+    side.trainer.write(0, &[0.25]);
+    let found = side.trainer.evaluate().unwrap();
+    assert_eq!(
+        (found.loss, found.accuracy, found.samples),
+        (0.25, Some(0.5), 10)
+    );
+    drop(side);
+    client.join().unwrap();
+}
+
+#[test]
+fn a_gradient_arrives_tensor_by_tensor_and_changes_no_parameter() {
+    let (mut side, client) = Side::attach(Mode::Gradients, |socket| {
+        let mut client = Client::attach(&socket, &START);
+        while client.serve() {
+            client.write_spare(&[0.1, 0.2, 0.3, 0.4, client.values[0]]);
+            client.say(&FromTrainer::Step {
+                samples: 16,
+                loss: Some(1.5),
+            });
+        }
+    });
+    side.trainer.write(0, &[9.0]);
+    let mut pieces = Vec::new();
+    let mut on_ready = |at: usize, piece: &mut [f32]| pieces.push((at, piece.to_vec()));
+    let report = side.trainer.gradients(&mut on_ready).unwrap();
+    assert_eq!((report.steps, report.samples, report.loss), (1, 16, 1.5));
+    assert_eq!(pieces, [(0, vec![0.1, 0.2, 0.3, 0.4]), (4, vec![9.0])]);
+    assert_eq!(side.parameters(), [9.0, 1.0, 2.0, 3.0, 4.0]);
+    drop(side);
+    client.join().unwrap();
+}
+
+#[test]
+fn the_state_goes_into_a_checkpoint_and_comes_back() {
+    let (mut side, client) = Side::attach(Mode::Deltas, |socket| {
+        Client::attach(&socket, &START).train()
+    });
+    side.trainer.steps(&mut Count(5)).unwrap();
+    let mut checkpoint = MemoryState::default();
+    side.trainer.save(&mut checkpoint).unwrap();
+    drop(side);
+    assert_eq!(client.join().unwrap().state, [5]);
+
+    let (mut side, client) = Side::attach(Mode::Deltas, |socket| {
+        Client::attach(&socket, &START).train()
+    });
+    side.trainer.load(&checkpoint).unwrap();
+    side.trainer.steps(&mut Count(2)).unwrap();
+    drop(side);
+    assert_eq!(client.join().unwrap().state, [7]);
+}
+
+#[test]
+fn only_the_owner_reaches_the_socket_and_it_goes_with_the_daemon() {
+    let (side, client) = Side::attach(Mode::Deltas, |socket| {
+        Client::attach(&socket, &START).train()
+    });
+    let socket = side.socket();
+    assert_eq!(mode_of(&socket), 0o600);
+    assert_eq!(mode_of(socket.parent().unwrap()), 0o700);
+    drop(side.trainer);
+    assert!(!socket.exists());
+    client.join().unwrap();
+}

@@ -1,0 +1,46 @@
+"""Train one model on many machines without a server, from a training loop in any framework.
+
+    import murmurate
+
+    params = {"w": numpy.zeros((784, 10), "float32")}
+    swarm = murmurate.attach(params, evaluate=evaluate)
+    for x, y in batches:
+        loss = train_step(params, x, y)                # changes the arrays in place
+        if swarm.step(samples=len(x), loss=loss):      # may change them too
+            break
+
+Start it by `murmurate run --config node.toml -- python train.py`, or by hand beside a daemon that was
+started with `murmurate run --trainer attach`. PyTorch modules: `murmurate.torch`. JAX trees:
+`murmurate.jax`.
+"""
+
+from ._errors import MurmurateError, NoDaemon, Refused
+from ._numpy import NumpyAdapter
+from ._swarm import PATIENCE, Swarm, run_info, seed, shard
+
+__all__ = [
+    "MurmurateError",
+    "NoDaemon",
+    "Refused",
+    "Swarm",
+    "attach",
+    "run_info",
+    "seed",
+    "shard",
+]
+
+
+def attach(params, optimizer=None, evaluate=None, *, socket=None, patience=PATIENCE):
+    """Attaches a training loop to the daemon of this machine and waits until the first step is due.
+
+    params: a dict of names and float32 NumPy arrays, which are updated in place.
+    optimizer: what a checkpoint keeps beside them: a dict of arrays and numbers, updated in place, or an
+        object with `state_dict()` and `load_state_dict()`.
+    evaluate: a function of `params` that returns the mean loss, the accuracy or None, and the number of
+        held-out samples.
+    socket: the daemon's socket or directory [default: MURMURATE_SOCKET, else ./murmurate-state].
+    patience: seconds to wait for a daemon, and for it to come back when it ended.
+
+    Raises NoDaemon where no daemon is found, Refused where it has a reason to refuse this loop.
+    """
+    return Swarm(NumpyAdapter(params, optimizer, evaluate), socket=socket, patience=patience)

@@ -1,0 +1,13 @@
+"""What can go wrong with an attached trainer: one line each that says what to do."""
+
+
+class MurmurateError(RuntimeError):
+    """An attached trainer cannot go on."""
+
+
+class NoDaemon(MurmurateError):
+    """No daemon was found, or it did not come back."""
+
+
+class Refused(MurmurateError):
+    """The daemon refused this trainer."""

@@ -1,0 +1,284 @@
+"""A training loop attached to a daemon, whatever the framework.
+
+The framework's part is an *adapter*: an object that knows the tensors and copies them between the
+framework and flat float32 views. `_numpy.py` has the smallest one.
+
+    tensors()            -> list of (name, shape), in an order that never changes
+    write(view)          copies all parameters into `view`, flat float32
+    install(view, start, end)  takes the parameters from `start` to `end` over from `view`
+    gradients(given, view)     copies gradients into `view`; only if `hands_gradients`
+    own_gradients()      -> what `given` is where step(gradients=...) was not given; None if nothing
+    evaluate()           -> loss, accuracy or None, samples; only if `evaluates`
+    state()              -> a tree for `_state.dump`; only if `has_state`
+    load_state(tree)     takes that back
+"""
+
+import faulthandler
+import math
+import mmap
+import os
+import signal
+import sys
+import time
+import traceback
+
+import numpy as np
+
+from . import _state
+from ._errors import MurmurateError, NoDaemon, Refused
+from ._wire import VERSION, Gone, Wire, read_run, socket_path
+
+# How long a trainer that is started by hand waits for its daemon, and for it to come back, in seconds.
+PATIENCE = 600.0
+
+
+def run_info(socket=None, patience=60.0):
+    """What the daemon says of its run: a dict with run, seed, shard, shards and mode."""
+    return read_run(socket_path(socket), patience)
+
+
+def seed(socket=None):
+    """The run's seed. Initialise the model with it, so that all daemons start from the same values."""
+    return int(run_info(socket)["seed"])
+
+
+def shard(socket=None):
+    """This daemon's part of the data: its number from zero, and the number of parts."""
+    info = run_info(socket)
+    return int(info["shard"]), int(info["shards"])
+
+
+class Swarm:
+    """A training loop that is attached to a daemon; `attach` makes one."""
+
+    def __init__(self, adapter, socket=None, patience=PATIENCE):
+        self._adapter = adapter
+        self._path = socket_path(socket)
+        self._patience = float(patience)
+        self._supervised = os.environ.get("MURMURATE_SUPERVISED") == "1"
+        self._wire = None
+        self._over = False
+        self._steps = 0
+        self._installed = False
+        self._handler = _print_stacks_on_sigusr1()
+        os.register_at_fork(after_in_child=self._forget)
+        self._connect()
+        self._serve()
+
+    # What the user needs.
+
+    @property
+    def seed(self):
+        """The run's seed."""
+        return self._welcome["seed"]
+
+    @property
+    def shard(self):
+        """This daemon's part of the data: its number from zero, and the number of parts."""
+        of = self._welcome["shard"]
+        return of["index"], of["of"]
+
+    @property
+    def mode(self):
+        """`deltas`: this loop steps with its own optimizer. `gradients`: it passes gradients to `step`."""
+        return self._welcome["mode"]
+
+    @property
+    def steps(self):
+        """Inner steps of this daemon in the run up to the last round, those before a restart too."""
+        return self._steps
+
+    @property
+    def over(self):
+        """Whether training is over."""
+        return self._over
+
+    def step(self, samples, loss, gradients=None):
+        """Call it after every inner step: `samples` it saw, their mean `loss`.
+
+        Returns True when training is over. The parameters may have changed when it returns. In mode
+        `gradients` the loop takes no step of its own; `gradients` are those of the mean loss.
+        """
+        if self._over:
+            return True
+        samples = int(samples)
+        loss = float(loss)
+        if samples < 1:
+            raise MurmurateError(f"step(samples={samples}): give the samples of the inner step, at least 1")
+        if self.mode == "gradients":
+            if gradients is None:
+                gradients = self._adapter.own_gradients()
+            if gradients is None:
+                raise MurmurateError(
+                    "this run exchanges gradients: pass step(gradients=...) and take no step of your own, "
+                    "or take a preset that exchanges deltas"
+                )
+            self._adapter.gradients(gradients, self._slots[1 - self._current])
+        text = repr(loss) if math.isfinite(loss) else "null"
+        self._wire.send_text(b'{"t":"step","samples":%d,"loss":%s}' % (samples, text.encode()))
+        self._serve()
+        return self._over
+
+    # The session.
+
+    def _connect(self):
+        wire = Wire(self._path, self._patience)
+        adapter = self._adapter
+        tensors = adapter.tensors()
+        wire.send(
+            {
+                "t": "hello",
+                "version": VERSION,
+                "tensors": [
+                    {"name": name, "shape": list(shape), "dtype": "float32"} for name, shape in tensors
+                ],
+                "gradients": adapter.hands_gradients,
+                "evaluate": adapter.evaluates,
+                "state": adapter.has_state,
+                "faulthandler": self._handler,
+            }
+        )
+        welcome, fds = wire.receive_welcome()
+        if welcome["t"] == "refuse":
+            wire.close()
+            raise Refused(welcome["reason"])
+        if welcome["t"] != "welcome" or len(fds) != 3:
+            raise MurmurateError("the daemon speaks another version of the session; update the package")
+        values = welcome["values"]
+        if values != sum(int(np.prod(shape, dtype=np.int64)) for _, shape in tensors):
+            raise MurmurateError("the daemon has another number of values than this model")
+        self._memory = mmap.mmap(fds[0], 8 * values)
+        self._slots = np.frombuffer(self._memory, dtype=np.float32).reshape(2, values)
+        self._files = fds[1:]
+        self._wire = wire
+        self._welcome = welcome
+        self._current = welcome["current"]
+        if welcome["write"] is not None:
+            adapter.write(self._slots[welcome["write"]])
+        wire.send({"t": "ready"})
+
+    def _serve(self):
+        """Performs the daemon's orders until it asks for the next inner step or training is over."""
+        while True:
+            try:
+                message = self._wire.receive()
+                kind = message["t"]
+                if kind == "go":
+                    return
+                if kind == "stop":
+                    self._over = True
+                    self._wire.close()
+                    return
+                if kind == "refuse":
+                    self._wire.close()
+                    raise Refused(message["reason"])
+                self._perform(kind, message)
+            except Gone:
+                self._come_back()
+
+    def _perform(self, kind, message):
+        adapter = self._adapter
+        try:
+            if kind == "install":
+                view = self._slots[message["slot"]]
+                for start, end in message["ranges"]:
+                    adapter.install(view, start, end)
+                self._installed = True
+                self._steps = message["steps"]
+                answer = {"t": "done"}
+            elif kind == "cut":
+                adapter.write(self._slots[message["slot"]])
+                self._current = message["slot"]
+                answer = {"t": "cut", "state": self._small_state(message["state"])}
+            elif kind == "evaluate":
+                answer = _score(adapter.evaluate())
+            elif kind == "save":
+                answer = {"t": "saved", "bytes": self._write_state(message["file"], adapter.state())}
+            elif kind == "load":
+                data = _read_all(self._files[message["file"]], message["bytes"])
+                adapter.load_state(_state.load(data))
+                answer = {"t": "done"}
+            else:
+                raise MurmurateError(f"the daemon asks for `{kind}`; update the package")
+        except Exception as error:
+            text = f"{type(error).__name__}: {error}"
+            trace = traceback.format_exc()
+            self._wire.send({"t": "error", "message": text[:2000], "traceback": trace[-8000:]})
+            self._wire.close()
+            raise
+        self._wire.send(answer)
+
+    def _small_state(self, file):
+        if file is None:
+            return None
+        state = self._adapter.state()
+        if _state.size(state) > self._welcome["state_at_cut_bytes_max"] // 2:
+            return None
+        return self._write_state(file, state)
+
+    def _write_state(self, file, state):
+        fd = self._files[file]
+        os.ftruncate(fd, 0)
+        at = 0
+        for piece in _state.dump(state):
+            view = memoryview(piece)
+            while view:
+                written = os.pwrite(fd, view[: 1 << 30], at)
+                view, at = view[written:], at + written
+        return at
+
+    def _come_back(self):
+        """The daemon is gone. A supervised loop ends with it, another one waits for it."""
+        self._wire.close()
+        if self._supervised:
+            sys.exit("murmurate: the daemon ended, and its training loop with it")
+        print("murmurate: the daemon is gone; waiting for it to come back", file=sys.stderr)
+        until = time.monotonic() + self._patience
+        while True:
+            try:
+                self._connect()
+                print("murmurate: attached again", file=sys.stderr)
+                return
+            except Gone:
+                if time.monotonic() >= until:
+                    raise NoDaemon("the daemon closes every connection; see what it says") from None
+                time.sleep(0.2)
+
+    def _forget(self):
+        """In a forked worker: its copy of the socket would hide the end of this process."""
+        if self._wire is not None:
+            self._wire.close()
+        self._over = True
+
+
+def _score(found):
+    try:
+        loss, accuracy, samples = found
+    except (TypeError, ValueError):
+        raise MurmurateError("evaluate() must return (loss, accuracy or None, samples)") from None
+    loss = float(loss)
+    return {
+        "t": "score",
+        "loss": loss if math.isfinite(loss) else None,
+        "accuracy": None if accuracy is None else float(accuracy),
+        "samples": int(samples),
+    }
+
+
+def _read_all(fd, count):
+    data = bytearray()
+    while len(data) < count:
+        piece = os.pread(fd, min(count - len(data), 1 << 30), len(data))
+        if not piece:
+            raise MurmurateError("the state in the checkpoint is shorter than the daemon says")
+        data += piece
+    return data
+
+
+def _print_stacks_on_sigusr1():
+    """The daemon sends this signal where the loop hangs. Returns whether that works here."""
+    try:
+        faulthandler.register(signal.SIGUSR1, all_threads=True)
+        return True
+    except (AttributeError, RuntimeError, ValueError, OSError):
+        return False
