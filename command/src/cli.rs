@@ -1,10 +1,12 @@
 //! The command line: clap structs and nothing else.
 
 mod bench;
+mod generate;
 mod limit;
 
 pub(crate) use bench::{Bench, BenchArgs, BenchExchangeArgs, BenchNetArgs, BenchPeerArgs};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+pub(crate) use generate::GenerateArgs;
 pub(crate) use limit::LimitArgs;
 use murmurate_net::emulate::{LinkSpec, NatKind};
 use murmurate_node::faults::Fault;
@@ -36,6 +38,8 @@ pub(crate) enum Command {
     Strategies(StrategiesArgs),
     /// Write a daemon's model as safetensors
     Export(ExportArgs),
+    /// Continue a text with a language model
+    Generate(GenerateArgs),
     /// Measure a model on held data
     Eval(EvalArgs),
     /// Show or change what a running daemon may send a second
@@ -76,6 +80,9 @@ pub(crate) struct RunArgs {
     /// Data: a path, or `bundled`
     #[arg(long, value_name = "PATH")]
     pub(crate) data: Option<String>,
+    /// Model to start from, the same for all daemons: a file or folder as `murmurate export` writes
+    #[arg(long, value_name = "PATH")]
+    pub(crate) init: Option<PathBuf>,
     /// Where to train: flex (CPU), wgpu, cuda, cuda:N
     #[arg(long)]
     pub(crate) device: Option<String>,
@@ -138,6 +145,9 @@ pub(crate) struct LocalArgs {
     /// Data: a path, or `bundled`
     #[arg(long, value_name = "PATH")]
     pub(crate) data: Option<String>,
+    /// Model to start from, the same for all daemons: a file or folder as `murmurate export` writes
+    #[arg(long, value_name = "PATH")]
+    pub(crate) init: Option<PathBuf>,
     /// Where to train: flex (CPU), wgpu, cuda, cuda:N
     #[arg(long)]
     pub(crate) device: Option<String>,
@@ -314,21 +324,21 @@ pub(crate) struct ExportArgs {
     /// The daemon's directory
     #[arg(value_name = "DIR")]
     pub(crate) dir: PathBuf,
-    /// The file to write
-    #[arg(long, value_name = "FILE")]
+    /// The file to write; of kind = "causal-lm" the folder
+    #[arg(long, value_name = "PATH")]
     pub(crate) to: PathBuf,
     /// Which parameters
     #[arg(long, value_enum, default_value_t = StoreArg::Anchor)]
     pub(crate) store: StoreArg,
-    /// Replace a file that is there
+    /// Replace what is there
     #[arg(long)]
     pub(crate) force: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct EvalArgs {
-    /// The model, as `murmurate export` writes it
-    #[arg(long, value_name = "FILE")]
+    /// The model, as `murmurate export` writes it: a file, or the folder of a language model
+    #[arg(long, value_name = "PATH")]
     pub(crate) model: PathBuf,
     /// Held data: a path, or `bundled` [default: as in the configuration]
     #[arg(long, value_name = "PATH")]

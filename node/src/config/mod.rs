@@ -57,6 +57,8 @@ pub struct RunConfig {
     pub start_with: usize,
     /// How long it waits for them.
     pub start_wait: Duration,
+    /// Model file or folder whose parameters a fresh run starts from; the same bits on all peers.
+    pub init: Option<PathBuf>,
 }
 
 impl RunConfig {

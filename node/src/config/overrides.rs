@@ -18,6 +18,8 @@ pub struct Overrides {
     pub start_with: Option<u32>,
     /// `--data`.
     pub data: Option<String>,
+    /// `--init`.
+    pub init: Option<PathBuf>,
     /// `--listen`, any number.
     pub listen: Vec<String>,
     /// `--join`, any number.
@@ -59,6 +61,7 @@ impl Overrides {
                 count(self.start_with.map(u64::from)),
             ),
             ("--data", ["task", "data"], text(&self.data)),
+            ("--init", ["run", "init"], path(&self.init)),
             ("--listen", ["network", "listen"], list(&self.listen)),
             ("--join", ["network", "join"], list(&self.join)),
             (

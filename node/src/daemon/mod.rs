@@ -72,13 +72,17 @@ pub struct RunOptions {
 /// When it cannot start, or ends other than by leaving; one line that says what to do.
 pub fn run(config: Config, options: RunOptions) -> Result<NodeReport, DaemonError> {
     run_with_trainer(config, options, |config| {
-        murmurate_tasks::build(
+        let mut trainer = murmurate_tasks::build(
             &config.task,
             config.strategy.inner_kind(),
             &config.daemon.device,
             config.run.seed,
             &config.shards,
-        )
+        )?;
+        if let Some(model) = &config.run.init {
+            murmurate_tasks::load_model(trainer.as_mut(), model)?;
+        }
+        Ok(trainer)
     })
 }
 

@@ -54,6 +54,7 @@ impl Base {
             seed: options.seed,
             rounds: options.rounds,
             data: options.data.clone(),
+            init: options.init.clone(),
             device: options.device.clone(),
             no_mdns: true,
             ..Overrides::default()

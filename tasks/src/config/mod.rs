@@ -3,6 +3,7 @@
 //! Parsed strictly: a wrong name or number is one line that names the key and, for names, the
 //! nearest known one.
 
+mod causal;
 mod error;
 mod image;
 mod language;
@@ -13,11 +14,12 @@ mod shards;
 mod source;
 mod task;
 
+pub use causal::{BYTES, CausalConfig, CausalModel, FreshModel, LoraConfig};
 pub use error::ConfigError;
 pub(crate) use error::nearest;
 pub use image::ImageConfig;
 pub use language::LanguageConfig;
-pub use names::{Augmentation, ImageModel};
+pub use names::{Architecture, Augmentation, ImageModel};
 pub(crate) use shards::RawShards;
 pub use source::{BUNDLED, DataSource};
 pub use task::TaskConfig;
@@ -33,7 +35,9 @@ pub fn validate(task: &TaskConfig, shards: &Shards) -> Result<(), crate::TaskErr
     task.validate()?;
     shards.validate()?;
     match (task, shards.kind) {
-        (TaskConfig::LanguageModel(_), ShardKind::ByLabel) => Err(ShardError::NoLabels.into()),
+        (TaskConfig::LanguageModel(_) | TaskConfig::CausalLm(_), ShardKind::ByLabel) => {
+            Err(ShardError::NoLabels.into())
+        }
         _ => Ok(()),
     }
 }
@@ -64,7 +68,21 @@ mod tests {
     #[test]
     fn what_is_written_is_read() {
         let language = LanguageConfig::of(DataSource::Path("text".into()));
-        for config in [TaskConfig::default(), TaskConfig::LanguageModel(language)] {
+        let mut adapters = CausalConfig::of(DataSource::Path("text".into()));
+        let model = "llama".into();
+        adapters.model = CausalModel::Folder { model };
+        adapters.lora = Some(LoraConfig {
+            rank: 8,
+            alpha: 16.0,
+            targets: Some(vec!["q_proj".to_owned()]),
+        });
+        let configs = [
+            TaskConfig::default(),
+            TaskConfig::LanguageModel(language),
+            TaskConfig::CausalLm(CausalConfig::of(DataSource::Path("text".into()))),
+            TaskConfig::CausalLm(adapters),
+        ];
+        for config in configs {
             let text = toml::to_string(&config).unwrap();
             assert_eq!(parse(&text), Ok(config));
         }
@@ -103,6 +121,27 @@ mod tests {
             ),
             ("kind = \"language-model\"", "no text is bundled"),
             ("model = \"mlp\"", "`task.kind` is missing"),
+            (
+                "kind = \"language-model\"\ndata = \"x\"\ntied = true",
+                "no key of kind = \"language-model\"",
+            ),
+            (
+                "kind = \"causal-lm\"\ndata = \"x\"\narchitecture = \"lama\"",
+                "the nearest is \"llama\"",
+            ),
+            (
+                "kind = \"causal-lm\"\ndata = \"x\"\nmodel = \"dir\"\nwidth = 8",
+                "`task.width` cannot stand beside `task.model`",
+            ),
+            (
+                "kind = \"causal-lm\"\ndata = \"x\"\nlora_rank = 8",
+                "`task.model` is missing",
+            ),
+            (
+                "kind = \"causal-lm\"\ndata = \"x\"\nheads = 4\nkv_heads = 3",
+                "`task.kv_heads` = 3 does not divide",
+            ),
+            ("kind = \"causal-lm\"", "no text is bundled"),
             (
                 "kind = \"image-classifier\"\nheld_out = 2.0",
                 "`task.held_out` is 2",

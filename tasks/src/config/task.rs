@@ -1,16 +1,17 @@
 //! A task by its settings: one variant for each kind.
 
+use super::causal::{self, CausalConfig, CausalModel};
 use super::error::{ConfigError, unknown};
 use super::image::{self, ImageConfig};
 use super::language::{self, LanguageConfig};
-use super::names::ImageModel;
+use super::names::{Architecture, ImageModel};
 use super::raw::RawTask;
 use super::source::DataSource;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Every value of `task.kind`.
-const KINDS: [&str; 2] = [image::KIND, language::KIND];
+const KINDS: [&str; 3] = [image::KIND, language::KIND, causal::KIND];
 
 /// A task by its settings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -20,6 +21,8 @@ pub enum TaskConfig {
     ImageClassifier(ImageConfig),
     /// A transformer on bytes of text.
     LanguageModel(LanguageConfig),
+    /// A Llama or GPT-2 on tokens of text.
+    CausalLm(CausalConfig),
 }
 
 impl Default for TaskConfig {
@@ -36,6 +39,7 @@ impl TaskConfig {
         match self {
             Self::ImageClassifier(_) => image::KIND,
             Self::LanguageModel(_) => language::KIND,
+            Self::CausalLm(_) => causal::KIND,
         }
     }
 
@@ -44,6 +48,7 @@ impl TaskConfig {
         match self {
             Self::ImageClassifier(config) => &config.data,
             Self::LanguageModel(config) => &config.data,
+            Self::CausalLm(config) => &config.data,
         }
     }
 
@@ -52,6 +57,7 @@ impl TaskConfig {
         match &mut self {
             Self::ImageClassifier(config) => config.data = source,
             Self::LanguageModel(config) => config.data = source,
+            Self::CausalLm(config) => config.data = source,
         }
         self
     }
@@ -64,6 +70,7 @@ impl TaskConfig {
         match self {
             Self::ImageClassifier(config) => config.validate(),
             Self::LanguageModel(config) => config.validate(),
+            Self::CausalLm(config) => config.validate(),
         }
     }
 }
@@ -87,7 +94,34 @@ impl fmt::Display for TaskConfig {
                     c.layers, c.width, c.context, c.batch
                 )
             }
+            Self::CausalLm(c) => write!(f, "{} ({}", causal::KIND, CausalName(c)),
         }
+    }
+}
+
+/// The rest of a causal language model's line.
+struct CausalName<'a>(&'a CausalConfig);
+
+impl fmt::Display for CausalName<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let c = self.0;
+        match &c.model {
+            CausalModel::Folder { model } => write!(f, "{}", model.display())?,
+            CausalModel::Fresh(m) => write!(
+                f,
+                "{}, {} layers, width {}",
+                Architecture::NAMES[m.architecture as usize],
+                m.layers,
+                m.width
+            )?,
+        }
+        if let Some(lora) = &c.lora {
+            write!(f, ", adapters of rank {}", lora.rank)?;
+        }
+        if let Some(context) = c.context {
+            write!(f, ", context {context}")?;
+        }
+        write!(f, ", batch {})", c.batch)
     }
 }
 
@@ -98,11 +132,12 @@ impl TryFrom<RawTask> for TaskConfig {
         let kind = raw.kind.clone().ok_or(ConfigError::Missing {
             table: "task",
             key: "kind",
-            hint: "\"image-classifier\" or \"language-model\"",
+            hint: "\"image-classifier\", \"language-model\" or \"causal-lm\"",
         })?;
         let config = match kind.as_str() {
             image::KIND => Self::ImageClassifier(ImageConfig::from_raw(raw)?),
             language::KIND => Self::LanguageModel(LanguageConfig::from_raw(raw)?),
+            causal::KIND => Self::CausalLm(CausalConfig::from_raw(raw)?),
             _ => return Err(unknown("task", "kind", &kind, &KINDS)),
         };
         config.validate()?;
