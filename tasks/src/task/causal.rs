@@ -97,7 +97,11 @@ pub(crate) fn tokens(config: &CausalConfig) -> Result<Tokens, ModelDirError> {
     match (&config.tokenizer, &config.model) {
         (Some(name), _) if name == BYTES => Ok(Tokens::Bytes),
         (Some(path), _) => Tokens::read(Path::new(path)),
-        (None, CausalModel::Folder { model }) => Tokens::read(model),
+        (None, CausalModel::Folder { model }) => {
+            // A folder without this file is not a model, which says more than a missing tokenizer.
+            read_shape(model)?;
+            Tokens::read(model)
+        }
         (None, CausalModel::Fresh(_)) => Ok(Tokens::Bytes),
     }
 }
