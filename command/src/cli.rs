@@ -1,10 +1,12 @@
 //! The command line as clap structs.
 
 mod bench;
+mod generate;
 mod limit;
 
 pub(crate) use bench::{Bench, BenchArgs, BenchExchangeArgs, BenchNetArgs, BenchPeerArgs};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+pub(crate) use generate::GenerateArgs;
 pub(crate) use limit::LimitArgs;
 use murmurate_net::emulate::{LinkSpec, NatKind};
 use murmurate_node::faults::Fault;
@@ -37,6 +39,8 @@ pub(crate) enum Command {
     Strategies(StrategiesArgs),
     /// Write a daemon's model as safetensors
     Export(ExportArgs),
+    /// Continue a text with a language model
+    Generate(GenerateArgs),
     /// Measure a model on held-out data
     Eval(EvalArgs),
     /// Show or change a running daemon's limits on bytes sent per second
@@ -77,6 +81,9 @@ pub(crate) struct RunArgs {
     /// Data: a path, or `bundled`
     #[arg(long, value_name = "PATH")]
     pub(crate) data: Option<String>,
+    /// Model to start from, the same for all daemons: a file or folder as `murmurate export` writes
+    #[arg(long, value_name = "PATH")]
+    pub(crate) init: Option<PathBuf>,
     /// Device that trains: flex (CPU), wgpu, cuda, cuda:N
     #[arg(long)]
     pub(crate) device: Option<String>,
@@ -152,6 +159,9 @@ pub(crate) struct LocalArgs {
     /// Data: a path, or `bundled`
     #[arg(long, value_name = "PATH")]
     pub(crate) data: Option<String>,
+    /// Model to start from, the same for all daemons: a file or folder as `murmurate export` writes
+    #[arg(long, value_name = "PATH")]
+    pub(crate) init: Option<PathBuf>,
     /// Device that trains: flex (CPU), wgpu, cuda, cuda:N
     #[arg(long)]
     pub(crate) device: Option<String>,
@@ -331,8 +341,8 @@ pub(crate) struct ExportArgs {
     /// The daemon's directory
     #[arg(value_name = "DIR")]
     pub(crate) dir: PathBuf,
-    /// The file to write
-    #[arg(long, value_name = "FILE")]
+    /// The file to write; of kind = "causal-lm" the folder
+    #[arg(long, value_name = "PATH")]
     pub(crate) to: PathBuf,
     /// Parameters to write
     #[arg(long, value_enum, default_value_t = StoreArg::Anchor)]
@@ -344,8 +354,8 @@ pub(crate) struct ExportArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct EvalArgs {
-    /// Model file, as written by `murmurate export`
-    #[arg(long, value_name = "FILE")]
+    /// Model, as written by `murmurate export`: a file, or the folder of a language model
+    #[arg(long, value_name = "PATH")]
     pub(crate) model: PathBuf,
     /// Held-out data: a path, or `bundled` [default: as in the configuration]
     #[arg(long, value_name = "PATH")]

@@ -32,6 +32,7 @@ fn main() -> ExitCode {
         cli::Command::Plan(args) => commands::plan::run(&args),
         cli::Command::Strategies(args) => commands::strategies::run(&args),
         cli::Command::Export(args) => commands::export::run(&args),
+        cli::Command::Generate(args) => commands::generate::run(&args),
         cli::Command::Eval(args) => commands::eval::run(&args),
         cli::Command::Limit(args) => commands::limit::run(&args),
     };

@@ -1,9 +1,9 @@
 //! Builds a trainer from a configuration.
 
-use crate::config::{self, LanguageConfig};
-use crate::data::Shards;
+use crate::config::{self, DataSource, LanguageConfig};
+use crate::data::{Shards, held_size};
 use crate::model::Transformer;
-use crate::task::{self, ImageTask, LanguageTask, Task};
+use crate::task::{self, CausalTask, ImageTask, LanguageTask, Task};
 use crate::trainer::flat;
 use crate::{BurnTrainer, DeviceChoice, TaskConfig, TaskError};
 use burn::tensor::Device;
@@ -33,6 +33,10 @@ pub fn build(
             Box::new(BurnTrainer::new(task, inner, device, seed)?)
         }
         TaskConfig::Attached(_) => return Err(TaskError::Attached),
+        TaskConfig::CausalLm(config) => {
+            let task = CausalTask::new(config, seed, shards)?;
+            Box::new(BurnTrainer::new(task, inner, device, seed)?)
+        }
     })
 }
 
@@ -50,6 +54,30 @@ pub fn layout(task: &TaskConfig) -> Result<Layout, TaskError> {
         }
         TaskConfig::LanguageModel(config) => Ok(language_layout(config)),
         TaskConfig::Attached(_) => Err(TaskError::Attached),
+        TaskConfig::CausalLm(config) => {
+            let plan = task::CausalPlan::new(config, &task::tokens(config)?)?;
+            // Only a device with autodiff knows which tensors are frozen.
+            Ok(flat::layout(&plan.model(&Device::flex().autodiff())))
+        }
+    }
+}
+
+/// Bytes that one token of the held-out text stands for, in the mean; `None` for tasks without text.
+/// A loss of `x` nats per token is `x / ln 2` divided by this in bits per byte.
+///
+/// # Errors
+/// When the tokenizer or the text cannot be read.
+pub fn bytes_per_token(task: &TaskConfig) -> Result<Option<f64>, TaskError> {
+    match (task, task.data()) {
+        (TaskConfig::LanguageModel(_), _) => Ok(Some(1.0)),
+        (TaskConfig::CausalLm(config), Some(DataSource::Path(path))) => {
+            let tokens = task::tokens(config)?;
+            let plan = task::CausalPlan::new(config, &tokens)?;
+            let end = plan.end_of_document();
+            let (bytes, count) = held_size(path, &tokens, end, config.held_out)?;
+            Ok(Some(bytes as f64 / count.max(1) as f64))
+        }
+        _ => Ok(None),
     }
 }
 

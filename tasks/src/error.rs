@@ -3,6 +3,8 @@
 use crate::config::ConfigError;
 use crate::data::{DataError, ShardError, TextError};
 use crate::device::DeviceError;
+use crate::model::ModelDirError;
+use crate::weights::ModelFileError;
 use murmurate_strategies::TrainError;
 
 /// Why a task cannot be built or run.
@@ -24,6 +26,12 @@ pub enum TaskError {
     /// The shard does not exist.
     #[error(transparent)]
     Shard(#[from] ShardError),
+    /// Weights cannot be read.
+    #[error(transparent)]
+    Weights(#[from] ModelFileError),
+    /// A model directory cannot be used.
+    #[error(transparent)]
+    ModelDir(#[from] ModelDirError),
     /// The model does not accept images of this size.
     #[error("images of {height} x {width} are too small for model = \"cnn\" (use \"mlp\")")]
     ImageTooSmall {

@@ -12,6 +12,8 @@ pub(crate) const SHARDS: u32 = 2;
 pub(crate) const PASSES: u32 = 3;
 /// Stream of random choices within a batch.
 pub(crate) const BATCHES: u32 = 4;
+/// Stream of tokens that a model draws.
+pub(crate) const SAMPLES: u32 = 5;
 
 /// The generator of (seed, purpose, number).
 pub(crate) fn stream(seed: u64, purpose: u32, number: u64) -> ChaCha8Rng {

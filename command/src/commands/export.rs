@@ -2,14 +2,16 @@
 
 use crate::cli::{ExportArgs, StoreArg};
 use anyhow::bail;
+use murmurate_node::config::{Config, Overrides};
 use murmurate_node::store::{Checkpoint, Manifest, StoreError};
 use murmurate_strategies::Layout;
+use murmurate_tasks::TaskConfig;
 use std::collections::BTreeMap;
 
 pub(crate) fn run(args: &ExportArgs) -> anyhow::Result<()> {
     let to = args.to.display();
     if args.to.exists() && !args.force {
-        bail!("--to: {to} exists already; give another file, or --force to replace it");
+        bail!("--to: {to} exists already; give another name, or --force to replace it");
     }
     let (manifest, parameters) = read(args)?;
     let layout = Layout::new(
@@ -18,20 +20,39 @@ pub(crate) fn run(args: &ExportArgs) -> anyhow::Result<()> {
             .iter()
             .map(|t| (t.name.clone(), t.shape.clone())),
     );
-    let about = BTreeMap::from([
-        ("format".to_owned(), "murmurate".to_owned()),
-        ("config".to_owned(), manifest.config.clone()),
-        ("layout".to_owned(), manifest.layout.clone()),
-        ("run".to_owned(), manifest.run_name.clone()),
-        ("round".to_owned(), manifest.round.to_string()),
-    ]);
-    murmurate_tasks::write_model(&args.to, &layout, &parameters, &about)?;
+    let checkpoint = args.dir.join("checkpoint.json");
+    let config = Config::from_text(&checkpoint, &manifest.config, &Overrides::default())?;
+    match &config.task {
+        TaskConfig::CausalLm(task) => {
+            if args.to.is_file() || args.to.extension().is_some_and(|end| end == "safetensors") {
+                bail!(
+                    "--to: {to} is a file; a model of kind = \"causal-lm\" is written as a folder"
+                );
+            }
+            murmurate_tasks::write_folder(task, &layout, &parameters, &args.to)?;
+        }
+        task => {
+            let about = BTreeMap::from([
+                ("format".to_owned(), "pt".to_owned()),
+                ("config".to_owned(), described(task)?),
+            ]);
+            murmurate_tasks::write_model(&args.to, &layout, &parameters, &about)?;
+        }
+    }
     println!(
         "wrote {} parameters of round {} to {to}",
         parameters.len(),
         manifest.round
     );
     Ok(())
+}
+
+/// The task as configuration, without the place of its data: what `eval` rebuilds the model from.
+fn described(task: &TaskConfig) -> anyhow::Result<String> {
+    let mut table = toml::Table::try_from(task)?;
+    table.remove("data");
+    let file = toml::Table::from_iter([("task".to_owned(), toml::Value::Table(table))]);
+    Ok(toml::to_string(&file)?)
 }
 
 fn read(args: &ExportArgs) -> anyhow::Result<(Manifest, Vec<f32>)> {

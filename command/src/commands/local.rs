@@ -18,6 +18,7 @@ pub(crate) fn run(args: LocalArgs) -> anyhow::Result<()> {
         shards: args.shards,
         seed: args.seed,
         data: args.data,
+        init: args.init,
         device: args.device,
         dir: args.dir,
         kills: args.kill,

@@ -4,6 +4,7 @@ pub(crate) mod bench;
 pub(crate) mod compare;
 pub(crate) mod eval;
 pub(crate) mod export;
+pub(crate) mod generate;
 pub(crate) mod init;
 pub(crate) mod limit;
 pub(crate) mod local;

@@ -17,6 +17,7 @@ pub(crate) fn run(args: RunArgs) -> anyhow::Result<()> {
         rounds: args.rounds,
         start_with: args.start_with,
         data: args.data,
+        init: args.init,
         listen: args.listen,
         join: args.join,
         no_mdns: args.no_mdns,

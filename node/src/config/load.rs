@@ -212,6 +212,7 @@ fn run(raw: &RawConfig) -> Result<RunConfig, Wrong> {
         rounds: raw.rounds,
         start_with: raw.start_with as usize,
         start_wait,
+        init: raw.init.clone(),
     })
 }
 

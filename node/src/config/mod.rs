@@ -59,6 +59,8 @@ pub struct RunConfig {
     pub start_with: usize,
     /// The longest wait for them.
     pub start_wait: Duration,
+    /// Model file or folder whose parameters a fresh run starts from; the same bits on all peers.
+    pub init: Option<PathBuf>,
 }
 
 impl RunConfig {

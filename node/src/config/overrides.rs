@@ -18,6 +18,8 @@ pub struct Overrides {
     pub start_with: Option<u32>,
     /// `--data`.
     pub data: Option<String>,
+    /// `--init`.
+    pub init: Option<PathBuf>,
     /// `--listen`, may be repeated.
     pub listen: Vec<String>,
     /// `--join`, may be repeated.
@@ -66,6 +68,7 @@ impl Overrides {
                 self.attached.then(|| Value::String("attached".to_owned())),
             ),
             ("--data", ["task", "data"], text(&self.data)),
+            ("--init", ["run", "init"], path(&self.init)),
             ("--listen", ["network", "listen"], list(&self.listen)),
             ("--join", ["network", "join"], list(&self.join)),
             (

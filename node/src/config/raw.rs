@@ -2,6 +2,7 @@
 
 use super::rate::RawRate;
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 
 /// The whole file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -26,6 +27,8 @@ pub(super) struct RawRun {
     pub(super) rounds: u64,
     pub(super) start_with: u32,
     pub(super) start_wait_s: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) init: Option<PathBuf>,
 }
 
 impl Default for RawRun {
@@ -36,6 +39,7 @@ impl Default for RawRun {
             rounds: 0,
             start_with: 1,
             start_wait_s: 60.0,
+            init: None,
         }
     }
 }

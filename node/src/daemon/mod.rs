@@ -200,8 +200,8 @@ async fn drive(
         pending: VecDeque::new(),
     };
     let dealt = (config.shards.kind == ShardKind::Dealt
-        && config.task.data() != &DataSource::Bundled)
-        .then(|| DEALT_NOTE.to_owned());
+        && matches!(config.task.data(), Some(DataSource::Path(_))))
+    .then(|| DEALT_NOTE.to_owned());
     for line in setup.resumed.iter().chain(&warning).chain(&dealt) {
         driver.console.printer.note(line);
     }

@@ -34,15 +34,19 @@ impl Made {
     }
 }
 
-/// Builds the trainer of a task in this process.
+/// Builds the trainer of a task in this process, which starts from `run.init` if that is set.
 pub(super) fn built_in(config: &Config) -> Result<Box<dyn Trainer>, TaskError> {
-    murmurate_tasks::build(
+    let mut trainer = murmurate_tasks::build(
         &config.task,
         config.strategy.inner_kind(),
         &config.daemon.device,
         config.run.seed,
         &config.shards,
-    )
+    )?;
+    if let Some(model) = &config.run.init {
+        murmurate_tasks::load_model(trainer.as_mut(), model)?;
+    }
+    Ok(trainer)
 }
 
 /// Waits for a trainer to attach, and starts `command` for that if there is one. `interrupted` ends

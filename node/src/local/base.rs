@@ -54,6 +54,7 @@ impl Base {
             seed: options.seed,
             rounds: options.rounds,
             data: options.data.clone(),
+            init: options.init.clone(),
             device: options.device.clone(),
             attached: !options.command.is_empty(),
             no_mdns: true,

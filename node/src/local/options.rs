@@ -33,6 +33,8 @@ pub struct LocalOptions {
     pub seed: Option<u64>,
     /// `--data`.
     pub data: Option<String>,
+    /// `--init`.
+    pub init: Option<PathBuf>,
     /// `--device`.
     pub device: Option<String>,
     /// `--dir`.

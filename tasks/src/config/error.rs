@@ -64,6 +64,57 @@ pub enum ConfigError {
         /// The model's width.
         width: u32,
     },
+    /// Heads of rotary positions must divide the width into even parts.
+    #[error("`task.heads` = {heads} does not divide `task.width` = {width} into even parts")]
+    HeadsEven {
+        /// Heads.
+        heads: u32,
+        /// Width.
+        width: u32,
+    },
+    /// Heads of keys and values must divide the heads.
+    #[error("`task.kv_heads` = {kv_heads} does not divide `task.heads` = {heads}")]
+    KvHeads {
+        /// Heads of keys and values.
+        kv_heads: u32,
+        /// Heads.
+        heads: u32,
+    },
+    /// Not a scale of adapters.
+    #[error("`task.lora_alpha` is {0}, it must be a number above 0 and at most 1e6")]
+    LoraAlpha(f64),
+    /// A layer that the model does not have.
+    #[error("`task.lora_targets`: the model has no layer \"{name}\", the nearest is \"{nearest}\"")]
+    LoraTarget {
+        /// The name.
+        name: String,
+        /// The nearest that it has.
+        nearest: &'static str,
+    },
+    /// The size of a model that is read from a folder.
+    #[error(
+        "`task.{0}` cannot stand beside `task.model`, whose config.json decides (leave one out)"
+    )]
+    BesideModel(&'static str),
+    /// Sequences longer than the model's.
+    #[error("`task.context` is {context}, the model takes sequences of at most {most}")]
+    Context {
+        /// The value.
+        context: usize,
+        /// The most.
+        most: usize,
+    },
+    /// The tokenizer has more tokens than the model.
+    #[error(
+        "`task.tokenizer` has {tokens} tokens, the model only {vocabulary} (is it the tokenizer of \
+         another model?)"
+    )]
+    Vocabulary {
+        /// Tokens of the tokenizer.
+        tokens: usize,
+        /// Tokens of the model.
+        vocabulary: usize,
+    },
 }
 
 pub(super) fn unknown(

@@ -65,6 +65,7 @@ impl ImageConfig {
             ("context", raw.context.is_some()),
         ];
         raw.only(KIND, &foreign, &KEYS)?;
+        raw.only(KIND, &raw.causal(), &KEYS)?;
         let usual = Self::default();
         let model = raw.model.as_deref();
         let augmentation = raw.augmentation.as_deref();

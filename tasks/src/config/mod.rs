@@ -4,6 +4,7 @@
 //! nearest known one.
 
 mod attached;
+mod causal;
 mod error;
 mod image;
 mod language;
@@ -15,11 +16,12 @@ mod source;
 mod task;
 
 pub use attached::AttachedConfig;
+pub use causal::{BYTES, CausalConfig, CausalModel, FreshModel, LoraConfig};
 pub use error::ConfigError;
 pub(crate) use error::nearest;
 pub use image::ImageConfig;
 pub use language::LanguageConfig;
-pub use names::{Augmentation, ImageModel};
+pub use names::{Architecture, Augmentation, ImageModel};
 pub(crate) use shards::RawShards;
 pub use source::{BUNDLED, DataSource};
 pub use task::TaskConfig;
@@ -35,9 +37,10 @@ pub fn validate(task: &TaskConfig, shards: &Shards) -> Result<(), crate::TaskErr
     task.validate()?;
     shards.validate()?;
     match (task, shards.kind) {
-        (TaskConfig::LanguageModel(_) | TaskConfig::Attached(_), ShardKind::ByLabel) => {
-            Err(ShardError::NoLabels.into())
-        }
+        (
+            TaskConfig::LanguageModel(_) | TaskConfig::CausalLm(_) | TaskConfig::Attached(_),
+            ShardKind::ByLabel,
+        ) => Err(ShardError::NoLabels.into()),
         _ => Ok(()),
     }
 }
@@ -68,12 +71,22 @@ mod tests {
     #[test]
     fn what_is_written_is_read() {
         let language = LanguageConfig::of(DataSource::Path("text".into()));
-        let attached = TaskConfig::Attached(AttachedConfig { patience_s: 30.0 });
-        for config in [
+        let mut adapters = CausalConfig::of(DataSource::Path("text".into()));
+        let model = "llama".into();
+        adapters.model = CausalModel::Folder { model };
+        adapters.lora = Some(LoraConfig {
+            rank: 8,
+            alpha: 16.0,
+            targets: Some(vec!["q_proj".to_owned()]),
+        });
+        let configs = [
             TaskConfig::default(),
             TaskConfig::LanguageModel(language),
-            attached,
-        ] {
+            TaskConfig::CausalLm(CausalConfig::of(DataSource::Path("text".into()))),
+            TaskConfig::CausalLm(adapters),
+            TaskConfig::Attached(AttachedConfig { patience_s: 30.0 }),
+        ];
+        for config in configs {
             let text = toml::to_string(&config).unwrap();
             assert_eq!(parse(&text), Ok(config));
         }
@@ -120,6 +133,27 @@ mod tests {
                 "kind = \"attached\"\npatience_s = 0.0",
                 "`task.patience_s` is 0",
             ),
+            (
+                "kind = \"language-model\"\ndata = \"x\"\ntied = true",
+                "no key of kind = \"language-model\"",
+            ),
+            (
+                "kind = \"causal-lm\"\ndata = \"x\"\narchitecture = \"lama\"",
+                "the nearest is \"llama\"",
+            ),
+            (
+                "kind = \"causal-lm\"\ndata = \"x\"\nmodel = \"dir\"\nwidth = 8",
+                "`task.width` cannot stand beside `task.model`",
+            ),
+            (
+                "kind = \"causal-lm\"\ndata = \"x\"\nlora_rank = 8",
+                "`task.model` is missing",
+            ),
+            (
+                "kind = \"causal-lm\"\ndata = \"x\"\nheads = 4\nkv_heads = 3",
+                "`task.kv_heads` = 3 does not divide",
+            ),
+            ("kind = \"causal-lm\"", "no text is bundled"),
             (
                 "kind = \"image-classifier\"\nheld_out = 2.0",
                 "`task.held_out` is 2",

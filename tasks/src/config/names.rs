@@ -33,6 +33,16 @@ names!(
 );
 
 names!(
+    /// Architectures of causal language models.
+    Architecture {
+        /// Llama.
+        Llama = "llama",
+        /// GPT-2.
+        Gpt2 = "gpt2",
+    }
+);
+
+names!(
     /// Random changes of training images.
     Augmentation {
         /// Leaves images unchanged.

@@ -22,11 +22,31 @@ pub(super) struct RawTask {
     pub(super) heads: Option<u32>,
     pub(super) context: Option<u32>,
     pub(super) patience_s: Option<f64>,
+    pub(super) architecture: Option<String>,
+    pub(super) tokenizer: Option<String>,
+    pub(super) kv_heads: Option<u32>,
+    pub(super) tied: Option<bool>,
+    pub(super) lora_rank: Option<u32>,
+    pub(super) lora_alpha: Option<f64>,
+    pub(super) lora_targets: Option<Vec<String>>,
     #[serde(flatten)]
     pub(super) others: BTreeMap<String, IgnoredAny>,
 }
 
 impl RawTask {
+    /// The keys that only a causal language model has, for [`RawTask::only`].
+    pub(super) fn causal(&self) -> [(&'static str, bool); 7] {
+        [
+            ("architecture", self.architecture.is_some()),
+            ("tokenizer", self.tokenizer.is_some()),
+            ("kv_heads", self.kv_heads.is_some()),
+            ("tied", self.tied.is_some()),
+            ("lora_rank", self.lora_rank.is_some()),
+            ("lora_alpha", self.lora_alpha.is_some()),
+            ("lora_targets", self.lora_targets.is_some()),
+        ]
+    }
+
     /// Refuses keys of other kinds and unknown keys.
     ///
     /// # Errors

@@ -1,16 +1,17 @@
 //! A task by its settings: one variant for each kind.
 
 use super::attached::{self, AttachedConfig};
+use super::causal::{self, CausalConfig, CausalModel};
 use super::error::{ConfigError, unknown};
 use super::image::{self, ImageConfig};
 use super::language::{self, LanguageConfig};
-use super::names::ImageModel;
+use super::names::{Architecture, ImageModel};
 use super::raw::RawTask;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Every value of `task.kind`.
-const KINDS: [&str; 3] = [image::KIND, language::KIND, attached::KIND];
+const KINDS: [&str; 4] = [image::KIND, language::KIND, causal::KIND, attached::KIND];
 
 /// The settings of a task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -22,6 +23,8 @@ pub enum TaskConfig {
     LanguageModel(LanguageConfig),
     /// A trainer in a process of its own, in any framework.
     Attached(AttachedConfig),
+    /// A Llama or GPT-2 on tokens of text.
+    CausalLm(CausalConfig),
 }
 
 impl Default for TaskConfig {
@@ -39,6 +42,17 @@ impl TaskConfig {
             Self::ImageClassifier(_) => image::KIND,
             Self::LanguageModel(_) => language::KIND,
             Self::Attached(_) => attached::KIND,
+            Self::CausalLm(_) => causal::KIND,
+        }
+    }
+
+    /// Source of its data; `None` if the trainer in another process has it.
+    pub const fn data(&self) -> Option<&DataSource> {
+        match self {
+            Self::ImageClassifier(config) => Some(&config.data),
+            Self::LanguageModel(config) => Some(&config.data),
+            Self::CausalLm(config) => Some(&config.data),
+            Self::Attached(_) => None,
         }
     }
 
@@ -51,6 +65,7 @@ impl TaskConfig {
             Self::ImageClassifier(config) => config.validate(),
             Self::LanguageModel(config) => config.validate(),
             Self::Attached(config) => config.validate(),
+            Self::CausalLm(config) => config.validate(),
         }
     }
 }
@@ -75,7 +90,34 @@ impl fmt::Display for TaskConfig {
                 )
             }
             Self::Attached(_) => f.write_str("attached trainer"),
+            Self::CausalLm(c) => write!(f, "{} ({}", causal::KIND, CausalName(c)),
         }
+    }
+}
+
+/// The rest of a causal language model's line.
+struct CausalName<'a>(&'a CausalConfig);
+
+impl fmt::Display for CausalName<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let c = self.0;
+        match &c.model {
+            CausalModel::Folder { model } => write!(f, "{}", model.display())?,
+            CausalModel::Fresh(m) => write!(
+                f,
+                "{}, {} layers, width {}",
+                Architecture::NAMES[m.architecture as usize],
+                m.layers,
+                m.width
+            )?,
+        }
+        if let Some(lora) = &c.lora {
+            write!(f, ", adapters of rank {}", lora.rank)?;
+        }
+        if let Some(context) = c.context {
+            write!(f, ", context {context}")?;
+        }
+        write!(f, ", batch {})", c.batch)
     }
 }
 
@@ -86,12 +128,13 @@ impl TryFrom<RawTask> for TaskConfig {
         let kind = raw.kind.clone().ok_or(ConfigError::Missing {
             table: "task",
             key: "kind",
-            hint: "\"image-classifier\", \"language-model\" or \"attached\"",
+            hint: "\"image-classifier\", \"language-model\", \"causal-lm\" or \"attached\"",
         })?;
         let config = match kind.as_str() {
             image::KIND => Self::ImageClassifier(ImageConfig::from_raw(raw)?),
             language::KIND => Self::LanguageModel(LanguageConfig::from_raw(raw)?),
             attached::KIND => Self::Attached(AttachedConfig::from_raw(raw)?),
+            causal::KIND => Self::CausalLm(CausalConfig::from_raw(raw)?),
             _ => return Err(unknown("task", "kind", &kind, &KINDS)),
         };
         config.validate()?;

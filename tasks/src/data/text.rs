@@ -33,6 +33,37 @@ pub enum TextError {
     /// Folders are nested too deeply, for example by circular links.
     #[error("{}: folders more than {DEPTH_MAX} deep are not followed", .0.display())]
     TooDeep(PathBuf),
+    /// The file is not text.
+    #[error("{}: byte {at} is no UTF-8 (a tokenizer reads text files)", file.display())]
+    NotText {
+        /// The file.
+        file: PathBuf,
+        /// Position of the first such byte.
+        at: usize,
+    },
+    /// The tokenizer failed.
+    #[error("{}: the tokenizer cannot encode it ({reason})", file.display())]
+    Encoding {
+        /// The file or folder.
+        file: PathBuf,
+        /// The tokenizer's error.
+        reason: String,
+    },
+    /// Too few tokens for training or held-out data.
+    #[error(
+        "{}: {train} tokens to train on and {held} held out, a window is {window} (give more text, \
+         or a smaller `task.context`)", file.display()
+    )]
+    TooFewTokens {
+        /// The file or folder.
+        file: PathBuf,
+        /// Tokens to train on.
+        train: usize,
+        /// Tokens held out.
+        held: usize,
+        /// Tokens of a window.
+        window: usize,
+    },
     /// Too few bytes for training and held-out data.
     #[error("{}: {found} bytes of text, at least {needed} are needed", file.display())]
     TooShort {
@@ -53,14 +84,54 @@ pub enum TextError {
 /// If a file cannot be read, or there is no text or too much.
 pub fn read_text(path: &Path) -> Result<Vec<u8>, TextError> {
     let mut text = Vec::new();
-    append(path, &mut text, 0)?;
-    match text.is_empty() {
-        true => Err(TextError::Empty(path.into())),
-        false => Ok(text),
+    each_document(path, &mut |_, bytes| {
+        if !text.is_empty() {
+            text.push(b'\n');
+        }
+        match text.is_empty() {
+            true => text = bytes,
+            false => text.extend(bytes),
+        }
+        Ok(())
+    })?;
+    Ok(text)
+}
+
+/// Takes a file and its bytes.
+pub(super) type OnDocument<'a> = dyn FnMut(&Path, Vec<u8>) -> Result<(), TextError> + 'a;
+
+/// Calls `f(file, bytes)` for the files of [`read_text`].
+///
+/// # Errors
+/// As [`read_text`], and those of `f`.
+pub(super) fn each_document(path: &Path, f: &mut OnDocument<'_>) -> Result<(), TextError> {
+    let mut files = Vec::new();
+    append(path, &mut files, 0)?;
+    let mut size = 0;
+    for file in files {
+        let io = |source| TextError::Io {
+            file: file.clone(),
+            source,
+        };
+        let (mut bytes, room) = (Vec::new(), TEXT_BYTES_MAX - size);
+        let read = File::open(&file)
+            .map_err(io)?
+            .take(room + 1)
+            .read_to_end(&mut bytes)
+            .map_err(io)?;
+        if read as u64 > room {
+            return Err(TextError::TooLarge(path.into()));
+        }
+        size += read as u64;
+        f(&file, bytes)?;
+    }
+    match size {
+        0 => Err(TextError::Empty(path.into())),
+        _ => Ok(()),
     }
 }
 
-fn append(path: &Path, text: &mut Vec<u8>, depth: usize) -> Result<(), TextError> {
+fn append(path: &Path, files: &mut Vec<PathBuf>, depth: usize) -> Result<(), TextError> {
     let io = |source| TextError::Io {
         file: path.into(),
         source,
@@ -68,32 +139,20 @@ fn append(path: &Path, text: &mut Vec<u8>, depth: usize) -> Result<(), TextError
     if depth > DEPTH_MAX {
         return Err(TextError::TooDeep(path.into()));
     }
-    if fs::metadata(path).map_err(io)?.is_dir() {
-        let mut names = Vec::new();
-        for entry in fs::read_dir(path).map_err(io)? {
-            names.push(entry.map_err(io)?.file_name());
-        }
-        names.sort_unstable();
-        let seen = names
-            .iter()
-            .filter(|name| !name.as_encoded_bytes().starts_with(b"."));
-        return seen
-            .into_iter()
-            .try_for_each(|name| append(&path.join(name), text, depth + 1));
+    if !fs::metadata(path).map_err(io)?.is_dir() {
+        files.push(path.into());
+        return Ok(());
     }
-    if !text.is_empty() {
-        text.push(b'\n');
+    let mut names = Vec::new();
+    for entry in fs::read_dir(path).map_err(io)? {
+        names.push(entry.map_err(io)?.file_name());
     }
-    let room = TEXT_BYTES_MAX.saturating_sub(text.len() as u64);
-    let read = File::open(path)
-        .map_err(io)?
-        .take(room + 1)
-        .read_to_end(text)
-        .map_err(io)?;
-    match read as u64 > room {
-        true => Err(TextError::TooLarge(path.into())),
-        false => Ok(()),
-    }
+    names.sort_unstable();
+    let seen = names
+        .iter()
+        .filter(|name| !name.as_encoded_bytes().starts_with(b"."));
+    seen.into_iter()
+        .try_for_each(|name| append(&path.join(name), files, depth + 1))
 }
 
 /// Ranges of the training bytes and of the held-out bytes, which are the last `held_out` share.

@@ -1,9 +1,16 @@
 //! The built-in models. Tensor names and shapes are those of their fields: docs/model-format.md.
 
+mod attention;
+mod causal;
 mod cnn;
 mod mlp;
 mod transformer;
 
+pub use causal::{
+    CausalLm, CausalShape, Gpt2, Gpt2Shape, Llama, LlamaShape, Lora, ModelDirError, Rope, Stretch,
+    read_shape, shape_json,
+};
+pub(crate) use causal::{initial, read_json};
 pub use cnn::{CNN_SIDE_MIN, Cnn};
 pub use mlp::Mlp;
 pub use transformer::{Block, Transformer, TransformerShape};

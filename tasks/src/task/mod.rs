@@ -1,8 +1,11 @@
 //! The trait of a task: a model, its batches and its loss. The trainer does the rest.
 
+mod causal;
 mod image;
 mod language;
 
+pub use causal::CausalTask;
+pub(crate) use causal::{CausalPlan, end_of_text, tokens};
 pub use image::ImageTask;
 pub use language::LanguageTask;
 pub(crate) use language::shape;
@@ -32,8 +35,8 @@ pub struct Score {
 /// All methods must depend only on their arguments and on the values the task was built with, or
 /// runs cannot be resumed or repeated. They must not use global randomness or a clock.
 pub trait Task: Send {
-    /// The burn model. All its float parameters are trained, in the order in which burn visits
-    /// them, which is the order of the fields.
+    /// The burn model. All its float parameters that are not frozen are trained, in the order in
+    /// which burn visits them, which is the order of the fields.
     type Model: Module;
     /// The input of the loss.
     type Batch;
@@ -50,6 +53,16 @@ pub trait Task: Send {
             _ if tensor.name.ends_with("gamma") => init::ones(values),
             _ => init::zeros(values),
         }
+    }
+
+    /// Replaces initial values by values that are read, for example those of a trained model, and
+    /// reads the tensors that are frozen (`Param::set_require_grad(false)`). The default changes
+    /// nothing.
+    ///
+    /// # Errors
+    /// If reading fails.
+    fn start(&self, model: Self::Model) -> Result<Self::Model, TaskError> {
+        Ok(model)
     }
 
     /// Says who trains beside this peer. A task whose data is divided among the peers makes its

@@ -11,11 +11,26 @@ use murmurate_strategies::{Layout, StepControl, TensorSpec};
 /// Why a tensor of a model cannot be accessed. This is a bug of the task.
 const FLOATS: &str = "parameters are f32: build the model on the device it is given";
 
-/// Names and shapes, without reading values.
+/// Names and shapes of the trained tensors, without reading values. The model must be on an autodiff
+/// device if some of its tensors are frozen.
 pub(crate) fn layout(model: &impl Module) -> Layout {
     let mut names = Names::default();
     model.visit(&mut names);
-    Layout::new(names.tensors)
+    let trained = names.tensors.into_iter().filter(|(.., trained)| *trained);
+    Layout::new(trained.map(|(name, shape, _)| (name, shape)))
+}
+
+/// The names of all tensors, those that are not trained included.
+pub(crate) fn names(model: &impl Module) -> Vec<String> {
+    let mut names = Names::default();
+    model.visit(&mut names);
+    names.tensors.into_iter().map(|(name, ..)| name).collect()
+}
+
+/// Whether a tensor is trained. Others are not in the layout: they neither travel nor are they
+/// stored. Devices without autodiff do not know, so there all are.
+fn is_trained<const D: usize>(param: &Param<Tensor<D>>) -> bool {
+    !param.lazy_device().is_autodiff() || param.val().is_require_grad()
 }
 
 /// The variant of an enum is not part of a name, so the names of tensors do not depend on it.
@@ -26,7 +41,7 @@ fn is_variant(container: &str) -> bool {
 #[derive(Default)]
 struct Names {
     path: Vec<String>,
-    tensors: Vec<(String, Vec<u64>)>,
+    tensors: Vec<(String, Vec<u64>, bool)>,
 }
 
 impl ModuleVisitor for Names {
@@ -45,7 +60,8 @@ impl ModuleVisitor for Names {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
         let shape = param.lazy_shape();
         let shape = shape.iter().map(|&length| length as u64).collect();
-        self.tensors.push((self.path.join("."), shape));
+        let trained = is_trained(param);
+        self.tensors.push((self.path.join("."), shape, trained));
     }
 }
 
@@ -74,6 +90,9 @@ struct Editor<'a> {
 
 impl ModuleMapper for Editor<'_> {
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        if !is_trained(&param) {
+            return param;
+        }
         let (place, spec) = (self.place, &self.layout.tensors()[self.place]);
         self.place += 1;
         if !self.edit.wants(spec) {
@@ -122,6 +141,9 @@ struct Descent<'a> {
 
 impl ModuleMapper for Descent<'_> {
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        if !is_trained(&param) {
+            return param;
+        }
         let spec = &self.layout.tensors()[self.place];
         self.place += 1;
         let Some(gradient) = self.gradients.remove::<D>(param.id) else {
@@ -182,6 +204,9 @@ struct Visit<'a, 'b> {
 
 impl ModuleVisitor for Visit<'_, '_> {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        if !is_trained(param) {
+            return;
+        }
         let place = self.place;
         self.place += 1;
         if !self.handout.left[place] {

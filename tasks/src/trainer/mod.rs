@@ -40,7 +40,7 @@ impl<T: Task> BurnTrainer<T> {
     /// A trainer whose parameters depend only on task and seed, bit for bit.
     ///
     /// # Errors
-    /// If the device is not available.
+    /// If the device is not available, or the values to start from cannot be read.
     pub fn new(
         task: T,
         inner: &InnerKind,
@@ -51,6 +51,7 @@ impl<T: Task> BurnTrainer<T> {
         let model = task.model(&device);
         let layout = flat::layout(&model);
         let model = flat::edit(model, &layout, &mut Initial { task: &task, seed });
+        let model = task.start(model)?;
         Ok(Self {
             task,
             model: Some(model),
@@ -242,6 +243,16 @@ impl flat::Edit for Visit<'_> {
         let end = self.range.end.min(tensor.end);
         (self.f)(start, &mut values[start - tensor.start..end - tensor.start]);
     }
+}
+
+/// All parameters of a trainer.
+pub fn parameters(trainer: &mut dyn Trainer) -> Vec<f32> {
+    let len = trainer.layout().len();
+    let mut parameters = Vec::with_capacity(len);
+    trainer.visit(0..len, &mut |_, values| {
+        parameters.extend_from_slice(values)
+    });
+    parameters
 }
 
 /// Takes a number of inner steps without corrections or interrupts.

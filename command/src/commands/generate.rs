@@ -1,0 +1,33 @@
+//! `murmurate generate`: a language model continues a text.
+
+use crate::cli::GenerateArgs;
+use anyhow::bail;
+use murmurate_tasks::{DeviceChoice, Generator, Sampling};
+use std::io::Write;
+
+pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<()> {
+    if !(0.0..=100.0).contains(&args.temperature) {
+        bail!("--temperature: give a number from 0 to 100");
+    }
+    let device = match &args.device {
+        Some(name) => name.parse()?,
+        None => DeviceChoice::default(),
+    };
+    let generator = Generator::open(&args.model, &device)?;
+    let sampling = Sampling {
+        max_tokens: args.max_tokens,
+        temperature: args.temperature,
+        top_k: args.top_k,
+        seed: args.seed,
+    };
+    let mut out = std::io::stdout().lock();
+    let mut written = write!(out, "{}", args.prompt);
+    generator.generate(&args.prompt, &sampling, &mut |text| {
+        if written.is_ok() {
+            written = write!(out, "{text}").and_then(|()| out.flush());
+        }
+    })?;
+    written?;
+    writeln!(out)?;
+    Ok(())
+}

@@ -1,0 +1,124 @@
+//! A language model from training to text, by the commands of docs/language-models.md.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic too")]
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn murmurate(dir: &Path, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_murmurate"))
+        .current_dir(dir)
+        .args(args)
+        .output()
+        .unwrap()
+}
+
+fn success(dir: &Path, args: &[&str]) -> String {
+    let output = murmurate(dir, args);
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{args:?}: {error}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn failure(dir: &Path, args: &[&str]) -> String {
+    let output = murmurate(dir, args);
+    assert!(!output.status.success(), "{args:?}");
+    let error = String::from_utf8(output.stderr).unwrap();
+    let line = error.strip_prefix("error: ").unwrap().trim_end().to_owned();
+    assert!(!line.contains('\n'), "{line}");
+    line
+}
+
+/// A folder with a text and a configuration of two rounds.
+fn prepared(task: &str) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let text = "A flock of starlings turns at dusk. No bird leads it.\n".repeat(60);
+    std::fs::write(dir.path().join("text.txt"), text).unwrap();
+    let config = format!(
+        "[run]\nrounds = 2\n[task]\nkind = \"causal-lm\"\ndata = \"text.txt\"\ncontext = 16\n\
+         batch = 4\n{task}\n[strategy]\npreset = \"local-sgd\"\n[strategy.inner]\n\
+         optimizer = \"adam-w\"\nlr = 5e-3\n[network]\nmdns = false\n"
+    );
+    std::fs::write(dir.path().join("node.toml"), config).unwrap();
+    dir
+}
+
+const SMALL: &str = "layers = 1\nwidth = 32\nheads = 4\nkv_heads = 2";
+
+#[test]
+fn a_model_is_trained_exported_measured_sampled_and_trained_further() {
+    let dir = prepared(SMALL);
+    let dir = dir.path();
+    success(dir, &["run", "--config", "node.toml", "--dir", "a"]);
+    let said = success(dir, &["export", "a", "--to", "model"]);
+    assert!(said.contains("of round 2 to model"), "{said}");
+    let line = failure(dir, &["export", "a", "--to", "model"]);
+    assert!(line.starts_with("--to: model exists already"), "{line}");
+    let line = failure(dir, &["export", "a", "--to", "model.safetensors"]);
+    assert!(line.contains("is written as a folder"), "{line}");
+
+    let eval = ["eval", "--model", "model", "--data", "text.txt"];
+    let said = success(dir, &eval);
+    assert!(said.contains("bits per byte"), "{said}");
+    let line = failure(dir, &eval[..3]);
+    assert!(line.starts_with("--data: give the text"), "{line}");
+
+    let prompt = ["--prompt", "A flock", "--max-tokens", "8"];
+    let args = [&["generate", "--model", "model"][..], &prompt].concat();
+    let text = success(dir, &args);
+    assert!(text.starts_with("A flock") && text.len() > 8, "{text:?}");
+    assert_eq!(text, success(dir, &args));
+
+    // The loss of a run that starts from the model begins where the first one ended.
+    let (from, rounds) = (["--init", "model"], ["--rounds", "1"]);
+    let run = ["run", "--config", "node.toml", "--dir", "b"];
+    success(dir, &[&run[..], &from, &rounds].concat());
+    success(dir, &["export", "b", "--to", "further"]);
+    let loss = |model| {
+        let args = ["eval", "--model", model, "--data", "text.txt", "--json"];
+        let found: serde_json::Value = serde_json::from_str(&success(dir, &args)).unwrap();
+        found["test_loss"].as_f64().unwrap()
+    };
+    assert!(loss("further") < loss("model") - 0.05);
+
+    let config = std::fs::read_to_string(dir.join("node.toml")).unwrap();
+    std::fs::write(
+        dir.join("wide.toml"),
+        config.replace("width = 32", "width = 64"),
+    )
+    .unwrap();
+    let args = [
+        "run",
+        "--config",
+        "wide.toml",
+        "--dir",
+        "c",
+        "--init",
+        "model",
+    ];
+    let line = failure(dir, &args);
+    let shapes = "is F32 [256, 32], this model has F32 [256, 64]";
+    assert!(line.contains(shapes), "{line}");
+}
+
+#[test]
+fn adapters_are_trained_exported_and_measured() {
+    let base = prepared(SMALL);
+    success(base.path(), &["run", "--config", "node.toml", "--dir", "a"]);
+    success(base.path(), &["export", "a", "--to", "model"]);
+    let model = base.path().join("model");
+    let dir = prepared(&format!("model = {model:?}\nlora_rank = 2"));
+    let dir = dir.path();
+    success(dir, &["run", "--config", "node.toml", "--dir", "a"]);
+    success(dir, &["export", "a", "--to", "adapter"]);
+    assert!(dir.join("adapter/adapter_config.json").exists());
+    assert!(!dir.join("adapter/model.safetensors").exists());
+    let eval = ["eval", "--model", "adapter", "--config", "node.toml"];
+    let said = success(dir, &eval);
+    assert!(said.contains("perplexity"), "{said}");
+    let line = failure(dir, &["eval", "--model", "adapter", "--data", "text.txt"]);
+    assert!(
+        line.contains("describe their model with --config"),
+        "{line}"
+    );
+}

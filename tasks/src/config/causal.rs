@@ -1,0 +1,269 @@
+//! The keys of `kind = "causal-lm"`.
+
+use super::error::ConfigError;
+use super::names::Architecture;
+use super::range::{WIDTH_MAX, count, share};
+use super::raw::RawTask;
+use super::source::DataSource;
+use serde::Serialize;
+use std::path::PathBuf;
+
+/// The value of `task.kind`.
+pub(super) const KIND: &str = "causal-lm";
+
+const KEYS: [&str; 17] = [
+    "kind",
+    "data",
+    "held_out",
+    "model",
+    "architecture",
+    "tokenizer",
+    "layers",
+    "width",
+    "heads",
+    "kv_heads",
+    "hidden",
+    "tied",
+    "context",
+    "batch",
+    "lora_rank",
+    "lora_alpha",
+    "lora_targets",
+];
+
+/// A causal language model: Llama or GPT-2.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CausalConfig {
+    /// Source of the text.
+    pub data: DataSource,
+    /// Share of the text to hold out, from its end.
+    pub held_out: f64,
+    /// `tokenizer.json` or a folder with one, or [`BYTES`]; `None` for the model's, or bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokenizer: Option<String>,
+    /// Tokens that the model sees at once; `None` for 128, or the model's limit if it is less.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context: Option<u32>,
+    /// Windows of `context` tokens in a batch.
+    pub batch: u32,
+    /// The model.
+    #[serde(flatten)]
+    pub model: CausalModel,
+    /// Adapters, if only these are trained.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub lora: Option<LoraConfig>,
+}
+
+/// Value of `task.tokenizer` for tokens that are bytes.
+pub const BYTES: &str = "bytes";
+
+/// Where the model comes from.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum CausalModel {
+    /// A Hugging Face directory, whose weights are the start.
+    Folder {
+        /// The directory.
+        model: PathBuf,
+    },
+    /// Random weights.
+    Fresh(FreshModel),
+}
+
+/// A model of random weights by its sizes.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FreshModel {
+    /// Llama or GPT-2.
+    pub architecture: Architecture,
+    /// Blocks.
+    pub layers: u32,
+    /// Size of the vector for one token.
+    pub width: u32,
+    /// Heads of the queries.
+    pub heads: u32,
+    /// Heads of keys and values (Llama).
+    pub kv_heads: u32,
+    /// Units of the feed-forward layer.
+    pub hidden: u32,
+    /// Whether the output uses the table of embeddings.
+    pub tied: bool,
+}
+
+/// Low-rank adapters.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LoraConfig {
+    /// Rank of the adapters.
+    #[serde(rename = "lora_rank")]
+    pub rank: u32,
+    /// Numerator of their scale `alpha / rank`.
+    #[serde(rename = "lora_alpha")]
+    pub alpha: f64,
+    /// Layers that have one; `None` for those that PEFT chooses.
+    #[serde(rename = "lora_targets", skip_serializing_if = "Option::is_none")]
+    pub targets: Option<Vec<String>>,
+}
+
+impl CausalConfig {
+    /// A small Llama on the bytes of a text.
+    pub fn of(data: DataSource) -> Self {
+        Self {
+            data,
+            held_out: 0.05,
+            tokenizer: None,
+            context: None,
+            batch: 16,
+            model: CausalModel::Fresh(FreshModel {
+                architecture: Architecture::Llama,
+                layers: 4,
+                width: 128,
+                heads: 4,
+                kv_heads: 4,
+                hidden: 344,
+                tied: false,
+            }),
+            lora: None,
+        }
+    }
+
+    /// Reads the table of a causal language model.
+    ///
+    /// # Errors
+    /// Names the key that is wrong or belongs to another kind.
+    pub(super) fn from_raw(raw: RawTask) -> Result<Self, ConfigError> {
+        raw.only(KIND, &[("augmentation", raw.augmentation.is_some())], &KEYS)?;
+        let usual = Self::of(raw.data.clone().unwrap_or_default());
+        let lora = lora(&raw)?;
+        let model = match &raw.model {
+            Some(model) => {
+                sizes_come_from_the_folder(&raw)?;
+                let model = model.into();
+                CausalModel::Folder { model }
+            }
+            None if lora.is_some() => {
+                return Err(ConfigError::Missing {
+                    table: "task",
+                    key: "model",
+                    hint: "adapters need the folder of a trained model",
+                });
+            }
+            None => CausalModel::Fresh(fresh(&raw)?),
+        };
+        Ok(Self {
+            held_out: raw.held_out.unwrap_or(usual.held_out),
+            tokenizer: raw.tokenizer,
+            context: raw.context,
+            batch: raw.batch.unwrap_or(usual.batch),
+            data: usual.data,
+            model,
+            lora,
+        })
+    }
+
+    /// Checks every number against its bounds.
+    ///
+    /// # Errors
+    /// Names the key that is out of bounds, or the data that are missing.
+    pub(super) fn validate(&self) -> Result<(), ConfigError> {
+        self.context
+            .map_or(Ok(()), |context| count("context", context, 2..=131_072))?;
+        count("batch", self.batch, 1..=65_536)?;
+        share(self.held_out)?;
+        if let CausalModel::Fresh(model) = &self.model {
+            model.validate()?;
+        }
+        if let Some(lora) = &self.lora {
+            count("lora_rank", lora.rank, 1..=4_096)?;
+            if !(lora.alpha > 0.0 && lora.alpha <= 1e6) {
+                return Err(ConfigError::LoraAlpha(lora.alpha));
+            }
+        }
+        match self.data {
+            DataSource::Bundled => Err(ConfigError::Missing {
+                table: "task",
+                key: "data",
+                hint: "no text is bundled: give a text file or a folder of them",
+            }),
+            DataSource::Path(_) => Ok(()),
+        }
+    }
+}
+
+impl FreshModel {
+    fn validate(&self) -> Result<(), ConfigError> {
+        count("layers", self.layers, 1..=256)?;
+        count("width", self.width, 8..=WIDTH_MAX)?;
+        count("heads", self.heads, 1..=256)?;
+        count("kv_heads", self.kv_heads, 1..=self.heads)?;
+        count("hidden", self.hidden, 1..=8 * WIDTH_MAX)?;
+        let (heads, width) = (self.heads, self.width);
+        if !width.is_multiple_of(2 * heads) {
+            return Err(ConfigError::HeadsEven { heads, width });
+        }
+        if !heads.is_multiple_of(self.kv_heads) {
+            let kv_heads = self.kv_heads;
+            return Err(ConfigError::KvHeads { kv_heads, heads });
+        }
+        Ok(())
+    }
+}
+
+fn fresh(raw: &RawTask) -> Result<FreshModel, ConfigError> {
+    let architecture = match &raw.architecture {
+        Some(name) => Architecture::parse("architecture", name)?,
+        None => Architecture::Llama,
+    };
+    let (width, heads) = (raw.width.unwrap_or(128), raw.heads.unwrap_or(4));
+    // Three matrices of a Llama's feed-forward layer have about the size of GPT-2's two.
+    let hidden = match architecture {
+        Architecture::Llama => (width.saturating_mul(8) / 3).next_multiple_of(8),
+        Architecture::Gpt2 => width.saturating_mul(4),
+    };
+    Ok(FreshModel {
+        architecture,
+        layers: raw.layers.unwrap_or(4),
+        width,
+        heads,
+        kv_heads: raw.kv_heads.unwrap_or(heads),
+        hidden: raw.hidden.unwrap_or(hidden),
+        tied: raw.tied.unwrap_or(architecture == Architecture::Gpt2),
+    })
+}
+
+fn lora(raw: &RawTask) -> Result<Option<LoraConfig>, ConfigError> {
+    let Some(rank) = raw.lora_rank else {
+        let others = [
+            ("lora_alpha", raw.lora_alpha.is_some()),
+            ("lora_targets", raw.lora_targets.is_some()),
+        ];
+        return match others.iter().find(|(_, there)| *there) {
+            None => Ok(None),
+            Some(_) => Err(ConfigError::Missing {
+                table: "task",
+                key: "lora_rank",
+                hint: "the rank of the adapters, such as 8",
+            }),
+        };
+    };
+    Ok(Some(LoraConfig {
+        rank,
+        alpha: raw.lora_alpha.unwrap_or(2.0 * f64::from(rank)),
+        targets: raw.lora_targets.clone(),
+    }))
+}
+
+/// Refuses sizes beside `model`, whose `config.json` has them.
+fn sizes_come_from_the_folder(raw: &RawTask) -> Result<(), ConfigError> {
+    let keys = [
+        ("architecture", raw.architecture.is_some()),
+        ("layers", raw.layers.is_some()),
+        ("width", raw.width.is_some()),
+        ("heads", raw.heads.is_some()),
+        ("kv_heads", raw.kv_heads.is_some()),
+        ("hidden", raw.hidden.is_some()),
+        ("tied", raw.tied.is_some()),
+    ];
+    match keys.iter().find(|(_, there)| *there) {
+        None => Ok(()),
+        Some((key, _)) => Err(ConfigError::BesideModel(key)),
+    }
+}

@@ -1,0 +1,175 @@
+//! Llama.
+
+use super::parts::{Maker, Projection, RmsNorm, Table};
+use super::rope::{Rope, rotate};
+use super::shape::LlamaShape;
+use crate::Segments;
+use crate::model::attention::{attention, causal_mask};
+use burn::module::Module;
+use burn::tensor::activation::silu;
+use burn::tensor::{Int, Tensor};
+
+/// A Llama: rotary positions, RMS norms, grouped queries and gated feed-forward layers.
+///
+/// **Source:** Touvron et al., LLaMA, 2023, section 2.2, and Llama 2, 2023, section 2.2; names and
+/// arithmetic as `transformers`, `modeling_llama.py`.
+#[derive(Module, Debug)]
+pub struct Llama {
+    model: Decoder,
+    /// Absent if the output uses the table of embeddings.
+    lm_head: Option<Projection>,
+    #[module(skip)]
+    rope: Rope,
+}
+
+#[derive(Module, Debug)]
+struct Decoder {
+    embed_tokens: Table,
+    layers: Vec<LlamaBlock>,
+    norm: RmsNorm,
+}
+
+/// `x + attention(norm(x))`, then `x + feed(norm(x))`.
+#[derive(Module, Debug)]
+struct LlamaBlock {
+    input_layernorm: RmsNorm,
+    self_attn: GroupedAttention,
+    post_attention_layernorm: RmsNorm,
+    mlp: GatedFeed,
+}
+
+#[derive(Module, Debug)]
+struct GroupedAttention {
+    q_proj: Projection,
+    k_proj: Projection,
+    v_proj: Projection,
+    o_proj: Projection,
+    kv_heads: usize,
+    head_width: usize,
+}
+
+/// `down(silu(gate(x)) * up(x))`.
+///
+/// **Source:** Shazeer, GLU variants improve transformer, 2020, eq. 6.
+#[derive(Module, Debug)]
+struct GatedFeed {
+    gate_proj: Projection,
+    up_proj: Projection,
+    down_proj: Projection,
+}
+
+/// What all blocks of one forward pass use.
+struct Pass {
+    batch: usize,
+    angles: [Tensor<2>; 2],
+    /// `[groups * context, context]`: the mask once for each query head of a group.
+    mask: Tensor<2>,
+}
+
+impl Llama {
+    pub(super) fn zeros(shape: &LlamaShape, make: &Maker<'_>) -> Self {
+        let output = || make.linear("lm_head", shape.width, shape.vocabulary);
+        Self {
+            model: Decoder {
+                embed_tokens: make.table(shape.vocabulary, shape.width),
+                layers: (0..shape.layers)
+                    .map(|_| LlamaBlock::zeros(shape, make))
+                    .collect(),
+                norm: RmsNorm::new(make, shape.width, shape.eps),
+            },
+            lm_head: (!shape.tied).then(output),
+            rope: shape.rope.clone(),
+        }
+    }
+
+    /// Logits `[batch * context, vocabulary]`; tokens: `[batch, context]`.
+    pub(super) fn segmented(&self, tokens: Tensor<2, Int>, segments: &mut Segments) -> Tensor<2> {
+        let [batch, context] = tokens.dims();
+        let table = self.model.embed_tokens.weight.val();
+        let mut x = table.clone().select(0, tokens.reshape([batch * context]));
+        if let Some(block) = self.model.layers.first() {
+            let attention = &block.self_attn;
+            let pass = attention.pass(&self.rope, batch, &x);
+            for block in &self.model.layers {
+                x = block.forward(segments.boundary(x), &pass);
+            }
+        }
+        let x = self.model.norm.forward(segments.boundary(x));
+        match &self.lm_head {
+            Some(head) => head.forward(x),
+            None => x.matmul(table.transpose()),
+        }
+    }
+}
+
+impl LlamaBlock {
+    fn zeros(shape: &LlamaShape, make: &Maker<'_>) -> Self {
+        let LlamaShape { width, hidden, .. } = *shape;
+        let queries = shape.heads * shape.head_width;
+        let others = shape.kv_heads * shape.head_width;
+        Self {
+            input_layernorm: RmsNorm::new(make, width, shape.eps),
+            self_attn: GroupedAttention {
+                q_proj: make.linear("q_proj", width, queries),
+                k_proj: make.linear("k_proj", width, others),
+                v_proj: make.linear("v_proj", width, others),
+                o_proj: make.linear("o_proj", queries, width),
+                kv_heads: shape.kv_heads,
+                head_width: shape.head_width,
+            },
+            post_attention_layernorm: RmsNorm::new(make, width, shape.eps),
+            mlp: GatedFeed {
+                gate_proj: make.linear("gate_proj", width, hidden),
+                up_proj: make.linear("up_proj", width, hidden),
+                down_proj: make.linear("down_proj", hidden, width),
+            },
+        }
+    }
+
+    fn forward(&self, x: Tensor<2>, pass: &Pass) -> Tensor<2> {
+        let mixed = self
+            .self_attn
+            .forward(self.input_layernorm.forward(x.clone()), pass);
+        let x = x + mixed;
+        let h = self.post_attention_layernorm.forward(x.clone());
+        let gate = silu(self.mlp.gate_proj.forward(h.clone()));
+        let up = self.mlp.up_proj.forward(h);
+        x + self.mlp.down_proj.forward(gate * up)
+    }
+}
+
+impl GroupedAttention {
+    fn pass(&self, rope: &Rope, batch: usize, x: &Tensor<2>) -> Pass {
+        let device = x.device();
+        let context = x.dims()[0] / batch;
+        let groups = self.q_proj.output() / (self.kv_heads * self.head_width);
+        let mask = causal_mask(context, &device.clone().inner());
+        Pass {
+            batch,
+            angles: rope.tables(context, self.head_width, &device),
+            mask: mask.repeat_dim(0, groups),
+        }
+    }
+
+    fn forward(&self, x: Tensor<2>, pass: &Pass) -> Tensor<2> {
+        let [rows, _] = x.dims();
+        let (batch, d, context) = (pass.batch, self.head_width, rows / pass.batch);
+        let split = |x: Tensor<2>| {
+            let heads = x.dims()[1] / d;
+            x.reshape([batch, context, heads, d]).swap_dims(1, 2)
+        };
+        let q = self.q_proj.forward(x.clone()) * (d as f64).sqrt().recip();
+        let q = rotate(split(q), &pass.angles);
+        let k = rotate(split(self.k_proj.forward(x.clone())), &pass.angles);
+        let v = split(self.v_proj.forward(x));
+        // The query heads of a group share keys and values: they become further rows of one head,
+        // which saves copies of keys and values.
+        let heads = q.dims()[1];
+        let stacked = [batch, self.kv_heads, heads / self.kv_heads * context, d];
+        let mixed = attention(q.reshape(stacked), k, v, &pass.mask)
+            .reshape([batch, heads, context, d])
+            .swap_dims(1, 2)
+            .reshape([rows, heads * d]);
+        self.o_proj.forward(mixed)
+    }
+}

@@ -1,0 +1,327 @@
+//! Causal language modelling on tokens: a Llama or GPT-2, complete or by adapters.
+
+use super::{Score, Task};
+use crate::config::{
+    Architecture, BYTES, CausalConfig, CausalModel, ConfigError, DataSource, FreshModel, nearest,
+};
+use crate::data::{Corpus, Passes, Shards, Tokens};
+use crate::model::{
+    CausalLm, CausalShape, Gpt2Shape, LlamaShape, Lora, ModelDirError, Rope, Stretch, initial,
+    read_json, read_shape,
+};
+use crate::weights::load_module;
+use crate::{Segments, TaskError, loss, rng};
+use burn::tensor::{Device, Int, Tensor, TensorData};
+use murmurate_strategies::TensorSpec;
+use rand_chacha::ChaCha8Rng;
+use std::path::{Path, PathBuf};
+
+/// Most windows of held-out text to evaluate, spread evenly over it.
+const HELD_WINDOWS: usize = 512;
+
+/// Tokens that a model sees at once if the configuration does not say.
+const CONTEXT: usize = 128;
+
+/// Layers of a Llama that can have adapters.
+const LLAMA_LAYERS: [&str; 7] = [
+    "q_proj",
+    "k_proj",
+    "v_proj",
+    "o_proj",
+    "gate_proj",
+    "up_proj",
+    "down_proj",
+];
+
+/// Layers of a GPT-2 that can have adapters.
+const GPT2_LAYERS: [&str; 3] = ["c_attn", "c_proj", "c_fc"];
+
+/// A model as the configuration describes it, without its weights.
+pub(crate) struct CausalPlan {
+    pub(crate) shape: CausalShape,
+    pub(crate) lora: Option<Lora>,
+    /// The folder with the weights to start from.
+    pub(crate) start: Option<PathBuf>,
+    /// Tokens that the model sees at once.
+    pub(crate) context: usize,
+}
+
+/// A causal language model and its tokens.
+pub struct CausalTask {
+    plan: CausalPlan,
+    corpus: Corpus,
+    passes: Passes,
+}
+
+impl CausalPlan {
+    /// Reads the sizes of the model. A new model has the tokenizer's vocabulary.
+    pub(crate) fn new(config: &CausalConfig, tokens: &Tokens) -> Result<Self, TaskError> {
+        let (shape, start) = match &config.model {
+            CausalModel::Folder { model } => (read_shape(model)?, Some(model.clone())),
+            CausalModel::Fresh(model) => (fresh(model, config.context, tokens), None),
+        };
+        let most = shape.positions();
+        let context = config
+            .context
+            .map_or(CONTEXT.min(most), |size| size as usize);
+        if context > most {
+            return Err(ConfigError::Context { context, most }.into());
+        }
+        let (known, vocabulary) = (tokens.vocabulary(), shape.vocabulary());
+        if known > vocabulary {
+            let tokens = known;
+            return Err(ConfigError::Vocabulary { tokens, vocabulary }.into());
+        }
+        let lora = lora(config, &shape)?;
+        Ok(Self {
+            shape,
+            lora,
+            start,
+            context,
+        })
+    }
+
+    /// The token after each document, if the model that it starts from has one.
+    pub(crate) fn end_of_document(&self) -> Option<u32> {
+        let end = self.start.as_deref().and_then(end_of_text)?;
+        Some(end).filter(|&end| (end as usize) < self.shape.vocabulary())
+    }
+
+    pub(crate) fn model(&self, device: &Device) -> CausalLm {
+        CausalLm::zeros(&self.shape, self.lora.as_ref(), device)
+    }
+}
+
+/// The tokenizer of a task: the one that it names, the model's, or bytes.
+pub(crate) fn tokens(config: &CausalConfig) -> Result<Tokens, ModelDirError> {
+    match (&config.tokenizer, &config.model) {
+        (Some(name), _) if name == BYTES => Ok(Tokens::Bytes),
+        (Some(path), _) => Tokens::read(Path::new(path)),
+        (None, CausalModel::Folder { model }) => {
+            // A folder without this file is not a model, which says more than a missing tokenizer.
+            read_shape(model)?;
+            Tokens::read(model)
+        }
+        (None, CausalModel::Fresh(_)) => Ok(Tokens::Bytes),
+    }
+}
+
+fn fresh(model: &FreshModel, context: Option<u32>, tokens: &Tokens) -> CausalShape {
+    let size = |value: u32| value as usize;
+    let positions = context.map_or(CONTEXT, size);
+    match model.architecture {
+        Architecture::Llama => CausalShape::Llama(LlamaShape {
+            vocabulary: tokens.vocabulary(),
+            width: size(model.width),
+            hidden: size(model.hidden),
+            layers: size(model.layers),
+            heads: size(model.heads),
+            kv_heads: size(model.kv_heads),
+            head_width: size(model.width / model.heads),
+            positions,
+            eps: 1e-6,
+            rope: Rope {
+                theta: 10_000.0,
+                stretch: Stretch::None,
+            },
+            tied: model.tied,
+        }),
+        Architecture::Gpt2 => CausalShape::Gpt2(Gpt2Shape {
+            vocabulary: tokens.vocabulary(),
+            width: size(model.width),
+            hidden: size(model.hidden),
+            layers: size(model.layers),
+            heads: size(model.heads),
+            positions,
+            eps: 1e-5,
+            tied: model.tied,
+        }),
+    }
+}
+
+fn lora(config: &CausalConfig, shape: &CausalShape) -> Result<Option<Lora>, ConfigError> {
+    let Some(lora) = &config.lora else {
+        return Ok(None);
+    };
+    let (layers, usual): (&[&'static str], &[&str]) = match shape {
+        CausalShape::Llama(_) => (&LLAMA_LAYERS, &["q_proj", "v_proj"]),
+        CausalShape::Gpt2(_) => (&GPT2_LAYERS, &["c_attn"]),
+    };
+    let usual = || usual.iter().map(|&name| name.to_owned()).collect();
+    let targets: Vec<String> = lora.targets.clone().unwrap_or_else(usual);
+    let unknown = targets.iter().find(|name| !layers.contains(&name.as_str()));
+    match unknown {
+        Some(name) => Err(ConfigError::LoraTarget {
+            name: name.clone(),
+            nearest: nearest(name, layers),
+        }),
+        None => Ok(Some(Lora {
+            rank: lora.rank as usize,
+            alpha: lora.alpha,
+            targets,
+        })),
+    }
+}
+
+/// The token that ends a document, if the model's `config.json` names one.
+pub(crate) fn end_of_text(dir: &Path) -> Option<u32> {
+    let object = read_json(&dir.join("config.json")).ok()?;
+    let value = object.get("eos_token_id")?;
+    let first = value.as_array().and_then(|all| all.first());
+    let id = first.unwrap_or(value).as_u64()?;
+    u32::try_from(id).ok()
+}
+
+impl CausalTask {
+    /// Reads model sizes and text, and keeps one shard of the text and what is held out.
+    ///
+    /// # Errors
+    /// When model, tokenizer, text or shard are wrong, or do not fit each other.
+    pub fn new(config: &CausalConfig, seed: u64, shards: &Shards) -> Result<Self, TaskError> {
+        let DataSource::Path(path) = &config.data else {
+            return Err(ConfigError::Missing {
+                table: "task",
+                key: "data",
+                hint: "no text is bundled: give a text file or a folder of them",
+            }
+            .into());
+        };
+        let tokens = tokens(config)?;
+        let plan = CausalPlan::new(config, &tokens)?;
+        let end = plan.end_of_document();
+        let (context, window) = (plan.context, plan.context + 1);
+        let corpus = Corpus::read(path, &tokens, end, config.held_out, shards, window)?;
+        let windows = (corpus.train.len() - 1) / context;
+        let seed = rng::shard_seed(seed, shards.index);
+        Ok(Self {
+            plan,
+            passes: Passes::new(windows, config.batch as usize, seed),
+            corpus,
+        })
+    }
+
+    /// The sizes of the model.
+    pub fn shape(&self) -> &CausalShape {
+        &self.plan.shape
+    }
+
+    /// The tokens of this shard, and those held out.
+    pub fn corpus(&self) -> &Corpus {
+        &self.corpus
+    }
+
+    fn held_windows(&self) -> usize {
+        (self.corpus.held.len() / (self.plan.context + 1)).clamp(1, HELD_WINDOWS)
+    }
+
+    /// Windows in an evaluation batch.
+    fn held_batch(&self) -> usize {
+        self.passes.batch_len().min(16)
+    }
+}
+
+impl Task for CausalTask {
+    type Model = CausalLm;
+    type Batch = (Tensor<2, Int>, Tensor<1, Int>);
+
+    fn model(&self, device: &Device) -> CausalLm {
+        self.plan.model(device)
+    }
+
+    /// As GPT-2's. Values that [`Task::start`] reads are not drawn.
+    fn initial(&self, tensor: &TensorSpec, values: &mut [f32], rng: &mut ChaCha8Rng) {
+        if self.plan.start.is_none() || self.plan.lora.is_some() {
+            initial(tensor, self.plan.shape.layers(), values, rng);
+        }
+    }
+
+    fn start(&self, model: CausalLm) -> Result<CausalLm, TaskError> {
+        match &self.plan.start {
+            Some(dir) => Ok(load_module(model, dir)?),
+            None => Ok(model),
+        }
+    }
+
+    fn samples(&self) -> u64 {
+        self.passes.batch_len() as u64
+    }
+
+    /// Windows that lie side by side without gaps, in an order of their own in every pass.
+    fn batch(&mut self, number: u64, device: &Device) -> Result<Self::Batch, TaskError> {
+        let context = self.plan.context;
+        let starts: Vec<usize> = self
+            .passes
+            .batch(number)
+            .iter()
+            .map(|&window| window as usize * context)
+            .collect();
+        Ok(tensors(&self.corpus.train, &starts, context, device))
+    }
+
+    fn loss(&self, model: &CausalLm, batch: Self::Batch) -> Tensor<1> {
+        self.segmented_loss(model, batch, &mut Segments::whole())
+    }
+
+    /// A tied model is not cut, because it uses one table in two segments; nor is one with adapters,
+    /// because there is nothing to train in its first segment.
+    fn segmented_loss(
+        &self,
+        model: &CausalLm,
+        (tokens, next): Self::Batch,
+        segments: &mut Segments,
+    ) -> Tensor<1> {
+        let mut whole = Segments::whole();
+        let in_one = self.plan.shape.tied() || self.plan.lora.is_some();
+        let segments = if in_one { &mut whole } else { segments };
+        loss::cross_entropy(model.segmented(tokens, segments), next)
+    }
+
+    fn held_batches(&self) -> usize {
+        self.held_windows().div_ceil(self.held_batch())
+    }
+
+    fn score(
+        &mut self,
+        model: &CausalLm,
+        index: usize,
+        device: &Device,
+    ) -> Result<Score, TaskError> {
+        let (windows, held) = (self.held_windows(), &self.corpus.held);
+        let last = held.len() - (self.plan.context + 1);
+        let first = index * self.held_batch();
+        let starts: Vec<usize> = (first..windows.min(first + self.held_batch()))
+            .map(|place| last * place / (windows - 1).max(1))
+            .collect();
+        let (tokens, next) = tensors(held, &starts, self.plan.context, device);
+        let samples = next.dims()[0] as u64;
+        let (loss_sum, _) = loss::score(model.forward(tokens), next);
+        Ok(Score {
+            loss_sum,
+            right: None,
+            samples,
+        })
+    }
+}
+
+/// Windows of `context` tokens from these positions, and the token after each.
+fn tensors(
+    tokens: &[u32],
+    starts: &[usize],
+    context: usize,
+    device: &Device,
+) -> (Tensor<2, Int>, Tensor<1, Int>) {
+    let windows = |shift: usize| {
+        let all = starts
+            .iter()
+            .flat_map(|start| &tokens[start + shift..start + shift + context]);
+        all.map(|&token| token as i32).collect::<Vec<_>>()
+    };
+    let shape = [starts.len(), context];
+    (
+        Tensor::from_data(TensorData::new(windows(0), shape), device),
+        Tensor::from_data(
+            TensorData::new(windows(1), [starts.len() * context]),
+            device,
+        ),
+    )
+}

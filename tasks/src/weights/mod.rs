@@ -1,0 +1,14 @@
+//! Weights in safetensors files: one file, or a Hugging Face directory with one or several.
+
+mod error;
+mod files;
+mod load;
+mod names;
+mod write;
+
+pub use error::ModelFileError;
+pub(crate) use files::WeightFiles;
+
+pub use load::{load_model, load_module, read_model};
+pub(crate) use names::peft_name;
+pub use write::write_model;

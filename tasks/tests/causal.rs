@@ -1,0 +1,283 @@
+//! The task `causal-lm` as the configuration builds it.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic too")]
+
+use murmurate_strategies::Trainer;
+use murmurate_strategies::inner::InnerKind;
+use murmurate_strategies::state::MemoryState;
+use murmurate_tasks::config::{
+    Architecture, CausalConfig, CausalModel, DataSource, FreshModel, LoraConfig, TaskConfig,
+};
+use murmurate_tasks::data::Shards;
+use murmurate_tasks::{
+    DeviceChoice, Generator, Sampling, build, bytes_per_token, layout, load_model, parameters,
+    take_steps, write_folder,
+};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const FLEX: DeviceChoice = DeviceChoice::Flex;
+
+const SENTENCE: &str = "A flock of starlings turns at dusk. No bird leads it.\n";
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/fixtures")
+        .join(name)
+}
+
+/// A folder with a text, for one test.
+fn text() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("text.txt"), SENTENCE.repeat(60)).unwrap();
+    dir
+}
+
+fn of_data(dir: &Path) -> CausalConfig {
+    CausalConfig {
+        context: Some(16),
+        batch: 4,
+        ..CausalConfig::of(DataSource::Path(dir.join("text.txt")))
+    }
+}
+
+fn fresh(dir: &Path, architecture: Architecture, tied: bool) -> CausalConfig {
+    CausalConfig {
+        model: CausalModel::Fresh(FreshModel {
+            architecture,
+            layers: 2,
+            width: 32,
+            heads: 4,
+            kv_heads: 2,
+            hidden: 48,
+            tied,
+        }),
+        ..of_data(dir)
+    }
+}
+
+fn of_folder(dir: &Path, model: PathBuf) -> CausalConfig {
+    CausalConfig {
+        model: CausalModel::Folder { model },
+        ..of_data(dir)
+    }
+}
+
+fn with_adapters(config: CausalConfig) -> CausalConfig {
+    CausalConfig {
+        lora: Some(LoraConfig {
+            rank: 4,
+            alpha: 8.0,
+            targets: None,
+        }),
+        ..config
+    }
+}
+
+/// One of each way to make a model.
+fn all(dir: &Path) -> Vec<CausalConfig> {
+    vec![
+        fresh(dir, Architecture::Llama, false),
+        fresh(dir, Architecture::Llama, true),
+        fresh(dir, Architecture::Gpt2, true),
+        of_folder(dir, fixture("gpt2")),
+        with_adapters(of_folder(dir, fixture("llama"))),
+    ]
+}
+
+fn trainer(config: &CausalConfig, seed: u64) -> Box<dyn Trainer> {
+    let inner = InnerKind::AdamW {
+        lr: 5e-3,
+        betas: [0.9, 0.999],
+        eps: 1e-8,
+        weight_decay: 0.01,
+    };
+    let task = TaskConfig::CausalLm(config.clone());
+    build(&task, &inner, &FLEX, seed, &Shards::whole()).unwrap()
+}
+
+fn bits(trainer: &mut dyn Trainer) -> Vec<u32> {
+    parameters(trainer).into_iter().map(f32::to_bits).collect()
+}
+
+#[test]
+fn a_trainer_has_the_layout_that_was_announced() {
+    let dir = text();
+    for config in all(dir.path()) {
+        let announced = layout(&TaskConfig::CausalLm(config.clone())).unwrap();
+        let found = trainer(&config, 1);
+        assert_eq!(*found.layout(), announced, "{config:?}");
+        let adapters = announced
+            .tensors()
+            .iter()
+            .map(|t| t.name.contains(".lora_"));
+        assert!(adapters.into_iter().all(|is| is == config.lora.is_some()));
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bits_and_a_resumed_trainer_goes_on() {
+    let dir = text();
+    for config in all(dir.path()) {
+        let mut first = trainer(&config, 1);
+        assert_eq!(bits(first.as_mut()), bits(trainer(&config, 1).as_mut()));
+        take_steps(first.as_mut(), 3).unwrap();
+        let mut state = MemoryState::default();
+        first.save(&mut state).unwrap();
+        let mut second = trainer(&config, 1);
+        let values = parameters(first.as_mut());
+        second.visit(0..values.len(), &mut |offset, into| {
+            into.copy_from_slice(&values[offset..offset + into.len()]);
+        });
+        second.load(&state).unwrap();
+        take_steps(first.as_mut(), 2).unwrap();
+        take_steps(second.as_mut(), 2).unwrap();
+        assert_eq!(bits(first.as_mut()), bits(second.as_mut()), "{config:?}");
+    }
+}
+
+#[test]
+fn every_kind_learns() {
+    let dir = text();
+    for config in all(dir.path()) {
+        let mut trainer = trainer(&config, 1);
+        let before = trainer.evaluate().unwrap().loss;
+        take_steps(trainer.as_mut(), 30).unwrap();
+        let after = trainer.evaluate().unwrap().loss;
+        assert!(after < before - 0.1, "{before} {after} {config:?}");
+    }
+}
+
+#[test]
+fn gradients_by_segments_are_those_of_the_whole_model() {
+    let dir = text();
+    for config in all(dir.path()) {
+        let kind = InnerKind::sgd(1.0);
+        let task = TaskConfig::CausalLm(config.clone());
+        let make = || build(&task, &kind, &FLEX, 1, &Shards::whole()).unwrap();
+        let (mut stepped, mut cut) = (make(), make());
+        let before = parameters(cut.as_mut());
+        let mut gradient = vec![f32::NAN; before.len()];
+        cut.gradients(&mut |offset, values| {
+            gradient[offset..offset + values.len()].copy_from_slice(values);
+        })
+        .unwrap();
+        take_steps(stepped.as_mut(), 1).unwrap();
+        let after = parameters(stepped.as_mut());
+        let rows = before.iter().zip(&after).zip(&gradient);
+        for ((before, after), gradient) in rows {
+            assert!((before - after - gradient).abs() < 1e-5, "{config:?}");
+        }
+        assert!(gradient.iter().any(|value| value.abs() > 1e-3));
+    }
+}
+
+#[test]
+fn a_folder_that_was_written_is_the_start_to_the_bit() {
+    let dir = text();
+    for (index, config) in all(dir.path()).into_iter().enumerate() {
+        let mut trained = trainer(&config, 1);
+        take_steps(trained.as_mut(), 2).unwrap();
+        let values = parameters(trained.as_mut());
+        let folders = ["a", "b"].map(|name| dir.path().join(format!("{name}{index}")));
+        for folder in &folders {
+            write_folder(&config, trained.layout(), &values, folder).unwrap();
+        }
+        for entry in fs::read_dir(&folders[0]).unwrap() {
+            let entry = entry.unwrap();
+            let bytes = fs::read(entry.path()).unwrap();
+            assert_eq!(bytes, fs::read(folders[1].join(entry.file_name())).unwrap());
+            let home = dir.path().to_string_lossy().into_owned();
+            assert!(!String::from_utf8_lossy(&bytes).contains(&home));
+        }
+        // Adapters need their model; they are read beside it, as `--init` does.
+        let mut again = match config.lora {
+            Some(_) => {
+                let mut again = trainer(&config, 2);
+                load_model(again.as_mut(), &folders[0]).unwrap();
+                again
+            }
+            None => trainer(&of_folder(dir.path(), folders[0].clone()), 2),
+        };
+        assert_eq!(bits(again.as_mut()), bits(trained.as_mut()), "{config:?}");
+        let scores = [again.as_mut(), trained.as_mut()].map(|t| t.evaluate().unwrap().loss);
+        // The fixture's end of text is a token more for a folder than for a new model.
+        assert!((scores[0] - scores[1]).abs() < 0.02, "{scores:?}");
+    }
+}
+
+#[test]
+fn a_token_stands_for_several_bytes() {
+    let dir = text();
+    let of = |config| bytes_per_token(&TaskConfig::CausalLm(config)).unwrap();
+    assert_eq!(of(fresh(dir.path(), Architecture::Llama, false)), Some(1.0));
+    let found = of(of_folder(dir.path(), fixture("llama"))).unwrap();
+    assert!(found > 1.3, "{found}");
+}
+
+#[test]
+fn the_same_seed_draws_the_same_text() {
+    let generator = Generator::open(&fixture("gpt2"), &FLEX).unwrap();
+    let draw = |seed, temperature| {
+        let sampling = Sampling {
+            max_tokens: 12,
+            temperature,
+            top_k: 0,
+            seed,
+        };
+        let mut text = String::new();
+        generator
+            .generate("A flock", &sampling, &mut |piece| text.push_str(piece))
+            .unwrap();
+        text
+    };
+    assert_eq!(draw(1, 1.0), draw(1, 1.0));
+    assert_ne!(draw(1, 1.0), draw(2, 1.0));
+    // The most likely tokens do not depend on the seed.
+    assert_eq!(draw(1, 0.0), draw(2, 0.0));
+}
+
+#[test]
+fn what_does_not_fit_is_refused_in_one_line() {
+    let dir = text();
+    let path = dir.path();
+    let tokenizer = |folder: &str| Some(fixture(folder).to_string_lossy().into_owned());
+    let bf16 = of_folder(path, fixture("llama-bf16"));
+    let mut targets = with_adapters(of_folder(path, fixture("llama")));
+    if let Some(lora) = &mut targets.lora {
+        lora.targets = Some(vec!["q_prj".to_owned()]);
+    }
+    let cases = [
+        (of_folder(path, path.join("none")), "none/config.json: "),
+        (bf16.clone(), "tokenizer.json: it is missing"),
+        (
+            CausalConfig {
+                tokenizer: tokenizer("gpt2"),
+                ..bf16
+            },
+            "has 320 tokens, the model only 64",
+        ),
+        (
+            CausalConfig {
+                context: Some(65),
+                ..of_folder(path, fixture("llama"))
+            },
+            "`task.context` is 65, the model takes sequences of at most 64",
+        ),
+        (
+            CausalConfig {
+                held_out: 0.001,
+                ..of_folder(path, fixture("llama"))
+            },
+            "a window is 17",
+        ),
+        (targets, "no layer \"q_prj\", the nearest is \"q_proj\""),
+    ];
+    for (config, expected) in cases {
+        let task = TaskConfig::CausalLm(config);
+        let built = build(&task, &InnerKind::sgd(0.1), &FLEX, 1, &Shards::whole());
+        let line = built.err().unwrap().to_string();
+        assert!(line.contains(expected), "{line}");
+        assert!(!line.contains('\n'), "{line}");
+    }
+}
