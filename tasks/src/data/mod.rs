@@ -2,6 +2,7 @@
 
 pub mod bundled;
 mod corpus;
+mod dealt;
 mod division;
 pub mod idx;
 mod labelled;
@@ -11,6 +12,7 @@ mod text;
 mod tokens;
 
 pub use corpus::{Corpus, held_size};
+pub use dealt::Dealt;
 pub use division::{BLOCKS_MAX, Division};
 pub use labelled::{DataError, Labelled, LabelledPair};
 pub use passes::Passes;

@@ -4,7 +4,7 @@ use super::{Score, Task};
 use crate::config::{
     Architecture, BYTES, CausalConfig, CausalModel, ConfigError, DataSource, FreshModel, nearest,
 };
-use crate::data::{Corpus, Passes, Shards, Tokens};
+use crate::data::{Corpus, Dealt, Passes, ShardKind, Shards, Tokens};
 use crate::model::{
     CausalLm, CausalShape, Gpt2Shape, LlamaShape, Lora, ModelDirError, Rope, Stretch, initial,
     read_json, read_shape,
@@ -12,6 +12,7 @@ use crate::model::{
 use crate::weights::load_module;
 use crate::{Segments, TaskError, loss, rng};
 use burn::tensor::{Device, Int, Tensor, TensorData};
+use murmurate_protocol::Participants;
 use murmurate_strategies::TensorSpec;
 use rand_chacha::ChaCha8Rng;
 use std::path::{Path, PathBuf};
@@ -50,7 +51,10 @@ pub(crate) struct CausalPlan {
 pub struct CausalTask {
     plan: CausalPlan,
     corpus: Corpus,
+    batch: usize,
     passes: Passes,
+    /// Only where the peers divide the text.
+    dealt: Option<Dealt>,
 }
 
 impl CausalPlan {
@@ -192,9 +196,12 @@ impl CausalTask {
         let (context, window) = (plan.context, plan.context + 1);
         let corpus = Corpus::read(path, &tokens, end, config.held_out, shards, window)?;
         let windows = (corpus.train.len() - 1) / context;
+        let dealt = (shards.kind == ShardKind::Dealt).then(|| Dealt::new(windows, shards.seed));
         let seed = rng::shard_seed(seed, shards.index);
         Ok(Self {
             plan,
+            batch: config.batch as usize,
+            dealt,
             passes: Passes::new(windows, config.batch as usize, seed),
             corpus,
         })
@@ -242,6 +249,13 @@ impl Task for CausalTask {
         }
     }
 
+    fn deal(&mut self, participants: &Participants) {
+        let Some(dealt) = &mut self.dealt else { return };
+        if dealt.deal(participants) {
+            self.passes = Passes::new(dealt.count(), self.batch, dealt.order_seed());
+        }
+    }
+
     fn samples(&self) -> u64 {
         self.passes.batch_len() as u64
     }
@@ -249,11 +263,11 @@ impl Task for CausalTask {
     /// Windows that lie side by side without gaps, in an order of their own in every pass.
     fn batch(&mut self, number: u64, device: &Device) -> Result<Self::Batch, TaskError> {
         let context = self.plan.context;
-        let starts: Vec<usize> = self
-            .passes
-            .batch(number)
-            .iter()
-            .map(|&window| window as usize * context)
+        let dealt = self.dealt.as_ref();
+        let window = |place: &u32| dealt.map_or(*place, |dealt| dealt.unit(*place));
+        let places = self.passes.batch(number).iter();
+        let starts: Vec<usize> = places
+            .map(|place| window(place) as usize * context)
             .collect();
         Ok(tensors(&self.corpus.train, &starts, context, device))
     }

@@ -2,7 +2,7 @@
 
 use super::{Score, Task};
 use crate::config::{Augmentation, DataSource, ImageConfig, ImageModel};
-use crate::data::{Division, LabelledPair, Passes, ShardKind, Shards, bundled};
+use crate::data::{Dealt, LabelledPair, Passes, ShardKind, Shards, bundled};
 use crate::model::{CNN_SIDE_MIN, Classifier, Cnn, Mlp};
 use crate::{Segments, TaskError, init, loss, rng};
 use burn::tensor::{Device, Int, Tensor, TensorData};
@@ -28,37 +28,6 @@ pub struct ImageTask {
     seed: u64,
     /// Only where the peers divide the images.
     dealt: Option<Dealt>,
-}
-
-/// Images that the peers divide.
-struct Dealt {
-    division: Division,
-    /// A random order of all images: the one at place p is in block `p % blocks`.
-    order: Vec<u32>,
-    /// As last told; `None` before the first round.
-    participants: Option<Participants>,
-    /// This peer's images.
-    mine: Vec<u32>,
-}
-
-impl Dealt {
-    fn new(images: usize, seed: u64) -> Self {
-        let order = rng::permutation(images, &mut rng::stream(seed, rng::SHARDS, 0));
-        Self {
-            division: Division::of(images, seed),
-            mine: order.clone(),
-            order,
-            participants: None,
-        }
-    }
-
-    fn deal(&mut self, participants: &Participants) {
-        let blocks = self.division.blocks_of(participants);
-        let of_block = |block: usize| self.order[block..].iter().step_by(self.division.blocks());
-        self.mine = blocks.into_iter().flat_map(of_block).copied().collect();
-        self.mine.sort_unstable();
-        self.participants = Some(participants.clone());
-    }
 }
 
 impl ImageTask {
@@ -130,10 +99,9 @@ impl Task for ImageTask {
 
     fn deal(&mut self, participants: &Participants) {
         let Some(dealt) = &mut self.dealt else { return };
-        if dealt.participants.as_ref() != Some(participants) {
-            dealt.deal(participants);
-            self.seed = dealt.division.order_seed(participants.me());
-            self.passes = Passes::new(dealt.mine.len(), self.batch, self.seed);
+        if dealt.deal(participants) {
+            self.seed = dealt.order_seed();
+            self.passes = Passes::new(dealt.count(), self.batch, self.seed);
         }
     }
 
@@ -145,11 +113,11 @@ impl Task for ImageTask {
         let train = &self.data.train;
         let mut rng = rng::stream(self.seed, rng::BATCHES, number);
         let shift = self.augmentation.shift_px();
-        let mine = self.dealt.as_ref().map(|dealt| &dealt.mine);
+        let dealt = self.dealt.as_ref();
         let places = self.passes.batch(number);
         let indices = places
             .iter()
-            .map(|place| mine.map_or(*place, |mine| mine[*place as usize]));
+            .map(|place| dealt.map_or(*place, |dealt| dealt.unit(*place)));
         let mut pixels = Vec::with_capacity(places.len() * train.images.area());
         let mut labels = Vec::with_capacity(places.len());
         for index in indices {
@@ -241,21 +209,6 @@ fn append_moved(into: &mut Vec<f32>, image: &[u8], width: usize, [down, right]: 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use murmurate_protocol::PeerId;
-
-    #[test]
-    fn each_image_is_one_peers() {
-        let peer = |number: u8| PeerId::from_bytes([number; 32]);
-        let mine = |me: u8| {
-            let mut dealt = Dealt::new(10_000, 3);
-            dealt.deal(&Participants::new(peer(me), (1..=3).map(peer)));
-            dealt.mine
-        };
-        let mut all: Vec<u32> = (1..=3).flat_map(mine).collect();
-        all.sort_unstable();
-        assert!(all.into_iter().eq(0..10_000));
-    }
-
     #[test]
     fn a_moved_image_keeps_its_size_and_gains_background() {
         let image = [0, 255, 0, 255];
