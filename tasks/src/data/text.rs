@@ -97,14 +97,14 @@ pub fn read_text(path: &Path) -> Result<Vec<u8>, TextError> {
     Ok(text)
 }
 
+/// Takes a file and its bytes.
+pub(super) type OnDocument<'a> = dyn FnMut(&Path, Vec<u8>) -> Result<(), TextError> + 'a;
+
 /// Calls `f(file, bytes)` for the files of [`read_text`].
 ///
 /// # Errors
 /// As [`read_text`], and those of `f`.
-pub(super) fn each_document(
-    path: &Path,
-    f: &mut dyn FnMut(&Path, Vec<u8>) -> Result<(), TextError>,
-) -> Result<(), TextError> {
+pub(super) fn each_document(path: &Path, f: &mut OnDocument<'_>) -> Result<(), TextError> {
     let mut files = Vec::new();
     append(path, &mut files, 0)?;
     let mut size = 0;

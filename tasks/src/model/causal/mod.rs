@@ -23,10 +23,6 @@ use parts::Maker;
 
 /// A causal language model of any architecture.
 #[derive(Module, Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "a process has one, and burn modules are not boxed"
-)]
 pub enum CausalLm {
     /// Llama.
     Llama(Llama),
