@@ -1,7 +1,7 @@
 //! The cross-entropy of a classifier, fast on a processor: one fused softmax that is not recorded
 //! and one recorded product, instead of the seven recorded operations of a log-softmax.
 
-use burn::tensor::activation::softmax;
+use burn::tensor::activation::{log_softmax, softmax};
 use burn::tensor::{IndexingUpdateOp, Int, Tensor};
 
 /// Smallest probability, which limits losses to 80 nats.
@@ -26,6 +26,25 @@ pub fn cross_entropy(logits: Tensor<2>, targets: Tensor<1, Int>) -> Tensor<1> {
     surrogate - rest + Tensor::from_inner(value)
 }
 
+/// The mean cross-entropy with the target `(1 - s) onehot(y) + s / classes`, differentiable in the
+/// logits. `s = 0` is [`cross_entropy`].
+///
+/// logits: `[n, classes]`; targets: `[n]`, each below `classes`; smoothing: in `[0, 1)`; result:
+/// `[1]`.
+///
+/// **Source:** Szegedy et al., Rethinking the inception architecture, 2016, section 7.
+pub fn smooth_cross_entropy(
+    logits: Tensor<2>,
+    targets: Tensor<1, Int>,
+    smoothing: f64,
+) -> Tensor<1> {
+    if smoothing == 0.0 {
+        return cross_entropy(logits, targets);
+    }
+    let even = -log_softmax(logits.clone(), 1).mean();
+    cross_entropy(logits, targets) * (1.0 - smoothing) + even * smoothing
+}
+
 /// The sum of the cross-entropies in nats, and how many logits are largest at their target.
 ///
 /// logits: `[n, classes]`; targets: `[n]`.
@@ -47,7 +66,6 @@ fn mean_loss(p: Tensor<2>) -> Tensor<1> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use burn::tensor::activation::log_softmax;
     use burn::tensor::{Device, TensorData};
 
     #[test]
@@ -76,5 +94,17 @@ mod tests {
         for (x, y) in pairs {
             assert!((x - y).abs() < 1e-6, "{x} {y}");
         }
+    }
+
+    #[test]
+    fn smoothing_moves_a_share_of_the_target_to_all_classes() {
+        let device = Device::flex();
+        let logits = || Tensor::<2>::from_data([[1.0, 2.0, 4.0]], &device);
+        let targets = || Tensor::<1, Int>::from_data([1], &device);
+        let found = smooth_cross_entropy(logits(), targets(), 0.3).into_scalar::<f32>();
+        let logs: Vec<f32> = log_softmax(logits(), 1).into_data().iter::<f32>().collect();
+        let even = logs.iter().sum::<f32>() / 3.0;
+        let expected = -(0.7 * logs[1] + 0.3 * even);
+        assert!((found - expected).abs() < 1e-6, "{found} {expected}");
     }
 }

@@ -172,6 +172,71 @@ fn gradients_by_segments_are_those_of_the_whole_model() {
     }
 }
 
+/// The gradient of the first inner step.
+fn gradient(config: &CausalConfig) -> Vec<f64> {
+    let task = TaskConfig::CausalLm(config.clone());
+    let mut trainer = build(&task, &InnerKind::sgd(1.0), &FLEX, 1, &Shards::whole()).unwrap();
+    let mut gradient = vec![0.0; trainer.layout().len()];
+    trainer
+        .gradients(&mut |offset, values| {
+            for (into, value) in gradient[offset..].iter_mut().zip(values) {
+                *into = f64::from(*value);
+            }
+        })
+        .unwrap();
+    let before = parameters(trainer.as_mut());
+    let mut stepped = build(&task, &InnerKind::sgd(1.0), &FLEX, 1, &Shards::whole()).unwrap();
+    take_steps(stepped.as_mut(), 1).unwrap();
+    let after = parameters(stepped.as_mut());
+    for ((before, after), gradient) in before.iter().zip(&after).zip(&gradient) {
+        let step = f64::from(before - after);
+        assert!((step - gradient).abs() < 1e-5, "{step} {gradient}");
+    }
+    gradient
+}
+
+#[test]
+fn batches_of_one_inner_step_are_averaged() {
+    let dir = text();
+    // One pass has four batches of four windows, in an order of its own: all of them together are
+    // the same windows however they are cut.
+    let config = of_folder(dir.path(), fixture("llama"));
+    let windows = 40;
+    let cut = |batch, accumulate| CausalConfig {
+        batch,
+        accumulate,
+        ..config.clone()
+    };
+    let (one, many) = (gradient(&cut(windows, 1)), gradient(&cut(windows / 4, 4)));
+    let largest = one.iter().fold(0.0_f64, |most, x| most.max(x.abs()));
+    assert!(largest > 1e-3);
+    for (a, b) in one.iter().zip(&many) {
+        assert!((a - b).abs() < 1e-5, "{a} {b}");
+    }
+    let task = TaskConfig::CausalLm(cut(4, 3));
+    let trainer = build(&task, &InnerKind::sgd(1.0), &FLEX, 1, &Shards::whole()).unwrap();
+    assert_eq!(trainer.batch(), 12);
+}
+
+#[test]
+fn a_long_gradient_is_scaled_to_its_bound_and_a_short_one_stays() {
+    let dir = text();
+    let config = of_folder(dir.path(), fixture("llama"));
+    let norm = |values: &[f64]| values.iter().map(|x| x * x).sum::<f64>().sqrt();
+    let free = gradient(&config);
+    let whole = norm(&free);
+    let with = |clip_norm| CausalConfig {
+        clip_norm: Some(clip_norm),
+        ..config.clone()
+    };
+    let clipped = gradient(&with(whole / 2.0));
+    assert!((norm(&clipped) / whole - 0.5).abs() < 1e-4);
+    for (a, b) in free.iter().zip(&clipped) {
+        assert!((a / 2.0 - b).abs() < 1e-5, "{a} {b}");
+    }
+    assert_eq!(gradient(&with(whole * 2.0)), free);
+}
+
 #[test]
 fn a_folder_that_was_written_is_the_start_to_the_bit() {
     let dir = text();

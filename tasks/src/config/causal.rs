@@ -11,7 +11,7 @@ use std::path::PathBuf;
 /// The value of `task.kind`.
 pub(super) const KIND: &str = "causal-lm";
 
-const KEYS: [&str; 17] = [
+const KEYS: [&str; 20] = [
     "kind",
     "data",
     "held_out",
@@ -26,6 +26,9 @@ const KEYS: [&str; 17] = [
     "tied",
     "context",
     "batch",
+    "accumulate",
+    "clip_norm",
+    "label_smoothing",
     "lora_rank",
     "lora_alpha",
     "lora_targets",
@@ -46,6 +49,13 @@ pub struct CausalConfig {
     pub context: Option<u32>,
     /// Windows of `context` tokens in a batch.
     pub batch: u32,
+    /// Batches of one inner step, whose gradients are averaged.
+    pub accumulate: u32,
+    /// Largest norm of a gradient.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clip_norm: Option<f64>,
+    /// Share of the target that is spread over all tokens, in training only.
+    pub label_smoothing: f64,
     /// The model.
     #[serde(flatten)]
     pub model: CausalModel,
@@ -112,6 +122,9 @@ impl CausalConfig {
             tokenizer: None,
             context: None,
             batch: 16,
+            accumulate: 1,
+            clip_norm: None,
+            label_smoothing: 0.0,
             model: CausalModel::Fresh(FreshModel {
                 architecture: Architecture::Llama,
                 layers: 4,
@@ -153,6 +166,9 @@ impl CausalConfig {
             tokenizer: raw.tokenizer,
             context: raw.context,
             batch: raw.batch.unwrap_or(usual.batch),
+            accumulate: raw.accumulate.unwrap_or(usual.accumulate),
+            clip_norm: raw.clip_norm,
+            label_smoothing: raw.label_smoothing.unwrap_or(usual.label_smoothing),
             data: usual.data,
             model,
             lora,
@@ -167,7 +183,17 @@ impl CausalConfig {
         self.context
             .map_or(Ok(()), |context| count("context", context, 2..=131_072))?;
         count("batch", self.batch, 1..=65_536)?;
+        count("accumulate", self.accumulate, 1..=65_536)?;
         share(self.held_out)?;
+        if let Some(most) = self
+            .clip_norm
+            .filter(|most| !(*most > 0.0 && most.is_finite()))
+        {
+            return Err(ConfigError::ClipNorm(most));
+        }
+        if !(0.0..=0.9).contains(&self.label_smoothing) {
+            return Err(ConfigError::LabelSmoothing(self.label_smoothing));
+        }
         if let CausalModel::Fresh(model) = &self.model {
             model.validate()?;
         }

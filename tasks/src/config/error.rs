@@ -80,6 +80,12 @@ pub enum ConfigError {
         /// Heads.
         heads: u32,
     },
+    /// Not a norm.
+    #[error("`task.clip_norm` is {0}, it must be a number above 0 (leave it out for no limit)")]
+    ClipNorm(f64),
+    /// Not a share of the target.
+    #[error("`task.label_smoothing` is {0}, it must be a share from 0 to 0.9")]
+    LabelSmoothing(f64),
     /// Not a scale of adapters.
     #[error("`task.lora_alpha` is {0}, it must be a number above 0 and at most 1e6")]
     LoraAlpha(f64),

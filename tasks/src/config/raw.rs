@@ -26,6 +26,9 @@ pub(super) struct RawTask {
     pub(super) tokenizer: Option<String>,
     pub(super) kv_heads: Option<u32>,
     pub(super) tied: Option<bool>,
+    pub(super) accumulate: Option<u32>,
+    pub(super) clip_norm: Option<f64>,
+    pub(super) label_smoothing: Option<f64>,
     pub(super) lora_rank: Option<u32>,
     pub(super) lora_alpha: Option<f64>,
     pub(super) lora_targets: Option<Vec<String>>,
@@ -35,12 +38,15 @@ pub(super) struct RawTask {
 
 impl RawTask {
     /// The keys that only a causal language model has, for [`RawTask::only`].
-    pub(super) fn causal(&self) -> [(&'static str, bool); 7] {
+    pub(super) fn causal(&self) -> [(&'static str, bool); 10] {
         [
             ("architecture", self.architecture.is_some()),
             ("tokenizer", self.tokenizer.is_some()),
             ("kv_heads", self.kv_heads.is_some()),
             ("tied", self.tied.is_some()),
+            ("accumulate", self.accumulate.is_some()),
+            ("clip_norm", self.clip_norm.is_some()),
+            ("label_smoothing", self.label_smoothing.is_some()),
             ("lora_rank", self.lora_rank.is_some()),
             ("lora_alpha", self.lora_alpha.is_some()),
             ("lora_targets", self.lora_targets.is_some()),

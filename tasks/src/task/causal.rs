@@ -55,6 +55,9 @@ pub struct CausalTask {
     passes: Passes,
     /// Only where the peers divide the text.
     dealt: Option<Dealt>,
+    accumulate: u32,
+    clip_norm: Option<f64>,
+    smoothing: f64,
 }
 
 impl CausalPlan {
@@ -204,6 +207,9 @@ impl CausalTask {
             dealt,
             passes: Passes::new(windows, config.batch as usize, seed),
             corpus,
+            accumulate: config.accumulate,
+            clip_norm: config.clip_norm,
+            smoothing: config.label_smoothing,
         })
     }
 
@@ -260,6 +266,14 @@ impl Task for CausalTask {
         self.passes.batch_len() as u64
     }
 
+    fn accumulate(&self) -> u32 {
+        self.accumulate
+    }
+
+    fn clip_norm(&self) -> Option<f64> {
+        self.clip_norm
+    }
+
     /// Windows that lie side by side without gaps, in an order of their own in every pass.
     fn batch(&mut self, number: u64, device: &Device) -> Result<Self::Batch, TaskError> {
         let context = self.plan.context;
@@ -287,7 +301,7 @@ impl Task for CausalTask {
         let mut whole = Segments::whole();
         let in_one = self.plan.shape.tied() || self.plan.lora.is_some();
         let segments = if in_one { &mut whole } else { segments };
-        loss::cross_entropy(model.segmented(tokens, segments), next)
+        loss::smooth_cross_entropy(model.segmented(tokens, segments), next, self.smoothing)
     }
 
     fn held_batches(&self) -> usize {

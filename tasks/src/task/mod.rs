@@ -74,6 +74,20 @@ pub trait Task: Send {
     /// Number of samples in each batch.
     fn samples(&self) -> u64;
 
+    /// Batches of one inner step, whose gradients are averaged. At least one.
+    fn accumulate(&self) -> u32 {
+        1
+    }
+
+    /// Largest norm of the gradient of one inner step, over all trained tensors together; a larger
+    /// gradient is scaled down to it. `None` leaves gradients as they are.
+    ///
+    /// **Source:** Pascanu et al., On the difficulty of training recurrent neural networks, 2013,
+    /// algorithm 1.
+    fn clip_norm(&self) -> Option<f64> {
+        None
+    }
+
     /// The batch with this number. Must return the same batch for the same number and the same
     /// participants.
     ///

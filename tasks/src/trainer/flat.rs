@@ -113,12 +113,51 @@ impl ModuleMapper for Editor<'_> {
     }
 }
 
+/// The norm of the gradients of all trained tensors together.
+pub(crate) fn norm(model: &impl Module, gradients: &GradientsParams) -> f64 {
+    let mut norm = Norm {
+        gradients,
+        squares: 0.0,
+    };
+    model.visit(&mut norm);
+    norm.squares.sqrt()
+}
+
+struct Norm<'a> {
+    gradients: &'a GradientsParams,
+    squares: f64,
+}
+
+impl ModuleVisitor for Norm<'_> {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        if let Some(gradient) = self.gradients.get::<D>(param.id) {
+            let data = gradient.into_data();
+            let squares = data.iter::<f32>().map(|g| f64::from(g) * f64::from(g));
+            self.squares += squares.sum::<f64>();
+        }
+    }
+}
+
+/// The gradients of one inner step and the factor that their values still need.
+pub(crate) struct Scaled {
+    pub(crate) gradients: GradientsParams,
+    pub(crate) factor: f32,
+}
+
+impl Scaled {
+    fn scale(&self, values: &mut [f32]) {
+        if self.factor != 1.0 {
+            values.iter_mut().for_each(|value| *value *= self.factor);
+        }
+    }
+}
+
 /// Applies an inner optimizer that has begun its step to every tensor of a model and its gradient,
 /// which `control` corrects first. Skips tensors that the loss does not depend on.
 pub(crate) fn descend<M: Module>(
     model: M,
     layout: &Layout,
-    gradients: GradientsParams,
+    gradients: Scaled,
     control: &mut dyn StepControl,
     inner: &mut dyn InnerOptimizer,
 ) -> M {
@@ -133,7 +172,7 @@ pub(crate) fn descend<M: Module>(
 
 struct Descent<'a> {
     layout: &'a Layout,
-    gradients: GradientsParams,
+    gradients: Scaled,
     control: &'a mut dyn StepControl,
     inner: &'a mut dyn InnerOptimizer,
     place: usize,
@@ -146,7 +185,7 @@ impl ModuleMapper for Descent<'_> {
         }
         let spec = &self.layout.tensors()[self.place];
         self.place += 1;
-        let Some(gradient) = self.gradients.remove::<D>(param.id) else {
+        let Some(gradient) = self.gradients.gradients.remove::<D>(param.id) else {
             return param;
         };
         param.map(|tensor| {
@@ -154,6 +193,7 @@ impl ModuleMapper for Descent<'_> {
             let mut data = tensor.inner().into_data();
             let values = data.as_mut_slice::<f32>().expect(FLOATS);
             let gradient = gradient.as_mut_slice::<f32>().expect(FLOATS);
+            self.gradients.scale(gradient);
             self.control.correct(spec.range().start, values, gradient);
             self.inner.apply(spec.range(), values, gradient);
             Tensor::from_data(data, &device).require_grad()
@@ -177,15 +217,17 @@ impl<'a> Handout<'a> {
 
     /// Passes on the gradients of a segment.
     pub(crate) fn some(&mut self, model: &impl Module, gradients: GradientsParams) {
-        self.visit(model, gradients, false);
+        let factor = 1.0;
+        self.visit(model, Scaled { gradients, factor }, false);
     }
 
-    /// Passes on zeros for tensors that the loss does not depend on.
-    pub(crate) fn rest(mut self, model: &impl Module) {
-        self.visit(model, GradientsParams::new(), true);
+    /// Passes on the gradients that are left, and zeros for tensors that the loss does not depend
+    /// on.
+    pub(crate) fn rest(mut self, model: &impl Module, gradients: Scaled) {
+        self.visit(model, gradients, true);
     }
 
-    fn visit(&mut self, model: &impl Module, gradients: GradientsParams, last: bool) {
+    fn visit(&mut self, model: &impl Module, gradients: Scaled, last: bool) {
         model.visit(&mut Visit {
             handout: self,
             gradients,
@@ -197,7 +239,7 @@ impl<'a> Handout<'a> {
 
 struct Visit<'a, 'b> {
     handout: &'a mut Handout<'b>,
-    gradients: GradientsParams,
+    gradients: Scaled,
     last: bool,
     place: usize,
 }
@@ -212,13 +254,15 @@ impl ModuleVisitor for Visit<'_, '_> {
         if !self.handout.left[place] {
             return;
         }
-        let mut data = match self.gradients.remove::<D>(param.id) {
+        let mut data = match self.gradients.gradients.remove::<D>(param.id) {
             Some(gradient) => gradient.into_data(),
             None if self.last => TensorData::zeros::<f32, _>(param.lazy_shape()),
             None => return,
         };
         self.handout.left[place] = false;
         let start = self.handout.layout.tensors()[place].range().start;
-        (self.handout.f)(start, data.as_mut_slice::<f32>().expect(FLOATS));
+        let values = data.as_mut_slice::<f32>().expect(FLOATS);
+        self.gradients.scale(values);
+        (self.handout.f)(start, values);
     }
 }

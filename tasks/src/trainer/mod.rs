@@ -6,7 +6,7 @@ pub(crate) mod flat;
 use crate::init;
 use crate::{DeviceChoice, Segments, Task, TaskError};
 use burn::module::Module;
-use burn::optim::GradientsParams;
+use burn::optim::{GradientsAccumulator, GradientsParams};
 use burn::tensor::{Device, Tensor};
 use murmurate_protocol::{Evaluation, InnerStep, Participants};
 use murmurate_strategies::inner::{InnerKind, InnerOptimizer};
@@ -86,14 +86,44 @@ impl<T: Task> BurnTrainer<T> {
         }
     }
 
-    /// One forward and one backward pass over the next batch.
-    fn backward(&mut self) -> Result<(f64, GradientsParams), TrainError> {
-        let (value, loss) = self.forward(&mut Segments::whole())?;
-        let model = self.model.as_ref().expect(MODEL);
-        Ok((value, GradientsParams::from_grads(loss.backward(), model)))
+    /// Forward and backward passes over the batches of one inner step: the mean loss and its
+    /// gradients, clipped.
+    fn backward(&mut self) -> Result<(f64, flat::Scaled), TrainError> {
+        let batches = self.task.accumulate().max(1);
+        let mut sum = 0.0;
+        let mut gradients = GradientsAccumulator::new();
+        for _ in 0..batches {
+            let (value, loss) = self.forward(&mut Segments::whole())?;
+            let model = self.model.as_ref().expect(MODEL);
+            let of_batch = GradientsParams::from_grads(loss.backward(), model);
+            sum += value;
+            if batches == 1 {
+                return Ok((value, self.clipped(of_batch, 1.0)));
+            }
+            gradients.accumulate(model, of_batch);
+        }
+        let of = f64::from(batches);
+        Ok((sum / of, self.clipped(gradients.grads(), of.recip())))
     }
 
-    fn descend(&mut self, gradients: GradientsParams, control: &mut dyn StepControl) {
+    /// Gradients with the factor that averages them and keeps their norm within its bound.
+    fn clipped(&self, gradients: GradientsParams, factor: f64) -> flat::Scaled {
+        let model = self.model.as_ref().expect(MODEL);
+        let clip = self.task.clip_norm().map_or(1.0, |most| {
+            let norm = factor * flat::norm(model, &gradients);
+            // A norm that is not finite leaves the gradients to the check of the next loss.
+            if norm > most { most / norm } else { 1.0 }
+        });
+        let factor = (factor * clip) as f32;
+        flat::Scaled { gradients, factor }
+    }
+
+    /// Samples of one inner step.
+    fn step_samples(&self) -> u64 {
+        self.task.samples() * u64::from(self.task.accumulate().max(1))
+    }
+
+    fn descend(&mut self, gradients: flat::Scaled, control: &mut dyn StepControl) {
         let inner = self
             .inner
             .get_or_insert_with(|| self.kind.build_for(&self.layout));
@@ -115,7 +145,7 @@ impl<T: Task> Trainer for BurnTrainer<T> {
         while control.before(InnerStep(report.steps)) == Proceed::Go {
             let (loss, gradients) = self.backward()?;
             self.descend(gradients, control);
-            let samples = self.task.samples();
+            let samples = self.step_samples();
             control.after(InnerStep(report.steps), samples);
             loss_sum += loss;
             report.steps += 1;
@@ -130,13 +160,25 @@ impl<T: Task> Trainer for BurnTrainer<T> {
     }
 
     fn batch(&self) -> u64 {
-        self.task.samples()
+        self.step_samples()
     }
 
     fn gradients(
         &mut self,
         on_ready: &mut dyn FnMut(usize, &mut [f32]),
     ) -> Result<TrainReport, TrainError> {
+        if self.task.accumulate() > 1 || self.task.clip_norm().is_some() {
+            // Both need all gradients before the first one can leave.
+            let (loss, gradients) = self.backward()?;
+            let model = self.model.as_ref().expect(MODEL);
+            flat::Handout::new(&self.layout, on_ready).rest(model, gradients);
+            let samples = self.step_samples();
+            return Ok(TrainReport {
+                steps: 1,
+                samples,
+                loss,
+            });
+        }
         let mut segments = Segments::cut();
         let (value, loss) = self.forward(&mut segments)?;
         let model = self.model.as_ref().expect(MODEL);
@@ -144,7 +186,8 @@ impl<T: Task> Trainer for BurnTrainer<T> {
         segments.backward(&loss, &mut |gradients| {
             handout.some(model, GradientsParams::from_grads(gradients, model));
         });
-        handout.rest(model);
+        let (gradients, factor) = (GradientsParams::new(), 1.0);
+        handout.rest(model, flat::Scaled { gradients, factor });
         Ok(TrainReport {
             steps: 1,
             samples: self.task.samples(),
