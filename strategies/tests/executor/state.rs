@@ -146,7 +146,7 @@ fn a_round_that_is_void_before_it_encodes_leaves_the_residual_as_it_is() {
                 round: Round(1),
                 budget: StepBudget::Steps(3),
                 cut: true,
-                peers: 1,
+                peers: Participants::alone(PeerId::from_bytes([1; 32])),
             },
             // No `Encode`: the group has not formed.
             Order::Void {
