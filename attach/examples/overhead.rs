@@ -69,6 +69,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         run: "overhead".to_owned(),
         seed: 1,
         shard: 0,
+        dealt: false,
         shards: 1,
         mode: Mode::Deltas,
         patience: Duration::from_secs(120),

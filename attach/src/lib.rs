@@ -39,8 +39,8 @@ mod waiting;
 
 pub use claim::layout_of;
 pub use error::{AttachError, ClaimError};
-pub use message::{FromTrainer, Hello, Shard, TensorClaim, ToTrainer, Welcome};
+pub use message::{FromTrainer, Hello, TensorClaim, ToTrainer, Welcome};
 pub use remote::RemoteTrainer;
 pub use supervisor::{Group, Supervisor};
-pub use terms::{Mode, Notes, Terms};
+pub use terms::{Mode, Notes, Shard, Terms};
 pub use waiting::Waiting;

@@ -1,7 +1,7 @@
 //! The messages of a session. They are JSON, because both sides must be easy to debug and the values
 //! travel in the memory file.
 
-use crate::terms::Mode;
+use crate::terms::{Mode, Shard};
 use serde::{Deserialize, Serialize};
 
 /// A tensor as the trainer describes it.
@@ -30,15 +30,6 @@ pub struct Hello {
     pub state: bool,
     /// Whether SIGUSR1 makes it print its stacks.
     pub faulthandler: bool,
-}
-
-/// A shard of the data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Shard {
-    /// Its number, from zero.
-    pub index: u32,
-    /// Number of shards.
-    pub of: u32,
 }
 
 /// The daemon's answer to [`Hello`]. Three file descriptors come with it: the memory file with two
@@ -131,6 +122,11 @@ impl FromTrainer {
 pub enum ToTrainer {
     /// It is attached.
     Welcome(Welcome),
+    /// From now on another part of the data is this daemon's. It is not answered.
+    Deal {
+        /// The part.
+        shard: Shard,
+    },
     /// It is not, or not any more.
     Refuse {
         /// Why, and what to do.

@@ -16,8 +16,8 @@ use crate::message::{FromTrainer, ToTrainer};
 use crate::pace::Pace;
 use crate::state::State;
 use crate::supervisor::Group;
-use crate::terms::Terms;
-use murmurate_protocol::{Evaluation, InnerStep};
+use crate::terms::{Shard, Terms};
+use murmurate_protocol::{Evaluation, InnerStep, Participants};
 use murmurate_strategies::state::{StateError, StateSink, StateSource};
 use murmurate_strategies::{Layout, Proceed, StepControl, TrainError, TrainReport, Trainer};
 use std::ops::Range;
@@ -65,6 +65,8 @@ pub(crate) struct Session {
     can_evaluate: bool,
     has_state: bool,
     faulthandler: bool,
+    /// The part of the data that it was last told of.
+    shard: Shard,
     pace: Pace,
 }
 
@@ -141,6 +143,7 @@ impl RemoteTrainer {
     /// Takes steps until `control` stops them, then the cut. The next trainer would begin here again.
     fn round(&mut self, control: &mut dyn StepControl) -> Result<TrainReport, Cut> {
         self.settle()?;
+        self.tell_shard()?;
         let (mut report, mut losses) = (TrainReport::default(), 0.0);
         while control.before(InnerStep(report.steps)) == Proceed::Go {
             let step = self.step()?;
@@ -155,6 +158,16 @@ impl RemoteTrainer {
             report.loss = losses / report.steps as f64;
         }
         Ok(report)
+    }
+
+    /// Tells the trainer its part of the data, if that has changed.
+    fn tell_shard(&mut self) -> Result<(), Cut> {
+        let shard = self.terms.part();
+        match &mut self.session {
+            Some(session) if session.shard != shard => session.shard = shard,
+            _ => return Ok(()),
+        }
+        self.send(&ToTrainer::Deal { shard })
     }
 
     /// One inner step.
@@ -274,6 +287,13 @@ impl Trainer for RemoteTrainer {
         }
     }
 
+    fn deal(&mut self, participants: &Participants) {
+        if self.terms.dealt {
+            self.terms.shard = participants.place().into();
+            self.terms.shards = participants.count().into();
+        }
+    }
+
     fn batch(&self) -> u64 {
         self.samples
     }
@@ -283,7 +303,8 @@ impl Trainer for RemoteTrainer {
         on_ready: &mut dyn FnMut(usize, &mut [f32]),
     ) -> Result<TrainReport, TrainError> {
         let step = loop {
-            match self.settle().and_then(|()| self.step()) {
+            let ready = self.settle().and_then(|()| self.tell_shard());
+            match ready.and_then(|()| self.step()) {
                 Ok(step) => break step,
                 Err(Cut::Lost) => {}
                 Err(Cut::Leaving) => return Err(TrainError::Backend(LEFT.to_owned())),

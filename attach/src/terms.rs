@@ -15,6 +15,15 @@ pub enum Mode {
     Gradients,
 }
 
+/// A shard of the data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shard {
+    /// Its number, from zero.
+    pub index: u32,
+    /// Number of shards.
+    pub of: u32,
+}
+
 /// Shows a line to the operator. Called from several threads.
 pub type Notes = Arc<dyn Fn(&str) + Send + Sync>;
 
@@ -31,12 +40,24 @@ pub struct Terms {
     pub shard: u32,
     /// Number of shards.
     pub shards: u32,
+    /// Whether the live peers divide the data: then shard and shards change with them.
+    pub dealt: bool,
     /// What a contribution is.
     pub mode: Mode,
     /// The least time without an inner step after which a trainer counts as hung.
     pub patience: Duration,
     /// Shows a line to the operator.
     pub notes: Notes,
+}
+
+impl Terms {
+    /// This daemon's part of the data.
+    pub(crate) const fn part(&self) -> Shard {
+        Shard {
+            index: self.shard,
+            of: self.shards,
+        }
+    }
 }
 
 impl std::fmt::Debug for Terms {

@@ -19,9 +19,8 @@ rng = np.random.default_rng(murmurate.seed())
 centers = rng.normal(size=(CLASSES, FEATURES)).astype(np.float32)
 labels = rng.integers(CLASSES, size=12_000)
 points = (0.5 * centers[labels] + rng.normal(size=(12_000, FEATURES))).astype(np.float32)
-index, of = murmurate.shard()
-train_x, train_y = points[index:10_000:of], labels[index:10_000:of]
-held_x, held_y = points[10_000:], labels[10_000:]
+TRAIN = 10_000
+held_x, held_y = points[TRAIN:], labels[TRAIN:]
 
 params = {
     "w": np.zeros((FEATURES, CLASSES), np.float32),
@@ -46,10 +45,11 @@ def evaluate(_):
 
 
 swarm = murmurate.attach(params, optimizer=momentum, evaluate=evaluate)
-order = np.random.default_rng([swarm.seed, index, swarm.steps])
+order = np.random.default_rng([swarm.seed, swarm.shard[0], swarm.steps])
 while not swarm.over:
-    batch = order.integers(len(train_y), size=BATCH)
-    loss, _, gradients = loss_and_gradients(train_x[batch], train_y[batch])
+    index, of = swarm.shard  # changes when daemons come and go
+    batch = index + of * order.integers(TRAIN // of, size=BATCH)
+    loss, _, gradients = loss_and_gradients(points[batch], labels[batch])
     if swarm.mode == "deltas":
         for name in params:
             momentum[name][...] = MOMENTUM * momentum[name] + gradients[name]

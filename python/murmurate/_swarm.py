@@ -74,7 +74,10 @@ class Swarm:
 
     @property
     def shard(self):
-        """This daemon's part of the data: its number from zero, and the number of parts."""
+        """This daemon's part of the data: its number from zero, and the number of parts.
+
+        With `shards.kind = "dealt"` (the default) it changes when daemons come and go.
+        """
         of = self._welcome["shard"]
         return of["index"], of["of"]
 
@@ -165,6 +168,9 @@ class Swarm:
                 kind = message["t"]
                 if kind == "go":
                     return
+                if kind == "deal":
+                    self._welcome["shard"] = message["shard"]
+                    continue
                 if kind == "stop":
                     self._over = True
                     self._wire.close()

@@ -5,7 +5,7 @@ use crate::claim::{check, same};
 use crate::door::Arrival;
 use crate::limits::{COPY_WAIT, FRAME_BYTES_MAX, STATE_AT_CUT_BYTES_MAX, WORDS_MAX};
 use crate::link::Lost;
-use crate::message::{FromTrainer, Shard, ToTrainer, Welcome};
+use crate::message::{FromTrainer, ToTrainer, Welcome};
 use crate::pace::Pace;
 use crate::terms::Terms;
 use std::time::Instant;
@@ -24,10 +24,7 @@ impl Shared {
         let welcome = ToTrainer::Welcome(Welcome {
             run: terms.run.clone(),
             seed: terms.seed,
-            shard: Shard {
-                index: terms.shard,
-                of: terms.shards,
-            },
+            shard: terms.part(),
             mode: terms.mode,
             values: self.layout.len() as u64,
             current: self.memory.current(),
@@ -44,6 +41,7 @@ impl Shared {
                 can_evaluate: hello.evaluate,
                 has_state: hello.state,
                 faulthandler: hello.faulthandler,
+                shard: terms.part(),
                 pace: Pace::new(terms.patience),
             }),
             Some(other) => Err(Lost::Broken(format!(

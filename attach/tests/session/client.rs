@@ -99,6 +99,7 @@ impl Client {
         loop {
             match self.hear() {
                 Some(ToTrainer::Go) => return true,
+                Some(ToTrainer::Deal { shard }) => self.welcome.shard = shard,
                 Some(ToTrainer::Stop) | None => return false,
                 Some(order) => {
                     let answer = self.perform(&order);

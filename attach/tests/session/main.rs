@@ -53,6 +53,7 @@ impl Side {
             run: "test".to_owned(),
             seed: 7,
             shard: 1,
+            dealt: true,
             shards: 4,
             mode,
             patience: Duration::from_secs(1),

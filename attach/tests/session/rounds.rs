@@ -3,6 +3,7 @@
 use crate::client::{Client, VALUES};
 use crate::{Count, Side, mode_of};
 use murmurate_attach::{FromTrainer, Mode};
+use murmurate_protocol::{Participants, PeerId};
 use murmurate_strategies::Trainer;
 use murmurate_strategies::state::MemoryState;
 
@@ -25,6 +26,22 @@ fn rounds_read_the_cut_and_write_what_was_agreed_on() {
     let client = client.join().unwrap();
     assert_eq!(client.values, [4.0, 11.0, 21.0, 7.0, 15.0]);
     assert_eq!((client.welcome.seed, client.welcome.shard.index), (7, 1));
+}
+
+#[test]
+fn a_trainer_hears_of_its_part_of_the_data_when_that_changes() {
+    let (mut side, client) = Side::attach(Mode::Deltas, |socket| {
+        Client::attach(&socket, &START).train()
+    });
+    let peer = |number: u8| PeerId::from_bytes([number; 32]);
+    for others in [vec![3, 9], vec![3]] {
+        let others = others.into_iter().map(peer);
+        side.trainer.deal(&Participants::new(peer(5), others));
+        side.trainer.steps(&mut Count(1)).unwrap();
+    }
+    drop(side);
+    let heard = client.join().unwrap().welcome.shard;
+    assert_eq!((heard.index, heard.of), (1, 2));
 }
 
 #[test]

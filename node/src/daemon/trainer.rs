@@ -6,6 +6,7 @@ use crate::progress::{LogMode, Printer};
 use murmurate_attach::{AttachError, Mode, Notes, Supervisor, Terms, Waiting};
 use murmurate_protocol::Contribution;
 use murmurate_strategies::Trainer;
+use murmurate_tasks::data::ShardKind;
 use murmurate_tasks::{TaskConfig, TaskError};
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -72,6 +73,7 @@ pub(super) fn attached(
         seed: config.run.seed,
         shard: config.shards.index,
         shards: config.shards.of,
+        dealt: config.shards.kind == ShardKind::Dealt,
         mode,
         patience: Duration::from_secs_f64(patience_s),
         notes: Arc::clone(&notes),
