@@ -2,7 +2,7 @@
 //! `MURMURATE_TEST_PYTHON`, of `target/tools/python`, or `python3`. Without one they say so and end.
 
 use crate::swarm::{nodes, same_digest};
-use murmurate_tests::{Daemon, Settings, local, murmurate, program, turn};
+use murmurate_tests::{Daemon, Settings, failure, local, murmurate, program, success, turn};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -202,6 +202,24 @@ fn a_command_that_never_attaches_ends_the_daemon_with_its_last_words() {
         last,
         "error: the trainer ended 3 times before it attached; its last words: no such model"
     );
+}
+
+#[test]
+fn what_an_attached_trainer_cannot_do_is_refused_with_the_reason() {
+    let dir = tempfile::tempdir().unwrap();
+    for (preset, reason) in [
+        ("fedprox", "`strategy.inner.correction` = \"fed-prox\""),
+        ("scaffold", "`strategy.inner.correction` = \"scaffold\""),
+        ("wfbp", "`strategy.overlap.layers`"),
+    ] {
+        let line = failure(dir.path(), &["local", "--preset", preset, "--", "true"]);
+        assert!(line.contains(reason), "{line}");
+        assert!(line.contains("or take another preset"), "{line}");
+    }
+    let line = failure(dir.path(), &["run", "--trainer", "attach", "--data", "x"]);
+    assert!(line.contains("no key of kind = \"attached\""), "{line}");
+    let shown = success(dir.path(), &["run", "--trainer", "attach", "--show-config"]);
+    assert!(shown.contains("kind = \"attached\""), "{shown}");
 }
 
 /// A trainer that is started by hand. It is killed with the test.
