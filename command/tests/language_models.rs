@@ -122,3 +122,30 @@ fn adapters_are_trained_exported_and_measured() {
         "{line}"
     );
 }
+
+#[test]
+fn a_file_holds_no_paths_and_asks_for_its_data() {
+    let dir = prepared("");
+    let dir = dir.path();
+    let config = std::fs::read_to_string(dir.join("node.toml")).unwrap();
+    let small = "kind = \"language-model\"\nlayers = 1\nwidth = 32";
+    let config = config.replace("kind = \"causal-lm\"", small);
+    let data = dir.join("text.txt").to_string_lossy().into_owned();
+    let config = config.replace("data = \"text.txt\"", &format!("data = {data:?}"));
+    std::fs::write(dir.join("node.toml"), config).unwrap();
+    success(dir, &["run", "--config", "node.toml", "--dir", "a"]);
+    for file in ["m.safetensors", "n.safetensors"] {
+        success(dir, &["export", "a", "--to", file]);
+    }
+    let bytes = std::fs::read(dir.join("m.safetensors")).unwrap();
+    assert_eq!(bytes, std::fs::read(dir.join("n.safetensors")).unwrap());
+    let text = String::from_utf8_lossy(&bytes);
+    assert!(text.contains("language-model") && !text.contains("text.txt"));
+    let line = failure(dir, &["eval", "--model", "m.safetensors"]);
+    assert!(
+        line.starts_with("--data: m.safetensors was trained on"),
+        "{line}"
+    );
+    let args = ["eval", "--model", "m.safetensors", "--data", "text.txt"];
+    assert!(success(dir, &args).contains("bits per byte"));
+}

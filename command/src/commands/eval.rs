@@ -76,9 +76,17 @@ fn of_file(args: &EvalArgs) -> anyhow::Result<String> {
         );
     };
     let mut table: Table = text.parse()?;
-    let task = table.get_mut("task").and_then(Value::as_table_mut);
-    if let Some((task, data)) = task.zip(args.data.clone()) {
-        task.insert("data".to_owned(), Value::String(data));
+    if let Some(task) = table.get_mut("task").and_then(Value::as_table_mut) {
+        match &args.data {
+            Some(data) => {
+                task.insert("data".to_owned(), Value::String(data.clone()));
+            }
+            None if task.contains_key("data") => {}
+            None => bail!(
+                "--data: {} was trained on data of its own; give the data to measure it on",
+                args.model.display()
+            ),
+        }
     }
     Ok(toml::to_string(&table)?)
 }

@@ -6,6 +6,7 @@ use murmurate_node::config::{Config, Overrides};
 use murmurate_node::store::{Checkpoint, Manifest, StoreError};
 use murmurate_strategies::Layout;
 use murmurate_tasks::TaskConfig;
+use murmurate_tasks::config::DataSource;
 use std::collections::BTreeMap;
 
 pub(crate) fn run(args: &ExportArgs) -> anyhow::Result<()> {
@@ -50,7 +51,9 @@ pub(crate) fn run(args: &ExportArgs) -> anyhow::Result<()> {
 /// The task as configuration, without the place of its data: what `eval` rebuilds the model from.
 fn described(task: &TaskConfig) -> anyhow::Result<String> {
     let mut table = toml::Table::try_from(task)?;
-    table.remove("data");
+    if *task.data() != DataSource::Bundled {
+        table.remove("data");
+    }
     let file = toml::Table::from_iter([("task".to_owned(), toml::Value::Table(table))]);
     Ok(toml::to_string(&file)?)
 }
