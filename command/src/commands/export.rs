@@ -51,7 +51,7 @@ pub(crate) fn run(args: &ExportArgs) -> anyhow::Result<()> {
 /// The task as configuration, without the place of its data: what `eval` rebuilds the model from.
 fn described(task: &TaskConfig) -> anyhow::Result<String> {
     let mut table = toml::Table::try_from(task)?;
-    if *task.data() != DataSource::Bundled {
+    if task.data() != Some(&DataSource::Bundled) {
         table.remove("data");
     }
     let file = toml::Table::from_iter([("task".to_owned(), toml::Value::Table(table))]);

@@ -7,6 +7,7 @@ use super::image::{self, ImageConfig};
 use super::language::{self, LanguageConfig};
 use super::names::{Architecture, ImageModel};
 use super::raw::RawTask;
+use super::source::DataSource;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
