@@ -97,8 +97,8 @@ class Trainer(unittest.TestCase):
         saved = _state.load(bytearray(b"".join(_state.dump(first.swarm.adapter.state()))))
         other.swarm.adapter.load_state(saved)
         self.assertEqual(other.lr_scheduler.get_last_lr(), first.lr_scheduler.get_last_lr())
-        states = zip(other.optimizer.state_dict()["state"].values(), first.optimizer.state_dict()["state"].values())
-        for one, two in states:
+        states = [trainer.optimizer.state_dict()["state"].values() for trainer in (other, first)]
+        for one, two in zip(*states):
             self.assertEqual(float(one["step"]), 4)
             self.assertTrue(torch.equal(one["exp_avg"], two["exp_avg"]))
 
