@@ -15,8 +15,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))  # where the p
 import murmurate.torch as mm  # noqa: E402
 
 WIDTH, LAYERS, HEADS, LENGTH, BATCH = 128, 4, 4, 64, 16
-with open(sys.argv[1], "rb") as file:
-    text = torch.frombuffer(bytearray(file.read()), dtype=torch.uint8).long()
+text = torch.from_numpy(np.fromfile(sys.argv[1], np.uint8)).long()
 TRAIN = len(text) * 95 // 100
 held = text[TRAIN:][: 32 * LENGTH + 1].unfold(0, LENGTH + 1, LENGTH)
 torch.manual_seed(mm.seed())
