@@ -37,12 +37,14 @@ def evaluate(model):
     return loss_of(scores, labels), (scores.argmax(1) == labels).float().mean(), len(labels)
 
 
-swarm = mm.attach(model, optimizer, evaluate)
+deltas = mm.mode() == "deltas"  # else the run steps by itself, and asks for gradients
+swarm = mm.attach(model, optimizer if deltas else None, evaluate)
 order = np.random.default_rng([swarm.seed, swarm.shard[0], swarm.steps])
 while not swarm.over:
     batch = torch.from_numpy(order.integers(len(train[1]), size=BATCH))
     loss = loss_of(model(train[0][batch].to(device)), train[1][batch].long().to(device))
     optimizer.zero_grad()
     loss.backward()
-    optimizer.step()
+    if deltas:
+        optimizer.step()
     swarm.step(samples=BATCH, loss=loss)

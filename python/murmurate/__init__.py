@@ -16,7 +16,7 @@ started with `murmurate run --trainer attach`. PyTorch modules: `murmurate.torch
 
 from ._errors import MurmurateError, NoDaemon, Refused
 from ._numpy import NumpyAdapter
-from ._swarm import PATIENCE, Swarm, run_info, seed, shard
+from ._swarm import PATIENCE, Swarm, mode, run_info, seed, shard
 
 __all__ = [
     "MurmurateError",
@@ -24,6 +24,7 @@ __all__ = [
     "Refused",
     "Swarm",
     "attach",
+    "mode",
     "run_info",
     "seed",
     "shard",

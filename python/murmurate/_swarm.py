@@ -48,6 +48,11 @@ def shard(socket=None):
     return int(info["shard"]), int(info["shards"])
 
 
+def mode(socket=None):
+    """What the run exchanges, before a loop attaches: see `Swarm.mode`."""
+    return run_info(socket)["mode"]
+
+
 class Swarm:
     """A training loop that is attached to a daemon; `attach` makes one."""
 
@@ -105,7 +110,8 @@ class Swarm:
         if self._over:
             return True
         samples = int(samples)
-        loss = float(loss)
+        # A loss of PyTorch carries its graph, and warns where it becomes a number.
+        loss = float(loss.detach() if hasattr(loss, "detach") else loss)
         if samples < 1:
             raise MurmurateError(f"step(samples={samples}): give the samples of the inner step, at least 1")
         if self.mode == "gradients":

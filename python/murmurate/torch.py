@@ -11,9 +11,14 @@
         if swarm.step(samples=len(x), loss=loss):
             break
 
-Parameters that require gradients travel, in the order of `named_parameters()`, on any device. Those of
-another type than float32 have float32 masters here, because small changes would vanish in bfloat16.
-Buffers, such as the running means of batch normalisation, stay with each daemon.
+Parameters that require gradients when the module is attached travel, in the order of
+`named_parameters()`, on any device; tied weights travel once. Make frozen ones the same on all daemons.
+Those of another type than float32 have float32 masters here, because small changes would vanish in
+bfloat16. Buffers, such as the running means of batch normalisation, stay with each daemon: its
+checkpoint keeps those that `state_dict()` has, other daemons never see them.
+
+Where the run exchanges gradients (`mode()` is "gradients"), attach without an optimizer, call
+`loss.backward()` and then `swarm.step`, which takes the gradients and clears them.
 """
 
 import numpy as np
@@ -21,9 +26,9 @@ import torch
 
 from ._errors import MurmurateError
 from ._numpy import Flat
-from ._swarm import PATIENCE, Swarm, seed, shard
+from ._swarm import PATIENCE, Swarm, mode, seed, shard
 
-__all__ = ["attach", "seed", "shard"]
+__all__ = ["attach", "mode", "seed", "shard"]
 
 
 def attach(model, optimizer=None, evaluate=None, *, socket=None, patience=PATIENCE):
@@ -44,21 +49,20 @@ class TorchAdapter:
         self._model, self._optimizer, self._evaluate = model, optimizer, evaluate
         named = [(n, p) for n, p in model.named_parameters() if p.requires_grad]
         for name, parameter in named:
-            if not parameter.is_floating_point():
-                raise MurmurateError(f"parameter `{name}` is {parameter.dtype}, only real numbers travel")
-            if parameter.is_meta:
-                raise MurmurateError(f"parameter `{name}` has no values yet: attach after the model is made")
+            _check(name, parameter)
         if not named:
             raise MurmurateError("no parameter of the model requires a gradient")
         self._parameters = [parameter for _, parameter in named]
         self._flat = Flat([(name, parameter.shape) for name, parameter in named])
         self._masters = {
-            index: parameter.detach().float().cpu().clone()
+            index: _master(parameter)
             for index, parameter in enumerate(self._parameters)
             if parameter.dtype != torch.float32
         }
         self.evaluates = evaluate is not None
-        self.has_state = optimizer is not None
+        kept = model.state_dict()
+        self._buffers = {name: buffer for name, buffer in model.named_buffers() if name in kept}
+        self.has_state = optimizer is not None or bool(self._buffers)
         self.hands_gradients = optimizer is None
 
     def tensors(self):
@@ -85,13 +89,13 @@ class TorchAdapter:
             values = torch.from_numpy(view[place : place + high - low])
             master = self._masters.get(index)
             if master is not None:
+                # The rest of the tensor may have been trained since its master was written.
                 master.view(-1)[low:high] = values
-                parameter.copy_(master)
-            elif high - low == parameter.numel():
+            if high - low == parameter.numel():
                 parameter.copy_(values.view(parameter.shape))
             else:
                 flat = parameter.reshape(-1)
-                flat[low:high] = values.to(parameter.device)
+                flat[low:high] = values.to(parameter.device, parameter.dtype)
                 if not parameter.is_contiguous():
                     parameter.copy_(flat.view(parameter.shape))
 
@@ -100,13 +104,22 @@ class TorchAdapter:
 
     @torch.no_grad()
     def gradients(self, given, view):
-        for parameter, (start, end) in zip(given, self._flat.places):
+        if isinstance(given, dict):
+            found = [given.get(name) for name, _ in self._flat.tensors]
+        else:
+            found = [parameter.grad for parameter in given]
+        if all(gradient is None for gradient in found):
+            raise MurmurateError(
+                "no parameter has a gradient: call loss.backward() and swarm.step(), and leave out the "
+                "optimizer's step() and zero_grad()"
+            )
+        for gradient, parameter, (start, end) in zip(found, self._parameters, self._flat.places):
             into = torch.from_numpy(view[start:end]).view(parameter.shape)
-            if parameter.grad is None:
+            if gradient is None:
                 into.zero_()
             else:
-                into.copy_(parameter.grad)
-                parameter.grad = None
+                into.copy_(gradient.to_dense())
+            parameter.grad = None
 
     def evaluate(self):
         was_training = self._model.training
@@ -118,10 +131,33 @@ class TorchAdapter:
             self._model.train(was_training)
 
     def state(self):
-        return _to_numpy(self._optimizer.state_dict())
+        optimizer = None if self._optimizer is None else _to_numpy(self._optimizer.state_dict())
+        return {"optimizer": optimizer, "buffers": _to_numpy(self._buffers)}
 
+    @torch.no_grad()
     def load_state(self, tree):
-        self._optimizer.load_state_dict(_to_torch(tree))
+        for name, buffer in self._buffers.items():
+            saved = tree["buffers"].get(name)
+            if saved is not None:
+                buffer.copy_(_to_torch(saved))
+        if self._optimizer is not None and tree["optimizer"] is not None:
+            self._optimizer.load_state_dict(_to_torch(tree["optimizer"]))
+
+
+def _check(name, parameter):
+    """Refuses what cannot be trained, by name."""
+    if not parameter.is_floating_point():
+        raise MurmurateError(f"parameter `{name}` is {parameter.dtype}, only real numbers travel")
+    if parameter.is_meta or torch.nn.parameter.is_lazy(parameter):
+        raise MurmurateError(f"parameter `{name}` has no values yet: attach after the model is made")
+    if parameter.numel() == 0:
+        raise MurmurateError(f"parameter `{name}` of shape {tuple(parameter.shape)} has no values")
+
+
+def _master(parameter):
+    """A copy in float32 in this machine's memory, outermost first whatever the parameter's strides."""
+    values = parameter.detach().to("cpu", torch.float32)
+    return values.clone(memory_format=torch.contiguous_format)
 
 
 def _to_numpy(tree):

@@ -1,0 +1,101 @@
+"""The Trainer of `transformers`.
+
+    import murmurate.hf as mh
+
+    set_seed(mh.seed())                                # the same first values on every daemon
+    trainer = mh.SwarmTrainer(model, arguments, train_dataset=part, eval_dataset=held)
+    trainer.train()
+
+`SwarmTrainer` tells the daemon the mean loss and the samples of every optimizer step, with those of all
+its accumulated batches, and ends when training is over. A checkpoint keeps the states of the optimizer
+and of the learning rate's schedule. For another trainer: `class Mine(SwarmMixin, SFTTrainer): pass`.
+
+- `max_steps` must be more than the inner steps of the run; the schedule counts to it.
+- The dataset is divided once, when the script starts, and its order begins again after a restart.
+- One process, one model, and a preset that exchanges deltas: several processes are refused here, a
+  run that exchanges gradients by the daemon.
+"""
+
+import sys
+
+from accelerate.utils import find_batch_size
+from transformers import Trainer, TrainerCallback
+
+from . import torch as _torch
+from ._errors import MurmurateError
+from ._swarm import seed, shard
+
+__all__ = ["SwarmMixin", "SwarmTrainer", "seed", "shard"]
+
+
+class SwarmMixin:
+    """Attaches a Trainer to the daemon when `train()` starts. Name it before the Trainer's class."""
+
+    swarm = None
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self._step_loss, self._step_samples = 0.0, 0
+        self.add_callback(_Steps(self))
+
+    def training_step(self, model, inputs, *args, **kwargs):
+        samples = find_batch_size(inputs)
+        # The Trainer has divided it by the number of accumulated batches, or by all their tokens.
+        loss = super().training_step(model, inputs, *args, **kwargs)
+        self._step_loss += loss.detach()
+        self._step_samples += samples
+        return loss
+
+    def swarm_evaluate(self, model):
+        """Mean loss on `eval_dataset`, each batch weighted by its samples. Override it to return an
+        accuracy too."""
+        total, samples = 0.0, 0
+        for inputs in self.get_eval_dataloader():
+            inputs = self._prepare_inputs(inputs)
+            count = find_batch_size(inputs)
+            total += float(self.compute_loss(model, inputs)) * count
+            samples += count
+        return total / samples, None, samples
+
+
+class SwarmTrainer(SwarmMixin, Trainer):
+    """A Trainer that is attached to the daemon while it trains."""
+
+
+class _Steps(TrainerCallback):
+    """Attaches when optimizer and schedule exist, and reports the end of every optimizer step."""
+
+    def __init__(self, trainer):
+        self._trainer = trainer
+
+    def on_train_begin(self, args, state, control, model=None, optimizer=None, lr_scheduler=None, **_):
+        if args.world_size > 1:
+            raise MurmurateError("a Trainer of several processes cannot attach: start one process")
+        evaluate = self._trainer.swarm_evaluate if self._trainer.eval_dataset is not None else None
+        self._trainer.swarm = _torch.attach(model, _Both(optimizer, lr_scheduler), evaluate)
+
+    def on_step_end(self, args, state, control, **_):
+        trainer = self._trainer
+        loss, samples = trainer._step_loss, trainer._step_samples
+        trainer._step_loss, trainer._step_samples = 0.0, 0
+        if trainer.swarm.step(samples, loss):
+            control.should_training_stop = True
+        return control
+
+    def on_train_end(self, args, state, control, **_):
+        if not self._trainer.swarm.over:
+            print("murmurate: the Trainer ended before the run: give more max_steps", file=sys.stderr)
+
+
+class _Both:
+    """The states of optimizer and schedule as one."""
+
+    def __init__(self, optimizer, schedule):
+        self._parts = {"optimizer": optimizer, "schedule": schedule}
+
+    def state_dict(self):
+        return {name: part.state_dict() for name, part in self._parts.items()}
+
+    def load_state_dict(self, states):
+        for name, part in self._parts.items():
+            part.load_state_dict(states[name])

@@ -1,0 +1,165 @@
+"""Modules of PyTorch in the flat parameters.  Skipped, with a line, where PyTorch is not installed."""
+
+import os
+import sys
+import unittest
+
+import numpy as np
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
+from murmurate import MurmurateError, _state  # noqa: E402
+
+try:
+    import torch
+    from torch import nn
+except ImportError:
+    torch = None
+    print("skipped: the tests of murmurate.torch, because PyTorch is not installed")
+else:
+    from murmurate.torch import TorchAdapter
+
+
+def flat(adapter):
+    view = np.zeros(adapter._flat.places[-1][1], np.float32)
+    adapter.write(view)
+    return view
+
+
+@unittest.skipIf(torch is None, "PyTorch is not installed")
+class Torch(unittest.TestCase):
+    def setUp(self):
+        torch.manual_seed(1)
+
+    def module(self, **tensors):
+        module = nn.Module()
+        for name, tensor in tensors.items():
+            setattr(module, name, nn.Parameter(tensor))
+        return module
+
+    def test_only_what_requires_a_gradient_travels_and_tied_weights_once(self):
+        model = nn.Sequential(nn.Embedding(5, 3), nn.Linear(3, 3), nn.Linear(3, 5, bias=False))
+        model[2].weight = model[0].weight
+        model[1].bias.requires_grad = False
+        frozen = model[1].bias.clone()
+        adapter = TorchAdapter(model, None, None)
+        self.assertEqual(adapter.tensors(), [("0.weight", (5, 3)), ("1.weight", (3, 3))])
+        adapter.install(np.arange(24, dtype=np.float32), 0, 24)
+        self.assertEqual(model[2].weight.flatten().tolist(), list(range(15)))
+        self.assertTrue(torch.equal(model[1].bias, frozen))
+
+    def test_ranges_cut_through_tensors_of_any_strides(self):
+        model = self.module(
+            scale=torch.tensor(2.0),
+            turned=torch.zeros(3, 2).t(),
+            pixels=torch.zeros(1, 2, 2, 2).to(memory_format=torch.channels_last),
+        )
+        for dtype in (torch.float32, torch.bfloat16, torch.float16, torch.float64):
+            with self.subTest(dtype=dtype):
+                adapter = TorchAdapter(model.to(dtype), None, None)
+                adapter.install(np.zeros(15, np.float32), 0, 15)
+                adapter.install(np.arange(15, dtype=np.float32), 0, 9)
+                self.assertEqual(flat(adapter).tolist(), [*range(9)] + 6 * [0])
+                self.assertEqual(model.scale.item(), 0)
+                self.assertEqual(model.turned.tolist(), [[1, 2, 3], [4, 5, 6]])
+                self.assertEqual(model.pixels.flatten().tolist(), [7, 8] + 6 * [0])
+
+    def test_masters_keep_what_a_short_type_cannot(self):
+        model = self.module(w=torch.ones(4, dtype=torch.bfloat16))
+        adapter = TorchAdapter(model, None, None)
+        fine = np.array([1.001, 1.002, 1.003, 1.0035], np.float32)
+        adapter.install(fine, 0, 4)
+        self.assertEqual(model.w.tolist(), 4 * [1.0])
+        np.testing.assert_array_equal(flat(adapter), fine)
+        with torch.no_grad():
+            model.w += 0.5
+        np.testing.assert_array_equal(flat(adapter), fine + np.float32(0.5))
+
+    def test_a_fragment_leaves_what_training_changed_in_the_rest_of_the_tensor(self):
+        for dtype in (torch.float32, torch.bfloat16):
+            with self.subTest(dtype=dtype):
+                model = self.module(w=torch.zeros(4, dtype=dtype))
+                adapter = TorchAdapter(model, None, None)
+                with torch.no_grad():
+                    model.w += 0.25
+                adapter.install(np.full(4, 3, np.float32), 0, 2)
+                self.assertEqual(model.w.tolist(), [3, 3, 0.25, 0.25])
+                self.assertEqual(flat(adapter).tolist(), [3, 3, 0.25, 0.25])
+
+    def test_gradients_are_taken_and_cleared(self):
+        model = nn.Sequential(nn.Embedding(4, 2, sparse=True), nn.Linear(2, 1).to(torch.float32))
+        unused = nn.Parameter(torch.ones(2))
+        model.register_parameter("unused", unused)
+        adapter = TorchAdapter(model, None, None)
+        self.assertEqual([name for name, _ in adapter.tensors()][0], "unused")
+        model(torch.tensor([1])).sum().backward()
+        weight = model[1].weight.detach().flatten()
+        view = np.ones(13, np.float32)
+        adapter.gradients(adapter.own_gradients(), view)
+        self.assertEqual(view[:4].tolist(), [0, 0, 0, 0])
+        np.testing.assert_array_equal(view[4:6], weight)
+        self.assertEqual(view[12], 1)
+        self.assertTrue(all(parameter.grad is None for parameter in model.parameters()))
+        with self.assertRaisesRegex(MurmurateError, "no parameter has a gradient"):
+            adapter.gradients(adapter.own_gradients(), view)
+        given = {"1.bias": torch.tensor([7.0])}
+        adapter.gradients(given, view)
+        self.assertEqual(view.tolist(), [0] * 12 + [7])
+
+    def test_optimizer_and_buffers_go_on_after_a_checkpoint(self):
+        for dtype in (torch.float32, torch.bfloat16):
+            with self.subTest(dtype=dtype):
+                model, twin = (self.trained(dtype) for _ in range(2))
+                steps(*model, 5)
+                steps(*twin, 3)
+                saved = b"".join(_state.dump(TorchAdapter(*twin, None).state()))
+                values = flat(TorchAdapter(*twin, None))
+                again = self.trained(dtype)
+                adapter = TorchAdapter(*again, None)
+                adapter.install(values, 0, len(values))
+                adapter.load_state(_state.load(bytearray(saved)))
+                self.assertEqual(int(again[0][1].num_batches_tracked), 3)
+                steps(*again, 2)
+                for one, other in zip(model[0].state_dict().values(), again[0].state_dict().values()):
+                    self.assertTrue(torch.equal(one, other))
+
+    def trained(self, dtype):
+        torch.manual_seed(3)
+        model = nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.Linear(6, 1)).to(dtype)
+        return model, torch.optim.AdamW(model.parameters(), lr=0.01)
+
+    def test_what_cannot_be_trained_is_named(self):
+        whole = nn.Parameter(torch.ones(2), requires_grad=False)
+        for module, words in [
+            (self.module(c=torch.ones(2, dtype=torch.complex64)), "`c` is torch.complex64"),
+            (self.module(e=torch.zeros(0, 3)), r"`e` of shape \(0, 3\) has no values"),
+            (nn.Linear(2, 2, device="meta"), "`weight` has no values yet"),
+            (nn.LazyLinear(2), "`weight` has no values yet"),
+            (nn.ParameterList([whole]), "no parameter of the model requires a gradient"),
+        ]:
+            with self.assertRaisesRegex(MurmurateError, words):
+                TorchAdapter(module, None, None)
+
+    def test_evaluation_restores_training_mode(self):
+        model = nn.Sequential(nn.Linear(2, 2), nn.Dropout())
+        seen = []
+
+        def evaluate(model):
+            seen.append((model.training, torch.is_grad_enabled()))
+            return 1.0, None, 1
+
+        self.assertEqual(TorchAdapter(model, None, evaluate).evaluate(), (1.0, None, 1))
+        self.assertEqual((seen, model.training), ([(False, False)], True))
+
+
+def steps(model, optimizer, count):
+    """Steps on data that depends only on how many batches the model has seen."""
+    for _ in range(count):
+        generator = torch.Generator().manual_seed(int(model[1].num_batches_tracked))
+        data = torch.randn(8, 4, generator=generator).to(model[0].weight.dtype)
+        model(data).float().square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+if __name__ == "__main__":
+    unittest.main()
