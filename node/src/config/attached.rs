@@ -1,6 +1,6 @@
 //! What an attached trainer cannot do: a strategy that needs it is refused here, with the reason.
 
-use super::load::Wrong;
+use super::wrong::Wrong;
 use murmurate_protocol::Layers;
 use murmurate_strategies::correct::CorrectionKind;
 use murmurate_strategies::grid::Strategy;

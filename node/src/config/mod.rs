@@ -8,6 +8,7 @@ mod overrides;
 mod rate;
 mod raw;
 mod template;
+mod wrong;
 
 pub use error::{ConfigError, Place};
 pub use overrides::Overrides;

@@ -99,10 +99,11 @@ mod tests {
             ShardKind::ByLabel,
             ShardKind::Dirichlet { alpha: 0.5 },
         ] {
+            let (index, of) = if kind.is_numbered() { (2, 5) } else { (0, 1) };
             let shards = Shards {
                 kind,
-                index: 2,
-                of: 5,
+                index,
+                of,
                 seed: 9,
             };
             assert_eq!(parse(&toml::to_string(&shards).unwrap()), Ok(shards));
@@ -122,7 +123,10 @@ mod tests {
         let cases = [
             ("kind = \"by-lable\"", "the nearest is \"by-label\""),
             ("kind = \"dirichlet\"", "`shards.alpha` is missing"),
-            ("alpha = 0.5", "`shards.alpha` is no key of kind = \"iid\""),
+            (
+                "alpha = 0.5",
+                "`shards.alpha` is no key of kind = \"dealt\"",
+            ),
             ("indx = 1", "the nearest is `index`"),
             ("index = 3\nof = 3", "`shards.index` is 3"),
             (

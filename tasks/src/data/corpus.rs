@@ -160,6 +160,7 @@ fn line_after(text: &str, at: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::ShardKind;
 
     fn read(dir: &Path, end: Option<u32>, shards: &Shards) -> Result<Corpus, String> {
         Corpus::read(dir, &Tokens::Bytes, end, 0.2, shards, 8).map_err(|e| e.to_string())
@@ -176,6 +177,7 @@ mod tests {
         let mut joined = Vec::new();
         for index in 0..3 {
             let shards = Shards {
+                kind: ShardKind::Iid,
                 index,
                 of: 3,
                 ..Shards::whole()
