@@ -17,7 +17,7 @@ import mnist  # noqa: E402
 import murmurate.jax as mj  # noqa: E402
 
 BATCH = 64
-(train_x, train_y), (held_x, held_y) = mnist.load(mj.shard())
+(train_x, train_y), (held_x, held_y) = mnist.load()
 
 first, second = jax.random.split(jax.random.key(mj.seed()))
 params = {
@@ -51,6 +51,7 @@ def evaluate(params):
 swarm, params, state = mj.attach(params, optimizer.init(params), evaluate)
 order, done = np.random.default_rng([swarm.seed, swarm.shard[0], swarm.steps]), False
 while not done:
-    batch = order.integers(len(train_y), size=BATCH)
+    index, of = swarm.shard  # changes when daemons come and go
+    batch = index + of * order.integers(len(train_y) // of, size=BATCH)
     params, state, loss = train_step(params, state, train_x[batch], train_y[batch])
     params, state, done = swarm.step(params, state, samples=BATCH, loss=loss)

@@ -16,7 +16,7 @@ import mnist  # noqa: E402
 import murmurate.torch as mm  # noqa: E402
 
 BATCH = 64
-train, held = ([torch.from_numpy(a) for a in pair] for pair in mnist.load(mm.shard()))
+train, held = ([torch.from_numpy(a) for a in pair] for pair in mnist.load())
 torch.manual_seed(mm.seed())
 device = "cuda" if torch.cuda.is_available() else "cpu"
 model = nn.Sequential(
@@ -41,7 +41,8 @@ deltas = mm.mode() == "deltas"  # else the run steps by itself, and asks for gra
 swarm = mm.attach(model, optimizer if deltas else None, evaluate)
 order = np.random.default_rng([swarm.seed, swarm.shard[0], swarm.steps])
 while not swarm.over:
-    batch = torch.from_numpy(order.integers(len(train[1]), size=BATCH))
+    index, of = swarm.shard  # changes when daemons come and go
+    batch = torch.from_numpy(index + of * order.integers(len(train[1]) // of, size=BATCH))
     loss = loss_of(model(train[0][batch].to(device)), train[1][batch].long().to(device))
     optimizer.zero_grad()
     loss.backward()

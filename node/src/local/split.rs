@@ -3,6 +3,7 @@
 use super::options::LocalOptions;
 use super::shards::ShardsArg;
 use murmurate_tasks::TaskConfig;
+use std::path::Path;
 
 /// The note for a default that a fault changes.
 const IID_NOTE: &str = "a killed or stopped daemon takes its classes with it: the images are \
@@ -20,12 +21,23 @@ pub(super) fn choose(
     let loses = killed || !options.stops.is_empty();
     match &options.shards {
         Some(shards) => (Some(shards.clone()), None),
-        // A configuration file decides.
-        None if options.config.is_some() => (None, None),
+        // A configuration file decides, if it says anything about shards.
+        None if says_shards(options.config.as_deref()) => (None, None),
+        // Not the default of `run`: the identities of daemons are random, so a division by them
+        // would be another one in each run.
+        None if options.config.is_some() => (Some(ShardsArg::Iid), None),
         None if labelled && loses => (Some(ShardsArg::Iid), Some(IID_NOTE)),
         None if labelled => (Some(ShardsArg::ByLabel), None),
         None => (Some(ShardsArg::Iid), None),
     }
+}
+
+/// Whether the configuration file sets `shards.kind`.
+fn says_shards(file: Option<&Path>) -> bool {
+    let text = file.and_then(|file| std::fs::read_to_string(file).ok());
+    let table = text.and_then(|text| text.parse::<toml::Table>().ok());
+    let shards = table.as_ref().and_then(|table| table.get("shards"));
+    shards.is_some_and(|shards| shards.get("kind").is_some())
 }
 
 #[cfg(test)]
