@@ -64,7 +64,7 @@ impl SliceStore for Depot {
     }
 
     fn get(&self, slice: &SliceId) -> Option<Bytes> {
-        self.slices().get(slice).map(|(_, bytes)| bytes)
+        self.slices().bytes_of(slice)
     }
 
     fn remove(&self, slice: &SliceId) {

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use murmurate_protocol::limits::{
     EARLY_SLICES_MAX, GROUP_MEMBERS_MAX, HISTORY_ROUNDS_MAX, ROUNDS_AHEAD_MAX,
 };
-use murmurate_protocol::{Part, PeerId, Plan, Round, SliceId, SliceMeta, Tag};
+use murmurate_protocol::{Part, PeerId, Plan, Round, SliceId, SliceMeta};
 use std::collections::BTreeMap;
 
 /// Stored slices of one sender per fragment: those that may arrive early, plus those that the
@@ -14,7 +14,8 @@ const SLICES_PER_SENDER_MAX: usize = EARLY_SLICES_MAX + HISTORY_ROUNDS_MAX;
 
 #[derive(Debug)]
 struct Entry {
-    meta: SliceMeta,
+    /// The header; `None` until a slice of this peer is pushed for the first time.
+    meta: Option<SliceMeta>,
     bytes: Bytes,
     from: Option<PeerId>,
 }
@@ -38,16 +39,10 @@ impl Slices {
     }
 
     pub(super) fn put_own(&mut self, slice: SliceId, bytes: Bytes) {
-        let meta = SliceMeta {
-            of: 1,
-            bytes: bytes.len() as u64,
-            // A placeholder: `describe` sets the tag when the slice is pushed.
-            tag: Tag::Mass { weight: 0.0 },
-        };
         self.insert(
             slice,
             Entry {
-                meta,
+                meta: None,
                 bytes,
                 from: None,
             },
@@ -59,7 +54,7 @@ impl Slices {
         self.insert(
             slice,
             Entry {
-                meta,
+                meta: Some(meta),
                 bytes,
                 from: Some(from),
             },
@@ -74,17 +69,24 @@ impl Slices {
 
     pub(super) fn describe(&mut self, slice: &SliceId, meta: SliceMeta) -> Option<SliceMeta> {
         let entry = self.entries.get_mut(slice)?;
-        entry.meta = SliceMeta {
+        let meta = SliceMeta {
             bytes: entry.bytes.len() as u64,
             ..meta
         };
-        Some(entry.meta)
+        entry.meta = Some(meta);
+        Some(meta)
     }
 
+    /// The bytes of a slice.
+    pub(super) fn bytes_of(&self, slice: &SliceId) -> Option<Bytes> {
+        self.entries.get(slice).map(|entry| entry.bytes.clone())
+    }
+
+    /// Header and bytes; `None` too for a slice of this peer that has no header yet, because peers must
+    /// not receive it without its tag.
     pub(super) fn get(&self, slice: &SliceId) -> Option<(SliceMeta, Bytes)> {
-        self.entries
-            .get(slice)
-            .map(|entry| (entry.meta, entry.bytes.clone()))
+        let entry = self.entries.get(slice)?;
+        Some((entry.meta?, entry.bytes.clone()))
     }
 
     pub(super) fn remove(&mut self, slice: &SliceId) {
@@ -141,7 +143,7 @@ mod tests {
     use super::*;
     use murmurate_protocol::{
         BytesBound, Contribution, DeadlinePlan, Digest, ExchangeKind, FragmentId, FragmentPlan,
-        LayoutHash, RunId, StepBudget,
+        LayoutHash, RunId, StepBudget, Tag,
     };
 
     fn plan() -> Plan {
@@ -187,6 +189,17 @@ mod tests {
             bytes,
             tag: Tag::Mass { weight: 1.0 },
         }
+    }
+
+    #[test]
+    fn peers_get_a_slice_only_after_it_has_a_header() {
+        let mut slices = Slices::default();
+        slices.put_own(slice(0, 1), Bytes::from_static(b"four"));
+        assert_eq!(slices.get(&slice(0, 1)), None);
+        assert_eq!(slices.bytes_of(&slice(0, 1)).unwrap(), "four");
+        let described = slices.describe(&slice(0, 1), meta(2, 0)).unwrap();
+        assert_eq!(described, meta(2, 4));
+        assert_eq!(slices.get(&slice(0, 1)).unwrap().0, described);
     }
 
     /// A center names its replies by its versions, which change in every worker's round.
