@@ -149,7 +149,7 @@ pub(crate) struct LocalArgs {
     /// [default: 0.96, but none with --rounds or preset none]
     #[arg(long, value_name = "SHARE")]
     pub(crate) until_accuracy: Option<f64>,
-    /// Division of the data: iid, by-label, dirichlet:ALPHA [default: by-label for images, but iid
+    /// Division of the data: dealt, iid, by-label, dirichlet:ALPHA [default: by-label for images, but iid
     /// with --kill or --stop, because a lost daemon takes its classes with it]
     #[arg(long)]
     pub(crate) shards: Option<ShardsArg>,

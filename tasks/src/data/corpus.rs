@@ -195,7 +195,7 @@ mod tests {
     fn what_is_no_text_or_too_short_is_refused_in_one_line() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("novel.txt");
-        std::fs::write(&file, b"PAR1\xff\xfe").unwrap();
+        std::fs::write(&file, b"abcd\xff\xfe").unwrap();
         let line = read(&file, None, &Shards::whole()).unwrap_err();
         assert!(line.contains("novel.txt: byte 4 is no UTF-8"), "{line}");
         std::fs::write(&file, "short").unwrap();

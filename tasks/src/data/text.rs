@@ -49,6 +49,14 @@ pub enum TextError {
         /// The tokenizer's error.
         reason: String,
     },
+    /// A file in a binary format that is read as text nowhere.
+    #[error("{}: this is {format}, not text (convert it to text files first)", file.display())]
+    Binary {
+        /// The file.
+        file: PathBuf,
+        /// Name of the format.
+        format: &'static str,
+    },
     /// Too few tokens for training or held-out data.
     #[error(
         "{}: {train} tokens to train on and {held} held out, a window is {window} (give more text, \
@@ -97,6 +105,15 @@ pub fn read_text(path: &Path) -> Result<Vec<u8>, TextError> {
     Ok(text)
 }
 
+/// First bytes of files that people have beside text, with the name of the format. A byte-level model
+/// would train on them without a word.
+const BINARY: [(&[u8], &str); 4] = [
+    (b"PAR1", "Parquet"),
+    (b"ARROW1", "Arrow"),
+    (b"\x1f\x8b", "gzip"),
+    (b"PK\x03\x04", "a zip archive"),
+];
+
 /// Takes a file and its bytes.
 pub(super) type OnDocument<'a> = dyn FnMut(&Path, Vec<u8>) -> Result<(), TextError> + 'a;
 
@@ -123,6 +140,9 @@ pub(super) fn each_document(path: &Path, f: &mut OnDocument<'_>) -> Result<(), T
             return Err(TextError::TooLarge(path.into()));
         }
         size += read as u64;
+        if let Some((_, format)) = BINARY.iter().find(|(magic, _)| bytes.starts_with(magic)) {
+            return Err(TextError::Binary { file, format });
+        }
         f(&file, bytes)?;
     }
     match size {
@@ -184,6 +204,15 @@ mod tests {
         let error = read_text(&missing).unwrap_err().to_string();
         assert!(error.contains("novel.txt"), "{error}");
         assert!(matches!(read_text(dir.path()), Err(TextError::Empty(_))));
+    }
+
+    #[test]
+    fn a_binary_file_is_refused_by_its_format() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("a.txt"), "text").unwrap();
+        fs::write(dir.path().join("b"), b"PAR1\x15\x04").unwrap();
+        let error = read_text(dir.path()).unwrap_err().to_string();
+        assert!(error.contains("b: this is Parquet, not text"), "{error}");
     }
 
     #[test]

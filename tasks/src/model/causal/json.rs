@@ -28,7 +28,11 @@ impl ModelDirError {
 /// Reads a JSON file of a model directory.
 pub(crate) fn read_json(file: &Path) -> Result<Map<String, Value>, ModelDirError> {
     let wrong = |reason: String| ModelDirError::new(file, reason);
-    let text = std::fs::read(file).map_err(|e| wrong(e.to_string()))?;
+    let text = std::fs::read(file).map_err(|e| {
+        wrong(format!(
+            "{e} (give a folder with config.json and safetensors files, as transformers saves a model)"
+        ))
+    })?;
     match serde_json::from_slice(&text) {
         Ok(Value::Object(object)) => Ok(object),
         Ok(_) => Err(wrong("it is not a JSON object".to_owned())),
