@@ -49,6 +49,11 @@ impl Dealt {
         self.mine.len()
     }
 
+    /// Number of all peers' units.
+    pub fn total(&self) -> usize {
+        self.order.len()
+    }
+
     /// One of this peer's units.
     ///
     /// # Panics

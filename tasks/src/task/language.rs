@@ -2,7 +2,7 @@
 
 use super::{Score, Task};
 use crate::config::{DataSource, LanguageConfig};
-use crate::data::{Division, ShardKind, Shards, TextError, read_text, split_text};
+use crate::data::{Dealt, ShardKind, Shards, TextError, read_text, split_text};
 use crate::model::{Transformer, TransformerShape};
 use crate::{Segments, TaskError, init, loss, rng};
 use burn::tensor::{Device, Int, Tensor, TensorData};
@@ -30,36 +30,6 @@ pub struct LanguageTask {
     seed: u64,
     /// Only where the peers divide the text.
     dealt: Option<Dealt>,
-}
-
-/// Text that the peers divide.
-struct Dealt {
-    division: Division,
-    /// As last told; `None` before the first round, when all of the text is this peer's.
-    participants: Option<Participants>,
-    /// This peer's blocks.
-    mine: Vec<usize>,
-}
-
-impl Dealt {
-    fn new(text: usize, window: usize, seed: u64) -> Self {
-        let division = Division::of((text / (BLOCK_WINDOWS * window)).max(1), seed);
-        Self {
-            division,
-            participants: None,
-            mine: (0..division.blocks()).collect(),
-        }
-    }
-
-    /// Where a window begins: at the drawn place of this peer's blocks laid end to end, of `starts`
-    /// places in the text.
-    fn start(&self, starts: u64, rng: &mut ChaCha8Rng) -> usize {
-        let blocks = self.division.blocks() as u64;
-        let block = self.mine[rng::below(self.mine.len() as u64, rng) as usize] as u64;
-        let cut = |block: u64| (u128::from(starts) * u128::from(block) / u128::from(blocks)) as u64;
-        let (begin, end) = (cut(block), cut(block + 1));
-        (begin + rng::below(end - begin, rng)) as usize
-    }
 }
 
 impl LanguageTask {
@@ -108,8 +78,8 @@ impl LanguageTask {
             .into());
         }
         let mine = shards.range(train.len(), window)?;
-        let dealt =
-            (shards.kind == ShardKind::Dealt).then(|| Dealt::new(mine.len(), window, shards.seed));
+        let blocks = (mine.len() / (BLOCK_WINDOWS * window)).max(1);
+        let dealt = (shards.kind == ShardKind::Dealt).then(|| Dealt::new(blocks, shards.seed));
         Ok(Self {
             dealt,
             shape: shape(config),
@@ -166,10 +136,8 @@ impl Task for LanguageTask {
 
     fn deal(&mut self, participants: &Participants) {
         let Some(dealt) = &mut self.dealt else { return };
-        if dealt.participants.as_ref() != Some(participants) {
-            dealt.mine = dealt.division.blocks_of(participants);
-            self.seed = dealt.division.order_seed(participants.me());
-            dealt.participants = Some(participants.clone());
+        if dealt.deal(participants) {
+            self.seed = dealt.order_seed();
         }
     }
 
@@ -183,7 +151,7 @@ impl Task for LanguageTask {
         let starts = (self.train.len() - window + 1) as u64;
         let windows = (0..self.batch).map(|_| {
             let start = match &self.dealt {
-                Some(dealt) => dealt.start(starts, &mut rng),
+                Some(dealt) => start_in(dealt, starts, &mut rng),
                 None => rng::below(starts, &mut rng) as usize,
             };
             start..start + window
@@ -230,6 +198,17 @@ impl Task for LanguageTask {
             samples,
         })
     }
+}
+
+/// Where a window begins: anywhere in one of this peer's blocks. The blocks divide the `starts` places at
+/// which a window may begin, of which there are more than blocks.
+fn start_in(dealt: &Dealt, starts: u64, rng: &mut ChaCha8Rng) -> usize {
+    let blocks = dealt.total() as u64;
+    let place = rng::below(dealt.count() as u64, rng) as u32;
+    let block = u64::from(dealt.unit(place));
+    let cut = |block: u64| (u128::from(starts) * u128::from(block) / u128::from(blocks)) as u64;
+    let (begin, end) = (cut(block), cut(block + 1));
+    (begin + rng::below(end - begin, rng)) as usize
 }
 
 /// The inputs and targets: each window without its last byte, and each window without its first
