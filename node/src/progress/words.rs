@@ -26,7 +26,7 @@ pub fn duration(seconds: f64) -> String {
     }
 }
 
-/// A number, or a placeholder if it is `None`.
+/// A number with four decimals, or a dash if it is `None`.
 pub(crate) fn optional(value: Option<f64>) -> String {
     value.map_or_else(|| "-".to_owned(), |v| format!("{v:.4}"))
 }

@@ -37,9 +37,9 @@ pub(super) const SPEC: TopologySpec = TopologySpec {
 /// every round. On average `budget * d` pushes a round, and with `L = sum_j L_j` `E[W^2] = I - 2
 /// alpha budget L + alpha^2 (budget^2 L^2 + 2 budget (1 - budget) L)`. Source: Wang et al.,
 /// "MATCHA: speeding up decentralized SGD via matching decomposition sampling" (2019), section
-/// 3. Two choices of the paper are simplified: equal probabilities (the torus looks the same from
-/// every edge), and the alpha that keeps every draw nonnegative, as push-sum needs, instead of the
-/// optimum over the mean. Special case: budget 1 is [`Torus`](super::Torus).
+/// 3. It differs from the paper in two choices. All matchings have the same probability, because the
+/// torus looks the same from every edge. And alpha keeps every draw nonnegative, as push-sum needs,
+/// while the paper's is the optimum over the mean. Special case: budget 1 is [`Torus`](super::Torus).
 #[derive(Clone, Copy, Debug)]
 pub struct Matcha {
     seed: u64,
