@@ -84,7 +84,7 @@ pub(crate) struct RunArgs {
     /// Model to start from, the same for all daemons: a file or folder as `murmurate export` writes
     #[arg(long, value_name = "PATH")]
     pub(crate) init: Option<PathBuf>,
-    /// Device that trains: flex (CPU), wgpu, cuda, cuda:N
+    /// Device that trains: flex (CPU), wgpu, wgpu:N, cuda, cuda:N
     #[arg(long)]
     pub(crate) device: Option<String>,
     /// Wait for a training loop in another process instead of training here: PyTorch, JAX, NumPy
@@ -136,7 +136,8 @@ pub(crate) struct LocalArgs {
     /// Number of daemons
     #[arg(long, default_value_t = 4)]
     pub(crate) nodes: usize,
-    /// Strategy preset [default: diloco]; `murmurate strategies` lists all
+    /// Strategy preset [default: diloco for images, local-adam for text]; `murmurate strategies`
+    /// lists all
     #[arg(long)]
     pub(crate) preset: Option<String>,
     /// Configuration for all daemons, as for `murmurate run`
@@ -146,7 +147,7 @@ pub(crate) struct LocalArgs {
     #[arg(long)]
     pub(crate) rounds: Option<u64>,
     /// End when every daemon has reached this accuracy; exit with an error if one does not
-    /// [default: 0.96, but none with --rounds or preset none]
+    /// [default: 0.96 for the bundled images, but none with --rounds or preset none]
     #[arg(long, value_name = "SHARE")]
     pub(crate) until_accuracy: Option<f64>,
     /// Division of the data: dealt, iid, by-label, dirichlet:ALPHA [default: by-label for images, but iid
@@ -162,7 +163,7 @@ pub(crate) struct LocalArgs {
     /// Model to start from, the same for all daemons: a file or folder as `murmurate export` writes
     #[arg(long, value_name = "PATH")]
     pub(crate) init: Option<PathBuf>,
-    /// Device that trains: flex (CPU), wgpu, cuda, cuda:N
+    /// Device that trains: flex (CPU), wgpu, wgpu:N, cuda, cuda:N
     #[arg(long)]
     pub(crate) device: Option<String>,
     /// Parent of the daemons' directories [default: a temporary one, removed on success]
@@ -363,7 +364,7 @@ pub(crate) struct EvalArgs {
     /// Configuration that describes the model [default: the one inside the model file]
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Device that computes: flex (CPU), wgpu, cuda, cuda:N
+    /// Device that computes: flex (CPU), wgpu, wgpu:N, cuda, cuda:N
     #[arg(long)]
     pub(crate) device: Option<String>,
     /// Print one JSON object on stdout

@@ -23,7 +23,7 @@ pub(crate) struct GenerateArgs {
     /// Seed of the draws
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Where to compute: flex (CPU), wgpu, cuda, cuda:N
+    /// Where to compute: flex (CPU), wgpu, wgpu:N, cuda, cuda:N
     #[arg(long)]
     pub(crate) device: Option<String>,
 }

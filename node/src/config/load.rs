@@ -93,8 +93,10 @@ fn checked(table: &Table) -> Result<Config, Wrong> {
     let task = task(&raw)?;
     let shards = shards(&mut raw, run.seed)?;
     murmurate_tasks::config::validate(&task, &shards).map_err(|e| Wrong::named("shards", &e))?;
-    let strategy = Strategy::from_table(raw.strategy.clone().unwrap_or_default(), None)
-        .map_err(|e| Wrong::named("strategy", &e))?;
+    let mut table = raw.strategy.clone().unwrap_or_default();
+    let usual = || Value::String(task.usual_preset().to_owned());
+    table.entry("preset").or_insert_with(usual);
+    let strategy = Strategy::from_table(table, None).map_err(|e| Wrong::named("strategy", &e))?;
     attached::check(&task, &strategy)?;
     let network = network(&raw)?;
     let daemon = daemon(&raw)?;

@@ -78,9 +78,7 @@ async fn run_in(options: &LocalOptions, dir: &Path) -> Result<LocalReport, Local
         display.say(note);
     }
     let mut swarm = Swarm::new(&plan, display)?;
-    let end = swarm
-        .run(options.until_accuracy(&plan.preset), None)
-        .await?;
+    let end = swarm.run(plan.until_accuracy, None).await?;
     let mut report = LocalReport::new(&plan, options, &swarm, end);
     if let Some(network) = &network {
         report.account(network);

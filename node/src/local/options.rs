@@ -5,6 +5,8 @@ use super::shards::ShardsArg;
 use super::{KillAt, LateAt, LocalError, StopAt};
 use crate::faults::{Fault, FaultAction};
 use murmurate_net::emulate::{LinkSpec, NatKind};
+use murmurate_tasks::TaskConfig;
+use murmurate_tasks::config::DataSource;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -62,11 +64,11 @@ pub struct LocalOptions {
 }
 
 impl LocalOptions {
-    /// The accuracy at which to stop: the requested one; otherwise 0.96, or none if rounds were
-    /// requested or the preset has no exchange.
-    pub fn until_accuracy(&self, preset: &str) -> Option<f64> {
-        // What another process trains may have no accuracy.
-        let usual = self.rounds.is_none() && preset != "none" && self.command.is_empty();
+    /// The accuracy at which to stop: the requested one; otherwise 0.96 on the bundled images, or none
+    /// if rounds were requested or the preset has no exchange. What other data allow is not known.
+    pub fn until_accuracy(&self, preset: &str, task: &TaskConfig) -> Option<f64> {
+        let known = matches!(task.data(), Some(DataSource::Bundled));
+        let usual = self.rounds.is_none() && preset != "none" && known;
         self.until_accuracy.or(usual.then_some(TARGET_ACCURACY))
     }
 
@@ -132,6 +134,7 @@ impl LocalOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use murmurate_tasks::config::{AttachedConfig, ImageConfig};
 
     fn options() -> LocalOptions {
         LocalOptions {
@@ -142,20 +145,31 @@ mod tests {
 
     #[test]
     fn the_target_is_for_those_who_can_reach_it() {
-        assert_eq!(options().until_accuracy("diloco"), Some(TARGET_ACCURACY));
-        assert_eq!(options().until_accuracy("none"), None);
-        assert_eq!(
-            LocalOptions {
-                rounds: Some(3),
-                ..options()
-            }
-            .until_accuracy("bsp"),
-            None
-        );
+        let task = &TaskConfig::default();
+        let target = |options: LocalOptions, preset| options.until_accuracy(preset, task);
+        assert_eq!(target(options(), "diloco"), Some(TARGET_ACCURACY));
+        assert_eq!(target(options(), "none"), None);
+        let short = LocalOptions {
+            rounds: Some(3),
+            ..options()
+        };
+        assert_eq!(target(short, "bsp"), None);
         let asked = LocalOptions {
             until_accuracy: Some(0.5),
             ..options()
         };
-        assert_eq!(asked.until_accuracy("none"), Some(0.5));
+        assert_eq!(target(asked, "none"), Some(0.5));
+    }
+
+    #[test]
+    fn own_data_have_no_target_unless_one_is_set() {
+        let images = ImageConfig {
+            data: DataSource::Path("photos".into()),
+            ..ImageConfig::default()
+        };
+        let images = TaskConfig::ImageClassifier(images);
+        assert_eq!(options().until_accuracy("diloco", &images), None);
+        let attached = TaskConfig::Attached(AttachedConfig::default());
+        assert_eq!(options().until_accuracy("diloco", &attached), None);
     }
 }

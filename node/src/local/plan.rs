@@ -16,6 +16,8 @@ pub(super) struct LocalPlan {
     pub(super) preset: String,
     pub(super) seed: u64,
     pub(super) alone: bool,
+    /// The accuracy at which to stop.
+    pub(super) until_accuracy: Option<f64>,
     pub(super) kill_every: Option<KillEvery>,
     /// A note for the user about a default that was chosen.
     pub(super) note: Option<&'static str>,
@@ -50,6 +52,7 @@ impl LocalPlan {
             program,
             preset: base.config.strategy.name().to_owned(),
             seed: base.config.run.seed,
+            until_accuracy: options.until_accuracy(base.config.strategy.name(), &base.config.task),
             alone: !base.config.strategy.exchange().facts().exchanges,
             kill_every: options.kill_every,
             note: choose(options, &base.config.task).1,

@@ -64,7 +64,7 @@ impl LocalReport {
                     n.utilization = Some(1.0);
                 });
         }
-        let target = options.until_accuracy(&plan.preset);
+        let target = plan.until_accuracy;
         let kills = swarm.killer.iter().flat_map(|killer| killer.kills.clone());
         let mut report = Self {
             version: env!("CARGO_PKG_VERSION").to_owned(),

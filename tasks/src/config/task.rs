@@ -47,6 +47,15 @@ impl TaskConfig {
         }
     }
 
+    /// The preset of a configuration that names none. Plain SGD hardly trains a transformer, and outer
+    /// momentum harms models that are averaged often.
+    pub const fn usual_preset(&self) -> &'static str {
+        match self {
+            Self::ImageClassifier(_) => "diloco",
+            Self::LanguageModel(_) | Self::CausalLm(_) | Self::Attached(_) => "local-adam",
+        }
+    }
+
     /// Source of its data; `None` if the trainer in another process has it.
     pub const fn data(&self) -> Option<&DataSource> {
         match self {

@@ -59,7 +59,7 @@ fn wrong_files_are_named_by_line() {
         (
             "[daemon]\ndevice = \"cpux\"\n",
             "node.toml:2: there is no device `cpux`, the nearest is `cpu` \
-             (flex, cpu, wgpu, cuda, cuda:N)",
+             (flex, cpu, wgpu, wgpu:N, cuda, cuda:N)",
         ),
         (
             "[daemon]\nsave_every_s = -1.0\n",

@@ -28,7 +28,7 @@ pub(super) const ALL: [Preset; ANCHORED.len() + NEIGHBOURS.len()] = {
 };
 
 /// The baseline, and presets whose peers agree on an anchor or have a center.
-const ANCHORED: [Preset; 32] = [
+const ANCHORED: [Preset; 33] = [
     point(
         [
             "none",
@@ -154,6 +154,15 @@ const ANCHORED: [Preset; 32] = [
             "Stich, ICLR 2019",
         ],
         include_str!("local-sgd.toml"),
+    ),
+    point(
+        [
+            "local-adam",
+            "as local-sgd, with AdamW as the inner optimizer",
+            "x_i' = x_i - lr adam(g_i) for H inner steps, a' = a + mean_i (x_i - a)",
+            "Cheng and Glasgow, ICLR 2025",
+        ],
+        include_str!("local-adam.toml"),
     ),
     point(
         [
