@@ -27,6 +27,12 @@ pub trait StepControl {
         let _ = (step, samples);
     }
 
+    /// Whether [`StepControl::correct`] may change a gradient. If not, a trainer on another device
+    /// need not copy gradients to the host.
+    fn corrects(&self) -> bool {
+        true
+    }
+
     /// Called in every inner step for each tensor that has a gradient, before the inner optimizer
     /// uses it: changes the gradient in place. `offset` is where the tensor lies in the flat
     /// parameters, `values` are its parameters.

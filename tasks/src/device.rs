@@ -21,8 +21,9 @@ pub enum DeviceChoice {
     /// The processor, by burn's `flex` back end. `cpu` means the same.
     #[default]
     Flex,
-    /// A graphics processor by Vulkan, Metal or DirectX, chosen by wgpu.
-    Wgpu,
+    /// A graphics processor by Vulkan, Metal or DirectX: by its index among those that wgpu finds, or
+    /// the one that wgpu prefers.
+    Wgpu(Option<usize>),
     /// A CUDA device by its index.
     Cuda(usize),
 }
@@ -33,7 +34,7 @@ pub enum DeviceChoice {
 pub enum DeviceError {
     /// No device has this name.
     #[error(
-        "there is no device `{name}`, the nearest is `{nearest}` (flex, cpu, wgpu, cuda, cuda:N)"
+        "there is no device `{name}`, the nearest is `{nearest}` (flex, cpu, wgpu, wgpu:N, cuda, cuda:N)"
     )]
     Unknown {
         /// The name.
@@ -42,11 +43,19 @@ pub enum DeviceError {
         nearest: &'static str,
     },
     /// The text after the colon is not an index, or the device takes none.
-    #[error("device `{0}` has a bad index (write `cuda:0`; the others take none)")]
+    #[error("device `{0}` has a bad index (write `cuda:0` or `wgpu:0`; the others take none)")]
     Index(String),
     /// This binary was built without the device.
     #[error("this binary was built without `{0}` (build it with `--features {0}`)")]
     NotBuilt(&'static str),
+    /// No graphics processor, or none with this index.
+    #[error("there is no device `{name}`: {found} (is the driver installed?)")]
+    Missing {
+        /// The name.
+        name: String,
+        /// What there is instead.
+        found: String,
+    },
 }
 
 impl FromStr for DeviceChoice {
@@ -60,10 +69,14 @@ impl FromStr for DeviceChoice {
         };
         match (name, index) {
             ("flex" | "cpu", None) => Ok(Self::Flex),
-            ("wgpu", None) => Ok(Self::Wgpu),
+            ("wgpu", None) => Ok(Self::Wgpu(None)),
+            ("wgpu", Some(index)) => {
+                let index = index.parse().map_err(|_| bad_index())?;
+                Ok(Self::Wgpu(Some(index)))
+            }
             ("cuda", None) => Ok(Self::Cuda(0)),
             ("cuda", Some(index)) => index.parse().map(Self::Cuda).map_err(|_| bad_index()),
-            ("flex" | "cpu" | "wgpu", Some(_)) => Err(bad_index()),
+            ("flex" | "cpu", Some(_)) => Err(bad_index()),
             _ => Err(DeviceError::Unknown {
                 name: text.to_owned(),
                 nearest: crate::config::nearest(name, &NAMES),
@@ -76,16 +89,16 @@ impl fmt::Display for DeviceChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Flex => f.write_str("flex"),
-            Self::Wgpu => f.write_str("wgpu"),
+            Self::Wgpu(None) => f.write_str("wgpu"),
+            Self::Wgpu(Some(index)) => write!(f, "wgpu:{index}"),
             Self::Cuda(index) => write!(f, "cuda:{index}"),
         }
     }
 }
 
 impl DeviceChoice {
-    /// Whether parameters and gradients can be accessed in place. Otherwise every inner step of an
-    /// [`InnerOptimizer`](murmurate_strategies::inner::InnerOptimizer) and every visit copies them
-    /// to the host and back, which is slow.
+    /// Whether parameters and gradients can be accessed in place. Otherwise they cross a bus, and the
+    /// trainer keeps them on the device where it can.
     pub const fn in_place(self) -> bool {
         matches!(self, Self::Flex)
     }
@@ -93,23 +106,37 @@ impl DeviceChoice {
     /// burn's device.
     ///
     /// # Errors
-    /// If this binary was built without the device.
+    /// If this binary was built without the device, or there is none with this index.
     pub fn open(self) -> Result<Device, DeviceError> {
         match self {
             Self::Flex => Ok(Device::flex()),
-            Self::Wgpu => wgpu(),
+            Self::Wgpu(index) => wgpu(index),
             Self::Cuda(index) => cuda(index),
         }
     }
 }
 
 #[cfg(feature = "wgpu")]
-fn wgpu() -> Result<Device, DeviceError> {
-    Ok(Device::wgpu(burn::tensor::DeviceKind::DefaultDevice))
+fn wgpu(index: Option<usize>) -> Result<Device, DeviceError> {
+    use burn::tensor::{DeviceKind, DeviceType};
+    let all = Device::enumerate(DeviceType::Wgpu).into_vec();
+    let found = match all.len() {
+        0 => "wgpu finds no graphics processor".to_owned(),
+        count => format!("wgpu finds {count}, counted from 0"),
+    };
+    let name = DeviceChoice::Wgpu(index).to_string();
+    match index {
+        None if !all.is_empty() => Ok(Device::wgpu(DeviceKind::DefaultDevice)),
+        None => Err(DeviceError::Missing { name, found }),
+        Some(index) => {
+            let device = all.into_iter().nth(index);
+            device.ok_or(DeviceError::Missing { name, found })
+        }
+    }
 }
 
 #[cfg(not(feature = "wgpu"))]
-const fn wgpu() -> Result<Device, DeviceError> {
+const fn wgpu(_: Option<usize>) -> Result<Device, DeviceError> {
     Err(DeviceError::NotBuilt("wgpu"))
 }
 
@@ -129,20 +156,21 @@ mod tests {
 
     #[test]
     fn names_are_parsed_and_shown() {
-        for name in ["flex", "wgpu", "cuda:0", "cuda:7"] {
+        for name in ["flex", "wgpu", "wgpu:1", "cuda:0", "cuda:7"] {
             assert_eq!(name.parse::<DeviceChoice>().unwrap().to_string(), name);
         }
         assert_eq!(
             "flex:1".parse::<DeviceChoice>(),
             Err(DeviceError::Index("flex:1".into()))
         );
+        assert!("wgpu:x".parse::<DeviceChoice>().is_err());
         assert!("cuda:x".parse::<DeviceChoice>().is_err());
     }
 
     #[test]
     #[cfg(not(feature = "wgpu"))]
     fn a_device_that_was_not_built_says_how_to_build_it() {
-        let error = DeviceChoice::Wgpu.open().unwrap_err().to_string();
+        let error = DeviceChoice::Wgpu(None).open().unwrap_err().to_string();
         assert!(error.contains("--features wgpu"), "{error}");
     }
 }

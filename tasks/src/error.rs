@@ -45,6 +45,9 @@ pub enum TaskError {
         "the model of kind = \"attached\" is in the process that trains it, which must evaluate it too"
     )]
     Attached,
+    /// The loss of the model to start from is NaN or infinite.
+    #[error("the loss of the model to start from is not finite (check the weights of `--init`)")]
+    Start,
     /// A custom task failed.
     #[error("{0}")]
     Own(String),

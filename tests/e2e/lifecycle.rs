@@ -233,3 +233,38 @@ fn a_second_ctrl_c_does_not_wait_for_the_inner_step() {
     );
     assert!(!Path::new(&home.join("checkpoint.json")).exists());
 }
+
+/// A complete run goes on in the same directories with a larger number of rounds.
+#[test]
+fn a_complete_run_is_extended() {
+    let turn = turn();
+    let dir = tempfile::tempdir().unwrap();
+    let home = |name: &str| dir.path().join(name);
+    let run = |rounds| {
+        let settings = Settings {
+            rounds,
+            start_with: 2,
+            ..Settings::default()
+        };
+        let mut first = Daemon::start(&turn, &settings, &home("a"), &[]);
+        let (_, address, _) = first.listening();
+        let second = Daemon::start(&turn, &settings.shard(1), &home("b"), &[&address]);
+        let (first, second) = (first.end(), second.end());
+        let (a, b) = (first.polite().clone(), second.polite().clone());
+        assert_eq!(a.digest, b.digest);
+        assert_eq!((a.rounds, b.rounds), (rounds, rounds), "{a:?} {b:?}");
+        a
+    };
+    let before = run(4);
+    let after = run(7);
+    assert_eq!(after.inner_steps, before.inner_steps / 4 * 7);
+
+    // Any other difference in the plan is refused, also with more rounds.
+    let other = Settings {
+        rounds: 9,
+        preset: "local-sgd".to_owned(),
+        ..Settings::default()
+    };
+    let ended = Daemon::start(&turn, &other, &home("a"), &[]).end();
+    assert!(ended.failed().contains("another plan"), "{ended:?}");
+}

@@ -6,6 +6,7 @@
 mod command;
 mod deny;
 mod determinism;
+mod devices;
 mod failure;
 mod fix;
 mod fuzz;

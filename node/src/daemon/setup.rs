@@ -59,11 +59,16 @@ impl Setup {
             plan: plan.hash(),
             layout: layout.hash(),
         };
-        let checkpoint = store.resume(&expected)?;
+        let plan_of = |rounds| strategy.plan(run.id, &layout, rounds).ok();
+        let checkpoint = store.resume(&expected, &|rounds| Some(plan_of(rounds)?.hash()))?;
         let parts = Parts::new(strategy, &plan, layout.len());
         let mut executor = Executor::new(trainer, parts, Box::new(WallStopwatch::new()));
         let snapshot = match &checkpoint {
-            Some(checkpoint) => Some(restore(config, checkpoint, &mut executor)?),
+            Some(checkpoint) => Some(Snapshot {
+                // The plan of the checkpoint may have another number of rounds.
+                plan: expected.plan,
+                ..restore(config, checkpoint, &mut executor)?
+            }),
             None => None,
         };
         let peer = store.identity().peer();

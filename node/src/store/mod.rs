@@ -19,6 +19,7 @@ pub use identity::Identity;
 pub use known::KnownPeers;
 pub use lock::DirectoryLock;
 
+use murmurate_protocol::PlanHash;
 use std::path::{Path, PathBuf};
 
 /// An open and locked directory of a daemon.
@@ -55,16 +56,27 @@ impl Store {
         &self.identity
     }
 
-    /// The last committed checkpoint, verified byte by byte; `None` in a fresh directory.
+    /// The last committed checkpoint, verified byte by byte; `None` in a fresh directory. It may belong
+    /// to a plan that differs only in the number of rounds: `plan_of` gives the hash of the plan with
+    /// another number. So a run that is complete can go on.
     ///
     /// # Errors
     /// If the checkpoint is damaged or belongs to another run, plan or model. It is kept, and the
     /// caller must not continue in this directory.
-    pub fn resume(&self, expected: &Expected) -> Result<Option<Checkpoint>, StoreError> {
+    pub fn resume(
+        &self,
+        expected: &Expected,
+        plan_of: &dyn Fn(u64) -> Option<PlanHash>,
+    ) -> Result<Option<Checkpoint>, StoreError> {
         let Some(checkpoint) = Checkpoint::open(&self.dir)? else {
             return Ok(None);
         };
-        checkpoint.require(expected)?;
+        let manifest = checkpoint.manifest();
+        let before = manifest.rounds().and_then(plan_of);
+        let plan = before
+            .filter(|plan| plan.to_hex() == manifest.plan)
+            .unwrap_or(expected.plan);
+        checkpoint.require(&Expected { plan, ..*expected })?;
         checkpoint.verify()?;
         Ok(Some(checkpoint))
     }

@@ -74,6 +74,10 @@ impl StepControl for Budget<'_> {
         self.signals.samples.fetch_add(samples, Ordering::Relaxed);
     }
 
+    fn corrects(&self) -> bool {
+        self.correction.is_some()
+    }
+
     fn correct(&mut self, offset: usize, values: &[f32], gradient: &mut [f32]) {
         if let Some(correction) = self.correction.as_deref_mut() {
             correction.correct(offset, values, gradient);

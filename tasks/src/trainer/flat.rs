@@ -1,15 +1,13 @@
 //! The flat parameters of a burn model: burn's visitors by position in the layout. On `flex` a
-//! tensor without other owners is accessed in place; on other devices it is copied to the host and
-//! back.
+//! tensor without other owners is accessed in place; on other devices an edit copies it to the host
+//! and back.
 
+use super::inner::Inner;
+use super::tensors::{FLOATS, is_trained};
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::optim::GradientsParams;
 use burn::tensor::{Tensor, TensorData};
-use murmurate_strategies::inner::InnerOptimizer;
 use murmurate_strategies::{Layout, StepControl, TensorSpec};
-
-/// Why a tensor of a model cannot be accessed. This is a bug of the task.
-const FLOATS: &str = "parameters are f32: build the model on the device it is given";
 
 /// Names and shapes of the trained tensors, without reading values. The model must be on an autodiff
 /// device if some of its tensors are frozen.
@@ -25,12 +23,6 @@ pub(crate) fn names(model: &impl Module) -> Vec<String> {
     let mut names = Names::default();
     model.visit(&mut names);
     names.tensors.into_iter().map(|(name, ..)| name).collect()
-}
-
-/// Whether a tensor is trained. Others are not in the layout: they neither travel nor are they
-/// stored. Devices without autodiff do not know, so there all are.
-fn is_trained<const D: usize>(param: &Param<Tensor<D>>) -> bool {
-    !param.lazy_device().is_autodiff() || param.val().is_require_grad()
 }
 
 /// The variant of an enum is not part of a name, so the names of tensors do not depend on it.
@@ -113,24 +105,38 @@ impl ModuleMapper for Editor<'_> {
     }
 }
 
-/// The norm of the gradients of all trained tensors together.
-pub(crate) fn norm(model: &impl Module, gradients: &GradientsParams) -> f64 {
+/// The norm of the gradients of all trained tensors together: summed in f64 where the host can access
+/// them in place, otherwise in f32 on the device.
+pub(crate) fn norm(model: &impl Module, gradients: &GradientsParams, in_place: bool) -> f64 {
     let mut norm = Norm {
         gradients,
+        in_place,
         squares: 0.0,
+        on_device: None,
     };
     model.visit(&mut norm);
-    norm.squares.sqrt()
+    let on_device = norm.on_device.map_or(0.0, Tensor::into_scalar::<f32>);
+    (norm.squares + f64::from(on_device)).sqrt()
 }
 
 struct Norm<'a> {
     gradients: &'a GradientsParams,
+    in_place: bool,
     squares: f64,
+    on_device: Option<Tensor<1>>,
 }
 
 impl ModuleVisitor for Norm<'_> {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
         if let Some(gradient) = self.gradients.get::<D>(param.id) {
+            if !self.in_place {
+                let squares = gradient.square().sum();
+                self.on_device = Some(match self.on_device.take() {
+                    Some(others) => others + squares,
+                    None => squares,
+                });
+                return;
+            }
             let data = gradient.into_data();
             let squares = data.iter::<f32>().map(|g| f64::from(g) * f64::from(g));
             self.squares += squares.sum::<f64>();
@@ -154,12 +160,12 @@ impl Scaled {
 
 /// Applies an inner optimizer that has begun its step to every tensor of a model and its gradient,
 /// which `control` corrects first. Skips tensors that the loss does not depend on.
-pub(crate) fn descend<M: Module>(
+pub(super) fn descend<M: Module>(
     model: M,
     layout: &Layout,
     gradients: Scaled,
     control: &mut dyn StepControl,
-    inner: &mut dyn InnerOptimizer,
+    inner: &mut Inner,
 ) -> M {
     model.map(&mut Descent {
         layout,
@@ -174,7 +180,7 @@ struct Descent<'a> {
     layout: &'a Layout,
     gradients: Scaled,
     control: &'a mut dyn StepControl,
-    inner: &'a mut dyn InnerOptimizer,
+    inner: &'a mut Inner,
     place: usize,
 }
 
@@ -183,21 +189,65 @@ impl ModuleMapper for Descent<'_> {
         if !is_trained(&param) {
             return param;
         }
-        let spec = &self.layout.tensors()[self.place];
+        let place = self.place;
         self.place += 1;
         let Some(gradient) = self.gradients.gradients.remove::<D>(param.id) else {
             return param;
         };
-        param.map(|tensor| {
-            let (device, mut gradient) = (tensor.device(), gradient.into_data());
-            let mut data = tensor.inner().into_data();
-            let values = data.as_mut_slice::<f32>().expect(FLOATS);
-            let gradient = gradient.as_mut_slice::<f32>().expect(FLOATS);
-            self.gradients.scale(gradient);
-            self.control.correct(spec.range().start, values, gradient);
-            self.inner.apply(spec.range(), values, gradient);
-            Tensor::from_data(data, &device).require_grad()
+        param.map(|tensor| match self.inner {
+            Inner::Host(_) => self.on_host(place, tensor, gradient),
+            Inner::Device(_) => self.on_device(place, tensor, gradient),
         })
+    }
+}
+
+impl Descent<'_> {
+    fn on_host<const D: usize>(
+        &mut self,
+        place: usize,
+        tensor: Tensor<D>,
+        gradient: Tensor<D>,
+    ) -> Tensor<D> {
+        let range = self.layout.tensors()[place].range();
+        let (device, mut gradient) = (tensor.device(), gradient.into_data());
+        let mut data = tensor.inner().into_data();
+        let values = data.as_mut_slice::<f32>().expect(FLOATS);
+        let gradient = gradient.as_mut_slice::<f32>().expect(FLOATS);
+        self.gradients.scale(gradient);
+        self.control.correct(range.start, values, gradient);
+        if let Inner::Host(inner) = self.inner {
+            inner.apply(range, values, gradient);
+        }
+        Tensor::from_data(data, &device).require_grad()
+    }
+
+    /// Parameters and gradient stay on the device, unless the gradient is corrected.
+    fn on_device<const D: usize>(
+        &mut self,
+        place: usize,
+        tensor: Tensor<D>,
+        mut gradient: Tensor<D>,
+    ) -> Tensor<D> {
+        let tensor = tensor.inner();
+        if self.gradients.factor != 1.0 {
+            gradient = gradient.mul_scalar(self.gradients.factor);
+        }
+        if self.control.corrects() {
+            let offset = self.layout.tensors()[place].range().start;
+            let (device, mut data) = (gradient.device(), gradient.into_data());
+            let values = tensor.clone().into_data();
+            self.control.correct(
+                offset,
+                values.as_slice::<f32>().expect(FLOATS),
+                data.as_mut_slice::<f32>().expect(FLOATS),
+            );
+            gradient = Tensor::from_data(data, &device);
+        }
+        let tensor = match self.inner {
+            Inner::Device(inner) => inner.apply(place, tensor, gradient),
+            Inner::Host(_) => tensor,
+        };
+        Tensor::from_inner(tensor).require_grad()
     }
 }
 

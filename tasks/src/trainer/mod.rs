@@ -1,15 +1,20 @@
-//! The trainer of any [`Task`]. burn's autodiff computes gradients, and the inner optimizer works
-//! in place on flat slices.
+//! The trainer of any [`Task`]. burn's autodiff computes gradients. The inner optimizer works in place
+//! on flat slices where the host can access the device's memory, otherwise on the device.
 
 pub(crate) mod flat;
+mod inner;
+mod on_device;
+mod tensors;
+mod transfer;
 
 use crate::init;
 use crate::{DeviceChoice, Segments, Task, TaskError};
 use burn::module::Module;
 use burn::optim::{GradientsAccumulator, GradientsParams};
 use burn::tensor::{Device, Tensor};
+use inner::Inner;
 use murmurate_protocol::{Evaluation, InnerStep, Participants};
-use murmurate_strategies::inner::{InnerKind, InnerOptimizer};
+use murmurate_strategies::inner::InnerKind;
 use murmurate_strategies::state::{StateError, StateSink, StateSource};
 use murmurate_strategies::{
     Layout, Proceed, StepControl, TensorSpec, TrainError, TrainReport, Trainer,
@@ -30,8 +35,10 @@ pub struct BurnTrainer<T: Task> {
     device: Device,
     layout: Layout,
     kind: InnerKind,
-    inner: Option<Box<dyn InnerOptimizer>>,
+    inner: Option<Inner>,
     batches: u64,
+    /// Whether the host can access the device's memory.
+    in_place: bool,
 }
 
 const MODEL: &str = "the model is put back after every use";
@@ -47,12 +54,13 @@ impl<T: Task> BurnTrainer<T> {
         device: &DeviceChoice,
         seed: u64,
     ) -> Result<Self, TaskError> {
+        let in_place = device.in_place();
         let device = device.open()?.autodiff();
         let model = task.model(&device);
         let layout = flat::layout(&model);
         let model = flat::edit(model, &layout, &mut Initial { task: &task, seed });
         let model = task.start(model)?;
-        Ok(Self {
+        let mut trainer = Self {
             task,
             model: Some(model),
             device,
@@ -60,7 +68,32 @@ impl<T: Task> BurnTrainer<T> {
             kind: *inner,
             inner: None,
             batches: 0,
-        })
+            in_place,
+        };
+        if !in_place {
+            trainer.warm_up()?;
+        }
+        Ok(trainer)
+    }
+
+    /// Takes one inner step and scores one batch, then forgets both. A graphics device compiles its
+    /// kernels at their first use, which can take longer than a round may.
+    fn warm_up(&mut self) -> Result<(), TaskError> {
+        let model = self.model.clone();
+        let (_, gradients) = self.backward().map_err(|error| match error {
+            TrainError::NotFinite => TaskError::Start,
+            error => TaskError::Own(error.to_string()),
+        })?;
+        self.descend(gradients, &mut Uncorrected);
+        if self.task.held_batches() > 0 {
+            let valid = self.model.as_ref().expect(MODEL).valid();
+            let device = self.device.clone().inner();
+            self.task.score(&valid, 0, &device)?;
+        }
+        self.model = model;
+        self.inner = None;
+        self.batches = 0;
+        Ok(())
     }
 
     /// The task.
@@ -110,7 +143,7 @@ impl<T: Task> BurnTrainer<T> {
     fn clipped(&self, gradients: GradientsParams, factor: f64) -> flat::Scaled {
         let model = self.model.as_ref().expect(MODEL);
         let clip = self.task.clip_norm().map_or(1.0, |most| {
-            let norm = factor * flat::norm(model, &gradients);
+            let norm = factor * flat::norm(model, &gradients, self.in_place);
             // A norm that is not finite leaves the gradients to the check of the next loss.
             if norm > most { most / norm } else { 1.0 }
         });
@@ -124,12 +157,12 @@ impl<T: Task> BurnTrainer<T> {
     }
 
     fn descend(&mut self, gradients: flat::Scaled, control: &mut dyn StepControl) {
-        let inner = self
-            .inner
-            .get_or_insert_with(|| self.kind.build_for(&self.layout));
+        let inner = self.inner.get_or_insert_with(|| {
+            Inner::new(&self.kind, &self.layout, &self.device, self.in_place)
+        });
         inner.begin_step();
         let model = self.model.take().expect(MODEL);
-        let model = flat::descend(model, &self.layout, gradients, control, inner.as_mut());
+        let model = flat::descend(model, &self.layout, gradients, control, inner);
         self.model = Some(model);
     }
 }
@@ -200,6 +233,28 @@ impl<T: Task> Trainer for BurnTrainer<T> {
         self.model = Some(flat::edit(model, &self.layout, &mut Visit { range, f }));
     }
 
+    fn read(&mut self, offset: usize, into: &mut [f32]) {
+        if self.in_place {
+            self.visit(offset..offset + into.len(), &mut |at, piece| {
+                into[at - offset..at - offset + piece.len()].copy_from_slice(piece);
+            });
+            return;
+        }
+        let model = self.model.as_ref().expect(MODEL);
+        transfer::read(model, &self.layout, offset, into);
+    }
+
+    fn write(&mut self, offset: usize, values: &[f32]) {
+        if self.in_place {
+            self.visit(offset..offset + values.len(), &mut |at, piece| {
+                piece.copy_from_slice(&values[at - offset..at - offset + piece.len()]);
+            });
+            return;
+        }
+        let model = self.model.take().expect(MODEL);
+        self.model = Some(transfer::write(model, &self.layout, offset, values));
+    }
+
     fn evaluate(&mut self) -> Result<Evaluation, TrainError> {
         let model = self.model.as_ref().expect(MODEL).valid();
         let device = self.device.clone().inner();
@@ -230,7 +285,7 @@ impl<T: Task> Trainer for BurnTrainer<T> {
         sink.bytes(POSITION, &self.batches.to_le_bytes())?;
         self.inner
             .as_ref()
-            .map_or(Ok(()), |inner| inner.save(INNER, sink))
+            .map_or(Ok(()), |inner| inner.save(INNER, &self.layout, sink))
     }
 
     fn load(&mut self, source: &dyn StateSource) -> Result<(), StateError> {
@@ -241,8 +296,8 @@ impl<T: Task> Trainer for BurnTrainer<T> {
         })?;
         let inner = match source.contains(&format!("{INNER}.steps")) {
             true => {
-                let mut inner = self.kind.build_for(&self.layout);
-                inner.load(INNER, source)?;
+                let mut inner = Inner::new(&self.kind, &self.layout, &self.device, self.in_place);
+                inner.load(INNER, &self.layout, source)?;
                 Some(inner)
             }
             false => None,
@@ -250,6 +305,19 @@ impl<T: Task> Trainer for BurnTrainer<T> {
         self.batches = u64::from_le_bytes(batches);
         self.inner = inner;
         Ok(())
+    }
+}
+
+/// A control that never stops and corrects nothing.
+struct Uncorrected;
+
+impl StepControl for Uncorrected {
+    fn before(&mut self, _: InnerStep) -> Proceed {
+        Proceed::Go
+    }
+
+    fn corrects(&self) -> bool {
+        false
     }
 }
 
@@ -290,11 +358,8 @@ impl flat::Edit for Visit<'_> {
 
 /// All parameters of a trainer.
 pub fn parameters(trainer: &mut dyn Trainer) -> Vec<f32> {
-    let len = trainer.layout().len();
-    let mut parameters = Vec::with_capacity(len);
-    trainer.visit(0..len, &mut |_, values| {
-        parameters.extend_from_slice(values)
-    });
+    let mut parameters = vec![0.0; trainer.layout().len()];
+    trainer.read(0, &mut parameters);
     parameters
 }
 
@@ -311,6 +376,10 @@ pub fn take_steps(trainer: &mut dyn Trainer, steps: u64) -> Result<TrainReport, 
             } else {
                 Proceed::Stop
             }
+        }
+
+        fn corrects(&self) -> bool {
+            false
         }
     }
     trainer.steps(&mut Count(steps))

@@ -76,6 +76,14 @@ pub struct Expected {
 }
 
 impl Manifest {
+    /// The number of rounds of the run that wrote the checkpoint; zero means no end. `None` if its
+    /// configuration does not say.
+    pub fn rounds(&self) -> Option<u64> {
+        let config: toml::Table = toml::from_str(&self.config).ok()?;
+        let rounds = config.get("run")?.get("rounds")?.as_integer()?;
+        u64::try_from(rounds).ok()
+    }
+
     /// A manifest for a checkpoint of `expected` at `round`. The caller sets the remaining fields,
     /// except for the directory, the files and the checksum, which the writer sets.
     pub fn new(expected: &Expected, round: u64, tensors: &[TensorSpec]) -> Self {

@@ -1,0 +1,223 @@
+//! Inner optimizers as tensor operations, for devices whose memory the host cannot access: parameters,
+//! gradients and moments stay there. Moments are stored in the flat order of the host's optimizers, so
+//! a checkpoint moves from one device to another.
+
+use super::tensors::FLOATS;
+use burn::tensor::{Device, Tensor, TensorData};
+use murmurate_strategies::Layout;
+use murmurate_strategies::inner::InnerKind;
+use murmurate_strategies::state::{StateError, StateSink, StateSource};
+
+/// The equations of the optimizers in [`murmurate_strategies::inner`] that treat every value alike.
+#[derive(Clone, Copy, Debug)]
+enum Rule {
+    Sgd {
+        lr: f32,
+        momentum: f32,
+        weight_decay: f32,
+    },
+    AdamW {
+        lr: f32,
+        betas: [f32; 2],
+        eps: f32,
+        weight_decay: f32,
+    },
+    Signum {
+        lr: f32,
+        momentum: f32,
+        weight_decay: f32,
+    },
+}
+
+impl Rule {
+    fn new(kind: &InnerKind) -> Option<Self> {
+        Some(match *kind {
+            InnerKind::Sgd {
+                lr,
+                momentum,
+                weight_decay,
+            } => Self::Sgd {
+                lr: lr as f32,
+                momentum: momentum as f32,
+                weight_decay: weight_decay as f32,
+            },
+            InnerKind::AdamW {
+                lr,
+                betas,
+                eps,
+                weight_decay,
+            } => Self::AdamW {
+                lr: lr as f32,
+                betas: betas.map(|beta| beta as f32),
+                eps: eps as f32,
+                weight_decay: weight_decay as f32,
+            },
+            InnerKind::Signum {
+                lr,
+                momentum,
+                weight_decay,
+            } => Self::Signum {
+                lr: lr as f32,
+                momentum: momentum as f32,
+                weight_decay: weight_decay as f32,
+            },
+            InnerKind::Lamb { .. }
+            | InnerKind::Muon { .. }
+            | InnerKind::OneBitAdam { .. }
+            | InnerKind::ZeroOneAdam { .. } => return None,
+        })
+    }
+}
+
+/// An inner optimizer whose state is on the trainer's device.
+pub(super) struct OnDevice {
+    rule: Rule,
+    /// Values that it keeps for each parameter.
+    multiple: usize,
+    steps: u64,
+    /// For each tensor of the layout the moments as vectors; none before its first gradient.
+    moments: Vec<Vec<Tensor<1>>>,
+    /// The device, without autodiff.
+    device: Device,
+}
+
+impl OnDevice {
+    /// `None` for an optimizer that needs shapes or whole norms: it works on the host.
+    pub(super) fn new(kind: &InnerKind, layout: &Layout, device: &Device) -> Option<Self> {
+        Some(Self {
+            rule: Rule::new(kind)?,
+            multiple: kind.state_multiple(),
+            steps: 0,
+            moments: vec![Vec::new(); layout.tensors().len()],
+            device: device.clone().inner(),
+        })
+    }
+
+    /// Opens the next inner step.
+    pub(super) fn begin_step(&mut self) {
+        self.steps += 1;
+    }
+
+    /// The parameters of the tensor at this place of the layout after its gradient. Both are without
+    /// autodiff.
+    pub(super) fn apply<const D: usize>(
+        &mut self,
+        place: usize,
+        params: Tensor<D>,
+        gradient: Tensor<D>,
+    ) -> Tensor<D> {
+        let shape = params.shape();
+        let len = shape.num_elements();
+        let (x, g) = (params.reshape([len]), gradient.reshape([len]));
+        let moments = std::mem::take(&mut self.moments[place]);
+        let zeros = || Tensor::<1>::zeros([len], &self.device);
+        let mut moments = moments.into_iter();
+        let mut next = || moments.next().unwrap_or_else(zeros);
+        let (x, moments) = match self.rule {
+            Rule::Sgd {
+                lr,
+                momentum,
+                weight_decay,
+            } => {
+                let g = if weight_decay == 0.0 {
+                    g
+                } else {
+                    g + x.clone().mul_scalar(weight_decay)
+                };
+                if momentum == 0.0 {
+                    (x - g.mul_scalar(lr), Vec::new())
+                } else {
+                    let v = next().mul_scalar(momentum) + g;
+                    (x - v.clone().mul_scalar(lr), vec![v])
+                }
+            }
+            Rule::AdamW {
+                lr,
+                betas: [beta_1, beta_2],
+                eps,
+                weight_decay,
+            } => {
+                let m = next().mul_scalar(beta_1) + g.clone().mul_scalar(1.0 - beta_1);
+                let v = next().mul_scalar(beta_2) + g.square().mul_scalar(1.0 - beta_2);
+                let step_size = (f64::from(lr) / correction(beta_1, self.steps)) as f32;
+                let root_scale = (1.0 / correction(beta_2, self.steps).sqrt()) as f32;
+                let below = v.clone().sqrt().mul_scalar(root_scale).add_scalar(eps);
+                let shrink = 1.0 - lr * weight_decay;
+                let x = x.mul_scalar(shrink) - m.clone().mul_scalar(step_size) / below;
+                (x, vec![m, v])
+            }
+            Rule::Signum {
+                lr,
+                momentum,
+                weight_decay,
+            } => {
+                let m = next().mul_scalar(momentum) + g.mul_scalar(1.0 - momentum);
+                let way = m.clone().sign() + x.clone().mul_scalar(weight_decay);
+                (x - way.mul_scalar(lr), vec![m])
+            }
+        };
+        self.moments[place] = moments;
+        x.reshape(shape)
+    }
+
+    /// Writes state and count of inner steps as
+    /// [`InnerOptimizer::save`](murmurate_strategies::inner::InnerOptimizer::save) does.
+    pub(super) fn save(
+        &self,
+        prefix: &str,
+        layout: &Layout,
+        sink: &mut dyn StateSink,
+    ) -> Result<(), StateError> {
+        sink.bytes(&format!("{prefix}.steps"), &self.steps.to_le_bytes())?;
+        if self.multiple == 0 {
+            return Ok(());
+        }
+        let mut state = vec![0.0; self.multiple * layout.len()];
+        for (spec, moments) in layout.tensors().iter().zip(&self.moments) {
+            for (run, moment) in moments.iter().enumerate() {
+                let start = run * layout.len();
+                let at = start + spec.range().start..start + spec.range().end;
+                let data = moment.clone().into_data();
+                let values = data.as_slice::<f32>().expect(FLOATS);
+                state[at].copy_from_slice(values);
+            }
+        }
+        sink.tensor(&format!("{prefix}.state"), &state)
+    }
+
+    /// Takes back what [`OnDevice::save`] or an optimizer of the host wrote.
+    pub(super) fn load(
+        &mut self,
+        prefix: &str,
+        layout: &Layout,
+        source: &dyn StateSource,
+    ) -> Result<(), StateError> {
+        let name = format!("{prefix}.steps");
+        let bytes = source.bytes(&name)?;
+        let steps = <[u8; 8]>::try_from(bytes.as_slice()).map_err(|_| StateError::Malformed {
+            name,
+            reason: format!("{} bytes instead of 8", bytes.len()),
+        })?;
+        let mut state = vec![0.0; self.multiple * layout.len()];
+        if !state.is_empty() {
+            source.tensor(&format!("{prefix}.state"), &mut state)?;
+        }
+        for (spec, moments) in layout.tensors().iter().zip(&mut self.moments) {
+            let runs = (0..self.multiple).map(|run| {
+                let start = run * layout.len();
+                let at = start + spec.range().start..start + spec.range().end;
+                let data = TensorData::new(state[at].to_vec(), [spec.len()]);
+                Tensor::from_data(data, &self.device)
+            });
+            *moments = runs.collect();
+        }
+        self.steps = u64::from_le_bytes(steps);
+        Ok(())
+    }
+}
+
+/// `1 - beta^t`, Adam's correction of the bias towards zero.
+fn correction(beta: f32, steps: u64) -> f64 {
+    let exponent = i32::try_from(steps.max(1)).unwrap_or(i32::MAX);
+    1.0 - f64::from(beta).powi(exponent)
+}
