@@ -41,7 +41,7 @@ class Daemon:
         return self.receive()
 
     def steps(self, count):
-        """The answers to so many inner steps."""
+        """The answers to `count` inner steps."""
         return [self.ask("go") for _ in range(count)]
 
     def install(self, slot, start, end):
