@@ -8,13 +8,14 @@ from ._errors import MurmurateError
 class Flat:
     """Where each tensor lies in the flat parameters; adapters copy piece by piece with it."""
 
-    def __init__(self, tensors):
+    def __init__(self, tensors, starts=None):
+        """starts: where each tensor begins [default: where the one before it ends]."""
         self.tensors = [(name, tuple(int(n) for n in shape)) for name, shape in tensors]
-        self.places, start = [], 0
-        for _, shape in self.tensors:
+        self.places, end = [], 0
+        for index, (_, shape) in enumerate(self.tensors):
+            start = end if starts is None else starts[index]
             end = start + int(np.prod(shape, dtype=np.int64))
             self.places.append((start, end))
-            start = end
 
     def pieces(self, start, end):
         """For each tensor with values from `start` to `end`: its index, the range within it, and its

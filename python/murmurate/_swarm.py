@@ -11,6 +11,9 @@ framework and flat float32 views. `_numpy.py` has the smallest one.
     evaluate()           -> loss, accuracy or None, samples; only if `evaluates`
     state()              -> a tree for `_state.dump`; only if `has_state`
     load_state(tree)     takes that back
+
+Where several processes are one loop (`_ranks.py`), each has a `Swarm`, and an adapter that copies what that
+process holds.
 """
 
 import faulthandler
@@ -56,8 +59,9 @@ def mode(socket=None):
 class Swarm:
     """A training loop that is attached to a daemon; `attach` makes one."""
 
-    def __init__(self, adapter, socket=None, patience=PATIENCE):
+    def __init__(self, adapter, socket=None, patience=PATIENCE, team=None):
         self._adapter = adapter
+        self._team = team
         self._path = socket_path(socket)
         self._patience = float(patience)
         self._supervised = os.environ.get("MURMURATE_SUPERVISED") == "1"
@@ -123,15 +127,15 @@ class Swarm:
                     "or take a preset that exchanges deltas"
                 )
             self._adapter.gradients(gradients, self._slots[1 - self._current])
-        text = repr(loss) if math.isfinite(loss) else "null"
-        self._wire.send_text(b'{"t":"step","samples":%d,"loss":%s}' % (samples, text.encode()))
+        self._wire.step(samples, loss)
         self._serve()
         return self._over
 
     # The session.
 
     def _connect(self):
-        wire = Wire(self._path, self._patience)
+        connect = Wire if self._team is None else self._team.connect
+        wire = connect(self._path, self._patience)
         adapter = self._adapter
         tensors = adapter.tensors()
         wire.send(
@@ -205,10 +209,9 @@ class Swarm:
             elif kind == "evaluate":
                 answer = _score(adapter.evaluate())
             elif kind == "save":
-                answer = {"t": "saved", "bytes": self._write_state(message["file"], adapter.state())}
+                answer = {"t": "saved", "bytes": self._write_state(message["file"], self._own_state())}
             elif kind == "load":
-                data = _read_all(self._files[message["file"]], message["bytes"])
-                adapter.load_state(_state.load(data))
+                self._load_state(_read_all(self._files[message["file"]], message["bytes"]))
                 answer = {"t": "done"}
             else:
                 raise MurmurateError(f"the daemon asks for `{kind}`; update the package")
@@ -220,36 +223,51 @@ class Swarm:
             raise
         self._wire.send(answer)
 
+    def _own_state(self):
+        """What this process keeps of the state; None where another one keeps it."""
+        return self._adapter.state() if self._wire.keeps_state() else None
+
     def _small_state(self, file):
         if file is None:
             return None
-        state = self._adapter.state()
-        if _state.size(state) > self._welcome["state_at_cut_bytes_max"] // 2:
+        state = self._own_state()
+        if self._wire.total(_state.size(state)) > self._welcome["state_at_cut_bytes_max"] // 2:
             return None
         return self._write_state(file, state)
 
     def _write_state(self, file, state):
+        pieces = [] if state is None else _state.dump(state)
         fd = self._files[file]
-        os.ftruncate(fd, 0)
-        at = 0
-        for piece in _state.dump(state):
+        at, total = self._wire.place(fd, sum(map(len, pieces)))
+        for piece in pieces:
             view = memoryview(piece)
             while view:
                 written = os.pwrite(fd, view[: 1 << 30], at)
                 view, at = view[written:], at + written
-        return at
+        return total
+
+    def _load_state(self, data):
+        part = self._wire.part_of(data)
+        if part is not None:
+            self._adapter.load_state(_state.load(part))
+        elif self._wire.leads:
+            text = "the optimizer begins afresh: its state in the checkpoint is of another number of ranks"
+            print(f"murmurate: {text}", file=sys.stderr)
 
     def _come_back(self):
         """The daemon is gone. A supervised loop ends with it, another one waits for it."""
         self._wire.close()
+        leads = self._wire.leads
         if self._supervised:
-            sys.exit("murmurate: the daemon ended, and its training loop with it")
-        print("murmurate: the daemon is gone; waiting for it to come back", file=sys.stderr)
+            sys.exit("murmurate: the daemon ended, and its training loop with it" if leads else 1)
+        if leads:
+            print("murmurate: the daemon is gone; waiting for it to come back", file=sys.stderr)
         until = time.monotonic() + self._patience
         while True:
             try:
                 self._connect()
-                print("murmurate: attached again", file=sys.stderr)
+                if leads:
+                    print("murmurate: attached again", file=sys.stderr)
                 return
             except Gone:
                 if time.monotonic() >= until:

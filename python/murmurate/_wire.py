@@ -5,6 +5,7 @@ messages are those of `attach/src/message.rs`.
 """
 
 import json
+import math
 import os
 import socket
 import struct
@@ -16,6 +17,9 @@ VERSION = 1
 FRAME_BYTES_MAX = 16 << 20
 SOCKET_PATH_MAX = 100
 GO = b'{"t":"go"}'
+
+# Begins a state that several ranks keep, each its part.
+RANKS = b"MMRANKS1"
 
 
 class Gone(Exception):
@@ -56,6 +60,9 @@ def no_daemon(path):
 
 class Wire:
     """One connection. Raises `Gone` when the daemon closes it."""
+
+    # Of several processes that are one loop, the one that has the connection; see `_ranks.py`.
+    leads = True
 
     def __init__(self, path, patience):
         self._bytes = bytearray()
@@ -98,6 +105,27 @@ class Wire:
         except (BrokenPipeError, ConnectionResetError):
             # What the daemon said last, such as a refusal, can still be read.
             pass
+
+    def step(self, samples, loss):
+        text = repr(loss) if math.isfinite(loss) else "null"
+        self.send_text(b'{"t":"step","samples":%d,"loss":%s}' % (samples, text.encode()))
+
+    def total(self, size):
+        """Bytes of the states of all processes of this loop."""
+        return size
+
+    def keeps_state(self):
+        """Whether this process keeps a part of the state."""
+        return True
+
+    def place(self, fd, size):
+        """Empties the file of the state; where this process's part begins, and the bytes of all."""
+        os.ftruncate(fd, 0)
+        return 0, size
+
+    def part_of(self, data):
+        """This process's part of the state in a checkpoint; None where it is of other processes."""
+        return None if data[:8] == RANKS else data
 
     def receive_welcome(self):
         """The first message and the file descriptors that come with it."""

@@ -69,10 +69,8 @@ class _Steps(TrainerCallback):
         self._trainer = trainer
 
     def on_train_begin(self, args, state, control, model=None, optimizer=None, lr_scheduler=None, **_):
-        if args.world_size > 1:
-            raise MurmurateError("a Trainer of several processes cannot attach: start one process")
         evaluate = self._trainer.swarm_evaluate if self._trainer.eval_dataset is not None else None
-        self._trainer.swarm = _torch.attach(model, _Both(optimizer, lr_scheduler), evaluate)
+        self._trainer.swarm = _torch.attach(self._trainer.model_wrapped, _Both(optimizer, lr_scheduler), evaluate)
 
     def on_step_end(self, args, state, control, **_):
         trainer = self._trainer

@@ -17,6 +17,11 @@ Those of another type than float32 have float32 masters here, because small chan
 bfloat16. Buffers, such as the running means of batch normalisation, stay with each daemon: its
 checkpoint keeps those that `state_dict()` has, other daemons never see them.
 
+Several ranks of torch.distributed on one machine, such as those of torchrun, are one loop: all of them call
+`attach` and `step`, with their own samples and losses. The model is one of DistributedDataParallel, or was
+sharded by `fully_shard` (FSDP2). Names are those of the module within DistributedDataParallel and
+torch.compile, so that daemons with and without them train together.
+
 Where the run exchanges gradients (`mode()` is "gradients"), attach without an optimizer, call
 `loss.backward()` and then `swarm.step`, which takes the gradients and clears them.
 """
@@ -24,8 +29,10 @@ Where the run exchanges gradients (`mode()` is "gradients"), attach without an o
 import numpy as np
 import torch
 
+from . import _ranks
 from ._errors import MurmurateError
 from ._numpy import Flat
+from ._sharded import Part, bare, is_taken_apart, plain, put_together, reshard, taken_apart
 from ._swarm import PATIENCE, Swarm, mode, seed, shard
 
 __all__ = ["attach", "mode", "seed", "shard"]
@@ -37,31 +44,44 @@ def attach(model, optimizer=None, evaluate=None, *, socket=None, patience=PATIEN
     optimizer: one of torch.optim, or anything with `state_dict()` and `load_state_dict()`; checkpoints keep
         its state. Leave it out where the run exchanges gradients.
     evaluate: a function of `model` that returns loss, accuracy or None, samples. It is called in
-        evaluation mode, without gradients.
+        evaluation mode, without gradients. With several ranks it is called on all of them: each measures
+        its part of the held-out samples, and the means are weighted by samples. The module within
+        DistributedDataParallel is passed.
     """
-    return Swarm(TorchAdapter(model, optimizer, evaluate), socket=socket, patience=patience)
+    adapter = TorchAdapter(model, optimizer, evaluate)
+    team = _ranks.team(adapter.sharded)
+    return Swarm(adapter, socket=socket, patience=patience, team=team)
 
 
 class TorchAdapter:
     """The parameters of a module that require gradients."""
 
     def __init__(self, model, optimizer, evaluate):
-        self._model, self._optimizer, self._evaluate = model, optimizer, evaluate
-        named = [(n, p) for n, p in model.named_parameters() if p.requires_grad]
+        self._model, self._optimizer, self._evaluate = bare(model), optimizer, evaluate
+        reshard(self._model)
+        named = [(plain(n), p) for n, p in self._model.named_parameters() if p.requires_grad]
         for name, parameter in named:
             _check(name, parameter)
         if not named:
             raise MurmurateError("no parameter of the model requires a gradient")
         self._parameters = [parameter for _, parameter in named]
+        self._parts = [Part(name, parameter) for name, parameter in named]
+        self.sharded = any(part.sharded for part in self._parts)
         self._flat = Flat([(name, parameter.shape) for name, parameter in named])
+        # Where what this process holds lies.
+        starts = [start for start, _ in self._flat.places]
+        self._held = Flat(
+            [(name, part.shape) for (name, _), part in zip(named, self._parts)],
+            [start + part.start for start, part in zip(starts, self._parts)],
+        )
         self._masters = {
-            index: _master(parameter)
-            for index, parameter in enumerate(self._parameters)
-            if parameter.dtype != torch.float32
+            index: _master(part.values())
+            for index, part in enumerate(self._parts)
+            if named[index][1].dtype != torch.float32
         }
         self.evaluates = evaluate is not None
-        kept = model.state_dict()
-        self._buffers = {name: buffer for name, buffer in model.named_buffers() if name in kept}
+        kept = self._model.state_dict()
+        self._buffers = {plain(n): buffer for n, buffer in self._model.named_buffers() if n in kept}
         self.has_state = optimizer is not None or bool(self._buffers)
         self.hands_gradients = optimizer is None
 
@@ -70,22 +90,25 @@ class TorchAdapter:
 
     @torch.no_grad()
     def write(self, view):
-        for index, (start, end) in enumerate(self._flat.places):
-            parameter = self._parameters[index].detach()
-            into = torch.from_numpy(view[start:end]).view(parameter.shape)
+        for index, (start, end) in enumerate(self._held.places):
+            part = self._parts[index]
+            if part.written_elsewhere:
+                continue
+            values = part.values()
+            into = torch.from_numpy(view[start:end]).view(values.shape)
             master = self._masters.get(index)
             if master is None:
-                into.copy_(parameter)
+                into.copy_(values)
                 continue
             # What training has changed since the master was rounded.
-            rounded = master.to(parameter.dtype).float()
-            master += parameter.float().cpu() - rounded
+            rounded = master.to(values.dtype).float()
+            master += values.float().cpu() - rounded
             into.copy_(master)
 
     @torch.no_grad()
     def install(self, view, start, end):
-        for index, low, high, place in self._flat.pieces(start, end):
-            parameter = self._parameters[index].detach()
+        for index, low, high, place in self._held.pieces(start, end):
+            parameter = self._parts[index].values()
             values = torch.from_numpy(view[place : place + high - low])
             master = self._masters.get(index)
             if master is not None:
@@ -113,12 +136,14 @@ class TorchAdapter:
                 "no parameter has a gradient: call loss.backward() and swarm.step(), and leave out the "
                 "optimizer's step() and zero_grad()"
             )
-        for gradient, parameter, (start, end) in zip(found, self._parameters, self._flat.places):
-            into = torch.from_numpy(view[start:end]).view(parameter.shape)
-            if gradient is None:
-                into.zero_()
-            else:
-                into.copy_(gradient.to_dense())
+        for gradient, part, (start, end) in zip(found, self._parts, self._held.places):
+            if not part.written_elsewhere:
+                into = torch.from_numpy(view[start:end]).view(part.shape)
+                if gradient is None:
+                    into.zero_()
+                else:
+                    into.copy_(part.values_of(gradient).to_dense())
+        for parameter in self._parameters:
             parameter.grad = None
 
     def evaluate(self):
@@ -129,6 +154,8 @@ class TorchAdapter:
                 return self._evaluate(self._model)
         finally:
             self._model.train(was_training)
+            # Else the next step would use the parameters that this pass has gathered.
+            reshard(self._model)
 
     def state(self):
         optimizer = None if self._optimizer is None else _to_numpy(self._optimizer.state_dict())
@@ -141,7 +168,8 @@ class TorchAdapter:
             if saved is not None:
                 buffer.copy_(_to_torch(saved))
         if self._optimizer is not None and tree["optimizer"] is not None:
-            self._optimizer.load_state_dict(_to_torch(tree["optimizer"]))
+            meshes = [part.mesh for part in self._parts if part.sharded]
+            self._optimizer.load_state_dict(_to_torch(tree["optimizer"], meshes))
 
 
 def _check(name, parameter):
@@ -162,6 +190,8 @@ def _master(parameter):
 
 def _to_numpy(tree):
     if isinstance(tree, torch.Tensor):
+        if hasattr(tree, "placements"):
+            return taken_apart(tree, _to_numpy)
         tensor = tree.detach().cpu()
         if tensor.dtype == torch.bfloat16:
             return {"bfloat16": tensor.view(torch.int16).numpy()}
@@ -173,13 +203,15 @@ def _to_numpy(tree):
     return tree
 
 
-def _to_torch(tree):
+def _to_torch(tree, meshes=()):
     if isinstance(tree, np.ndarray):
         return torch.from_numpy(tree)
     if isinstance(tree, dict):
         if list(tree) == ["bfloat16"]:
             return torch.from_numpy(tree["bfloat16"]).view(torch.bfloat16)
-        return {key: _to_torch(value) for key, value in tree.items()}
+        if is_taken_apart(tree):
+            return put_together(tree, _to_torch(tree["local"]), meshes)
+        return {key: _to_torch(value, meshes) for key, value in tree.items()}
     if isinstance(tree, (list, tuple)):
-        return type(tree)(_to_torch(value) for value in tree)
+        return type(tree)(_to_torch(value, meshes) for value in tree)
     return tree

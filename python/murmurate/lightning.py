@@ -1,0 +1,123 @@
+"""The Trainer of Lightning.
+
+    import lightning as L
+    import murmurate.lightning as ml
+
+    L.seed_everything(ml.seed())                       # the same first values on every daemon
+    trainer = L.Trainer(max_steps=-1, callbacks=[ml.SwarmCallback(evaluate)])
+    trainer.fit(module, loader)
+
+`SwarmCallback` attaches when training starts, tells the daemon the mean loss and the samples of every
+optimizer step, with those of all its accumulated batches, and stops the Trainer when training is over. A
+checkpoint keeps the states of the optimizers, the learning rates' schedules and the precision plugin. Both
+packages work, `lightning` and the older `pytorch_lightning`.
+
+- Give no limit that the Trainer reaches before the run ends, and no `min_epochs` or `min_steps`, which
+  make it go on after that.
+- Divide the data by `ml.shard()` when the script starts. Its order begins again after a restart.
+- The preset must exchange deltas: Lightning steps by itself. A run that exchanges gradients is refused.
+- With several devices every rank reports, see `murmurate.torch`; `evaluate` is called on all of them.
+"""
+
+import importlib
+import sys
+
+from . import torch as _torch
+from ._errors import MurmurateError
+from ._swarm import PATIENCE, seed, shard
+
+__all__ = ["SwarmCallback", "seed", "shard"]
+
+_PACKAGES = ["lightning.pytorch", "pytorch_lightning"]
+
+
+def _packages():
+    """The packages of Lightning that are imported, else the first that is installed."""
+    imported = [name for name in _PACKAGES if name in sys.modules]
+    if imported:
+        return [sys.modules[name] for name in imported]
+    for name in _PACKAGES:
+        try:
+            return [importlib.import_module(name)]
+        except ModuleNotFoundError:
+            continue
+    raise ModuleNotFoundError("murmurate.lightning needs Lightning: pip install lightning")
+
+
+_LIGHTNING = _packages()
+
+
+class SwarmCallback(*[package.Callback for package in _LIGHTNING]):
+    """Attaches a Trainer to the daemon while it trains.
+
+    evaluate: a function of the LightningModule that returns the mean loss, the accuracy or None, and the
+        number of held-out samples. It is called in evaluation mode, without gradients.
+    samples: a function of a batch that returns its number of samples [default: the first dimension of
+        its first tensor].
+    socket, patience: as those of `murmurate.attach`.
+    """
+
+    def __init__(self, evaluate=None, *, samples=None, socket=None, patience=PATIENCE):
+        super().__init__()
+        self.swarm = None
+        self._evaluate, self._socket, self._patience = evaluate, socket, patience
+        self._samples = samples or _batch_size
+        self._clear()
+
+    def _clear(self):
+        self._loss_sum, self._sample_count = 0.0, 0
+
+    def on_train_start(self, trainer, pl_module):
+        self._clear()
+        self._steps_seen = trainer.global_step
+        parts = _Parts(trainer)
+        evaluate = self._evaluate and (lambda _: self._evaluate(pl_module))
+        # The strategy's module is the wrapped one, such as that of DistributedDataParallel.
+        model = trainer.strategy.model or pl_module
+        self.swarm = _torch.attach(model, parts, evaluate, socket=self._socket, patience=self._patience)
+
+    def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
+        loss = outputs.get("loss") if isinstance(outputs, dict) else outputs
+        if loss is not None:
+            samples = self._samples(batch)
+            if pl_module.automatic_optimization:
+                # Lightning has divided it by the number of batches of a whole step.
+                loss = loss * trainer.accumulate_grad_batches
+            self._loss_sum += loss.detach() * samples
+            self._sample_count += samples
+        if trainer.global_step == self._steps_seen:
+            return
+        self._steps_seen = trainer.global_step
+        if not self._sample_count:
+            raise MurmurateError("training_step() must return the loss, or a dict with `loss`")
+        samples, mean = self._sample_count, self._loss_sum / self._sample_count
+        self._clear()
+        if self.swarm.step(samples, mean):
+            trainer.should_stop = True
+
+    def on_train_end(self, trainer, pl_module):
+        if self.swarm is not None and not self.swarm.over:
+            text = "murmurate: the Trainer ended before the run: give more max_epochs or max_steps"
+            print(text, file=sys.stderr)
+
+
+class _Parts:
+    """What a checkpoint keeps beside the parameters, as one: optimizers, schedules, the loss scale."""
+
+    def __init__(self, trainer):
+        schedules = [config.scheduler for config in trainer.lr_scheduler_configs]
+        self._parts = [*trainer.optimizers, *schedules, trainer.precision_plugin]
+
+    def state_dict(self):
+        return {"parts": [part.state_dict() for part in self._parts]}
+
+    def load_state_dict(self, states):
+        if len(states["parts"]) != len(self._parts):
+            raise MurmurateError("the checkpoint is of other optimizers or learning rate schedules")
+        for part, state in zip(self._parts, states["parts"]):
+            part.load_state_dict(state)
+
+
+def _batch_size(batch):
+    name = f"{_LIGHTNING[0].__name__}.utilities.data"
+    return importlib.import_module(name).extract_batch_size(batch)

@@ -1,0 +1,60 @@
+"""One of two ranks of `test_ranks.py`:  rank.py ddp|fsdp|alone FOLDER MODE
+
+Trains a small network on rows that depend on the number of steps only. It ends with the run.
+"""
+
+import os
+import sys
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
+import murmurate.torch as mm  # noqa: E402
+
+kind, folder, mode = sys.argv[1:]
+torch.set_num_threads(1)
+rank, ranks = 0, 1
+if kind != "alone":
+    rank, ranks = int(os.environ["RANK"]), 2
+    dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=ranks)
+torch.manual_seed(3)
+# Five rows are divided into three and two; one row leaves nothing for the second rank.
+model = nn.Sequential(nn.Linear(3, 5), nn.Tanh(), nn.Linear(5, 1))
+if kind == "ddp":
+    model = nn.parallel.DistributedDataParallel(model)
+if kind == "fsdp":
+    from torch.distributed.fsdp import fully_shard
+
+    fully_shard(model[0])
+    fully_shard(model)
+optimizer = torch.optim.AdamW(model.parameters(), lr=0.05)
+
+
+def evaluate(model):
+    x, y = rows(1000)
+    return (model(x) - y).square().mean(), None, len(x)
+
+
+def rows(step):
+    """This rank's half of eight rows."""
+    generator = torch.Generator().manual_seed(step)
+    x = torch.randn(8, 3, generator=generator)
+    return x[rank::ranks], x.sum(1, keepdim=True)[rank::ranks]
+
+
+deltas = mode == "deltas"
+swarm = mm.attach(model, optimizer if deltas else None, evaluate, socket=os.path.join(folder, "socket"))
+step = 0
+while not swarm.over:
+    x, y = rows(step)
+    optimizer.zero_grad()
+    loss = (model(x) - y).square().mean()
+    loss.backward()
+    if deltas:
+        optimizer.step()
+    swarm.step(samples=len(x), loss=loss)
+    step += 1
+if ranks > 1:
+    dist.destroy_process_group()
