@@ -133,7 +133,11 @@ pub enum ToTrainer {
         reason: String,
     },
     /// Take the next inner step.
-    Go,
+    Go {
+        /// The factor on the learning rate that the run's schedule has for it; left out where it is 1.
+        #[serde(default = "one", skip_serializing_if = "is_one")]
+        rate: f64,
+    },
     /// Replace these ranges of the parameters by what is in the slot.
     Install {
         /// The slot in use.
@@ -166,4 +170,16 @@ pub enum ToTrainer {
     },
     /// Training is over.
     Stop,
+}
+
+const fn one() -> f64 {
+    1.0
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_one(rate: &f64) -> bool {
+    rate.to_bits() == 1.0f64.to_bits()
 }

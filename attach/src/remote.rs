@@ -146,7 +146,8 @@ impl RemoteTrainer {
         self.tell_shard()?;
         let (mut report, mut losses) = (TrainReport::default(), 0.0);
         while control.before(InnerStep(report.steps)) == Proceed::Go {
-            let step = self.step()?;
+            let rate = control.rule(InnerStep(report.steps)).rate;
+            let step = self.step(rate)?;
             control.after(InnerStep(report.steps), step.samples);
             report.steps += 1;
             report.samples += step.samples;
@@ -170,10 +171,10 @@ impl RemoteTrainer {
         self.send(&ToTrainer::Deal { shard })
     }
 
-    /// One inner step.
-    fn step(&mut self) -> Result<Step, Cut> {
+    /// One inner step, with this factor on the learning rate.
+    fn step(&mut self, rate: f64) -> Result<Step, Cut> {
         self.shared.state.is_fresh = false;
-        self.send(&ToTrainer::Go)?;
+        self.send(&ToTrainer::Go { rate })?;
         let message = self.watch_step()?;
         let FromTrainer::Step { samples, loss } = message else {
             return Err(self.unexpected("step", &message));
@@ -262,6 +263,7 @@ impl RemoteTrainer {
         Ok(Evaluation {
             loss,
             accuracy,
+            top_5: None,
             samples,
         })
     }
@@ -304,7 +306,7 @@ impl Trainer for RemoteTrainer {
     ) -> Result<TrainReport, TrainError> {
         let step = loop {
             let ready = self.settle().and_then(|()| self.tell_shard());
-            match ready.and_then(|()| self.step()) {
+            match ready.and_then(|()| self.step(1.0)) {
                 Ok(step) => break step,
                 Err(Cut::Lost) => {}
                 Err(Cut::Leaving) => return Err(TrainError::Backend(LEFT.to_owned())),

@@ -126,6 +126,7 @@ impl Task for Spirals {
         Ok(Score {
             loss_sum: f64::from(loss) * BATCH as f64,
             right: u64::try_from(right).ok(),
+            right_5: None,
             samples: BATCH,
         })
     }

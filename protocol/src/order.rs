@@ -289,6 +289,9 @@ pub struct Evaluation {
     /// Share of held-out samples that are classified correctly, in `[0, 1]`; `None` where the task
     /// has no accuracy.
     pub accuracy: Option<f64>,
+    /// Share whose class is among the five that the model takes for the most likely; `None` where the
+    /// task has fewer than ten classes.
+    pub top_5: Option<f64>,
     /// Number of held-out samples.
     pub samples: u64,
 }

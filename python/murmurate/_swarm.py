@@ -68,6 +68,7 @@ class Swarm:
         self._wire = None
         self._over = False
         self._steps = 0
+        self._rate = 1.0
         self._installed = False
         self._handler = _print_stacks_on_sigusr1()
         os.register_at_fork(after_in_child=self._forget)
@@ -99,6 +100,14 @@ class Swarm:
     def steps(self):
         """Inner steps of this daemon in the run up to the last round, those before a restart too."""
         return self._steps
+
+    def lr_scale(self):
+        """The factor of the run's learning-rate schedule for the inner step that comes now, 0 to 1.
+
+        Set your learning rate to your base rate times this before every `optimizer.step()`. It is 1
+        where the run has no schedule, and in mode `gradients`, where the daemons step.
+        """
+        return self._rate
 
     @property
     def over(self):
@@ -177,6 +186,7 @@ class Swarm:
                 message = self._wire.receive()
                 kind = message["t"]
                 if kind == "go":
+                    self._rate = message.get("rate", 1.0)
                     return
                 if kind == "deal":
                     self._welcome["shard"] = message["shard"]

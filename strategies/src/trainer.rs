@@ -2,6 +2,7 @@
 //! Rust.
 
 use crate::Layout;
+use crate::inner::StepRule;
 use crate::state::{StateError, StateSink, StateSource};
 use murmurate_protocol::{Evaluation, InnerStep, Participants};
 use std::ops::Range;
@@ -38,6 +39,13 @@ pub trait StepControl {
     /// parameters, `values` are its parameters.
     fn correct(&mut self, offset: usize, values: &[f32], gradient: &mut [f32]) {
         let _ = (offset, values, gradient);
+    }
+
+    /// The rule of an inner step, which the trainer gives to its inner optimizer before the step:
+    /// the factor on the learning rate, and the tensors without weight decay.
+    fn rule(&self, step: InnerStep) -> StepRule {
+        let _ = step;
+        StepRule::default()
     }
 }
 

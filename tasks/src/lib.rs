@@ -56,7 +56,7 @@
 //!     fn score(&mut self, model: &Line, _: usize, device: &Device) -> Result<Score, TaskError> {
 //!         let (x, y) = self.batch(3, device)?;
 //!         let loss = self.loss(model, (x, y)).into_scalar::<f32>();
-//!         Ok(Score { loss_sum: 4.0 * f64::from(loss), right: None, samples: 4 })
+//!         Ok(Score { loss_sum: 4.0 * f64::from(loss), samples: 4, ..Score::default() })
 //!     }
 //! }
 //!

@@ -59,6 +59,16 @@ pub fn score(logits: Tensor<2>, targets: Tensor<1, Int>) -> (f64, u64) {
     )
 }
 
+/// How many targets are among the five largest logits of their row. Equal logits count for the target.
+///
+/// logits: `[n, classes]`; targets: `[n]`.
+pub fn top_5(logits: Tensor<2>, targets: Tensor<1, Int>) -> u64 {
+    let [n, classes] = logits.dims();
+    let own = logits.clone().gather(1, targets.reshape([n, 1]));
+    let above = logits.greater(own.expand([n, classes])).int().sum_dim(1);
+    above.lower_elem(5).int().sum().into_scalar::<i64>() as u64
+}
+
 fn mean_loss(p: Tensor<2>) -> Tensor<1> {
     p.clamp_min(PROBABILITY_MIN).log().mean().neg()
 }
@@ -94,6 +104,24 @@ mod tests {
         for (x, y) in pairs {
             assert!((x - y).abs() < 1e-6, "{x} {y}");
         }
+    }
+
+    #[test]
+    fn the_five_largest_logits_of_a_row_count() {
+        let device = Device::flex();
+        let row: Vec<f32> = (0..12).map(|class| (class * 5 % 12) as f32).collect();
+        // Class 5 has the largest logit, then 10, 3, 8, 1, and 6.
+        let targets = [5, 10, 3, 8, 1, 6, 0];
+        let logits = row.repeat(targets.len());
+        let logits = Tensor::<2>::from_data(TensorData::new(logits, [7, 12]), &device);
+        let ranks = |n: usize| {
+            let targets =
+                Tensor::<1, Int>::from_data(TensorData::new(targets[..n].to_vec(), [n]), &device);
+            top_5(logits.clone().slice([0..n]), targets)
+        };
+        assert_eq!((ranks(1), ranks(5), ranks(6), ranks(7)), (1, 5, 5, 5));
+        let even = Tensor::<2>::zeros([1, 12], &device);
+        assert_eq!(top_5(even, Tensor::<1, Int>::from_data([11], &device)), 1);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use burn::module::Module;
 use burn::optim::{GradientsParams, ModuleOptimizer, SgdConfig};
 use burn::tensor::Device;
 use murmurate_protocol::{InnerStep, Participants, PeerId};
-use murmurate_strategies::inner::InnerKind;
+use murmurate_strategies::inner::{InnerKind, StepRule};
 use murmurate_strategies::state::MemoryState;
 use murmurate_strategies::{Proceed, StepControl, TrainError, Trainer};
 use murmurate_tasks::config::{
@@ -453,6 +453,38 @@ fn a_loss_that_is_not_finite_is_an_error() {
         take_steps(trainer.as_mut(), 1),
         Err(TrainError::NotFinite)
     ));
+}
+
+/// Takes three inner steps at this share of the learning rate.
+struct Slower(f64);
+
+impl StepControl for Slower {
+    fn before(&mut self, step: InnerStep) -> Proceed {
+        match step.0 < 3 {
+            true => Proceed::Go,
+            false => Proceed::Stop,
+        }
+    }
+
+    fn rule(&self, _: InnerStep) -> StepRule {
+        StepRule {
+            rate: self.0,
+            ..StepRule::default()
+        }
+    }
+}
+
+#[test]
+fn the_rule_of_a_step_scales_its_rate() {
+    let mut slow = language(&InnerKind::sgd(0.1));
+    let mut half = language(&InnerKind::sgd(0.05));
+    slow.steps(&mut Slower(0.5)).unwrap();
+    half.steps(&mut Slower(1.0)).unwrap();
+    // Half of 0.1 in f32 is 0.05 in f32.
+    assert_eq!(parameters(&mut slow), parameters(&mut half));
+    let before = parameters(&mut slow);
+    slow.steps(&mut Slower(0.0)).unwrap();
+    assert_eq!(parameters(&mut slow), before);
 }
 
 /// Takes inner steps with FedProx's pull to their start.

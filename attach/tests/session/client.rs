@@ -36,6 +36,8 @@ pub(crate) struct Client {
     pub(crate) welcome: Welcome,
     pub(crate) values: Vec<f32>,
     pub(crate) state: Vec<u8>,
+    /// The factors on the learning rate that came with the orders to step.
+    pub(crate) rates: Vec<f64>,
     current: u8,
 }
 
@@ -64,6 +66,7 @@ impl Client {
             current: welcome.current,
             values: values.to_vec(),
             state: vec![0],
+            rates: Vec::new(),
             welcome,
         };
         if let Some(slot) = client.welcome.write {
@@ -98,7 +101,10 @@ impl Client {
     pub(crate) fn serve(&mut self) -> bool {
         loop {
             match self.hear() {
-                Some(ToTrainer::Go) => return true,
+                Some(ToTrainer::Go { rate }) => {
+                    self.rates.push(rate);
+                    return true;
+                }
                 Some(ToTrainer::Deal { shard }) => self.welcome.shard = shard,
                 Some(ToTrainer::Stop) | None => return false,
                 Some(order) => {

@@ -3,9 +3,10 @@
 use crate::client::{Client, VALUES};
 use crate::{Count, Side, mode_of};
 use murmurate_attach::{FromTrainer, Mode};
-use murmurate_protocol::{Participants, PeerId};
-use murmurate_strategies::Trainer;
+use murmurate_protocol::{InnerStep, Participants, PeerId};
+use murmurate_strategies::inner::StepRule;
 use murmurate_strategies::state::MemoryState;
+use murmurate_strategies::{Proceed, StepControl, Trainer};
 
 const START: [f32; VALUES] = [0.0, 1.0, 2.0, 3.0, 4.0];
 
@@ -26,6 +27,36 @@ fn rounds_read_the_cut_and_write_what_was_agreed_on() {
     let client = client.join().unwrap();
     assert_eq!(client.values, [4.0, 11.0, 21.0, 7.0, 15.0]);
     assert_eq!((client.welcome.seed, client.welcome.shard.index), (7, 1));
+}
+
+/// Takes three steps, at a falling rate.
+struct Falling;
+
+impl StepControl for Falling {
+    fn before(&mut self, step: InnerStep) -> Proceed {
+        match step.0 < 3 {
+            true => Proceed::Go,
+            false => Proceed::Stop,
+        }
+    }
+
+    fn rule(&self, step: InnerStep) -> StepRule {
+        StepRule {
+            rate: 1.0 / (1 << step.0) as f64,
+            ..StepRule::default()
+        }
+    }
+}
+
+#[test]
+fn a_trainer_hears_the_rate_of_every_step() {
+    let (mut side, client) = Side::attach(Mode::Deltas, |socket| {
+        Client::attach(&socket, &START).train()
+    });
+    side.trainer.steps(&mut Falling).unwrap();
+    side.trainer.steps(&mut Count(1)).unwrap();
+    drop(side);
+    assert_eq!(client.join().unwrap().rates, [1.0, 0.5, 0.25, 1.0]);
 }
 
 #[test]

@@ -151,6 +151,7 @@ impl Trainer for Still {
         Ok(Evaluation {
             loss: 0.0,
             accuracy: None,
+            top_5: None,
             samples: 0,
         })
     }

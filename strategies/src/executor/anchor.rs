@@ -1,6 +1,7 @@
 //! The anchor: the last parameters agreed on, or those that opened the round, and the optimizers
 //! that move it.
 
+use super::rules::Rules;
 use crate::inner::InnerOptimizer;
 use crate::outer::OuterOptimizer;
 use crate::state::{StateError, StateSink, StateSource};
@@ -17,6 +18,10 @@ pub(super) struct Anchor {
     inner: Option<Box<dyn InnerOptimizer>>,
     /// The last round in which the shared inner optimizer took its step.
     inner_round: Option<Round>,
+    /// The rules of the shared inner optimizer's steps.
+    rules: Rules,
+    /// The round that this peer trains: the clock of steps that belong to no round.
+    clock: Round,
 }
 
 impl Anchor {
@@ -25,6 +30,7 @@ impl Anchor {
         parameters: usize,
         outer: Box<dyn OuterOptimizer>,
         inner: Option<Box<dyn InnerOptimizer>>,
+        rules: Rules,
     ) -> Self {
         Self {
             values,
@@ -32,7 +38,14 @@ impl Anchor {
             outer,
             inner,
             inner_round: None,
+            rules,
+            clock: Round(0),
         }
+    }
+
+    /// This peer begins to train a round.
+    pub(super) const fn round_begins(&mut self, round: Round) {
+        self.clock = round;
     }
 
     /// The parameters, without the companion.
@@ -59,6 +72,7 @@ impl Anchor {
                 // A round is one inner step, whose fragments come one after another.
                 if self.inner_round != Some(round) {
                     self.inner_round = Some(round);
+                    inner.set_rule(self.rules.of_round(round));
                     inner.begin_step();
                 }
                 inner.apply(range, values, aggregate);
@@ -67,7 +81,8 @@ impl Anchor {
         }
     }
 
-    /// Moves values that lie elsewhere, such as a center's, by one aggregate as one step.
+    /// Moves values that lie elsewhere, such as a center's, by one aggregate as one step. Arrivals at
+    /// a center belong to no round: the rate is that of the round which its owner trains.
     pub(super) fn step_elsewhere(
         &mut self,
         range: Range<usize>,
@@ -76,6 +91,7 @@ impl Anchor {
     ) {
         match &mut self.inner {
             Some(inner) => {
+                inner.set_rule(self.rules.of_round(self.clock));
                 inner.begin_step();
                 inner.apply(range, values, aggregate);
             }

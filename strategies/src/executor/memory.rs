@@ -13,6 +13,8 @@ pub struct Memory {
     pub codec: u64,
     /// State of the outer and of the shared inner optimizer, and of eager updates.
     pub outer: u64,
+    /// A moving average of the anchor.
+    pub ema: u64,
     /// Copies that this peer and its neighbours hold of each other.
     pub replicas: u64,
     /// Reductions of owned shards, owned shards of a center, and contributions that a robust rule
@@ -23,7 +25,7 @@ pub struct Memory {
 impl Memory {
     /// The sum of all stores.
     pub const fn total(&self) -> u64 {
-        let kept = self.residual + self.codec + self.outer + self.replicas;
+        let kept = self.residual + self.codec + self.outer + self.ema + self.replicas;
         self.anchor + self.local + kept + self.shards
     }
 }

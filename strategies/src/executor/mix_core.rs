@@ -5,6 +5,7 @@ use super::anchor::Anchor;
 use super::codecs::Codecs;
 use super::common::Common;
 use super::contributions::Contributions;
+use super::ema::Ema;
 use super::frame::{Frame, Handed};
 use super::host::Host;
 use super::local::{Held, LocalBuffer};
@@ -19,6 +20,7 @@ pub(super) struct MixCore {
     pub(super) codecs: Codecs,
     pub(super) contributions: Contributions,
     pub(super) ahead: Ahead,
+    pub(super) ema: Option<Ema>,
     /// Whether a contribution is the difference between parameters and anchor.
     pub(super) sends_deltas: bool,
 }
@@ -125,6 +127,9 @@ impl MixCore {
     pub(super) fn start_over(&mut self) {
         self.local.held.fill(Held::TakeAnchor);
         self.contributions.start_over();
+        if let Some(ema) = &mut self.ema {
+            ema.start_over(&self.anchor.values);
+        }
         if let Some(eager) = &mut self.ahead.eager {
             eager.start_over();
         }

@@ -6,6 +6,7 @@ use super::codec_state::CodecState;
 use super::codecs::Codecs;
 use super::contributions::Contributions;
 use super::eager::Eager;
+use super::ema::Ema;
 use super::force::End;
 use super::frame::MixEnd;
 use super::host::Host;
@@ -57,7 +58,10 @@ impl MixLane {
         let residual = parts.error_feedback.then(|| vec![0.0; len]);
         let eager = parts.overlap.eager;
         let core = MixCore {
-            anchor: Anchor::new(anchor, parameters, parts.outer, parts.inner),
+            ema: parts
+                .ema
+                .map(|decay| Ema::new(decay, &anchor[..parameters])),
+            anchor: Anchor::new(anchor, parameters, parts.outer, parts.inner, parts.rules),
             local: LocalBuffer::new(len, fragments, frames),
             codecs: Codecs {
                 plan: parts.plan,
@@ -152,6 +156,7 @@ impl MixLane {
             residual: bytes(contributions.residual.as_ref().map_or(0, Vec::len)),
             codec: bytes(contributions.state.len() + stores.codec),
             outer: bytes(core.anchor.state_len() + core.ahead.len()),
+            ema: bytes(core.ema.as_ref().map_or(0, Ema::len)),
             replicas: bytes(stores.replicas),
             shards: bytes(stores.shards),
         }
@@ -174,6 +179,9 @@ impl MixLane {
             Order::Evaluate { .. } => !self.core.ahead.trains_ahead,
             _ => true,
         };
+        if let Order::Train { round, .. } = order {
+            self.core.anchor.round_begins(*round);
+        }
         if collects {
             self.collect();
         }
@@ -184,7 +192,7 @@ impl MixLane {
     fn end(&mut self, order: &Order, host: &dyn Host) -> Result<Done, WorkError> {
         self.collect();
         let (mixer, core) = (&mut self.mixer, &mut self.core);
-        let fragment = match order {
+        let (round, fragment) = match order {
             Order::Apply {
                 round,
                 fragment,
@@ -197,7 +205,7 @@ impl MixLane {
                     keep_local: *keep_local,
                 };
                 mixer.apply(core, end, aggregates, host)?;
-                *fragment
+                (*round, *fragment)
             }
             Order::Gather {
                 round,
@@ -211,10 +219,13 @@ impl MixLane {
                     keep_local: *keep_local,
                 };
                 mixer.gather(core, end, inputs, host)?;
-                *fragment
+                (*round, *fragment)
             }
             _ => unreachable!("only called for orders that end a fragment's round"),
         };
+        if let Some(ema) = &mut core.ema {
+            ema.follow(round, core.places.of(fragment), &core.anchor.values);
+        }
         Ok(self.applied(fragment))
     }
 

@@ -19,11 +19,13 @@
 
 mod ahead;
 mod anchor;
+mod budget;
 mod codec_state;
 mod codecs;
 mod common;
 mod contributions;
 mod eager;
+mod ema;
 mod force;
 mod frame;
 mod gradients;
@@ -39,6 +41,7 @@ mod mixers;
 mod parts;
 mod pieces;
 mod places;
+mod rules;
 mod train_lane;
 mod transfer;
 
@@ -48,6 +51,7 @@ pub use memory::Memory;
 pub use mix_lane::MixLane;
 pub use mixers::{CenterRule, Keeps, Mixing};
 pub use parts::{Overlap, Parts};
+pub use rules::Rules;
 pub use train_lane::{TrainLane, TrainSignals};
 
 use crate::correct::Companion;
@@ -92,12 +96,13 @@ impl Executor {
         let in_pieces = parts.overlap.layers != Layers::Together;
         let pieces = in_pieces.then(|| parts.fragments.clone());
         let correction = parts.correction.take();
+        parts.rules = parts.rules.of_layout(trainer.layout());
         let train = TrainLane::new(
             trainer,
             parts.contribution,
             (correction, companion),
             stopwatch,
-            train_end,
+            (train_end, parts.rules.clone()),
         )
         .training_ahead(parts.overlap.trains_ahead)
         .in_pieces(pieces);

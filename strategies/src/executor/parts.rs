@@ -2,6 +2,7 @@
 
 use super::late::Late;
 use super::mixers::Mixing;
+use super::rules::Rules;
 use crate::compress::Codec;
 use crate::correct::{Companion, Correction};
 use crate::inner::InnerOptimizer;
@@ -33,6 +34,10 @@ pub struct Parts {
     pub inner: Option<Box<dyn InnerOptimizer>>,
     /// Corrects the gradients of the trainer's inner steps.
     pub correction: Option<Box<dyn Correction>>,
+    /// The decay of a moving average of the anchor; `None` keeps none. It is this peer's own affair.
+    pub ema: Option<f64>,
+    /// The rates of inner steps, and which tensors decay.
+    pub rules: Rules,
 }
 
 /// How training overlaps with the exchange.

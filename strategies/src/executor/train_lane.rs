@@ -1,14 +1,15 @@
 //! The train lane: owns the trainer, performs `Train` and `Evaluate`.
 
+use super::budget::Budget;
 use super::frame::{Frame, Handed, Install, Taken, TrainEnd};
 use super::host::Stopwatch;
 use super::pieces::Pieces;
+use super::rules::Rules;
 use crate::correct::{Correction, Work};
 use crate::state::{StateError, StateSink, StateSource};
-use crate::trainer::{Proceed, StepControl, TrainError, TrainReport, Trainer};
+use crate::trainer::{TrainError, TrainReport, Trainer};
 use murmurate_protocol::{
-    Contribution, Done, Evaluation, FragmentId, InnerStep, Order, StepBudget, TrainSummary,
-    WorkError,
+    Contribution, Done, Evaluation, FragmentId, Order, Round, StepBudget, TrainSummary, WorkError,
 };
 use std::ops::Range;
 use std::sync::Arc;
@@ -36,6 +37,10 @@ impl TrainSignals {
         self.interrupt.store(true, Ordering::Relaxed);
     }
 
+    pub(super) fn is_interrupted(&self) -> bool {
+        self.interrupt.load(Ordering::Relaxed)
+    }
+
     /// Inner steps taken since the start.
     pub fn steps(&self) -> u64 {
         self.steps.load(Ordering::Relaxed)
@@ -44,44 +49,6 @@ impl TrainSignals {
     /// Samples seen since the start.
     pub fn samples(&self) -> u64 {
         self.samples.load(Ordering::Relaxed)
-    }
-}
-
-/// Ends a stretch of training by the order's budget.
-struct Budget<'a> {
-    budget: StepBudget,
-    stopwatch: &'a mut dyn Stopwatch,
-    signals: &'a TrainSignals,
-    correction: Option<&'a mut (dyn Correction + 'static)>,
-}
-
-impl StepControl for Budget<'_> {
-    fn before(&mut self, step: InnerStep) -> Proceed {
-        let interrupted = self.signals.interrupt.load(Ordering::Relaxed);
-        let enough = match self.budget {
-            StepBudget::Steps(count) => step.0 >= u64::from(count),
-            StepBudget::Time(time) => step.0 > 0 && self.stopwatch.elapsed(step.0) >= time,
-        };
-        if interrupted || enough {
-            Proceed::Stop
-        } else {
-            Proceed::Go
-        }
-    }
-
-    fn after(&mut self, _step: InnerStep, samples: u64) {
-        self.signals.steps.fetch_add(1, Ordering::Relaxed);
-        self.signals.samples.fetch_add(samples, Ordering::Relaxed);
-    }
-
-    fn corrects(&self) -> bool {
-        self.correction.is_some()
-    }
-
-    fn correct(&mut self, offset: usize, values: &[f32], gradient: &mut [f32]) {
-        if let Some(correction) = self.correction.as_deref_mut() {
-            correction.correct(offset, values, gradient);
-        }
     }
 }
 
@@ -104,6 +71,9 @@ pub struct TrainLane {
     trains_ahead: bool,
     /// Only where gradients leave during the backward pass.
     pub(super) pieces: Option<Pieces>,
+    rules: Rules,
+    /// The round that was trained last, and its inner steps so far.
+    taken: (Round, u64),
 }
 
 impl TrainLane {
@@ -112,7 +82,7 @@ impl TrainLane {
         contribution: Contribution,
         (correction, companion): (Option<Box<dyn Correction>>, usize),
         stopwatch: Box<dyn Stopwatch>,
-        frames: TrainEnd,
+        (frames, rules): (TrainEnd, Rules),
     ) -> Self {
         let signals = Arc::new(TrainSignals::default());
         trainer.leaving(Arc::clone(&signals.interrupt));
@@ -129,6 +99,8 @@ impl TrainLane {
             ahead: None,
             trains_ahead: false,
             pieces: None,
+            rules,
+            taken: (Round(0), 0),
         }
     }
 
@@ -159,10 +131,14 @@ impl TrainLane {
     ) -> Option<Done> {
         match order {
             Order::Train {
-                budget, cut, peers, ..
+                round,
+                budget,
+                cut,
+                peers,
             } => {
                 self.install();
                 self.trainer.deal(peers);
+                self.find_place(*round, *budget, *cut);
                 let trained = match self.contribution {
                     Contribution::Gradient if self.pieces.is_some() => {
                         self.gradient_in_pieces(on_cut)
@@ -174,6 +150,18 @@ impl TrainLane {
             }
             Order::Evaluate { .. } => Some(self.evaluate().map_or_else(failed, Done::Evaluated)),
             _ => None,
+        }
+    }
+
+    /// Finds how many inner steps of the round an order continues after.
+    fn find_place(&mut self, round: Round, budget: StepBudget, cut: bool) {
+        if self.taken.0 != round {
+            self.taken = (round, 0);
+        }
+        if cut {
+            // After a restart the order alone tells what was trained ahead: it asks for the rest.
+            let before = self.rules.steps_before(round, budget);
+            self.taken.1 = self.taken.1.max(before);
         }
     }
 
@@ -335,12 +323,15 @@ impl TrainLane {
             stopwatch: self.stopwatch.as_mut(),
             signals: &self.signals,
             correction: self.correction.as_deref_mut(),
+            rules: &self.rules,
+            from: self.taken,
         };
         let report = match budget {
             StepBudget::Steps(0) => TrainReport::default(),
             _ => self.trainer.steps(&mut control)?,
         };
         self.steps += report.steps;
+        self.taken.1 += report.steps;
         let seconds = self.stopwatch.elapsed(report.steps).as_secs_f64();
         if !cut {
             return Ok(summary(report, seconds));

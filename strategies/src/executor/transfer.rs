@@ -134,6 +134,9 @@ impl MixLane {
         if let Some(eager) = &core.ahead.eager {
             eager.save(sink)?;
         }
+        if let Some(ema) = &core.ema {
+            ema.save(sink)?;
+        }
         self.save_pending(sink)?;
         core.anchor.save_inner(sink)
     }
@@ -154,6 +157,7 @@ impl MixLane {
         let residual = core.contributions.residual.as_ref();
         let residual = residual.map(|residual| finite(source, RESIDUAL, residual.len()));
         let eager = core.ahead.eager.as_ref().map(|eager| eager.read(source));
+        let ema = core.ema.as_ref().map(|ema| ema.read(source));
         let fragments = core.places.ranges();
         let common = self.mixer.common();
         let common = common.map(|_| Common::load(source, fragments));
@@ -163,6 +167,7 @@ impl MixLane {
             codec: core.contributions.state.read(source)?,
             pending: self.read_pending(source)?,
             eager: eager.transpose()?,
+            ema: ema.transpose()?.flatten(),
             common: common.transpose()?,
         })
     }
@@ -176,6 +181,9 @@ impl MixLane {
         core.contributions.state = saved.codec;
         if let Some(common) = saved.common {
             self.mixer.set_common(common);
+        }
+        if let (Some(ema), Some(values)) = (&mut core.ema, saved.ema) {
+            ema.restore(values);
         }
         if let (Some(eager), Some(state)) = (&mut core.ahead.eager, &saved.eager) {
             eager.take(state);
@@ -252,6 +260,8 @@ pub(super) struct Saved {
     pending: Option<Pending>,
     /// The state of the optimizer behind eager updates.
     eager: Option<Vec<f32>>,
+    /// The moving average of the anchor.
+    ema: Option<Vec<f32>>,
 }
 
 /// What the trainer has yet to take over of each fragment, and the values for it.

@@ -103,6 +103,16 @@ pub enum StrategyError {
         /// Parameters.
         parameters: usize,
     },
+    /// A pattern that fits the name of no tensor.
+    #[error(
+        "`inner.no_decay`: no tensor's name fits `{pattern}`; a tensor of this model is `{example}`"
+    )]
+    NoTensor {
+        /// The pattern.
+        pattern: String,
+        /// The name of a tensor.
+        example: String,
+    },
     /// A method's own parameters cannot be read.
     #[error(transparent)]
     Parameter(#[from] ParameterError),

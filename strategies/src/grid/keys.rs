@@ -6,7 +6,7 @@ use super::fields::fields;
 use super::tables::{
     Aggregation, Architecture, Compression, Deadlines, Inner, Outer, Overlap, Synchronization,
 };
-use super::{StrategyError, methods, schedule};
+use super::{StrategyError, methods, rates, schedule};
 use crate::{compress, topology};
 
 /// The keys of each table.
@@ -36,7 +36,10 @@ fn tables() -> [(&'static str, Vec<&'static str>); 8] {
         ("overlap", fields::<Overlap>().to_vec()),
         ("outer", fields::<Outer>().to_vec()),
         ("aggregation", fields::<Aggregation>().to_vec()),
-        ("inner", fields::<Inner>().to_vec()),
+        (
+            "inner",
+            with(fields::<Inner>(), &[rates::parameter_names()]),
+        ),
         ("deadlines", fields::<Deadlines>().to_vec()),
     ]
 }

@@ -82,6 +82,12 @@
 //!                              # scaffold (all-reduce of deltas)
 //! mu = 0.01                    # fed-prox
 //! beta = 0.9                   # quasi-global, momentum-tracking
+//! schedule = "cosine"          # of lr, by the round: constant, linear, cosine, wsd
+//! warmup_rounds = 20           # rounds in which it rises from 0 to lr
+//! schedule_rounds = 1000       # the round at which it ends; by default the run's rounds
+//! final_rate = 0.1             # linear, cosine, wsd: share of lr at the end
+//! decay_rounds = 100           # wsd: the last rounds, in which it falls
+//! no_decay = ["*.bias"]        # names of tensors without weight decay; * is any text
 //!
 //! [deadlines]                  # bounds; within them they follow what was measured
 //! floor_ms = 2000
@@ -105,6 +111,7 @@ mod optimizers;
 mod overlap;
 mod parts;
 mod presets;
+mod rates;
 mod refuse;
 mod schedule;
 mod strategy;

@@ -1,14 +1,19 @@
 //! From a checked strategy to the parts of its Executor.
 
 use super::{Strategy, methods};
-use crate::executor::{Blend, Late, Overlap, Parts};
+use crate::executor::{Blend, Late, Overlap, Parts, Rules};
 use murmurate_protocol::{Contribution, Plan};
 
 impl Parts {
     /// What a strategy's Executor is made of, for `len` parameters.
+    ///
+    /// # Panics
+    /// If the plan is not this strategy's.
     pub fn new(strategy: &Strategy, plan: &Plan, len: usize) -> Self {
         let gradients = strategy.contribution() == Contribution::Gradient;
         let replicas = strategy.exchange().facts().has_replicas;
+        let rate = strategy.learning_rate(plan.rounds);
+        let rate = rate.expect("`Strategy::plan` refuses rounds that the schedule does not fit");
         Self {
             plan: plan.hash(),
             contribution: strategy.contribution(),
@@ -27,6 +32,13 @@ impl Parts {
             outer: strategy.outer(len),
             inner: gradients.then(|| strategy.inner(len)),
             correction: strategy.correction(len),
+            ema: None,
+            rules: Rules::new(
+                rate,
+                plan.budget,
+                plan.synchronization.pace,
+                strategy.no_decay().to_vec(),
+            ),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Combinations of methods that cannot work, each with the reason and the nearest one that works.
 
 use super::error::refused;
-use super::{Strategy, StrategyError, companions, methods, overlap, synchronization};
+use super::{Strategy, StrategyError, companions, methods, overlap, rates, synchronization};
 use crate::aggregate::AggregationKind;
 use crate::compress::{CodecProperties, Reduction};
 use crate::correct::CorrectionKind;
@@ -12,6 +12,7 @@ use murmurate_protocol::{Contribution, ExchangeFacts, StepBudget};
 pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
     synchronization::check(strategy)?;
     correction(strategy)?;
+    rates::check(strategy)?;
     companions::anchors(strategy)?;
     overlap::check(strategy)?;
     (methods::of(strategy.exchange()).check)(strategy)?;

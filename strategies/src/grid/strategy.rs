@@ -12,7 +12,7 @@ use crate::aggregate::AggregationKind;
 use crate::compress::{Codec, CodecKind};
 use crate::correct::{Companion, Correction, CorrectionKind};
 use crate::executor::CenterRule;
-use crate::inner::{InnerKind, InnerOptimizer};
+use crate::inner::{InnerKind, InnerOptimizer, RateSchedule};
 use crate::outer::{OuterKind, OuterOptimizer};
 use crate::topology::TopologyKind;
 pub(super) use common::{HELD, HELD_MEMBERS};
@@ -36,7 +36,7 @@ pub struct Strategy {
     overlap: overlap::Overlap,
     outer: OuterKind,
     aggregation: AggregationKind,
-    inner: Inner,
+    pub(super) inner: Inner,
     deadlines: DeadlinePlan,
 }
 
@@ -67,9 +67,11 @@ struct Compression {
 
 /// What an inner step does.
 #[derive(Clone, Debug, PartialEq)]
-struct Inner {
+pub(super) struct Inner {
     optimizer: InnerKind,
     correction: CorrectionKind,
+    pub(super) rate: RateSchedule,
+    pub(super) no_decay: Vec<String>,
 }
 
 impl Strategy {

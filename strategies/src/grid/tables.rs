@@ -137,6 +137,12 @@ pub(super) struct Inner {
     pub(super) correction: Option<String>,
     pub(super) mu: Option<f64>,
     pub(super) beta: Option<f64>,
+    pub(super) schedule: Option<String>,
+    /// Patterns of tensors' names.
+    pub(super) no_decay: Option<Vec<String>>,
+    /// Keys of the schedule.
+    #[serde(flatten, skip_deserializing)]
+    pub(super) parameters: toml::Table,
 }
 
 /// Bounds of the deadlines, in milliseconds.
@@ -241,7 +247,10 @@ pub(super) fn read(config: &toml::Table) -> Result<Tables, StrategyError> {
         overlap: table(config, "overlap")?,
         outer: table(config, "outer")?,
         aggregation: table(config, "aggregation")?,
-        inner: table(config, "inner")?,
+        inner: Inner {
+            parameters: parameters::<Inner>(config, "inner"),
+            ..table(config, "inner")?
+        },
         deadlines: Some(table(config, "deadlines")?),
     })
 }

@@ -1,4 +1,4 @@
-//! AdamW on flat slices: Adam with decoupled weight decay. No schedule, no AMSGrad.
+//! AdamW on flat slices: Adam with decoupled weight decay. No AMSGrad.
 
 use super::{InnerOptimizer, Kept};
 use std::ops::Range;
@@ -64,13 +64,15 @@ impl InnerOptimizer for AdamW {
         &mut self.kept
     }
 
-    fn apply(&mut self, range: Range<usize>, params: &mut [f32], gradient: &[f32]) {
-        assert_eq!(params.len(), range.len(), "parameters of the piece");
-        assert_eq!(gradient.len(), range.len(), "gradient of the piece");
+    fn step(&mut self, range: Range<usize>, params: &mut [f32], gradient: &[f32]) {
         let (beta_1, beta_2, eps) = (self.beta_1, self.beta_2, self.eps);
-        let step_size = (f64::from(self.lr) / self.correction(beta_1)) as f32;
+        let (lr, decay) = (
+            self.kept.scaled(self.lr),
+            self.kept.decay(self.weight_decay),
+        );
+        let step_size = (f64::from(lr) / self.correction(beta_1)) as f32;
         let root_scale = (1.0 / self.correction(beta_2).sqrt()) as f32;
-        let shrink = 1.0 - self.lr * self.weight_decay;
+        let shrink = 1.0 - lr * decay;
         let (first, second) = self.kept.halves();
         let pieces = params.iter_mut().zip(gradient);
         let moments = first[range.clone()].iter_mut().zip(&mut second[range]);

@@ -89,13 +89,12 @@ impl InnerOptimizer for FrozenAdam {
         &mut self.kept
     }
 
-    fn apply(&mut self, range: Range<usize>, params: &mut [f32], gradient: &[f32]) {
-        assert_eq!(params.len(), range.len(), "parameters of the piece");
-        assert_eq!(gradient.len(), range.len(), "gradient of the piece");
+    fn step(&mut self, range: Range<usize>, params: &mut [f32], gradient: &[f32]) {
         let ([beta_1, beta_2], eps) = (self.betas, self.eps);
         let (renewals, renew) = self.freeze.renewals(self.kept.steps.max(1));
         let correction = |beta: f32, count| 1.0 - power(f64::from(beta), count);
-        let step_size = (f64::from(self.lr) / correction(beta_1, self.kept.steps.max(1))) as f32;
+        let step_size = (f64::from(self.kept.scaled(self.lr))
+            / correction(beta_1, self.kept.steps.max(1))) as f32;
         let root_scale = (1.0 / correction(beta_2, renewals.max(1)).sqrt()) as f32;
         let (first, second) = self.kept.halves();
         let second = &mut second[range.clone()];

@@ -58,13 +58,15 @@ impl InnerOptimizer for Lamb {
         &mut self.kept
     }
 
-    fn apply(&mut self, range: Range<usize>, params: &mut [f32], gradient: &[f32]) {
-        assert_eq!(params.len(), range.len(), "parameters of the piece");
-        assert_eq!(gradient.len(), range.len(), "gradient of the piece");
+    fn step(&mut self, range: Range<usize>, params: &mut [f32], gradient: &[f32]) {
         let ([beta_1, beta_2], eps) = (self.betas, self.eps);
         let correction = |beta: f32| 1.0 - power(f64::from(beta), self.kept.steps.max(1));
         let scale = (1.0 / correction(beta_1)) as f32;
         let root_scale = (1.0 / correction(beta_2).sqrt()) as f32;
+        let (lr, decay) = (
+            self.kept.scaled(self.lr),
+            self.kept.decay(self.weight_decay),
+        );
         let (first, second) = self.kept.halves();
         for tensor in whole(&self.tensors, &range) {
             let piece = tensor.range.start - range.start..tensor.range.end - range.start;
@@ -77,7 +79,7 @@ impl InnerOptimizer for Lamb {
                 *m = beta_1 * *m + (1.0 - beta_1) * g;
                 *v = beta_2 * *v + (1.0 - beta_2) * g * g;
                 let adam = scale * *m / (v.sqrt() * root_scale + eps);
-                self.direction.push(adam + self.weight_decay * x);
+                self.direction.push(adam + decay * x);
             }
             let (length, reach) = (norm(x), norm(&self.direction));
             let trust = if length > 0.0 && reach > 0.0 {
@@ -85,7 +87,7 @@ impl InnerOptimizer for Lamb {
             } else {
                 1.0
             };
-            let rate = (f64::from(self.lr) * trust) as f32;
+            let rate = (f64::from(lr) * trust) as f32;
             x.iter_mut()
                 .zip(&self.direction)
                 .for_each(|(x, u)| *x -= rate * u);

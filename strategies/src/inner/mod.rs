@@ -7,6 +7,8 @@ mod kept;
 mod kind;
 mod lamb;
 mod muon;
+mod rate;
+mod rule;
 mod sgd;
 mod signum;
 mod tensors;
@@ -18,6 +20,9 @@ pub use kind::InnerKind;
 pub(crate) use kind::{default_betas, default_eps, default_weight_decay};
 pub use lamb::Lamb;
 pub use muon::{Muon, orthogonal};
+pub use rate::{Rate, RateError, RateSchedule, RateShape};
+pub use rule::StepRule;
+pub(crate) use rule::fits;
 pub use sgd::Sgd;
 pub use signum::Signum;
 
@@ -35,9 +40,29 @@ pub trait InnerOptimizer: Send {
     /// The state, to be changed.
     fn kept_mut(&mut self) -> &mut Kept;
 
+    /// Applies the gradient of a piece that decays as a whole or not at all (`kept().decays`).
+    fn step(&mut self, range: Range<usize>, params: &mut [f32], gradient: &[f32]);
+
+    /// Sets the rule of the inner steps from here on.
+    fn set_rule(&mut self, rule: StepRule) {
+        self.kept_mut().rule = rule;
+    }
+
     /// Applies the gradient of one piece: `range` is its place in the flat parameters. Within one
     /// inner step each piece comes once, in any order.
-    fn apply(&mut self, range: Range<usize>, params: &mut [f32], gradient: &[f32]);
+    ///
+    /// # Panics
+    /// If the lengths differ.
+    fn apply(&mut self, range: Range<usize>, params: &mut [f32], gradient: &[f32]) {
+        assert_eq!(params.len(), range.len(), "parameters of the piece");
+        assert_eq!(gradient.len(), range.len(), "gradient of the piece");
+        let start = range.start;
+        for (part, decays) in self.kept().rule.parts(&range) {
+            self.kept_mut().decays = decays;
+            let of = part.start - start..part.end - start;
+            self.step(part, &mut params[of.clone()], &gradient[of]);
+        }
+    }
 
     /// f32 per parameter that it keeps.
     fn state_multiple(&self) -> usize {

@@ -64,25 +64,33 @@ impl Muon {
             *m = self.momentum * *m + g;
             u.push(g + self.momentum * *m);
         }
+        let (lr, decay) = (
+            self.kept.scaled(self.lr),
+            self.kept.decay(self.weight_decay),
+        );
         let scale = 0.2 * (tensor.rows.max(tensor.columns) as f32).sqrt();
         for (x, o) in x
             .iter_mut()
             .zip(orthogonal(&u, tensor.rows, tensor.columns))
         {
-            *x -= self.lr * (scale * o + self.weight_decay * *x);
+            *x -= lr * (scale * o + decay * *x);
         }
     }
 
     /// A vector's step.
     fn adam(&self, x: &mut [f32], gradient: &[f32], m: &mut [f32], v: &mut [f32]) {
         let correction = |beta: f32| 1.0 - power(f64::from(beta), self.kept.steps.max(1));
+        let (lr, decay) = (
+            self.kept.scaled(self.lr),
+            self.kept.decay(self.weight_decay),
+        );
         let scale = (1.0 / correction(self.momentum)) as f32;
         let root_scale = (1.0 / correction(BETA_2).sqrt()) as f32;
         for ((x, g), (m, v)) in x.iter_mut().zip(gradient).zip(m.iter_mut().zip(v)) {
             *m = self.momentum * *m + (1.0 - self.momentum) * g;
             *v = BETA_2 * *v + (1.0 - BETA_2) * g * g;
             let adam = scale * *m / (v.sqrt() * root_scale + EPS);
-            *x -= self.lr * (adam + self.weight_decay * *x);
+            *x -= lr * (adam + decay * *x);
         }
     }
 }
@@ -139,9 +147,7 @@ impl InnerOptimizer for Muon {
         &mut self.kept
     }
 
-    fn apply(&mut self, range: Range<usize>, params: &mut [f32], gradient: &[f32]) {
-        assert_eq!(params.len(), range.len(), "parameters of the piece");
-        assert_eq!(gradient.len(), range.len(), "gradient of the piece");
+    fn step(&mut self, range: Range<usize>, params: &mut [f32], gradient: &[f32]) {
         let mut moments = std::mem::take(&mut self.kept.values);
         let half = moments.len() / 2;
         let (first, second) = moments.split_at_mut(half);

@@ -1,4 +1,4 @@
-//! SGD with momentum and weight decay on flat slices. No schedule: the learning rate is constant.
+//! SGD with momentum and weight decay on flat slices.
 
 use super::{InnerOptimizer, Kept};
 use std::ops::Range;
@@ -49,15 +49,9 @@ impl InnerOptimizer for Sgd {
         &mut self.kept
     }
 
-    fn apply(&mut self, range: Range<usize>, params: &mut [f32], gradient: &[f32]) {
-        assert_eq!(params.len(), range.len(), "parameters of the piece");
-        assert_eq!(gradient.len(), range.len(), "gradient of the piece");
-        let Self {
-            lr,
-            momentum,
-            weight_decay,
-            ..
-        } = *self;
+    fn step(&mut self, range: Range<usize>, params: &mut [f32], gradient: &[f32]) {
+        let (lr, momentum) = (self.kept.scaled(self.lr), self.momentum);
+        let weight_decay = self.kept.decay(self.weight_decay);
         if self.momentum == 0.0 {
             for (x, g) in params.iter_mut().zip(gradient) {
                 *x -= lr * (g + weight_decay * *x);

@@ -48,10 +48,9 @@ impl InnerOptimizer for Signum {
         &mut self.kept
     }
 
-    fn apply(&mut self, range: Range<usize>, params: &mut [f32], gradient: &[f32]) {
-        assert_eq!(params.len(), range.len(), "parameters of the piece");
-        assert_eq!(gradient.len(), range.len(), "gradient of the piece");
-        let (lr, beta, decay) = (self.lr, self.momentum, self.weight_decay);
+    fn step(&mut self, range: Range<usize>, params: &mut [f32], gradient: &[f32]) {
+        let (lr, beta) = (self.kept.scaled(self.lr), self.momentum);
+        let decay = self.kept.decay(self.weight_decay);
         let velocity = &mut self.kept.values[range];
         for ((x, g), m) in params.iter_mut().zip(gradient).zip(velocity) {
             *m = beta * *m + (1.0 - beta) * g;

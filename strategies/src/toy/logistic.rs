@@ -143,6 +143,7 @@ impl Objective for Logistic {
         Evaluation {
             loss: loss / held,
             accuracy: Some(f64::from(right) / held),
+            top_5: None,
             samples: HELD,
         }
     }

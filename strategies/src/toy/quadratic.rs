@@ -128,6 +128,7 @@ impl Objective for Quadratic {
         Evaluation {
             loss: self.global_loss(x),
             accuracy: None,
+            top_5: None,
             samples: 1,
         }
     }

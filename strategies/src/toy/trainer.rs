@@ -84,6 +84,7 @@ impl<O: Objective> Trainer for ToyTrainer<O> {
                 let gradient = &mut self.gradient[range.clone()];
                 control.correct(range.start, &self.x[range], gradient);
             }
+            self.inner.set_rule(control.rule(InnerStep(report.steps)));
             self.inner.begin_step();
             self.inner
                 .apply(0..self.x.len(), &mut self.x, &self.gradient);

@@ -8,4 +8,5 @@ mod inner_corrections;
 mod neighbours;
 mod overlap;
 mod presets;
+mod rates;
 mod state;

@@ -72,6 +72,8 @@ fn with_keys() -> Vec<Method> {
     all.retain(|m| !matches!(m.key, "architecture.exchange" | "architecture.contribution"));
     // A correction's keys are those of its optimizer.
     all.retain(|m| m.key != "inner.correction");
+    // A constant rate is written down only with a warm-up.
+    all.retain(|m| m.key != "inner.schedule" || m.name != "constant");
     all
 }
 
@@ -106,7 +108,7 @@ fn keys_and_defaults_are_those_of_the_configuration() {
                 written.remove(key);
             }
         }
-        if method.key == "inner.correction" {
+        if matches!(method.key, "inner.correction" | "inner.schedule") {
             // Beside it stands the inner optimizer.
             for key in ["optimizer", "lr", "momentum", "weight_decay"] {
                 written.remove(key);

@@ -326,6 +326,7 @@ impl Task for CausalTask {
         Ok(Score {
             loss_sum,
             right: None,
+            right_5: None,
             samples,
         })
     }

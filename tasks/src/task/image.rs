@@ -14,6 +14,9 @@ use rand_chacha::ChaCha8Rng;
 const MEAN: f32 = 0.1307;
 const DEVIATION: f32 = 0.3081;
 
+/// Classes from which on the five most likely are worth a measure.
+const TOP_5_CLASSES: usize = 10;
+
 /// Images in an evaluation batch.
 const HELD_BATCH: usize = 500;
 
@@ -168,10 +171,14 @@ impl Task for ImageTask {
             .collect();
         let pixels = pixels.map(|&pixel| scaled(pixel)).collect();
         let (images, labels) = tensors(pixels, labels, device);
-        let (loss_sum, right) = loss::score(model.forward(images), labels);
+        let logits = model.forward(images);
+        let many = logits.dims()[1] >= TOP_5_CLASSES;
+        let right_5 = many.then(|| loss::top_5(logits.clone(), labels.clone()));
+        let (loss_sum, right) = loss::score(logits, labels);
         Ok(Score {
             loss_sum,
             right: Some(right),
+            right_5,
             samples: (end - start) as u64,
         })
     }

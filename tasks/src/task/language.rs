@@ -195,6 +195,7 @@ impl Task for LanguageTask {
         Ok(Score {
             loss_sum,
             right: None,
+            right_5: None,
             samples,
         })
     }

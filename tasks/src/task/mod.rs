@@ -25,6 +25,8 @@ pub struct Score {
     pub loss_sum: f64,
     /// Correctly classified samples; `None` if the task has no classes.
     pub right: Option<u64>,
+    /// Samples whose class is among the five most likely; `None` with fewer than ten classes.
+    pub right_5: Option<u64>,
     /// Number of terms in the mean loss, usually the samples of the batch.
     pub samples: u64,
 }

@@ -4,7 +4,7 @@
 use super::on_device::OnDevice;
 use burn::tensor::Device;
 use murmurate_strategies::Layout;
-use murmurate_strategies::inner::{InnerKind, InnerOptimizer};
+use murmurate_strategies::inner::{InnerKind, InnerOptimizer, StepRule};
 use murmurate_strategies::state::{StateError, StateSink, StateSource};
 
 /// An inner optimizer with its state.
@@ -22,6 +22,14 @@ impl Inner {
         match on_device.flatten() {
             Some(optimizer) => Self::Device(optimizer),
             None => Self::Host(kind.build_for(layout)),
+        }
+    }
+
+    /// Sets the rule of the inner steps from here on.
+    pub(super) fn set_rule(&mut self, rule: StepRule) {
+        match self {
+            Self::Host(optimizer) => optimizer.set_rule(rule),
+            Self::Device(optimizer) => optimizer.set_rule(rule),
         }
     }
 

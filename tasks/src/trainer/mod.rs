@@ -84,7 +84,7 @@ impl<T: Task> BurnTrainer<T> {
             TrainError::NotFinite => TaskError::Start,
             error => TaskError::Own(error.to_string()),
         })?;
-        self.descend(gradients, &mut Uncorrected);
+        self.descend(gradients, &mut Uncorrected, InnerStep(0));
         if self.task.held_batches() > 0 {
             let valid = self.model.as_ref().expect(MODEL).valid();
             let device = self.device.clone().inner();
@@ -156,10 +156,11 @@ impl<T: Task> BurnTrainer<T> {
         self.task.samples() * u64::from(self.task.accumulate().max(1))
     }
 
-    fn descend(&mut self, gradients: flat::Scaled, control: &mut dyn StepControl) {
+    fn descend(&mut self, gradients: flat::Scaled, control: &mut dyn StepControl, step: InnerStep) {
         let inner = self.inner.get_or_insert_with(|| {
             Inner::new(&self.kind, &self.layout, &self.device, self.in_place)
         });
+        inner.set_rule(control.rule(step));
         inner.begin_step();
         let model = self.model.take().expect(MODEL);
         let model = flat::descend(model, &self.layout, gradients, control, inner);
@@ -177,7 +178,7 @@ impl<T: Task> Trainer for BurnTrainer<T> {
         let mut loss_sum = 0.0;
         while control.before(InnerStep(report.steps)) == Proceed::Go {
             let (loss, gradients) = self.backward()?;
-            self.descend(gradients, control);
+            self.descend(gradients, control, InnerStep(report.steps));
             let samples = self.step_samples();
             control.after(InnerStep(report.steps), samples);
             loss_sum += loss;
@@ -258,14 +259,14 @@ impl<T: Task> Trainer for BurnTrainer<T> {
     fn evaluate(&mut self) -> Result<Evaluation, TrainError> {
         let model = self.model.as_ref().expect(MODEL).valid();
         let device = self.device.clone().inner();
-        let (mut loss, mut right, mut samples) = (0.0, None, 0);
+        let (mut loss, mut samples) = (0.0, 0);
+        let (mut right, mut right_5) = (None, None);
         for index in 0..self.task.held_batches() {
             let score = self.task.score(&model, index, &device)?;
             loss += score.loss_sum;
             samples += score.samples;
-            if let Some(more) = score.right {
-                *right.get_or_insert(0) += more;
-            }
+            add(&mut right, score.right);
+            add(&mut right_5, score.right_5);
         }
         if samples == 0 {
             return Err(TrainError::Backend(
@@ -273,10 +274,11 @@ impl<T: Task> Trainer for BurnTrainer<T> {
             ));
         }
         let of = samples as f64;
-        let accuracy = right.map(|right| right as f64 / of);
+        let share = |right: Option<u64>| right.map(|right| right as f64 / of);
         Ok(Evaluation {
             loss: loss / of,
-            accuracy,
+            accuracy: share(right),
+            top_5: share(right_5),
             samples,
         })
     }
@@ -318,6 +320,13 @@ impl StepControl for Uncorrected {
 
     fn corrects(&self) -> bool {
         false
+    }
+}
+
+/// Adds a count that a task may not have.
+fn add(sum: &mut Option<u64>, more: Option<u64>) {
+    if let Some(more) = more {
+        *sum.get_or_insert(0) += more;
     }
 }
 

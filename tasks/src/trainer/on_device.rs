@@ -5,73 +5,16 @@
 use super::tensors::FLOATS;
 use burn::tensor::{Device, Tensor, TensorData};
 use murmurate_strategies::Layout;
-use murmurate_strategies::inner::InnerKind;
+use murmurate_strategies::inner::{InnerKind, StepRule};
 use murmurate_strategies::state::{StateError, StateSink, StateSource};
-
-/// The equations of the optimizers in [`murmurate_strategies::inner`] that treat every value alike.
-#[derive(Clone, Copy, Debug)]
-enum Rule {
-    Sgd {
-        lr: f32,
-        momentum: f32,
-        weight_decay: f32,
-    },
-    AdamW {
-        lr: f32,
-        betas: [f32; 2],
-        eps: f32,
-        weight_decay: f32,
-    },
-    Signum {
-        lr: f32,
-        momentum: f32,
-        weight_decay: f32,
-    },
-}
-
-impl Rule {
-    fn new(kind: &InnerKind) -> Option<Self> {
-        Some(match *kind {
-            InnerKind::Sgd {
-                lr,
-                momentum,
-                weight_decay,
-            } => Self::Sgd {
-                lr: lr as f32,
-                momentum: momentum as f32,
-                weight_decay: weight_decay as f32,
-            },
-            InnerKind::AdamW {
-                lr,
-                betas,
-                eps,
-                weight_decay,
-            } => Self::AdamW {
-                lr: lr as f32,
-                betas: betas.map(|beta| beta as f32),
-                eps: eps as f32,
-                weight_decay: weight_decay as f32,
-            },
-            InnerKind::Signum {
-                lr,
-                momentum,
-                weight_decay,
-            } => Self::Signum {
-                lr: lr as f32,
-                momentum: momentum as f32,
-                weight_decay: weight_decay as f32,
-            },
-            InnerKind::Lamb { .. }
-            | InnerKind::Muon { .. }
-            | InnerKind::OneBitAdam { .. }
-            | InnerKind::ZeroOneAdam { .. } => return None,
-        })
-    }
-}
+use std::ops::Range;
 
 /// An inner optimizer whose state is on the trainer's device.
 pub(super) struct OnDevice {
-    rule: Rule,
+    kind: InnerKind,
+    rule: StepRule,
+    /// Places of the tensors in the flat parameters.
+    places: Vec<Range<usize>>,
     /// Values that it keeps for each parameter.
     multiple: usize,
     steps: u64,
@@ -84,13 +27,28 @@ pub(super) struct OnDevice {
 impl OnDevice {
     /// `None` for an optimizer that needs shapes or whole norms: it works on the host.
     pub(super) fn new(kind: &InnerKind, layout: &Layout, device: &Device) -> Option<Self> {
+        match kind {
+            InnerKind::Sgd { .. } | InnerKind::AdamW { .. } | InnerKind::Signum { .. } => {}
+            InnerKind::Lamb { .. }
+            | InnerKind::Muon { .. }
+            | InnerKind::OneBitAdam { .. }
+            | InnerKind::ZeroOneAdam { .. } => return None,
+        }
+        let tensors = layout.tensors().iter();
         Some(Self {
-            rule: Rule::new(kind)?,
+            kind: *kind,
+            rule: StepRule::default(),
+            places: tensors.map(|spec| spec.range()).collect(),
             multiple: kind.state_multiple(),
             steps: 0,
             moments: vec![Vec::new(); layout.tensors().len()],
             device: device.clone().inner(),
         })
+    }
+
+    /// Sets the rule of the inner steps from here on.
+    pub(super) fn set_rule(&mut self, rule: StepRule) {
+        self.rule = rule;
     }
 
     /// Opens the next inner step.
@@ -109,55 +67,64 @@ impl OnDevice {
         let shape = params.shape();
         let len = shape.num_elements();
         let (x, g) = (params.reshape([len]), gradient.reshape([len]));
-        let moments = std::mem::take(&mut self.moments[place]);
-        let zeros = || Tensor::<1>::zeros([len], &self.device);
-        let mut moments = moments.into_iter();
+        let (x, moments) = self.step(place, x, g);
+        self.moments[place] = moments;
+        x.reshape(shape)
+    }
+
+    /// One tensor as a vector, and its moments, after its gradient. The equations are those of
+    /// [`murmurate_strategies::inner`].
+    fn step(&mut self, place: usize, x: Tensor<1>, g: Tensor<1>) -> (Tensor<1>, Vec<Tensor<1>>) {
+        let zeros = || x.zeros_like();
+        let mut moments = std::mem::take(&mut self.moments[place]).into_iter();
         let mut next = || moments.next().unwrap_or_else(zeros);
-        let (x, moments) = match self.rule {
-            Rule::Sgd {
-                lr,
+        let lr = self.kind.lr() as f32 * self.rule.rate as f32;
+        let decays = self.rule.decays(&self.places[place]);
+        let decay = |weight_decay: f64| if decays { weight_decay as f32 } else { 0.0 };
+        match self.kind {
+            InnerKind::Sgd {
                 momentum,
                 weight_decay,
+                ..
             } => {
-                let g = if weight_decay == 0.0 {
-                    g
-                } else {
-                    g + x.clone().mul_scalar(weight_decay)
+                let g = match decay(weight_decay) {
+                    0.0 => g,
+                    decay => g + x.clone().mul_scalar(decay),
                 };
                 if momentum == 0.0 {
-                    (x - g.mul_scalar(lr), Vec::new())
-                } else {
-                    let v = next().mul_scalar(momentum) + g;
-                    (x - v.clone().mul_scalar(lr), vec![v])
+                    return (x - g.mul_scalar(lr), Vec::new());
                 }
+                let v = next().mul_scalar(momentum as f32) + g;
+                (x - v.clone().mul_scalar(lr), vec![v])
             }
-            Rule::AdamW {
-                lr,
-                betas: [beta_1, beta_2],
+            InnerKind::AdamW {
+                betas,
                 eps,
                 weight_decay,
+                ..
             } => {
+                let [beta_1, beta_2] = betas.map(|beta| beta as f32);
                 let m = next().mul_scalar(beta_1) + g.clone().mul_scalar(1.0 - beta_1);
                 let v = next().mul_scalar(beta_2) + g.square().mul_scalar(1.0 - beta_2);
                 let step_size = (f64::from(lr) / correction(beta_1, self.steps)) as f32;
                 let root_scale = (1.0 / correction(beta_2, self.steps).sqrt()) as f32;
-                let below = v.clone().sqrt().mul_scalar(root_scale).add_scalar(eps);
-                let shrink = 1.0 - lr * weight_decay;
-                let x = x.mul_scalar(shrink) - m.clone().mul_scalar(step_size) / below;
-                (x, vec![m, v])
+                let below = v.clone().sqrt().mul_scalar(root_scale);
+                let way = m.clone().mul_scalar(step_size) / below.add_scalar(eps as f32);
+                let shrink = 1.0 - lr * decay(weight_decay);
+                (x.mul_scalar(shrink) - way, vec![m, v])
             }
-            Rule::Signum {
-                lr,
+            InnerKind::Signum {
                 momentum,
                 weight_decay,
+                ..
             } => {
+                let momentum = momentum as f32;
                 let m = next().mul_scalar(momentum) + g.mul_scalar(1.0 - momentum);
-                let way = m.clone().sign() + x.clone().mul_scalar(weight_decay);
+                let way = m.clone().sign() + x.clone().mul_scalar(decay(weight_decay));
                 (x - way.mul_scalar(lr), vec![m])
             }
-        };
-        self.moments[place] = moments;
-        x.reshape(shape)
+            _ => unreachable!("the other optimizers work on the host"),
+        }
     }
 
     /// Writes state and count of inner steps as

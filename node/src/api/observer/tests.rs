@@ -35,6 +35,7 @@ fn a_round_is_told_in_full() {
     let evaluation = Evaluation {
         loss: 0.25,
         accuracy: Some(0.9),
+        top_5: None,
         samples: 100,
     };
     let contributors = vec![vec![(a, 200.0)], vec![(a, 200.0), (b, 100.0)]];

@@ -7,6 +7,7 @@ mod codecs;
 mod optimizers;
 mod overlaps;
 mod paces;
+mod rates;
 mod rules;
 
 pub(super) use architecture::GROUP;
@@ -15,6 +16,7 @@ pub use codecs::CODECS;
 pub use optimizers::{CORRECTIONS, INNERS, OUTERS};
 pub use overlaps::{CUTS, LAYERS};
 pub use paces::PACES;
+pub use rates::RATES;
 pub use rules::RULES;
 
 pub use super::entry::{Entry, Key, names};
@@ -69,7 +71,7 @@ pub const TOPOLOGIES: [Entry; topology::TOPOLOGIES.len()] = {
 };
 
 /// All lists with the key that chooses from them.
-pub const ALL: [(&str, &[Entry]); 14] = [
+pub const ALL: [(&str, &[Entry]); 15] = [
     ("preset", &PRESETS),
     ("synchronization.pace", &PACES),
     ("synchronization.mode", &MODES),
@@ -84,4 +86,5 @@ pub const ALL: [(&str, &[Entry]); 14] = [
     ("aggregation.rule", &RULES),
     ("inner.optimizer", &INNERS),
     ("inner.correction", &CORRECTIONS),
+    ("inner.schedule", &RATES),
 ];

@@ -6,7 +6,9 @@ use crate::grid::registry::CODECS;
 use crate::grid::tables::{self, Tables};
 use crate::grid::validate::{self, choose};
 use crate::grid::{DEFAULT_PRESET, StrategyError, preset};
-use crate::grid::{aggregation, architecture, keys, optimizers, overlap, refuse, synchronization};
+use crate::grid::{
+    aggregation, architecture, keys, optimizers, overlap, rates, refuse, synchronization,
+};
 use core::str::FromStr;
 use murmurate_protocol::ExchangeFacts;
 
@@ -72,6 +74,7 @@ impl Strategy {
         let compression = compression(&tables.compression, architecture.kind.facts())?;
         let deadlines = tables.deadlines.clone().unwrap_or_default();
         let when = &tables.synchronization;
+        let optimizer = optimizers::inner(&tables.inner)?;
         let strategy = Self {
             name,
             rounds: Rounds {
@@ -84,8 +87,10 @@ impl Strategy {
             outer: optimizers::outer(&tables.outer)?,
             aggregation: aggregation::read(&tables.aggregation)?,
             inner: Inner {
-                optimizer: optimizers::inner(&tables.inner)?,
+                optimizer,
                 correction: optimizers::correction(&tables.inner)?,
+                rate: rates::read(&tables.inner)?,
+                no_decay: rates::no_decay(&tables.inner, &optimizer)?,
             },
             deadlines: validate::deadlines(&deadlines)?,
         };

@@ -28,7 +28,8 @@ impl Strategy {
     /// The plan that the peers of `run` must agree on. Zero rounds means until told to stop.
     ///
     /// # Errors
-    /// When the model is smaller than its fragments are many, or beyond a limit.
+    /// When the model is smaller than its fragments are many, or beyond a limit; when the schedule of
+    /// the learning rate does not fit the rounds, or a pattern names no tensor.
     pub fn plan(&self, run: RunId, layout: &Layout, rounds: u64) -> Result<Plan, StrategyError> {
         let parameters = layout.len();
         let least = usize::from(self.overlap.plan.stagger);
@@ -39,6 +40,8 @@ impl Strategy {
                 parameters,
             });
         }
+        self.learning_rate(rounds)?;
+        self.check_patterns(layout)?;
         let codec = self.codec();
         let contribution = codec.bytes_bound();
         let exchange = self.exchange();

@@ -40,6 +40,9 @@ impl Strategy {
         tables.aggregation = tables::Aggregation::from_kind(&self.aggregation);
         tables.inner = tables::Inner::from_kind(&self.inner.optimizer);
         tables.inner.set_correction(&self.inner.correction);
+        tables
+            .inner
+            .set_rate(&self.inner.rate, &self.inner.no_decay);
         tables.deadlines = deadlines.then(|| tables::Deadlines::from_plan(&self.deadlines));
         tables
     }

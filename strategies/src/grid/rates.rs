@@ -1,0 +1,163 @@
+//! Schedules of the inner learning rate, and tensors without weight decay: from the written table to
+//! their kinds, and back.
+
+use super::registry::RATES;
+use super::tables::Inner;
+use super::validate::{choose, does_not_apply};
+use super::{Strategy, StrategyError};
+use crate::Layout;
+use crate::correct::CorrectionKind;
+use crate::inner::{InnerKind, Rate, RateError, RateSchedule, RateShape, fits};
+use crate::parameter::{self, Parameters};
+
+const KEY: &str = "inner.schedule";
+
+/// The most patterns of `inner.no_decay`: more are better written as one.
+const PATTERNS_MAX: usize = 64;
+
+/// The names of all keys of schedules.
+pub(super) fn parameter_names() -> Vec<&'static str> {
+    parameter::names(RATES.iter().map(|entry| entry.parameters))
+}
+
+fn parameters(name: &str) -> Parameters {
+    let entry = RATES.iter().find(|entry| entry.name == name);
+    let (method, list) = entry.map_or(("", &[][..]), |entry| (entry.name, entry.parameters));
+    Parameters {
+        table: "inner",
+        method,
+        list,
+    }
+}
+
+/// The schedule.
+pub(super) fn read(table: &Inner) -> Result<RateSchedule, StrategyError> {
+    let name = choose(&table.schedule, "constant", KEY, &RATES)?;
+    let [warmup, rounds, final_rate, decay, ..] = parameters(name).read(&table.parameters)?;
+    let decay_rounds = decay as u64;
+    Ok(RateSchedule {
+        shape: match name {
+            "linear" => RateShape::Linear { final_rate },
+            "cosine" => RateShape::Cosine { final_rate },
+            "wsd" => RateShape::Wsd {
+                final_rate,
+                decay_rounds,
+            },
+            _ => RateShape::Constant,
+        },
+        warmup_rounds: warmup as u64,
+        rounds: rounds as u64,
+    })
+}
+
+/// The patterns of tensors without weight decay.
+pub(super) fn no_decay(table: &Inner, kind: &InnerKind) -> Result<Vec<String>, StrategyError> {
+    let patterns = table.no_decay.clone().unwrap_or_default();
+    if patterns.is_empty() {
+        return Ok(patterns);
+    }
+    if matches!(
+        kind,
+        InnerKind::OneBitAdam { .. } | InnerKind::ZeroOneAdam { .. }
+    ) {
+        return Err(does_not_apply("inner", "no_decay", kind.name()));
+    }
+    if patterns.len() > PATTERNS_MAX {
+        return Err(StrategyError::Range {
+            key: "inner.no_decay".to_owned(),
+            found: format!("a list of {} patterns", patterns.len()),
+            needed: "a list of at most 64 patterns",
+        });
+    }
+    Ok(patterns)
+}
+
+/// Refuses schedules with corrections that divide by the learning rate.
+pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
+    let divides = matches!(
+        strategy.correction_kind(),
+        CorrectionKind::Scaffold | CorrectionKind::QuasiGlobal { .. }
+    );
+    if divides && !strategy.rate_schedule().is_constant() {
+        return super::error::refused(
+            KEY,
+            "this `inner.correction` divides by the learning rate and needs a constant one",
+            "leave the schedule and `inner.warmup_rounds` out, or leave the correction out",
+        );
+    }
+    Ok(())
+}
+
+impl Strategy {
+    /// The schedule of the inner learning rate.
+    pub const fn rate_schedule(&self) -> &RateSchedule {
+        &self.inner.rate
+    }
+
+    /// The factor on the inner learning rate by time in rounds, in a run of this number of rounds;
+    /// zero rounds have no end.
+    ///
+    /// # Errors
+    /// When the schedule has no end, or is shorter than its parts.
+    pub fn learning_rate(&self, rounds: u64) -> Result<Rate, StrategyError> {
+        self.inner.rate.of_run(rounds).map_err(|error| match error {
+            RateError::NoEnd => StrategyError::Missing {
+                key: "inner.schedule_rounds",
+                needed: "give the round at which the schedule ends, or the number of `rounds` of the run",
+            },
+            RateError::TooLong => StrategyError::Refused {
+                key: "inner.warmup_rounds",
+                reason: "warm-up and decay take longer than the schedule",
+                remedy: "shorten them, or raise `inner.schedule_rounds` or the run's `rounds`",
+            },
+        })
+    }
+
+    /// Patterns of the names of tensors without weight decay.
+    pub fn no_decay(&self) -> &[String] {
+        &self.inner.no_decay
+    }
+
+    /// Refuses a pattern that names no tensor of a layout.
+    pub(super) fn check_patterns(&self, layout: &Layout) -> Result<(), StrategyError> {
+        let names = || layout.tensors().iter().map(|tensor| tensor.name.as_str());
+        let idle = |pattern: &&String| !names().any(|name| fits(pattern, name));
+        match self.inner.no_decay.iter().find(idle) {
+            None => Ok(()),
+            Some(pattern) => Err(StrategyError::NoTensor {
+                pattern: pattern.clone(),
+                example: names().last().unwrap_or("no tensor").to_owned(),
+            }),
+        }
+    }
+}
+
+impl Inner {
+    /// Writes a schedule and patterns down, unless they are the default: so a plan without them has the
+    /// hash that it had before there were schedules.
+    pub(super) fn set_rate(&mut self, rate: &RateSchedule, no_decay: &[String]) {
+        self.no_decay = (!no_decay.is_empty()).then(|| no_decay.to_vec());
+        if rate.is_constant() {
+            return;
+        }
+        let (name, final_rate, decay) = match rate.shape {
+            RateShape::Constant => ("constant", 0.0, 0),
+            RateShape::Linear { final_rate } => ("linear", final_rate, 0),
+            RateShape::Cosine { final_rate } => ("cosine", final_rate, 0),
+            RateShape::Wsd {
+                final_rate,
+                decay_rounds,
+            } => ("wsd", final_rate, decay_rounds),
+        };
+        let mut values = parameter::Values::default();
+        let all = [
+            rate.warmup_rounds as f64,
+            rate.rounds as f64,
+            final_rate,
+            decay as f64,
+        ];
+        values[..all.len()].copy_from_slice(&all);
+        self.schedule = Some(name.to_owned());
+        self.parameters = parameters(name).write(&values);
+    }
+}

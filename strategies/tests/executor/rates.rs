@@ -1,0 +1,378 @@
+//! Schedules of the inner learning rate, carried out by real peers and Executors: the rates that inner
+//! steps take, for deltas and for gradients, and after a restart.
+#![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
+
+use crate::common::store::{Still, Store};
+use crate::common::{Swarm, peer};
+use murmurate_protocol::{
+    Done, Evaluation, InnerStep, Order, Participants, Round, RunId, StepBudget,
+};
+use murmurate_strategies::executor::{Executor, Parts};
+use murmurate_strategies::grid::Strategy;
+use murmurate_strategies::inner::{InnerKind, InnerOptimizer};
+use murmurate_strategies::state::{MemoryState, StateError, StateSink, StateSource};
+use murmurate_strategies::toy::{Quadratic, ToyTask};
+use murmurate_strategies::{Layout, Proceed, StepControl, TrainError, TrainReport, Trainer};
+use std::f64::consts::PI;
+use std::ops::Range;
+
+const DIM: usize = 16;
+const PEERS: usize = 3;
+const SEED: u64 = 5;
+const LR: f64 = 0.2;
+const HETEROGENEITY: f64 = 0.5;
+
+/// Warm-up over 3 rounds, then a cosine to 0.25 at round 12.
+const COSINE: &str =
+    "schedule = \"cosine\"\nwarmup_rounds = 3\nschedule_rounds = 12\nfinal_rate = 0.25";
+
+fn cosine(time: f64) -> f64 {
+    match time {
+        t if t < 3.0 => t / 3.0,
+        t if t < 12.0 => 0.25 + 0.75 * (1.0 + (PI * (t - 3.0) / 9.0).cos()) / 2.0,
+        _ => 0.25,
+    }
+}
+
+fn task(strategy: &str) -> ToyTask {
+    ToyTask::Quadratic {
+        dim: DIM,
+        heterogeneity: HETEROGENEITY,
+        noise: 0.0,
+        inner: *strategy.parse::<Strategy>().unwrap().inner_kind(),
+    }
+}
+
+fn gradient(of: &Quadratic, x: &[f64]) -> Vec<f64> {
+    let (curvature, center) = of.own();
+    let pairs = curvature.iter().zip(center).zip(x);
+    pairs
+        .map(|((k, c), x)| f64::from(*k) * (x - f64::from(*c)))
+        .collect()
+}
+
+/// Rounds of all peers together, each peer with this number of inner steps; `rate(round, step)`.
+fn model(rounds: u64, steps: u64, rate: impl Fn(u64, u64) -> f64) -> Vec<f64> {
+    let mut anchor = vec![0.0f64; DIM];
+    for round in 0..rounds {
+        let mut mean = vec![0.0f64; DIM];
+        for index in 0..PEERS {
+            let of = Quadratic::new(DIM, HETEROGENEITY, 0.0, [index, PEERS], SEED);
+            let mut x = anchor.clone();
+            for step in 0..steps {
+                let moves = gradient(&of, &x);
+                let rate = LR * rate(round, step);
+                x.iter_mut().zip(moves).for_each(|(x, g)| *x -= rate * g);
+            }
+            mean.iter_mut()
+                .zip(x)
+                .for_each(|(m, x)| *m += x / PEERS as f64);
+        }
+        anchor = mean;
+    }
+    anchor
+}
+
+fn assert_follows(text: &str, rounds: u64, expected: &[f64]) {
+    let of = task(text);
+    let make = Box::new(move |index| of.build(index, PEERS, SEED));
+    let mut swarm = Swarm::new(text, PEERS, 0, make);
+    swarm.run(rounds);
+    for member in swarm.members.values() {
+        let found = &member.anchors[&Round(rounds - 1)];
+        for (f, e) in found.iter().zip(expected) {
+            // f32 rounding of some hundred inner steps on values of a few units.
+            assert!((f64::from(*f) - e).abs() < 1e-4, "{f} is not {e}");
+        }
+    }
+    assert!(swarm.members.contains_key(&peer(0)));
+}
+
+#[test]
+fn inner_steps_take_the_rates_of_their_time() {
+    let text = format!(
+        "preset = \"local-sgd\"\n[synchronization]\ninner_steps = 4\n[inner]\nlr = {LR}\n{COSINE}"
+    );
+    let rate = |round, step| cosine(round as f64 + (step as f64 + 0.5) / 4.0);
+    let expected = model(15, 4, rate);
+    assert_follows(&text, 15, &expected);
+    let constant = model(15, 4, |_, _| 1.0);
+    let far = |x: &[f64]| x.iter().zip(&expected).any(|(a, b)| (a - b).abs() > 1e-2);
+    assert!(far(&constant), "the schedule makes a difference");
+}
+
+#[test]
+fn mean_gradients_are_applied_at_the_rate_of_their_round() {
+    let text = format!("preset = \"bsp\"\n[inner]\nlr = {LR}\nmomentum = 0.0\n{COSINE}");
+    let expected = model(15, 1, |round, _| cosine(round as f64 + 0.5));
+    assert_follows(&text, 15, &expected);
+}
+
+fn executor(text: &str) -> Executor {
+    let strategy: Strategy = text.parse().unwrap();
+    let trainer = task(text).build(0, 2, SEED);
+    let plan = strategy.plan(RunId::from_bytes([1; 32]), trainer.layout(), 0);
+    let parts = Parts::new(&strategy, &plan.unwrap(), DIM);
+    Executor::new(trainer, parts, Box::new(Still))
+}
+
+/// Trains a round alone and makes what was trained the anchor.
+fn round(executor: &mut Executor, round: u64) -> Vec<f32> {
+    let (store, round) = (Store::default(), Round(round));
+    let train = Order::Train {
+        round,
+        budget: StepBudget::Steps(4),
+        cut: true,
+        peers: Participants::alone(peer(0)),
+    };
+    let mix = Order::Mix {
+        round,
+        fragment: murmurate_protocol::FragmentId(0),
+        keep: 1.0,
+        inputs: Vec::new(),
+    };
+    let apply = Order::Apply {
+        round,
+        fragment: murmurate_protocol::FragmentId(0),
+        aggregates: Vec::new(),
+        keep_local: false,
+    };
+    for order in [train, mix, apply] {
+        if let Some(Done::Failed(error)) = executor.perform(&order, &store) {
+            panic!("{error}");
+        }
+    }
+    executor.anchor().to_vec()
+}
+
+#[test]
+fn a_restarted_peer_goes_on_at_the_rate_of_its_round() {
+    for schedule in ["linear", "cosine", "wsd"] {
+        let text = format!(
+            "preset = \"none\"\n[synchronization]\ninner_steps = 4\n\
+             [inner]\noptimizer = \"adam-w\"\nlr = 0.05\nschedule = \"{schedule}\"\n\
+             warmup_rounds = 2\nschedule_rounds = 8"
+        );
+        let mut first = executor(&text);
+        (0..4).for_each(|at| _ = round(&mut first, at));
+        let mut state = MemoryState::default();
+        first.save(&mut state).unwrap();
+        let mut again = executor(&text);
+        again.restore(&state).unwrap();
+        for at in 4..10 {
+            assert_eq!(round(&mut first, at), round(&mut again, at), "round {at}");
+        }
+    }
+}
+
+#[test]
+fn schedules_that_cannot_work_are_refused() {
+    let layout = Layout::new([("w", vec![4]), ("b.bias", vec![2])]);
+    let plan = |text: &str, rounds| {
+        let strategy = Strategy::parse(&format!("[inner]\n{text}"), Some("local-sgd"))?;
+        strategy.plan(RunId::from_bytes([1; 32]), &layout, rounds)
+    };
+    for (text, rounds, words) in [
+        (
+            "schedule = \"linear\"",
+            0,
+            "`inner.schedule_rounds` is missing",
+        ),
+        (
+            "schedule = \"wsd\"\nwarmup_rounds = 8",
+            8,
+            "`inner.warmup_rounds`",
+        ),
+        (
+            "schedule = \"linear\"\ndecay_rounds = 8",
+            8,
+            "`inner.decay_rounds`",
+        ),
+        ("schedule = \"linaer\"", 8, "did you mean `linear`"),
+        ("no_decay = [\"*.bais\"]", 8, "`*.bais`"),
+        (
+            "optimizer = \"one-bit-adam\"\nno_decay = [\"*\"]",
+            8,
+            "`inner.no_decay` does not apply",
+        ),
+        (
+            "correction = \"scaffold\"\nwarmup_rounds = 2",
+            8,
+            "divides by the learning rate",
+        ),
+    ] {
+        let said = plan(text, rounds).unwrap_err().to_string();
+        assert!(said.contains(words), "{text}: {said}");
+    }
+    let hash = |text: &str| plan(text, 8).unwrap().hash();
+    let plain = hash("");
+    assert_eq!(plain, hash("schedule = \"constant\""));
+    let all = [
+        plain,
+        hash("warmup_rounds = 2"),
+        hash("schedule = \"linear\""),
+        hash("schedule = \"cosine\""),
+        hash("schedule = \"cosine\"\nfinal_rate = 0.0"),
+        hash("no_decay = [\"*.bias\"]"),
+    ];
+    let different: std::collections::BTreeSet<_> = all.iter().map(|h| *h.as_bytes()).collect();
+    assert_eq!(different.len(), all.len(), "all of it is part of the plan");
+}
+
+#[test]
+fn a_configuration_with_a_schedule_is_read_as_it_is_written() {
+    let text = "preset = \"local-sgd\"\n[inner]\nschedule = \"wsd\"\nwarmup_rounds = 3\n\
+                schedule_rounds = 40\ndecay_rounds = 8\nfinal_rate = 0.05\nno_decay = [\"*.bias\", \"*norm*\"]";
+    let strategy: Strategy = text.parse().unwrap();
+    let again: Strategy = strategy.to_toml().parse().unwrap();
+    assert_eq!(again, strategy);
+    assert_eq!(again.no_decay(), ["*.bias", "*norm*"]);
+}
+
+#[test]
+fn tensors_by_pattern_do_not_decay() {
+    // With decay 1 and rate 0.1 every step shrinks by a tenth what has no gradient.
+    let strategy = |more: &str| {
+        let text = format!("[inner]\noptimizer = \"sgd\"\nlr = 0.1\nweight_decay = 1.0\n{more}");
+        Strategy::parse(&text, Some("none")).unwrap()
+    };
+    let left = |more: &str| {
+        let strategy = strategy(more);
+        let trainer = Box::new(Idle::new(*strategy.inner_kind()));
+        let plan = strategy.plan(RunId::from_bytes([1; 32]), trainer.layout(), 0);
+        let parts = Parts::new(&strategy, &plan.unwrap(), trainer.layout().len());
+        let mut executor = Executor::new(trainer, parts, Box::new(Still));
+        let store = Store::default();
+        let train = Order::Train {
+            round: Round(0),
+            budget: StepBudget::Steps(1),
+            cut: true,
+            peers: Participants::alone(peer(0)),
+        };
+        executor.perform(&train, &store);
+        let mix = Order::Mix {
+            round: Round(0),
+            fragment: murmurate_protocol::FragmentId(0),
+            keep: 1.0,
+            inputs: Vec::new(),
+        };
+        executor.perform(&mix, &store);
+        let apply = Order::Apply {
+            round: Round(0),
+            fragment: murmurate_protocol::FragmentId(0),
+            aggregates: Vec::new(),
+            keep_local: false,
+        };
+        executor.perform(&apply, &store);
+        executor.anchor().to_vec()
+    };
+    assert_eq!(left(""), [0.9; 5]);
+    assert_eq!(left("no_decay = [\"*.bias\"]"), [0.9, 0.9, 0.9, 1.0, 1.0]);
+    assert_eq!(left("no_decay = [\"*\"]"), [1.0; 5]);
+}
+
+/// A trainer whose gradients are zero: only decay moves its ones.
+struct Idle {
+    layout: Layout,
+    values: Vec<f32>,
+    inner: Box<dyn InnerOptimizer>,
+}
+
+impl Idle {
+    fn new(kind: InnerKind) -> Self {
+        let layout = Layout::new([("a.weight", vec![3]), ("a.bias", vec![2])]);
+        Self {
+            values: vec![1.0; layout.len()],
+            inner: kind.build_for(&layout),
+            layout,
+        }
+    }
+}
+
+impl Trainer for Idle {
+    fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    fn steps(&mut self, control: &mut dyn StepControl) -> Result<TrainReport, TrainError> {
+        let mut report = TrainReport::default();
+        while control.before(InnerStep(report.steps)) == Proceed::Go {
+            self.inner.set_rule(control.rule(InnerStep(report.steps)));
+            self.inner.begin_step();
+            self.inner.apply(0..5, &mut self.values, &[0.0; 5]);
+            control.after(InnerStep(report.steps), 1);
+            report.steps += 1;
+        }
+        Ok(report)
+    }
+
+    fn batch(&self) -> u64 {
+        1
+    }
+
+    fn gradients(
+        &mut self,
+        _: &mut dyn FnMut(usize, &mut [f32]),
+    ) -> Result<TrainReport, TrainError> {
+        Ok(TrainReport::default())
+    }
+
+    fn visit(&mut self, range: Range<usize>, f: &mut dyn FnMut(usize, &mut [f32])) {
+        f(range.start, &mut self.values[range]);
+    }
+
+    fn evaluate(&mut self) -> Result<Evaluation, TrainError> {
+        Ok(Evaluation::default())
+    }
+
+    fn save(&mut self, _: &mut dyn StateSink) -> Result<(), StateError> {
+        Ok(())
+    }
+
+    fn load(&mut self, _: &dyn StateSource) -> Result<(), StateError> {
+        Ok(())
+    }
+}
+
+#[test]
+fn the_average_follows_the_anchor_and_comes_back_from_a_checkpoint() {
+    let text = "preset = \"none\"\n[synchronization]\ninner_steps = 4\n[inner]\nlr = 0.05";
+    let averaged = || {
+        let strategy: Strategy = text.parse().unwrap();
+        let trainer = task(text).build(0, 2, SEED);
+        let plan = strategy.plan(RunId::from_bytes([1; 32]), trainer.layout(), 0);
+        let mut parts = Parts::new(&strategy, &plan.unwrap(), DIM);
+        parts.ema = Some(0.5);
+        Executor::new(trainer, parts, Box::new(Still))
+    };
+    let ema = |executor: &mut Executor| {
+        let mut state = MemoryState::default();
+        executor.save(&mut state).unwrap();
+        let mut values = vec![0.0; DIM];
+        StateSource::tensor(&state, "ema", &mut values).unwrap();
+        (state, values)
+    };
+    let mut first = averaged();
+    let mut expected = first.anchor().to_vec();
+    for at in 0..20 {
+        let anchor = round(&mut first, at);
+        let keep = 0.5f64.min((1.0 + at as f64) / (10.0 + at as f64)) as f32;
+        for (e, a) in expected.iter_mut().zip(anchor) {
+            *e = keep * *e + (1.0 - keep) * a;
+        }
+    }
+    let (state, found) = ema(&mut first);
+    assert_eq!(found, expected);
+    assert_ne!(found, first.anchor());
+    let mut again = averaged();
+    again.restore(&state).unwrap();
+    assert_eq!(ema(&mut again).1, expected);
+    // A checkpoint without it: the average begins at the anchor.
+    let mut plain = executor(text);
+    let anchor = round(&mut plain, 0);
+    let mut state = MemoryState::default();
+    plain.save(&mut state).unwrap();
+    let mut later = averaged();
+    later.restore(&state).unwrap();
+    assert_eq!(ema(&mut later).1, anchor);
+}
