@@ -121,6 +121,15 @@ fn adapters_are_trained_exported_and_measured() {
         line.contains("describe their model with --config"),
         "{line}"
     );
+
+    // Adapters on other weights are another model, though all names and shapes are the same.
+    let weights = model.join("model.safetensors");
+    let mut bytes = std::fs::read(&weights).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    std::fs::write(&weights, bytes).unwrap();
+    let args = ["run", "--config", "node.toml", "--dir", "a", "--rounds", "3"];
+    let line = failure(dir, &args);
+    assert!(line.contains("belongs to another model"), "{line}");
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use crate::Layout;
 use crate::inner::StepRule;
 use crate::state::{StateError, StateSink, StateSource};
-use murmurate_protocol::{Evaluation, InnerStep, Participants};
+use murmurate_protocol::{Digest, Evaluation, InnerStep, Participants};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -125,6 +125,13 @@ pub trait Trainer: Send {
         self.visit(offset..offset + values.len(), &mut |at, piece| {
             piece.copy_from_slice(&values[at - offset..at - offset + piece.len()]);
         });
+    }
+
+    /// Hash of the values that the model holds beside the parameters of the layout and never trains, such
+    /// as the weights below adapters. Peers with other values train another model. `None` if there are
+    /// no such values.
+    fn frozen(&self) -> Option<Digest> {
+        None
     }
 
     /// Called once, before training. The flag becomes true when the peer leaves: a trainer that waits for

@@ -51,9 +51,16 @@ fn another_model_is_refused() {
 fn another_plan_is_refused() {
     let line = refused(|s| s.preset = "local-sgd".to_owned());
     assert!(
-        line.contains("it follows another plan (compare preset"),
+        line.contains("it follows another plan (compare seed, rounds and strategy"),
         "{line}"
     );
+}
+
+/// With another seed it would start from other parameters and deal other data.
+#[test]
+fn another_seed_is_refused() {
+    let line = refused(|s| s.seed = 7);
+    assert!(line.contains("(compare seed, rounds"), "{line}");
 }
 
 /// No daemon answers at the address to join.

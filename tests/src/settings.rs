@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 pub struct Settings {
     /// `run.name`.
     pub name: String,
+    /// `run.seed`.
+    pub seed: u64,
     /// `run.rounds`.
     pub rounds: u64,
     /// `run.start_with`.
@@ -38,6 +40,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             name: "e2e".to_owned(),
+            seed: 1,
             rounds: 0,
             start_with: 1,
             start_wait_s: 30.0,
@@ -67,8 +70,8 @@ impl Settings {
         let [udp, tcp] = self.ports;
         let mut line = |args: std::fmt::Arguments<'_>| writeln!(text, "{args}").unwrap();
         line(format_args!(
-            "[run]\nname = {:?}\nrounds = {}",
-            self.name, self.rounds
+            "[run]\nname = {:?}\nseed = {}\nrounds = {}",
+            self.name, self.seed, self.rounds
         ));
         line(format_args!("start_with = {}", self.start_with));
         line(format_args!("start_wait_s = {:?}", self.start_wait_s));

@@ -1,6 +1,7 @@
 //! The daemon: builds all parts, connects them, and ends them in order.
 
 mod acquaintances;
+mod agreed;
 mod clock;
 mod console;
 mod driver;

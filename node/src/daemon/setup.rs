@@ -3,6 +3,7 @@
 use crate::api::{About, Forecaster, Observer, StatusHandle};
 use crate::bulk::{BulkLimits, BulkStore};
 use crate::config::Config;
+use crate::daemon::agreed;
 use crate::daemon::clock::WallStopwatch;
 use crate::daemon::trainer::Made;
 use crate::daemon::{DaemonError, SteadyClock};
@@ -53,13 +54,14 @@ impl Setup {
             evaluates,
         } = make(config)?;
         let layout = Arc::new(trainer.layout().clone());
-        let plan = strategy.plan(run.id, &layout, run.rounds)?;
+        let frozen = trainer.frozen();
+        let plan = agreed::plan(config, &layout, frozen, run.rounds)?;
         let expected = Expected {
             run: run.id,
             plan: plan.hash(),
-            layout: layout.hash(),
+            layout: plan.layout,
         };
-        let plan_of = |rounds| strategy.plan(run.id, &layout, rounds).ok();
+        let plan_of = |rounds| agreed::plan(config, &layout, frozen, rounds).ok();
         let checkpoint = store.resume(&expected, &|rounds| Some(plan_of(rounds)?.hash()))?;
         let parts = Parts::new(strategy, &plan, layout.len());
         let mut executor = Executor::new(trainer, parts, Box::new(WallStopwatch::new()));

@@ -62,9 +62,9 @@ impl fmt::Display for Reason {
         f.write_str(match self {
             Self::Leaving => "it leaves",
             Self::OtherRun => "it belongs to another run (compare `run.name` in both configs)",
-            Self::OtherModel => "it trains another model (compare the `[task]` tables)",
+            Self::OtherModel => "it trains another model (compare the `[task]` tables, and the model that it starts from)",
             Self::OtherPlan => {
-                "it follows another plan (compare preset and strategy tables in both configs)"
+                "it follows another plan (compare seed, rounds and strategy in both configs)"
             }
             Self::OtherVersion => {
                 "it speaks another version of the protocol (install the same release on both)"

@@ -7,6 +7,7 @@ use super::tensors::{FLOATS, is_trained};
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::optim::GradientsParams;
 use burn::tensor::{Tensor, TensorData};
+use murmurate_protocol::Digest;
 use murmurate_strategies::{Layout, StepControl, TensorSpec};
 
 /// Names and shapes of the trained tensors, without reading values. The model must be on an autodiff
@@ -63,6 +64,33 @@ pub(crate) trait Edit {
     fn wants(&self, spec: &TensorSpec) -> bool;
     /// Reads or writes the values.
     fn edit(&mut self, place: usize, spec: &TensorSpec, values: &mut [f32]);
+}
+
+/// Hash of the values of the tensors that are not trained; `None` if all are.
+pub(super) fn frozen(model: &impl Module) -> Option<Digest> {
+    let mut frozen = Frozen::default();
+    model.visit(&mut frozen);
+    frozen
+        .any
+        .then(|| Digest::from_bytes(*frozen.hasher.finalize().as_bytes()))
+}
+
+#[derive(Default)]
+struct Frozen {
+    hasher: blake3::Hasher,
+    any: bool,
+}
+
+impl ModuleVisitor for Frozen {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        if is_trained(param) {
+            return;
+        }
+        self.any = true;
+        let data = param.val().inner().into_data();
+        self.hasher.update(&(data.bytes.len() as u64).to_le_bytes());
+        self.hasher.update(&data.bytes);
+    }
 }
 
 /// Applies an edit to every tensor of a model.

@@ -13,7 +13,7 @@ use burn::module::Module;
 use burn::optim::{GradientsAccumulator, GradientsParams};
 use burn::tensor::{Device, Tensor};
 use inner::Inner;
-use murmurate_protocol::{Evaluation, InnerStep, Participants};
+use murmurate_protocol::{Digest, Evaluation, InnerStep, Participants};
 use murmurate_strategies::inner::InnerKind;
 use murmurate_strategies::state::{StateError, StateSink, StateSource};
 use murmurate_strategies::{
@@ -254,6 +254,10 @@ impl<T: Task> Trainer for BurnTrainer<T> {
         }
         let model = self.model.take().expect(MODEL);
         self.model = Some(transfer::write(model, &self.layout, offset, values));
+    }
+
+    fn frozen(&self) -> Option<Digest> {
+        flat::frozen(self.model())
     }
 
     fn evaluate(&mut self) -> Result<Evaluation, TrainError> {
