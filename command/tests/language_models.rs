@@ -127,7 +127,15 @@ fn adapters_are_trained_exported_and_measured() {
     let mut bytes = std::fs::read(&weights).unwrap();
     *bytes.last_mut().unwrap() ^= 1;
     std::fs::write(&weights, bytes).unwrap();
-    let args = ["run", "--config", "node.toml", "--dir", "a", "--rounds", "3"];
+    let args = [
+        "run",
+        "--config",
+        "node.toml",
+        "--dir",
+        "a",
+        "--rounds",
+        "3",
+    ];
     let line = failure(dir, &args);
     assert!(line.contains("belongs to another model"), "{line}");
 }

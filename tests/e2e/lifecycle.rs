@@ -268,3 +268,19 @@ fn a_complete_run_is_extended() {
     let ended = Daemon::start(&turn, &other, &home("a"), &[]).end();
     assert!(ended.failed().contains("another plan"), "{ended:?}");
 }
+
+/// A run that was to begin with more daemons says so when it begins without them.
+#[test]
+fn a_start_without_the_others_is_said() {
+    let turn = turn();
+    let dir = tempfile::tempdir().unwrap();
+    let settings = Settings {
+        rounds: 2,
+        start_with: 2,
+        start_wait_s: 1.0,
+        ..Settings::default()
+    };
+    let mut alone = Daemon::start(&turn, &settings, &dir.path().join("a"), &[]);
+    alone.notes("waited 1 s for other daemons");
+    alone.end().polite();
+}

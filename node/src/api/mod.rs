@@ -3,6 +3,7 @@
 
 mod forecast;
 mod handle;
+mod host;
 mod limits;
 mod link;
 mod memory;

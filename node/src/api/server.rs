@@ -1,8 +1,9 @@
 //! The HTTP server. It listens on loopback unless configured otherwise.
 
-use super::{StatusHandle, limits, metrics_text};
+use super::{StatusHandle, host, limits, metrics_text};
 use axum::Router;
 use axum::http::{StatusCode, header};
+use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use murmurate_net::congestion::MaxRate;
@@ -56,7 +57,11 @@ impl ApiServer {
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let task = tokio::spawn(async move {
-            let service = routes(status, rate).into_make_service_with_connect_info::<SocketAddr>();
+            let mut routes = routes(status, rate);
+            if address.ip().is_loopback() {
+                routes = routes.layer(middleware::from_fn(host::only_addresses));
+            }
+            let service = routes.into_make_service_with_connect_info::<SocketAddr>();
             if let Err(error) = axum::serve(listener, service).await {
                 tracing::warn!(%error, "the HTTP server ended");
             }
@@ -131,10 +136,20 @@ mod tests {
     }
 
     async fn ask(address: SocketAddr, method: &str, path: &str, body: &str) -> String {
+        ask_as(&address.to_string(), address, method, path, body).await
+    }
+
+    async fn ask_as(
+        host: &str,
+        address: SocketAddr,
+        method: &str,
+        path: &str,
+        body: &str,
+    ) -> String {
         let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
         let length = body.len();
         let request = format!(
-            "{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\
+            "{method} {path} HTTP/1.1\r\nHost: {host}\r\nContent-Length: {length}\r\n\
              Connection: close\r\n\r\n{body}"
         );
         stream.write_all(request.as_bytes()).await.unwrap();
@@ -165,6 +180,11 @@ mod tests {
         let metrics = get(server.address(), "/metrics").await;
         assert!(metrics.contains("murmurate_round 0.0"), "{metrics}");
         assert!(get(server.address(), "/").await.contains("404"));
+        let foreign = ask_as("evil.example", server.address(), "GET", "/status", "").await;
+        assert!(
+            foreign.contains("421") && !foreign.contains("test run"),
+            "{foreign}"
+        );
         let to = "{\"max_rate\": \"1 MB/s\"}";
         let answer = ask(server.address(), "PUT", "/limits", to).await;
         let now = "{\"max_rate\":1000000,\"max_rate_per_peer\":null}\n";

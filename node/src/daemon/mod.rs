@@ -30,7 +30,7 @@ use crate::spans;
 use acquaintances::Acquaintances;
 use console::Console;
 use driver::{Driver, Sources};
-use ending::Ending;
+use ending::{Ending, Join};
 use libp2p::Multiaddr;
 use murmurate_attach::Supervisor;
 use murmurate_protocol::record::RecordHeader;
@@ -169,7 +169,6 @@ async fn drive(
     let (lanes, answers) =
         crate::lanes::Lanes::start(setup.executor, Arc::clone(&setup.depot), saver)
             .map_err(DaemonError::Runtime)?;
-    let joining = setup.peer_config.join;
     let recording = match &options.record {
         Some(path) => Some(record(path, &config, &setup.peer_config, &setup.plan)?),
         None => None,
@@ -192,7 +191,7 @@ async fn drive(
         ),
         faults: Faults::new(options.faults),
         ending: Ending {
-            joining,
+            join: Join::new(&config.network.join),
             bootstrap: unanswered(&config.network.join),
             ..Ending::default()
         },

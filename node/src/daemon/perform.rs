@@ -4,7 +4,7 @@ use crate::api::Clock;
 use crate::daemon::RefusedBy;
 use crate::daemon::driver::Driver;
 use crate::faults::Fault;
-use murmurate_protocol::{Event, Input, Output, Phase, PushOutcome, wire};
+use murmurate_protocol::{Event, Input, Output, Phase, PushOutcome, Wait, wire};
 
 impl Driver {
     /// Performs an output. Returns a fault that must be triggered after all outputs are performed.
@@ -91,6 +91,16 @@ impl Driver {
             Event::PeerUp(_) => self.ending.met_anyone = true,
             Event::JoinFailed { .. } => self.ending.join_failed(),
             Event::WorkFailed { what } => self.console.printer.note(what),
+            Event::Waited {
+                wait: Wait::Peers,
+                waited,
+                expired: true,
+                ..
+            } if !matches!(self.peer.phase(), Phase::Leaving) => self.console.printer.note(&format!(
+                "waited {:.0} s for other daemons; training goes on with those that are there, and others \
+                 can still join",
+                waited.as_secs_f64()
+            )),
             Event::Finished { rounds, .. } => {
                 self.console
                     .printer

@@ -106,6 +106,12 @@ impl Slices {
         slice: &SliceId,
         meta: &SliceMeta,
     ) -> Result<(), Refusal> {
+        // Otherwise a peer could push something in the name of another before that one does. Along a
+        // schedule members forward the aggregates of others.
+        let handed_on = slice.part == Part::Aggregate && plan.schedule.relays();
+        if slice.origin != from && !handed_on {
+            return Err(Refusal::Unwanted);
+        }
         if self.entries.contains_key(slice) {
             return Err(Refusal::AlreadyHere);
         }
@@ -266,9 +272,37 @@ mod tests {
         let one_more = slices.accepts(&plan, from, &slice(1, 0), &meta(2, 1));
         assert_eq!(one_more, Err(Refusal::Full));
         let other = PeerId::from_bytes([8; 32]);
-        assert_eq!(
-            slices.accepts(&plan, other, &slice(1, 0), &meta(2, 1)),
-            Ok(())
+        let theirs = SliceId {
+            origin: other,
+            ..slice(1, 0)
+        };
+        assert_eq!(slices.accepts(&plan, other, &theirs, &meta(2, 1)), Ok(()));
+    }
+
+    #[test]
+    fn no_peer_pushes_in_the_name_of_another() {
+        let slices = Slices::default();
+        let (owner, other) = (PeerId::from_bytes([9; 32]), PeerId::from_bytes([8; 32]));
+        let allowed = |plan: &Plan, from, part| {
+            let slice = SliceId {
+                part,
+                ..slice(0, 1)
+            };
+            slices.accepts(plan, from, &slice, &meta(2, 10))
+        };
+        let (butterfly, ring) = (
+            plan(),
+            Plan {
+                schedule: murmurate_protocol::Schedule::Ring,
+                ..plan()
+            },
         );
+        for part in [Part::Contribution, Part::Aggregate, Part::Partial] {
+            assert_eq!(allowed(&butterfly, owner, part), Ok(()));
+            assert_eq!(allowed(&butterfly, other, part), Err(Refusal::Unwanted));
+        }
+        // Members of a ring forward what its owner has summed, and nothing else.
+        assert_eq!(allowed(&ring, other, Part::Aggregate), Ok(()));
+        assert_eq!(allowed(&ring, other, Part::Partial), Err(Refusal::Unwanted));
     }
 }

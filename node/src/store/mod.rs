@@ -36,7 +36,7 @@ impl Store {
     /// # Errors
     /// If another daemon uses the directory, or if it cannot be read or written.
     pub fn open(dir: &Path) -> Result<Self, StoreError> {
-        std::fs::create_dir_all(dir).map_err(|e| StoreError::io("create", dir, e))?;
+        create_private(dir).map_err(|e| StoreError::io("create", dir, e))?;
         let lock = DirectoryLock::acquire(dir)?;
         let identity = Identity::load_or_create(dir)?;
         Ok(Self {
@@ -88,5 +88,35 @@ impl Store {
     pub fn note_http(&self, address: std::net::SocketAddr) -> Result<(), StoreError> {
         let path = self.dir.join("http.addr");
         write_atomically(&path, format!("{address}\n").as_bytes())
+    }
+}
+
+/// Creates a directory that only this user may enter: checkpoints hold the model and the configuration.
+/// One that is there keeps its permissions.
+fn create_private(dir: &Path) -> std::io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(dir)
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_new_directory_is_private_and_an_old_one_keeps_its_permissions() {
+        let dir = tempfile::tempdir().unwrap();
+        let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+        let fresh = dir.path().join("a/b");
+        Store::open(&fresh).unwrap();
+        assert_eq!(mode(&fresh), 0o700);
+        let old = dir.path().join("old");
+        std::fs::create_dir(&old).unwrap();
+        std::fs::set_permissions(&old, PermissionsExt::from_mode(0o750)).unwrap();
+        Store::open(&old).unwrap();
+        assert_eq!(mode(&old), 0o750);
     }
 }

@@ -88,8 +88,9 @@ impl ModuleVisitor for Frozen {
         }
         self.any = true;
         let data = param.val().inner().into_data();
-        self.hasher.update(&(data.bytes.len() as u64).to_le_bytes());
-        self.hasher.update(&data.bytes);
+        let bytes: &[u8] = data.bytes();
+        self.hasher.update(&(bytes.len() as u64).to_le_bytes());
+        self.hasher.update(bytes);
     }
 }
 
