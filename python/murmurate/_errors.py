@@ -11,3 +11,8 @@ class NoDaemon(MurmurateError):
 
 class Refused(MurmurateError):
     """The daemon refused this trainer."""
+
+
+for _error in (MurmurateError, NoDaemon, Refused):
+    # As users name them, in tracebacks and in the daemon's lines.
+    _error.__module__ = "murmurate"

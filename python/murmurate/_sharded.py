@@ -44,7 +44,7 @@ def _rows(name, parameter):
             continue
         if type(placed).__name__ != "Shard" or placed.dim != 0:
             raise MurmurateError(
-                f"parameter `{name}` is divided as {placed}: only rows travel, as fully_shard divides them by "
+                f"parameter `{name}` is divided as {placed}: only rows travel, as fully_shard divides by "
                 "default; tensor parallelism is not supported"
             )
         # As torch.chunk: all parts but the last ones have the same number of rows.
@@ -61,7 +61,7 @@ def bare(model):
     kind = type(model).__name__
     if kind == "FullyShardedDataParallel":
         raise MurmurateError("FullyShardedDataParallel is not supported: use fully_shard (FSDP2)")
-    return model.module if kind == "DistributedDataParallel" else model
+    return model.module if kind in ("DistributedDataParallel", "DataParallel") else model
 
 
 def plain(name):

@@ -22,7 +22,7 @@ def size(tree):
 
 
 def dump(tree):
-    """The tree as a list of pieces of bytes."""
+    """The tree as a list of pieces of bytes. Arrays are not copied: write them before they change."""
     arrays = []
     text = json.dumps(_plain(tree, arrays)).encode()
     return [MAGIC + struct.pack("<Q", len(text)) + text] + arrays
@@ -47,7 +47,8 @@ def _plain(tree, arrays):
     if isinstance(tree, np.ndarray):
         if tree.dtype.hasobject:
             raise TypeError("an array of Python objects cannot be kept in a checkpoint")
-        arrays.append(np.ascontiguousarray(tree).tobytes())
+        # No copy of an optimizer's moments: what is returned is written at once.
+        arrays.append(np.ascontiguousarray(tree).reshape(-1).view(np.uint8))
         return {"array": tree.dtype.str, "shape": list(tree.shape)}
     if isinstance(tree, dict):
         return {"dict": [[_plain(k, arrays), _plain(v, arrays)] for k, v in tree.items()]}

@@ -72,7 +72,13 @@ class Swarm:
         self._installed = False
         self._handler = _print_stacks_on_sigusr1()
         os.register_at_fork(after_in_child=self._forget)
-        self._connect()
+        try:
+            self._connect()
+        except Gone:
+            raise NoDaemon(
+                f"the daemon at {self._path} closed the connection while this loop attached: it ends, or "
+                "belongs to another user; see what it says"
+            ) from None
         self._serve()
 
     # What the user needs.
@@ -123,8 +129,7 @@ class Swarm:
         if self._over:
             return True
         samples = int(samples)
-        # A loss of PyTorch carries its graph, and warns where it becomes a number.
-        loss = float(loss.detach() if hasattr(loss, "detach") else loss)
+        loss = _number(loss)
         if samples < 1:
             raise MurmurateError(f"step(samples={samples}): give the samples of the inner step, at least 1")
         if self.mode == "gradients":
@@ -145,6 +150,15 @@ class Swarm:
     def _connect(self):
         connect = Wire if self._team is None else self._team.connect
         wire = connect(self._path, self._patience)
+        try:
+            self._introduce(wire)
+        except BaseException:
+            wire.close()
+            raise
+        wire.send({"t": "ready"})
+
+    def _introduce(self, wire):
+        """Says what is trained, maps the memory that the daemon gives, and fills it where asked to."""
         adapter = self._adapter
         tensors = adapter.tensors()
         wire.send(
@@ -162,7 +176,6 @@ class Swarm:
         )
         welcome, fds = wire.receive_welcome()
         if welcome["t"] == "refuse":
-            wire.close()
             raise Refused(welcome["reason"])
         if welcome["t"] != "welcome" or len(fds) != 3:
             raise MurmurateError("the daemon speaks another version of the session; update the package")
@@ -177,7 +190,6 @@ class Swarm:
         self._current = welcome["current"]
         if welcome["write"] is not None:
             adapter.write(self._slots[welcome["write"]])
-        wire.send({"t": "ready"})
 
     def _serve(self):
         """Performs the daemon's orders until it asks for the next inner step or training is over."""
@@ -289,6 +301,17 @@ class Swarm:
         if self._wire is not None:
             self._wire.close()
         self._over = True
+
+
+def _number(loss):
+    # A loss of PyTorch carries its graph, and warns where it becomes a number.
+    plain = loss.detach() if hasattr(loss, "detach") else loss
+    try:
+        return float(plain)
+    except (TypeError, ValueError, RuntimeError):
+        shape = getattr(loss, "shape", None)
+        found = f"a {type(loss).__name__}" + (f" of shape {tuple(shape)}" if shape is not None else "")
+        raise MurmurateError(f"step(loss=...): give the mean loss as one number, not {found}") from None
 
 
 def _score(found):

@@ -11,7 +11,7 @@ import socket
 import struct
 import time
 
-from ._errors import NoDaemon
+from ._errors import NoDaemon, Refused
 
 VERSION = 1
 FRAME_BYTES_MAX = 16 << 20
@@ -45,6 +45,8 @@ def read_run(path, patience):
         try:
             with open(about, encoding="utf-8") as file:
                 return json.load(file)
+        except PermissionError:
+            raise Refused(other_user(path)) from None
         except (FileNotFoundError, NotADirectoryError):
             if time.monotonic() >= until:
                 raise NoDaemon(no_daemon(path)) from None
@@ -56,6 +58,10 @@ def no_daemon(path):
         f"no daemon listens at {path}: start one with `murmurate run --trainer attach`, or start this "
         "script by `murmurate run -- python train.py`; socket= or MURMURATE_SOCKET names another one"
     )
+
+
+def other_user(path):
+    return f"{path} belongs to another user: start the daemon and its training loop as the same user"
 
 
 class Wire:
@@ -73,6 +79,9 @@ class Wire:
             try:
                 self._connect(path)
                 return
+            except PermissionError:
+                self._socket.close()
+                raise Refused(other_user(path)) from None
             except (FileNotFoundError, ConnectionRefusedError, NotADirectoryError):
                 self._socket.close()
                 if time.monotonic() >= until:

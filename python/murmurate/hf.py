@@ -12,8 +12,8 @@ and of the learning rate's schedule. For another trainer: `class Mine(SwarmMixin
 
 - `max_steps` must be more than the inner steps of the run; the schedule counts to it.
 - The dataset is divided once, when the script starts, and its order begins again after a restart.
-- One process, one model, and a preset that exchanges deltas: several processes are refused here, a
-  run that exchanges gradients by the daemon.
+- The preset must exchange deltas; the daemon refuses one that exchanges gradients.
+- Started by torchrun, the ranks are one loop, see `murmurate.torch`.
 """
 
 import sys
@@ -22,7 +22,6 @@ from accelerate.utils import find_batch_size
 from transformers import Trainer, TrainerCallback
 
 from . import torch as _torch
-from ._errors import MurmurateError
 from ._swarm import seed, shard
 
 __all__ = ["SwarmMixin", "SwarmTrainer", "seed", "shard"]
@@ -70,7 +69,8 @@ class _Steps(TrainerCallback):
 
     def on_train_begin(self, args, state, control, model=None, optimizer=None, lr_scheduler=None, **_):
         evaluate = self._trainer.swarm_evaluate if self._trainer.eval_dataset is not None else None
-        self._trainer.swarm = _torch.attach(self._trainer.model_wrapped, _Both(optimizer, lr_scheduler), evaluate)
+        both = _Both(optimizer, lr_scheduler)
+        self._trainer.swarm = _torch.attach(self._trainer.model_wrapped, both, evaluate)
 
     def on_step_end(self, args, state, control, **_):
         trainer = self._trainer

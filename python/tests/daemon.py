@@ -5,6 +5,7 @@ import mmap
 import os
 import socket
 import struct
+import tempfile
 
 import numpy as np
 
@@ -14,7 +15,7 @@ class Daemon:
 
     def __init__(self, folder, mode="deltas"):
         self.path = os.path.join(folder, "socket")
-        self._mode = mode
+        self._mode, self.fds = mode, []
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(self.path)
         self._listener.listen()
@@ -25,7 +26,7 @@ class Daemon:
         self._socket.settimeout(120)
         self.hello = self.receive()
         values = sum(int(np.prod(tensor["shape"])) for tensor in self.hello["tensors"])
-        self.fds = [os.memfd_create(name) for name in ("parameters", "one", "other")]
+        self.fds = [_file(), _file(), _file()]
         os.ftruncate(self.fds[0], 8 * values)
         self.slots = np.frombuffer(mmap.mmap(self.fds[0], 8 * values), np.float32).reshape(2, values)
         welcome = {"t": "welcome", "run": "r", "seed": 1, "shard": {"index": 0, "of": 1}}
@@ -70,3 +71,12 @@ class Daemon:
     def _frame(message):
         text = json.dumps(message).encode()
         return struct.pack("<I", len(text)) + text
+
+
+def _file():
+    """A file that no path leads to: in memory, as the daemon's, where the system can do so."""
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create("test")
+    fd, path = tempfile.mkstemp()
+    os.unlink(path)
+    return fd

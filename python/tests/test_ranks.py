@@ -36,7 +36,9 @@ class Loop:
         ranks = 1 if kind == "alone" else 2
         command = [sys.executable, "-W", "ignore", SCRIPT, kind, self.folder.name, mode]
         self.processes = [
-            subprocess.Popen(command, env={**os.environ, "RANK": str(rank)}, stderr=subprocess.PIPE, text=True)
+            subprocess.Popen(
+                command, env={**os.environ, "RANK": str(rank)}, stderr=subprocess.PIPE, text=True
+            )
             for rank in range(ranks)
         ]
 

@@ -139,6 +139,15 @@ class Torch(unittest.TestCase):
             with self.assertRaisesRegex(MurmurateError, words):
                 TorchAdapter(module, None, None)
 
+    def test_names_are_those_without_wrappers(self):
+        plain = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3))
+        names = TorchAdapter(plain, None, None).tensors()
+        buffers = list(TorchAdapter(plain, None, None)._buffers)
+        self.assertEqual(buffers[0], "1.running_mean")
+        for wrapped in (torch.compile(plain, backend="eager"), nn.DataParallel(plain)):
+            adapter = TorchAdapter(wrapped, None, None)
+            self.assertEqual((adapter.tensors(), list(adapter._buffers)), (names, buffers))
+
     def test_evaluation_restores_training_mode(self):
         model = nn.Sequential(nn.Linear(2, 2), nn.Dropout())
         seen = []
