@@ -4,6 +4,7 @@ use super::kill_every::KillEvery;
 use super::shards::ShardsArg;
 use super::{KillAt, LateAt, LocalError, StopAt};
 use crate::faults::{Fault, FaultAction};
+use crate::goal::Target;
 use murmurate_net::emulate::{LinkSpec, NatKind};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -27,6 +28,8 @@ pub struct LocalOptions {
     pub rounds: Option<u64>,
     /// `--until-accuracy`.
     pub until_accuracy: Option<f64>,
+    /// `--until-loss`.
+    pub until_loss: Option<f64>,
     /// `--shards`.
     pub shards: Option<ShardsArg>,
     /// `--seed`.
@@ -62,12 +65,22 @@ pub struct LocalOptions {
 }
 
 impl LocalOptions {
-    /// The accuracy at which to stop: the requested one; otherwise 0.96, or none if rounds were
-    /// requested or the preset has no exchange.
-    pub fn until_accuracy(&self, preset: &str) -> Option<f64> {
+    /// What every daemon must reach: what was requested; otherwise an accuracy of 0.96, or nothing if
+    /// rounds were requested or the preset has no exchange.
+    pub fn target(&self, preset: &str) -> Target {
+        let asked = Target {
+            accuracy: self.until_accuracy,
+            loss: self.until_loss,
+        };
         // What another process trains may have no accuracy.
         let usual = self.rounds.is_none() && preset != "none" && self.command.is_empty();
-        self.until_accuracy.or(usual.then_some(TARGET_ACCURACY))
+        match usual && !asked.is_set() {
+            true => Target {
+                accuracy: Some(TARGET_ACCURACY),
+                loss: None,
+            },
+            false => asked,
+        }
     }
 
     /// The faults to start one daemon with: its kills, then its stops.
@@ -104,6 +117,9 @@ impl LocalOptions {
             .is_some_and(|a| !(0.0..=1.0).contains(&a))
         {
             return wrong("--until-accuracy", "give a share from 0 to 1".to_owned());
+        }
+        if self.until_loss.is_some_and(|loss| !loss.is_finite()) {
+            return wrong("--until-loss", "give a number: the loss in nats".to_owned());
         }
         let named = [
             ("--kill", self.kills.iter().map(|k| k.node).max()),
@@ -142,20 +158,30 @@ mod tests {
 
     #[test]
     fn the_target_is_for_those_who_can_reach_it() {
-        assert_eq!(options().until_accuracy("diloco"), Some(TARGET_ACCURACY));
-        assert_eq!(options().until_accuracy("none"), None);
-        assert_eq!(
-            LocalOptions {
-                rounds: Some(3),
-                ..options()
-            }
-            .until_accuracy("bsp"),
-            None
-        );
+        let usual = Target {
+            accuracy: Some(TARGET_ACCURACY),
+            loss: None,
+        };
+        assert_eq!(options().target("diloco"), usual);
+        assert!(!options().target("none").is_set());
+        let rounds = LocalOptions {
+            rounds: Some(3),
+            ..options()
+        };
+        assert!(!rounds.target("bsp").is_set());
         let asked = LocalOptions {
             until_accuracy: Some(0.5),
             ..options()
         };
-        assert_eq!(asked.until_accuracy("none"), Some(0.5));
+        assert_eq!(asked.target("none").accuracy, Some(0.5));
+        let loss = LocalOptions {
+            until_loss: Some(0.5),
+            ..options()
+        };
+        let expected = Target {
+            accuracy: None,
+            loss: Some(0.5),
+        };
+        assert_eq!(loss.target("diloco"), expected, "a loss takes its place");
     }
 }
