@@ -1,4 +1,4 @@
-//! Keys of `[daemon]` about watching a run: when to leave, and what to keep of it.
+//! Keys of `[daemon]` about watching a run: when to leave, and what to keep.
 
 use super::raw::RawDaemon;
 use super::wrong::Wrong;

@@ -181,6 +181,10 @@ fn restore(
 }
 
 fn about(config: &Config, plan: &Plan, layout: &Layout, peer: &str) -> Result<About, DaemonError> {
+    let mut multiples = stores(&config.strategy, plan, layout.len() as u64);
+    if config.daemon.watch.ema.is_some() {
+        multiples.insert("moving average".to_owned(), 1.0);
+    }
     Ok(About {
         run: config.run.name.clone(),
         peer: peer.to_owned(),
@@ -188,7 +192,7 @@ fn about(config: &Config, plan: &Plan, layout: &Layout, peer: &str) -> Result<Ab
         preset: config.strategy.name().to_owned(),
         rounds: config.run.rounds,
         parameters: layout.len() as u64,
-        multiples: stores(&config.strategy, plan, layout.len() as u64),
+        multiples,
         forecaster: Some(Forecaster::new(
             config.strategy.clone(),
             plan.clone(),

@@ -128,7 +128,12 @@ impl Base {
             message: e.to_string(),
         })?;
         // Checked here, so that an inconsistency is reported once and not by every child.
-        Config::from_text(&path, &text, &Overrides::default())?;
+        let config = Config::from_text(&path, &text, &Overrides::default())?;
+        let rate = config.strategy.learning_rate(config.run.rounds);
+        rate.map_err(|e| LocalError::Flag {
+            flag: "--config",
+            message: e.to_string(),
+        })?;
         std::fs::write(&path, &text).map_err(|e| ConfigError::Unwritable {
             path: path.clone(),
             reason: e.to_string(),

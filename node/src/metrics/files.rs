@@ -77,7 +77,7 @@ impl Files {
         Ok(())
     }
 
-    /// Puts a device without room in the place of the lines' file.
+    /// Replaces the lines' file by a device without room.
     #[cfg(test)]
     pub(super) fn fill(&mut self, full: File) {
         self.lines = full;
@@ -102,8 +102,8 @@ fn begin_events(dir: &Path, unix_s: f64) -> io::Result<(File, u64)> {
     let same = format!("{EVENTS}{seconds:010}.murmurate.");
     let numbers = names
         .iter()
-        .filter_map(|name| name.strip_prefix(&same)?.parse().ok());
-    let next = numbers.max().map_or(0u32, |last| last + 1);
+        .filter_map(|name| name.strip_prefix(&same)?.parse::<u32>().ok());
+    let next = numbers.max().map_or(0, |last| last + 1);
     for number in next.. {
         let path = dir.join(format!("{same}{number:06}"));
         match OpenOptions::new().write(true).create_new(true).open(path) {

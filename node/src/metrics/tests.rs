@@ -1,3 +1,5 @@
+//! What is written is decoded, with all CRCs, and bounded.
+
 use super::event_file::{crc, masked};
 use super::*;
 use murmurate_protocol::{Digest, Round};
