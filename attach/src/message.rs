@@ -176,10 +176,7 @@ const fn one() -> f64 {
     1.0
 }
 
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde passes a reference"
-)]
+// serde passes a reference.
 fn is_one(rate: &f64) -> bool {
     rate.to_bits() == 1.0f64.to_bits()
 }

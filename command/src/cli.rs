@@ -87,6 +87,12 @@ pub(crate) struct RunArgs {
     /// Device that trains: flex (CPU), wgpu, wgpu:N, cuda, cuda:N
     #[arg(long)]
     pub(crate) device: Option<String>,
+    /// Leave when an evaluation has this accuracy; exit with an error if none does
+    #[arg(long, value_name = "SHARE")]
+    pub(crate) until_accuracy: Option<f64>,
+    /// Leave when an evaluation has this loss, in nats; exit with an error if none does
+    #[arg(long, value_name = "LOSS")]
+    pub(crate) until_loss: Option<f64>,
     /// Wait for a training loop in another process instead of training here: PyTorch, JAX, NumPy
     #[arg(long, value_enum, value_name = "KIND")]
     pub(crate) trainer: Option<TrainerArg>,
@@ -150,6 +156,9 @@ pub(crate) struct LocalArgs {
     /// [default: 0.96 for the bundled images, but none with --rounds or preset none]
     #[arg(long, value_name = "SHARE")]
     pub(crate) until_accuracy: Option<f64>,
+    /// End when every daemon has reached this loss, in nats; exit with an error if one does not
+    #[arg(long, value_name = "LOSS")]
+    pub(crate) until_loss: Option<f64>,
     /// Division of the data: dealt, iid, by-label, dirichlet:ALPHA [default: by-label for images, but iid
     /// with --kill or --stop, because a lost daemon takes its classes with it]
     #[arg(long)]
@@ -335,6 +344,10 @@ pub(crate) enum StoreArg {
     Anchor,
     /// The parameters that this daemon has trained since then, if they are stored
     Parameters,
+    /// The agreed parameters with the lowest loss (daemon.keep_best)
+    Best,
+    /// The moving average of the agreed parameters (daemon.ema)
+    Ema,
 }
 
 #[derive(Debug, Args)]

@@ -13,6 +13,12 @@ pub struct NodeReport {
     pub test_accuracy: Option<f64>,
     /// Loss of the last evaluation, in nats.
     pub test_loss: Option<f64>,
+    /// Fraction of samples whose class was among the five most likely, with ten or more classes.
+    pub test_top_5: Option<f64>,
+    /// Perplexity of a token in the last evaluation, of language models.
+    pub perplexity: Option<f64>,
+    /// Bits per byte of text in the last evaluation, of language models.
+    pub bits_per_byte: Option<f64>,
     /// Number of ended rounds.
     pub rounds: u64,
     /// Number of inner steps.
@@ -58,6 +64,9 @@ impl From<&Status> for NodeReport {
             peer: status.peer.clone(),
             test_accuracy: status.evaluation.and_then(|e| e.accuracy),
             test_loss: status.evaluation.map(|e| e.loss),
+            test_top_5: status.evaluation.and_then(|e| e.top_5),
+            perplexity: status.evaluation.and_then(|e| e.perplexity),
+            bits_per_byte: status.evaluation.and_then(|e| e.bits_per_byte),
             rounds: status.rounds_ended,
             inner_steps: status.inner_steps,
             samples: status.samples,

@@ -104,6 +104,38 @@ fn a_restarted_peer_goes_on_from_its_checkpoint_and_holds_the_same_bits() {
     assert_eq!(what, ["crash", "restart"]);
 }
 
+/// A scenario with another preset and a schedule of the learning rate.
+fn scheduled(name: &str, preset: &str) -> Scenario {
+    let mut scenario = scenario(name);
+    let strategy = format!(
+        "preset = \"{preset}\"\n[inner]\noptimizer = \"sgd\"\nlr = 0.1\n\
+         schedule = \"cosine\"\nwarmup_rounds = 4\nfinal_rate = 0.0\n\
+         [deadlines]\nfloor_ms = 200\ninitial_ms = 1000\n"
+    );
+    scenario.strategy = strategy.parse().expect("a table");
+    scenario
+}
+
+#[test]
+fn a_schedule_is_the_same_for_peers_that_restart_or_come_late() {
+    for name in ["restart", "late-join"] {
+        for preset in ["local-sgd", "bsp"] {
+            let report = run(&scheduled(name, preset));
+            let last = report.samples.last().expect("samples");
+            // With gradients every peer steps by itself: equal bits need equal rates.
+            assert_eq!(
+                (last.peers, last.consensus_distance),
+                (4, 0.0),
+                "{name} {preset}: {report}"
+            );
+            assert!(
+                last.loss < report.samples[0].loss,
+                "{name} {preset}: {report}"
+            );
+        }
+    }
+}
+
 #[test]
 fn gossip_survives_heavy_loss() {
     let report = run(&scenario("lossy-gossip"));

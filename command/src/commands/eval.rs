@@ -4,6 +4,8 @@ use crate::cli::EvalArgs;
 use anyhow::bail;
 use murmurate_node::config::{Config, Overrides};
 use murmurate_node::store::tensors::TensorReader;
+use murmurate_node::unit::Unit;
+use murmurate_tasks::TaskConfig;
 use murmurate_tasks::data::Shards;
 use toml::{Table, Value};
 
@@ -19,34 +21,81 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
     )?;
     murmurate_tasks::load_model(trainer.as_mut(), &args.model)?;
     let found = trainer.evaluate()?;
-    let bytes = murmurate_tasks::bytes_per_token(&config.task)?;
-    let bits = bytes.map(|bytes| found.loss / std::f64::consts::LN_2 / bytes);
+    let unit = Unit {
+        bytes_per_token: murmurate_tasks::bytes_per_token(&config.task)?,
+    };
+    let text = unit.of_text(found.loss);
+    let of = Held::of(&config.task);
     if args.json {
         let object = serde_json::json!({
             "model": args.model,
             "test_accuracy": found.accuracy,
+            "test_top_5": found.top_5,
             "test_loss": found.loss,
+            "unit": of.unit,
             "samples": found.samples,
-            "perplexity": bits.map(|_| found.loss.exp()),
-            "bits_per_byte": bits,
+            "held_out": of.share,
+            "perplexity": text.map(|(perplexity, _)| perplexity),
+            "bits_per_byte": text.map(|(_, bits)| bits),
             "parameters": trainer.layout().len(),
         });
         println!("{object}");
         return Ok(());
     }
-    let accuracy = found
-        .accuracy
-        .map_or(String::new(), |a| format!("accuracy {a:.4}, "));
-    let text = bits.map_or(String::new(), |bits| {
-        let perplexity = found.loss.exp();
-        format!(" per token, perplexity {perplexity:.2}, {bits:.4} bits per byte")
+    let share = |name: &str, value: Option<f64>| {
+        value.map_or(String::new(), |value| format!("{name} {value:.4}, "))
+    };
+    let text = text.map_or(String::new(), |(perplexity, bits)| {
+        format!(", perplexity {perplexity:.2}, {bits:.4} bits per byte")
     });
-    let unit = if bits.is_some() { "tokens" } else { "samples" };
     println!(
-        "{accuracy}loss {:.4}{text} on {} held {unit}",
-        found.loss, found.samples
+        "{}{}loss {:.4} nats per {}{text}, on {} {}",
+        share("accuracy", found.accuracy),
+        share("top 5", found.top_5),
+        found.loss,
+        of.unit,
+        found.samples,
+        of.words,
     );
     Ok(())
+}
+
+/// What an evaluation measures.
+struct Held {
+    /// One term of the mean loss.
+    unit: &'static str,
+    /// The share of the data that is held out; `None` where the data has test files of its own.
+    share: Option<f64>,
+    /// The terms, for people.
+    words: String,
+}
+
+impl Held {
+    fn of(task: &TaskConfig) -> Self {
+        let windows = |units: &str, share: f64| {
+            format!(
+                "{units} in up to 512 windows, spread evenly over the last {} % of the text",
+                (1e4 * share).round() / 1e2
+            )
+        };
+        match task {
+            TaskConfig::LanguageModel(task) => Self {
+                unit: "byte",
+                share: Some(task.held_out),
+                words: windows("bytes", task.held_out),
+            },
+            TaskConfig::CausalLm(task) => Self {
+                unit: "token",
+                share: Some(task.held_out),
+                words: windows("tokens", task.held_out),
+            },
+            _ => Self {
+                unit: "sample",
+                share: None,
+                words: "samples of the test files".to_owned(),
+            },
+        }
+    }
 }
 
 /// The configuration that describes the model: the given file, or the one inside the model file.

@@ -3,7 +3,7 @@
 use crate::cli::{ExportArgs, StoreArg};
 use anyhow::bail;
 use murmurate_node::config::{Config, Overrides};
-use murmurate_node::store::{Checkpoint, Manifest, StoreError};
+use murmurate_node::store::{Best, Checkpoint, Manifest, StoreError};
 use murmurate_strategies::Layout;
 use murmurate_tasks::TaskConfig;
 use murmurate_tasks::config::DataSource;
@@ -14,7 +14,7 @@ pub(crate) fn run(args: &ExportArgs) -> anyhow::Result<()> {
     if args.to.exists() && !args.force {
         bail!("--to: {to} exists already; give another name, or --force to replace it");
     }
-    let (manifest, parameters) = read(args)?;
+    let (manifest, round, parameters) = read(args)?;
     let layout = Layout::new(
         manifest
             .tensors
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &ExportArgs) -> anyhow::Result<()> {
     println!(
         "wrote {} parameters of round {} to {to}",
         parameters.len(),
-        manifest.round
+        round
     );
     Ok(())
 }
@@ -58,7 +58,8 @@ fn described(task: &TaskConfig) -> anyhow::Result<String> {
     Ok(toml::to_string(&file)?)
 }
 
-fn read(args: &ExportArgs) -> anyhow::Result<(Manifest, Vec<f32>)> {
+/// The manifest, and the parameters with their round.
+fn read(args: &ExportArgs) -> anyhow::Result<(Manifest, u64, Vec<f32>)> {
     match read_once(args) {
         // A running daemon may have committed another checkpoint and removed this one meanwhile.
         Err(error) if matches!(error.downcast_ref(), Some(StoreError::Io { .. })) => {
@@ -68,7 +69,7 @@ fn read(args: &ExportArgs) -> anyhow::Result<(Manifest, Vec<f32>)> {
     }
 }
 
-fn read_once(args: &ExportArgs) -> anyhow::Result<(Manifest, Vec<f32>)> {
+fn read_once(args: &ExportArgs) -> anyhow::Result<(Manifest, u64, Vec<f32>)> {
     let Some(checkpoint) = Checkpoint::open(&args.dir)? else {
         return Err(StoreError::NoCheckpoint {
             dir: args.dir.clone(),
@@ -76,9 +77,23 @@ fn read_once(args: &ExportArgs) -> anyhow::Result<(Manifest, Vec<f32>)> {
         .into());
     };
     checkpoint.verify()?;
+    let manifest = checkpoint.manifest().clone();
     let name = match args.store {
         StoreArg::Anchor => "anchor",
         StoreArg::Parameters => "parameters",
+        StoreArg::Ema => "ema",
+        StoreArg::Best => {
+            let tensors = manifest.tensors.iter();
+            let layout = Layout::new(tensors.map(|t| (t.name.clone(), t.shape.clone())));
+            if !Best::path(&args.dir).exists() {
+                bail!(
+                    "--store: there is no best.safetensors in {}; daemon.keep_best = true writes one",
+                    args.dir.display()
+                );
+            }
+            let (round, parameters) = Best::parameters(&args.dir, &layout)?;
+            return Ok((manifest, round, parameters));
+        }
     };
     let mut parameters = vec![0.0; checkpoint.len()];
     if !checkpoint.read_store(name, &mut parameters)? {
@@ -87,5 +102,6 @@ fn read_once(args: &ExportArgs) -> anyhow::Result<(Manifest, Vec<f32>)> {
             args.dir.display()
         );
     }
-    Ok((checkpoint.manifest().clone(), parameters))
+    let round = manifest.round;
+    Ok((manifest, round, parameters))
 }

@@ -15,6 +15,7 @@ pub(crate) fn run(args: LocalArgs) -> anyhow::Result<()> {
         config: args.config,
         rounds: args.rounds,
         until_accuracy: args.until_accuracy,
+        until_loss: args.until_loss,
         shards: args.shards,
         seed: args.seed,
         data: args.data,

@@ -26,6 +26,8 @@ pub(crate) fn run(args: RunArgs) -> anyhow::Result<()> {
         http: args.http,
         http_public: args.http_public,
         device: args.device,
+        until_accuracy: args.until_accuracy,
+        until_loss: args.until_loss,
         attached: args.trainer.is_some() || !args.command.is_empty(),
     };
     let config = Config::load(args.config.as_deref(), &overrides)?;

@@ -1,6 +1,7 @@
 //! The daemon's HTTP interface: `/status` for people and scripts, `/metrics` for Prometheus, and
 //! `/limits`, the only page that can change something, and only from the same machine.
 
+mod figures;
 mod forecast;
 mod handle;
 mod host;
@@ -14,6 +15,7 @@ mod server;
 mod status;
 mod traffic;
 
+pub use figures::Figures;
 pub use forecast::{Basis, Forecaster, PredictedStatus, RoundStatus};
 pub use handle::{Clock, StatusHandle};
 pub use limits::LimitsPage;

@@ -6,9 +6,10 @@ use super::status::{
     Contributor, EvaluationStatus, GroupStatus, NatStatus, PathStatus, PeerStatus, ServingStatus,
     Status, WaitStatus,
 };
-use super::{Forecaster, LinkStatus, Memory, RoundStatus, Traffic};
+use super::{Figures, Forecaster, LinkStatus, Memory, RoundStatus, Traffic};
 use crate::net::{NatReport, Path};
 use crate::store::Progress;
+use crate::unit::Unit;
 use murmurate_protocol::{Event, PeerId, Phase, Round, Time, TrainSummary, Wait};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -35,6 +36,8 @@ pub struct About {
     pub multiples: BTreeMap<String, f64>,
     /// Predicts the rounds, if a prediction is possible.
     pub forecaster: Option<Forecaster>,
+    /// The unit of the task's loss.
+    pub unit: Unit,
 }
 
 /// Listens to events and keeps the [`Status`].
@@ -126,10 +129,14 @@ impl Observer {
                 self.mark(now);
             }
             Event::Evaluated { round, evaluation } => {
+                let text = self.about.unit.of_text(evaluation.loss);
                 status.evaluation = Some(EvaluationStatus {
                     round: round.0,
                     loss: evaluation.loss,
                     accuracy: evaluation.accuracy,
+                    top_5: evaluation.top_5,
+                    perplexity: text.map(|(perplexity, _)| perplexity),
+                    bits_per_byte: text.map(|(_, bits)| bits),
                 });
             }
             Event::Saved { round } => status.saved_round = Some(round.0),
@@ -229,6 +236,11 @@ impl Observer {
     /// Stores the totals of bytes that the network and the driver counted.
     pub fn set_traffic(&mut self, sent: Traffic, received: Traffic) {
         (self.status.bytes_sent, self.status.bytes_received) = (sent, received);
+    }
+
+    /// The counters now.
+    pub fn figures(&self) -> Figures {
+        Figures::from(&self.status)
     }
 
     /// The status now, with the memory measured at this moment.

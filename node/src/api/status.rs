@@ -86,7 +86,8 @@ pub struct Status {
 }
 
 /// Result of an evaluation on held-out data.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct EvaluationStatus {
     /// The evaluated parameters are those at the start of this round.
     pub round: u64,
@@ -94,6 +95,12 @@ pub struct EvaluationStatus {
     pub loss: f64,
     /// Fraction of correct predictions, 0 to 1.
     pub accuracy: Option<f64>,
+    /// Fraction of samples whose class is among the five most likely, with ten or more classes.
+    pub top_5: Option<f64>,
+    /// Perplexity of a token, of language models.
+    pub perplexity: Option<f64>,
+    /// Bits per byte of text, of language models.
+    pub bits_per_byte: Option<f64>,
 }
 
 /// Reachability of the daemon behind routers.

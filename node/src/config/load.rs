@@ -6,6 +6,7 @@ use super::error::explain;
 use super::overrides::Overrides;
 use super::rate::RawRate;
 use super::raw::RawConfig;
+use super::watch::watch;
 use super::wrong::Wrong;
 use super::{Config, ConfigError, DaemonConfig, NetworkConfig, Place, RunConfig};
 use libp2p::Multiaddr;
@@ -262,6 +263,7 @@ fn daemon(raw: &RawConfig) -> Result<DaemonConfig, Wrong> {
             .device
             .parse()
             .map_err(|e| Wrong::named("daemon.device", &e))?,
+        watch: watch(raw)?,
     })
 }
 

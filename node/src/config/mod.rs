@@ -8,12 +8,14 @@ mod overrides;
 mod rate;
 mod raw;
 mod template;
+mod watch;
 mod wrong;
 
 pub use error::{ConfigError, Place};
 pub use overrides::Overrides;
 pub(crate) use rate::RawRate;
 pub use template::{Replace, template, write_template};
+pub use watch::WatchConfig;
 
 use libp2p::Multiaddr;
 use murmurate_net::congestion::{Congestion, Limits};
@@ -107,6 +109,8 @@ pub struct DaemonConfig {
     pub stay: bool,
     /// Device that trains.
     pub device: DeviceChoice,
+    /// When it leaves by itself, and what it keeps of the run.
+    pub watch: WatchConfig,
 }
 
 impl Config {

@@ -38,6 +38,10 @@ pub struct Overrides {
     pub attached: bool,
     /// `--device`.
     pub device: Option<String>,
+    /// `--until-accuracy`.
+    pub until_accuracy: Option<f64>,
+    /// `--until-loss`.
+    pub until_loss: Option<f64>,
 }
 
 impl Overrides {
@@ -89,6 +93,16 @@ impl Overrides {
             ),
             ("--http", ["daemon", "http"], text(&self.http)),
             ("--device", ["daemon", "device"], text(&self.device)),
+            (
+                "--until-accuracy",
+                ["daemon", "until_accuracy"],
+                self.until_accuracy.map(Value::Float),
+            ),
+            (
+                "--until-loss",
+                ["daemon", "until_loss"],
+                self.until_loss.map(Value::Float),
+            ),
         ];
         all.into_iter()
             .filter_map(|(flag, key, value)| Some((flag, key, value?)))

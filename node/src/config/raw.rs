@@ -104,6 +104,17 @@ pub(super) struct RawDaemon {
     pub(super) evaluate_every: u64,
     pub(super) stay: bool,
     pub(super) device: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) until_accuracy: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) until_loss: Option<f64>,
+    pub(super) patience_rounds: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) keep_best: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) metrics_dir: Option<PathBuf>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) ema: Option<f64>,
 }
 
 impl Default for RawDaemon {
@@ -116,6 +127,12 @@ impl Default for RawDaemon {
             evaluate_every: 1,
             stay: false,
             device: "flex".to_owned(),
+            until_accuracy: None,
+            until_loss: None,
+            patience_rounds: 0,
+            keep_best: None,
+            metrics_dir: None,
+            ema: None,
         }
     }
 }

@@ -5,6 +5,7 @@ use crate::api::Clock;
 use crate::daemon::acquaintances::Acquaintances;
 use crate::daemon::console::Console;
 use crate::daemon::ending::Ending;
+use crate::daemon::judge::Judge;
 use crate::daemon::payload::Payload;
 use crate::daemon::recording::Recording;
 use crate::daemon::trace::Trace;
@@ -12,6 +13,7 @@ use crate::daemon::{DaemonError, SteadyClock};
 use crate::depot::Depot;
 use crate::faults::{self, Fault, Faults};
 use crate::lanes::{Answer, Lanes};
+use crate::metrics::Metrics;
 use crate::net::{Net, NetEvent};
 use murmurate_protocol::{Done, Input, Peer, Time, WorkError};
 use std::collections::VecDeque;
@@ -48,6 +50,10 @@ pub(super) struct Driver {
     pub(super) faults: Faults,
     /// Logs the peer's inputs and outputs.
     pub(super) trace: Trace,
+    /// Judges evaluations.
+    pub(super) judge: Judge,
+    /// Writes metrics, if they were requested.
+    pub(super) metrics: Option<Metrics>,
     /// Collects the reasons for the daemon's end.
     pub(super) ending: Ending,
 }
@@ -79,6 +85,7 @@ impl Driver {
                     Some(Answer::Cut(order, fragment, samples)) => {
                         self.feed(Input::Cut { order, fragment, samples });
                     }
+                    Some(Answer::Note(text)) => self.console.printer.note(&text),
                     None => self.ending.fail(DaemonError::LaneEnded),
                 },
                 () = sleep => self.feed(Input::Timeout),

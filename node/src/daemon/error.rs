@@ -1,6 +1,7 @@
 //! Errors of a daemon that does not start, or ends without having left.
 
 use crate::api::ApiError;
+use crate::goal::Missed;
 use crate::net::NetError;
 use crate::store::StoreError;
 use murmurate_attach::AttachError;
@@ -96,6 +97,28 @@ pub enum DaemonError {
     Unsaved {
         /// The disk's error.
         reason: String,
+    },
+    /// All rounds are done, and the goal is not reached.
+    #[error(
+        "{}: ended at {:.4} after {rounds} rounds, {}; give more --rounds or {}",
+        missed.flag, missed.found, missed.words, missed.remedy
+    )]
+    Missed {
+        /// The goal.
+        missed: Missed,
+        /// The rounds.
+        rounds: u64,
+    },
+    /// Metrics cannot be written.
+    #[error(
+        "`daemon.metrics_dir`: cannot write in {}: {source}; give another directory", dir.display()
+    )]
+    Metrics {
+        /// The directory.
+        dir: PathBuf,
+        /// The system's error.
+        #[source]
+        source: std::io::Error,
     },
     /// The operator pressed Ctrl+C twice.
     #[error("interrupted before the checkpoint was written; the previous one is intact")]

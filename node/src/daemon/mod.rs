@@ -7,6 +7,7 @@ mod console;
 mod driver;
 mod ending;
 mod error;
+mod judge;
 mod news;
 mod payload;
 mod perform;
@@ -24,6 +25,7 @@ pub use recording::BINARY;
 use crate::api::ApiServer;
 use crate::config::Config;
 use crate::faults::{Fault, Faults};
+use crate::metrics::{Metrics, RateFact};
 use crate::progress::{LogMode, Printer};
 use crate::report::NodeReport;
 use crate::spans;
@@ -31,6 +33,7 @@ use acquaintances::Acquaintances;
 use console::Console;
 use driver::{Driver, Sources};
 use ending::{Ending, Join};
+use judge::Judge;
 use libp2p::Multiaddr;
 use murmurate_attach::Supervisor;
 use murmurate_protocol::record::RecordHeader;
@@ -164,6 +167,7 @@ async fn drive(
     let api =
         ApiServer::start(config.daemon.http, setup.status.clone(), network.max_rate()).await?;
     setup.store.note_http(api.address())?;
+    let metrics = metrics(&config, &setup)?;
     let digests = setup.executor.digests();
     let saver = (!options.ephemeral).then_some(setup.saver);
     let (lanes, answers) =
@@ -196,12 +200,12 @@ async fn drive(
             ..Ending::default()
         },
         recording,
+        judge: Judge::new(&config.daemon.watch, setup.best),
+        metrics,
         payload: Payload::default(),
         pending: VecDeque::new(),
     };
-    let dealt = (config.shards.kind == ShardKind::Dealt
-        && matches!(config.task.data(), Some(DataSource::Path(_))))
-    .then(|| DEALT_NOTE.to_owned());
+    let dealt = dealt_note(&config);
     for line in setup.resumed.iter().chain(&warning).chain(&dealt) {
         driver.console.printer.note(line);
     }
@@ -223,6 +227,12 @@ async fn drive(
 const DEALT_NOTE: &str = "the data is divided among the daemons of this run, which all have the same \
                           files (if these files are only here, set shards.kind = \"own\")";
 
+fn dealt_note(config: &Config) -> Option<String> {
+    let from_files = matches!(config.task.data(), Some(DataSource::Path(_)));
+    let dealt = config.shards.kind == ShardKind::Dealt && from_files;
+    dealt.then(|| DEALT_NOTE.to_owned())
+}
+
 /// Starts the record of a peer with this configuration and plan.
 fn record(
     path: &Path,
@@ -239,6 +249,25 @@ fn record(
     Recording::start(path, &header)
 }
 
+/// Starts the files of metrics, if the configuration asks for them.
+fn metrics(config: &Config, setup: &Setup) -> Result<Option<Metrics>, DaemonError> {
+    let Some(dir) = &config.daemon.watch.metrics_dir else {
+        return Ok(None);
+    };
+    let own = trainer::patience_of(&config.task).is_some();
+    let rate = RateFact {
+        lr: (!own).then(|| config.strategy.inner_kind().lr()),
+        factor: config.strategy.learning_rate(config.run.rounds)?,
+    };
+    let figures = setup.status.with(|observer| observer.figures());
+    let peer = setup.peer_config.me.to_hex();
+    let started = Metrics::start(dir, &peer, (setup.unit, rate), figures);
+    started.map(Some).map_err(|source| DaemonError::Metrics {
+        dir: dir.clone(),
+        source,
+    })
+}
+
 /// Ends the lanes and the network, and builds the report.
 async fn finish(driver: Driver, supervisor: Option<Supervisor>) -> Result<NodeReport, DaemonError> {
     let Driver {
@@ -249,6 +278,8 @@ async fn finish(driver: Driver, supervisor: Option<Supervisor>) -> Result<NodeRe
         recording,
         acquaintances,
         peer,
+        judge,
+        metrics,
         ..
     } = driver;
     acquaintances.finish(peer.view()).await;
@@ -262,7 +293,14 @@ async fn finish(driver: Driver, supervisor: Option<Supervisor>) -> Result<NodeRe
         return Err(error);
     }
     tokio::task::block_in_place(|| lanes.join());
-    let report = NodeReport::from(&console.status.status());
+    if let Some(metrics) = metrics
+        && let Some(line) = tokio::task::block_in_place(|| metrics.finish())
+    {
+        console.printer.note(&line);
+    }
+    let status = console.status.status();
+    let all_done = status.rounds > 0 && status.rounds_ended >= status.rounds;
+    let report = NodeReport::from(&status);
     let (rounds, inner_steps) = (report.rounds, report.inner_steps);
     tracing::info!(rounds, inner_steps, "daemon left");
     console.printer.report(&report);
@@ -270,8 +308,11 @@ async fn finish(driver: Driver, supervisor: Option<Supervisor>) -> Result<NodeRe
         // The trainer was told when its lane ended.
         tokio::task::block_in_place(|| supervisor.finish());
     }
-    match ending.unsaved {
-        Some(reason) => Err(DaemonError::Unsaved { reason }),
+    if let Some(reason) = ending.unsaved {
+        return Err(DaemonError::Unsaved { reason });
+    }
+    match judge.missed().filter(|_| all_done) {
+        Some(missed) => Err(DaemonError::Missed { missed, rounds }),
         None => Ok(report),
     }
 }

@@ -4,7 +4,7 @@ use crate::api::Clock;
 use crate::daemon::RefusedBy;
 use crate::daemon::driver::Driver;
 use crate::faults::Fault;
-use murmurate_protocol::{Event, Input, Output, Phase, PushOutcome, Wait, wire};
+use murmurate_protocol::{Evaluation, Event, Input, Output, Phase, PushOutcome, Wait, wire};
 
 impl Driver {
     /// Performs an output. Returns a fault that must be triggered after all outputs are performed.
@@ -78,6 +78,10 @@ impl Driver {
         self.console
             .status
             .with(|observer| observer.observe(now, event));
+        if let Some(metrics) = &mut self.metrics {
+            let status = &self.console.status;
+            metrics.observe(event, || status.with(|observer| observer.figures()));
+        }
         self.tell(event);
         let Event::Phase { round, phase } = event else {
             return None;
@@ -90,6 +94,7 @@ impl Driver {
         match event {
             Event::PeerUp(_) => self.ending.met_anyone = true,
             Event::JoinFailed { .. } => self.ending.join_failed(),
+            Event::Evaluated { round, evaluation } => self.evaluated(round.0, evaluation),
             Event::WorkFailed { what } => self.console.printer.note(what),
             Event::Waited {
                 wait: Wait::Peers,
@@ -111,6 +116,19 @@ impl Driver {
                     self.refused(refused);
                 }
             }
+        }
+    }
+
+    /// Keeps the best parameters, and leaves where the goal is reached or patience is over.
+    fn evaluated(&mut self, round: u64, found: &Evaluation) {
+        let verdict = self.judge.look(round, found);
+        if let Some(best) = verdict.keep {
+            // Queued before the next round's orders, so the anchor is still the evaluated one.
+            self.lanes.keep_best(best);
+        }
+        if let Some(reason) = verdict.leave {
+            self.console.printer.note(&reason);
+            self.pending.push_back(Input::Leave);
         }
     }
 

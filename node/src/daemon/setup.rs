@@ -10,7 +10,8 @@ use crate::daemon::{DaemonError, SteadyClock};
 use crate::depot::Depot;
 use crate::lanes::Saver;
 use crate::net::{self, Net, NetConfig, NetEvent};
-use crate::store::{Checkpoint, Expected, Store};
+use crate::store::{Best, Checkpoint, Expected, Store};
+use crate::unit::Unit;
 use murmurate_attach::Supervisor;
 use murmurate_protocol::{FragmentPlan, PeerConfig, Plan, Snapshot, Topology};
 use murmurate_strategies::Layout;
@@ -36,6 +37,10 @@ pub(super) struct Setup {
     pub(super) snapshot: Option<Snapshot>,
     /// Keeps the trainer's process running, if it has one.
     pub(super) supervisor: Option<Supervisor>,
+    /// The best evaluation of an earlier life.
+    pub(super) best: Option<Best>,
+    /// The unit of the task's loss.
+    pub(super) unit: Unit,
     /// Message about the checkpoint that the daemon resumes from.
     pub(super) resumed: Option<String>,
 }
@@ -63,7 +68,8 @@ impl Setup {
         };
         let plan_of = |rounds| agreed::plan(config, &layout, frozen, rounds).ok();
         let checkpoint = store.resume(&expected, &|rounds| Some(plan_of(rounds)?.hash()))?;
-        let parts = Parts::new(strategy, &plan, layout.len());
+        let mut parts = Parts::new(strategy, &plan, layout.len());
+        parts.ema = config.daemon.watch.ema;
         let mut executor = Executor::new(trainer, parts, Box::new(WallStopwatch::new()));
         let snapshot = match &checkpoint {
             Some(checkpoint) => Some(Snapshot {
@@ -78,7 +84,9 @@ impl Setup {
             .as_ref()
             .map(|c| c.manifest().progress)
             .unwrap_or_default();
-        let about = about(config, &plan, &layout, &peer.to_hex());
+        let about = about(config, &plan, &layout, &peer.to_hex())?;
+        let unit = about.unit;
+        let best = Best::read(store.dir(), &expected);
         let status = StatusHandle::new(Observer::new(about, progress), Arc::new(clock));
         let saver = Saver {
             dir: store.dir().to_owned(),
@@ -108,6 +116,8 @@ impl Setup {
                 },
                 ..peer_config(config, peer, snapshot.is_some())
             },
+            best,
+            unit,
             supervisor,
             saver: Arc::new(saver),
             store,
@@ -177,19 +187,26 @@ fn restore(
     Ok(snapshot)
 }
 
-fn about(config: &Config, plan: &Plan, layout: &Layout, peer: &str) -> About {
-    About {
+fn about(config: &Config, plan: &Plan, layout: &Layout, peer: &str) -> Result<About, DaemonError> {
+    let mut multiples = stores(&config.strategy, plan, layout.len() as u64);
+    if config.daemon.watch.ema.is_some() {
+        multiples.insert("moving average".to_owned(), 1.0);
+    }
+    Ok(About {
         run: config.run.name.clone(),
         peer: peer.to_owned(),
         plan: plan.hash().to_hex(),
         preset: config.strategy.name().to_owned(),
         rounds: config.run.rounds,
         parameters: layout.len() as u64,
-        multiples: stores(&config.strategy, plan, layout.len() as u64),
+        multiples,
         forecaster: Some(Forecaster::new(
             config.strategy.clone(),
             plan.clone(),
             layout.len() as u64,
         )),
-    }
+        unit: Unit {
+            bytes_per_token: murmurate_tasks::bytes_per_token(&config.task)?,
+        },
+    })
 }

@@ -4,6 +4,7 @@
 use crate::api::{LinkStatus, Traffic};
 use crate::daemon::driver::Driver;
 use crate::daemon::recording::Recording;
+use crate::metrics::Metrics;
 use murmurate_protocol::{PeerId, Phase, Round};
 use std::time::{Duration, Instant};
 
@@ -28,6 +29,9 @@ impl Driver {
     /// Updates the counters and prints progress.
     pub(super) fn tick(&mut self) {
         if let Some(line) = self.recording.as_mut().and_then(Recording::trouble) {
+            self.console.printer.note(&line);
+        }
+        if let Some(line) = self.metrics.as_mut().and_then(Metrics::trouble) {
             self.console.printer.note(&line);
         }
         self.acquaintances.look(&self.net, self.peer.view());

@@ -9,6 +9,7 @@ mod save;
 pub use save::Saver;
 
 use crate::depot::Depot;
+use crate::store::Best;
 use murmurate_protocol::{Done, FragmentId, Order, OrderId, Route, WorkError};
 use murmurate_strategies::executor::{Executor, MixLane, TrainLane, TrainSignals};
 use save::HalfSaved;
@@ -32,6 +33,8 @@ pub enum Answer {
     /// The backward pass of a training order has finished a fragment. The `u64` is the samples in
     /// the batch.
     Cut(OrderId, FragmentId, u64),
+    /// A message for the operator.
+    Note(String),
 }
 
 enum TrainWork {
@@ -42,6 +45,7 @@ enum TrainWork {
 enum MixWork {
     Order(OrderId, Order),
     Save(OrderId, Option<Result<HalfSaved, WorkError>>),
+    Best(Best),
 }
 
 /// Handles of the lanes' threads and queues.
@@ -127,6 +131,12 @@ impl Lanes {
         }
     }
 
+    /// Keeps the anchor as it is now in the file of the best parameters. Orders that are queued later
+    /// wait for it.
+    pub fn keep_best(&self, best: Best) {
+        queue(&self.mix, MixWork::Best(best));
+    }
+
     /// Values that the train lane publishes while it works.
     pub fn signals(&self) -> &TrainSignals {
         &self.signals
@@ -191,6 +201,14 @@ fn run_mix(
                     half.and_then(|half| saver.finish(half, &lane))
                 });
                 (id, Some(saved.map_or_else(Done::Failed, |()| Done::Saved)))
+            }
+            MixWork::Best(best) => {
+                let kept = saver.map_or(Ok(()), |saver| saver.keep_best(&best, &lane));
+                if let Err(error) = kept {
+                    let text = format!("the best parameters were not kept: {error}");
+                    let _ = answers.blocking_send(Answer::Note(text));
+                }
+                continue;
             }
         };
         if let Some(done) = done {

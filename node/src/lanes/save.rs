@@ -1,10 +1,11 @@
 //! Writes a checkpoint: each lane writes its own file, and the mix lane commits both.
 
 use crate::api::StatusHandle;
-use crate::store::{CheckpointWriter, Expected, LaneFile, Manifest, StoreError};
+use crate::store::{Best, CheckpointWriter, Expected, LaneFile, Manifest, StoreError};
 use murmurate_protocol::{Digest, WorkError};
 use murmurate_strategies::Layout;
 use murmurate_strategies::executor::{MixLane, TrainLane};
+use murmurate_tasks::ModelFileError;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -66,6 +67,11 @@ impl Saver {
             snapshot,
             round,
         })
+    }
+
+    /// Writes the anchor to the file of the best parameters.
+    pub(super) fn keep_best(&self, best: &Best, lane: &MixLane) -> Result<(), ModelFileError> {
+        best.write(&self.dir, &self.expected, &self.layout, lane.anchor())
     }
 
     pub(super) fn finish(&self, half: HalfSaved, lane: &MixLane) -> Result<(), WorkError> {

@@ -38,6 +38,18 @@ fn says_when_to_evaluate(file: Option<&Path>) -> bool {
     daemon.is_some_and(|daemon| daemon.get("evaluate_every").is_some())
 }
 
+/// Keys of `[daemon]` that are left to this program: it ends the swarm when all have reached the goal.
+const GOAL_KEYS: [&str; 2] = ["until_accuracy", "until_loss"];
+
+/// Keys of `[daemon]` that say nothing of the daemons that train for comparison.
+const WATCH_KEYS: [&str; 4] = ["patience_rounds", "keep_best", "metrics_dir", "ema"];
+
+fn without(table: &mut Table, keys: &[&str]) {
+    if let Some(Value::Table(daemon)) = table.get_mut("daemon") {
+        daemon.retain(|key, _| !keys.contains(&key));
+    }
+}
+
 /// The common configuration.
 pub(super) struct Base {
     pub(super) table: Table,
@@ -83,6 +95,7 @@ impl Base {
         }
         self.table
             .insert("strategy".to_owned(), Value::Table(alone));
+        without(&mut self.table, &WATCH_KEYS);
         let text = toml::to_string(&self.table).map_err(|e| LocalError::Flag {
             flag: "--baseline",
             message: e.to_string(),
@@ -115,7 +128,12 @@ impl Base {
             message: e.to_string(),
         })?;
         // Checked here, so that an inconsistency is reported once and not by every child.
-        Config::from_text(&path, &text, &Overrides::default())?;
+        let config = Config::from_text(&path, &text, &Overrides::default())?;
+        let rate = config.strategy.learning_rate(config.run.rounds);
+        rate.map_err(|e| LocalError::Flag {
+            flag: "--config",
+            message: e.to_string(),
+        })?;
         std::fs::write(&path, &text).map_err(|e| ConfigError::Unwritable {
             path: path.clone(),
             reason: e.to_string(),
@@ -141,6 +159,7 @@ impl Base {
 
     fn table_of(&self, options: &LocalOptions, home: &Path, index: usize, late: bool) -> Table {
         let mut table = self.table.clone();
+        without(&mut table, &GOAL_KEYS);
         let text = |s: &str| Value::String(s.to_owned());
         let count = |n: u64| Value::Integer(i64::try_from(n).unwrap_or(i64::MAX));
         let alone = !self.config.strategy.exchange().facts().exchanges;

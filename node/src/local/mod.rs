@@ -36,6 +36,7 @@ pub use shards::ShardsArg;
 pub use table::table;
 pub use total::Total;
 
+use crate::goal::Target;
 use child_plan::ChildPlan;
 use display::Display;
 use plan::LocalPlan;
@@ -78,7 +79,7 @@ async fn run_in(options: &LocalOptions, dir: &Path) -> Result<LocalReport, Local
         display.say(note);
     }
     let mut swarm = Swarm::new(&plan, display)?;
-    let end = swarm.run(plan.until_accuracy, None).await?;
+    let end = swarm.run(plan.target, None).await?;
     let mut report = LocalReport::new(&plan, options, &swarm, end);
     if let Some(network) = &network {
         report.account(network);
@@ -87,7 +88,7 @@ async fn run_in(options: &LocalOptions, dir: &Path) -> Result<LocalReport, Local
     if end != End::Interrupted && baseline_s > 0.0 && plan.preset != "none" {
         let baseline = LocalPlan::baseline(options, dir, &report.finished_nodes())?;
         let mut swarm = Swarm::new(&baseline, Display::quiet())?;
-        if swarm.run(None, Some(baseline_s)).await? != End::Interrupted {
+        if swarm.run(Target::default(), Some(baseline_s)).await? != End::Interrupted {
             report.compare(&swarm);
         }
     }

@@ -4,6 +4,7 @@ use super::kill_every::KillEvery;
 use super::shards::ShardsArg;
 use super::{KillAt, LateAt, LocalError, StopAt};
 use crate::faults::{Fault, FaultAction};
+use crate::goal::Target;
 use murmurate_net::emulate::{LinkSpec, NatKind};
 use murmurate_tasks::TaskConfig;
 use murmurate_tasks::config::DataSource;
@@ -29,6 +30,8 @@ pub struct LocalOptions {
     pub rounds: Option<u64>,
     /// `--until-accuracy`.
     pub until_accuracy: Option<f64>,
+    /// `--until-loss`.
+    pub until_loss: Option<f64>,
     /// `--shards`.
     pub shards: Option<ShardsArg>,
     /// `--seed`.
@@ -64,12 +67,23 @@ pub struct LocalOptions {
 }
 
 impl LocalOptions {
-    /// The accuracy at which to stop: the requested one; otherwise 0.96 on the bundled images, or none
-    /// if rounds were requested or the preset has no exchange. What other data allow is not known.
-    pub fn until_accuracy(&self, preset: &str, task: &TaskConfig) -> Option<f64> {
+    /// What every daemon must reach: what was requested; otherwise an accuracy of 0.96 on the bundled
+    /// images, or nothing if rounds were requested or the preset has no exchange. What other data allow
+    /// is not known.
+    pub fn target(&self, preset: &str, task: &TaskConfig) -> Target {
+        let asked = Target {
+            accuracy: self.until_accuracy,
+            loss: self.until_loss,
+        };
         let known = matches!(task.data(), Some(DataSource::Bundled));
         let usual = self.rounds.is_none() && preset != "none" && known;
-        self.until_accuracy.or(usual.then_some(TARGET_ACCURACY))
+        match usual && !asked.is_set() {
+            true => Target {
+                accuracy: Some(TARGET_ACCURACY),
+                loss: None,
+            },
+            false => asked,
+        }
     }
 
     /// The faults to start one daemon with: its kills, then its stops.
@@ -106,6 +120,9 @@ impl LocalOptions {
             .is_some_and(|a| !(0.0..=1.0).contains(&a))
         {
             return wrong("--until-accuracy", "give a share from 0 to 1".to_owned());
+        }
+        if self.until_loss.is_some_and(|loss| !loss.is_finite()) {
+            return wrong("--until-loss", "give a number: the loss in nats".to_owned());
         }
         let named = [
             ("--kill", self.kills.iter().map(|k| k.node).max()),
@@ -146,19 +163,32 @@ mod tests {
     #[test]
     fn the_target_is_for_those_who_can_reach_it() {
         let task = &TaskConfig::default();
-        let target = |options: LocalOptions, preset| options.until_accuracy(preset, task);
-        assert_eq!(target(options(), "diloco"), Some(TARGET_ACCURACY));
-        assert_eq!(target(options(), "none"), None);
-        let short = LocalOptions {
+        let target = |options: LocalOptions, preset| options.target(preset, task);
+        let usual = Target {
+            accuracy: Some(TARGET_ACCURACY),
+            loss: None,
+        };
+        assert_eq!(target(options(), "diloco"), usual);
+        assert!(!target(options(), "none").is_set());
+        let rounds = LocalOptions {
             rounds: Some(3),
             ..options()
         };
-        assert_eq!(target(short, "bsp"), None);
+        assert!(!target(rounds, "bsp").is_set());
         let asked = LocalOptions {
             until_accuracy: Some(0.5),
             ..options()
         };
-        assert_eq!(target(asked, "none"), Some(0.5));
+        assert_eq!(target(asked, "none").accuracy, Some(0.5));
+        let loss = LocalOptions {
+            until_loss: Some(0.5),
+            ..options()
+        };
+        let expected = Target {
+            accuracy: None,
+            loss: Some(0.5),
+        };
+        assert_eq!(target(loss, "diloco"), expected, "a loss takes its place");
     }
 
     #[test]
@@ -168,8 +198,8 @@ mod tests {
             ..ImageConfig::default()
         };
         let images = TaskConfig::ImageClassifier(images);
-        assert_eq!(options().until_accuracy("diloco", &images), None);
+        assert!(!options().target("diloco", &images).is_set());
         let attached = TaskConfig::Attached(AttachedConfig::default());
-        assert_eq!(options().until_accuracy("diloco", &attached), None);
+        assert!(!options().target("diloco", &attached).is_set());
     }
 }

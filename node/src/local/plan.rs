@@ -6,6 +6,7 @@ use super::network::Place;
 use super::options::LocalOptions;
 use super::split::choose;
 use super::{ChildPlan, LocalError};
+use crate::goal::Target;
 use std::path::{Path, PathBuf};
 
 /// The plan of the whole swarm.
@@ -16,8 +17,8 @@ pub(super) struct LocalPlan {
     pub(super) preset: String,
     pub(super) seed: u64,
     pub(super) alone: bool,
-    /// The accuracy at which to stop.
-    pub(super) until_accuracy: Option<f64>,
+    /// What every daemon must reach.
+    pub(super) target: Target,
     pub(super) kill_every: Option<KillEvery>,
     /// A note for the user about a default that was chosen.
     pub(super) note: Option<&'static str>,

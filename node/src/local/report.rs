@@ -9,6 +9,7 @@ use super::options::LocalOptions;
 use super::plan::LocalPlan;
 use super::swarm::{End, Swarm};
 use super::total::Total;
+use crate::goal::Target;
 use serde::Serialize;
 
 /// The object that `--json` prints.
@@ -24,6 +25,8 @@ pub struct LocalReport {
     pub seed: u64,
     /// The accuracy that every daemon had to reach, if any.
     pub until_accuracy: Option<f64>,
+    /// The loss that every daemon had to reach, if any.
+    pub until_loss: Option<f64>,
     /// Whether all of them reached it.
     pub reached: Option<bool>,
     /// Whether Ctrl+C ended it.
@@ -64,15 +67,16 @@ impl LocalReport {
                     n.utilization = Some(1.0);
                 });
         }
-        let target = plan.until_accuracy;
+        let target = plan.target;
         let kills = swarm.killer.iter().flat_map(|killer| killer.kills.clone());
         let mut report = Self {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             args: options.args.clone(),
             preset: plan.preset.clone(),
             seed: plan.seed,
-            until_accuracy: target,
-            reached: target.map(|_| end == End::Reached),
+            until_accuracy: target.accuracy,
+            until_loss: target.loss,
+            reached: target.is_set().then(|| end == End::Reached),
             interrupted: end == End::Interrupted,
             total: Total::of(&nodes),
             nodes,
@@ -147,19 +151,19 @@ impl LocalReport {
         if self.reached != Some(false) || self.interrupted {
             return None;
         }
-        let target = self.until_accuracy?;
-        let accuracy = |n: &NodeEntry| n.report.test_accuracy.unwrap_or(0.0);
-        let worst = self
-            .nodes
-            .iter()
-            .filter(|n| n.status == "finished")
-            .min_by(|a, b| accuracy(a).total_cmp(&accuracy(b)))?;
+        let target = Target {
+            accuracy: self.until_accuracy,
+            loss: self.until_loss,
+        };
+        let finished = self.nodes.iter().filter(|n| n.status == "finished");
+        let missed = finished.filter_map(|n| {
+            let missed = target.missed(n.report.test_accuracy, n.report.test_loss)?;
+            Some((n, missed))
+        });
+        let (worst, missed) = missed.min_by(|(_, a), (_, b)| b.by.total_cmp(&a.by))?;
         Some(format!(
-            "--until-accuracy: daemon {} ended at {:.4} after {} rounds, below {target}; \
-             give more --rounds or a lower target",
-            worst.node,
-            accuracy(worst),
-            worst.report.rounds,
+            "{}: daemon {} ended at {:.4} after {} rounds, {}; give more --rounds or {}",
+            missed.flag, worst.node, missed.found, worst.report.rounds, missed.words, missed.remedy,
         ))
     }
 }

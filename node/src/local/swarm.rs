@@ -7,6 +7,7 @@ use super::kill_every::Killer;
 use super::member::{Member, State};
 use super::plan::LocalPlan;
 use crate::faults::FaultAction;
+use crate::goal::Target;
 use crate::progress::Line;
 use rustix::process::Signal;
 use std::path::PathBuf;
@@ -35,7 +36,7 @@ const WORDS_MAX: usize = 5;
 /// Why a swarm ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// Every live daemon reached the accuracy.
+    /// Every live daemon reached the goal.
     Reached,
     /// All rounds are complete.
     RoundsDone,
@@ -99,7 +100,7 @@ impl Swarm {
     /// Starts all daemons, watches them until the run ends, and ends them.
     pub(super) async fn run(
         &mut self,
-        target: Option<f64>,
+        target: Target,
         time: Option<f64>,
     ) -> Result<End, LocalError> {
         let end = self.train(target, time).await;
@@ -114,7 +115,7 @@ impl Swarm {
         end
     }
 
-    async fn train(&mut self, target: Option<f64>, time: Option<f64>) -> Result<End, LocalError> {
+    async fn train(&mut self, target: Target, time: Option<f64>) -> Result<End, LocalError> {
         if self.start_all().await? == Some(End::Interrupted) {
             return Ok(End::Interrupted);
         }
@@ -282,7 +283,7 @@ impl Swarm {
     }
 
     /// Why the run ends now; `None` while it continues.
-    fn end(&self, target: Option<f64>) -> Option<End> {
+    fn end(&self, target: Target) -> Option<End> {
         let live = || {
             self.members
                 .iter()
@@ -291,9 +292,8 @@ impl Swarm {
         // The run does not end before daemons that are still to start.
         let to_come = |m: &Member| matches!(m.state, State::Waiting | State::Away(_));
         let waiting = self.members.iter().any(to_come);
-        let reached =
-            |target: f64| live().all(|m| m.accuracy().is_some_and(|accuracy| accuracy >= target));
-        if target.is_some_and(reached) && !waiting {
+        let reached = |m: &Member| target.reached(m.accuracy(), m.loss());
+        if live().all(reached) && !waiting {
             return Some(End::Reached);
         }
         let away = self

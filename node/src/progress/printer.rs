@@ -137,8 +137,14 @@ impl Printer {
         if let Form::Live(bar) = &self.form {
             bar.finish_and_clear();
         }
+        let text = report.perplexity.zip(report.bits_per_byte);
+        let text = text.map_or(String::new(), |(perplexity, bits)| {
+            format!(" (perplexity {perplexity:.2}, {bits:.4} bits per byte)")
+        });
+        let top_5 = report.test_top_5;
+        let top_5 = top_5.map_or(String::new(), |share| format!(" (top 5: {share:.4})"));
         self.say(&format!(
-            "{} rounds, {} inner steps, {} samples in {}; accuracy {}, loss {}; out {}, in {}",
+            "{} rounds, {} inner steps, {} samples in {}; accuracy {}{top_5}, loss {}{text}; out {}, in {}",
             report.rounds,
             report.inner_steps,
             report.samples,

@@ -4,12 +4,14 @@
 pub mod checkpoint;
 pub mod tensors;
 
+mod best;
 mod error;
 mod files;
 mod identity;
 mod known;
 mod lock;
 
+pub use best::Best;
 pub use checkpoint::{
     Checkpoint, CheckpointWriter, Expected, LaneFile, LaneSink, Manifest, Progress,
 };

@@ -2,7 +2,7 @@
 
 use super::host::Stopwatch;
 use super::rules::Rules;
-use super::train_lane::TrainSignals;
+use super::signals::TrainSignals;
 use crate::correct::Correction;
 use crate::inner::StepRule;
 use crate::trainer::{Proceed, StepControl};

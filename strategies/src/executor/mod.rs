@@ -42,6 +42,7 @@ mod parts;
 mod pieces;
 mod places;
 mod rules;
+mod signals;
 mod train_lane;
 mod transfer;
 
@@ -52,7 +53,8 @@ pub use mix_lane::MixLane;
 pub use mixers::{CenterRule, Keeps, Mixing};
 pub use parts::{Overlap, Parts};
 pub use rules::Rules;
-pub use train_lane::{TrainLane, TrainSignals};
+pub use signals::TrainSignals;
+pub use train_lane::TrainLane;
 
 use crate::correct::Companion;
 use crate::state::{StateError, StateSink, StateSource};

@@ -5,6 +5,7 @@ use super::frame::{Frame, Handed, Install, Taken, TrainEnd};
 use super::host::Stopwatch;
 use super::pieces::Pieces;
 use super::rules::Rules;
+use super::signals::TrainSignals;
 use crate::correct::{Correction, Work};
 use crate::state::{StateError, StateSink, StateSource};
 use crate::trainer::{TrainError, TrainReport, Trainer};
@@ -13,7 +14,6 @@ use murmurate_protocol::{
 };
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// A correction's state in a checkpoint, and the inner steps since the parameters were last agreed
 /// on.
@@ -22,35 +22,6 @@ const CORRECTION_STEPS: &str = "trainer.correction.steps";
 
 /// The parameters in a checkpoint, where training continues past the anchor.
 const PARAMETERS: &str = "trainer.parameters";
-
-/// What other threads may read from a running train lane, and how they interrupt it.
-#[derive(Debug, Default)]
-pub struct TrainSignals {
-    interrupt: Arc<AtomicBool>,
-    pub(super) steps: AtomicU64,
-    pub(super) samples: AtomicU64,
-}
-
-impl TrainSignals {
-    /// Ends training before the next inner step, for good: the peer is leaving.
-    pub fn interrupt(&self) {
-        self.interrupt.store(true, Ordering::Relaxed);
-    }
-
-    pub(super) fn is_interrupted(&self) -> bool {
-        self.interrupt.load(Ordering::Relaxed)
-    }
-
-    /// Inner steps taken since the start.
-    pub fn steps(&self) -> u64 {
-        self.steps.load(Ordering::Relaxed)
-    }
-
-    /// Samples seen since the start.
-    pub fn samples(&self) -> u64 {
-        self.samples.load(Ordering::Relaxed)
-    }
-}
 
 /// Owns the trainer. Runs on a thread of its own in the daemon, inline in the simulator.
 pub struct TrainLane {

@@ -21,6 +21,7 @@ fn progress(round: u64, accuracy: f64) -> String {
         round,
         loss: 0.1,
         accuracy: Some(accuracy),
+        ..Default::default()
     });
     let progress = Progress {
         round,
@@ -45,6 +46,13 @@ fn swarm(dir: &tempfile::TempDir, script: &str, options: &LocalOptions) -> (Loca
     (plan, swarm)
 }
 
+fn accuracy(share: f64) -> Target {
+    Target {
+        accuracy: Some(share),
+        loss: None,
+    }
+}
+
 fn two() -> LocalOptions {
     LocalOptions {
         nodes: 2,
@@ -57,7 +65,7 @@ async fn a_swarm_that_reaches_its_target_is_told_to_leave_and_reports() {
     let dir = tempfile::tempdir().unwrap();
     let script = format!("{LISTENING}{}{WAIT}", progress(6, 0.96));
     let (plan, mut swarm) = swarm(&dir, &script, &two());
-    let end = swarm.run(Some(0.95), None).await.unwrap();
+    let end = swarm.run(accuracy(0.95), None).await.unwrap();
     assert_eq!(end, End::Reached);
     let report = LocalReport::new(&plan, &two(), &swarm, end);
     assert_eq!(report.reached, Some(true));
@@ -73,7 +81,11 @@ async fn a_daemon_that_dies_by_itself_is_shown_with_its_last_words() {
     let dir = tempfile::tempdir().unwrap();
     let script = "echo 'error: the disk is on fire' >&2; exit 3\n";
     let (_, mut swarm) = swarm(&dir, script, &two());
-    let line = swarm.run(Some(0.95), None).await.unwrap_err().to_string();
+    let line = swarm
+        .run(accuracy(0.95), None)
+        .await
+        .unwrap_err()
+        .to_string();
     assert_eq!(
         line,
         "daemon 0 ended unexpectedly (exit status: 3); \
@@ -97,7 +109,7 @@ async fn a_daemon_killed_on_request_does_not_hold_up_the_others() {
     let kills = vec!["1@round:2:exchange".parse().unwrap()];
     let options = LocalOptions { kills, ..two() };
     let (plan, mut swarm) = swarm(&dir, &script, &options);
-    let end = swarm.run(Some(0.95), None).await.unwrap();
+    let end = swarm.run(accuracy(0.95), None).await.unwrap();
     let report = LocalReport::new(&plan, &options, &swarm, end);
     assert_eq!(
         (
@@ -122,7 +134,7 @@ async fn a_late_daemon_starts_when_the_others_are_there_and_counts() {
     let lates = vec!["1@round:5".parse().unwrap()];
     let options = LocalOptions { lates, ..two() };
     let (plan, mut swarm) = swarm(&dir, &script, &options);
-    let end = swarm.run(Some(0.95), None).await.unwrap();
+    let end = swarm.run(accuracy(0.95), None).await.unwrap();
     let report = LocalReport::new(&plan, &options, &swarm, end);
     assert_eq!(end, End::Reached);
     assert_eq!(report.nodes[1].status, "finished");
@@ -142,7 +154,7 @@ async fn rounds_that_run_out_below_the_target_are_a_miss() {
         ..two()
     };
     let (plan, mut swarm) = swarm(&dir, &script, &options);
-    let end = swarm.run(Some(0.99), None).await.unwrap();
+    let end = swarm.run(accuracy(0.99), None).await.unwrap();
     assert_eq!(end, End::RoundsDone);
     let line = LocalReport::new(&plan, &options, &swarm, end)
         .missed()
@@ -151,6 +163,38 @@ async fn rounds_that_run_out_below_the_target_are_a_miss() {
         line.starts_with("--until-accuracy: daemon 0 ended at 0.9600 after 7 rounds"),
         "{line}"
     );
+}
+
+#[tokio::test]
+async fn a_swarm_ends_at_a_loss_too_or_misses_it() {
+    for (target, end_is, line) in [
+        (0.1, End::Reached, None),
+        (
+            0.05,
+            End::RoundsDone,
+            Some("--until-loss: daemon 0 ended at 0.1000 after 7 rounds, above 0.05"),
+        ),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let finished = progress(6, 0.5).replace("\"phase\":\"\"", "\"phase\":\"finished\"");
+        let script = format!("{LISTENING}{finished}{WAIT}");
+        let options = LocalOptions {
+            until_loss: Some(target),
+            ..two()
+        };
+        let (plan, mut swarm) = swarm(&dir, &script, &options);
+        let end = swarm.run(options.target("diloco"), None).await.unwrap();
+        assert_eq!(end, end_is);
+        let report = LocalReport::new(&plan, &options, &swarm, end);
+        assert_eq!(report.reached, Some(line.is_none()));
+        let missed = report.missed();
+        assert_eq!(missed.is_some(), line.is_some());
+        assert!(
+            missed
+                .unwrap_or_default()
+                .starts_with(line.unwrap_or_default())
+        );
+    }
 }
 
 #[tokio::test]
@@ -169,7 +213,7 @@ async fn daemons_killed_again_and_again_come_back_until_one_is_done() {
         ..LocalOptions::default()
     };
     let (plan, mut swarm) = swarm(&dir, &script, &options);
-    let end = swarm.run(None, None).await.unwrap();
+    let end = swarm.run(Target::default(), None).await.unwrap();
     assert_eq!(end, End::RoundsDone);
     let report = LocalReport::new(&plan, &options, &swarm, end);
     assert_eq!(report.nodes[0].status, "finished");

@@ -1,0 +1,48 @@
+//! Keys of `[daemon]` about watching a run: when to leave, and what to keep.
+
+use super::raw::RawDaemon;
+use super::wrong::Wrong;
+use crate::goal::Target;
+use std::path::PathBuf;
+
+/// When this daemon leaves by itself, and what it keeps of its run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct WatchConfig {
+    /// Evaluations that end this daemon's part.
+    pub target: Target,
+    /// Rounds without a lower loss after which this daemon leaves; zero never.
+    pub patience_rounds: u64,
+    /// Whether the parameters with the lowest loss are kept in a file.
+    pub keep_best: bool,
+    /// Directory of metrics.
+    pub metrics_dir: Option<PathBuf>,
+    /// Decay of the moving average of the anchor.
+    pub ema: Option<f64>,
+}
+
+/// Reads and checks the keys.
+pub(super) fn watch(raw: &RawDaemon) -> Result<WatchConfig, Wrong> {
+    let share = |value: &f64| (0.0..=1.0).contains(value);
+    if raw.until_accuracy.as_ref().is_some_and(|v| !share(v)) {
+        let message = "`daemon.until_accuracy` must be a share from 0 to 1";
+        return Err(Wrong::new("daemon.until_accuracy", message));
+    }
+    if raw.until_loss.is_some_and(|loss| !loss.is_finite()) {
+        let message = "`daemon.until_loss` must be a number: the loss in nats";
+        return Err(Wrong::new("daemon.until_loss", message));
+    }
+    if raw.ema.is_some_and(|decay| !(0.0..1.0).contains(&decay)) {
+        let message = "`daemon.ema` must be in [0, 1), such as 0.999";
+        return Err(Wrong::new("daemon.ema", message));
+    }
+    Ok(WatchConfig {
+        target: Target {
+            accuracy: raw.until_accuracy,
+            loss: raw.until_loss,
+        },
+        patience_rounds: raw.patience_rounds,
+        keep_best: raw.keep_best.unwrap_or(raw.patience_rounds > 0),
+        metrics_dir: raw.metrics_dir.clone(),
+        ema: raw.ema,
+    })
+}
