@@ -62,7 +62,10 @@ impl fmt::Display for Reason {
         f.write_str(match self {
             Self::Leaving => "it leaves",
             Self::OtherRun => "it belongs to another run (compare `run.name` in both configs)",
-            Self::OtherModel => "it trains another model (compare the `[task]` tables)",
+            Self::OtherModel => {
+                "it trains another model (compare the `[task]` tables; set `task.classes` if the data \
+                 differ)"
+            }
             Self::OtherPlan => {
                 "it follows another plan (compare preset and strategy tables in both configs)"
             }
