@@ -18,7 +18,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let [from, to] = arguments.as_slice() else {
         return Err("usage: mnist_subset FROM TO (two folders)".into());
     };
-    let whole = LabelledPair::read(Path::new(from), None)?;
+    let whole = LabelledPair::read(Path::new(from), None, None)?;
     let train = whole.train.pick(&(0..TRAINING).collect::<Vec<_>>());
     let mut held = Vec::new();
     for class in 0..whole.classes {
@@ -35,9 +35,10 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn write(dir: &Path, prefix: &str, set: &Labelled) -> Result<(), Box<dyn Error>> {
+    let labels: Vec<u8> = set.labels.iter().map(|&label| label as u8).collect();
     let files = [
         ("images-idx3", idx::encode_images(&set.images)),
-        ("labels-idx1", idx::encode_labels(&set.labels)),
+        ("labels-idx1", idx::encode_labels(&labels)),
     ];
     for (name, bytes) in files {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::best());

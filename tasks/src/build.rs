@@ -3,7 +3,7 @@
 use crate::config::{self, DataSource, LanguageConfig};
 use crate::data::{Shards, held_size};
 use crate::model::Transformer;
-use crate::task::{self, CausalTask, ImageTask, LanguageTask, Task};
+use crate::task::{self, CausalTask, ImagePlan, ImageTask, LanguageTask, TabularTask, Task};
 use crate::trainer::flat;
 use crate::{BurnTrainer, DeviceChoice, TaskConfig, TaskError};
 use burn::tensor::Device;
@@ -37,22 +37,30 @@ pub fn build(
             let task = CausalTask::new(config, seed, shards)?;
             Box::new(BurnTrainer::new(task, inner, device, seed)?)
         }
+        TaskConfig::Tabular(config) => {
+            let task = TabularTask::new(config, seed, shards)?;
+            Box::new(BurnTrainer::new(task, inner, device, seed)?)
+        }
     })
 }
 
-/// The layout of a task's model, without its parameters. For a classifier this reads the images,
-/// because the layout depends on their size and number of classes.
+/// The layout of a task's model, without its parameters. For images and tables this reads
+/// the data, because the layout depends on their size and number of classes.
 ///
 /// # Errors
-/// If the configuration or the images are invalid.
+/// If the configuration or the data are invalid.
 pub fn layout(task: &TaskConfig) -> Result<Layout, TaskError> {
     task.validate()?;
     match task {
         TaskConfig::ImageClassifier(config) => {
-            let task = ImageTask::new(config, 0, &Shards::whole())?;
-            Ok(flat::layout(&task.model(&Device::flex())))
+            let plan = ImagePlan::new(config, &task::find_images(config)?)?;
+            Ok(flat::layout(&plan.model(&Device::flex())))
         }
         TaskConfig::LanguageModel(config) => Ok(language_layout(config)),
+        TaskConfig::Tabular(config) => {
+            let task = TabularTask::new(config, 0, &Shards::whole())?;
+            Ok(flat::layout(&task.model(&Device::flex())))
+        }
         TaskConfig::Attached(_) => Err(TaskError::Attached),
         TaskConfig::CausalLm(config) => {
             let plan = task::CausalPlan::new(config, &task::tokens(config)?)?;

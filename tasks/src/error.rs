@@ -1,7 +1,7 @@
 //! Why a task cannot be built or run.
 
 use crate::config::ConfigError;
-use crate::data::{DataError, ShardError, TextError};
+use crate::data::{DataError, ShardError, TableError, TextError};
 use crate::device::DeviceError;
 use crate::model::ModelDirError;
 use crate::weights::ModelFileError;
@@ -20,6 +20,9 @@ pub enum TaskError {
     /// Images cannot be used.
     #[error(transparent)]
     Data(#[from] DataError),
+    /// A table cannot be used.
+    #[error(transparent)]
+    Table(#[from] TableError),
     /// Text cannot be used.
     #[error(transparent)]
     Text(#[from] TextError),

@@ -95,6 +95,6 @@ pub use generate::{Generator, Sampling};
 pub use hub::write_folder;
 pub use init::{fan_in, ones, zeros};
 pub use segments::Segments;
-pub use task::{CausalTask, ImageTask, LanguageTask, Score, Task};
+pub use task::{CausalTask, ImageTask, LanguageTask, Score, TabularTask, Task, Wanted};
 pub use trainer::{BurnTrainer, parameters, take_steps};
 pub use weights::{ModelFileError, load_model, load_module, read_model, write_model};

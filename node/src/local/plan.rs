@@ -53,7 +53,7 @@ impl LocalPlan {
             program,
             preset: base.config.strategy.name().to_owned(),
             seed: base.config.run.seed,
-            until_accuracy: options.until_accuracy(base.config.strategy.name(), &base.config.task),
+            target: options.target(base.config.strategy.name(), &base.config.task),
             alone: !base.config.strategy.exchange().facts().exchanges,
             kill_every: options.kill_every,
             note: choose(options, &base.config.task).1,

@@ -62,7 +62,10 @@ impl fmt::Display for Reason {
         f.write_str(match self {
             Self::Leaving => "it leaves",
             Self::OtherRun => "it belongs to another run (compare `run.name` in both configs)",
-            Self::OtherModel => "it trains another model (compare the `[task]` tables, and the model that it starts from)",
+            Self::OtherModel => {
+                "it trains another model (compare the `[task]` tables and the model that it starts \
+                 from; set `task.classes` if the data differ)"
+            }
             Self::OtherPlan => {
                 "it follows another plan (compare seed, rounds and strategy in both configs)"
             }

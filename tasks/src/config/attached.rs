@@ -44,6 +44,7 @@ impl AttachedConfig {
             ("context", raw.context.is_some()),
         ];
         raw.only(KIND, &foreign, &KEYS)?;
+        raw.only(KIND, &raw.labelled(), &KEYS)?;
         let usual = Self::default();
         Ok(Self {
             patience_s: raw.patience_s.unwrap_or(usual.patience_s),

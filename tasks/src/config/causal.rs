@@ -144,6 +144,7 @@ impl CausalConfig {
     /// Names the key that is wrong or belongs to another kind.
     pub(super) fn from_raw(raw: RawTask) -> Result<Self, ConfigError> {
         raw.only(KIND, &[("augmentation", raw.augmentation.is_some())], &KEYS)?;
+        raw.only(KIND, &raw.labelled(), &KEYS)?;
         let usual = Self::of(raw.data.clone().unwrap_or_default());
         let lora = lora(&raw)?;
         let model = match &raw.model {

@@ -50,6 +50,31 @@ pub enum ConfigError {
         /// The largest allowed value.
         most: u32,
     },
+    /// A key that has no effect on the model.
+    #[error("`task.{key}` is no key of model = \"{model}\" (leave it out)")]
+    OtherModel {
+        /// The key.
+        key: &'static str,
+        /// The model.
+        model: &'static str,
+    },
+    /// Neither grey nor colours.
+    #[error("`task.channels` is {0}, it must be 1 (grey) or 3 (red, green, blue)")]
+    Channels(u32),
+    /// Classes of numbers.
+    #[error("`task.classes` is for objective = \"classification\" (leave it out)")]
+    Numbers,
+    /// Not a mean and a standard deviation.
+    #[error("`task.scale.{0}` must be [mean, standard deviation], the latter above 0")]
+    Scale(String),
+    /// A name that is given twice.
+    #[error("`task.{key}` has \"{name}\", which is given twice or has another use")]
+    Twice {
+        /// The key.
+        key: &'static str,
+        /// The name.
+        name: String,
+    },
     /// The share of held-out data is out of bounds.
     #[error("`task.held_out` is {0}, it must be a share from 0.001 to 0.5")]
     HeldOut(f64),

@@ -1,16 +1,18 @@
 //! The keys of `kind = "image-classifier"`.
 
+use super::classes::Classes;
 use super::error::ConfigError;
 use super::names::{Augmentation, ImageModel};
 use super::range::{WIDTH_MAX, count, share};
 use super::raw::RawTask;
 use super::source::DataSource;
+use crate::data::idx::IMAGE_SIDE_MAX;
 use serde::Serialize;
 
 /// The value of `task.kind`.
 pub(super) const KIND: &str = "image-classifier";
 
-const KEYS: [&str; 7] = [
+const KEYS: [&str; 11] = [
     "kind",
     "data",
     "held_out",
@@ -18,6 +20,10 @@ const KEYS: [&str; 7] = [
     "hidden",
     "batch",
     "augmentation",
+    "classes",
+    "size",
+    "channels",
+    "width",
 ];
 
 /// An image classifier.
@@ -36,6 +42,18 @@ pub struct ImageConfig {
     pub batch: u32,
     /// Random changes of training images.
     pub augmentation: Augmentation,
+    /// The classes; `None` for those of the training images.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub classes: Option<Classes>,
+    /// Height and width; `None` for those of the first image.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub size: Option<[u32; 2]>,
+    /// 1 for grey, 3 for colours; `None` for that of the first image.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub channels: Option<u32>,
+    /// Channels of the first stage of a ResNet; `None` for 64.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub width: Option<u32>,
 }
 
 impl Default for ImageConfig {
@@ -47,6 +65,10 @@ impl Default for ImageConfig {
             hidden: 256,
             batch: 128,
             augmentation: Augmentation::Shift1,
+            classes: None,
+            size: None,
+            channels: None,
+            width: None,
         }
     }
 }
@@ -60,17 +82,24 @@ impl ImageConfig {
         let foreign = [
             ("patience_s", raw.patience_s.is_some()),
             ("layers", raw.layers.is_some()),
-            ("width", raw.width.is_some()),
             ("heads", raw.heads.is_some()),
             ("context", raw.context.is_some()),
         ];
         raw.only(KIND, &foreign, &KEYS)?;
         raw.only(KIND, &raw.causal(), &KEYS)?;
+        raw.only(KIND, &raw.tables(), &KEYS)?;
         let usual = Self::default();
         let model = raw.model.as_deref();
         let augmentation = raw.augmentation.as_deref();
+        let model = model.map_or(Ok(usual.model), |name| ImageModel::parse("model", name))?;
+        if raw.width.is_some() && model != ImageModel::ResNet18 {
+            return Err(ConfigError::OtherModel {
+                key: "width",
+                model: ImageModel::NAMES[model as usize],
+            });
+        }
         Ok(Self {
-            model: model.map_or(Ok(usual.model), |name| ImageModel::parse("model", name))?,
+            model,
             augmentation: augmentation.map_or(Ok(usual.augmentation), |name| {
                 Augmentation::parse("augmentation", name)
             })?,
@@ -78,6 +107,10 @@ impl ImageConfig {
             held_out: raw.held_out,
             hidden: raw.hidden.unwrap_or(usual.hidden),
             batch: raw.batch.unwrap_or(usual.batch),
+            classes: raw.classes,
+            size: raw.size,
+            channels: raw.channels,
+            width: raw.width,
         })
     }
 
@@ -88,6 +121,15 @@ impl ImageConfig {
     pub(super) fn validate(&self) -> Result<(), ConfigError> {
         count("hidden", self.hidden, 1..=WIDTH_MAX)?;
         count("batch", self.batch, 1..=65_536)?;
+        self.classes.as_ref().map_or(Ok(()), Classes::validate)?;
+        for side in self.size.into_iter().flatten() {
+            count("size", side, 1..=IMAGE_SIDE_MAX)?;
+        }
+        if let Some(channels) = self.channels.filter(|channels| ![1, 3].contains(channels)) {
+            return Err(ConfigError::Channels(channels));
+        }
+        self.width
+            .map_or(Ok(()), |width| count("width", width, 1..=1_024))?;
         self.held_out.map_or(Ok(()), share)
     }
 }

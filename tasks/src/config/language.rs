@@ -58,6 +58,7 @@ impl LanguageConfig {
             ("augmentation", raw.augmentation.is_some()),
         ];
         raw.only(KIND, &foreign, &KEYS)?;
+        raw.only(KIND, &raw.labelled(), &KEYS)?;
         raw.only(KIND, &raw.causal(), &KEYS)?;
         let usual = Self::of(raw.data.unwrap_or_default());
         Ok(Self {

@@ -5,6 +5,7 @@
 
 mod attached;
 mod causal;
+mod classes;
 mod error;
 mod image;
 mod language;
@@ -13,17 +14,20 @@ mod range;
 mod raw;
 mod shards;
 mod source;
+mod tabular;
 mod task;
 
 pub use attached::AttachedConfig;
 pub use causal::{BYTES, CausalConfig, CausalModel, FreshModel, LoraConfig};
+pub use classes::{CLASSES_MAX, Classes};
 pub use error::ConfigError;
 pub(crate) use error::nearest;
 pub use image::ImageConfig;
 pub use language::LanguageConfig;
-pub use names::{Architecture, Augmentation, ImageModel};
+pub use names::{Architecture, Augmentation, ImageModel, Objective};
 pub(crate) use shards::RawShards;
 pub use source::{BUNDLED, DataSource};
+pub use tabular::TabularConfig;
 pub use task::TaskConfig;
 
 use crate::data::Shards;
@@ -41,6 +45,11 @@ pub fn validate(task: &TaskConfig, shards: &Shards) -> Result<(), crate::TaskErr
             TaskConfig::LanguageModel(_) | TaskConfig::CausalLm(_) | TaskConfig::Attached(_),
             ShardKind::ByLabel,
         ) => Err(ShardError::NoLabels.into()),
+        (TaskConfig::Tabular(config), ShardKind::ByLabel)
+            if config.objective == Objective::Regression =>
+        {
+            Err(ShardError::NoLabels.into())
+        }
         _ => Ok(()),
     }
 }
@@ -79,8 +88,26 @@ mod tests {
             alpha: 16.0,
             targets: Some(vec!["q_proj".to_owned()]),
         });
+        let image = ImageConfig {
+            model: ImageModel::ResNet18,
+            classes: Some(Classes::Names(vec!["cat".to_owned(), "dog".to_owned()])),
+            size: Some([32, 48]),
+            channels: Some(3),
+            width: Some(8),
+            ..ImageConfig::default()
+        };
+        let source = DataSource::Path("x.csv".into());
+        let mut table = TabularConfig::of(source, "y".to_owned(), Objective::Regression);
+        table.scale.insert("y".to_owned(), [2.0, 0.5]);
+        table.categories.push("city".to_owned());
         let configs = [
+            TaskConfig::Tabular(table),
             TaskConfig::default(),
+            TaskConfig::ImageClassifier(image),
+            TaskConfig::ImageClassifier(ImageConfig {
+                classes: Some(Classes::Count(12)),
+                ..ImageConfig::default()
+            }),
             TaskConfig::LanguageModel(language),
             TaskConfig::CausalLm(CausalConfig::of(DataSource::Path("text".into()))),
             TaskConfig::CausalLm(adapters),
@@ -154,6 +181,74 @@ mod tests {
                 "`task.kv_heads` = 3 does not divide",
             ),
             ("kind = \"causal-lm\"", "no text is bundled"),
+            (
+                "kind = \"tabular\"\ndata = \"x\"",
+                "`task.objective` is missing",
+            ),
+            (
+                "kind = \"tabular\"\ndata = \"x\"\nobjective = \"regresion\"",
+                "the nearest is \"regression\"",
+            ),
+            (
+                "kind = \"tabular\"\ndata = \"x\"\nobjective = \"regression\"",
+                "`task.target` is missing",
+            ),
+            (
+                "kind = \"tabular\"\nobjective = \"regression\"\ntarget = \"y\"",
+                "no table is bundled",
+            ),
+            (
+                "kind = \"tabular\"\ndata = \"x\"\nobjective = \"regression\"\ntarget = \"y\"\n\
+                 ignore = [\"y\"]",
+                "`task.ignore` has \"y\"",
+            ),
+            (
+                "kind = \"tabular\"\ndata = \"x\"\nobjective = \"regression\"\ntarget = \"y\"\n\
+                 scale = { a = [1, 0] }",
+                "`task.scale.a` must be [mean, standard deviation]",
+            ),
+            (
+                "kind = \"tabular\"\ndata = \"x\"\nobjective = \"classification\"\ntarget = \"y\"\n\
+                 scale = { y = [1, 2] }",
+                "`task.scale` has \"y\"",
+            ),
+            (
+                "kind = \"tabular\"\ndata = \"x\"\nobjective = \"regression\"\ntarget = \"y\"\n\
+                 classes = 3",
+                "`task.classes` is for objective",
+            ),
+            (
+                "kind = \"image-classifier\"\ntarget = \"y\"",
+                "no key of kind = \"image-classifier\"",
+            ),
+            (
+                "kind = \"image-classifier\"\nsize = [32, 2000]",
+                "`task.size` is 2000",
+            ),
+            (
+                "kind = \"image-classifier\"\nchannels = 4",
+                "`task.channels` is 4",
+            ),
+            (
+                "kind = \"image-classifier\"\nmodel = \"cnn\"\nwidth = 4",
+                "`task.width` is no key of model = \"cnn\"",
+            ),
+            (
+                "kind = \"image-classifier\"\nclasses = 0",
+                "`task.classes` is 0",
+            ),
+            (
+                "kind = \"image-classifier\"\nclasses = [\"cat\", \"dog\", \"cat\"]",
+                "`task.classes` has \"cat\", which is given twice",
+            ),
+            (
+                "kind = \"image-classifier\"\nclasses = true",
+                "must be a number of classes or a list",
+            ),
+            (
+                "kind = \"attached\"\nclasses = 3",
+                "no key of kind = \"attached\"",
+            ),
             (
                 "kind = \"image-classifier\"\nheld_out = 2.0",
                 "`task.held_out` is 2",

@@ -29,6 +29,8 @@ names!(
         Mlp = "mlp",
         /// Two convolutions and one hidden layer.
         Cnn = "cnn",
+        /// Eighteen layers with shortcuts.
+        ResNet18 = "resnet18",
     }
 );
 
@@ -39,6 +41,16 @@ names!(
         Llama = "llama",
         /// GPT-2.
         Gpt2 = "gpt2",
+    }
+);
+
+names!(
+    /// What a model predicts of a column.
+    Objective {
+        /// One of several classes.
+        Classification = "classification",
+        /// A number.
+        Regression = "regression",
     }
 );
 

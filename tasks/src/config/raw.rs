@@ -1,5 +1,6 @@
 //! The `[task]` table as it is written, with the keys of every kind.
 
+use super::classes::Classes;
 use super::error::{ConfigError, nearest};
 use super::source::DataSource;
 use serde::Deserialize;
@@ -32,6 +33,15 @@ pub(super) struct RawTask {
     pub(super) lora_rank: Option<u32>,
     pub(super) lora_alpha: Option<f64>,
     pub(super) lora_targets: Option<Vec<String>>,
+    pub(super) classes: Option<Classes>,
+    pub(super) size: Option<[u32; 2]>,
+    pub(super) channels: Option<u32>,
+    pub(super) target: Option<String>,
+    pub(super) objective: Option<String>,
+    pub(super) categories: Option<Vec<String>>,
+    pub(super) buckets: Option<u32>,
+    pub(super) ignore: Option<Vec<String>>,
+    pub(super) scale: Option<BTreeMap<String, [f64; 2]>>,
     #[serde(flatten)]
     pub(super) others: BTreeMap<String, IgnoredAny>,
 }
@@ -50,6 +60,27 @@ impl RawTask {
             ("lora_rank", self.lora_rank.is_some()),
             ("lora_alpha", self.lora_alpha.is_some()),
             ("lora_targets", self.lora_targets.is_some()),
+        ]
+    }
+
+    /// The keys that only tasks on labelled data have, for [`RawTask::only`].
+    pub(super) fn labelled(&self) -> [(&'static str, bool); 9] {
+        let [a, b, c, d, e, f] = self.tables();
+        let classes = ("classes", self.classes.is_some());
+        let size = ("size", self.size.is_some());
+        let channels = ("channels", self.channels.is_some());
+        [classes, size, channels, a, b, c, d, e, f]
+    }
+
+    /// The keys that only tables have, for [`RawTask::only`].
+    pub(super) fn tables(&self) -> [(&'static str, bool); 6] {
+        [
+            ("target", self.target.is_some()),
+            ("objective", self.objective.is_some()),
+            ("categories", self.categories.is_some()),
+            ("buckets", self.buckets.is_some()),
+            ("ignore", self.ignore.is_some()),
+            ("scale", self.scale.is_some()),
         ]
     }
 

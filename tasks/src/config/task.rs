@@ -5,14 +5,21 @@ use super::causal::{self, CausalConfig, CausalModel};
 use super::error::{ConfigError, unknown};
 use super::image::{self, ImageConfig};
 use super::language::{self, LanguageConfig};
-use super::names::{Architecture, ImageModel};
+use super::names::{Architecture, ImageModel, Objective};
 use super::raw::RawTask;
 use super::source::DataSource;
+use super::tabular::{self, TabularConfig};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Every value of `task.kind`.
-const KINDS: [&str; 4] = [image::KIND, language::KIND, causal::KIND, attached::KIND];
+const KINDS: [&str; 5] = [
+    image::KIND,
+    language::KIND,
+    causal::KIND,
+    attached::KIND,
+    tabular::KIND,
+];
 
 /// The settings of a task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -26,6 +33,8 @@ pub enum TaskConfig {
     Attached(AttachedConfig),
     /// A Llama or GPT-2 on tokens of text.
     CausalLm(CausalConfig),
+    /// A perceptron on the rows of a table.
+    Tabular(TabularConfig),
 }
 
 impl Default for TaskConfig {
@@ -44,6 +53,7 @@ impl TaskConfig {
             Self::LanguageModel(_) => language::KIND,
             Self::Attached(_) => attached::KIND,
             Self::CausalLm(_) => causal::KIND,
+            Self::Tabular(_) => tabular::KIND,
         }
     }
 
@@ -52,7 +62,9 @@ impl TaskConfig {
     pub const fn usual_preset(&self) -> &'static str {
         match self {
             Self::ImageClassifier(_) => "diloco",
-            Self::LanguageModel(_) | Self::CausalLm(_) | Self::Attached(_) => "local-adam",
+            Self::LanguageModel(_) | Self::CausalLm(_) | Self::Tabular(_) | Self::Attached(_) => {
+                "local-adam"
+            }
         }
     }
 
@@ -62,6 +74,7 @@ impl TaskConfig {
             Self::ImageClassifier(config) => Some(&config.data),
             Self::LanguageModel(config) => Some(&config.data),
             Self::CausalLm(config) => Some(&config.data),
+            Self::Tabular(config) => Some(&config.data),
             Self::Attached(_) => None,
         }
     }
@@ -76,6 +89,7 @@ impl TaskConfig {
             Self::LanguageModel(config) => config.validate(),
             Self::Attached(config) => config.validate(),
             Self::CausalLm(config) => config.validate(),
+            Self::Tabular(config) => config.validate(),
         }
     }
 }
@@ -84,13 +98,25 @@ impl fmt::Display for TaskConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::ImageClassifier(c) => {
-                write!(
-                    f,
-                    "image classifier ({}, hidden {}, batch {})",
-                    ImageModel::NAMES[c.model as usize],
-                    c.hidden,
-                    c.batch
-                )
+                let (model, batch) = (ImageModel::NAMES[c.model as usize], c.batch);
+                match (c.model, c.width) {
+                    (ImageModel::ResNet18, None) => {
+                        write!(f, "image classifier ({model}, batch {batch})")
+                    }
+                    (ImageModel::ResNet18, Some(width)) => {
+                        write!(
+                            f,
+                            "image classifier ({model}, width {width}, batch {batch})"
+                        )
+                    }
+                    _ => {
+                        let hidden = c.hidden;
+                        write!(
+                            f,
+                            "image classifier ({model}, hidden {hidden}, batch {batch})"
+                        )
+                    }
+                }
             }
             Self::LanguageModel(c) => {
                 write!(
@@ -100,6 +126,14 @@ impl fmt::Display for TaskConfig {
                 )
             }
             Self::Attached(_) => f.write_str("attached trainer"),
+            Self::Tabular(c) => {
+                let objective = Objective::NAMES[c.objective as usize];
+                let (target, layers, hidden, batch) = (&c.target, c.layers, c.hidden, c.batch);
+                write!(
+                    f,
+                    "{objective} of {target} ({layers} layers, hidden {hidden}, batch {batch})"
+                )
+            }
             Self::CausalLm(c) => write!(f, "{} ({}", causal::KIND, CausalName(c)),
         }
     }
@@ -138,13 +172,14 @@ impl TryFrom<RawTask> for TaskConfig {
         let kind = raw.kind.clone().ok_or(ConfigError::Missing {
             table: "task",
             key: "kind",
-            hint: "\"image-classifier\", \"language-model\", \"causal-lm\" or \"attached\"",
+            hint: "\"image-classifier\", \"language-model\", \"causal-lm\", \"tabular\" or \"attached\"",
         })?;
         let config = match kind.as_str() {
             image::KIND => Self::ImageClassifier(ImageConfig::from_raw(raw)?),
             language::KIND => Self::LanguageModel(LanguageConfig::from_raw(raw)?),
             attached::KIND => Self::Attached(AttachedConfig::from_raw(raw)?),
             causal::KIND => Self::CausalLm(CausalConfig::from_raw(raw)?),
+            tabular::KIND => Self::Tabular(TabularConfig::from_raw(raw)?),
             _ => return Err(unknown("task", "kind", &kind, &KINDS)),
         };
         config.validate()?;

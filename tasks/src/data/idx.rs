@@ -74,21 +74,54 @@ pub struct IdxError {
     pub problem: IdxProblem,
 }
 
-/// Images of one size: one byte per pixel, row-major, without gaps.
+/// The shape of an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ImageShape {
+    /// Number of rows.
+    pub height: usize,
+    /// Number of columns.
+    pub width: usize,
+    /// Values of a pixel: 1 for grey, 3 for red, green and blue.
+    pub channels: usize,
+}
+
+impl ImageShape {
+    /// Number of values of one image.
+    pub const fn area(&self) -> usize {
+        self.height * self.width * self.channels
+    }
+}
+
+/// Images of one shape: one byte per value, without gaps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Images {
-    /// Number of rows of each image.
-    pub height: usize,
-    /// Number of columns of each image.
-    pub width: usize,
-    /// All pixels: `[images, height, width]`.
-    pub pixels: Vec<u8>,
+    shape: ImageShape,
+    /// `[images, height, width, channels]`.
+    pixels: Vec<u8>,
 }
 
 impl Images {
+    /// Images by all their values, `[images, height, width, channels]`.
+    ///
+    /// # Panics
+    /// If the values are not complete images.
+    pub fn new(shape: ImageShape, pixels: Vec<u8>) -> Self {
+        let area = shape.area();
+        assert!(
+            area > 0 && pixels.len().is_multiple_of(area),
+            "complete images"
+        );
+        Self { shape, pixels }
+    }
+
+    /// The shape of each image.
+    pub const fn shape(&self) -> ImageShape {
+        self.shape
+    }
+
     /// Number of images.
     pub fn len(&self) -> usize {
-        self.pixels.len() / self.area()
+        self.pixels.len() / self.shape.area()
     }
 
     /// Whether there are no images.
@@ -96,18 +129,26 @@ impl Images {
         self.pixels.is_empty()
     }
 
-    /// Number of pixels of one image.
-    pub fn area(&self) -> usize {
-        self.height * self.width
-    }
-
-    /// The pixels of one image.
+    /// The values of one image.
     ///
     /// # Panics
     /// If the index is out of bounds.
     pub fn image(&self, index: usize) -> &[u8] {
-        let area = self.area();
+        let area = self.shape.area();
         &self.pixels[index * area..(index + 1) * area]
+    }
+
+    /// Copies the images with these indices.
+    ///
+    /// # Panics
+    /// If an index is out of bounds.
+    pub fn pick(&self, indices: &[u32]) -> Self {
+        let mut pixels = Vec::with_capacity(indices.len() * self.shape.area());
+        for &index in indices {
+            pixels.extend_from_slice(self.image(index as usize));
+        }
+        let shape = self.shape;
+        Self { shape, pixels }
     }
 }
 
@@ -149,11 +190,12 @@ pub fn parse_images(source: impl Read) -> Result<Images, IdxProblem> {
         return Err(IdxProblem::Sides { height, width });
     }
     let pixels = body(source, &[count, height, width])?;
-    Ok(Images {
+    let shape = ImageShape {
         height: height as usize,
         width: width as usize,
-        pixels,
-    })
+        channels: 1,
+    };
+    Ok(Images::new(shape, pixels))
 }
 
 /// Parses labels. The first two bytes tell whether they are gzipped.
@@ -248,9 +290,9 @@ fn read_exactly(source: &mut dyn Read, into: &mut [u8]) -> Result<(), IdxProblem
     Ok(())
 }
 
-/// Encodes images as an uncompressed IDX file. Serves to make the bundled subset and test files.
+/// Encodes grey images as an uncompressed IDX file. Serves to make the bundled subset and test files.
 pub fn encode_images(images: &Images) -> Vec<u8> {
-    let lengths = [images.len(), images.height, images.width];
+    let lengths = [images.len(), images.shape.height, images.shape.width];
     encode(&lengths.map(|length| length as u32), &images.pixels)
 }
 
@@ -276,11 +318,12 @@ mod tests {
     use std::io::Write;
 
     fn three() -> Images {
-        Images {
+        let shape = ImageShape {
             height: 2,
             width: 3,
-            pixels: (0..18).collect(),
-        }
+            channels: 1,
+        };
+        Images::new(shape, (0..18).collect())
     }
 
     fn gzip(bytes: &[u8]) -> Vec<u8> {

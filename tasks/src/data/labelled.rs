@@ -1,8 +1,17 @@
 //! Labelled images: a training set and a held-out set, from a folder of IDX files or bundled.
 
 use super::idx::{self, IdxError, Images};
-use super::{ShardError, Shards};
+use super::labels::{LabelError, check_held, count_classes};
+use super::pictures::PictureError;
 use std::path::{Path, PathBuf};
+
+/// The files of a folder, each with or without `.gz`.
+const FILES: [&str; 4] = [
+    "train-images-idx3-ubyte",
+    "train-labels-idx1-ubyte",
+    "t10k-images-idx3-ubyte",
+    "t10k-labels-idx1-ubyte",
+];
 
 /// The smallest share to hold out.
 const SHARE_MIN: f64 = 0.001;
@@ -14,6 +23,9 @@ pub enum DataError {
     /// A file is invalid.
     #[error(transparent)]
     Idx(#[from] IdxError),
+    /// A label is wrong.
+    #[error(transparent)]
+    Label(#[from] LabelError),
     /// A file is missing.
     #[error(
         "{}: neither `{name}` nor `{name}.gz` is there (a data folder needs the four IDX files \
@@ -37,8 +49,24 @@ pub enum DataError {
         /// Labels.
         labels: usize,
     },
+    /// Images in files cannot be used.
+    #[error(transparent)]
+    Picture(#[from] PictureError),
+    /// IDX images have another shape than the configuration says.
+    #[error(
+        "{}: it has {height} x {width} grey images, which are not resized (leave out `task.size` and \
+         `task.channels`)", dir.display()
+    )]
+    Shape {
+        /// The folder.
+        dir: PathBuf,
+        /// Rows.
+        height: usize,
+        /// Columns.
+        width: usize,
+    },
     /// Training and held-out images have different sizes.
-    #[error("{}: training and held-out images differ in size or classes, or one is empty", .0.display())]
+    #[error("{}: training and held-out images differ in size, or one is empty", .0.display())]
     Differ(PathBuf),
 }
 
@@ -48,7 +76,7 @@ pub struct Labelled {
     /// The images.
     pub images: Images,
     /// The class of each image.
-    pub labels: Vec<u8>,
+    pub labels: Vec<u16>,
 }
 
 impl Labelled {
@@ -67,31 +95,10 @@ impl Labelled {
     /// # Panics
     /// If an index is out of bounds.
     pub fn pick(&self, indices: &[u32]) -> Self {
-        let area = self.images.area();
-        let mut pixels = Vec::with_capacity(indices.len() * area);
-        for &index in indices {
-            pixels.extend_from_slice(self.images.image(index as usize));
-        }
-        let labels = indices
-            .iter()
-            .map(|&index| self.labels[index as usize])
-            .collect();
+        let labels = indices.iter().map(|&index| self.labels[index as usize]);
         Self {
-            images: Images {
-                pixels,
-                ..self.images.shape_only()
-            },
-            labels,
-        }
-    }
-}
-
-impl Images {
-    fn shape_only(&self) -> Self {
-        Self {
-            height: self.height,
-            width: self.width,
-            pixels: Vec::new(),
+            images: self.images.pick(indices),
+            labels: labels.collect(),
         }
     }
 }
@@ -99,20 +106,26 @@ impl Images {
 /// Training and held-out images of one size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LabelledPair {
-    /// The training images: all of them, or one shard after [`LabelledPair::keep_shard`].
+    /// The training images.
     pub train: Labelled,
     /// The held-out images, the same for all peers.
     pub held: Labelled,
-    /// Number of classes: one more than the largest label of the whole training set.
+    /// Number of classes: as given, or one more than the largest label of the whole training set.
     pub classes: usize,
 }
 
 impl LabelledPair {
-    /// Combines a training set and a held-out set. Errors name `from`.
+    /// Combines a training set and a held-out set, whose labels are below `classes`. Errors name
+    /// `from`.
     ///
     /// # Errors
     /// If the sets do not fit each other.
-    pub fn new(train: Labelled, held: Labelled, from: &Path) -> Result<Self, DataError> {
+    pub fn new(
+        train: Labelled,
+        held: Labelled,
+        classes: usize,
+        from: &Path,
+    ) -> Result<Self, DataError> {
         for (what, set) in [("training", &train), ("held-out", &held)] {
             let (images, labels) = (set.images.len(), set.labels.len());
             if images != labels {
@@ -124,19 +137,8 @@ impl LabelledPair {
                 });
             }
         }
-        let top = |set: &Labelled| {
-            set.labels
-                .iter()
-                .max()
-                .map_or(0, |&top| usize::from(top) + 1)
-        };
-        let classes = top(&train);
-        let sides = |set: &Labelled| (set.images.height, set.images.width);
-        if train.is_empty()
-            || held.is_empty()
-            || sides(&train) != sides(&held)
-            || top(&held) > classes
-        {
+        let differ = train.images.shape() != held.images.shape();
+        if train.is_empty() || held.is_empty() || differ {
             return Err(DataError::Differ(from.into()));
         }
         Ok(Self {
@@ -148,15 +150,17 @@ impl LabelledPair {
 
     /// Reads `train-images-idx3-ubyte`, `train-labels-idx1-ubyte` and the two `t10k-` files in a
     /// folder, each with or without `.gz`. If `share` is given, it holds out evenly spaced training
-    /// images instead and does not read the `t10k-` files.
+    /// images instead and does not read the `t10k-` files. `classes` is their number; `None` for one
+    /// more than the largest training label.
     ///
     /// # Errors
-    /// If a file is missing or invalid.
-    pub fn read(dir: &Path, share: Option<f64>) -> Result<Self, DataError> {
-        let train = Labelled {
-            images: idx::read_images(&find(dir, "train-images-idx3-ubyte")?)?,
-            labels: idx::read_labels(&find(dir, "train-labels-idx1-ubyte")?)?,
-        };
+    /// If a file is missing or invalid, or a label is wrong.
+    pub fn read(dir: &Path, share: Option<f64>, classes: Option<usize>) -> Result<Self, DataError> {
+        let images = idx::read_images(&find(dir, "train-images-idx3-ubyte")?)?;
+        let file = find(dir, "train-labels-idx1-ubyte")?;
+        let labels = wide(&idx::read_labels(&file)?);
+        let train = Labelled { images, labels };
+        let count = count_classes(&file, &train.labels, classes)?;
         if let Some(share) = share {
             let (images, labels) = (train.images.len(), train.labels.len());
             if images != labels {
@@ -171,26 +175,24 @@ impl LabelledPair {
             let every = (1.0 / share.max(SHARE_MIN)).round().max(2.0) as u32;
             let all = 0..train.len() as u32;
             let (held, rest): (Vec<u32>, Vec<u32>) = all.partition(|i| i % every == every - 1);
-            return Self::new(train.pick(&rest), train.pick(&held), dir);
+            return Self::new(train.pick(&rest), train.pick(&held), count, dir);
         }
-        let held = Labelled {
-            images: idx::read_images(&find(dir, "t10k-images-idx3-ubyte")?)?,
-            labels: idx::read_labels(&find(dir, "t10k-labels-idx1-ubyte")?)?,
-        };
-        Self::new(train, held, dir)
+        let images = idx::read_images(&find(dir, "t10k-images-idx3-ubyte")?)?;
+        let file = find(dir, "t10k-labels-idx1-ubyte")?;
+        let labels = wide(&idx::read_labels(&file)?);
+        check_held(&file, &labels, count, classes.is_some())?;
+        Self::new(train, Labelled { images, labels }, count, dir)
     }
 
-    /// Keeps one shard of the training images, and all held-out images.
-    ///
-    /// # Errors
-    /// If the shard does not exist, or has fewer than `needed` images.
-    pub fn keep_shard(&mut self, shards: &Shards, needed: usize) -> Result<(), ShardError> {
-        let mine = shards.samples(&self.train.labels, needed)?;
-        if mine.len() < self.train.len() {
-            self.train = self.train.pick(&mine);
-        }
-        Ok(())
+    /// Whether one of the files is in a folder.
+    pub(super) fn is_in(dir: &Path) -> bool {
+        FILES.iter().any(|name| find(dir, name).is_ok())
     }
+}
+
+/// Labels of an IDX file as those of any source.
+pub(super) fn wide(labels: &[u8]) -> Vec<u16> {
+    labels.iter().map(|&label| label.into()).collect()
 }
 
 fn find(dir: &Path, name: &'static str) -> Result<PathBuf, DataError> {
@@ -208,34 +210,36 @@ mod tests {
     use std::fs;
 
     fn set(count: usize) -> Labelled {
-        let images = Images {
+        let shape = idx::ImageShape {
             height: 1,
             width: 2,
-            pixels: (0..2 * count as u8).collect(),
+            channels: 1,
         };
+        let images = Images::new(shape, (0..2 * count as u8).collect());
         Labelled {
             images,
-            labels: (0..count).map(|index| (index % 3) as u8).collect(),
+            labels: (0..count).map(|index| (index % 3) as u16).collect(),
         }
     }
 
     fn write(dir: &Path, prefix: &str, set: &Labelled) {
         let images = dir.join(format!("{prefix}-images-idx3-ubyte"));
         fs::write(images, idx::encode_images(&set.images)).unwrap();
+        let bytes: Vec<u8> = set.labels.iter().map(|&label| label as u8).collect();
         let labels = dir.join(format!("{prefix}-labels-idx1-ubyte"));
-        fs::write(labels, idx::encode_labels(&set.labels)).unwrap();
+        fs::write(labels, idx::encode_labels(&bytes)).unwrap();
     }
 
     #[test]
     fn a_folder_is_read_and_a_missing_file_is_named() {
         let dir = tempfile::tempdir().unwrap();
         write(dir.path(), "train", &set(12));
-        let error = LabelledPair::read(dir.path(), None)
+        let error = LabelledPair::read(dir.path(), None, None)
             .unwrap_err()
             .to_string();
         assert!(error.contains("t10k-images-idx3-ubyte"), "{error}");
         write(dir.path(), "t10k", &set(6));
-        let pair = LabelledPair::read(dir.path(), None).unwrap();
+        let pair = LabelledPair::read(dir.path(), None, None).unwrap();
         assert_eq!(
             (pair.train.len(), pair.held.len(), pair.classes),
             (12, 6, 3)
@@ -243,31 +247,38 @@ mod tests {
     }
 
     #[test]
-    fn a_share_of_the_training_images_can_be_held_out() {
+    fn classes_are_as_given_and_wrong_labels_name_their_file() {
         let dir = tempfile::tempdir().unwrap();
         write(dir.path(), "train", &set(12));
-        let pair = LabelledPair::read(dir.path(), Some(0.25)).unwrap();
-        assert_eq!((pair.train.len(), pair.held.len()), (9, 3));
-        assert_eq!(pair.held.images.image(0), set(12).images.image(3));
+        let mut held = set(6);
+        write(dir.path(), "t10k", &held);
+        let read = |classes| {
+            let read = LabelledPair::read(dir.path(), None, classes);
+            read.map_err(|error| error.to_string())
+        };
+        assert_eq!(read(Some(10)).unwrap().classes, 10);
+        let line = read(Some(2)).unwrap_err();
+        assert!(
+            line.contains("train-labels-idx1-ubyte: item 2 has label 2"),
+            "{line}"
+        );
+        assert!(line.contains("`task.classes` is 2"), "{line}");
+        held.labels[4] = 200;
+        write(dir.path(), "t10k", &held);
+        let line = read(None).unwrap_err();
+        assert!(
+            line.contains("t10k-labels-idx1-ubyte: item 4 has label 200"),
+            "{line}"
+        );
+        assert!(line.contains("set `task.classes`"), "{line}");
     }
 
     #[test]
-    fn a_shard_keeps_images_and_labels_together() {
-        let mut pair = LabelledPair::new(set(12), set(3), Path::new("test")).unwrap();
-        let kind = super::super::ShardKind::ByLabel;
-        pair.keep_shard(
-            &Shards {
-                kind,
-                index: 1,
-                of: 3,
-                seed: 4,
-            },
-            1,
-        )
-        .unwrap();
-        assert_eq!(pair.train.len(), 4);
-        for (at, &label) in pair.train.labels.iter().enumerate() {
-            assert_eq!(pair.train.images.image(at)[0] / 2 % 3, label);
-        }
+    fn a_share_of_the_training_images_can_be_held_out() {
+        let dir = tempfile::tempdir().unwrap();
+        write(dir.path(), "train", &set(12));
+        let pair = LabelledPair::read(dir.path(), Some(0.25), None).unwrap();
+        assert_eq!((pair.train.len(), pair.held.len()), (9, 3));
+        assert_eq!(pair.held.images.image(0), set(12).images.image(3));
     }
 }

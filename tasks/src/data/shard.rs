@@ -92,8 +92,8 @@ pub enum ShardError {
     /// The concentration is out of bounds.
     #[error("`shards.alpha` is {0}, it must be a number above 0 and at most 1e6")]
     Alpha(f64),
-    /// A split by label, but text has no labels.
-    #[error("`shards.kind` = \"by-label\" needs labels, text has none (use \"iid\")")]
+    /// A split by label, but the data have no classes.
+    #[error("`shards.kind` = \"by-label\" needs classes, which this task has not (use \"iid\")")]
     NoLabels,
     /// The shard has too few samples.
     #[error("shard {index} of {of} has {found} samples, {needed} are needed (use fewer shards)")]
@@ -144,7 +144,7 @@ impl Shards {
     ///
     /// # Errors
     /// If the numbers are invalid or the shard has fewer than `needed` samples.
-    pub fn samples(&self, labels: &[u8], needed: usize) -> Result<Vec<u32>, ShardError> {
+    pub fn samples(&self, labels: &[u16], needed: usize) -> Result<Vec<u32>, ShardError> {
         self.validate()?;
         let mut mine: Vec<u32> = match self.kind {
             ShardKind::Dealt | ShardKind::Own => (0..labels.len() as u32).collect(),
@@ -208,7 +208,7 @@ impl Shards {
         mine.step_by(self.of as usize).collect()
     }
 
-    fn by_label(&self, labels: &[u8]) -> Vec<u32> {
+    fn by_label(&self, labels: &[u16]) -> Vec<u32> {
         let classes = by_class(labels);
         let order = rng::permutation(classes.len(), &mut rng::stream(self.seed, rng::SHARDS, 0));
         let (of, index) = (self.of as usize, self.index as usize);
@@ -227,7 +227,7 @@ impl Shards {
         mine
     }
 
-    fn dirichlet(&self, alpha: f64, labels: &[u8]) -> Vec<u32> {
+    fn dirichlet(&self, alpha: f64, labels: &[u16]) -> Vec<u32> {
         let mut mine = Vec::new();
         for (class, samples) in by_class(labels).into_iter().enumerate() {
             let mut rng = rng::stream(self.seed, rng::SHARDS, class as u64);
@@ -244,8 +244,9 @@ impl Shards {
 }
 
 /// Indices of the samples of each class, in ascending order of classes.
-fn by_class(labels: &[u8]) -> Vec<Vec<u32>> {
-    let mut classes = vec![Vec::new(); 256];
+fn by_class(labels: &[u16]) -> Vec<Vec<u32>> {
+    let classes = labels.iter().max().map_or(0, |&top| usize::from(top) + 1);
+    let mut classes = vec![Vec::new(); classes];
     for (index, &label) in labels.iter().enumerate() {
         classes[usize::from(label)].push(index as u32);
     }
@@ -302,7 +303,7 @@ mod tests {
         ]
     }
 
-    fn dealt(kind: ShardKind, of: u32, seed: u64, labels: &[u8]) -> Vec<Vec<u32>> {
+    fn dealt(kind: ShardKind, of: u32, seed: u64, labels: &[u16]) -> Vec<Vec<u32>> {
         let shard = |index| {
             Shards {
                 kind,
@@ -321,7 +322,7 @@ mod tests {
         #[test]
         fn shards_are_disjoint_covering_and_deterministic(
             kind in kinds(), of in 1..40_u32, seed: u64,
-            labels in proptest::collection::vec(0..10_u8, 1..400),
+            labels in proptest::collection::vec(0..10_u16, 1..400),
         ) {
             let shards = dealt(kind, of, seed, &labels);
             let mut all: Vec<u32> = shards.concat();
@@ -351,8 +352,8 @@ mod tests {
         }
     }
 
-    fn classes_of(shard: &[u32], labels: &[u8]) -> usize {
-        let mut classes: Vec<u8> = shard.iter().map(|&index| labels[index as usize]).collect();
+    fn classes_of(shard: &[u32], labels: &[u16]) -> usize {
+        let mut classes: Vec<u16> = shard.iter().map(|&index| labels[index as usize]).collect();
         classes.sort_unstable();
         classes.dedup();
         classes.len()
@@ -360,7 +361,7 @@ mod tests {
 
     #[test]
     fn four_shards_of_ten_classes_have_three_three_two_two() {
-        let labels: Vec<u8> = (0..500).map(|index| (index * 7 % 10) as u8).collect();
+        let labels: Vec<u16> = (0..500).map(|index| (index * 7 % 10) as u16).collect();
         let shards = dealt(ShardKind::ByLabel, 4, 9, &labels);
         let counts: Vec<usize> = shards.iter().map(|s| classes_of(s, &labels)).collect();
         assert_eq!(counts, [3, 3, 2, 2]);
@@ -368,7 +369,7 @@ mod tests {
 
     #[test]
     fn more_shards_than_classes_share_classes_evenly() {
-        let labels: Vec<u8> = (0..1000).map(|index| (index % 10) as u8).collect();
+        let labels: Vec<u16> = (0..1000).map(|index| (index % 10) as u16).collect();
         for shard in dealt(ShardKind::ByLabel, 25, 3, &labels) {
             assert_eq!(classes_of(&shard, &labels), 1);
             assert!((33..=50).contains(&shard.len()), "{}", shard.len());

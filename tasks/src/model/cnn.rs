@@ -12,7 +12,7 @@ use burn::tensor::{Device, Tensor};
 /// Smallest side of an image, so that a pixel remains after two poolings.
 pub const CNN_SIDE_MIN: usize = 4;
 
-const CHANNELS: [usize; 3] = [1, 8, 16];
+const CHANNELS: [usize; 2] = [8, 16];
 
 /// Two 3 x 3 convolutions of 8 and 16 channels, each with relu and 2 x 2 pooling, then one hidden
 /// layer.
@@ -24,12 +24,13 @@ pub struct Cnn {
     output: Linear,
     height: usize,
     width: usize,
+    channels: usize,
 }
 
 impl Cnn {
-    /// All parameters zero.
+    /// All parameters zero. The first argument is height, width and channels of an image.
     pub fn zeros(
-        [height, width]: [usize; 2],
+        [height, width, channels]: [usize; 3],
         hidden: usize,
         classes: usize,
         device: &Device,
@@ -46,16 +47,17 @@ impl Cnn {
                 .init(device)
         };
         Self {
-            conv1: conv(CHANNELS[0], CHANNELS[1]),
-            conv2: conv(CHANNELS[1], CHANNELS[2]),
-            hidden: linear(CHANNELS[2] * (height / 4) * (width / 4), hidden),
+            conv1: conv(channels, CHANNELS[0]),
+            conv2: conv(CHANNELS[0], CHANNELS[1]),
+            hidden: linear(CHANNELS[1] * (height / 4) * (width / 4), hidden),
             output: linear(hidden, classes),
             height,
             width,
+            channels,
         }
     }
 
-    /// Logits `[n, classes]` of images `[n, height * width]`.
+    /// Logits `[n, classes]` of images `[n, channels * height * width]`.
     pub fn forward(&self, images: Tensor<2>) -> Tensor<2> {
         self.segmented(images, &mut Segments::whole())
     }
@@ -63,7 +65,7 @@ impl Cnn {
     /// The same, with a boundary before every layer but the first.
     pub fn segmented(&self, images: Tensor<2>, segments: &mut Segments) -> Tensor<2> {
         let [n, _] = images.dims();
-        let x = images.reshape([n, 1, self.height, self.width]);
+        let x = images.reshape([n, self.channels, self.height, self.width]);
         let x = pool(relu(self.conv1.forward(x)));
         let dims = x.dims();
         let x = segments.boundary(x.flatten(1, 3)).reshape(dims);

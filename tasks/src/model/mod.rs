@@ -4,6 +4,8 @@ mod attention;
 mod causal;
 mod cnn;
 mod mlp;
+mod perceptron;
+mod resnet;
 mod transformer;
 
 pub use causal::{
@@ -13,6 +15,8 @@ pub use causal::{
 pub(crate) use causal::{initial, read_json};
 pub use cnn::{CNN_SIDE_MIN, Cnn};
 pub use mlp::Mlp;
+pub use perceptron::Perceptron;
+pub use resnet::{ResNet18, ResNetShape};
 pub use transformer::{Block, Transformer, TransformerShape};
 
 use crate::Segments;
@@ -30,10 +34,12 @@ pub enum Classifier {
     Mlp(Mlp),
     /// Two convolutions.
     Cnn(Cnn),
+    /// Eighteen layers with shortcuts.
+    ResNet18(ResNet18),
 }
 
 impl Classifier {
-    /// Logits `[n, classes]` of images `[n, height * width]`.
+    /// Logits `[n, classes]` of images `[n, channels * height * width]`.
     pub fn forward(&self, images: Tensor<2>) -> Tensor<2> {
         self.segmented(images, &mut Segments::whole())
     }
@@ -43,6 +49,7 @@ impl Classifier {
         match self {
             Self::Mlp(model) => model.segmented(images, segments),
             Self::Cnn(model) => model.segmented(images, segments),
+            Self::ResNet18(model) => model.segmented(images, segments),
         }
     }
 }

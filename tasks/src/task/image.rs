@@ -1,36 +1,109 @@
-//! Image classification on IDX files: shards of labelled images with small random shifts.
+//! Image classification: labelled images of any source with small random shifts.
 
 use super::{Score, Task};
-use crate::config::{Augmentation, DataSource, ImageConfig, ImageModel};
-use crate::data::{Dealt, LabelledPair, Passes, ShardKind, Shards, bundled};
-use crate::model::{CNN_SIDE_MIN, Classifier, Cnn, Mlp};
+use crate::config::{Augmentation, Classes, DataSource, ImageConfig, ImageModel};
+use crate::data::idx::ImageShape;
+use crate::data::{
+    DECODED_IN_MEMORY_MAX, Dealt, ImageData, Passes, ShardKind, Shards, WantedImages,
+};
+use crate::model::{CNN_SIDE_MIN, Classifier, Cnn, Mlp, ResNet18, ResNetShape};
 use crate::{Segments, TaskError, init, loss, rng};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use murmurate_protocol::Participants;
 use murmurate_strategies::TensorSpec;
 use rand_chacha::ChaCha8Rng;
 
-/// Mean and standard deviation of MNIST's pixels in `[0, 1]`. They also suit other images.
-const MEAN: f32 = 0.1307;
-const DEVIATION: f32 = 0.3081;
+/// Mean and standard deviation of MNIST's pixels in `[0, 1]`. They also suit other grey images.
+const GREY: ([f32; 1], [f32; 1]) = ([0.1307], [0.3081]);
 
 /// Classes from which on the five most likely are worth a measure.
 const TOP_5_CLASSES: usize = 10;
 
-/// Images in an evaluation batch.
-const HELD_BATCH: usize = 500;
+/// Those of ImageNet's red, green and blue, which models of torchvision expect.
+const COLOURS: ([f32; 3], [f32; 3]) = ([0.485, 0.456, 0.406], [0.229, 0.224, 0.225]);
+
+/// The most images in an evaluation batch.
+const HELD_BATCH_MAX: usize = 500;
+
+/// The fewest, however large they are.
+const HELD_BATCH_MIN: usize = 16;
+
+/// Values of a batch that an evaluation does not exceed between these two.
+const HELD_VALUES: usize = 1_600_000;
+
+/// Channels of the first stage of a ResNet.
+const RESNET_BASE: usize = 64;
+
+/// The model of an image classifier, without its weights.
+pub(crate) struct ImagePlan {
+    model: ImageModel,
+    hidden: usize,
+    base: usize,
+    shape: ImageShape,
+    classes: usize,
+}
+
+impl ImagePlan {
+    /// The model for these images.
+    ///
+    /// # Errors
+    /// If they are too small for it.
+    pub(crate) fn new(config: &ImageConfig, data: &ImageData) -> Result<Self, TaskError> {
+        let ImageShape { height, width, .. } = data.shape;
+        if config.model == ImageModel::Cnn && height.min(width) < CNN_SIDE_MIN {
+            return Err(TaskError::ImageTooSmall { height, width });
+        }
+        Ok(Self {
+            model: config.model,
+            hidden: config.hidden as usize,
+            base: config.width.map_or(RESNET_BASE, |width| width as usize),
+            shape: data.shape,
+            classes: data.classes,
+        })
+    }
+
+    pub(crate) fn model(&self, device: &Device) -> Classifier {
+        let ImageShape {
+            height,
+            width,
+            channels,
+        } = self.shape;
+        let (hidden, classes) = (self.hidden, self.classes);
+        match self.model {
+            ImageModel::Mlp => {
+                Classifier::Mlp(Mlp::zeros(self.shape.area(), hidden, classes, device))
+            }
+            ImageModel::Cnn => {
+                let sides = [height, width, channels];
+                Classifier::Cnn(Cnn::zeros(sides, hidden, classes, device))
+            }
+            ImageModel::ResNet18 => {
+                let shape = ResNetShape {
+                    height,
+                    width,
+                    channels,
+                    base: self.base,
+                    classes,
+                };
+                Classifier::ResNet18(ResNet18::zeros(&shape, device))
+            }
+        }
+    }
+}
 
 /// An image classifier and its images.
 pub struct ImageTask {
-    model: ImageModel,
-    hidden: usize,
+    plan: ImagePlan,
     augmentation: Augmentation,
-    data: LabelledPair,
+    data: ImageData,
     batch: usize,
     passes: Passes,
+    /// The same passes, for batches that are decoded ahead.
+    upcoming: Passes,
     seed: u64,
     /// Only where the peers divide the images.
     dealt: Option<Dealt>,
+    scale: Scale,
 }
 
 impl ImageTask {
@@ -39,38 +112,61 @@ impl ImageTask {
     /// # Errors
     /// If the configuration, the images or the shard is invalid.
     pub fn new(config: &ImageConfig, seed: u64, shards: &Shards) -> Result<Self, TaskError> {
-        let mut data = read(config)?;
+        Self::within(DECODED_IN_MEMORY_MAX, config, seed, shards)
+    }
+
+    /// The same; at most `in_memory` bytes of decoded images stay in memory.
+    pub(super) fn within(
+        in_memory: usize,
+        config: &ImageConfig,
+        seed: u64,
+        shards: &Shards,
+    ) -> Result<Self, TaskError> {
+        let mut data = find_images(config)?;
+        let plan = ImagePlan::new(config, &data)?;
         data.keep_shard(shards, 1)?;
-        let (height, width) = (data.held.images.height, data.held.images.width);
-        if config.model == ImageModel::Cnn && height.min(width) < CNN_SIDE_MIN {
-            return Err(TaskError::ImageTooSmall { height, width });
-        }
-        let dealt =
-            (shards.kind == ShardKind::Dealt).then(|| Dealt::new(data.train.len(), shards.seed));
+        data.load(in_memory)?;
+        let images = data.train.len();
+        let dealt = (shards.kind == ShardKind::Dealt).then(|| Dealt::new(images, shards.seed));
         let seed = rng::shard_seed(seed, shards.index);
+        let passes = Passes::new(images, config.batch as usize, seed);
         Ok(Self {
             dealt,
-            model: config.model,
-            hidden: config.hidden as usize,
             augmentation: config.augmentation,
             batch: config.batch as usize,
-            passes: Passes::new(data.train.len(), config.batch as usize, seed),
+            upcoming: passes.clone(),
+            passes,
+            scale: Scale::of(plan.shape),
+            plan,
             data,
             seed,
         })
     }
 
     /// The images: this shard's and all held-out ones.
-    pub fn data(&self) -> &LabelledPair {
+    pub fn data(&self) -> &ImageData {
         &self.data
+    }
+
+    fn held_batch(&self) -> usize {
+        let fits = HELD_VALUES / self.plan.shape.area();
+        fits.clamp(HELD_BATCH_MIN, HELD_BATCH_MAX)
     }
 }
 
-pub(crate) fn read(config: &ImageConfig) -> Result<LabelledPair, TaskError> {
-    match &config.data {
-        DataSource::Bundled => Ok(bundled::mnist()),
-        DataSource::Path(dir) => Ok(LabelledPair::read(dir, config.held_out)?),
-    }
+/// Finds the images of a task. Those in files are not decoded yet.
+pub(crate) fn find_images(config: &ImageConfig) -> Result<ImageData, TaskError> {
+    let wanted = WantedImages {
+        held_out: config.held_out,
+        classes: config.classes.as_ref().map(Classes::count),
+        names: config.classes.as_ref().and_then(Classes::names),
+        size: config.size.map(|sides| sides.map(|side| side as usize)),
+        channels: config.channels.map(|channels| channels as usize),
+    };
+    Ok(match &config.data {
+        DataSource::Bundled => ImageData::bundled(&wanted)?,
+        DataSource::Path(dir) => ImageData::read(dir, &wanted)?,
+    })
 }
 
 impl Task for ImageTask {
@@ -78,24 +174,21 @@ impl Task for ImageTask {
     type Batch = (Tensor<2>, Tensor<1, Int>);
 
     fn model(&self, device: &Device) -> Classifier {
-        let (images, classes) = (&self.data.held.images, self.data.classes);
-        match self.model {
-            ImageModel::Mlp => {
-                Classifier::Mlp(Mlp::zeros(images.area(), self.hidden, classes, device))
-            }
-            ImageModel::Cnn => {
-                let sides = [images.height, images.width];
-                Classifier::Cnn(Cnn::zeros(sides, self.hidden, classes, device))
-            }
-        }
+        self.plan.model(device)
     }
 
-    /// He's initialization for layers before a relu; zero for the output and all biases.
+    /// He's initialization for layers before a relu; zero for the output and all biases. The second norm of
+    /// a residual block begins at zero and the others at one, so that each block begins as its shortcut.
+    ///
+    /// **Source:** Goyal et al., Accurate, large minibatch SGD, 2017, section 5.1.
     fn initial(&self, tensor: &TensorSpec, values: &mut [f32], rng: &mut ChaCha8Rng) {
+        let is_output = tensor.name.starts_with("output.") || tensor.name.starts_with("fc.");
+        let is_scale = tensor.name.ends_with(".weight") && !tensor.name.ends_with("bn2.weight");
         match tensor.shape.len() {
-            2.. if !tensor.name.starts_with("output.") => {
+            2.. if !is_output => {
                 init::fan_in(tensor, std::f32::consts::SQRT_2, values, rng);
             }
+            1 if is_scale => init::ones(values),
             _ => init::zeros(values),
         }
     }
@@ -105,6 +198,7 @@ impl Task for ImageTask {
         if dealt.deal(participants) {
             self.seed = dealt.order_seed();
             self.passes = Passes::new(dealt.count(), self.batch, self.seed);
+            self.upcoming = self.passes.clone();
         }
     }
 
@@ -113,28 +207,31 @@ impl Task for ImageTask {
     }
 
     fn batch(&mut self, number: u64, device: &Device) -> Result<Self::Batch, TaskError> {
-        let train = &self.data.train;
+        let dealt = self.dealt.as_ref();
+        let images = |places: &[u32]| -> Vec<u32> {
+            let image = |place: &u32| dealt.map_or(*place, |dealt| dealt.unit(*place));
+            places.iter().map(image).collect()
+        };
+        let indices = images(self.passes.batch(number));
+        let upcoming = &mut self.upcoming;
+        let mut next = |k: usize| Some(images(upcoming.batch(number + 1 + k as u64)));
+        let train = &mut self.data.train;
+        let bytes = train.take(&indices, &mut next)?;
         let mut rng = rng::stream(self.seed, rng::BATCHES, number);
         let shift = self.augmentation.shift_px();
-        let dealt = self.dealt.as_ref();
-        let places = self.passes.batch(number);
-        let indices = places
-            .iter()
-            .map(|place| dealt.map_or(*place, |dealt| dealt.unit(*place)));
-        let mut pixels = Vec::with_capacity(places.len() * train.images.area());
-        let mut labels = Vec::with_capacity(places.len());
-        for index in indices {
-            let image = train.images.image(index as usize);
-            if shift == 0 {
-                pixels.extend(image.iter().map(|&pixel| scaled(pixel)));
-            } else {
-                let mut offset =
-                    || rng::below(2 * shift as u64 + 1, &mut rng) as isize - shift as isize;
-                let by = [offset(), offset()];
-                append_moved(&mut pixels, image, train.images.width, by);
-            }
-            labels.push(i32::from(train.labels[index as usize]));
+        let mut pixels = Vec::with_capacity(bytes.len());
+        for image in bytes.chunks_exact(self.plan.shape.area()) {
+            let mut offset = || match shift {
+                0 => 0,
+                _ => rng::below(2 * shift as u64 + 1, &mut rng) as isize - shift as isize,
+            };
+            let by = [offset(), offset()];
+            self.scale.append_moved(&mut pixels, image, by);
         }
+        let labels = indices
+            .iter()
+            .map(|&index| i32::from(train.labels()[index as usize]))
+            .collect();
         Ok(tensors(pixels, labels, device))
     }
 
@@ -152,7 +249,7 @@ impl Task for ImageTask {
     }
 
     fn held_batches(&self) -> usize {
-        self.data.held.len().div_ceil(HELD_BATCH)
+        self.data.held.len().div_ceil(self.held_batch())
     }
 
     fn score(
@@ -161,15 +258,23 @@ impl Task for ImageTask {
         index: usize,
         device: &Device,
     ) -> Result<Score, TaskError> {
-        let held = &self.data.held;
-        let (start, area) = (index * HELD_BATCH, held.images.area());
-        let end = (start + HELD_BATCH).min(held.len());
-        let pixels = held.images.pixels[start * area..end * area].iter();
-        let labels = held.labels[start..end]
+        let (images, batch) = (self.data.held.len() as u32, self.held_batch() as u32);
+        let indices = |number: usize| -> Vec<u32> {
+            let start = number as u32 * batch;
+            (start..(start + batch).min(images)).collect()
+        };
+        let held = &mut self.data.held;
+        let wanted = indices(index);
+        let mut next = |k: usize| Some(indices(index + 1 + k)).filter(|next| !next.is_empty());
+        let bytes = held.take(&wanted, &mut next)?;
+        let mut pixels = Vec::with_capacity(bytes.len());
+        for image in bytes.chunks_exact(self.plan.shape.area()) {
+            self.scale.append_moved(&mut pixels, image, [0, 0]);
+        }
+        let labels = wanted
             .iter()
-            .map(|&label| i32::from(label))
+            .map(|&index| i32::from(held.labels()[index as usize]))
             .collect();
-        let pixels = pixels.map(|&pixel| scaled(pixel)).collect();
         let (images, labels) = tensors(pixels, labels, device);
         let logits = model.forward(images);
         let many = logits.dims()[1] >= TOP_5_CLASSES;
@@ -179,7 +284,7 @@ impl Task for ImageTask {
             loss_sum,
             right: Some(right),
             right_5,
-            samples: (end - start) as u64,
+            samples: wanted.len() as u64,
         })
     }
 }
@@ -193,22 +298,44 @@ fn tensors(pixels: Vec<f32>, labels: Vec<i32>, device: &Device) -> (Tensor<2>, T
     )
 }
 
-fn scaled(pixel: u8) -> f32 {
-    (f32::from(pixel) / 255.0 - MEAN) / DEVIATION
+/// From bytes to the values that a model sees, `(byte / 255 - mean) / deviation`: one table for each
+/// channel.
+struct Scale {
+    shape: ImageShape,
+    tables: Vec<[f32; 256]>,
 }
 
-/// Appends an image shifted down and right. New pixels are background.
-fn append_moved(into: &mut Vec<f32>, image: &[u8], width: usize, [down, right]: [isize; 2]) {
-    let rows = image.chunks_exact(width);
-    let height = rows.len();
-    for row in 0..height {
-        let from = row.checked_add_signed(-down).filter(|&from| from < height);
-        for column in 0..width {
-            let at = column.checked_add_signed(-right).filter(|&at| at < width);
-            let pixel = from
-                .zip(at)
-                .map_or(0, |(from, at)| image[from * width + at]);
-            into.push(scaled(pixel));
+impl Scale {
+    fn of(shape: ImageShape) -> Self {
+        let table = |(mean, deviation): (&f32, &f32)| {
+            std::array::from_fn(|byte| (f32::from(byte as u8) / 255.0 - mean) / deviation)
+        };
+        let tables = match shape.channels {
+            1 => GREY.0.iter().zip(&GREY.1).map(table).collect(),
+            _ => COLOURS.0.iter().zip(&COLOURS.1).map(table).collect(),
+        };
+        Self { shape, tables }
+    }
+
+    /// Appends an image `[height, width, channels]` as `[channels, height, width]`, shifted down and right.
+    /// New pixels are black.
+    fn append_moved(&self, into: &mut Vec<f32>, image: &[u8], [down, right]: [isize; 2]) {
+        let ImageShape {
+            height,
+            width,
+            channels,
+        } = self.shape;
+        for (channel, table) in self.tables.iter().enumerate() {
+            for row in 0..height {
+                let from = row.checked_add_signed(-down).filter(|&from| from < height);
+                for column in 0..width {
+                    let at = column.checked_add_signed(-right).filter(|&at| at < width);
+                    let byte = from.zip(at).map_or(0, |(from, at)| {
+                        image[(from * width + at) * channels + channel]
+                    });
+                    into.push(table[usize::from(byte)]);
+                }
+            }
         }
     }
 }
@@ -216,14 +343,35 @@ fn append_moved(into: &mut Vec<f32>, image: &[u8], width: usize, [down, right]: 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn scale(channels: usize) -> Scale {
+        Scale::of(ImageShape {
+            height: 2,
+            width: 2,
+            channels,
+        })
+    }
+
     #[test]
     fn a_moved_image_keeps_its_size_and_gains_background() {
+        let scaled = |byte: u8| (f32::from(byte) / 255.0 - 0.1307) / 0.3081;
         let image = [0, 255, 0, 255];
         let mut moved = Vec::new();
-        append_moved(&mut moved, &image, 2, [1, -1]);
+        scale(1).append_moved(&mut moved, &image, [1, -1]);
         assert_eq!(moved, [0, 0, 255, 0].map(scaled));
         moved.clear();
-        append_moved(&mut moved, &image, 2, [0, 0]);
+        scale(1).append_moved(&mut moved, &image, [0, 0]);
         assert_eq!(moved, image.map(scaled));
+    }
+
+    #[test]
+    fn colours_lie_one_after_the_other() {
+        let image: Vec<u8> = (0..12).collect();
+        let mut found = Vec::new();
+        scale(3).append_moved(&mut found, &image, [0, 0]);
+        let red = (3.0 / 255.0 - 0.485) / 0.229;
+        assert!((found[1] - red).abs() < 1e-6);
+        let blue = (11.0 / 255.0 - 0.406) / 0.225;
+        assert!((found[11] - blue).abs() < 1e-6);
     }
 }

@@ -3,12 +3,15 @@
 mod causal;
 mod image;
 mod language;
+mod tabular;
 
 pub use causal::CausalTask;
 pub(crate) use causal::{CausalPlan, end_of_text, tokens};
 pub use image::ImageTask;
+pub(crate) use image::{ImagePlan, find_images};
 pub use language::LanguageTask;
 pub(crate) use language::shape;
+pub use tabular::{TabularTask, Wanted};
 
 use crate::init;
 use crate::{Segments, TaskError};
@@ -127,3 +130,6 @@ pub trait Task: Send {
         device: &Device,
     ) -> Result<Score, TaskError>;
 }
+
+#[cfg(test)]
+mod tests;

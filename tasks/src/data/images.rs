@@ -1,0 +1,323 @@
+//! Labelled images from any source, in memory or in files.
+
+use super::idx::{ImageShape, Images};
+use super::labels::check_held;
+use super::pictures::{Ahead, Files, Listing, PictureError, WantedClasses};
+use super::pictures::{decode_all, look};
+use super::{DataError, LabelledPair, ShardError, Shards, bundled};
+use std::path::Path;
+
+/// The most bytes of decoded images that stay in memory, those held out included. More are decoded again
+/// for each batch.
+pub const DECODED_IN_MEMORY_MAX: usize = 256 << 20;
+
+/// The longest side of a first image whose size is taken.
+const SMALL_SIDE: usize = 64;
+
+/// What the configuration says of images. What is `None` is taken from them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WantedImages<'a> {
+    /// Share of the training images to hold out.
+    pub held_out: Option<f64>,
+    /// Number of classes.
+    pub classes: Option<usize>,
+    /// Names of the classes in the order of their labels.
+    pub names: Option<&'a [String]>,
+    /// Height and width.
+    pub size: Option<[usize; 2]>,
+    /// 1 for grey, 3 for colours.
+    pub channels: Option<usize>,
+}
+
+/// Labelled images of one shape.
+pub struct ImageSet {
+    labels: Vec<u16>,
+    pixels: Pixels,
+}
+
+enum Pixels {
+    Memory(Images),
+    /// Not yet decoded.
+    Files(Files),
+    Ahead(Ahead),
+}
+
+impl ImageSet {
+    /// Number of images.
+    pub fn len(&self) -> usize {
+        self.labels.len()
+    }
+
+    /// Whether there are no images.
+    pub fn is_empty(&self) -> bool {
+        self.labels.is_empty()
+    }
+
+    /// The class of each image.
+    pub fn labels(&self) -> &[u16] {
+        &self.labels
+    }
+
+    /// The bytes of these images, `[images, height, width, channels]`. `upcoming(k)` returns the images of
+    /// the batch k + 1 after this one, which may be decoded already; it does not change the result.
+    ///
+    /// # Errors
+    /// If a file cannot be decoded.
+    ///
+    /// # Panics
+    /// If an index is out of bounds, or the images were not loaded.
+    pub fn take(
+        &mut self,
+        wanted: &[u32],
+        upcoming: &mut dyn FnMut(usize) -> Option<Vec<u32>>,
+    ) -> Result<Vec<u8>, DataError> {
+        match &mut self.pixels {
+            Pixels::Memory(images) => {
+                let mut bytes = Vec::with_capacity(wanted.len() * images.shape().area());
+                for &index in wanted {
+                    bytes.extend_from_slice(images.image(index as usize));
+                }
+                Ok(bytes)
+            }
+            Pixels::Ahead(ahead) => Ok(ahead.take(wanted, upcoming)?),
+            Pixels::Files(_) => panic!("images are loaded before they are used"),
+        }
+    }
+
+    fn of_files(files: Files) -> Self {
+        Self {
+            labels: files.labels.clone(),
+            pixels: Pixels::Files(files),
+        }
+    }
+
+    fn load(&mut self, shape: ImageShape, in_memory: bool) -> Result<(), PictureError> {
+        let Pixels::Files(files) = &self.pixels else {
+            return Ok(());
+        };
+        self.pixels = match in_memory {
+            true => {
+                let paths: Vec<_> = (0..files.len() as u32).map(|i| files.path(i)).collect();
+                Pixels::Memory(Images::new(shape, decode_all(&paths, shape)?))
+            }
+            false => Pixels::Ahead(Ahead::new(files.clone(), shape)),
+        };
+        Ok(())
+    }
+}
+
+/// Training and held-out images of one shape.
+pub struct ImageData {
+    /// The training images.
+    pub train: ImageSet,
+    /// The held-out images, the same for all peers.
+    pub held: ImageSet,
+    /// Number of classes.
+    pub classes: usize,
+    /// Shape of all images.
+    pub shape: ImageShape,
+}
+
+impl ImageData {
+    /// The images in the binary.
+    ///
+    /// # Errors
+    /// If `wanted` has another size, or too few classes.
+    pub fn bundled(wanted: &WantedImages<'_>) -> Result<Self, DataError> {
+        let (from, mut pair) = (Path::new("bundled"), bundled::mnist());
+        if let Some(classes) = wanted.classes {
+            check_held(from, &pair.train.labels, classes, true)?;
+            pair.classes = classes;
+        }
+        Self::of(pair, wanted, from)
+    }
+
+    /// Finds the images of a folder: IDX files, or a folder of PNG and JPEG files for each class. The
+    /// latter are not decoded yet, except for the first one.
+    ///
+    /// # Errors
+    /// If images are missing or invalid.
+    pub fn read(dir: &Path, wanted: &WantedImages<'_>) -> Result<Self, DataError> {
+        if LabelledPair::is_in(dir) {
+            let pair = LabelledPair::read(dir, wanted.held_out, wanted.classes)?;
+            return Self::of(pair, wanted, dir);
+        }
+        let classes = WantedClasses {
+            count: wanted.classes,
+            names: wanted.names,
+        };
+        let listing = Listing::read(dir, wanted.held_out, classes)?;
+        let shape = match (wanted.size, wanted.channels) {
+            (Some([height, width]), Some(channels)) => ImageShape {
+                height,
+                width,
+                channels,
+            },
+            _ => shape_of(look(&listing.train.path(0))?, wanted),
+        };
+        Ok(Self {
+            train: ImageSet::of_files(listing.train),
+            held: ImageSet::of_files(listing.held),
+            classes: listing.classes,
+            shape,
+        })
+    }
+
+    fn of(pair: LabelledPair, wanted: &WantedImages<'_>, from: &Path) -> Result<Self, DataError> {
+        let shape = pair.held.images.shape();
+        if shape_of(shape, wanted) != shape {
+            return Err(DataError::Shape {
+                dir: from.into(),
+                height: shape.height,
+                width: shape.width,
+            });
+        }
+        let set = |set: super::Labelled| ImageSet {
+            labels: set.labels,
+            pixels: Pixels::Memory(set.images),
+        };
+        Ok(Self {
+            classes: pair.classes,
+            train: set(pair.train),
+            held: set(pair.held),
+            shape,
+        })
+    }
+
+    /// Keeps one shard of the training images, and all held-out images.
+    ///
+    /// # Errors
+    /// If the shard does not exist, or has fewer than `needed` images.
+    pub fn keep_shard(&mut self, shards: &Shards, needed: usize) -> Result<(), ShardError> {
+        let mine = shards.samples(&self.train.labels, needed)?;
+        if mine.len() == self.train.len() {
+            return Ok(());
+        }
+        let labels = mine.iter().map(|&index| self.train.labels[index as usize]);
+        self.train.labels = labels.collect();
+        match &mut self.train.pixels {
+            Pixels::Memory(images) => *images = images.pick(&mine),
+            Pixels::Files(files) => files.keep(&mine),
+            Pixels::Ahead(_) => panic!("a shard is kept before images are loaded"),
+        }
+        Ok(())
+    }
+
+    /// Decodes all images if they are at most `in_memory` bytes, such as [`DECODED_IN_MEMORY_MAX`];
+    /// otherwise each batch will be decoded when it is taken.
+    ///
+    /// # Errors
+    /// If a file cannot be decoded.
+    pub fn load(&mut self, in_memory: usize) -> Result<(), DataError> {
+        let images = self.train.len() + self.held.len();
+        let fits = images.saturating_mul(self.shape.area()) <= in_memory;
+        self.train.load(self.shape, fits)?;
+        self.held.load(self.shape, fits)?;
+        Ok(())
+    }
+}
+
+/// The shape that is wanted; what is not said is that of an image, or 64 x 64 if it is larger.
+fn shape_of(image: ImageShape, wanted: &WantedImages<'_>) -> ImageShape {
+    let small = image.height.max(image.width) <= SMALL_SIDE;
+    let usual = match small {
+        true => [image.height, image.width],
+        false => [SMALL_SIDE; 2],
+    };
+    let [height, width] = wanted.size.unwrap_or(usual);
+    ImageShape {
+        height,
+        width,
+        channels: wanted.channels.unwrap_or(image.channels),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::ShardKind;
+    use image::{Rgb, RgbImage};
+
+    fn folder() -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        for class in ["a", "b"] {
+            std::fs::create_dir(dir.path().join(class)).unwrap();
+            for value in 0..10 {
+                let file = dir.path().join(format!("{class}/{value}.png"));
+                let red = [0, 100][usize::from(class == "b")] + value;
+                RgbImage::from_pixel(5, 3, Rgb([red, 0, 0]))
+                    .save(file)
+                    .unwrap();
+            }
+        }
+        dir
+    }
+
+    #[test]
+    fn images_in_memory_and_in_files_are_the_same_in_each_shard() {
+        let dir = folder();
+        let shards = Shards {
+            kind: ShardKind::Iid,
+            index: 1,
+            of: 2,
+            seed: 3,
+        };
+        let taken = |in_memory| {
+            let mut data = ImageData::read(dir.path(), &WantedImages::default()).unwrap();
+            data.keep_shard(&shards, 1).unwrap();
+            data.load(in_memory).unwrap();
+            assert_eq!((data.train.len(), data.held.len(), data.classes), (9, 2, 2));
+            let all: Vec<u32> = (0..9).collect();
+            let mut bytes = data.train.take(&all, &mut |_| None).unwrap();
+            for (image, label) in bytes.chunks(data.shape.area()).zip(data.train.labels()) {
+                assert_eq!(u16::from(image[0] / 100), *label);
+            }
+            bytes.extend(data.held.take(&[1, 0], &mut |_| None).unwrap());
+            bytes
+        };
+        assert_eq!(taken(usize::MAX), taken(0));
+    }
+
+    #[test]
+    fn the_first_image_gives_what_is_not_said() {
+        let dir = folder();
+        let shape = |size, channels| {
+            let wanted = WantedImages {
+                size,
+                channels,
+                ..WantedImages::default()
+            };
+            ImageData::read(dir.path(), &wanted).unwrap().shape
+        };
+        let expected = |height, width, channels| ImageShape {
+            height,
+            width,
+            channels,
+        };
+        assert_eq!(shape(None, None), expected(3, 5, 3));
+        assert_eq!(shape(Some([8, 9]), Some(1)), expected(8, 9, 1));
+        RgbImage::new(65, 3)
+            .save(dir.path().join("a/0.png"))
+            .unwrap();
+        RgbImage::new(65, 3)
+            .save(dir.path().join("a/1.png"))
+            .unwrap();
+        assert_eq!(shape(None, None), expected(64, 64, 3));
+    }
+
+    #[test]
+    fn idx_images_keep_their_shape() {
+        let wanted = WantedImages {
+            channels: Some(3),
+            ..WantedImages::default()
+        };
+        let error = ImageData::bundled(&wanted).err().unwrap().to_string();
+        assert!(error.contains("28 x 28 grey images"), "{error}");
+        let few = WantedImages {
+            classes: Some(5),
+            ..WantedImages::default()
+        };
+        let error = ImageData::bundled(&few).err().unwrap().to_string();
+        assert!(error.contains("`task.classes` is 5"), "{error}");
+    }
+}

@@ -1,0 +1,234 @@
+//! Decodes PNG and JPEG files to images of one shape.
+
+use super::error::PictureError;
+use crate::data::idx::ImageShape;
+use image::{DynamicImage, ImageFormat, ImageReader, Limits, imageops::FilterType};
+use std::fs::File;
+use std::io::{Cursor, Read};
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
+use std::thread;
+
+/// The most bytes of one file.
+const FILE_BYTES_MAX: u64 = 128 << 20;
+
+/// The most bytes of one image while it is decoded.
+const DECODED_BYTES_MAX: u64 = 256 << 20;
+
+/// The longest side of an image before it is resized.
+const SIDE_MAX: u32 = 16_384;
+
+/// The most threads that decode one batch.
+const THREADS_MAX: usize = 8;
+
+/// Height, width and number of channels of an image.
+///
+/// # Errors
+/// If the file cannot be decoded.
+pub(in crate::data) fn look(file: &Path) -> Result<ImageShape, PictureError> {
+    let picture = open(file)?;
+    Ok(ImageShape {
+        height: picture.height() as usize,
+        width: picture.width() as usize,
+        channels: if picture.color().has_color() { 3 } else { 1 },
+    })
+}
+
+/// Decodes files to `[files, height, width, channels]`. Each image is cut to the proportions of the
+/// shape around its middle and then resized linearly; colours become grey by their luma, grey the same
+/// value in all channels, and transparency is left out. The result depends only on the files.
+///
+/// # Errors
+/// Names the first file that cannot be decoded.
+pub(in crate::data) fn decode_all(
+    files: &[PathBuf],
+    shape: ImageShape,
+) -> Result<Vec<u8>, PictureError> {
+    let area = shape.area();
+    let mut pixels = vec![0; files.len() * area];
+    let cores = thread::available_parallelism().map_or(1, NonZero::get);
+    let each = files.len().div_ceil(cores.min(THREADS_MAX)).max(1);
+    let some = |(files, pixels): (&[PathBuf], &mut [u8])| {
+        let mut pairs = files.iter().zip(pixels.chunks_exact_mut(area));
+        pairs.try_for_each(|(file, into)| decode(file, shape, into))
+    };
+    let parts = files.chunks(each).zip(pixels.chunks_mut(each * area));
+    thread::scope(|scope| {
+        let threads: Vec<_> = parts.map(|part| scope.spawn(move || some(part))).collect();
+        // All are joined: a panic of a thread that is not would go on in this one.
+        let results: Vec<_> = threads.into_iter().map(|thread| thread.join()).collect();
+        let results = results.into_iter();
+        results
+            .map(|result| result.unwrap_or(Err(PictureError::Stopped)))
+            .collect::<Result<(), _>>()
+    })?;
+    Ok(pixels)
+}
+
+fn decode(file: &Path, shape: ImageShape, into: &mut [u8]) -> Result<(), PictureError> {
+    let picture = open(file)?;
+    let picture = match shape.channels {
+        1 => DynamicImage::ImageLuma8(picture.into_luma8()),
+        _ => DynamicImage::ImageRgb8(picture.into_rgb8()),
+    };
+    into.copy_from_slice(fitted(picture, shape).as_bytes());
+    Ok(())
+}
+
+/// The middle of an image in the proportions of the shape, resized to it. Cutting comes first, so that
+/// a long thin image never becomes larger than both.
+fn fitted(picture: DynamicImage, shape: ImageShape) -> DynamicImage {
+    let [height, width] = [shape.height as u32, shape.width as u32];
+    let (h, w) = (picture.height(), picture.width());
+    if (h, w) == (height, width) {
+        return picture;
+    }
+    let scaled =
+        |side: u32, by: u32, of: u32| (u64::from(side) * u64::from(by) / u64::from(of)) as u32;
+    let (cut_h, cut_w) = match u64::from(w) * u64::from(height) > u64::from(h) * u64::from(width) {
+        true => (h, scaled(h, width, height).max(1)),
+        false => (scaled(w, height, width).max(1), w),
+    };
+    let middle = picture.crop_imm((w - cut_w) / 2, (h - cut_h) / 2, cut_w, cut_h);
+    middle.resize_exact(width, height, FilterType::Triangle)
+}
+
+fn open(file: &Path) -> Result<DynamicImage, PictureError> {
+    let io = |source| PictureError::Io {
+        file: file.into(),
+        source,
+    };
+    let unreadable = |reason: String| PictureError::Unreadable {
+        file: file.into(),
+        reason,
+    };
+    let mut bytes = Vec::new();
+    let opened = File::open(file).map_err(io)?;
+    let read = opened.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes);
+    if read.map_err(io)? as u64 > FILE_BYTES_MAX {
+        return Err(unreadable(format!(
+            "it has more than {FILE_BYTES_MAX} bytes"
+        )));
+    }
+    let reader = ImageReader::new(Cursor::new(&bytes)).with_guessed_format();
+    let mut reader = reader.map_err(io)?;
+    match reader.format() {
+        // The decoder fills what is missing with grey.
+        Some(ImageFormat::Jpeg) if !is_complete_jpeg(&bytes) => {
+            return Err(PictureError::Torn(file.into()));
+        }
+        Some(ImageFormat::Jpeg | ImageFormat::Png) => {}
+        _ => return Err(unreadable("its first bytes are of neither".to_owned())),
+    }
+    let mut limits = Limits::default();
+    limits.max_alloc = Some(DECODED_BYTES_MAX);
+    limits.max_image_height = Some(SIDE_MAX);
+    limits.max_image_width = Some(SIDE_MAX);
+    reader.limits(limits);
+    reader
+        .decode()
+        .map_err(|error| unreadable(error.to_string().replace('\n', " ")))
+}
+
+/// Whether the segments of a JPEG end with the marker EOI. Thumbnails inside a segment have markers of
+/// their own, so segments are skipped by their lengths.
+///
+/// **Source:** ITU-T T.81, annex B.1.
+fn is_complete_jpeg(bytes: &[u8]) -> bool {
+    let mut at = 2;
+    loop {
+        // In data, FF is followed by 00 or by a restart marker.
+        let rest = bytes.get(at..).unwrap_or_default();
+        let marker = rest
+            .windows(2)
+            .position(|pair| pair[0] == 0xff && !matches!(pair[1], 0 | 0xff | 0xd0..=0xd7));
+        let Some(marker) = marker else { return false };
+        match rest[marker + 1] {
+            0xd9 => return true,
+            0x01 | 0xd8 => at += marker + 2,
+            _ => {
+                let length = rest.get(marker + 2..marker + 4).unwrap_or(&[0, 0]);
+                at += marker + 2 + usize::from(u16::from_be_bytes([length[0], length[1]]));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use image::{GrayImage, Luma, Rgb, RgbImage};
+
+    const SHAPE: ImageShape = ImageShape {
+        height: 4,
+        width: 4,
+        channels: 3,
+    };
+
+    fn colour(width: u32, height: u32) -> RgbImage {
+        RgbImage::from_fn(width, height, |x, y| {
+            Rgb([(x * 20) as u8, (y * 20) as u8, 7])
+        })
+    }
+
+    #[test]
+    fn an_image_of_the_right_size_keeps_its_bytes() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("a.png");
+        colour(4, 4).save(&file).unwrap();
+        assert_eq!(look(&file).unwrap(), SHAPE);
+        let found = decode_all(&[file.clone(), file], SHAPE).unwrap();
+        assert_eq!(found[..48], colour(4, 4).as_raw()[..]);
+        assert_eq!(found[..48], found[48..]);
+    }
+
+    #[test]
+    fn other_sizes_are_cut_around_the_middle_and_grey_fills_all_channels() {
+        let dir = tempfile::tempdir().unwrap();
+        let wide = dir.path().join("wide.png");
+        // White at both ends, which the cut removes.
+        let image =
+            GrayImage::from_fn(32, 8, |x, _| Luma([[255, 90][usize::from(x / 8 % 3 != 0)]]));
+        image.save(&wide).unwrap();
+        assert_eq!(look(&wide).unwrap().channels, 1);
+        let found = decode_all(std::slice::from_ref(&wide), SHAPE).unwrap();
+        assert_eq!(found, [90; 48]);
+        let thin = dir.path().join("thin.png");
+        GrayImage::from_pixel(9_000, 1, Luma([3]))
+            .save(&thin)
+            .unwrap();
+        assert_eq!(decode_all(&[thin], SHAPE).unwrap(), [3; 48]);
+        let grey = ImageShape {
+            channels: 1,
+            ..SHAPE
+        };
+        assert_eq!(decode_all(&[wide], grey).unwrap(), [90; 16]);
+    }
+
+    #[test]
+    fn torn_files_and_other_formats_are_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let line = |name: &str, bytes: &[u8]| {
+            let file = dir.path().join(name);
+            std::fs::write(&file, bytes).unwrap();
+            let line = decode_all(&[file], SHAPE).unwrap_err().to_string();
+            assert!(line.contains(name) && !line.contains('\n'), "{line}");
+            line
+        };
+        for name in ["a.jpg", "a.png"] {
+            let file = dir.path().join(name);
+            colour(40, 40).save(&file).unwrap();
+            assert!(decode_all(std::slice::from_ref(&file), SHAPE).is_ok());
+            let bytes = std::fs::read(&file).unwrap();
+            // The last bytes of a PNG are no pixels.
+            for len in [0, 1, 3, 20, bytes.len() / 2, bytes.len() - 16] {
+                line(name, &bytes[..len]);
+            }
+        }
+        assert!(line("b.jpg", b"\xff\xd8\xff\xe0\x00\x10JFIF").contains("ends before"));
+        assert!(line("c.png", b"GIF89a").contains("of neither"));
+        let missing = dir.path().join("d.png");
+        let error = decode_all(&[missing], SHAPE).unwrap_err().to_string();
+        assert!(error.contains("d.png: No such file"), "{error}");
+    }
+}

@@ -1,0 +1,79 @@
+//! Why images in files cannot be used.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why images in files cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PictureError {
+    /// A file or folder is missing or unreadable.
+    #[error("{}: {source}", file.display())]
+    Io {
+        /// The file or folder.
+        file: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// A file is no image that can be read.
+    #[error("{}: it cannot be read as PNG or JPEG: {reason} (replace or remove the file)", file.display())]
+    Unreadable {
+        /// The file.
+        file: PathBuf,
+        /// The decoder's reason.
+        reason: String,
+    },
+    /// A JPEG file that ends too early.
+    #[error("{}: the JPEG ends before its last marker (copy or download the file again)", .0.display())]
+    Torn(PathBuf),
+    /// A folder without a folder for each class.
+    #[error(
+        "{}: it has neither the IDX files that MNIST comes in nor a folder of PNG or JPEG files for \
+         each class (DIR/CLASS/IMAGE.png, or DIR/train/CLASS/IMAGE.png beside DIR/test)", .0.display()
+    )]
+    NoClasses(PathBuf),
+    /// The folder of a class has no images.
+    #[error("{}: no image of this class is in it (files that end in .png, .jpg or .jpeg are read)", .0.display())]
+    EmptyClass(PathBuf),
+    /// A folder whose name is not one of the classes.
+    #[error("{}: its name is none of the {classes} classes, of which `{nearest}` is the nearest", dir.display())]
+    OtherClass {
+        /// The folder.
+        dir: PathBuf,
+        /// Number of classes.
+        classes: usize,
+        /// The most similar name.
+        nearest: String,
+    },
+    /// More folders than classes.
+    #[error("{}: it has label {label}, but `task.classes` is {classes} (labels count from 0)", dir.display())]
+    MoreClasses {
+        /// The folder.
+        dir: PathBuf,
+        /// Its place among the folders.
+        label: usize,
+        /// Number of classes.
+        classes: usize,
+    },
+    /// No image to train on or none to hold out.
+    #[error(
+        "{}: {train} images to train on and {held} held out (add images, or choose another \
+         `task.held_out`)", dir.display()
+    )]
+    TooFew {
+        /// The folder.
+        dir: PathBuf,
+        /// Images to train on.
+        train: usize,
+        /// Images held out.
+        held: usize,
+    },
+    /// Folders are nested too deeply, for example by circular links.
+    #[error("{}: folders this deep are not followed (is it a circular link?)", .0.display())]
+    TooDeep(PathBuf),
+    /// The thread that decodes images ended.
+    #[error(
+        "the thread that decodes images ended, which is a bug of a decoder (decode the images again with another program)"
+    )]
+    Stopped,
+}

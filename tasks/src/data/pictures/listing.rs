@@ -1,0 +1,381 @@
+//! Finds the images of a folder: their files, classes, and which are held out.
+
+use super::error::PictureError;
+use crate::rng;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Endings of files that are read, in lower case.
+const ENDINGS: [&str; 3] = ["png", "jpg", "jpeg"];
+
+/// Folders of held-out images beside `train`, the first one first.
+const HELD: [&str; 3] = ["val", "validation", "test"];
+
+/// Share of each class that is held out if there is no folder for it.
+const SHARE: f64 = 0.1;
+
+/// Greatest depth of folders within a class.
+const DEPTH_MAX: usize = 16;
+
+/// Image files with labels, in the order of their names.
+#[derive(Clone, Debug)]
+pub(in crate::data) struct Files {
+    /// The folder of each class.
+    folders: Vec<PathBuf>,
+    /// Each file below the folder of its class.
+    names: Vec<Box<OsStr>>,
+    pub(in crate::data) labels: Vec<u16>,
+}
+
+impl Files {
+    /// The path of one file.
+    pub(in crate::data) fn path(&self, index: u32) -> PathBuf {
+        let index = index as usize;
+        self.folders[usize::from(self.labels[index])].join(&*self.names[index])
+    }
+
+    pub(in crate::data) fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    /// Keeps the files with these indices.
+    pub(in crate::data) fn keep(&mut self, indices: &[u32]) {
+        let indices = || indices.iter().map(|&index| index as usize);
+        self.names = indices().map(|index| self.names[index].clone()).collect();
+        self.labels = indices().map(|index| self.labels[index]).collect();
+    }
+
+    fn of(folders: Vec<PathBuf>) -> Self {
+        Self {
+            folders,
+            names: Vec::new(),
+            labels: Vec::new(),
+        }
+    }
+
+    fn extend(&mut self, label: usize, names: impl IntoIterator<Item = Box<OsStr>>) {
+        self.names.extend(names);
+        self.labels.resize(self.names.len(), label as u16);
+    }
+}
+
+/// What the configuration says of the classes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::data) struct WantedClasses<'a> {
+    pub(in crate::data) count: Option<usize>,
+    pub(in crate::data) names: Option<&'a [String]>,
+}
+
+/// All images of a folder.
+#[derive(Debug)]
+pub(in crate::data) struct Listing {
+    pub(in crate::data) train: Files,
+    pub(in crate::data) held: Files,
+    /// Number of classes.
+    pub(in crate::data) classes: usize,
+}
+
+impl Listing {
+    /// Finds the images below `dir`. `share` of each class is held out; `None` for the folder of held-out
+    /// images, or [`SHARE`] if there is none.
+    ///
+    /// # Errors
+    /// If there is no folder for each class, a class has no images, or a folder is of no class.
+    pub(in crate::data) fn read(
+        dir: &Path,
+        share: Option<f64>,
+        wanted: WantedClasses<'_>,
+    ) -> Result<Self, PictureError> {
+        let train_dir = Some(dir.join("train")).filter(|dir| has_folders(dir));
+        let held_dir = HELD.iter().map(|name| dir.join(name));
+        let held_dir = match (&train_dir, share) {
+            (Some(_), None) => held_dir.into_iter().find(|dir| has_folders(dir)),
+            _ => None,
+        };
+        let train_dir = train_dir.unwrap_or_else(|| dir.to_path_buf());
+        let names = class_names(&train_dir, wanted)?;
+        let mut train = Files::of(names.iter().map(|name| train_dir.join(name)).collect());
+        let mut held = train.clone();
+        let share = share.unwrap_or(SHARE);
+        for (label, name) in names.iter().enumerate() {
+            let Some(files) = class(&train.folders[label], wanted.names.is_some())? else {
+                continue;
+            };
+            let (kept, out) = match held_dir {
+                Some(_) => (files, Vec::new()),
+                None => split(name, files, share),
+            };
+            train.extend(label, kept);
+            held.extend(label, out);
+        }
+        if let Some(held_dir) = held_dir {
+            held = held_out(&held_dir, &names)?;
+        }
+        if train.names.is_empty() || held.names.is_empty() {
+            return Err(PictureError::TooFew {
+                dir: dir.into(),
+                train: train.len(),
+                held: held.len(),
+            });
+        }
+        Ok(Self {
+            train,
+            held,
+            classes: wanted.count.unwrap_or(names.len()),
+        })
+    }
+}
+
+/// Whether this is a folder that has folders.
+fn has_folders(dir: &Path) -> bool {
+    folders(dir).is_ok_and(|names| !names.is_empty())
+}
+
+/// The names of the classes, in the order of their labels.
+fn class_names(dir: &Path, wanted: WantedClasses<'_>) -> Result<Vec<OsString>, PictureError> {
+    let found = folders(dir)?;
+    if found.is_empty() {
+        return Err(PictureError::NoClasses(dir.into()));
+    }
+    if let Some(names) = wanted.names {
+        let names: Vec<OsString> = names.iter().map(OsString::from).collect();
+        known(dir, &found, &names)?;
+        return Ok(names);
+    }
+    match wanted.count {
+        Some(classes) if found.len() > classes => Err(PictureError::MoreClasses {
+            dir: dir.join(&found[classes]),
+            label: classes,
+            classes,
+        }),
+        _ => Ok(found),
+    }
+}
+
+/// Checks that all folders are classes.
+fn known(dir: &Path, found: &[OsString], names: &[OsString]) -> Result<(), PictureError> {
+    let Some(other) = found.iter().find(|name| !names.contains(name)) else {
+        return Ok(());
+    };
+    let likeness = |name: &&OsString| {
+        let likeness = strsim::jaro_winkler(&name.to_string_lossy(), &other.to_string_lossy());
+        (likeness * 1e6) as u64
+    };
+    let nearest = names.iter().max_by_key(likeness).cloned();
+    Err(PictureError::OtherClass {
+        dir: dir.join(other),
+        classes: names.len(),
+        nearest: nearest.unwrap_or_default().to_string_lossy().into_owned(),
+    })
+}
+
+fn held_out(dir: &Path, names: &[OsString]) -> Result<Files, PictureError> {
+    known(dir, &folders(dir)?, names)?;
+    let mut held = Files::of(names.iter().map(|name| dir.join(name)).collect());
+    for label in 0..names.len() {
+        let files = class(&held.folders[label], true)?;
+        held.extend(label, files.into_iter().flatten());
+    }
+    Ok(held)
+}
+
+/// The images of a class; `None` if its folder is missing and may be.
+fn class(dir: &Path, may_miss: bool) -> Result<Option<Vec<Box<OsStr>>>, PictureError> {
+    if may_miss && !dir.exists() {
+        return Ok(None);
+    }
+    let mut files = Vec::new();
+    walk(dir, Path::new(""), &mut files, 0)?;
+    files.sort_unstable();
+    match files.is_empty() {
+        true => Err(PictureError::EmptyClass(dir.into())),
+        false => Ok(Some(files)),
+    }
+}
+
+/// Divides the images of a class into those to train on and those held out, by a hash of their names: an
+/// image is on the same side on every machine that has it, whatever else is there. At least one is held
+/// out of two or more.
+fn split(class: &OsStr, files: Vec<Box<OsStr>>, share: f64) -> (Vec<Box<OsStr>>, Vec<Box<OsStr>>) {
+    let out = (files.len() as f64 * share).round().max(1.0) as usize;
+    let out = out.min(files.len() - 1);
+    let hash = |file: &OsStr| {
+        let bytes = [class.as_encoded_bytes(), b"/", file.as_encoded_bytes()];
+        let bytes = bytes.into_iter().flatten();
+        bytes.fold(0, |hash, &byte| rng::mix(hash ^ u64::from(byte)))
+    };
+    let mut order: Vec<(u64, usize)> = (0..files.len()).map(|i| (hash(&files[i]), i)).collect();
+    order.sort_unstable();
+    let mut is_held = vec![false; files.len()];
+    order[..out].iter().for_each(|(_, i)| is_held[*i] = true);
+    let mut is_held = is_held.into_iter();
+    let (held, kept) = files
+        .into_iter()
+        .partition(|_| is_held.next().unwrap_or_default());
+    (kept, held)
+}
+
+/// The names of the folders in a folder, sorted as bytes. Names that begin with a dot are left out.
+fn folders(dir: &Path) -> Result<Vec<OsString>, PictureError> {
+    let entries = entries(dir)?.into_iter();
+    let names = entries.filter(|(_, is_folder)| *is_folder);
+    Ok(names.map(|(name, _)| name).collect())
+}
+
+fn walk(
+    dir: &Path,
+    below: &Path,
+    files: &mut Vec<Box<OsStr>>,
+    depth: usize,
+) -> Result<(), PictureError> {
+    if depth > DEPTH_MAX {
+        return Err(PictureError::TooDeep(dir.into()));
+    }
+    for (name, is_folder) in entries(dir)? {
+        let path = below.join(&name);
+        if is_folder {
+            walk(&dir.join(&name), &path, files, depth + 1)?;
+        } else if is_image(&path) {
+            files.push(path.into_os_string().into_boxed_os_str());
+        }
+    }
+    Ok(())
+}
+
+fn is_image(path: &Path) -> bool {
+    let ending = path.extension().and_then(OsStr::to_str);
+    ending.is_some_and(|ending| ENDINGS.contains(&ending.to_ascii_lowercase().as_str()))
+}
+
+/// Names in a folder and whether they are folders, links followed, sorted as bytes.
+fn entries(dir: &Path) -> Result<Vec<(OsString, bool)>, PictureError> {
+    let io = |source| PictureError::Io {
+        file: dir.into(),
+        source,
+    };
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir).map_err(io)? {
+        let entry = entry.map_err(io)?;
+        let name = entry.file_name();
+        if name.as_encoded_bytes().starts_with(b".") {
+            continue;
+        }
+        let kind = entry.file_type().map_err(io)?;
+        let is_folder = match kind.is_symlink() {
+            true => fs::metadata(entry.path()).is_ok_and(|kind| kind.is_dir()),
+            false => kind.is_dir(),
+        };
+        found.push((name, is_folder));
+    }
+    found.sort_unstable();
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn touch(dir: &Path, files: &[&str]) {
+        for file in files {
+            let path = dir.join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "").unwrap();
+        }
+    }
+
+    fn all(files: &Files) -> Vec<(String, u16)> {
+        let name = |index| files.path(index).display().to_string();
+        let indices = 0..files.len() as u32;
+        indices
+            .map(|index| (name(index), files.labels[index as usize]))
+            .collect()
+    }
+
+    #[test]
+    fn folders_are_classes_in_the_order_of_their_names() {
+        let dir = tempfile::tempdir().unwrap();
+        let files = [
+            "train/b/2.png",
+            "train/b/x/1.JPG",
+            "train/a/1.jpeg",
+            "train/a/notes.txt",
+        ];
+        touch(dir.path(), &files);
+        touch(dir.path(), &["test/b/1.png", ".cache/x/1.png"]);
+        let listing = Listing::read(dir.path(), None, WantedClasses::default()).unwrap();
+        let path = |name: &str| dir.path().join(name).display().to_string();
+        assert_eq!(
+            all(&listing.train),
+            [
+                (path("train/a/1.jpeg"), 0),
+                (path("train/b/2.png"), 1),
+                (path("train/b/x/1.JPG"), 1)
+            ]
+        );
+        assert_eq!(all(&listing.held), [(path("test/b/1.png"), 1)]);
+        assert_eq!(listing.classes, 2);
+    }
+
+    #[test]
+    fn a_share_of_each_class_is_held_out_by_name() {
+        let dir = tempfile::tempdir().unwrap();
+        for class in ["a", "b"] {
+            for image in 0..20 {
+                touch(dir.path(), &[&format!("{class}/{image}.png")]);
+            }
+        }
+        let read = || Listing::read(dir.path(), Some(0.25), WantedClasses::default()).unwrap();
+        let listing = read();
+        assert_eq!((listing.train.len(), listing.held.len()), (30, 10));
+        let of_a = |files: &Files| files.labels.iter().filter(|label| **label == 0).count();
+        assert_eq!((of_a(&listing.train), of_a(&listing.held)), (15, 5));
+        // Both sides together are all images, and another class changes nothing in these two.
+        let before = all(&listing.held);
+        let mut both = [before.clone(), all(&listing.train)].concat();
+        both.sort();
+        both.dedup();
+        assert_eq!(both.len(), 40);
+        touch(dir.path(), &["c/1.png", "c/2.png"]);
+        assert_eq!(all(&read().held)[..10], before);
+    }
+
+    #[test]
+    fn a_class_called_train_is_one() {
+        let dir = tempfile::tempdir().unwrap();
+        touch(
+            dir.path(),
+            &["car/1.png", "car/2.png", "train/1.png", "train/2.png"],
+        );
+        let listing = Listing::read(dir.path(), None, WantedClasses::default()).unwrap();
+        assert_eq!((listing.classes, listing.train.labels), (2, vec![0, 1]));
+    }
+
+    #[test]
+    fn wrong_folders_are_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let line = |count, names: Option<&[String]>| {
+            let wanted = WantedClasses { count, names };
+            let found = Listing::read(dir.path(), None, wanted);
+            found.map(|found| found.classes).map_err(|e| e.to_string())
+        };
+        let error = line(None, None).unwrap_err();
+        assert!(error.contains("DIR/CLASS/IMAGE.png"), "{error}");
+        touch(
+            dir.path(),
+            &["cat/1.png", "cat/2.png", "dog/1.png", "dog/2.png"],
+        );
+        assert_eq!(line(Some(5), None), Ok(5));
+        let error = line(Some(1), None).unwrap_err();
+        assert!(error.contains("dog: it has label 1"), "{error}");
+        let names = ["cat", "cow", "dog"].map(str::to_owned);
+        assert_eq!(line(Some(3), Some(&names)), Ok(3));
+        touch(dir.path(), &["cats/1.png"]);
+        let error = line(Some(3), Some(&names)).unwrap_err();
+        assert!(error.contains("cats: its name is none of the 3"), "{error}");
+        assert!(error.contains("`cat` is the nearest"), "{error}");
+        touch(dir.path(), &["eel/notes.txt"]);
+        let error = line(None, None).unwrap_err();
+        assert!(error.contains("eel: no image of this class"), "{error}");
+    }
+}

@@ -1,0 +1,108 @@
+//! From the values of a target to labels.
+
+use super::error::TableError;
+use super::read::Place;
+use std::collections::BTreeMap;
+
+/// The most classes, as labels are 16 bits.
+const CLASSES_MAX: usize = 1 << 16;
+
+/// The different values of a target in the order of their first rows.
+#[derive(Default)]
+pub(super) struct Values {
+    numbers: BTreeMap<String, u32>,
+    places: Vec<Place>,
+    /// The value of each row.
+    rows: Vec<u32>,
+}
+
+/// The classes that the configuration gives.
+#[derive(Clone, Copy)]
+pub(super) struct Given<'a> {
+    pub(super) count: Option<usize>,
+    pub(super) names: Option<&'a [String]>,
+}
+
+impl Values {
+    /// Takes the value of the next row.
+    ///
+    /// # Errors
+    /// If there are too many different values.
+    pub(super) fn push(&mut self, text: &str, place: impl Fn() -> Place) -> Result<(), TableError> {
+        let number = match self.numbers.get(text) {
+            Some(number) => *number,
+            None if self.places.len() == CLASSES_MAX => {
+                let reason = "the column has too many values for classes (is it a number? then write \
+                              objective = \"regression\")";
+                return Err(place().wrong(reason));
+            }
+            None => {
+                let number = self.places.len() as u32;
+                self.numbers.insert(text.to_owned(), number);
+                self.places.push(place());
+                number
+            }
+        };
+        self.rows.push(number);
+        Ok(())
+    }
+
+    /// The label of each row, and the number of classes. Given names are labels in their order; otherwise
+    /// whole numbers are labels, and other values are classes in the order of their names.
+    ///
+    /// # Errors
+    /// If a value is none of the given classes.
+    pub(super) fn labels(self, given: Given<'_>) -> Result<(Vec<u16>, usize), TableError> {
+        let mut labels = vec![0; self.places.len()];
+        let all = || self.numbers.iter().map(|(text, n)| (text, *n as usize));
+        let whole = |text: &String| text.parse::<u16>().ok();
+        let classes = if let Some(names) = given.names {
+            for (text, n) in all() {
+                let found = names.iter().position(|name| name == text);
+                labels[n] =
+                    found.ok_or_else(|| self.places[n].wrong(&none_of(text, names)))? as u16;
+            }
+            names.len()
+        } else if given.count.is_some() || all().all(|(text, _)| whole(text).is_some()) {
+            for (text, n) in all() {
+                let no_label = "it is no label (write the names of the classes as `task.classes`)";
+                labels[n] = whole(text).ok_or_else(|| self.places[n].wrong(no_label))?;
+            }
+            self.count(&labels, given.count)?
+        } else {
+            // The map is in the order of names.
+            for (label, (_, n)) in all().enumerate() {
+                labels[n] = label as u16;
+            }
+            labels.len()
+        };
+        let rows = self.rows.iter().map(|&n| labels[n as usize]);
+        Ok((rows.collect(), classes))
+    }
+
+    /// Number of classes: the given one, or one more than the largest label, if at least half of the labels
+    /// occur.
+    fn count(&self, labels: &[u16], given: Option<usize>) -> Result<usize, TableError> {
+        let largest = labels.iter().enumerate().max_by_key(|(_, label)| **label);
+        let Some((n, &label)) = largest else {
+            return Ok(given.unwrap_or_default());
+        };
+        let (found, needed) = (labels.len(), usize::from(label) + 1);
+        match given {
+            Some(classes) if needed > classes => Err(self.places[n].wrong(&format!(
+                "`task.classes` is {classes} (labels count from 0)"
+            ))),
+            None if 2 * found < needed => Err(self.places[n].wrong(&format!(
+                "only {found} of the labels up to it occur (set `task.classes` = {needed} if that is right)"
+            ))),
+            _ => Ok(given.unwrap_or(needed)),
+        }
+    }
+}
+
+fn none_of(text: &str, names: &[String]) -> String {
+    let likeness = |name: &&String| (strsim::jaro_winkler(name, text) * 1e6) as u64;
+    let nearest = names.iter().max_by_key(likeness);
+    let nearest = nearest.map_or("", String::as_str);
+    format!("it is none of `task.classes`, of which `{nearest}` is the nearest")
+}

@@ -1,0 +1,248 @@
+use super::*;
+use std::fs;
+
+const PEOPLE: &str = "name,age,city,pay,class\n\
+    ann,30,Oslo,1000,yes\n\
+    bob,,Bonn,2000,no\n\
+    \"cid, the\n third\",1e1,,3000,yes\n";
+
+/// What is wanted of a table of people.
+struct Wants {
+    target: &'static str,
+    numbers: bool,
+    classes: Option<usize>,
+    names: Option<Vec<String>>,
+    categories: Vec<String>,
+    ignore: Vec<String>,
+    scale: BTreeMap<String, [f64; 2]>,
+}
+
+impl Wants {
+    fn of(target: &'static str, numbers: bool) -> Self {
+        Self {
+            target,
+            numbers,
+            classes: None,
+            names: None,
+            categories: vec!["city".to_owned()],
+            ignore: vec!["name".to_owned()],
+            scale: BTreeMap::new(),
+        }
+    }
+
+    fn read(&self, path: &Path) -> Result<Table, String> {
+        let wanted = WantedTable {
+            target: self.target,
+            numbers: self.numbers,
+            classes: self.classes,
+            names: self.names.as_deref(),
+            categories: &self.categories,
+            buckets: 4,
+            ignore: &self.ignore,
+            scale: &self.scale,
+        };
+        Table::read(path, &wanted).map_err(|error| error.to_string())
+    }
+}
+
+fn written(text: &str) -> (tempfile::TempDir, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("people.csv");
+    fs::write(&file, text).unwrap();
+    (dir, file)
+}
+
+fn row(table: &Table, row: usize) -> Vec<f32> {
+    let mut values = Vec::new();
+    table.append(row, &mut values);
+    values
+}
+
+#[test]
+fn numbers_are_scaled_and_names_hashed() {
+    let (_dir, file) = written(PEOPLE);
+    let mut wants = Wants::of("class", false);
+    wants.scale.insert("age".to_owned(), [20.0, 10.0]);
+    let table = wants.read(&file).unwrap();
+    let names: Vec<&str> = table.columns().iter().map(Column::name).collect();
+    assert_eq!((names, table.inputs()), (vec!["age", "city", "pay"], 8));
+    let (first, second, third) = (row(&table, 0), row(&table, 1), row(&table, 2));
+    assert_eq!(first[..2], [1.0, 0.0]);
+    assert_eq!(second[..2], [0.0, 1.0], "an empty cell");
+    assert_eq!(third[..2], [-1.0, 0.0]);
+    assert_eq!(first[6..], [1000_f64.asinh() as f32, 0.0]);
+    for row in [&first, &second, &third] {
+        assert_eq!(row[2..6].iter().sum::<f32>(), 1.0, "one bucket");
+    }
+    let expected = Targets::Labels {
+        labels: vec![1, 0, 1],
+        classes: 2,
+    };
+    assert_eq!(*table.targets(), expected);
+}
+
+#[test]
+fn the_order_of_columns_and_the_division_into_files_do_not_matter() {
+    let (_dir, file) = written(PEOPLE);
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(
+        dir.path().join("1.csv"),
+        "age,name,city,pay,class\n30,ann,Oslo,1000,yes\n",
+    )
+    .unwrap();
+    let text = "class\tpay\tcity\tage\tname\nno\t2000\tBonn\t\tbob\nyes\t3000\t\t10\tcid\n";
+    fs::write(dir.path().join("2.tsv"), text).unwrap();
+    fs::write(dir.path().join("notes.txt"), "none").unwrap();
+    let wants = Wants::of("class", false);
+    let (one, two) = (wants.read(&file).unwrap(), wants.read(dir.path()).unwrap());
+    for at in 0..3 {
+        assert_eq!(row(&one, at), row(&two, at));
+    }
+    assert_eq!(one.targets(), two.targets());
+    fs::write(
+        dir.path().join("3.csv"),
+        "age,name,city,class\n30,ann,Oslo,yes\n",
+    )
+    .unwrap();
+    let line = wants.read(dir.path()).unwrap_err();
+    assert!(line.contains("3.csv: its columns differ"), "{line}");
+    assert!(line.ends_with("`pay`"), "{line}");
+}
+
+#[test]
+fn targets_are_numbers_names_or_labels() {
+    let (_dir, file) = written(PEOPLE);
+    let mut wants = Wants::of("pay", true);
+    wants.ignore.push("class".to_owned());
+    wants.scale.insert("pay".to_owned(), [2000.0, 500.0]);
+    let table = wants.read(&file).unwrap();
+    assert_eq!(*table.targets(), Targets::Values(vec![-2.0, 0.0, 2.0]));
+    let mut wants = Wants::of("class", false);
+    wants.names = Some(["maybe", "yes", "no"].map(str::to_owned).to_vec());
+    let expected = |labels: &[u16], classes| Targets::Labels {
+        labels: labels.to_vec(),
+        classes,
+    };
+    let table = wants.read(&file).unwrap();
+    assert_eq!(*table.targets(), expected(&[1, 2, 1], 3));
+    let (_dir, file) = written("x,class\n1,2\n2,0\n3,2\n");
+    let mut wants = Wants::of("class", false);
+    (wants.categories, wants.ignore) = (Vec::new(), Vec::new());
+    assert_eq!(
+        *wants.read(&file).unwrap().targets(),
+        expected(&[2, 0, 2], 3)
+    );
+    wants.classes = Some(7);
+    assert_eq!(
+        *wants.read(&file).unwrap().targets(),
+        expected(&[2, 0, 2], 7)
+    );
+}
+
+#[test]
+fn wrong_cells_name_file_line_column_and_value() {
+    let line = |text: &str, change: &dyn Fn(&mut Wants)| {
+        let (_dir, file) = written(text);
+        let mut wants = Wants::of("class", false);
+        (wants.categories, wants.ignore) = (Vec::new(), Vec::new());
+        change(&mut wants);
+        let line = wants.read(&file).unwrap_err();
+        assert!(
+            line.contains("people.csv") && !line.contains('\n'),
+            "{line}"
+        );
+        line.rsplit('/').next().unwrap().to_owned()
+    };
+    let as_is = |_: &mut Wants| {};
+    let cases = [
+        (
+            "x,class\n1,a\noak,b\n",
+            "people.csv:3: column `x` has `oak`: it is no number",
+        ),
+        (
+            "x,class\n1,a\nNaN,b\n",
+            "people.csv:3: column `x` has `NaN`: it is no number",
+        ),
+        (
+            "x,class\n1,a\n2,\n",
+            "people.csv:3: column `class` has ``: it is what to predict",
+        ),
+        (
+            "x,class\n1,a\n2\n",
+            "people.csv:3: it has 1 cells, but the header 2",
+        ),
+        (
+            "x,klass\n1,a\n",
+            "people.csv: it has no column `class` (`task.target`); the nearest is `klass`",
+        ),
+        (
+            "x,x,class\n1,2,a\n",
+            "people.csv: two columns are called `x`",
+        ),
+        ("class\na\n", "people.csv: no column is left"),
+        (
+            "x,class\n1,0\n2,200\n3,1\n",
+            "people.csv:3: column `class` has `200`: only 3 of the labels",
+        ),
+    ];
+    for (text, expected) in cases {
+        let found = line(text, &as_is);
+        assert!(found.starts_with(expected), "{found}");
+    }
+    let few = line("x,class\n1,0\n2,5\n", &|wants| wants.classes = Some(5));
+    assert!(
+        few.contains(":3: column `class` has `5`: `task.classes` is 5"),
+        "{few}"
+    );
+    let named = line("x,class\n1,yes\n2,nope\n", &|wants| {
+        wants.names = Some(vec!["yes".to_owned(), "no".to_owned()]);
+    });
+    assert!(
+        named.contains("has `nope`: it is none of `task.classes`"),
+        "{named}"
+    );
+    assert!(named.contains("`no` is the nearest"), "{named}");
+    let number = line("x,class\n1,3\n2,many\n", &|wants| wants.numbers = true);
+    assert!(
+        number.contains("has `many`: it is no number (for classes"),
+        "{number}"
+    );
+    let scale = line("x,class\n1,3\n", &|wants| {
+        wants.scale.insert("y".to_owned(), [0.0, 1.0]);
+    });
+    assert!(scale.contains("no column `y` (`task.scale`)"), "{scale}");
+    let missing = Wants::of("class", false).read(Path::new("none.csv"));
+    assert!(missing.unwrap_err().starts_with("none.csv: No such file"));
+    let (_dir, file) = written("x,class\n1,a\n\u{e9},b\n");
+    fs::write(&file, b"x,class\n1,a\n\xff,b\n").unwrap();
+    let mut wants = Wants::of("class", false);
+    (wants.categories, wants.ignore) = (Vec::new(), Vec::new());
+    let line = wants.read(&file).unwrap_err();
+    assert!(line.contains("people.csv:3: it is no UTF-8"), "{line}");
+}
+
+#[test]
+fn a_share_of_the_rows_is_held_out() {
+    let rows: String = (0..100).map(|row| format!("{row},{}\n", row % 2)).collect();
+    let (_dir, file) = written(&format!("x,class\n{rows}"));
+    let mut wants = Wants::of("class", false);
+    (wants.categories, wants.ignore) = (Vec::new(), Vec::new());
+    let table = wants.read(&file).unwrap();
+    let (train, held) = table.split(0.2).unwrap();
+    assert_eq!((train.len(), held.len()), (80, 20));
+    let mut all = [train, held.clone()].concat();
+    all.sort_unstable();
+    assert!(all.into_iter().eq(0..100));
+    assert!(
+        held.windows(2)
+            .any(|pair| pair[1] - pair[0] != held[1] - held[0])
+    );
+    let (_dir, file) = written("x,class\n1,a\n");
+    let line = wants
+        .read(&file)
+        .unwrap()
+        .split(0.1)
+        .unwrap_err()
+        .to_string();
+    assert!(line.contains("1 rows are too few"), "{line}");
+}

@@ -1,0 +1,218 @@
+//! Classification and regression on the rows of a table.
+
+use super::{Score, Task};
+use crate::config::{Classes, ConfigError, DataSource, Objective, TabularConfig};
+use crate::data::{Dealt, Passes, ShardKind, Shards, Table, Targets, WantedTable};
+use crate::model::Perceptron;
+use crate::{Segments, TaskError, init, loss, rng};
+use burn::tensor::{Device, Int, Tensor, TensorData};
+use murmurate_protocol::Participants;
+use murmurate_strategies::TensorSpec;
+use rand_chacha::ChaCha8Rng;
+
+/// The most rows in an evaluation batch.
+const HELD_BATCH_MAX: usize = 2_000;
+
+/// Values of a batch that an evaluation does not exceed, except with very wide rows.
+const HELD_VALUES: usize = 1_600_000;
+
+/// A perceptron and the rows of a table.
+pub struct TabularTask {
+    table: Table,
+    /// This shard's rows.
+    train: Vec<u32>,
+    held: Vec<u32>,
+    layers: usize,
+    hidden: usize,
+    batch: usize,
+    passes: Passes,
+    /// Only where the peers divide the rows.
+    dealt: Option<Dealt>,
+}
+
+/// What rows of a batch should give.
+#[derive(Clone, Debug)]
+pub enum Wanted {
+    /// Classes, `[n]`.
+    Labels(Tensor<1, Int>),
+    /// Numbers, `[n, 1]`.
+    Values(Tensor<2>),
+}
+
+impl TabularTask {
+    /// Reads the table, and keeps one shard of its rows and those held out.
+    ///
+    /// # Errors
+    /// If the configuration, the table or the shard is invalid.
+    pub fn new(config: &TabularConfig, seed: u64, shards: &Shards) -> Result<Self, TaskError> {
+        let DataSource::Path(path) = &config.data else {
+            return Err(ConfigError::Missing {
+                table: "task",
+                key: "data",
+                hint: "no table is bundled: give a CSV file or a folder of them",
+            }
+            .into());
+        };
+        let table = Table::read(
+            path,
+            &WantedTable {
+                target: &config.target,
+                numbers: config.objective == Objective::Regression,
+                classes: config.classes.as_ref().map(Classes::count),
+                names: config.classes.as_ref().and_then(Classes::names),
+                categories: &config.categories,
+                buckets: config.buckets as usize,
+                ignore: &config.ignore,
+                scale: &config.scale,
+            },
+        )?;
+        let (rows, held) = table.split(config.held_out)?;
+        let labels: Vec<u16> = match table.targets() {
+            Targets::Labels { labels, .. } => {
+                rows.iter().map(|&row| labels[row as usize]).collect()
+            }
+            Targets::Values(_) => vec![0; rows.len()],
+        };
+        let mine = shards.samples(&labels, 1)?;
+        let train: Vec<u32> = mine.iter().map(|&place| rows[place as usize]).collect();
+        let dealt = (shards.kind == ShardKind::Dealt).then(|| Dealt::new(train.len(), shards.seed));
+        let seed = rng::shard_seed(seed, shards.index);
+        Ok(Self {
+            passes: Passes::new(train.len(), config.batch as usize, seed),
+            table,
+            train,
+            held,
+            layers: config.layers as usize,
+            hidden: config.hidden as usize,
+            batch: config.batch as usize,
+            dealt,
+        })
+    }
+
+    /// The table.
+    pub fn table(&self) -> &Table {
+        &self.table
+    }
+
+    fn held_batch(&self) -> usize {
+        (HELD_VALUES / self.table.inputs().max(1)).clamp(1, HELD_BATCH_MAX)
+    }
+
+    fn rows(&self, rows: &[u32], device: &Device) -> (Tensor<2>, Wanted) {
+        let (n, inputs) = (rows.len(), self.table.inputs());
+        let mut values = Vec::with_capacity(n * inputs);
+        for &row in rows {
+            self.table.append(row as usize, &mut values);
+        }
+        let x = Tensor::from_data(TensorData::new(values, [n, inputs]), device);
+        let at = |row: &u32| *row as usize;
+        let wanted = match self.table.targets() {
+            Targets::Labels { labels, .. } => {
+                let labels: Vec<i32> = rows.iter().map(|row| labels[at(row)].into()).collect();
+                Wanted::Labels(Tensor::from_data(TensorData::new(labels, [n]), device))
+            }
+            Targets::Values(values) => {
+                let values: Vec<f32> = rows.iter().map(|row| values[at(row)]).collect();
+                Wanted::Values(Tensor::from_data(TensorData::new(values, [n, 1]), device))
+            }
+        };
+        (x, wanted)
+    }
+}
+
+impl Task for TabularTask {
+    type Model = Perceptron;
+    type Batch = (Tensor<2>, Wanted);
+
+    fn model(&self, device: &Device) -> Perceptron {
+        let outputs = match self.table.targets() {
+            Targets::Labels { classes, .. } => *classes,
+            Targets::Values(_) => 1,
+        };
+        Perceptron::zeros(
+            self.table.inputs(),
+            self.layers,
+            self.hidden,
+            outputs,
+            device,
+        )
+    }
+
+    /// He's initialization for layers before a relu; zero for the output and all biases.
+    fn initial(&self, tensor: &TensorSpec, values: &mut [f32], rng: &mut ChaCha8Rng) {
+        match tensor.shape.len() {
+            2 if !tensor.name.starts_with("output.") => {
+                init::fan_in(tensor, std::f32::consts::SQRT_2, values, rng);
+            }
+            _ => init::zeros(values),
+        }
+    }
+
+    fn deal(&mut self, participants: &Participants) {
+        let Some(dealt) = &mut self.dealt else { return };
+        if dealt.deal(participants) {
+            self.passes = Passes::new(dealt.count(), self.batch, dealt.order_seed());
+        }
+    }
+
+    fn samples(&self) -> u64 {
+        self.passes.batch_len() as u64
+    }
+
+    fn batch(&mut self, number: u64, device: &Device) -> Result<Self::Batch, TaskError> {
+        let dealt = self.dealt.as_ref();
+        let place = |place: &u32| dealt.map_or(*place, |dealt| dealt.unit(*place));
+        let places = self.passes.batch(number).iter().map(place);
+        let rows: Vec<u32> = places.map(|place| self.train[place as usize]).collect();
+        Ok(self.rows(&rows, device))
+    }
+
+    /// Cross-entropy, or the mean squared error.
+    fn loss(&self, model: &Perceptron, batch: Self::Batch) -> Tensor<1> {
+        self.segmented_loss(model, batch, &mut Segments::whole())
+    }
+
+    fn segmented_loss(
+        &self,
+        model: &Perceptron,
+        (rows, wanted): Self::Batch,
+        segments: &mut Segments,
+    ) -> Tensor<1> {
+        let found = model.segmented(rows, segments);
+        match wanted {
+            Wanted::Labels(labels) => loss::cross_entropy(found, labels),
+            Wanted::Values(values) => (found - values).square().mean(),
+        }
+    }
+
+    fn held_batches(&self) -> usize {
+        self.held.len().div_ceil(self.held_batch())
+    }
+
+    fn score(
+        &mut self,
+        model: &Perceptron,
+        index: usize,
+        device: &Device,
+    ) -> Result<Score, TaskError> {
+        let start = index * self.held_batch();
+        let end = (start + self.held_batch()).min(self.held.len());
+        let (rows, wanted) = self.rows(&self.held[start..end], device);
+        let found = model.forward(rows);
+        let (loss_sum, right) = match wanted {
+            Wanted::Labels(labels) => {
+                let (loss_sum, right) = loss::score(found, labels);
+                (loss_sum, Some(right))
+            }
+            Wanted::Values(values) => {
+                let squares = (found - values).square().sum().into_scalar::<f32>();
+                (f64::from(squares), None)
+            }
+        };
+        Ok(Score {
+            loss_sum,
+            right,
+            samples: (end - start) as u64,
+        })
+    }
+}
