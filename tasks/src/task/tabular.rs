@@ -212,6 +212,7 @@ impl Task for TabularTask {
         Ok(Score {
             loss_sum,
             right,
+            right_5: None,
             samples: (end - start) as u64,
         })
     }
