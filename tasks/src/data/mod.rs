@@ -6,6 +6,7 @@ mod dealt;
 mod division;
 pub mod idx;
 mod labelled;
+pub mod parquet;
 mod passes;
 mod shard;
 mod text;
