@@ -45,6 +45,9 @@ pub enum TaskError {
         "the model of kind = \"attached\" is in the process that trains it, which must evaluate it too"
     )]
     Attached,
+    /// The checkpoint has a position in other data.
+    #[error("the checkpoint's place in the data cannot be read (delete it to begin afresh)")]
+    Position,
     /// A custom task failed.
     #[error("{0}")]
     Own(String),

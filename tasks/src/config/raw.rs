@@ -32,6 +32,7 @@ pub(super) struct RawTask {
     pub(super) lora_rank: Option<u32>,
     pub(super) lora_alpha: Option<f64>,
     pub(super) lora_targets: Option<Vec<String>>,
+    pub(super) column: Option<String>,
     #[serde(flatten)]
     pub(super) others: BTreeMap<String, IgnoredAny>,
 }
