@@ -1,7 +1,7 @@
 //! Builds a trainer from a configuration.
 
-use crate::config::{self, DataSource, LanguageConfig};
-use crate::data::{Shards, held_size};
+use crate::config::{self, LanguageConfig};
+use crate::data::Shards;
 use crate::model::Transformer;
 use crate::task::{self, CausalTask, ImagePlan, ImageTask, LanguageTask, TabularTask, Task};
 use crate::trainer::flat;
@@ -78,12 +78,11 @@ pub fn layout(task: &TaskConfig) -> Result<Layout, TaskError> {
 pub fn bytes_per_token(task: &TaskConfig) -> Result<Option<f64>, TaskError> {
     match (task, task.data()) {
         (TaskConfig::LanguageModel(_), _) => Ok(Some(1.0)),
-        (TaskConfig::CausalLm(config), Some(DataSource::Path(path))) => {
+        (TaskConfig::CausalLm(config), Some(_)) => {
             let tokens = task::tokens(config)?;
             let plan = task::CausalPlan::new(config, &tokens)?;
-            let end = plan.end_of_document();
-            let (bytes, count) = held_size(path, &tokens, end, config.held_out)?;
-            Ok(Some(bytes as f64 / count.max(1) as f64))
+            let size = task::reading(config, &plan, tokens)?.held_size()?;
+            Ok(size.map(|(bytes, count)| bytes as f64 / count.max(1) as f64))
         }
         _ => Ok(None),
     }

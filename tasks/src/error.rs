@@ -51,6 +51,9 @@ pub enum TaskError {
     /// The loss of the model to start from is NaN or infinite.
     #[error("the loss of the model to start from is not finite (check the weights of `--init`)")]
     Start,
+    /// The checkpoint has a position in other data.
+    #[error("the checkpoint's place in the data cannot be read (delete it to begin afresh)")]
+    Position,
     /// A custom task failed.
     #[error("{0}")]
     Own(String),

@@ -33,6 +33,7 @@ impl AttachedConfig {
     pub(super) fn from_raw(raw: RawTask) -> Result<Self, ConfigError> {
         let foreign = [
             ("data", raw.data.is_some()),
+            ("column", raw.column.is_some()),
             ("held_out", raw.held_out.is_some()),
             ("model", raw.model.is_some()),
             ("hidden", raw.hidden.is_some()),

@@ -11,9 +11,10 @@ use std::path::PathBuf;
 /// The value of `task.kind`.
 pub(super) const KIND: &str = "causal-lm";
 
-const KEYS: [&str; 20] = [
+const KEYS: [&str; 21] = [
     "kind",
     "data",
+    "column",
     "held_out",
     "model",
     "architecture",
@@ -39,6 +40,10 @@ const KEYS: [&str; 20] = [
 pub struct CausalConfig {
     /// Source of the text.
     pub data: DataSource,
+    /// The key of JSON objects or the column of Parquet files with the text, or with lists of tokens;
+    /// `None` for "text".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub column: Option<String>,
     /// Share of the text to hold out, from its end.
     pub held_out: f64,
     /// `tokenizer.json` or a folder with one, or [`BYTES`]; `None` for the model's, or bytes.
@@ -118,6 +123,7 @@ impl CausalConfig {
     pub fn of(data: DataSource) -> Self {
         Self {
             data,
+            column: None,
             held_out: 0.05,
             tokenizer: None,
             context: None,
@@ -163,6 +169,7 @@ impl CausalConfig {
             None => CausalModel::Fresh(fresh(&raw)?),
         };
         Ok(Self {
+            column: raw.column,
             held_out: raw.held_out.unwrap_or(usual.held_out),
             tokenizer: raw.tokenizer,
             context: raw.context,

@@ -81,6 +81,7 @@ impl ImageConfig {
     pub(super) fn from_raw(raw: RawTask) -> Result<Self, ConfigError> {
         let foreign = [
             ("patience_s", raw.patience_s.is_some()),
+            ("column", raw.column.is_some()),
             ("layers", raw.layers.is_some()),
             ("heads", raw.heads.is_some()),
             ("context", raw.context.is_some()),

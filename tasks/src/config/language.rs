@@ -9,8 +9,8 @@ use serde::Serialize;
 /// The value of `task.kind`.
 pub(super) const KIND: &str = "language-model";
 
-const KEYS: [&str; 8] = [
-    "kind", "data", "held_out", "layers", "width", "heads", "context", "batch",
+const KEYS: [&str; 9] = [
+    "kind", "data", "column", "held_out", "layers", "width", "heads", "context", "batch",
 ];
 
 /// A byte-level language model.
@@ -18,6 +18,9 @@ const KEYS: [&str; 8] = [
 pub struct LanguageConfig {
     /// Source of the text.
     pub data: DataSource,
+    /// The key of JSON objects or the column of Parquet files with the text; `None` for "text".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub column: Option<String>,
     /// Share of the text to hold out, from its end.
     pub held_out: f64,
     /// Number of transformer blocks.
@@ -37,6 +40,7 @@ impl LanguageConfig {
     pub const fn of(data: DataSource) -> Self {
         Self {
             data,
+            column: None,
             held_out: 0.05,
             layers: 4,
             width: 128,
@@ -62,6 +66,7 @@ impl LanguageConfig {
         raw.only(KIND, &raw.causal(), &KEYS)?;
         let usual = Self::of(raw.data.unwrap_or_default());
         Ok(Self {
+            column: raw.column,
             held_out: raw.held_out.unwrap_or(usual.held_out),
             layers: raw.layers.unwrap_or(usual.layers),
             width: raw.width.unwrap_or(usual.width),

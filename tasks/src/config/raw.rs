@@ -42,6 +42,7 @@ pub(super) struct RawTask {
     pub(super) buckets: Option<u32>,
     pub(super) ignore: Option<Vec<String>>,
     pub(super) scale: Option<BTreeMap<String, [f64; 2]>>,
+    pub(super) column: Option<String>,
     #[serde(flatten)]
     pub(super) others: BTreeMap<String, IgnoredAny>,
 }

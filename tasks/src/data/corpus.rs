@@ -1,5 +1,7 @@
 //! Documents as one stream of tokens: the part of one shard, and what is held out.
 
+use super::encoder::Encoder;
+use super::source::Format;
 use super::text::{TextError, each_document};
 use super::tokens::Tokens;
 use super::{ShardError, Shards, split_text};
@@ -25,35 +27,61 @@ struct Documents {
 }
 
 impl Corpus {
-    /// Reads a file, or all files of a folder as one document each. The last `held_out` share of
-    /// the text is held out; of the rest, each shard has a contiguous part. `end` follows each
-    /// document. Train and held-out tokens are at least `window` each.
+    /// Reads all of a source. The last `held_out` share is held out; of the rest, each shard has a
+    /// contiguous part. Train and held-out tokens are at least `window` each.
+    ///
+    /// Text files are cut between lines, and their parts encoded. JSON and Parquet are encoded first and
+    /// cut between tokens.
     ///
     /// # Errors
-    /// If the text cannot be read, is not UTF-8, cannot be encoded or is too short.
-    pub fn read(
-        path: &Path,
-        tokens: &Tokens,
-        end: Option<u32>,
+    /// If the source cannot be read, encoded or divided, or is too short.
+    pub(crate) fn read(
+        encoder: &Encoder,
         held_out: f64,
         shards: &Shards,
         window: usize,
     ) -> Result<Self, TaskError> {
-        let documents = Documents::read(path)?;
-        let text = &documents.text;
-        let encode = |range: Range<usize>| {
-            documents.encode(range, tokens, end).map_err(|reason| {
-                let file = path.to_path_buf();
-                TextError::Encoding { file, reason }
-            })
+        let path = encoder.source.path();
+        let corpus = match encoder.source.format() {
+            Format::Text => {
+                let documents = Documents::read(path)?;
+                let text = &documents.text;
+                let encode = |range: Range<usize>| {
+                    let encoded = documents.encode(range, &encoder.tokens, encoder.end);
+                    encoded.map_err(|reason| {
+                        let file = path.to_path_buf();
+                        TextError::Encoding { file, reason }
+                    })
+                };
+                let held = documents.held(held_out);
+                let mine = shards.range(held.start.max(1), 1)?;
+                let mine = line_after(text, mine.start)..line_after(text, mine.end).min(held.start);
+                Self {
+                    train: encode(mine)?,
+                    held: encode(held)?,
+                }
+            }
+            Format::Json | Format::Parquet => {
+                let passages = encoder.source.passages(u64::MAX);
+                let (mut train, held) = Self::halves(encoder.encode(&passages)?, held_out);
+                let mine = shards.range(train.len().max(1), 1)?;
+                train.truncate(mine.end);
+                train.drain(..mine.start.min(train.len()));
+                Self { train, held }
+            }
         };
-        let held = documents.held(held_out);
-        let mine = shards.range(held.start.max(1), 1)?;
-        let mine = line_after(text, mine.start)..line_after(text, mine.end).min(held.start);
-        let corpus = Self {
-            train: encode(mine)?,
-            held: encode(held)?,
-        };
+        corpus.long_enough(path, shards, window)
+    }
+
+    /// All tokens as those to train on and those to hold out.
+    pub(crate) fn halves(mut tokens: Vec<u32>, held_out: f64) -> (Vec<u32>, Vec<u32>) {
+        let (train, _) = split_text(tokens.len(), held_out);
+        let held = tokens.split_off(train.end);
+        (tokens, held)
+    }
+
+    fn long_enough(self, path: &Path, shards: &Shards, window: usize) -> Result<Self, TaskError> {
+        let corpus = self;
         if shards.of > 1 && corpus.held.len() >= window && corpus.train.len() < window {
             return Err(ShardError::TooFew {
                 index: shards.index,
@@ -77,11 +105,11 @@ impl Corpus {
     }
 }
 
-/// Bytes and tokens of the text that [`Corpus::read`] holds out.
+/// Bytes and tokens that [`Corpus::read`] holds out of text files.
 ///
 /// # Errors
 /// If the text cannot be read, is not UTF-8 or cannot be encoded.
-pub fn held_size(
+pub(super) fn held_size(
     path: &Path,
     tokens: &Tokens,
     end: Option<u32>,
@@ -161,9 +189,16 @@ fn line_after(text: &str, at: usize) -> usize {
 mod tests {
     use super::*;
     use crate::data::ShardKind;
+    use crate::data::source::Source;
 
     fn read(dir: &Path, end: Option<u32>, shards: &Shards) -> Result<Corpus, String> {
-        Corpus::read(dir, &Tokens::Bytes, end, 0.2, shards, 8).map_err(|e| e.to_string())
+        let encoder = Encoder {
+            source: Source::open(dir, None).unwrap(),
+            tokens: Tokens::Bytes,
+            end,
+            vocabulary: 256,
+        };
+        Corpus::read(&encoder, 0.2, shards, 8).map_err(|e| e.to_string())
     }
 
     #[test]

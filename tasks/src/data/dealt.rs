@@ -49,6 +49,11 @@ impl Dealt {
         self.mine.len()
     }
 
+    /// Whether a unit is this peer's.
+    pub fn has(&self, unit: u32) -> bool {
+        self.mine.binary_search(&unit).is_ok()
+    }
+
     /// Number of all peers' units.
     pub fn total(&self) -> usize {
         self.order.len()

@@ -1,6 +1,7 @@
 //! Text as bytes: one file, or all files of a folder one after the other. The bytes are not
 //! decoded, because a byte-level model accepts any bytes.
 
+use super::parquet::ParquetFileError;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::ops::Range;
@@ -72,6 +73,86 @@ pub enum TextError {
         /// Tokens of a window.
         window: usize,
     },
+    /// A folder with files of two formats.
+    #[error("{}: this is {format}, but {} is {other_format} (give a folder with one format)",
+        file.display(), other.display())]
+    Mixed {
+        /// A file.
+        file: PathBuf,
+        /// Its format.
+        format: &'static str,
+        /// A file of another format.
+        other: PathBuf,
+        /// The format of that file.
+        other_format: &'static str,
+    },
+    /// A column is chosen, but plain text has none.
+    #[error("{}: this is text without columns (leave out `task.column`)", .0.display())]
+    NoColumns(PathBuf),
+    /// A Parquet file cannot be read.
+    #[error(transparent)]
+    Parquet(#[from] ParquetFileError),
+    /// A Parquet file does not have the column with the text.
+    #[error("{0}: `task.column` chooses another")]
+    NoColumn(ParquetFileError),
+    /// A line is not JSON.
+    #[error("{}: line {line} is not a JSON object: {reason} (each line must be one)",
+        file.display())]
+    Json {
+        /// The file.
+        file: PathBuf,
+        /// The line, counted from 1.
+        line: u64,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A JSON object does not have the text.
+    #[error("{}: line {line} has no `{key}` (it has {known}): `task.column` chooses another",
+        file.display())]
+    NoKey {
+        /// The file.
+        file: PathBuf,
+        /// The line, counted from 1.
+        line: u64,
+        /// The key.
+        key: String,
+        /// The keys that the line has.
+        known: String,
+    },
+    /// A row is not text.
+    #[error("{}: row {row} of column `{column}` is not UTF-8", file.display())]
+    NotTextRow {
+        /// The file.
+        file: PathBuf,
+        /// The column.
+        column: String,
+        /// The row, counted from 0.
+        row: u64,
+    },
+    /// A token that the model does not have.
+    #[error(
+        "{}: {place} has token {token}, the model has tokens from 0 to {} (are they of another \
+         tokenizer?)", file.display(), vocabulary.saturating_sub(1)
+    )]
+    Token {
+        /// The file.
+        file: PathBuf,
+        /// The row or line.
+        place: String,
+        /// The token.
+        token: i64,
+        /// Number of the model's tokens.
+        vocabulary: usize,
+    },
+    /// Tokens where a byte-level model needs text.
+    #[error("{}: {place} has tokens, this model reads text (kind = \"causal-lm\" reads both)",
+        file.display())]
+    Tokens {
+        /// The file.
+        file: PathBuf,
+        /// The row or line.
+        place: String,
+    },
     /// Too few bytes for training and held-out data.
     #[error("{}: {found} bytes of text, at least {needed} are needed", file.display())]
     TooShort {
@@ -90,7 +171,7 @@ pub enum TextError {
 ///
 /// # Errors
 /// If a file cannot be read, or there is no text or too much.
-pub fn read_text(path: &Path) -> Result<Vec<u8>, TextError> {
+pub(super) fn read_files(path: &Path) -> Result<Vec<u8>, TextError> {
     let mut text = Vec::new();
     each_document(path, &mut |_, bytes| {
         if !text.is_empty() {
@@ -117,15 +198,13 @@ const BINARY: [(&[u8], &str); 4] = [
 /// Takes a file and its bytes.
 pub(super) type OnDocument<'a> = dyn FnMut(&Path, Vec<u8>) -> Result<(), TextError> + 'a;
 
-/// Calls `f(file, bytes)` for the files of [`read_text`].
+/// Calls `f(file, bytes)` for the files of [`read_files`].
 ///
 /// # Errors
-/// As [`read_text`], and those of `f`.
+/// As [`read_files`], and those of `f`.
 pub(super) fn each_document(path: &Path, f: &mut OnDocument<'_>) -> Result<(), TextError> {
-    let mut files = Vec::new();
-    append(path, &mut files, 0)?;
     let mut size = 0;
-    for file in files {
+    for file in files_of(path)? {
         let io = |source| TextError::Io {
             file: file.clone(),
             source,
@@ -140,7 +219,7 @@ pub(super) fn each_document(path: &Path, f: &mut OnDocument<'_>) -> Result<(), T
             return Err(TextError::TooLarge(path.into()));
         }
         size += read as u64;
-        if let Some((_, format)) = BINARY.iter().find(|(magic, _)| bytes.starts_with(magic)) {
+        if let Some(format) = binary_format(&bytes) {
             return Err(TextError::Binary { file, format });
         }
         f(&file, bytes)?;
@@ -149,6 +228,19 @@ pub(super) fn each_document(path: &Path, f: &mut OnDocument<'_>) -> Result<(), T
         0 => Err(TextError::Empty(path.into())),
         _ => Ok(()),
     }
+}
+
+/// The name of the format of a file that begins with these bytes, if it is a binary one.
+pub(super) fn binary_format(bytes: &[u8]) -> Option<&'static str> {
+    let known = BINARY.iter().find(|(magic, _)| bytes.starts_with(magic));
+    known.map(|(_, format)| *format)
+}
+
+/// The file, or all files of a folder and its sub-folders in the order of their names.
+pub(super) fn files_of(path: &Path) -> Result<Vec<PathBuf>, TextError> {
+    let mut files = Vec::new();
+    append(path, &mut files, 0)?;
+    Ok(files)
 }
 
 fn append(path: &Path, files: &mut Vec<PathBuf>, depth: usize) -> Result<(), TextError> {
@@ -193,17 +285,17 @@ mod tests {
         fs::write(dir.path().join("b/x.txt"), "two").unwrap();
         fs::write(dir.path().join("a.txt"), "one").unwrap();
         fs::write(dir.path().join(".hidden"), "no").unwrap();
-        assert_eq!(read_text(dir.path()).unwrap(), b"one\ntwo\nthree");
-        assert_eq!(read_text(&dir.path().join("a.txt")).unwrap(), b"one");
+        assert_eq!(read_files(dir.path()).unwrap(), b"one\ntwo\nthree");
+        assert_eq!(read_files(&dir.path().join("a.txt")).unwrap(), b"one");
     }
 
     #[test]
     fn errors_name_the_file() {
         let dir = tempfile::tempdir().unwrap();
         let missing = dir.path().join("novel.txt");
-        let error = read_text(&missing).unwrap_err().to_string();
+        let error = read_files(&missing).unwrap_err().to_string();
         assert!(error.contains("novel.txt"), "{error}");
-        assert!(matches!(read_text(dir.path()), Err(TextError::Empty(_))));
+        assert!(matches!(read_files(dir.path()), Err(TextError::Empty(_))));
     }
 
     #[test]
@@ -211,7 +303,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("a.txt"), "text").unwrap();
         fs::write(dir.path().join("b"), b"PAR1\x15\x04").unwrap();
-        let error = read_text(dir.path()).unwrap_err().to_string();
+        let error = read_files(dir.path()).unwrap_err().to_string();
         assert!(error.contains("b: this is Parquet, not text"), "{error}");
     }
 

@@ -78,6 +78,38 @@ impl Tokens {
         }
     }
 
+    /// The tokens of each of several texts.
+    ///
+    /// # Errors
+    /// As [`Tokens::encode`].
+    pub fn encode_all(&self, texts: &[&str]) -> Result<Vec<Vec<u32>>, String> {
+        let Self::File(tokenizer) = self else {
+            return texts.iter().map(|text| self.encode(text)).collect();
+        };
+        let mut all = Vec::with_capacity(texts.len());
+        for some in texts.chunks(PIECES) {
+            if some.iter().any(|text| text.len() > PIECE) {
+                for text in some {
+                    all.push(self.encode(text)?);
+                }
+                continue;
+            }
+            let encoded = tokenizer
+                .encode_batch_fast(some.to_vec(), false)
+                .map_err(|error| error.to_string())?;
+            all.extend(encoded.iter().map(|encoding| encoding.get_ids().to_vec()));
+        }
+        Ok(all)
+    }
+
+    /// Bytes of the text that tokens stand for; `None` if it is not known.
+    pub fn text_bytes(&self, tokens: &[u32]) -> Option<usize> {
+        match self {
+            Self::Bytes => Some(tokens.len()),
+            Self::File(_) => self.decode(tokens).ok().map(|text| text.len()),
+        }
+    }
+
     /// The text of tokens. Bytes that are no UTF-8 become replacement characters.
     ///
     /// # Errors

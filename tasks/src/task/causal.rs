@@ -4,13 +4,13 @@ use super::{Score, Task};
 use crate::config::{
     Architecture, BYTES, CausalConfig, CausalModel, ConfigError, DataSource, FreshModel, nearest,
 };
-use crate::data::{Corpus, Dealt, Passes, ShardKind, Shards, Tokens};
+use crate::data::{Feed, Reading, Shards, Tokens};
 use crate::model::{
     CausalLm, CausalShape, Gpt2Shape, LlamaShape, Lora, ModelDirError, Rope, Stretch, initial,
     read_json, read_shape,
 };
 use crate::weights::load_module;
-use crate::{Segments, TaskError, loss, rng};
+use crate::{Segments, TaskError, loss};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use murmurate_protocol::Participants;
 use murmurate_strategies::TensorSpec;
@@ -50,11 +50,10 @@ pub(crate) struct CausalPlan {
 /// A causal language model and its tokens.
 pub struct CausalTask {
     plan: CausalPlan,
-    corpus: Corpus,
+    feed: Feed,
+    /// Tokens that are held out, the same for all shards.
+    held: Vec<u32>,
     batch: usize,
-    passes: Passes,
-    /// Only where the peers divide the text.
-    dealt: Option<Dealt>,
     accumulate: u32,
     clip_norm: Option<f64>,
     smoothing: f64,
@@ -179,34 +178,45 @@ pub(crate) fn end_of_text(dir: &Path) -> Option<u32> {
     u32::try_from(id).ok()
 }
 
+/// The text of a task.
+pub(crate) fn reading<'a>(
+    config: &'a CausalConfig,
+    plan: &CausalPlan,
+    tokens: Tokens,
+) -> Result<Reading<'a>, ConfigError> {
+    let DataSource::Path(path) = &config.data else {
+        return Err(ConfigError::Missing {
+            table: "task",
+            key: "data",
+            hint: "no text is bundled: give a text file or a folder of them",
+        });
+    };
+    Ok(Reading {
+        path,
+        column: config.column.as_deref(),
+        end: plan.end_of_document(),
+        vocabulary: plan.shape.vocabulary(),
+        held_out: config.held_out,
+        tokens,
+    })
+}
+
 impl CausalTask {
-    /// Reads model sizes and text, and keeps one shard of the text and what is held out.
+    /// Reads model sizes and text: all of a shard if it is small, otherwise only what is held out.
     ///
     /// # Errors
     /// When model, tokenizer, text or shard are wrong, or do not fit each other.
     pub fn new(config: &CausalConfig, seed: u64, shards: &Shards) -> Result<Self, TaskError> {
-        let DataSource::Path(path) = &config.data else {
-            return Err(ConfigError::Missing {
-                table: "task",
-                key: "data",
-                hint: "no text is bundled: give a text file or a folder of them",
-            }
-            .into());
-        };
         let tokens = tokens(config)?;
         let plan = CausalPlan::new(config, &tokens)?;
-        let end = plan.end_of_document();
-        let (context, window) = (plan.context, plan.context + 1);
-        let corpus = Corpus::read(path, &tokens, end, config.held_out, shards, window)?;
-        let windows = (corpus.train.len() - 1) / context;
-        let dealt = (shards.kind == ShardKind::Dealt).then(|| Dealt::new(windows, shards.seed));
-        let seed = rng::shard_seed(seed, shards.index);
+        let (window, batch) = (plan.context + 1, config.batch as usize);
+        let reading = reading(config, &plan, tokens)?;
+        let (feed, held) = Feed::new(reading, shards, seed, window, batch)?;
         Ok(Self {
             plan,
-            batch: config.batch as usize,
-            dealt,
-            passes: Passes::new(windows, config.batch as usize, seed),
-            corpus,
+            feed,
+            held,
+            batch,
             accumulate: config.accumulate,
             clip_norm: config.clip_norm,
             smoothing: config.label_smoothing,
@@ -218,18 +228,13 @@ impl CausalTask {
         &self.plan.shape
     }
 
-    /// The tokens of this shard, and those held out.
-    pub fn corpus(&self) -> &Corpus {
-        &self.corpus
-    }
-
     fn held_windows(&self) -> usize {
-        (self.corpus.held.len() / (self.plan.context + 1)).clamp(1, HELD_WINDOWS)
+        (self.held.len() / (self.plan.context + 1)).clamp(1, HELD_WINDOWS)
     }
 
     /// Windows in an evaluation batch.
     fn held_batch(&self) -> usize {
-        self.passes.batch_len().min(16)
+        self.feed.batch_len(self.batch).min(16)
     }
 }
 
@@ -256,14 +261,11 @@ impl Task for CausalTask {
     }
 
     fn deal(&mut self, participants: &Participants) {
-        let Some(dealt) = &mut self.dealt else { return };
-        if dealt.deal(participants) {
-            self.passes = Passes::new(dealt.count(), self.batch, dealt.order_seed());
-        }
+        self.feed.deal(participants);
     }
 
     fn samples(&self) -> u64 {
-        self.passes.batch_len() as u64
+        self.feed.batch_len(self.batch) as u64
     }
 
     fn accumulate(&self) -> u32 {
@@ -276,14 +278,21 @@ impl Task for CausalTask {
 
     /// Windows that lie side by side without gaps, in an order of their own in every pass.
     fn batch(&mut self, number: u64, device: &Device) -> Result<Self::Batch, TaskError> {
-        let context = self.plan.context;
-        let dealt = self.dealt.as_ref();
-        let window = |place: &u32| dealt.map_or(*place, |dealt| dealt.unit(*place));
-        let places = self.passes.batch(number).iter();
-        let starts: Vec<usize> = places
-            .map(|place| window(place) as usize * context)
-            .collect();
-        Ok(tensors(&self.corpus.train, &starts, context, device))
+        let (context, window) = (self.plan.context, self.plan.context + 1);
+        let tokens = self.feed.batch(number, self.batch)?;
+        let starts: Vec<usize> = (0..tokens.len()).step_by(window).collect();
+        Ok(tensors(&tokens, &starts, context, device))
+    }
+
+    fn position(&self) -> Vec<u8> {
+        self.feed.position()
+    }
+
+    fn seek(&mut self, position: &[u8]) -> Result<(), TaskError> {
+        match position.is_empty() || self.feed.seek(position) {
+            true => Ok(()),
+            false => Err(TaskError::Position),
+        }
     }
 
     fn loss(&self, model: &CausalLm, batch: Self::Batch) -> Tensor<1> {
@@ -314,7 +323,7 @@ impl Task for CausalTask {
         index: usize,
         device: &Device,
     ) -> Result<Score, TaskError> {
-        let (windows, held) = (self.held_windows(), &self.corpus.held);
+        let (windows, held) = (self.held_windows(), &self.held);
         let last = held.len() - (self.plan.context + 1);
         let first = index * self.held_batch();
         let starts: Vec<usize> = (first..windows.min(first + self.held_batch()))

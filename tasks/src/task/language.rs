@@ -50,7 +50,7 @@ impl LanguageTask {
             }
             .into());
         };
-        let text = read_text(path)?;
+        let text = read_text(path, config.column.as_deref())?;
         Self::of_text(config, &text, seed, shards)
     }
 

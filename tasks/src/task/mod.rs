@@ -6,7 +6,7 @@ mod language;
 mod tabular;
 
 pub use causal::CausalTask;
-pub(crate) use causal::{CausalPlan, end_of_text, tokens};
+pub(crate) use causal::{CausalPlan, end_of_text, reading, tokens};
 pub use image::ImageTask;
 pub(crate) use image::{ImagePlan, find_images};
 pub use language::LanguageTask;
@@ -94,11 +94,27 @@ pub trait Task: Send {
     }
 
     /// The batch with this number. Must return the same batch for the same number and the same
-    /// participants.
+    /// participants. Numbers grow by one; a task with a [position](Task::position) may rely on it.
     ///
     /// # Errors
     /// If reading the data fails.
     fn batch(&mut self, number: u64, device: &Device) -> Result<Self::Batch, TaskError>;
+
+    /// Where the next batch is, for tasks that cannot find it by its number alone. Checkpoints keep it.
+    /// The default is for tasks that can.
+    fn position(&self) -> Vec<u8> {
+        Vec::new()
+    }
+
+    /// Goes to a position that [`Task::position`] gave, perhaps in an earlier process. An empty one is the
+    /// beginning. The next batch is the same one that followed it then.
+    ///
+    /// # Errors
+    /// If it is not a position in this task's data.
+    fn seek(&mut self, position: &[u8]) -> Result<(), TaskError> {
+        let _ = position;
+        Ok(())
+    }
 
     /// The mean loss over a batch, in nats if it has a unit. One value.
     fn loss(&self, model: &Self::Model, batch: Self::Batch) -> Tensor<1>;

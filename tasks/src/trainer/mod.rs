@@ -22,6 +22,7 @@ use murmurate_strategies::{
 use std::ops::Range;
 
 const POSITION: &str = "trainer.batches";
+const PLACE: &str = "trainer.place";
 const INNER: &str = "trainer.inner";
 
 /// Takes inner steps on a burn model.
@@ -289,6 +290,10 @@ impl<T: Task> Trainer for BurnTrainer<T> {
 
     fn save(&mut self, sink: &mut dyn StateSink) -> Result<(), StateError> {
         sink.bytes(POSITION, &self.batches.to_le_bytes())?;
+        let place = self.task.position();
+        if !place.is_empty() {
+            sink.bytes(PLACE, &place)?;
+        }
         self.inner
             .as_ref()
             .map_or(Ok(()), |inner| inner.save(INNER, &self.layout, sink))
@@ -308,6 +313,16 @@ impl<T: Task> Trainer for BurnTrainer<T> {
             }
             false => None,
         };
+        let place = match source.contains(PLACE) {
+            true => source.bytes(PLACE)?,
+            false => Vec::new(),
+        };
+        self.task
+            .seek(&place)
+            .map_err(|error| StateError::Malformed {
+                name: PLACE.to_owned(),
+                reason: error.to_string(),
+            })?;
         self.batches = u64::from_le_bytes(batches);
         self.inner = inner;
         Ok(())

@@ -1,0 +1,188 @@
+//! The windows of tokens that one peer trains, from memory or as a stream, and what is held out.
+
+use super::encoder::Encoder;
+use super::source::{Format, Source};
+use super::stream::{Sizes, Stream, split};
+use super::{Corpus, Dealt, Passes, ShardKind, Shards, TextError, Tokens, corpus};
+use crate::{TaskError, rng};
+use murmurate_protocol::Participants;
+use std::path::Path;
+
+/// The most bytes of text that are kept in memory. The windows of larger data are streamed.
+pub const MEMORY_BYTES_MAX: u64 = 16 << 20;
+
+/// Which text to read, as which tokens.
+pub(crate) struct Reading<'a> {
+    pub(crate) path: &'a Path,
+    /// The column or key with the text.
+    pub(crate) column: Option<&'a str>,
+    pub(crate) tokens: Tokens,
+    /// The token after each document.
+    pub(crate) end: Option<u32>,
+    /// Number of the model's tokens.
+    pub(crate) vocabulary: usize,
+    /// Share of the text that is held out.
+    pub(crate) held_out: f64,
+}
+
+/// Windows for training, each of which shares its last token with the next one.
+pub(crate) enum Feed {
+    /// All of this peer's text.
+    Memory(Memory),
+    /// Text that is read while it is trained.
+    Stream(Box<Stream>),
+}
+
+/// Windows of text in memory.
+pub(crate) struct Memory {
+    tokens: Vec<u32>,
+    window: usize,
+    batch: usize,
+    passes: Passes,
+    /// Only where the peers divide the text.
+    dealt: Option<Dealt>,
+}
+
+impl Reading<'_> {
+    fn encoder(self) -> Result<Encoder, TextError> {
+        Ok(Encoder {
+            source: Source::open(self.path, self.column)?,
+            tokens: self.tokens,
+            end: self.end,
+            vocabulary: self.vocabulary,
+        })
+    }
+
+    /// Bytes and tokens of the text that is held out. `None` if the bytes are not known.
+    ///
+    /// # Errors
+    /// If the text cannot be read or encoded.
+    pub(crate) fn held_size(self) -> Result<Option<(usize, usize)>, TextError> {
+        let held_out = self.held_out;
+        let encoder = self.encoder()?;
+        let (source, tokens) = (&encoder.source, &encoder.tokens);
+        if source.bytes() <= MEMORY_BYTES_MAX && source.format() == Format::Text {
+            return corpus::held_size(source.path(), tokens, encoder.end, held_out).map(Some);
+        }
+        let sizes = Sizes::of(source.bytes());
+        let passages = source.passages(sizes.passage);
+        let held = match source.bytes() <= MEMORY_BYTES_MAX {
+            true => Corpus::halves(encoder.encode(&passages)?, held_out).1,
+            false => encoder.encode(split(&passages, held_out, sizes).1)?,
+        };
+        let bytes = tokens.text_bytes(&held);
+        Ok(bytes.map(|bytes| (bytes, held.len())))
+    }
+}
+
+impl Feed {
+    /// Windows of `window` tokens in batches of `batch`, and the tokens that are held out. The order of
+    /// windows depends on seed and shard.
+    ///
+    /// # Errors
+    /// If text or shard are wrong, or too short for one window.
+    pub(crate) fn new(
+        reading: Reading<'_>,
+        shards: &Shards,
+        seed: u64,
+        window: usize,
+        batch: usize,
+    ) -> Result<(Self, Vec<u32>), TaskError> {
+        let held_out = reading.held_out;
+        let encoder = reading.encoder()?;
+        if encoder.source.bytes() <= MEMORY_BYTES_MAX {
+            let corpus = Corpus::read(&encoder, held_out, shards, window)?;
+            let memory = Memory::new(corpus.train, shards, seed, window, batch);
+            return Ok((Self::Memory(memory), corpus.held));
+        }
+        let sizes = Sizes::of(encoder.source.bytes());
+        let passages = encoder.source.passages(sizes.passage);
+        let (train, held) = split(&passages, held_out, sizes);
+        let held = encoder.encode(held)?;
+        if held.len() < window || train.is_empty() {
+            return Err(TextError::TooFewTokens {
+                file: encoder.source.path().into(),
+                train: 0,
+                held: held.len(),
+                window,
+            }
+            .into());
+        }
+        let stream = Stream::new(encoder, train, sizes, shards, seed, window)?;
+        Ok((Self::Stream(Box::new(stream)), held))
+    }
+
+    /// Takes this peer's part among these participants.
+    pub(crate) fn deal(&mut self, participants: &Participants) {
+        match self {
+            Self::Memory(memory) => memory.deal(participants),
+            Self::Stream(stream) => stream.deal(participants),
+        }
+    }
+
+    /// Number of windows in each of the batches of `batch`, of which there may be fewer in memory.
+    pub(crate) fn batch_len(&self, batch: usize) -> usize {
+        match self {
+            Self::Memory(memory) => memory.passes.batch_len(),
+            Self::Stream(_) => batch,
+        }
+    }
+
+    /// The windows of a batch, one after the other. A stream gives its next ones.
+    ///
+    /// # Errors
+    /// If the text cannot be read or encoded.
+    pub(crate) fn batch(&mut self, number: u64, batch: usize) -> Result<Vec<u32>, TextError> {
+        match self {
+            Self::Memory(memory) => Ok(memory.batch(number)),
+            Self::Stream(stream) => stream.next(batch),
+        }
+    }
+
+    /// Where the next batch is; empty if its number says it.
+    pub(crate) fn position(&self) -> Vec<u8> {
+        match self {
+            Self::Memory(_) => Vec::new(),
+            Self::Stream(stream) => stream.position(),
+        }
+    }
+
+    /// Goes to a position. `false` if the bytes are not one.
+    pub(crate) fn seek(&mut self, position: &[u8]) -> bool {
+        match self {
+            Self::Memory(_) => true,
+            Self::Stream(stream) => stream.seek(position),
+        }
+    }
+}
+
+impl Memory {
+    fn new(tokens: Vec<u32>, shards: &Shards, seed: u64, window: usize, batch: usize) -> Self {
+        let windows = (tokens.len() - 1) / (window - 1);
+        let dealt = (shards.kind == ShardKind::Dealt).then(|| Dealt::new(windows, shards.seed));
+        let seed = rng::shard_seed(seed, shards.index);
+        Self {
+            tokens,
+            window,
+            batch,
+            passes: Passes::new(windows, batch, seed),
+            dealt,
+        }
+    }
+
+    fn deal(&mut self, participants: &Participants) {
+        let Some(dealt) = &mut self.dealt else { return };
+        if dealt.deal(participants) {
+            self.passes = Passes::new(dealt.count(), self.batch, dealt.order_seed());
+        }
+    }
+
+    fn batch(&mut self, number: u64) -> Vec<u32> {
+        let dealt = self.dealt.as_ref();
+        let window = |place: &u32| dealt.map_or(*place, |dealt| dealt.unit(*place));
+        let places = self.passes.batch(number).iter();
+        let starts = places.map(|place| window(place) as usize * (self.window - 1));
+        let windows = starts.flat_map(|start| &self.tokens[start..start + self.window]);
+        windows.copied().collect()
+    }
+}

@@ -1,0 +1,16 @@
+//! Columns of Parquet files: which there are, and the values of a range of rows. Only the pages that
+//! hold these rows are unpacked, so a file of any size needs little memory.
+//!
+//! **Source:** Apache Parquet format, <https://parquet.apache.org/docs/file-format/>.
+
+mod column;
+mod error;
+mod file;
+mod values;
+
+pub use column::{Column, ColumnKind};
+pub use error::ParquetFileError;
+pub use file::ParquetFile;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,205 @@
+//! Tests with files of Arrow's writer, which `tasks/tests/fixtures/parquet/make.py` makes.
+
+use super::*;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/fixtures/parquet")
+        .join(name)
+}
+
+/// All rows of a column by reads of one to three rows.
+fn all<T>(
+    file: &ParquetFile,
+    name: &str,
+    read: impl Fn(&Column, usize, std::ops::Range<usize>) -> Result<Vec<T>, ParquetFileError>,
+) -> Vec<T> {
+    let column = file.column(name).unwrap();
+    let mut all = Vec::new();
+    for group in 0..file.row_groups() {
+        let rows = file.rows(group);
+        let mut start = 0;
+        for length in (1..=3).cycle() {
+            let end = rows.min(start + length);
+            all.extend(read(column, group, start..end).unwrap());
+            start = end;
+            if start == rows {
+                break;
+            }
+        }
+    }
+    all
+}
+
+#[test]
+fn every_type_of_column_is_read_with_every_codec() {
+    for codec in ["snappy", "zstd", "gzip", "lz4"] {
+        let file = ParquetFile::open(&fixture(&format!("{codec}.parquet"))).unwrap();
+        assert_eq!(
+            (0..file.row_groups()).map(|g| file.rows(g)).sum::<usize>(),
+            10
+        );
+        let text = |i: u8| (i != 3).then(|| format!("row {i} \u{e9}").into_bytes());
+        assert!(
+            all(&file, "text", |c, g, r| file.bytes(c, g, r))
+                .into_iter()
+                .eq((0..10).map(text))
+        );
+        let ints = |name| all(&file, name, |c, g, r| file.ints(c, g, r));
+        assert!(ints("label").into_iter().eq((0..10).map(Some)));
+        assert!(
+            ints("count")
+                .into_iter()
+                .eq((0..10).map(|i| Some(u32::MAX as i64 - i)))
+        );
+        assert!(
+            ints("flag")
+                .into_iter()
+                .eq((0..10).map(|i| Some(1 - i % 2)))
+        );
+        let numbers = |name| all(&file, name, |c, g, r| file.numbers(c, g, r));
+        assert!(
+            numbers("score")
+                .into_iter()
+                .eq((0..10).map(|i| Some(f64::from(i) / 2.0)))
+        );
+        assert!(
+            numbers("label")
+                .into_iter()
+                .eq((0..10).map(|i| Some(f64::from(i))))
+        );
+        let image = all(&file, "image.bytes", |c, g, r| file.bytes(c, g, r));
+        assert!(
+            image
+                .into_iter()
+                .eq((0..10_u8).map(|i| Some(vec![i; i.into()])))
+        );
+        let path = all(&file, "image.path", |c, g, r| file.bytes(c, g, r));
+        assert!(path.iter().all(Option::is_none));
+        let list = |i: i64| if i == 4 { Vec::new() } else { (0..i).collect() };
+        let tokens = all(&file, "tokens", |c, g, r| file.int_lists(c, g, r));
+        assert!(tokens.into_iter().eq((0..10).map(list)));
+        let tokens = all(&file, "tokens", |c, g, r| file.number_lists(c, g, r));
+        assert_eq!(tokens[2], [0.0, 1.0]);
+    }
+}
+
+#[test]
+fn columns_have_their_types() {
+    let file = ParquetFile::open(&fixture("snappy.parquet")).unwrap();
+    let found: Vec<String> = file
+        .columns()
+        .iter()
+        .map(|column| format!("{}: {column}", column.name))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            "text: text",
+            "label: integers",
+            "count: integers",
+            "score: floating-point numbers",
+            "flag: integers",
+            "image.bytes: bytes",
+            "image.path: text",
+            "tokens: lists of integers",
+            "holes: lists of floating-point numbers",
+            "when: values that are not text, bytes or numbers",
+        ]
+    );
+}
+
+#[test]
+fn what_cannot_be_read_is_refused_in_one_line() {
+    let path = fixture("snappy.parquet");
+    let file = ParquetFile::open(&path).unwrap();
+    let column = |name| file.column(name).unwrap();
+    let error = file.column("texts").unwrap_err().to_string();
+    assert!(
+        error.contains("there is no column `texts` (it has `text`, `label`"),
+        "{error}"
+    );
+    let error = file
+        .bytes(column("label"), 0, 0..1)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.ends_with("column `label` has integers, text or bytes is needed"),
+        "{error}"
+    );
+    let error = file
+        .ints(column("tokens"), 0, 0..1)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("has lists of integers, integers is needed"),
+        "{error}"
+    );
+    let error = file
+        .numbers(column("when"), 0, 0..1)
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("has values that are not text"), "{error}");
+    let error = file
+        .number_lists(column("holes"), 1, 0..4)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("row 5 of column `holes` has a list with an empty value"),
+        "{error}"
+    );
+    let brotli = ParquetFile::open(&fixture("brotli.parquet")).unwrap();
+    let error = brotli
+        .ints(brotli.column("label").unwrap(), 0, 0..1)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("cannot be read from row 0 on (it is packed with brotli"),
+        "{error}"
+    );
+}
+
+#[test]
+fn torn_and_foreign_files_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("torn.parquet");
+    let whole = fs::read(fixture("snappy.parquet")).unwrap();
+    let open = |bytes: &[u8]| {
+        fs::write(&path, bytes).unwrap();
+        let error = ParquetFile::open(&path).unwrap_err().to_string();
+        assert!(
+            error.contains("torn.parquet: ") && !error.contains('\n'),
+            "{error}"
+        );
+        error
+    };
+    for length in [4, 11, 12, 500, whole.len() - 1] {
+        let error = open(&whole[..length]);
+        assert!(
+            error.contains("cut off or damaged, its footer is missing"),
+            "{error}"
+        );
+    }
+    let mut torn = whole.clone();
+    torn.drain(200..700);
+    fs::write(&path, &torn).unwrap();
+    let file = ParquetFile::open(&path).unwrap();
+    let last = file.row_groups() - 1;
+    let error = file
+        .bytes(file.column("text").unwrap(), last, 0..1)
+        .unwrap_err();
+    assert!(
+        error.to_string().contains("cannot be read from row 8 on"),
+        "{error}"
+    );
+    let mut bad = whole.clone();
+    let footer = bad.len() - 8;
+    bad[footer..footer + 4].copy_from_slice(&u32::MAX.to_le_bytes());
+    assert!(open(&bad).contains("its footer cannot be read"));
+    assert!(open(b"{\"text\": 1}\n").contains("this is not a Parquet file"));
+    assert!(open(b"").contains("this is not a Parquet file"));
+    let missing = ParquetFile::open(&dir.path().join("none.parquet")).unwrap_err();
+    assert!(matches!(missing, ParquetFileError::Io { .. }), "{missing}");
+}

@@ -1,0 +1,204 @@
+//! Passages of files in JSON Lines: one object in each line, with the document under one key.
+
+use super::{Piece, Wanted};
+use crate::data::text::TextError;
+use serde::Deserialize;
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::ops::Range;
+use std::path::Path;
+
+/// The longest line: a file without line breaks must not fill the memory.
+const LINE_BYTES_MAX: u64 = 64 << 20;
+
+/// The most keys of a line that an error lists.
+const KEYS_SHOWN: usize = 12;
+
+/// Reads the lines that begin in a range of bytes.
+pub(super) fn read(
+    path: &Path,
+    wanted: Wanted<'_>,
+    range: &Range<u64>,
+    f: &mut dyn FnMut(Piece) -> Result<(), TextError>,
+) -> Result<(), TextError> {
+    let io = |source| TextError::Io {
+        file: path.into(),
+        source,
+    };
+    let mut file = BufReader::with_capacity(1 << 17, File::open(path).map_err(io)?);
+    // The line that begins before the range is the previous passage's. It is empty if it ends there.
+    let mut at = range.start.saturating_sub(1);
+    file.seek(SeekFrom::Start(at)).map_err(io)?;
+    let mut line = Vec::new();
+    if range.start > 0 {
+        at += read_line(&mut file, &mut line).map_err(io)?;
+    }
+    while at < range.end {
+        let begin = at;
+        let length = read_line(&mut file, &mut line).map_err(io)?;
+        if length == 0 {
+            break;
+        }
+        at += length;
+        let piece = match line.trim_ascii().is_empty() {
+            true => continue,
+            false => piece(&line, wanted),
+        };
+        match piece {
+            Ok(piece) => f(piece)?,
+            Err(bad) => {
+                let number = line_number(path, begin).map_err(io)?;
+                return Err(bad.into_error(path, number, &line, wanted));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Why a line cannot be used, without its place.
+enum Bad {
+    Json(String),
+    NoKey,
+    Token(i64),
+    Tokens,
+}
+
+impl Bad {
+    fn into_error(self, path: &Path, line: u64, bytes: &[u8], wanted: Wanted<'_>) -> TextError {
+        let (file, place) = (path.into(), format!("line {line}"));
+        match self {
+            Self::Json(reason) => TextError::Json { file, line, reason },
+            Self::NoKey => TextError::NoKey {
+                file,
+                line,
+                key: wanted.column.to_owned(),
+                known: keys(bytes),
+            },
+            Self::Token(token) => TextError::Token {
+                file,
+                place,
+                token,
+                vocabulary: wanted.vocabulary.unwrap_or_default(),
+            },
+            Self::Tokens => TextError::Tokens { file, place },
+        }
+    }
+}
+
+fn piece(line: &[u8], wanted: Wanted<'_>) -> Result<Piece, Bad> {
+    let long = line.len() as u64 > LINE_BYTES_MAX;
+    if long {
+        return Err(Bad::Json(format!(
+            "it has more than {LINE_BYTES_MAX} bytes"
+        )));
+    }
+    match parse(line, wanted.column).map_err(|error| Bad::Json(reason(line, &error)))? {
+        None => Err(Bad::NoKey),
+        Some(Document::Text(text)) => Ok(Piece::Text { text, ends: true }),
+        Some(Document::Tokens(tokens)) => match wanted.tokens(&tokens) {
+            None => Err(Bad::Tokens),
+            Some(Ok(tokens)) => Ok(Piece::Tokens(tokens)),
+            Some(Err(at)) => Err(Bad::Token(tokens[at])),
+        },
+    }
+}
+
+/// A line with its line break. Its bytes in the file; no more than one too many are kept.
+fn read_line(file: &mut BufReader<File>, line: &mut Vec<u8>) -> io::Result<u64> {
+    line.clear();
+    let length = file.take(LINE_BYTES_MAX + 1).read_until(b'\n', line)?;
+    Ok(length as u64)
+}
+
+/// The number of the line that begins at this byte, from 1. Only for errors: it reads all before it.
+fn line_number(path: &Path, at: u64) -> io::Result<u64> {
+    let mut file = BufReader::new(File::open(path)?.take(at));
+    let mut number = 1;
+    loop {
+        let bytes = file.fill_buf()?;
+        if bytes.is_empty() {
+            return Ok(number);
+        }
+        number += bytes.iter().filter(|&&byte| byte == b'\n').count() as u64;
+        let length = bytes.len();
+        file.consume(length);
+    }
+}
+
+/// What is wrong with a line that cannot be parsed.
+fn reason(line: &[u8], error: &serde_json::Error) -> String {
+    if line.trim_ascii_start().starts_with(b"[") {
+        return "it begins an array".to_owned();
+    }
+    let text = error.to_string();
+    let text = text.split(" at line ").next().unwrap_or_default();
+    match error.column() {
+        0 => text.to_owned(),
+        column => format!("{text} at column {column}"),
+    }
+}
+
+/// The keys of an object, as a list in a sentence.
+fn keys(line: &[u8]) -> String {
+    let object: BTreeMap<String, IgnoredAny> = serde_json::from_slice(line).unwrap_or_default();
+    let quoted = object.keys().map(|key| format!("`{key}`"));
+    let mut shown: Vec<String> = quoted.take(KEYS_SHOWN).collect();
+    match object.len() {
+        0 => return "no keys".to_owned(),
+        len if len > KEYS_SHOWN => shown.push("...".to_owned()),
+        _ => {}
+    }
+    shown.join(", ")
+}
+
+/// A document as JSON has it.
+#[derive(Deserialize)]
+#[serde(
+    untagged,
+    expecting = "the text is neither a string nor a list of tokens"
+)]
+enum Document {
+    Text(String),
+    Tokens(Vec<i64>),
+}
+
+/// The value under one key of an object; the others are skipped without storing them.
+fn parse(line: &[u8], key: &str) -> Result<Option<Document>, serde_json::Error> {
+    let mut json = serde_json::Deserializer::from_slice(line);
+    let found = Under(key).deserialize(&mut json)?;
+    json.end()?;
+    Ok(found)
+}
+
+struct Under<'a>(&'a str);
+
+impl<'de> DeserializeSeed<'de> for Under<'_> {
+    type Value = Option<Document>;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Self::Value, D::Error> {
+        from.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Under<'_> {
+    type Value = Option<Document>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut found = None;
+        while let Some(key) = map.next_key::<String>()? {
+            if key != self.0 {
+                map.next_value::<IgnoredAny>()?;
+            } else if found.replace(map.next_value()?).is_some() {
+                return Err(A::Error::custom(format!("it has `{key}` twice")));
+            }
+        }
+        Ok(found)
+    }
+}

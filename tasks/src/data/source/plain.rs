@@ -1,0 +1,59 @@
+//! Passages of text files. They begin and end between lines, so that no word and no character is cut.
+
+use super::Piece;
+use crate::data::text::TextError;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::Range;
+use std::path::Path;
+
+/// Bytes in which the end of a line is looked for. Text with longer lines is cut between characters.
+const LINE_SEARCH: u64 = 1 << 16;
+
+/// Reads the lines that begin in a range of bytes.
+pub(super) fn read(
+    path: &Path,
+    range: &Range<u64>,
+    f: &mut dyn FnMut(Piece) -> Result<(), TextError>,
+) -> Result<(), TextError> {
+    let io = |source| TextError::Io {
+        file: path.into(),
+        source,
+    };
+    let mut file = File::open(path).map_err(io)?;
+    let size = file.metadata().map_err(io)?.len();
+    let start = boundary(&mut file, range.start, size).map_err(io)?;
+    let end = boundary(&mut file, range.end, size).map_err(io)?;
+    let mut bytes = Vec::with_capacity((end - start) as usize + 1);
+    file.seek(SeekFrom::Start(start)).map_err(io)?;
+    file.take(end - start).read_to_end(&mut bytes).map_err(io)?;
+    let ends = end == size;
+    if bytes.is_empty() {
+        return Ok(());
+    }
+    if ends && !bytes.ends_with(b"\n") {
+        bytes.push(b'\n');
+    }
+    let text = String::from_utf8(bytes).map_err(|error| TextError::NotText {
+        file: path.into(),
+        at: start as usize + error.utf8_error().valid_up_to(),
+    })?;
+    f(Piece::Text { text, ends })
+}
+
+/// Where the line after a position begins. A position at the beginning of a line stays.
+fn boundary(file: &mut File, at: u64, size: u64) -> io::Result<u64> {
+    if at == 0 || at >= size {
+        return Ok(at.min(size));
+    }
+    let mut bytes = Vec::new();
+    file.seek(SeekFrom::Start(at - 1))?;
+    file.take(LINE_SEARCH).read_to_end(&mut bytes)?;
+    if let Some(newline) = bytes.iter().position(|&byte| byte == b'\n') {
+        return Ok(at + newline as u64);
+    }
+    // Bytes 0b10xx_xxxx continue a character of UTF-8, which has at most three of them.
+    let rest = bytes.get(1..).unwrap_or_default().iter().take(3);
+    let cut = rest.take_while(|&&byte| byte & 0xc0 == 0x80).count();
+    Ok(at + cut as u64)
+}

@@ -1,0 +1,176 @@
+//! Tests of passages: whatever their size, they are the documents in their order.
+
+use super::*;
+use std::fs;
+
+/// All documents, read in passages of about this size; tokens are shown as text.
+fn documents(path: &Path, column: Option<&str>, bytes: u64) -> Result<Vec<String>, TextError> {
+    let source = Source::open(path, column)?;
+    let (mut all, mut open) = (Vec::new(), String::new());
+    let passages = source.passages(bytes);
+    assert_eq!(
+        passages.iter().map(|p| p.bytes).sum::<u64>(),
+        source.bytes()
+    );
+    source.read(&passages, Some(10), &mut |_, piece| {
+        match piece {
+            Piece::Text { text, ends } => {
+                open.push_str(&text);
+                if ends {
+                    all.push(std::mem::take(&mut open));
+                }
+            }
+            Piece::Tokens(tokens) => all.push(format!("{tokens:?}")),
+        }
+        Ok(())
+    })?;
+    assert!(open.is_empty(), "the last piece ends its document");
+    Ok(all)
+}
+
+fn refusal(path: &Path, column: Option<&str>) -> String {
+    let error = documents(path, column, 1 << 20).unwrap_err().to_string();
+    assert!(!error.contains('\n'), "{error}");
+    error
+}
+
+#[test]
+fn passages_of_any_size_are_the_documents() {
+    let dir = tempfile::tempdir().unwrap();
+    let json = dir.path().join("json");
+    let text = dir.path().join("text");
+    fs::create_dir_all(json.join("b")).unwrap();
+    fs::create_dir_all(&text).unwrap();
+    let long = "h\u{f6}fisch ".repeat(20_000);
+    let lines: Vec<String> = (0..30)
+        .map(|i| {
+            format!("{{\"id\": {i}, \"text\": \"line\\n{i}\", \"more\": [1, {{\"text\": 2}}]}}")
+        })
+        .collect();
+    fs::write(json.join("b/1.jsonl"), lines[..20].join("\n")).unwrap();
+    fs::write(
+        json.join("c.jsonl"),
+        format!("\n{}\r\n\n", lines[20..].join("\n")),
+    )
+    .unwrap();
+    fs::write(json.join("a.jsonl"), "{\"text\": [3, 1]}\n{\"text\": []}").unwrap();
+    fs::write(text.join("a.txt"), format!("one\ntwo\n{long}\nend")).unwrap();
+    fs::write(text.join("b.txt"), format!("{long}\n")).unwrap();
+    let mut expected = vec!["[3, 1]".to_owned(), "[]".to_owned()];
+    expected.extend((0..30).map(|i| format!("line\n{i}")));
+    for bytes in [1, 7, 50, 1000, 1 << 20] {
+        assert_eq!(documents(&json, None, bytes).unwrap(), expected, "{bytes}");
+    }
+    let expected = [format!("one\ntwo\n{long}\nend\n"), format!("{long}\n")];
+    for bytes in [3, 1000, 65_536, 1 << 20] {
+        assert!(
+            documents(&text, None, bytes).unwrap() == expected,
+            "{bytes}"
+        );
+    }
+    let parquet = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/parquet/zstd.parquet");
+    for bytes in [1, 40, 1000] {
+        let found = documents(&parquet, None, bytes).unwrap();
+        assert_eq!(found.len(), 9, "row 3 has no text");
+        assert_eq!(found[8], "row 9 \u{e9}");
+        let found = documents(&parquet, Some("tokens"), bytes).unwrap();
+        assert_eq!((found.len(), found[3].as_str()), (10, "[0, 1, 2]"));
+    }
+}
+
+#[test]
+fn what_is_wrong_is_named_with_its_file_and_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("a.jsonl");
+    let refused = |text: &str, expected: &str| {
+        fs::write(&file, text).unwrap();
+        let error = refusal(&file, None);
+        assert!(error.contains(expected), "{error}");
+        assert!(error.contains("a.jsonl: "), "{error}");
+    };
+    refused(
+        "{\"text\": 1}",
+        "line 1 is not a JSON object: the text is neither a string nor",
+    );
+    refused(
+        "{\"text\": \"a\"}\n\n{\"text\": \"b\"\n",
+        "line 3 is not a JSON object: EOF",
+    );
+    refused(
+        "[{\"text\": \"a\"}]",
+        "line 1 is not a JSON object: it begins an array",
+    );
+    refused(
+        "{\"text\": \"a\"} x",
+        "line 1 is not a JSON object: trailing characters at column 15",
+    );
+    refused(
+        "{\"text\": \"a\"}\n{\"body\": \"b\", \"id\": 1}",
+        "line 2 has no `text` (it has `body`, `id`): `task.column` chooses another",
+    );
+    refused(
+        "{\"text\": [1, 10]}",
+        "line 1 has token 10, the model has tokens from 0 to 9",
+    );
+    refused("{\"text\": [-1]}", "line 1 has token -1");
+    let parquet = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/parquet/zstd.parquet");
+    let error = refusal(&parquet, Some("body"));
+    assert!(
+        error.contains("no column `body` (it has `text`, "),
+        "{error}"
+    );
+    assert!(
+        error.ends_with("): `task.column` chooses another"),
+        "{error}"
+    );
+    let error = refusal(&parquet, Some("label"));
+    assert!(
+        error.contains("has integers, text or lists of tokens is needed"),
+        "{error}"
+    );
+    let source = Source::open(&parquet, Some("tokens")).unwrap();
+    let tokens = |vocabulary| {
+        let read = source.read(&source.passages(1000), vocabulary, &mut |_, _| Ok(()));
+        read.unwrap_err().to_string()
+    };
+    let error = tokens(Some(6));
+    assert!(
+        error.contains("zstd.parquet: row 7 has token 6, the model"),
+        "{error}"
+    );
+    let error = tokens(None);
+    assert!(
+        error.contains("row 0 has tokens, this model reads text"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_folder_has_one_format() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    fs::write(path("a.jsonl"), "{\"text\": \"a\"}").unwrap();
+    fs::write(path("b.txt"), "b").unwrap();
+    let error = refusal(dir.path(), None);
+    assert!(
+        error.contains("a.jsonl: this is JSON Lines, but "),
+        "{error}"
+    );
+    assert!(
+        error.contains("b.txt is text (give a folder with one format)"),
+        "{error}"
+    );
+    let error = refusal(&path("b.txt"), Some("text"));
+    assert!(error.contains("this is text without columns"), "{error}");
+    fs::write(path("c.jsonl.gz"), b"\x1f\x8b\x08").unwrap();
+    assert!(refusal(&path("c.jsonl.gz"), None).contains("this is gzip, not text"));
+    fs::write(path("d.parquet"), b"PAR1").unwrap();
+    assert!(refusal(&path("d.parquet"), None).contains("its footer is missing"));
+    fs::write(path("b.txt"), b"abc\xff").unwrap();
+    assert!(refusal(&path("b.txt"), None).contains("byte 3 is no UTF-8"));
+    fs::write(path("b.txt"), b"").unwrap();
+    assert!(matches!(
+        Source::open(&path("b.txt"), None),
+        Err(TextError::Empty(_))
+    ));
+}

@@ -1,0 +1,227 @@
+//! Windows of tokens from a source of any size, in bounded memory.
+
+mod ahead;
+mod course;
+mod position;
+
+use super::encoder::Encoder;
+use super::source::Passage;
+use super::text::TextError;
+use super::{Dealt, ShardError, ShardKind, Shards};
+use crate::rng;
+use ahead::Ahead;
+use course::{Course, Leg, Own};
+use murmurate_protocol::Participants;
+use position::Position;
+use std::sync::Arc;
+
+/// Bytes of text that a stream reads at once. They bound its memory: a token takes four bytes, and
+/// there are two legs, one that is trained and one that is read ahead.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sizes {
+    /// Of a passage.
+    pub(crate) passage: u64,
+    /// Of the passages of a leg, whose windows are shuffled together.
+    pub(crate) leg: u64,
+    /// The most that is held out.
+    pub(crate) held: u64,
+}
+
+impl Sizes {
+    /// For a source of this size. Small sources have smaller passages, so that there are enough of them
+    /// to deal out.
+    pub(crate) const fn of(bytes: u64) -> Self {
+        let (least, most, usual) = (256 << 10, 1 << 20, bytes / 1024);
+        let passage = match usual {
+            _ if usual < least => least,
+            _ if usual > most => most,
+            _ => usual,
+        };
+        Self {
+            passage,
+            leg: 8 << 20,
+            held: 4 << 20,
+        }
+    }
+}
+
+/// The windows of one peer: runs of `window` tokens, the last of which is the first of the next window.
+/// Every pass has another order of passages, and windows within a leg of several passages.
+pub(crate) struct Stream {
+    encoder: Arc<Encoder>,
+    /// Those to train on, of all peers.
+    passages: Arc<[Passage]>,
+    course: Course,
+    seed: u64,
+    window: usize,
+    position: Position,
+    /// The leg of the position, once it is read.
+    loaded: Option<Loaded>,
+    ahead: Option<Ahead>,
+}
+
+/// A leg's tokens.
+struct Loaded {
+    tokens: Vec<u32>,
+    /// Its windows in random order: the one at place p begins at token `windows[p] * (window - 1)`.
+    windows: Vec<u32>,
+}
+
+/// The passages to train on and those held out: the last ones, up to the share and up to the bound.
+pub(crate) fn split(passages: &[Passage], held_out: f64, sizes: Sizes) -> (&[Passage], &[Passage]) {
+    let all: u64 = passages.iter().map(|passage| passage.bytes).sum();
+    let wanted = ((all as f64 * held_out).ceil() as u64).clamp(1, sizes.held);
+    let (mut at, mut bytes) = (passages.len(), 0);
+    while at > 0 && bytes < wanted {
+        at -= 1;
+        bytes += passages[at].bytes;
+    }
+    passages.split_at(at)
+}
+
+impl Stream {
+    /// The windows of one shard of these passages.
+    ///
+    /// # Errors
+    /// If the shard is invalid or has no passage.
+    pub(crate) fn new(
+        encoder: Encoder,
+        passages: &[Passage],
+        sizes: Sizes,
+        shards: &Shards,
+        seed: u64,
+        window: usize,
+    ) -> Result<Self, ShardError> {
+        let mine = shards.range(passages.len(), 1)?;
+        let (own, seed) = match shards.kind {
+            // The order of passages is the same at all peers.
+            ShardKind::Dealt => {
+                let dealt = Dealt::new(passages.len(), shards.seed);
+                (Own::Dealt(dealt), shards.seed)
+            }
+            _ => (Own::Fixed(mine), rng::shard_seed(seed, shards.index)),
+        };
+        Ok(Self {
+            course: Course::new(own, seed, passages, sizes.leg),
+            encoder: Arc::new(encoder),
+            passages: passages.into(),
+            seed,
+            window,
+            position: Position::start_of(0),
+            loaded: None,
+            ahead: None,
+        })
+    }
+
+    /// Takes this peer's part among these participants. A leg that was begun is finished first.
+    pub(crate) fn deal(&mut self, participants: &Participants) {
+        self.course.deal(participants);
+        self.look_ahead();
+    }
+
+    /// The next windows, one after the other.
+    ///
+    /// # Errors
+    /// If the source cannot be read or encoded, or has less than a window.
+    pub(crate) fn next(&mut self, windows: usize) -> Result<Vec<u32>, TextError> {
+        let mut tokens = Vec::with_capacity(windows * self.window);
+        // The pass of a first leg without a window. One complete pass of such legs will have none.
+        let mut barren = None;
+        while tokens.len() < windows * self.window {
+            let loaded = self.loaded.as_ref();
+            let place = self.position.window as usize;
+            match loaded.and_then(|loaded| loaded.window(place, self.window)) {
+                Some(window) => {
+                    tokens.extend_from_slice(window);
+                    self.position.window += 1;
+                    barren = None;
+                }
+                None => {
+                    self.advance()?;
+                    let pass = self.position.leg.pass;
+                    if pass > *barren.get_or_insert(pass) + 1 {
+                        return Err(TextError::TooFewTokens {
+                            file: self.encoder.source.path().into(),
+                            train: 0,
+                            held: self.window,
+                            window: self.window,
+                        });
+                    }
+                }
+            }
+        }
+        Ok(tokens)
+    }
+
+    /// Where the next window is, for a checkpoint.
+    pub(crate) fn position(&self) -> Vec<u8> {
+        self.position.to_bytes(self.course.passages())
+    }
+
+    /// Goes to a position. `false` if the bytes are not one.
+    pub(crate) fn seek(&mut self, position: &[u8]) -> bool {
+        let found = Position::from_bytes(position, self.course.passages());
+        let valid = found.is_some();
+        self.position = found.unwrap_or_else(|| Position::start_of(0));
+        (self.loaded, self.ahead) = (None, None);
+        valid
+    }
+
+    /// The leg that is read next: that of a position in a checkpoint, or the one after the current one.
+    fn upcoming(&mut self) -> Leg {
+        let leg = &self.position.leg;
+        match self.loaded.is_none() && !leg.passages.is_empty() {
+            true => leg.clone(),
+            false => self.course.leg(leg.pass, leg.end),
+        }
+    }
+
+    fn advance(&mut self) -> Result<(), TextError> {
+        let leg = self.upcoming();
+        let ahead = self.ahead.take();
+        let ahead = ahead.filter(|ahead| ahead.passages() == leg.passages);
+        let same = self.position.leg.passages == leg.passages;
+        let tokens = match (self.loaded.take(), ahead.and_then(Ahead::wait)) {
+            (Some(loaded), _) if same => loaded.tokens,
+            (_, Some(tokens)) => tokens?,
+            (_, None) => {
+                let passages = leg.passages.iter();
+                self.encoder
+                    .encode(passages.map(|&p| &self.passages[p as usize]))?
+            }
+        };
+        self.loaded = Some(Loaded::new(tokens, self.window, self.seed, &leg));
+        if self.position.leg != leg {
+            self.position = Position { leg, window: 0 };
+        }
+        self.look_ahead();
+        Ok(())
+    }
+
+    /// Begins to read the next leg, if it is not being read or at hand already.
+    fn look_ahead(&mut self) {
+        let leg = self.upcoming();
+        let at_hand = self.loaded.is_some() && self.position.leg.passages == leg.passages;
+        let reading = self.ahead.as_ref().map(Ahead::passages);
+        if !at_hand && reading != Some(&leg.passages) {
+            self.ahead = Some(Ahead::of(&self.encoder, &self.passages, &leg.passages));
+        }
+    }
+}
+
+impl Loaded {
+    fn new(tokens: Vec<u32>, window: usize, seed: u64, leg: &Leg) -> Self {
+        let count = tokens.len().saturating_sub(1) / (window - 1);
+        let number = (leg.pass << 32) ^ leg.end;
+        let windows = rng::permutation(count, &mut rng::stream(seed, rng::WINDOWS, number));
+        Self { tokens, windows }
+    }
+
+    fn window(&self, place: usize, window: usize) -> Option<&[u32]> {
+        let start = *self.windows.get(place)? as usize * (window - 1);
+        Some(&self.tokens[start..start + window])
+    }
+}
+
+#[cfg(test)]
+mod tests;
