@@ -107,6 +107,8 @@ class TorchAdapter:
 
     @torch.no_grad()
     def install(self, view, start, end):
+        # A pass without a backward one may have left parameters of FSDP2 gathered.
+        reshard(self._model)
         for index, low, high, place in self._held.pieces(start, end):
             parameter = self._parts[index].values()
             values = torch.from_numpy(view[place : place + high - low])
@@ -154,7 +156,6 @@ class TorchAdapter:
                 return self._evaluate(self._model)
         finally:
             self._model.train(was_training)
-            # Else the next step would use the parameters that this pass has gathered.
             reshard(self._model)
 
     def state(self):

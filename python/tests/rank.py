@@ -1,4 +1,4 @@
-"""One of two ranks of `test_ranks.py`:  rank.py ddp|fsdp|alone FOLDER MODE
+"""One of two ranks of `test_ranks.py`:  rank.py ddp|fsdp|hsdp|alone FOLDER MODE
 
 Trains a small network on rows that depend on the number of steps only. It ends with the run.
 """
@@ -24,11 +24,15 @@ torch.manual_seed(3)
 model = nn.Sequential(nn.Linear(3, 5), nn.Tanh(), nn.Linear(5, 1))
 if kind == "ddp":
     model = nn.parallel.DistributedDataParallel(model)
-if kind == "fsdp":
+if kind in ("fsdp", "hsdp"):
+    from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
 
-    fully_shard(model[0])
-    fully_shard(model)
+    # With `hsdp` both ranks hold everything, as replicas of a group of one.
+    shape, names = ((2, 1), ("replicas", "rows")) if kind == "hsdp" else ((2,), ("rows",))
+    mesh = init_device_mesh("cpu", shape, mesh_dim_names=names)
+    fully_shard(model[0], mesh=mesh)
+    fully_shard(model, mesh=mesh)
 optimizer = torch.optim.AdamW(model.parameters(), lr=0.05)
 
 

@@ -68,6 +68,8 @@ def session(kind):
         answers += daemon.steps(3)
         first = daemon.ask("cut", slot=1, state=0)["state"]
         cuts.append(daemon.slots[1].copy())
+        # An evaluation leaves gathered parameters, which must not hide what comes next.
+        answers.append(daemon.ask("evaluate"))
         # From within the first weight to within the last one.
         daemon.slots[1][4:22] = 0.25
         answers.append(daemon.install(1, 4, 22))
@@ -93,7 +95,7 @@ class Ranks(unittest.TestCase):
     def test_two_ranks_do_what_one_process_does(self):
         hello, answers, cuts, ends = session("alone")
         self.assertEqual(ends, [(0, "")])
-        for kind in ("ddp", "fsdp"):
+        for kind in ("ddp", "fsdp", "hsdp"):
             with self.subTest(kind=kind):
                 found = session(kind)
                 self.assertEqual(found[0]["tensors"], hello["tensors"])
