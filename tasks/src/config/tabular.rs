@@ -37,7 +37,7 @@ pub struct TabularConfig {
     pub held_out: f64,
     /// The column to predict.
     pub target: String,
-    /// What to predict of it.
+    /// Whether to predict a class or a number.
     pub objective: Objective,
     /// The classes; `None` for those of the target.
     #[serde(skip_serializing_if = "Option::is_none")]
