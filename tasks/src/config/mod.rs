@@ -259,6 +259,7 @@ mod tests {
             (table(classes), "`task.scale` has \"y\""),
             (numbers("classes = 3"), "`task.classes` is for objective"),
             (numbers("context = 3"), "no key of kind = \"tabular\""),
+            (numbers("column = \"a\""), "no key of kind = \"tabular\""),
         ];
         for (text, expected) in &cases {
             refused(&[(text, expected)]);

@@ -87,6 +87,7 @@ impl TabularConfig {
     pub(super) fn from_raw(raw: RawTask) -> Result<Self, ConfigError> {
         let foreign = [
             ("patience_s", raw.patience_s.is_some()),
+            ("column", raw.column.is_some()),
             ("model", raw.model.is_some()),
             ("augmentation", raw.augmentation.is_some()),
             ("width", raw.width.is_some()),
