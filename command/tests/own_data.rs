@@ -181,7 +181,7 @@ fn a_table_is_learned_and_wrong_cells_are_named() {
     let eval = ["eval", "--model", "m.safetensors", "--data", "prices.csv"];
     let found = json(&success(dir, &[&eval[..], &["--json"]].concat()));
     assert!(found["test_accuracy"].is_null(), "{found}");
-    assert!(found["test_loss"].as_f64().unwrap() < 0.1, "{found}");
+    assert!(found["test_loss"].as_f64().unwrap() < 0.3, "{found}");
     let said = success(dir, &eval);
     assert!(
         said.starts_with("loss ") && said.contains("on 20 held samples"),

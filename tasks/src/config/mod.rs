@@ -182,74 +182,6 @@ mod tests {
             ),
             ("kind = \"causal-lm\"", "no text is bundled"),
             (
-                "kind = \"tabular\"\ndata = \"x\"",
-                "`task.objective` is missing",
-            ),
-            (
-                "kind = \"tabular\"\ndata = \"x\"\nobjective = \"regresion\"",
-                "the nearest is \"regression\"",
-            ),
-            (
-                "kind = \"tabular\"\ndata = \"x\"\nobjective = \"regression\"",
-                "`task.target` is missing",
-            ),
-            (
-                "kind = \"tabular\"\nobjective = \"regression\"\ntarget = \"y\"",
-                "no table is bundled",
-            ),
-            (
-                "kind = \"tabular\"\ndata = \"x\"\nobjective = \"regression\"\ntarget = \"y\"\n\
-                 ignore = [\"y\"]",
-                "`task.ignore` has \"y\"",
-            ),
-            (
-                "kind = \"tabular\"\ndata = \"x\"\nobjective = \"regression\"\ntarget = \"y\"\n\
-                 scale = { a = [1, 0] }",
-                "`task.scale.a` must be [mean, standard deviation]",
-            ),
-            (
-                "kind = \"tabular\"\ndata = \"x\"\nobjective = \"classification\"\ntarget = \"y\"\n\
-                 scale = { y = [1, 2] }",
-                "`task.scale` has \"y\"",
-            ),
-            (
-                "kind = \"tabular\"\ndata = \"x\"\nobjective = \"regression\"\ntarget = \"y\"\n\
-                 classes = 3",
-                "`task.classes` is for objective",
-            ),
-            (
-                "kind = \"image-classifier\"\ntarget = \"y\"",
-                "no key of kind = \"image-classifier\"",
-            ),
-            (
-                "kind = \"image-classifier\"\nsize = [32, 2000]",
-                "`task.size` is 2000",
-            ),
-            (
-                "kind = \"image-classifier\"\nchannels = 4",
-                "`task.channels` is 4",
-            ),
-            (
-                "kind = \"image-classifier\"\nmodel = \"cnn\"\nwidth = 4",
-                "`task.width` is no key of model = \"cnn\"",
-            ),
-            (
-                "kind = \"image-classifier\"\nclasses = 0",
-                "`task.classes` is 0",
-            ),
-            (
-                "kind = \"image-classifier\"\nclasses = [\"cat\", \"dog\", \"cat\"]",
-                "`task.classes` has \"cat\", which is given twice",
-            ),
-            (
-                "kind = \"image-classifier\"\nclasses = true",
-                "must be a number of classes or a list",
-            ),
-            (
-                "kind = \"attached\"\nclasses = 3",
-                "no key of kind = \"attached\"",
-            ),
-            (
                 "kind = \"image-classifier\"\nheld_out = 2.0",
                 "`task.held_out` is 2",
             ),
@@ -258,6 +190,79 @@ mod tests {
             let error = parse(text).unwrap_err();
             assert!(error.contains(expected), "{text}: {error}");
             assert!(!error.contains('\n'), "{error}");
+        }
+    }
+
+    fn refused(cases: &[(&str, &str)]) {
+        for (text, expected) in cases {
+            let error = parse(text).unwrap_err();
+            assert!(error.contains(expected), "{text}: {error}");
+            assert!(!error.contains('\n'), "{error}");
+        }
+    }
+
+    #[test]
+    fn wrong_keys_of_images_are_one_line() {
+        let cases = [
+            ("size = [32, 2000]", "`task.size` is 2000"),
+            ("channels = 4", "`task.channels` is 4"),
+            (
+                "model = \"cnn\"\nwidth = 4",
+                "`task.width` is no key of model = \"cnn\"",
+            ),
+            ("classes = 0", "`task.classes` is 0"),
+            (
+                "classes = [\"cat\", \"dog\", \"cat\"]",
+                "`task.classes` has \"cat\", which is given twice",
+            ),
+            ("classes = true", "must be a number of classes or a list"),
+            ("target = \"y\"", "no key of kind = \"image-classifier\""),
+        ];
+        let text = cases.map(|(keys, _)| format!("kind = \"image-classifier\"\n{keys}"));
+        let expected = cases.map(|(_, expected)| expected);
+        for (text, expected) in text.iter().zip(expected) {
+            refused(&[(text.as_str(), expected)]);
+        }
+        refused(&[(
+            "kind = \"attached\"\nclasses = 3",
+            "no key of kind = \"attached\"",
+        )]);
+    }
+
+    #[test]
+    fn wrong_keys_of_tables_are_one_line() {
+        let table = |keys: &str| format!("kind = \"tabular\"\ndata = \"x\"\n{keys}");
+        let numbers = |keys: &str| {
+            let keys = format!("objective = \"regression\"\ntarget = \"y\"\n{keys}");
+            table(&keys)
+        };
+        let classes = "objective = \"classification\"\ntarget = \"y\"\nscale = { y = [1, 2] }";
+        let cases = [
+            (table(""), "`task.objective` is missing"),
+            (
+                table("objective = \"regresion\""),
+                "the nearest is \"regression\"",
+            ),
+            (
+                table("objective = \"regression\""),
+                "`task.target` is missing",
+            ),
+            (
+                numbers("").replace("data = \"x\"", ""),
+                "no table is bundled",
+            ),
+            (numbers("ignore = [\"y\"]"), "`task.ignore` has \"y\""),
+            (
+                numbers("scale = { a = [1, 0] }"),
+                "`task.scale.a` must be [mean, standard deviation]",
+            ),
+            (table(classes), "`task.scale` has \"y\""),
+            (numbers("classes = 3"), "`task.classes` is for objective"),
+            (numbers("context = 3"), "no key of kind = \"tabular\""),
+            (numbers("column = \"a\""), "no key of kind = \"tabular\""),
+        ];
+        for (text, expected) in &cases {
+            refused(&[(text, expected)]);
         }
     }
 

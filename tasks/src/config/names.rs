@@ -45,7 +45,7 @@ names!(
 );
 
 names!(
-    /// What a model predicts of a column.
+    /// What a model of a table predicts.
     Objective {
         /// One of several classes.
         Classification = "classification",

@@ -37,7 +37,7 @@ pub struct TabularConfig {
     pub held_out: f64,
     /// The column to predict.
     pub target: String,
-    /// What to predict of it.
+    /// Whether to predict a class or a number.
     pub objective: Objective,
     /// The classes; `None` for those of the target.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -87,6 +87,7 @@ impl TabularConfig {
     pub(super) fn from_raw(raw: RawTask) -> Result<Self, ConfigError> {
         let foreign = [
             ("patience_s", raw.patience_s.is_some()),
+            ("column", raw.column.is_some()),
             ("model", raw.model.is_some()),
             ("augmentation", raw.augmentation.is_some()),
             ("width", raw.width.is_some()),

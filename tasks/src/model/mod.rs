@@ -25,10 +25,6 @@ use burn::tensor::Tensor;
 
 /// An image classifier of any architecture.
 #[derive(Module, Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "a process has one, and burn modules are not boxed"
-)]
 pub enum Classifier {
     /// One hidden layer.
     Mlp(Mlp),

@@ -22,8 +22,16 @@ pub(super) fn candidates(name: &str) -> impl Iterator<Item = String> {
 }
 
 /// Whether a tensor that is not in the model may be in its file: tables that old versions of
-/// `transformers` saved, and the output of a model that uses its embeddings instead.
+/// `transformers` saved, the output of a model that uses its embeddings instead, and the statistics of
+/// batch norm.
 pub(super) fn is_derived(name: &str, tied: bool) -> bool {
-    let tables = [".attn.bias", ".attn.masked_bias", ".rotary_emb.inv_freq"];
+    let tables = [
+        ".attn.bias",
+        ".attn.masked_bias",
+        ".rotary_emb.inv_freq",
+        ".running_mean",
+        ".running_var",
+        ".num_batches_tracked",
+    ];
     tables.iter().any(|end| name.ends_with(end)) || (tied && name == "lm_head.weight")
 }

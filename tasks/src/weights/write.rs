@@ -123,6 +123,23 @@ mod tests {
         }
     }
 
+    /// A file of torchvision has the statistics of its batch norms beside the weights.
+    #[test]
+    fn statistics_of_batch_norm_are_left_out() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("resnet.safetensors");
+        let all = [
+            ("bn1.weight", vec![2]),
+            ("bn1.running_mean", vec![2]),
+            ("bn1.running_var", vec![2]),
+            ("bn1.num_batches_tracked", vec![1]),
+        ];
+        let values = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0];
+        write_model(&path, &Layout::new(all), &values, &BTreeMap::new()).unwrap();
+        let model = Layout::new([("bn1.weight", vec![2])]);
+        assert_eq!(read_model(&path, &model).unwrap(), [1.0, 2.0]);
+    }
+
     #[test]
     fn damaged_files_are_refused() {
         let dir = tempfile::tempdir().unwrap();

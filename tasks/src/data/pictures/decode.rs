@@ -57,10 +57,8 @@ pub(in crate::data) fn decode_all(
         let threads: Vec<_> = parts.map(|part| scope.spawn(move || some(part))).collect();
         // All are joined: a panic of a thread that is not would go on in this one.
         let results: Vec<_> = threads.into_iter().map(|thread| thread.join()).collect();
-        let results = results.into_iter();
-        results
-            .map(|result| result.unwrap_or(Err(PictureError::Stopped)))
-            .collect::<Result<(), _>>()
+        let mut results = results.into_iter();
+        results.try_for_each(|result| result.unwrap_or(Err(PictureError::Stopped)))
     })?;
     Ok(pixels)
 }

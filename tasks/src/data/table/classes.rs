@@ -1,7 +1,7 @@
 //! From the values of a target to labels.
 
 use super::error::TableError;
-use super::read::Place;
+use super::place::Place;
 use std::collections::BTreeMap;
 
 /// The most classes, as labels are 16 bits.

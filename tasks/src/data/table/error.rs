@@ -3,6 +3,9 @@
 use std::io;
 use std::path::PathBuf;
 
+/// The most cells of a table in memory, four bytes each.
+pub const CELLS_MAX: usize = 1 << 28;
+
 /// Why a table cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -74,7 +77,7 @@ pub enum TableError {
         reason: String,
     },
     /// Too many cells.
-    #[error("{}: more than {} cells (give a part of the table to each daemon)", .0.display(), super::CELLS_MAX)]
+    #[error("{}: more than {CELLS_MAX} cells (give a part of the table to each daemon)", .0.display())]
     TooLarge(PathBuf),
     /// Too few rows.
     #[error("{}: {rows} rows are too few to train on some and hold out others", path.display())]

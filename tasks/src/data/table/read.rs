@@ -1,8 +1,9 @@
 //! Reads CSV files cell by cell.
 
 use super::classes::{Given, Values};
-use super::error::TableError;
-use super::{CELLS_MAX, Column, Targets, WantedTable, number, scaled};
+use super::columns::{Column, Targets, WantedTable, number, scaled};
+use super::error::{CELLS_MAX, TableError};
+use super::place::Place;
 use csv::{ErrorKind, ReaderBuilder, StringRecord};
 use std::fs::{self, File};
 use std::io;
@@ -10,30 +11,6 @@ use std::path::{Path, PathBuf};
 
 /// Endings of the files of a folder.
 const ENDINGS: [&str; 2] = ["csv", "tsv"];
-
-/// The most characters of a value that an error shows.
-const SHOWN: usize = 40;
-
-/// Where a cell is, for errors.
-pub(super) struct Place {
-    file: PathBuf,
-    line: u64,
-    column: String,
-    value: String,
-}
-
-impl Place {
-    /// An error about the cell.
-    pub(super) fn wrong(&self, reason: &str) -> TableError {
-        TableError::Cell {
-            file: self.file.clone(),
-            line: self.line,
-            column: self.column.clone(),
-            value: self.value.escape_debug().take(SHOWN).collect(),
-            reason: reason.to_owned(),
-        }
-    }
-}
 
 /// The file, or those of a folder in the order of their names.
 pub(super) fn files(path: &Path) -> Result<Vec<PathBuf>, TableError> {

@@ -1,4 +1,7 @@
+//! Tables that are read, and those that are refused.
+
 use super::*;
+use std::collections::BTreeMap;
 use std::fs;
 
 const PEOPLE: &str = "name,age,city,pay,class\n\
@@ -139,20 +142,22 @@ fn targets_are_numbers_names_or_labels() {
     );
 }
 
+/// The error of a table with the columns `x` and `class`.
+fn line(text: &str, change: &dyn Fn(&mut Wants)) -> String {
+    let (_dir, file) = written(text);
+    let mut wants = Wants::of("class", false);
+    (wants.categories, wants.ignore) = (Vec::new(), Vec::new());
+    change(&mut wants);
+    let line = wants.read(&file).unwrap_err();
+    assert!(
+        line.contains("people.csv") && !line.contains('\n'),
+        "{line}"
+    );
+    line.rsplit('/').next().unwrap().to_owned()
+}
+
 #[test]
 fn wrong_cells_name_file_line_column_and_value() {
-    let line = |text: &str, change: &dyn Fn(&mut Wants)| {
-        let (_dir, file) = written(text);
-        let mut wants = Wants::of("class", false);
-        (wants.categories, wants.ignore) = (Vec::new(), Vec::new());
-        change(&mut wants);
-        let line = wants.read(&file).unwrap_err();
-        assert!(
-            line.contains("people.csv") && !line.contains('\n'),
-            "{line}"
-        );
-        line.rsplit('/').next().unwrap().to_owned()
-    };
     let as_is = |_: &mut Wants| {};
     let cases = [
         (
@@ -189,6 +194,10 @@ fn wrong_cells_name_file_line_column_and_value() {
         let found = line(text, &as_is);
         assert!(found.starts_with(expected), "{found}");
     }
+}
+
+#[test]
+fn values_that_do_not_fit_the_configuration_are_named() {
     let few = line("x,class\n1,0\n2,5\n", &|wants| wants.classes = Some(5));
     assert!(
         few.contains(":3: column `class` has `5`: `task.classes` is 5"),
