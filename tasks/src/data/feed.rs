@@ -99,14 +99,14 @@ impl Feed {
         let passages = encoder.source.passages(sizes.passage);
         let (train, held) = split(&passages, held_out, sizes);
         let held = encoder.encode(held)?;
-        if held.len() < window || train.is_empty() {
-            return Err(TextError::TooFewTokens {
-                file: encoder.source.path().into(),
-                train: 0,
-                held: held.len(),
-                window,
-            }
-            .into());
+        let short = match (train.is_empty(), held.len() < window) {
+            (false, false) => None,
+            (true, _) => Some("what is not held out"),
+            (false, true) => Some("what is held out"),
+        };
+        if let Some(part) = short {
+            let file = encoder.source.path().into();
+            return Err(TextError::NoWindow { file, part, window }.into());
         }
         let stream = Stream::new(encoder, train, sizes, shards, seed, window)?;
         Ok((Self::Stream(Box::new(stream)), held))
