@@ -28,7 +28,7 @@ pub(crate) struct Reading<'a> {
 /// Windows for training, each of which shares its last token with the next one.
 pub(crate) enum Feed {
     /// All of this peer's text.
-    Memory(Memory),
+    Memory(Box<Memory>),
     /// Text that is read while it is trained.
     Stream(Box<Stream>),
 }
@@ -93,7 +93,7 @@ impl Feed {
         if encoder.source.bytes() <= MEMORY_BYTES_MAX {
             let corpus = Corpus::read(&encoder, held_out, shards, window)?;
             let memory = Memory::new(corpus.train, shards, seed, window, batch);
-            return Ok((Self::Memory(memory), corpus.held));
+            return Ok((Self::Memory(Box::new(memory)), corpus.held));
         }
         let sizes = Sizes::of(encoder.source.bytes());
         let passages = encoder.source.passages(sizes.passage);
