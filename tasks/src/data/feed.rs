@@ -28,7 +28,7 @@ pub(crate) struct Reading<'a> {
 /// Windows for training, each of which shares its last token with the next one.
 pub(crate) enum Feed {
     /// All of this peer's text.
-    Memory(Memory),
+    Memory(Box<Memory>),
     /// Text that is read while it is trained.
     Stream(Box<Stream>),
 }
@@ -93,20 +93,20 @@ impl Feed {
         if encoder.source.bytes() <= MEMORY_BYTES_MAX {
             let corpus = Corpus::read(&encoder, held_out, shards, window)?;
             let memory = Memory::new(corpus.train, shards, seed, window, batch);
-            return Ok((Self::Memory(memory), corpus.held));
+            return Ok((Self::Memory(Box::new(memory)), corpus.held));
         }
         let sizes = Sizes::of(encoder.source.bytes());
         let passages = encoder.source.passages(sizes.passage);
         let (train, held) = split(&passages, held_out, sizes);
         let held = encoder.encode(held)?;
-        if held.len() < window || train.is_empty() {
-            return Err(TextError::TooFewTokens {
-                file: encoder.source.path().into(),
-                train: 0,
-                held: held.len(),
-                window,
-            }
-            .into());
+        let short = match (train.is_empty(), held.len() < window) {
+            (false, false) => None,
+            (true, _) => Some("what is not held out"),
+            (false, true) => Some("what is held out"),
+        };
+        if let Some(part) = short {
+            let file = encoder.source.path().into();
+            return Err(TextError::NoWindow { file, part, window }.into());
         }
         let stream = Stream::new(encoder, train, sizes, shards, seed, window)?;
         Ok((Self::Stream(Box::new(stream)), held))

@@ -153,6 +153,17 @@ pub enum TextError {
         /// The row or line.
         place: String,
     },
+    /// A part of a large text that has less than a window.
+    #[error("{}: {part} has less than a window of {window} tokens (give more text, or a smaller \
+             `task.context`)", file.display())]
+    NoWindow {
+        /// The file or folder.
+        file: PathBuf,
+        /// The part.
+        part: &'static str,
+        /// Tokens of a window.
+        window: usize,
+    },
     /// Too few bytes for training and held-out data.
     #[error("{}: {found} bytes of text, at least {needed} are needed", file.display())]
     TooShort {

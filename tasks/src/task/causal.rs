@@ -289,7 +289,7 @@ impl Task for CausalTask {
     }
 
     fn seek(&mut self, position: &[u8]) -> Result<(), TaskError> {
-        match position.is_empty() || self.feed.seek(position) {
+        match self.feed.seek(position) {
             true => Ok(()),
             false => Err(TaskError::Position),
         }

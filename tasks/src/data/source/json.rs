@@ -1,6 +1,6 @@
 //! Passages of files in JSON Lines: one object in each line, with the document under one key.
 
-use super::{Piece, Wanted};
+use super::piece::{Piece, Wanted};
 use crate::data::text::TextError;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Visitor};

@@ -1,6 +1,6 @@
 //! Passages of text files. They begin and end between lines, so that no word and no character is cut.
 
-use super::Piece;
+use super::piece::Piece;
 use crate::data::text::TextError;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};

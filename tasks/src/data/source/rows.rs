@@ -1,6 +1,6 @@
 //! Rows of Parquet files: a column of texts, or of lists of tokens.
 
-use super::{Piece, Wanted};
+use super::piece::{Piece, Wanted};
 use crate::data::parquet::{Column, ColumnKind, ParquetFile, ParquetFileError};
 use crate::data::text::TextError;
 use std::ops::Range;

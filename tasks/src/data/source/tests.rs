@@ -1,7 +1,9 @@
 //! Tests of passages: whatever their size, they are the documents in their order.
 
 use super::*;
+use crate::data::TextError;
 use std::fs;
+use std::path::Path;
 
 /// All documents, read in passages of about this size; tokens are shown as text.
 fn documents(path: &Path, column: Option<&str>, bytes: u64) -> Result<Vec<String>, TextError> {

@@ -1,6 +1,7 @@
 //! All text of a source in memory, for models that read bytes.
 
-use super::{Format, Piece, Source};
+use super::files::{Format, Source};
+use super::piece::Piece;
 use crate::data::text::{TEXT_BYTES_MAX, TextError, read_files};
 use std::path::Path;
 

@@ -140,10 +140,9 @@ impl Stream {
                     self.advance()?;
                     let pass = self.position.leg.pass;
                     if pass > *barren.get_or_insert(pass) + 1 {
-                        return Err(TextError::TooFewTokens {
+                        return Err(TextError::NoWindow {
                             file: self.encoder.source.path().into(),
-                            train: 0,
-                            held: self.window,
+                            part: "each leg of this daemon",
                             window: self.window,
                         });
                     }
@@ -158,9 +157,12 @@ impl Stream {
         self.position.to_bytes(self.course.passages())
     }
 
-    /// Goes to a position. `false` if the bytes are not one.
+    /// Goes to a position, or to the start if it is empty. `false` if the bytes are not one.
     pub(crate) fn seek(&mut self, position: &[u8]) -> bool {
-        let found = Position::from_bytes(position, self.course.passages());
+        let found = match position {
+            [] => Some(Position::start_of(0)),
+            bytes => Position::from_bytes(bytes, self.course.passages()),
+        };
         let valid = found.is_some();
         self.position = found.unwrap_or_else(|| Position::start_of(0));
         (self.loaded, self.ahead) = (None, None);

@@ -150,6 +150,9 @@ fn a_stream_goes_on_where_its_checkpoint_was() {
     }
     let mut other = stream(dir.path(), &Shards::default());
     assert!(!other.seek(&[1, 2, 3]));
+    let first = other.next(5).unwrap();
+    assert!(other.seek(&[]));
+    assert_eq!(other.next(5).unwrap(), first);
 }
 
 #[test]
@@ -198,7 +201,10 @@ fn text_without_a_window_and_damaged_text_are_refused() {
     let whole = Shards::whole();
     let mut short = Stream::new(encoder, &passages, SIZES, &whole, 7, 1000).unwrap();
     let error = short.next(1).unwrap_err().to_string();
-    assert!(error.contains("a window is 1000"), "{error}");
+    assert!(
+        error.contains("less than a window of 1000 tokens"),
+        "{error}"
+    );
     numbers(dir.path());
     let mut damaged = stream(dir.path(), &whole);
     let mut bytes = fs::read(dir.path().join("b.jsonl")).unwrap();

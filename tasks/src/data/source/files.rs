@@ -1,0 +1,213 @@
+//! The files of a source.
+
+use super::piece::{Passage, Piece, Wanted};
+use super::{json, plain, rows};
+use crate::data::parquet::ParquetFile;
+use crate::data::text::{TextError, binary_format, files_of};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+/// The column or key with the text, if the configuration names none.
+const COLUMN: &str = "text";
+
+/// How the files of a source are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    /// Each file is one document in UTF-8.
+    Text,
+    /// Each line is a JSON object with a document under one key.
+    Json,
+    /// Each row has a document in one column.
+    Parquet,
+}
+
+/// Takes a piece and its file.
+pub(crate) type OnPiece<'a> = dyn FnMut(&Path, Piece) -> Result<(), TextError> + 'a;
+
+/// Files of one format.
+#[derive(Debug)]
+pub(crate) struct Source {
+    path: PathBuf,
+    format: Format,
+    files: Vec<PathBuf>,
+    column: String,
+    /// Parts that are not cut yet: whole files, or row groups.
+    wholes: Vec<Passage>,
+}
+
+impl Format {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Json => "JSON Lines",
+            Self::Parquet => "Parquet",
+        }
+    }
+
+    /// By the name of the file; Parquet also by its first bytes.
+    fn of(file: &Path) -> Result<Self, TextError> {
+        let io = |source| TextError::Io {
+            file: file.into(),
+            source,
+        };
+        let name = file.extension().map(|name| name.to_ascii_lowercase());
+        let mut first = Vec::new();
+        let opened = File::open(file).map_err(io)?;
+        opened.take(8).read_to_end(&mut first).map_err(io)?;
+        match (
+            name.as_deref().and_then(|n| n.to_str()),
+            binary_format(&first),
+        ) {
+            (Some("parquet"), _) | (_, Some("Parquet")) => Ok(Self::Parquet),
+            (_, Some(format)) => Err(TextError::Binary {
+                file: file.into(),
+                format,
+            }),
+            (Some("json" | "jsonl" | "ndjson"), None) => Ok(Self::Json),
+            _ => Ok(Self::Text),
+        }
+    }
+}
+
+impl Source {
+    /// Finds the files of a path and reads the footers of Parquet files. `column` is the key or column
+    /// with the text.
+    ///
+    /// # Errors
+    /// If a file cannot be read, has another format than the others or lacks the column, or there is
+    /// no text.
+    pub(crate) fn open(path: &Path, column: Option<&str>) -> Result<Self, TextError> {
+        let files = files_of(path)?;
+        let Some(first) = files.first() else {
+            return Err(TextError::Empty(path.into()));
+        };
+        let format = Format::of(first)?;
+        for file in &files[1..] {
+            let other = Format::of(file)?;
+            if other != format {
+                return Err(TextError::Mixed {
+                    file: first.clone(),
+                    format: format.name(),
+                    other: file.clone(),
+                    other_format: other.name(),
+                });
+            }
+        }
+        if format == Format::Text && column.is_some() {
+            return Err(TextError::NoColumns(first.clone()));
+        }
+        let mut source = Self {
+            path: path.into(),
+            format,
+            files,
+            column: column.unwrap_or(COLUMN).to_owned(),
+            wholes: Vec::new(),
+        };
+        for file in 0..source.files.len() {
+            source.wholes.extend(source.wholes_of(file)?);
+        }
+        match source.bytes() {
+            0 => Err(TextError::Empty(path.into())),
+            _ => Ok(source),
+        }
+    }
+
+    /// The file or folder.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The format of all files.
+    pub(crate) const fn format(&self) -> Format {
+        self.format
+    }
+
+    /// Bytes of text, about: those of the files, or of the column in them.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.wholes.iter().map(|whole| whole.bytes).sum()
+    }
+
+    /// The parts of the source in the order of files and rows, each of about `bytes` bytes.
+    ///
+    /// # Panics
+    /// If `bytes` is zero.
+    pub(crate) fn passages(&self, bytes: u64) -> Vec<Passage> {
+        let cut = |whole: &Passage| {
+            let (start, length) = (whole.range.start, whole.range.end - whole.range.start);
+            let parts = whole.bytes.div_ceil(bytes).clamp(1, length.max(1));
+            let at = move |part: u64, of: u64| {
+                (u128::from(of) * u128::from(part) / u128::from(parts)) as u64
+            };
+            let whole = whole.clone();
+            (0..parts).map(move |part| Passage {
+                range: start + at(part, length)..start + at(part + 1, length),
+                bytes: at(part + 1, whole.bytes) - at(part, whole.bytes),
+                ..whole
+            })
+        };
+        self.wholes.iter().flat_map(cut).collect()
+    }
+
+    /// Reads passages. It is fastest if they are in their order. Documents may be lists of tokens if a
+    /// vocabulary is given, which they are checked against.
+    ///
+    /// # Errors
+    /// If a file cannot be read or is damaged, and those of `f`.
+    pub(crate) fn read<'a>(
+        &self,
+        passages: impl IntoIterator<Item = &'a Passage>,
+        vocabulary: Option<usize>,
+        f: &mut OnPiece<'_>,
+    ) -> Result<(), TextError> {
+        let mut open: Option<(u32, ParquetFile)> = None;
+        let wanted = Wanted {
+            column: &self.column,
+            vocabulary,
+        };
+        for passage in passages {
+            let path = &self.files[passage.file as usize];
+            let on = &mut |piece| f(path, piece);
+            match self.format {
+                Format::Text => plain::read(path, &passage.range, on)?,
+                Format::Json => json::read(path, wanted, &passage.range, on)?,
+                Format::Parquet => {
+                    let file = match open.take() {
+                        Some((index, file)) if index == passage.file => file,
+                        _ => ParquetFile::open(path)?,
+                    };
+                    let rows = passage.range.start as usize..passage.range.end as usize;
+                    rows::read(&file, wanted, passage.group as usize, rows, on)?;
+                    open = Some((passage.file, file));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn wholes_of(&self, index: usize) -> Result<Vec<Passage>, TextError> {
+        let (path, file) = (&self.files[index], index as u32);
+        if self.format == Format::Parquet {
+            let groups = rows::groups(&ParquetFile::open(path)?, &self.column)?;
+            let whole = |(group, (rows, bytes))| Passage {
+                file,
+                group,
+                range: 0..rows,
+                bytes,
+            };
+            return Ok((0..).zip(groups).map(whole).collect());
+        }
+        let size = path.metadata().map_err(|source: io::Error| TextError::Io {
+            file: path.clone(),
+            source,
+        })?;
+        let (group, bytes) = (0, size.len());
+        let range = 0..bytes;
+        Ok(vec![Passage {
+            file,
+            group,
+            range,
+            bytes,
+        }])
+    }
+}
