@@ -126,7 +126,7 @@ impl Strategy {
             None => Ok(()),
             Some(pattern) => Err(StrategyError::NoTensor {
                 pattern: pattern.clone(),
-                example: names().last().unwrap_or("no tensor").to_owned(),
+                example: names().next_back().unwrap_or("no tensor").to_owned(),
             }),
         }
     }
