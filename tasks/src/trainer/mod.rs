@@ -1,24 +1,26 @@
 //! The trainer of any [`Task`]. burn's autodiff computes gradients. The inner optimizer works in place
 //! on flat slices where the host can access the device's memory, otherwise on the device.
 
+mod edits;
 pub(crate) mod flat;
 mod inner;
 mod on_device;
 mod tensors;
 mod transfer;
+mod whole;
 
-use crate::init;
 use crate::{DeviceChoice, Segments, Task, TaskError};
 use burn::module::Module;
 use burn::optim::{GradientsAccumulator, GradientsParams};
 use burn::tensor::{Device, Tensor};
+pub use whole::{parameters, take_steps};
+
+use edits::{Initial, Visit};
 use inner::Inner;
 use murmurate_protocol::{Digest, Evaluation, InnerStep, Participants};
 use murmurate_strategies::inner::InnerKind;
 use murmurate_strategies::state::{StateError, StateSink, StateSource};
-use murmurate_strategies::{
-    Layout, Proceed, StepControl, TensorSpec, TrainError, TrainReport, Trainer,
-};
+use murmurate_strategies::{Layout, Proceed, StepControl, TrainError, TrainReport, Trainer};
 use std::ops::Range;
 
 const POSITION: &str = "trainer.batches";
@@ -80,7 +82,7 @@ impl<T: Task> BurnTrainer<T> {
     /// Takes one inner step and scores one batch, then forgets both. A graphics device compiles its
     /// kernels at their first use, which can take longer than a round may.
     fn warm_up(&mut self) -> Result<(), TaskError> {
-        let model = self.model.clone();
+        let (model, place) = (self.model.clone(), self.task.position());
         let (_, gradients) = self.backward().map_err(|error| match error {
             TrainError::NotFinite => TaskError::Start,
             error => TaskError::Own(error.to_string()),
@@ -94,7 +96,7 @@ impl<T: Task> BurnTrainer<T> {
         self.model = model;
         self.inner = None;
         self.batches = 0;
-        Ok(())
+        self.task.seek(&place)
     }
 
     /// The task.
@@ -347,68 +349,4 @@ fn add(sum: &mut Option<u64>, more: Option<u64>) {
     if let Some(more) = more {
         *sum.get_or_insert(0) += more;
     }
-}
-
-struct Initial<'a, T> {
-    task: &'a T,
-    seed: u64,
-}
-
-impl<T: Task> flat::Edit for Initial<'_, T> {
-    fn wants(&self, _: &TensorSpec) -> bool {
-        true
-    }
-
-    fn edit(&mut self, place: usize, spec: &TensorSpec, values: &mut [f32]) {
-        self.task
-            .initial(spec, values, &mut init::generator(self.seed, place));
-    }
-}
-
-struct Visit<'a> {
-    range: Range<usize>,
-    f: &'a mut dyn FnMut(usize, &mut [f32]),
-}
-
-impl flat::Edit for Visit<'_> {
-    fn wants(&self, spec: &TensorSpec) -> bool {
-        let tensor = spec.range();
-        tensor.start < self.range.end && self.range.start < tensor.end
-    }
-
-    fn edit(&mut self, _: usize, spec: &TensorSpec, values: &mut [f32]) {
-        let tensor = spec.range();
-        let start = self.range.start.max(tensor.start);
-        let end = self.range.end.min(tensor.end);
-        (self.f)(start, &mut values[start - tensor.start..end - tensor.start]);
-    }
-}
-
-/// All parameters of a trainer.
-pub fn parameters(trainer: &mut dyn Trainer) -> Vec<f32> {
-    let mut parameters = vec![0.0; trainer.layout().len()];
-    trainer.read(0, &mut parameters);
-    parameters
-}
-
-/// Takes a number of inner steps without corrections or interrupts.
-///
-/// # Errors
-/// As [`Trainer::steps`].
-pub fn take_steps(trainer: &mut dyn Trainer, steps: u64) -> Result<TrainReport, TrainError> {
-    struct Count(u64);
-    impl StepControl for Count {
-        fn before(&mut self, step: InnerStep) -> Proceed {
-            if step.0 < self.0 {
-                Proceed::Go
-            } else {
-                Proceed::Stop
-            }
-        }
-
-        fn corrects(&self) -> bool {
-            false
-        }
-    }
-    trainer.steps(&mut Count(steps))
 }
