@@ -3,7 +3,7 @@
 use super::idx::{ImageShape, Images};
 use super::labels::check_held;
 use super::pictures::{Ahead, Files, Listing, PictureError, WantedClasses};
-use super::pictures::{decode_all, look};
+use super::pictures::{decode_all, look, packs};
 use super::{DataError, LabelledPair, ShardError, Shards, bundled};
 use std::path::Path;
 
@@ -97,8 +97,8 @@ impl ImageSet {
         };
         self.pixels = match in_memory {
             true => {
-                let paths: Vec<_> = (0..files.len() as u32).map(|i| files.path(i)).collect();
-                Pixels::Memory(Images::new(shape, decode_all(&paths, shape)?))
+                let places: Vec<_> = (0..files.len() as u32).map(|i| files.place(i)).collect();
+                Pixels::Memory(Images::new(shape, decode_all(&places, shape)?))
             }
             false => Pixels::Ahead(Ahead::new(files.clone(), shape)),
         };
@@ -132,8 +132,9 @@ impl ImageData {
         Self::of(pair, wanted, from)
     }
 
-    /// Finds the images of a folder: IDX files, or a folder of PNG and JPEG files for each class. The
-    /// latter are not decoded yet, except for the first one.
+    /// Finds the images of a folder: IDX files, a folder of PNG and JPEG files for each class, or Parquet
+    /// files with a column of such images. All but IDX files are not decoded yet, except for the first
+    /// image.
     ///
     /// # Errors
     /// If images are missing or invalid.
@@ -146,14 +147,18 @@ impl ImageData {
             count: wanted.classes,
             names: wanted.names,
         };
-        let listing = Listing::read(dir, wanted.held_out, classes)?;
+        let packs = packs::find(dir)?;
+        let listing = match packs.is_empty() {
+            true => Listing::read(dir, wanted.held_out, classes)?,
+            false => packs::list(&packs, wanted.held_out, wanted.classes)?,
+        };
         let shape = match (wanted.size, wanted.channels) {
             (Some([height, width]), Some(channels)) => ImageShape {
                 height,
                 width,
                 channels,
             },
-            _ => shape_of(look(&listing.train.path(0))?, wanted),
+            _ => shape_of(look(&listing.train.place(0))?, wanted),
         };
         Ok(Self {
             train: ImageSet::of_files(listing.train),
@@ -237,6 +242,11 @@ mod tests {
     use super::*;
     use crate::data::ShardKind;
     use image::{Rgb, RgbImage};
+    use parquet::data_type::{ByteArray, ByteArrayType, Int64Type};
+    use parquet::file::writer::SerializedFileWriter;
+    use parquet::schema::parser::parse_message_type;
+    use std::ops::Range;
+    use std::sync::Arc;
 
     fn folder() -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
@@ -276,6 +286,87 @@ mod tests {
             bytes
         };
         assert_eq!(taken(usize::MAX), taken(0));
+    }
+
+    /// Writes images and labels as data sets are published: a struct with the bytes, and a number.
+    fn write_pack(path: &Path, labels: Range<i64>) {
+        let schema = "message m { optional group image { optional binary bytes; optional binary path \
+                      (UTF8); } required int64 label; }";
+        let schema = Arc::new(parse_message_type(schema).unwrap());
+        let file = std::fs::File::create(path).unwrap();
+        let mut file = SerializedFileWriter::new(file, schema, Arc::default()).unwrap();
+        for labels in [labels.start..labels.end - 3, labels.end - 3..labels.end] {
+            let image = |label: i64| {
+                let mut png = std::io::Cursor::new(Vec::new());
+                let image = RgbImage::from_pixel(5, 3, Rgb([label as u8, 0, 0]));
+                image.write_to(&mut png, image::ImageFormat::Png).unwrap();
+                ByteArray::from(png.into_inner())
+            };
+            let images: Vec<_> = labels.clone().map(image).collect();
+            let names = vec![ByteArray::from("a.png"); images.len()];
+            let mut group = file.next_row_group().unwrap();
+            for values in [images, names] {
+                let mut column = group.next_column().unwrap().unwrap();
+                let (levels, typed) = (vec![2; values.len()], column.typed::<ByteArrayType>());
+                typed.write_batch(&values, Some(&levels), None).unwrap();
+                column.close().unwrap();
+            }
+            let labels: Vec<i64> = labels.collect();
+            let mut column = group.next_column().unwrap().unwrap();
+            column
+                .typed::<Int64Type>()
+                .write_batch(&labels, None, None)
+                .unwrap();
+            column.close().unwrap();
+            group.close().unwrap();
+        }
+        file.close().unwrap();
+    }
+
+    #[test]
+    fn images_are_read_from_parquet_files() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("data")).unwrap();
+        write_pack(&dir.path().join("data/train-0.parquet"), 0..40);
+        write_pack(&dir.path().join("data/train-1.parquet"), 10..30);
+        let check = |held_out, lengths: (usize, usize), in_memory| {
+            let wanted = WantedImages {
+                held_out,
+                ..WantedImages::default()
+            };
+            let mut data = ImageData::read(dir.path(), &wanted).unwrap();
+            assert_eq!((data.classes, data.shape.area()), (40, 45));
+            data.load(in_memory).unwrap();
+            for set in [&mut data.train, &mut data.held] {
+                let all: Vec<u32> = (0..set.len() as u32).rev().collect();
+                let bytes = set.take(&all, &mut |_| None).unwrap();
+                for (image, label) in bytes.chunks(45).zip(set.labels().iter().rev()) {
+                    assert_eq!(u16::from(image[0]), *label);
+                }
+            }
+            assert_eq!((data.train.len(), data.held.len()), lengths);
+        };
+        write_pack(&dir.path().join("data/test-0.parquet"), 0..10);
+        check(None, (60, 10), usize::MAX);
+        check(None, (60, 10), 0);
+        let few = WantedImages {
+            classes: Some(35),
+            ..WantedImages::default()
+        };
+        let error = ImageData::read(dir.path(), &few).err().unwrap().to_string();
+        assert!(
+            error.contains("train-0.parquet: item 35 has label 35"),
+            "{error}"
+        );
+        std::fs::remove_file(dir.path().join("data/test-0.parquet")).unwrap();
+        let all = ImageData::read(dir.path(), &WantedImages::default()).unwrap();
+        assert_eq!(all.train.len() + all.held.len(), 60);
+        assert!((1..20).contains(&all.held.len()), "{}", all.held.len());
+        let path = dir.path().join("data/train-0.parquet");
+        let bytes = std::fs::read(&path).unwrap();
+        std::fs::write(&path, &bytes[..bytes.len() - 9]).unwrap();
+        let error = ImageData::read(dir.path(), &WantedImages::default()).err();
+        assert!(error.unwrap().to_string().contains("cut off"));
     }
 
     #[test]

@@ -3,9 +3,9 @@
 use super::decode::decode_all;
 use super::error::PictureError;
 use super::listing::Files;
+use super::place::Place;
 use crate::data::idx::ImageShape;
 use std::collections::VecDeque;
-use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
@@ -16,7 +16,7 @@ type Decoded = Result<Vec<u8>, PictureError>;
 
 /// A batch to decode, and where to send it.
 struct Request {
-    files: Vec<PathBuf>,
+    places: Vec<Place>,
     reply: Sender<Decoded>,
 }
 
@@ -74,9 +74,9 @@ impl Ahead {
 
     fn request(&mut self, indices: &[u32]) -> Receiver<Decoded> {
         let (reply, decoded) = channel();
-        let files = indices.iter().map(|&index| self.files.path(index));
+        let files = indices.iter().map(|&index| self.files.place(index));
         let request = Request {
-            files: files.collect(),
+            places: files.collect(),
             reply,
         };
         let shape = self.shape;
@@ -92,7 +92,7 @@ fn start(shape: ImageShape) -> Sender<Request> {
     thread::spawn(move || {
         for request in requests {
             // If the reply is not waited for any more, the batch was dropped.
-            let _ = request.reply.send(decode_all(&request.files, shape));
+            let _ = request.reply.send(decode_all(&request.places, shape));
         }
     });
     sender
@@ -122,7 +122,7 @@ mod tests {
         };
         let files = listing.train;
         let value = |index: &u32| {
-            let stem = files.path(*index).file_stem().unwrap().to_owned();
+            let stem = files.place(*index).name().file_stem().unwrap().to_owned();
             stem.to_str().unwrap().parse::<u8>().unwrap()
         };
         let expected = |batch: &[u32]| -> Vec<u8> {
@@ -147,9 +147,9 @@ mod tests {
             let mut upcoming = |_: usize| Some(vec![7, 8]);
             assert_eq!(ahead.take(batch, &mut upcoming).unwrap(), expected(batch));
         }
-        std::fs::write(files.path(4), "torn").unwrap();
+        std::fs::write(files.place(4).name(), "torn").unwrap();
         let error = ahead.take(&[0, 4], &mut |_| None).unwrap_err().to_string();
-        let name = files.path(4).display().to_string();
+        let name = files.place(4).name().display().to_string();
         assert!(error.starts_with(&name), "{error}");
     }
 }

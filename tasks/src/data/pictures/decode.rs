@@ -1,16 +1,12 @@
-//! Decodes PNG and JPEG files to images of one shape.
+//! Decodes PNG and JPEG images to one shape.
 
 use super::error::PictureError;
+use super::place::{Place, read_some};
 use crate::data::idx::ImageShape;
 use image::{DynamicImage, ImageFormat, ImageReader, Limits, imageops::FilterType};
-use std::fs::File;
-use std::io::{Cursor, Read};
+use std::io::Cursor;
 use std::num::NonZero;
-use std::path::{Path, PathBuf};
 use std::thread;
-
-/// The most bytes of one file.
-const FILE_BYTES_MAX: u64 = 128 << 20;
 
 /// The most bytes of one image while it is decoded.
 const DECODED_BYTES_MAX: u64 = 256 << 20;
@@ -24,9 +20,10 @@ const THREADS_MAX: usize = 8;
 /// Height, width and number of channels of an image.
 ///
 /// # Errors
-/// If the file cannot be decoded.
-pub(in crate::data) fn look(file: &Path) -> Result<ImageShape, PictureError> {
-    let picture = open(file)?;
+/// If it cannot be decoded.
+pub(in crate::data) fn look(place: &Place) -> Result<ImageShape, PictureError> {
+    let encoded = read_some(std::slice::from_ref(place))?;
+    let picture = open(place, &encoded[0])?;
     Ok(ImageShape {
         height: picture.height() as usize,
         width: picture.width() as usize,
@@ -34,25 +31,32 @@ pub(in crate::data) fn look(file: &Path) -> Result<ImageShape, PictureError> {
     })
 }
 
-/// Decodes files to `[files, height, width, channels]`. Each image is cut to the proportions of the
+/// Decodes images to `[images, height, width, channels]`. Each image is cut to the proportions of the
 /// shape around its middle and then resized linearly; colours become grey by their luma, grey the same
-/// value in all channels, and transparency is left out. The result depends only on the files.
+/// value in all channels, and transparency is left out. The result depends only on the images.
 ///
 /// # Errors
-/// Names the first file that cannot be decoded.
+/// Names the first one that cannot be decoded.
 pub(in crate::data) fn decode_all(
-    files: &[PathBuf],
+    places: &[Place],
     shape: ImageShape,
 ) -> Result<Vec<u8>, PictureError> {
     let area = shape.area();
-    let mut pixels = vec![0; files.len() * area];
+    let mut pixels = vec![0; places.len() * area];
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
-    let each = files.len().div_ceil(cores.min(THREADS_MAX)).max(1);
-    let some = |(files, pixels): (&[PathBuf], &mut [u8])| {
-        let mut pairs = files.iter().zip(pixels.chunks_exact_mut(area));
-        pairs.try_for_each(|(file, into)| decode(file, shape, into))
+    let each = places.len().div_ceil(cores.min(THREADS_MAX)).max(1);
+    let some = |(mut places, pixels): (&[Place], &mut [u8])| {
+        let mut pixels = pixels.chunks_exact_mut(area);
+        while !places.is_empty() {
+            let encoded = read_some(places)?;
+            for ((place, bytes), into) in places.iter().zip(&encoded).zip(&mut pixels) {
+                decode(place, bytes, shape, into)?;
+            }
+            places = &places[encoded.len()..];
+        }
+        Ok(())
     };
-    let parts = files.chunks(each).zip(pixels.chunks_mut(each * area));
+    let parts = places.chunks(each).zip(pixels.chunks_mut(each * area));
     thread::scope(|scope| {
         let threads: Vec<_> = parts.map(|part| scope.spawn(move || some(part))).collect();
         // All are joined: a panic of a thread that is not would go on in this one.
@@ -63,8 +67,13 @@ pub(in crate::data) fn decode_all(
     Ok(pixels)
 }
 
-fn decode(file: &Path, shape: ImageShape, into: &mut [u8]) -> Result<(), PictureError> {
-    let picture = open(file)?;
+fn decode(
+    place: &Place,
+    bytes: &[u8],
+    shape: ImageShape,
+    into: &mut [u8],
+) -> Result<(), PictureError> {
+    let picture = open(place, bytes)?;
     let picture = match shape.channels {
         1 => DynamicImage::ImageLuma8(picture.into_luma8()),
         _ => DynamicImage::ImageRgb8(picture.into_rgb8()),
@@ -91,29 +100,17 @@ fn fitted(picture: DynamicImage, shape: ImageShape) -> DynamicImage {
     middle.resize_exact(width, height, FilterType::Triangle)
 }
 
-fn open(file: &Path) -> Result<DynamicImage, PictureError> {
-    let io = |source| PictureError::Io {
-        file: file.into(),
-        source,
-    };
+fn open(place: &Place, bytes: &[u8]) -> Result<DynamicImage, PictureError> {
     let unreadable = |reason: String| PictureError::Unreadable {
-        file: file.into(),
+        file: place.name(),
         reason,
     };
-    let mut bytes = Vec::new();
-    let opened = File::open(file).map_err(io)?;
-    let read = opened.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes);
-    if read.map_err(io)? as u64 > FILE_BYTES_MAX {
-        return Err(unreadable(format!(
-            "it has more than {FILE_BYTES_MAX} bytes"
-        )));
-    }
-    let reader = ImageReader::new(Cursor::new(&bytes)).with_guessed_format();
-    let mut reader = reader.map_err(io)?;
+    let reader = ImageReader::new(Cursor::new(bytes)).with_guessed_format();
+    let mut reader = reader.map_err(|error| unreadable(error.to_string()))?;
     match reader.format() {
         // The decoder fills what is missing with grey.
-        Some(ImageFormat::Jpeg) if !is_complete_jpeg(&bytes) => {
-            return Err(PictureError::Torn(file.into()));
+        Some(ImageFormat::Jpeg) if !is_complete_jpeg(bytes) => {
+            return Err(PictureError::Torn(place.name()));
         }
         Some(ImageFormat::Jpeg | ImageFormat::Png) => {}
         _ => return Err(unreadable("its first bytes are of neither".to_owned())),
@@ -174,8 +171,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("a.png");
         colour(4, 4).save(&file).unwrap();
-        assert_eq!(look(&file).unwrap(), SHAPE);
-        let found = decode_all(&[file.clone(), file], SHAPE).unwrap();
+        assert_eq!(look(&Place::File(file.clone())).unwrap(), SHAPE);
+        let found = decode_all(&[Place::File(file.clone()), Place::File(file)], SHAPE).unwrap();
         assert_eq!(found[..48], colour(4, 4).as_raw()[..]);
         assert_eq!(found[..48], found[48..]);
     }
@@ -188,19 +185,19 @@ mod tests {
         let image =
             GrayImage::from_fn(32, 8, |x, _| Luma([[255, 90][usize::from(x / 8 % 3 != 0)]]));
         image.save(&wide).unwrap();
-        assert_eq!(look(&wide).unwrap().channels, 1);
-        let found = decode_all(std::slice::from_ref(&wide), SHAPE).unwrap();
+        assert_eq!(look(&Place::File(wide.clone())).unwrap().channels, 1);
+        let found = decode_all(&[Place::File(wide.clone())], SHAPE).unwrap();
         assert_eq!(found, [90; 48]);
         let thin = dir.path().join("thin.png");
         GrayImage::from_pixel(9_000, 1, Luma([3]))
             .save(&thin)
             .unwrap();
-        assert_eq!(decode_all(&[thin], SHAPE).unwrap(), [3; 48]);
+        assert_eq!(decode_all(&[Place::File(thin)], SHAPE).unwrap(), [3; 48]);
         let grey = ImageShape {
             channels: 1,
             ..SHAPE
         };
-        assert_eq!(decode_all(&[wide], grey).unwrap(), [90; 16]);
+        assert_eq!(decode_all(&[Place::File(wide)], grey).unwrap(), [90; 16]);
     }
 
     #[test]
@@ -209,14 +206,16 @@ mod tests {
         let line = |name: &str, bytes: &[u8]| {
             let file = dir.path().join(name);
             std::fs::write(&file, bytes).unwrap();
-            let line = decode_all(&[file], SHAPE).unwrap_err().to_string();
+            let line = decode_all(&[Place::File(file)], SHAPE)
+                .unwrap_err()
+                .to_string();
             assert!(line.contains(name) && !line.contains('\n'), "{line}");
             line
         };
         for name in ["a.jpg", "a.png"] {
             let file = dir.path().join(name);
             colour(40, 40).save(&file).unwrap();
-            assert!(decode_all(std::slice::from_ref(&file), SHAPE).is_ok());
+            assert!(decode_all(&[Place::File(file.clone())], SHAPE).is_ok());
             let bytes = std::fs::read(&file).unwrap();
             // The last bytes of a PNG are no pixels.
             for len in [0, 1, 3, 20, bytes.len() / 2, bytes.len() - 16] {
@@ -226,7 +225,9 @@ mod tests {
         assert!(line("b.jpg", b"\xff\xd8\xff\xe0\x00\x10JFIF").contains("ends before"));
         assert!(line("c.png", b"GIF89a").contains("of neither"));
         let missing = dir.path().join("d.png");
-        let error = decode_all(&[missing], SHAPE).unwrap_err().to_string();
+        let error = decode_all(&[Place::File(missing)], SHAPE)
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("d.png: No such file"), "{error}");
     }
 }

@@ -1,5 +1,7 @@
 //! Why images in files cannot be used.
 
+use crate::data::labels::LabelError;
+use crate::data::parquet::ParquetFileError;
 use std::io;
 use std::path::PathBuf;
 
@@ -22,6 +24,34 @@ pub enum PictureError {
         file: PathBuf,
         /// The decoder's reason.
         reason: String,
+    },
+    /// A Parquet file cannot be read.
+    #[error(transparent)]
+    Parquet(#[from] ParquetFileError),
+    /// A label cannot be right.
+    #[error(transparent)]
+    Label(#[from] LabelError),
+    /// A Parquet file without a column of images.
+    #[error(
+        "{}: there is no column of bytes called `image`, `image.bytes`, `img` or `img.bytes` (it has \
+         {there}; rename the column of images)", file.display()
+    )]
+    NoColumn {
+        /// The file.
+        file: PathBuf,
+        /// Its columns.
+        there: String,
+    },
+    /// A row of a Parquet file without an image.
+    #[error("{}: there is no image (remove the row)", .0.display())]
+    NoImage(PathBuf),
+    /// A row of a Parquet file without a label that can be right.
+    #[error("{}: row {row} has no label from 0 to 65535 (remove the row or the file)", file.display())]
+    NoLabel {
+        /// The file.
+        file: PathBuf,
+        /// The row, from 0.
+        row: usize,
     },
     /// A JPEG file that ends too early.
     #[error("{}: the JPEG ends before its last marker (copy or download the file again)", .0.display())]

@@ -1,62 +1,111 @@
-//! Finds the images of a folder: their files, classes, and which are held out.
+//! Lists of encoded images. Finds those of a folder: their files, classes, and which are held out.
 
 use super::error::PictureError;
+use super::place::{Pack, Place, Row};
 use crate::rng;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Endings of files that are read, in lower case.
 const ENDINGS: [&str; 3] = ["png", "jpg", "jpeg"];
 
 /// Folders of held-out images beside `train`, the first one first.
-const HELD: [&str; 3] = ["val", "validation", "test"];
+pub(super) const HELD: [&str; 3] = ["val", "validation", "test"];
 
 /// Share of each class that is held out if there is no folder for it.
-const SHARE: f64 = 0.1;
+pub(super) const SHARE: f64 = 0.1;
 
 /// Greatest depth of folders within a class.
 const DEPTH_MAX: usize = 16;
 
-/// Image files with labels, in the order of their names.
+/// Encoded images with labels.
 #[derive(Clone, Debug)]
 pub(in crate::data) struct Files {
-    /// The folder of each class.
-    folders: Vec<PathBuf>,
-    /// Each file below the folder of its class.
-    names: Vec<Box<OsStr>>,
+    places: Places,
     pub(in crate::data) labels: Vec<u16>,
 }
 
+#[derive(Clone, Debug)]
+enum Places {
+    /// Files in the order of their names.
+    Folders {
+        /// The folder of each class.
+        folders: Vec<PathBuf>,
+        /// Each file below the folder of its class.
+        names: Vec<Box<OsStr>>,
+    },
+    /// Rows of Parquet files.
+    Rows {
+        packs: Arc<[Arc<Pack>]>,
+        rows: Vec<Row>,
+    },
+}
+
 impl Files {
-    /// The path of one file.
-    pub(in crate::data) fn path(&self, index: u32) -> PathBuf {
+    /// Where one image is.
+    pub(in crate::data) fn place(&self, index: u32) -> Place {
         let index = index as usize;
-        self.folders[usize::from(self.labels[index])].join(&*self.names[index])
+        match &self.places {
+            Places::Folders { folders, names } => {
+                let folder = &folders[usize::from(self.labels[index])];
+                Place::File(folder.join(&*names[index]))
+            }
+            Places::Rows { packs, rows } => {
+                let Row { pack, group, row } = rows[index];
+                let pack = Arc::clone(&packs[pack as usize]);
+                Place::Row(pack, group as usize, row as usize)
+            }
+        }
     }
 
     pub(in crate::data) fn len(&self) -> usize {
-        self.names.len()
+        self.labels.len()
     }
 
-    /// Keeps the files with these indices.
+    /// Keeps the images with these indices.
     pub(in crate::data) fn keep(&mut self, indices: &[u32]) {
         let indices = || indices.iter().map(|&index| index as usize);
-        self.names = indices().map(|index| self.names[index].clone()).collect();
+        match &mut self.places {
+            Places::Folders { names, .. } => {
+                *names = indices().map(|index| names[index].clone()).collect();
+            }
+            Places::Rows { rows, .. } => *rows = indices().map(|index| rows[index]).collect(),
+        }
         self.labels = indices().map(|index| self.labels[index]).collect();
     }
 
-    fn of(folders: Vec<PathBuf>) -> Self {
+    /// No rows of these Parquet files yet.
+    pub(super) fn of_packs(packs: &Arc<[Arc<Pack>]>) -> Self {
+        let (packs, rows) = (Arc::clone(packs), Vec::new());
         Self {
-            folders,
-            names: Vec::new(),
+            places: Places::Rows { packs, rows },
             labels: Vec::new(),
         }
     }
 
-    fn extend(&mut self, label: usize, names: impl IntoIterator<Item = Box<OsStr>>) {
-        self.names.extend(names);
-        self.labels.resize(self.names.len(), label as u16);
+    /// Adds a row of a Parquet file.
+    pub(super) fn push(&mut self, row: Row, label: u16) {
+        if let Places::Rows { rows, .. } = &mut self.places {
+            rows.push(row);
+            self.labels.push(label);
+        }
+    }
+
+    fn of(folders: Vec<PathBuf>) -> Self {
+        let names = Vec::new();
+        Self {
+            places: Places::Folders { folders, names },
+            labels: Vec::new(),
+        }
+    }
+
+    fn extend(&mut self, label: usize, more: impl IntoIterator<Item = Box<OsStr>>) {
+        if let Places::Folders { names, .. } = &mut self.places {
+            names.extend(more);
+            self.labels.resize(names.len(), label as u16);
+        }
     }
 }
 
@@ -95,11 +144,12 @@ impl Listing {
         };
         let train_dir = train_dir.unwrap_or_else(|| dir.to_path_buf());
         let names = class_names(&train_dir, wanted)?;
-        let mut train = Files::of(names.iter().map(|name| train_dir.join(name)).collect());
+        let folders: Vec<_> = names.iter().map(|name| train_dir.join(name)).collect();
+        let mut train = Files::of(folders.clone());
         let mut held = train.clone();
         let share = share.unwrap_or(SHARE);
         for (label, name) in names.iter().enumerate() {
-            let Some(files) = class(&train.folders[label], wanted.names.is_some())? else {
+            let Some(files) = class(&folders[label], wanted.names.is_some())? else {
                 continue;
             };
             let (kept, out) = match held_dir {
@@ -112,7 +162,7 @@ impl Listing {
         if let Some(held_dir) = held_dir {
             held = held_out(&held_dir, &names)?;
         }
-        if train.names.is_empty() || held.names.is_empty() {
+        if train.len() == 0 || held.len() == 0 {
             return Err(PictureError::TooFew {
                 dir: dir.into(),
                 train: train.len(),
@@ -172,9 +222,10 @@ fn known(dir: &Path, found: &[OsString], names: &[OsString]) -> Result<(), Pictu
 
 fn held_out(dir: &Path, names: &[OsString]) -> Result<Files, PictureError> {
     known(dir, &folders(dir)?, names)?;
-    let mut held = Files::of(names.iter().map(|name| dir.join(name)).collect());
-    for label in 0..names.len() {
-        let files = class(&held.folders[label], true)?;
+    let folders: Vec<_> = names.iter().map(|name| dir.join(name)).collect();
+    let mut held = Files::of(folders.clone());
+    for (label, folder) in folders.iter().enumerate() {
+        let files = class(folder, true)?;
         held.extend(label, files.into_iter().flatten());
     }
     Ok(held)
@@ -249,7 +300,7 @@ fn is_image(path: &Path) -> bool {
 }
 
 /// Names in a folder and whether they are folders, links followed, sorted as bytes.
-fn entries(dir: &Path) -> Result<Vec<(OsString, bool)>, PictureError> {
+pub(super) fn entries(dir: &Path) -> Result<Vec<(OsString, bool)>, PictureError> {
     let io = |source| PictureError::Io {
         file: dir.into(),
         source,
@@ -285,7 +336,7 @@ mod tests {
     }
 
     fn all(files: &Files) -> Vec<(String, u16)> {
-        let name = |index| files.path(index).display().to_string();
+        let name = |index| files.place(index).name().display().to_string();
         let indices = 0..files.len() as u32;
         indices
             .map(|index| (name(index), files.labels[index as usize]))
