@@ -183,7 +183,13 @@ async fn a_swarm_ends_at_a_loss_too_or_misses_it() {
             ..two()
         };
         let (plan, mut swarm) = swarm(&dir, &script, &options);
-        let end = swarm.run(options.target("diloco"), None).await.unwrap();
+        let end = swarm
+            .run(
+                options.target("diloco", &murmurate_tasks::TaskConfig::default()),
+                None,
+            )
+            .await
+            .unwrap();
         assert_eq!(end, end_is);
         let report = LocalReport::new(&plan, &options, &swarm, end);
         assert_eq!(report.reached, Some(line.is_none()));

@@ -11,4 +11,3 @@ pub(super) use ahead::Ahead;
 pub(super) use decode::{decode_all, look};
 pub use error::PictureError;
 pub(super) use listing::{Files, Listing, WantedClasses};
-pub(super) use place::Place;

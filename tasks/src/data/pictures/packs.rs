@@ -16,9 +16,6 @@ const IMAGES: [&str; 4] = ["image.bytes", "img.bytes", "image", "img"];
 /// Names of the column of labels.
 const LABELS: [&str; 2] = ["label", "labels"];
 
-/// The most Parquet files, and the most rows of a row group.
-const COUNT_MAX: usize = u32::MAX as usize;
-
 /// The Parquet files at a path: the file itself, or those of the folder and of the folders in it, sorted by
 /// name. Empty if there are none.
 ///
@@ -157,11 +154,12 @@ fn open(path: &Path) -> Result<Arc<Pack>, PictureError> {
 
 /// The labels of all rows.
 fn labels_of(file: &ParquetFile) -> Result<Vec<u16>, PictureError> {
-    let known = |name: &&str| file.columns().iter().any(|column| column.name == **name);
-    let name = LABELS.iter().find(known).unwrap_or(&LABELS[0]);
+    let known = |name: &str| file.columns().iter().any(|column| column.name == name);
+    let name = LABELS.into_iter().find(|name| known(name));
+    let name = name.unwrap_or(LABELS[0]);
     let column = file.column(name)?;
     let mut labels = Vec::new();
-    for group in 0..file.row_groups().min(COUNT_MAX) {
+    for group in 0..file.row_groups() {
         let found = file.ints(column, group, 0..file.rows(group))?;
         for label in found {
             let label = label.and_then(|label| u16::try_from(label).ok());
