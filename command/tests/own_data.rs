@@ -184,7 +184,8 @@ fn a_table_is_learned_and_wrong_cells_are_named() {
     assert!(found["test_loss"].as_f64().unwrap() < 0.3, "{found}");
     let said = success(dir, &eval);
     assert!(
-        said.starts_with("loss ") && said.contains("on 20 held samples"),
+        said.starts_with("loss ")
+            && said.ends_with(", squared error per row, on 20 held-out rows\n"),
         "{said}"
     );
     std::fs::write(

@@ -6,6 +6,7 @@ use murmurate_node::config::{Config, Overrides};
 use murmurate_node::store::tensors::TensorReader;
 use murmurate_node::unit::Unit;
 use murmurate_tasks::TaskConfig;
+use murmurate_tasks::config::Objective;
 use murmurate_tasks::data::Shards;
 use toml::{Table, Value};
 
@@ -32,6 +33,7 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
             "test_accuracy": found.accuracy,
             "test_top_5": found.top_5,
             "test_loss": found.loss,
+            "loss_unit": of.loss,
             "unit": of.unit,
             "samples": found.samples,
             "held_out": of.share,
@@ -49,10 +51,11 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
         format!(", perplexity {perplexity:.2}, {bits:.4} bits per byte")
     });
     println!(
-        "{}{}loss {:.4} nats per {}{text}, on {} {}",
+        "{}{}loss {:.4}, {} per {}{text}, on {} {}",
         share("accuracy", found.accuracy),
         share("top 5", found.top_5),
         found.loss,
+        of.loss,
         of.unit,
         found.samples,
         of.words,
@@ -60,11 +63,17 @@ pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// The unit of a loss of classes or tokens.
+const NATS: &str = "nats";
+
 /// What an evaluation measures.
 struct Held {
+    /// What the loss is of one term.
+    loss: &'static str,
     /// One term of the mean loss.
     unit: &'static str,
-    /// The share of the data that is held out; `None` where the data has test files of its own.
+    /// The share of the data that is held out, if the configuration says it; otherwise that of the data's
+    /// kind, or files of their own.
     share: Option<f64>,
     /// The terms, for people.
     words: String,
@@ -80,19 +89,37 @@ impl Held {
         };
         match task {
             TaskConfig::LanguageModel(task) => Self {
+                loss: NATS,
                 unit: "byte",
                 share: Some(task.held_out),
                 words: windows("bytes", task.held_out),
             },
             TaskConfig::CausalLm(task) => Self {
+                loss: NATS,
                 unit: "token",
                 share: Some(task.held_out),
                 words: windows("tokens", task.held_out),
             },
-            _ => Self {
+            TaskConfig::Tabular(task) => Self {
+                loss: match task.objective {
+                    Objective::Classification => NATS,
+                    Objective::Regression => "squared error",
+                },
+                unit: "row",
+                share: Some(task.held_out),
+                words: "held-out rows".to_owned(),
+            },
+            TaskConfig::ImageClassifier(task) => Self {
+                loss: NATS,
+                unit: "image",
+                share: task.held_out,
+                words: "held-out images".to_owned(),
+            },
+            TaskConfig::Attached(_) => Self {
+                loss: "as the trainer says",
                 unit: "sample",
                 share: None,
-                words: "samples of the test files".to_owned(),
+                words: "held-out samples".to_owned(),
             },
         }
     }

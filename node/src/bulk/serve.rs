@@ -45,6 +45,7 @@ async fn take(
     }
     let announced = remote.announce(meta.bytes, core.limits.inbound_bytes_per_peer);
     let allowed = match &announced {
+        Some(_) if !core.store.may_push(from, &slice) => Err(Refusal::Unwanted),
         Some(_) => core.store.accepts(from, &slice, &meta),
         None => Err(Refusal::Full),
     };

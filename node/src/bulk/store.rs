@@ -29,6 +29,9 @@ pub trait BulkStore: Send + Sync {
     /// An encoded slice with its header, to push or to serve.
     fn get(&self, slice: &SliceId) -> Option<(SliceMeta, Bytes)>;
 
+    /// Whether `from` may push this slice by itself. Any peer that has it may serve it.
+    fn may_push(&self, from: PeerId, slice: &SliceId) -> bool;
+
     /// Decides before the first byte is read whether `from` may send this slice: whether it is
     /// wanted, within the plan's size, and within the number of slices that one sender may store.
     ///

@@ -91,6 +91,10 @@ impl BulkStore for Depot {
         self.slices().get(slice)
     }
 
+    fn may_push(&self, from: PeerId, slice: &SliceId) -> bool {
+        Slices::may_push(&self.plan, from, slice)
+    }
+
     fn accepts(&self, from: PeerId, slice: &SliceId, meta: &SliceMeta) -> Result<(), Refusal> {
         self.slices().accepts(&self.plan, from, slice, meta)
     }

@@ -76,6 +76,10 @@ impl BulkStore for TestStore {
         self.slices.lock().unwrap().get(slice).cloned()
     }
 
+    fn may_push(&self, _: PeerId, _: &SliceId) -> bool {
+        true
+    }
+
     fn accepts(&self, _: PeerId, slice: &SliceId, _: &SliceMeta) -> Result<(), Refusal> {
         if self.refuses.load(Ordering::Relaxed) {
             return Err(Refusal::Unwanted);
