@@ -117,7 +117,7 @@ mod tests {
         let ranks = |n: usize| {
             let targets =
                 Tensor::<1, Int>::from_data(TensorData::new(targets[..n].to_vec(), [n]), &device);
-            top_5(logits.clone().slice([0..n]), targets)
+            top_5(logits.clone().narrow(0, 0, n), targets)
         };
         assert_eq!((ranks(1), ranks(5), ranks(6), ranks(7)), (1, 5, 5, 5));
         let even = Tensor::<2>::zeros([1, 12], &device);

@@ -27,7 +27,7 @@ fn driver() -> bool {
         let entries = Path::new(dir).read_dir();
         entries.is_ok_and(|mut entries| entries.next().is_some())
     };
-    DRIVERS.iter().any(|dir| holds_one(&dir))
+    DRIVERS.iter().any(holds_one)
 }
 
 fn install() {

@@ -97,14 +97,8 @@ impl Setup {
             layout,
             status: status.clone(),
         };
-        let resumed = snapshot.as_ref().map(|s| {
-            format!(
-                "resuming from the checkpoint of round {} in {}",
-                s.round,
-                store.dir().display()
-            )
-        });
         Ok(Self {
+            resumed: snapshot.as_ref().map(|snapshot| resumes(snapshot, &store)),
             depot: Arc::new(Depot::new(plan.clone())),
             topology: strategy.topology(run.seed),
             peer_config: PeerConfig {
@@ -125,7 +119,6 @@ impl Setup {
             executor,
             status,
             snapshot,
-            resumed,
         })
     }
 
@@ -169,6 +162,15 @@ fn peer_config(config: &Config, me: murmurate_protocol::PeerId, resumed: bool) -
         evaluate_every: config.daemon.evaluate_every,
         leave_when_finished: !config.daemon.stay,
     }
+}
+
+/// What to say about a checkpoint.
+fn resumes(snapshot: &Snapshot, store: &Store) -> String {
+    format!(
+        "resuming from the checkpoint of round {} in {}",
+        snapshot.round,
+        store.dir().display()
+    )
 }
 
 /// Restores the peer and the Executor from a checkpoint.

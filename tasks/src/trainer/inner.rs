@@ -12,7 +12,7 @@ pub(super) enum Inner {
     /// Works on slices in the host's memory.
     Host(Box<dyn InnerOptimizer>),
     /// Works on tensors in the device's memory.
-    Device(OnDevice),
+    Device(Box<OnDevice>),
 }
 
 impl Inner {
@@ -20,7 +20,7 @@ impl Inner {
     pub(super) fn new(kind: &InnerKind, layout: &Layout, device: &Device, in_place: bool) -> Self {
         let on_device = (!in_place).then(|| OnDevice::new(kind, layout, device));
         match on_device.flatten() {
-            Some(optimizer) => Self::Device(optimizer),
+            Some(optimizer) => Self::Device(Box::new(optimizer)),
             None => Self::Host(kind.build_for(layout)),
         }
     }

@@ -137,7 +137,7 @@ fn open(path: &Path) -> Result<Arc<Pack>, PictureError> {
             .filter(of_bytes)
             .find(|c| c.name == **name)
     };
-    let Some(images) = IMAGES.iter().find_map(|name| named(&name)) else {
+    let Some(images) = IMAGES.iter().find_map(named) else {
         let there: Vec<_> = file
             .columns()
             .iter()
