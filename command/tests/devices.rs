@@ -39,8 +39,8 @@ fn mlp() -> TaskConfig {
 
 fn text(dir: &Path) -> PathBuf {
     let path = dir.join("text.txt");
-    let line = "how much wood would a woodchuck chuck if a woodchuck could chuck wood? ";
-    std::fs::write(&path, line.repeat(60)).unwrap();
+    let line = "how much wood would a woodchuck chuck if a woodchuck could chuck wood?\n";
+    std::fs::write(&path, line.repeat(80)).unwrap();
     path
 }
 
