@@ -18,7 +18,7 @@ pub struct Rules {
 
 impl Rules {
     /// The rules of rounds that begin with this budget and change it at this pace. Tensors whose names
-    /// fit a pattern of `no_decay` have no weight decay; [`Rules::of_layout`] finds them.
+    /// fit a pattern of `no_decay` have no weight decay; the layout says which they are.
     pub fn new(rate: Rate, budget: StepBudget, pace: Pace, no_decay: Vec<String>) -> Self {
         Self {
             rate,
