@@ -205,3 +205,20 @@ fn a_table_is_learned_and_wrong_cells_are_named() {
         "{line}"
     );
 }
+
+#[test]
+fn a_loss_that_is_not_finite_ends_a_daemon_with_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let task = "kind = \"image-classifier\"\nmodel = \"mlp\"";
+    configure(dir, task);
+    let config = std::fs::read_to_string(dir.join("node.toml")).unwrap();
+    let steep = config.replace("\"adam-w\"\nlr = 5e-3", "\"sgd\"\nlr = 1e30");
+    assert_ne!(config, steep);
+    std::fs::write(dir.join("node.toml"), steep).unwrap();
+    let line = failure(dir, &["run", "--config", "node.toml", "--dir", "a"]);
+    assert!(
+        line.contains("the training loss is no longer finite"),
+        "{line}"
+    );
+}

@@ -62,6 +62,8 @@ pub(super) struct Ending {
     pub(super) met_anyone: bool,
     /// The addresses to join that did not answer, with the reasons.
     pub(super) bootstrap: Option<String>,
+    /// The failure because of which the peer left.
+    pub(super) stopped: Option<String>,
     /// Why the last checkpoint was not written.
     pub(super) unsaved: Option<String>,
     /// How often the operator asked the daemon to leave.

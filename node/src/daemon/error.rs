@@ -98,6 +98,12 @@ pub enum DaemonError {
         /// The disk's error.
         reason: String,
     },
+    /// The trainer cannot go on, so the peer left.
+    #[error("{reason}")]
+    Stopped {
+        /// What failed.
+        reason: String,
+    },
     /// All rounds are done, and the goal is not reached.
     #[error(
         "{}: ended at {:.4} after {rounds} rounds, {}; give more --rounds or {}",

@@ -311,6 +311,9 @@ async fn finish(driver: Driver, supervisor: Option<Supervisor>) -> Result<NodeRe
     if let Some(reason) = ending.unsaved {
         return Err(DaemonError::Unsaved { reason });
     }
+    if let Some(reason) = ending.stopped.filter(|_| ending.interrupts == 0) {
+        return Err(DaemonError::Stopped { reason });
+    }
     match judge.missed().filter(|_| all_done) {
         Some(missed) => Err(DaemonError::Missed { missed, rounds }),
         None => Ok(report),

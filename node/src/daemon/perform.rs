@@ -95,6 +95,9 @@ impl Driver {
             Event::PeerUp(_) => self.ending.met_anyone = true,
             Event::JoinFailed { .. } => self.ending.join_failed(),
             Event::Evaluated { round, evaluation } => self.evaluated(round.0, evaluation),
+            Event::WorkFailed { what } if self.peer.phase() == Phase::Leaving => {
+                self.ending.stopped.get_or_insert_with(|| what.clone());
+            }
             Event::WorkFailed { what } => self.console.printer.note(what),
             Event::Waited {
                 wait: Wait::Peers,
