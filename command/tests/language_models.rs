@@ -2,32 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic too")]
 
-use std::path::Path;
-use std::process::{Command, Output};
+mod common;
 
-fn murmurate(dir: &Path, args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_murmurate"))
-        .current_dir(dir)
-        .args(args)
-        .output()
-        .unwrap()
-}
-
-fn success(dir: &Path, args: &[&str]) -> String {
-    let output = murmurate(dir, args);
-    let error = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{args:?}: {error}");
-    String::from_utf8(output.stdout).unwrap()
-}
-
-fn failure(dir: &Path, args: &[&str]) -> String {
-    let output = murmurate(dir, args);
-    assert!(!output.status.success(), "{args:?}");
-    let error = String::from_utf8(output.stderr).unwrap();
-    let line = error.strip_prefix("error: ").unwrap().trim_end().to_owned();
-    assert!(!line.contains('\n'), "{line}");
-    line
-}
+use common::{failure, success};
 
 /// A folder with a text and a configuration of two rounds.
 fn prepared(task: &str) -> tempfile::TempDir {

@@ -1,11 +1,6 @@
 //! `causal-lm` on data that does not fit into its memory: bounded memory, and a checkpoint that goes
 //! on with the next batch.
-//!
-//! To measure a file of your own, for example of 1 GB:
-//!
-//! ```text
-//! MURMURATE_TEXT=big.parquet cargo test --workspace --test stream -- --ignored --nocapture
-//! ```
+//! `examples/read_text.rs` measures the same on a file of your own.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic too")]
 
@@ -27,7 +22,6 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
 
 /// Held by tests that use much memory or measure it.
 static MEMORY: Mutex<()> = Mutex::new(());
@@ -209,46 +203,4 @@ fn a_trainer_goes_on_with_the_next_batch_of_its_checkpoint() {
     assert_eq!(evaluation, second.evaluate().unwrap());
     let task = TaskConfig::CausalLm(config(&path));
     assert_eq!(bytes_per_token(&task).unwrap(), Some(1.0));
-}
-
-#[test]
-#[ignore = "reads the file or folder of MURMURATE_TEXT, which may be large"]
-fn a_file_of_your_own() {
-    let path = std::env::var("MURMURATE_TEXT").expect("MURMURATE_TEXT is a path");
-    let tokenizer = std::env::var("MURMURATE_TOKENIZER").ok();
-    let context = 1023;
-    let config = CausalConfig {
-        context: Some(context),
-        batch: 16,
-        tokenizer,
-        ..config(Path::new(&path))
-    };
-    let (before, since) = (resident(), Instant::now());
-    let mut task = CausalTask::new(&config, 1, &Shards::default()).unwrap();
-    task.deal(&participants(1));
-    let opened = since.elapsed().as_secs_f64();
-    println!(
-        "opened in {opened:.2} s, {} MiB more",
-        (resident() - before) >> 20
-    );
-    let (device, since) = (Device::flex(), Instant::now());
-    let (mut most, mut batches) = (0, 0);
-    while since.elapsed().as_secs() < 120 {
-        task.batch(batches, &device).unwrap();
-        batches += 1;
-        most = most.max(resident().saturating_sub(before));
-    }
-    let tokens = batches * 16 * u64::from(context);
-    let rate = tokens as f64 / since.elapsed().as_secs_f64();
-    println!(
-        "{tokens} tokens, {rate:.0} a second, at most {} MiB more",
-        most >> 20
-    );
-    let position = task.position();
-    let next = bytes(&task.batch(batches, &device).unwrap());
-    let mut resumed = CausalTask::new(&config, 1, &Shards::default()).unwrap();
-    resumed.seek(&position).unwrap();
-    resumed.deal(&participants(1));
-    assert_eq!(bytes(&resumed.batch(batches, &device).unwrap()), next);
-    assert!(most < 300 << 20);
 }
