@@ -1,0 +1,101 @@
+//! The gate of a connection: both ends prove that they are members before anything else is said.
+//!
+//! 1. The dialer sends a tag that only somebody with the run's secret can compute ([`ask`]).
+//! 2. If the tag is right, the listener sends its own tag and its certificates; otherwise it sends
+//!    nothing, so a stranger learns only that there is a gate.
+//! 3. The dialer sends its certificates, and the listener its verdict.
+//!
+//! Both ids are authenticated by the connection below, and the tags name them in order, so nobody
+//! can use a tag on another connection.
+
+use crate::chain::Chain;
+use crate::limits::{GATE_MESSAGE_MAX, NEWS_BYTES_MAX};
+use crate::register::{News, Refusal};
+use crate::run::Run;
+use murmurate_protocol::wire::{WireError, decode_value, encode_value};
+use murmurate_protocol::{Digest, PeerId};
+use serde::{Deserialize, Serialize};
+
+/// A message at the gate.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Message {
+    /// The dialer's first word.
+    Ask {
+        /// See [`ask`].
+        tag: [u8; 32],
+    },
+    /// The listener's answer.
+    Answer {
+        /// See [`answer`].
+        tag: [u8; 32],
+        /// The listener's certificates.
+        chain: Chain,
+        /// Digest of the listener's register.
+        register: Digest,
+    },
+    /// The dialer's certificates.
+    Proof {
+        /// The certificates.
+        chain: Chain,
+        /// Digest of the dialer's register.
+        register: Digest,
+    },
+    /// Whether the listener lets the dialer in.
+    Verdict(Result<(), Refusal>),
+    /// What a member tells another later, on a stream of its own.
+    News(News),
+}
+
+impl Message {
+    /// Its bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        encode_value(self)
+    }
+
+    /// Reads a message.
+    ///
+    /// # Errors
+    /// If it is too long, or not a message.
+    pub fn decode(bytes: &[u8]) -> Result<Self, WireError> {
+        let max = NEWS_BYTES_MAX;
+        if bytes.len() > max {
+            let bytes = bytes.len() as u64;
+            let max = max as u64;
+            return Err(WireError::TooLong { bytes, max });
+        }
+        let message: Self = decode_value(bytes)?;
+        match message {
+            Self::News(_) => Ok(message),
+            _ if bytes.len() > GATE_MESSAGE_MAX => Err(WireError::TooLong {
+                bytes: bytes.len() as u64,
+                max: GATE_MESSAGE_MAX as u64,
+            }),
+            _ => Ok(message),
+        }
+    }
+}
+
+/// The tag of the dialer's first word.
+pub fn ask(run: &Run, dialer: &PeerId, listener: &PeerId) -> [u8; 32] {
+    tag(run, b"ask", dialer, listener)
+}
+
+/// The tag of the listener's answer.
+pub fn answer(run: &Run, dialer: &PeerId, listener: &PeerId) -> [u8; 32] {
+    tag(run, b"answer", dialer, listener)
+}
+
+/// Whether two tags are equal, in a time that says nothing about where they differ.
+pub fn same(ours: [u8; 32], theirs: [u8; 32]) -> bool {
+    blake3::Hash::from(ours) == blake3::Hash::from(theirs)
+}
+
+fn tag(run: &Run, what: &[u8], dialer: &PeerId, listener: &PeerId) -> [u8; 32] {
+    let mut hasher = blake3::Hasher::new_keyed(run.secret());
+    hasher.update(b"murmurate gate 1 ");
+    hasher.update(what);
+    hasher.update(run.id.as_bytes());
+    hasher.update(dialer.as_bytes());
+    hasher.update(listener.as_bytes());
+    *hasher.finalize().as_bytes()
+}

@@ -1,0 +1,33 @@
+//! Who may take part in a run.
+//!
+//! A run has a key ([`RunKey`]). Whoever holds it, or a certificate with the role `admit`, lets
+//! others in: by an [`Invite`], whose own key signs the peer that uses it, or by a certificate for
+//! one peer. Every peer shows its [`Chain`] of certificates, from the run's key to its own id, at
+//! the [`gate`] of each connection. A [`Register`] keeps what all members must remember: who was
+//! let in by which invite, and what was revoked.
+//!
+//! Nothing here reads a clock, draws random numbers or does IO. Times are seconds since 1970 in
+//! UTC. All parsers of bytes check lengths first and return an error for bytes that are not theirs.
+
+mod certificate;
+mod chain;
+pub mod gate;
+mod invite;
+mod issuer;
+mod key;
+pub mod limits;
+mod register;
+mod revocation;
+mod roles;
+mod run;
+mod signature;
+
+pub use certificate::{Certificate, Holder};
+pub use chain::{Chain, Flaw};
+pub use invite::{Invite, InviteError, Terms};
+pub use issuer::Issuer;
+pub use key::RunKey;
+pub use register::{News, Refusal, Register};
+pub use revocation::Revocation;
+pub use roles::{Role, Roles};
+pub use run::Run;

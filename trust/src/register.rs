@@ -1,0 +1,296 @@
+//! What the members of a run remember: whom they let in, and what was revoked.
+
+use crate::chain::{Chain, Flaw};
+use crate::limits::{MEMBERS_MAX, NEWS_ITEMS_MAX, REVOCATIONS_MAX};
+use crate::revocation::Revocation;
+use crate::roles::Roles;
+use crate::run::Run;
+use murmurate_protocol::wire::{decode_value, encode_value};
+use murmurate_protocol::{Digest, PeerId};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Why a peer is not let in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+pub enum Refusal {
+    /// Its certificates prove nothing.
+    #[error("{0}")]
+    Flaw(#[from] Flaw),
+    /// It, its invite or whoever let it in was revoked.
+    #[error("its membership was revoked: ask the owner of the run for a new invite")]
+    Revoked,
+    /// As many peers as may have used its invite.
+    #[error("its invite was used by {uses} already: ask for another one")]
+    InviteUsed {
+        /// How many peers may use it.
+        uses: u32,
+    },
+    /// Its invite ended before the peer used it.
+    #[error("its invite ended {ago_s} s ago: ask for another one")]
+    InviteExpired {
+        /// Seconds since the end.
+        ago_s: u64,
+    },
+    /// There are too many members.
+    #[error("the run has {MEMBERS_MAX} members already")]
+    Full,
+}
+
+/// What one member tells another.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct News {
+    /// Members that were let in.
+    pub members: Vec<Chain>,
+    /// Revocations.
+    pub revocations: Vec<Revocation>,
+}
+
+impl News {
+    /// Whether it says nothing.
+    pub fn is_empty(&self) -> bool {
+        self.members.is_empty() && self.revocations.is_empty()
+    }
+}
+
+/// The members and revocations of a closed run that a member knows of. Of an open run nothing is
+/// remembered.
+///
+/// Every member lets the first peers that it sees use an invite. What one member has seen spreads
+/// to all, so of two machines that use one invite at the same moment, each may get in at different
+/// members.
+#[derive(Clone, Debug)]
+pub struct Register {
+    run: Run,
+    members: BTreeMap<PeerId, Chain>,
+    /// Which peers used which invite: by invite and peer.
+    used: BTreeMap<(PeerId, PeerId), ()>,
+    revocations: BTreeMap<PeerId, Revocation>,
+}
+
+impl Register {
+    /// An empty register.
+    pub fn new(run: Run) -> Self {
+        Self {
+            run,
+            members: BTreeMap::new(),
+            used: BTreeMap::new(),
+            revocations: BTreeMap::new(),
+        }
+    }
+
+    /// The run.
+    pub fn run(&self) -> &Run {
+        &self.run
+    }
+
+    /// Lets `peer` in by these certificates, or not. Returns its roles, and whether the register
+    /// did not know these certificates.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn admit(
+        &mut self,
+        chain: &Chain,
+        peer: &PeerId,
+        now_s: u64,
+    ) -> Result<(Roles, bool), Refusal> {
+        let roles = chain.check(&self.run, peer, now_s)?;
+        if self.run.open {
+            return Ok((roles, false));
+        }
+        if self.is_void(chain) {
+            return Err(Refusal::Revoked);
+        }
+        if self.members.get(peer) == Some(chain) {
+            return Ok((roles, false));
+        }
+        if let Some((key, uses, until_s)) = chain.invite()
+            && !self.used.contains_key(&(key, *peer))
+        {
+            if now_s >= until_s {
+                let ago_s = now_s - until_s;
+                return Err(Refusal::InviteExpired { ago_s });
+            }
+            if self.uses(&key) >= uses {
+                return Err(Refusal::InviteUsed { uses });
+            }
+        }
+        self.enter(chain.clone(), *peer).map(|()| (roles, true))
+    }
+
+    /// Learns what another member says: it let peers in while their invites were valid, and heard
+    /// of revocations. Returns what was new.
+    pub fn learn(&mut self, news: News, now_s: u64) -> News {
+        let mut fresh = News::default();
+        if self.run.open {
+            return fresh;
+        }
+        for revocation in news.revocations.into_iter().take(NEWS_ITEMS_MAX) {
+            if self.revoke(revocation.clone()) {
+                fresh.revocations.push(revocation);
+            }
+        }
+        for chain in news.members.into_iter().take(NEWS_ITEMS_MAX) {
+            if self.learn_member(&chain, now_s) {
+                fresh.members.push(chain);
+            }
+        }
+        fresh
+    }
+
+    fn learn_member(&mut self, chain: &Chain, now_s: u64) -> bool {
+        let Some(peer) = chain.peer() else {
+            return false;
+        };
+        let known = self.members.get(&peer);
+        // The longer one of two certificates of a peer is kept.
+        if known.is_some_and(|known| known.until_s() >= chain.until_s()) {
+            return false;
+        }
+        if chain.check(&self.run, &peer, now_s).is_err() || self.is_void(chain) {
+            return false;
+        }
+        let used =
+            |(key, uses, _)| !self.used.contains_key(&(key, peer)) && self.uses(&key) >= uses;
+        if chain.invite().is_some_and(used) {
+            return false;
+        }
+        self.enter(chain.clone(), peer).is_ok()
+    }
+
+    fn enter(&mut self, chain: Chain, peer: PeerId) -> Result<(), Refusal> {
+        let room = self.members.len() < MEMBERS_MAX && self.used.len() < MEMBERS_MAX;
+        if !room && !self.members.contains_key(&peer) {
+            return Err(Refusal::Full);
+        }
+        if let Some((key, _, _)) = chain.invite() {
+            self.used.insert((key, peer), ());
+        }
+        self.members.insert(peer, chain);
+        Ok(())
+    }
+
+    /// Enters a revocation. Returns whether it is genuine and new. The owner's takes the place of a
+    /// member's, and of the oldest if there are too many.
+    pub fn revoke(&mut self, revocation: Revocation) -> bool {
+        let stronger = |known: &Revocation| known.by().is_some() && revocation.by().is_none();
+        if self
+            .revocations
+            .get(&revocation.key)
+            .is_some_and(|known| !stronger(known))
+        {
+            return false;
+        }
+        if !revocation.is_genuine(&self.run) {
+            return false;
+        }
+        if self.revocations.len() >= REVOCATIONS_MAX {
+            let by_members = self
+                .revocations
+                .values()
+                .filter(|known| known.by().is_some());
+            let oldest = by_members
+                .min_by_key(|known| known.at_s)
+                .map(|known| known.key);
+            match oldest.filter(|_| revocation.by().is_none()) {
+                Some(oldest) => drop(self.revocations.remove(&oldest)),
+                None => return false,
+            }
+        }
+        self.revocations.insert(revocation.key, revocation);
+        true
+    }
+
+    /// Whether any key of the chain was revoked by one that may.
+    fn is_void(&self, chain: &Chain) -> bool {
+        let revoked = chain.keys().filter_map(|key| self.revocations.get(&key));
+        revoked
+            .into_iter()
+            .any(|revocation| revocation.voids(chain))
+    }
+
+    /// Whether a member that was let in may stay.
+    pub fn still_in(&self, chain: &Chain, now_s: u64) -> bool {
+        chain.check_time(now_s).is_ok() && !self.is_void(chain)
+    }
+
+    /// How many peers are known to have used an invite.
+    fn uses(&self, invite: &PeerId) -> u32 {
+        let first = (*invite, PeerId::from_bytes([0; 32]));
+        let last = (*invite, PeerId::from_bytes([0xff; 32]));
+        u32::try_from(self.used.range(first..=last).count()).unwrap_or(u32::MAX)
+    }
+
+    /// Forgets what has ended.
+    pub fn tidy(&mut self, now_s: u64) {
+        self.members.retain(|_, chain| chain.until_s() > now_s);
+        self.revocations
+            .retain(|_, revocation| revocation.until_s() > now_s);
+        let members = &self.members;
+        self.used.retain(|(_, peer), ()| members.contains_key(peer));
+    }
+
+    /// All known members with their certificates, and whether they were revoked.
+    pub fn members(&self) -> impl Iterator<Item = (PeerId, &Chain, bool)> {
+        let all = self.members.iter();
+        all.map(|(peer, chain)| (*peer, chain, self.is_void(chain)))
+    }
+
+    /// All known revocations.
+    pub fn revocations(&self) -> impl Iterator<Item = &Revocation> {
+        self.revocations.values()
+    }
+
+    /// Equal registers have equal digests.
+    pub fn digest(&self) -> Digest {
+        Digest::of(&self.to_bytes())
+    }
+
+    /// All that it contains, in messages of bounded size.
+    pub fn news(&self) -> Vec<News> {
+        let members: Vec<_> = self.members.values().cloned().collect();
+        let revocations: Vec<_> = self.revocations.values().cloned().collect();
+        let mut all = Vec::new();
+        for some in revocations.chunks(NEWS_ITEMS_MAX) {
+            all.push(News {
+                revocations: some.to_vec(),
+                members: Vec::new(),
+            });
+        }
+        for some in members.chunks(NEWS_ITEMS_MAX) {
+            all.push(News {
+                members: some.to_vec(),
+                revocations: Vec::new(),
+            });
+        }
+        all
+    }
+
+    /// Its bytes, for a file.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let used: Vec<&(PeerId, PeerId)> = self.used.keys().collect();
+        let members: Vec<&Chain> = self.members.values().collect();
+        let revocations: Vec<&Revocation> = self.revocations.values().collect();
+        encode_value(&(members, used, revocations))
+    }
+
+    /// Reads a register; what is not genuine is left out. `None` if the bytes are not a register.
+    pub fn from_bytes(run: Run, bytes: &[u8]) -> Option<Self> {
+        type Stored = (Vec<Chain>, Vec<(PeerId, PeerId)>, Vec<Revocation>);
+        let (members, used, revocations): Stored = decode_value(bytes).ok()?;
+        let mut register = Self::new(run);
+        for chain in members.into_iter().take(MEMBERS_MAX) {
+            let Some(peer) = chain.peer() else { continue };
+            if chain.check_links(&register.run).is_ok() {
+                register.members.insert(peer, chain);
+            }
+        }
+        register
+            .used
+            .extend(used.into_iter().take(MEMBERS_MAX).map(|key| (key, ())));
+        for revocation in revocations.into_iter().take(REVOCATIONS_MAX) {
+            register.revoke(revocation);
+        }
+        Some(register)
+    }
+}
