@@ -3,11 +3,13 @@
 mod bench;
 mod generate;
 mod limit;
+mod membership;
 
 pub(crate) use bench::{Bench, BenchArgs, BenchExchangeArgs, BenchNetArgs, BenchPeerArgs};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 pub(crate) use generate::GenerateArgs;
 pub(crate) use limit::LimitArgs;
+pub(crate) use membership::{AdmitArgs, IdArgs, InviteArgs, MembersArgs, RevokeArgs, RunKeyArgs};
 use murmurate_net::emulate::{LinkSpec, NatKind};
 use murmurate_node::faults::Fault;
 use murmurate_node::local::{KillAt, KillEvery, LateAt, ShardsArg, StopAt};
@@ -45,6 +47,18 @@ pub(crate) enum Command {
     Eval(EvalArgs),
     /// Show or change a running daemon's limits on bytes sent per second
     Limit(LimitArgs),
+    /// Make the key of a new run
+    RunKey(RunKeyArgs),
+    /// Print a line that lets another machine into a run
+    Invite(InviteArgs),
+    /// Print a line that lets one certain machine into a run
+    Admit(AdmitArgs),
+    /// Throw a machine out of a run, or make an invite void
+    Revoke(RevokeArgs),
+    /// List the members of a run
+    Members(MembersArgs),
+    /// Print the id of a daemon
+    Id(IdArgs),
     /// Measure the daemon's parts on this machine
     Bench(BenchArgs),
 }
@@ -63,12 +77,21 @@ pub(crate) struct RunArgs {
     /// Address to listen on; may be given several times
     #[arg(long, value_name = "MULTIADDR")]
     pub(crate) listen: Vec<String>,
-    /// The run's name; all daemons with this name train one model
+    /// The name of a run that this daemon founds, or of an open run
     #[arg(long)]
     pub(crate) name: Option<String>,
     /// Strategy preset, such as diloco; `murmurate strategies` lists all
     #[arg(long)]
     pub(crate) preset: Option<String>,
+    /// Enter a run with this invite, a line that `murmurate invite` printed, or a file with it
+    #[arg(long, value_name = "LINE")]
+    pub(crate) invite: Option<String>,
+    /// Enter a run with its key, as the owner; `murmurate run-key` makes one
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key: Option<PathBuf>,
+    /// Let everybody in who knows the run's name and an address: for public experiments
+    #[arg(long)]
+    pub(crate) open: bool,
     /// Seed for everything that is equal on all daemons
     #[arg(long)]
     pub(crate) seed: Option<u64>,

@@ -35,6 +35,12 @@ fn main() -> ExitCode {
         cli::Command::Generate(args) => commands::generate::run(&args),
         cli::Command::Eval(args) => commands::eval::run(&args),
         cli::Command::Limit(args) => commands::limit::run(&args),
+        cli::Command::RunKey(args) => commands::membership::run_key(&args),
+        cli::Command::Invite(args) => commands::membership::invite(&args),
+        cli::Command::Admit(args) => commands::membership::admit(&args),
+        cli::Command::Revoke(args) => commands::membership::revoke(&args),
+        cli::Command::Members(args) => commands::membership::members(&args),
+        cli::Command::Id(args) => commands::membership::id(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

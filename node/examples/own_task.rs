@@ -165,6 +165,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         rounds: Some(args.rounds),
         listen: vec!["/ip4/127.0.0.1/udp/0/quic-v1".to_owned()],
         no_mdns: true,
+        // This example lets everybody in; your own runs need not.
+        open: true,
         ..Overrides::default()
     };
     let config = Config::from_text(Path::new("own_task"), STRATEGY, &flags)?;

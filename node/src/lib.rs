@@ -10,6 +10,7 @@ pub mod faults;
 pub mod goal;
 pub mod lanes;
 pub mod local;
+pub mod membership;
 pub mod metrics;
 pub mod net;
 pub mod progress;

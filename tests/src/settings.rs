@@ -29,6 +29,8 @@ pub struct Settings {
     pub save_every_s: f64,
     /// `daemon.evaluate_every`.
     pub evaluate_every: u64,
+    /// `run.open`: without it, a daemon needs an invite or a key.
+    pub open: bool,
     /// Where it listens: UDP, then TCP. Zero takes any free port.
     pub ports: [u16; 2],
 }
@@ -50,6 +52,7 @@ impl Default for Settings {
             inner_steps: None,
             save_every_s: 0.0,
             evaluate_every: 0,
+            open: true,
             ports: [0, 0],
         }
     }
@@ -70,8 +73,8 @@ impl Settings {
         let [udp, tcp] = self.ports;
         let mut line = |args: std::fmt::Arguments<'_>| writeln!(text, "{args}").unwrap();
         line(format_args!(
-            "[run]\nname = {:?}\nseed = {}\nrounds = {}",
-            self.name, self.seed, self.rounds
+            "[run]\nname = {:?}\nseed = {}\nrounds = {}\nopen = {}",
+            self.name, self.seed, self.rounds, self.open
         ));
         line(format_args!("start_with = {}", self.start_with));
         line(format_args!("start_wait_s = {:?}", self.start_wait_s));

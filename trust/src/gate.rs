@@ -1,9 +1,9 @@
 //! The gate of a connection: both ends prove that they are members before anything else is said.
 //!
 //! 1. The dialer sends a tag that only somebody with the run's secret can compute ([`ask`]).
-//! 2. If the tag is right, the listener sends its own tag and its certificates; otherwise it sends
-//!    nothing, so a stranger learns only that there is a gate.
-//! 3. The dialer sends its certificates, and the listener its verdict.
+//! 2. If the tag is right, the listener sends its own tag and its certificates; otherwise it says
+//!    only that it does not know the tag, so a stranger learns that there is a gate.
+//! 3. The dialer sends its certificates, the listener its verdict, and the dialer says when it is ready.
 //!
 //! Both ids are authenticated by the connection below, and the tags name them in order, so nobody
 //! can use a tag on another connection.
@@ -42,6 +42,10 @@ pub enum Message {
     },
     /// Whether the listener lets the dialer in.
     Verdict(Result<(), Refusal>),
+    /// The dialer accepts streams now.
+    Ready,
+    /// The listener's answer to a wrong tag.
+    Unknown,
     /// What a member tells another later, on a stream of its own.
     News(News),
 }

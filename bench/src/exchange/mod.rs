@@ -77,7 +77,7 @@ impl ExchangeOptions {
             None => "listen = [\"/ip4/127.0.0.1/udp/0/quic-v1\"]".to_owned(),
         };
         format!(
-            "[run]\nname = \"bench\"\nrounds = {rounds}\nstart_with = {nodes}\n\
+            "[run]\nname = \"bench\"\nopen = true\nrounds = {rounds}\nstart_with = {nodes}\n\
              [strategy]\npreset = \"local-sgd\"\n\
              [strategy.synchronization]\ninner_steps = 1\n\
              [strategy.compression]\ncodec = {codec:?}\n\

@@ -8,6 +8,7 @@ pub(crate) mod generate;
 pub(crate) mod init;
 pub(crate) mod limit;
 pub(crate) mod local;
+pub(crate) mod membership;
 pub(crate) mod plan;
 pub(crate) mod run;
 pub(crate) mod sim;

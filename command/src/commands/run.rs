@@ -4,6 +4,7 @@ use crate::cli::RunArgs;
 use murmurate_node::config::{Config, Overrides};
 use murmurate_node::daemon::{self, RunOptions};
 use murmurate_node::local;
+use murmurate_node::membership::invite_from;
 use std::io::Write;
 
 pub(crate) fn run(args: RunArgs) -> anyhow::Result<()> {
@@ -18,6 +19,8 @@ pub(crate) fn run(args: RunArgs) -> anyhow::Result<()> {
         start_with: args.start_with,
         data: args.data,
         init: args.init,
+        open: args.open,
+        key: args.key,
         listen: args.listen,
         join: args.join,
         no_mdns: args.no_mdns,
@@ -35,6 +38,7 @@ pub(crate) fn run(args: RunArgs) -> anyhow::Result<()> {
         write!(std::io::stdout().lock(), "{}", config.effective)?;
         return Ok(());
     }
+    let invite = args.invite.as_deref().map(invite_from).transpose()?;
     daemon::run(
         config,
         RunOptions {
@@ -43,6 +47,7 @@ pub(crate) fn run(args: RunArgs) -> anyhow::Result<()> {
             ephemeral: false,
             command: args.command,
             record: args.record,
+            invite,
         },
     )?;
     Ok(())

@@ -154,6 +154,8 @@ fn run(raw: &RawConfig) -> Result<RunConfig, Wrong> {
         start_with: raw.start_with as usize,
         start_wait,
         init: raw.init.clone(),
+        open: raw.open,
+        key: raw.key.clone(),
     })
 }
 

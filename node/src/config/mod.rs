@@ -52,7 +52,7 @@ pub struct Config {
 pub struct RunConfig {
     /// The run's name. Peers of a run with another name are refused.
     pub name: String,
-    /// Hash of the name.
+    /// Hash of the name. A daemon that enters a closed run replaces it by the run's own.
     pub id: RunId,
     /// Seed for everything that must be equal on all peers.
     pub seed: u64,
@@ -64,10 +64,14 @@ pub struct RunConfig {
     pub start_wait: Duration,
     /// Model file or folder whose parameters a fresh run starts from; the same bits on all peers.
     pub init: Option<PathBuf>,
+    /// Whether everybody who knows the name may take part.
+    pub open: bool,
+    /// The file of the run's key, for the owner's own daemons.
+    pub key: Option<PathBuf>,
 }
 
 impl RunConfig {
-    /// The id of the run with this name.
+    /// The id of the open run with this name.
     pub fn id_of(name: &str) -> RunId {
         let text = format!("murmurate run {name}");
         RunId::from_bytes(*Digest::of(text.as_bytes()).as_bytes())

@@ -20,6 +20,10 @@ pub struct Overrides {
     pub data: Option<String>,
     /// `--init`.
     pub init: Option<PathBuf>,
+    /// `--open`.
+    pub open: bool,
+    /// `--key`.
+    pub key: Option<PathBuf>,
     /// `--listen`, may be repeated.
     pub listen: Vec<String>,
     /// `--join`, may be repeated.
@@ -73,6 +77,12 @@ impl Overrides {
             ),
             ("--data", ["task", "data"], text(&self.data)),
             ("--init", ["run", "init"], path(&self.init)),
+            (
+                "--open",
+                ["run", "open"],
+                self.open.then_some(Value::Boolean(true)),
+            ),
+            ("--key", ["run", "key"], path(&self.key)),
             ("--listen", ["network", "listen"], list(&self.listen)),
             ("--join", ["network", "join"], list(&self.join)),
             (

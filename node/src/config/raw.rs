@@ -29,6 +29,9 @@ pub(super) struct RawRun {
     pub(super) start_wait_s: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) init: Option<PathBuf>,
+    pub(super) open: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) key: Option<PathBuf>,
 }
 
 impl Default for RawRun {
@@ -40,6 +43,8 @@ impl Default for RawRun {
             start_with: 1,
             start_wait_s: 60.0,
             init: None,
+            open: false,
+            key: None,
         }
     }
 }

@@ -2,6 +2,8 @@
 
 use crate::api::StatusHandle;
 use crate::progress::Printer;
+use crate::store::note_addresses;
+use std::path::PathBuf;
 use std::time::Instant;
 
 /// The status and the printer, with the values that both show.
@@ -15,17 +17,25 @@ pub(super) struct Console {
     /// When the links were last read.
     pub(super) links_read: Instant,
     addresses: Vec<String>,
+    /// The daemon's directory.
+    dir: PathBuf,
 }
 
 impl Console {
     /// Starts without addresses.
-    pub(super) fn new(status: StatusHandle, printer: Printer, http: Option<String>) -> Self {
+    pub(super) fn new(
+        status: StatusHandle,
+        printer: Printer,
+        http: Option<String>,
+        dir: PathBuf,
+    ) -> Self {
         Self {
             status,
             printer,
             http,
             links_read: Instant::now(),
             addresses: Vec::new(),
+            dir,
         }
     }
 
@@ -48,6 +58,13 @@ impl Console {
     fn show_addresses(&self) {
         let addresses = self.addresses.clone();
         self.status
-            .with(|observer| observer.set_addresses(addresses));
+            .with(|observer| observer.set_addresses(addresses.clone()));
+        let dir = self.dir.clone();
+        // For `murmurate invite`; a disk that is slow or full must not hold up the daemon.
+        tokio::task::spawn_blocking(move || {
+            if let Err(error) = note_addresses(&dir, &addresses) {
+                tracing::warn!(%error, "the addresses could not be noted");
+            }
+        });
     }
 }

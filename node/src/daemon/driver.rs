@@ -13,6 +13,7 @@ use crate::daemon::{DaemonError, SteadyClock};
 use crate::depot::Depot;
 use crate::faults::{self, Fault, Faults};
 use crate::lanes::{Answer, Lanes};
+use crate::membership::Roll;
 use crate::metrics::Metrics;
 use crate::net::{Net, NetEvent};
 use murmurate_protocol::{Done, Input, Peer, Time, WorkError};
@@ -42,6 +43,8 @@ pub(super) struct Driver {
     pub(super) lanes: Lanes,
     /// Peers to dial after a restart.
     pub(super) acquaintances: Acquaintances,
+    /// The register of members.
+    pub(super) roll: Roll,
     /// Output for the operator.
     pub(super) console: Console,
     /// Counts bytes before the codec.

@@ -1,7 +1,7 @@
 //! The daemon's end: whether it has come, the reason, and what to tell the operator.
 
 use crate::daemon::{DaemonError, RefusedBy};
-use crate::net::from_libp2p;
+use crate::net::{GateError, from_libp2p};
 use libp2p::Multiaddr;
 use libp2p::multiaddr::Protocol;
 use murmurate_protocol::PeerId;
@@ -35,6 +35,11 @@ impl Join {
         }
     }
 
+    /// Whether there was no peer to join.
+    fn is_empty(&self) -> bool {
+        self.left.is_empty() && self.unnamed == 0 && self.refusals.is_empty()
+    }
+
     /// Notes a refusal. Returns whether none of the peers to join is left. Others, such as daemons of
     /// another run on the same network, may refuse as they like.
     fn refused(&mut self, peer: PeerId) -> bool {
@@ -52,6 +57,8 @@ impl Join {
 pub(super) struct Ending {
     /// The peers to join.
     pub(super) join: Join,
+    /// Daemons of other runs that the operator was told of.
+    pub(super) strangers: BTreeSet<PeerId>,
     /// Whether the peer has left. Then the driver's loop ends.
     pub(super) left: bool,
     /// The error that ended the daemon, if any.
@@ -85,6 +92,23 @@ impl Ending {
                 bootstrap: self.bootstrap.clone(),
             },
         });
+    }
+
+    /// Whether a daemon of another run is one that the operator has not been told of. While this
+    /// daemon has met no other, it may be one that it looks for.
+    pub(super) fn is_new_stranger(&mut self, peer: PeerId) -> bool {
+        !self.met_anyone
+            && self.join.is_empty()
+            && self.strangers.len() < REFUSALS_MAX
+            && self.strangers.insert(peer)
+    }
+
+    /// Stores that a peer did not let this one in, or is of another run.
+    pub(super) fn turned_away(&mut self, peer: PeerId, error: GateError, still_joins: bool) {
+        let certain = error != GateError::Broken;
+        if certain && self.join.refused(peer) && !self.met_anyone && still_joins {
+            self.fail(DaemonError::TurnedAway { peer, error });
+        }
     }
 
     /// Stores a refusal. `still_joins` tells that this peer has not taken part in a round yet.

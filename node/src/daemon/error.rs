@@ -2,7 +2,8 @@
 
 use crate::api::ApiError;
 use crate::goal::Missed;
-use crate::net::NetError;
+use crate::membership::MembershipError;
+use crate::net::{GateError, NetError};
 use crate::store::StoreError;
 use murmurate_attach::AttachError;
 use murmurate_protocol::wire::Reason;
@@ -35,6 +36,17 @@ impl fmt::Display for RefusedBy {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DaemonError {
+    /// The daemon cannot enter the run.
+    #[error(transparent)]
+    Membership(#[from] MembershipError),
+    /// Every peer to join has refused this daemon, or is of another run.
+    #[error("{peer}, the peer to join: {error}")]
+    TurnedAway {
+        /// The last of them.
+        peer: PeerId,
+        /// Why.
+        error: GateError,
+    },
     /// The daemon's directory cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),

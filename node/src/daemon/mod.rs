@@ -25,10 +25,12 @@ pub use recording::BINARY;
 use crate::api::ApiServer;
 use crate::config::Config;
 use crate::faults::{Fault, Faults};
+use crate::membership::{self, Roll};
 use crate::metrics::{Metrics, RateFact};
 use crate::progress::{LogMode, Printer};
 use crate::report::NodeReport;
 use crate::spans;
+use crate::store::Store;
 use acquaintances::Acquaintances;
 use console::Console;
 use driver::{Driver, Sources};
@@ -43,6 +45,7 @@ use murmurate_strategies::Trainer;
 use murmurate_tasks::TaskError;
 use murmurate_tasks::config::DataSource;
 use murmurate_tasks::data::ShardKind;
+use murmurate_trust::Invite;
 use payload::Payload;
 use recording::Recording;
 use setup::Setup;
@@ -78,6 +81,8 @@ pub struct RunOptions {
     pub command: Vec<OsString>,
     /// Path of the record of the peer's inputs; it must not exist yet.
     pub record: Option<PathBuf>,
+    /// The invite with which the daemon enters the run.
+    pub invite: Option<Invite>,
 }
 
 /// Runs one daemon with a built-in task until it has left, and returns its report.
@@ -141,7 +146,12 @@ async fn run_async(
     let (interrupts, interrupted) = watch_interrupts()?;
     let clock = SteadyClock::new();
     let make = |config: &Config| make(config, &interrupted);
-    let setup = tokio::task::block_in_place(|| Setup::new(&config, clock, make))?;
+    let mut config = config;
+    let setup = tokio::task::block_in_place(|| {
+        let store = Store::open(&config.daemon.dir)?;
+        let entered = membership::enter(&mut config, &store, options.invite.as_ref())?;
+        Setup::new(&config, (store, entered), clock, make)
+    })?;
     let span = spans::run(&config.run.name, setup.peer_config.me);
     drive(config, options, setup, clock, interrupts)
         .instrument(span)
@@ -182,6 +192,10 @@ async fn drive(
     let peer = Peer::new(setup.peer_config, setup.plan, setup.topology);
     let mut driver = Driver {
         acquaintances,
+        roll: Roll::new(
+            config.daemon.dir.clone(),
+            Arc::clone(&setup.entered.membership),
+        ),
         trace: Trace::new(peer.round()),
         peer,
         clock,
@@ -192,6 +206,7 @@ async fn drive(
             setup.status,
             Printer::new(options.log),
             Some(api.address().to_string()),
+            config.daemon.dir.clone(),
         ),
         faults: Faults::new(options.faults),
         ending: Ending {
@@ -206,7 +221,8 @@ async fn drive(
         pending: VecDeque::new(),
     };
     let dealt = dealt_note(&config);
-    for line in setup.resumed.iter().chain(&warning).chain(&dealt) {
+    let entered = setup.entered.note.iter();
+    for line in entered.chain(&setup.resumed).chain(&warning).chain(&dealt) {
         driver.console.printer.note(line);
     }
     driver.feed(Input::Start {
@@ -277,12 +293,14 @@ async fn finish(driver: Driver, supervisor: Option<Supervisor>) -> Result<NodeRe
         ending,
         recording,
         acquaintances,
+        roll,
         peer,
         judge,
         metrics,
         ..
     } = driver;
     acquaintances.finish(peer.view()).await;
+    roll.finish().await;
     if let Some(mut recording) = recording
         && let Some(line) = tokio::task::block_in_place(|| recording.finish())
     {

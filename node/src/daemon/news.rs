@@ -2,7 +2,8 @@
 
 use crate::bulk::{BulkEvent, BulkFault};
 use crate::daemon::driver::Driver;
-use crate::net::{self, NetEvent};
+use crate::net::{self, GateError, NetEvent};
+use libp2p::Multiaddr;
 use murmurate_protocol::wire::{self, MembershipMessage, Message};
 use murmurate_protocol::{FetchId, Input, Part, PeerId, Phase, PushOutcome, SliceId};
 use std::time::Duration;
@@ -32,6 +33,20 @@ impl Driver {
             }
             NetEvent::Bulk(event) => self.on_bulk(event),
             NetEvent::Record(record) => self.feed(Input::Record(record)),
+            NetEvent::Register => self.roll.changed(),
+            NetEvent::Dismissed(peer) => {
+                let text = format!(
+                    "peer {peer} is no longer a member (it was revoked, or its certificate ended); the \
+                     link to it is closed"
+                );
+                self.console.printer.note(&text);
+            }
+            NetEvent::TurnedAway {
+                peer,
+                error,
+                address,
+                retry_in,
+            } => self.turned_away((peer, error), address.as_ref(), retry_in),
             NetEvent::BootstrapFailed {
                 address,
                 reason,
@@ -101,6 +116,33 @@ impl Driver {
             Ok(message) => self.feed(Input::Received { from, message }),
             Err(error) => self.feed(Input::Malformed { from, error }),
         }
+    }
+
+    /// Handles a peer that this daemon dialled and that is no member, or that refused this daemon.
+    fn turned_away(
+        &mut self,
+        (peer, error): (PeerId, GateError),
+        address: Option<&Multiaddr>,
+        retry_in: Option<Duration>,
+    ) {
+        match (address, retry_in) {
+            (Some(address), Some(wait)) => {
+                let text = format!("{address}: {error}; trying again in {wait:.0?}");
+                self.console.printer.note(&text);
+            }
+            (Some(address), None) => {
+                let text = format!("{address}: {error}; given up");
+                self.console.printer.note(&text);
+            }
+            // Said once to a daemon that is alone, because it may be looking for this one.
+            (None, _) if error == GateError::OtherRun && self.ending.is_new_stranger(peer) => {
+                let text = format!("found the daemon {peer} near here: {error}");
+                self.console.printer.note(&text);
+            }
+            (None, _) => tracing::debug!(%peer, %error, "turned away"),
+        }
+        let joins = self.peer.phase() == Phase::Join;
+        self.ending.turned_away(peer, error, joins);
     }
 
     fn bootstrap_failed(&mut self, address: &str, reason: &str, retry_in: Option<Duration>) {

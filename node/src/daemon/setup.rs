@@ -9,6 +9,7 @@ use crate::daemon::trainer::Made;
 use crate::daemon::{DaemonError, SteadyClock};
 use crate::depot::Depot;
 use crate::lanes::Saver;
+use crate::membership::Entered;
 use crate::net::{self, Net, NetConfig, NetEvent};
 use crate::store::{Best, Checkpoint, Expected, Store};
 use crate::unit::Unit;
@@ -27,6 +28,8 @@ const FOUND_WAIT: Duration = Duration::from_secs(3);
 /// The parts of one daemon before they run.
 pub(super) struct Setup {
     pub(super) store: Store,
+    /// The daemon's membership in the run.
+    pub(super) entered: Entered,
     pub(super) plan: Plan,
     pub(super) topology: Option<Box<dyn Topology>>,
     pub(super) peer_config: PeerConfig,
@@ -48,10 +51,10 @@ pub(super) struct Setup {
 impl Setup {
     pub(super) fn new(
         config: &Config,
+        (store, entered): (Store, Entered),
         clock: SteadyClock,
         make: impl FnOnce(&Config) -> Result<Made, DaemonError>,
     ) -> Result<Self, DaemonError> {
-        let store = Store::open(&config.daemon.dir)?;
         let (run, strategy) = (&config.run, &config.strategy);
         let Made {
             trainer,
@@ -115,6 +118,7 @@ impl Setup {
             supervisor,
             saver: Arc::new(saver),
             store,
+            entered,
             plan,
             executor,
             status,
@@ -127,7 +131,10 @@ impl Setup {
         &self,
         config: &Config,
     ) -> Result<(Net, mpsc::Receiver<NetEvent>), DaemonError> {
-        let mut net = NetConfig::new(self.store.identity().keypair().clone(), config.run.id);
+        let mut net = NetConfig::new(
+            self.store.identity().keypair().clone(),
+            Arc::clone(&self.entered.membership),
+        );
         net.listen.clone_from(&config.network.listen);
         net.announce.clone_from(&config.network.announce);
         net.join.clone_from(&config.network.join);

@@ -6,8 +6,9 @@ use super::shards::ShardsArg;
 use super::split::choose;
 use super::{ChildPlan, LocalError};
 use crate::config::{Config, ConfigError, Overrides};
+use crate::membership;
 use murmurate_protocol::StepBudget;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
 /// Inner steps after which a run without `--rounds` ends.
@@ -55,6 +56,8 @@ pub(super) struct Base {
     pub(super) table: Table,
     pub(super) config: Config,
     pub(super) places: Vec<Place>,
+    /// The key of the swarm's own run.
+    key: PathBuf,
     /// Whether the given file sets `daemon.evaluate_every`.
     pub(super) says_when_to_evaluate: bool,
 }
@@ -78,6 +81,7 @@ impl Base {
             table,
             config,
             places: Vec::new(),
+            key: PathBuf::new(),
             says_when_to_evaluate: says_when_to_evaluate(options.config.as_deref()),
         })
     }
@@ -102,6 +106,22 @@ impl Base {
         })?;
         self.config = Config::from_text(Path::new("the baseline"), &text, &Overrides::default())?;
         Ok(self)
+    }
+
+    /// Makes the key of a run of the swarm's own in `dir`, unless it is there from before or the
+    /// configuration says otherwise.
+    pub(super) fn found_run(&mut self, dir: &Path) -> Result<(), LocalError> {
+        self.key = dir.join("run.key");
+        if self.config.run.open || self.config.run.key.is_some() || self.key.exists() {
+            return Ok(());
+        }
+        let created = std::fs::create_dir_all(dir);
+        created.map_err(|e| LocalError::Directory {
+            path: dir.to_owned(),
+            reason: e.to_string(),
+        })?;
+        membership::found(&self.key, &self.config.run.name)?;
+        Ok(())
     }
 
     pub(super) fn child(
@@ -209,6 +229,9 @@ impl Base {
             set("network", "relay", Value::Boolean(place.relay));
         }
         set("network", "join", Value::Array(Vec::new()));
+        if !self.config.run.open && self.config.run.key.is_none() {
+            set("run", "key", text(&self.key.to_string_lossy()));
+        }
         set("daemon", "dir", text(&home.to_string_lossy()));
         set("daemon", "http", text("127.0.0.1:0"));
         table

@@ -1,6 +1,7 @@
 //! Why a local swarm cannot start or breaks.
 
 use crate::config::ConfigError;
+use crate::membership::MembershipError;
 use std::path::PathBuf;
 
 /// Why a local swarm cannot start or breaks.
@@ -15,6 +16,9 @@ pub enum LocalError {
         /// What is wrong and what to do.
         message: String,
     },
+    /// The run key of the swarm cannot be made.
+    #[error(transparent)]
+    Membership(#[from] MembershipError),
     /// A daemon's configuration is wrong.
     #[error(transparent)]
     Config(#[from] ConfigError),

@@ -34,6 +34,7 @@ impl LocalPlan {
     ) -> Result<Self, LocalError> {
         options.check()?;
         let mut base = Base::new(options)?;
+        base.found_run(dir)?;
         base.places = places.to_vec();
         Self::with(options, dir, &base)
     }
@@ -71,7 +72,8 @@ impl LocalPlan {
         plain.record = None;
         plain.kill_every = None;
         (plain.kills, plain.stops, plain.lates) = (Vec::new(), Vec::new(), Vec::new());
-        let base = Base::new(&plain)?.alone()?;
+        let mut base = Base::new(&plain)?.alone()?;
+        base.found_run(dir)?;
         plain.shards = choose(options, &base.config.task).0;
         let mut plan = Self::with(&plain, &dir.join("baseline"), &base)?;
         plan.children.retain(|child| nodes.contains(&child.index));

@@ -1,6 +1,7 @@
 //! The libp2p swarm: its transports, and the behaviours for links and discovery.
 
-use crate::net::nat::{Behaviours, Members};
+use crate::net::gate::{Gated, Members};
+use crate::net::nat::Behaviours;
 use crate::net::quic::{HANDSHAKE_WAIT, STREAMS_PER_CONNECTION_MAX};
 use crate::net::streams::Streams;
 use crate::net::wiretap::Wiretap;
@@ -32,17 +33,24 @@ const HANDSHAKES_MAX: u32 = 64;
 /// How often a link is pinged. The first ping goes out at once.
 const PING_EVERY: Duration = Duration::from_secs(5);
 
-/// All protocols that run over a connection.
+/// All protocols that run over a connection. Strangers see only the streams of the gate and ping.
 #[derive(NetworkBehaviour)]
 pub(super) struct Behaviour {
     limits: connection_limits::Behaviour,
-    /// Control and bulk streams.
+    /// The gate, and control and bulk streams of members.
     pub(super) streams: Streams,
-    identify: identify::Behaviour,
     ping: ping::Behaviour,
+    mdns: Toggle<mdns::tokio::Behaviour>,
+    /// What members speak in addition.
+    pub(super) gated: Gated<MembersOnly>,
+}
+
+/// The protocols between members.
+#[derive(NetworkBehaviour)]
+pub(super) struct MembersOnly {
+    identify: identify::Behaviour,
     /// Finds peers of the same run.
     pub(super) kad: kad::Behaviour<MemoryStore>,
-    mdns: Toggle<mdns::tokio::Behaviour>,
     /// Relays, hole punching, and tests of whether others can dial this daemon.
     pub(super) nat: Behaviours,
 }
@@ -64,7 +72,7 @@ pub(super) fn swarm(
     let (relayed, client) = relay::client::new(me);
     let transport = transport(config, quic, Arc::clone(cells), relayed)?;
     let nat = Behaviours::new(config, me, client, members);
-    let behaviour = behaviour(config, me, nat)?;
+    let behaviour = behaviour(config, me, nat, members)?;
     let swarm_config = swarm::Config::with_tokio_executor()
         .with_max_negotiating_inbound_streams(STREAMS_PER_CONNECTION_MAX as usize);
     Ok(Swarm::new(transport, behaviour, me, swarm_config))
@@ -104,7 +112,12 @@ fn transport(
     Ok(all.map(|either, _| either.into_inner()).boxed())
 }
 
-fn behaviour(config: &NetConfig, me: PeerId, nat: Behaviours) -> Result<Behaviour, NetError> {
+fn behaviour(
+    config: &NetConfig,
+    me: PeerId,
+    nat: Behaviours,
+    members: &Members,
+) -> Result<Behaviour, NetError> {
     let connections = u32::try_from(VIEW_PEERS_MAX).unwrap_or(u32::MAX);
     let limits = ConnectionLimits::default()
         .with_max_pending_incoming(Some(HANDSHAKES_MAX))
@@ -121,14 +134,17 @@ fn behaviour(config: &NetConfig, me: PeerId, nat: Behaviours) -> Result<Behaviou
         }
         false => None,
     };
+    let members_only = MembersOnly {
+        identify: identify::Behaviour::new(identify),
+        kad: kademlia(config, me),
+        nat,
+    };
     Ok(Behaviour {
         limits: connection_limits::Behaviour::new(limits),
         streams: Streams::default(),
-        identify: identify::Behaviour::new(identify),
         ping: ping::Behaviour::new(ping::Config::new().with_interval(PING_EVERY)),
-        kad: kademlia(config, me),
         mdns: mdns.into(),
-        nat,
+        gated: Gated::new(members_only, members.clone()),
     })
 }
 

@@ -3,6 +3,7 @@
 use crate::bulk::PushJob;
 use murmurate_protocol::wire::PeerRecord;
 use murmurate_protocol::{FetchId, PeerId, SliceId};
+use murmurate_trust::News;
 use std::time::Instant;
 use tokio::sync::oneshot;
 
@@ -21,6 +22,8 @@ pub(super) enum Command {
         deadline: Instant,
     },
     Cancel(SliceId),
+    /// News from the operator.
+    Learn(News),
     Shutdown {
         deadline: Instant,
         done: oneshot::Sender<()>,

@@ -1,10 +1,12 @@
 //! Configuration of the network, and the errors of its start.
 
+use crate::net::Membership;
 use libp2p::Multiaddr;
 use libp2p::identity::Keypair;
 use murmurate_net::congestion::{Congestion, MaxRate};
 use murmurate_protocol::RunId;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Configuration of the network.
@@ -14,6 +16,8 @@ pub struct NetConfig {
     pub identity: Keypair,
     /// The run's id, which is part of Kademlia's protocol name and of peer records.
     pub run: RunId,
+    /// This daemon's membership: only members are linked.
+    pub membership: Arc<Membership>,
     /// Addresses to listen on; empty for a peer that only dials.
     pub listen: Vec<Multiaddr>,
     /// Addresses to announce instead of the listening addresses.
@@ -38,10 +42,11 @@ pub struct NetConfig {
 impl NetConfig {
     /// A configuration that neither listens nor dials, without mDNS, and that notices a dead peer
     /// within 5 s.
-    pub fn new(identity: Keypair, run: RunId) -> Self {
+    pub fn new(identity: Keypair, membership: Arc<Membership>) -> Self {
         Self {
             identity,
-            run,
+            run: membership.run().id,
+            membership,
             listen: Vec::new(),
             announce: None,
             join: Vec::new(),

@@ -2,7 +2,7 @@
 
 use crate::net::NetEvent;
 use crate::net::bucket::Bucket;
-use crate::net::gate::Gate;
+use crate::net::latch::Latch;
 use crate::net::opener::{Internal, Opener};
 use crate::net::streams::Kind;
 use crate::traffic::Tally;
@@ -169,7 +169,7 @@ fn append(batch: &mut Vec<u8>, frame: &[u8]) {
 pub(super) async fn read_frames(
     from: PeerId,
     mut stream: Stream,
-    gate: Gate,
+    latch: Latch,
     events: mpsc::Sender<NetEvent>,
     tally: Tally,
 ) {
@@ -189,7 +189,7 @@ pub(super) async fn read_frames(
         let Ok(permit) = events.reserve().await else {
             break;
         };
-        if !gate.pass(permit, event) || last {
+        if !latch.pass(permit, event) || last {
             break;
         }
     }

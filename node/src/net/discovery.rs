@@ -17,7 +17,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// How long discovery does not dial a peer that the driver disconnected.
-const AVOID: Duration = Duration::from_secs(60);
+pub(super) const AVOID: Duration = Duration::from_secs(60);
 
 /// Number of avoided peers. Beyond it the oldest is forgotten.
 const AVOIDED_MAX: usize = 256;
@@ -119,6 +119,8 @@ impl Network {
         for address in info.listen_addrs.into_iter().take(RECORD_ADDRESSES_MAX) {
             self.swarm
                 .behaviour_mut()
+                .gated
+                .inner
                 .kad
                 .add_address(&peer_id, address);
         }
@@ -160,8 +162,8 @@ impl Network {
         }
     }
 
-    /// Excludes a peer from discovery for [`AVOID`].
-    pub(super) fn avoid(&mut self, peer: identity::PeerId) {
+    /// Excludes a peer from discovery for some time.
+    pub(super) fn avoid(&mut self, peer: identity::PeerId, time: Duration) {
         while self.avoided.len() >= AVOIDED_MAX {
             let earliest = self.avoided.iter().min_by_key(|(_, until)| **until);
             let Some(earliest) = earliest.map(|(peer, _)| *peer) else {
@@ -169,6 +171,6 @@ impl Network {
             };
             self.avoided.remove(&earliest);
         }
-        self.avoided.insert(peer, Instant::now() + AVOID);
+        self.avoided.insert(peer, Instant::now() + time);
     }
 }

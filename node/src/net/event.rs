@@ -1,7 +1,7 @@
 //! Events from the network to its driver.
 
 use crate::bulk::{BulkEvent, BulkEvents};
-use crate::net::{ListenFailure, NatReport, Path};
+use crate::net::{GateError, ListenFailure, NatReport, Path};
 use futures::future::BoxFuture;
 use libp2p::Multiaddr;
 use murmurate_protocol::PeerId;
@@ -66,6 +66,21 @@ pub enum NetEvent {
     Bulk(BulkEvent),
     /// This peer's own record with a new signature.
     Record(PeerRecord),
+    /// The register of members has changed.
+    Register,
+    /// A linked peer is no longer a member: it was revoked, or its certificate has ended.
+    Dismissed(PeerId),
+    /// A peer that this daemon dialled is no member of the run, or refused this daemon.
+    TurnedAway {
+        /// The peer.
+        peer: PeerId,
+        /// Why.
+        error: GateError,
+        /// The address to join through, if it was one.
+        address: Option<Multiaddr>,
+        /// Time until the next attempt at that address, if there is one.
+        retry_in: Option<Duration>,
+    },
     /// An address to join through could not be dialled.
     BootstrapFailed {
         /// The address.

@@ -13,6 +13,7 @@ use murmurate_net::congestion::MaxRate;
 use murmurate_protocol::limits::{FRAME_BYTES_MAX, OUTPUTS_MAX};
 use murmurate_protocol::wire::PeerRecord;
 use murmurate_protocol::{FetchId, PeerId, SliceId, SliceMeta};
+use murmurate_trust::News;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -170,6 +171,14 @@ impl Net {
     /// If too many commands wait.
     pub fn cancel(&self, slice: SliceId) -> Result<(), Busy> {
         self.command(Command::Cancel(slice))
+    }
+
+    /// Enters what the operator says into the register of members, and passes it on.
+    ///
+    /// # Errors
+    /// If too many commands wait.
+    pub fn learn(&self, news: News) -> Result<(), Busy> {
+        self.command(Command::Learn(news))
     }
 
     /// The traffic since the start.

@@ -3,6 +3,7 @@
 use crate::bulk::Pipe;
 use crate::net::NetEvent;
 use crate::net::control::read_frames;
+use crate::net::discovery::AVOID;
 use crate::net::ids::from_libp2p;
 use crate::net::links::Link;
 use crate::net::nat::{Connection, Path, Sign};
@@ -33,10 +34,11 @@ impl Network {
         connection: ConnectionId,
         endpoint: &ConnectedPoint,
     ) {
-        self.bootstrap.connected(connection);
         self.fallbacks.remove(&connection);
         let Some(peer) = from_libp2p(&theirs) else {
             tracing::debug!(peer = %theirs, "refused: its identity is not an Ed25519 key");
+            // It was reached, and dialling it again changes nothing.
+            self.bootstrap.connected(connection);
             self.swarm.close_connection(connection);
             return;
         };
@@ -54,11 +56,16 @@ impl Network {
         if connection.path.is_relayed() && !connection.inbound {
             self.nat.relayed(theirs, connection.remote.clone());
         }
-        self.carry(peer, theirs, connection);
+        // At a punched hole, both ends have dialled.
+        let dials = match endpoint {
+            ConnectedPoint::Dialer { role_override, .. } => role_override.is_dialer(),
+            ConnectedPoint::Listener { .. } => false,
+        };
+        self.knock((theirs, peer), connection, dials);
     }
 
     /// Adds a connection to a link, which it creates if necessary.
-    fn carry(&mut self, peer: PeerId, theirs: identity::PeerId, connection: Connection) {
+    pub(super) fn carry(&mut self, peer: PeerId, theirs: identity::PeerId, connection: Connection) {
         let Self {
             links,
             paths,
@@ -130,13 +137,14 @@ impl Network {
         let Some(peer) = from_libp2p(&theirs) else {
             return;
         };
-        if self.nat.probed(connection) {
+        if self.nat.probed(connection) || self.left_the_gate(connection) {
             return;
         }
         match self.links.disconnected(peer, connection) {
             Some(link) => {
                 self.nat.gone(&theirs);
                 self.on_link_ended(peer, link);
+                self.forget_unlinked(peer, &theirs);
                 self.reconsider();
             }
             None => self.settle(peer),
@@ -152,7 +160,7 @@ impl Network {
         self.paths.forget(&peer);
         self.meters.forget(peer);
         if link.is_up() {
-            self.pending.push_back(Pending::Down(peer, link.gate));
+            self.pending.push_back(Pending::Down(peer, link.latch));
         }
     }
 
@@ -161,10 +169,16 @@ impl Network {
         let Some(peer) = from_libp2p(&inbound.from) else {
             return;
         };
+        if inbound.kind == Kind::Gate {
+            return self.on_gate_stream(peer, inbound.connection, inbound.stream);
+        }
+        // A control stream says that the other end is ready, too.
+        self.let_in(inbound.connection);
         if self.links.get(&peer).is_none() {
             return;
         }
         match inbound.kind {
+            Kind::Gate => {}
             Kind::Control => {
                 self.on_controlled(peer, inbound.connection);
                 self.on_control_works(peer);
@@ -220,7 +234,7 @@ impl Network {
         };
         let events = self.events.clone();
         let tally = link.end.tally.clone();
-        let task = read_frames(peer, stream, link.gate.clone(), events, tally);
+        let task = read_frames(peer, stream, link.latch.clone(), events, tally);
         link.reads(self.tasks.spawn(task));
     }
 
@@ -260,7 +274,7 @@ impl Network {
             return;
         };
         let (end, up) = (link.end.clone(), link.is_up());
-        self.avoid(end.theirs);
+        self.avoid(end.theirs, AVOID);
         if !up {
             let _ = self.swarm.disconnect_peer_id(end.theirs);
             return;

@@ -1,7 +1,7 @@
 //! The links: one per peer, carried by one or more connections.
 
 use crate::net::control::{LinkEnd, write_frames};
-use crate::net::gate::Gate;
+use crate::net::latch::Latch;
 use crate::net::nat::{Connection, Connections, Path};
 use crate::net::opener::Opener;
 use crate::net::outboxes::Outboxes;
@@ -28,7 +28,7 @@ pub(super) struct Link {
     /// The link's end for the tasks of its streams.
     pub(super) end: LinkEnd,
     /// Shut when the link is down.
-    pub(super) gate: Gate,
+    pub(super) latch: Latch,
     /// The connections of the link.
     pub(super) connections: Connections,
     /// Why hole punching failed, if it was tried.
@@ -133,7 +133,7 @@ impl Links {
         let writer = tasks.spawn(write_frames(end.clone(), frames, Arc::clone(&moved)));
         let link = Link {
             end,
-            gate: Gate::open(),
+            latch: Latch::open(),
             connections: Connections::new(connection),
             unpunched: None,
             shown: None,

@@ -2,7 +2,8 @@
 //!
 //! It handles peers, links, frames and bulk transfers. It does not look into frames and does not
 //! know the [`Peer`](murmurate_protocol). [`start`] returns a handle for commands and a bounded
-//! queue of events. Links speak `/murmurate/control/1` (frames) and `/murmurate/bulk/1`. Discovery
+//! queue of events. A connection becomes a link after both ends have passed the gate
+//! (`/murmurate/gate/1`). Links speak `/murmurate/control/1` (frames) and `/murmurate/bulk/1`. Discovery
 //! uses identify, Kademlia (whose protocol name contains the run) and optionally mDNS. Peers behind
 //! routers are reached through relays and hole punching.
 
@@ -18,6 +19,7 @@ mod event;
 mod gate;
 mod handle;
 mod ids;
+mod latch;
 mod lifecycle;
 mod links;
 mod listen;
@@ -35,6 +37,8 @@ mod wiretap;
 
 pub use config::{ListenFailure, NetConfig, NetError};
 pub use event::NetEvent;
+pub(crate) use gate::now_s;
+pub use gate::{GateError, Membership};
 pub use handle::{Net, start};
 pub use ids::{address_with_peer, from_libp2p, to_libp2p};
 pub use nat::{NatReport, Path, Reach, Reachability, Serving};

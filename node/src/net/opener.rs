@@ -1,9 +1,11 @@
 //! Messages from the tasks of streams to the network's task.
 
+use crate::net::gate::Passed;
 use crate::net::streams::{Kind, Reply};
 use libp2p::{Stream, identity};
 use murmurate_net::quic::BulkConnection;
 use murmurate_protocol::PeerId;
+use murmurate_trust::News;
 use std::io;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
@@ -30,6 +32,20 @@ pub(super) enum Internal {
         peer: PeerId,
         /// The link's number, so that a late message does not affect a newer link.
         link: u64,
+    },
+    /// A handshake at the gate went on or ended.
+    Gate(Passed),
+    /// A member told something new.
+    Learned {
+        /// The member.
+        from: PeerId,
+        /// What was new.
+        fresh: News,
+    },
+    /// All that a member had to tell was read.
+    NewsRead {
+        /// The member.
+        from: PeerId,
     },
     /// A bulk connection is open. Either end may have dialled it.
     Bulk {

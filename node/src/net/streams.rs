@@ -1,13 +1,12 @@
-//! A libp2p behaviour that opens and accepts the two kinds of streams of a link.
+//! A libp2p behaviour that opens and accepts the streams of the gate and of links.
 //!
 //! It replaces libp2p-stream. That crate drops an inbound stream if an earlier one has not been
 //! picked up yet, opens one stream at a time per connection, and dials by itself. A burst of pushes
 //! must not lose slices, so here inbound streams pass through the swarm's own queues.
 
-use futures::future::Either;
 use libp2p::core::Endpoint;
 use libp2p::core::transport::PortUse;
-use libp2p::core::upgrade::{ReadyUpgrade, SelectUpgrade};
+use libp2p::core::upgrade::{InboundUpgrade, ReadyUpgrade, UpgradeInfo};
 use libp2p::identity::PeerId;
 use libp2p::swarm::handler::{
     ConnectionEvent, DialUpgradeError, FullyNegotiatedInbound, FullyNegotiatedOutbound,
@@ -19,13 +18,17 @@ use libp2p::swarm::{
 };
 use libp2p::{Multiaddr, Stream, StreamProtocol};
 use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::future::{Ready, ready};
 use std::io;
 use std::task::{Context, Poll};
 use tokio::sync::oneshot;
 
-/// The two kinds of streams between peers.
+/// The kinds of streams between peers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
+    /// The gate: proofs of membership, and news of members.
+    Gate,
     /// Control frames.
     Control,
     /// Slices and states.
@@ -33,12 +36,53 @@ pub(super) enum Kind {
 }
 
 impl Kind {
+    /// The kinds that strangers may open.
+    const FOR_ALL: &'static [Self] = &[Self::Gate];
+
+    /// The kinds that members may open.
+    const FOR_MEMBERS: &'static [Self] = &[Self::Gate, Self::Control, Self::Bulk];
+
     /// Name of the stream's protocol.
-    pub(super) const fn protocol(self) -> StreamProtocol {
+    const fn name(self) -> &'static str {
         match self {
-            Self::Control => StreamProtocol::new("/murmurate/control/1"),
-            Self::Bulk => StreamProtocol::new("/murmurate/bulk/1"),
+            Self::Gate => "/murmurate/gate/1",
+            Self::Control => "/murmurate/control/1",
+            Self::Bulk => "/murmurate/bulk/1",
         }
+    }
+
+    /// Name of the stream's protocol, as libp2p has it.
+    const fn protocol(self) -> StreamProtocol {
+        StreamProtocol::new(self.name())
+    }
+}
+
+impl AsRef<str> for Kind {
+    fn as_ref(&self) -> &str {
+        self.name()
+    }
+}
+
+/// The kinds of streams that the other end may open.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Offer(&'static [Kind]);
+
+impl UpgradeInfo for Offer {
+    type Info = Kind;
+    type InfoIter = std::iter::Copied<std::slice::Iter<'static, Kind>>;
+
+    fn protocol_info(&self) -> Self::InfoIter {
+        self.0.iter().copied()
+    }
+}
+
+impl InboundUpgrade<Stream> for Offer {
+    type Output = (Kind, Stream);
+    type Error = Infallible;
+    type Future = Ready<Result<Self::Output, Infallible>>;
+
+    fn upgrade_inbound(self, stream: Stream, kind: Kind) -> Self::Future {
+        ready(Ok((kind, stream)))
     }
 }
 
@@ -69,6 +113,8 @@ pub(super) enum Word {
         /// Receives the stream.
         reply: Reply,
     },
+    /// The other end is a member: accept its streams. The sender learns when they are accepted.
+    Hear(oneshot::Sender<()>),
     /// Another connection carries the link, so this one may close after its last stream.
     Release,
 }
@@ -83,6 +129,11 @@ impl Streams {
     /// Opens a stream on a connection to `peer`. If the connection is closed, `reply` is dropped.
     pub(super) fn open(&mut self, peer: PeerId, over: ConnectionId, kind: Kind, reply: Reply) {
         self.say(peer, over, Word::Open { kind, reply });
+    }
+
+    /// Accepts the peer's control and bulk streams on a connection.
+    pub(super) fn hear(&mut self, peer: PeerId, at: ConnectionId, done: oneshot::Sender<()>) {
+        self.say(peer, at, Word::Hear(done));
     }
 
     /// Lets a connection close after its last stream.
@@ -154,6 +205,8 @@ impl NetworkBehaviour for Streams {
 #[derive(Debug, Default)]
 pub(super) struct Handler {
     asked: VecDeque<(Kind, Reply)>,
+    /// Whether the other end is a member.
+    hears: bool,
     released: bool,
     inbound: VecDeque<(Kind, Stream)>,
 }
@@ -161,18 +214,17 @@ pub(super) struct Handler {
 impl ConnectionHandler for Handler {
     type FromBehaviour = Word;
     type ToBehaviour = (Kind, Stream);
-    type InboundProtocol =
-        SelectUpgrade<ReadyUpgrade<StreamProtocol>, ReadyUpgrade<StreamProtocol>>;
+    type InboundProtocol = Offer;
     type OutboundProtocol = ReadyUpgrade<StreamProtocol>;
     type InboundOpenInfo = ();
     type OutboundOpenInfo = Reply;
 
     fn listen_protocol(&self) -> SubstreamProtocol<Self::InboundProtocol> {
-        let ready = |kind: Kind| ReadyUpgrade::new(kind.protocol());
-        SubstreamProtocol::new(
-            SelectUpgrade::new(ready(Kind::Control), ready(Kind::Bulk)),
-            (),
-        )
+        let kinds = match self.hears {
+            true => Kind::FOR_MEMBERS,
+            false => Kind::FOR_ALL,
+        };
+        SubstreamProtocol::new(Offer(kinds), ())
     }
 
     fn connection_keep_alive(&self) -> bool {
@@ -197,6 +249,11 @@ impl ConnectionHandler for Handler {
     fn on_behaviour_event(&mut self, word: Word) {
         match word {
             Word::Open { kind, reply } => self.asked.push_back((kind, reply)),
+            Word::Hear(done) => {
+                self.hears = true;
+                // The task that asked may have given up.
+                let _ = done.send(());
+            }
             Word::Release => self.released = true,
         }
     }
@@ -208,10 +265,7 @@ impl ConnectionHandler for Handler {
         match event {
             ConnectionEvent::FullyNegotiatedInbound(FullyNegotiatedInbound {
                 protocol, ..
-            }) => self.inbound.push_back(match protocol {
-                Either::Left(stream) => (Kind::Control, stream),
-                Either::Right(stream) => (Kind::Bulk, stream),
-            }),
+            }) => self.inbound.push_back(protocol),
             ConnectionEvent::FullyNegotiatedOutbound(FullyNegotiatedOutbound {
                 protocol,
                 info,

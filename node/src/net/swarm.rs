@@ -1,13 +1,14 @@
 //! The network's task. Only it uses the swarm, and it owns the tasks of all streams.
 
 use crate::bulk::{Bulk, BulkLimits, BulkStore, Core};
-use crate::net::behaviour::{self, Behaviour, BehaviourEvent};
+use crate::net::behaviour::{self, Behaviour, BehaviourEvent, MembersOnlyEvent};
 use crate::net::bootstrap::Bootstrap;
 use crate::net::command::Command;
+use crate::net::gate::{Gate, Members};
 use crate::net::ids::from_libp2p;
 use crate::net::links::Links;
 use crate::net::listen::listen;
-use crate::net::nat::{Members, Traversal, is_relayed};
+use crate::net::nat::{Traversal, is_relayed};
 use crate::net::opener::{Internal, Opener};
 use crate::net::outboxes::Outboxes;
 use crate::net::paths::Paths;
@@ -54,6 +55,8 @@ pub(super) struct Network {
     pub(super) paths: Paths,
     pub(super) swarm: Swarm<Behaviour>,
     pub(super) links: Links,
+    /// Lets in members only.
+    pub(super) gate: Gate,
     pub(super) bootstrap: Bootstrap,
     pub(super) me: identity::PeerId,
     pub(super) run: RunId,
@@ -129,6 +132,7 @@ impl Network {
             swarm,
             relays: config.relay,
             links: Links::default(),
+            gate: Gate::new(Arc::clone(&config.membership)),
             bootstrap: Bootstrap::new(config.join, Instant::now()),
             me,
             run: config.run,
@@ -159,7 +163,11 @@ impl Network {
                 break None;
             }
             let room = self.pending.len() < PENDING_MAX;
-            let due = [self.bootstrap.next_at(), self.nat.next_at()];
+            let due = [
+                self.bootstrap.next_at(),
+                self.nat.next_at(),
+                self.gate.pending.next_at(),
+            ];
             let due = due.into_iter().flatten().min();
             tokio::select! {
                 // This branch only waits for room; `deliver` then sends the events in order.
@@ -175,8 +183,12 @@ impl Network {
                 () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
                     self.join_again();
                     self.traverse();
+                    self.clear_the_gate();
                 }
-                _ = refresh.tick() => self.renew_record(),
+                _ = refresh.tick() => {
+                    self.renew_record();
+                    self.dismiss();
+                }
             }
         };
         if let Some((deadline, done)) = ending {
@@ -194,8 +206,8 @@ impl Network {
             match self.events.try_reserve() {
                 Ok(permit) => match next {
                     Pending::Event(event) => permit.send(event),
-                    Pending::Down(peer, gate) => {
-                        gate.shut();
+                    Pending::Down(peer, latch) => {
+                        latch.shut();
                         permit.send(NetEvent::LinkDown(peer));
                     }
                     Pending::Read(..) => {}
@@ -270,10 +282,10 @@ impl Network {
         match event {
             BehaviourEvent::Streams(inbound) => self.on_stream(inbound),
             BehaviourEvent::Ping(ping) => self.on_ping(&ping),
-            BehaviourEvent::Identify(event) => self.on_identify(event),
-            BehaviourEvent::Kad(event) => self.on_kad(event),
             BehaviourEvent::Mdns(event) => self.on_mdns(event),
-            BehaviourEvent::Nat(event) => self.on_nat(event),
+            BehaviourEvent::Gated(MembersOnlyEvent::Identify(event)) => self.on_identify(event),
+            BehaviourEvent::Gated(MembersOnlyEvent::Kad(event)) => self.on_kad(event),
+            BehaviourEvent::Gated(MembersOnlyEvent::Nat(event)) => self.on_nat(event),
         }
     }
 
@@ -295,6 +307,9 @@ impl Network {
                     self.on_control_works(peer);
                 }
             }
+            Internal::Gate(passed) => self.on_gate(passed),
+            Internal::Learned { from, fresh } => self.on_learned(from, &fresh),
+            Internal::NewsRead { from } => self.gate.told(&from),
             Internal::Bulk { connection, again } => self.on_bulk(connection, again),
             Internal::Close { peer, link } => {
                 if let Some(theirs) = self.current(&peer, link).map(|link| link.end.theirs) {
@@ -323,6 +338,7 @@ impl Network {
                     .fetch(what, from, Instant::from_std(deadline), &mut self.tasks);
             }
             Command::Cancel(slice) => self.bulk.cancel(slice),
+            Command::Learn(news) => self.learn(news),
             // `run` handles this command before it can get here.
             Command::Shutdown { done, .. } => drop(done),
         }

@@ -11,8 +11,20 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// If a step fails. The old file is then intact.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+    write_with_mode(path, bytes, 0o644)
+}
+
+/// Like [`write_atomically`], but only the file's owner may read it.
+///
+/// # Errors
+/// As [`write_atomically`].
+pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+    write_with_mode(path, bytes, 0o600)
+}
+
+fn write_with_mode(path: &Path, bytes: &[u8], mode: u32) -> Result<(), StoreError> {
     let temporary = temporary_beside(path);
-    let written = create(&temporary, 0o644).and_then(|mut file| {
+    let written = create(&temporary, mode).and_then(|mut file| {
         file.write_all(bytes)
             .map_err(|e| StoreError::io("write", &temporary, e))?;
         file.sync_all()
@@ -27,6 +39,26 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     }
     renamed?;
     sync_parent(path)
+}
+
+/// Checks that only its owner may read a file with a secret. The error says what to do.
+#[cfg(unix)]
+pub(crate) fn check_permissions(path: &Path) -> Result<(), String> {
+    use std::os::unix::fs::PermissionsExt;
+    let metadata = std::fs::metadata(path).map_err(|e| e.to_string())?;
+    let mode = metadata.permissions().mode();
+    if mode & 0o077 == 0 {
+        return Ok(());
+    }
+    Err(format!(
+        "others may read it (mode {:o}); run chmod 600 on it",
+        mode & 0o777
+    ))
+}
+
+#[cfg(not(unix))]
+pub(crate) fn check_permissions(_: &Path) -> Result<(), String> {
+    Ok(())
 }
 
 /// Path of the temporary file that is later renamed to `path`.

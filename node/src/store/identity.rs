@@ -2,7 +2,7 @@
 //! by its owner only.
 
 use crate::store::StoreError;
-use crate::store::files::{create, sync_parent, temporary_beside};
+use crate::store::files::{check_permissions, create, sync_parent, temporary_beside};
 use libp2p::identity::Keypair;
 use murmurate_protocol::PeerId;
 use std::io::Write;
@@ -24,7 +24,10 @@ impl Identity {
         let path = dir.join("identity.key");
         match std::fs::read_to_string(&path) {
             Ok(text) => {
-                check_permissions(&path)?;
+                check_permissions(&path).map_err(|reason| StoreError::Identity {
+                    path: path.clone(),
+                    reason,
+                })?;
                 Self::from_text(&path, &text)
             }
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Self::create(&path),
@@ -35,6 +38,16 @@ impl Identity {
     /// The key in libp2p's form.
     pub fn keypair(&self) -> &Keypair {
         &self.keypair
+    }
+
+    /// The secret half of the key.
+    pub(crate) fn seed(&self) -> [u8; 32] {
+        let mut seed = [0u8; 32];
+        // An identity is an Ed25519 key by its making.
+        if let Ok(pair) = self.keypair.clone().try_into_ed25519() {
+            seed.copy_from_slice(pair.secret().as_ref());
+        }
+        seed
     }
 
     /// The peer's id, which is the public key.
@@ -81,30 +94,6 @@ impl Identity {
             peer,
         }
     }
-}
-
-#[cfg(unix)]
-fn check_permissions(path: &Path) -> Result<(), StoreError> {
-    use std::os::unix::fs::PermissionsExt;
-    let mode = std::fs::metadata(path)
-        .map_err(|e| StoreError::io("read", path, e))?
-        .permissions()
-        .mode();
-    if mode & 0o077 == 0 {
-        return Ok(());
-    }
-    Err(StoreError::Identity {
-        path: path.to_owned(),
-        reason: format!(
-            "others may read it (mode {:o}); run chmod 600 on it",
-            mode & 0o777
-        ),
-    })
-}
-
-#[cfg(not(unix))]
-fn check_permissions(_: &Path) -> Result<(), StoreError> {
-    Ok(())
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ pub use checkpoint::{
 };
 pub use error::StoreError;
 pub use files::write_atomically;
+pub(crate) use files::{check_permissions, write_private};
 pub use identity::Identity;
 pub use known::KnownPeers;
 pub use lock::DirectoryLock;
@@ -46,6 +47,16 @@ impl Store {
             identity,
             _lock: lock,
         })
+    }
+
+    /// The identity of `dir`. Creates both if they are missing, and locks nothing: a daemon may be
+    /// running there.
+    ///
+    /// # Errors
+    /// If the directory cannot be read or written.
+    pub fn identity_of(dir: &Path) -> Result<Identity, StoreError> {
+        create_private(dir).map_err(|e| StoreError::io("create", dir, e))?;
+        Identity::load_or_create(dir)
     }
 
     /// The directory's path.
@@ -91,6 +102,21 @@ impl Store {
         let path = self.dir.join("http.addr");
         write_atomically(&path, format!("{address}\n").as_bytes())
     }
+}
+
+/// Writes the addresses at which others can join a daemon to `addresses`, one in a line.
+///
+/// # Errors
+/// If the directory cannot be written.
+pub(crate) fn note_addresses(dir: &Path, addresses: &[String]) -> Result<(), StoreError> {
+    let text: String = addresses.iter().map(|a| format!("{a}\n")).collect();
+    write_atomically(&dir.join("addresses"), text.as_bytes())
+}
+
+/// The addresses that a daemon has noted in its directory.
+pub(crate) fn read_addresses(dir: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(dir.join("addresses")).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
 }
 
 /// Creates a directory that only this user may enter: checkpoints hold the model and the configuration.

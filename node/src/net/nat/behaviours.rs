@@ -1,7 +1,8 @@
 //! libp2p's protocols for peers behind routers, combined into one behaviour.
 
 use crate::net::NetConfig;
-use crate::net::nat::circuits::{self, Members};
+use crate::net::gate::Members;
+use crate::net::nat::circuits;
 use crate::net::nat::observed::Observed;
 use crate::net::nat::quiet::Quiet;
 use libp2p::identity::PeerId;

@@ -1,10 +1,9 @@
 //! The relay that a daemon runs for others, and its bounds.
 
+use crate::net::gate::Members;
 use libp2p::{Multiaddr, PeerId, relay};
 use murmurate_protocol::limits::VIEW_PEERS_MAX;
-use std::collections::BTreeSet;
 use std::num::NonZeroU32;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Peers that may be reachable through this daemon at the same time.
@@ -35,30 +34,6 @@ const REQUESTS_BURST: NonZeroU32 = NonZeroU32::new(60).expect("60 is not zero");
 
 /// Time after which one more request is allowed.
 const REQUESTS_EVERY: Duration = Duration::from_secs(1);
-
-/// The connected peers of this run. The daemon relays only for them.
-#[derive(Clone, Debug, Default)]
-pub(in crate::net) struct Members(Arc<Mutex<BTreeSet<PeerId>>>);
-
-impl Members {
-    /// Adds a peer that speaks the run's protocols.
-    pub(super) fn add(&self, peer: PeerId) {
-        self.lock().insert(peer);
-    }
-
-    /// Removes a peer whose last connection is closed.
-    pub(super) fn remove(&self, peer: &PeerId) {
-        self.lock().remove(peer);
-    }
-
-    fn has(&self, peer: &PeerId) -> bool {
-        self.lock().contains(peer)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeSet<PeerId>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 /// A relay for `members` with these bounds.
 pub(super) fn server(me: PeerId, members: &Members) -> relay::Behaviour {

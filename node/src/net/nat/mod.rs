@@ -25,7 +25,6 @@ pub use reach::{Reach, Reachability};
 pub use report::{NatReport, Serving};
 
 pub(super) use behaviours::{Behaviours, BehavioursEvent};
-pub(super) use circuits::Members;
 pub(super) use connections::{Connection, Connections, Sign};
 pub(super) use path::{is_relayed, relay_of};
 pub(super) use traversal::Traversal;

@@ -1,7 +1,6 @@
 //! Connects the protocols for peers behind routers to the network's task. Their results become
 //! evidence, reservations and addresses, and the driver learns what changed.
 
-use crate::net::behaviour::kad_protocol;
 use crate::net::nat::path::without_peer;
 use crate::net::nat::reach::Reachability;
 use crate::net::nat::{BehavioursEvent, is_relayed};
@@ -85,9 +84,6 @@ impl Network {
         connection: ConnectionId,
         info: &identify::Info,
     ) {
-        if info.protocols.contains(&kad_protocol(&self.run)) {
-            self.nat.members.add(theirs);
-        }
         let link = from_libp2p(&theirs).and_then(|peer| self.links.get(&peer));
         let known = link.and_then(|link| Some((link, link.connections.get(connection)?)));
         let Some((link, connection)) = known else {
@@ -98,7 +94,7 @@ impl Network {
         }
         let first = link.connections.ids().next() == Some(connection.id);
         if connection.from_listening_port {
-            let observed = &mut self.swarm.behaviour_mut().nat.observed;
+            let observed = &mut self.swarm.behaviour_mut().gated.inner.nat.observed;
             observed.saw(&info.observed_addr);
         } else if connection.inbound && first {
             let seen = info.observed_addr.clone();
@@ -171,16 +167,22 @@ impl Network {
         match event.result {
             Ok(connection) => {
                 self.nat.report.punched += 1;
-                let link = self.links.get_mut(&peer);
-                if link.is_some_and(|link| link.connections.punched(connection)) {
-                    self.settle(peer);
-                }
+                self.gate.pending.punched(connection);
+                self.on_punched(peer, connection);
             }
             Err(error) => {
                 tracing::debug!(%peer, %error, "no hole could be punched");
                 self.nat.report.punches_failed += 1;
                 self.unpunched(peer, error.to_string());
             }
+        }
+    }
+
+    /// Marks a connection of a link as the result of hole punching.
+    pub(in crate::net) fn on_punched(&mut self, peer: PeerId, connection: ConnectionId) {
+        let link = self.links.get_mut(&peer);
+        if link.is_some_and(|link| link.connections.punched(connection)) {
+            self.settle(peer);
         }
     }
 

@@ -5,16 +5,14 @@
 use crate::bulk::BulkEvent;
 use crate::bulk::tests::TestStore;
 use crate::bulk::{BulkLimits, BulkStore};
-use crate::net::tests::WAIT;
-use crate::net::{NatReport, Net, NetConfig, NetEvent, Path, Reachability, from_libp2p, start};
+use crate::net::tests::{WAIT, open_config};
+use crate::net::{NatReport, Net, NetEvent, Path, Reachability, from_libp2p, start};
 use bytes::Bytes;
 use libp2p::Multiaddr;
 use libp2p::identity::Keypair;
 use murmurate_net::emulate::{LinkSpec, NatKind, Relay, Seat};
 use murmurate_protocol::wire::PeerRecord;
-use murmurate_protocol::{
-    FragmentId, Part, PeerId, PushOutcome, Round, RunId, SliceId, SliceMeta, Tag,
-};
+use murmurate_protocol::{FragmentId, Part, PeerId, PushOutcome, Round, SliceId, SliceMeta, Tag};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
@@ -88,7 +86,7 @@ fn daemon(network: &mut Relay, nat: NatKind, port: u16, join: &[Multiaddr]) -> D
     let identity = Keypair::generate_ed25519();
     let id = from_libp2p(&identity.public().to_peer_id()).unwrap();
     let at = |ip| -> Multiaddr { format!("/ip4/{ip}/udp/{port}/quic-v1").parse().unwrap() };
-    let mut config = NetConfig::new(identity, RunId::from_bytes([1; 32]));
+    let mut config = open_config(identity);
     config.listen = vec![at(seat.inner)];
     config.relay = nat == NatKind::None;
     config.join = join.to_vec();

@@ -1,6 +1,6 @@
 //! State of the network's task about routers: evidence of reachability, relays, and hole punching.
 
-use crate::net::nat::circuits::Members;
+use crate::net::gate::Members;
 use crate::net::nat::path::without_peer;
 use crate::net::nat::punches::Punches;
 use crate::net::nat::reach::Evidence;
@@ -20,7 +20,8 @@ pub(in crate::net) struct Traversal {
     pub(super) evidence: Evidence,
     pub(super) relays: Relays,
     pub(super) punches: Punches,
-    pub(super) members: Members,
+    /// The members that are connected.
+    pub(in crate::net) members: Members,
     /// Connections that only test whether a peer can be dialled. No link uses them.
     pub(super) probes: BTreeMap<ConnectionId, identity::PeerId>,
     pub(super) report: NatReport,
@@ -84,6 +85,5 @@ impl Traversal {
     pub(in crate::net) fn gone(&mut self, peer: &identity::PeerId) {
         self.punches.over(peer);
         self.relays.gone(peer);
-        self.members.remove(peer);
     }
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::bulk::BulkEvent;
+use crate::net::streams::Reply;
 
 /// A peer without our checks, whose streams the test writes to directly.
 async fn raw_stream(to: &Side, kind: Kind) -> (PeerId, Stream) {
@@ -11,29 +12,39 @@ async fn raw_stream(to: &Side, kind: Kind) -> (PeerId, Stream) {
     let cells = Arc::new(WireCells::default());
     let mut swarm = behaviour::swarm(&config, transport, &cells, &Members::default()).unwrap();
     swarm.dial(to.address.clone()).unwrap();
+    let (gate, passing) = oneshot::channel();
+    let (ask, asked) = oneshot::channel();
+    tokio::spawn(run_raw(swarm, gate, asked));
+    let mut gate = timeout(WAIT, passing).await.unwrap().unwrap().unwrap();
+    pass(&mut gate, &config.membership, to.id).await;
     let (give, stream) = oneshot::channel();
-    tokio::spawn(run_raw(swarm, kind, give));
-    (id, timeout(WAIT, stream).await.unwrap().unwrap())
+    ask.send((kind, give)).unwrap();
+    (id, timeout(WAIT, stream).await.unwrap().unwrap().unwrap())
 }
 
-async fn run_raw(mut swarm: Swarm<Behaviour>, kind: Kind, give: oneshot::Sender<Stream>) {
-    let (reply, opened) = oneshot::channel::<std::io::Result<Stream>>();
-    let mut reply = Some(reply);
-    tokio::spawn(async move { give.send(opened.await.unwrap().unwrap()).unwrap() });
+/// Opens the stream of the gate, and later the one that is asked for.
+async fn run_raw(
+    mut swarm: Swarm<Behaviour>,
+    gate: Reply,
+    mut asked: oneshot::Receiver<(Kind, Reply)>,
+) {
+    let mut gate = Some(gate);
+    let mut at = None;
     loop {
-        match swarm.select_next_some().await {
-            SwarmEvent::ConnectionEstablished {
-                peer_id,
-                connection_id,
-                ..
-            } => {
-                let reply = reply.take().unwrap();
-                let streams = &mut swarm.behaviour_mut().streams;
-                streams.open(peer_id, connection_id, kind, reply);
+        tokio::select! {
+            event = swarm.select_next_some() => match event {
+                SwarmEvent::ConnectionEstablished { peer_id, connection_id, .. } => {
+                    at = Some((peer_id, connection_id));
+                    let streams = &mut swarm.behaviour_mut().streams;
+                    streams.open(peer_id, connection_id, Kind::Gate, gate.take().unwrap());
+                }
+                SwarmEvent::ConnectionClosed { .. } => return,
+                _ => {}
+            },
+            Ok((kind, reply)) = &mut asked, if !asked.is_terminated() => {
+                let (peer, connection) = at.unwrap();
+                swarm.behaviour_mut().streams.open(peer, connection, kind, reply);
             }
-            SwarmEvent::ConnectionClosed { .. } => return,
-            SwarmEvent::Behaviour(BehaviourEvent::Streams(_)) => {}
-            _ => {}
         }
     }
 }

@@ -4,8 +4,9 @@
 mod hostile;
 mod links;
 
-use super::behaviour::{self, Behaviour, BehaviourEvent};
-use super::nat::Members;
+use super::behaviour::{self, Behaviour};
+use super::gate::Members;
+use super::gate::tests::pass;
 use super::streams::Kind;
 use super::*;
 use crate::bulk::BulkLimits;
@@ -35,8 +36,8 @@ pub(crate) struct Side {
     pub(crate) net: Net,
     pub(crate) store: Arc<TestStore>,
     events: mpsc::Receiver<NetEvent>,
-    record: PeerRecord,
-    address: Multiaddr,
+    pub(super) record: PeerRecord,
+    pub(super) address: Multiaddr,
 }
 
 impl Side {
@@ -55,7 +56,7 @@ impl Side {
             .expect("the event comes in time")
     }
 
-    async fn up(&mut self, peer: PeerId) {
+    pub(super) async fn up(&mut self, peer: PeerId) {
         self.until(|event| (event == NetEvent::LinkUp(peer)).then_some(()))
             .await;
     }
@@ -74,13 +75,28 @@ impl Side {
     }
 }
 
+/// A member of an open run.
+pub(crate) fn open_config(identity: Keypair) -> NetConfig {
+    let me = from_libp2p(&identity.public().to_peer_id()).unwrap();
+    let membership = Membership::open(RunId::from_bytes([1; 32]), me);
+    NetConfig::new(identity, Arc::new(membership))
+}
+
 fn config(listen: &[&str]) -> NetConfig {
-    let mut config = NetConfig::new(Keypair::generate_ed25519(), RunId::from_bytes([1; 32]));
+    let mut config = open_config(Keypair::generate_ed25519());
     config.listen = listen.iter().map(|a| a.parse().unwrap()).collect();
     config
 }
 
-async fn started(config: NetConfig, store: TestStore) -> Side {
+/// A swarm without our checks, whose key is new.
+pub(super) fn raw_swarm() -> Swarm<Behaviour> {
+    let config = config(&[]);
+    let (_, transport) = quic::endpoint(&config).unwrap();
+    let cells = Arc::new(WireCells::default());
+    behaviour::swarm(&config, transport, &cells, &Members::default()).unwrap()
+}
+
+pub(crate) async fn started(config: NetConfig, store: TestStore) -> Side {
     started_within(config, store, BulkLimits::default()).await
 }
 
@@ -146,18 +162,24 @@ impl Raw {
         let cells = Arc::new(WireCells::default());
         let mut swarm = behaviour::swarm(&config, transport, &cells, &Members::default()).unwrap();
         swarm.dial(to.address.clone()).unwrap();
-        let (linked, link) = oneshot::channel();
+        let (reply, gate) = oneshot::channel();
         tokio::spawn(async move {
-            let mut linked = Some(linked);
+            let mut reply = Some(reply);
             loop {
-                if let SwarmEvent::ConnectionEstablished { .. } = swarm.select_next_some().await
-                    && let Some(linked) = linked.take()
+                if let SwarmEvent::ConnectionEstablished {
+                    peer_id,
+                    connection_id,
+                    ..
+                } = swarm.select_next_some().await
+                    && let Some(reply) = reply.take()
                 {
-                    linked.send(()).unwrap();
+                    let streams = &mut swarm.behaviour_mut().streams;
+                    streams.open(peer_id, connection_id, Kind::Gate, reply);
                 }
             }
         });
-        timeout(WAIT, link).await.unwrap().unwrap();
+        let mut gate = timeout(WAIT, gate).await.unwrap().unwrap().unwrap();
+        pass(&mut gate, &config.membership, to.id).await;
         let to = to_libp2p(&to.id).unwrap();
         Self { id, quic, to }
     }

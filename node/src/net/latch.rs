@@ -6,15 +6,15 @@ use tokio::sync::mpsc::Permit;
 
 /// Open while events of a link may pass. The link's readers and the network's task share it.
 #[derive(Clone, Debug)]
-pub(super) struct Gate(Arc<Mutex<bool>>);
+pub(super) struct Latch(Arc<Mutex<bool>>);
 
-impl Gate {
-    /// Creates an open gate.
+impl Latch {
+    /// Creates an open latch.
     pub(super) fn open() -> Self {
         Self(Arc::new(Mutex::new(true)))
     }
 
-    /// Sends an event unless the gate is shut. Returns whether it was sent.
+    /// Sends an event unless the latch is shut. Returns whether it was sent.
     pub(super) fn pass(&self, permit: Permit<'_, NetEvent>, event: NetEvent) -> bool {
         // The lock is held while sending, so no event can follow after `shut` has returned.
         let open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -24,7 +24,7 @@ impl Gate {
         *open
     }
 
-    /// Shuts the gate for good.
+    /// Shuts the latch for good.
     pub(super) fn shut(&self) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = false;
     }

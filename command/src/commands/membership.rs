@@ -1,0 +1,126 @@
+//! The commands about members of a run: run-key, invite, admit, revoke, members, id.
+
+use crate::cli::{AdmitArgs, IdArgs, InviteArgs, MembersArgs, RevokeArgs, RunKeyArgs};
+use comfy_table::{Table, presets};
+use murmurate_node::membership::{Office, Source, found, members as all_members};
+use murmurate_node::store::Store;
+use murmurate_trust::{Invite, Terms};
+use serde_json::json;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+pub(crate) fn run_key(args: &RunKeyArgs) -> anyhow::Result<()> {
+    let to = args.to.clone();
+    let to = to.unwrap_or_else(|| PathBuf::from(format!("{}.key", args.name.replace('/', "-"))));
+    let key = found(&to, &args.name)?;
+    say(&format!(
+        "{} is the key of the run `{}` (public key {}). Keep it: whoever has it decides who takes part.\n\
+         Start a daemon of the run with `murmurate run --key {}`, and let other machines in with \
+         `murmurate invite`.",
+        to.display(),
+        args.name,
+        key.public().to_hex(),
+        to.display(),
+    ))
+}
+
+pub(crate) fn invite(args: &InviteArgs) -> anyhow::Result<()> {
+    let office = office(&args.dir, args.office.key.as_deref())?;
+    let terms = Terms {
+        role: args.role,
+        uses: args.uses,
+        life_s: args.expires,
+    };
+    let invite = office.invite(terms, &args.address)?;
+    show(&invite, &office, args.json)
+}
+
+pub(crate) fn admit(args: &AdmitArgs) -> anyhow::Result<()> {
+    let office = office(&args.dir, args.office.key.as_deref())?;
+    let invite = office.admit(&args.peer, args.role, &args.address)?;
+    show(&invite, &office, args.json)
+}
+
+pub(crate) fn revoke(args: &RevokeArgs) -> anyhow::Result<()> {
+    let office = office(&args.dir, args.office.key.as_deref())?;
+    let key = office.revoke(&args.whom)?;
+    say(&format!(
+        "{} is revoked; the daemon in {} tells the others now, or when it runs again",
+        key.to_hex(),
+        args.dir.display(),
+    ))
+}
+
+pub(crate) fn members(args: &MembersArgs) -> anyhow::Result<()> {
+    let all = all_members(&args.dir)?;
+    if args.json {
+        return say(&serde_json::to_string_pretty(&json!({ "members": all }))?);
+    }
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING);
+    table.set_header(["member", "role", "let in by", "for another", ""]);
+    for member in &all {
+        let by = match (&member.by, member.invited) {
+            (None, _) => "the owner".to_owned(),
+            (Some(by), true) => format!("invite {}", short(by)),
+            (Some(by), false) => short(by).to_owned(),
+        };
+        let left = member.until_s.saturating_sub(now.as_secs());
+        let state = match (member.revoked, left) {
+            (true, _) => "revoked",
+            (false, 0) => "ended",
+            _ => "",
+        };
+        let days = format!("{} days", left / 86_400);
+        table.add_row([short(&member.peer), &member.role, &by, &days, state]);
+    }
+    say(&table.to_string())
+}
+
+pub(crate) fn id(args: &IdArgs) -> anyhow::Result<()> {
+    let id = Store::identity_of(&args.dir)?.peer().to_hex();
+    match args.json {
+        true => say(&json!({ "peer": id }).to_string()),
+        false => say(&id),
+    }
+}
+
+fn office(dir: &Path, key: Option<&Path>) -> anyhow::Result<Office> {
+    let source = Source {
+        dir: dir.to_owned(),
+        key: key.map(Path::to_owned),
+    };
+    Ok(Office::of(&source)?)
+}
+
+/// Prints an invite. Only the line is on stdout, so that a script can take it.
+fn show(invite: &Invite, office: &Office, as_json: bool) -> anyhow::Result<()> {
+    let line = invite.to_line();
+    if as_json {
+        let addresses = invite.addresses().len();
+        return say(
+            &json!({ "run": office.name(), "invite": line, "addresses": addresses }).to_string(),
+        );
+    }
+    let hint = match invite.addresses().is_empty() {
+        true => {
+            "it has no address, because no daemon has run in this directory: it works on the same local \
+             network, or with --join ADDRESS"
+        }
+        false => "whoever reads it can use it",
+    };
+    eprintln!("Start the other machine with `murmurate run --invite LINE` ({hint}):");
+    say(&line)
+}
+
+fn short(id: &str) -> &str {
+    id.get(..16).unwrap_or(id)
+}
+
+fn say(text: &str) -> anyhow::Result<()> {
+    Ok(writeln!(std::io::stdout().lock(), "{text}")?)
+}

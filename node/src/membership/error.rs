@@ -1,0 +1,131 @@
+//! Errors of memberships. Each message is one line that says what to do.
+
+use crate::store::StoreError;
+use murmurate_trust::{Flaw, InviteError};
+use std::path::PathBuf;
+
+/// Why a daemon cannot enter a run, or a member cannot let others in.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MembershipError {
+    /// A file cannot be read or written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The invite cannot be used.
+    #[error("--invite: {0}")]
+    Invite(#[from] InviteError),
+    /// The file is no run key.
+    #[error("{} is not a run key: {reason}", path.display())]
+    Key {
+        /// Its path.
+        path: PathBuf,
+        /// The problem and what to do.
+        reason: String,
+    },
+    /// The file is no membership.
+    #[error("{} is damaged ({reason}); restore it, or enter again with --invite in a new --dir", path.display())]
+    Card {
+        /// Its path.
+        path: PathBuf,
+        /// The problem.
+        reason: String,
+    },
+    /// The daemon's own certificate proves nothing.
+    #[error("the certificate in {}: {flaw}", path.display())]
+    Ended {
+        /// Its path.
+        path: PathBuf,
+        /// Why.
+        flaw: Flaw,
+    },
+    /// There are addresses to join, but nothing that lets this daemon in.
+    #[error(
+        "this daemon has addresses to join but no invite: run `murmurate invite DIR` on a machine of the \
+         run and start with --invite LINE here; or start all daemons of the run with --open"
+    )]
+    NoInvite,
+    /// The directory belongs to another run.
+    #[error(
+        "{} belongs to the run `{name}`, and the {given} is of another one; give another --dir",
+        dir.display()
+    )]
+    OtherRun {
+        /// The directory.
+        dir: PathBuf,
+        /// The name of its run.
+        name: String,
+        /// What is of another run.
+        given: &'static str,
+    },
+    /// The directory belongs to a closed run.
+    #[error(
+        "--open: {} belongs to the closed run `{name}`; give another --dir, or leave --open out",
+        dir.display()
+    )]
+    Closed {
+        /// The directory.
+        dir: PathBuf,
+        /// The name of its run.
+        name: String,
+    },
+    /// An open run needs no invite.
+    #[error(
+        "--open lets everybody in who knows the name, so it goes neither with --invite nor with --key"
+    )]
+    OpenAndMore,
+    /// The configuration names another run than the key or the invite.
+    #[error(
+        "`run.name` is `{configured}`, but the {given} is of the run `{name}`; leave the name out"
+    )]
+    OtherName {
+        /// The configured name.
+        configured: String,
+        /// The name of the run.
+        name: String,
+        /// What says so.
+        given: &'static str,
+    },
+    /// The directory may not let others in.
+    #[error(
+        "{} may not let others in: only the owner and members with the role admit may; give the owner's \
+         key with --key, or use the directory of such a member", dir.display()
+    )]
+    NoOffice {
+        /// The directory.
+        dir: PathBuf,
+    },
+    /// The directory is not of a member.
+    #[error("{} is not the directory of a member of a closed run; give that of a daemon that has run", dir.display())]
+    NoMember {
+        /// The directory.
+        dir: PathBuf,
+    },
+    /// A file is there already.
+    #[error("{} exists already; give another --to", path.display())]
+    Exists {
+        /// Its path.
+        path: PathBuf,
+    },
+    /// The text is no id.
+    #[error(
+        "`{text}` is not a peer's id: give its 64 hexadecimal digits, which `murmurate id DIR` prints"
+    )]
+    NotAnId {
+        /// The text.
+        text: String,
+    },
+    /// No member or invite begins with this text.
+    #[error("`{text}` fits {found} members; `murmurate members DIR` lists them with their ids")]
+    Ambiguous {
+        /// The text.
+        text: String,
+        /// How many it fits.
+        found: usize,
+    },
+    /// The address is none.
+    #[error("--address: `{text}` is not a multiaddress such as /ip4/203.0.113.7/udp/4001/quic-v1")]
+    Address {
+        /// The text.
+        text: String,
+    },
+}

@@ -1,0 +1,221 @@
+//! What a member or the owner can do for others: invite, admit, revoke, list.
+
+use super::MembershipError;
+use super::card::Card;
+use super::key_file::{random_seed, read_key};
+use super::orders;
+use super::roll::read_register;
+use crate::net::now_s;
+use crate::store::{Identity, read_addresses};
+use libp2p::Multiaddr;
+use murmurate_protocol::PeerId;
+use murmurate_trust::{Holder, Invite, Issuer, News, Role, Run, Terms};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+
+/// Where a right to let others in comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// A daemon's directory.
+    pub dir: PathBuf,
+    /// The file of the run key; `None` uses what the directory has.
+    pub key: Option<PathBuf>,
+}
+
+/// A right to let others in and to throw them out.
+#[derive(Debug)]
+pub struct Office {
+    dir: PathBuf,
+    name: String,
+    run: Run,
+    issuer: Issuer,
+}
+
+/// One member, for a table.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct MemberView {
+    /// Its id.
+    pub peer: String,
+    /// Its role.
+    pub role: String,
+    /// When its certificate ends, in seconds since 1970.
+    pub until_s: u64,
+    /// Who let it in: the id of a member, or the key of an invite; `None` is the owner.
+    pub by: Option<String>,
+    /// Whether it came with an invite.
+    pub invited: bool,
+    /// Whether it was revoked.
+    pub revoked: bool,
+}
+
+impl Office {
+    /// The right that a key or a directory gives.
+    ///
+    /// # Errors
+    /// If it gives none.
+    pub fn of(source: &Source) -> Result<Self, MembershipError> {
+        let dir = source.dir.clone();
+        let own_key = dir.join("run.key");
+        let key = match &source.key {
+            Some(path) => Some(read_key(path)?),
+            None if own_key.exists() => Some(read_key(&own_key)?),
+            None => None,
+        };
+        if let Some(key) = key {
+            return Ok(Self {
+                dir,
+                name: key.name().to_owned(),
+                run: key.run(),
+                issuer: Issuer::Owner(key),
+            });
+        }
+        let card = Card::read(&dir)?;
+        let card = card.ok_or_else(|| MembershipError::NoMember { dir: dir.clone() })?;
+        if !card
+            .chain
+            .roles()
+            .is_some_and(|roles| roles.has(Role::Admit))
+        {
+            return Err(MembershipError::NoOffice { dir });
+        }
+        let identity = Identity::load_or_create(&dir)?;
+        let own = card.chain.check(&card.run, &identity.peer(), now_s());
+        own.map_err(|flaw| MembershipError::Ended {
+            path: Card::path(&dir),
+            flaw,
+        })?;
+        Ok(Self {
+            issuer: Issuer::Member {
+                secret: identity.seed(),
+                chain: card.chain,
+            },
+            dir,
+            name: card.name,
+            run: card.run,
+        })
+    }
+
+    /// The run's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// An invite, with these addresses or else those of the directory's daemon.
+    ///
+    /// # Errors
+    /// If an address is none.
+    pub fn invite(&self, terms: Terms, addresses: &[String]) -> Result<Invite, MembershipError> {
+        let run = (&self.run, self.name.as_str());
+        let invite = Invite::new(run, &self.issuer, terms, now_s(), random_seed());
+        Ok(invite.with_addresses(self.addresses(addresses)?))
+    }
+
+    /// An invite that only one peer can use.
+    ///
+    /// # Errors
+    /// If the text is no id, or an address is none.
+    pub fn admit(
+        &self,
+        peer: &str,
+        role: Role,
+        addresses: &[String],
+    ) -> Result<Invite, MembershipError> {
+        let peer = PeerId::from_hex(peer).ok_or_else(|| MembershipError::NotAnId {
+            text: peer.to_owned(),
+        })?;
+        let run = (&self.run, self.name.as_str());
+        let invite = Invite::personal(run, &self.issuer, peer, role, now_s());
+        Ok(invite.with_addresses(self.addresses(addresses)?))
+    }
+
+    /// Revokes a member or an invite, by the line of the invite, an id or its first digits. The
+    /// daemon of the directory passes it on. Returns the revoked key.
+    ///
+    /// # Errors
+    /// If no member fits, or the order cannot be left.
+    pub fn revoke(&self, whom: &str) -> Result<PeerId, MembershipError> {
+        let key = self.key_of(whom)?;
+        let revocation = self.issuer.revoke(&self.run, key, now_s());
+        let news = News {
+            revocations: vec![revocation],
+            members: Vec::new(),
+        };
+        orders::leave(&self.dir, news)?;
+        Ok(key)
+    }
+
+    fn key_of(&self, whom: &str) -> Result<PeerId, MembershipError> {
+        if let Ok(invite) = super::invite_from(whom)
+            && let Some(key) = invite.revocable()
+        {
+            return Ok(key);
+        }
+        if let Some(key) = PeerId::from_hex(whom) {
+            return Ok(key);
+        }
+        let register = read_register(&self.dir, &self.run);
+        let mut fit: Vec<PeerId> = register
+            .members()
+            .flat_map(|(_, chain, _)| chain.keys().collect::<Vec<_>>())
+            .filter(|key| whom.len() >= 4 && key.to_hex().starts_with(whom))
+            .collect();
+        fit.sort_unstable();
+        fit.dedup();
+        match fit[..] {
+            [key] => Ok(key),
+            _ => Err(MembershipError::Ambiguous {
+                text: whom.to_owned(),
+                found: fit.len(),
+            }),
+        }
+    }
+
+    fn addresses(&self, given: &[String]) -> Result<Vec<Vec<u8>>, MembershipError> {
+        if given.is_empty() {
+            let own = read_addresses(&self.dir);
+            return Ok(own.iter().filter_map(|text| bytes_of(text)).collect());
+        }
+        let read = given.iter().map(|text| {
+            bytes_of(text).ok_or_else(|| MembershipError::Address { text: text.clone() })
+        });
+        read.collect()
+    }
+}
+
+fn bytes_of(text: &str) -> Option<Vec<u8>> {
+    Some(text.parse::<Multiaddr>().ok()?.to_vec())
+}
+
+/// The members that a directory's daemon knows of, by id.
+///
+/// # Errors
+/// If it is not the directory of a member.
+pub fn members(dir: &Path) -> Result<Vec<MemberView>, MembershipError> {
+    let card = Card::read(dir)?;
+    let card = card.ok_or_else(|| MembershipError::NoMember {
+        dir: dir.to_owned(),
+    })?;
+    let register = read_register(dir, &card.run);
+    let own = card.chain.peer().map(|peer| (peer, &card.chain, false));
+    let mut all: Vec<_> = register.members().collect();
+    if let Some(own) = own.filter(|own| all.iter().all(|known| known.0 != own.0)) {
+        all.push(own);
+    }
+    all.sort_by_key(|(peer, ..)| *peer);
+    let view = |(peer, chain, revoked): (PeerId, &murmurate_trust::Chain, bool)| {
+        let issuer = chain.certificates().len().checked_sub(2);
+        let issuer = issuer.and_then(|at| chain.certificates().get(at));
+        MemberView {
+            peer: peer.to_hex(),
+            role: chain
+                .roles()
+                .map(|roles| roles.to_string())
+                .unwrap_or_default(),
+            until_s: chain.until_s(),
+            by: issuer.map(|issuer| issuer.holder.key().to_hex()),
+            invited: issuer.is_some_and(|i| matches!(i.holder, Holder::Invite { .. })),
+            revoked,
+        }
+    };
+    Ok(all.into_iter().map(view).collect())
+}

@@ -1,0 +1,108 @@
+//! Keeps the register of members on the disk, and carries the operator's orders to the network.
+
+use super::orders;
+use crate::net::{Membership, Net};
+use crate::store::{StoreError, write_private};
+use murmurate_trust::{Register, Run};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::task::JoinHandle;
+
+/// Time between two looks for orders, and between two writes.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+fn path_of(dir: &Path) -> PathBuf {
+    dir.join("register")
+}
+
+/// Reads the register of a directory. Without one, or with a damaged one, it is empty: other
+/// members tell what it had.
+pub(super) fn read_register(dir: &Path, run: &Run) -> Register {
+    let path = path_of(dir);
+    let bytes = std::fs::read(&path).ok();
+    let read = bytes.map(|bytes| Register::from_bytes(run.clone(), &bytes));
+    match read {
+        Some(Some(register)) => register,
+        Some(None) => {
+            tracing::warn!(path = %path.display(), "the register of members is damaged, and begun afresh");
+            Register::new(run.clone())
+        }
+        None => Register::new(run.clone()),
+    }
+}
+
+/// The register of a running daemon.
+#[derive(Debug)]
+pub(crate) struct Roll {
+    dir: PathBuf,
+    membership: Arc<Membership>,
+    changed: bool,
+    looked: Instant,
+    saving: Option<JoinHandle<()>>,
+}
+
+impl Roll {
+    /// The register of the daemon in `dir`.
+    pub(crate) fn new(dir: PathBuf, membership: Arc<Membership>) -> Self {
+        Self {
+            dir,
+            membership,
+            changed: true,
+            looked: Instant::now(),
+            saving: None,
+        }
+    }
+
+    /// The register has changed.
+    pub(crate) fn changed(&mut self) {
+        self.changed = true;
+    }
+
+    /// Passes orders on, and writes what has changed, on another thread.
+    pub(crate) fn look(&mut self, net: &Net) {
+        if self.looked.elapsed() < LOOK_EVERY || self.membership.run().open {
+            return;
+        }
+        self.looked = Instant::now();
+        for (path, news) in orders::find(&self.dir) {
+            // A full queue: the file is there at the next look.
+            if net.learn(news).is_ok() {
+                let _ = std::fs::remove_file(path);
+            }
+        }
+        if self.saving.as_ref().is_some_and(|task| !task.is_finished()) {
+            return;
+        }
+        if std::mem::take(&mut self.changed) {
+            let (dir, membership) = (self.dir.clone(), Arc::clone(&self.membership));
+            self.saving = Some(tokio::task::spawn_blocking(move || {
+                told(save(&dir, &membership))
+            }));
+        }
+    }
+
+    /// Writes what has changed since. May wait for the disk.
+    pub(crate) async fn finish(mut self) {
+        if let Some(saving) = self.saving.take() {
+            // A panic of the writer has printed its own message.
+            let _ = saving.await;
+        }
+        if self.changed && !self.membership.run().open {
+            told(tokio::task::block_in_place(|| {
+                save(&self.dir, &self.membership)
+            }));
+        }
+    }
+}
+
+fn save(dir: &Path, membership: &Membership) -> Result<(), StoreError> {
+    let bytes = membership.register().to_bytes();
+    write_private(&path_of(dir), &bytes)
+}
+
+fn told(saved: Result<(), StoreError>) {
+    if let Err(error) = saved {
+        tracing::warn!(%error, "the register of members could not be stored");
+    }
+}

@@ -1,0 +1,39 @@
+//! Why a connection did not pass the gate.
+
+use murmurate_trust::Refusal;
+use std::fmt;
+
+/// Why a connection did not pass the gate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GateError {
+    /// The other end speaks no gate: it is no daemon of this version.
+    NoGate,
+    /// The other end did not answer: it is a daemon of another run.
+    OtherRun,
+    /// The other end could not show that it knows the run.
+    Stranger,
+    /// The other end refused this daemon's certificates.
+    Refused(Refusal),
+    /// This daemon refuses the other end's certificates.
+    Refuses(Refusal),
+    /// The other end was too slow, or the connection broke.
+    Broken,
+}
+
+impl fmt::Display for GateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoGate => f.write_str(
+                "it is no daemon of murmurate, or of another version: install the same one on both machines",
+            ),
+            Self::OtherRun => f.write_str(
+                "it belongs to another run. To join it, run `murmurate invite DIR` on that machine, with its \
+                 daemon's directory, and start with `murmurate run --invite LINE` here; or start both with --open",
+            ),
+            Self::Stranger => f.write_str("it does not know this run"),
+            Self::Refused(refusal) => write!(f, "it refuses this daemon: {refusal}"),
+            Self::Refuses(refusal) => write!(f, "its certificate is not accepted: {refusal}"),
+            Self::Broken => f.write_str("the connection broke before it had proven anything"),
+        }
+    }
+}

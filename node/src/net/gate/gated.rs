@@ -1,0 +1,306 @@
+//! A behaviour that says nothing on a connection until both of its ends have passed the gate.
+
+use super::cell::Members;
+use super::mask::Masked;
+use libp2p::Multiaddr;
+use libp2p::core::Endpoint;
+use libp2p::core::transport::PortUse;
+use libp2p::identity::PeerId;
+use libp2p::swarm::handler::{ConnectionEvent, FullyNegotiatedInbound, ListenUpgradeError};
+use libp2p::swarm::{
+    ConnectionDenied, ConnectionHandler, ConnectionHandlerEvent, ConnectionId, FromSwarm,
+    NetworkBehaviour, NotifyHandler, SubstreamProtocol, THandler, THandlerInEvent,
+    THandlerOutEvent, ToSwarm,
+};
+use std::collections::VecDeque;
+use std::fmt;
+use std::task::{Context, Poll, Waker};
+use tokio::sync::oneshot;
+
+/// Requests for streams that may wait until this end may speak. `B` asks for a few at most.
+const WAITING_MAX: usize = 64;
+
+/// How far a connection is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    /// The peer may be a stranger: nothing is offered, asked or computed.
+    Closed,
+    /// The peer is a member, but may not know that this end is one: its streams are accepted.
+    Hears,
+    /// Both ends are members.
+    Speaks,
+}
+
+/// A word to the handler of one connection: `B`'s own, or how far the connection is.
+pub(in crate::net) enum Word<E> {
+    /// Accept streams. The sender learns when they are accepted.
+    Hear(oneshot::Sender<()>),
+    /// Open streams too.
+    Speak,
+    /// A word of `B`.
+    Inner(E),
+}
+
+impl<E> fmt::Debug for Word<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Hear(_) => "Hear",
+            Self::Speak => "Speak",
+            Self::Inner(_) => "Inner",
+        })
+    }
+}
+
+/// `B` behind the gate.
+pub(in crate::net) struct Gated<B: NetworkBehaviour> {
+    pub(in crate::net) inner: B,
+    members: Members,
+    words: VecDeque<(PeerId, ConnectionId, Word<THandlerInEvent<B>>)>,
+}
+
+impl<B: NetworkBehaviour> Gated<B> {
+    /// `members` are those whose streams are accepted on every connection: AutoNAT's probes do not
+    /// pass the gate once more.
+    pub(in crate::net) fn new(inner: B, members: Members) -> Self {
+        Self {
+            inner,
+            members,
+            words: VecDeque::new(),
+        }
+    }
+
+    /// Accepts the peer's streams on a connection. `done` learns when that is in force.
+    pub(in crate::net) fn hear(
+        &mut self,
+        peer: PeerId,
+        at: ConnectionId,
+        done: oneshot::Sender<()>,
+    ) {
+        self.words.push_back((peer, at, Word::Hear(done)));
+    }
+
+    /// Opens streams on a connection from now on.
+    pub(in crate::net) fn speak(&mut self, peer: PeerId, at: ConnectionId) {
+        self.words.push_back((peer, at, Word::Speak));
+    }
+
+    fn stage(&self, peer: &PeerId) -> Stage {
+        match self.members.has(peer) {
+            true => Stage::Hears,
+            false => Stage::Closed,
+        }
+    }
+}
+
+impl<B: NetworkBehaviour> NetworkBehaviour for Gated<B> {
+    type ConnectionHandler = Handler<THandler<B>>;
+    type ToSwarm = B::ToSwarm;
+
+    fn handle_pending_inbound_connection(
+        &mut self,
+        id: ConnectionId,
+        local: &Multiaddr,
+        remote: &Multiaddr,
+    ) -> Result<(), ConnectionDenied> {
+        let inner = &mut self.inner;
+        inner.handle_pending_inbound_connection(id, local, remote)
+    }
+
+    fn handle_established_inbound_connection(
+        &mut self,
+        id: ConnectionId,
+        peer: PeerId,
+        local: &Multiaddr,
+        remote: &Multiaddr,
+    ) -> Result<THandler<Self>, ConnectionDenied> {
+        let stage = self.stage(&peer);
+        let inner = &mut self.inner;
+        let handler = inner.handle_established_inbound_connection(id, peer, local, remote)?;
+        Ok(Handler::new(handler, stage))
+    }
+
+    fn handle_pending_outbound_connection(
+        &mut self,
+        id: ConnectionId,
+        peer: Option<PeerId>,
+        addresses: &[Multiaddr],
+        role: Endpoint,
+    ) -> Result<Vec<Multiaddr>, ConnectionDenied> {
+        let inner = &mut self.inner;
+        inner.handle_pending_outbound_connection(id, peer, addresses, role)
+    }
+
+    fn handle_established_outbound_connection(
+        &mut self,
+        id: ConnectionId,
+        peer: PeerId,
+        address: &Multiaddr,
+        role: Endpoint,
+        port: PortUse,
+    ) -> Result<THandler<Self>, ConnectionDenied> {
+        // Only probes of members are dialled from a new port.
+        let stage = match (self.stage(&peer), port) {
+            (Stage::Hears, PortUse::New) => Stage::Speaks,
+            (stage, _) => stage,
+        };
+        let inner = &mut self.inner;
+        let handler =
+            inner.handle_established_outbound_connection(id, peer, address, role, port)?;
+        Ok(Handler::new(handler, stage))
+    }
+
+    fn on_swarm_event(&mut self, event: FromSwarm<'_>) {
+        self.inner.on_swarm_event(event);
+    }
+
+    fn on_connection_handler_event(
+        &mut self,
+        peer: PeerId,
+        id: ConnectionId,
+        event: THandlerOutEvent<Self>,
+    ) {
+        self.inner.on_connection_handler_event(peer, id, event);
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<ToSwarm<B::ToSwarm, THandlerInEvent<Self>>> {
+        // No waker is needed: the queue only grows inside the swarm's task.
+        if let Some((peer_id, at, event)) = self.words.pop_front() {
+            return Poll::Ready(ToSwarm::NotifyHandler {
+                peer_id,
+                handler: NotifyHandler::One(at),
+                event,
+            });
+        }
+        self.inner.poll(cx).map(|to| to.map_in(Word::Inner))
+    }
+}
+
+/// What `H` asks of its connection.
+type Asked<H> = ConnectionHandlerEvent<
+    <H as ConnectionHandler>::OutboundProtocol,
+    <H as ConnectionHandler>::OutboundOpenInfo,
+    <H as ConnectionHandler>::ToBehaviour,
+>;
+
+/// `H` behind the gate.
+pub(in crate::net) struct Handler<H: ConnectionHandler> {
+    inner: H,
+    stage: Stage,
+    /// Requests for streams that wait until this end may speak.
+    waiting: VecDeque<Asked<H>>,
+    waker: Option<Waker>,
+}
+
+impl<H: ConnectionHandler> Handler<H> {
+    fn new(inner: H, stage: Stage) -> Self {
+        Self {
+            inner,
+            stage,
+            waiting: VecDeque::new(),
+            waker: None,
+        }
+    }
+
+    fn reach(&mut self, stage: Stage) {
+        self.stage = self.stage.max(stage);
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
+    }
+}
+
+impl<H: ConnectionHandler> ConnectionHandler for Handler<H> {
+    type FromBehaviour = Word<H::FromBehaviour>;
+    type ToBehaviour = H::ToBehaviour;
+    type InboundProtocol = Masked<H::InboundProtocol>;
+    type OutboundProtocol = H::OutboundProtocol;
+    type InboundOpenInfo = H::InboundOpenInfo;
+    type OutboundOpenInfo = H::OutboundOpenInfo;
+
+    fn listen_protocol(&self) -> SubstreamProtocol<Self::InboundProtocol, Self::InboundOpenInfo> {
+        let shown = self.stage > Stage::Closed;
+        let inner = self.inner.listen_protocol();
+        inner.map_upgrade(|upgrade| Masked::new(upgrade, shown))
+    }
+
+    fn connection_keep_alive(&self) -> bool {
+        self.inner.connection_keep_alive()
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Asked<H>> {
+        if self.stage == Stage::Closed {
+            self.waker = Some(cx.waker().clone());
+            return Poll::Pending;
+        }
+        if self.stage == Stage::Speaks
+            && let Some(asked) = self.waiting.pop_front()
+        {
+            return Poll::Ready(asked);
+        }
+        while self.waiting.len() < WAITING_MAX {
+            match self.inner.poll(cx) {
+                Poll::Ready(asked @ ConnectionHandlerEvent::OutboundSubstreamRequest { .. })
+                    if self.stage < Stage::Speaks =>
+                {
+                    self.waiting.push_back(asked);
+                }
+                other => {
+                    self.waker = Some(cx.waker().clone());
+                    return other;
+                }
+            }
+        }
+        self.waker = Some(cx.waker().clone());
+        Poll::Pending
+    }
+
+    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<Option<Self::ToBehaviour>> {
+        self.inner.poll_close(cx)
+    }
+
+    fn on_behaviour_event(&mut self, word: Self::FromBehaviour) {
+        match word {
+            Word::Hear(done) => {
+                self.reach(Stage::Hears);
+                // The task that asked may have given up.
+                let _ = done.send(());
+            }
+            Word::Speak => self.reach(Stage::Speaks),
+            Word::Inner(event) => self.inner.on_behaviour_event(event),
+        }
+    }
+
+    fn on_connection_event(
+        &mut self,
+        event: ConnectionEvent<
+            '_,
+            Self::InboundProtocol,
+            Self::OutboundProtocol,
+            Self::InboundOpenInfo,
+            Self::OutboundOpenInfo,
+        >,
+    ) {
+        let event = match event {
+            ConnectionEvent::FullyNegotiatedInbound(FullyNegotiatedInbound { protocol, info }) => {
+                ConnectionEvent::FullyNegotiatedInbound(FullyNegotiatedInbound { protocol, info })
+            }
+            ConnectionEvent::ListenUpgradeError(ListenUpgradeError { info, error }) => {
+                ConnectionEvent::ListenUpgradeError(ListenUpgradeError { info, error })
+            }
+            ConnectionEvent::FullyNegotiatedOutbound(event) => {
+                ConnectionEvent::FullyNegotiatedOutbound(event)
+            }
+            ConnectionEvent::DialUpgradeError(event) => ConnectionEvent::DialUpgradeError(event),
+            ConnectionEvent::AddressChange(event) => ConnectionEvent::AddressChange(event),
+            ConnectionEvent::LocalProtocolsChange(event) => {
+                ConnectionEvent::LocalProtocolsChange(event)
+            }
+            ConnectionEvent::RemoteProtocolsChange(event) => {
+                ConnectionEvent::RemoteProtocolsChange(event)
+            }
+            // The enum may grow; what it grows by is not for this handler to translate.
+            _ => return,
+        };
+        self.inner.on_connection_event(event);
+    }
+}

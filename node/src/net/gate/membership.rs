@@ -1,0 +1,76 @@
+//! This daemon's membership, as the gate of every connection uses it.
+
+use murmurate_protocol::{PeerId, RunId};
+use murmurate_trust::{Chain, News, Refusal, Register, Roles, Run};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+/// The run, this daemon's certificates, and the members that it knows of.
+#[derive(Debug)]
+pub struct Membership {
+    run: Run,
+    me: PeerId,
+    chain: Chain,
+    register: Mutex<Register>,
+}
+
+impl Membership {
+    /// The membership of the peer `me`, with the register of its earlier lives.
+    pub fn new(me: PeerId, chain: Chain, register: Register) -> Self {
+        Self {
+            run: register.run().clone(),
+            me,
+            chain,
+            register: Mutex::new(register),
+        }
+    }
+
+    /// The membership of the peer `me` in an open run.
+    pub fn open(run: RunId, me: PeerId) -> Self {
+        let (run, key) = Run::open(run);
+        let chain = key.certify_self(&run, me, now_s());
+        Self::new(me, chain, Register::new(run))
+    }
+
+    /// The run.
+    pub fn run(&self) -> &Run {
+        &self.run
+    }
+
+    /// This daemon's id.
+    pub(super) fn me(&self) -> PeerId {
+        self.me
+    }
+
+    /// This daemon's certificates.
+    pub fn chain(&self) -> &Chain {
+        &self.chain
+    }
+
+    /// Checks a peer's certificates, and remembers the peer if it gets in.
+    pub(super) fn admit(&self, chain: &Chain, peer: &PeerId) -> Result<(Roles, bool), Refusal> {
+        self.register().admit(chain, peer, now_s())
+    }
+
+    /// Learns what a member or the operator says. Returns what was new.
+    pub(super) fn learn(&self, news: News) -> News {
+        self.register().learn(news, now_s())
+    }
+
+    /// Whether a member that was let in may stay.
+    pub(super) fn still_in(&self, chain: &Chain) -> bool {
+        self.register().still_in(chain, now_s())
+    }
+
+    /// The members and revocations that are known.
+    pub fn register(&self) -> MutexGuard<'_, Register> {
+        // Each change is complete before the lock is released.
+        self.register.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Seconds since 1970 in UTC, by this machine's clock.
+pub(crate) fn now_s() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.unwrap_or_default().as_secs()
+}

@@ -1,0 +1,24 @@
+//! The gate: until both ends of a connection have proven that they are members, only the gate's own
+//! protocol and ping are spoken on it.
+
+mod admission;
+mod cell;
+mod error;
+mod gated;
+mod handshake;
+mod mask;
+mod membership;
+mod messages;
+mod news;
+mod pending;
+mod state;
+#[cfg(test)]
+pub(super) mod tests;
+
+pub(super) use cell::Members;
+pub use error::GateError;
+pub(super) use gated::Gated;
+pub(super) use handshake::Passed;
+pub use membership::Membership;
+pub(crate) use membership::now_s;
+pub(super) use state::Gate;

@@ -1,0 +1,70 @@
+//! News of members and revocations between members, on streams of their own.
+
+use super::membership::Membership;
+use super::messages::{read, write};
+use crate::net::bucket::Bucket;
+use crate::net::opener::{Internal, Opener};
+use crate::net::streams::Kind;
+use futures::io::AsyncWriteExt;
+use libp2p::{Stream, identity};
+use murmurate_protocol::PeerId;
+use murmurate_trust::News;
+use murmurate_trust::gate::Message;
+use murmurate_trust::limits::{MEMBERS_MAX, NEWS_BYTES_MAX, NEWS_ITEMS_MAX, REVOCATIONS_MAX};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep, timeout};
+
+/// Messages on one stream: a whole register.
+const MESSAGES_MAX: usize = (MEMBERS_MAX + REVOCATIONS_MAX) / NEWS_ITEMS_MAX + 2;
+
+/// How long the other end may take with one message.
+const MESSAGE_WAIT: Duration = Duration::from_secs(10);
+
+/// Bytes of news that one peer may send in a burst, and per second after that: each certificate
+/// costs a check of signatures.
+const BURST_BYTES: u32 = 1 << 20;
+const BYTES_PER_SECOND: u32 = 128 << 10;
+
+/// Sends news to a linked peer. What is lost is in the next register that differs.
+pub(super) async fn send(opener: Opener, to: identity::PeerId, news: Vec<News>) {
+    let Ok(mut stream) = opener.open(to, Kind::Gate).await else {
+        return;
+    };
+    for some in news {
+        let message = Message::News(some);
+        match timeout(MESSAGE_WAIT, write(&mut stream, &message)).await {
+            Ok(Ok(())) => {}
+            _ => return,
+        }
+    }
+    let _ = timeout(MESSAGE_WAIT, stream.close()).await;
+}
+
+/// Reads the news that a member sends, and passes on what is new.
+pub(super) async fn receive(
+    mut stream: Stream,
+    from: PeerId,
+    membership: Arc<Membership>,
+    network: mpsc::Sender<Internal>,
+) {
+    let mut bucket = Bucket::new(BURST_BYTES, BYTES_PER_SECOND, Instant::now());
+    for _ in 0..MESSAGES_MAX {
+        let message = timeout(MESSAGE_WAIT, read(&mut stream, NEWS_BYTES_MAX)).await;
+        let Ok(Ok(Message::News(news))) = message else {
+            break;
+        };
+        let bytes = Message::News(news.clone()).encode().len();
+        sleep(bucket.take(bytes as f64, Instant::now())).await;
+        let fresh = membership.learn(news);
+        if !fresh.is_empty() {
+            let learned = Internal::Learned { from, fresh };
+            if network.send(learned).await.is_err() {
+                return;
+            }
+        }
+    }
+    // The receiver is dropped only when the network has ended.
+    let _ = network.send(Internal::NewsRead { from }).await;
+}

@@ -1,0 +1,207 @@
+//! Connections that have not passed the gate yet, and their bounds.
+//!
+//! Reads no clock; callers pass the time.
+
+use super::handshake::GATE_WAIT;
+use crate::net::nat::Connection;
+use libp2p::identity;
+use libp2p::multiaddr::{Multiaddr, Protocol};
+use libp2p::swarm::ConnectionId;
+use murmurate_protocol::PeerId;
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use tokio::time::Instant;
+
+/// Inbound connections that may be at the gate. One more ends the oldest of the network that has
+/// most of them, so strangers of one network cannot keep members of others out.
+const UNPROVEN_MAX: usize = 64;
+
+/// One connection at the gate.
+#[derive(Debug)]
+pub(super) struct AtGate {
+    pub(super) theirs: identity::PeerId,
+    pub(super) peer: PeerId,
+    pub(super) connection: Connection,
+    /// Whether this end begins the handshake.
+    pub(super) dials: bool,
+    /// Whether a task runs the handshake.
+    pub(super) running: bool,
+    /// Whether the other end's certificates are good.
+    pub(super) admitted: bool,
+    /// Whether it is the result of hole punching.
+    pub(super) punched: bool,
+    /// Whether the connection has ended, and only its task is left.
+    pub(super) closed: bool,
+    from: Network,
+    until: Instant,
+}
+
+/// The network of an address: 24 bits of IPv4, 56 of IPv6; `None` behind a relay.
+type Network = Option<(u8, [u8; 7])>;
+
+/// All connections at the gate.
+#[derive(Debug, Default)]
+pub(in crate::net) struct PendingPeers {
+    all: BTreeMap<ConnectionId, AtGate>,
+}
+
+impl PendingPeers {
+    /// Adds a connection. Returns one that must end, if there are too many.
+    pub(super) fn add(
+        &mut self,
+        (theirs, peer): (identity::PeerId, PeerId),
+        connection: Connection,
+        dials: bool,
+        now: Instant,
+    ) -> Option<ConnectionId> {
+        let at_gate = AtGate {
+            theirs,
+            peer,
+            from: network_of(&connection.remote),
+            dials,
+            running: dials,
+            admitted: false,
+            punched: false,
+            closed: false,
+            until: now + GATE_WAIT,
+            connection,
+        };
+        self.all.insert(at_gate.connection.id, at_gate);
+        self.crowded()
+    }
+
+    /// The oldest inbound connection of the network that has most of them, if there are too many.
+    fn crowded(&self) -> Option<ConnectionId> {
+        let unproven = || self.all.iter().filter(|(_, at)| !at.dials && !at.admitted);
+        if unproven().count() <= UNPROVEN_MAX {
+            return None;
+        }
+        let mut counts: BTreeMap<Network, usize> = BTreeMap::new();
+        for (_, at) in unproven() {
+            *counts.entry(at.from).or_default() += 1;
+        }
+        let (most, _) = counts.into_iter().max_by_key(|(_, count)| *count)?;
+        // Ids grow with time.
+        let oldest = unproven().find(|(_, at)| at.from == most);
+        oldest.map(|(id, _)| *id)
+    }
+
+    pub(super) fn get_mut(&mut self, id: ConnectionId) -> Option<&mut AtGate> {
+        self.all.get_mut(&id)
+    }
+
+    pub(super) fn get(&self, id: ConnectionId) -> Option<&AtGate> {
+        self.all.get(&id)
+    }
+
+    pub(super) fn remove(&mut self, id: ConnectionId) -> Option<AtGate> {
+        self.all.remove(&id)
+    }
+
+    /// Whether another connection of a peer has passed, or is about to.
+    pub(super) fn has_admitted(&self, peer: &PeerId) -> bool {
+        self.all.values().any(|at| at.peer == *peer && at.admitted)
+    }
+
+    /// Marks the connection as the result of hole punching.
+    pub(in crate::net) fn punched(&mut self, id: ConnectionId) {
+        if let Some(at) = self.all.get_mut(&id) {
+            at.punched = true;
+        }
+    }
+
+    /// When the first of them has had its time.
+    pub(in crate::net) fn next_at(&self) -> Option<Instant> {
+        self.all.values().map(|at| at.until).min()
+    }
+
+    /// Those that have had their time.
+    pub(super) fn expired(&self, now: Instant) -> Vec<ConnectionId> {
+        let late = self.all.iter().filter(|(_, at)| at.until <= now);
+        late.map(|(id, _)| *id).collect()
+    }
+}
+
+fn network_of(remote: &Multiaddr) -> Network {
+    let relayed = remote.iter().any(|part| part == Protocol::P2pCircuit);
+    if relayed {
+        return None;
+    }
+    remote.iter().find_map(|part| match part {
+        Protocol::Ip4(ip) => Some(of_v4(ip)),
+        Protocol::Ip6(ip) => Some(of_v6(ip)),
+        _ => None,
+    })
+}
+
+fn of_v4(ip: Ipv4Addr) -> (u8, [u8; 7]) {
+    let [a, b, c, _] = ip.octets();
+    (4, [a, b, c, 0, 0, 0, 0])
+}
+
+fn of_v6(ip: Ipv6Addr) -> (u8, [u8; 7]) {
+    let [a, b, c, d, e, f, g, ..] = ip.octets();
+    (6, [a, b, c, d, e, f, g])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::net::from_libp2p;
+    use libp2p::core::ConnectedPoint;
+
+    fn inbound(
+        pending: &mut PendingPeers,
+        number: usize,
+        from: &str,
+        now: Instant,
+    ) -> Option<ConnectionId> {
+        let theirs = identity::Keypair::generate_ed25519().public().to_peer_id();
+        let endpoint = ConnectedPoint::Listener {
+            local_addr: "/ip4/10.0.0.1/tcp/1".parse().unwrap(),
+            send_back_addr: from.parse().unwrap(),
+        };
+        let id = ConnectionId::new_unchecked(number);
+        let connection = Connection::new(id, &endpoint, now);
+        let ids = (theirs, from_libp2p(&theirs).unwrap());
+        pending.add(ids, connection, false, now)
+    }
+
+    #[test]
+    fn strangers_of_one_network_do_not_push_out_others() {
+        let now = Instant::now();
+        let mut pending = PendingPeers::default();
+        assert_eq!(inbound(&mut pending, 0, "/ip4/10.1.1.1/tcp/9", now), None);
+        for number in 1..UNPROVEN_MAX {
+            let from = format!("/ip4/10.2.2.{number}/tcp/9");
+            assert_eq!(inbound(&mut pending, number, &from, now), None);
+        }
+        for number in UNPROVEN_MAX..3 * UNPROVEN_MAX {
+            let out = inbound(&mut pending, number, "/ip4/10.2.2.200/tcp/9", now).unwrap();
+            assert_eq!(out, ConnectionId::new_unchecked(number - UNPROVEN_MAX + 1));
+            pending.remove(out);
+        }
+        assert!(pending.get(ConnectionId::new_unchecked(0)).is_some());
+        assert!(pending.expired(now).is_empty());
+        assert_eq!(pending.next_at(), Some(now + GATE_WAIT));
+        assert_eq!(pending.expired(now + GATE_WAIT).len(), UNPROVEN_MAX);
+    }
+
+    #[test]
+    fn a_home_is_one_network() {
+        let of = |text: &str| network_of(&text.parse().unwrap());
+        assert_eq!(
+            of("/ip4/10.1.1.1/tcp/9"),
+            of("/ip4/10.1.1.250/udp/3/quic-v1")
+        );
+        assert_ne!(of("/ip4/10.1.1.1/tcp/9"), of("/ip4/10.1.2.1/tcp/9"));
+        assert_eq!(
+            of("/ip6/fd00:1:2:3400::1/tcp/9"),
+            of("/ip6/fd00:1:2:34ff::2/tcp/9")
+        );
+        assert_ne!(
+            of("/ip6/fd00:1:2:3400::1/tcp/9"),
+            of("/ip6/fd00:1:2:3500::1/tcp/9")
+        );
+    }
+}
