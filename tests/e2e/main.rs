@@ -24,6 +24,7 @@ mod faults;
 mod files;
 mod lifecycle;
 mod links;
+mod membership;
 mod model;
 mod own_task;
 mod presets;

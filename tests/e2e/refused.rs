@@ -32,7 +32,7 @@ fn refused(change: impl FnOnce(&mut Settings)) -> String {
 fn another_run_is_refused() {
     let line = refused(|s| s.name = "another".to_owned());
     assert!(
-        line.contains("it belongs to another run (compare `run.name`"),
+        line.contains("the peer to join: it belongs to another run. To join it"),
         "{line}"
     );
 }

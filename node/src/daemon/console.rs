@@ -2,8 +2,6 @@
 
 use crate::api::StatusHandle;
 use crate::progress::Printer;
-use crate::store::note_addresses;
-use std::path::PathBuf;
 use std::time::Instant;
 
 /// The status and the printer, with the values that both show.
@@ -17,8 +15,8 @@ pub(super) struct Console {
     /// When the links were last read.
     pub(super) links_read: Instant,
     addresses: Vec<String>,
-    /// The daemon's directory.
-    dir: PathBuf,
+    /// Whether the run is open.
+    open: bool,
 }
 
 impl Console {
@@ -27,7 +25,7 @@ impl Console {
         status: StatusHandle,
         printer: Printer,
         http: Option<String>,
-        dir: PathBuf,
+        open: bool,
     ) -> Self {
         Self {
             status,
@@ -35,7 +33,7 @@ impl Console {
             http,
             links_read: Instant::now(),
             addresses: Vec::new(),
-            dir,
+            open,
         }
     }
 
@@ -46,7 +44,12 @@ impl Console {
         self.show_addresses();
         let peer = self.status.with(|observer| observer.peer_hex());
         self.printer
-            .listening(&peer, &self.addresses, self.http.clone());
+            .listening(&peer, &self.addresses, self.http.clone(), self.open);
+    }
+
+    /// The addresses at which others can join.
+    pub(super) fn addresses(&self) -> &[String] {
+        &self.addresses
     }
 
     /// Removes an address at which others can no longer join.
@@ -58,13 +61,6 @@ impl Console {
     fn show_addresses(&self) {
         let addresses = self.addresses.clone();
         self.status
-            .with(|observer| observer.set_addresses(addresses.clone()));
-        let dir = self.dir.clone();
-        // For `murmurate invite`; a disk that is slow or full must not hold up the daemon.
-        tokio::task::spawn_blocking(move || {
-            if let Err(error) = note_addresses(&dir, &addresses) {
-                tracing::warn!(%error, "the addresses could not be noted");
-            }
-        });
+            .with(|observer| observer.set_addresses(addresses));
     }
 }

@@ -206,7 +206,7 @@ async fn drive(
             setup.status,
             Printer::new(options.log),
             Some(api.address().to_string()),
-            config.daemon.dir.clone(),
+            config.run.open,
         ),
         faults: Faults::new(options.faults),
         ending: Ending {

@@ -35,7 +35,7 @@ impl Driver {
             self.console.printer.note(&line);
         }
         self.acquaintances.look(&self.net, self.peer.view());
-        self.roll.look(&self.net);
+        self.roll.look(&self.net, self.console.addresses());
         self.read_traffic();
         let _round = self.trace.enter(self.peer.round());
         let status = &self.console.status;

@@ -8,6 +8,7 @@ use super::roll::read_register;
 use crate::net::now_s;
 use crate::store::{Identity, read_addresses};
 use libp2p::Multiaddr;
+use libp2p::multiaddr::Protocol;
 use murmurate_protocol::PeerId;
 use murmurate_trust::{Holder, Invite, Issuer, News, Role, Run, Terms};
 use serde::Serialize;
@@ -173,13 +174,25 @@ impl Office {
     fn addresses(&self, given: &[String]) -> Result<Vec<Vec<u8>>, MembershipError> {
         if given.is_empty() {
             let own = read_addresses(&self.dir);
-            return Ok(own.iter().filter_map(|text| bytes_of(text)).collect());
+            let own = own.iter().filter_map(|text| text.parse::<Multiaddr>().ok());
+            let (near, far): (Vec<_>, Vec<_>) = own.partition(is_loopback);
+            // Nobody else can use a loopback address, except where there is no other.
+            let useful = if far.is_empty() { near } else { far };
+            return Ok(useful.iter().map(Multiaddr::to_vec).collect());
         }
         let read = given.iter().map(|text| {
             bytes_of(text).ok_or_else(|| MembershipError::Address { text: text.clone() })
         });
         read.collect()
     }
+}
+
+fn is_loopback(address: &Multiaddr) -> bool {
+    address.iter().any(|part| match part {
+        Protocol::Ip4(ip) => ip.is_loopback(),
+        Protocol::Ip6(ip) => ip.is_loopback(),
+        _ => false,
+    })
 }
 
 fn bytes_of(text: &str) -> Option<Vec<u8>> {

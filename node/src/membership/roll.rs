@@ -2,7 +2,7 @@
 
 use super::orders;
 use crate::net::{Membership, Net};
-use crate::store::{StoreError, write_private};
+use crate::store::{StoreError, note_addresses, write_private};
 use murmurate_trust::{Register, Run};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -39,6 +39,8 @@ pub(crate) struct Roll {
     membership: Arc<Membership>,
     changed: bool,
     looked: Instant,
+    /// The addresses at which others can join, as they are on the disk.
+    noted: Vec<String>,
     saving: Option<JoinHandle<()>>,
 }
 
@@ -50,6 +52,7 @@ impl Roll {
             membership,
             changed: true,
             looked: Instant::now(),
+            noted: Vec::new(),
             saving: None,
         }
     }
@@ -59,8 +62,9 @@ impl Roll {
         self.changed = true;
     }
 
-    /// Passes orders on, and writes what has changed, on another thread.
-    pub(crate) fn look(&mut self, net: &Net) {
+    /// Passes orders on, and writes what has changed, on another thread: the register, and the
+    /// addresses for `murmurate invite`.
+    pub(crate) fn look(&mut self, net: &Net, addresses: &[String]) {
         if self.looked.elapsed() < LOOK_EVERY || self.membership.run().open {
             return;
         }
@@ -74,10 +78,14 @@ impl Roll {
         if self.saving.as_ref().is_some_and(|task| !task.is_finished()) {
             return;
         }
-        if std::mem::take(&mut self.changed) {
+        let moved = self.noted != addresses;
+        if std::mem::take(&mut self.changed) || moved {
+            self.noted = addresses.to_vec();
             let (dir, membership) = (self.dir.clone(), Arc::clone(&self.membership));
+            let addresses = addresses.to_vec();
             self.saving = Some(tokio::task::spawn_blocking(move || {
-                told(save(&dir, &membership))
+                told(save(&dir, &membership));
+                told(note_addresses(&dir, &addresses));
             }));
         }
     }
@@ -103,6 +111,6 @@ fn save(dir: &Path, membership: &Membership) -> Result<(), StoreError> {
 
 fn told(saved: Result<(), StoreError>) {
     if let Err(error) = saved {
-        tracing::warn!(%error, "the register of members could not be stored");
+        tracing::warn!(%error, "the register of members and the addresses could not be stored");
     }
 }

@@ -34,6 +34,8 @@ pub struct Printer {
     last: Option<Instant>,
     last_evaluation: Option<u64>,
     last_phase: String,
+    /// The addresses that people were told.
+    told: Vec<String>,
 }
 
 #[derive(Debug)]
@@ -56,11 +58,19 @@ impl Printer {
             last: None,
             last_evaluation: None,
             last_phase: String::new(),
+            told: Vec::new(),
         }
     }
 
-    /// Prints the addresses at which others can join.
-    pub fn listening(&self, peer: &str, addresses: &[String], http: Option<String>) {
+    /// Prints the addresses at which others can join. A program is told all of them each time,
+    /// people only those that are new. In an `open` run an address is all that others need.
+    pub fn listening(
+        &mut self,
+        peer: &str,
+        addresses: &[String],
+        http: Option<String>,
+        open: bool,
+    ) {
         if let Form::Json = self.form {
             let addresses = addresses.to_vec();
             json(&Line::Listening {
@@ -70,12 +80,21 @@ impl Printer {
             });
             return;
         }
-        self.say(&format!("peer {peer}"));
-        for address in addresses {
-            self.say(&format!("join with: murmurate run --join {address}"));
+        if self.told.is_empty() {
+            self.say(&format!("peer {peer}"));
+            if let Some(http) = http {
+                self.say(&format!("status at http://{http}/status and /metrics"));
+            }
         }
-        if let Some(http) = http {
-            self.say(&format!("status at http://{http}/status and /metrics"));
+        for address in addresses {
+            if self.told.contains(address) {
+                continue;
+            }
+            match open {
+                true => self.say(&format!("join with: murmurate run --open --join {address}")),
+                false => self.say(&format!("listening on {address}")),
+            }
+            self.told.push(address.clone());
         }
     }
 

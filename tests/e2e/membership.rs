@@ -1,0 +1,245 @@
+//! Closed runs between real processes: only those that were let in take part.
+
+use murmurate_tests::{Daemon, Settings, Turn, failure as failure_in, success, turn};
+use serde_json::Value;
+use std::path::Path;
+use std::time::Duration;
+
+fn output(args: &[&str]) -> String {
+    success(Path::new("."), args)
+}
+
+fn failure(args: &[&str]) -> String {
+    failure_in(Path::new("."), args)
+}
+
+fn closed() -> Settings {
+    Settings {
+        open: false,
+        name: "murmurate".to_owned(),
+        start_wait_s: 5.0,
+        ..Settings::default()
+    }
+}
+
+/// The line that a command prints for a daemon's directory.
+fn line(args: &[&str], dir: &Path) -> String {
+    let mut all: Vec<&str> = args.to_vec();
+    let dir = dir.to_str().unwrap();
+    all.push(dir);
+    output(&all).trim().to_owned()
+}
+
+fn invited(turn: &Turn, shard: u32, dir: &Path, invite: &str) -> Daemon {
+    let settings = closed().shard(shard);
+    Daemon::start_with(turn, &settings, dir, &[], &["--invite", invite])
+}
+
+/// The rows of `murmurate members`.
+fn members(dir: &Path) -> Vec<Value> {
+    let text = output(&["members", dir.to_str().unwrap(), "--json"]);
+    let table: Value = serde_json::from_str(&text).unwrap();
+    table["members"].as_array().unwrap().clone()
+}
+
+fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+    for _ in 0..600 {
+        if done() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    panic!("{what}");
+}
+
+/// The owner is away while a second machine lets a third one in. Later the owner throws it out.
+#[test]
+fn members_let_others_in_and_the_owner_throws_one_out() {
+    let turn = turn();
+    let base = tempfile::tempdir().unwrap();
+    let [owner, helper, third] = ["owner", "helper", "third"].map(|name| base.path().join(name));
+    let mut first = Daemon::start(&turn, &closed(), &owner, &[]);
+    first.notes("this daemon founded a closed run");
+    first.listening();
+    first.reaches(1);
+    wait_until("the addresses are noted", || {
+        owner.join("addresses").exists()
+    });
+    let invite = line(&["invite", "--role", "admit"], &owner);
+    let mut second = invited(&turn, 1, &helper, &invite);
+    second.listening();
+    second.reaches(2);
+    // Every member keeps what it needs, so the owner may go.
+    first.interrupt().polite();
+    wait_until("the addresses are noted", || {
+        helper.join("addresses").exists()
+    });
+    let invite = line(&["invite"], &helper);
+    let mut new = invited(&turn, 2, &third, &invite);
+    let (id, ..) = new.listening();
+    let begun = new.reaches(3).round;
+
+    let mut first = Daemon::start(&turn, &closed(), &owner, &[]);
+    first.listening();
+    first.reaches(begun + 1);
+    wait_until("the owner hears of the third", || {
+        members(&owner)
+            .iter()
+            .any(|member| member["peer"] == id.as_str())
+    });
+    output(&["revoke", &id, owner.to_str().unwrap()]);
+    second.notes("is no longer a member");
+    first.notes("is no longer a member");
+    let revoked = || {
+        members(&helper)
+            .into_iter()
+            .find(|m| m["peer"] == id.as_str())
+    };
+    wait_until("the revocation is kept", || {
+        revoked().is_some_and(|m| m["revoked"] == true)
+    });
+    drop(new);
+    // It does not get in again, and neither does another machine with its invite.
+    let again = invited(&turn, 2, &third, &invite).end();
+    assert!(
+        again.failed().contains("its membership was revoked"),
+        "{again:?}"
+    );
+    let back = invited(&turn, 2, &base.path().join("thief"), &invite);
+    let refused = back.end();
+    assert!(
+        refused
+            .failed()
+            .contains("its invite was used by 1 already"),
+        "{refused:?}"
+    );
+    second.interrupt().polite();
+    first.interrupt().polite();
+}
+
+/// A member that starts again needs no invite and no address.
+#[test]
+fn a_member_comes_back_without_its_invite() {
+    let turn = turn();
+    let base = tempfile::tempdir().unwrap();
+    let [owner, friend] = ["owner", "friend"].map(|name| base.path().join(name));
+    let mut first = Daemon::start(&turn, &closed(), &owner, &[]);
+    first.listening();
+    wait_until("the addresses are noted", || {
+        owner.join("addresses").exists()
+    });
+    let invite = line(&["invite"], &owner);
+    let mut second = invited(&turn, 1, &friend, &invite);
+    second.listening();
+    second.reaches(2);
+    wait_until("it knows the owner", || friend.join("peers.json").exists());
+    second.interrupt().polite();
+    let mut second = Daemon::start(&turn, &closed().shard(1), &friend, &[]);
+    second.listening();
+    let at = first.reaches(0).round;
+    second.reaches(at + 2);
+    second.interrupt().polite();
+    first.interrupt().polite();
+}
+
+/// Wrong input ends in one line that says what to do.
+#[test]
+fn wrong_invites_and_keys_are_refused_in_one_line() {
+    let base = tempfile::tempdir().unwrap();
+    let dir = |name: &str| base.path().join(name).to_str().unwrap().to_owned();
+    let key = dir("birds.key");
+    output(&["run-key", "birds", "--to", &key]);
+    let hasty = dir("hasty.toml");
+    std::fs::write(&hasty, "[run]\nstart_wait_s = 0.5\n").unwrap();
+    let run = |args: &[&str]| {
+        let mut all = vec!["run", "--no-mdns", "--rounds", "1", "--config", &hasty];
+        all.extend(args);
+        failure(&all)
+    };
+    let address = "/ip4/127.0.0.1/udp/1/quic-v1";
+    let says = |line: String, text: &str| assert!(line.contains(text), "{line}");
+    says(
+        run(&["--dir", &dir("a"), "--join", address]),
+        "but no invite: run `murmurate invite DIR`",
+    );
+    says(
+        run(&["--dir", &dir("a"), "--invite", "hello"]),
+        "--invite: this is not an invite",
+    );
+    let invite = output(&["invite", &dir("none"), "--key", &key, "--address", address]);
+    let invite = invite.trim();
+    says(
+        run(&["--dir", &dir("a"), "--invite", &invite[..invite.len() - 5]]),
+        "--invite: the invite is damaged: copy the whole line once more",
+    );
+    says(
+        run(&["--dir", &dir("a"), "--invite", invite, "--open"]),
+        "--open lets everybody in",
+    );
+    says(
+        run(&["--dir", &dir("a"), "--invite", invite, "--name", "fish"]),
+        "`run.name` is `fish`, but the invite is of the run `birds`",
+    );
+    // Once a directory is a member of one run, it is of no other.
+    run(&["--dir", &dir("member"), "--invite", invite]);
+    says(
+        run(&["--dir", &dir("member"), "--open"]),
+        "belongs to the closed run `birds`",
+    );
+    let other = dir("other.key");
+    output(&["run-key", "birds", "--to", &other]);
+    says(
+        run(&["--dir", &dir("member"), "--key", &other]),
+        "the run key is of another one",
+    );
+    says(
+        failure(&["invite", &dir("member")]),
+        "may not let others in",
+    );
+    says(
+        failure(&["members", &dir("nobody")]),
+        "is not the directory of a member",
+    );
+    says(
+        failure(&["run-key", "birds", "--to", &key]),
+        "exists already",
+    );
+    says(
+        failure(&["admit", "abc", &dir("none"), "--key", &key]),
+        "is not a peer's id",
+    );
+    says(
+        failure(&["revoke", "abcd", &dir("none"), "--key", &key]),
+        "fits 0 members",
+    );
+    says(
+        failure(&["invite", &dir("none"), "--key", &key, "--expires", "1y"]),
+        "give a time such as 7d",
+    );
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = |path: &str| Path::new(path).metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&key), 0o600);
+        assert_eq!(mode(&format!("{}/membership.toml", dir("member"))), 0o600);
+        std::fs::set_permissions(&key, PermissionsExt::from_mode(0o644)).unwrap();
+        says(
+            failure(&["invite", &dir("none"), "--key", &key]),
+            "run chmod 600 on it",
+        );
+    }
+}
+
+/// What a command shows of a run contains none of its secrets.
+#[test]
+fn no_secret_is_shown() {
+    let base = tempfile::tempdir().unwrap();
+    let key = base.path().join("birds.key");
+    let key = key.to_str().unwrap();
+    let said = output(&["run-key", "birds", "--to", key]);
+    let text = std::fs::read_to_string(key).unwrap();
+    let secret = text.split('"').find(|part| part.len() == 64).unwrap();
+    assert!(!said.contains(secret));
+    let config = output(&["run", "--key", key, "--show-config"]);
+    assert!(config.contains("birds.key") && !config.contains(secret));
+}
