@@ -1,6 +1,6 @@
 //! Closed runs between real processes: only those that were let in take part.
 
-use murmurate_tests::{Daemon, Settings, Turn, failure as failure_in, success, turn};
+use murmurate_tests::{Daemon, Settings, Turn, failure as failure_in, success, turn, wait_until};
 use serde_json::Value;
 use std::path::Path;
 use std::time::Duration;
@@ -42,14 +42,8 @@ fn members(dir: &Path) -> Vec<Value> {
     table["members"].as_array().unwrap().clone()
 }
 
-fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
-    for _ in 0..600 {
-        if done() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    panic!("{what}");
+fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
+    wait_until(what, Duration::from_secs(30), || done().then_some(()));
 }
 
 /// The owner is away while a second machine lets a third one in. Later the owner throws it out.
@@ -62,7 +56,7 @@ fn members_let_others_in_and_the_owner_throws_one_out() {
     first.notes("this daemon founded a closed run");
     first.listening();
     first.reaches(1);
-    wait_until("the addresses are noted", || {
+    wait_for("the addresses are noted", || {
         owner.join("addresses").exists()
     });
     let invite = line(&["invite", "--role", "admit"], &owner);
@@ -71,7 +65,7 @@ fn members_let_others_in_and_the_owner_throws_one_out() {
     second.reaches(2);
     // Every member keeps what it needs, so the owner may go.
     first.interrupt().polite();
-    wait_until("the addresses are noted", || {
+    wait_for("the addresses are noted", || {
         helper.join("addresses").exists()
     });
     let invite = line(&["invite"], &helper);
@@ -82,7 +76,7 @@ fn members_let_others_in_and_the_owner_throws_one_out() {
     let mut first = Daemon::start(&turn, &closed(), &owner, &[]);
     first.listening();
     first.reaches(begun + 1);
-    wait_until("the owner hears of the third", || {
+    wait_for("the owner hears of the third", || {
         members(&owner)
             .iter()
             .any(|member| member["peer"] == id.as_str())
@@ -95,7 +89,7 @@ fn members_let_others_in_and_the_owner_throws_one_out() {
             .into_iter()
             .find(|m| m["peer"] == id.as_str())
     };
-    wait_until("the revocation is kept", || {
+    wait_for("the revocation is kept", || {
         revoked().is_some_and(|m| m["revoked"] == true)
     });
     drop(new);
@@ -125,14 +119,14 @@ fn a_member_comes_back_without_its_invite() {
     let [owner, friend] = ["owner", "friend"].map(|name| base.path().join(name));
     let mut first = Daemon::start(&turn, &closed(), &owner, &[]);
     first.listening();
-    wait_until("the addresses are noted", || {
+    wait_for("the addresses are noted", || {
         owner.join("addresses").exists()
     });
     let invite = line(&["invite"], &owner);
     let mut second = invited(&turn, 1, &friend, &invite);
     second.listening();
     second.reaches(2);
-    wait_until("it knows the owner", || friend.join("peers.json").exists());
+    wait_for("it knows the owner", || friend.join("peers.json").exists());
     second.interrupt().polite();
     let mut second = Daemon::start(&turn, &closed().shard(1), &friend, &[]);
     second.listening();
@@ -211,10 +205,6 @@ fn wrong_invites_and_keys_are_refused_in_one_line() {
     says(
         failure(&["revoke", "abcd", &dir("none"), "--key", &key]),
         "fits 0 members",
-    );
-    says(
-        failure(&["invite", &dir("none"), "--key", &key, "--expires", "1y"]),
-        "give a time such as 7d",
     );
     #[cfg(unix)]
     {
