@@ -229,6 +229,9 @@ pub(crate) struct LocalArgs {
     /// port-restricted, symmetric
     #[arg(long, value_name = "KIND")]
     pub(crate) nat: Option<NatKind>,
+    /// Let a peer without a certificate attack the daemons while they train
+    #[arg(long)]
+    pub(crate) stranger: bool,
     /// Afterwards train the same daemons with preset none for this many seconds, to compute
     /// utilization; 0 skips this
     #[arg(long, value_name = "SECONDS", default_value_t = 2.0)]

@@ -8,8 +8,9 @@ use std::process::Command;
 /// Each package's name to those it depends on. Two versions of a package are one.
 type Graph = BTreeMap<String, BTreeSet<String>>;
 
-const OURS: [&str; 12] = [
+const OURS: [&str; 13] = [
     "murmurate-protocol",
+    "murmurate-trust",
     "murmurate-strategies",
     "murmurate-tasks",
     "murmurate-attach",
@@ -123,6 +124,15 @@ fn protocol_depends_on_none_of_ours() {
 }
 
 #[test]
+fn trust_depends_on_protocol_only() {
+    forbid(
+        "murmurate-trust",
+        &["tokio", "burn", "libp2p"],
+        &["murmurate-protocol"],
+    );
+}
+
+#[test]
 fn strategies_depends_on_protocol_only() {
     forbid(
         "murmurate-strategies",
@@ -179,6 +189,7 @@ fn the_commands_of_the_repository_build_in_seconds() {
 fn the_daemon_knows_neither_the_simulator_nor_its_commands() {
     let below = [
         "murmurate-protocol",
+        "murmurate-trust",
         "murmurate-strategies",
         "murmurate-tasks",
         "murmurate-attach",

@@ -1,6 +1,8 @@
 //! Closed runs between real processes: only those that were let in take part.
 
-use murmurate_tests::{Daemon, Settings, Turn, failure as failure_in, success, turn, wait_until};
+use murmurate_tests::{
+    Daemon, Settings, Turn, failure as failure_in, local, success, turn, wait_until,
+};
 use serde_json::Value;
 use std::path::Path;
 use std::time::Duration;
@@ -109,6 +111,19 @@ fn members_let_others_in_and_the_owner_throws_one_out() {
     );
     second.interrupt().polite();
     first.interrupt().polite();
+}
+
+/// Whatever a stranger tries, it gets no link, and the daemons reach what they reach without it.
+#[test]
+fn a_stranger_that_knows_all_addresses_changes_nothing() {
+    let turn = turn();
+    let report = local(&turn, &["--nodes", "3", "--shards", "iid", "--stranger"]);
+    let stranger = &report["stranger"];
+    assert_eq!(stranger["links"], 0, "{stranger}");
+    assert_eq!(stranger["answered"], 0, "{stranger}");
+    assert!(stranger["turned_away"].as_u64().unwrap() > 0, "{stranger}");
+    assert!(stranger["silent"].as_u64().unwrap() > 0, "{stranger}");
+    assert_eq!(report["reached"], true);
 }
 
 /// A member that starts again needs no invite and no address.

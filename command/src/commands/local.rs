@@ -28,6 +28,7 @@ pub(crate) fn run(args: LocalArgs) -> anyhow::Result<()> {
         lates: args.late,
         link: args.link,
         nat: args.nat,
+        stranger: args.stranger,
         record: args.record,
         baseline_s: args.baseline,
         command: args.command,

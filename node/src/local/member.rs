@@ -41,6 +41,8 @@ pub(super) struct Member {
     pub(super) life: u32,
     pub(super) handle: Option<ChildHandle>,
     pub(super) addresses: Vec<String>,
+    /// The address of its HTTP server.
+    pub(super) http: Option<String>,
     pub(super) words: VecDeque<String>,
     pub(super) ended: Option<ExitStatus>,
 }
@@ -57,6 +59,7 @@ impl Member {
             life: 0,
             handle: None,
             addresses: Vec::new(),
+            http: None,
             words: VecDeque::new(),
             ended: None,
         }

@@ -19,6 +19,7 @@ mod plan;
 mod report;
 mod shards;
 mod split;
+mod stranger;
 mod swarm;
 mod table;
 mod total;
@@ -33,6 +34,7 @@ pub use node_entry::NodeEntry;
 pub use options::LocalOptions;
 pub use report::LocalReport;
 pub use shards::ShardsArg;
+pub use stranger::StrangerEntry;
 pub use table::table;
 pub use total::Total;
 
@@ -81,6 +83,7 @@ async fn run_in(options: &LocalOptions, dir: &Path) -> Result<LocalReport, Local
     let mut swarm = Swarm::new(&plan, display)?;
     let end = swarm.run(plan.target, None).await?;
     let mut report = LocalReport::new(&plan, options, &swarm, end);
+    report.stranger = swarm.end_stranger();
     if let Some(network) = &network {
         report.account(network);
     }

@@ -58,6 +58,8 @@ pub struct LocalOptions {
     pub baseline_s: f64,
     /// `--link`: the emulated link of every daemon.
     pub link: Option<LinkSpec>,
+    /// `--stranger`: let a peer without a certificate try what it can.
+    pub stranger: bool,
     /// `--nat`: the emulated router of every daemon except the first.
     pub nat: Option<NatKind>,
     /// After `--`: the training loop of every daemon.

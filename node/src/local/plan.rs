@@ -20,6 +20,8 @@ pub(super) struct LocalPlan {
     /// What every daemon must reach.
     pub(super) target: Target,
     pub(super) kill_every: Option<KillEvery>,
+    /// The name of the run that a stranger attacks, if there is one.
+    pub(super) stranger: Option<String>,
     /// A note for the user about a default that was chosen.
     pub(super) note: Option<&'static str>,
 }
@@ -57,6 +59,7 @@ impl LocalPlan {
             target: options.target(base.config.strategy.name(), &base.config.task),
             alone: !base.config.strategy.exchange().facts().exchanges,
             kill_every: options.kill_every,
+            stranger: options.stranger.then(|| base.config.run.name.clone()),
             note: choose(options, &base.config.task).1,
         })
     }
@@ -71,6 +74,7 @@ impl LocalPlan {
         plain.rounds = Some(u64::from(u32::MAX));
         plain.record = None;
         plain.kill_every = None;
+        plain.stranger = false;
         (plain.kills, plain.stops, plain.lates) = (Vec::new(), Vec::new(), Vec::new());
         let mut base = Base::new(&plain)?.alone()?;
         base.found_run(dir)?;

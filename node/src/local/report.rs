@@ -7,6 +7,7 @@ use super::network::{LeakEntry, LocalNetwork};
 use super::node_entry::NodeEntry;
 use super::options::LocalOptions;
 use super::plan::LocalPlan;
+use super::stranger::StrangerEntry;
 use super::swarm::{End, Swarm};
 use super::total::Total;
 use crate::goal::Target;
@@ -39,6 +40,8 @@ pub struct LocalReport {
     pub faults: Vec<FaultEntry>,
     /// Traffic that bypassed the emulated links, if the run has emulated links.
     pub leaks: Option<LeakEntry>,
+    /// What a stranger tried, if there was one.
+    pub stranger: Option<StrangerEntry>,
 }
 
 impl LocalReport {
@@ -87,6 +90,7 @@ impl LocalReport {
                 .chain(kills)
                 .collect(),
             leaks: None,
+            stranger: None,
         };
         let in_time = swarm.members.iter().zip(&report.nodes);
         report.total.first_round_s = in_time

@@ -6,6 +6,7 @@ use super::display::Display;
 use super::kill_every::Killer;
 use super::member::{Member, State};
 use super::plan::LocalPlan;
+use super::stranger::{Stranger, StrangerEntry};
 use crate::faults::FaultAction;
 use crate::goal::Target;
 use crate::progress::Line;
@@ -56,6 +57,9 @@ pub(super) struct Swarm {
     alone: bool,
     start_wait: Duration,
     pub(super) display: Display,
+    /// The name of the run that a stranger attacks, until it begins.
+    target_of_stranger: Option<String>,
+    stranger: Option<Stranger>,
     /// Chooses the kills of `--kill-every`.
     pub(super) killer: Option<Killer>,
     events: Events,
@@ -88,6 +92,8 @@ impl Swarm {
                 false => ATTACH_WAIT,
             },
             display,
+            target_of_stranger: plan.stranger.clone(),
+            stranger: None,
             killer: plan.kill_every.map(|every| Killer::new(every, plan.seed)),
             events,
             inbox,
@@ -119,6 +125,7 @@ impl Swarm {
         if self.start_all().await? == Some(End::Interrupted) {
             return Ok(End::Interrupted);
         }
+        self.begin_stranger();
         let mut since: Option<Instant> = None;
         loop {
             if self.members.iter().any(|m| m.progress.inner_steps > 0) {
@@ -163,6 +170,24 @@ impl Swarm {
             }
         }
         self.until_listening(&first).await
+    }
+
+    /// Lets a stranger attack all daemons, if there is to be one.
+    fn begin_stranger(&mut self) {
+        let Some(name) = self.target_of_stranger.take() else {
+            return;
+        };
+        let addresses = self.members.iter().flat_map(|m| m.addresses.clone());
+        let http = self.members.iter().filter_map(|m| m.http.clone());
+        let (addresses, http): (Vec<_>, Vec<_>) = (addresses.collect(), http.collect());
+        self.stranger = Some(Stranger::begin(&name, &addresses, &http));
+        self.display.say("a stranger attacks all daemons");
+    }
+
+    /// Ends the stranger and returns what it tried.
+    pub(super) fn end_stranger(&mut self) -> Option<StrangerEntry> {
+        let stranger = self.stranger.take()?;
+        Some(stranger.entry())
     }
 
     async fn until_listening(&mut self, places: &[usize]) -> Result<Option<End>, LocalError> {
@@ -242,7 +267,9 @@ impl Swarm {
         let member = &mut self.members[place];
         match event {
             ChildEvent::Line(line) => match *line {
-                Line::Listening { addresses, .. } => member.addresses = addresses,
+                Line::Listening {
+                    addresses, http, ..
+                } => (member.addresses, member.http) = (addresses, http),
                 Line::Progress(progress) => {
                     self.display.progress(place, &progress);
                     member.progress = progress;

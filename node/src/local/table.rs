@@ -63,5 +63,18 @@ pub fn table(report: &LocalReport) -> String {
         duration(t.longest_wait_s),
         t.peak_rss_bytes.map_or_else(|| "-".to_owned(), bytes),
     ]);
-    table.to_string()
+    let Some(stranger) = &report.stranger else {
+        return table.to_string();
+    };
+    format!(
+        "{table}\nstranger: {} identities, turned away {} times, {} links; {} silent connections, {} \
+         datagrams; {} of {} HTTP requests answered",
+        stranger.identities,
+        stranger.turned_away,
+        stranger.links,
+        stranger.silent,
+        stranger.datagrams,
+        stranger.answered,
+        stranger.requests,
+    )
 }

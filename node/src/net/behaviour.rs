@@ -1,6 +1,7 @@
 //! The libp2p swarm: its transports, and the behaviours for links and discovery.
 
 use crate::net::gate::{Gated, Members};
+use crate::net::handshakes::Handshakes;
 use crate::net::nat::Behaviours;
 use crate::net::quic::{HANDSHAKE_WAIT, STREAMS_PER_CONNECTION_MAX};
 use crate::net::streams::Streams;
@@ -27,7 +28,7 @@ use std::time::Duration;
 /// for a restarted peer, and one that tests whether this daemon can be dialled.
 const CONNECTIONS_PER_PEER_MAX: u32 = 6;
 
-/// Handshakes that may be in progress, in each direction.
+/// Outbound handshakes that may be in progress.
 const HANDSHAKES_MAX: u32 = 64;
 
 /// How often a link is pinged. The first ping goes out at once.
@@ -37,6 +38,7 @@ const PING_EVERY: Duration = Duration::from_secs(5);
 #[derive(NetworkBehaviour)]
 pub(super) struct Behaviour {
     limits: connection_limits::Behaviour,
+    handshakes: Handshakes,
     /// The gate, and control and bulk streams of members.
     pub(super) streams: Streams,
     ping: ping::Behaviour,
@@ -120,7 +122,6 @@ fn behaviour(
 ) -> Result<Behaviour, NetError> {
     let connections = u32::try_from(VIEW_PEERS_MAX).unwrap_or(u32::MAX);
     let limits = ConnectionLimits::default()
-        .with_max_pending_incoming(Some(HANDSHAKES_MAX))
         .with_max_pending_outgoing(Some(HANDSHAKES_MAX))
         .with_max_established(Some(CONNECTIONS_PER_PEER_MAX.saturating_mul(connections)))
         .with_max_established_per_peer(Some(CONNECTIONS_PER_PEER_MAX));
@@ -141,6 +142,7 @@ fn behaviour(
     };
     Ok(Behaviour {
         limits: connection_limits::Behaviour::new(limits),
+        handshakes: Handshakes::default(),
         streams: Streams::default(),
         ping: ping::Behaviour::new(ping::Config::new().with_interval(PING_EVERY)),
         mdns: mdns.into(),

@@ -18,6 +18,7 @@ mod discovery;
 mod event;
 mod gate;
 mod handle;
+mod handshakes;
 mod ids;
 mod latch;
 mod lifecycle;

@@ -21,4 +21,5 @@ pub(super) use gated::Gated;
 pub(super) use handshake::Passed;
 pub use membership::Membership;
 pub(crate) use membership::now_s;
+pub(super) use pending::{Network, network_of};
 pub(super) use state::Gate;

@@ -37,7 +37,7 @@ pub(super) struct AtGate {
 }
 
 /// The network of an address: 24 bits of IPv4, 56 of IPv6; `None` behind a relay.
-type Network = Option<(u8, [u8; 7])>;
+pub(in crate::net) type Network = Option<(u8, [u8; 7])>;
 
 /// All connections at the gate.
 #[derive(Debug, Default)]
@@ -122,7 +122,8 @@ impl PendingPeers {
     }
 }
 
-fn network_of(remote: &Multiaddr) -> Network {
+/// The network that a connection comes from.
+pub(in crate::net) fn network_of(remote: &Multiaddr) -> Network {
     let relayed = remote.iter().any(|part| part == Protocol::P2pCircuit);
     if relayed {
         return None;

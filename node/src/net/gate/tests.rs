@@ -7,7 +7,7 @@ use crate::net::streams::Kind;
 use crate::net::tests::{Side, WAIT, raw_swarm, started};
 use crate::net::{NetConfig, NetEvent, from_libp2p};
 use futures::StreamExt;
-use futures::io::AsyncReadExt;
+use futures::io::{AsyncReadExt, AsyncWriteExt};
 use libp2p::Stream;
 use libp2p::identity::Keypair;
 use libp2p::swarm::SwarmEvent;
@@ -38,6 +38,8 @@ pub(in crate::net) async fn pass(stream: &mut Stream, membership: &Membership, t
     let verdict = read(stream, GATE_MESSAGE_MAX).await.unwrap();
     assert_eq!(verdict, Message::Verdict(Ok(())));
     write(stream, &Message::Ready).await.unwrap();
+    // Dropping it now would reset it, and what was not read yet would be lost.
+    stream.close().await.unwrap();
 }
 
 fn id_of(keys: &Keypair) -> PeerId {
