@@ -4,6 +4,7 @@ mod bench;
 mod generate;
 mod limit;
 mod membership;
+mod sim;
 
 pub(crate) use bench::{Bench, BenchArgs, BenchExchangeArgs, BenchNetArgs, BenchPeerArgs};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -14,6 +15,7 @@ use murmurate_net::emulate::{LinkSpec, NatKind};
 use murmurate_node::faults::Fault;
 use murmurate_node::local::{KillAt, KillEvery, LateAt, ShardsArg, StopAt};
 use murmurate_node::progress::LogMode;
+pub(crate) use sim::{CompareArgs, SimArgs, SimCommand, SurveyArgs};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -89,7 +91,7 @@ pub(crate) struct RunArgs {
     /// Enter a run with its key, as the owner; `murmurate run-key` makes one
     #[arg(long, value_name = "FILE")]
     pub(crate) key: Option<PathBuf>,
-    /// Let everybody in who knows the run's name and an address: for public experiments
+    /// Let everyone in who knows the run's name and an address: for public experiments
     #[arg(long)]
     pub(crate) open: bool,
     /// Seed for everything that is equal on all daemons
@@ -249,77 +251,6 @@ pub(crate) struct InitArgs {
     /// Replace an existing file
     #[arg(long)]
     pub(crate) force: bool,
-}
-
-#[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
-pub(crate) struct SimArgs {
-    #[command(subcommand)]
-    pub(crate) what: Option<SimCommand>,
-    /// Scenario file
-    #[arg(value_name = "FILE.toml", required_unless_present_any = ["seeds", "replay"])]
-    pub(crate) file: Option<PathBuf>,
-    /// Repeat the record of `murmurate run --record`, and compare the outputs bit for bit
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["file", "seed", "seeds"])]
-    pub(crate) replay: Option<PathBuf>,
-    /// Seed, instead of the scenario's; with --seeds, the first one
-    #[arg(long)]
-    pub(crate) seed: Option<u64>,
-    /// Run this many random scenarios, until one violates an invariant
-    #[arg(long, value_name = "COUNT", conflicts_with_all = ["file", "trace", "json"])]
-    pub(crate) seeds: Option<u64>,
-    /// Write a JSON line for every input and output of every peer
-    #[arg(long, value_name = "FILE")]
-    pub(crate) trace: Option<PathBuf>,
-    /// Print one JSON object on stdout
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum SimCommand {
-    /// Predict a table of measured training speeds from its BSP-A2A rows alone
-    Survey(SurveyArgs),
-    /// Compare presets on several tasks and networks
-    Compare(CompareArgs),
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct CompareArgs {
-    /// File that describes the comparison, such as sim/scenarios/comparison/comparison.toml
-    #[arg(value_name = "FILE.toml")]
-    pub(crate) file: PathBuf,
-    /// Write a page with curves and tables
-    #[arg(long, value_name = "FILE.html")]
-    pub(crate) html: Option<PathBuf>,
-    /// Run only these presets
-    #[arg(long, value_delimiter = ',')]
-    pub(crate) presets: Vec<String>,
-    /// Run only these sizes of the swarm
-    #[arg(long, value_delimiter = ',')]
-    pub(crate) peers: Vec<usize>,
-    /// Run only these seeds
-    #[arg(long, value_delimiter = ',')]
-    pub(crate) seeds: Vec<u64>,
-    /// Run only tasks whose name contains this text
-    #[arg(long)]
-    pub(crate) task: Option<String>,
-    /// Print one JSON object on stdout
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct SurveyArgs {
-    /// File with measurements, in the form of survey/data/10gbe.csv
-    #[arg(long, value_name = "FILE.csv")]
-    pub(crate) measured: PathBuf,
-    /// File with constants of the model [default: survey/data/constants.toml]
-    #[arg(long, value_name = "FILE.toml")]
-    pub(crate) constants: Option<PathBuf>,
-    /// Print one JSON object on stdout
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

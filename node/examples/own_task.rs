@@ -165,7 +165,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         rounds: Some(args.rounds),
         listen: vec!["/ip4/127.0.0.1/udp/0/quic-v1".to_owned()],
         no_mdns: true,
-        // This example lets everybody in; your own runs need not.
+        // This example lets everyone in; your own runs need not.
         open: true,
         ..Overrides::default()
     };

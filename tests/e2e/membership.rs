@@ -183,7 +183,7 @@ fn wrong_invites_and_keys_are_refused_in_one_line() {
     );
     says(
         run(&["--dir", &dir("a"), "--invite", invite, "--open"]),
-        "--open lets everybody in",
+        "--open lets everyone in",
     );
     says(
         run(&["--dir", &dir("a"), "--invite", invite, "--name", "fish"]),
@@ -206,7 +206,7 @@ fn wrong_invites_and_keys_are_refused_in_one_line() {
         "may not let others in",
     );
     says(
-        failure(&["members", &dir("nobody")]),
+        failure(&["members", &dir("no one")]),
         "is not the directory of a member",
     );
     says(

@@ -5,7 +5,7 @@
 //!    only that it does not know the tag, so a stranger learns that there is a gate.
 //! 3. The dialer sends its certificates, the listener its verdict, and the dialer says when it is ready.
 //!
-//! Both ids are authenticated by the connection below, and the tags name them in order, so nobody
+//! Both ids are authenticated by the connection below, and the tags name them in order, so no one
 //! can use a tag on another connection.
 
 use crate::chain::Chain;

@@ -43,7 +43,7 @@ impl Default for Terms {
 }
 
 /// What lets a machine into a run: the run, the addresses of members, and a key that may sign the
-/// machine's own certificate. Whoever reads it can use it.
+/// machine's own certificate. Anyone who reads it can use it.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Invite {
     name: String,
@@ -75,7 +75,7 @@ pub enum InviteError {
         "the invite is of another version of murmurate: install the same version on both machines"
     )]
     Version,
-    /// It lets nobody in.
+    /// It lets no one in.
     #[error("the invite cannot be used: {0}")]
     Flaw(#[from] Flaw),
 }

@@ -8,7 +8,7 @@ use crate::run::Run;
 use crate::signature;
 use murmurate_protocol::PeerId;
 
-/// The key of a run. Whoever holds it can let machines in.
+/// The key of a run. Anyone who holds it can let machines in.
 #[derive(Clone)]
 pub struct RunKey {
     name: String,

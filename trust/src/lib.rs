@@ -1,6 +1,6 @@
 //! Who may take part in a run.
 //!
-//! A run has a key ([`RunKey`]). Whoever holds it, or a certificate with the role `admit`, lets
+//! A run has a key ([`RunKey`]). Anyone who holds it, or a certificate with the role `admit`, lets
 //! others in: by an [`Invite`], whose own key signs the peer that uses it, or by a certificate for
 //! one peer. Every peer shows its [`Chain`] of certificates, from the run's key to its own id, at
 //! the [`gate`] of each connection. A [`Register`] keeps what all members must remember: who was

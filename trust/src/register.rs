@@ -16,7 +16,7 @@ pub enum Refusal {
     /// Its certificates prove nothing.
     #[error("{0}")]
     Flaw(#[from] Flaw),
-    /// It, its invite or whoever let it in was revoked.
+    /// It, its invite or anyone who let it in was revoked.
     #[error("its membership was revoked: ask the owner of the run for a new invite")]
     Revoked,
     /// As many peers as may have used its invite.

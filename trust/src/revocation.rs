@@ -1,4 +1,4 @@
-//! A revocation: the holder of a key is no longer a member, and neither is whoever it let in.
+//! A revocation: the holder of a key is no longer a member, and neither is anyone who it let in.
 
 use crate::chain::Chain;
 use crate::limits::LIFE_MAX_S;

@@ -13,7 +13,7 @@ pub struct Run {
     pub key: PeerId,
     /// Known to members only.
     pub(crate) secret: [u8; 32],
-    /// Whether everybody who knows the name is a member.
+    /// Whether everyone who knows the name is a member.
     pub open: bool,
 }
 
@@ -41,7 +41,7 @@ impl Run {
         }
     }
 
-    /// A run without a key of its own: everybody can compute its key from its id, so everybody can
+    /// A run without a key of its own: everyone can compute its key from its id, so everyone can
     /// make a certificate for itself.
     pub fn open(id: RunId) -> (Self, RunKey) {
         let seed = blake3::derive_key("murmurate 2026 key of an open run", id.as_bytes());

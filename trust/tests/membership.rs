@@ -71,7 +71,7 @@ fn an_invite_is_used_as_often_as_it_says_and_not_after_its_end() {
         Err(Refusal::InviteUsed { uses: 2 })
     );
 
-    // Its holder could date a certificate back, so nobody new gets in after the end.
+    // Its holder could date a certificate back, so no one new gets in after the end.
     let (_, late) = peer(4);
     let chain = once(&key, 8).accept(late, NOW).unwrap();
     let end = NOW + 7 * DAY_S;
@@ -252,7 +252,7 @@ fn a_register_survives_its_file_and_forgets_what_has_ended() {
 }
 
 #[test]
-fn an_open_run_lets_in_everybody_who_knows_its_name() {
+fn an_open_run_lets_in_everyone_who_knows_its_name() {
     let (run, key) = Run::open(RunId::from_bytes([5; 32]));
     let (_, anybody) = peer(1);
     let mut register = Register::new(run.clone());

@@ -15,7 +15,7 @@ pub(crate) fn run_key(args: &RunKeyArgs) -> anyhow::Result<()> {
     let to = to.unwrap_or_else(|| PathBuf::from(format!("{}.key", args.name.replace('/', "-"))));
     let key = found(&to, &args.name)?;
     say(&format!(
-        "{} is the key of the run `{}` (public key {}). Keep it: whoever has it decides who takes part.\n\
+        "{} is the key of the run `{}` (public key {}). Keep it: anyone who has it decides who takes part.\n\
          Start a daemon of the run with `murmurate run --key {}`, and let other machines in with \
          `murmurate invite`.",
         to.display(),
@@ -111,7 +111,7 @@ fn show(invite: &Invite, office: &Office, as_json: bool) -> anyhow::Result<()> {
             "it has no address, because no daemon has run in this directory: it works on the same local \
              network, or with --join ADDRESS"
         }
-        false => "whoever reads it can use it",
+        false => "anyone who reads it can use it",
     };
     eprintln!("Start the other machine with `murmurate run --invite LINE` ({hint}):");
     say(&line)

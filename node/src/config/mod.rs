@@ -64,7 +64,7 @@ pub struct RunConfig {
     pub start_wait: Duration,
     /// Model file or folder whose parameters a fresh run starts from; the same bits on all peers.
     pub init: Option<PathBuf>,
-    /// Whether everybody who knows the name may take part.
+    /// Whether everyone who knows the name may take part.
     pub open: bool,
     /// The file of the run's key, for the owner's own daemons.
     pub key: Option<PathBuf>,

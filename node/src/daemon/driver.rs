@@ -2,8 +2,8 @@
 //! only in its select.
 
 use crate::api::Clock;
-use crate::daemon::acquaintances::Acquaintances;
 use crate::daemon::console::Console;
+use crate::daemon::contacts::Contacts;
 use crate::daemon::ending::Ending;
 use crate::daemon::judge::Judge;
 use crate::daemon::payload::Payload;
@@ -13,7 +13,6 @@ use crate::daemon::{DaemonError, SteadyClock};
 use crate::depot::Depot;
 use crate::faults::{self, Fault, Faults};
 use crate::lanes::{Answer, Lanes};
-use crate::membership::Roll;
 use crate::metrics::Metrics;
 use crate::net::{Net, NetEvent};
 use murmurate_protocol::{Done, Input, Peer, Time, WorkError};
@@ -41,10 +40,8 @@ pub(super) struct Driver {
     pub(super) depot: Arc<Depot>,
     /// Perform the peer's orders on their threads.
     pub(super) lanes: Lanes,
-    /// Peers to dial after a restart.
-    pub(super) acquaintances: Acquaintances,
-    /// The register of members.
-    pub(super) roll: Roll,
+    /// What is kept about other daemons.
+    pub(super) contacts: Contacts,
     /// Output for the operator.
     pub(super) console: Console,
     /// Counts bytes before the codec.

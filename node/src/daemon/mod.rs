@@ -4,6 +4,7 @@ mod acquaintances;
 mod agreed;
 mod clock;
 mod console;
+mod contacts;
 mod driver;
 mod ending;
 mod error;
@@ -33,6 +34,7 @@ use crate::spans;
 use crate::store::Store;
 use acquaintances::Acquaintances;
 use console::Console;
+use contacts::Contacts;
 use driver::{Driver, Sources};
 use ending::{Ending, Join};
 use judge::Judge;
@@ -191,11 +193,13 @@ async fn drive(
     let (acquaintances, warning) = Acquaintances::load(dir, config.run.id);
     let peer = Peer::new(setup.peer_config, setup.plan, setup.topology);
     let mut driver = Driver {
-        acquaintances,
-        roll: Roll::new(
-            config.daemon.dir.clone(),
-            Arc::clone(&setup.entered.membership),
-        ),
+        contacts: Contacts {
+            acquaintances,
+            roll: Roll::new(
+                config.daemon.dir.clone(),
+                Arc::clone(&setup.entered.membership),
+            ),
+        },
         trace: Trace::new(peer.round()),
         peer,
         clock,
@@ -292,15 +296,13 @@ async fn finish(driver: Driver, supervisor: Option<Supervisor>) -> Result<NodeRe
         console,
         ending,
         recording,
-        acquaintances,
-        roll,
+        contacts,
         peer,
         judge,
         metrics,
         ..
     } = driver;
-    acquaintances.finish(peer.view()).await;
-    roll.finish().await;
+    contacts.finish(peer.view()).await;
     if let Some(mut recording) = recording
         && let Some(line) = tokio::task::block_in_place(|| recording.finish())
     {

@@ -33,7 +33,7 @@ impl Driver {
             }
             NetEvent::Bulk(event) => self.on_bulk(event),
             NetEvent::Record(record) => self.feed(Input::Record(record)),
-            NetEvent::Register => self.roll.changed(),
+            NetEvent::Register => self.contacts.roll.changed(),
             NetEvent::Dismissed(peer) => {
                 let text = format!(
                     "peer {peer} is no longer a member (it was revoked, or its certificate ended); the \

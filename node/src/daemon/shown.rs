@@ -34,8 +34,8 @@ impl Driver {
         if let Some(line) = self.metrics.as_mut().and_then(Metrics::trouble) {
             self.console.printer.note(&line);
         }
-        self.acquaintances.look(&self.net, self.peer.view());
-        self.roll.look(&self.net, self.console.addresses());
+        let addresses = self.console.addresses();
+        self.contacts.look(&self.net, self.peer.view(), addresses);
         self.read_traffic();
         let _round = self.trace.enter(self.peer.round());
         let status = &self.console.status;

@@ -34,7 +34,7 @@ const GARBAGE_EVERY: Duration = Duration::from_millis(5);
 /// Pause between two requests to an HTTP server.
 const REQUEST_EVERY: Duration = Duration::from_millis(500);
 
-/// What the stranger tried, and what came of it.
+/// What the stranger tried, and with what result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct StrangerEntry {
     /// Identities with which it knocked.

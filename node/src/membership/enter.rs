@@ -107,7 +107,7 @@ fn enter_open(
             name: card.name.clone(),
         });
     }
-    let note = "this run is open: everybody who knows its name and an address can take part, read the \
+    let note = "this run is open: everyone who knows its name and an address can take part, read the \
                 model and spoil it (leave --open out to let in only whom you invite)";
     Ok(Entered {
         membership: Arc::new(Membership::open(config.run.id, me)),

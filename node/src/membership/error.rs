@@ -70,7 +70,7 @@ pub enum MembershipError {
     },
     /// An open run needs no invite.
     #[error(
-        "--open lets everybody in who knows the name, so it goes neither with --invite nor with --key"
+        "--open lets everyone in who knows the name, so it goes neither with --invite nor with --key"
     )]
     OpenAndMore,
     /// The configuration names another run than the key or the invite.

@@ -176,7 +176,7 @@ impl Office {
             let own = read_addresses(&self.dir);
             let own = own.iter().filter_map(|text| text.parse::<Multiaddr>().ok());
             let (near, far): (Vec<_>, Vec<_>) = own.partition(is_loopback);
-            // Nobody else can use a loopback address, except where there is no other.
+            // No one else can use a loopback address, except where there is no other.
             let useful = if far.is_empty() { near } else { far };
             return Ok(useful.iter().map(Multiaddr::to_vec).collect());
         }

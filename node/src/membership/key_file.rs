@@ -8,8 +8,8 @@ use murmurate_trust::limits::NAME_MAX;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-const HEAD: &str = "# The key of a run of Murmurate. Whoever has it can let machines in and throw them out.\n\
-                    # Keep a copy where only you can read it; nobody can make a second one.\n";
+const HEAD: &str = "# The key of a run of Murmurate. Anyone who has it can let machines in and throw them out.\n\
+                    # Keep a copy where only you can read it; no one can make a second one.\n";
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

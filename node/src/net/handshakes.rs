@@ -1,6 +1,6 @@
 //! Bounds on connections whose handshake is in progress.
 //!
-//! Whoever opens connections and says nothing on them holds a place until the handshake's time is
+//! Anyone who opens connections and says nothing on them holds a place until the handshake's time is
 //! over. So each transport has its own places, and one network gets only some of them: strangers
 //! that fill one transport leave the other one to members, and those of one network leave room for
 //! the others.

@@ -1,8 +1,9 @@
 //! Lets connections in, or ends them.
 
 use super::error::GateError;
-use super::handshake::{End, Passed, Step};
+use super::handshake::End;
 use super::news;
+use super::step::{Passed, Step};
 use crate::net::NetEvent;
 use crate::net::nat::Connection;
 use crate::net::streams::Kind;

@@ -3,6 +3,7 @@
 use super::error::GateError;
 use super::membership::Membership;
 use super::messages::{read, write};
+use super::step::{Passed, Step};
 use crate::net::opener::Internal;
 use futures::io::{AsyncReadExt, AsyncWriteExt};
 use libp2p::Stream;
@@ -25,35 +26,6 @@ const VERDICT_WAIT: Duration = Duration::from_secs(1);
 
 /// Bytes of the first message.
 const ASK_MAX: usize = 64;
-
-/// What a handshake tells the network's task.
-#[derive(Debug)]
-pub(in crate::net) struct Passed {
-    /// The connection.
-    pub(in crate::net) connection: ConnectionId,
-    /// How far it is.
-    pub(in crate::net) step: Step,
-}
-
-/// How far a connection is.
-#[derive(Debug)]
-pub(in crate::net) enum Step {
-    /// The other end's certificates are good.
-    Admitted {
-        /// The certificates.
-        chain: Chain,
-        /// Whether they were not known.
-        fresh: bool,
-        /// Whether the other end's register is another.
-        differs: bool,
-        /// Told when the connection's handlers accept streams.
-        heard: [oneshot::Sender<()>; 2],
-    },
-    /// The other end accepts streams.
-    Ready,
-    /// It ends here.
-    Failed(GateError),
-}
 
 /// One end of the gate.
 pub(in crate::net) struct End {

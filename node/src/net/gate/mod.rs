@@ -12,14 +12,15 @@ mod messages;
 mod news;
 mod pending;
 mod state;
+mod step;
 #[cfg(test)]
 pub(super) mod tests;
 
 pub(super) use cell::Members;
 pub use error::GateError;
 pub(super) use gated::Gated;
-pub(super) use handshake::Passed;
 pub use membership::Membership;
 pub(crate) use membership::now_s;
 pub(super) use pending::{Network, network_of};
 pub(super) use state::Gate;
+pub(super) use step::Passed;

@@ -22,7 +22,7 @@ pub(in crate::net) struct Gate {
 }
 
 impl Gate {
-    /// A gate that nobody has come to.
+    /// A gate that no one has come to.
     pub(in crate::net) fn new(membership: Arc<Membership>) -> Self {
         Self {
             pending: PendingPeers::default(),

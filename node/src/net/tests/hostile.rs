@@ -36,6 +36,8 @@ async fn run_raw(
                 SwarmEvent::ConnectionEstablished { peer_id, connection_id, .. } => {
                     at = Some((peer_id, connection_id));
                     let streams = &mut swarm.behaviour_mut().streams;
+                    // It accepts the streams of the other end, as members do.
+                    streams.hear(peer_id, connection_id, oneshot::channel().0);
                     streams.open(peer_id, connection_id, Kind::Gate, gate.take().unwrap());
                 }
                 SwarmEvent::ConnectionClosed { .. } => return,

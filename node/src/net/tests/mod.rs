@@ -174,6 +174,7 @@ impl Raw {
                     && let Some(reply) = reply.take()
                 {
                     let streams = &mut swarm.behaviour_mut().streams;
+                    streams.hear(peer_id, connection_id, oneshot::channel().0);
                     streams.open(peer_id, connection_id, Kind::Gate, reply);
                 }
             }

@@ -1,0 +1,30 @@
+//! What a daemon keeps on its disk about other daemons: the peers that it met, and the members of
+//! the run.
+
+use crate::daemon::acquaintances::Acquaintances;
+use crate::membership::Roll;
+use crate::net::Net;
+use murmurate_protocol::View;
+
+/// What a daemon keeps about others.
+#[derive(Debug)]
+pub(super) struct Contacts {
+    /// Peers to dial after a restart.
+    pub(super) acquaintances: Acquaintances,
+    /// The register of members.
+    pub(super) roll: Roll,
+}
+
+impl Contacts {
+    /// Dials, passes orders on and writes what has changed. May be called at any rate.
+    pub(super) fn look(&mut self, net: &Net, view: &View, addresses: &[String]) {
+        self.acquaintances.look(net, view);
+        self.roll.look(net, addresses);
+    }
+
+    /// Writes what has changed since. May wait for the disk.
+    pub(super) async fn finish(self, view: &View) {
+        self.acquaintances.finish(view).await;
+        self.roll.finish().await;
+    }
+}
