@@ -12,6 +12,7 @@ pub mod lanes;
 pub mod local;
 pub mod metrics;
 pub mod net;
+pub mod ports;
 pub mod progress;
 pub mod report;
 mod spans;

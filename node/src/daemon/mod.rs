@@ -29,7 +29,6 @@ use crate::metrics::{Metrics, RateFact};
 use crate::progress::{LogMode, Printer};
 use crate::report::NodeReport;
 use crate::spans;
-use acquaintances::Acquaintances;
 use console::Console;
 use driver::{Driver, Sources};
 use ending::{Ending, Join};
@@ -177,8 +176,7 @@ async fn drive(
         Some(path) => Some(record(path, &config, &setup.peer_config, &setup.plan)?),
         None => None,
     };
-    let dir = config.daemon.dir.clone();
-    let (acquaintances, warning) = Acquaintances::load(dir, config.run.id);
+    let (acquaintances, warning) = setup.acquaintances;
     let peer = Peer::new(setup.peer_config, setup.plan, setup.topology);
     let mut driver = Driver {
         acquaintances,

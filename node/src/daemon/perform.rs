@@ -4,7 +4,12 @@ use crate::api::Clock;
 use crate::daemon::RefusedBy;
 use crate::daemon::driver::Driver;
 use crate::faults::Fault;
-use murmurate_protocol::{Evaluation, Event, Input, Output, Phase, PushOutcome, Wait, wire};
+use murmurate_protocol::{
+    Evaluation, Event, Input, Output, PeerId, Phase, PushOutcome, Wait, wire,
+};
+
+/// Missing daemons that one line names.
+const MISSING_NAMED_MAX: usize = 4;
 
 impl Driver {
     /// Performs an output. Returns a fault that must be triggered after all outputs are performed.
@@ -109,6 +114,14 @@ impl Driver {
                  can still join",
                 waited.as_secs_f64()
             )),
+            Event::Missing {
+                here,
+                wanted,
+                waited,
+            } => {
+                let text = self.missing(*here, *wanted, waited.as_secs_f64());
+                self.console.printer.note(&text);
+            }
             Event::Finished { rounds, .. } => {
                 self.console
                     .printer
@@ -120,6 +133,27 @@ impl Driver {
                 }
             }
         }
+    }
+
+    /// Says how many daemons are missing, and which of those that it knows.
+    fn missing(&self, here: usize, wanted: usize, seconds: f64) -> String {
+        let view = self.peer.view();
+        let there = |peer: &PeerId| view.greeted().any(|(id, _)| id == *peer);
+        let companions = self.acquaintances.companions().iter();
+        let away: Vec<String> = companions
+            .filter(|peer| !there(peer))
+            .map(ToString::to_string)
+            .take(MISSING_NAMED_MAX)
+            .collect();
+        let names = match away.is_empty() {
+            true => String::new(),
+            false => format!("; no answer from {}", away.join(", ")),
+        };
+        format!(
+            "waited {seconds:.0} s for other daemons: {here} of {wanted} are here, {} missing{names}; \
+             training begins when they come (start them, or lower `run.start_with`)",
+            wanted.saturating_sub(here).max(1)
+        )
     }
 
     /// Keeps the best parameters, and leaves where the goal is reached or patience is over.

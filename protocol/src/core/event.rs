@@ -186,6 +186,15 @@ pub enum Event {
         /// How long it was waited for.
         waited: Duration,
     },
+    /// Too few peers are here to begin; this one keeps waiting.
+    Missing {
+        /// How many are here, this one included.
+        here: usize,
+        /// How many it waits for, this one included.
+        wanted: usize,
+        /// How long it has waited.
+        waited: Duration,
+    },
     /// All rounds of the plan are done.
     Finished {
         /// Hash of the parameters (gossip) or the anchor (all-reduce) that it ends with.

@@ -43,8 +43,10 @@ impl Peer {
     /// help least often: a peer that claims to be ahead and never helps must not be asked for ever.
     pub(super) fn ask_state(&mut self) {
         self.drop_replay();
-        let ready = self.cx.view.greeted().filter(|(_, r)| r.ready);
+        let at_rest = self.holders_at_rest();
+        let ready = self.cx.view.greeted();
         let ready: Vec<_> = ready
+            .filter(|(id, r)| r.ready || at_rest.contains(id))
             .map(|(id, r)| (self.in_vain(id), r.round, id))
             .collect();
         let least = ready.iter().map(|(vain, ..)| *vain).min();

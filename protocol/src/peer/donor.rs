@@ -11,7 +11,8 @@ use crate::{Done, Order, OrderId, PeerId, Round, StateId};
 
 impl Peer {
     pub(super) fn state_asked(&mut self, from: PeerId, at_least: Round) {
-        if !self.ready() || !self.catch_up.idle() || self.cx.round < at_least {
+        let holds = self.ready() || self.at_rest();
+        if !holds || !self.catch_up.idle() || self.cx.round < at_least {
             self.cx.send(from, TransferMessage::StateRefuse);
             return;
         }

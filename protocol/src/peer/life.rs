@@ -1,5 +1,6 @@
 //! What is under way in a peer's round, and when things were last done.
 
+use super::muster::Patience;
 use crate::{FragmentId, OrderId, Round, Time, TrainSummary};
 use std::collections::BTreeMap;
 
@@ -20,6 +21,10 @@ pub(super) struct Life {
     pub(super) broken_off: bool,
     /// Whether this peer has told the others that it has met enough of them.
     pub(super) met: bool,
+    /// Whether it has begun its first round of this life.
+    pub(super) begun: bool,
+    /// How far the wait before that has come.
+    pub(super) patience: Patience,
     /// Whether the round found no group and continues.
     pub(super) alone: bool,
     pub(super) started: Time,

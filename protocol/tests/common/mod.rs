@@ -83,6 +83,7 @@ pub(crate) fn config(me: PeerId) -> PeerConfig {
         me,
         seed: 7,
         start_with: 1,
+        companions: 0,
         start_wait: Duration::from_secs(5),
         join: false,
         save_every: None,

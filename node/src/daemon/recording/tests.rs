@@ -39,6 +39,7 @@ fn header() -> RecordHeader {
             me: PeerId::from_bytes([1; 32]),
             seed: 1,
             start_with: 1,
+            companions: 0,
             start_wait: Duration::from_secs(1),
             join: false,
             save_every: None,

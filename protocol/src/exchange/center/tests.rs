@@ -46,6 +46,7 @@ fn center(contribution: Contribution) -> (Center, Context) {
         me: peer(1),
         seed: 1,
         start_with: 1,
+        companions: 0,
         start_wait: Duration::from_secs(1),
         join: false,
         save_every: None,

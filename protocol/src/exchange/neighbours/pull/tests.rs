@@ -57,6 +57,7 @@ fn one() -> (Neighbours<Pull>, Context) {
         me: peer(1),
         seed: 1,
         start_with: 1,
+        companions: 0,
         start_wait: Duration::from_secs(1),
         join: false,
         save_every: None,
