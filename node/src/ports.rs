@@ -17,7 +17,9 @@ impl Ports {
     /// Remembers the port of an address on which this daemon listens, the first of its transport and
     /// family: later ones are those by which others see it. Returns whether it is news.
     pub fn remember(&mut self, address: &Multiaddr) -> bool {
-        let relayed = address.iter().any(|part| matches!(part, Protocol::P2pCircuit));
+        let relayed = address
+            .iter()
+            .any(|part| matches!(part, Protocol::P2pCircuit));
         let Some((wire, at)) = socket_of(address) else {
             return false;
         };
@@ -83,8 +85,15 @@ mod tests {
         assert_eq!(ports.wish(&free), None);
         assert!(ports.remember(&address("/ip4/10.0.0.7/udp/4242/quic-v1")));
         assert!(!ports.remember(&address("/ip4/127.0.0.1/udp/4242/quic-v1")));
-        assert_eq!(ports.wish(&free), Some(address("/ip4/0.0.0.0/udp/4242/quic-v1")));
-        for other in ["/ip4/0.0.0.0/udp/9/quic-v1", "/ip4/0.0.0.0/tcp/0", "/ip6/::/udp/0/quic-v1"] {
+        assert_eq!(
+            ports.wish(&free),
+            Some(address("/ip4/0.0.0.0/udp/4242/quic-v1"))
+        );
+        for other in [
+            "/ip4/0.0.0.0/udp/9/quic-v1",
+            "/ip4/0.0.0.0/tcp/0",
+            "/ip6/::/udp/0/quic-v1",
+        ] {
             assert_eq!(ports.wish(&address(other)), None, "{other}");
         }
     }

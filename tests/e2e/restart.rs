@@ -60,7 +60,9 @@ fn train_and_kill(turn: &Turn, dir: &Path) -> Vec<u64> {
     wait_until("a newer checkpoint", WAIT, || {
         (saved_round(dir, 1) > oldest + 4).then_some(())
     });
-    daemons.iter().for_each(|daemon| daemon.signal(Signal::KILL));
+    daemons
+        .iter()
+        .for_each(|daemon| daemon.signal(Signal::KILL));
     drop(daemons);
     (0..4).map(|index| saved_round(dir, index)).collect()
 }
@@ -68,12 +70,14 @@ fn train_and_kill(turn: &Turn, dir: &Path) -> Vec<u64> {
 /// Starts daemons again without an address, and waits until they train together. Prints how long
 /// that took from the last start on.
 fn again(turn: &Turn, dir: &Path, indices: &[usize], start_with: u32, newest: u64) -> Vec<Daemon> {
-    let start = |index: &usize| {
-        Daemon::start(turn, &settings(*index, start_with), &home(dir, *index), &[])
-    };
+    let start =
+        |index: &usize| Daemon::start(turn, &settings(*index, start_with), &home(dir, *index), &[]);
     let mut daemons: Vec<Daemon> = indices.iter().map(start).collect();
     let started = Instant::now();
-    let https: Vec<String> = daemons.iter_mut().map(|daemon| daemon.listening().2).collect();
+    let https: Vec<String> = daemons
+        .iter_mut()
+        .map(|daemon| daemon.listening().2)
+        .collect();
     let seen = || -> Vec<Value> { https.iter().map(|http| status(http)).collect() };
     let first = wait_until("a new round", WAIT, || {
         let new = |s: &Value| s["digest_round"].as_u64() > Some(newest);

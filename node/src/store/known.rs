@@ -145,7 +145,10 @@ impl KnownPeers {
         }
         let bounded = |known: &KnownPeer| {
             known.addresses.len() <= RECORD_ADDRESSES_MAX
-                && known.addresses.iter().all(|a| a.len() <= 2 * ADDRESS_BYTES_MAX)
+                && known
+                    .addresses
+                    .iter()
+                    .all(|a| a.len() <= 2 * ADDRESS_BYTES_MAX)
         };
         if raw.peers.len() > PEERS_MAX || !raw.peers.values().all(bounded) {
             return Err(unknown("it has too many peers or addresses"));
@@ -170,7 +173,9 @@ impl KnownPeers {
         let raw = RawKnown {
             run: run.to_hex(),
             ports: self.ports.clone(),
-            peers: peers.map(|(id, known)| (id.to_hex(), known.clone())).collect(),
+            peers: peers
+                .map(|(id, known)| (id.to_hex(), known.clone()))
+                .collect(),
         };
         let text = serde_json::to_vec_pretty(&raw).map_err(|e| unusable(&path, &e.to_string()))?;
         write_atomically(&path, &text)

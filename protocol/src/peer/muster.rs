@@ -40,6 +40,9 @@ impl Peer {
             self.take_over();
             return;
         }
+        if self.cannot_tell() {
+            return;
+        }
         let fresh = self.fresh();
         let enough = if !fresh && (self.life.begun || self.under_way()) {
             // A peer that comes back continues with peers that take part in rounds, or waits for
@@ -86,8 +89,9 @@ impl Peer {
 
     /// Whether some peer has begun and takes part in rounds.
     fn under_way(&self) -> bool {
-        let mut live = self.cx.view.live();
-        live.any(|(_, remote)| remote.muster == Muster::Begun)
+        let live = self.cx.view.live();
+        let begun = live.filter(|(_, remote)| remote.muster == Muster::Begun);
+        begun.count() > self.liars()
     }
 
     /// How many peers, this one included, it waits for.
@@ -147,17 +151,28 @@ impl Peer {
     fn swarm_is_elsewhere(&self) -> bool {
         let (round, anchor) = (self.cx.round, self.cx.anchor());
         let agreed = self.cx.plan.exchange.agrees();
-        self.cx.view.live().any(|(_, remote)| {
+        let elsewhere = self.cx.view.live().filter(|(_, remote)| {
             let other =
                 agreed && remote.round == round && remote.anchor.is_some_and(|a| a != anchor);
             remote.round > round || (other && self.cx.config.join)
-        })
+        });
+        elsewhere.count() > self.liars()
+    }
+
+    /// Whether some peers say that the run is under way elsewhere, and too few are there to believe or
+    /// to contradict them.
+    fn cannot_tell(&self) -> bool {
+        let (liars, round) = (self.liars(), self.cx.round);
+        let live = || self.cx.view.live();
+        let ahead = live().filter(|(_, remote)| remote.round > round).count();
+        let others = live().count() - ahead;
+        !self.life.begun && ahead > 0 && ahead <= liars && others <= liars
     }
 
     /// The newest state among the peers that wait for their first round, if it is not this peer's.
     /// Of several states of one round, the one with most holders counts, so that all choose the same.
     fn newest_at_rest(&self) -> Option<(Round, Digest)> {
-        if self.life.begun {
+        if self.life.begun || self.under_way() {
             return None;
         }
         let mine = (self.cx.round, self.cx.anchor());
@@ -206,6 +221,11 @@ impl Peer {
             self.cx.emit(Event::JoinFailed { waited });
             self.enter(Phase::Leaving);
             self.left();
+            return;
+        }
+        if self.swarm_is_elsewhere() {
+            // Too few others were there until now to be believed.
+            self.take_over();
             return;
         }
         self.life.patience = match fresh || waited >= self.cx.config.start_wait {

@@ -146,7 +146,8 @@ impl Peer {
         let most = holders
             .into_iter()
             .max_by_key(|(anchor, (count, _))| (*count, *anchor));
-        let Some((_, (_, Some(holder)))) = most.filter(|(anchor, _)| *anchor != mine) else {
+        let most = most.filter(|(anchor, (count, _))| *anchor != mine && *count > self.liars());
+        let Some((_, (_, Some(holder)))) = most else {
             return false;
         };
         self.enter(Phase::Join);

@@ -108,6 +108,9 @@ impl Agreed {
     /// many of its members as leave no majority make it give up.
     pub(super) fn passed_by(&mut self, cx: &mut Context, teller: PeerId, resync: bool) {
         if self.grouping.active() {
+            let Some(resync) = self.tellers.believed(cx, teller, resync) else {
+                return;
+            };
             self.grouping.end(cx, false);
             self.outcome = Some(Outcome::Behind { teller, resync });
             return;

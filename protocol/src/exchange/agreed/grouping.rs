@@ -283,6 +283,13 @@ impl Grouping {
             .map(|(id, _)| *id)
             .collect();
         if anchor != cx.anchor() {
+            let liars = cx.plan.liars_of(electorate(cx, self.attempts));
+            if agreed.len() <= liars {
+                return match enough {
+                    true => Formed::NoGroup,
+                    false => Formed::Alone,
+                };
+            }
             self.end(cx, false);
             let teller = agreed.first().copied().unwrap_or(cx.me());
             return Formed::Outcome(Outcome::Behind {
