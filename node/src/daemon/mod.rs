@@ -12,6 +12,7 @@ mod news;
 mod payload;
 mod perform;
 mod recording;
+mod refusals;
 mod setup;
 mod shown;
 mod story;

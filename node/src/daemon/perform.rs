@@ -4,9 +4,12 @@ use crate::api::Clock;
 use crate::daemon::RefusedBy;
 use crate::daemon::driver::Driver;
 use crate::faults::Fault;
+use crate::progress::duration;
 use murmurate_protocol::{
     Evaluation, Event, Input, Output, PeerId, Phase, PushOutcome, Wait, wire,
 };
+use std::time::Instant;
+
 
 /// Missing daemons that one line names.
 const MISSING_NAMED_MAX: usize = 4;
@@ -122,6 +125,7 @@ impl Driver {
                 let text = self.missing(*here, *wanted, waited.as_secs_f64());
                 self.console.printer.note(&text);
             }
+            Event::ClockOff { peer, ahead } => self.console.printer.note(&clock_off(*peer, *ahead)),
             Event::Finished { rounds, .. } => {
                 self.console
                     .printer
@@ -170,9 +174,29 @@ impl Driver {
     }
 
     fn refused(&mut self, refused: RefusedBy) {
-        self.console.printer.note(&refused.to_string());
+        if self.ending.told.tell(refused.peer, Instant::now()) {
+            self.console.printer.note(&refused.to_string());
+        }
         self.ending
             .refused(refused, self.peer.phase() == Phase::Join);
+    }
+}
+
+/// What to say about a clock. `ahead` is by how many seconds the others' clocks are ahead.
+fn clock_off(peer: Option<PeerId>, ahead: i64) -> String {
+    let by = duration(ahead.unsigned_abs() as f64);
+    let word = |ahead: bool| if ahead { "ahead of" } else { "behind" };
+    match peer {
+        Some(peer) => format!(
+            "the clock of daemon {peer} is {by} {} this machine's: set the wrong one, or the two cannot \
+             find each other again",
+            word(ahead > 0)
+        ),
+        None => format!(
+            "this machine's clock is {by} {} those of the other daemons: set it right (NTP) and start \
+             again, or they cannot find this daemon",
+            word(ahead < 0)
+        ),
     }
 }
 

@@ -23,6 +23,8 @@ pub(super) struct Life {
     pub(super) met: bool,
     /// Whether it has begun its first round of this life.
     pub(super) begun: bool,
+    /// Whether most others' clocks differ from this peer's.
+    pub(super) clock_off: bool,
     /// How far the wait before that has come.
     pub(super) patience: Patience,
     /// Whether the round found no group and continues.

@@ -10,6 +10,7 @@ mod apply;
 mod asked;
 mod blame;
 mod catch_up;
+mod clocks;
 mod cut;
 mod donor;
 mod input;
