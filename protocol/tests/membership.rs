@@ -324,5 +324,11 @@ fn a_wrong_clock_is_reported_once_and_breaks_no_rule() {
         one.hear(peer(id), MembershipMessage::Records(vec![told]));
     }
     assert_eq!(clocks(&one).last(), Some(&(None, DAY as i64)));
-    assert_eq!(clocks(&one).iter().filter(|(peer, _)| peer.is_none()).count(), 1);
+    assert_eq!(
+        clocks(&one)
+            .iter()
+            .filter(|(peer, _)| peer.is_none())
+            .count(),
+        1
+    );
 }

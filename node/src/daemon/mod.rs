@@ -23,7 +23,7 @@ pub use clock::SteadyClock;
 pub use error::{DaemonError, RefusedBy};
 pub use recording::BINARY;
 
-use crate::api::ApiServer;
+use crate::api::{ApiServer, TOKEN_FILE, Token};
 use crate::config::Config;
 use crate::faults::{Fault, Faults};
 use crate::metrics::{Metrics, RateFact};
@@ -164,8 +164,16 @@ async fn drive(
         "daemon started"
     );
     let (network, events) = setup.network(&config)?;
-    let api =
-        ApiServer::start(config.daemon.http, setup.status.clone(), network.max_rate()).await?;
+    let token = Token::new(setup.store.random());
+    let status = setup.status.clone();
+    let api = ApiServer::start(
+        config.daemon.http,
+        status,
+        network.max_rate(),
+        token.clone(),
+    )
+    .await?;
+    setup.store.note_secret(TOKEN_FILE, &token.text())?;
     setup.store.note_http(api.address())?;
     let metrics = metrics(&config, &setup)?;
     let digests = setup.executor.digests();

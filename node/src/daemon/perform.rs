@@ -10,7 +10,6 @@ use murmurate_protocol::{
 };
 use std::time::Instant;
 
-
 /// Missing daemons that one line names.
 const MISSING_NAMED_MAX: usize = 4;
 

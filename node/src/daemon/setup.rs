@@ -94,7 +94,7 @@ impl Setup {
             expected,
             run_name: run.name.clone(),
             peer: peer.to_hex(),
-            config: config.effective.clone(),
+            config: config.portable(),
             layout,
             status: status.clone(),
         };

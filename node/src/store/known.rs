@@ -2,12 +2,12 @@
 //! after a restart. An invalid file causes one warning and is otherwise ignored.
 
 use crate::ports::Ports;
-use crate::store::{StoreError, write_atomically};
+use crate::store::{StoreError, write_private};
 use murmurate_protocol::limits::{ACTIVE_LINKS_MAX, ADDRESS_BYTES_MAX, RECORD_ADDRESSES_MAX};
 use murmurate_protocol::{Digest, PeerId, RunId};
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::path::Path;
 
@@ -64,39 +64,31 @@ impl KnownPeers {
         present: impl IntoIterator<Item = (PeerId, Vec<String>)>,
         now: u64,
     ) -> bool {
-        let mut news = false;
-        let mut there = Vec::new();
+        let before = self.peers.clone();
+        let mut there = BTreeSet::new();
         for (peer, mut addresses) in present {
             addresses.retain(|a| a.len() <= 2 * ADDRESS_BYTES_MAX);
             addresses.truncate(RECORD_ADDRESSES_MAX);
             if addresses.is_empty() {
                 continue;
             }
-            let old = self.peers.get(&peer);
-            news |= old.is_none_or(|old| {
-                old.addresses != addresses || now.abs_diff(old.seen) >= SEEN_EVERY_S
-            });
-            there.push((peer, addresses));
-        }
-        if !news {
-            return false;
-        }
-        let before = self.peers.clone();
-        for (peer, addresses) in there {
-            let seen = now;
-            self.peers.insert(peer, KnownPeer { addresses, seen });
+            there.insert(peer);
+            let known = self.peers.entry(peer).or_default();
+            if known.addresses != addresses || now.abs_diff(known.seen) >= SEEN_EVERY_S {
+                let seen = now;
+                *known = KnownPeer { addresses, seen };
+            }
         }
         if self.peers.len() > PEERS_MAX {
             let mut all: Vec<_> = std::mem::take(&mut self.peers).into_iter().collect();
             all.sort_by_cached_key(|(peer, known)| {
+                let seen = if there.contains(peer) { now } else { known.seen };
                 let lot = [&me.as_bytes()[..], &peer.as_bytes()[..]].concat();
-                (Reverse(known.seen), Digest::of(&lot))
+                (Reverse(seen), Digest::of(&lot))
             });
             self.peers = all.into_iter().take(PEERS_MAX).collect();
         }
-        // A full memory of a large run does not change with every look.
-        let same = |peer: &PeerId, known: &KnownPeer| before.get(peer) == Some(known);
-        self.peers.len() != before.len() || !self.peers.iter().all(|(p, k)| same(p, k))
+        self.peers != before
     }
 
     /// All peers with their addresses.
@@ -178,7 +170,7 @@ impl KnownPeers {
                 .collect(),
         };
         let text = serde_json::to_vec_pretty(&raw).map_err(|e| unusable(&path, &e.to_string()))?;
-        write_atomically(&path, &text)
+        write_private(&path, &text)
     }
 }
 

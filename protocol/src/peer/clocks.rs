@@ -1,12 +1,12 @@
 //! Wrong clocks. A peer signs its record with an expiry by its own clock, so a record says what time
 //! it is there, give or take its age.
 
+use crate::PeerId;
 use crate::Time;
 use crate::core::Event;
 use crate::limits::{CLOCK_SKEW_MAX, RECORD_LIFETIME};
 use crate::peer::Peer;
 use crate::wire::PeerRecord;
-use crate::PeerId;
 
 /// By how many seconds the clock that signed a record is ahead of this peer's, if that cannot be the
 /// record's age: a record is passed on for as long as it is believed.
@@ -14,7 +14,10 @@ fn ahead(record: &PeerRecord, now: Time) -> Option<i64> {
     let seconds = |time: Time| i64::try_from(time.since(Time::ZERO).as_secs()).unwrap_or(i64::MAX);
     let signed = seconds(record.expires).saturating_sub(RECORD_LIFETIME.as_secs() as i64);
     let ahead = signed.saturating_sub(seconds(now));
-    let (most, least) = (CLOCK_SKEW_MAX.as_secs() as i64, RECORD_LIFETIME.as_secs() as i64);
+    let (most, least) = (
+        CLOCK_SKEW_MAX.as_secs() as i64,
+        RECORD_LIFETIME.as_secs() as i64,
+    );
     (ahead > most || ahead < -(least + most)).then_some(ahead)
 }
 
@@ -41,12 +44,17 @@ impl Peer {
         let mut clocks: Vec<i64> = told.filter_map(|(_, r)| r.contact.clock).collect();
         clocks.sort_unstable();
         let median = clocks.get(clocks.len() / 2).copied().unwrap_or(0);
-        let same = clocks.iter().filter(|clock| (**clock > 0) == (median > 0) && **clock != 0);
+        let same = clocks
+            .iter()
+            .filter(|clock| (**clock > 0) == (median > 0) && **clock != 0);
         let mine = median != 0 && same.count() > self.liars() && 2 * clocks.len() > 2;
         if mine {
             if !self.life.clock_off {
                 self.life.clock_off = true;
-                self.cx.emit(Event::ClockOff { peer: None, ahead: median });
+                self.cx.emit(Event::ClockOff {
+                    peer: None,
+                    ahead: median,
+                });
             }
             return;
         }
