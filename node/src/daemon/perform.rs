@@ -99,7 +99,12 @@ impl Driver {
     /// Prints events that the operator should see at once.
     fn tell(&mut self, event: &Event) {
         match event {
-            Event::PeerUp(_) => self.ending.met_anyone = true,
+            Event::PeerUp(peer) => {
+                self.ending.met_anyone = true;
+                if let Err(busy) = self.net.greeted(*peer) {
+                    tracing::debug!(%peer, %busy, "it stays a newcomer");
+                }
+            }
             Event::JoinFailed { .. } => self.ending.join_failed(),
             Event::Evaluated { round, evaluation } => self.evaluated(round.0, evaluation),
             Event::WorkFailed { what } if self.peer.phase() == Phase::Leaving => {

@@ -11,6 +11,7 @@ use tokio::sync::oneshot;
 pub(super) enum Command {
     Dial(PeerRecord),
     Disconnect(PeerId),
+    Greeted(PeerId),
     Push {
         to: PeerId,
         job: PushJob,

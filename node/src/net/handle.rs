@@ -115,6 +115,14 @@ impl Net {
         self.command(Command::Dial(record))
     }
 
+    /// Tells that a peer has greeted: its connections are no longer those of a newcomer.
+    ///
+    /// # Errors
+    /// If too many commands wait.
+    pub fn greeted(&self, peer: PeerId) -> Result<(), Busy> {
+        self.command(Command::Greeted(peer))
+    }
+
     /// Ends the link to a peer after its queued frames were read, at the latest after a second.
     /// Discovery does not dial the peer again for a while.
     ///

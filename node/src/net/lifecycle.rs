@@ -6,6 +6,7 @@ use crate::net::control::read_frames;
 use crate::net::ids::from_libp2p;
 use crate::net::links::Link;
 use crate::net::nat::{Connection, Path, Sign};
+use crate::net::newcomers::Entry;
 use crate::net::opener::Internal;
 use crate::net::pending::Pending;
 use crate::net::streams::{Inbound, Kind};
@@ -44,6 +45,23 @@ impl Network {
         {
             self.nat.probing(connection, theirs);
             return;
+        }
+        if let ConnectedPoint::Listener { send_back_addr, .. } = endpoint {
+            let now = Instant::now();
+            match self
+                .newcomers
+                .arrived(connection, peer, send_back_addr, now)
+            {
+                Entry::Welcome => {}
+                Entry::Instead(old) => {
+                    self.swarm.close_connection(old);
+                }
+                Entry::Full => {
+                    tracing::debug!(%peer, "refused: too many others have not greeted yet");
+                    self.swarm.close_connection(connection);
+                    return;
+                }
+            }
         }
         let mut connection = Connection::new(connection, endpoint, Instant::now());
         if let (Path::Relayed(None), ConnectedPoint::Listener { local_addr, .. }) =
@@ -133,7 +151,9 @@ impl Network {
         if self.nat.probed(connection) {
             return;
         }
-        match self.links.disconnected(peer, connection) {
+        let ended = self.links.disconnected(peer, connection);
+        self.newcomers.closed(connection, peer, ended.is_some());
+        match ended {
             Some(link) => {
                 self.nat.gone(&theirs);
                 self.on_link_ended(peer, link);

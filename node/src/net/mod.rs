@@ -22,6 +22,7 @@ mod lifecycle;
 mod links;
 mod listen;
 mod nat;
+mod newcomers;
 mod opener;
 mod outboxes;
 mod paths;

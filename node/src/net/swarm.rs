@@ -8,6 +8,7 @@ use crate::net::ids::from_libp2p;
 use crate::net::links::Links;
 use crate::net::listen::listen;
 use crate::net::nat::{Members, Traversal, is_relayed};
+use crate::net::newcomers::Newcomers;
 use crate::net::opener::{Internal, Opener};
 use crate::net::outboxes::Outboxes;
 use crate::net::paths::Paths;
@@ -59,6 +60,8 @@ pub(super) struct Network {
     pub(super) run: RunId,
     /// Addresses to try if a dial fails.
     pub(super) fallbacks: BTreeMap<ConnectionId, (identity::PeerId, VecDeque<Vec<Multiaddr>>)>,
+    /// Connections whose peer has not greeted yet.
+    pub(super) newcomers: Newcomers,
     /// Peers that discovery does not dial, and until when.
     pub(super) avoided: BTreeMap<identity::PeerId, Instant>,
     pub(super) pending: VecDeque<Pending>,
@@ -133,6 +136,7 @@ impl Network {
             me,
             run: config.run,
             fallbacks: BTreeMap::new(),
+            newcomers: Newcomers::default(),
             avoided: BTreeMap::new(),
             pending,
             outboxes,
@@ -159,7 +163,11 @@ impl Network {
                 break None;
             }
             let room = self.pending.len() < PENDING_MAX;
-            let due = [self.bootstrap.next_at(), self.nat.next_at()];
+            let due = [
+                self.bootstrap.next_at(),
+                self.nat.next_at(),
+                self.newcomers.next_at(),
+            ];
             let due = due.into_iter().flatten().min();
             tokio::select! {
                 // This branch only waits for room; `deliver` then sends the events in order.
@@ -175,6 +183,9 @@ impl Network {
                 () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
                     self.join_again();
                     self.traverse();
+                    for late in self.newcomers.expired(Instant::now()) {
+                        self.swarm.close_connection(late);
+                    }
                 }
                 _ = refresh.tick() => self.renew_record(),
             }
@@ -309,6 +320,7 @@ impl Network {
         match command {
             Command::Dial(record) => self.dial_record(&record),
             Command::Disconnect(peer) => self.disconnect(peer),
+            Command::Greeted(peer) => self.newcomers.greeted(peer),
             Command::Push { to, job } => {
                 if let Some(event) = self.bulk.push(to, job) {
                     self.tell(NetEvent::Bulk(event));

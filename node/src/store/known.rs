@@ -82,7 +82,11 @@ impl KnownPeers {
         if self.peers.len() > PEERS_MAX {
             let mut all: Vec<_> = std::mem::take(&mut self.peers).into_iter().collect();
             all.sort_by_cached_key(|(peer, known)| {
-                let seen = if there.contains(peer) { now } else { known.seen };
+                let seen = if there.contains(peer) {
+                    now
+                } else {
+                    known.seen
+                };
                 let lot = [&me.as_bytes()[..], &peer.as_bytes()[..]].concat();
                 (Reverse(seen), Digest::of(&lot))
             });
