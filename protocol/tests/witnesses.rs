@@ -1,5 +1,13 @@
 //! What one peer says does not move another to a state or a decision where members may lie.
 
+#![allow(
+    unreachable_pub,
+    dead_code,
+    clippy::disallowed_methods,
+    clippy::type_complexity,
+    reason = "tests read settings of their own, and use parts of what is common"
+)]
+
 mod common;
 
 use common::one::{One, honest};

@@ -27,6 +27,7 @@ use crate::api::{ApiServer, TOKEN_FILE, Token};
 use crate::config::Config;
 use crate::faults::{Fault, Faults};
 use crate::metrics::{Metrics, RateFact};
+use crate::net::Net;
 use crate::progress::{LogMode, Printer};
 use crate::report::NodeReport;
 use crate::spans;
@@ -164,17 +165,7 @@ async fn drive(
         "daemon started"
     );
     let (network, events) = setup.network(&config)?;
-    let token = Token::new(setup.store.random());
-    let status = setup.status.clone();
-    let api = ApiServer::start(
-        config.daemon.http,
-        status,
-        network.max_rate(),
-        token.clone(),
-    )
-    .await?;
-    setup.store.note_secret(TOKEN_FILE, &token.text())?;
-    setup.store.note_http(api.address())?;
+    let api = serve(&config, &setup, &network).await?;
     let metrics = metrics(&config, &setup)?;
     let digests = setup.executor.digests();
     let saver = (!options.ephemeral).then_some(setup.saver);
@@ -228,6 +219,16 @@ async fn drive(
         })
         .await;
     finish(driver, setup.supervisor).await
+}
+
+/// Starts the HTTP server, and notes in the directory where it is and what changes need.
+async fn serve(config: &Config, setup: &Setup, net: &Net) -> Result<ApiServer, DaemonError> {
+    let token = Token::new(setup.store.random());
+    let status = setup.status.clone();
+    let api = ApiServer::start(config.daemon.http, status, net.max_rate(), token.clone()).await?;
+    setup.store.note_secret(TOKEN_FILE, &token.text())?;
+    setup.store.note_http(api.address())?;
+    Ok(api)
 }
 
 /// Said once at the start: a daemon cannot see whether the others hold the same files.

@@ -33,7 +33,7 @@ impl Peer {
             return;
         };
         let before = remote.contact.clock.replace(ahead.unwrap_or(0));
-        if before != Some(ahead.unwrap_or(0)) && (ahead.is_some() || self.life.clock_off) {
+        if before != Some(ahead.unwrap_or(0)) && (ahead.is_some() || self.life.once.clock_off) {
             self.judge_clocks(from);
         }
     }
@@ -49,8 +49,8 @@ impl Peer {
             .filter(|clock| (**clock > 0) == (median > 0) && **clock != 0);
         let mine = median != 0 && same.count() > self.liars() && 2 * clocks.len() > 2;
         if mine {
-            if !self.life.clock_off {
-                self.life.clock_off = true;
+            if !self.life.once.clock_off {
+                self.life.once.clock_off = true;
                 self.cx.emit(Event::ClockOff {
                     peer: None,
                     ahead: median,

@@ -45,3 +45,16 @@ pub(super) struct Replay {
     pub(super) started: bool,
     pub(super) replayed: u32,
 }
+
+/// What this catch-up has learnt about the peers that help.
+#[derive(Debug, Default)]
+pub(super) struct Witnesses {
+    /// How often each peer failed to help.
+    pub(super) vain: BTreeMap<PeerId, u32>,
+    /// How many donors must have pinned the same state.
+    pub(super) need: usize,
+    /// How often no state was pinned by enough donors.
+    pub(super) disagreed: u32,
+    /// How often a replay or a state failed although donors answered.
+    pub(super) failures: u32,
+}

@@ -36,9 +36,8 @@ use crate::{
     Digest, Done, Order, OrderId, Part, PeerId, Plan, Round, SliceId, SliceMeta, Time, Topology,
 };
 use asked::Donor;
-use lag::CatchUp;
+use lag::{CatchUp, Witnesses};
 use life::Life;
-use witnesses::Witnesses;
 
 /// One peer of a run.
 ///

@@ -9,22 +9,11 @@ use crate::core::timers::Timer;
 use crate::core::{Event, Phase, Remote, Wait};
 use crate::limits::{COMPANIONS_WAIT, MISSING_AGAIN_MAX};
 use crate::peer::Peer;
+use crate::peer::life::Patience;
 use crate::wire::Muster;
 use crate::{Digest, PeerId, Round};
 use core::time::Duration;
 use std::collections::BTreeMap;
-
-/// How far the wait before the first round of a life has come.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Patience {
-    /// All companions of the earlier life may still come.
-    #[default]
-    ForAll,
-    /// Most of the companions suffice. A fresh peer has no such stage.
-    ForMost,
-    /// `start_wait` is over.
-    Over,
-}
 
 impl Peer {
     /// In `Join`: begins when there is nothing to catch up with and enough peers are there.
@@ -44,18 +33,18 @@ impl Peer {
             return;
         }
         let fresh = self.fresh();
-        let enough = if !fresh && (self.life.begun || self.under_way()) {
+        let enough = if !fresh && (self.life.once.begun || self.under_way()) {
             // A peer that comes back continues with peers that take part in rounds, or waits for
             // them.
             self.cx.view.live().next().is_some()
         } else {
-            let late = !fresh && self.life.patience > Patience::ForAll;
+            let late = !fresh && self.life.once.patience > Patience::ForAll;
             self.met() && (late || self.newest_at_rest().is_some() || self.others_met())
         };
         if enough {
             self.begin_or_take_over();
-        } else if self.met() && !self.life.met {
-            self.life.met = true;
+        } else if self.met() && !self.life.once.met {
+            self.life.once.met = true;
             self.tell_alive();
         }
     }
@@ -64,7 +53,7 @@ impl Peer {
     fn begin_or_take_over(&mut self) {
         if self.newest_at_rest().is_some() {
             // The others count this peer among those that are here.
-            self.life.met = true;
+            self.life.once.met = true;
             self.tell_alive();
             self.take_over();
         } else {
@@ -84,7 +73,7 @@ impl Peer {
 
     /// Whether this peer waits for its first round with a state that it can give to others.
     pub(super) fn at_rest(&self) -> bool {
-        self.phase == Phase::Join && !self.life.begun && self.catch_up.idle()
+        self.phase == Phase::Join && !self.life.once.begun && self.catch_up.idle()
     }
 
     /// Whether some peer has begun and takes part in rounds.
@@ -99,7 +88,7 @@ impl Peer {
         let most = |peers: usize| peers / 2 + 1;
         let config = &self.cx.config;
         let all = config.start_with.max(config.companions + 1);
-        match self.life.patience {
+        match self.life.once.patience {
             _ if self.fresh() => config.start_with,
             Patience::ForAll => all,
             Patience::ForMost => most(all),
@@ -117,7 +106,7 @@ impl Peer {
         let alone = match self.fresh() {
             true => !self.cx.config.join,
             // Without a companion it may still be found by others.
-            false => match self.life.patience {
+            false => match self.life.once.patience {
                 Patience::ForAll => false,
                 Patience::ForMost => !self.cx.config.join,
                 Patience::Over => true,
@@ -139,7 +128,7 @@ impl Peer {
     /// How far this peer is on its way to its first round.
     pub(super) fn muster(&self) -> Muster {
         match self.phase {
-            Phase::New | Phase::Join if !self.life.begun => match self.met() {
+            Phase::New | Phase::Join if !self.life.once.begun => match self.met() {
                 true => Muster::Met,
                 false => Muster::Waiting,
             },
@@ -166,13 +155,13 @@ impl Peer {
         let live = || self.cx.view.live();
         let ahead = live().filter(|(_, remote)| remote.round > round).count();
         let others = live().count() - ahead;
-        !self.life.begun && ahead > 0 && ahead <= liars && others <= liars
+        !self.life.once.begun && ahead > 0 && ahead <= liars && others <= liars
     }
 
     /// The newest state among the peers that wait for their first round, if it is not this peer's.
     /// Of several states of one round, the one with most holders counts, so that all choose the same.
     fn newest_at_rest(&self) -> Option<(Round, Digest)> {
-        if self.life.begun || self.under_way() {
+        if self.life.once.begun || self.under_way() {
             return None;
         }
         let mine = (self.cx.round, self.cx.anchor());
@@ -209,7 +198,7 @@ impl Peer {
         if self.phase != Phase::Join || !self.catch_up.idle() {
             return;
         }
-        if self.life.begun {
+        if self.life.once.begun {
             self.cx.waited(Wait::Peers, true);
             self.begin();
             return;
@@ -228,7 +217,7 @@ impl Peer {
             self.take_over();
             return;
         }
-        self.life.patience = match fresh || waited >= self.cx.config.start_wait {
+        self.life.once.patience = match fresh || waited >= self.cx.config.start_wait {
             true => Patience::Over,
             false => Patience::ForMost,
         };
@@ -242,7 +231,7 @@ impl Peer {
             wanted: self.wanted(),
             waited,
         });
-        let again = match self.life.patience {
+        let again = match self.life.once.patience {
             Patience::Over => waited.min(MISSING_AGAIN_MAX),
             _ => self.cx.config.start_wait.saturating_sub(waited),
         };

@@ -56,7 +56,7 @@ impl Peer {
 
     /// The first round of this life.
     pub(super) fn begin(&mut self) {
-        self.life.begun = true;
+        self.life.once.begun = true;
         self.cx.waited(Wait::Peers, false);
         self.cx.timers.stop(Timer::Join);
         // The Executor trains one order at a time: a round that this peer has left must end first.

@@ -2,26 +2,14 @@
 //!
 //! Links are authenticated. So what `liars + 1` linked peers say, at least one says that does not lie.
 
+use crate::Round;
 use crate::peer::Peer;
-use crate::{PeerId, Round};
+use crate::peer::lag::CatchUp;
 use core::time::Duration;
 use std::collections::BTreeMap;
 
 /// Doublings of the pause after a catch-up whose bytes were wrong.
 const PAUSE_DOUBLINGS_MAX: u32 = 4;
-
-/// What this catch-up has learnt about the peers that help.
-#[derive(Debug, Default)]
-pub(super) struct Witnesses {
-    /// How often each peer failed to help.
-    pub(super) vain: BTreeMap<PeerId, u32>,
-    /// How many donors must have pinned the same state.
-    pub(super) need: usize,
-    /// How often no state was pinned by enough donors.
-    pub(super) disagreed: u32,
-    /// How often a replay or a state failed although donors answered.
-    failures: u32,
-}
 
 impl Peer {
     /// How many of the peers that take part may lie. Until a peer has met the run it may have met
@@ -29,7 +17,8 @@ impl Peer {
     pub(super) fn liars(&self) -> usize {
         let greeted = 1 + self.cx.view.greeted().count();
         let config = &self.cx.config;
-        let young = !self.life.begun && self.cx.now.since(self.life.started) < config.start_wait;
+        let young =
+            !self.life.once.begun && self.cx.now.since(self.life.started) < config.start_wait;
         let members = match young {
             true => {
                 let known = self.cx.view.iter().filter(|(_, r)| !r.banned).count() + 1;
@@ -78,7 +67,7 @@ impl Peer {
 
     /// Asks for a state once this time has passed.
     pub(super) fn ask_later(&mut self, pause: Duration) {
-        self.catch_up = super::lag::CatchUp::Asking {
+        self.catch_up = CatchUp::Asking {
             asked: Default::default(),
             offers: BTreeMap::new(),
         };
