@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests may, as tests do")]
 
 use murmurate_net::congestion::MaxRate;
-use murmurate_node::api::{About, ApiServer, Observer, StatusHandle};
+use murmurate_node::api::{About, ApiServer, Observer, StatusHandle, Token};
 use murmurate_node::daemon::SteadyClock;
 use murmurate_node::store::Progress;
 use std::collections::BTreeSet;
@@ -94,7 +94,8 @@ fn limits_of_a_running_daemon_are_shown_and_changed() {
     let observer = Observer::new(About::default(), Progress::default());
     let status = StatusHandle::new(observer, Arc::new(SteadyClock::new()));
     let any = "127.0.0.1:0".parse().unwrap();
-    let server = runtime.block_on(ApiServer::start(any, status, rate.clone()));
+    let token = Token::new([7; 32]);
+    let server = runtime.block_on(ApiServer::start(any, status, rate.clone(), token.clone()));
     let server = server.unwrap();
     let address = here.join("http.addr");
     std::fs::write(&address, format!("{}\n", server.address())).unwrap();
@@ -108,6 +109,13 @@ fn limits_of_a_running_daemon_are_shown_and_changed() {
         "--max-rate-per-peer",
         "500",
     ];
+    let line = failure(here, &change);
+    assert!(line.contains("http-token cannot be read"), "{line}");
+    std::fs::write(here.join("http-token"), "guessed\n").unwrap();
+    let line = failure(here, &change);
+    assert!(line.contains("changes need the token"), "{line}");
+    assert_eq!(rate.get().daemon, None);
+    std::fs::write(here.join("http-token"), token.text()).unwrap();
     let changed = "{\"max_rate\":10000000,\"max_rate_per_peer\":500}\n";
     assert_eq!(success(here, &change), changed);
     let lifted = success(here, &["limit", ".", "--max-rate", "none"]);

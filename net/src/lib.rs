@@ -9,4 +9,5 @@
 
 pub mod congestion;
 pub mod emulate;
+pub mod free;
 pub mod quic;

@@ -13,6 +13,7 @@ pub mod local;
 pub mod membership;
 pub mod metrics;
 pub mod net;
+pub mod ports;
 pub mod progress;
 pub mod report;
 mod spans;

@@ -17,10 +17,11 @@
 //! #     contribution: Contribution::Delta, budget: StepBudget::Steps(1), rounds: 0,
 //! #     fragments: vec![FragmentPlan { len: 10, contribution: bound, aggregate: bound }],
 //! #     synchronization: Default::default(), overlap: OverlapPlan::NONE,
-//! #     deadlines: DeadlinePlan::default(), state_bytes: 0,
+//! #     deadlines: DeadlinePlan::default(), state_bytes: 0, liars: 0,
 //! # };
 //! # let config = |me| PeerConfig {
-//! #     me, seed: 1, start_with: 2, start_wait: core::time::Duration::from_secs(30), join: false,
+//! #     me, seed: 1, start_with: 2, companions: 0,
+//! #     start_wait: core::time::Duration::from_secs(30), join: false,
 //! #     save_every: None, evaluate_every: 0, leave_when_finished: false,
 //! # };
 //! let ids = [PeerId::from_bytes([1; 32]), PeerId::from_bytes([2; 32])];

@@ -90,6 +90,13 @@ pub const WINDOW_BYTES: u64 = 32 << 20;
 /// Fragments that are exchanged at a time. Early slices of one peer must fit [`EARLY_SLICES_MAX`].
 pub const WINDOW_FRAGMENTS_MAX: usize = EARLY_SLICES_MAX / 4;
 
+/// How long a peer with a checkpoint waits for all that it trained with, if no run is under way; after
+/// that, most of them suffice.
+pub const COMPANIONS_WAIT: Duration = Duration::from_secs(3);
+
+/// The longest pause between two reports that peers are missing.
+pub const MISSING_AGAIN_MAX: Duration = Duration::from_secs(600);
+
 /// How often a peer tells its links that it is alive and how far it is.
 pub const ALIVE_EVERY: Duration = Duration::from_secs(2);
 

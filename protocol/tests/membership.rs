@@ -16,15 +16,15 @@ use common::one::{One, honest};
 use common::peer;
 use core::time::Duration;
 use murmurate_protocol::limits::{
-    ADDRESS_BYTES_MAX, FRAME_BYTES_MAX, PIN_LIFETIME, RECORD_ADDRESSES_MAX,
+    ADDRESS_BYTES_MAX, FRAME_BYTES_MAX, PIN_LIFETIME, RECORD_ADDRESSES_MAX, RECORD_LIFETIME,
 };
 use murmurate_protocol::wire::{
     FormingMessage, Hello, MembershipMessage, Message, Muster, PeerRecord, Reason, TransferMessage,
     encode,
 };
 use murmurate_protocol::{
-    Digest, Done, ExchangeKind, FetchId, Input, Order, Output, PeerId, Phase, PlanHash, Round,
-    RunId, StateId,
+    Digest, Done, Event, ExchangeKind, FetchId, Input, Order, Output, PeerId, Phase, PlanHash,
+    Round, RunId, StateId, Time,
 };
 
 #[test]
@@ -280,4 +280,55 @@ fn a_peer_that_takes_over_a_state_no_longer_serves_its_old_one() {
     let pins =
         |o: &Output| matches!(o, Output::Order { order, .. } if matches!(order, Order::Pin { .. }));
     assert!(one.outputs.iter().any(pins), "{:?}", one.outputs);
+}
+
+/// The reports about clocks among the outputs.
+fn clocks(one: &One) -> Vec<(Option<PeerId>, i64)> {
+    let off = |o: &Output| match o {
+        Output::Emit(Event::ClockOff { peer, ahead }) => Some((*peer, *ahead)),
+        _ => None,
+    };
+    one.outputs.iter().filter_map(off).collect()
+}
+
+#[test]
+fn a_wrong_clock_is_reported_once_and_breaks_no_rule() {
+    const DAY: u64 = 24 * 3600;
+    let mut one = One::new(ExchangeKind::AllReduce);
+    one.now = one.now + Duration::from_secs(10 * DAY);
+    let record = |one: &One, id: u8, signed: u64, sequence: u64| PeerRecord {
+        peer: peer(id),
+        run: one.peer.plan().run,
+        sequence,
+        expires: Time::ZERO + Duration::from_secs(signed) + RECORD_LIFETIME,
+        addresses: Vec::new(),
+        signature: Vec::new(),
+    };
+    (1..4).for_each(|id| one.meet(peer(id)));
+    // The others' clocks are right; records of any age that is still believed say so.
+    for id in [1, 2] {
+        let told = record(&one, id, 10 * DAY - 3000, 1);
+        one.hear(peer(id), MembershipMessage::Records(vec![told]));
+    }
+    assert_eq!(clocks(&one), []);
+    for sequence in 1..20 {
+        let told = record(&one, 3, 11 * DAY, sequence);
+        one.hear(peer(3), MembershipMessage::Records(vec![told]));
+    }
+    assert_eq!(clocks(&one), [(Some(peer(3)), DAY as i64)]);
+    assert_eq!(one.peer.view().get(peer(3)).unwrap().score, 0);
+    // Two of three are ahead: the wrong one is this peer's.
+    one.outputs.clear();
+    for (id, sequence) in [(1, 2), (2, 2), (1, 3)] {
+        let told = record(&one, id, 11 * DAY, sequence);
+        one.hear(peer(id), MembershipMessage::Records(vec![told]));
+    }
+    assert_eq!(clocks(&one).last(), Some(&(None, DAY as i64)));
+    assert_eq!(
+        clocks(&one)
+            .iter()
+            .filter(|(peer, _)| peer.is_none())
+            .count(),
+        1
+    );
 }

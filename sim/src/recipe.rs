@@ -118,6 +118,7 @@ impl<'a> Recipe<'a> {
             me: self.ids[index],
             seed: self.scenario.seed,
             start_with: self.start_with,
+            companions: 0,
             start_wait: START_WAIT,
             join,
             save_every: self.scenario.save_every,

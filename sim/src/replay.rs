@@ -310,6 +310,8 @@ const fn event_name(event: &Event) -> &'static str {
         Event::Malformed { .. } => "malformed",
         Event::WorkFailed { .. } => "work failed",
         Event::JoinFailed { .. } => "join failed",
+        Event::ClockOff { .. } => "clock off",
+        Event::Missing { .. } => "missing",
         Event::Finished { .. } => "finished",
     }
 }

@@ -13,7 +13,7 @@ fn checkpoint(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         if path.is_dir() {
             files.extend(checkpoint(&path));
-        } else if name != "lock" && name != "http.addr" {
+        } else if !["lock", "http.addr", "http-token", "peers.json"].contains(&name.as_str()) {
             files.insert(path.clone(), std::fs::read(&path).unwrap());
         }
     }

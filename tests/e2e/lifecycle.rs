@@ -269,9 +269,9 @@ fn a_complete_run_is_extended() {
     assert!(ended.failed().contains("another plan"), "{ended:?}");
 }
 
-/// A run that was to begin with more daemons says so when it begins without them.
+/// A run that was to begin with more daemons says who is missing, and does not begin without them.
 #[test]
-fn a_start_without_the_others_is_said() {
+fn a_run_waits_for_all_that_it_starts_with() {
     let turn = turn();
     let dir = tempfile::tempdir().unwrap();
     let settings = Settings {
@@ -280,7 +280,14 @@ fn a_start_without_the_others_is_said() {
         start_wait_s: 1.0,
         ..Settings::default()
     };
-    let mut alone = Daemon::start(&turn, &settings, &dir.path().join("a"), &[]);
-    alone.notes("waited 1 s for other daemons");
-    alone.end().polite();
+    let mut first = Daemon::start(&turn, &settings, &dir.path().join("a"), &[]);
+    let (_, address, http) = first.listening();
+    let line = first.notes("waited 1 s for other daemons");
+    assert!(line.contains("1 of 2 are here, 1 missing"), "{line}");
+    first.notes("waited");
+    assert_eq!(status(&http)["inner_steps"], 0, "no lonely training");
+    let settings = settings.shard(1);
+    let second = Daemon::start(&turn, &settings, &dir.path().join("b"), &[&address]);
+    let (first, second) = (first.end(), second.end());
+    assert_eq!(first.polite().digest, second.polite().digest);
 }

@@ -30,5 +30,6 @@ mod own_task;
 mod presets;
 mod refused;
 mod replay;
+mod restart;
 mod shown;
 mod swarm;

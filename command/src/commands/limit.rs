@@ -3,6 +3,7 @@
 
 use crate::cli::LimitArgs;
 use anyhow::{Context, anyhow, bail};
+use murmurate_node::api::TOKEN_FILE;
 use serde_json::{Map, Value};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -55,13 +56,26 @@ fn ask(dir: &Path, body: Option<&str>) -> anyhow::Result<String> {
         .trim()
         .parse()
         .with_context(|| format!("{} holds no address: restart the daemon", file.display()))?;
+    let token = match body {
+        None => String::new(),
+        Some(_) => {
+            let file = dir.join(TOKEN_FILE);
+            let token = std::fs::read_to_string(&file).with_context(|| {
+                format!(
+                    "{} cannot be read: ask as the daemon's user",
+                    file.display()
+                )
+            })?;
+            format!("Authorization: Bearer {}\r\n", token.trim())
+        }
+    };
     let mut stream =
         TcpStream::connect_timeout(&own(address), ANSWER_WAIT).with_context(no_daemon)?;
     stream.set_read_timeout(Some(ANSWER_WAIT))?;
     let (method, body) = body.map_or(("GET", ""), |body| ("PUT", body));
     write!(
         stream,
-        "{method} /limits HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n\
+        "{method} /limits HTTP/1.1\r\nHost: {address}\r\n{token}Content-Type: application/json\r\n\
          Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
         body.len()
     )?;

@@ -3,8 +3,11 @@
 //! A change is a `PUT` with a JSON object: `max_rate` for all peers together, `max_rate_per_peer`
 //! for each. A rate is written as in the configuration, `null` removes the limit, and a missing key
 //! keeps it. A change lasts until the daemon ends; the configuration file is not written. Only
-//! programs on the same machine may change limits, and no page in a browser.
+//! programs on the same machine that can read the daemon's token may change limits, and no page in a
+//! browser.
 
+use crate::api::Token;
+use crate::api::door::Caller;
 use crate::config::RawRate;
 use axum::Router;
 use axum::body::Bytes;
@@ -58,6 +61,11 @@ enum Refused {
     Remote,
     #[error("limits cannot be changed from a page in a browser")]
     Browser,
+    #[error(
+        "changes need the token in the file http-token of the daemon's directory, as \
+         `Authorization: Bearer TOKEN`; `murmurate limit DIR` reads it"
+    )]
+    Token,
     #[error("the body is not a change of limits: {0}")]
     Body(String),
     #[error(
@@ -70,6 +78,7 @@ impl IntoResponse for Refused {
     fn into_response(self) -> Response {
         let status = match self {
             Self::Remote | Self::Browser => StatusCode::FORBIDDEN,
+            Self::Token => StatusCode::UNAUTHORIZED,
             Self::Body(_) | Self::Rate(_) => StatusCode::BAD_REQUEST,
         };
         (status, format!("{self}\n")).into_response()
@@ -97,13 +106,21 @@ fn changed(mut limits: Limits, body: &[u8]) -> Result<Limits, Refused> {
     Ok(limits)
 }
 
-fn change(rate: &MaxRate, from: SocketAddr, head: &HeaderMap, body: &[u8]) -> Result<(), Refused> {
+fn change(
+    (rate, token): (&MaxRate, &Token),
+    from: SocketAddr,
+    head: &HeaderMap,
+    body: &[u8],
+) -> Result<(), Refused> {
     if !from.ip().to_canonical().is_loopback() {
         return Err(Refused::Remote);
     }
     // Browsers name the origin of the page, even if a page's host name resolves to this machine.
     if head.contains_key(header::ORIGIN) {
         return Err(Refused::Browser);
+    }
+    if !token.admits(head) {
+        return Err(Refused::Token);
     }
     let limits = changed(rate.get(), body)?;
     tracing::info!(?limits, "the limits on the sending rate were changed");
@@ -119,10 +136,12 @@ fn page(rate: &MaxRate) -> Response {
 }
 
 /// The page's routes. `rate` holds the limits that the network applies.
-pub(super) fn routes(rate: MaxRate) -> Router {
+pub(super) fn routes(rate: MaxRate, token: Token) -> Router {
     let shown = rate.clone();
-    let put = move |ConnectInfo(from): ConnectInfo<SocketAddr>, head: HeaderMap, body: Bytes| async move {
-        match change(&rate, from, &head, &body) {
+    let put = move |ConnectInfo(Caller(from)): ConnectInfo<Caller>,
+                    head: HeaderMap,
+                    body: Bytes| async move {
+        match change((&rate, &token), from, &head, &body) {
             Ok(()) => page(&rate),
             Err(refused) => refused.into_response(),
         }
@@ -136,6 +155,13 @@ pub(super) fn routes(rate: MaxRate) -> Router {
 mod tests {
     use super::*;
 
+    const TOKEN: Token = Token::new([1; 32]);
+
+    fn with_token() -> HeaderMap {
+        let value = format!("Bearer {}", TOKEN.text()).parse().unwrap();
+        HeaderMap::from_iter([(header::AUTHORIZATION, value)])
+    }
+
     fn from(text: &str) -> SocketAddr {
         text.parse().unwrap()
     }
@@ -143,7 +169,7 @@ mod tests {
     #[test]
     fn what_is_named_is_changed_and_nothing_else() {
         let rate = MaxRate::default();
-        let none = HeaderMap::new();
+        let head = with_token();
         let here = from("127.0.0.1:9");
         for (body, daemon, peer) in [
             ("{\"max_rate\": \"8 Mbit/s\"}", Some(1_000_000), None),
@@ -151,7 +177,7 @@ mod tests {
             ("{\"max_rate\": null}", None, Some(5000)),
             ("{}", None, Some(5000)),
         ] {
-            change(&rate, here, &none, body.as_bytes()).unwrap();
+            change((&rate, &TOKEN), here, &head, body.as_bytes()).unwrap();
             assert_eq!(rate.get(), Limits { daemon, peer }, "{body}");
         }
     }
@@ -160,27 +186,29 @@ mod tests {
     fn what_is_wrong_or_from_elsewhere_changes_nothing() {
         let rate = MaxRate::default();
         let (none, here) = (HeaderMap::new(), from("[::1]:9"));
-        let mut page = HeaderMap::new();
+        let head = with_token();
+        let mut page = with_token();
         page.insert(header::ORIGIN, "http://example.org".parse().unwrap());
         for (from, head, body, words) in [
             (
                 from("192.0.2.1:9"),
-                &none,
+                &head,
                 "{\"max_rate\": 1}",
                 "own machine",
             ),
             (here, &page, "{\"max_rate\": 1}", "browser"),
-            (here, &none, "{\"max_rate\": 0}", "`max_rate` must be"),
+            (here, &none, "{\"max_rate\": 1}", "http-token"),
+            (here, &head, "{\"max_rate\": 0}", "`max_rate` must be"),
             (
                 here,
-                &none,
+                &head,
                 "{\"max_rate_per_peer\": \"fast\"}",
                 "`max_rate_per_peer`",
             ),
-            (here, &none, "{\"rate\": 1}", "unknown field"),
-            (here, &none, "", "not a change of limits"),
+            (here, &head, "{\"rate\": 1}", "unknown field"),
+            (here, &head, "", "not a change of limits"),
         ] {
-            let refused = change(&rate, from, head, body.as_bytes()).unwrap_err();
+            let refused = change((&rate, &TOKEN), from, head, body.as_bytes()).unwrap_err();
             assert!(refused.to_string().contains(words), "{refused}");
             assert_eq!(rate.get(), Limits::default());
         }

@@ -1,6 +1,7 @@
 //! The daemon's HTTP interface: `/status` for people and scripts, `/metrics` for Prometheus, and
-//! `/limits`, the only page that can change something, and only from the same machine.
+//! `/limits`, the only page that can change something, and only for who can read the daemon's token.
 
+mod door;
 mod figures;
 mod forecast;
 mod handle;
@@ -13,6 +14,7 @@ mod observer;
 mod rounds;
 mod server;
 mod status;
+mod token;
 mod traffic;
 
 pub use figures::Figures;
@@ -28,4 +30,5 @@ pub use status::{
     Contributor, EvaluationStatus, GroupStatus, NatStatus, PathStatus, PeerStatus, ServingStatus,
     Status, WaitStatus,
 };
+pub use token::{TOKEN_FILE, Token};
 pub use traffic::Traffic;

@@ -1,6 +1,7 @@
 //! The HTTP server. It listens on loopback unless configured otherwise.
 
-use super::{StatusHandle, host, limits, metrics_text};
+use super::door::{Caller, Door};
+use super::{StatusHandle, Token, host, limits, metrics_text};
 use axum::Router;
 use axum::http::{StatusCode, header};
 use axum::middleware;
@@ -40,8 +41,8 @@ pub struct ApiServer {
 }
 
 impl ApiServer {
-    /// Starts the server; `rate` holds the limits that `/limits` shows and changes. Needs a tokio
-    /// runtime.
+    /// Starts the server; `rate` holds the limits that `/limits` shows, and changes for those who have
+    /// the token. Needs a tokio runtime.
     ///
     /// # Errors
     /// If the address cannot be listened on.
@@ -49,6 +50,7 @@ impl ApiServer {
         address: SocketAddr,
         status: StatusHandle,
         rate: MaxRate,
+        token: Token,
     ) -> Result<Self, ApiError> {
         let failed = |source: std::io::Error| match source.kind() {
             std::io::ErrorKind::AddrInUse => ApiError::Busy { address },
@@ -57,12 +59,12 @@ impl ApiServer {
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let task = tokio::spawn(async move {
-            let mut routes = routes(status, rate);
+            let mut routes = routes(status, rate, token);
             if address.ip().is_loopback() {
                 routes = routes.layer(middleware::from_fn(host::only_addresses));
             }
-            let service = routes.into_make_service_with_connect_info::<SocketAddr>();
-            if let Err(error) = axum::serve(listener, service).await {
+            let service = routes.into_make_service_with_connect_info::<Caller>();
+            if let Err(error) = axum::serve(Door::new(listener), service).await {
                 tracing::warn!(%error, "the HTTP server ended");
             }
         });
@@ -81,7 +83,7 @@ impl Drop for ApiServer {
     }
 }
 
-fn routes(status: StatusHandle, rate: MaxRate) -> Router {
+fn routes(status: StatusHandle, rate: MaxRate, token: Token) -> Router {
     let metrics = status.clone();
     Router::new()
         .route("/status", get(move || async move { status_page(&status) }))
@@ -89,7 +91,7 @@ fn routes(status: StatusHandle, rate: MaxRate) -> Router {
             "/metrics",
             get(move || async move { metrics_page(&metrics) }),
         )
-        .merge(limits::routes(rate))
+        .merge(limits::routes(rate, token))
         .fallback(|| async { (StatusCode::NOT_FOUND, "see /status, /metrics and /limits\n") })
 }
 
@@ -122,6 +124,8 @@ mod tests {
     use std::sync::Arc;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+    const TOKEN: Token = Token::new([1; 32]);
+
     #[derive(Debug)]
     struct Still;
 
@@ -150,7 +154,8 @@ mod tests {
         let length = body.len();
         let request = format!(
             "{method} {path} HTTP/1.1\r\nHost: {host}\r\nContent-Length: {length}\r\n\
-             Connection: close\r\n\r\n{body}"
+             Authorization: Bearer {}\r\nConnection: close\r\n\r\n{body}",
+            TOKEN.text()
         );
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut answer = String::new();
@@ -158,19 +163,55 @@ mod tests {
         answer
     }
 
+    fn handle() -> StatusHandle {
+        let about = About {
+            run: "test run".to_owned(),
+            ..About::default()
+        };
+        let observer = Observer::new(about, Progress::default());
+        StatusHandle::new(observer, Arc::new(Still))
+    }
+
+    #[tokio::test]
+    async fn three_hundred_half_open_requests_hurt_nobody() {
+        let any = "127.0.0.1:0".parse().unwrap();
+        let server = ApiServer::start(any, handle(), MaxRate::default(), TOKEN);
+        let server = server.await.unwrap();
+        let mut half_open = Vec::new();
+        for _ in 0..300 {
+            let mut stream = tokio::net::TcpStream::connect(server.address())
+                .await
+                .unwrap();
+            stream
+                .write_all(b"GET /status HTTP/1.1\r\nHost: ")
+                .await
+                .unwrap();
+            half_open.push(stream);
+        }
+        let started = std::time::Instant::now();
+        let status = get(server.address(), "/status").await;
+        assert!(status.contains("200 OK"), "{status}");
+        println!(
+            "an answer beside 300 half-open requests: {:?}",
+            started.elapsed()
+        );
+        // The first were closed for the last, and the others end without a request.
+        let mut ended = 0;
+        for mut stream in half_open {
+            let mut rest = Vec::new();
+            // A reset is an end too.
+            let _ = stream.read_to_end(&mut rest).await;
+            ended += 1;
+        }
+        assert_eq!(ended, 300);
+    }
+
     #[tokio::test]
     async fn the_pages_answer_and_a_busy_port_is_named() {
-        let observer = Observer::new(
-            About {
-                run: "test run".to_owned(),
-                ..About::default()
-            },
-            Progress::default(),
-        );
-        let handle = StatusHandle::new(observer, Arc::new(Still));
+        let handle = handle();
         let any = "127.0.0.1:0".parse().unwrap();
         let rate = MaxRate::default();
-        let server = ApiServer::start(any, handle.clone(), rate.clone());
+        let server = ApiServer::start(any, handle.clone(), rate.clone(), TOKEN);
         let server = server.await.unwrap();
         let status = get(server.address(), "/status").await;
         assert!(
@@ -196,7 +237,7 @@ mod tests {
         assert!(get(server.address(), "/limits").await.ends_with(now));
         let long = ask(server.address(), "PUT", "/limits", &" ".repeat(9999)).await;
         assert!(long.contains("413"), "{long}");
-        let line = ApiServer::start(server.address(), handle, rate)
+        let line = ApiServer::start(server.address(), handle, rate, TOKEN)
             .await
             .unwrap_err()
             .to_string();

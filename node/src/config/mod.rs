@@ -118,6 +118,18 @@ pub struct DaemonConfig {
 }
 
 impl Config {
+    /// The effective configuration without what concerns this machine only: addresses, directories
+    /// and whatever the daemon does here. What `export` and `eval` rebuild the model from, and what
+    /// the plan depends on, stays.
+    pub fn portable(&self) -> String {
+        let mut table: toml::Table = toml::from_str(&self.effective).unwrap_or_default();
+        table.retain(|name, _| ["run", "task", "shards", "strategy"].contains(&name));
+        if let Some(run) = table.get_mut("run").and_then(toml::Value::as_table_mut) {
+            run.retain(|name, _| ["name", "seed", "rounds"].contains(&name));
+        }
+        toml::to_string(&table).unwrap_or_default()
+    }
+
     /// Whether this daemon joins a run that others began: it has addresses to join, and is not one
     /// of the daemons that a fresh run starts with.
     pub fn joins_running(&self) -> bool {

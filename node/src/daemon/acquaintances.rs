@@ -1,66 +1,99 @@
-//! Stores the addresses of the daemon's peers and dials them at the next start, so that a restarted
-//! daemon finds the swarm without an address.
+//! Stores the addresses of the daemon's peers and its own ports, and dials the peers at the next
+//! start, so that restarted daemons find each other without an address.
 
 use crate::net::Net;
+use crate::ports::Ports;
 use crate::store::KnownPeers;
 use libp2p::Multiaddr;
+use murmurate_protocol::limits::ACTIVE_LINKS_MAX;
 use murmurate_protocol::wire::PeerRecord;
-use murmurate_protocol::{RunId, Time, View};
+use murmurate_protocol::{PeerId, RunId, Time, View};
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 use tokio::task::JoinHandle;
 
-/// Time between two reads of the view, and between two dials while no peer is linked.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// Time between two reads of the view.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Attempts to dial the peers of an earlier life: one minute of them.
-const DIALS_MAX: u32 = 30;
+/// Looks, one minute of them, at each of which the peers of an earlier life are dialled that are
+/// not there.
+const EAGER_LOOKS: u32 = 60;
+
+/// After that, the number of looks between two dials.
+const PATIENT_LOOKS: u32 = 30;
 
 /// The peers met so far, with their addresses.
 #[derive(Debug)]
 pub(super) struct Acquaintances {
     dir: PathBuf,
     run: RunId,
+    me: PeerId,
     known: KnownPeers,
-    dials_left: u32,
+    /// The ports of the earlier life.
+    ports: Ports,
+    /// Those of whom the file said that they were there at the end of the earlier life.
+    companions: Vec<PeerId>,
+    looks: u32,
     looked: Option<Instant>,
+    /// Whether the file lacks what is known.
+    stale: bool,
     saving: Option<JoinHandle<()>>,
 }
 
 impl Acquaintances {
     /// Loads the peers of an earlier life from `dir`. Returns a warning if the file cannot be read.
-    pub(super) fn load(dir: PathBuf, run: RunId) -> (Self, Option<String>) {
-        let (known, warning) = match KnownPeers::load(&dir, &run) {
+    pub(super) fn load(dir: PathBuf, run: RunId, me: PeerId) -> (Self, Option<String>) {
+        let (mut known, warning) = match KnownPeers::load(&dir, &run) {
             Ok(known) => (known, None),
             Err(error) => (KnownPeers::default(), Some(error.to_string())),
         };
         let acquaintances = Self {
             dir,
             run,
+            me,
+            companions: known.companions(),
+            ports: std::mem::take(&mut known.ports),
             known,
-            dials_left: DIALS_MAX,
+            looks: 0,
             looked: None,
+            stale: false,
             saving: None,
         };
         (acquaintances, warning)
     }
 
-    /// Dials the peers of an earlier life while no peer is linked. Otherwise writes changes of the
-    /// view to the disk, on another thread.
+    /// The ports on which this daemon listened in its earlier life.
+    pub(super) fn ports(&self) -> &Ports {
+        &self.ports
+    }
+
+    /// The peers that were there at the end of the earlier life.
+    pub(super) fn companions(&self) -> &[PeerId] {
+        &self.companions
+    }
+
+    /// Remembers the port of an address on which this daemon listens.
+    pub(super) fn listening(&mut self, address: &Multiaddr) {
+        self.stale |= self.known.ports.remember(address);
+    }
+
+    /// Dials the peers of an earlier life that are not there. Writes changes of the view to the disk,
+    /// on another thread.
     pub(super) fn look(&mut self, net: &Net, view: &View) {
         if self.looked.is_some_and(|at| at.elapsed() < LOOK_EVERY) {
             return;
         }
         self.looked = Some(Instant::now());
-        if view.greeted().next().is_none() {
-            self.dial(net);
+        self.looks = self.looks.saturating_add(1);
+        if self.looks <= EAGER_LOOKS || self.looks.is_multiple_of(PATIENT_LOOKS) {
+            self.dial(net, view);
+        }
+        self.learn(view);
+        let busy = self.saving.as_ref().is_some_and(|task| !task.is_finished());
+        if !self.stale || busy {
             return;
         }
-        // From now on the peer itself dials the peers that it knows.
-        self.dials_left = 0;
-        if self.saving.as_ref().is_some_and(|task| !task.is_finished()) || !self.learn(view) {
-            return;
-        }
+        self.stale = false;
         let (known, dir, run) = (self.known.clone(), self.dir.clone(), self.run);
         self.saving = Some(tokio::task::spawn_blocking(move || {
             tell(known.save(&dir, &run));
@@ -73,36 +106,35 @@ impl Acquaintances {
             // A panic of the writer has printed its own message.
             let _ = saving.await;
         }
-        if self.learn(view) {
+        self.learn(view);
+        if self.stale {
             tell(tokio::task::block_in_place(|| {
                 self.known.save(&self.dir, &self.run)
             }));
         }
     }
 
-    /// Takes the peers of the view and returns whether anything changed. An empty view keeps the
-    /// last known peers.
-    fn learn(&mut self, view: &View) -> bool {
-        let seen = KnownPeers::new(view.greeted().filter_map(|(peer, remote)| {
+    /// Takes the peers of the view. Peers that left it stay known.
+    fn learn(&mut self, view: &View) {
+        let present = view.greeted().filter_map(|(peer, remote)| {
             let texts = remote.record()?.addresses.iter().filter_map(|bytes| {
                 let address = Multiaddr::try_from(bytes.clone()).ok()?;
                 Some(address.to_string())
             });
             Some((peer, texts.collect()))
-        }));
-        if seen.is_empty() || seen == self.known {
-            return false;
-        }
-        self.known = seen;
-        true
+        });
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let now = now.map(|since| since.as_secs()).unwrap_or_default();
+        self.stale |= self.known.meet(self.me, present, now);
     }
 
-    fn dial(&mut self, net: &Net) {
-        if self.dials_left == 0 || self.known.is_empty() {
-            return;
-        }
-        self.dials_left -= 1;
-        for (peer, addresses) in self.known.iter() {
+    /// Dials known peers without a link. A link to one of them does not end this: each of two halves
+    /// of a restarted run knows the other half's old addresses only.
+    fn dial(&self, net: &Net, view: &View) {
+        let room = ACTIVE_LINKS_MAX.saturating_sub(view.greeted().count());
+        let away = |peer: &PeerId| view.get(*peer).is_none_or(|r| !r.linked && !r.banned);
+        let away = self.known.iter().filter(|(peer, _)| away(peer));
+        for (peer, addresses) in away.take(room) {
             let parsed = addresses.iter().filter_map(|a| a.parse::<Multiaddr>().ok());
             let record = PeerRecord {
                 peer,

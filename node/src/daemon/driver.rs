@@ -73,6 +73,7 @@ impl Driver {
         self.drain();
         while !self.ending.left {
             let deadline = self.peer.poll_timeout().unwrap_or(Time::NEVER);
+            let room = self.lanes.keep_up();
             let sleep = tokio::time::sleep_until(self.clock.instant(deadline).into());
             tokio::select! {
                 biased;
@@ -89,7 +90,7 @@ impl Driver {
                     None => self.ending.fail(DaemonError::LaneEnded),
                 },
                 () = sleep => self.feed(Input::Timeout),
-                event = sources.events.recv() => match event {
+                event = sources.events.recv(), if room => match event {
                     Some(event) => self.on_net(event),
                     None => self.ending.fail(DaemonError::NetworkEnded),
                 },

@@ -1,5 +1,6 @@
 //! The daemon's end: whether it has come, the reason, and what to tell the operator.
 
+use crate::daemon::refusals::Refusals;
 use crate::daemon::{DaemonError, RefusedBy};
 use crate::net::{GateError, from_libp2p};
 use libp2p::Multiaddr;
@@ -65,6 +66,8 @@ pub(super) struct Ending {
     pub(super) error: Option<DaemonError>,
     /// Peers that refused this one, or that this one refused.
     pub(super) refused: Vec<RefusedBy>,
+    /// The peers about whose refusal the operator was told.
+    pub(super) told: Refusals,
     /// Whether any peer of the run was ever linked.
     pub(super) met_anyone: bool,
     /// The addresses to join that did not answer, with the reasons.

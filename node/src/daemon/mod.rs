@@ -13,6 +13,7 @@ mod news;
 mod payload;
 mod perform;
 mod recording;
+mod refusals;
 mod setup;
 mod shown;
 mod story;
@@ -23,16 +24,16 @@ pub use clock::SteadyClock;
 pub use error::{DaemonError, RefusedBy};
 pub use recording::BINARY;
 
-use crate::api::ApiServer;
+use crate::api::{ApiServer, TOKEN_FILE, Token};
 use crate::config::Config;
 use crate::faults::{Fault, Faults};
 use crate::membership::{self, Roll};
 use crate::metrics::{Metrics, RateFact};
+use crate::net::Net;
 use crate::progress::{LogMode, Printer};
 use crate::report::NodeReport;
 use crate::spans;
 use crate::store::Store;
-use acquaintances::Acquaintances;
 use console::Console;
 use contacts::Contacts;
 use driver::{Driver, Sources};
@@ -176,9 +177,7 @@ async fn drive(
         "daemon started"
     );
     let (network, events) = setup.network(&config)?;
-    let api =
-        ApiServer::start(config.daemon.http, setup.status.clone(), network.max_rate()).await?;
-    setup.store.note_http(api.address())?;
+    let api = serve(&config, &setup, &network).await?;
     let metrics = metrics(&config, &setup)?;
     let digests = setup.executor.digests();
     let saver = (!options.ephemeral).then_some(setup.saver);
@@ -189,8 +188,7 @@ async fn drive(
         Some(path) => Some(record(path, &config, &setup.peer_config, &setup.plan)?),
         None => None,
     };
-    let dir = config.daemon.dir.clone();
-    let (acquaintances, warning) = Acquaintances::load(dir, config.run.id);
+    let (acquaintances, warning) = setup.acquaintances;
     let peer = Peer::new(setup.peer_config, setup.plan, setup.topology);
     let mut driver = Driver {
         contacts: Contacts {
@@ -241,6 +239,16 @@ async fn drive(
         })
         .await;
     finish(driver, setup.supervisor).await
+}
+
+/// Starts the HTTP server, and notes in the directory where it is and what changes need.
+async fn serve(config: &Config, setup: &Setup, net: &Net) -> Result<ApiServer, DaemonError> {
+    let token = Token::new(setup.store.random());
+    let status = setup.status.clone();
+    let api = ApiServer::start(config.daemon.http, status, net.max_rate(), token.clone()).await?;
+    setup.store.note_secret(TOKEN_FILE, &token.text())?;
+    setup.store.note_http(api.address())?;
+    Ok(api)
 }
 
 /// Said once at the start: a daemon cannot see whether the others hold the same files.

@@ -12,7 +12,10 @@ impl Driver {
     /// Handles one network event.
     pub(super) fn on_net(&mut self, event: NetEvent) {
         match event {
-            NetEvent::Listening(address) => self.console.listening(address.to_string()),
+            NetEvent::Listening(address) => {
+                self.contacts.acquaintances.listening(&address);
+                self.console.listening(address.to_string());
+            }
             NetEvent::ListenFailed(failure) => {
                 let text = format!("cannot listen on {failure}; the other addresses work");
                 self.console.printer.note(&text);

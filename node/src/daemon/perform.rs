@@ -4,7 +4,14 @@ use crate::api::Clock;
 use crate::daemon::RefusedBy;
 use crate::daemon::driver::Driver;
 use crate::faults::Fault;
-use murmurate_protocol::{Evaluation, Event, Input, Output, Phase, PushOutcome, Wait, wire};
+use crate::progress::duration;
+use murmurate_protocol::{
+    Evaluation, Event, Input, Output, PeerId, Phase, PushOutcome, Wait, wire,
+};
+use std::time::Instant;
+
+/// Missing daemons that one line names.
+const MISSING_NAMED_MAX: usize = 4;
 
 impl Driver {
     /// Performs an output. Returns a fault that must be triggered after all outputs are performed.
@@ -109,6 +116,15 @@ impl Driver {
                  can still join",
                 waited.as_secs_f64()
             )),
+            Event::Missing {
+                here,
+                wanted,
+                waited,
+            } => {
+                let text = self.missing(*here, *wanted, waited.as_secs_f64());
+                self.console.printer.note(&text);
+            }
+            Event::ClockOff { peer, ahead } => self.console.printer.note(&clock_off(*peer, *ahead)),
             Event::Finished { rounds, .. } => {
                 self.console
                     .printer
@@ -120,6 +136,27 @@ impl Driver {
                 }
             }
         }
+    }
+
+    /// Says how many daemons are missing, and which of those that it knows.
+    fn missing(&self, here: usize, wanted: usize, seconds: f64) -> String {
+        let view = self.peer.view();
+        let there = |peer: &PeerId| view.greeted().any(|(id, _)| id == *peer);
+        let companions = self.contacts.acquaintances.companions().iter();
+        let away: Vec<String> = companions
+            .filter(|peer| !there(peer))
+            .map(ToString::to_string)
+            .take(MISSING_NAMED_MAX)
+            .collect();
+        let names = match away.is_empty() {
+            true => String::new(),
+            false => format!("; no answer from {}", away.join(", ")),
+        };
+        format!(
+            "waited {seconds:.0} s for other daemons: {here} of {wanted} are here, {} missing{names}; \
+             training begins when they come (start them, or lower `run.start_with`)",
+            wanted.saturating_sub(here).max(1)
+        )
     }
 
     /// Keeps the best parameters, and leaves where the goal is reached or patience is over.
@@ -136,9 +173,29 @@ impl Driver {
     }
 
     fn refused(&mut self, refused: RefusedBy) {
-        self.console.printer.note(&refused.to_string());
+        if self.ending.told.tell(refused.peer, Instant::now()) {
+            self.console.printer.note(&refused.to_string());
+        }
         self.ending
             .refused(refused, self.peer.phase() == Phase::Join);
+    }
+}
+
+/// What to say about a clock. `ahead` is by how many seconds the others' clocks are ahead.
+fn clock_off(peer: Option<PeerId>, ahead: i64) -> String {
+    let by = duration(ahead.unsigned_abs() as f64);
+    let word = |ahead: bool| if ahead { "ahead of" } else { "behind" };
+    match peer {
+        Some(peer) => format!(
+            "the clock of daemon {peer} is {by} {} this machine's: set the wrong one, or the two cannot \
+             find each other again",
+            word(ahead > 0)
+        ),
+        None => format!(
+            "this machine's clock is {by} {} those of the other daemons: set it right (NTP) and start \
+             again, or they cannot find this daemon",
+            word(ahead < 0)
+        ),
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::api::{About, Forecaster, Observer, StatusHandle};
 use crate::bulk::{BulkLimits, BulkStore};
 use crate::config::Config;
+use crate::daemon::acquaintances::Acquaintances;
 use crate::daemon::agreed;
 use crate::daemon::clock::WallStopwatch;
 use crate::daemon::trainer::Made;
@@ -14,16 +15,12 @@ use crate::net::{self, Net, NetConfig, NetEvent};
 use crate::store::{Best, Checkpoint, Expected, Store};
 use crate::unit::Unit;
 use murmurate_attach::Supervisor;
-use murmurate_protocol::{FragmentPlan, PeerConfig, Plan, Snapshot, Topology};
+use murmurate_protocol::{FragmentPlan, PeerConfig, PeerId, Plan, Snapshot, Topology};
 use murmurate_strategies::Layout;
 use murmurate_strategies::executor::{Executor, Parts};
 use murmurate_strategies::plan::stores;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::mpsc;
-
-/// How long a daemon with a checkpoint but no address to join waits for peers to find it.
-const FOUND_WAIT: Duration = Duration::from_secs(3);
 
 /// The parts of one daemon before they run.
 pub(super) struct Setup {
@@ -44,6 +41,8 @@ pub(super) struct Setup {
     pub(super) best: Option<Best>,
     /// The unit of the task's loss.
     pub(super) unit: Unit,
+    /// The peers of an earlier life, with a warning if they cannot be read.
+    pub(super) acquaintances: (Acquaintances, Option<String>),
     /// Message about the checkpoint that the daemon resumes from.
     pub(super) resumed: Option<String>,
 }
@@ -91,12 +90,14 @@ impl Setup {
         let unit = about.unit;
         let best = Best::read(store.dir(), &expected);
         let status = StatusHandle::new(Observer::new(about, progress), Arc::new(clock));
+        let acquaintances = Acquaintances::load(store.dir().to_owned(), run.id, peer);
+        let companions = acquaintances.0.companions().len();
         let saver = Saver {
             dir: store.dir().to_owned(),
             expected,
             run_name: run.name.clone(),
             peer: peer.to_hex(),
-            config: config.effective.clone(),
+            config: config.portable(),
             layout,
             status: status.clone(),
         };
@@ -111,8 +112,9 @@ impl Setup {
                 } else {
                     0
                 },
-                ..peer_config(config, peer, snapshot.is_some())
+                ..peer_config(config, peer, companions)
             },
+            acquaintances,
             best,
             unit,
             supervisor,
@@ -136,6 +138,7 @@ impl Setup {
             Arc::clone(&self.entered.membership),
         );
         net.listen.clone_from(&config.network.listen);
+        net.ports.clone_from(self.acquaintances.0.ports());
         net.announce.clone_from(&config.network.announce);
         net.join.clone_from(&config.network.join);
         net.mdns = config.network.mdns;
@@ -153,18 +156,14 @@ impl Setup {
     }
 }
 
-fn peer_config(config: &Config, me: murmurate_protocol::PeerId, resumed: bool) -> PeerConfig {
-    let join = !config.network.join.is_empty();
-    let start_wait = match resumed && !join {
-        true => config.run.start_wait.min(FOUND_WAIT),
-        false => config.run.start_wait,
-    };
+fn peer_config(config: &Config, me: PeerId, companions: usize) -> PeerConfig {
     PeerConfig {
         me,
         seed: config.run.seed,
         start_with: config.run.start_with,
-        start_wait,
-        join,
+        companions,
+        start_wait: config.run.start_wait,
+        join: !config.network.join.is_empty(),
         save_every: config.daemon.save_every,
         evaluate_every: config.daemon.evaluate_every,
         leave_when_finished: !config.daemon.stay,

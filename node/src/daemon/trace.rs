@@ -247,6 +247,8 @@ fn tell(event: &Event) {
         // the error.
         Event::WorkFailed { what } => info!(what, "an order failed"),
         Event::JoinFailed { waited } => info!(?waited, "no peer with a state answered"),
+        Event::ClockOff { peer, ahead } => info!(?peer, ahead, "a clock is wrong"),
+        Event::Missing { here, wanted, .. } => info!(here, wanted, "too few peers to begin"),
         Event::Suspected { peer, .. } => about(*peer, "did not answer in time: suspected"),
         Event::Misbehaved { peer, score, what } => {
             let _in = spans::enter(None, Some(*peer));

@@ -4,6 +4,7 @@
 //! Orders enter through bounded queues, and answers leave through one. A `Train` or `Evaluate` goes
 //! to both lanes. A `Save` passes from the train lane to the mix lane, which commits it.
 
+mod queue;
 mod save;
 
 pub use save::Saver;
@@ -12,14 +13,16 @@ use crate::depot::Depot;
 use crate::store::Best;
 use murmurate_protocol::{Done, FragmentId, Order, OrderId, Route, WorkError};
 use murmurate_strategies::executor::{Executor, MixLane, TrainLane, TrainSignals};
+use queue::Queue;
 use save::HalfSaved;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use tokio::sync::mpsc::{self, Receiver, Sender, error::TrySendError};
+use tokio::sync::mpsc::{self, Receiver, Sender};
 
-/// Orders that may wait for one lane. Before the peer needs an answer, it gives at most one group's
-/// encodes, combines and releases for each fragment. The queues grow on demand, because allocating
-/// this capacity at the start would take 18 MB.
+/// Orders that may wait for one lane before the driver stops to read from the network. Before the
+/// peer needs an answer, it gives at most one group's encodes, combines and releases for each
+/// fragment, unless a remote sends much that must be released. The queues grow on demand, because
+/// allocating this capacity at the start would take 18 MB.
 const ORDERS_WAITING_MAX: usize = 64 * 1024;
 
 /// Answers that may wait for the driver. Beyond that the lanes wait.
@@ -51,8 +54,8 @@ enum MixWork {
 /// Handles of the lanes' threads and queues.
 #[derive(Debug)]
 pub struct Lanes {
-    train: Sender<TrainWork>,
-    mix: Sender<MixWork>,
+    train: Queue<TrainWork>,
+    mix: Queue<MixWork>,
     signals: Arc<TrainSignals>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -106,8 +109,8 @@ impl Lanes {
                 run_mix(mix_lane, &mut mix_work, &answers, &depot, saver.as_deref());
             })?;
         let lanes = Self {
-            train,
-            mix,
+            train: Queue::new(train),
+            mix: Queue::new(mix),
             signals,
             threads: vec![trainer, mixer],
         };
@@ -115,26 +118,30 @@ impl Lanes {
     }
 
     /// Queues an order for its lane.
-    ///
-    /// # Panics
-    /// If the lane's queue is full, which the peer's own bounds exclude.
-    pub fn submit(&self, id: OrderId, order: Order) {
+    pub fn submit(&mut self, id: OrderId, order: Order) {
         match order {
             Order::Save { round, snapshot } => {
-                queue(&self.train, TrainWork::Save(id, round.0, snapshot));
+                self.train.push(TrainWork::Save(id, round.0, snapshot));
             }
             order if order.route() == Route::MixThenTrain => {
-                queue(&self.mix, MixWork::Order(id, order.clone()));
-                queue(&self.train, TrainWork::Order(id, order));
+                self.mix.push(MixWork::Order(id, order.clone()));
+                self.train.push(TrainWork::Order(id, order));
             }
-            order => queue(&self.mix, MixWork::Order(id, order)),
+            order => self.mix.push(MixWork::Order(id, order)),
         }
+    }
+
+    /// Moves orders that did not fit into the lanes' queues there. Returns whether all fitted; if
+    /// not, the driver must take nothing more from the network, which would bring more orders.
+    pub fn keep_up(&mut self) -> bool {
+        let train = self.train.flush();
+        self.mix.flush() && train
     }
 
     /// Keeps the anchor as it is now in the file of the best parameters. Orders that are queued later
     /// wait for it.
-    pub fn keep_best(&self, best: Best) {
-        queue(&self.mix, MixWork::Best(best));
+    pub fn keep_best(&mut self, best: Best) {
+        self.mix.push(MixWork::Best(best));
     }
 
     /// Values that the train lane publishes while it works.
@@ -144,20 +151,12 @@ impl Lanes {
 
     /// Ends both threads after their current work, and waits for them.
     pub fn join(self) {
-        drop((self.train, self.mix));
+        self.train.end();
+        self.mix.end();
         for thread in self.threads {
             // A lane that panicked has printed the reason; its work is lost.
             let _ = thread.join();
         }
-    }
-}
-
-fn queue<T>(lane: &Sender<T>, work: T) {
-    match lane.try_send(work) {
-        Ok(()) => {}
-        Err(TrySendError::Full(_)) => panic!("{ORDERS_WAITING_MAX} orders wait for one lane"),
-        // The lane ended early and has printed the reason; the driver notices the missing answer.
-        Err(TrySendError::Closed(_)) => tracing::error!("a lane's thread has ended"),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Configuration of the network, and the errors of its start.
 
 use crate::net::Membership;
+use crate::ports::Ports;
 use libp2p::Multiaddr;
 use libp2p::identity::Keypair;
 use murmurate_net::congestion::{Congestion, MaxRate};
@@ -20,6 +21,8 @@ pub struct NetConfig {
     pub membership: Arc<Membership>,
     /// Addresses to listen on; empty for a peer that only dials.
     pub listen: Vec<Multiaddr>,
+    /// The ports that this daemon had before, for addresses that leave the port to the system.
+    pub ports: Ports,
     /// Addresses to announce instead of the listening addresses.
     pub announce: Option<Vec<Multiaddr>>,
     /// Peers to join through, with or without `/p2p`.
@@ -48,6 +51,7 @@ impl NetConfig {
             run: membership.run().id,
             membership,
             listen: Vec::new(),
+            ports: Ports::default(),
             announce: None,
             join: Vec::new(),
             mdns: false,
@@ -91,6 +95,17 @@ pub enum NetError {
     Listen {
         /// All addresses with their reasons.
         failures: Vec<ListenFailure>,
+    },
+    /// Another process has a port of the configuration.
+    #[error(
+        "port {port} of {address} is in use by another process (stop it if it is another daemon, or \
+         give another port in `network.listen`; 0 takes any free one)"
+    )]
+    PortTaken {
+        /// The listening address.
+        address: Multiaddr,
+        /// Its port.
+        port: u16,
     },
     /// An encrypted transport cannot be set up.
     #[error("cannot set up the {transport} transport: {reason}")]

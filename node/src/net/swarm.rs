@@ -107,7 +107,7 @@ impl Network {
         let ours = from_libp2p(&me).ok_or(NetError::Identity)?;
         let members = Members::default();
         let mut swarm = behaviour::swarm(&config, transport, &counters.wire(), &members)?;
-        let mut pending = listen(&mut swarm, &config.listen)?;
+        let mut pending = listen(&mut swarm, &config.listen, &config.ports)?;
         if let Some(cap) = quic.buffers().cap() {
             pending.push_back(Pending::Event(NetEvent::Notice(cap.to_string())));
         }

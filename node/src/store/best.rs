@@ -1,6 +1,7 @@
 //! The parameters with the lowest loss on held-out data: one file in the daemon's directory, in the
 //! format of exported models, replaced as a whole.
 
+use super::files::PRIVATE;
 use super::tensors::TensorReader;
 use super::{Expected, StoreError};
 use murmurate_strategies::Layout;
@@ -65,7 +66,14 @@ impl Best {
         let known = about.into_iter();
         let about = known.filter_map(|(key, value)| Some((key.to_owned(), value?)));
         let about: BTreeMap<String, String> = about.collect();
-        write_model(&Self::path(dir), layout, parameters, &about)
+        write_model(&Self::path(dir), layout, parameters, &about)?;
+        // The directory is private already; a failure here leaks nothing by itself.
+        #[cfg(unix)]
+        let _ = std::fs::set_permissions(
+            Self::path(dir),
+            std::os::unix::fs::PermissionsExt::from_mode(PRIVATE),
+        );
+        Ok(())
     }
 
     /// Reads the round and the parameters of the file in a daemon's directory.

@@ -5,24 +5,27 @@ use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+/// Permissions of what only this user may read.
+pub(crate) const PRIVATE: u32 = 0o600;
+
 /// Writes `bytes` to a temporary file beside `path`, syncs it, renames it to `path` and syncs the
 /// directory. After a crash at any instant, the file is the complete old or new version.
 ///
 /// # Errors
 /// If a step fails. The old file is then intact.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
-    write_with_mode(path, bytes, 0o644)
+    replace(path, bytes, 0o644)
 }
 
-/// Like [`write_atomically`], but only the file's owner may read it.
+/// As [`write_atomically`], readable by this user only.
 ///
 /// # Errors
-/// As [`write_atomically`].
-pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
-    write_with_mode(path, bytes, 0o600)
+/// If a step fails. The old file is then intact.
+pub fn write_private(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+    replace(path, bytes, PRIVATE)
 }
 
-fn write_with_mode(path: &Path, bytes: &[u8], mode: u32) -> Result<(), StoreError> {
+fn replace(path: &Path, bytes: &[u8], mode: u32) -> Result<(), StoreError> {
     let temporary = temporary_beside(path);
     let written = create(&temporary, mode).and_then(|mut file| {
         file.write_all(bytes)
@@ -61,6 +64,16 @@ pub(crate) fn check_permissions(_: &Path) -> Result<(), String> {
     Ok(())
 }
 
+/// Creates a directory that only this user may enter: checkpoints hold the model and the configuration.
+/// One that is there keeps its permissions.
+pub(crate) fn create_private(dir: &Path) -> std::io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(dir)
+}
+
 /// Path of the temporary file that is later renamed to `path`.
 pub(crate) fn temporary_beside(path: &Path) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
@@ -74,11 +87,27 @@ pub(crate) fn create(path: &Path, mode: u32) -> Result<File, StoreError> {
     options.write(true).create(true).truncate(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, mode);
-    #[cfg(not(unix))]
-    let _ = mode;
-    options
-        .open(path)
-        .map_err(|e| StoreError::io("create", path, e))
+    let opened = options.open(path).and_then(|file| {
+        restrict(&file, mode)?;
+        Ok(file)
+    });
+    opened.map_err(|e| StoreError::io("create", path, e))
+}
+
+/// Sets the permissions of a file that is left over from a crash, and has its own.
+#[cfg(unix)]
+fn restrict(file: &File, mode: u32) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    let now = file.metadata()?;
+    if now.is_file() && now.permissions().mode() & 0o777 & !mode != 0 {
+        file.set_permissions(PermissionsExt::from_mode(mode))?;
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn restrict(_: &File, _: u32) -> std::io::Result<()> {
+    Ok(())
 }
 
 /// Makes a rename or a new name in the directory of `path` durable.

@@ -55,6 +55,14 @@ impl Identity {
         self.peer
     }
 
+    /// 32 bytes of the system's generator.
+    pub(super) fn random() -> [u8; 32] {
+        let pair = libp2p::identity::ed25519::Keypair::generate();
+        let mut bytes = [0; 32];
+        bytes.copy_from_slice(pair.secret().as_ref());
+        bytes
+    }
+
     fn create(path: &Path) -> Result<Self, StoreError> {
         let pair = libp2p::identity::ed25519::Keypair::generate();
         // `Digest` parses 32 bytes in hexadecimal, which is also the form of an Ed25519 seed.

@@ -1,11 +1,13 @@
-//! Addresses of the peers that a daemon met, so that it finds them again after a restart. An
-//! invalid file causes one warning and is otherwise ignored.
+//! Addresses of the peers that a daemon met, and its own ports, so that they find each other again
+//! after a restart. An invalid file causes one warning and is otherwise ignored.
 
-use crate::store::{StoreError, write_atomically};
-use murmurate_protocol::limits::{ADDRESS_BYTES_MAX, RECORD_ADDRESSES_MAX};
-use murmurate_protocol::{PeerId, RunId};
+use crate::ports::Ports;
+use crate::store::{StoreError, write_private};
+use murmurate_protocol::limits::{ACTIVE_LINKS_MAX, ADDRESS_BYTES_MAX, RECORD_ADDRESSES_MAX};
+use murmurate_protocol::{Digest, PeerId, RunId};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::path::Path;
 
@@ -18,37 +20,99 @@ const PEERS_MAX: usize = 64;
 /// Maximum size of the file in bytes: twice what all peers with all their addresses take.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// Peers with their addresses as text.
+/// Seconds after which the file says anew that a peer is still there.
+const SEEN_EVERY_S: u64 = 60;
+
+/// Peers that were there at most this many seconds before the last one were there at the end.
+const COMPANIONS_S: u64 = 2 * SEEN_EVERY_S;
+
+/// Peers with their addresses as text, and this daemon's ports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct KnownPeers(BTreeMap<PeerId, Vec<String>>);
+pub struct KnownPeers {
+    peers: BTreeMap<PeerId, KnownPeer>,
+    /// The ports on which this daemon listened.
+    pub ports: Ports,
+}
+
+/// One peer.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct KnownPeer {
+    addresses: Vec<String>,
+    /// When it was last there, in seconds since 1970.
+    #[serde(default)]
+    seen: u64,
+}
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawKnown {
     run: String,
-    peers: BTreeMap<String, Vec<String>>,
+    #[serde(default, skip_serializing_if = "Ports::is_empty")]
+    ports: Ports,
+    peers: BTreeMap<String, KnownPeer>,
 }
 
 impl KnownPeers {
-    /// Keeps at most the number of peers and of addresses that the bounds allow.
-    pub fn new(peers: impl IntoIterator<Item = (PeerId, Vec<String>)>) -> Self {
-        let bounded = |(peer, mut addresses): (PeerId, Vec<String>)| {
+    /// Takes the peers that are there at time `now`, in seconds since 1970. Returns whether the file
+    /// must be written. The number of peers and of addresses is bounded: the peers that were there
+    /// last stay, and of those a choice that depends on `me`, so that not all daemons remember the
+    /// same ones.
+    pub fn meet(
+        &mut self,
+        me: PeerId,
+        present: impl IntoIterator<Item = (PeerId, Vec<String>)>,
+        now: u64,
+    ) -> bool {
+        let before = self.peers.clone();
+        let mut there = BTreeSet::new();
+        for (peer, mut addresses) in present {
             addresses.retain(|a| a.len() <= 2 * ADDRESS_BYTES_MAX);
             addresses.truncate(RECORD_ADDRESSES_MAX);
-            (!addresses.is_empty()).then_some((peer, addresses))
-        };
-        let peers = peers.into_iter().filter_map(bounded);
-        Self(peers.take(PEERS_MAX).collect())
+            if addresses.is_empty() {
+                continue;
+            }
+            there.insert(peer);
+            let known = self.peers.entry(peer).or_default();
+            if known.addresses != addresses || now.abs_diff(known.seen) >= SEEN_EVERY_S {
+                let seen = now;
+                *known = KnownPeer { addresses, seen };
+            }
+        }
+        if self.peers.len() > PEERS_MAX {
+            let mut all: Vec<_> = std::mem::take(&mut self.peers).into_iter().collect();
+            all.sort_by_cached_key(|(peer, known)| {
+                let seen = if there.contains(peer) {
+                    now
+                } else {
+                    known.seen
+                };
+                let lot = [&me.as_bytes()[..], &peer.as_bytes()[..]].concat();
+                (Reverse(seen), Digest::of(&lot))
+            });
+            self.peers = all.into_iter().take(PEERS_MAX).collect();
+        }
+        self.peers != before
     }
 
     /// All peers with their addresses.
     pub fn iter(&self) -> impl Iterator<Item = (PeerId, &[String])> {
-        self.0.iter().map(|(peer, list)| (*peer, list.as_slice()))
+        let peers = self.peers.iter();
+        peers.map(|(peer, known)| (*peer, known.addresses.as_slice()))
+    }
+
+    /// The peers that were there at the end, as many as one daemon is linked to in a large run.
+    pub fn companions(&self) -> Vec<PeerId> {
+        let last = self.peers.values().map(|known| known.seen).max();
+        let recent = |known: &KnownPeer| Some(known.seen + COMPANIONS_S) >= last && known.seen > 0;
+        let recent = self.peers.iter().filter(|(_, known)| recent(known));
+        let recent = recent.map(|(peer, _)| *peer);
+        recent.take(ACTIVE_LINKS_MAX - 1).collect()
     }
 
     /// Whether no peer is known.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.peers.is_empty()
     }
 
     /// Reads the peers of `run` from `dir`. Returns none if the file is missing or belongs to
@@ -75,11 +139,24 @@ impl KnownPeers {
         if raw.run != run.to_hex() {
             return Ok(Self::default());
         }
-        let peers = raw.peers.into_iter().map(|(peer, addresses)| {
+        let bounded = |known: &KnownPeer| {
+            known.addresses.len() <= RECORD_ADDRESSES_MAX
+                && known
+                    .addresses
+                    .iter()
+                    .all(|a| a.len() <= 2 * ADDRESS_BYTES_MAX)
+        };
+        if raw.peers.len() > PEERS_MAX || !raw.peers.values().all(bounded) {
+            return Err(unknown("it has too many peers or addresses"));
+        }
+        let peers = raw.peers.into_iter().map(|(peer, known)| {
             let peer = PeerId::from_hex(&peer).ok_or_else(|| unknown("a peer's id is invalid"))?;
-            Ok((peer, addresses))
+            Ok((peer, known))
         });
-        Ok(Self::new(peers.collect::<Result<Vec<_>, StoreError>>()?))
+        Ok(Self {
+            peers: peers.collect::<Result<_, StoreError>>()?,
+            ports: raw.ports,
+        })
     }
 
     /// Replaces the file in `dir` atomically.
@@ -88,15 +165,16 @@ impl KnownPeers {
     /// If the directory cannot be written. The old file is then intact.
     pub fn save(&self, dir: &Path, run: &RunId) -> Result<(), StoreError> {
         let path = dir.join(FILE);
-        let peers = self.0.iter();
+        let peers = self.peers.iter();
         let raw = RawKnown {
             run: run.to_hex(),
+            ports: self.ports.clone(),
             peers: peers
-                .map(|(id, list)| (id.to_hex(), list.clone()))
+                .map(|(id, known)| (id.to_hex(), known.clone()))
                 .collect(),
         };
         let text = serde_json::to_vec_pretty(&raw).map_err(|e| unusable(&path, &e.to_string()))?;
-        write_atomically(&path, &text)
+        write_private(&path, &text)
     }
 }
 
@@ -111,9 +189,21 @@ fn unusable(path: &Path, reason: &str) -> StoreError {
 mod tests {
     use super::*;
 
+    const ME: PeerId = PeerId::from_bytes([0; 32]);
+
+    fn peer(id: u8) -> PeerId {
+        PeerId::from_bytes([id; 32])
+    }
+
+    fn at(port: u16) -> Vec<String> {
+        vec![format!("/ip4/127.0.0.1/udp/{port}/quic-v1")]
+    }
+
     fn some() -> KnownPeers {
-        let address = "/ip4/127.0.0.1/udp/9/quic-v1".to_owned();
-        KnownPeers::new([(PeerId::from_bytes([7; 32]), vec![address])])
+        let mut known = KnownPeers::default();
+        assert!(known.meet(ME, [(peer(7), at(9))], 1000));
+        known.ports.remember(&at(77)[0].parse().unwrap());
+        known
     }
 
     #[test]
@@ -140,15 +230,38 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_is_bounded() {
-        let address = "/ip4/127.0.0.1/udp/9/quic-v1".to_owned();
-        let many = (0..=255).map(|id| (PeerId::from_bytes([id; 32]), vec![address.clone(); 99]));
-        let known = KnownPeers::new(many);
+    fn a_peer_that_is_away_is_remembered_until_many_came_after_it() {
+        let mut known = some();
+        assert!(known.meet(ME, [(peer(8), at(1))], 1010));
+        assert!(!known.meet(ME, [(peer(8), at(1))], 1020), "nothing new");
+        assert!(known.meet(ME, [(peer(8), at(2))], 1020), "it moved");
+        assert!(known.meet(ME, [(peer(8), at(2))], 1090), "still there");
+        assert_eq!(known.companions(), [peer(7), peer(8)]);
+        assert!(known.meet(ME, [(peer(8), at(2))], 2000));
+        assert_eq!(known.companions(), [peer(8)], "the other left long ago");
+        let many = (10..10 + PEERS_MAX as u8 - 1).map(|id| (peer(id), at(1)));
+        assert!(known.meet(ME, many, 3000));
         assert_eq!(known.iter().count(), PEERS_MAX);
-        assert!(
+        assert!(known.iter().all(|(id, _)| id != peer(7)), "the oldest goes");
+        assert!(known.iter().any(|(id, _)| id == peer(8)));
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded_and_differs_among_daemons() {
+        let long: Vec<String> = at(9).into_iter().cycle().take(99).collect();
+        let of = |me: PeerId| {
+            let mut known = KnownPeers::default();
+            let many = (0..=255).map(|id| (peer(id), long.clone()));
+            assert!(known.meet(me, many.clone(), 5));
+            assert!(!known.meet(me, many, 6), "the same choice again");
             known
-                .iter()
-                .all(|(_, list)| list.len() == RECORD_ADDRESSES_MAX)
-        );
+        };
+        let known = of(ME);
+        assert_eq!(known.iter().count(), PEERS_MAX);
+        assert_eq!(known.companions().len(), ACTIVE_LINKS_MAX - 1);
+        let mut lists = known.iter().map(|(_, list)| list.len());
+        assert!(lists.all(|len| len == RECORD_ADDRESSES_MAX));
+        let ids = |known: &KnownPeers| known.iter().map(|(id, _)| id).collect::<Vec<_>>();
+        assert_ne!(ids(&known), ids(&of(peer(1))));
     }
 }

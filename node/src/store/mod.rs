@@ -16,8 +16,9 @@ pub use checkpoint::{
     Checkpoint, CheckpointWriter, Expected, LaneFile, LaneSink, Manifest, Progress,
 };
 pub use error::StoreError;
-pub use files::write_atomically;
-pub(crate) use files::{check_permissions, write_private};
+pub(crate) use files::check_permissions;
+use files::create_private;
+pub use files::{write_atomically, write_private};
 pub use identity::Identity;
 pub use known::KnownPeers;
 pub use lock::DirectoryLock;
@@ -94,6 +95,19 @@ impl Store {
         Ok(Some(checkpoint))
     }
 
+    /// Random bytes for a secret.
+    pub fn random(&self) -> [u8; 32] {
+        Identity::random()
+    }
+
+    /// Writes a secret to a file that only this user may read.
+    ///
+    /// # Errors
+    /// If the directory cannot be written.
+    pub fn note_secret(&self, file: &str, secret: &str) -> Result<(), StoreError> {
+        write_private(&self.dir.join(file), format!("{secret}\n").as_bytes())
+    }
+
     /// Writes the address of the HTTP server to `http.addr`, for people and scripts.
     ///
     /// # Errors
@@ -119,16 +133,6 @@ pub(crate) fn read_addresses(dir: &Path) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-/// Creates a directory that only this user may enter: checkpoints hold the model and the configuration.
-/// One that is there keeps its permissions.
-fn create_private(dir: &Path) -> std::io::Result<()> {
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(dir)
-}
-
 #[cfg(all(test, unix))]
 mod tests {
     use super::*;
@@ -141,6 +145,9 @@ mod tests {
         let fresh = dir.path().join("a/b");
         Store::open(&fresh).unwrap();
         assert_eq!(mode(&fresh), 0o700);
+        let store = Store::open(&dir.path().join("c")).unwrap();
+        store.note_secret("secret", "word").unwrap();
+        assert_eq!(mode(&store.dir().join("secret")), 0o600);
         let old = dir.path().join("old");
         std::fs::create_dir(&old).unwrap();
         std::fs::set_permissions(&old, PermissionsExt::from_mode(0o750)).unwrap();

@@ -13,6 +13,9 @@ pub struct PeerConfig {
     pub seed: u64,
     /// How many peers, itself included, a fresh run waits for before its first round.
     pub start_with: usize,
+    /// How many others it trained with at the end of its earlier life: a peer with a checkpoint waits
+    /// for them where no run is under way.
+    pub companions: usize,
     /// How long it waits for them, or, when it joins, for a peer that has a state.
     pub start_wait: Duration,
     /// Whether it joins a run that others began: it trains nothing before it has their state.

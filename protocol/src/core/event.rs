@@ -186,6 +186,23 @@ pub enum Event {
         /// How long it was waited for.
         waited: Duration,
     },
+    /// A clock is wrong: records are signed and expire by it.
+    ClockOff {
+        /// Whose, or `None` if this peer's differs from those of most others.
+        peer: Option<PeerId>,
+        /// By how many seconds the other peer's clock, or those of the others, are ahead of this
+        /// peer's.
+        ahead: i64,
+    },
+    /// Too few peers are here to begin; this one keeps waiting.
+    Missing {
+        /// How many are here, this one included.
+        here: usize,
+        /// How many it waits for, this one included.
+        wanted: usize,
+        /// How long it has waited.
+        waited: Duration,
+    },
     /// All rounds of the plan are done.
     Finished {
         /// Hash of the parameters (gossip) or the anchor (all-reduce) that it ends with.

@@ -54,6 +54,10 @@ pub(crate) struct Contact {
     pub(crate) dials: u32,
     /// When it is dialled next.
     pub(crate) dial_at: Option<Time>,
+    /// By how many seconds its clock is ahead of this peer's, in its own record; zero if about right.
+    pub(crate) clock: Option<i64>,
+    /// Whether its wrong clock was reported.
+    pub(crate) clock_told: bool,
 }
 
 /// Rounds after which a peer that always comes late is waited for again.

@@ -9,7 +9,7 @@ use crate::core::timers::Timer;
 use crate::core::{Event, FetchId, Output, Phase, Wait};
 use crate::limits::{DONORS_MAX, VIEW_PEERS_MAX};
 use crate::peer::Peer;
-use crate::peer::lag::CatchUp;
+use crate::peer::lag::{CatchUp, Witnesses};
 use crate::wire::TransferMessage;
 use crate::{Digest, Done, Order, OrderId, PeerId, Round, StateId};
 use core::time::Duration;
@@ -43,31 +43,44 @@ impl Peer {
     /// help least often: a peer that claims to be ahead and never helps must not be asked for ever.
     pub(super) fn ask_state(&mut self) {
         self.drop_replay();
-        let ready = self.cx.view.greeted().filter(|(_, r)| r.ready);
-        let ready: Vec<_> = ready
+        let at_rest = self.holders_at_rest();
+        let ready = self.cx.view.greeted();
+        let ready = ready.filter(|(id, r)| r.ready || at_rest.contains(id));
+        let mut donors: Vec<(u32, Round, PeerId)> = ready
             .map(|(id, r)| (self.in_vain(id), r.round, id))
             .collect();
-        let least = ready.iter().map(|(vain, ..)| *vain).min();
-        let mut donors: Vec<(Round, PeerId)> = ready
-            .into_iter()
-            .filter(|(vain, ..)| Some(*vain) == least)
-            .map(|(_, round, id)| (round, id))
-            .collect();
-        donors.sort_by_key(|(round, id)| (std::cmp::Reverse(*round), *id));
-        donors.truncate(DONORS_MAX);
+        // No peer can vouch for a state before the run is under way.
+        let liars = match at_rest.is_empty() {
+            true => self.liars(),
+            false => 0,
+        };
+        if liars == 0 {
+            let least = donors.iter().map(|(vain, ..)| *vain).min();
+            donors.retain(|(vain, ..)| Some(*vain) == least);
+        }
+        let rounds = donors.iter().map(|(_, round, _)| *round);
+        let newest = match liars {
+            0 => rounds.max(),
+            _ => self.believed_round(rounds),
+        };
         // A state that opens an earlier round would mean more rounds to replay.
-        let newest = donors.first().map(|(round, _)| *round);
-        let donors: BTreeSet<PeerId> = donors
-            .into_iter()
-            .filter(|(r, _)| Some(r.next()) >= newest)
-            .map(|(_, id)| id)
-            .collect();
-        if donors.is_empty() {
+        donors.retain(|(_, round, _)| newest.is_some_and(|newest| round.next() >= newest));
+        donors.sort_by_key(|(vain, round, id)| (*vain, std::cmp::Reverse(*round), *id));
+        donors.truncate(DONORS_MAX.max(2 * liars + 2));
+        let donors: BTreeSet<PeerId> = donors.into_iter().map(|(_, _, id)| id).collect();
+        if donors.len() <= liars {
             self.give_up_catching_up();
             return;
         }
         self.cx.waited(Wait::State, true);
-        let at_least = self.cx.round;
+        // Donors whose states must be equal pin that of the same round: the one they are in, or, if
+        // they were in two, the next.
+        let at_least = match (liars, newest) {
+            (1.., Some(newest)) if self.witnesses.disagreed > 0 => newest.next(),
+            (1.., Some(newest)) => newest.max(self.cx.round),
+            _ => self.cx.round,
+        };
+        self.witnesses.need = liars + 1;
         for peer in &donors {
             self.cx.send(*peer, TransferMessage::StateAsk { at_least });
         }
@@ -79,14 +92,15 @@ impl Peer {
     }
 
     pub(super) fn in_vain(&self, peer: PeerId) -> u32 {
-        self.vain.get(&peer).copied().unwrap_or(0)
+        self.witnesses.vain.get(&peer).copied().unwrap_or(0)
     }
 
     /// These peers did not help.
     pub(super) fn blame_donors(&mut self, donors: impl IntoIterator<Item = PeerId>) {
         for peer in donors {
-            if self.vain.len() < VIEW_PEERS_MAX || self.vain.contains_key(&peer) {
-                let vain = self.vain.entry(peer).or_default();
+            let vain = &mut self.witnesses.vain;
+            if vain.len() < VIEW_PEERS_MAX || vain.contains_key(&peer) {
+                let vain = vain.entry(peer).or_default();
                 *vain = vain.saturating_add(1);
             }
         }
@@ -108,10 +122,13 @@ impl Peer {
         if !asked.remove(&from) {
             return;
         }
-        let last = asked.is_empty();
+        let mut last = asked.is_empty();
         // A larger state belongs to another plan. An older one would take this peer back.
         if state.bytes <= self.cx.plan.state_bytes && state.round >= self.cx.round {
-            offers.entry(state).or_default().push(from);
+            let same = offers.entry(state).or_default();
+            same.push(from);
+            let need = self.witnesses.need;
+            last |= need > 1 && same.len() >= need;
         } else {
             self.blame_donors([from]);
         }
@@ -139,14 +156,23 @@ impl Peer {
         let CatchUp::Asking { offers, .. } = &self.catch_up else {
             return;
         };
+        let need = self.witnesses.need;
         let best = offers
             .iter()
+            .filter(|(_, donors)| donors.len() >= need)
             .max_by_key(|(state, donors)| (donors.len(), state.round));
         let Some((state, donors)) = best.map(|(s, d)| (*s, d.clone())) else {
-            // No peer had a state: ask again when the next sign of life is due.
-            self.wait_for_state(self.cx.deadlines.answer());
+            // No peer had a state, or too few had the same: ask again when the next sign of life is
+            // due.
+            self.witnesses.disagreed += u32::from(!offers.is_empty());
+            self.ask_later(self.cx.deadlines.answer());
             return;
         };
+        let others = offers
+            .iter()
+            .filter(|(other, _)| need > 1 && other.round == state.round && **other != state);
+        let others: Vec<PeerId> = others.flat_map(|(_, donors)| donors.clone()).collect();
+        self.blame_donors(others);
         let allowed = Duration::from_secs(state.bytes / SLOWEST_RATE) + self.cx.deadlines.ceiling();
         let deadline = self.cx.now + allowed;
         let count = u32::try_from(donors.len()).unwrap_or(u32::MAX);
@@ -196,7 +222,7 @@ impl Peer {
                     self.apply_replay();
                 } else {
                     // The donor served other bytes than those that were decided.
-                    self.ask_state();
+                    self.ask_others();
                 }
                 true
             }
@@ -210,25 +236,28 @@ impl Peer {
     pub(super) fn catch_up_fetch_failed(&mut self, what: FetchId) -> bool {
         let mine = match (&self.catch_up, what) {
             (CatchUp::Fetching(state, _), FetchId::State(lost)) => *state == lost,
-            (CatchUp::Replaying(replay), FetchId::Slice(slice)) => {
-                replay.fetching.contains_key(&slice)
+            (CatchUp::Replaying(replay), FetchId::Slice(slice))
+                if replay.fetching.contains_key(&slice) =>
+            {
+                self.fetch_elsewhere(slice);
+                return true;
             }
             (_, FetchId::State(_)) => return true,
             _ => false,
         };
         if mine {
-            self.fetch_was_in_vain();
+            self.blame_for_the_state();
+            self.ask_state();
         }
         mine
     }
 
-    /// The donors' state did not come or did not fit: asks others.
-    fn fetch_was_in_vain(&mut self) {
+    /// The donors' state did not come or did not fit.
+    fn blame_for_the_state(&mut self) {
         if let CatchUp::Fetching(_, donors) | CatchUp::Loading(_, _, donors) = &mut self.catch_up {
             let donors = std::mem::take(donors);
             self.blame_donors(donors);
         }
-        self.ask_state();
     }
 
     /// An order of the catch-up was answered; false when it is not one.
@@ -241,7 +270,8 @@ impl Peer {
                     other => {
                         let what = format!("cannot take over the fetched state: {other:?}");
                         self.cx.emit(Event::WorkFailed { what });
-                        self.fetch_was_in_vain();
+                        self.blame_for_the_state();
+                        self.ask_others();
                     }
                 }
                 true
@@ -273,12 +303,14 @@ impl Peer {
     pub(super) fn caught_up(&mut self, replayed: u32) {
         // Each replay takes time in which the others decide more rounds, so it ends only when no
         // peer that helps is ahead.
-        let ahead = self.cx.view.live().filter(|(_, r)| r.round > self.cx.round);
         let least = self.cx.view.live().map(|(id, _)| self.in_vain(id)).min();
-        let ahead = ahead.filter(|(id, _)| Some(self.in_vain(*id)) == least);
+        let helps = |id: PeerId| self.liars() > 0 || Some(self.in_vain(id)) == least;
+        let ahead = self.cx.view.live().filter(|(_, r)| r.round > self.cx.round);
+        let ahead = ahead.filter(|(id, _)| helps(*id));
         let furthest = ahead.max_by_key(|(id, r)| (r.round, *id)).map(|(id, _)| id);
         if let Some(donor) = furthest
             && self.cx.plan.exchange.agrees()
+            && (self.liars() == 0 || self.others_are_ahead())
         {
             self.replay(donor, replayed);
             return;
@@ -288,7 +320,7 @@ impl Peer {
         self.life.taken_ahead = None;
         // It may not know all peers yet, so it proposes no group until it has been in one.
         self.cx.newcomer = true;
-        self.vain.clear();
+        self.witnesses = Witnesses::default();
         self.cx.timers.stop(Timer::CatchUp);
         self.cx.waited(Wait::State, false);
         if self.phase == Phase::Join {
@@ -300,8 +332,8 @@ impl Peer {
     pub(super) fn catch_up_gone(&mut self, peer: PeerId) {
         match &mut self.catch_up {
             CatchUp::Asking { .. } => self.state_refused(peer),
-            CatchUp::Replaying(replay) if replay.donor == Some(peer) && !replay.started => {
-                self.ask_state();
+            CatchUp::Replaying(replay) if !replay.started && replay.donors.contains_key(&peer) => {
+                self.history_withheld(peer);
             }
             _ => {}
         }
@@ -321,7 +353,10 @@ impl Peer {
                     self.ask_state();
                 }
             }
-            CatchUp::Fetching(..) => self.fetch_was_in_vain(),
+            CatchUp::Fetching(..) => {
+                self.blame_for_the_state();
+                self.ask_state();
+            }
             CatchUp::Replaying(_) => self.ask_state(),
         }
     }

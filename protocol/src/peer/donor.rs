@@ -11,7 +11,10 @@ use crate::{Done, Order, OrderId, PeerId, Round, StateId};
 
 impl Peer {
     pub(super) fn state_asked(&mut self, from: PeerId, at_least: Round) {
-        if !self.ready() || !self.catch_up.idle() || self.cx.round < at_least {
+        let holds = (self.ready() || self.at_rest()) && self.catch_up.idle();
+        // Where donors must agree, the asker names a round that all of them pin when they get there.
+        let soon = self.cx.plan.liars > 0 && self.cx.round.next() == at_least;
+        if !holds || (self.cx.round < at_least && !soon) {
             self.cx.send(from, TransferMessage::StateRefuse);
             return;
         }
@@ -23,10 +26,12 @@ impl Peer {
         if self.donor.askers.len() < VIEW_PEERS_MAX && !self.donor.askers.contains(&from) {
             self.donor.askers.push(from);
         }
-        if matches!(
-            self.phase,
-            Phase::Join | Phase::Train | Phase::Settle | Phase::Finished
-        ) {
+        if !soon
+            && matches!(
+                self.phase,
+                Phase::Join | Phase::Train | Phase::Settle | Phase::Finished
+            )
+        {
             self.pin();
         }
     }

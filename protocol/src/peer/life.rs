@@ -18,12 +18,36 @@ pub(super) struct Life {
     pub(super) save: Option<OrderId>,
     /// Whether this peer left the run while fragments of the round were undecided.
     pub(super) broken_off: bool,
-    /// Whether this peer has told the others that it has met enough of them.
-    pub(super) met: bool,
+    pub(super) once: Once,
     /// Whether the round found no group and continues.
     pub(super) alone: bool,
     pub(super) started: Time,
     pub(super) saved_at: Time,
     pub(super) saved_round: Option<Round>,
     pub(super) evaluated_round: Option<Round>,
+}
+
+/// What happens once in a life.
+#[derive(Debug, Default)]
+pub(super) struct Once {
+    /// Whether this peer has told the others that it has met enough of them.
+    pub(super) met: bool,
+    /// Whether it has begun its first round.
+    pub(super) begun: bool,
+    /// How far the wait before that has come.
+    pub(super) patience: Patience,
+    /// Whether most others' clocks differ from this peer's.
+    pub(super) clock_off: bool,
+}
+
+/// How far the wait before the first round of a life has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Patience {
+    /// All companions of the earlier life may still come.
+    #[default]
+    ForAll,
+    /// Most of the companions suffice. A fresh peer has no such stage.
+    ForMost,
+    /// `start_wait` is over.
+    Over,
 }

@@ -10,6 +10,7 @@ mod apply;
 mod asked;
 mod blame;
 mod catch_up;
+mod clocks;
 mod cut;
 mod donor;
 mod input;
@@ -21,6 +22,7 @@ mod muster;
 mod replay;
 mod round;
 mod snapshot;
+mod witnesses;
 
 pub use input::{Evaluated, Input};
 pub use snapshot::{SNAPSHOT_VERSION, Snapshot};
@@ -34,9 +36,8 @@ use crate::{
     Digest, Done, Order, OrderId, Part, PeerId, Plan, Round, SliceId, SliceMeta, Time, Topology,
 };
 use asked::Donor;
-use lag::CatchUp;
+use lag::{CatchUp, Witnesses};
 use life::Life;
-use std::collections::BTreeMap;
 
 /// One peer of a run.
 ///
@@ -56,8 +57,7 @@ pub struct Peer {
     phase: Phase,
     life: Life,
     catch_up: CatchUp,
-    /// How often each peer failed to help during this catch-up.
-    vain: BTreeMap<PeerId, u32>,
+    witnesses: Witnesses,
     donor: Donor,
 }
 
@@ -77,7 +77,7 @@ impl Peer {
             phase: Phase::New,
             life: Life::default(),
             catch_up: CatchUp::Idle,
-            vain: BTreeMap::new(),
+            witnesses: Witnesses::default(),
             donor: Donor::default(),
         }
     }
@@ -282,7 +282,7 @@ impl Peer {
                 Ok(())
             }
             Message::Exchange(message) => match self.replays(from, message) {
-                Some(decision) => self.replay_decision(decision),
+                Some(decision) => self.replay_decision(from, decision),
                 None => self
                     .exchange
                     .signal(&mut self.cx, Signal::Message { from, message }),

@@ -1,11 +1,19 @@
-//! Before the first round: when a peer begins. It waits until `start_with` peers are
-//! here, itself included, and as many of them say the same, or until `start_wait` is over.
+//! Before the first round of a life: when a peer begins, and with which state.
+//!
+//! A fresh peer waits until `start_with` peers are here, itself included, and as many of them say
+//! the same. A peer with a checkpoint joins a run that is under way at once. If no run is under way,
+//! the whole swarm was restarted: it waits for the peers that it trained with. Those that hold the
+//! newest state begin; the others take that state over.
 
-use crate::Round;
 use crate::core::timers::Timer;
-use crate::core::{Event, Phase, Wait};
+use crate::core::{Event, Phase, Remote, Wait};
+use crate::limits::{COMPANIONS_WAIT, MISSING_AGAIN_MAX};
 use crate::peer::Peer;
+use crate::peer::life::Patience;
 use crate::wire::Muster;
+use crate::{Digest, PeerId, Round};
+use core::time::Duration;
+use std::collections::BTreeMap;
 
 impl Peer {
     /// In `Join`: begins when there is nothing to catch up with and enough peers are there.
@@ -13,32 +21,99 @@ impl Peer {
         if self.phase != Phase::Join || !self.catch_up.idle() {
             return;
         }
-        let exchanging = self.cx.plan.exchange.facts().exchanges;
-        if exchanging && self.swarm_is_elsewhere() {
-            self.cx.waited(Wait::Peers, false);
-            self.cx.timers.stop(Timer::Join);
-            self.ask_state();
+        if !self.cx.plan.exchange.facts().exchanges {
+            self.begin();
             return;
         }
-        let fresh = self.cx.round == Round(0);
-        // A peer that comes back continues with peers that take part in rounds, or waits for them.
-        let enough = if fresh {
-            self.met() && self.others_met()
-        } else {
+        if self.swarm_is_elsewhere() {
+            self.take_over();
+            return;
+        }
+        if self.cannot_tell() {
+            return;
+        }
+        let fresh = self.fresh();
+        let enough = if !fresh && (self.life.once.begun || self.under_way()) {
+            // A peer that comes back continues with peers that take part in rounds, or waits for
+            // them.
             self.cx.view.live().next().is_some()
+        } else {
+            let late = !fresh && self.life.once.patience > Patience::ForAll;
+            self.met() && (late || self.newest_at_rest().is_some() || self.others_met())
         };
-        if !exchanging || enough {
-            self.begin();
-        } else if fresh && self.met() && !self.life.met {
-            self.life.met = true;
+        if enough {
+            self.begin_or_take_over();
+        } else if self.met() && !self.life.once.met {
+            self.life.once.met = true;
             self.tell_alive();
         }
     }
 
-    /// Whether as many others are here as a fresh run begins with.
+    /// Begins, or takes over the state of a peer that waits with a newer one.
+    fn begin_or_take_over(&mut self) {
+        if self.newest_at_rest().is_some() {
+            // The others count this peer among those that are here.
+            self.life.once.met = true;
+            self.tell_alive();
+            self.take_over();
+        } else {
+            self.begin();
+        }
+    }
+
+    fn take_over(&mut self) {
+        self.cx.waited(Wait::Peers, false);
+        self.cx.timers.stop(Timer::Join);
+        self.ask_state();
+    }
+
+    fn fresh(&self) -> bool {
+        self.cx.round == Round(0)
+    }
+
+    /// Whether this peer waits for its first round with a state that it can give to others.
+    pub(super) fn at_rest(&self) -> bool {
+        self.phase == Phase::Join && !self.life.once.begun && self.catch_up.idle()
+    }
+
+    /// Whether some peer has begun and takes part in rounds.
+    fn under_way(&self) -> bool {
+        let live = self.cx.view.live();
+        let begun = live.filter(|(_, remote)| remote.muster == Muster::Begun);
+        begun.count() > self.liars()
+    }
+
+    /// How many peers, this one included, it waits for.
+    fn wanted(&self) -> usize {
+        let most = |peers: usize| peers / 2 + 1;
+        let config = &self.cx.config;
+        let all = config.start_with.max(config.companions + 1);
+        match self.life.once.patience {
+            _ if self.fresh() => config.start_with,
+            Patience::ForAll => all,
+            Patience::ForMost => most(all),
+            Patience::Over => most(config.start_with),
+        }
+    }
+
+    /// How many peers are here, this one included.
+    fn here(&self) -> usize {
+        1 + self.cx.view.greeted().count()
+    }
+
+    /// Whether as many others are here as this peer begins with.
     fn met(&self) -> bool {
-        let others = self.cx.view.greeted().count();
-        others + 1 >= self.cx.config.start_with && (others > 0 || !self.cx.config.join)
+        let alone = match self.fresh() {
+            true => !self.cx.config.join,
+            // Without a companion it may still be found by others.
+            false => match self.life.once.patience {
+                Patience::ForAll => false,
+                Patience::ForMost => !self.cx.config.join,
+                Patience::Over => true,
+            },
+        };
+        let here = self.here();
+        here >= self.wanted() && (here > 1 || alone)
     }
 
     /// Whether the others have met as many too. A peer that begins before them would find them
@@ -47,13 +122,13 @@ impl Peer {
     fn others_met(&self) -> bool {
         let others = || self.cx.view.greeted().map(|(_, remote)| remote.muster);
         let met = others().filter(|muster| *muster >= Muster::Met).count();
-        met + 1 >= self.cx.config.start_with || others().any(|muster| muster == Muster::Begun)
+        met + 1 >= self.wanted() || others().any(|muster| muster == Muster::Begun)
     }
 
     /// How far this peer is on its way to its first round.
     pub(super) fn muster(&self) -> Muster {
         match self.phase {
-            Phase::New | Phase::Join if self.cx.round == Round(0) => match self.met() {
+            Phase::New | Phase::Join if !self.life.once.begun => match self.met() {
                 true => Muster::Met,
                 false => Muster::Waiting,
             },
@@ -65,11 +140,57 @@ impl Peer {
     fn swarm_is_elsewhere(&self) -> bool {
         let (round, anchor) = (self.cx.round, self.cx.anchor());
         let agreed = self.cx.plan.exchange.agrees();
-        self.cx.view.live().any(|(_, remote)| {
+        let elsewhere = self.cx.view.live().filter(|(_, remote)| {
             let other =
                 agreed && remote.round == round && remote.anchor.is_some_and(|a| a != anchor);
             remote.round > round || (other && self.cx.config.join)
-        })
+        });
+        elsewhere.count() > self.liars()
+    }
+
+    /// Whether some peers say that the run is under way elsewhere, and too few are there to believe or
+    /// to contradict them.
+    fn cannot_tell(&self) -> bool {
+        let (liars, round) = (self.liars(), self.cx.round);
+        let live = || self.cx.view.live();
+        let ahead = live().filter(|(_, remote)| remote.round > round).count();
+        let others = live().count() - ahead;
+        !self.life.once.begun && ahead > 0 && ahead <= liars && others <= liars
+    }
+
+    /// The newest state among the peers that wait for their first round, if it is not this peer's.
+    /// Of several states of one round, the one with most holders counts, so that all choose the same.
+    fn newest_at_rest(&self) -> Option<(Round, Digest)> {
+        if self.life.once.begun || self.under_way() {
+            return None;
+        }
+        let mine = (self.cx.round, self.cx.anchor());
+        let resting = self.cx.view.greeted().filter(|(_, r)| resting(r));
+        let held = resting.filter_map(|(_, r)| Some((r.round, r.anchor?)));
+        let mut holders: BTreeMap<(Round, Digest), usize> = BTreeMap::from([(mine, 1)]);
+        for state in held.filter(|(round, _)| *round >= mine.0) {
+            *holders.entry(state).or_default() += 1;
+        }
+        let newest = holders.into_iter();
+        let newest = newest.max_by_key(|((round, anchor), count)| (*round, *count, *anchor));
+        let ((round, anchor), _) = newest?;
+        // Peers of a fresh run, and of exchanges without a common anchor, differ by nature.
+        let comparable = round > Round(0) && self.cx.plan.exchange.agrees();
+        let other = round > mine.0 || (comparable && anchor != mine.1);
+        other.then_some((round, anchor))
+    }
+
+    /// Peers that wait for their first round and hold the newest state of those that do.
+    pub(super) fn holders_at_rest(&self) -> Vec<PeerId> {
+        let Some((round, anchor)) = self.newest_at_rest() else {
+            return Vec::new();
+        };
+        let agreed = self.cx.plan.exchange.agrees();
+        let holds = |r: &Remote| r.round == round && (!agreed || r.anchor == Some(anchor));
+        let all = self.cx.view.greeted();
+        all.filter(|(_, r)| resting(r) && holds(r))
+            .map(|(id, _)| id)
+            .collect()
     }
 
     /// No peer, or not enough peers, came in time.
@@ -77,16 +198,62 @@ impl Peer {
         if self.phase != Phase::Join || !self.catch_up.idle() {
             return;
         }
-        let alone = self.cx.view.greeted().next().is_none();
-        let fresh = self.cx.round == Round(0);
-        self.cx.waited(Wait::Peers, true);
-        if alone && self.cx.config.join && fresh {
-            let waited = self.cx.config.start_wait;
+        if self.life.once.begun {
+            self.cx.waited(Wait::Peers, true);
+            self.begin();
+            return;
+        }
+        let waited = self.cx.now.since(self.life.started);
+        let fresh = self.fresh();
+        if self.here() == 1 && self.cx.config.join && fresh {
+            self.cx.waited(Wait::Peers, true);
             self.cx.emit(Event::JoinFailed { waited });
             self.enter(Phase::Leaving);
             self.left();
-        } else {
-            self.begin();
+            return;
         }
+        if self.swarm_is_elsewhere() {
+            // Too few others were there until now to be believed.
+            self.take_over();
+            return;
+        }
+        self.life.once.patience = match fresh || waited >= self.cx.config.start_wait {
+            true => Patience::Over,
+            false => Patience::ForMost,
+        };
+        if self.met() {
+            self.cx.waited(Wait::Peers, true);
+            self.begin_or_take_over();
+            return;
+        }
+        self.cx.emit(Event::Missing {
+            here: self.here(),
+            wanted: self.wanted(),
+            waited,
+        });
+        let again = match self.life.once.patience {
+            Patience::Over => waited.min(MISSING_AGAIN_MAX),
+            _ => self.cx.config.start_wait.saturating_sub(waited),
+        };
+        self.wait_for_peers(again.max(COMPANIONS_WAIT));
     }
+
+    /// Starts the clock of the wait before the first round of this life.
+    pub(super) fn gather(&mut self) {
+        let start_wait = self.cx.config.start_wait;
+        self.wait_for_peers(match self.fresh() {
+            true => start_wait,
+            false => start_wait.min(COMPANIONS_WAIT),
+        });
+    }
+
+    fn wait_for_peers(&mut self, allowed: Duration) {
+        let deadline = self.cx.wait(Wait::Peers, allowed);
+        self.cx.timers.set(Timer::Join, deadline);
+    }
+}
+
+/// Whether a peer waits for its first round, in its own words.
+fn resting(remote: &Remote) -> bool {
+    remote.muster < Muster::Begun && remote.round > Round(0)
 }

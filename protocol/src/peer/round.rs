@@ -45,9 +45,9 @@ impl Peer {
             self.life.saved_round = Some(snapshot.round);
         }
         self.life.saved_at = self.cx.now;
+        self.life.started = self.cx.now;
         self.enter(Phase::Join);
-        let deadline = self.cx.wait(Wait::Peers, self.cx.config.start_wait);
-        self.cx.timers.set(Timer::Join, deadline);
+        self.gather();
         // Peers that start together do not all speak at the same instant.
         let spread = (self.cx.me().as_bytes()[0] as u32 + 1) * ALIVE_EVERY / 256;
         self.cx.timers.set(Timer::Alive, self.cx.now + spread);
@@ -56,6 +56,7 @@ impl Peer {
 
     /// The first round of this life.
     pub(super) fn begin(&mut self) {
+        self.life.once.begun = true;
         self.cx.waited(Wait::Peers, false);
         self.cx.timers.stop(Timer::Join);
         // The Executor trains one order at a time: a round that this peer has left must end first.
@@ -145,7 +146,8 @@ impl Peer {
         let most = holders
             .into_iter()
             .max_by_key(|(anchor, (count, _))| (*count, *anchor));
-        let Some((_, (_, Some(holder)))) = most.filter(|(anchor, _)| *anchor != mine) else {
+        let most = most.filter(|(anchor, (count, _))| *anchor != mine && *count > self.liars());
+        let Some((_, (_, Some(holder)))) = most else {
             return false;
         };
         self.enter(Phase::Join);

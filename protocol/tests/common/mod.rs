@@ -59,6 +59,7 @@ pub(crate) fn plan(exchange: ExchangeKind, fragments: usize) -> Plan {
         overlap: murmurate_protocol::OverlapPlan::NONE,
         deadlines: DeadlinePlan::default(),
         state_bytes: 1000,
+        liars: 0,
     }
 }
 
@@ -83,6 +84,7 @@ pub(crate) fn config(me: PeerId) -> PeerConfig {
         me,
         seed: 7,
         start_with: 1,
+        companions: 0,
         start_wait: Duration::from_secs(5),
         join: false,
         save_every: None,

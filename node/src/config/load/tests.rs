@@ -154,3 +154,20 @@ fn flags_win_and_the_effective_configuration_reads_back_the_same() {
 fn runs_of_different_names_are_strangers() {
     assert_ne!(RunConfig::id_of("a"), RunConfig::id_of("b"));
 }
+
+#[test]
+fn what_checkpoints_keep_of_the_configuration_says_nothing_of_the_machine() {
+    let text = "[run]\nname = \"r\"\nrounds = 3\n[network]\njoin = [\"/ip4/192.0.2.7/tcp/9\"]\n\
+                [daemon]\ndir = \"/home/somebody/node\"\n";
+    let path = Path::new("node.toml");
+    let config = Config::from_text(path, text, &Overrides::default()).unwrap();
+    let kept = config.portable();
+    assert!(
+        !kept.contains("192.0.2.7") && !kept.contains("somebody"),
+        "{kept}"
+    );
+    let again = Config::from_text(path, &kept, &Overrides::default()).unwrap();
+    assert_eq!((again.run.id, again.run.rounds), (config.run.id, 3));
+    assert_eq!(again.task, config.task);
+    assert_eq!(again.strategy, config.strategy);
+}

@@ -34,11 +34,13 @@ fn header() -> RecordHeader {
             overlap: murmurate_protocol::OverlapPlan::NONE,
             deadlines: DeadlinePlan::default(),
             state_bytes: 0,
+            liars: 0,
         },
         config: PeerConfig {
             me: PeerId::from_bytes([1; 32]),
             seed: 1,
             start_with: 1,
+            companions: 0,
             start_wait: Duration::from_secs(1),
             join: false,
             save_every: None,

@@ -2,7 +2,7 @@
 
 use super::{LaneFile, LaneSink, MANIFEST, Manifest, directory_name, is_directory_name};
 use crate::store::StoreError;
-use crate::store::files::{sync_directory, write_atomically};
+use crate::store::files::{create_private, sync_directory, write_private};
 use murmurate_strategies::Layout;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -32,7 +32,7 @@ impl CheckpointWriter {
             // An earlier life began this checkpoint and never committed it; no manifest names it.
             std::fs::remove_dir_all(&target).map_err(|e| StoreError::io("remove", &target, e))?;
         }
-        std::fs::create_dir(&target).map_err(|e| StoreError::io("create", &target, e))?;
+        create_private(&target).map_err(|e| StoreError::io("create", &target, e))?;
         Ok(Self {
             dir: dir.to_owned(),
             target,
@@ -71,7 +71,7 @@ impl CheckpointWriter {
         let text = manifest
             .text()
             .map_err(|e| StoreError::io("write", &path, e.into()))?;
-        write_atomically(&path, text.as_bytes())?;
+        write_private(&path, text.as_bytes())?;
         self.committed = true;
         self.remove_others();
         Ok(())

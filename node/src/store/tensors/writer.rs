@@ -3,7 +3,7 @@
 use super::VALUES_AT_A_TIME;
 use super::header::{self, Entry};
 use crate::store::StoreError;
-use crate::store::files::create;
+use crate::store::files::{PRIVATE, create};
 use murmurate_protocol::Digest;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -50,7 +50,7 @@ impl TensorWriter {
     /// If the file cannot be created.
     pub fn create(path: &Path, room: usize) -> Result<Self, StoreError> {
         let room = room.next_multiple_of(8);
-        let mut file = create(path, 0o644)?;
+        let mut file = create(path, PRIVATE)?;
         file.seek(SeekFrom::Start(8 + room as u64))
             .map_err(|e| StoreError::io("write", path, e))?;
         Ok(Self {

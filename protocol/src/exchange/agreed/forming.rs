@@ -108,6 +108,9 @@ impl Agreed {
     /// many of its members as leave no majority make it give up.
     pub(super) fn passed_by(&mut self, cx: &mut Context, teller: PeerId, resync: bool) {
         if self.grouping.active() {
+            let Some(resync) = self.tellers.believed(cx, teller, resync) else {
+                return;
+            };
             self.grouping.end(cx, false);
             self.outcome = Some(Outcome::Behind { teller, resync });
             return;
@@ -118,7 +121,7 @@ impl Agreed {
         };
         self.elsewhere |= Members::one(index);
         let left = group.len() - self.elsewhere.count();
-        if group.majority(left) || self.outcome.is_some() {
+        if group.decides(left) || self.outcome.is_some() {
             self.gone(cx, teller);
             return;
         }

@@ -40,6 +40,7 @@ mod scope;
 mod server;
 mod slices;
 mod state;
+mod tellers;
 mod window;
 
 pub use ballot::{Ballot, Held, ShardPlan, ShardVersion};
@@ -59,6 +60,7 @@ use group::Group;
 use grouping::Grouping;
 use history::History;
 use std::sync::Arc;
+use tellers::Tellers;
 
 /// What this exchange is called in errors.
 const EXCHANGE: &str = "agreement in a group";
@@ -80,6 +82,8 @@ pub(crate) struct Agreed {
     lost: Members,
     /// Members that are in another group of this round.
     elsewhere: Members,
+    /// Peers that say that this round continues without this peer.
+    tellers: Tellers,
     early_slices: Vec<EarlySlice>,
     early_messages: Vec<(PeerId, Scoped)>,
     history: History,
@@ -100,6 +104,7 @@ impl Agreed {
             cut: Vec::new(),
             lost: Members::NONE,
             elsewhere: Members::NONE,
+            tellers: Tellers::default(),
             early_slices: Vec::new(),
             early_messages: Vec::new(),
             history: History::default(),

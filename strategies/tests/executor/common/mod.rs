@@ -238,6 +238,7 @@ impl Swarm {
             me,
             seed: 7,
             start_with: self.start_with,
+            companions: 0,
             start_wait: Duration::from_secs(30),
             join,
             save_every: None,

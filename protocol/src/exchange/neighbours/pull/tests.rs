@@ -52,11 +52,13 @@ fn one() -> (Neighbours<Pull>, Context) {
         deadlines: DeadlinePlan::default(),
         overlap: OverlapPlan::NONE,
         state_bytes: 1000,
+        liars: 0,
     };
     let config = PeerConfig {
         me: peer(1),
         seed: 1,
         start_with: 1,
+        companions: 0,
         start_wait: Duration::from_secs(1),
         join: false,
         save_every: None,

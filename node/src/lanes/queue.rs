@@ -1,0 +1,77 @@
+//! The queue of one lane. It never refuses work: what does not fit waits here, and the driver takes no
+//! more from the network until it fits.
+
+use std::collections::VecDeque;
+use tokio::sync::mpsc::{Sender, error::TrySendError};
+
+/// Work for one lane, in order.
+#[derive(Debug)]
+pub(super) struct Queue<T> {
+    lane: Sender<T>,
+    waiting: VecDeque<T>,
+}
+
+impl<T> Queue<T> {
+    /// An empty queue in front of a lane.
+    pub(super) fn new(lane: Sender<T>) -> Self {
+        Self {
+            lane,
+            waiting: VecDeque::new(),
+        }
+    }
+
+    /// Queues work.
+    pub(super) fn push(&mut self, work: T) {
+        self.waiting.push_back(work);
+        self.flush();
+    }
+
+    /// Moves what waits to the lane. Returns whether all of it fitted.
+    pub(super) fn flush(&mut self) -> bool {
+        while let Some(work) = self.waiting.pop_front() {
+            match self.lane.try_send(work) {
+                Ok(()) => {}
+                Err(TrySendError::Full(work)) => {
+                    self.waiting.push_front(work);
+                    return false;
+                }
+                // The lane ended early and has printed the reason; the driver notices the missing
+                // answer.
+                Err(TrySendError::Closed(_)) => tracing::error!("a lane's thread has ended"),
+            }
+        }
+        true
+    }
+
+    /// Hands over what waits, and ends the queue. Waits for the lane.
+    pub(super) fn end(self) {
+        for work in self.waiting {
+            if self.lane.blocking_send(work).is_err() {
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::sync::mpsc;
+
+    #[test]
+    fn a_full_lane_delays_work_and_loses_none() {
+        let (lane, mut work) = mpsc::channel(2);
+        let mut queue = Queue::new(lane);
+        (0..5).for_each(|number| queue.push(number));
+        assert!(!queue.flush(), "the lane is full");
+        assert_eq!(work.try_recv(), Ok(0));
+        assert_eq!(work.try_recv(), Ok(1));
+        assert!(!queue.flush());
+        assert_eq!(work.try_recv(), Ok(2));
+        assert!(queue.flush());
+        queue.end();
+        assert_eq!(work.try_recv(), Ok(3));
+        assert_eq!(work.try_recv(), Ok(4));
+        assert!(work.try_recv().is_err());
+    }
+}

@@ -1,0 +1,129 @@
+//! A swarm whose daemons all die at once and start again.
+
+use murmurate_tests::{Daemon, Settings, Turn, status, turn, wait_until};
+use rustix::process::Signal;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How long a wait may take on a busy machine.
+const WAIT: Duration = Duration::from_secs(60);
+
+/// Seconds between checkpoints, daemon by daemon: their checkpoints have different ages.
+const SAVE_EVERY_S: [f64; 4] = [6.0, 0.4, 3.0, 1.5];
+
+fn settings(index: usize, start_with: u32) -> Settings {
+    Settings {
+        inner_steps: Some(24),
+        save_every_s: SAVE_EVERY_S[index],
+        start_with,
+        index: index as u32,
+        ..Settings::default()
+    }
+}
+
+fn home(dir: &Path, index: usize) -> PathBuf {
+    dir.join(format!("node-{index}"))
+}
+
+fn saved_round(dir: &Path, index: usize) -> u64 {
+    let text = std::fs::read_to_string(home(dir, index).join("checkpoint.json"));
+    let manifest: Value = serde_json::from_str(&text.unwrap_or_default()).unwrap_or_default();
+    manifest["round"].as_u64().unwrap_or(0)
+}
+
+/// Trains four daemons until each knows the others and has a checkpoint, and kills all at once.
+/// Returns the rounds of their checkpoints.
+fn train_and_kill(turn: &Turn, dir: &Path) -> Vec<u64> {
+    let mut daemons = Vec::new();
+    let mut join = None;
+    let mut peers = Vec::new();
+    for index in 0..4 {
+        let known: Vec<&str> = join.as_deref().into_iter().collect();
+        let mut daemon = Daemon::start(turn, &settings(index, 4), &home(dir, index), &known);
+        let (peer, address, _) = daemon.listening();
+        join.get_or_insert(address);
+        peers.push(peer);
+        daemons.push(daemon);
+    }
+    wait_until("checkpoints and addresses of all", WAIT, || {
+        let knows = |index: usize| {
+            let text = std::fs::read_to_string(home(dir, index).join("peers.json"));
+            let text = text.unwrap_or_default();
+            peers.iter().filter(|peer| text.contains(*peer)).count() == 3
+        };
+        let ready = |index: usize| saved_round(dir, index) >= 1 && knows(index);
+        (0..4).all(ready).then_some(())
+    });
+    // The checkpoint of the second daemon is newer than the others'.
+    let oldest = saved_round(dir, 0);
+    wait_until("a newer checkpoint", WAIT, || {
+        (saved_round(dir, 1) > oldest + 4).then_some(())
+    });
+    daemons
+        .iter()
+        .for_each(|daemon| daemon.signal(Signal::KILL));
+    drop(daemons);
+    (0..4).map(|index| saved_round(dir, index)).collect()
+}
+
+/// Starts daemons again without an address, and waits until they train together. Prints how long
+/// that took from the last start on.
+fn again(turn: &Turn, dir: &Path, indices: &[usize], start_with: u32, newest: u64) -> Vec<Daemon> {
+    let start =
+        |index: &usize| Daemon::start(turn, &settings(*index, start_with), &home(dir, *index), &[]);
+    let mut daemons: Vec<Daemon> = indices.iter().map(start).collect();
+    let started = Instant::now();
+    let https: Vec<String> = daemons
+        .iter_mut()
+        .map(|daemon| daemon.listening().2)
+        .collect();
+    let seen = || -> Vec<Value> { https.iter().map(|http| status(http)).collect() };
+    let first = wait_until("a new round", WAIT, || {
+        let new = |s: &Value| s["digest_round"].as_u64() > Some(newest);
+        seen().iter().any(new).then(|| started.elapsed())
+    });
+    let all = wait_until("one group", WAIT, || {
+        let together = |s: &Value| s["group"]["members"].as_array().map_or(0, Vec::len);
+        let seen = seen();
+        let same = seen.iter().all(|s| s["digest"] == seen[0]["digest"]);
+        let whole = seen.iter().all(|s| together(s) == indices.len());
+        (same && whole && seen[0]["digest"].is_string()).then(|| started.elapsed())
+    });
+    println!(
+        "{} daemons after the last start: first new round {:.1} s, all in one group {:.1} s",
+        indices.len(),
+        first.as_secs_f64(),
+        all.as_secs_f64()
+    );
+    daemons
+}
+
+/// All four come back, on ports that the system chose, without an address and without discovery. The
+/// newest checkpoint counts, although the others started earlier.
+#[test]
+fn a_swarm_that_was_killed_finds_itself_and_its_newest_state() {
+    let turn = turn();
+    let dir = tempfile::tempdir().unwrap();
+    let saved = train_and_kill(&turn, dir.path());
+    let newest = *saved.iter().max().unwrap();
+    assert!(saved.iter().any(|round| *round < newest), "{saved:?}");
+    let daemons = again(&turn, dir.path(), &[0, 2, 3, 1], 4, newest);
+    for daemon in daemons {
+        let ended = daemon.interrupt();
+        let report = ended.polite();
+        assert!(report.rounds > newest, "{report:?} after {saved:?}");
+    }
+}
+
+/// One machine is lost. The others wait a moment for it, and most of a run may go on.
+#[test]
+fn most_of_a_killed_swarm_goes_on_without_the_rest() {
+    let turn = turn();
+    let dir = tempfile::tempdir().unwrap();
+    let saved = train_and_kill(&turn, dir.path());
+    let newest = saved[1..].iter().copied().max().unwrap();
+    for daemon in again(&turn, dir.path(), &[2, 3, 1], 1, newest) {
+        daemon.interrupt().polite();
+    }
+}
