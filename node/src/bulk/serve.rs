@@ -43,9 +43,12 @@ async fn take(
             max,
         }));
     }
+    if !core.store.may_push(from, &slice) {
+        acknowledge(core, &mut pipe.write, ACK_REFUSED).await?;
+        return Err(StreamError::Fault(BulkFault::OtherName));
+    }
     let announced = remote.announce(meta.bytes, core.limits.inbound_bytes_per_peer);
     let allowed = match &announced {
-        Some(_) if !core.store.may_push(from, &slice) => Err(Refusal::Unwanted),
         Some(_) => core.store.accepts(from, &slice, &meta),
         None => Err(Refusal::Full),
     };
@@ -114,7 +117,10 @@ async fn give(
         )
     };
     let found = match request {
-        Request::Slice(slice) => core.store.get(&slice).map(|(m, b)| (Reply::Slice(m), b)),
+        Request::Slice(slice) => {
+            let found = core.store.for_peer(remote.peer, &slice);
+            found.map(|(meta, bytes)| (Reply::Slice(meta), bytes))
+        }
         Request::Manifest(state) => core.store.state_manifest(&state).map(blob),
         Request::Chunk { state, index } => core.store.state_chunk(&state, index).map(blob),
         Request::Push { .. } => None,

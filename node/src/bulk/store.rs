@@ -26,8 +26,11 @@ pub enum Refusal {
 /// The network's threads call these methods: each must return quickly and must not wait for the
 /// Executor. The caller has checked lengths against its own limits, but not against the plan.
 pub trait BulkStore: Send + Sync {
-    /// An encoded slice with its header, to push or to serve.
+    /// An encoded slice with its header.
     fn get(&self, slice: &SliceId) -> Option<(SliceMeta, Bytes)>;
+
+    /// What the peer `to` is pushed or served of a slice.
+    fn for_peer(&self, to: PeerId, slice: &SliceId) -> Option<(SliceMeta, Bytes)>;
 
     /// Whether `from` may push this slice by itself. Any peer that has it may serve it.
     fn may_push(&self, from: PeerId, slice: &SliceId) -> bool;

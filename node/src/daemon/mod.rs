@@ -9,6 +9,7 @@ mod ending;
 mod error;
 mod judge;
 mod news;
+mod on_request;
 mod payload;
 mod perform;
 mod recording;
@@ -25,6 +26,8 @@ pub use recording::BINARY;
 use crate::api::ApiServer;
 use crate::config::Config;
 use crate::faults::{Fault, Faults};
+use crate::lanes::Lanes;
+use crate::lies::{Liar, Lie};
 use crate::metrics::{Metrics, RateFact};
 use crate::progress::{LogMode, Printer};
 use crate::report::NodeReport;
@@ -43,6 +46,7 @@ use murmurate_strategies::Trainer;
 use murmurate_tasks::TaskError;
 use murmurate_tasks::config::DataSource;
 use murmurate_tasks::data::ShardKind;
+use on_request::OnRequest;
 use payload::Payload;
 use recording::Recording;
 use setup::Setup;
@@ -71,6 +75,8 @@ pub struct RunOptions {
     pub log: LogMode,
     /// Faults that the daemon inflicts on itself, for tests.
     pub faults: Vec<Fault>,
+    /// Lies that the daemon tells the others, for tests.
+    pub lies: Vec<Lie>,
     /// Writes no checkpoint, for measurements.
     pub ephemeral: bool,
     /// The training loop to start and to supervise, where the task's trainer is another process;
@@ -163,22 +169,29 @@ async fn drive(
         resumes = setup.snapshot.is_some(),
         "daemon started"
     );
-    let (network, events) = setup.network(&config)?;
+    let forger = setup.forger(&config, &options.lies);
+    let (network, events) = setup.network(&config, forger.as_ref())?;
     let api =
         ApiServer::start(config.daemon.http, setup.status.clone(), network.max_rate()).await?;
     setup.store.note_http(api.address())?;
     let metrics = metrics(&config, &setup)?;
     let digests = setup.executor.digests();
     let saver = (!options.ephemeral).then_some(setup.saver);
-    let (lanes, answers) =
-        crate::lanes::Lanes::start(setup.executor, Arc::clone(&setup.depot), saver)
-            .map_err(DaemonError::Runtime)?;
+    let (lanes, answers) = Lanes::start(
+        setup.executor,
+        Arc::clone(&setup.depot),
+        saver,
+        forger.clone(),
+    )
+    .map_err(DaemonError::Runtime)?;
     let recording = match &options.record {
         Some(path) => Some(record(path, &config, &setup.peer_config, &setup.plan)?),
         None => None,
     };
     let dir = config.daemon.dir.clone();
     let (acquaintances, warning) = Acquaintances::load(dir, config.run.id);
+    let me = setup.peer_config.me;
+    let liar = forger.map(|f| Liar::new(me, options.lies, f, Arc::clone(&setup.depot)));
     let peer = Peer::new(setup.peer_config, setup.plan, setup.topology);
     let mut driver = Driver {
         acquaintances,
@@ -193,7 +206,10 @@ async fn drive(
             Printer::new(options.log),
             Some(api.address().to_string()),
         ),
-        faults: Faults::new(options.faults),
+        on_request: OnRequest {
+            faults: Faults::new(options.faults),
+            liar,
+        },
         ending: Ending {
             join: Join::new(&config.network.join),
             bootstrap: unanswered(&config.network.join),

@@ -121,7 +121,7 @@ impl Driver {
         let serves = part == Part::Aggregate || !exchanging || self.serves_by_pushing();
         if served
             && serves
-            && let Some(fault) = self.faults.take_armed()
+            && let Some(fault) = self.on_request.faults.take_armed()
         {
             self.strike(fault);
         }

@@ -86,7 +86,7 @@ impl Driver {
         let Event::Phase { round, phase } = event else {
             return None;
         };
-        self.faults.due(*round, *phase)
+        self.on_request.faults.due(*round, *phase)
     }
 
     /// Prints events that the operator should see at once.

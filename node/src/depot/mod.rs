@@ -91,6 +91,10 @@ impl BulkStore for Depot {
         self.slices().get(slice)
     }
 
+    fn for_peer(&self, _: PeerId, slice: &SliceId) -> Option<(SliceMeta, Bytes)> {
+        self.slices().get(slice)
+    }
+
     fn may_push(&self, from: PeerId, slice: &SliceId) -> bool {
         Slices::may_push(&self.plan, from, slice)
     }

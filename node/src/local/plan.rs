@@ -71,6 +71,7 @@ impl LocalPlan {
         plain.record = None;
         plain.kill_every = None;
         (plain.kills, plain.stops, plain.lates) = (Vec::new(), Vec::new(), Vec::new());
+        plain.liars = Vec::new();
         let base = Base::new(&plain)?.alone()?;
         plain.shards = choose(options, &base.config.task).0;
         let mut plan = Self::with(&plain, &dir.join("baseline"), &base)?;

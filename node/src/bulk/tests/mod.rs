@@ -76,6 +76,10 @@ impl BulkStore for TestStore {
         self.slices.lock().unwrap().get(slice).cloned()
     }
 
+    fn for_peer(&self, _: PeerId, slice: &SliceId) -> Option<(SliceMeta, Bytes)> {
+        BulkStore::get(self, slice)
+    }
+
     fn may_push(&self, _: PeerId, _: &SliceId) -> bool {
         true
     }
