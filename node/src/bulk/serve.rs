@@ -74,14 +74,15 @@ async fn take(
         }
     };
     let digest = digest_of(&slice, &body);
-    core.store.put(from, slice, meta, body);
-    core.tell(BulkEvent::Arrived {
-        from,
-        slice,
-        meta,
-        digest,
-    })
-    .await;
+    if core.store.put(from, slice, meta, body) {
+        core.tell(BulkEvent::Arrived {
+            from,
+            slice,
+            meta,
+            digest,
+        })
+        .await;
+    }
     Ok(acknowledge(core, &mut pipe.write, ACK_TAKEN).await?)
 }
 
@@ -116,7 +117,12 @@ async fn give(
             bytes,
         )
     };
+    let wanted = match &request {
+        Request::Slice(slice) => Some(slice),
+        Request::Manifest(_) | Request::Chunk { .. } | Request::Push { .. } => None,
+    };
     let found = match request {
+        _ if !core.store.may_read(remote.peer, wanted) => None,
         Request::Slice(slice) => {
             let found = core.store.for_peer(remote.peer, &slice);
             found.map(|(meta, bytes)| (Reply::Slice(meta), bytes))

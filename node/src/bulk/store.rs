@@ -13,9 +13,12 @@ pub enum Refusal {
     /// Longer than the plan allows.
     #[error("it is longer than the plan allows")]
     TooLong,
-    /// Too many slices of this sender are stored.
-    #[error("too many slices of this sender are stored")]
+    /// Too many slices or bytes of this sender are stored.
+    #[error("too many slices or bytes of this sender are stored")]
     Full,
+    /// The store is full.
+    #[error("the store is full")]
+    NoRoom,
     /// The slice was not requested, or belongs to a past round.
     #[error("it was not requested, or belongs to a past round")]
     Unwanted,
@@ -42,8 +45,16 @@ pub trait BulkStore: Send + Sync {
     /// Why the slice is refused.
     fn accepts(&self, from: PeerId, slice: &SliceId, meta: &SliceMeta) -> Result<(), Refusal>;
 
-    /// Stores a slice whose `meta.bytes` bytes have all arrived.
-    fn put(&self, from: PeerId, slice: SliceId, meta: SliceMeta, bytes: Bytes);
+    /// Stores a pushed slice whose `meta.bytes` bytes have all arrived. Returns false if a slice of this
+    /// name has arrived meanwhile, which stays.
+    fn put(&self, from: PeerId, slice: SliceId, meta: SliceMeta, bytes: Bytes) -> bool;
+
+    /// Stores a slice that was fetched, in place of one of the same name.
+    fn put_fetched(&self, from: PeerId, slice: SliceId, meta: SliceMeta, bytes: Bytes);
+
+    /// Whether `to` may fetch a slice, or a state if none is named. A peer may push what it likes to
+    /// whom it likes.
+    fn may_read(&self, to: PeerId, slice: Option<&SliceId>) -> bool;
 
     /// The hashes of a state's chunks, 32 bytes each
     /// ([`manifest_of`](murmurate_strategies::executor::manifest_of)).

@@ -1,6 +1,7 @@
 //! Stores the addresses of the daemon's peers and dials them at the next start, so that a restarted
 //! daemon finds the swarm without an address.
 
+use crate::daemon::records::RecordChecks;
 use crate::net::Net;
 use crate::store::KnownPeers;
 use libp2p::Multiaddr;
@@ -25,6 +26,8 @@ pub(super) struct Acquaintances {
     dials_left: u32,
     looked: Option<Instant>,
     saving: Option<JoinHandle<()>>,
+    /// Which records were checked.
+    pub(super) records: RecordChecks,
 }
 
 impl Acquaintances {
@@ -41,6 +44,7 @@ impl Acquaintances {
             dials_left: DIALS_MAX,
             looked: None,
             saving: None,
+            records: RecordChecks::default(),
         };
         (acquaintances, warning)
     }

@@ -13,6 +13,7 @@ mod on_request;
 mod payload;
 mod perform;
 mod recording;
+mod records;
 mod setup;
 mod shown;
 mod story;

@@ -92,7 +92,14 @@ impl Driver {
     /// Prints events that the operator should see at once.
     fn tell(&mut self, event: &Event) {
         match event {
-            Event::PeerUp(_) => self.ending.met_anyone = true,
+            Event::PeerUp(peer) => {
+                self.ending.met_anyone = true;
+                self.depot.set_greeted(*peer, true);
+            }
+            Event::PeerDown(peer) => {
+                self.depot.set_greeted(*peer, false);
+                self.acquaintances.records.forget(*peer);
+            }
             Event::JoinFailed { .. } => self.ending.join_failed(),
             Event::Evaluated { round, evaluation } => self.evaluated(round.0, evaluation),
             Event::WorkFailed { what } if self.peer.phase() == Phase::Leaving => {

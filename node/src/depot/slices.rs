@@ -5,8 +5,19 @@ use bytes::Bytes;
 use murmurate_protocol::limits::{
     EARLY_SLICES_MAX, GROUP_MEMBERS_MAX, HISTORY_ROUNDS_MAX, ROUNDS_AHEAD_MAX,
 };
-use murmurate_protocol::{Part, PeerId, Plan, Round, SliceId, SliceMeta, Tag};
+use murmurate_protocol::{FragmentPlan, Part, PeerId, Plan, Round, SliceId, SliceMeta, Tag};
 use std::collections::BTreeMap;
+
+/// Bytes that one sender may park here, if the model is small. A round of a model of 20 MB fits three
+/// times.
+const PARKED_PER_SENDER: u64 = 64 << 20;
+
+/// Models that one sender may park here, if the model is large: the round under way, the next one, and
+/// what the history keeps.
+const PARKED_MODELS: u64 = 3;
+
+/// The bytes of all senders together, in shares of one sender: 1 GiB if the model is small.
+const PARKED_SENDERS: u64 = 16;
 
 /// Stored slices of one sender per fragment: those that may arrive early, plus those that the
 /// history keeps.
@@ -20,11 +31,20 @@ struct Entry {
     from: Option<PeerId>,
 }
 
+/// What one sender has here.
+#[derive(Clone, Copy, Debug, Default)]
+struct Parked {
+    slices: usize,
+    bytes: u64,
+}
+
 /// The stored slices, with counts that enforce the bounds.
 #[derive(Debug, Default)]
 pub(super) struct Slices {
     entries: BTreeMap<SliceId, Entry>,
-    per_sender: BTreeMap<PeerId, usize>,
+    per_sender: BTreeMap<PeerId, Parked>,
+    /// Bytes of all senders.
+    parked: u64,
     round: Round,
     bytes: u64,
 }
@@ -49,16 +69,36 @@ impl Slices {
         );
     }
 
-    pub(super) fn put_from(&mut self, from: PeerId, slice: SliceId, meta: SliceMeta, bytes: Bytes) {
-        *self.per_sender.entry(from).or_default() += 1;
-        self.insert(
-            slice,
-            Entry {
-                meta: Some(meta),
-                bytes,
-                from: Some(from),
-            },
-        );
+    /// Stores what a peer pushed; false where the slice is here already. Peers vote on what came first,
+    /// so a second push must not replace it.
+    pub(super) fn put_from(
+        &mut self,
+        from: PeerId,
+        slice: SliceId,
+        meta: SliceMeta,
+        bytes: Bytes,
+    ) -> bool {
+        let new = !self.entries.contains_key(&slice);
+        if new {
+            self.put_fetched(from, slice, meta, bytes);
+        }
+        new
+    }
+
+    /// Stores what this peer fetched, in place of an earlier version.
+    pub(super) fn put_fetched(
+        &mut self,
+        from: PeerId,
+        slice: SliceId,
+        meta: SliceMeta,
+        bytes: Bytes,
+    ) {
+        let parked = self.per_sender.entry(from).or_default();
+        parked.slices += 1;
+        parked.bytes += bytes.len() as u64;
+        self.parked += bytes.len() as u64;
+        let (meta, from) = (Some(meta), Some(from));
+        self.insert(slice, Entry { meta, bytes, from });
     }
 
     fn insert(&mut self, slice: SliceId, entry: Entry) {
@@ -105,9 +145,18 @@ impl Slices {
         let Some(entry) = self.entries.remove(slice) else {
             return;
         };
-        self.bytes -= entry.bytes.len() as u64;
-        if let Some(count) = entry.from.and_then(|from| self.per_sender.get_mut(&from)) {
-            *count = count.saturating_sub(1);
+        let bytes = entry.bytes.len() as u64;
+        self.bytes -= bytes;
+        let Some(from) = entry.from else {
+            return;
+        };
+        self.parked = self.parked.saturating_sub(bytes);
+        if let Some(parked) = self.per_sender.get_mut(&from) {
+            parked.slices = parked.slices.saturating_sub(1);
+            parked.bytes = parked.bytes.saturating_sub(bytes);
+            if parked.slices == 0 {
+                self.per_sender.remove(&from);
+            }
         }
     }
 
@@ -144,25 +193,42 @@ impl Slices {
         if meta.bytes > bound.of(fragment.len.div_ceil(of)) {
             return Err(Refusal::TooLong);
         }
-        let count = self.per_sender.get(&from).copied().unwrap_or(0);
+        let parked = self.per_sender.get(&from).copied().unwrap_or_default();
+        let most = parked_max(plan);
+        if parked.bytes.saturating_add(meta.bytes) > most {
+            return Err(Refusal::Full);
+        }
+        if self.parked.saturating_add(meta.bytes) > most.saturating_mul(PARKED_SENDERS) {
+            return Err(Refusal::NoRoom);
+        }
         // With a relaying schedule, one member forwards the shards of all owners.
         let shards = match plan.schedule.relays() {
             true => GROUP_MEMBERS_MAX,
             false => 1,
         };
-        match count < SLICES_PER_SENDER_MAX * shards * plan.fragments.len() {
+        match parked.slices < SLICES_PER_SENDER_MAX * shards * plan.fragments.len() {
             true => Ok(()),
             false => Err(Refusal::Full),
         }
     }
 }
 
+/// Bytes that one sender may park here.
+fn parked_max(plan: &Plan) -> u64 {
+    let model: u64 = plan
+        .fragments
+        .iter()
+        .map(FragmentPlan::slice_bytes_max)
+        .sum();
+    PARKED_PER_SENDER.max(model.saturating_mul(PARKED_MODELS))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use murmurate_protocol::{
-        BytesBound, Contribution, DeadlinePlan, Digest, ExchangeKind, FragmentId, FragmentPlan,
-        LayoutHash, RunId, StepBudget,
+        BytesBound, Contribution, DeadlinePlan, Digest, ExchangeKind, FragmentId, LayoutHash,
+        RunId, StepBudget,
     };
 
     fn plan() -> Plan {
@@ -306,6 +372,67 @@ mod tests {
             ..slice(1, 0)
         };
         assert_eq!(slices.accepts(&plan, other, &theirs, &meta(2, 1)), Ok(()));
+    }
+
+    /// A model of 8 MB, of which four strangers once parked 400 MB.
+    #[test]
+    fn what_waits_is_bounded_in_bytes() {
+        let mut plan = plan();
+        plan.fragments[0].len = 2 << 20;
+        let bytes = 8 << 20;
+        let body = Bytes::from(vec![0; bytes as usize]);
+        let mut slices = Slices::default();
+        let mut push = |id: u8, at: u8| {
+            let from = PeerId::from_bytes([id; 32]);
+            let name = SliceId {
+                origin: from,
+                attempt: murmurate_protocol::Attempt(at),
+                ..slice(0, 0)
+            };
+            slices.accepts(&plan, from, &name, &meta(1, bytes))?;
+            assert!(slices.put_from(from, name, meta(1, bytes), body.clone()));
+            Ok(())
+        };
+        for at in 0..8 {
+            assert_eq!(push(0, at), Ok(()), "64 MiB of one sender");
+        }
+        assert_eq!(push(0, 8), Err(Refusal::Full));
+        for id in 1..16 {
+            for at in 0..8 {
+                assert_eq!(push(id, at), Ok(()));
+            }
+        }
+        assert_eq!(push(16, 0), Err(Refusal::NoRoom), "1 GiB of all");
+        // What is released makes room.
+        let first = SliceId {
+            origin: PeerId::from_bytes([0; 32]),
+            ..slice(0, 0)
+        };
+        slices.remove(&first);
+        let from = PeerId::from_bytes([16; 32]);
+        let theirs = SliceId {
+            origin: from,
+            ..slice(0, 0)
+        };
+        assert_eq!(
+            slices.accepts(&plan, from, &theirs, &meta(1, bytes)),
+            Ok(())
+        );
+    }
+
+    /// Members vote on the first bytes: a second push of the name that ran beside it must not change
+    /// what they apply.
+    #[test]
+    fn a_second_push_replaces_nothing_and_a_fetch_does() {
+        let from = PeerId::from_bytes([9; 32]);
+        let mut slices = Slices::default();
+        let meta = meta(2, 5);
+        assert!(slices.put_from(from, slice(0, 1), meta, Bytes::from_static(b"first")));
+        assert!(!slices.put_from(from, slice(0, 1), meta, Bytes::from_static(b"other")));
+        assert_eq!(slices.bytes_of(&slice(0, 1)).unwrap(), "first");
+        slices.put_fetched(from, slice(0, 1), meta, Bytes::from_static(b"voted"));
+        assert_eq!(slices.bytes_of(&slice(0, 1)).unwrap(), "voted");
+        assert_eq!((slices.bytes(), slices.parked), (5, 5));
     }
 
     #[test]

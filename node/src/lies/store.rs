@@ -48,8 +48,16 @@ impl BulkStore for LyingStore {
         self.depot.accepts(from, slice, meta)
     }
 
-    fn put(&self, from: PeerId, slice: SliceId, meta: SliceMeta, bytes: Bytes) {
-        BulkStore::put(self.depot.as_ref(), from, slice, meta, bytes);
+    fn put(&self, from: PeerId, slice: SliceId, meta: SliceMeta, bytes: Bytes) -> bool {
+        BulkStore::put(self.depot.as_ref(), from, slice, meta, bytes)
+    }
+
+    fn put_fetched(&self, from: PeerId, slice: SliceId, meta: SliceMeta, bytes: Bytes) {
+        self.depot.put_fetched(from, slice, meta, bytes);
+    }
+
+    fn may_read(&self, to: PeerId, slice: Option<&SliceId>) -> bool {
+        self.depot.may_read(to, slice)
     }
 
     fn state_manifest(&self, state: &StateId) -> Option<Bytes> {

@@ -32,6 +32,7 @@ mod history;
 mod mailbox;
 mod message;
 mod pipeline;
+mod proposal;
 mod quorum;
 mod reduce;
 mod repair;
@@ -40,6 +41,7 @@ mod scope;
 mod server;
 mod slices;
 mod state;
+mod weights;
 mod window;
 
 pub use ballot::{Ballot, Held, ShardPlan, ShardVersion};
