@@ -157,3 +157,6 @@ impl BulkStore for Depot {
         self.states().put_chunk(state, index, &bytes)
     }
 }
+
+#[cfg(test)]
+mod tests;

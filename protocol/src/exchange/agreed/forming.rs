@@ -100,9 +100,13 @@ impl Agreed {
                 return Ok(());
             }
         }
-        let formed = self.grouping.proposed(cx, from, round, term, members)?;
+        let formed = self.grouping.proposed(cx, from, round, term, members);
+        let (formed, result) = match formed {
+            Ok(formed) => (formed, Ok(())),
+            Err(error) => (self.grouping.refused(cx, from), Err(error)),
+        };
         self.formed(cx, formed);
-        Ok(())
+        result
     }
 
     /// A peer says that the round continues without this one. Once this one has a group, only as

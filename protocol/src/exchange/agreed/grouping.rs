@@ -210,6 +210,16 @@ impl Grouping {
         })
     }
 
+    /// A proposal broke a rule: its sender proposes no more in this round, and the next one does if it
+    /// was awaited.
+    pub(super) fn refused(&mut self, cx: &mut Context, proposer: PeerId) -> Formed {
+        self.tried.insert(proposer);
+        match self.active && self.proposer == Some(proposer) {
+            true => self.next(cx),
+            false => Formed::Waiting,
+        }
+    }
+
     /// The deadline has passed.
     pub(super) fn timeout(&mut self, cx: &mut Context) -> Formed {
         if let Some(teller) = ahead(cx) {
