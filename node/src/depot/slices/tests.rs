@@ -29,6 +29,7 @@ pub(in crate::depot) fn plan() -> Plan {
         overlap: murmurate_protocol::OverlapPlan::NONE,
         deadlines: DeadlinePlan::default(),
         state_bytes: 1000,
+        liars: 0,
     }
 }
 

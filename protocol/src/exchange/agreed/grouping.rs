@@ -198,16 +198,20 @@ impl Grouping {
         let anchor = ready.map(|ready| ready.anchor);
         let verdict = proposal::judge(cx, from, members, stated, anchor)?;
         if verdict == Verdict::Decline
-            || 2 * members.len() <= electorate(cx, self.attempts).min(GROUP_MEMBERS_MAX)
+            || members.len()
+                < cx.plan
+                    .quorum_of(electorate(cx, self.attempts).min(GROUP_MEMBERS_MAX))
         {
             // A proposer that knows few other peers takes them for a majority.
             cx.send(from, FormingMessage::Decline { round, term });
             return Ok(Formed::Waiting);
         }
-        Ok(match Group::new(round, members.to_vec(), cx.me()) {
-            Some(group) => self.form(cx, group, false),
-            None => Formed::Waiting,
-        })
+        Ok(
+            match Group::new(&cx.plan, round, members.to_vec(), cx.me()) {
+                Some(group) => self.form(cx, group, false),
+                None => Formed::Waiting,
+            },
+        )
     }
 
     /// A proposal broke a rule: its sender proposes no more in this round, and the next one does if it
@@ -261,7 +265,7 @@ impl Grouping {
     }
 
     fn consider(&mut self, cx: &mut Context) -> Formed {
-        if self.closed || 2 * self.all_ready(cx).len() <= electorate(cx, self.attempts) {
+        if self.closed || !self.enough_for_a_group(cx, self.all_ready(cx).len()) {
             return Formed::Waiting;
         }
         if !self.missing(cx).is_empty() {
@@ -273,6 +277,11 @@ impl Grouping {
         }
         self.closed = true;
         self.elect(cx)
+    }
+
+    /// Whether this number of peers may form a group: a quorum of those that take part.
+    fn enough_for_a_group(&self, cx: &Context, count: usize) -> bool {
+        count >= cx.plan.quorum_of(electorate(cx, self.attempts))
     }
 
     /// All peers that are ready for this round, this peer included.
@@ -291,7 +300,7 @@ impl Grouping {
     /// Who proposes, among the ready peers that share the most common anchor.
     fn elect(&mut self, cx: &mut Context) -> Formed {
         let all = self.all_ready(cx);
-        let enough = 2 * all.len() > electorate(cx, self.attempts);
+        let enough = self.enough_for_a_group(cx, all.len());
         let anchor = common_anchor(&all, cx.anchor(), enough);
         let agreed: Vec<PeerId> = all
             .iter()
@@ -306,7 +315,7 @@ impl Grouping {
                 resync: true,
             });
         }
-        if 2 * agreed.len() <= electorate(cx, self.attempts) {
+        if !self.enough_for_a_group(cx, agreed.len()) {
             // Slow does not mean gone: an agreement without a majority of the linked peers would
             // split the run. What was trained stays for the next attempt.
             return if enough {
@@ -360,7 +369,7 @@ impl Grouping {
             }
         }
         weights::cap(&mut members);
-        match Group::new(round, members.clone(), me) {
+        match Group::new(&cx.plan, round, members.clone(), me) {
             Some(group) => {
                 for (_, peer) in group.others() {
                     let members = members.clone();
