@@ -212,10 +212,11 @@ fn mass_above_four_is_refused_and_its_sender_blamed() {
     }
 }
 
-/// However much one sender pushes, two of its slices are in a mix; the mass of the others waits.
+/// However much one sender pushes, four of its slices are in a mix; the mass of the others waits.
 #[test]
-fn two_slices_of_a_sender_are_mixed_at_a_time() {
-    let mut one = receiver(&[(0, 0, 4.0), (0, 1, 4.0), (0, 2, 4.0), (0, 3, 4.0)]);
+fn four_slices_of_a_sender_are_mixed_at_a_time() {
+    let pushed: Vec<(u64, u8, f64)> = (0..6).map(|at| (0, at, 4.0)).collect();
+    let mut one = receiver(&pushed);
     for _ in 0..4 {
         one.work(|order| match order {
             Order::Mix { .. } => None,
@@ -230,7 +231,7 @@ fn two_slices_of_a_sender_are_mixed_at_a_time() {
         _ => None,
     });
     let of_other = |(slice, _): &&(SliceId, f64)| slice.origin == peer(1);
-    assert_eq!(mix.unwrap().iter().filter(of_other).count(), 2);
+    assert_eq!(mix.unwrap().iter().filter(of_other).count(), 4);
     assert_eq!(one.peer.weight_in_flight().1, 8.0, "the rest waits");
 }
 

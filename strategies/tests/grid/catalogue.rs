@@ -16,6 +16,7 @@ fn base(method: &Method) -> &'static str {
         (_, "easgd") => "easgd",
         (_, "delayed-nesterov") => "fedbuff",
         (_, "no-lo-co") => "noloco",
+        ("aggregation.rule", "clipped-gossip") => "guarded-gossip",
         ("aggregation.rule", _)
         | ("compression.codec", "sign-sgd" | "dgc")
         | ("overlap.cut" | "overlap.layers", _) => "bsp",

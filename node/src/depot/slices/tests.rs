@@ -30,6 +30,7 @@ pub(in crate::depot) fn plan() -> Plan {
         deadlines: DeadlinePlan::default(),
         state_bytes: 1000,
         liars: 0,
+        contributions: 0,
     }
 }
 

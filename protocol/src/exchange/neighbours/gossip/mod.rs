@@ -46,9 +46,9 @@ use inbox::{Inbox, Waiting};
 /// parameters at most four to one. A peer that has gathered more keeps the rest for the next round.
 const MASS_MAX: f64 = 4.0;
 
-/// Slices of one sender and fragment in one mix, where peers wait for each other: this round's and one
-/// that is late. More of them wait for the next mix.
-const MIXED_PER_SENDER_MAX: usize = 2;
+/// Slices of one sender and fragment in one mix, where peers wait for each other: this round's, and
+/// three that were late. More of them wait for the next mix.
+const MIXED_PER_SENDER_MAX: usize = 4;
 
 /// The rule of gossip.
 pub(super) struct Gossip {
