@@ -11,7 +11,10 @@ mod common;
 use common::one::{One, honest};
 use common::peer;
 use murmurate_protocol::wire::{AgreedMessage, ExchangeMessage, FormingMessage, Member, Message};
-use murmurate_protocol::{Digest, Event, ExchangeKind, Output, PeerId, Round};
+use murmurate_protocol::{
+    Attempt, Digest, Event, ExchangeKind, FragmentId, GroupTag, Input, Order, Output, Part, PeerId,
+    Plan, Round, SliceId, SliceMeta, Tag,
+};
 
 /// Peer 0, which has met peers 1 to `others` and has trained on eight samples.
 fn ready(others: u8) -> One {
@@ -140,4 +143,68 @@ fn a_refused_proposer_is_not_waited_for() {
     let sent = proposals(&one);
     let weights: Vec<f64> = sent[0].iter().map(|member| member.weight).collect();
     assert_eq!(weights, [8.0, 16.0, 8.0, 8.0, 8.0, 8.0, 8.0, 8.0]);
+}
+
+/// Peer 0 with three others, whose plan needs `least` contributions, in a group of these weights.
+fn grouped(least: u16, weights: [f64; 4]) -> One {
+    let mut one = One::of(Plan {
+        contributions: least,
+        ..common::plan(ExchangeKind::AllReduce, 1)
+    });
+    (1..4).for_each(|id| one.meet(peer(id)));
+    one.work(honest);
+    let members: Vec<(u8, f64)> = (0..4).zip(weights).collect();
+    one.hear(peer(1), propose(&members));
+    one
+}
+
+fn voided(one: &One) -> bool {
+    let void = |o: &Output| matches!(o, Output::Emit(Event::Voided { .. }));
+    one.outputs.iter().any(void)
+}
+
+#[test]
+fn a_group_with_too_few_contributions_is_void_at_once() {
+    for (least, weights, void) in [
+        (0, [8.0, 0.0, 0.0, 0.0], false),
+        (3, [8.0, 8.0, 8.0, 0.0], false),
+        (3, [8.0, 8.0, 0.0, 0.0], true),
+        (5, [8.0, 8.0, 8.0, 8.0], true),
+    ] {
+        let one = grouped(least, weights);
+        assert_eq!(voided(&one), void, "{least} of {weights:?}");
+    }
+}
+
+/// Two of four contributions do not come. An owner whose rule needs three makes nothing of the other two.
+#[test]
+fn an_owner_does_not_reduce_too_few_contributions() {
+    for (least, reduces) in [(0, true), (2, true), (3, false)] {
+        let mut one = grouped(least, [8.0; 4]);
+        one.work(honest);
+        let group = GroupTag::of(Round(0), &[peer(0), peer(1), peer(2), peer(3)]);
+        let slice = SliceId {
+            round: Round(0),
+            fragment: FragmentId(0),
+            shard: 0,
+            part: Part::Contribution,
+            origin: peer(1),
+            attempt: Attempt::FIRST,
+        };
+        let meta = SliceMeta {
+            of: 4,
+            bytes: 16,
+            tag: Tag::Contribution { group },
+        };
+        one.feed(Input::Arrived {
+            from: peer(1),
+            slice,
+            meta,
+            digest: None,
+        });
+        // The deadline for the others passes.
+        (0..10).for_each(|_| one.pass(1));
+        let reduced = |o: &Output| matches!(o, Output::Order { order: Order::Reduce { inputs, .. }, .. } if inputs.len() == 2);
+        assert_eq!(one.outputs.iter().any(reduced), reduces, "{least}");
+    }
 }

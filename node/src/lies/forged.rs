@@ -7,8 +7,7 @@ use murmurate_protocol::wire::{
     ShardVersion,
 };
 use murmurate_protocol::{
-    Attempt, Digest, ExchangeKind, Members, Output, Part, Peer, PeerId, Round, SliceId, SliceMeta,
-    Tag,
+    Attempt, Digest, Members, Output, Part, Peer, PeerId, Round, SliceId, SliceMeta, Tag,
 };
 use murmurate_strategies::slices::SliceStore;
 
@@ -155,11 +154,12 @@ pub(super) fn decided(
     others.map(send).collect()
 }
 
-/// A vote in which the versions that this peer made are those that the receiver was given.
+/// A vote in which the versions that this peer made are those that the receiver was given. `gathered`
+/// says that versions are whole contributions.
 pub(super) fn vote_for(
     (forger, depot): (&Forger, &Depot),
     me: PeerId,
-    exchange: ExchangeKind,
+    gathered: bool,
     mut output: Output,
 ) -> Output {
     let Output::Send {
@@ -172,7 +172,7 @@ pub(super) fn vote_for(
     let FragmentMessage::Vote { versions, .. } = &mut scoped.body else {
         return output;
     };
-    let (gathered, parts) = (exchange == ExchangeKind::Gathered, versions.len() as u16);
+    let parts = versions.len() as u16;
     for (shard, version) in (0u16..).zip(versions) {
         let slice = SliceId {
             round: scoped.round,

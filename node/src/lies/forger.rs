@@ -5,7 +5,7 @@ use crate::bulk::BulkStore;
 use crate::depot::Depot;
 use bytes::Bytes;
 use murmurate_protocol::{
-    Digest, Done, ExchangeKind, Order, Part, PeerId, Plan, SliceId, SliceMeta, StateId, StoreId,
+    Digest, Done, Order, Part, PeerId, Plan, SliceId, SliceMeta, StateId, StoreId,
 };
 use murmurate_strategies::compress::{Codec, EncodeContext};
 use murmurate_strategies::executor::{STATE_HEADER_BYTES, StateStore, manifest_of};
@@ -109,7 +109,7 @@ impl Forger {
     pub fn scaled(&self, slice: &SliceId, of: u16, bytes: &[u8], factor: f32) -> Option<Bytes> {
         let mut values = vec![0.0; self.len(slice, of)?];
         let mut codecs = self.codecs.lock().unwrap_or_else(PoisonError::into_inner);
-        let codec = codecs.of(slice.part, self.plan.exchange);
+        let codec = codecs.of(slice.part, self.gathers());
         codec.decode_add(bytes, factor, &mut values).ok()?;
         Some(encode(codec, slice, &values))
     }
@@ -120,7 +120,7 @@ impl Forger {
             .map(|at| if at % 2 == 0 { 0.5 } else { -0.5 })
             .collect();
         let mut codecs = self.codecs.lock().unwrap_or_else(PoisonError::into_inner);
-        let codec = codecs.of(slice.part, self.plan.exchange);
+        let codec = codecs.of(slice.part, self.gathers());
         Some(encode(codec, slice, &values))
     }
 
@@ -159,6 +159,11 @@ impl Forger {
         Some(Done::Pinned(state))
     }
 
+    /// Whether members see contributions as they were encoded.
+    fn gathers(&self) -> bool {
+        self.plan.exchange.facts().shows_contributions
+    }
+
     /// How many values a slice has: shards of a fragment differ by at most one.
     fn len(&self, slice: &SliceId, of: u16) -> Option<usize> {
         let len = usize::try_from(self.plan.fragment(slice.fragment)?.len).ok()?;
@@ -169,10 +174,10 @@ impl Forger {
 }
 
 impl Codecs {
-    fn of(&mut self, part: Part, exchange: ExchangeKind) -> &mut dyn Codec {
+    fn of(&mut self, part: Part, gathered: bool) -> &mut dyn Codec {
         match part {
             Part::Contribution => self.contribution.as_mut(),
-            Part::Aggregate if exchange == ExchangeKind::Gathered => self.contribution.as_mut(),
+            Part::Aggregate if gathered => self.contribution.as_mut(),
             Part::Aggregate | Part::Partial => self.aggregate.as_mut(),
         }
     }

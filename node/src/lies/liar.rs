@@ -111,8 +111,8 @@ impl Liar {
                 return;
             }
             (LieMode::Equivocate, Output::Send { .. }) => {
-                let exchange = peer.plan().exchange;
-                let told = forged::vote_for(forge, self.me, exchange, output);
+                let gathered = peer.plan().exchange.facts().shows_contributions;
+                let told = forged::vote_for(forge, self.me, gathered, output);
                 acts.outputs.push(told);
                 return;
             }
