@@ -114,9 +114,9 @@ impl Driver {
     }
 
     fn handle(&mut self, input: Input) {
-        if self.on_request.hides(&input) {
+        let Some(input) = self.on_request.input(input, &self.peer) else {
             return;
-        }
+        };
         let now = self.clock.now();
         let _round = self.trace.enter(self.peer.round());
         self.trace.input(&input);

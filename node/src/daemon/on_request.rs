@@ -2,7 +2,7 @@
 
 use crate::faults::Faults;
 use crate::lies::Liar;
-use murmurate_protocol::Input;
+use murmurate_protocol::{Input, Peer};
 
 /// Faults and lies that a daemon was started with.
 #[derive(Debug)]
@@ -14,8 +14,11 @@ pub(super) struct OnRequest {
 }
 
 impl OnRequest {
-    /// Whether the peer must not see an input, because it answers a lie.
-    pub(super) fn hides(&mut self, input: &Input) -> bool {
-        self.liar.as_mut().is_some_and(|liar| liar.hides(input))
+    /// What the peer sees of an input; `None` for one that answers a lie.
+    pub(super) fn input(&mut self, input: Input, peer: &Peer) -> Option<Input> {
+        match &mut self.liar {
+            Some(liar) => liar.input(input, peer),
+            None => Some(input),
+        }
     }
 }

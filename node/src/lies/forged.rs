@@ -11,8 +11,9 @@ use murmurate_protocol::{
 };
 use murmurate_strategies::slices::SliceStore;
 
-/// The weight that is claimed for a contribution: the highest that a message may name.
-const WEIGHT: f64 = 1e18;
+/// The samples that a round is claimed to have trained on, which are the contribution's weight. Their
+/// sum over 18,000 rounds still fits its counter.
+pub(super) const SAMPLES: u64 = 1_000_000_000_000_000;
 
 /// The push-sum mass that is claimed for a slice.
 const MASS: f64 = 1e6;
@@ -35,27 +36,14 @@ pub(super) fn forming(output: &Output) -> Option<(PeerId, &FormingMessage)> {
     Some((*to, forming))
 }
 
-/// An output in which this peer's contribution has an absurd weight.
-pub(super) fn weighed(me: PeerId, mut output: Output) -> Output {
-    match &mut output {
-        Output::Send {
-            message: Message::Exchange(ExchangeMessage::Agreed(AgreedMessage::Forming(forming))),
-            ..
-        } => match forming {
-            FormingMessage::Ready { weight, .. } => *weight = WEIGHT,
-            FormingMessage::Propose { members, .. } => {
-                for member in members.iter_mut().filter(|m| m.peer == me) {
-                    member.weight = WEIGHT;
-                }
-            }
-            FormingMessage::Decline { .. } | FormingMessage::Behind { .. } => {}
-        },
-        Output::Push { meta, .. } => match &mut meta.tag {
+/// A push with absurd mass.
+pub(super) fn weighed(mut output: Output) -> Output {
+    if let Output::Push { meta, .. } = &mut output {
+        match &mut meta.tag {
             Tag::Mass { weight } => *weight = MASS,
             Tag::Relayed { peers, .. } => *peers = PEERS,
             _ => {}
-        },
-        _ => {}
+        }
     }
     output
 }

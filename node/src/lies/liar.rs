@@ -7,8 +7,8 @@ use super::noise::Noise;
 use crate::depot::Depot;
 use murmurate_protocol::wire::{FormingMessage, Message};
 use murmurate_protocol::{
-    Event, FragmentId, Input, Output, Part, Peer, PeerId, Phase, PushOutcome, Round, SliceId,
-    SliceMeta, Time,
+    Done, Event, FragmentId, Input, Output, Part, Peer, PeerId, Phase, PushOutcome, Round, SliceId,
+    SliceMeta, Time, TrainSummary,
 };
 use murmurate_strategies::slices::SliceStore;
 use std::collections::BTreeSet;
@@ -84,16 +84,24 @@ impl Liar {
         outputs
     }
 
-    /// Whether an input answers something that the peer knows nothing of.
-    pub fn hides(&mut self, input: &Input) -> bool {
-        let Input::Pushed { slice, .. } = input else {
-            return false;
-        };
-        let hides = self.slots.remove(slice);
-        if hides {
-            SliceStore::remove(self.depot.as_ref(), slice);
+    /// What the peer sees of an input; `None` for one that answers something the peer knows nothing of.
+    pub fn input(&mut self, input: Input, peer: &Peer) -> Option<Input> {
+        match input {
+            Input::Pushed { slice, .. } if self.slots.remove(&slice) => {
+                SliceStore::remove(self.depot.as_ref(), &slice);
+                None
+            }
+            // The peer believes the claim itself, so that it takes the others' proposals for right.
+            Input::Done {
+                order,
+                done: Done::Trained(summary),
+            } if self.told(peer).contains(&LieMode::Weight) => {
+                let samples = forged::SAMPLES;
+                let done = Done::Trained(TrainSummary { samples, ..summary });
+                Some(Input::Done { order, done })
+            }
+            input => Some(input),
         }
-        hides
     }
 
     fn told(&self, peer: &Peer) -> Vec<LieMode> {
@@ -107,7 +115,7 @@ impl Liar {
         let forge = (self.forger.as_ref(), self.depot.as_ref());
         match (mode, &output) {
             (LieMode::Weight, _) => {
-                acts.outputs.push(forged::weighed(self.me, output));
+                acts.outputs.push(forged::weighed(output));
                 return;
             }
             (LieMode::Equivocate, Output::Send { .. }) => {
