@@ -1,4 +1,4 @@
-//! Peers that lie about groups and weights: what one honest peer makes of it.
+//! Peers that lie about groups and weights, and how an honest peer reacts.
 
 #![allow(
     unreachable_pub,

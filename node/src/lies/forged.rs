@@ -48,7 +48,7 @@ pub(super) fn weighed(mut output: Output) -> Output {
     output
 }
 
-/// A proposal of everybody in which only this peer has weight.
+/// A proposal of all peers in which only this one has weight.
 pub(super) fn propose(me: PeerId, to: PeerId, round: Round, peer: &Peer) -> Output {
     let mut peers: Vec<PeerId> = peer.view().greeted().map(|(id, _)| id).collect();
     peers.push(me);

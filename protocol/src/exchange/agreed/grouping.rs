@@ -172,10 +172,7 @@ impl Grouping {
         }
     }
 
-    /// Somebody proposes a group.
-    ///
-    /// # Errors
-    /// When no honest peer would propose it.
+    /// Another peer proposes a group; an error where no honest peer would.
     pub(super) fn proposed(
         &mut self,
         cx: &mut Context,
@@ -194,8 +191,8 @@ impl Grouping {
             weight: self.weight,
             before: self.attempts > 0,
         };
-        let ready = self.ready.get(&from).filter(|ready| ready.round == round);
-        let anchor = ready.map(|ready| ready.anchor);
+        let ready = self.ready.get(&from).filter(|r| r.round == round);
+        let anchor = ready.map(|r| r.anchor);
         let verdict = proposal::judge(cx, from, members, stated, anchor)?;
         if verdict == Verdict::Decline
             || members.len()
@@ -214,14 +211,13 @@ impl Grouping {
         )
     }
 
-    /// A proposal broke a rule: its sender proposes no more in this round, and the next one does if it
-    /// was awaited.
+    /// A proposal broke a rule: its sender proposes no more in this round.
     pub(super) fn refused(&mut self, cx: &mut Context, proposer: PeerId) -> Formed {
         self.tried.insert(proposer);
-        match self.active && self.proposer == Some(proposer) {
-            true => self.next(cx),
-            false => Formed::Waiting,
+        if self.active && self.proposer == Some(proposer) {
+            return self.next(cx);
         }
+        Formed::Waiting
     }
 
     /// The deadline has passed.
