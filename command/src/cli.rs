@@ -13,7 +13,8 @@ pub(crate) use limit::LimitArgs;
 pub(crate) use membership::{AdmitArgs, IdArgs, InviteArgs, MembersArgs, RevokeArgs, RunKeyArgs};
 use murmurate_net::emulate::{LinkSpec, NatKind};
 use murmurate_node::faults::Fault;
-use murmurate_node::local::{KillAt, KillEvery, LateAt, ShardsArg, StopAt};
+use murmurate_node::lies::Lie;
+use murmurate_node::local::{KillAt, KillEvery, LateAt, LiarAt, ShardsArg, StopAt};
 use murmurate_node::progress::LogMode;
 pub(crate) use sim::{CompareArgs, SimArgs, SimCommand, SurveyArgs};
 use std::ffi::OsString;
@@ -146,6 +147,9 @@ pub(crate) struct RunArgs {
     /// Inflict a fault on this daemon, for tests: kill@ROUND:PHASE, stop@ROUND
     #[arg(long, hide = true)]
     pub(crate) fault: Vec<Fault>,
+    /// Lie to the other daemons, for tests: MODE or MODE:ROUND, as `murmurate local --liar`
+    #[arg(long, hide = true, value_name = "MODE")]
+    pub(crate) lie: Vec<Lie>,
     /// End when the process with this id ends
     #[arg(long, hide = true, value_name = "PID")]
     pub(crate) parent: Option<u32>,
@@ -216,6 +220,12 @@ pub(crate) struct LocalArgs {
     /// Start daemon N when the others have reached round R
     #[arg(long, value_name = "N@round:R")]
     pub(crate) late: Vec<LateAt>,
+    /// Let daemon N break the protocol, from round ROUND if one is given: N@MODE[:ROUND] with weight,
+    /// poison, sign-flip, owner-lie, equivocate, propose, decided, behind, state, slot, withhold,
+    /// silent, flood or random; may be given several times. The results are those of the honest
+    /// daemons
+    #[arg(long, value_name = "N@MODE")]
+    pub(crate) liar: Vec<LiarAt>,
     /// Record the inputs of daemon N's peer in DIR/N.rec, for `murmurate sim --replay`
     #[arg(long, value_name = "DIR")]
     pub(crate) record: Option<PathBuf>,

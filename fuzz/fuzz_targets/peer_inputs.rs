@@ -144,6 +144,7 @@ fn plan(exchange: ExchangeKind, fragments: u8) -> Plan {
         deadlines: DeadlinePlan::default(),
         state_bytes: 1000,
         liars: 0,
+        contributions: 0,
     }
 }
 

@@ -9,6 +9,7 @@ pub mod depot;
 pub mod faults;
 pub mod goal;
 pub mod lanes;
+pub mod lies;
 pub mod local;
 pub mod membership;
 pub mod metrics;

@@ -49,6 +49,9 @@ pub struct NodeReport {
     pub catch_ups: u64,
     /// Number of exchanges without an agreed result.
     pub voids: u64,
+    /// Number of inputs from others that broke a rule.
+    #[serde(default)]
+    pub misbehaved: u64,
     /// Whether others can dial it: `public`, `private` or `unknown`.
     #[serde(default)]
     pub reachability: String,
@@ -82,6 +85,7 @@ impl From<&Status> for NodeReport {
             digest_round: status.digest_round,
             catch_ups: status.catch_ups,
             voids: status.voids,
+            misbehaved: status.misbehaved,
             reachability: status.nat.reachability.clone(),
             paths: status
                 .peers

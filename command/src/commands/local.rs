@@ -26,6 +26,7 @@ pub(crate) fn run(args: LocalArgs) -> anyhow::Result<()> {
         kill_every: args.kill_every,
         stops: args.stop,
         lates: args.late,
+        liars: args.liar,
         link: args.link,
         nat: args.nat,
         stranger: args.stranger,

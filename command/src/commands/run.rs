@@ -44,6 +44,7 @@ pub(crate) fn run(args: RunArgs) -> anyhow::Result<()> {
         RunOptions {
             log: args.log,
             faults: args.fault,
+            lies: args.lie,
             ephemeral: false,
             command: args.command,
             record: args.record,

@@ -26,6 +26,9 @@ pub enum BulkFault {
         /// Allowed bytes.
         max: u64,
     },
+    /// The slice belongs to another peer.
+    #[error("a slice pushed in the name of another peer")]
+    OtherName,
     /// More bytes came than were announced.
     #[error("more than the announced {of} bytes came")]
     Excess {

@@ -94,7 +94,7 @@ pub(crate) async fn fetch_slice(core: &Core, slice: SliceId, donors: &[PeerId]) 
         match fetched.await {
             Ok((meta, bytes)) => {
                 let digest = digest_of(&slice, &bytes);
-                core.store.put(*donor, slice, meta, bytes);
+                core.store.put_fetched(*donor, slice, meta, bytes);
                 return BulkEvent::Fetched {
                     what,
                     meta: Some(meta),

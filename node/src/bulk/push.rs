@@ -81,7 +81,7 @@ async fn transfer(
     let to = remote.peer;
     let Some((_, bytes)) = core
         .store
-        .get(&slice)
+        .for_peer(to, &slice)
         .filter(|(_, b)| b.len() as u64 == meta.bytes)
     else {
         // The exchange was decided, and the slice released, while the push waited for its turn.

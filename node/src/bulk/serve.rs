@@ -43,9 +43,12 @@ async fn take(
             max,
         }));
     }
+    if !core.store.may_push(from, &slice) {
+        acknowledge(core, &mut pipe.write, ACK_REFUSED).await?;
+        return Err(StreamError::Fault(BulkFault::OtherName));
+    }
     let announced = remote.announce(meta.bytes, core.limits.inbound_bytes_per_peer);
     let allowed = match &announced {
-        Some(_) if !core.store.may_push(from, &slice) => Err(Refusal::Unwanted),
         Some(_) => core.store.accepts(from, &slice, &meta),
         None => Err(Refusal::Full),
     };
@@ -71,14 +74,15 @@ async fn take(
         }
     };
     let digest = digest_of(&slice, &body);
-    core.store.put(from, slice, meta, body);
-    core.tell(BulkEvent::Arrived {
-        from,
-        slice,
-        meta,
-        digest,
-    })
-    .await;
+    if core.store.put(from, slice, meta, body) {
+        core.tell(BulkEvent::Arrived {
+            from,
+            slice,
+            meta,
+            digest,
+        })
+        .await;
+    }
     Ok(acknowledge(core, &mut pipe.write, ACK_TAKEN).await?)
 }
 
@@ -113,8 +117,16 @@ async fn give(
             bytes,
         )
     };
+    let wanted = match &request {
+        Request::Slice(slice) => Some(slice),
+        Request::Manifest(_) | Request::Chunk { .. } | Request::Push { .. } => None,
+    };
     let found = match request {
-        Request::Slice(slice) => core.store.get(&slice).map(|(m, b)| (Reply::Slice(m), b)),
+        _ if !core.store.may_read(remote.peer, wanted) => None,
+        Request::Slice(slice) => {
+            let found = core.store.for_peer(remote.peer, &slice);
+            found.map(|(meta, bytes)| (Reply::Slice(meta), bytes))
+        }
         Request::Manifest(state) => core.store.state_manifest(&state).map(blob),
         Request::Chunk { state, index } => core.store.state_chunk(&state, index).map(blob),
         Request::Push { .. } => None,

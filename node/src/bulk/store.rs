@@ -13,9 +13,12 @@ pub enum Refusal {
     /// Longer than the plan allows.
     #[error("it is longer than the plan allows")]
     TooLong,
-    /// Too many slices of this sender are stored.
-    #[error("too many slices of this sender are stored")]
+    /// Too many slices or bytes of this sender are stored.
+    #[error("too many slices or bytes of this sender are stored")]
     Full,
+    /// The store is full.
+    #[error("the store is full")]
+    NoRoom,
     /// The slice was not requested, or belongs to a past round.
     #[error("it was not requested, or belongs to a past round")]
     Unwanted,
@@ -26,8 +29,11 @@ pub enum Refusal {
 /// The network's threads call these methods: each must return quickly and must not wait for the
 /// Executor. The caller has checked lengths against its own limits, but not against the plan.
 pub trait BulkStore: Send + Sync {
-    /// An encoded slice with its header, to push or to serve.
+    /// An encoded slice with its header.
     fn get(&self, slice: &SliceId) -> Option<(SliceMeta, Bytes)>;
+
+    /// What the peer `to` is pushed or served of a slice.
+    fn for_peer(&self, to: PeerId, slice: &SliceId) -> Option<(SliceMeta, Bytes)>;
 
     /// Whether `from` may push this slice by itself. Any peer that has it may serve it.
     fn may_push(&self, from: PeerId, slice: &SliceId) -> bool;
@@ -39,8 +45,16 @@ pub trait BulkStore: Send + Sync {
     /// Why the slice is refused.
     fn accepts(&self, from: PeerId, slice: &SliceId, meta: &SliceMeta) -> Result<(), Refusal>;
 
-    /// Stores a slice whose `meta.bytes` bytes have all arrived.
-    fn put(&self, from: PeerId, slice: SliceId, meta: SliceMeta, bytes: Bytes);
+    /// Stores a pushed slice whose `meta.bytes` bytes have all arrived. Returns false if a slice of this
+    /// name has arrived meanwhile, which stays.
+    fn put(&self, from: PeerId, slice: SliceId, meta: SliceMeta, bytes: Bytes) -> bool;
+
+    /// Stores a slice that was fetched, in place of one of the same name.
+    fn put_fetched(&self, from: PeerId, slice: SliceId, meta: SliceMeta, bytes: Bytes);
+
+    /// Whether `to` may fetch a slice, or a state if none is named. A peer may push what it likes to
+    /// whom it likes.
+    fn may_read(&self, to: PeerId, slice: Option<&SliceId>) -> bool;
 
     /// The hashes of a state's chunks, 32 bytes each
     /// ([`manifest_of`](murmurate_strategies::executor::manifest_of)).

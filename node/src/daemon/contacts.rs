@@ -1,7 +1,8 @@
-//! What a daemon keeps on its disk about other daemons: the peers that it met, and the members of
-//! the run.
+//! What a daemon keeps about other daemons: the peers that it met, the members of the run, and the
+//! records that it has checked.
 
 use crate::daemon::acquaintances::Acquaintances;
+use crate::daemon::records::RecordChecks;
 use crate::membership::Roll;
 use crate::net::Net;
 use murmurate_protocol::View;
@@ -13,6 +14,8 @@ pub(super) struct Contacts {
     pub(super) acquaintances: Acquaintances,
     /// The register of members.
     pub(super) roll: Roll,
+    /// Which records were checked.
+    pub(super) records: RecordChecks,
 }
 
 impl Contacts {

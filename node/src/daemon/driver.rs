@@ -6,12 +6,13 @@ use crate::daemon::console::Console;
 use crate::daemon::contacts::Contacts;
 use crate::daemon::ending::Ending;
 use crate::daemon::judge::Judge;
+use crate::daemon::on_request::OnRequest;
 use crate::daemon::payload::Payload;
 use crate::daemon::recording::Recording;
 use crate::daemon::trace::Trace;
 use crate::daemon::{DaemonError, SteadyClock};
 use crate::depot::Depot;
-use crate::faults::{self, Fault, Faults};
+use crate::faults::{self, Fault};
 use crate::lanes::{Answer, Lanes};
 use crate::metrics::Metrics;
 use crate::net::{Net, NetEvent};
@@ -46,8 +47,8 @@ pub(super) struct Driver {
     pub(super) console: Console,
     /// Counts bytes before the codec.
     pub(super) payload: Payload,
-    /// Faults that the daemon was started with.
-    pub(super) faults: Faults,
+    /// Faults and lies that the daemon was started with.
+    pub(super) on_request: OnRequest,
     /// Logs the peer's inputs and outputs.
     pub(super) trace: Trace,
     /// Judges evaluations.
@@ -94,7 +95,10 @@ impl Driver {
                     Some(event) => self.on_net(event),
                     None => self.ending.fail(DaemonError::NetworkEnded),
                 },
-                _ = tick.tick() => self.tick(),
+                _ = tick.tick() => {
+                    self.tick();
+                    self.make_noise();
+                }
             }
         }
         self.tick();
@@ -111,6 +115,9 @@ impl Driver {
     }
 
     fn handle(&mut self, input: Input) {
+        let Some(input) = self.on_request.input(input, &self.peer) else {
+            return;
+        };
         let now = self.clock.now();
         let _round = self.trace.enter(self.peer.round());
         self.trace.input(&input);
@@ -131,10 +138,28 @@ impl Driver {
             }
             let _round = self.trace.enter(self.peer.round());
             self.trace.output(&output);
-            strike = strike.or(self.perform(output));
+            let Some(liar) = &mut self.on_request.liar else {
+                strike = strike.or(self.perform(output));
+                continue;
+            };
+            let acts = liar.outputs(output, &self.peer);
+            self.pending.extend(acts.inputs);
+            for output in acts.outputs {
+                strike = strike.or(self.perform(output));
+            }
         }
         if let Some(fault) = strike {
             self.strike(fault);
+        }
+    }
+
+    /// Sends what a daemon that lies on request sends without a reason.
+    fn make_noise(&mut self) {
+        let now = self.clock.now();
+        let liar = self.on_request.liar.as_mut();
+        let noise = liar.map(|liar| liar.tick(now, &self.peer));
+        for output in noise.into_iter().flatten() {
+            self.perform(output);
         }
     }
 

@@ -10,9 +10,11 @@ mod ending;
 mod error;
 mod judge;
 mod news;
+mod on_request;
 mod payload;
 mod perform;
 mod recording;
+mod records;
 mod refusals;
 mod setup;
 mod shown;
@@ -27,6 +29,8 @@ pub use recording::BINARY;
 use crate::api::{ApiServer, TOKEN_FILE, Token};
 use crate::config::Config;
 use crate::faults::{Fault, Faults};
+use crate::lanes::Lanes;
+use crate::lies::{Liar, Lie};
 use crate::membership::{self, Roll};
 use crate::metrics::{Metrics, RateFact};
 use crate::net::Net;
@@ -49,8 +53,10 @@ use murmurate_tasks::TaskError;
 use murmurate_tasks::config::DataSource;
 use murmurate_tasks::data::ShardKind;
 use murmurate_trust::Invite;
+use on_request::OnRequest;
 use payload::Payload;
 use recording::Recording;
+use records::RecordChecks;
 use setup::Setup;
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -77,6 +83,8 @@ pub struct RunOptions {
     pub log: LogMode,
     /// Faults that the daemon inflicts on itself, for tests.
     pub faults: Vec<Fault>,
+    /// Lies that the daemon tells the others, for tests.
+    pub lies: Vec<Lie>,
     /// Writes no checkpoint, for measurements.
     pub ephemeral: bool,
     /// The training loop to start and to supervise, where the task's trainer is another process;
@@ -176,19 +184,26 @@ async fn drive(
         resumes = setup.snapshot.is_some(),
         "daemon started"
     );
-    let (network, events) = setup.network(&config)?;
+    let forger = setup.forger(&config, &options.lies);
+    let (network, events) = setup.network(&config, forger.as_ref())?;
     let api = serve(&config, &setup, &network).await?;
     let metrics = metrics(&config, &setup)?;
     let digests = setup.executor.digests();
     let saver = (!options.ephemeral).then_some(setup.saver);
-    let (lanes, answers) =
-        crate::lanes::Lanes::start(setup.executor, Arc::clone(&setup.depot), saver)
-            .map_err(DaemonError::Runtime)?;
+    let (lanes, answers) = Lanes::start(
+        setup.executor,
+        Arc::clone(&setup.depot),
+        saver,
+        forger.clone(),
+    )
+    .map_err(DaemonError::Runtime)?;
     let recording = match &options.record {
         Some(path) => Some(record(path, &config, &setup.peer_config, &setup.plan)?),
         None => None,
     };
     let (acquaintances, warning) = setup.acquaintances;
+    let me = setup.peer_config.me;
+    let liar = forger.map(|f| Liar::new(me, options.lies, f, Arc::clone(&setup.depot)));
     let peer = Peer::new(setup.peer_config, setup.plan, setup.topology);
     let mut driver = Driver {
         contacts: Contacts {
@@ -197,6 +212,7 @@ async fn drive(
                 config.daemon.dir.clone(),
                 Arc::clone(&setup.entered.membership),
             ),
+            records: RecordChecks::default(),
         },
         trace: Trace::new(peer.round()),
         peer,
@@ -210,7 +226,10 @@ async fn drive(
             Some(api.address().to_string()),
             config.run.open,
         ),
-        faults: Faults::new(options.faults),
+        on_request: OnRequest {
+            faults: Faults::new(options.faults),
+            liar,
+        },
         ending: Ending {
             join: Join::new(&config.network.join),
             bootstrap: unanswered(&config.network.join),

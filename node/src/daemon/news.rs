@@ -1,10 +1,11 @@
 //! Converts network events to inputs of the peer, and shows the others to the operator.
 
+use crate::api::Clock;
 use crate::bulk::{BulkEvent, BulkFault};
 use crate::daemon::driver::Driver;
 use crate::net::{self, GateError, NetEvent};
 use libp2p::Multiaddr;
-use murmurate_protocol::wire::{self, MembershipMessage, Message};
+use murmurate_protocol::wire::{self, MembershipMessage, Message, PeerRecord};
 use murmurate_protocol::{FetchId, Input, Part, PeerId, Phase, PushOutcome, SliceId};
 use std::time::Duration;
 
@@ -104,17 +105,8 @@ impl Driver {
 
     fn on_frame(&mut self, from: PeerId, bytes: &[u8]) {
         match wire::decode(bytes) {
-            Ok(Message::Membership(MembershipMessage::Records(mut records))) => {
-                let before = records.len();
-                records.retain(net::verify);
-                if records.len() < before {
-                    let error = wire::WireError::Signature;
-                    self.feed(Input::Malformed { from, error });
-                }
-                self.feed(Input::Received {
-                    from,
-                    message: MembershipMessage::Records(records).into(),
-                });
+            Ok(Message::Membership(MembershipMessage::Records(records))) => {
+                self.on_records(from, records);
             }
             Ok(message) => self.feed(Input::Received { from, message }),
             Err(error) => self.feed(Input::Malformed { from, error }),
@@ -148,6 +140,28 @@ impl Driver {
         self.ending.turned_away(peer, error, joins);
     }
 
+    /// Checks the signatures of records before the peer sees them.
+    fn on_records(&mut self, from: PeerId, records: Vec<PeerRecord>) {
+        // The peer takes no records of others, so their signatures are not worth a check.
+        let sender = self.peer.view().get(from);
+        if !sender.is_some_and(|remote| remote.greeted && !remote.banned) {
+            return;
+        }
+        let checks = &mut self.contacts.records;
+        let checked = checks.check(from, self.clock.now(), records, net::verify);
+        if checked.forged || checked.floods {
+            let error = match checked.forged {
+                true => wire::WireError::Signature,
+                false => {
+                    wire::WireError::Undecodable("far more records than a peer has".to_owned())
+                }
+            };
+            self.feed(Input::Malformed { from, error });
+        }
+        let message = MembershipMessage::Records(checked.good).into();
+        self.feed(Input::Received { from, message });
+    }
+
     fn bootstrap_failed(&mut self, address: &str, reason: &str, retry_in: Option<Duration>) {
         let text = match retry_in {
             Some(wait) => {
@@ -166,7 +180,7 @@ impl Driver {
         let serves = part == Part::Aggregate || !exchanging || self.serves_by_pushing();
         if served
             && serves
-            && let Some(fault) = self.faults.take_armed()
+            && let Some(fault) = self.on_request.faults.take_armed()
         {
             self.strike(fault);
         }

@@ -93,13 +93,20 @@ impl Driver {
         let Event::Phase { round, phase } = event else {
             return None;
         };
-        self.faults.due(*round, *phase)
+        self.on_request.faults.due(*round, *phase)
     }
 
     /// Prints events that the operator should see at once.
     fn tell(&mut self, event: &Event) {
         match event {
-            Event::PeerUp(_) => self.ending.met_anyone = true,
+            Event::PeerUp(peer) => {
+                self.ending.met_anyone = true;
+                self.depot.set_greeted(*peer, true);
+            }
+            Event::PeerDown(peer) => {
+                self.depot.set_greeted(*peer, false);
+                self.acquaintances.records.forget(*peer);
+            }
             Event::JoinFailed { .. } => self.ending.join_failed(),
             Event::Evaluated { round, evaluation } => self.evaluated(round.0, evaluation),
             Event::WorkFailed { what } if self.peer.phase() == Phase::Leaving => {

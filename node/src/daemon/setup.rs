@@ -10,6 +10,7 @@ use crate::daemon::trainer::Made;
 use crate::daemon::{DaemonError, SteadyClock};
 use crate::depot::Depot;
 use crate::lanes::Saver;
+use crate::lies::{Forger, Lie, LyingStore};
 use crate::membership::Entered;
 use crate::net::{self, Net, NetConfig, NetEvent};
 use crate::store::{Best, Checkpoint, Expected, Store};
@@ -128,10 +129,17 @@ impl Setup {
         })
     }
 
+    /// What changes this daemon's bytes, if it was told to lie.
+    pub(super) fn forger(&self, config: &Config, lies: &[Lie]) -> Option<Arc<Forger>> {
+        let codec = || config.strategy.codec();
+        (!lies.is_empty()).then(|| Forger::new(lies.to_vec(), self.plan.clone(), codec()))
+    }
+
     /// Starts the network on the configured addresses.
     pub(super) fn network(
         &self,
         config: &Config,
+        forger: Option<&Arc<Forger>>,
     ) -> Result<(Net, mpsc::Receiver<NetEvent>), DaemonError> {
         let mut net = NetConfig::new(
             self.store.identity().keypair().clone(),
@@ -145,7 +153,11 @@ impl Setup {
         net.relay = config.network.relay;
         net.congestion = config.network.congestion;
         net.max_rate.set(config.network.max_rate);
-        let depot: Arc<dyn BulkStore> = Arc::clone(&self.depot) as Arc<dyn BulkStore>;
+        let (depot, me) = (Arc::clone(&self.depot), self.peer_config.me);
+        let depot: Arc<dyn BulkStore> = match forger {
+            Some(forger) => Arc::new(LyingStore::new(depot, Arc::clone(forger), me)),
+            None => depot,
+        };
         let fragments = self.plan.fragments.iter();
         let largest = fragments.map(FragmentPlan::slice_bytes_max).max();
         let limits = BulkLimits {

@@ -6,11 +6,12 @@ mod states;
 
 use crate::bulk::{BulkStore, Refusal};
 use bytes::Bytes;
-use murmurate_protocol::{PeerId, Plan, Round, SliceId, SliceMeta, StateId};
+use murmurate_protocol::{Part, PeerId, Plan, Round, SliceId, SliceMeta, StateId};
 use murmurate_strategies::executor::StateStore;
 use murmurate_strategies::slices::SliceStore;
 use slices::Slices;
 use states::States;
+use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Slices and states of one daemon.
@@ -19,6 +20,8 @@ pub struct Depot {
     plan: Plan,
     slices: Mutex<Slices>,
     states: Mutex<States>,
+    /// Peers of this run that this peer has accepted.
+    greeted: Mutex<BTreeSet<PeerId>>,
 }
 
 impl Depot {
@@ -28,12 +31,21 @@ impl Depot {
             plan,
             slices: Mutex::default(),
             states: Mutex::default(),
+            greeted: Mutex::default(),
         }
     }
 
     /// Sets the current round. Slices of rounds too far from it are refused.
     pub fn set_round(&self, round: Round) {
         self.slices().set_round(round);
+    }
+
+    /// Lets a peer that was accepted read what is shared here, or no longer.
+    pub fn set_greeted(&self, peer: PeerId, greeted: bool) {
+        match greeted {
+            true => self.greeted().insert(peer),
+            false => self.greeted().remove(&peer),
+        };
     }
 
     /// Sets the header of one of this peer's slices. Returns it with the true size, or `None` if
@@ -51,6 +63,10 @@ impl Depot {
         // Each change is a single insert or remove, so a panic elsewhere cannot leave the maps
         // inconsistent.
         self.slices.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn greeted(&self) -> MutexGuard<'_, BTreeSet<PeerId>> {
+        self.greeted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn states(&self) -> MutexGuard<'_, States> {
@@ -91,6 +107,10 @@ impl BulkStore for Depot {
         self.slices().get(slice)
     }
 
+    fn for_peer(&self, _: PeerId, slice: &SliceId) -> Option<(SliceMeta, Bytes)> {
+        self.slices().get(slice)
+    }
+
     fn may_push(&self, from: PeerId, slice: &SliceId) -> bool {
         Slices::may_push(&self.plan, from, slice)
     }
@@ -99,8 +119,18 @@ impl BulkStore for Depot {
         self.slices().accepts(&self.plan, from, slice, meta)
     }
 
-    fn put(&self, from: PeerId, slice: SliceId, meta: SliceMeta, bytes: Bytes) {
-        self.slices().put_from(from, slice, meta, bytes);
+    fn put(&self, from: PeerId, slice: SliceId, meta: SliceMeta, bytes: Bytes) -> bool {
+        self.slices().put_from(from, slice, meta, bytes)
+    }
+
+    fn put_fetched(&self, from: PeerId, slice: SliceId, meta: SliceMeta, bytes: Bytes) {
+        self.slices().put_fetched(from, slice, meta, bytes);
+    }
+
+    fn may_read(&self, to: PeerId, slice: Option<&SliceId>) -> bool {
+        // Contributions and partial sums are pushed to those that they are for.
+        let shared = slice.is_none_or(|slice| slice.part == Part::Aggregate);
+        shared && self.greeted().contains(&to)
     }
 
     fn state_manifest(&self, state: &StateId) -> Option<Bytes> {
@@ -127,3 +157,6 @@ impl BulkStore for Depot {
         self.states().put_chunk(state, index, &bytes)
     }
 }
+
+#[cfg(test)]
+mod tests;

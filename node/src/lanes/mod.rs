@@ -10,6 +10,7 @@ mod save;
 pub use save::Saver;
 
 use crate::depot::Depot;
+use crate::lies::Forger;
 use crate::store::Best;
 use murmurate_protocol::{Done, FragmentId, Order, OrderId, Route, WorkError};
 use murmurate_strategies::executor::{Executor, MixLane, TrainLane, TrainSignals};
@@ -73,7 +74,8 @@ impl std::fmt::Debug for MixWork {
 }
 
 impl Lanes {
-    /// Starts both threads. Without a saver, `Save` writes nothing and succeeds.
+    /// Starts both threads. Without a saver, `Save` writes nothing and succeeds. A forger changes
+    /// what the mix lane encodes, in a daemon that lies on request.
     ///
     /// # Errors
     /// If the system cannot start a thread.
@@ -81,6 +83,7 @@ impl Lanes {
         executor: Executor,
         depot: Arc<Depot>,
         saver: Option<Arc<Saver>>,
+        forger: Option<Arc<Forger>>,
     ) -> std::io::Result<(Self, mpsc::Receiver<Answer>)> {
         let (train_lane, mix_lane) = executor.split();
         let signals = train_lane.signals();
@@ -106,7 +109,8 @@ impl Lanes {
             .name("mix".to_owned())
             .spawn(move || {
                 let _run = span.entered();
-                run_mix(mix_lane, &mut mix_work, &answers, &depot, saver.as_deref());
+                let host = (depot.as_ref(), forger.as_deref());
+                run_mix(mix_lane, &mut mix_work, &answers, host, saver.as_deref());
             })?;
         let lanes = Self {
             train: Queue::new(train),
@@ -189,12 +193,19 @@ fn run_mix(
     mut lane: MixLane,
     work: &mut Receiver<MixWork>,
     answers: &mpsc::Sender<Answer>,
-    depot: &Depot,
+    (depot, forger): (&Depot, Option<&Forger>),
     saver: Option<&Saver>,
 ) {
     while let Some(work) = work.blocking_recv() {
         let (id, done) = match work {
-            MixWork::Order(id, order) => (id, lane.perform(&order, depot)),
+            MixWork::Order(id, order) => {
+                let done = lane.perform(&order, depot);
+                let told = |done| match forger {
+                    Some(forger) => forger.done(&order, done, depot),
+                    None => done,
+                };
+                (id, done.map(told))
+            }
             MixWork::Save(id, half) => {
                 let saved = half.zip(saver).map_or(Ok(()), |(half, saver)| {
                     half.and_then(|half| saver.finish(half, &lane))

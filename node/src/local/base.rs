@@ -163,6 +163,7 @@ impl Base {
             dir: home,
             config: path,
             faults: options.faults_of(index),
+            lies: options.lies_of(index),
             record: options
                 .record
                 .as_ref()

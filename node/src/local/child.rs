@@ -65,6 +65,9 @@ impl ChildHandle {
         for fault in &plan.faults {
             command.arg("--fault").arg(fault.to_string());
         }
+        for lie in &plan.lies {
+            command.arg("--lie").arg(lie.to_string());
+        }
         if !plan.command.is_empty() {
             command.arg("--").args(&plan.command);
         }

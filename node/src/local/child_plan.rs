@@ -1,6 +1,7 @@
 //! Configuration and arguments of one daemon of a local swarm.
 
 use crate::faults::Fault;
+use crate::lies::Lie;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -11,6 +12,7 @@ pub(super) struct ChildPlan {
     pub(super) dir: PathBuf,
     pub(super) config: PathBuf,
     pub(super) faults: Vec<Fault>,
+    pub(super) lies: Vec<Lie>,
     pub(super) record: Option<PathBuf>,
     pub(super) late: Option<u64>,
     pub(super) threads: usize,

@@ -27,6 +27,8 @@ pub(super) enum State {
     Away(Instant),
     /// Sent its report and ended with exit status zero.
     Finished,
+    /// A liar that ended by itself, because the others cut it off.
+    Gone,
 }
 
 /// One daemon as the parent process sees it.
@@ -76,6 +78,11 @@ impl Member {
     pub(super) fn loss(&self) -> Option<f64> {
         let at_last = self.report.as_ref().and_then(|r| r.test_loss);
         at_last.or(self.progress.evaluation.map(|e| e.loss))
+    }
+
+    /// Whether it was told to lie.
+    pub(super) fn lies(&self) -> bool {
+        !self.plan.lies.is_empty()
     }
 
     pub(super) fn died(&self, status: ExitStatus) -> LocalError {

@@ -10,8 +10,12 @@ use serde::Serialize;
 pub struct NodeEntry {
     /// Index of the daemon, from zero.
     pub node: usize,
-    /// `finished`, `killed`, `stopped`, `late` (never started) or `lost` (no report came).
+    /// `finished`, `killed`, `stopped`, `late` (never started), `gone` (a liar that was cut off) or
+    /// `lost` (no report came).
     pub status: String,
+    /// The lies that it was told to tell. The totals and the goal are about the other daemons.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lies: Vec<String>,
     /// The daemon's own measurements.
     #[serde(flatten)]
     pub report: NodeReport,
@@ -26,6 +30,11 @@ pub struct NodeEntry {
 }
 
 impl NodeEntry {
+    /// Whether it is an honest daemon that finished.
+    pub(super) fn counts(&self) -> bool {
+        self.status == "finished" && self.lies.is_empty()
+    }
+
     /// Builds the entry from the final state of a daemon.
     pub(super) fn of(member: &Member) -> Self {
         let status = match (member.state, &member.report) {
@@ -33,6 +42,7 @@ impl NodeEntry {
             (State::Killed | State::Away(_), _) => "killed",
             (State::Stopped, _) => "stopped",
             (State::Waiting, _) => "late",
+            (State::Gone, _) => "gone",
             _ => "lost",
         };
         let seen = || NodeReport {
@@ -46,6 +56,7 @@ impl NodeEntry {
         Self {
             node: member.plan.index,
             status: status.to_owned(),
+            lies: member.plan.lies.iter().map(ToString::to_string).collect(),
             // A daemon without a report is described by its last progress.
             report: member.report.clone().unwrap_or_else(seen),
             consensus_distance: None,

@@ -2,9 +2,10 @@
 
 use super::kill_every::KillEvery;
 use super::shards::ShardsArg;
-use super::{KillAt, LateAt, LocalError, StopAt};
+use super::{KillAt, LateAt, LiarAt, LocalError, StopAt};
 use crate::faults::{Fault, FaultAction};
 use crate::goal::Target;
+use crate::lies::Lie;
 use murmurate_net::emulate::{LinkSpec, NatKind};
 use murmurate_tasks::TaskConfig;
 use murmurate_tasks::config::DataSource;
@@ -52,6 +53,8 @@ pub struct LocalOptions {
     pub stops: Vec<StopAt>,
     /// `--late`.
     pub lates: Vec<LateAt>,
+    /// `--liar`.
+    pub liars: Vec<LiarAt>,
     /// `--record`: directory for the daemons' records.
     pub record: Option<PathBuf>,
     /// `--baseline`: seconds that the same daemons train with preset `none`; zero skips this.
@@ -108,6 +111,12 @@ impl LocalOptions {
             .collect()
     }
 
+    /// The lies to start one daemon with; none for an honest one.
+    pub(super) fn lies_of(&self, node: usize) -> Vec<Lie> {
+        let of_node = self.liars.iter().filter(|liar| liar.node == node);
+        of_node.map(|liar| liar.lie).collect()
+    }
+
     /// Checks the flags that do not depend on a configuration.
     pub(super) fn check(&self) -> Result<(), LocalError> {
         let wrong = |flag, message| Err(LocalError::Flag { flag, message });
@@ -130,6 +139,7 @@ impl LocalOptions {
             ("--kill", self.kills.iter().map(|k| k.node).max()),
             ("--stop", self.stops.iter().map(|s| s.node).max()),
             ("--late", self.lates.iter().map(|l| l.node).max()),
+            ("--liar", self.liars.iter().map(|l| l.node).max()),
         ];
         for (flag, node) in named {
             if let Some(node) = node.filter(|n| *n >= self.nodes) {
@@ -139,6 +149,9 @@ impl LocalOptions {
                     format!("there is no daemon {node}; they are 0 to {last}"),
                 );
             }
+        }
+        if (0..self.nodes).all(|node| !self.lies_of(node).is_empty()) {
+            return wrong("--liar", "no daemon is honest".to_owned());
         }
         if self.lates.iter().any(|l| l.node == 0) {
             return wrong(

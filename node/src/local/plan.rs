@@ -76,6 +76,7 @@ impl LocalPlan {
         plain.kill_every = None;
         plain.stranger = false;
         (plain.kills, plain.stops, plain.lates) = (Vec::new(), Vec::new(), Vec::new());
+        plain.liars = Vec::new();
         let mut base = Base::new(&plain)?.alone()?;
         base.found_run(dir)?;
         plain.shards = choose(options, &base.config.task).0;

@@ -51,7 +51,7 @@ impl LocalReport {
             let first = member.progress.first_round_unix_s;
             node.first_round_s = first.map(|at| (at - swarm.started_unix_s).max(0.0));
         }
-        let finished = |m: &&Member| m.report.is_some();
+        let finished = |m: &&Member| m.report.is_some() && !m.lies();
         let dirs: Vec<_> = swarm
             .members
             .iter()
@@ -59,7 +59,7 @@ impl LocalReport {
             .map(|m| m.plan.dir.as_path())
             .collect();
         let mut found = distances(&dirs).into_iter();
-        for node in nodes.iter_mut().filter(|n| n.status == "finished") {
+        for node in nodes.iter_mut().filter(|n| n.counts()) {
             node.consensus_distance = found.next().flatten();
         }
         if plan.preset == "none" {
@@ -159,7 +159,7 @@ impl LocalReport {
             accuracy: self.until_accuracy,
             loss: self.until_loss,
         };
-        let finished = self.nodes.iter().filter(|n| n.status == "finished");
+        let finished = self.nodes.iter().filter(|n| n.counts());
         let missed = finished.filter_map(|n| {
             let missed = target.missed(n.report.test_accuracy, n.report.test_loss)?;
             Some((n, missed))
@@ -198,6 +198,7 @@ mod tests {
         NodeEntry {
             node,
             status: status.to_owned(),
+            lies: Vec::new(),
             report,
             consensus_distance,
             first_round_s: None,
@@ -232,6 +233,35 @@ mod tests {
         assert_eq!((total.inner_steps, total.bytes_sent.payload), (300, 9));
         assert_eq!((total.longest_wait_s, total.deadline_s), (2.0, Some(7.0)));
         assert_eq!(total.digest.as_deref(), Some("a"));
+    }
+
+    #[test]
+    fn a_liar_is_named_and_counts_for_nothing() {
+        let mut liar = node(2, "finished", 0.1, "c");
+        liar.lies = vec!["weight".to_owned()];
+        let nodes = vec![
+            node(0, "finished", 0.9, "a"),
+            node(1, "finished", 0.97, "a"),
+            liar,
+        ];
+        let report = LocalReport {
+            total: Total::of(&nodes),
+            nodes,
+            until_accuracy: Some(0.95),
+            reached: Some(false),
+            ..LocalReport::default()
+        };
+        assert_eq!(report.total.digest.as_deref(), Some("a"));
+        assert_eq!(report.total.test_accuracy_min, Some(0.9));
+        assert_eq!(
+            (report.total.inner_steps, report.total.bytes_sent.payload),
+            (200, 6)
+        );
+        assert!(report.missed().unwrap().contains("daemon 0 ended"));
+        assert!(table(&report).contains("finished (lies: weight)"));
+        let value = serde_json::to_value(&report).unwrap();
+        assert_eq!(value["nodes"][2]["lies"][0], "weight");
+        assert!(value["nodes"][0].get("lies").is_none());
     }
 
     #[test]

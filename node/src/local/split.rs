@@ -6,8 +6,8 @@ use murmurate_tasks::TaskConfig;
 use std::path::Path;
 
 /// The note for a default that a fault changes.
-const IID_NOTE: &str = "a killed or stopped daemon takes its classes with it: the images are \
-                        sharded iid, not by label (--shards by-label: all the same by label)";
+const IID_NOTE: &str = "a killed, stopped or lying daemon takes its classes with it: the images \
+                        are sharded iid, not by label (--shards by-label: all the same by label)";
 
 /// The division of the data for a swarm; `None` keeps that of the configuration. Returns a note if
 /// the usual default is not used. The usual default is `by-label`, because then daemons must
@@ -18,7 +18,7 @@ pub(super) fn choose(
 ) -> (Option<ShardsArg>, Option<&'static str>) {
     let labelled = matches!(task, TaskConfig::ImageClassifier(_));
     let killed = !options.kills.is_empty() || options.kill_every.is_some();
-    let loses = killed || !options.stops.is_empty();
+    let loses = killed || !options.stops.is_empty() || !options.liars.is_empty();
     match &options.shards {
         Some(shards) => (Some(shards.clone()), None),
         // A configuration file decides, if it says anything about shards.

@@ -231,7 +231,8 @@ impl Swarm {
 
     /// Starts a late daemon when all running ones have reached its round.
     fn start_late(&mut self) -> Result<(), LocalError> {
-        let running = self.members.iter().filter(|m| m.state == State::Running);
+        let honest = self.members.iter().filter(|m| !m.lies());
+        let running = honest.filter(|m| m.state == State::Running);
         let Some(slowest) = running.map(|m| m.progress.round).min() else {
             return Ok(());
         };
@@ -301,6 +302,8 @@ impl Swarm {
                 let polite = status.success() && member.report.is_some();
                 match member.state {
                     State::Running if polite => member.state = State::Finished,
+                    // The others may have cut it off, which is no failure of the run.
+                    State::Running if member.lies() => member.state = State::Gone,
                     State::Running if !leaving => return Err(member.died(status)),
                     _ => {}
                 }
@@ -309,12 +312,12 @@ impl Swarm {
         Ok(())
     }
 
-    /// Why the run ends now; `None` while it continues.
+    /// Why the run ends now; `None` while it continues. Only the honest daemons count.
     fn end(&self, target: Target) -> Option<End> {
         let live = || {
             self.members
                 .iter()
-                .filter(|m| matches!(m.state, State::Running | State::Finished))
+                .filter(|m| matches!(m.state, State::Running | State::Finished) && !m.lies())
         };
         // The run does not end before daemons that are still to start.
         let to_come = |m: &Member| matches!(m.state, State::Waiting | State::Away(_));

@@ -1,5 +1,6 @@
 //! The report of a local swarm as a table for the terminal.
 
+use super::node_entry::NodeEntry;
 use super::report::LocalReport;
 use crate::progress::{bytes, duration};
 use comfy_table::{Table, presets::UTF8_FULL_CONDENSED};
@@ -31,7 +32,7 @@ pub fn table(report: &LocalReport) -> String {
         let r = &node.report;
         table.add_row([
             node.node.to_string(),
-            node.status.clone(),
+            status_of(node),
             number(r.test_accuracy),
             number(r.test_loss),
             number(node.consensus_distance),
@@ -77,4 +78,12 @@ pub fn table(report: &LocalReport) -> String {
         stranger.answered,
         stranger.requests,
     )
+}
+
+/// The status of a daemon, and its lies.
+fn status_of(node: &NodeEntry) -> String {
+    match node.lies.is_empty() {
+        true => node.status.clone(),
+        false => format!("{} (lies: {})", node.status, node.lies.join(", ")),
+    }
 }

@@ -1,10 +1,10 @@
-//! Totals of a local swarm over all its daemons.
+//! Totals of a local swarm over all its honest daemons.
 
 use super::node_entry::NodeEntry;
 use crate::api::Traffic;
 use serde::Serialize;
 
-/// Totals over all daemons.
+/// Totals over all honest daemons.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Total {
     /// Mean accuracy over the daemons that finished.
@@ -47,12 +47,13 @@ pub struct Total {
 impl Total {
     /// Computes the totals.
     pub(super) fn of(nodes: &[NodeEntry]) -> Self {
-        let done: Vec<&NodeEntry> = nodes.iter().filter(|n| n.status == "finished").collect();
+        let done: Vec<&NodeEntry> = nodes.iter().filter(|n| n.counts()).collect();
         let mean = |value: fn(&NodeEntry) -> Option<f64>| {
             let all: Vec<f64> = done.iter().filter_map(|n| value(n)).collect();
             (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64)
         };
-        let reports = || nodes.iter().map(|n| &n.report);
+        let honest = || nodes.iter().filter(|n| n.lies.is_empty());
+        let reports = || honest().map(|n| &n.report);
         let longest = reports().max_by(|a, b| a.longest_wait_s.total_cmp(&b.longest_wait_s));
         let first = done.first().and_then(|n| n.report.digest.clone());
         let shared = done.iter().all(|n| n.report.digest == first);

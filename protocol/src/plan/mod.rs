@@ -117,6 +117,9 @@ pub struct Plan {
     /// How many lying members a group must survive, where members agree. A group of n survives
     /// `min(liars, (n - 1) / 3)`.
     pub liars: u16,
+    /// The least number of contributions that are combined, where members agree: with fewer the round
+    /// is void. Zero and one are the same.
+    pub contributions: u16,
 }
 
 impl Plan {
@@ -132,12 +135,20 @@ impl Plan {
     /// The hash that peers compare.
     pub fn hash(&self) -> PlanHash {
         let mut bytes = crate::wire::canonical(self);
-        // The last field. Without it the hash is that of plans from before there was such a field,
-        // and so are the random numbers that codecs draw from it.
-        if self.liars == 0 {
-            bytes.truncate(bytes.len() - size_of_val(&self.liars));
+        // The last two fields. Without them the hash is that of plans from before there were such
+        // fields, and so are the random numbers that codecs draw from it.
+        if self.contributions == 0 {
+            bytes.truncate(bytes.len() - size_of_val(&self.contributions));
+            if self.liars == 0 {
+                bytes.truncate(bytes.len() - size_of_val(&self.liars));
+            }
         }
         PlanHash::from_bytes(*Digest::of(&bytes).as_bytes())
+    }
+
+    /// Whether this many contributions are too few to be combined.
+    pub(crate) fn too_few(&self, contributions: usize) -> bool {
+        contributions < usize::from(self.contributions.max(1))
     }
 
     /// The plan of one fragment, if there is such a fragment.

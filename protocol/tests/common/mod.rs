@@ -60,6 +60,7 @@ pub(crate) fn plan(exchange: ExchangeKind, fragments: usize) -> Plan {
         deadlines: DeadlinePlan::default(),
         state_bytes: 1000,
         liars: 0,
+        contributions: 0,
     }
 }
 

@@ -4,8 +4,8 @@ use super::{config, peer, plan};
 use core::time::Duration;
 use murmurate_protocol::wire::{Hello, MembershipMessage, Message, Muster};
 use murmurate_protocol::{
-    Digest, Done, ExchangeKind, Input, Order, Output, Partners, Peer, PeerId, Round, SliceId, Time,
-    Topology, TrainSummary,
+    Digest, Done, ExchangeKind, Input, Order, Output, Partners, Peer, PeerId, Plan, Round, SliceId,
+    Time, Topology, TrainSummary,
 };
 
 /// Every peer of two pushes half of its mass to the other, and expects none.
@@ -29,11 +29,16 @@ pub struct One {
 
 impl One {
     pub fn new(exchange: ExchangeKind) -> Self {
+        Self::of(plan(exchange, 1))
+    }
+
+    pub fn of(plan: Plan) -> Self {
+        let exchange = plan.exchange;
         let topology = exchange.has_neighbours().then(|| Box::new(Half) as _);
         let mut settings = config(peer(0));
         settings.start_with = 2;
         let mut one = Self {
-            peer: Peer::new(settings, plan(exchange, 1), topology),
+            peer: Peer::new(settings, plan, topology),
             now: Time::from_nanos(1),
             outputs: Vec::new(),
         };

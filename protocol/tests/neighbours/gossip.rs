@@ -178,3 +178,78 @@ fn a_mix_goes_on_without_a_bad_slice_whose_sender_is_scored() {
     one.work(honest);
     assert_eq!(one.peer.weights(), [0.5], "its mass is not in the mix");
 }
+
+/// A peer of two that trains, and what the other pushes to it.
+fn receiver(slices: &[(u64, u8, f64)]) -> One {
+    let mut one = One::new(ExchangeKind::Gossip);
+    one.meet(peer(1));
+    for (round, attempt, weight) in slices {
+        let (slice, meta) = gossip_slice(*round, 1);
+        let attempt = murmurate_protocol::Attempt(*attempt);
+        let (slice, tag) = (SliceId { attempt, ..slice }, Tag::Mass { weight: *weight });
+        one.feed(Input::Arrived {
+            from: peer(1),
+            slice,
+            meta: SliceMeta { tag, ..meta },
+            digest: None,
+        });
+    }
+    one
+}
+
+fn misbehaved(one: &One) -> usize {
+    let broken = |o: &&Output| matches!(o, Output::Emit(Event::Misbehaved { .. }));
+    one.outputs.iter().filter(broken).count()
+}
+
+#[test]
+fn mass_above_four_is_refused_and_its_sender_blamed() {
+    for (mass, expected) in [(4.0, 0), (4.1, 1), (1e6, 1), (f64::INFINITY, 1), (-1.0, 1)] {
+        let one = receiver(&[(0, 0, mass)]);
+        assert_eq!(misbehaved(&one), expected, "{mass}");
+        let held = if expected == 0 { 1.0 + mass } else { 1.0 };
+        assert_eq!(one.peer.weight_held(), held, "{mass}");
+    }
+}
+
+/// However much one sender pushes, four of its slices are in a mix; the mass of the others waits.
+#[test]
+fn four_slices_of_a_sender_are_mixed_at_a_time() {
+    let pushed: Vec<(u64, u8, f64)> = (0..6).map(|at| (0, at, 4.0)).collect();
+    let mut one = receiver(&pushed);
+    for _ in 0..4 {
+        one.work(|order| match order {
+            Order::Mix { .. } => None,
+            _ => honest(order),
+        });
+    }
+    let mix = one.outputs.iter().find_map(|o| match o {
+        Output::Order {
+            order: Order::Mix { inputs, .. },
+            ..
+        } => Some(inputs.clone()),
+        _ => None,
+    });
+    let of_other = |(slice, _): &&(SliceId, f64)| slice.origin == peer(1);
+    assert_eq!(mix.unwrap().iter().filter(of_other).count(), 4);
+    assert_eq!(one.peer.weight_in_flight().1, 8.0, "the rest waits");
+}
+
+/// An honest peer that has gathered more than four keeps what is above it.
+#[test]
+fn no_more_than_four_is_pushed() {
+    let mut one = receiver(&[(0, 0, 4.0), (0, 1, 4.0)]);
+    for _ in 0..12 {
+        one.work(honest);
+    }
+    let masses = one.outputs.iter().filter_map(|o| match o {
+        Output::Push { meta, .. } => match meta.tag {
+            Tag::Mass { weight } => Some(weight),
+            _ => None,
+        },
+        _ => None,
+    });
+    let masses: Vec<f64> = masses.collect();
+    // Half of 1, half of 8.5 if that were allowed, half of the 4.5 that are left.
+    assert_eq!(masses[..3], [0.5, 4.0, 2.25]);
+}

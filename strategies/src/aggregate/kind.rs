@@ -1,8 +1,8 @@
 //! Aggregation rules as data, from the `[aggregation]` table. The grid checks the ranges.
 
 use super::{
-    Aggregator, Bucketing, Bulyan, CenteredClip, GeometricMedian, Krum, Median, NormClip, Scope,
-    SignMajority, TrimmedMean,
+    Aggregator, Bucketing, Bulyan, CenteredClip, ClippedGossip, GeometricMedian, Krum, Median,
+    NearestMeans, NormClip, Scope, SignMajority, TrimmedMean,
 };
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +24,11 @@ pub enum AggregationKind {
         /// Contributions of a bucket.
         bucket: usize,
     },
+    /// [`ClippedGossip`], between neighbours.
+    ClippedGossip {
+        /// Partners of a peer that may lie.
+        liars: usize,
+    },
     /// [`GeometricMedian`].
     GeometricMedian {
         /// Iterations.
@@ -38,6 +43,11 @@ pub enum AggregationKind {
     Median,
     /// [`Krum::multi`].
     MultiKrum {
+        /// Liars it allows for.
+        liars: usize,
+    },
+    /// [`TrimmedMean`] after [`NearestMeans`].
+    NearestTrimmedMean {
         /// Liars it allows for.
         liars: usize,
     },
@@ -70,10 +80,12 @@ impl AggregationKind {
         match self {
             Self::Bulyan { .. } => "bulyan",
             Self::CenteredClip { .. } => "centered-clip",
+            Self::ClippedGossip { .. } => "clipped-gossip",
             Self::GeometricMedian { .. } => "geometric-median",
             Self::Krum { .. } => "krum",
             Self::Median => "median",
             Self::MultiKrum { .. } => "multi-krum",
+            Self::NearestTrimmedMean { .. } => "nearest-trimmed-mean",
             Self::NormClip { .. } => "norm-clip",
             Self::SignMajority => "sign-majority",
             Self::TrimmedMean { .. } => "trimmed-mean",
@@ -97,16 +109,38 @@ impl AggregationKind {
                 }
                 Box::new(Bucketing::new(rule, bucket, BUCKET_SEED))
             }
+            Self::ClippedGossip { liars } => Box::new(ClippedGossip::new(liars)),
             Self::GeometricMedian { iterations } => {
                 Box::new(GeometricMedian::new(SMOOTHING, iterations))
             }
             Self::Krum { liars } => Box::new(Krum::new(liars)),
             Self::Median => Box::new(Median::default()),
             Self::MultiKrum { liars } => Box::new(Krum::multi(liars)),
+            Self::NearestTrimmedMean { liars } => {
+                let rule = Box::new(TrimmedMean::new(liars));
+                Box::new(NearestMeans::new(self.name(), rule, liars))
+            }
             Self::NormClip { radius } => Box::new(NormClip::new(radius)),
             Self::SignMajority => Box::new(SignMajority),
             Self::TrimmedMean { liars } => Box::new(TrimmedMean::new(liars)),
         })
+    }
+
+    /// The least number of contributions that it combines: with fewer, its bound does not hold for the
+    /// liars that it allows for, and the round is void. One for a rule that allows for no given number.
+    pub const fn contributions(&self) -> usize {
+        match *self {
+            Self::TrimmedMean { liars } | Self::NearestTrimmedMean { liars } => 2 * liars + 1,
+            Self::Krum { liars } | Self::MultiKrum { liars } => 2 * liars + 3,
+            Self::Bulyan { liars } => 4 * liars + 3,
+            Self::CenteredClip { .. }
+            | Self::ClippedGossip { .. }
+            | Self::GeometricMedian { .. }
+            | Self::Median
+            | Self::NormClip { .. }
+            | Self::SignMajority
+            | Self::WeightedMean => 1,
+        }
     }
 
     /// Whether it goes by each coordinate alone.

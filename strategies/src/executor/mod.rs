@@ -55,6 +55,7 @@ pub use parts::{Overlap, Parts};
 pub use rules::Rules;
 pub use signals::TrainSignals;
 pub use train_lane::TrainLane;
+pub use transfer::STATE_HEADER_BYTES;
 
 use crate::correct::Companion;
 use crate::state::{StateError, StateSink, StateSource};

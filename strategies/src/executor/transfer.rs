@@ -24,13 +24,13 @@ const PENDING_VALUES: &str = "overlap.values";
 /// What error feedback keeps.
 const RESIDUAL: &str = "residual";
 
-/// Bytes before the values.
-const HEADER_BYTES: usize = 8 + 32 + 8 + 8;
+/// Bytes of a transferred state before its values.
+pub const STATE_HEADER_BYTES: usize = 8 + 32 + 8 + 8;
 
 impl MixLane {
     /// Bytes of a transferred state, without what the codec keeps in common.
     pub fn state_bytes(&self) -> u64 {
-        (HEADER_BYTES + self.core.anchor.bytes()) as u64
+        (STATE_HEADER_BYTES + self.core.anchor.bytes()) as u64
     }
 
     /// Keeps the state for newcomers.
@@ -76,7 +76,7 @@ impl MixLane {
             None if rest.is_empty() => None,
             None => return Err(bad("its size is not this model's")),
         };
-        let (header, values) = values.split_at(HEADER_BYTES);
+        let (header, values) = values.split_at(STATE_HEADER_BYTES);
         if header[..8] != *MAGIC {
             return Err(bad("it does not open like a state"));
         }

@@ -40,12 +40,14 @@ pub(super) fn read(table: &Aggregation) -> Result<AggregationKind, StrategyError
                 "from 1 to 16",
             )?,
         },
+        "clipped-gossip" => AggregationKind::ClippedGossip { liars: liars()? },
         "geometric-median" => AggregationKind::GeometricMedian {
             iterations: iterations(8)?,
         },
         "krum" => AggregationKind::Krum { liars: liars()? },
         "median" => AggregationKind::Median,
         "multi-krum" => AggregationKind::MultiKrum { liars: liars()? },
+        "nearest-trimmed-mean" => AggregationKind::NearestTrimmedMean { liars: liars()? },
         "norm-clip" => AggregationKind::NormClip { radius: radius()? },
         "sign-majority" => AggregationKind::SignMajority,
         "trimmed-mean" => AggregationKind::TrimmedMean { liars: liars()? },
@@ -62,6 +64,8 @@ impl Aggregation {
         };
         match *kind {
             AggregationKind::Bulyan { liars }
+            | AggregationKind::ClippedGossip { liars }
+            | AggregationKind::NearestTrimmedMean { liars }
             | AggregationKind::Krum { liars }
             | AggregationKind::MultiKrum { liars }
             | AggregationKind::TrimmedMean { liars } => table.liars = Some(liars),

@@ -67,7 +67,8 @@
 //!
 //! [aggregation]
 //! rule = "centered-clip"       # all are in `registry::RULES`; by default "weighted-mean"
-//! liars = 1                    # bulyan, krum, multi-krum, trimmed-mean
+//! liars = 1                    # bulyan, clipped-gossip, krum, multi-krum, nearest-trimmed-mean,
+//!                              # trimmed-mean
 //! radius = 3.0                 # centered-clip, norm-clip: of one shard
 //! iterations = 3               # centered-clip, geometric-median
 //! bucket = 2                   # centered-clip: contributions averaged before it

@@ -16,6 +16,7 @@ fn base(method: &Method) -> &'static str {
         (_, "easgd") => "easgd",
         (_, "delayed-nesterov") => "fedbuff",
         (_, "no-lo-co") => "noloco",
+        ("aggregation.rule", "clipped-gossip") => "d-psgd",
         ("aggregation.rule", _)
         | ("compression.codec", "sign-sgd" | "dgc")
         | ("overlap.cut" | "overlap.layers", _) => "bsp",
@@ -36,7 +37,9 @@ fn given(key: &str) -> &'static str {
 /// The exchange that a method needs beside its preset's.
 fn exchange(method: &Method) -> &'static str {
     let says = |what: &str| method.properties.iter().any(|p| p.contains(what));
-    if says("must be gathered") {
+    if method.name == "clipped-gossip" {
+        "[architecture]\nexchange = \"pull\"\n"
+    } else if says("must be gathered") {
         "[architecture]\nexchange = \"gathered\"\n"
     } else if says("needs a parameter server") {
         "[architecture]\nexchange = \"parameter-server\"\n"

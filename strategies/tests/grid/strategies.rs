@@ -890,7 +890,12 @@ fn every_method_of_the_lists_can_be_chosen_somewhere() {
     ] {
         for entry in entries {
             let extra = match entry.name {
-                "bulyan" | "krum" | "multi-krum" | "trimmed-mean" => "liars = 1",
+                "bulyan"
+                | "clipped-gossip"
+                | "krum"
+                | "multi-krum"
+                | "nearest-trimmed-mean"
+                | "trimmed-mean" => "liars = 1",
                 "centered-clip" | "norm-clip" => "radius = 1.0",
                 _ => "",
             };
@@ -899,6 +904,7 @@ fn every_method_of_the_lists_can_be_chosen_somewhere() {
                 "easgd" => "easgd",
                 "delayed-nesterov" => "async-local-sgd",
                 "no-lo-co" => "noloco",
+                "clipped-gossip" => "guarded-gossip",
                 _ => preset,
             };
             let strategy = Strategy::parse(&text, Some(preset)).unwrap();

@@ -187,6 +187,44 @@ fn reference(kind: &AggregationKind, vectors: &Vectors) -> Vec<f64> {
                 kept.iter().sum::<f64>() / kept.len() as f64
             })
             .collect(),
+        AggregationKind::NearestTrimmedMean { liars } => {
+            let near = |k: usize| {
+                let mut order: Vec<usize> = (0..n).collect();
+                order.sort_by(|i, j| distance(&x[k], &x[*i]).total_cmp(&distance(&x[k], &x[*j])));
+                let near = order[..n - liars].iter().map(|i| x[*i].clone());
+                mean_of(&near.collect::<Vec<_>>())
+            };
+            let means: Vec<Vec<f64>> = (0..n).map(near).collect();
+            (0..len)
+                .map(|d| {
+                    let kept = column(&means, d)[liars..n - liars].to_vec();
+                    kept.iter().sum::<f64>() / kept.len() as f64
+                })
+                .collect()
+        }
+        AggregationKind::ClippedGossip { liars } => {
+            let lengths: Vec<f64> = x.iter().map(|v| distance(v, &x[0])).collect();
+            let mut sorted = lengths[1..].to_vec();
+            sorted.sort_by(f64::total_cmp);
+            let tau = match sorted.len() > liars {
+                true => sorted[sorted.len() - liars - 1],
+                false => 0.0,
+            };
+            let total: f64 = a.iter().sum();
+            let cut = |k: usize| {
+                if lengths[k] > tau {
+                    tau / lengths[k]
+                } else {
+                    1.0
+                }
+            };
+            (0..len)
+                .map(|d| {
+                    let pull = (1..n).map(|k| a[k] / total * cut(k) * (x[k][d] - x[0][d]));
+                    x[0][d] + pull.sum::<f64>()
+                })
+                .collect()
+        }
         AggregationKind::Krum { liars } => x[krum_order(&x, liars)[0]].clone(),
         AggregationKind::MultiKrum { liars } => {
             let best = krum_order(&x, liars)[..n - liars].to_vec();
@@ -239,6 +277,8 @@ fn kinds(n: usize) -> Vec<AggregationKind> {
         AggregationKind::NormClip { radius: 4.0 },
         AggregationKind::SignMajority,
         AggregationKind::TrimmedMean { liars: (n - 1) / 3 },
+        AggregationKind::NearestTrimmedMean { liars: (n - 1) / 3 },
+        AggregationKind::ClippedGossip { liars: n / 3 },
     ]
 }
 
@@ -254,6 +294,8 @@ fn rules_follow_their_papers() {
                         AggregationKind::Bulyan { .. }
                             | AggregationKind::Krum { .. }
                             | AggregationKind::MultiKrum { .. }
+                            | AggregationKind::NearestTrimmedMean { .. }
+                            | AggregationKind::ClippedGossip { .. }
                     );
                     // Equal scores, and squares of denormals that f32 has not: any choice is right.
                     if by_distance && (ties || len < 7) {
@@ -555,4 +597,71 @@ fn liars_cannot_turn_a_clear_majority() {
             }
         }
     });
+}
+
+/// One of four partners is far away: it moves the peer no farther than its share of the farthest honest
+/// distance. A mean would follow it.
+#[test]
+fn a_lying_partner_moves_a_peer_no_farther_than_honest_ones() {
+    let mut rule = built(AggregationKind::ClippedGossip { liars: 1 });
+    for lie in [-1e4f32, 50.0, 1e5] {
+        let own = vec![0.0f32; 64];
+        let honest: Vec<Vec<f32>> = (1..4).map(|at| vec![0.1 * at as f32; 64]).collect();
+        let liar = vec![lie; 64];
+        let all = [&own, &honest[0], &honest[1], &honest[2], &liar];
+        let inputs: Vec<Input<'_>> = all.map(|v| (v.as_slice(), 0.2)).to_vec();
+        let mut out = vec![0.0; 64];
+        rule.aggregate(&inputs, &mut out);
+        // The honest partners move it by 0.2 (0.1 + 0.2 + 0.3), the liar by 0.2 of 0.3 at most.
+        let from_honest = 0.12;
+        assert!(
+            (out[0] - from_honest).abs() <= 0.06 + 1e-5,
+            "{lie}: {}",
+            out[0]
+        );
+        assert!(
+            (out[0] - from_honest).abs() > 0.05,
+            "{lie} is clipped, not dropped"
+        );
+        // With as many liars as partners nothing moves it.
+        let mut out = vec![1.0; 64];
+        built(AggregationKind::ClippedGossip { liars: 4 }).aggregate(&inputs, &mut out);
+        assert_eq!(out, own);
+    }
+}
+
+/// Half of the honest inputs differ from the other half, as peers with other data do. The trimmed mean of
+/// these takes the side of the liars; after mixing it stays near the honest mean.
+#[test]
+fn mixing_the_nearest_brings_skewed_inputs_together() {
+    let (n, len) = (9usize, 40usize);
+    let mut vectors: Vec<Vec<f32>> = Vec::new();
+    for k in 0..n {
+        let value = |d: usize| match k {
+            0..2 => 1.0,
+            // Each honest input is large in a few coordinates of its own.
+            _ => {
+                if d % 7 == k - 2 {
+                    7.0
+                } else {
+                    0.0
+                }
+            }
+        };
+        vectors.push((0..len).map(value).collect());
+    }
+    let honest: Vec<f32> = (0..len)
+        .map(|d| vectors[2..].iter().map(|v| v[d]).sum::<f32>() / (n - 2) as f32)
+        .collect();
+    let error = |kind| {
+        let found = aggregate(&mut *built(kind), &vectors);
+        let squares = found
+            .iter()
+            .zip(&honest)
+            .map(|(f, h)| f64::from(f - h).powi(2));
+        squares.sum::<f64>().sqrt()
+    };
+    let alone = error(AggregationKind::TrimmedMean { liars: 2 });
+    let mixed = error(AggregationKind::NearestTrimmedMean { liars: 2 });
+    assert!(mixed < alone, "{mixed} is not below {alone}");
 }

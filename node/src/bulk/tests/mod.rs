@@ -76,6 +76,10 @@ impl BulkStore for TestStore {
         self.slices.lock().unwrap().get(slice).cloned()
     }
 
+    fn for_peer(&self, _: PeerId, slice: &SliceId) -> Option<(SliceMeta, Bytes)> {
+        BulkStore::get(self, slice)
+    }
+
     fn may_push(&self, _: PeerId, _: &SliceId) -> bool {
         true
     }
@@ -92,8 +96,17 @@ impl BulkStore for TestStore {
         }
     }
 
-    fn put(&self, _: PeerId, slice: SliceId, meta: SliceMeta, bytes: Bytes) {
+    fn put(&self, _: PeerId, slice: SliceId, meta: SliceMeta, bytes: Bytes) -> bool {
         self.keep(slice, meta, bytes);
+        true
+    }
+
+    fn put_fetched(&self, _: PeerId, slice: SliceId, meta: SliceMeta, bytes: Bytes) {
+        self.keep(slice, meta, bytes);
+    }
+
+    fn may_read(&self, _: PeerId, _: Option<&SliceId>) -> bool {
+        true
     }
 
     fn state_manifest(&self, state: &StateId) -> Option<Bytes> {

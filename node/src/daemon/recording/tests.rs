@@ -35,6 +35,7 @@ fn header() -> RecordHeader {
             deadlines: DeadlinePlan::default(),
             state_bytes: 0,
             liars: 0,
+            contributions: 0,
         },
         config: PeerConfig {
             me: PeerId::from_bytes([1; 32]),

@@ -230,3 +230,24 @@ async fn daemons_killed_again_and_again_come_back_until_one_is_done() {
     assert!(kill.at_s.is_some() && kill.peak_rss_bytes.is_some());
     assert_eq!(swarm.members[0].life, 1);
 }
+
+/// The others cut a liar off, and it ends with an error.
+#[tokio::test]
+async fn a_liar_that_ends_does_not_end_the_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = LocalOptions {
+        liars: vec!["1@random".parse().unwrap()],
+        ..two()
+    };
+    let script = format!(
+        "{LISTENING}case \"$3\" in *node-1*) exit 1;; esac\n{}{WAIT}",
+        progress(6, 0.96)
+    );
+    let (plan, mut swarm) = swarm(&dir, &script, &options);
+    let end = swarm.run(accuracy(0.95), None).await.unwrap();
+    assert_eq!(end, End::Reached);
+    let report = LocalReport::new(&plan, &options, &swarm, end);
+    assert_eq!(report.nodes[1].status, "gone");
+    assert_eq!(report.nodes[1].lies, ["random"]);
+    assert_eq!(report.total.inner_steps, 70);
+}

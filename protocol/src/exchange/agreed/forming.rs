@@ -9,7 +9,7 @@ use super::message::{FormingMessage, Member};
 use crate::core::context::Context;
 use crate::core::timers::Timer;
 use crate::exchange::{Ending, Outcome};
-use crate::{Event, Members, Order, PeerId, Round};
+use crate::{Event, Members, Order, PeerError, PeerId, Round};
 
 impl Agreed {
     pub(super) fn formed(&mut self, cx: &mut Context, formed: Formed) {
@@ -89,19 +89,24 @@ impl Agreed {
         from: PeerId,
         (round, term): (Round, u8),
         members: &[Member],
-    ) {
+    ) -> Result<(), PeerError> {
         if let Some(group) = self.group.as_ref().filter(|_| round == cx.round) {
             if group.is(round, members) {
-                return; // two proposers, one group
+                return Ok(()); // two proposers, one group
             }
             if group.index(from).is_none() {
                 let (round, resync) = (round.next(), false);
                 cx.send(from, FormingMessage::Behind { round, resync });
-                return;
+                return Ok(());
             }
         }
         let formed = self.grouping.proposed(cx, from, round, term, members);
+        let (formed, result) = match formed {
+            Ok(formed) => (formed, Ok(())),
+            Err(error) => (self.grouping.refused(cx, from), Err(error)),
+        };
         self.formed(cx, formed);
+        result
     }
 
     /// A peer says that the round continues without this one. Once this one has a group, only as

@@ -141,11 +141,12 @@ impl FragmentRound {
     /// butterfly, beginning with the next member's, so that members begin with different receivers.
     fn encode_all(&mut self, cx: &mut Context) {
         let bringing = self.scope.group.bringing();
-        if bringing.is_empty() {
-            // No member trained, so there is no mean.
+        let too_few = cx.plan.too_few(bringing.count());
+        if too_few {
+            // There is no mean if no member trained, and a robust rule needs more than one.
             self.void(cx);
         }
-        if bringing.is_empty() || (self.pipeline.is_none() && !bringing.has(self.scope.group.me)) {
+        if too_few || (self.pipeline.is_none() && !bringing.has(self.scope.group.me)) {
             return;
         }
         let (me, of) = (self.scope.group.me as u16, self.scope.of);

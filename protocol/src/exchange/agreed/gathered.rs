@@ -97,8 +97,9 @@ impl FragmentRound {
         let inputs: Vec<(SliceId, f64)> = present
             .map(|((part, version), member)| (self.scope.aggregate(part, version), member.weight))
             .collect();
-        if inputs.iter().map(|(_, weight)| weight).sum::<f64>() <= 0.0 {
-            // No member trained, so there is no mean.
+        let total: f64 = inputs.iter().map(|(_, weight)| weight).sum();
+        if total <= 0.0 || cx.plan.too_few(inputs.len()) {
+            // No member trained, or too few for a robust rule.
             self.void(cx);
             return;
         }
@@ -132,7 +133,7 @@ impl FragmentRound {
         let all = inputs.len();
         inputs.retain(|(slice, _)| *slice != bad);
         let total: f64 = inputs.iter().map(|(_, weight)| weight).sum();
-        if inputs.len() == all || total <= 0.0 {
+        if inputs.len() == all || total <= 0.0 || cx.plan.too_few(inputs.len()) {
             return None;
         }
         let (inputs, ending) = (inputs.clone(), self.ending.clone());

@@ -9,13 +9,15 @@
 use super::electorate::{ahead, allowed, common_anchor, electorate, proposers, settled};
 use super::group::Group;
 use super::message::{FormingMessage, Member};
+use super::proposal::{self, Stated, Verdict};
 use super::quorum::Enough;
+use super::weights;
 use crate::core::context::Context;
 use crate::core::timers::Timer;
 use crate::exchange::Outcome;
 use crate::limits::{GROUP_MEMBERS_MAX, TERMS_MAX};
 use crate::rendezvous::rendezvous;
-use crate::{Digest, PeerId, Round, Time, Wait};
+use crate::{Digest, PeerError, PeerId, Round, Time, Wait};
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -170,7 +172,7 @@ impl Grouping {
         }
     }
 
-    /// Somebody proposes a group.
+    /// Another peer proposes a group; an error where no honest peer would.
     pub(super) fn proposed(
         &mut self,
         cx: &mut Context,
@@ -178,25 +180,44 @@ impl Grouping {
         round: Round,
         term: u8,
         members: &[Member],
-    ) -> Formed {
+    ) -> Result<Formed, PeerError> {
         if !self.active || round != cx.round {
             if round == cx.round {
                 cx.send(from, FormingMessage::Decline { round, term });
             }
-            return Formed::Waiting;
+            return Ok(Formed::Waiting);
         }
-        if members.len()
-            < cx.plan
-                .quorum_of(electorate(cx, self.attempts).min(GROUP_MEMBERS_MAX))
+        let stated = Stated {
+            weight: self.weight,
+            before: self.attempts > 0,
+        };
+        let ready = self.ready.get(&from).filter(|r| r.round == round);
+        let anchor = ready.map(|r| r.anchor);
+        let verdict = proposal::judge(cx, from, members, stated, anchor)?;
+        if verdict == Verdict::Decline
+            || members.len()
+                < cx.plan
+                    .quorum_of(electorate(cx, self.attempts).min(GROUP_MEMBERS_MAX))
         {
-            // The proposer knows few other peers and takes them for a majority.
+            // A proposer that knows few other peers takes them for a majority.
             cx.send(from, FormingMessage::Decline { round, term });
-            return Formed::Waiting;
+            return Ok(Formed::Waiting);
         }
-        match Group::new(&cx.plan, round, members.to_vec(), cx.me()) {
-            Some(group) => self.form(cx, group, false),
-            None => Formed::Waiting,
+        Ok(
+            match Group::new(&cx.plan, round, members.to_vec(), cx.me()) {
+                Some(group) => self.form(cx, group, false),
+                None => Formed::Waiting,
+            },
+        )
+    }
+
+    /// A proposal broke a rule: its sender proposes no more in this round.
+    pub(super) fn refused(&mut self, cx: &mut Context, proposer: PeerId) -> Formed {
+        self.tried.insert(proposer);
+        if self.active && self.proposer == Some(proposer) {
+            return self.next(cx);
         }
+        Formed::Waiting
     }
 
     /// The deadline has passed.
@@ -350,6 +371,7 @@ impl Grouping {
                 );
             }
         }
+        weights::cap(&mut members);
         match Group::new(&cx.plan, round, members.clone(), me) {
             Some(group) => {
                 for (_, peer) in group.others() {

@@ -52,10 +52,7 @@ impl Agreed {
                 round,
                 term,
                 members,
-            } => {
-                self.proposed(cx, from, (*round, *term), members);
-                Ok(())
-            }
+            } => self.proposed(cx, from, (*round, *term), members),
             FormingMessage::Decline { round, .. } => {
                 if *round == cx.round {
                     self.gone(cx, from);

@@ -32,6 +32,7 @@ mod history;
 mod mailbox;
 mod message;
 mod pipeline;
+mod proposal;
 mod quorum;
 mod reduce;
 mod repair;
@@ -41,6 +42,7 @@ mod server;
 mod slices;
 mod state;
 mod tellers;
+mod weights;
 mod window;
 
 pub use ballot::{Ballot, Held, ShardPlan, ShardVersion};

@@ -56,8 +56,8 @@ impl FragmentRound {
             return;
         };
         let total: f64 = inputs.iter().map(|(_, weight)| weight).sum();
-        if total <= 0.0 {
-            // No member trained, so there is no mean. The shard stays missing.
+        if total <= 0.0 || cx.plan.too_few(inputs.len()) {
+            // No member trained, or too few for a robust rule. The shard stays missing.
             self.reduction.duties.remove(&shard);
             return;
         }

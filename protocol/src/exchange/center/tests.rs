@@ -42,6 +42,7 @@ fn center(contribution: Contribution) -> (Center, Context) {
         overlap: crate::OverlapPlan::NONE,
         state_bytes: 1000,
         liars: 0,
+        contributions: 0,
     };
     let config = PeerConfig {
         me: peer(1),

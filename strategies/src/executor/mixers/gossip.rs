@@ -2,6 +2,7 @@
 //! exchange the mean is of this peer's parameters alone.
 
 use super::mixed::Mixed;
+use crate::aggregate::Aggregator;
 use crate::correct::Companion;
 use crate::executor::force::End;
 use crate::executor::host::Host;
@@ -26,7 +27,11 @@ struct Anchors {
 }
 
 impl Gossip {
-    pub(super) fn new(fragments: usize, companion: Companion) -> Self {
+    pub(super) fn new(
+        fragments: usize,
+        companion: Companion,
+        rule: Option<Box<dyn Aggregator>>,
+    ) -> Self {
         let anchors = match companion {
             Companion::Anchors { lr, pull } => Some(Anchors {
                 lr,
@@ -36,7 +41,7 @@ impl Gossip {
             _ => None,
         };
         Self {
-            mixed: Mixed::new(fragments),
+            mixed: Mixed::new(fragments).by(rule),
             anchors,
         }
     }
@@ -85,7 +90,10 @@ impl Mixer for Gossip {
     }
 
     fn stores(&self) -> Stores {
-        Stores::default()
+        Stores {
+            shards: self.mixed.len(),
+            ..Stores::default()
+        }
     }
 }
 

@@ -1,29 +1,62 @@
 //! Mixes of parameters with those of neighbours: the mix is made in the anchor, and the local
 //! parameters stay as training left them until it is good.
 
+use crate::aggregate::{Aggregator, Input};
+use crate::executor::codecs::Codecs;
 use crate::executor::host::Host;
 use crate::executor::local::Held;
 use crate::executor::mix_core::MixCore;
 use crate::executor::mixer::foreign;
 use murmurate_protocol::{Done, FragmentId, Order, SliceId, WorkError};
+use std::fmt;
 
 /// Fragments whose mix of this round is in the anchor already.
-#[derive(Debug)]
-pub(super) struct Mixed(Vec<bool>);
+pub(super) struct Mixed {
+    fragments: Vec<bool>,
+    /// `None` is the weighted mean.
+    rule: Option<Box<dyn Aggregator>>,
+    /// Decoded parameters of others, where a rule compares them.
+    decoded: Vec<Vec<f32>>,
+}
+
+impl fmt::Debug for Mixed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rule = self.rule.as_ref().map(|rule| rule.name());
+        let mut mixed = f.debug_struct("Mixed");
+        mixed
+            .field("fragments", &self.fragments)
+            .field("rule", &rule);
+        mixed.finish_non_exhaustive()
+    }
+}
 
 impl Mixed {
     pub(super) fn new(fragments: usize) -> Self {
-        Self(vec![false; fragments])
+        Self {
+            fragments: vec![false; fragments],
+            rule: None,
+            decoded: Vec::new(),
+        }
+    }
+
+    /// Mixes by a rule, or by the weighted mean.
+    pub(super) fn by(self, rule: Option<Box<dyn Aggregator>>) -> Self {
+        Self { rule, ..self }
+    }
+
+    /// Number of f32 in its buffers.
+    pub(super) fn len(&self) -> usize {
+        self.decoded.iter().map(Vec::len).sum()
     }
 
     /// A new round, or another anchor: nothing is mixed yet.
     pub(super) fn clear(&mut self) {
-        self.0.fill(false);
+        self.fragments.fill(false);
     }
 
     /// Remembers whether a fragment's mix is good.
     pub(super) fn set(&mut self, fragment: FragmentId, mixed: bool) {
-        self.0[usize::from(fragment.0)] = mixed;
+        self.fragments[usize::from(fragment.0)] = mixed;
     }
 
     /// Performs `Order::Mix`; any other order belongs to another exchange.
@@ -57,14 +90,29 @@ impl Mixed {
         let local = &core.local.values()[range.clone()];
         let mix = &mut core.anchor.values[range];
         let total = keep + inputs.iter().map(|(_, weight)| weight).sum::<f64>();
-        let share = (keep / total) as f32;
-        let own = |mixed: &mut [f32]| {
-            for (mixed, value) in mixed.iter_mut().zip(local) {
-                *mixed = share * value;
+        let result = match &mut self.rule {
+            Some(rule) => {
+                let decoded = decode(&core.codecs, local.len(), inputs, host, &mut self.decoded);
+                decoded.map(|()| {
+                    let others = self.decoded.iter().zip(inputs);
+                    let others = others.map(|(values, (_, w))| (values.as_slice(), *w as f32));
+                    let all: Vec<Input<'_>> = core::iter::once((local, keep as f32))
+                        .chain(others)
+                        .collect();
+                    rule.aggregate(&all, mix);
+                })
+            }
+            None => {
+                let share = (keep / total) as f32;
+                let own = |mixed: &mut [f32]| {
+                    for (mixed, value) in mixed.iter_mut().zip(local) {
+                        *mixed = share * value;
+                    }
+                };
+                own(mix);
+                core.codecs.add_all(mix, inputs, total, host, own)
             }
         };
-        own(mix);
-        let result = core.codecs.add_all(mix, inputs, total, host, own);
         if result.is_err() {
             mix.copy_from_slice(local);
         }
@@ -75,7 +123,7 @@ impl Mixed {
     /// Ends a fragment's round: the anchor is the mix, or what training left where there is none.
     /// `in_anchor` says that the anchor holds the result in any case.
     pub(super) fn end(&mut self, core: &mut MixCore, fragment: FragmentId, in_anchor: bool) {
-        let mixed = std::mem::take(&mut self.0[usize::from(fragment.0)]);
+        let mixed = std::mem::take(&mut self.fragments[usize::from(fragment.0)]);
         if mixed || in_anchor {
             core.local.set(fragment, Held::TakeAnchor);
         } else if core.local.of(fragment) == Held::Contribution {
@@ -85,4 +133,21 @@ impl Mixed {
             core.local.set(fragment, Held::Nothing);
         }
     }
+}
+
+/// Decodes the parameters of others, each checked by itself.
+fn decode(
+    codecs: &Codecs,
+    len: usize,
+    inputs: &[(SliceId, f64)],
+    host: &dyn Host,
+    decoded: &mut Vec<Vec<f32>>,
+) -> Result<(), WorkError> {
+    decoded.resize(inputs.len(), Vec::new());
+    for (values, (slice, _)) in decoded.iter_mut().zip(inputs) {
+        values.clear();
+        values.resize(len, 0.0);
+        codecs.add_checked(values, *slice, 1.0, host)?;
+    }
+    Ok(())
 }

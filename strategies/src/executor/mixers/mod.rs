@@ -50,7 +50,10 @@ pub enum Mixing {
         rule: CenterRule,
     },
     /// Parameters are mixed with those of others, or with none.
-    Gossip,
+    Gossip {
+        /// How this peer's parameters, which come first, and those of others become one.
+        rule: Option<Box<dyn Aggregator>>,
+    },
     /// Parameters move towards copies of the neighbours' parameters.
     Replicas {
         /// How far.
@@ -104,7 +107,7 @@ pub(super) fn build(
             ))
         }
         Mixing::Center { plan, rule } => Box::new(center::Center::new(plan, rule)),
-        Mixing::Gossip => Box::new(gossip::Gossip::new(fragments, companion)),
+        Mixing::Gossip { rule } => Box::new(gossip::Gossip::new(fragments, companion, rule)),
         Mixing::Replicas { rate, keeps } => {
             let flows = companion == Companion::Flows;
             let flowing = places.first_of_companion().filter(|_| flows);

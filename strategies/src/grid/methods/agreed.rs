@@ -92,6 +92,13 @@ fn gradients(strategy: &Strategy) -> Result<(), StrategyError> {
 /// Refuses contributions that the aggregation rule cannot combine.
 fn rule(strategy: &Strategy) -> Result<(), StrategyError> {
     let rule = strategy.aggregation();
+    if matches!(rule, AggregationKind::ClippedGossip { .. }) {
+        return refused(
+            "aggregation.rule",
+            "it goes by the distance of partners from a peer's own parameters, and members of a group send deltas",
+            "use \"nearest-trimmed-mean\", or exchange = \"pull\"",
+        );
+    }
     if rule == AggregationKind::SignMajority && strategy.contribution() != Contribution::Gradient {
         return refused(
             "aggregation.rule",

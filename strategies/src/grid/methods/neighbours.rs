@@ -28,7 +28,9 @@ pub(super) const MIXES: ExchangeSpec = ExchangeSpec {
     read: |_| Ok(Chosen::plain(ExchangeKind::None)),
     write: |_, _| {},
     check: parameters_as_they_are,
-    mixing: |_| Mixing::Gossip,
+    mixing: |strategy| Mixing::Gossip {
+        rule: strategy.aggregation().build(),
+    },
     costs: Costs {
         aggregate: |_, codec| codec.aggregate().bytes_bound(),
         traffic,
@@ -39,18 +41,29 @@ pub(super) const MIXES: ExchangeSpec = ExchangeSpec {
 
 /// Refuses choices that do not work with mixing parameters.
 pub(super) fn mixing(strategy: &Strategy) -> Result<(), StrategyError> {
+    weighted_mean(strategy)?;
+    parameters(strategy)
+}
+
+/// Refuses robust rules.
+fn weighted_mean(strategy: &Strategy) -> Result<(), StrategyError> {
+    if strategy.aggregation() != AggregationKind::WeightedMean {
+        return refused(
+            "aggregation.rule",
+            "gossip conserves the sum of the parameters, and a robust rule does not",
+            "use \"weighted-mean\", \"clipped-gossip\" with exchange = \"pull\", or exchange = \"all-reduce\"",
+        );
+    }
+    Ok(())
+}
+
+/// Refuses other choices that do not work with mixing parameters.
+fn parameters(strategy: &Strategy) -> Result<(), StrategyError> {
     if strategy.contribution() != Contribution::Parameters {
         return refused(
             "architecture.contribution",
             "gossip of deltas or gradients without an agreed anchor diverges",
             "use \"parameters\", or exchange = \"all-reduce\"",
-        );
-    }
-    if strategy.aggregation() != AggregationKind::WeightedMean {
-        return refused(
-            "aggregation.rule",
-            "gossip conserves the sum of the parameters, and a robust rule does not",
-            "use \"weighted-mean\", or exchange = \"all-reduce\"",
         );
     }
     if !matches!(
@@ -68,7 +81,19 @@ pub(super) fn mixing(strategy: &Strategy) -> Result<(), StrategyError> {
 
 /// Refuses choices that do not work with sending the parameters themselves.
 pub(super) fn parameters_as_they_are(strategy: &Strategy) -> Result<(), StrategyError> {
-    mixing(strategy)?;
+    weighted_mean(strategy)?;
+    clipped_or_not(strategy)
+}
+
+/// As [`parameters_as_they_are`], where partners may be clipped: where nothing is conserved anyway.
+pub(super) fn clipped_or_not(strategy: &Strategy) -> Result<(), StrategyError> {
+    if !matches!(
+        strategy.aggregation(),
+        AggregationKind::ClippedGossip { .. }
+    ) {
+        weighted_mean(strategy)?;
+    }
+    parameters(strategy)?;
     if !strategy.codec().properties().dense {
         return refused(
             "compression.codec",

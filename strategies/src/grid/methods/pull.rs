@@ -13,6 +13,7 @@ pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
     source: "Demers et al., PODC 1987; Karp et al., FOCS 2000; Tsitsiklis et al., IEEE Trans. Autom. Control 1986",
     label: |kind| matches!(kind, ExchangeKind::Pull).then_some("pull"),
     read: |_| Ok(Chosen::plain(ExchangeKind::Pull)),
+    check: neighbours::clipped_or_not,
     costs: Costs {
         traffic: |strategy, plan, cluster| {
             let pushed = neighbours::traffic(strategy, plan, cluster);

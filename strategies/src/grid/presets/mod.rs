@@ -28,7 +28,7 @@ pub(super) const ALL: [Preset; ANCHORED.len() + NEIGHBOURS.len()] = {
 };
 
 /// The baseline, and presets whose peers agree on an anchor or have a center.
-const ANCHORED: [Preset; 33] = [
+const ANCHORED: [Preset; 34] = [
     point(
         [
             "none",
@@ -325,6 +325,15 @@ const ANCHORED: [Preset; 33] = [
             "Zhang et al., NeurIPS 2015",
         ],
         include_str!("easgd.toml"),
+    ),
+    point(
+        [
+            "guarded",
+            "local-sgd of groups with a lying member, by a robust mean",
+            "y_k = mean of the n - f d_j nearest to d_k; a' = a + trimmed mean of y",
+            "Allouah et al., AISTATS 2023; Yin et al., ICML 2018",
+        ],
+        include_str!("guarded.toml"),
     ),
 ];
 

@@ -3,7 +3,7 @@
 use super::preset::{Preset, point};
 
 /// The presets, by the way of mixing.
-pub(super) const NEIGHBOURS: [Preset; 13] = [
+pub(super) const NEIGHBOURS: [Preset; 14] = [
     point(
         [
             "d-psgd",
@@ -120,5 +120,14 @@ pub(super) const NEIGHBOURS: [Preset; 13] = [
             "Ryabinin et al., NeurIPS 2021",
         ],
         include_str!("moshpit.toml"),
+    ),
+    point(
+        [
+            "guarded-gossip",
+            "pulled parameters that move a peer by a limited distance",
+            "x_i' = x_i + sum_j W_ij (x_j - x_i) min(1, tau_i / ||x_j - x_i||)",
+            "He et al., arXiv 2202.01545",
+        ],
+        include_str!("guarded-gossip.toml"),
     ),
 ];

@@ -31,7 +31,7 @@ const BUCKET: Key = key(
 );
 
 /// Values of `aggregation.rule`. x_k are n contributions, w_k their weights, f the liars.
-pub const RULES: [Entry; 10] = [
+pub const RULES: [Entry; 12] = [
     Entry::new(
         "bulyan",
         "inputs chosen by Krum, then a trimmed mean of each coordinate",
@@ -46,6 +46,13 @@ pub const RULES: [Entry; 10] = [
         "Karimireddy et al., ICML 2021",
     )
     .with(&[RADIUS, iterations("3"), BUCKET]),
+    Entry::new(
+        "clipped-gossip",
+        "partners that are pulled move a peer by a limited distance",
+        "x' = x + sum_j W_ij (x_j - x) min(1, tau / ||x_j - x||), tau the (d - f)-th least distance of d partners",
+        "He et al., arXiv 2202.01545",
+    )
+    .with(&[LIARS]),
     Entry::new(
         "geometric-median",
         "the smallest sum of distances",
@@ -71,6 +78,13 @@ pub const RULES: [Entry; 10] = [
         "the mean of the contributions with the nearest neighbours",
         "the mean of the n - f x_k of least score, scores as krum's",
         "Blanchard et al., NeurIPS 2017",
+    )
+    .with(&[LIARS]),
+    Entry::new(
+        "nearest-trimmed-mean",
+        "the trimmed mean of means of near inputs",
+        "y_k = the mean of the n - f inputs nearest to x_k; then by coordinate the mean of y without its f extremes",
+        "Allouah et al., AISTATS 2023",
     )
     .with(&[LIARS]),
     Entry::new(

@@ -72,11 +72,20 @@ impl Strategy {
             fragments: fragments.collect(),
             overlap: self.overlap.plan,
             liars: self.liars.unwrap_or(0),
+            contributions: self.contributions(),
             deadlines: self.deadlines,
             state_bytes: (4 * parameters as u64).saturating_mul(runs) + self.kept_bytes(layout),
         };
         plan.validate()?;
         Ok(plan)
+    }
+
+    /// The least number of contributions that a group combines; zero where any number will do.
+    fn contributions(&self) -> u16 {
+        match self.aggregation().contributions() {
+            0 | 1 => 0,
+            least => u16::try_from(least).unwrap_or(u16::MAX),
+        }
     }
 
     /// What one round of its exchange takes.

@@ -238,6 +238,7 @@ fn training_survives_liars_by_robust_rules_alone() {
         AggregationKind::Median,
         AggregationKind::MultiKrum { liars: 2 },
         AggregationKind::TrimmedMean { liars: 2 },
+        AggregationKind::NearestTrimmedMean { liars: 2 },
     ] {
         let (loss, best) = train_under_attack(Some(kind));
         assert!(

@@ -13,7 +13,7 @@ pub(super) struct Waiting {
     pub(super) weight: f64,
 }
 
-/// All of them, in the order in which they arrived.
+/// All of them.
 #[derive(Debug, Default)]
 pub(super) struct Inbox {
     slices: Vec<Waiting>,
@@ -51,16 +51,28 @@ impl Inbox {
         here.filter(move |w| w.slice.round >= round).map(|w| w.from)
     }
 
-    /// Takes a fragment's slices of some rounds out, in `PeerId` order: sums must not depend on
-    /// which slice came first.
+    /// Takes a fragment's slices of some rounds out, the oldest `each` of every sender, in `PeerId`
+    /// order: sums must not depend on which slice came first.
     pub(super) fn take(
         &mut self,
         fragment: FragmentId,
+        each: usize,
         due: impl Fn(Round) -> bool,
     ) -> Vec<Waiting> {
-        let wanted = |w: &mut Waiting| w.slice.fragment == fragment && due(w.slice.round);
-        let mut taken: Vec<Waiting> = self.slices.extract_if(.., wanted).collect();
-        taken.sort_by_key(|w| (w.from, w.slice));
+        self.slices.sort_by_key(|w| (w.from, w.slice));
+        let mut counted: Option<(PeerId, usize)> = None;
+        let wanted = |w: &mut Waiting| {
+            if w.slice.fragment != fragment || !due(w.slice.round) {
+                return false;
+            }
+            let count = match counted {
+                Some((from, count)) if from == w.from => count + 1,
+                _ => 1,
+            };
+            counted = Some((w.from, count));
+            count <= each
+        };
+        let taken: Vec<Waiting> = self.slices.extract_if(.., wanted).collect();
         for waiting in &taken {
             if let Some(count) = self.count_of.get_mut(&waiting.from) {
                 *count = count.saturating_sub(1);

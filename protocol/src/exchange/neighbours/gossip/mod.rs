@@ -41,9 +41,14 @@ use crate::{
 use account::Account;
 use inbox::{Inbox, Waiting};
 
-/// The largest mass that a peer may claim to push: far above what any topology gathers at one peer,
-/// and small enough that no sum of weights loses the others' share.
-const MASS_MAX: f64 = 1e6;
+/// The largest mass of one push. Weights are one on average, and no usual topology lets a peer push
+/// four times that, so the bound costs nothing; and a liar's slice outweighs an honest peer's own
+/// parameters at most four to one. A peer that has gathered more keeps the rest for the next round.
+const MASS_MAX: f64 = 4.0;
+
+/// Slices of one sender and fragment in one mix, where peers wait for each other: this round's, and
+/// three that were late. More of them wait for the next mix.
+const MIXED_PER_SENDER_MAX: usize = 4;
 
 /// The rule of gossip.
 pub(super) struct Gossip {
@@ -145,7 +150,7 @@ impl Rule for Gossip {
         // All partners get shares of the same weight: it stays until the fragment is mixed.
         let weight = self.weight(slice.fragment).copied().unwrap_or(1.0);
         for (to, share) in &self.partners {
-            let mass = share * weight;
+            let mass = (share * weight).min(MASS_MAX);
             mix.own.sent += mass;
             let meta = SliceMeta {
                 of: 1,
@@ -171,7 +176,7 @@ impl Rule for Gossip {
             return unexpected("a gossip slice must be a contribution");
         }
         if !(weight.is_finite() && weight > 0.0 && weight <= MASS_MAX) {
-            return unexpected("a gossip slice's weight must be positive and finite");
+            return unexpected("a gossip slice's weight must be positive and at most four");
         }
         let waiting = Waiting {
             from,
@@ -209,7 +214,12 @@ impl Rule for Gossip {
             inputs.push((slice, -mix.own.sent));
         }
         let waits = self.waits;
-        let taken = self.inbox.take(fragment, |round| {
+        let each = if waits {
+            MIXED_PER_SENDER_MAX
+        } else {
+            usize::MAX
+        };
+        let taken = self.inbox.take(fragment, each, |round| {
             // A slice of one of the next rounds waits for that round. One from further ahead comes
             // from a peer that this one will not meet in the same round, so its mass counts now.
             let ahead = round.since(latest);

@@ -53,6 +53,7 @@ fn one() -> (Neighbours<Pull>, Context) {
         overlap: OverlapPlan::NONE,
         state_bytes: 1000,
         liars: 0,
+        contributions: 0,
     };
     let config = PeerConfig {
         me: peer(1),

@@ -1,0 +1,24 @@
+//! What a daemon does wrong because it was started so.
+
+use crate::faults::Faults;
+use crate::lies::Liar;
+use murmurate_protocol::{Input, Peer};
+
+/// Faults and lies that a daemon was started with.
+#[derive(Debug)]
+pub(super) struct OnRequest {
+    /// Faults of its own process.
+    pub(super) faults: Faults,
+    /// Lies to the others.
+    pub(super) liar: Option<Liar>,
+}
+
+impl OnRequest {
+    /// What the peer sees of an input; `None` for one that answers a lie.
+    pub(super) fn input(&mut self, input: Input, peer: &Peer) -> Option<Input> {
+        match &mut self.liar {
+            Some(liar) => liar.input(input, peer),
+            None => Some(input),
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! The ways in which a daemon lies on request, and how they are written.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// What a lying daemon does to the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LieMode {
+    /// Claims an absurd weight for its contribution, or absurd push-sum mass.
+    Weight,
+    /// Sends ten times its contribution, which passes the quarantine.
+    Poison,
+    /// Sends minus its contribution.
+    SignFlip,
+    /// As the owner of a shard sends a false sum, and votes for it.
+    OwnerLie,
+    /// Sends different bytes and votes to different members.
+    Equivocate,
+    /// Proposes groups in which only its own contribution has weight.
+    Propose,
+    /// Claims that a round was decided for values that it made up.
+    Decided,
+    /// Tells every peer that it is behind and must fetch a state.
+    Behind,
+    /// Gives newcomers a false state.
+    State,
+    /// Stores slices in another member's name.
+    Slot,
+    /// Pushes nothing, but votes.
+    Withhold,
+    /// Says that it takes part, and answers nothing.
+    Silent,
+    /// Sends records with bad signatures as fast as it can.
+    Flood,
+    /// Sends random messages that are well formed.
+    Random,
+}
+
+impl LieMode {
+    /// All of them, in the order of the help text.
+    pub const ALL: [Self; 14] = [
+        Self::Weight,
+        Self::Poison,
+        Self::SignFlip,
+        Self::OwnerLie,
+        Self::Equivocate,
+        Self::Propose,
+        Self::Decided,
+        Self::Behind,
+        Self::State,
+        Self::Slot,
+        Self::Withhold,
+        Self::Silent,
+        Self::Flood,
+        Self::Random,
+    ];
+
+    /// The mode's name on the command line and in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Weight => "weight",
+            Self::Poison => "poison",
+            Self::SignFlip => "sign-flip",
+            Self::OwnerLie => "owner-lie",
+            Self::Equivocate => "equivocate",
+            Self::Propose => "propose",
+            Self::Decided => "decided",
+            Self::Behind => "behind",
+            Self::State => "state",
+            Self::Slot => "slot",
+            Self::Withhold => "withhold",
+            Self::Silent => "silent",
+            Self::Flood => "flood",
+            Self::Random => "random",
+        }
+    }
+}
+
+impl fmt::Display for LieMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// One lie of a daemon: `MODE`, or `MODE:ROUND` for one that begins in a later round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lie {
+    /// What it does.
+    pub mode: LieMode,
+    /// The first round in which it does so.
+    pub from: u64,
+}
+
+impl Lie {
+    /// Whether it is told in this round.
+    pub const fn is_told_in(&self, round: u64) -> bool {
+        round >= self.from
+    }
+}
+
+/// A text that is not a lie.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is not a lie; write {form} with one of {}", modes())]
+pub struct LieError {
+    text: String,
+    form: &'static str,
+}
+
+impl LieError {
+    pub(crate) fn new(text: &str, form: &'static str) -> Self {
+        Self {
+            text: text.to_owned(),
+            form,
+        }
+    }
+}
+
+fn modes() -> String {
+    LieMode::ALL.map(LieMode::name).join(", ")
+}
+
+impl fmt::Display for Lie {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.from {
+            0 => write!(f, "{}", self.mode),
+            from => write!(f, "{}:{from}", self.mode),
+        }
+    }
+}
+
+impl FromStr for Lie {
+    type Err = LieError;
+
+    fn from_str(text: &str) -> Result<Self, LieError> {
+        parse(text).ok_or_else(|| LieError::new(text, "MODE or MODE:ROUND"))
+    }
+}
+
+/// Reads `MODE` or `MODE:ROUND`.
+pub(crate) fn parse(text: &str) -> Option<Lie> {
+    let (mode, from) = match text.split_once(':') {
+        Some((mode, from)) => (mode, from.parse().ok()?),
+        None => (text, 0),
+    };
+    let mode = LieMode::ALL.into_iter().find(|m| m.name() == mode)?;
+    Some(Lie { mode, from })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lies_are_read_and_shown() {
+        for mode in LieMode::ALL {
+            let text = mode.name();
+            assert_eq!(text.parse::<Lie>().unwrap().to_string(), text);
+        }
+        let later: Lie = "sign-flip:7".parse().unwrap();
+        assert_eq!((later.mode, later.from), (LieMode::SignFlip, 7));
+        assert!(later.is_told_in(7) && !later.is_told_in(6));
+        for text in ["", "weigth", "weight:", "weight:x", "weight:1:2"] {
+            let line = text.parse::<Lie>().unwrap_err().to_string();
+            let opens =
+                format!("`{text}` is not a lie; write MODE or MODE:ROUND with one of weight");
+            assert!(line.starts_with(&opens), "{line}");
+        }
+    }
+}
