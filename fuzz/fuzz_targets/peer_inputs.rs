@@ -257,6 +257,7 @@ fuzz_target!(|case: Case<'_>| {
         me: PeerId::from_bytes([200; 32]),
         seed: 7,
         start_with: usize::from(case.start_with % 4) + 1,
+        companions: usize::from(case.start_with / 4 % 4),
         start_wait: Duration::from_secs(5),
         join: case.join,
         save_every: Some(Duration::from_secs(10)),

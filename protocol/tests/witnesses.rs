@@ -204,7 +204,7 @@ fn a_decision_is_replayed_only_if_more_members_than_may_lie_name_it() {
     let mut trusting = straggler(0);
     assert_eq!(for_history(&trusting), [peer(1)]);
     trusting.hear(peer(1), decided(b"forged"));
-    assert_eq!(fetched(&trusting).len(), 3, "it has nobody else to ask");
+    assert_eq!(fetched(&trusting).len(), 3, "one is believed");
 
     let mut one = straggler(1);
     for id in [1, 2, 3] {

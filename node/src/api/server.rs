@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn three_hundred_half_open_requests_hurt_nobody() {
+    async fn three_hundred_half_open_requests_delay_no_answer() {
         let any = "127.0.0.1:0".parse().unwrap();
         let server = ApiServer::start(any, handle(), MaxRate::default(), TOKEN);
         let server = server.await.unwrap();

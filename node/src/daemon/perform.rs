@@ -105,7 +105,7 @@ impl Driver {
             }
             Event::PeerDown(peer) => {
                 self.depot.set_greeted(*peer, false);
-                self.acquaintances.records.forget(*peer);
+                self.contacts.records.forget(*peer);
             }
             Event::JoinFailed { .. } => self.ending.join_failed(),
             Event::Evaluated { round, evaluation } => self.evaluated(round.0, evaluation),

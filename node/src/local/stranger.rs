@@ -231,7 +231,17 @@ impl BulkStore for NoStore {
         None
     }
 
+    fn for_peer(&self, _: PeerId, _: &SliceId) -> Option<(SliceMeta, Bytes)> {
+        None
+    }
+
     fn may_push(&self, _: PeerId, _: &SliceId) -> bool {
+        false
+    }
+
+    fn put_fetched(&self, _: PeerId, _: SliceId, _: SliceMeta, _: Bytes) {}
+
+    fn may_read(&self, _: PeerId, _: Option<&SliceId>) -> bool {
         false
     }
 
@@ -239,7 +249,9 @@ impl BulkStore for NoStore {
         Err(Refusal::Unwanted)
     }
 
-    fn put(&self, _: PeerId, _: SliceId, _: SliceMeta, _: Bytes) {}
+    fn put(&self, _: PeerId, _: SliceId, _: SliceMeta, _: Bytes) -> bool {
+        false
+    }
 
     fn state_manifest(&self, _: &StateId) -> Option<Bytes> {
         None

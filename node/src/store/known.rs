@@ -20,7 +20,7 @@ const PEERS_MAX: usize = 64;
 /// Maximum size of the file in bytes: twice what all peers with all their addresses take.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// Seconds after which the file says anew that a peer is still there.
+/// Seconds after which the file says again that a peer is still there.
 const SEEN_EVERY_S: u64 = 60;
 
 /// Peers that were there at most this many seconds before the last one were there at the end.

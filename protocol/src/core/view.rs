@@ -54,6 +54,8 @@ pub(crate) struct Contact {
     pub(crate) dials: u32,
     /// When it is dialled next.
     pub(crate) dial_at: Option<Time>,
+    /// Whether it holds the state with which this peer began, and begins when it hears of that.
+    pub(crate) together: bool,
     /// By how many seconds its clock is ahead of this peer's, in its own record; zero if about right.
     pub(crate) clock: Option<i64>,
     /// Whether its wrong clock was reported.

@@ -172,6 +172,7 @@ impl Peer {
         if ready && !remote.ready {
             match self.phase {
                 Phase::New | Phase::Join => remote.settle(),
+                _ if std::mem::take(&mut remote.contact.together) => remote.settle(),
                 _ => remote.on_trial(round),
             }
         }

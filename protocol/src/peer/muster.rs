@@ -180,6 +180,22 @@ impl Peer {
         other.then_some((round, anchor))
     }
 
+    /// The peers that wait with the state with which this one begins will begin too. They are no
+    /// newcomers: a first group without them would end in a void round.
+    pub(super) fn await_holders(&mut self) {
+        let (round, anchor) = (self.cx.round, self.cx.anchor());
+        let agreed = self.cx.plan.exchange.agrees();
+        let same = |r: &Remote| r.round == round && (!agreed || r.anchor == Some(anchor));
+        let all = self.cx.view.greeted();
+        let holders = all.filter(|(_, r)| resting(r) && same(r)).map(|(id, _)| id);
+        let holders: Vec<PeerId> = holders.collect();
+        for peer in holders {
+            if let Some(remote) = self.cx.view.get_mut(peer) {
+                remote.contact.together = true;
+            }
+        }
+    }
+
     /// Peers that wait for their first round and hold the newest state of those that do.
     pub(super) fn holders_at_rest(&self) -> Vec<PeerId> {
         let Some((round, anchor)) = self.newest_at_rest() else {

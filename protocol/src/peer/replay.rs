@@ -257,7 +257,7 @@ impl Peer {
                 self.cx.order(Order::Release { slice });
             }
             let blamed = replay.blamed();
-            // Once only: the catch-up ends, or begins anew with others.
+            // Once only: the catch-up ends, or begins again with others.
             self.catch_up = CatchUp::Idle;
             self.blame_donors(blamed);
         }

@@ -56,6 +56,9 @@ impl Peer {
 
     /// The first round of this life.
     pub(super) fn begin(&mut self) {
+        if !self.life.once.begun {
+            self.await_holders();
+        }
         self.life.once.begun = true;
         self.cx.waited(Wait::Peers, false);
         self.cx.timers.stop(Timer::Join);

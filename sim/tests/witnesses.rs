@@ -1,0 +1,71 @@
+//! Catch-ups where members may lie: peers believe only what more others say than may lie. None does
+//! here; the question is whether those that come late or come back still get what they need.
+
+use murmurate_sim::{Report, RunOptions, Scenario, ToyTasksOnly, run_scenario};
+
+const PEERS: usize = 5;
+
+fn run(liars: u8, seed: u64, more: &str) -> Report {
+    let text = format!(
+        "seed = {seed}\npeers = {PEERS}\nrounds = 60\nsave_every_s = 0.3\n\
+         [task]\nkind = \"quadratic\"\ndim = 32\n\
+         [strategy]\npreset = \"diloco\"\n[strategy.synchronization]\ninner_steps = 10\n\
+         [strategy.inner]\noptimizer = \"sgd\"\nlr = 0.1\n\
+         [strategy.agreement]\nliars = {liars}\n\
+         [strategy.deadlines]\nfloor_ms = 500\ninitial_ms = 4000\n\
+         [network]\nlatency_ms = 10.0\n[compute]\nstep_ms = 5.0\n[limits]\nvirtual_s = 600.0\n{more}"
+    );
+    let scenario = Scenario::from_toml(&text, "witnesses", "witnesses");
+    let scenario = scenario.unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let report = run_scenario(&scenario, &ToyTasksOnly, RunOptions::default());
+    report.unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+/// All that live hold the same bits, and this many catch-ups led there.
+fn together(report: &Report) {
+    assert_eq!(report.live, PEERS, "{report}");
+    assert_eq!(report.consensus_distance, 0.0, "{report}");
+}
+
+#[test]
+fn a_newcomer_gets_a_state_that_enough_donors_pinned() {
+    let late = "[[fault]]\nkind = \"join\"\npeer = 4\nround = 8\n";
+    for seed in 0..6 {
+        let (trusting, careful) = (run(0, seed, late), run(1, seed, late));
+        together(&careful);
+        assert!(careful.counters.catch_ups > 0, "{careful}");
+        println!(
+            "seed {seed}: {:.1} s of virtual time without liars, {:.1} s with one",
+            trusting.virtual_s, careful.virtual_s
+        );
+    }
+}
+
+#[test]
+fn peers_that_crash_come_back_with_what_enough_others_say() {
+    for seed in 0..6 {
+        let crash = |peer: u64, round: u64| {
+            format!(
+                "[[fault]]\nkind = \"crash\"\npeer = {peer}\nround = {round}\nphase = \"exchange\"\n\
+                 restart_after_s = 1.5\n"
+            )
+        };
+        let report = run(1, seed, &(crash(2, 9) + &crash(0, 30)));
+        together(&report);
+    }
+}
+
+#[test]
+fn a_swarm_that_restarts_as_a_whole_continues() {
+    for liars in [0, 1] {
+        let crash = |peer: usize| {
+            format!(
+                "[[fault]]\nkind = \"crash\"\npeer = {peer}\nround = 20\nphase = \"train\"\n\
+                 restart_after_s = {}.0\n",
+                peer + 2
+            )
+        };
+        let all: String = (0..PEERS).map(crash).collect();
+        together(&run(liars, 3, &all));
+    }
+}
