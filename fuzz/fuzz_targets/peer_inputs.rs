@@ -143,6 +143,7 @@ fn plan(exchange: ExchangeKind, fragments: u8) -> Plan {
         overlap: murmurate_protocol::OverlapPlan::NONE,
         deadlines: DeadlinePlan::default(),
         state_bytes: 1000,
+        liars: 0,
     }
 }
 

@@ -188,6 +188,7 @@ mod tests {
             overlap: murmurate_protocol::OverlapPlan::NONE,
             deadlines: DeadlinePlan::default(),
             state_bytes: 1000,
+            liars: 0,
         }
     }
 

@@ -3,6 +3,7 @@
 //! `strategies` builds plans from the configuration; the wire carries only their hash, because two
 //! peers exchange only when their plans are equal.
 
+mod liars;
 mod rounds;
 mod validate;
 
@@ -113,6 +114,9 @@ pub struct Plan {
     pub deadlines: DeadlinePlan,
     /// Bytes of a state transfer.
     pub state_bytes: u64,
+    /// How many lying members a group must survive, where members agree. A group of n survives
+    /// `min(liars, (n - 1) / 3)`.
+    pub liars: u16,
 }
 
 impl Plan {
@@ -127,7 +131,12 @@ impl Plan {
 
     /// The hash that peers compare.
     pub fn hash(&self) -> PlanHash {
-        let bytes = crate::wire::canonical(self);
+        let mut bytes = crate::wire::canonical(self);
+        // The last field. Without it the hash is that of plans from before there was such a field,
+        // and so are the random numbers that codecs draw from it.
+        if self.liars == 0 {
+            bytes.truncate(bytes.len() - size_of_val(&self.liars));
+        }
         PlanHash::from_bytes(*Digest::of(&bytes).as_bytes())
     }
 

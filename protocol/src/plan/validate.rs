@@ -42,6 +42,11 @@ pub enum PlanError {
         "a quorum needs an exchange whose peers agree: use one, or let every round wait for all peers"
     )]
     Quorum,
+    /// Members that may lie, but an exchange without agreement.
+    #[error(
+        "only peers that agree survive liars: set `liars` to 0, or use an exchange with agreement"
+    )]
+    Liars,
     /// Neighbours mix parameters.
     #[error(
         "neighbours exchange parameters: their deltas and gradients diverge without an agreed anchor"
@@ -105,6 +110,9 @@ impl Plan {
         }
         if when.quorum != Quorum::default() && !self.exchange.agrees() {
             return Err(PlanError::Quorum);
+        }
+        if self.liars > 0 && !self.exchange.agrees() {
+            return Err(PlanError::Liars);
         }
         let facts = self.exchange.facts();
         match self.contribution {

@@ -4,13 +4,14 @@
 use super::entry::hint;
 use super::fields::fields;
 use super::tables::{
-    Aggregation, Architecture, Compression, Deadlines, Inner, Outer, Overlap, Synchronization,
+    Aggregation, Agreement, Architecture, Compression, Deadlines, Inner, Outer, Overlap,
+    Synchronization,
 };
 use super::{StrategyError, methods, rates, schedule};
 use crate::{compress, topology};
 
 /// The keys of each table.
-fn tables() -> [(&'static str, Vec<&'static str>); 8] {
+fn tables() -> [(&'static str, Vec<&'static str>); 9] {
     let with = |fields: &[&'static str], more: &[Vec<&'static str>]| {
         let mut all = fields.to_vec();
         all.extend(more.concat());
@@ -36,6 +37,7 @@ fn tables() -> [(&'static str, Vec<&'static str>); 8] {
         ("overlap", fields::<Overlap>().to_vec()),
         ("outer", fields::<Outer>().to_vec()),
         ("aggregation", fields::<Aggregation>().to_vec()),
+        ("agreement", fields::<Agreement>().to_vec()),
         (
             "inner",
             with(fields::<Inner>(), &[rates::parameter_names()]),

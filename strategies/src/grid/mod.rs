@@ -72,6 +72,9 @@
 //! iterations = 3               # centered-clip, geometric-median
 //! bucket = 2                   # centered-clip: contributions averaged before it
 //!
+//! [agreement]                  # all-reduce, gathered, parameter-server with mode = "bsp"
+//! liars = 0                    # members of a group that may lie without harm: a number, or "max"
+//!
 //! [inner]
 //! optimizer = "adam-w"         # sgd, signum, muon (lr, momentum, weight_decay),
 //!                              # adam-w, lamb (lr, betas, eps, weight_decay),
@@ -98,6 +101,7 @@
 pub mod registry;
 
 mod aggregation;
+mod agreement;
 mod architecture;
 mod catalogue;
 mod companions;

@@ -36,6 +36,7 @@ pub struct Strategy {
     overlap: overlap::Overlap,
     outer: OuterKind,
     aggregation: AggregationKind,
+    liars: Option<u16>,
     pub(super) inner: Inner,
     deadlines: DeadlinePlan,
 }
@@ -88,6 +89,12 @@ impl Strategy {
     /// Who exchanges with whom.
     pub const fn exchange(&self) -> ExchangeKind {
         self.architecture.kind
+    }
+
+    /// How many members of a group may lie without harm; `None` where the configuration leaves it to
+    /// the run. `u16::MAX` stands for as many as a group of its size can survive.
+    pub const fn liars(&self) -> Option<u16> {
+        self.liars
     }
 
     /// Which way an all-reduce sums up.

@@ -20,6 +20,8 @@ pub(super) struct Tables {
     pub(super) overlap: Overlap,
     pub(super) outer: Outer,
     pub(super) aggregation: Aggregation,
+    #[serde(skip_serializing_if = "Agreement::is_default")]
+    pub(super) agreement: Agreement,
     pub(super) inner: Inner,
     /// Bounds of waits, not of numbers: not part of the recipe.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -121,6 +123,21 @@ pub(super) struct Aggregation {
     pub(super) radius: Option<f64>,
     pub(super) iterations: Option<u32>,
     pub(super) bucket: Option<usize>,
+}
+
+/// How many members a group survives that lie.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct Agreement {
+    pub(super) liars: Option<Liars>,
+}
+
+/// A number, or `"max"`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Liars {
+    Count(i64),
+    Name(String),
 }
 
 /// What an inner step does.
@@ -247,6 +264,7 @@ pub(super) fn read(config: &toml::Table) -> Result<Tables, StrategyError> {
         overlap: table(config, "overlap")?,
         outer: table(config, "outer")?,
         aggregation: table(config, "aggregation")?,
+        agreement: table(config, "agreement")?,
         inner: Inner {
             parameters: parameters::<Inner>(config, "inner"),
             ..table(config, "inner")?

@@ -714,6 +714,21 @@ const REFUSED: &[(&str, &str, &[&str])] = &[
         "[deadlines]\nfloor_ms = 9000\nceiling_ms = 10",
         &["floor_ms <= initial_ms"],
     ),
+    (
+        "d-psgd",
+        "[agreement]\nliars = 1",
+        &["`agreement.liars`", "`gossip`"],
+    ),
+    (
+        "diloco",
+        "[agreement]\nliars = 22",
+        &["`agreement.liars`", "from 0 to 21"],
+    ),
+    (
+        "diloco",
+        "[agreement]\nliars = \"mx\"",
+        &["`agreement.liars`", "`max`"],
+    ),
     ("diloco", "[inner", &["line 1"]),
     ("diloco", "[inner]\nlr = 1\nlr = 2", &["line 3"]),
 ];
@@ -767,6 +782,8 @@ fn what_can_work_is_not_refused() {
         ("d-psgd", "[compression]\ncodec = \"fp16\""),
         ("diloco", "[deadlines]\nfloor_ms = 90000"),
         ("diloco", "[deadlines]\nceiling_ms = 300"),
+        ("diloco", "[agreement]\nliars = \"max\""),
+        ("diloco", "[agreement]\nliars = 1"),
         ("diloco", "[aggregation]\nrule = \"krum\"\nliars = 1"),
         (
             "diloco",

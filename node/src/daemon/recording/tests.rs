@@ -34,6 +34,7 @@ fn header() -> RecordHeader {
             overlap: murmurate_protocol::OverlapPlan::NONE,
             deadlines: DeadlinePlan::default(),
             state_bytes: 0,
+            liars: 0,
         },
         config: PeerConfig {
             me: PeerId::from_bytes([1; 32]),

@@ -35,7 +35,7 @@ impl FragmentRound {
         }
         let group = &self.scope.group;
         self.agreement
-            .count(ballot, group.me, versions, group.len());
+            .count(ballot, group.me, versions, group.quorum);
     }
 
     /// Another member's vote.
@@ -75,8 +75,9 @@ impl FragmentRound {
             cx.deadlines
                 .record(Wait::Agreement, from, cx.now.since(since));
         }
-        let size = self.scope.group.len();
-        self.agreement.count(ballot, index, versions.to_vec(), size);
+        let quorum = self.scope.group.quorum;
+        self.agreement
+            .count(ballot, index, versions.to_vec(), quorum);
         self.advance(cx);
         Ok(())
     }

@@ -54,12 +54,18 @@ impl Agreement {
         !stale && !voted && self.decided.is_none()
     }
 
-    /// Counts a member's vote in a group of this size. The first vote of a member in a ballot
+    /// Counts a member's vote; `quorum` equal ones decide. The first vote of a member in a ballot
     /// stands, so that a member that sends two different ones is counted for one of them only.
-    pub(super) fn count(&mut self, ballot: Ballot, index: usize, versions: Versions, group: usize) {
+    pub(super) fn count(
+        &mut self,
+        ballot: Ballot,
+        index: usize,
+        versions: Versions,
+        quorum: usize,
+    ) {
         let votes = self.votes.entry(ballot).or_default();
         votes.entry(index).or_insert(versions);
-        let majority = self.majority(ballot, group);
+        let majority = self.majority(ballot, quorum);
         if self.decided.is_none()
             && let Some(versions) = majority.cloned()
         {
@@ -67,11 +73,11 @@ impl Agreement {
         }
     }
 
-    /// What a strict majority of a group of this size voted for in one ballot.
-    fn majority(&self, ballot: Ballot, group: usize) -> Option<&Versions> {
+    /// What this number of members voted for in one ballot.
+    fn majority(&self, ballot: Ballot, quorum: usize) -> Option<&Versions> {
         let votes = self.votes.get(&ballot)?;
         let same = |versions: &Versions| votes.values().filter(|other| *other == versions).count();
-        votes.values().find(|versions| 2 * same(versions) > group)
+        votes.values().find(|versions| same(versions) >= quorum)
     }
 
     /// A peer that knows the decision says what it is.

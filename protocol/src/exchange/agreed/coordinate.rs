@@ -141,7 +141,7 @@ impl FragmentRound {
         let alive = promises.keys().copied().collect::<Members>();
         // Without a strict majority of promises the others may have decided something that none of
         // these members knows of, so no value is safe. They learn that now, and not at a deadline.
-        if !self.scope.group.majority(promises.len()) {
+        if !self.scope.group.decides(promises.len()) {
             for (_, peer) in self.scope.group.others().filter(|(i, _)| alive.has(*i)) {
                 cx.send(peer, self.scope.scoped(FragmentMessage::Void { ballot }));
             }

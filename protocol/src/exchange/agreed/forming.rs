@@ -118,7 +118,7 @@ impl Agreed {
         };
         self.elsewhere |= Members::one(index);
         let left = group.len() - self.elsewhere.count();
-        if group.majority(left) || self.outcome.is_some() {
+        if group.decides(left) || self.outcome.is_some() {
             self.gone(cx, teller);
             return;
         }

@@ -1,7 +1,7 @@
 //! A group: the peers of one exchange, in `PeerId` order.
 
 use super::message::Member;
-use crate::{GroupTag, Members, PeerId, Round};
+use crate::{GroupTag, Members, PeerId, Plan, Round};
 
 /// The agreed members of one round, and who of them this peer is.
 #[derive(Clone, Debug, PartialEq)]
@@ -11,14 +11,22 @@ pub(super) struct Group {
     pub(super) members: Vec<Member>,
     /// This peer's index.
     pub(super) me: usize,
+    /// How many members decide.
+    pub(super) quorum: usize,
 }
 
 impl Group {
     /// `None` when `me` is not a member.
-    pub(super) fn new(round: Round, members: Vec<Member>, me: PeerId) -> Option<Self> {
+    pub(super) fn new(plan: &Plan, round: Round, members: Vec<Member>, me: PeerId) -> Option<Self> {
         let me = members.iter().position(|m| m.peer == me)?;
         let tag = tag_of(round, &members);
-        Some(Self { tag, members, me })
+        let quorum = plan.quorum_of(members.len());
+        Some(Self {
+            tag,
+            members,
+            me,
+            quorum,
+        })
     }
 
     /// Whether a proposal names this group.
@@ -56,9 +64,9 @@ impl Group {
             .filter(move |(i, _)| *i != me)
     }
 
-    /// Whether `count` members are a strict majority.
-    pub(super) fn majority(&self, count: usize) -> bool {
-        2 * count > self.len()
+    /// Whether this number of members decides.
+    pub(super) fn decides(&self, count: usize) -> bool {
+        count >= self.quorum
     }
 
     /// All members.

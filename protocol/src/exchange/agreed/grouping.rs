@@ -185,12 +185,15 @@ impl Grouping {
             }
             return Formed::Waiting;
         }
-        if 2 * members.len() <= electorate(cx, self.attempts).min(GROUP_MEMBERS_MAX) {
+        if members.len()
+            < cx.plan
+                .quorum_of(electorate(cx, self.attempts).min(GROUP_MEMBERS_MAX))
+        {
             // The proposer knows few other peers and takes them for a majority.
             cx.send(from, FormingMessage::Decline { round, term });
             return Formed::Waiting;
         }
-        match Group::new(round, members.to_vec(), cx.me()) {
+        match Group::new(&cx.plan, round, members.to_vec(), cx.me()) {
             Some(group) => self.form(cx, group, false),
             None => Formed::Waiting,
         }
@@ -237,7 +240,7 @@ impl Grouping {
     }
 
     fn consider(&mut self, cx: &mut Context) -> Formed {
-        if self.closed || 2 * self.all_ready(cx).len() <= electorate(cx, self.attempts) {
+        if self.closed || !self.enough_for_a_group(cx, self.all_ready(cx).len()) {
             return Formed::Waiting;
         }
         if !self.missing(cx).is_empty() {
@@ -249,6 +252,11 @@ impl Grouping {
         }
         self.closed = true;
         self.elect(cx)
+    }
+
+    /// Whether this number of peers may form a group: a quorum of those that take part.
+    fn enough_for_a_group(&self, cx: &Context, count: usize) -> bool {
+        count >= cx.plan.quorum_of(electorate(cx, self.attempts))
     }
 
     /// All peers that are ready for this round, this peer included.
@@ -267,7 +275,7 @@ impl Grouping {
     /// Who proposes, among the ready peers that share the most common anchor.
     fn elect(&mut self, cx: &mut Context) -> Formed {
         let all = self.all_ready(cx);
-        let enough = 2 * all.len() > electorate(cx, self.attempts);
+        let enough = self.enough_for_a_group(cx, all.len());
         let anchor = common_anchor(&all, cx.anchor(), enough);
         let agreed: Vec<PeerId> = all
             .iter()
@@ -282,7 +290,7 @@ impl Grouping {
                 resync: true,
             });
         }
-        if 2 * agreed.len() <= electorate(cx, self.attempts) {
+        if !self.enough_for_a_group(cx, agreed.len()) {
             // Slow does not mean gone: an agreement without a majority of the linked peers would
             // split the run. What was trained stays for the next attempt.
             return if enough {
@@ -335,7 +343,7 @@ impl Grouping {
                 );
             }
         }
-        match Group::new(round, members.clone(), me) {
+        match Group::new(&cx.plan, round, members.clone(), me) {
             Some(group) => {
                 for (_, peer) in group.others() {
                     let members = members.clone();

@@ -1,4 +1,4 @@
-//! Keys of `[synchronization]` that several exchanges share.
+//! Keys of `[synchronization]` and `[agreement]` that several exchanges share.
 
 use super::super::entry::{Key, key};
 
@@ -28,4 +28,11 @@ pub(super) const FRACTION: Key = key(
     "from a millionth to 1",
     "1.0",
     "probability that a peer trains in a round, drawn in each",
+);
+
+pub(super) const LIARS: Key = key(
+    "agreement.liars",
+    "from 0 to 21, or \"max\"",
+    "0",
+    "members of a group that may lie without harm, (n - 1) / 3 of n at most",
 );

@@ -71,6 +71,7 @@ impl Strategy {
             rounds,
             fragments: fragments.collect(),
             overlap: self.overlap.plan,
+            liars: self.liars.unwrap_or(0),
             deadlines: self.deadlines,
             state_bytes: (4 * parameters as u64).saturating_mul(runs) + self.kept_bytes(layout),
         };

@@ -38,6 +38,10 @@ impl Strategy {
         tables.overlap = tables::Overlap::from_overlap(&self.overlap);
         tables.outer = tables::Outer::from_kind(&self.outer);
         tables.aggregation = tables::Aggregation::from_kind(&self.aggregation);
+        // Part of the plan itself, so it need not be part of the recipe.
+        if deadlines {
+            tables.agreement = tables::Agreement::from_liars(self.liars);
+        }
         tables.inner = tables::Inner::from_kind(&self.inner.optimizer);
         tables.inner.set_correction(&self.inner.correction);
         tables

@@ -52,6 +52,7 @@ fn one() -> (Neighbours<Pull>, Context) {
         deadlines: DeadlinePlan::default(),
         overlap: OverlapPlan::NONE,
         state_bytes: 1000,
+        liars: 0,
     };
     let config = PeerConfig {
         me: peer(1),

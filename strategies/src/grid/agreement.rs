@@ -1,0 +1,55 @@
+//! How many lying members a group survives: from the table of the configuration to the plan.
+
+use super::StrategyError;
+use super::entry::hint;
+use super::methods;
+use super::tables::{Agreement, Liars};
+use super::validate::{absent, range};
+use murmurate_protocol::ExchangeKind;
+use murmurate_protocol::limits::GROUP_MEMBERS_MAX;
+
+const KEY: &str = "agreement.liars";
+
+/// Every group survives as many liars as one of its size can.
+const MAX: &str = "max";
+
+/// How many liars are survived; none where the table does not say.
+pub(super) fn read(
+    exchange: ExchangeKind,
+    table: &Agreement,
+) -> Result<Option<u16>, StrategyError> {
+    if !exchange.agrees() {
+        return absent(&table.liars, KEY, methods::label(exchange)).map(|()| None);
+    }
+    match &table.liars {
+        None => Ok(None),
+        Some(Liars::Name(name)) if name == MAX => Ok(Some(u16::MAX)),
+        Some(Liars::Name(name)) => Err(StrategyError::UnknownValue {
+            key: KEY.to_owned(),
+            found: name.clone(),
+            hint: hint(name, &[MAX]),
+        }),
+        Some(Liars::Count(liars)) => {
+            let most = (GROUP_MEMBERS_MAX as i64 - 1) / 3;
+            let ok = (0..=most).contains(liars);
+            range(ok, KEY, *liars as f64, "from 0 to 21, or \"max\"")?;
+            Ok(Some(*liars as u16))
+        }
+    }
+}
+
+impl Agreement {
+    /// Whether nothing is said.
+    pub(super) fn is_default(&self) -> bool {
+        self.liars.is_none()
+    }
+
+    /// Writes it down.
+    pub(super) fn from_liars(liars: Option<u16>) -> Self {
+        let liars = liars.map(|liars| match liars {
+            u16::MAX => Liars::Name(MAX.to_owned()),
+            count => Liars::Count(i64::from(count)),
+        });
+        Self { liars }
+    }
+}
