@@ -36,6 +36,8 @@ mod quorum;
 mod reduce;
 mod repair;
 mod resend;
+#[allow(dead_code, unused_imports, reason = "signed statements will use it")]
+mod rule;
 mod scope;
 mod server;
 mod slices;
