@@ -1,17 +1,8 @@
 //! Which value a ballot above zero may propose, and whether a proposal is justified.
 
 use super::Terms;
-use super::ledger::Certificate;
+use super::said::{Certificate, Claim};
 use std::collections::BTreeMap;
-
-/// What a member says with a promise, beside the ballot.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(in super::super) struct Claim<V> {
-    /// Its vote in ballot zero.
-    pub(in super::super) zero: Option<V>,
-    /// Ballot and value of the highest certificate that it has.
-    pub(in super::super) highest: Option<(u8, V)>,
-}
 
 /// What a ballot may propose.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

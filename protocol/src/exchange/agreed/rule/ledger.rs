@@ -1,20 +1,11 @@
 //! What one member has signed and heard in one decision.
 
 use super::Terms;
-use super::choose::Claim;
-use std::collections::BTreeMap;
+use super::said::{Certificate, Claim};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Signed statements of one ballot, by member.
 type Signed<V, S> = BTreeMap<usize, (V, S)>;
-
-/// Equal votes of a quorum in one ballot.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(in super::super) struct Certificate<V, S> {
-    pub(in super::super) ballot: u8,
-    pub(in super::super) value: V,
-    /// The signatures, by member.
-    pub(in super::super) votes: BTreeMap<usize, S>,
-}
 
 /// Why a value is decided: equal votes of all members in ballot zero, or locks of a quorum.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,6 +62,11 @@ impl<V: Ord + Clone, S: Clone> Ledger<V, S> {
     /// The ballot below which this member signs nothing.
     pub(in super::super) fn promised(&self) -> u8 {
         self.promised
+    }
+
+    /// Whether this member has signed anything.
+    pub(in super::super) fn has_signed(&self) -> bool {
+        self.promised > 0 || self.locked.is_some() || !self.voted.is_empty()
     }
 
     /// Whether this member may still vote in a ballot: not below its promise, and only once.
@@ -173,6 +169,14 @@ impl<V: Ord + Clone, S: Clone> Ledger<V, S> {
     /// A proposal of this ballot is followed: nothing is signed below it any more.
     pub(in super::super) fn follow(&mut self, ballot: u8) {
         self.promised = self.promised.max(ballot);
+    }
+
+    /// The members that have voted for a value, in any ballot.
+    pub(in super::super) fn voters_for(&self, value: &V) -> impl Iterator<Item = usize> {
+        let votes = self.votes.values().flatten();
+        let equal = votes.filter(move |(_, (voted, _))| voted == value);
+        let voters: BTreeSet<usize> = equal.map(|(member, _)| *member).collect();
+        voters.into_iter()
     }
 
     /// What is decided.

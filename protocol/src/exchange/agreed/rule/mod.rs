@@ -3,7 +3,7 @@
 //! arrive here with their signatures checked.
 //!
 //! A group of m seats survives k liars; Q is the quorum of all n seats of the run, `Q <= m <= n`
-//! and `n > 3k`. Values are whatever the members vote on. A ballot is a number; everybody knows who
+//! and `n > 3k`. Values are whatever the members vote on. A ballot is a number; all members know who
 //! coordinates it.
 //!
 //! 1. **Vote.** A member votes once in a ballot. Q equal votes of one ballot are a *certificate*.
@@ -37,9 +37,11 @@ mod ledger;
 mod model;
 #[cfg(test)]
 mod random;
+mod said;
 
-pub(super) use choose::{Choice, Claim, choose, justified};
-pub(super) use ledger::{Certificate, Decision, Heard, Ledger};
+pub(super) use choose::{Choice, choose, justified};
+pub(super) use ledger::{Heard, Ledger};
+pub(super) use said::{Certificate, Claim};
 
 /// How many members of a group say something, decide, and may lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

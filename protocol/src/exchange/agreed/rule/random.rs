@@ -176,7 +176,7 @@ impl World {
             let highest = shown.as_ref().map(|c| (c.ballot, c.value));
             claims.insert(liar, Claim { zero, highest });
         }
-        // It must show the highest certificate that it names, whoever named it.
+        // It must show the highest certificate that is named by any of them.
         let named = claims.values().filter_map(|claim| claim.highest);
         let highest = named.max_by_key(|(ballot, _)| *ballot);
         let certificate = highest.and_then(|(of, value)| self.certificate(of, value));
