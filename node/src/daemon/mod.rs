@@ -25,6 +25,7 @@ pub use recording::BINARY;
 use crate::api::ApiServer;
 use crate::config::Config;
 use crate::faults::{Fault, Faults};
+use crate::lanes::Sealer;
 use crate::metrics::{Metrics, RateFact};
 use crate::progress::{LogMode, Printer};
 use crate::report::NodeReport;
@@ -168,10 +169,11 @@ async fn drive(
         ApiServer::start(config.daemon.http, setup.status.clone(), network.max_rate()).await?;
     setup.store.note_http(api.address())?;
     let metrics = metrics(&config, &setup)?;
+    let sealer = sealer(&setup);
     let digests = setup.executor.digests();
     let saver = (!options.ephemeral).then_some(setup.saver);
     let (lanes, answers) =
-        crate::lanes::Lanes::start(setup.executor, Arc::clone(&setup.depot), saver)
+        crate::lanes::Lanes::start(setup.executor, Arc::clone(&setup.depot), saver, sealer)
             .map_err(DaemonError::Runtime)?;
     let recording = match &options.record {
         Some(path) => Some(record(path, &config, &setup.peer_config, &setup.plan)?),
@@ -231,6 +233,16 @@ fn dealt_note(config: &Config) -> Option<String> {
     let from_files = matches!(config.task.data(), Some(DataSource::Path(_)));
     let dealt = config.shards.kind == ShardKind::Dealt && from_files;
     dealt.then(|| DEALT_NOTE.to_owned())
+}
+
+/// What signs and checks statements, where members of groups do.
+fn sealer(setup: &Setup) -> Option<Sealer> {
+    let identity = setup.store.identity();
+    let votes = setup.store.dir().join("votes");
+    (setup.plan.liars > 0).then(|| {
+        let key = identity.keypair().clone();
+        Sealer::new(key, identity.peer(), setup.plan.run, votes)
+    })
 }
 
 /// Starts the record of a peer with this configuration and plan.

@@ -98,8 +98,24 @@ impl Driver {
                     message: MembershipMessage::Records(records).into(),
                 });
             }
-            Ok(message) => self.feed(Input::Received { from, message }),
+            Ok(message) => {
+                if let Some(message) = self.lanes.check(from, message) {
+                    self.feed(Input::Received { from, message });
+                }
+            }
             Err(error) => self.feed(Input::Malformed { from, error }),
+        }
+    }
+
+    /// The signatures of a message have been checked.
+    pub(super) fn on_checked(&mut self, from: PeerId, message: Option<Message>) {
+        self.lanes.checked(from);
+        match message {
+            Some(message) => self.feed(Input::Received { from, message }),
+            None => {
+                let error = wire::WireError::Signature;
+                self.feed(Input::Malformed { from, error });
+            }
         }
     }
 

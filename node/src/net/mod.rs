@@ -36,6 +36,7 @@ mod wiretap;
 pub use config::{ListenFailure, NetConfig, NetError};
 pub use event::NetEvent;
 pub use handle::{Net, start};
+pub(crate) use ids::public_key;
 pub use ids::{address_with_peer, from_libp2p, to_libp2p};
 pub use nat::{NatReport, Path, Reach, Reachability, Serving};
 pub use outboxes::Busy;
