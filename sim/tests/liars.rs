@@ -67,10 +67,10 @@ fn check(seeds: core::ops::Range<u64>) {
         }
     }
     println!("seeds {seeds:?}: {lies} lies, the slowest took {slowest:.1} s of virtual time");
-    assert!(lies > 0, "no machine lied, so this shows nothing");
     let count = broken.len();
     broken.truncate(3);
     assert!(count == 0, "{count} seeds broke:\n{}", broken.join("\n"));
+    assert!(lies > 0, "no machine lied, so this shows nothing");
 }
 
 #[test]
