@@ -24,6 +24,13 @@ impl GroupTag {
         Self(u64::from_le_bytes(first))
     }
 
+    /// The tag of a group that a digest names.
+    pub fn of_digest(digest: &Digest) -> Self {
+        let mut first = [0u8; 8];
+        first.copy_from_slice(&digest.as_bytes()[..8]);
+        Self(u64::from_le_bytes(first))
+    }
+
     /// A tag with these bits.
     pub const fn from_bits(bits: u64) -> Self {
         Self(bits)

@@ -67,6 +67,20 @@ pub const SEARCHES_MAX: u8 = 3;
 /// Ballots in one exchange before it is void: the first and one for each of three deaths.
 pub const BALLOTS_MAX: u8 = 4;
 
+/// Ballots in one exchange whose group survives liars: 21 of 64 members may lie and coordinate, and
+/// two honest coordinators may die.
+pub const BALLOTS_SIGNED_MAX: u8 = 24;
+
+/// From this ballot on a coordinator that may propose anything proposes that the round is void.
+pub const BALLOTS_UNTIL_VOID: u8 = 4;
+
+/// Messages of one peer whose signatures may wait to be checked. A peer that sends more loses them:
+/// checking takes far longer than sending.
+pub const UNCHECKED_MESSAGES_MAX: usize = 64;
+
+/// The least time for which a member with a quorum of votes waits for the votes of all others.
+pub const LOCK_AFTER_MIN: Duration = Duration::from_millis(20);
+
 /// Proposers tried for one round before it is void.
 pub const TERMS_MAX: u8 = 4;
 

@@ -343,6 +343,12 @@ pub enum WorkError {
         /// What is wrong with it.
         reason: String,
     },
+    /// A slice is no longer here, although others may have it: the order fails at this peer only.
+    #[error("a slice of {} is no longer here", slice.origin)]
+    Gone {
+        /// The slice.
+        slice: SliceId,
+    },
     /// A fetched state does not fit this model.
     #[error("a fetched state does not fit: {reason}")]
     BadState {

@@ -5,8 +5,8 @@ use crate::error::SimError;
 use crate::fault::When;
 use crate::invariants::Checks;
 use crate::swarm::Swarm;
-use murmurate_protocol::wire;
-use murmurate_protocol::{Event, Input, Output, Phase, Round};
+use murmurate_protocol::wire::{self, Message};
+use murmurate_protocol::{Event, Input, Output, PeerId, Phase, Round};
 
 impl Swarm<'_> {
     /// A machine's wake-up time has come.
@@ -110,19 +110,26 @@ impl Swarm<'_> {
         Ok(())
     }
 
+    /// Sends one control message.
+    fn tell(&mut self, index: usize, to: PeerId, message: Message) {
+        let frame = wire::encode(&message);
+        let output = Output::Send { to, message };
+        self.trace.output(self.now, index, &output, Some(&frame));
+        let bytes = frame.len();
+        let letter = match output {
+            Output::Send { message, .. } if self.scenario.is_timing_only() => {
+                Letter::Message(Box::new(message), bytes as u32)
+            }
+            _ => Letter::Frame(frame.into_boxed_slice()),
+        };
+        self.send(index, to, bytes, letter);
+    }
+
     fn perform(&mut self, index: usize, output: Output) -> Result<(), SimError> {
         if let Output::Send { to, message } = output {
-            let frame = wire::encode(&message);
-            let output = Output::Send { to, message };
-            self.trace.output(self.now, index, &output, Some(&frame));
-            let bytes = frame.len();
-            let letter = match output {
-                Output::Send { message, .. } if self.scenario.is_timing_only() => {
-                    Letter::Message(Box::new(message), bytes as u32)
-                }
-                _ => Letter::Frame(frame.into_boxed_slice()),
-            };
-            self.send(index, to, bytes, letter);
+            for (to, message) in self.says(index, to, message) {
+                self.tell(index, to, message);
+            }
             return Ok(());
         }
         self.trace.output(self.now, index, &output, None);
@@ -168,6 +175,16 @@ impl Swarm<'_> {
         };
         let now = (self.now, self.counters.bytes());
         self.samples.hear(now, index, host, event);
+        // What a liar believes binds no other peer.
+        if self.slots[index].forger.has_lied() {
+            return Ok(());
+        }
+        if let Event::Refused { peer, .. } = event
+            && let Some(other) = self.recipe.index_of(peer)
+            && !self.counters.cut_off.contains(&other)
+        {
+            self.counters.cut_off.push(other);
+        }
         self.checks
             .hear(index, event)
             .map_err(|what| self.violation(index, what))

@@ -44,6 +44,7 @@ mod report;
 mod run;
 mod scenario;
 pub mod seeds;
+mod sign;
 mod slot;
 mod speed;
 mod stores;

@@ -2,8 +2,9 @@
 
 use crate::due::{Due, Letter};
 use crate::error::SimError;
+use crate::sign;
 use crate::swarm::Swarm;
-use murmurate_protocol::wire::{self, PeerRecord};
+use murmurate_protocol::wire::{self, PeerRecord, WireError};
 use murmurate_protocol::{Input, PeerId};
 
 impl Swarm<'_> {
@@ -200,7 +201,16 @@ impl Swarm<'_> {
             }
         };
         let input = match wire::decode(&frame) {
-            Ok(message) => Input::Received { from, message },
+            Ok(mut message) => match sign::verify(&self.recipe.plan().run, from, &mut message) {
+                true => {
+                    self.overheard(to, &message);
+                    Input::Received { from, message }
+                }
+                false => Input::Malformed {
+                    from,
+                    error: WireError::Signature,
+                },
+            },
             Err(error) => Input::Malformed { from, error },
         };
         self.feed_message(to, input, &frame)

@@ -307,6 +307,7 @@ const fn event_name(event: &Event) -> &'static str {
         Event::CatchUp { .. } => "catch-up",
         Event::Waited { .. } => "waited",
         Event::Misbehaved { .. } => "misbehaved",
+        Event::Lied { .. } => "lied",
         Event::Malformed { .. } => "malformed",
         Event::WorkFailed { .. } => "work failed",
         Event::JoinFailed { .. } => "join failed",

@@ -84,6 +84,8 @@ pub struct Counters {
     pub mass_uncertain: f64,
     /// Inputs that a peer judged as misbehaviour of another peer.
     pub rule_breaks: u64,
+    /// Machines that some other cut off, each once.
+    pub cut_off: Vec<usize>,
     /// Errors of failed orders.
     pub failures: Vec<String>,
     /// Faults in the order of their times.

@@ -1,10 +1,10 @@
 //! A machine of the swarm, up or down.
 
 use crate::drift::Drift;
-use crate::fault::Lying;
+use crate::fault::{Forger, Lying};
 use crate::host::{Checkpoint, Host};
 use core::time::Duration;
-use murmurate_protocol::{PeerId, Time};
+use murmurate_protocol::{PeerId, Round, Time};
 
 /// A machine: what survives its crashes, and the host while it is up.
 #[derive(Debug)]
@@ -22,6 +22,12 @@ pub(crate) struct Slot {
     pub(crate) ahead: Duration,
     /// What it sends instead of its slices while it lies.
     pub(crate) lying: Option<Lying>,
+    /// The last round in which it signed something.
+    pub(crate) signed: Option<Round>,
+    /// The same of earlier lives.
+    pub(crate) forgotten: Option<Round>,
+    /// What it knows that helps it to lie.
+    pub(crate) forger: Forger,
     /// The earliest scheduled wake-up.
     pub(crate) wake_at: Option<Time>,
     pub(crate) finished: bool,

@@ -6,7 +6,7 @@
 use crate::drift::Drift;
 use crate::due::Due;
 use crate::error::SimError;
-use crate::fault::{Fault, RandomCrashes, When};
+use crate::fault::{Fault, Forger, RandomCrashes, When};
 use crate::fetches::Fetches;
 use crate::invariants::Checks;
 use crate::net::Network;
@@ -68,6 +68,9 @@ impl<'a> Swarm<'a> {
                 drift: Drift::default(),
                 ahead: speed::ahead(scenario, index),
                 lying: None,
+                signed: None,
+                forgotten: None,
+                forger: Forger::default(),
                 wake_at: None,
                 finished: false,
                 waiting_faults: Vec::new(),

@@ -150,7 +150,9 @@ impl Observer {
                 status.expired_waits += u64::from(*expired);
                 self.waited(*wait, *waited, *allowed);
             }
-            Event::Misbehaved { .. } | Event::Malformed { .. } => status.misbehaved += 1,
+            Event::Misbehaved { .. } | Event::Lied { .. } | Event::Malformed { .. } => {
+                status.misbehaved += 1;
+            }
             Event::WorkFailed { .. } => status.work_failed += 1,
             Event::Finished { rounds, digest } => {
                 status.digest = Some(digest.to_hex());

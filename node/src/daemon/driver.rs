@@ -88,6 +88,8 @@ impl Driver {
                         self.feed(Input::Cut { order, fragment, samples });
                     }
                     Some(Answer::Note(text)) => self.console.printer.note(&text),
+                    Some(Answer::Signed(to, message)) => self.send(to, &message),
+                    Some(Answer::Checked(from, message)) => self.on_checked(from, message),
                     None => self.ending.fail(DaemonError::LaneEnded),
                 },
                 () = sleep => self.feed(Input::Timeout),

@@ -29,7 +29,7 @@ pub use recording::BINARY;
 use crate::api::{ApiServer, TOKEN_FILE, Token};
 use crate::config::Config;
 use crate::faults::{Fault, Faults};
-use crate::lanes::Lanes;
+use crate::lanes::{Lanes, Sealer};
 use crate::lies::{Liar, Lie};
 use crate::membership::{self, Roll};
 use crate::metrics::{Metrics, RateFact};
@@ -188,6 +188,7 @@ async fn drive(
     let (network, events) = setup.network(&config, forger.as_ref())?;
     let api = serve(&config, &setup, &network).await?;
     let metrics = metrics(&config, &setup)?;
+    let sealer = sealer(&setup);
     let digests = setup.executor.digests();
     let saver = (!options.ephemeral).then_some(setup.saver);
     let (lanes, answers) = Lanes::start(
@@ -195,6 +196,7 @@ async fn drive(
         Arc::clone(&setup.depot),
         saver,
         forger.clone(),
+        sealer,
     )
     .map_err(DaemonError::Runtime)?;
     let recording = match &options.record {
@@ -278,6 +280,16 @@ fn dealt_note(config: &Config) -> Option<String> {
     let from_files = matches!(config.task.data(), Some(DataSource::Path(_)));
     let dealt = config.shards.kind == ShardKind::Dealt && from_files;
     dealt.then(|| DEALT_NOTE.to_owned())
+}
+
+/// What signs and checks statements, where members of groups do.
+fn sealer(setup: &Setup) -> Option<Sealer> {
+    let identity = setup.store.identity();
+    let votes = setup.store.dir().join("votes");
+    (setup.plan.liars > 0).then(|| {
+        let key = identity.keypair().clone();
+        Sealer::new(key, identity.peer(), setup.plan.run, votes)
+    })
 }
 
 /// Starts the record of a peer with this configuration and plan.

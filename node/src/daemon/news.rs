@@ -108,7 +108,11 @@ impl Driver {
             Ok(Message::Membership(MembershipMessage::Records(records))) => {
                 self.on_records(from, records);
             }
-            Ok(message) => self.feed(Input::Received { from, message }),
+            Ok(message) => {
+                if let Some(message) = self.lanes.check(from, message) {
+                    self.feed(Input::Received { from, message });
+                }
+            }
             Err(error) => self.feed(Input::Malformed { from, error }),
         }
     }
@@ -160,6 +164,18 @@ impl Driver {
         }
         let message = MembershipMessage::Records(checked.good).into();
         self.feed(Input::Received { from, message });
+    }
+
+    /// The signatures of a message have been checked.
+    pub(super) fn on_checked(&mut self, from: PeerId, message: Option<Message>) {
+        self.lanes.checked(from);
+        match message {
+            Some(message) => self.feed(Input::Received { from, message }),
+            None => {
+                let error = wire::WireError::Signature;
+                self.feed(Input::Malformed { from, error });
+            }
+        }
     }
 
     fn bootstrap_failed(&mut self, address: &str, reason: &str, retry_in: Option<Duration>) {

@@ -5,9 +5,8 @@ use crate::daemon::RefusedBy;
 use crate::daemon::driver::Driver;
 use crate::faults::Fault;
 use crate::progress::duration;
-use murmurate_protocol::{
-    Evaluation, Event, Input, Output, PeerId, Phase, PushOutcome, Wait, wire,
-};
+use murmurate_protocol::wire::{self, Message};
+use murmurate_protocol::{Evaluation, Event, Input, Output, PeerId, Phase, PushOutcome, Wait};
 use std::time::Instant;
 
 /// Missing daemons that one line names.
@@ -18,10 +17,8 @@ impl Driver {
     pub(super) fn perform(&mut self, output: Output) -> Option<Fault> {
         match output {
             Output::Send { to, message } => {
-                // The queue is bounded and delivery is not guaranteed; the peer's deadlines cover a
-                // lost frame.
-                if let Err(busy) = self.net.try_send(to, wire::encode(&message)) {
-                    tracing::debug!(peer = %to, %busy, "message dropped: the queue to this peer is full");
+                if let Some(message) = self.lanes.sign(to, message) {
+                    self.send(to, &message);
                 }
             }
             Output::Push {
@@ -72,6 +69,14 @@ impl Driver {
             Output::Left => self.ending.left = true,
         }
         None
+    }
+
+    /// Sends a message. The queue is bounded and delivery is not guaranteed; the peer's deadlines
+    /// cover a lost frame.
+    pub(super) fn send(&mut self, to: PeerId, message: &Message) {
+        if let Err(busy) = self.net.try_send(to, wire::encode(message)) {
+            tracing::debug!(peer = %to, %busy, "message dropped: the queue to this peer is full");
+        }
     }
 
     /// Shows an event to the operator. Returns a fault that waited for this event.

@@ -254,6 +254,9 @@ fn tell(event: &Event) {
             let _in = spans::enter(None, Some(*peer));
             debug!(score, what, "broke a rule");
         }
+        Event::Lied { peer, round, what } => {
+            info!(%peer, %round, what, "a peer contradicts what it signed: cut off");
+        }
         event => tell_of_round(event),
     }
 }

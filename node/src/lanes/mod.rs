@@ -2,20 +2,29 @@
 //! each other.
 //!
 //! Orders enter through bounded queues, and answers leave through one. A `Train` or `Evaluate` goes
-//! to both lanes. A `Save` passes from the train lane to the mix lane, which commits it.
+//! to both lanes. A `Save` passes from the train lane to the mix lane, which commits it. Where groups
+//! survive liars, a third thread signs and checks the messages of the peer.
 
+mod answer;
 mod queue;
 mod save;
+mod seal;
 
+pub use answer::Answer;
 pub use save::Saver;
+pub use seal::Sealer;
 
 use crate::depot::Depot;
 use crate::lies::Forger;
 use crate::store::Best;
-use murmurate_protocol::{Done, FragmentId, Order, OrderId, Route, WorkError};
+use murmurate_protocol::limits::UNCHECKED_MESSAGES_MAX;
+use murmurate_protocol::wire::Message;
+use murmurate_protocol::{Done, Order, OrderId, PeerId, Route, WorkError};
 use murmurate_strategies::executor::{Executor, MixLane, TrainLane, TrainSignals};
 use queue::Queue;
 use save::HalfSaved;
+use seal::{SEALS_WAITING_MAX, SealWork};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use tokio::sync::mpsc::{self, Receiver, Sender};
@@ -28,18 +37,6 @@ const ORDERS_WAITING_MAX: usize = 64 * 1024;
 
 /// Answers that may wait for the driver. Beyond that the lanes wait.
 const ANSWERS_WAITING_MAX: usize = 1024;
-
-/// A lane's answer to an order.
-#[derive(Debug)]
-pub enum Answer {
-    /// The order is done.
-    Done(OrderId, Done),
-    /// The backward pass of a training order has finished a fragment. The `u64` is the samples in
-    /// the batch.
-    Cut(OrderId, FragmentId, u64),
-    /// A message for the operator.
-    Note(String),
-}
 
 enum TrainWork {
     Order(OrderId, Order),
@@ -59,6 +56,9 @@ pub struct Lanes {
     mix: Queue<MixWork>,
     signals: Arc<TrainSignals>,
     threads: Vec<JoinHandle<()>>,
+    seal: Option<Sender<SealWork>>,
+    /// Messages of each peer whose signatures wait to be checked.
+    unchecked: BTreeMap<PeerId, usize>,
 }
 
 impl std::fmt::Debug for TrainWork {
@@ -84,6 +84,7 @@ impl Lanes {
         depot: Arc<Depot>,
         saver: Option<Arc<Saver>>,
         forger: Option<Arc<Forger>>,
+        sealer: Option<Sealer>,
     ) -> std::io::Result<(Self, mpsc::Receiver<Answer>)> {
         let (train_lane, mix_lane) = executor.split();
         let signals = train_lane.signals();
@@ -91,6 +92,7 @@ impl Lanes {
         let (train, mut train_work) = mpsc::channel(ORDERS_WAITING_MAX);
         let (mix, mut mix_work) = mpsc::channel(ORDERS_WAITING_MAX);
         let (to_mix, train_answers, train_saver) = (mix.clone(), answers.clone(), saver.clone());
+        let of_sealer = answers.clone();
         let span = tracing::Span::current();
         let of_trainer = span.clone();
         let trainer = std::thread::Builder::new()
@@ -112,11 +114,25 @@ impl Lanes {
                 let host = (depot.as_ref(), forger.as_deref());
                 run_mix(mix_lane, &mut mix_work, &answers, host, saver.as_deref());
             })?;
+        let mut threads = vec![trainer, mixer];
+        let seal = match sealer {
+            Some(sealer) => {
+                let (seal, mut work) = mpsc::channel(SEALS_WAITING_MAX);
+                let thread = std::thread::Builder::new()
+                    .name("seal".to_owned())
+                    .spawn(move || seal::run(sealer, &mut work, &of_sealer))?;
+                threads.push(thread);
+                Some(seal)
+            }
+            None => None,
+        };
         let lanes = Self {
             train: Queue::new(train),
             mix: Queue::new(mix),
             signals,
-            threads: vec![trainer, mixer],
+            threads,
+            seal,
+            unchecked: BTreeMap::new(),
         };
         Ok((lanes, received))
     }
@@ -142,6 +158,44 @@ impl Lanes {
         self.mix.flush() && train
     }
 
+    /// Signs a message and gives it back as [`Answer::Signed`], if this daemon signs and the message
+    /// carries signatures; otherwise gives it back at once.
+    pub fn sign(&self, to: PeerId, message: Message) -> Option<Message> {
+        match &self.seal {
+            Some(seal) if message.is_signed() => {
+                // A full queue loses the message, as a full link would.
+                let _ = seal.try_send(SealWork::Sign(to, message));
+                None
+            }
+            _ => Some(message),
+        }
+    }
+
+    /// Checks a message and answers with [`Answer::Checked`], as [`Lanes::sign`] signs. A peer of
+    /// which too many messages wait loses this one.
+    pub fn check(&mut self, from: PeerId, message: Message) -> Option<Message> {
+        let Some(seal) = self.seal.as_ref().filter(|_| message.is_signed()) else {
+            return Some(message);
+        };
+        let waiting = self.unchecked.entry(from).or_default();
+        if *waiting < UNCHECKED_MESSAGES_MAX
+            && seal.try_send(SealWork::Check(from, message)).is_ok()
+        {
+            *waiting += 1;
+        }
+        None
+    }
+
+    /// A message of this peer has been checked.
+    pub fn checked(&mut self, from: PeerId) {
+        if let Some(waiting) = self.unchecked.get_mut(&from) {
+            *waiting -= 1;
+            if *waiting == 0 {
+                self.unchecked.remove(&from);
+            }
+        }
+    }
+
     /// Keeps the anchor as it is now in the file of the best parameters. Orders that are queued later
     /// wait for it.
     pub fn keep_best(&mut self, best: Best) {
@@ -157,6 +211,7 @@ impl Lanes {
     pub fn join(self) {
         self.train.end();
         self.mix.end();
+        drop(self.seal);
         for thread in self.threads {
             // A lane that panicked has printed the reason; its work is lost.
             let _ = thread.join();

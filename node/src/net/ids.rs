@@ -32,7 +32,7 @@ pub fn address_with_peer(address: Multiaddr, peer: identity::PeerId) -> Multiadd
 }
 
 /// The public key that the id contains.
-pub(super) fn public_key(peer: &PeerId) -> Option<PublicKey> {
+pub(crate) fn public_key(peer: &PeerId) -> Option<PublicKey> {
     ed25519::PublicKey::try_from_bytes(peer.as_bytes())
         .ok()
         .map(PublicKey::from)

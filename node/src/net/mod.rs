@@ -41,6 +41,7 @@ pub use event::NetEvent;
 pub(crate) use gate::now_s;
 pub use gate::{GateError, Membership};
 pub use handle::{Net, start};
+pub(crate) use ids::public_key;
 pub use ids::{address_with_peer, from_libp2p, to_libp2p};
 pub use nat::{NatReport, Path, Reach, Reachability, Serving};
 pub use outboxes::Busy;

@@ -23,8 +23,9 @@ pub(crate) struct Context {
     pub(crate) plan_hash: PlanHash,
     pub(crate) now: Time,
     pub(crate) round: Round,
-    /// Tells this life of the peer from earlier ones.
-    pub(crate) life: u8,
+    /// Tells this life of the peer from earlier ones. Statements of an earlier life count in no group
+    /// of this one.
+    pub(crate) session: u64,
     /// Whether this peer took rounds over from others and has not been in a group since: it may not
     /// know all peers yet.
     pub(crate) newcomer: bool,
@@ -37,7 +38,16 @@ pub(crate) struct Context {
     outbox: Outbox,
     /// Waits under way, with when each began and how long it may take.
     waits: BTreeMap<(Wait, FragmentId), (Time, Duration)>,
+    blamed: Blamed,
+}
+
+/// Peers to be judged once the input that is being handled has been.
+#[derive(Default)]
+struct Blamed {
+    /// They broke a rule.
     accused: Vec<(PeerId, String)>,
+    /// Their own signatures prove that they lie.
+    convicted: Vec<(PeerId, String)>,
 }
 
 /// Outputs that the driver has not taken yet, and the number of the next order among them.
@@ -67,15 +77,20 @@ impl Context {
             plan,
             now: Time::ZERO,
             round: Round(0),
-            life: 0,
+            session: 0,
             newcomer: false,
             view: View::default(),
             timers: Timers::default(),
             rng: ChaCha8Rng::from_seed(seed),
             outbox: Outbox::default(),
             waits: BTreeMap::new(),
-            accused: Vec::new(),
+            blamed: Blamed::default(),
         }
+    }
+
+    /// Tells this life of the peer from earlier ones, in eight bits.
+    pub(crate) fn life(&self) -> u8 {
+        self.session as u8
     }
 
     pub(crate) fn me(&self) -> PeerId {
@@ -158,14 +173,27 @@ impl Context {
     /// A peer broke a rule, though not with the input that is being handled: it is judged when
     /// that has been done.
     pub(crate) fn accuse(&mut self, peer: PeerId, what: String) {
-        if peer != self.config.me && self.accused.len() < ACCUSED_MAX {
-            self.accused.push((peer, what));
+        if peer != self.config.me && self.blamed.accused.len() < ACCUSED_MAX {
+            self.blamed.accused.push((peer, what));
         }
+    }
+
+    /// Signed statements of a peer prove that it lies: it is cut off once the input that is being
+    /// handled has been.
+    pub(crate) fn convict(&mut self, peer: PeerId, what: String) {
+        if peer != self.config.me && self.blamed.convicted.len() < ACCUSED_MAX {
+            self.blamed.convicted.push((peer, what));
+        }
+    }
+
+    /// The next proven liar.
+    pub(crate) fn convicted(&mut self) -> Option<(PeerId, String)> {
+        self.blamed.convicted.pop()
     }
 
     /// The next accusation to judge.
     pub(crate) fn accused(&mut self) -> Option<(PeerId, String)> {
-        self.accused.pop()
+        self.blamed.accused.pop()
     }
 
     /// A peer did not do its part: it is not waited for until it speaks again.

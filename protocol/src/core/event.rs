@@ -169,6 +169,15 @@ pub enum Event {
         /// What it did.
         what: String,
     },
+    /// Signed statements of a peer contradict each other, or do not justify what it proposed.
+    Lied {
+        /// Which.
+        peer: PeerId,
+        /// In which round.
+        round: Round,
+        /// What they say.
+        what: String,
+    },
     /// Bytes that are not a message.
     Malformed {
         /// From whom.

@@ -36,6 +36,16 @@ impl Peer {
         result
     }
 
+    /// Cuts off a peer whose own signatures prove that it lies.
+    pub(super) fn convict(&mut self, peer: PeerId, what: String) {
+        if self.cx.view.get(peer).is_some_and(|remote| remote.banned) {
+            return;
+        }
+        let round = self.cx.round;
+        self.cx.emit(Event::Lied { peer, round, what });
+        self.cut_off(peer, Reason::Misbehaved);
+    }
+
     /// Says goodbye and closes the link; for good where the peer broke rules.
     pub(super) fn cut_off(&mut self, peer: PeerId, reason: Reason) {
         if let Some(remote) = self.cx.view.get_mut(peer) {

@@ -20,7 +20,7 @@ impl Plan {
 ///
 /// Any two quorums share at least k + 1 members, so they share one that does not lie. With
 /// `n > 3k` the others are a quorum without the liars.
-const fn quorum(members: usize, liars: usize) -> usize {
+pub(crate) const fn quorum(members: usize, liars: usize) -> usize {
     (members + liars) / 2 + 1
 }
 

@@ -7,6 +7,8 @@ mod liars;
 mod rounds;
 mod validate;
 
+#[cfg(test)]
+pub(crate) use liars::quorum;
 pub use validate::PlanError;
 
 use crate::{

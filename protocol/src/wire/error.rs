@@ -45,7 +45,7 @@ pub enum WireError {
         /// How many.
         bytes: u64,
     },
-    /// A record's signature is not by the peer it names.
-    #[error("a peer record's signature does not verify")]
+    /// A signature is not by the peer that it names.
+    #[error("a signature does not verify")]
     Signature,
 }

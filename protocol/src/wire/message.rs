@@ -1,8 +1,8 @@
 //! The control message: one family for each part of a peer that talks to its counterpart.
 
-use crate::Round;
 use crate::exchange::ExchangeMessage;
 use crate::wire::{MembershipMessage, TransferMessage, WireError};
+use crate::{PeerId, Round, RunId, Signed};
 use serde::{Deserialize, Serialize};
 
 /// A control message.
@@ -31,6 +31,32 @@ impl Message {
         match self {
             Self::Membership(_) | Self::Transfer(_) => None,
             Self::Exchange(message) => message.round(),
+        }
+    }
+
+    /// Whether it carries signatures, which hosts make and check.
+    pub const fn is_signed(&self) -> bool {
+        match self {
+            Self::Exchange(ExchangeMessage::Agreed(message)) => message.is_signed(),
+            _ => false,
+        }
+    }
+
+    /// Says of `me`, before its host signs, whether it may have signed something in the message's
+    /// round in an earlier life, which ended in round `forgotten`.
+    pub fn confess(&mut self, me: PeerId, forgotten: Round) {
+        if let Self::Exchange(ExchangeMessage::Agreed(message)) = self {
+            message.confess(me, forgotten);
+        }
+    }
+
+    /// Every signature in it, with the statement that it is under, if `from` sent it. The host of
+    /// the sender fills in those of the sender that are blank; the host of the receiver checks all
+    /// of them before the peer receives the message.
+    pub fn signed(&mut self, run: &RunId, from: PeerId) -> Vec<Signed<'_>> {
+        match self {
+            Self::Exchange(ExchangeMessage::Agreed(message)) => message.signed(run, from),
+            _ => Vec::new(),
         }
     }
 

@@ -1,5 +1,4 @@
-//! A machine that sends false slices. Its control messages are honest; the protocol's own tests
-//! cover false control messages.
+//! A machine that sends false slices. `liar` is about false control messages.
 
 use super::lie::{Lie, Lying};
 use crate::swarm::Swarm;
@@ -20,6 +19,10 @@ impl Swarm<'_> {
         let Some(Lying { lie, .. }) = lying.filter(|lying| self.now < lying.until) else {
             return honest;
         };
+        // One that lies about everything sends true slices too, or it would be left out at once.
+        if lie == Lie::Anything && self.lies.below(4) > 0 {
+            return honest;
+        }
         self.counters.lies += 1;
         let mut bytes = honest.to_vec();
         match lie {
@@ -29,7 +32,7 @@ impl Swarm<'_> {
                 }
             }
             Lie::Truncated => bytes.truncate(honest.len() / 2),
-            Lie::FlippedBit => {
+            Lie::FlippedBit | Lie::Anything => {
                 if let Some(last) = bytes.last_mut() {
                     *last ^= 1 << self.lies.below(8);
                 }

@@ -12,6 +12,9 @@ pub enum Lie {
     Truncated,
     /// The bytes with one bit of the last byte flipped, which may still decode.
     FlippedBit,
+    /// Anything that it can sign: other votes, promises and proposals for every receiver, false
+    /// decisions and repairs, false calls to catch up, and silence.
+    Anything,
 }
 
 /// A lie and its end.

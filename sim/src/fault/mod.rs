@@ -4,6 +4,8 @@
 
 mod byzantine;
 mod crash;
+mod forger;
+mod liar;
 mod lie;
 mod partition;
 mod random;
@@ -11,6 +13,7 @@ mod raw;
 mod restart;
 mod straggler;
 
+pub(crate) use forger::Forger;
 pub use lie::Lie;
 pub(crate) use lie::Lying;
 pub(crate) use random::RandomCrashes;

@@ -26,6 +26,7 @@ enum RawLie {
     Garbage,
     Truncated,
     FlippedBit,
+    Anything,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -144,6 +145,7 @@ impl RawFault {
                 RawLie::Garbage => Lie::Garbage,
                 RawLie::Truncated => Lie::Truncated,
                 RawLie::FlippedBit => Lie::FlippedBit,
+                RawLie::Anything => Lie::Anything,
             },
             lasts: keys.seconds("lasts_s", keys.need("lasts_s", self.lasts_s)?)?,
         })

@@ -22,6 +22,10 @@ impl Swarm<'_> {
         if again || self.now > Time::ZERO {
             self.note_fault(if again { "restart" } else { "join" }, index);
         }
+        if again {
+            let slot = &mut self.slots[index];
+            slot.forgotten = slot.signed;
+        }
         let join = again || self.now > Time::ZERO;
         self.boot(index, join)
     }

@@ -46,7 +46,9 @@ impl Checks {
             mass: exchange
                 .has_mass()
                 .then(|| MassConserved::new(scenario.peers)),
-            bits: exchange.agrees().then(SameBits::new),
+            bits: exchange
+                .agrees()
+                .then(|| SameBits::new(recipe.plan().liars > 0)),
             lead: exchange.lead().map(|lead| LeadBounded::new(lead.most)),
             ids: (0..scenario.peers).map(|index| recipe.id(index)).collect(),
             edges: exchange.facts().has_edges.then(EdgesAgree::default),

@@ -22,14 +22,20 @@ pub(super) struct SameBits {
     groups: BTreeMap<usize, Group>,
     /// The last void round of each peer.
     voided: BTreeMap<usize, Round>,
+    /// The last round of each peer whose group agreed that it is void.
+    void_agreed: BTreeMap<usize, Round>,
+    /// Whether groups of one round are compared too: those that survive liars decide one result.
+    across: bool,
 }
 
 impl SameBits {
-    pub(super) const fn new() -> Self {
+    pub(super) const fn new(across: bool) -> Self {
         Self {
             digests: BTreeMap::new(),
             groups: BTreeMap::new(),
             voided: BTreeMap::new(),
+            void_agreed: BTreeMap::new(),
+            across,
         }
     }
 
@@ -49,7 +55,15 @@ impl SameBits {
     pub(super) fn check(&mut self, index: usize, event: &Event) -> Result<(), String> {
         match event {
             Event::Group { round, members } => {
-                self.groups.insert(index, (*round, members.clone()));
+                let members = match self.across {
+                    true => Vec::new(),
+                    false => members.clone(),
+                };
+                self.groups.insert(index, (*round, members));
+                Ok(())
+            }
+            Event::Voided { round, .. } => {
+                self.void_agreed.insert(index, *round);
                 Ok(())
             }
             Event::RoundEnded { round, digest, .. } => self.ended(index, *round, *digest),
@@ -59,7 +73,10 @@ impl SameBits {
 
     fn ended(&mut self, index: usize, round: Round, digest: Digest) -> Result<(), String> {
         let group = self.groups.remove(&index).filter(|(r, _)| *r == round);
-        let Some(group) = group.filter(|_| self.voided.get(&index) != Some(&round)) else {
+        let void = self.voided.get(&index) == Some(&round);
+        // Groups that survive liars agree that a round is void.
+        let agreed = self.across && self.void_agreed.get(&index) == Some(&round);
+        let Some(group) = group.filter(|_| agreed || !void) else {
             return Ok(());
         };
         let ended = self.digests.entry(group).or_default();
@@ -105,7 +122,7 @@ mod tests {
 
     #[test]
     fn a_member_with_other_bits_is_found() {
-        let mut bits = SameBits::new();
+        let mut bits = SameBits::new(false);
         for (peer, event, good) in [
             (0, group(0, &[0, 1]), true),
             (1, group(0, &[0, 1]), true),
@@ -124,7 +141,7 @@ mod tests {
 
     #[test]
     fn decisions_of_the_dead_and_void_rounds_do_not_bind() {
-        let mut bits = SameBits::new();
+        let mut bits = SameBits::new(false);
         for peer in 0..3 {
             bits.check(peer, &group(4, &[0, 1, 2])).unwrap();
         }

@@ -3,7 +3,7 @@
 //! What was promised, voted and decided is in `agreement`. Here members send and take votes, fetch
 //! what they lack of the decided versions, and end the exchange.
 
-use super::agreement::Versions;
+use super::ballot::Versions;
 use super::ballot::{Ballot, ShardVersion};
 use super::fragment::FragmentRound;
 use super::message::FragmentMessage;
@@ -16,6 +16,11 @@ use crate::{Attempt, Output, PeerError, PeerId, Wait};
 impl FragmentRound {
     /// Votes in the current ballot once every shard is here in the version it is about.
     pub(super) fn vote(&mut self, cx: &mut Context) {
+        if self.agreement.signed.is_some() {
+            self.vote_signed(cx);
+            self.settle_signed(cx);
+            return;
+        }
         if !self.agreement.may_vote() {
             return;
         }
@@ -176,7 +181,7 @@ impl FragmentRound {
     }
 
     /// Fetches decided versions that are not here.
-    fn fetch_missing(&mut self, cx: &mut Context, holder: PeerId) {
+    pub(super) fn fetch_missing(&mut self, cx: &mut Context, holder: PeerId) {
         let Some((_, versions)) = self.agreement.decided.clone() else {
             return;
         };

@@ -8,12 +8,10 @@
 //!
 //! **Source:** Lamport 2001, "Paxos Made Simple", section 2.2.
 
-use super::ballot::{Ballot, ShardVersion};
+use super::ballot::{Ballot, Versions};
+use super::signed::Testimony;
 use crate::PeerId;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// A vote: one version for each shard.
-pub(super) type Versions = Vec<ShardVersion>;
 
 /// What was promised, voted and decided.
 #[derive(Debug)]
@@ -29,6 +27,8 @@ pub(super) struct Agreement {
     pub(super) decided: Option<(u8, Versions)>,
     /// The peer that said so, where this peer did not count the votes itself.
     pub(super) told_by: Option<PeerId>,
+    /// What was signed, where the group survives liars. Then votes are counted there.
+    pub(super) signed: Option<Box<Testimony>>,
 }
 
 impl Agreement {
@@ -40,6 +40,19 @@ impl Agreement {
             votes: BTreeMap::new(),
             decided: None,
             told_by: None,
+            signed: None,
+        }
+    }
+
+    /// The ballot that a message without a proof names: in signed ballots the number may be higher
+    /// than in others, and says nothing.
+    pub(super) fn first(&self) -> Ballot {
+        match self.signed {
+            Some(_) => Ballot {
+                number: 0,
+                ..self.promised
+            },
+            None => self.promised,
         }
     }
 
@@ -88,6 +101,9 @@ impl Agreement {
 
     /// The members that voted for these versions in any ballot.
     pub(super) fn voters_for(&self, versions: &Versions) -> BTreeSet<usize> {
+        if let Some(signed) = &self.signed {
+            return signed.holders(versions).iter().collect();
+        }
         let votes = self.votes.values().flatten();
         let equal = votes.filter(|(_, voted)| *voted == versions);
         equal.map(|(index, _)| *index).collect()

@@ -32,6 +32,9 @@ pub struct ShardVersion {
     pub digest: Digest,
 }
 
+/// A vote: one version for each shard.
+pub(super) type Versions = Vec<ShardVersion>;
+
 /// A shard's version that a member holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Held {

@@ -1,7 +1,7 @@
 //! What a member knows of ballots above zero: the one that it coordinates, and the question of
 //! another coordinator.
 
-use super::agreement::Versions;
+use super::ballot::Versions;
 use super::ballot::{Ballot, Held};
 use crate::{Members, PeerId};
 use std::collections::BTreeMap;

@@ -161,7 +161,7 @@ impl FragmentRound {
         self.follow(cx, ballot, alive, &shards);
     }
 
-    fn shard_plans(
+    pub(super) fn shard_plans(
         &self,
         cx: &Context,
         ballot: Ballot,

@@ -27,6 +27,20 @@ pub(super) fn proposers(cx: &Context, ready: Vec<PeerId>) -> Vec<PeerId> {
     if known.is_empty() { ready } else { known }
 }
 
+/// Whether members sign what they say.
+pub(super) fn signs(cx: &Context) -> bool {
+    cx.plan.liars > 0
+}
+
+/// Whether a peer may propose, as far as this one knows.
+pub(super) fn may_propose(cx: &Context, peer: PeerId) -> bool {
+    let settled = match cx.view.get(peer) {
+        Some(remote) => remote.linked && !remote.probation && !remote.suspected,
+        None => !cx.newcomer,
+    };
+    settled && cx.plan.draws(cx.round, peer)
+}
+
 /// The peer that is furthest ahead, if at least half of the others say that they have ended this
 /// round: they continued without this peer. If fewer say so, this peer does not give up.
 pub(super) fn ahead(cx: &Context) -> Option<PeerId> {
@@ -44,7 +58,10 @@ pub(super) fn electorate(cx: &Context, attempts: u64) -> usize {
     let counts = |remote: &Remote| {
         let present = remote.ready && remote.round.next() >= cx.round;
         let recent = |round: Round| cx.round.since(round) + attempts <= ABSENT_ROUNDS_MAX;
-        (present && attempts <= ABSENT_ROUNDS_MAX) || remote.grouped.is_some_and(recent)
+        // Where some may lie, failed attempts do not make those that are there fewer: a liar could
+        // let attempts fail until a few peers are enough.
+        let patient = attempts <= ABSENT_ROUNDS_MAX || signs(cx);
+        (present && patient) || remote.grouped.is_some_and(recent)
     };
     1 + cx
         .view

@@ -6,6 +6,7 @@ use super::fragment::FragmentRound;
 use super::group::Group;
 use super::grouping::Formed;
 use super::message::{FormingMessage, Member};
+use super::sealed::Proposal;
 use crate::core::context::Context;
 use crate::core::timers::Timer;
 use crate::exchange::{Ending, Outcome};
@@ -64,6 +65,7 @@ impl Agreed {
         let linked = |peer: PeerId| cx.view.get(peer).is_some_and(|remote| remote.linked);
         let gone = group.others().filter(|(_, peer)| !linked(*peer));
         self.lost = gone.map(|(index, _)| index).collect();
+        self.declined = Members::NONE;
         self.group = Some(group);
         self.settle(cx);
     }
@@ -107,6 +109,52 @@ impl Agreed {
         };
         self.formed(cx, formed);
         result
+    }
+
+    /// A group is proposed with the statements of its members.
+    pub(super) fn proposed_signed(&mut self, cx: &mut Context, from: PeerId, proposal: &Proposal) {
+        if let Some(group) = self.group.as_ref().filter(|_| proposal.round == cx.round) {
+            let other = proposal
+                .group(cx)
+                .is_none_or(|other| other.tag != group.tag);
+            let (round, term) = (proposal.round, proposal.term);
+            match group.index(from) {
+                _ if !other => {}
+                Some(_) => cx.send(from, FormingMessage::Decline { round, term }),
+                None => {
+                    let (round, resync) = (round.next(), false);
+                    cx.send(from, FormingMessage::Behind { round, resync });
+                }
+            }
+            return;
+        }
+        let formed = self.grouping.proposed_signed(cx, from, proposal);
+        self.formed(cx, formed);
+    }
+
+    /// A member does not join the group. If too few are left, and this peer has signed nothing in it,
+    /// the group is given up and the round tried again. With a signature it must not join another
+    /// group of the round, because this one could still decide.
+    pub(super) fn declined(&mut self, cx: &mut Context, from: PeerId) {
+        let Some(group) = self.group.as_ref().filter(|group| group.liars.is_some()) else {
+            return;
+        };
+        let Some(index) = group.index(from) else {
+            return;
+        };
+        self.declined |= Members::one(index);
+        let left = group.len() - self.declined.count();
+        let bound = |b: &FragmentRound| b.over() || b.has_signed();
+        if group.decides(left) || self.outcome.is_some() || self.fragment_rounds.iter().any(bound) {
+            return;
+        }
+        for mut fragment_round in std::mem::take(&mut self.fragment_rounds) {
+            fragment_round.stop_waiting(cx);
+            fragment_round.release(cx, &[]);
+        }
+        cx.timers.stop(Timer::Exchange);
+        self.group = None;
+        self.formed(cx, Formed::Alone);
     }
 
     /// A peer says that the round continues without this one. Once this one has a group, only as

@@ -12,9 +12,11 @@ use super::duty::Duty;
 use super::group::Group;
 use super::pipeline::Pipeline;
 use super::scope::Scope;
+use super::signed::Testimony;
 use super::state::{FragmentStage, Reduction, Target, Task, Transfers};
 use crate::core::context::Context;
 use crate::exchange::Ending;
+use crate::rendezvous::rendezvous;
 use crate::schedule::Program;
 use crate::{
     Attempt, Event, ExchangeKind, FragmentId, Members, Order, PeerId, Settlement, StoreId, Time,
@@ -22,6 +24,10 @@ use crate::{
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// The slot of the rendezvous hash that ranks coordinators of signed ballots. Slots zero and one pick
+/// proposers and samples.
+const LEADERS: u8 = 2;
 
 /// One fragment's exchange in one group, from the contributions to the decision.
 #[derive(Debug)]
@@ -93,7 +99,8 @@ impl FragmentRound {
             .collect();
         let pipeline =
             program.map(|program| Pipeline::new(program, !(lost & group.all()).is_empty()));
-        let (hopeful, first) = (group.all().without(lost), Agreement::new(first));
+        let (hopeful, mut first) = (group.all().without(lost), Agreement::new(first));
+        first.signed = testimony(cx, &group);
         let mut this = Self {
             scope: Scope {
                 round: cx.round,
@@ -126,6 +133,13 @@ impl FragmentRound {
         }
         this.encode_all(cx);
         this
+    }
+
+    /// When this fragment must look again.
+    pub(super) fn due(&self) -> Time {
+        let signed = self.agreement.signed.as_ref();
+        let lock = signed.and_then(|signed| signed.due());
+        lock.map_or(self.deadline, |lock| lock.min(self.deadline))
     }
 
     /// This peer reduces its shards from the contributions of all members that trained.
@@ -263,6 +277,7 @@ impl FragmentRound {
 
     /// The deadline has passed.
     pub(super) fn timeout(&mut self, cx: &mut Context) {
+        self.lock_if_due(cx);
         if self.over() || cx.now < self.deadline {
             return;
         }
@@ -363,4 +378,13 @@ impl FragmentRound {
         });
         self.ending = Some(Ending::Apply(aggregates));
     }
+}
+
+/// The signed side of the agreement, where the group survives liars.
+fn testimony(cx: &Context, group: &Group) -> Option<Box<Testimony>> {
+    let liars = group.liars?;
+    let rank = |index: &usize| rendezvous(&cx.plan.run, cx.round, LEADERS, group.peer(*index));
+    let mut ranked: Vec<usize> = (0..group.len()).collect();
+    ranked.sort_by_key(|index| (std::cmp::Reverse(rank(index)), *index));
+    Some(Box::new(Testimony::new(group, liars, ranked)))
 }

@@ -1,7 +1,7 @@
 //! A group: the peers of one exchange, in `PeerId` order.
 
 use super::message::Member;
-use crate::{GroupTag, Members, PeerId, Plan, Round};
+use crate::{Digest, GroupTag, Members, PeerId, Plan, Round};
 
 /// The agreed members of one round, and who of them this peer is.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,6 +13,10 @@ pub(super) struct Group {
     pub(super) me: usize,
     /// How many members decide.
     pub(super) quorum: usize,
+    /// How many may lie; `None` where statements are not signed.
+    pub(super) liars: Option<usize>,
+    /// Names a group with signed statements in 256 bits: 64 could be hit twice on purpose.
+    pub(super) digest: Digest,
 }
 
 impl Group {
@@ -26,7 +30,20 @@ impl Group {
             members,
             me,
             quorum,
+            liars: None,
+            digest: Digest::from_bytes([0; 32]),
         })
+    }
+
+    /// A group whose members sign, out of this number of seats.
+    pub(super) fn signed(self, plan: &Plan, seats: usize, digest: Digest) -> Self {
+        Self {
+            quorum: plan.quorum_of(seats),
+            liars: Some(plan.liars_of(seats)),
+            tag: GroupTag::of_digest(&digest),
+            digest,
+            ..self
+        }
     }
 
     /// Whether a proposal names this group.

@@ -6,11 +6,12 @@
 //! Each peer hears from every other, so all choose the proposer from the same information.
 //! With at most 64 members these are at most 63 small messages a peer and round.
 
-use super::electorate::{ahead, allowed, common_anchor, electorate, proposers, settled};
+use super::electorate::{ahead, allowed, common_anchor, electorate, proposers, settled, signs};
 use super::group::Group;
 use super::message::{FormingMessage, Member};
 use super::proposal::{self, Stated, Verdict};
 use super::quorum::Enough;
+use super::signed_message::Seat;
 use super::weights;
 use crate::core::context::Context;
 use crate::core::timers::Timer;
@@ -23,10 +24,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A peer that finished training a round.
 #[derive(Clone, Copy, Debug)]
-struct Ready {
-    round: Round,
+pub(super) struct Ready {
+    pub(super) round: Round,
     weight: f64,
     anchor: Digest,
+    /// Its signed words, where members sign.
+    seat: Option<Seat>,
 }
 
 /// What forming a group came to.
@@ -47,10 +50,10 @@ pub(super) enum Formed {
 #[derive(Debug, Default)]
 pub(super) struct Grouping {
     active: bool,
-    weight: f64,
+    pub(super) weight: f64,
     since: Time,
     /// How often no group came about, in this round.
-    attempts: u64,
+    pub(super) attempts: u64,
     round: Round,
     /// No other peer is waited for: the peers that are ready now are the group.
     closed: bool,
@@ -59,7 +62,7 @@ pub(super) struct Grouping {
     term: u8,
     tried: BTreeSet<PeerId>,
     proposer: Option<PeerId>,
-    ready: BTreeMap<PeerId, Ready>,
+    pub(super) ready: BTreeMap<PeerId, Ready>,
 }
 
 impl Grouping {
@@ -90,15 +93,20 @@ impl Grouping {
         }
         let (round, anchor) = (cx.round, cx.anchor());
         let greeted: Vec<PeerId> = cx.view.greeted().map(|(id, _)| id).collect();
+        let message = match signs(cx) {
+            true => FormingMessage::SignedReady {
+                round,
+                anchor,
+                seat: self.own_seat(cx),
+            },
+            false => FormingMessage::Ready {
+                round,
+                weight,
+                anchor,
+            },
+        };
         for peer in greeted {
-            cx.send(
-                peer,
-                FormingMessage::Ready {
-                    round,
-                    weight,
-                    anchor,
-                },
-            );
+            cx.send(peer, message.clone());
         }
         let settled: Vec<PeerId> = settled(cx).collect();
         let allowed = allowed(cx, settled);
@@ -128,8 +136,8 @@ impl Grouping {
         cx: &mut Context,
         from: PeerId,
         round: Round,
-        weight: f64,
-        anchor: Digest,
+        (weight, anchor): (f64, Digest),
+        seat: Option<Seat>,
     ) -> Formed {
         self.ready.insert(
             from,
@@ -137,6 +145,7 @@ impl Grouping {
                 round,
                 weight,
                 anchor,
+                seat,
             },
         );
         if !self.active || round != cx.round {
@@ -354,12 +363,15 @@ impl Grouping {
     ) -> Formed {
         let (me, round, term) = (cx.me(), cx.round, self.term);
         let mut members = Vec::new();
+        let mut seats = Vec::new();
         for (peer, (weight, theirs)) in all {
             if *theirs == anchor && members.len() < GROUP_MEMBERS_MAX {
                 members.push(Member {
                     peer: *peer,
                     weight: *weight,
                 });
+                let seat = self.ready.get(peer).and_then(|ready| ready.seat);
+                seats.extend(seat.or((*peer == me).then(|| self.own_seat(cx))));
             } else {
                 let resync = *theirs != anchor;
                 cx.send(
@@ -370,6 +382,9 @@ impl Grouping {
                     },
                 );
             }
+        }
+        if signs(cx) {
+            return self.propose_signed(cx, term, seats);
         }
         weights::cap(&mut members);
         match Group::new(&cx.plan, round, members.clone(), me) {
@@ -391,7 +406,7 @@ impl Grouping {
         }
     }
 
-    fn form(&mut self, cx: &mut Context, group: Group, expired: bool) -> Formed {
+    pub(super) fn form(&mut self, cx: &mut Context, group: Group, expired: bool) -> Formed {
         self.end(cx, expired);
         cx.newcomer = false;
         for (_, peer) in group.others() {

@@ -17,6 +17,8 @@ struct Past {
     round: Round,
     /// `Decided` or `Void`.
     decisions: BTreeMap<FragmentId, Scoped>,
+    /// The same with proofs, where members sign.
+    proofs: BTreeMap<FragmentId, Scoped>,
     /// The bytes that its decisions name, fragment by fragment, oldest first.
     kept: VecDeque<(FragmentId, u64)>,
     /// Whether every fragment's bytes are here.
@@ -28,6 +30,7 @@ impl Past {
         Self {
             round,
             decisions: BTreeMap::new(),
+            proofs: BTreeMap::new(),
             kept: VecDeque::new(),
             whole: true,
         }
@@ -48,10 +51,11 @@ pub(super) struct History {
 }
 
 impl History {
-    /// The decision of one fragment.
+    /// The decision of one fragment, with its proof if there is one.
     pub(super) fn decision(&self, round: Round, fragment: FragmentId) -> Option<&Scoped> {
         let past = self.past.iter().find(|p| p.round == round)?;
-        past.decisions.get(&fragment)
+        let proof = past.proofs.get(&fragment);
+        proof.or_else(|| past.decisions.get(&fragment))
     }
 
     /// Whether a slice's bytes are kept here.
@@ -69,12 +73,15 @@ impl History {
         };
         fragment_round.release(cx, &keep);
         let (round, fragment) = (fragment_round.scope.round, fragment_round.scope.fragment);
-        let ballot = fragment_round.agreement.promised;
+        let ballot = fragment_round.agreement.first();
         let void = fragment_round
             .scope
             .scoped(FragmentMessage::Void { ballot });
-        let decision = fragment_round.decision().filter(|_| !keep.is_empty());
+        let decision = fragment_round.plain_decision().filter(|_| !keep.is_empty());
         self.add(cx, round, fragment, decision.unwrap_or(void));
+        if let (Some(newest), Some(proof)) = (self.past.back_mut(), fragment_round.proof()) {
+            newest.proofs.insert(fragment, proof);
+        }
     }
 
     fn add(&mut self, cx: &mut Context, round: Round, fragment: FragmentId, decision: Scoped) {

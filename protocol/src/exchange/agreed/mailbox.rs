@@ -1,6 +1,11 @@
 //! What arrives for a round's exchange: slices and messages, early, in time or late.
 
+use super::electorate::signs;
+use super::fragment::FragmentRound;
 use super::message::{AgreedMessage, FormingMessage, FragmentMessage, Scoped};
+use super::scope::broke;
+use super::sealed::Proposal;
+use super::signed_message::Seat;
 use super::{Agreed, EXCHANGE};
 use crate::core::context::Context;
 use crate::exchange::{ExchangeMessage, foreign_message, foreign_tag};
@@ -8,7 +13,7 @@ use crate::limits::{
     EARLY_MESSAGES_MAX, EARLY_MESSAGES_PER_PEER_MAX, EARLY_SCHEDULED_MAX, EARLY_SLICES_MAX,
     ROUNDS_AHEAD_MAX,
 };
-use crate::{Digest, Order, PeerError, PeerId, Plan, SliceId, SliceMeta};
+use crate::{Digest, Order, PeerError, PeerId, Plan, Round, SliceId, SliceMeta};
 
 /// Slices of one peer that may wait for a round or a fragment.
 fn early_slices_max(plan: &Plan) -> usize {
@@ -33,19 +38,41 @@ impl Agreed {
             }
             other => return Err(foreign_message(other, EXCHANGE)),
         };
+        if !fits(cx, forming) {
+            return broke("a group of another kind: its members sign, or ours do");
+        }
         match forming {
             FormingMessage::Ready {
                 round,
                 weight,
                 anchor,
             } => {
-                let late = *round < cx.round || (*round == cx.round && self.group.is_some());
-                if late {
-                    self.late(cx, from, *round);
-                    return Ok(());
-                }
-                let formed = self.grouping.ready(cx, from, *round, *weight, *anchor);
-                self.formed(cx, formed);
+                self.ready(cx, from, *round, (*weight, *anchor), None);
+                Ok(())
+            }
+            FormingMessage::SignedReady {
+                round,
+                anchor,
+                seat,
+            } => {
+                self.ready(cx, from, *round, (seat.weight, *anchor), Some(*seat));
+                Ok(())
+            }
+            FormingMessage::SignedPropose {
+                round,
+                term,
+                seats,
+                anchor,
+                members,
+            } => {
+                let proposal = Proposal {
+                    round: *round,
+                    term: *term,
+                    seats: *seats,
+                    anchor: *anchor,
+                    members: members.clone(),
+                };
+                self.proposed_signed(cx, from, &proposal);
                 Ok(())
             }
             FormingMessage::Propose {
@@ -56,6 +83,7 @@ impl Agreed {
             FormingMessage::Decline { round, .. } => {
                 if *round == cx.round {
                     self.gone(cx, from);
+                    self.declined(cx, from);
                 }
                 Ok(())
             }
@@ -66,6 +94,22 @@ impl Agreed {
                 Ok(())
             }
         }
+    }
+
+    fn ready(
+        &mut self,
+        cx: &mut Context,
+        from: PeerId,
+        round: Round,
+        of: (f64, Digest),
+        seat: Option<Seat>,
+    ) {
+        if round < cx.round || (round == cx.round && self.group.is_some()) {
+            self.late(cx, from, round);
+            return;
+        }
+        let formed = self.grouping.ready(cx, from, round, of, seat);
+        self.formed(cx, formed);
     }
 
     pub(super) fn arrived(
@@ -177,29 +221,57 @@ impl Agreed {
             }
             return Ok(());
         }
-        match &message.body {
-            FragmentMessage::Vote { ballot, versions } => {
-                fragment_round.on_vote(cx, from, *ballot, versions)?;
-            }
-            FragmentMessage::Prepare { ballot } => fragment_round.on_prepare(cx, from, *ballot)?,
-            FragmentMessage::Promise(promise) => fragment_round.on_promise(cx, from, promise)?,
-            FragmentMessage::Repair {
-                ballot,
-                alive,
-                shards,
-            } => {
-                fragment_round.on_repair(cx, from, *ballot, *alive, shards)?;
-            }
-            FragmentMessage::Reduced { shard, version } => {
-                fragment_round.on_reduced(cx, from, *shard, *version)?;
-            }
-            FragmentMessage::Void { ballot } => fragment_round.on_void(cx, from, *ballot),
-            FragmentMessage::Decided {
-                ballot, versions, ..
-            } => {
-                fragment_round.on_decided(cx, from, *ballot, versions);
-            }
+        hand_over(fragment_round, cx, from, &message.body)
+    }
+}
+
+/// Gives a fragment's round a message of a member.
+fn hand_over(
+    fragment_round: &mut FragmentRound,
+    cx: &mut Context,
+    from: PeerId,
+    body: &FragmentMessage,
+) -> Result<(), PeerError> {
+    let is_signed = fragment_round.agreement.signed.is_some();
+    match body {
+        FragmentMessage::Reduced { shard, version } => {
+            fragment_round.on_reduced(cx, from, *shard, *version)?;
         }
-        Ok(())
+        FragmentMessage::Signed(signed) if is_signed => {
+            fragment_round.on_signed(cx, from, signed)?;
+        }
+        FragmentMessage::Signed(_) => {
+            return broke("a signed message in a group that signs nothing");
+        }
+        // An answer about a round that the sender replayed has no proof.
+        _ if is_signed => {}
+        FragmentMessage::Vote { ballot, versions } => {
+            fragment_round.on_vote(cx, from, *ballot, versions)?;
+        }
+        FragmentMessage::Prepare { ballot } => fragment_round.on_prepare(cx, from, *ballot)?,
+        FragmentMessage::Promise(promise) => fragment_round.on_promise(cx, from, promise)?,
+        FragmentMessage::Repair {
+            ballot,
+            alive,
+            shards,
+        } => {
+            fragment_round.on_repair(cx, from, *ballot, *alive, shards)?;
+        }
+        FragmentMessage::Void { ballot } => fragment_round.on_void(cx, from, *ballot),
+        FragmentMessage::Decided {
+            ballot, versions, ..
+        } => {
+            fragment_round.on_decided(cx, from, *ballot, versions);
+        }
+    }
+    Ok(())
+}
+
+/// Whether a message forms groups of the run's kind: its members sign, or they do not.
+fn fits(cx: &Context, forming: &FormingMessage) -> bool {
+    match forming {
+        FormingMessage::SignedReady { .. } | FormingMessage::SignedPropose { .. } => signs(cx),
+        FormingMessage::Ready { .. } | FormingMessage::Propose { .. } => !signs(cx),
+        FormingMessage::Decline { .. } | FormingMessage::Behind { .. } => true,
     }
 }

@@ -1,20 +1,15 @@
 //! Messages of the exchanges whose groups agree: forming a round's group, then the reduction, the
 //! votes and the repairs of each fragment.
 
+pub use super::member::Member;
+
 use super::ballot::{Ballot, Held, ShardPlan, ShardVersion};
+use super::signed_message::{Seat, SignedMessage};
+use super::statement::Place;
 use crate::limits::GROUP_MEMBERS_MAX;
 use crate::wire::{WireError, check};
-use crate::{Digest, FragmentId, GroupTag, Members, PeerId, Round};
+use crate::{Digest, FragmentId, GroupTag, Members, PeerId, Round, RunId, Signed};
 use serde::{Deserialize, Serialize};
-
-/// A member of a group with the weight of its contribution.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Member {
-    /// The peer.
-    pub peer: PeerId,
-    /// Samples it trained on this round.
-    pub weight: f64,
-}
 
 /// A message of an exchange whose groups agree.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -60,6 +55,28 @@ pub enum FormingMessage {
         /// Whether the receiver's anchor differs from the swarm's, so that replaying past rounds
         /// cannot repair it.
         resync: bool,
+    },
+    /// [`FormingMessage::Ready`] in a run whose groups survive liars.
+    SignedReady {
+        /// The round.
+        round: Round,
+        /// Hash of the anchor it started from.
+        anchor: Digest,
+        /// What the sender says of itself.
+        seat: Seat,
+    },
+    /// [`FormingMessage::Propose`] in a run whose groups survive liars.
+    SignedPropose {
+        /// The round.
+        round: Round,
+        /// Raised with every proposer that failed before.
+        term: u8,
+        /// Peers that take part in rounds, absent ones included: the quorum is of these.
+        seats: u16,
+        /// The anchor of all members.
+        anchor: Digest,
+        /// The members in `PeerId` order.
+        members: Vec<Seat>,
     },
 }
 
@@ -123,6 +140,8 @@ pub enum FragmentMessage {
         /// Shard by shard.
         versions: Vec<ShardVersion>,
     },
+    /// What members say where groups survive liars.
+    Signed(SignedMessage),
 }
 
 /// A member's promise to vote in no lower ballot, and what it has.
@@ -151,11 +170,15 @@ impl AgreedMessage {
     pub(crate) const fn takes_part_in(&self) -> Option<Round> {
         match self {
             Self::Forming(
-                FormingMessage::Ready { round, .. } | FormingMessage::Propose { round, .. },
+                FormingMessage::Ready { round, .. }
+                | FormingMessage::Propose { round, .. }
+                | FormingMessage::SignedReady { round, .. }
+                | FormingMessage::SignedPropose { round, .. },
             ) => Some(*round),
             Self::Fragment(Scoped {
                 round,
-                body: FragmentMessage::Vote { .. },
+                body:
+                    FragmentMessage::Vote { .. } | FragmentMessage::Signed(SignedMessage::Vote { .. }),
                 ..
             }) => Some(*round),
             _ => None,
@@ -170,11 +193,86 @@ impl AgreedMessage {
         }
     }
 
+    /// Whether it carries signatures.
+    pub(crate) const fn is_signed(&self) -> bool {
+        matches!(
+            self,
+            Self::Forming(
+                FormingMessage::SignedReady { .. } | FormingMessage::SignedPropose { .. }
+            ) | Self::Fragment(Scoped {
+                body: FragmentMessage::Signed(_),
+                ..
+            })
+        )
+    }
+
+    /// Says of `me`, before it signs, whether it may have signed something in the message's round
+    /// in an earlier life, which ended in round `forgotten`.
+    pub(crate) fn confess(&mut self, me: PeerId, forgotten: Round) {
+        let forgets = |round: Round| round <= forgotten;
+        match self {
+            Self::Forming(FormingMessage::SignedReady { round, seat, .. }) => {
+                seat.forgets = forgets(*round);
+            }
+            Self::Forming(FormingMessage::SignedPropose { round, members, .. }) => {
+                let own = members.iter_mut().filter(|seat| seat.peer == me);
+                own.filter(|seat| seat.signature.is_blank())
+                    .for_each(|seat| seat.forgets = forgets(*round));
+            }
+            _ => {}
+        }
+    }
+
+    /// Every signature in it, with the statement that it is under.
+    pub(crate) fn signed(&mut self, run: &RunId, from: PeerId) -> Vec<Signed<'_>> {
+        match self {
+            Self::Forming(FormingMessage::SignedReady {
+                round,
+                anchor,
+                seat,
+            }) => {
+                // A peer speaks for itself only.
+                seat.peer = from;
+                vec![seat.signed(run, *round, *anchor)]
+            }
+            Self::Forming(FormingMessage::SignedPropose {
+                round,
+                anchor,
+                members,
+                ..
+            }) => {
+                let all = members.iter_mut();
+                all.map(|seat| seat.signed(run, *round, *anchor)).collect()
+            }
+            Self::Fragment(scoped) => {
+                let place = Place {
+                    round: scoped.round,
+                    fragment: scoped.fragment,
+                    group: scoped.group,
+                };
+                match &mut scoped.body {
+                    FragmentMessage::Signed(message) => message.signed(run, from, place),
+                    _ => Vec::new(),
+                }
+            }
+            Self::Forming(_) => Vec::new(),
+        }
+    }
+
     /// Checks every count and range.
     pub(crate) fn check(&self) -> Result<(), WireError> {
         match self {
             Self::Forming(FormingMessage::Ready { weight, .. }) => check::weight(*weight),
             Self::Forming(FormingMessage::Propose { members, .. }) => group(members),
+            Self::Forming(FormingMessage::SignedReady { seat, .. }) => check::weight(seat.weight),
+            Self::Forming(FormingMessage::SignedPropose { seats, members, .. }) => {
+                check::ok(usize::from(*seats) <= GROUP_MEMBERS_MAX, "seats")?;
+                let plain = members.iter().map(|seat| Member {
+                    peer: seat.peer,
+                    weight: seat.weight,
+                });
+                group(&plain.collect::<Vec<_>>())
+            }
             Self::Forming(FormingMessage::Decline { .. } | FormingMessage::Behind { .. }) => Ok(()),
             Self::Fragment(scoped) => {
                 check::fragment(scoped.fragment)?;
@@ -192,6 +290,8 @@ impl FormingMessage {
             Self::Propose { .. } => "propose",
             Self::Decline { .. } => "decline",
             Self::Behind { .. } => "behind",
+            Self::SignedReady { .. } => "signed-ready",
+            Self::SignedPropose { .. } => "signed-propose",
         }
     }
 
@@ -200,7 +300,9 @@ impl FormingMessage {
             Self::Ready { round, .. }
             | Self::Propose { round, .. }
             | Self::Decline { round, .. }
-            | Self::Behind { round, .. } => *round,
+            | Self::Behind { round, .. }
+            | Self::SignedReady { round, .. }
+            | Self::SignedPropose { round, .. } => *round,
         }
     }
 }
@@ -216,12 +318,16 @@ impl FragmentMessage {
             Self::Repair { .. } => "repair",
             Self::Void { .. } => "void",
             Self::Decided { .. } => "decided",
+            Self::Signed(message) => message.name(),
         }
     }
 
     /// Whether the sender works on the fragment and wants to know how it ended.
     pub(crate) const fn asks(&self) -> bool {
-        matches!(self, Self::Promise(_) | Self::Prepare { .. })
+        match self {
+            Self::Signed(message) => message.asks(),
+            other => matches!(other, Self::Promise(_) | Self::Prepare { .. }),
+        }
     }
 
     /// Whether it says how the fragment's exchange ended.
@@ -231,6 +337,7 @@ impl FragmentMessage {
 
     fn check(&self) -> Result<(), WireError> {
         match self {
+            Self::Signed(message) => message.check(),
             Self::Reduced { shard, .. } => check::shards(usize::from(*shard)),
             Self::Vote { ballot, versions } => {
                 check::ballot(ballot.number)?;

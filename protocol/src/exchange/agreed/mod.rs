@@ -3,7 +3,8 @@
 //!
 //! Life of a round: `grouping` forms the group, one `FragmentRound` a fragment reduces its shards
 //! (`reduce`), votes on them (`agree`) and replaces the shards of dead members (`repair`);
-//! `history` keeps decisions for late peers.
+//! `history` keeps decisions for late peers. Where groups survive liars, `sealed` forms them and
+//! `signed` votes and repairs, by the rule in `rule`.
 //!
 //! Messages per round and member when all is well, with n members and f fragments: one `Ready` and
 //! one `Propose` (n - 1 of the latter by the proposer), f (n - 1) votes; 2 f (n - 1) pushes of
@@ -30,6 +31,7 @@ mod grouping;
 mod handed_on;
 mod history;
 mod mailbox;
+mod member;
 mod message;
 mod pipeline;
 mod proposal;
@@ -37,10 +39,15 @@ mod quorum;
 mod reduce;
 mod repair;
 mod resend;
+mod rule;
 mod scope;
+mod sealed;
 mod server;
+mod signed;
+mod signed_message;
 mod slices;
 mod state;
+mod statement;
 mod tellers;
 mod weights;
 mod window;
@@ -48,6 +55,9 @@ mod window;
 pub use ballot::{Ballot, Held, ShardPlan, ShardVersion};
 pub(crate) use history::{inputs_of, slices_of};
 pub use message::{AgreedMessage, FormingMessage, FragmentMessage, Member, Promise, Scoped};
+pub use sealed::group_digest;
+pub use signed_message::{Pledge, Seat, SignedMessage, VoteCertificate};
+pub use statement::value_of;
 
 use crate::core::FetchId;
 use crate::core::context::Context;
@@ -84,6 +94,8 @@ pub(crate) struct Agreed {
     lost: Members,
     /// Members that are in another group of this round.
     elsewhere: Members,
+    /// Members that do not join the group.
+    declined: Members,
     /// Peers that say that this round continues without this peer.
     tellers: Tellers,
     early_slices: Vec<EarlySlice>,
@@ -106,6 +118,7 @@ impl Agreed {
             cut: Vec::new(),
             lost: Members::NONE,
             elsewhere: Members::NONE,
+            declined: Members::NONE,
             tellers: Tellers::default(),
             early_slices: Vec::new(),
             early_messages: Vec::new(),
@@ -184,7 +197,7 @@ impl Agreed {
             return;
         }
         let open = self.fragment_rounds.iter().filter(|b| b.ending.is_none());
-        match open.map(|b| b.deadline).min() {
+        match open.map(FragmentRound::due).min() {
             Some(deadline) => cx.timers.set(Timer::Exchange, deadline),
             // The other fragments are still in this peer's backward pass: no other peer is awaited.
             None if !self.all_cut(cx) => cx.timers.stop(Timer::Exchange),

@@ -16,7 +16,7 @@ use super::scope::broke;
 use super::state::{FragmentStage, Task};
 use crate::core::context::Context;
 use crate::exchange::foreign_tag;
-use crate::limits::{BALLOTS_MAX, GROUP_MEMBERS_MAX};
+use crate::limits::{BALLOTS_MAX, BALLOTS_SIGNED_MAX, GROUP_MEMBERS_MAX};
 use crate::{
     Attempt, Digest, Done, Layers, Members, Order, OrderId, Part, PeerError, PeerId, SliceId,
     SliceMeta, StoreId, Tag, Wait, WorkError,
@@ -314,6 +314,7 @@ impl FragmentRound {
     ) -> Result<Members, PeerError> {
         let attempts = match slice.part {
             Part::Contribution => 1,
+            Part::Aggregate if self.agreement.signed.is_some() => BALLOTS_SIGNED_MAX,
             Part::Aggregate => BALLOTS_MAX,
             Part::Partial => u8::MAX,
         };

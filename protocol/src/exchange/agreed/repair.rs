@@ -21,6 +21,10 @@ use core::time::Duration;
 impl FragmentRound {
     /// Asks for the next ballot.
     pub(super) fn start_repair(&mut self, cx: &mut Context) {
+        if self.agreement.signed.is_some() {
+            self.start_signed_repair(cx);
+            return;
+        }
         // Above every promise of this peer, because below one it may not vote.
         let number = self.agreement.promised.number + 1;
         if number >= BALLOTS_MAX {
@@ -73,6 +77,10 @@ impl FragmentRound {
 
     /// Sends the promise; if the exchange is decided here already, says so instead.
     pub(super) fn promise(&mut self, cx: &mut Context, to: PeerId, ballot: Ballot) {
+        if self.agreement.signed.is_some() {
+            self.pledge_as_asked(cx, ballot.number);
+            return;
+        }
         if let Some(message) = self.decision() {
             cx.send(to, message);
             return;
@@ -94,7 +102,19 @@ impl FragmentRound {
 
     /// The decision as a message, once there is one and all of it is here.
     pub(super) fn decision(&self) -> Option<Scoped> {
+        if self.agreement.signed.is_some() {
+            return self.proof();
+        }
+        self.plain_decision()
+    }
+
+    /// The decision as a message without a proof.
+    pub(super) fn plain_decision(&self) -> Option<Scoped> {
         let (ballot, versions) = self.agreement.decided.clone()?;
+        let ballot = match self.agreement.signed {
+            Some(_) => 0,
+            None => ballot,
+        };
         let members = self.scope.group.members.clone();
         Some(self.scope.scoped(FragmentMessage::Decided {
             ballot,
@@ -230,6 +250,9 @@ impl FragmentRound {
 
     /// The ballot's own deadline has passed.
     pub(super) fn repair_timeout(&mut self, cx: &mut Context) {
+        if self.lead_timeout(cx) {
+            return;
+        }
         // This peer coordinates: it plans with the promises that are here.
         if let Some(promised) = self.ballots.promised_so_far() {
             for peer in self.give_up(!promised) {
@@ -279,6 +302,9 @@ impl FragmentRound {
             .find(|v| Some(v.digest) == digest && self.scope.aggregate(part, v) == slice);
         if let Some(version) = version {
             self.hold(part, version);
+        } else if let Some(held) = self.held.get_mut(&part) {
+            // These bytes took the place of those that arrived meanwhile under the same name.
+            held.retain(|v| Some(v.digest) == digest || self.scope.aggregate(part, v) != slice);
         }
         self.advance(cx);
     }

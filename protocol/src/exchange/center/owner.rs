@@ -47,7 +47,7 @@ impl Center {
             shard: place.1,
             part: Part::Aggregate,
             origin: cx.me(),
-            attempt: Attempt(cx.life & !COPY),
+            attempt: Attempt(cx.life() & !COPY),
         };
         let known = self.replies.contains_key(&slice);
         let reply = self.replies.entry(slice).or_default();
@@ -184,7 +184,7 @@ impl Center {
             shard: place.1,
             part: Part::Aggregate,
             origin: cx.me(),
-            attempt: Attempt(cx.life | COPY),
+            attempt: Attempt(cx.life() | COPY),
         };
         if base == 0 || self.elastic || self.copies.contains_key(&slice) {
             return;

@@ -23,7 +23,7 @@ impl Center {
             shard,
             part: Part::Contribution,
             origin: cx.me(),
-            attempt: Attempt(cx.life),
+            attempt: Attempt(cx.life()),
         }
     }
 

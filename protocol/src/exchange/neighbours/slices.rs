@@ -15,7 +15,7 @@ pub(super) fn own(cx: &Context, fragment: FragmentId) -> SliceId {
         shard: 0,
         part: Part::Contribution,
         origin: cx.me(),
-        attempt: Attempt(cx.life),
+        attempt: Attempt(cx.life()),
     }
 }
 
@@ -23,7 +23,7 @@ pub(super) fn own(cx: &Context, fragment: FragmentId) -> SliceId {
 pub(super) fn own_of_slot(cx: &Context, fragment: FragmentId, slot: usize) -> SliceId {
     let slot = slot as u8 & ((1 << SLOT_BITS) - 1);
     SliceId {
-        attempt: Attempt((cx.life << SLOT_BITS) | slot),
+        attempt: Attempt((cx.life() << SLOT_BITS) | slot),
         ..own(cx, fragment)
     }
 }

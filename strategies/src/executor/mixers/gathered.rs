@@ -63,6 +63,11 @@ impl Mixer for Gathered {
         inputs: &[(SliceId, f64)],
         host: &dyn Host,
     ) -> Result<(), WorkError> {
+        // Only this peer lacks it. To leave it out, as bytes that are bad, would leave this peer with
+        // another anchor than the others.
+        if let Some((slice, _)) = inputs.iter().find(|(slice, _)| host.get(slice).is_none()) {
+            return Err(WorkError::Gone { slice: *slice });
+        }
         let moved = &mut self.moved;
         match &mut self.common {
             Some(common) => gather_in_common(core, common, end, inputs, moved, host)?,

@@ -1,0 +1,193 @@
+//! The lane that signs and checks statements, on a thread of its own: a signature takes longer than
+//! the driver should.
+//!
+//! The file `votes` in the daemon's directory names the last round in which this daemon may have
+//! signed something. It is written, and synced, before a round's first signature leaves. A daemon
+//! that restarts says so of all rounds up to that one.
+
+use super::answer::Answer;
+use crate::net::public_key;
+use crate::store::write_atomically;
+use libp2p::identity::Keypair;
+use murmurate_protocol::wire::Message;
+use murmurate_protocol::{PeerId, Round, RunId, Signature};
+use std::path::PathBuf;
+use tokio::sync::mpsc::{Receiver, Sender};
+
+/// Messages that wait for signatures or checks. A sender's share is bounded by the protocol.
+pub(super) const SEALS_WAITING_MAX: usize = 16 * 1024;
+
+/// What the lane does.
+#[derive(Debug)]
+pub(super) enum SealWork {
+    /// Sign a message to this peer.
+    Sign(PeerId, Message),
+    /// Check a message from this peer.
+    Check(PeerId, Message),
+}
+
+/// Signs and checks.
+#[derive(Debug)]
+pub struct Sealer {
+    key: Keypair,
+    me: PeerId,
+    run: RunId,
+    votes: PathBuf,
+    /// The last round of an earlier life.
+    forgotten: Option<Round>,
+    /// The last round that the file names.
+    noted: Option<Round>,
+}
+
+impl Sealer {
+    /// A sealer whose rounds are noted in `votes`.
+    pub fn new(key: Keypair, me: PeerId, run: RunId, votes: PathBuf) -> Self {
+        // A file that cannot be read is one of a life whose rounds are unknown: all of them.
+        let forgotten = match std::fs::read_to_string(&votes) {
+            Ok(text) => Some(Round(text.trim().parse().unwrap_or(u64::MAX))),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+            Err(_) => Some(Round(u64::MAX)),
+        };
+        Self {
+            key,
+            me,
+            run,
+            votes,
+            forgotten,
+            noted: forgotten,
+        }
+    }
+
+    /// Signs what this daemon says; `None` where the round cannot be noted, because then nothing may
+    /// be signed.
+    fn sign(&mut self, mut message: Message) -> Result<Message, String> {
+        if let Some(round) = message.round() {
+            self.note(round)?;
+        }
+        if let Some(forgotten) = self.forgotten {
+            message.confess(self.me, forgotten);
+        }
+        for signed in message.signed(&self.run, self.me) {
+            if signed.by == self.me && signed.signature.is_blank() {
+                let made = self.key.sign(&signed.statement);
+                let made = made.map_err(|error| error.to_string())?;
+                let bytes: [u8; 64] = made
+                    .try_into()
+                    .map_err(|_| "a signature that is not 64 bytes long".to_owned())?;
+                *signed.signature = Signature::from_bytes(bytes);
+            }
+        }
+        Ok(message)
+    }
+
+    /// Notes a round before anything is signed in it.
+    fn note(&mut self, round: Round) -> Result<(), String> {
+        if self.noted.is_some_and(|noted| noted >= round) {
+            return Ok(());
+        }
+        write_atomically(&self.votes, format!("{}\n", round.0).as_bytes())
+            .map_err(|error| error.to_string())?;
+        self.noted = Some(round);
+        Ok(())
+    }
+
+    /// Whether every signature of a message is right.
+    fn check(&self, from: PeerId, message: &mut Message) -> bool {
+        message.signed(&self.run, from).iter().all(|signed| {
+            let key = public_key(&signed.by);
+            key.is_some_and(|key| key.verify(&signed.statement, &signed.signature.to_bytes()))
+        })
+    }
+}
+
+/// Runs until the queue closes.
+pub(super) fn run(mut sealer: Sealer, work: &mut Receiver<SealWork>, answers: &Sender<Answer>) {
+    while let Some(work) = work.blocking_recv() {
+        let answer = match work {
+            SealWork::Sign(to, message) => match sealer.sign(message) {
+                Ok(message) => Answer::Signed(to, message),
+                Err(error) => Answer::Note(format!("a statement was not signed: {error}")),
+            },
+            SealWork::Check(from, mut message) => {
+                let right = sealer.check(from, &mut message);
+                Answer::Checked(from, right.then_some(message))
+            }
+        };
+        let _ = answers.blocking_send(answer);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use murmurate_protocol::Digest;
+    use murmurate_protocol::wire::{AgreedMessage, ExchangeMessage, FormingMessage, Seat};
+
+    fn sealer(dir: &std::path::Path) -> Sealer {
+        let pair = libp2p::identity::ed25519::Keypair::generate();
+        let me = PeerId::from_bytes(pair.public().to_bytes());
+        let run = RunId::from_bytes([1; 32]);
+        Sealer::new(pair.into(), me, run, dir.join("votes"))
+    }
+
+    fn ready(me: PeerId, round: u64) -> Message {
+        let seat = Seat {
+            peer: me,
+            weight: 8.0,
+            life: 7,
+            forgets: false,
+            signature: Signature::BLANK,
+        };
+        let (round, anchor) = (Round(round), Digest::from_bytes([3; 32]));
+        let ready = FormingMessage::SignedReady {
+            round,
+            anchor,
+            seat,
+        };
+        Message::Exchange(ExchangeMessage::Agreed(AgreedMessage::Forming(ready)))
+    }
+
+    fn seat(message: &Message) -> Seat {
+        match message {
+            Message::Exchange(ExchangeMessage::Agreed(AgreedMessage::Forming(
+                FormingMessage::SignedReady { seat, .. },
+            ))) => *seat,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_signed_statement_passes_and_a_changed_one_does_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut sealer = sealer(dir.path());
+        let me = sealer.me;
+        let mut message = sealer.sign(ready(me, 4)).unwrap();
+        assert!(sealer.check(me, &mut message));
+        let other = PeerId::from_bytes([9; 32]);
+        assert!(!sealer.check(other, &mut message.clone()));
+        if let Message::Exchange(ExchangeMessage::Agreed(AgreedMessage::Forming(
+            FormingMessage::SignedReady { seat, .. },
+        ))) = &mut message
+        {
+            seat.weight = 9.0;
+        }
+        assert!(!sealer.check(me, &mut message));
+    }
+
+    #[test]
+    fn a_daemon_that_restarts_says_which_rounds_it_has_forgotten() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut first = sealer(dir.path());
+        let signed = first.sign(ready(first.me, 5)).unwrap();
+        assert!(!seat(&signed).forgets);
+        assert_eq!(
+            std::fs::read_to_string(dir.path().join("votes")).unwrap(),
+            "5\n"
+        );
+        let mut second = sealer(dir.path());
+        for (round, forgets) in [(4, true), (5, true), (6, false)] {
+            let signed = second.sign(ready(second.me, round)).unwrap();
+            assert_eq!(seat(&signed).forgets, forgets, "{round}");
+        }
+    }
+}

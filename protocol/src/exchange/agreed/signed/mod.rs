@@ -1,0 +1,11 @@
+//! Agreement in groups that survive liars: what one member knows, and how it follows `rule`.
+//!
+//! `vote` votes, locks and decides; `promise` answers coordinators; `lead` coordinates. The rest of
+//! a fragment's round, such as contributions, aggregates and fetches, is as in other groups.
+
+mod lead;
+mod promise;
+mod state;
+mod vote;
+
+pub(super) use state::Testimony;

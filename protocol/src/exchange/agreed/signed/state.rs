@@ -1,0 +1,125 @@
+//! What one member knows of the signed agreement on one fragment.
+
+use super::super::ballot::Versions;
+use super::super::group::Group;
+use super::super::rule::{Certificate, Claim, Ledger, Terms};
+use super::super::signed_message::{Pledge, SignedMessage, VoteCertificate};
+use super::super::statement::value_of;
+use crate::wire::Held;
+use crate::{Digest, Members, PeerId, Signature, Time};
+use std::collections::BTreeMap;
+
+/// A ballot that this peer coordinates.
+#[derive(Debug)]
+pub(super) struct Lead {
+    pub(super) ballot: u8,
+    pub(super) pledges: BTreeMap<usize, Pledge>,
+    pub(super) held: BTreeMap<usize, Vec<Held>>,
+    /// Whether the proposal is made. A second one would be refused.
+    pub(super) planned: bool,
+}
+
+/// What this member has signed and heard.
+#[derive(Debug)]
+pub(in super::super) struct Testimony {
+    pub(super) ledger: Ledger<Digest, Signature>,
+    /// The versions behind values. Bounded: one for each statement that counts.
+    pub(super) known: BTreeMap<Digest, Versions>,
+    /// When this member locks although votes are missing.
+    pub(super) lock_at: Option<Time>,
+    /// Whether votes are overdue.
+    pub(super) overdue: bool,
+    /// The ballot in which a void round is voted for.
+    pub(super) void: Option<u8>,
+    pub(super) lead: Option<Lead>,
+    /// The decision with its signatures, for members that ask.
+    pub(super) proof: Option<SignedMessage>,
+    /// The group, in 256 bits.
+    group: Digest,
+    /// The members, from which the coordinators follow.
+    ranked: Vec<usize>,
+}
+
+impl Testimony {
+    /// `ranked` are the members in the order in which they coordinate ballots.
+    pub(in super::super) fn new(group: &Group, liars: usize, ranked: Vec<usize>) -> Self {
+        Self {
+            ledger: Ledger::new(Terms {
+                members: group.len(),
+                quorum: group.quorum,
+                liars,
+            }),
+            known: BTreeMap::new(),
+            lock_at: None,
+            overdue: false,
+            void: None,
+            lead: None,
+            proof: None,
+            group: group.digest,
+            ranked,
+        }
+    }
+
+    /// The value that stands for these versions.
+    pub(super) fn value(&self, versions: &Versions) -> Digest {
+        value_of(&self.group, versions)
+    }
+
+    /// The only member that may coordinate a ballot above zero.
+    pub(super) fn coordinator(&self, ballot: u8) -> usize {
+        let at = usize::from(ballot.saturating_sub(1)) % self.ranked.len().max(1);
+        self.ranked.get(at).copied().unwrap_or(0)
+    }
+
+    /// The members that have voted for these versions or locked them, and so hold them.
+    pub(in super::super) fn holders(&self, versions: &Versions) -> Members {
+        let value = self.value(versions);
+        self.ledger.voters_for(&value).collect()
+    }
+
+    /// What a pledge says of its member.
+    pub(super) fn claim(pledge: &Pledge) -> Claim<Digest> {
+        Claim {
+            zero: pledge.zero,
+            highest: pledge.highest,
+        }
+    }
+
+    /// When this member must look again.
+    pub(in super::super) fn due(&self) -> Option<Time> {
+        self.lock_at
+    }
+}
+
+/// A certificate from a message; `None` if a vote is of a peer outside the group.
+pub(super) fn read(
+    group: &Group,
+    shown: &VoteCertificate,
+) -> Option<Certificate<Digest, Signature>> {
+    let votes = shown.votes.iter();
+    let votes = votes.map(|(peer, signature)| Some((group.index(*peer)?, *signature)));
+    Some(Certificate {
+        ballot: shown.ballot,
+        value: shown.value,
+        votes: votes.collect::<Option<BTreeMap<usize, Signature>>>()?,
+    })
+}
+
+/// A certificate as a message.
+pub(super) fn write(group: &Group, known: &Certificate<Digest, Signature>) -> VoteCertificate {
+    VoteCertificate {
+        ballot: known.ballot,
+        value: known.value,
+        votes: by_peer(group, &known.votes),
+    }
+}
+
+/// Signatures by peer.
+pub(super) fn by_peer(
+    group: &Group,
+    signatures: &BTreeMap<usize, Signature>,
+) -> Vec<(PeerId, Signature)> {
+    let all = signatures.iter();
+    all.map(|(index, signature)| (group.peer(*index), *signature))
+        .collect()
+}

@@ -1,0 +1,249 @@
+//! Votes, locks, and what they decide.
+
+use super::super::ballot::Versions;
+use super::super::ballot::{Ballot, ShardVersion};
+use super::super::fragment::FragmentRound;
+use super::super::message::{FragmentMessage, Scoped};
+use super::super::rule::Heard;
+use super::super::scope::broke;
+use super::super::signed_message::SignedMessage;
+use super::state::by_peer;
+use crate::core::context::Context;
+use crate::limits::LOCK_AFTER_MIN;
+use crate::wire::Member;
+use crate::{Digest, PeerError, PeerId, Signature, Wait};
+use std::collections::BTreeSet;
+
+/// The place of a signature of this peer.
+const MINE: Signature = Signature::BLANK;
+
+impl FragmentRound {
+    /// A ballot with the member that may coordinate it.
+    pub(super) fn signed_ballot(&self, number: u8) -> Ballot {
+        let signed = self.agreement.signed.as_ref();
+        let coordinator = signed.map_or(0, |signed| match number {
+            0 => 0,
+            _ => signed.coordinator(number),
+        });
+        let coordinator = self.scope.group.peer(coordinator);
+        Ballot {
+            number,
+            coordinator,
+        }
+    }
+
+    pub(super) fn tell_all(&self, cx: &mut Context, message: &SignedMessage) {
+        for (_, peer) in self.scope.group.others() {
+            let body = FragmentMessage::Signed(message.clone());
+            cx.send(peer, self.scope.scoped(body));
+        }
+    }
+
+    /// Votes in the current ballot once every shard is here in the version it is about.
+    pub(in super::super) fn vote_signed(&mut self, cx: &mut Context) {
+        let ballot = self.agreement.ballot.number;
+        let Some(signed) = &self.agreement.signed else {
+            return;
+        };
+        if self.agreement.decided.is_some() || !signed.ledger.may_vote(ballot) {
+            return;
+        }
+        let versions: Option<Versions> = match signed.void == Some(ballot) {
+            true => Some(Vec::new()),
+            false => (0..self.scope.of).map(|s| self.fitting(s)).collect(),
+        };
+        let Some(versions) = versions else { return };
+        let Some(signed) = &mut self.agreement.signed else {
+            return;
+        };
+        let value = signed.value(&versions);
+        signed.ledger.vote(ballot, value);
+        signed
+            .ledger
+            .heard_vote(self.scope.group.me, ballot, value, MINE);
+        signed.known.insert(value, versions.clone());
+        let vote = SignedMessage::Vote {
+            ballot,
+            value,
+            versions,
+            signature: MINE,
+        };
+        self.tell_all(cx, &vote);
+    }
+
+    /// Another member's vote or lock. A second one in the same place, for something else, proves
+    /// that the member lies.
+    pub(super) fn on_testimony(
+        &mut self,
+        cx: &mut Context,
+        from: (usize, PeerId),
+        (ballot, value): (u8, Digest),
+        versions: &[ShardVersion],
+        (locks, signature): (bool, Signature),
+    ) -> Result<(), PeerError> {
+        let (index, peer) = from;
+        let fits = versions.is_empty() || versions.len() == usize::from(self.scope.of);
+        let since = self.since;
+        let Some(signed) = &mut self.agreement.signed else {
+            return Ok(());
+        };
+        if !fits || signed.value(&versions.to_vec()) != value {
+            return broke("a vote whose value is not that of its versions");
+        }
+        let heard = match locks {
+            true => signed.ledger.heard_lock(index, ballot, value, signature),
+            false => signed.ledger.heard_vote(index, ballot, value, signature),
+        };
+        if let Heard::Contradicts(other) = heard {
+            let what = format!("two values in ballot {ballot}: {other} and {value}");
+            cx.convict(peer, what);
+            return Ok(());
+        }
+        signed.known.insert(value, versions.to_vec());
+        // Another member misses votes: there is no point in waiting longer.
+        signed.overdue |= locks;
+        if !locks && ballot == 0 {
+            cx.deadlines
+                .record(Wait::Agreement, peer, cx.now.since(since));
+        }
+        self.advance(cx);
+        Ok(())
+    }
+
+    /// Decides or locks, if the statements that are here allow it.
+    pub(in super::super) fn settle_signed(&mut self, cx: &mut Context) {
+        if self.over() || self.agreement.decided.is_some() || self.decide(cx) {
+            return;
+        }
+        let (me, since, most) = (self.scope.group.me, self.since, cx.deadlines.answer());
+        let Some(signed) = &mut self.agreement.signed else {
+            return;
+        };
+        let Some((ballot, value)) = signed.ledger.may_lock() else {
+            return;
+        };
+        // In ballot zero all votes decide without a lock, which would be another message to all. The
+        // last votes may take as long as the others took.
+        if ballot == 0 && !signed.overdue {
+            let patience = cx.now.since(since).max(LOCK_AFTER_MIN).min(most);
+            signed.lock_at.get_or_insert(cx.now + patience);
+            return;
+        }
+        signed.lock_at = None;
+        signed.ledger.lock(ballot);
+        signed.ledger.heard_lock(me, ballot, value, MINE);
+        let versions = signed.known.get(&value).cloned().unwrap_or_default();
+        let lock = SignedMessage::Lock {
+            ballot,
+            value,
+            versions,
+            signature: MINE,
+        };
+        self.tell_all(cx, &lock);
+        self.decide(cx);
+    }
+
+    /// Whether something is decided.
+    fn decide(&mut self, cx: &mut Context) -> bool {
+        let Some(signed) = &self.agreement.signed else {
+            return false;
+        };
+        let Some(decision) = signed.ledger.decided() else {
+            return false;
+        };
+        let Some(versions) = signed.known.get(&decision.value).cloned() else {
+            return false;
+        };
+        let proof = SignedMessage::Decided {
+            ballot: decision.ballot,
+            value: decision.value,
+            members: self.scope.group.members.clone(),
+            versions: versions.clone(),
+            locked: decision.locked,
+            signatures: by_peer(&self.scope.group, &decision.signatures),
+        };
+        self.proven(cx, decision.ballot, versions, proof);
+        true
+    }
+
+    /// A value is decided, and this proves it.
+    fn proven(&mut self, cx: &mut Context, ballot: u8, versions: Versions, proof: SignedMessage) {
+        if let Some(signed) = &mut self.agreement.signed {
+            signed.proof = Some(proof);
+            signed.lock_at = None;
+        }
+        if versions.is_empty() {
+            self.void(cx);
+        } else {
+            self.agreement.decided = Some((ballot, versions));
+        }
+    }
+
+    /// A member that has ended the exchange shows the proof.
+    pub(super) fn on_proof(
+        &mut self,
+        cx: &mut Context,
+        from: PeerId,
+        proof: &SignedMessage,
+    ) -> Result<(), PeerError> {
+        let SignedMessage::Decided {
+            ballot,
+            value,
+            members,
+            versions,
+            locked,
+            signatures,
+        } = proof
+        else {
+            return Ok(());
+        };
+        let group = &self.scope.group;
+        let signers: Option<BTreeSet<usize>> = signatures
+            .iter()
+            .map(|(peer, _)| group.index(*peer))
+            .collect();
+        let signers = signers.map_or(0, |signers| signers.len());
+        let enough = match *locked {
+            true => group.decides(signers),
+            false => *ballot == 0 && signers == group.len(),
+        };
+        let length = versions.is_empty() || versions.len() == usize::from(self.scope.of);
+        let Some(signed) = &self.agreement.signed else {
+            return Ok(());
+        };
+        let same: &[Member] = &group.members;
+        if !enough || !length || members.as_slice() != same || signed.value(versions) != *value {
+            return broke("a decision without its proof");
+        }
+        if self.agreement.decided.is_none() {
+            self.proven(cx, *ballot, versions.clone(), proof.clone());
+            self.agreement.told_by = Some(from);
+            self.fetch_missing(cx, from);
+        }
+        self.advance(cx);
+        Ok(())
+    }
+
+    /// Whether this peer has signed anything in this group.
+    pub(in super::super) fn has_signed(&self) -> bool {
+        let signed = self.agreement.signed.as_ref();
+        signed.is_some_and(|signed| signed.ledger.has_signed())
+    }
+
+    /// The decision with its proof, if this group survives liars.
+    pub(in super::super) fn proof(&self) -> Option<Scoped> {
+        let proof = self.agreement.signed.as_ref()?.proof.clone()?;
+        Some(self.scope.scoped(FragmentMessage::Signed(proof)))
+    }
+
+    /// Votes of others are overdue.
+    pub(in super::super) fn lock_if_due(&mut self, cx: &mut Context) {
+        let now = cx.now;
+        if let Some(signed) = &mut self.agreement.signed
+            && signed.lock_at.is_some_and(|at| at <= now)
+        {
+            (signed.lock_at, signed.overdue) = (None, true);
+            self.advance(cx);
+        }
+    }
+}

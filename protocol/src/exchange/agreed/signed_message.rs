@@ -1,0 +1,311 @@
+//! Messages of groups that survive liars. Their signatures leave blank: the sender's host fills them
+//! in, and the receiver's host checks them before the peer sees the message.
+
+use super::ballot::{Held, ShardPlan, ShardVersion};
+use super::member::Member;
+use super::statement::{Place, Statement};
+use crate::limits::{BALLOTS_SIGNED_MAX, GROUP_MEMBERS_MAX};
+use crate::signature::{Signature, Signed};
+use crate::wire::{WireError, check};
+use crate::{Digest, PeerId, Round, RunId};
+use serde::{Deserialize, Serialize};
+
+/// A member of a proposed group, in its own signed words.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Seat {
+    /// The peer.
+    pub peer: PeerId,
+    /// Samples it trained on this round.
+    pub weight: f64,
+    /// Tells its lives apart: a peer that has restarted is in no group of an earlier life.
+    pub life: u64,
+    /// Whether it may have signed something in this round in an earlier life.
+    pub forgets: bool,
+    /// Its signature.
+    pub signature: Signature,
+}
+
+/// Equal votes of a quorum.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VoteCertificate {
+    /// In which ballot.
+    pub ballot: u8,
+    /// For what.
+    pub value: Digest,
+    /// The votes' signatures, by peer.
+    pub votes: Vec<(PeerId, Signature)>,
+}
+
+/// A promise as its coordinator shows it to the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pledge {
+    /// Whose.
+    pub by: PeerId,
+    /// Its vote in ballot zero.
+    pub zero: Option<Digest>,
+    /// Ballot and value of its highest certificate.
+    pub highest: Option<(u8, Digest)>,
+    /// Its signature.
+    pub signature: Signature,
+}
+
+/// What members of a group that survives liars say about one fragment. Empty versions stand for a
+/// void round.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum SignedMessage {
+    /// The sender holds all shards in these versions and votes for them.
+    Vote {
+        /// In which ballot.
+        ballot: u8,
+        /// The value that stands for the versions.
+        value: Digest,
+        /// Shard by shard.
+        versions: Vec<ShardVersion>,
+        /// The sender's.
+        signature: Signature,
+    },
+    /// The sender has seen a quorum of equal votes.
+    Lock {
+        /// In which ballot.
+        ballot: u8,
+        /// The value that stands for the versions.
+        value: Digest,
+        /// Shard by shard.
+        versions: Vec<ShardVersion>,
+        /// The sender's.
+        signature: Signature,
+    },
+    /// Asks for a [`SignedMessage::Promise`].
+    Prepare {
+        /// The ballot.
+        ballot: u8,
+    },
+    /// The sender signs nothing below a ballot any more, and says what it has.
+    Promise {
+        /// The ballot.
+        ballot: u8,
+        /// What it signs.
+        pledge: Box<Pledge>,
+        /// The highest certificate, where the pledge names one.
+        certificate: Option<Box<VoteCertificate>>,
+        /// The versions behind its certificate, or behind its vote of ballot zero.
+        versions: Vec<ShardVersion>,
+        /// Aggregates it holds.
+        held: Vec<Held>,
+    },
+    /// The coordinator's conclusion from the promises: vote for this in this ballot.
+    Repair {
+        /// The ballot.
+        ballot: u8,
+        /// The promises of a quorum.
+        pledges: Vec<Pledge>,
+        /// The highest certificate that they name.
+        certificate: Option<VoteCertificate>,
+        /// Shard by shard; empty for a void round.
+        shards: Vec<ShardPlan>,
+    },
+    /// The exchange of the fragment ended with these versions.
+    Decided {
+        /// In which ballot.
+        ballot: u8,
+        /// The value that stands for the versions.
+        value: Digest,
+        /// The members, so that a straggler can tell the contributors.
+        members: Vec<Member>,
+        /// Shard by shard.
+        versions: Vec<ShardVersion>,
+        /// Whether the signatures are of locks; otherwise they are of votes.
+        locked: bool,
+        /// The signatures, by peer.
+        signatures: Vec<(PeerId, Signature)>,
+    },
+}
+
+impl Seat {
+    /// The bytes of its statement, and the place of its signature.
+    pub(super) fn signed(&mut self, run: &RunId, round: Round, anchor: Digest) -> Signed<'_> {
+        let statement = Statement::Ready {
+            round,
+            weight: self.weight,
+            anchor,
+            life: self.life,
+            forgets: self.forgets,
+        };
+        Signed {
+            by: self.peer,
+            statement: statement.bytes(run),
+            signature: &mut self.signature,
+        }
+    }
+}
+
+impl SignedMessage {
+    /// The message's name.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Vote { .. } => "signed-vote",
+            Self::Lock { .. } => "lock",
+            Self::Prepare { .. } => "signed-prepare",
+            Self::Promise { .. } => "signed-promise",
+            Self::Repair { .. } => "signed-repair",
+            Self::Decided { .. } => "signed-decided",
+        }
+    }
+
+    /// Whether the sender works on the fragment and wants to know how it ended.
+    pub(super) const fn asks(&self) -> bool {
+        matches!(
+            self,
+            Self::Promise { .. } | Self::Prepare { .. } | Self::Lock { .. }
+        )
+    }
+
+    /// Every signature in it, with its statement.
+    pub(super) fn signed(&mut self, run: &RunId, from: PeerId, place: Place) -> Vec<Signed<'_>> {
+        let one = |by, statement: Statement, signature| Signed {
+            by,
+            statement: statement.bytes(run),
+            signature,
+        };
+        match self {
+            Self::Vote {
+                ballot,
+                value,
+                signature,
+                ..
+            } => vec![one(
+                from,
+                Statement::Vote(place, *ballot, *value),
+                signature,
+            )],
+            Self::Lock {
+                ballot,
+                value,
+                signature,
+                ..
+            } => vec![one(
+                from,
+                Statement::Lock(place, *ballot, *value),
+                signature,
+            )],
+            Self::Prepare { .. } => Vec::new(),
+            Self::Promise {
+                ballot,
+                pledge,
+                certificate,
+                ..
+            } => {
+                let mut all = certificate
+                    .as_mut()
+                    .map_or(Vec::new(), |c| c.signed(run, place));
+                all.push(pledge.signed(run, place, *ballot));
+                all
+            }
+            Self::Repair {
+                ballot,
+                pledges,
+                certificate,
+                ..
+            } => {
+                let mut all = certificate
+                    .as_mut()
+                    .map_or(Vec::new(), |c| c.signed(run, place));
+                all.extend(pledges.iter_mut().map(|p| p.signed(run, place, *ballot)));
+                all
+            }
+            Self::Decided {
+                ballot,
+                value,
+                locked,
+                signatures,
+                ..
+            } => {
+                let (ballot, value, locked) = (*ballot, *value, *locked);
+                let statement = move || match locked {
+                    true => Statement::Lock(place, ballot, value),
+                    false => Statement::Vote(place, ballot, value),
+                };
+                let all = signatures.iter_mut();
+                all.map(|(by, signature)| one(*by, statement(), signature))
+                    .collect()
+            }
+        }
+    }
+
+    /// Checks every count and range.
+    pub(super) fn check(&self) -> Result<(), WireError> {
+        let of = |number: u8| check::ok(number < BALLOTS_SIGNED_MAX, "ballot");
+        let few = |count: usize| check::ok(count <= GROUP_MEMBERS_MAX, "signatures");
+        match self {
+            Self::Vote {
+                ballot, versions, ..
+            }
+            | Self::Lock {
+                ballot, versions, ..
+            } => {
+                of(*ballot)?;
+                check::shards(versions.len())
+            }
+            Self::Prepare { ballot } => of(*ballot),
+            Self::Promise {
+                ballot,
+                certificate,
+                versions,
+                held,
+                ..
+            } => {
+                of(*ballot)?;
+                few(certificate.as_ref().map_or(0, |c| c.votes.len()))?;
+                check::shards(versions.len())?;
+                check::shards(held.len())
+            }
+            Self::Repair {
+                ballot,
+                pledges,
+                certificate,
+                shards,
+            } => {
+                of(*ballot)?;
+                few(pledges.len())?;
+                few(certificate.as_ref().map_or(0, |c| c.votes.len()))?;
+                check::shards(shards.len())
+            }
+            Self::Decided {
+                ballot,
+                members,
+                versions,
+                signatures,
+                ..
+            } => {
+                of(*ballot)?;
+                few(signatures.len())?;
+                few(members.len())?;
+                check::shards(versions.len())
+            }
+        }
+    }
+}
+
+impl VoteCertificate {
+    fn signed(&mut self, run: &RunId, place: Place) -> Vec<Signed<'_>> {
+        let (ballot, value) = (self.ballot, self.value);
+        let all = self.votes.iter_mut();
+        all.map(|(by, signature)| Signed {
+            by: *by,
+            statement: Statement::Vote(place, ballot, value).bytes(run),
+            signature,
+        })
+        .collect()
+    }
+}
+
+impl Pledge {
+    fn signed(&mut self, run: &RunId, place: Place, ballot: u8) -> Signed<'_> {
+        let statement = Statement::Promise(place, ballot, self.zero, self.highest);
+        Signed {
+            by: self.by,
+            statement: statement.bytes(run),
+            signature: &mut self.signature,
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! What a machine that lies about everything knows: values that it can vote for, true and made up.
+
+use murmurate_protocol::wire::{
+    AgreedMessage, ExchangeMessage, FormingMessage, FragmentMessage, Message, Scoped, ShardVersion,
+    SignedMessage, group_digest, value_of,
+};
+use murmurate_protocol::{Digest, FragmentId, GroupTag, Round, RunId};
+use std::collections::BTreeMap;
+
+/// Groups and values that are remembered.
+const REMEMBERED_MAX: usize = 256;
+
+/// Versions with the value that stands for them.
+pub(super) type Value = (Digest, Vec<ShardVersion>);
+
+/// What a machine knows that helps it to lie.
+#[derive(Debug, Default)]
+pub(crate) struct Forger {
+    groups: BTreeMap<GroupTag, Digest>,
+    values: BTreeMap<(Round, FragmentId, GroupTag), Vec<Value>>,
+    lied: bool,
+}
+
+impl Forger {
+    /// Whether the machine has lied.
+    pub(crate) fn has_lied(&self) -> bool {
+        self.lied
+    }
+
+    /// The machine begins to lie.
+    pub(super) fn begin(&mut self) {
+        self.lied = true;
+    }
+
+    /// Notes what a message shows.
+    pub(super) fn learn(&mut self, run: &RunId, message: &Message) {
+        let Message::Exchange(ExchangeMessage::Agreed(message)) = message else {
+            return;
+        };
+        if self.groups.len() > REMEMBERED_MAX {
+            self.groups.pop_first();
+        }
+        while self.values.len() > REMEMBERED_MAX {
+            self.values.pop_first();
+        }
+        match message {
+            AgreedMessage::Forming(FormingMessage::SignedPropose {
+                round,
+                seats,
+                anchor,
+                members,
+                ..
+            }) => {
+                let digest = group_digest(run, *round, *seats, (*anchor, members));
+                self.groups.insert(GroupTag::of_digest(&digest), digest);
+            }
+            AgreedMessage::Fragment(Scoped {
+                round,
+                fragment,
+                group,
+                body:
+                    FragmentMessage::Signed(SignedMessage::Vote {
+                        value, versions, ..
+                    }),
+            }) => {
+                let known = self.values.entry((*round, *fragment, *group)).or_default();
+                if known.len() < 8 && known.iter().all(|(other, _)| other != value) {
+                    known.push((*value, versions.clone()));
+                    // One that no machine holds, and the void.
+                    if let Some(digest) = self.groups.get(group) {
+                        let mut forged = versions.clone();
+                        if let Some(first) = forged.first_mut() {
+                            first.digest = Digest::of(first.digest.as_bytes());
+                        }
+                        known.push((value_of(digest, &forged), forged));
+                        known.push((value_of(digest, &[]), Vec::new()));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Values of one decision.
+    pub(super) fn of(&self, scoped: &Scoped) -> &[Value] {
+        let known = self
+            .values
+            .get(&(scoped.round, scoped.fragment, scoped.group));
+        known.map_or(&[], Vec::as_slice)
+    }
+}

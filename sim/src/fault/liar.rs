@@ -1,0 +1,192 @@
+//! A machine that lies in its control messages: what its honest peer says is the material of which it
+//! makes other messages, another one for every receiver. It signs whatever it likes as itself.
+//!
+//! It votes and locks for other values, promises what is not so, proposes repairs that nothing
+//! justifies and groups that lack a member, claims that rounds are decided or over, and is silent.
+
+use super::forger::Value;
+use super::lie::Lie;
+use crate::sign;
+use crate::swarm::Swarm;
+use murmurate_protocol::wire::{
+    AgreedMessage, ExchangeMessage, FormingMessage, FragmentMessage, Message, Scoped, SignedMessage,
+};
+use murmurate_protocol::{PeerId, Signature};
+
+impl Swarm<'_> {
+    /// A machine has received a message.
+    pub(crate) fn overheard(&mut self, index: usize, message: &Message) {
+        if self.lies_about_everything(index) {
+            let run = self.recipe.plan().run;
+            self.slots[index].forger.learn(&run, message);
+        }
+    }
+
+    fn lies_about_everything(&self, index: usize) -> bool {
+        let lying = self.slots[index].lying;
+        lying.is_some_and(|lying| lying.lie == Lie::Anything && self.now < lying.until)
+    }
+
+    /// What a machine says where its peer says this, signed.
+    pub(crate) fn says(
+        &mut self,
+        index: usize,
+        to: PeerId,
+        mut message: Message,
+    ) -> Vec<(PeerId, Message)> {
+        let (run, me) = (self.recipe.plan().run, self.slots[index].id);
+        if !self.lies_about_everything(index) {
+            let slot = &mut self.slots[index];
+            if message.is_signed() {
+                slot.signed = slot.signed.max(message.round());
+            }
+            sign::sign(&run, me, slot.forgotten, &mut message);
+            return vec![(to, message)];
+        }
+        self.slots[index].forger.learn(&run, &message);
+        self.slots[index].forger.begin();
+        let mut all = Vec::new();
+        if let Message::Exchange(ExchangeMessage::Agreed(honest)) = message {
+            let mut said = honest.clone();
+            match self.lies.below(8) {
+                0 => {}
+                1..=4 => {
+                    self.twist(index, &mut said);
+                    all.push((to, Message::from(ExchangeMessage::Agreed(said))));
+                }
+                _ => all.push((to, Message::from(ExchangeMessage::Agreed(said)))),
+            }
+            if self.lies.below(4) == 0 {
+                let extra = self.invent(index, &honest);
+                all.extend(extra.map(|extra| (to, Message::from(ExchangeMessage::Agreed(extra)))));
+            }
+            self.counters.lies += 1;
+        } else {
+            all.push((to, message));
+        }
+        for (_, message) in &mut all {
+            sign::sign(&run, me, None, message);
+        }
+        all
+    }
+
+    /// Changes what the honest peer says.
+    fn twist(&mut self, index: usize, message: &mut AgreedMessage) {
+        match message {
+            AgreedMessage::Forming(FormingMessage::SignedReady { seat, .. }) => {
+                seat.weight *= (1 + self.lies.below(1000)) as f64;
+            }
+            AgreedMessage::Forming(FormingMessage::SignedPropose { members, seats, .. }) => {
+                let me = self.slots[index].id;
+                let left_out = self.lies.below(members.len());
+                if members.get(left_out).is_some_and(|seat| seat.peer != me) {
+                    members.remove(left_out);
+                }
+                if self.lies.below(4) == 0 {
+                    *seats = seats.saturating_sub(1);
+                }
+            }
+            AgreedMessage::Fragment(scoped) => {
+                let known = self.slots[index].forger.of(scoped).to_vec();
+                let pick = self.lies.below(known.len().max(1));
+                let other = known.get(pick).cloned();
+                let FragmentMessage::Signed(body) = &mut scoped.body else {
+                    return;
+                };
+                twist_signed(body, other, self.lies.below(3));
+            }
+            AgreedMessage::Forming(_) => {}
+        }
+    }
+
+    /// Makes up a message beside what the honest peer says.
+    fn invent(&mut self, index: usize, honest: &AgreedMessage) -> Option<AgreedMessage> {
+        let scoped = match honest {
+            AgreedMessage::Forming(
+                FormingMessage::SignedReady { round, .. }
+                | FormingMessage::SignedPropose { round, .. },
+            ) => {
+                let (round, resync) = (round.next(), self.lies.below(2) == 0);
+                return Some(AgreedMessage::Forming(FormingMessage::Behind {
+                    round,
+                    resync,
+                }));
+            }
+            AgreedMessage::Forming(_) => return None,
+            AgreedMessage::Fragment(scoped) => scoped.clone(),
+        };
+        let me = self.slots[index].id;
+        let known = self.slots[index].forger.of(&scoped).to_vec();
+        let (value, versions) = known.get(self.lies.below(known.len().max(1)))?.clone();
+        let (ballot, signature) = (self.lies.below(4) as u8, Signature::BLANK);
+        let body = match self.lies.below(5) {
+            0 => SignedMessage::Vote {
+                ballot,
+                value,
+                versions,
+                signature,
+            },
+            1 => SignedMessage::Lock {
+                ballot,
+                value,
+                versions,
+                signature,
+            },
+            2 => SignedMessage::Decided {
+                ballot,
+                value,
+                members: Vec::new(),
+                versions,
+                locked: self.lies.below(2) == 0,
+                signatures: vec![(me, signature)],
+            },
+            3 => SignedMessage::Prepare { ballot },
+            _ => SignedMessage::Repair {
+                ballot,
+                pledges: Vec::new(),
+                certificate: None,
+                shards: Vec::new(),
+            },
+        };
+        let body = FragmentMessage::Signed(body);
+        Some(AgreedMessage::Fragment(Scoped { body, ..scoped }))
+    }
+}
+
+/// Changes a signed message so that it still has the form of one.
+fn twist_signed(body: &mut SignedMessage, other: Option<Value>, how: usize) {
+    match body {
+        SignedMessage::Vote {
+            value, versions, ..
+        }
+        | SignedMessage::Lock {
+            value, versions, ..
+        } => {
+            if let Some(other) = other {
+                (*value, *versions) = other;
+            }
+        }
+        SignedMessage::Promise {
+            pledge,
+            certificate,
+            held,
+            ..
+        } => match how {
+            0 => pledge.zero = None,
+            1 => pledge.zero = other.map(|(value, _)| value),
+            _ => {
+                (pledge.highest, *certificate) = (None, None);
+                held.clear();
+            }
+        },
+        SignedMessage::Repair {
+            pledges, shards, ..
+        } => match how {
+            0 => shards.clear(),
+            1 => drop(pledges.pop()),
+            _ => shards.reverse(),
+        },
+        SignedMessage::Decided { ballot, .. } => *ballot ^= 1,
+        SignedMessage::Prepare { ballot } => *ballot = ballot.saturating_add(1),
+    }
+}

@@ -1,0 +1,35 @@
+//! Signatures of simulated machines: a hash over the signer and the statement. No machine makes one of
+//! another, because only this file makes them.
+
+use murmurate_protocol::wire::Message;
+use murmurate_protocol::{Digest, PeerId, Round, RunId, Signature};
+
+/// The signature of a machine.
+fn signature(by: PeerId, statement: &[u8]) -> Signature {
+    let half = |part: &[u8]| Digest::of(&[part, by.as_bytes(), statement].concat());
+    let (first, second) = (half(b"first"), half(b"second"));
+    let mut bytes = [0; 64];
+    bytes[..32].copy_from_slice(first.as_bytes());
+    bytes[32..].copy_from_slice(second.as_bytes());
+    Signature::from_bytes(bytes)
+}
+
+/// Fills in the blank signatures of a message's sender, which has forgotten what it signed up to a
+/// round.
+pub(crate) fn sign(run: &RunId, me: PeerId, forgotten: Option<Round>, message: &mut Message) {
+    if let Some(forgotten) = forgotten {
+        message.confess(me, forgotten);
+    }
+    for signed in message.signed(run, me) {
+        if signed.by == me && signed.signature.is_blank() {
+            *signed.signature = signature(me, &signed.statement);
+        }
+    }
+}
+
+/// Whether all signatures of a message are right.
+pub(crate) fn verify(run: &RunId, from: PeerId, message: &mut Message) -> bool {
+    let all = message.signed(run, from);
+    all.iter()
+        .all(|signed| *signed.signature == signature(signed.by, &signed.statement))
+}
