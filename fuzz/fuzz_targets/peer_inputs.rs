@@ -145,6 +145,7 @@ fn plan(exchange: ExchangeKind, fragments: u8) -> Plan {
         state_bytes: 1000,
         liars: 0,
         contributions: 0,
+        signed: false,
     }
 }
 

@@ -151,6 +151,11 @@ fn a_member_comes_back_without_its_invite() {
     first.interrupt().polite();
 }
 
+fn says(line: impl AsRef<str>, text: &str) {
+    let line = line.as_ref();
+    assert!(line.contains(text), "{line}");
+}
+
 /// Wrong input ends in one line that says what to do.
 #[test]
 fn wrong_invites_and_keys_are_refused_in_one_line() {
@@ -166,7 +171,6 @@ fn wrong_invites_and_keys_are_refused_in_one_line() {
         failure(&all)
     };
     let address = "/ip4/127.0.0.1/udp/1/quic-v1";
-    let says = |line: String, text: &str| assert!(line.contains(text), "{line}");
     says(
         run(&["--dir", &dir("a"), "--join", address]),
         "but no invite: run `murmurate invite DIR`",
@@ -191,6 +195,12 @@ fn wrong_invites_and_keys_are_refused_in_one_line() {
     );
     // Once a directory is a member of one run, it is of no other.
     run(&["--dir", &dir("member"), "--invite", invite]);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let card = base.path().join("member/membership.toml");
+        assert_eq!(card.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    }
     says(
         run(&["--dir", &dir("member"), "--open"]),
         "belongs to the closed run `birds`",
@@ -205,6 +215,15 @@ fn wrong_invites_and_keys_are_refused_in_one_line() {
         failure(&["invite", &dir("member")]),
         "may not let others in",
     );
+}
+
+/// So do wrong orders, and files that others may read.
+#[test]
+fn wrong_orders_are_refused_in_one_line() {
+    let base = tempfile::tempdir().unwrap();
+    let dir = |name: &str| base.path().join(name).to_str().unwrap().to_owned();
+    let key = dir("birds.key");
+    output(&["run-key", "birds", "--to", &key]);
     says(
         failure(&["members", &dir("no one")]),
         "is not the directory of a member",
@@ -226,7 +245,6 @@ fn wrong_invites_and_keys_are_refused_in_one_line() {
         use std::os::unix::fs::PermissionsExt;
         let mode = |path: &str| Path::new(path).metadata().unwrap().permissions().mode() & 0o777;
         assert_eq!(mode(&key), 0o600);
-        assert_eq!(mode(&format!("{}/membership.toml", dir("member"))), 0o600);
         std::fs::set_permissions(&key, PermissionsExt::from_mode(0o644)).unwrap();
         says(
             failure(&["invite", &dir("none"), "--key", &key]),

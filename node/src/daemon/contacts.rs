@@ -4,8 +4,10 @@
 use crate::daemon::acquaintances::Acquaintances;
 use crate::daemon::records::RecordChecks;
 use crate::membership::Roll;
-use crate::net::Net;
+use crate::net::{Membership, Net};
 use murmurate_protocol::View;
+use std::path::Path;
+use std::sync::Arc;
 
 /// What a daemon keeps about others.
 #[derive(Debug)]
@@ -19,6 +21,19 @@ pub(super) struct Contacts {
 }
 
 impl Contacts {
+    /// The contacts of the daemon in `dir`.
+    pub(super) fn new(
+        dir: &Path,
+        membership: Arc<Membership>,
+        acquaintances: Acquaintances,
+    ) -> Self {
+        Self {
+            acquaintances,
+            roll: Roll::new(dir.to_owned(), membership),
+            records: RecordChecks::default(),
+        }
+    }
+
     /// Dials, passes orders on and writes what has changed. May be called at any rate.
     pub(super) fn look(&mut self, net: &Net, view: &View, addresses: &[String]) {
         self.acquaintances.look(net, view);

@@ -31,7 +31,7 @@ use crate::config::Config;
 use crate::faults::{Fault, Faults};
 use crate::lanes::{Lanes, Sealer};
 use crate::lies::{Liar, Lie};
-use crate::membership::{self, Roll};
+use crate::membership;
 use crate::metrics::{Metrics, RateFact};
 use crate::net::Net;
 use crate::progress::{LogMode, Printer};
@@ -56,7 +56,6 @@ use murmurate_trust::Invite;
 use on_request::OnRequest;
 use payload::Payload;
 use recording::Recording;
-use records::RecordChecks;
 use setup::Setup;
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -169,6 +168,26 @@ async fn run_async(
         .await
 }
 
+/// Logs what the daemon begins with.
+fn log_start(config: &Config, setup: &Setup) {
+    tracing::info!(
+        preset = config.strategy.name(),
+        rounds = config.run.rounds,
+        dir = %config.daemon.dir.display(),
+        resumes = setup.snapshot.is_some(),
+        "daemon started"
+    );
+}
+
+/// What is known of the end of a daemon that joins these addresses.
+fn ending(join: &[Multiaddr]) -> Ending {
+    Ending {
+        join: Join::new(join),
+        bootstrap: unanswered(join),
+        ..Ending::default()
+    }
+}
+
 /// Connects the parts and runs them until the peer has left.
 async fn drive(
     config: Config,
@@ -177,13 +196,7 @@ async fn drive(
     clock: SteadyClock,
     interrupts: mpsc::Receiver<()>,
 ) -> Result<NodeReport, DaemonError> {
-    tracing::info!(
-        preset = config.strategy.name(),
-        rounds = config.run.rounds,
-        dir = %config.daemon.dir.display(),
-        resumes = setup.snapshot.is_some(),
-        "daemon started"
-    );
+    log_start(&config, &setup);
     let forger = setup.forger(&config, &options.lies);
     let (network, events) = setup.network(&config, forger.as_ref())?;
     let api = serve(&config, &setup, &network).await?;
@@ -191,31 +204,21 @@ async fn drive(
     let sealer = sealer(&setup);
     let digests = setup.executor.digests();
     let saver = (!options.ephemeral).then_some(setup.saver);
-    let (lanes, answers) = Lanes::start(
-        setup.executor,
-        Arc::clone(&setup.depot),
-        saver,
-        forger.clone(),
-        sealer,
-    )
-    .map_err(DaemonError::Runtime)?;
-    let recording = match &options.record {
-        Some(path) => Some(record(path, &config, &setup.peer_config, &setup.plan)?),
-        None => None,
-    };
+    let depot = Arc::clone(&setup.depot);
+    let lanes = Lanes::start(setup.executor, depot, saver, forger.clone(), sealer);
+    let (lanes, answers) = lanes.map_err(DaemonError::Runtime)?;
+    let recording = options.record.as_ref();
+    let recording = recording
+        .map(|path| record(path, &config, &setup.peer_config, &setup.plan))
+        .transpose()?;
     let (acquaintances, warning) = setup.acquaintances;
+    let (entered, dealt) = (setup.entered, dealt_note(&config));
+    let notes = [entered.note, setup.resumed, warning, dealt];
     let me = setup.peer_config.me;
     let liar = forger.map(|f| Liar::new(me, options.lies, f, Arc::clone(&setup.depot)));
     let peer = Peer::new(setup.peer_config, setup.plan, setup.topology);
     let mut driver = Driver {
-        contacts: Contacts {
-            acquaintances,
-            roll: Roll::new(
-                config.daemon.dir.clone(),
-                Arc::clone(&setup.entered.membership),
-            ),
-            records: RecordChecks::default(),
-        },
+        contacts: Contacts::new(&config.daemon.dir, entered.membership, acquaintances),
         trace: Trace::new(peer.round()),
         peer,
         clock,
@@ -232,20 +235,14 @@ async fn drive(
             faults: Faults::new(options.faults),
             liar,
         },
-        ending: Ending {
-            join: Join::new(&config.network.join),
-            bootstrap: unanswered(&config.network.join),
-            ..Ending::default()
-        },
+        ending: ending(&config.network.join),
         recording,
         judge: Judge::new(&config.daemon.watch, setup.best),
         metrics,
         payload: Payload::default(),
         pending: VecDeque::new(),
     };
-    let dealt = dealt_note(&config);
-    let entered = setup.entered.note.iter();
-    for line in entered.chain(&setup.resumed).chain(&warning).chain(&dealt) {
+    for line in notes.iter().flatten() {
         driver.console.printer.note(line);
     }
     driver.feed(Input::Start {
@@ -286,7 +283,7 @@ fn dealt_note(config: &Config) -> Option<String> {
 fn sealer(setup: &Setup) -> Option<Sealer> {
     let identity = setup.store.identity();
     let votes = setup.store.dir().join("votes");
-    (setup.plan.liars > 0).then(|| {
+    setup.plan.signed.then(|| {
         let key = identity.keypair().clone();
         Sealer::new(key, identity.peer(), setup.plan.run, votes)
     })

@@ -2,6 +2,7 @@
 
 use super::node_entry::NodeEntry;
 use super::report::LocalReport;
+use super::stranger::StrangerEntry;
 use crate::progress::{bytes, duration};
 use comfy_table::{Table, presets::UTF8_FULL_CONDENSED};
 
@@ -64,12 +65,17 @@ pub fn table(report: &LocalReport) -> String {
         duration(t.longest_wait_s),
         t.peak_rss_bytes.map_or_else(|| "-".to_owned(), bytes),
     ]);
-    let Some(stranger) = &report.stranger else {
-        return table.to_string();
-    };
+    match &report.stranger {
+        Some(stranger) => format!("{table}\n{}", tried(stranger)),
+        None => table.to_string(),
+    }
+}
+
+/// What a stranger tried, in one line.
+fn tried(stranger: &StrangerEntry) -> String {
     format!(
-        "{table}\nstranger: {} identities, turned away {} times, {} links; {} silent connections, {} \
-         datagrams; {} of {} HTTP requests answered",
+        "stranger: {} identities, turned away {} times, {} links; {} silent connections, {} datagrams; {} of \
+         {} HTTP requests answered",
         stranger.identities,
         stranger.turned_away,
         stranger.links,

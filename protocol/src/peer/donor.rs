@@ -13,7 +13,7 @@ impl Peer {
     pub(super) fn state_asked(&mut self, from: PeerId, at_least: Round) {
         let holds = (self.ready() || self.at_rest()) && self.catch_up.idle();
         // Where donors must agree, the asker names a round that all of them pin when they get there.
-        let soon = self.cx.plan.liars > 0 && self.cx.round.next() == at_least;
+        let soon = self.cx.plan.false_donors() > 0 && self.cx.round.next() == at_least;
         if !holds || (self.cx.round < at_least && !soon) {
             self.cx.send(from, TransferMessage::StateRefuse);
             return;

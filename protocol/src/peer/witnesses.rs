@@ -28,11 +28,14 @@ impl Peer {
             false => greeted,
         };
         // Its first links may be all liars that the run allows for.
-        let fewest = match self.cx.plan.liars {
+        let fewest = match self.cx.plan.false_donors() {
             u16::MAX => 1,
             liars => usize::from(liars),
         };
-        let liars = self.cx.plan.liars_of(members);
+        let liars = match self.cx.plan.false_donors() {
+            0 => 0,
+            _ => self.cx.plan.liars_of(members),
+        };
         if young { liars.max(fewest) } else { liars }
     }
 

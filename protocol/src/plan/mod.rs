@@ -122,6 +122,10 @@ pub struct Plan {
     /// The least number of contributions that are combined, where members agree: with fewer the round
     /// is void. Zero and one are the same.
     pub contributions: u16,
+    /// Whether members sign their statements, so that liars cannot make two decisions of one round.
+    /// Catching up then believes one donor. Without signatures it believes what more peers say than
+    /// may lie.
+    pub signed: bool,
 }
 
 impl Plan {
@@ -137,12 +141,15 @@ impl Plan {
     /// The hash that peers compare.
     pub fn hash(&self) -> PlanHash {
         let mut bytes = crate::wire::canonical(self);
-        // The last two fields. Without them the hash is that of plans from before there were such
+        // The last three fields. Without them the hash is that of plans from before there were such
         // fields, and so are the random numbers that codecs draw from it.
-        if self.contributions == 0 {
-            bytes.truncate(bytes.len() - size_of_val(&self.contributions));
-            if self.liars == 0 {
-                bytes.truncate(bytes.len() - size_of_val(&self.liars));
+        if !self.signed {
+            bytes.truncate(bytes.len() - size_of_val(&self.signed));
+            if self.contributions == 0 {
+                bytes.truncate(bytes.len() - size_of_val(&self.contributions));
+                if self.liars == 0 {
+                    bytes.truncate(bytes.len() - size_of_val(&self.liars));
+                }
             }
         }
         PlanHash::from_bytes(*Digest::of(&bytes).as_bytes())

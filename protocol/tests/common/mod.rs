@@ -61,6 +61,7 @@ pub(crate) fn plan(exchange: ExchangeKind, fragments: usize) -> Plan {
         state_bytes: 1000,
         liars: 0,
         contributions: 0,
+        signed: false,
     }
 }
 

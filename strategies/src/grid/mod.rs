@@ -75,6 +75,7 @@
 //!
 //! [agreement]                  # all-reduce, gathered, parameter-server with mode = "bsp"
 //! liars = 0                    # members of a group that may lie without harm: a number, or "max"
+//! signed = true                # with liars: members sign what they vote for
 //!
 //! [inner]
 //! optimizer = "adam-w"         # sgd, signum, muon (lr, momentum, weight_decay),

@@ -37,6 +37,7 @@ pub struct Strategy {
     outer: OuterKind,
     aggregation: AggregationKind,
     liars: Option<u16>,
+    signed: bool,
     pub(super) inner: Inner,
     deadlines: DeadlinePlan,
 }

@@ -277,8 +277,9 @@ fn the_dead_leave_the_optimum_of_those_that_are_left() {
 #[test]
 fn a_newcomer_takes_the_common_variate_over() {
     let mut swarm = swarm(SCAFFOLD, 1);
+    run(&mut swarm, 1);
     swarm.kill(peer(3));
-    run(&mut swarm, 60);
+    run(&mut swarm, 59);
     swarm.add(3, true);
     swarm.run_until(|swarm| {
         swarm

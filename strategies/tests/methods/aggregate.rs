@@ -168,6 +168,47 @@ fn weiszfeld(x: &[Vec<f64>], weights: &[f64]) -> Vec<f64> {
     v
 }
 
+fn trimmed_mean(x: &[Vec<f64>], liars: usize) -> Vec<f64> {
+    let coordinate = |d: usize| {
+        let kept = column(x, d)[liars..x.len() - liars].to_vec();
+        kept.iter().sum::<f64>() / kept.len() as f64
+    };
+    (0..x[0].len()).map(coordinate).collect()
+}
+
+fn nearest_trimmed_mean(x: &[Vec<f64>], liars: usize) -> Vec<f64> {
+    let near = |k: usize| {
+        let mut order: Vec<usize> = (0..x.len()).collect();
+        order.sort_by(|i, j| distance(&x[k], &x[*i]).total_cmp(&distance(&x[k], &x[*j])));
+        let near = order[..x.len() - liars].iter().map(|i| x[*i].clone());
+        mean_of(&near.collect::<Vec<_>>())
+    };
+    trimmed_mean(&(0..x.len()).map(near).collect::<Vec<_>>(), liars)
+}
+
+fn clipped_gossip(x: &[Vec<f64>], weights: &[f64], liars: usize) -> Vec<f64> {
+    let lengths: Vec<f64> = x.iter().map(|v| distance(v, &x[0])).collect();
+    let mut sorted = lengths[1..].to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let tau = match sorted.len() > liars {
+        true => sorted[sorted.len() - liars - 1],
+        false => 0.0,
+    };
+    let total: f64 = weights.iter().sum();
+    let cut = |k: usize| {
+        if lengths[k] > tau {
+            tau / lengths[k]
+        } else {
+            1.0
+        }
+    };
+    let coordinate = |d: usize| {
+        let pull = (1..x.len()).map(|k| weights[k] / total * cut(k) * (x[k][d] - x[0][d]));
+        x[0][d] + pull.sum::<f64>()
+    };
+    (0..x[0].len()).map(coordinate).collect()
+}
+
 /// Each rule as its paper has it, in f64.
 fn reference(kind: &AggregationKind, vectors: &Vectors) -> Vec<f64> {
     let x: Vec<Vec<f64>> = vectors.iter().map(|v| wide(v)).collect();
@@ -181,50 +222,9 @@ fn reference(kind: &AggregationKind, vectors: &Vectors) -> Vec<f64> {
     };
     match *kind {
         AggregationKind::Median => (0..len).map(|d| middle(&column(&x, d))).collect(),
-        AggregationKind::TrimmedMean { liars } => (0..len)
-            .map(|d| {
-                let kept = column(&x, d)[liars..n - liars].to_vec();
-                kept.iter().sum::<f64>() / kept.len() as f64
-            })
-            .collect(),
-        AggregationKind::NearestTrimmedMean { liars } => {
-            let near = |k: usize| {
-                let mut order: Vec<usize> = (0..n).collect();
-                order.sort_by(|i, j| distance(&x[k], &x[*i]).total_cmp(&distance(&x[k], &x[*j])));
-                let near = order[..n - liars].iter().map(|i| x[*i].clone());
-                mean_of(&near.collect::<Vec<_>>())
-            };
-            let means: Vec<Vec<f64>> = (0..n).map(near).collect();
-            (0..len)
-                .map(|d| {
-                    let kept = column(&means, d)[liars..n - liars].to_vec();
-                    kept.iter().sum::<f64>() / kept.len() as f64
-                })
-                .collect()
-        }
-        AggregationKind::ClippedGossip { liars } => {
-            let lengths: Vec<f64> = x.iter().map(|v| distance(v, &x[0])).collect();
-            let mut sorted = lengths[1..].to_vec();
-            sorted.sort_by(f64::total_cmp);
-            let tau = match sorted.len() > liars {
-                true => sorted[sorted.len() - liars - 1],
-                false => 0.0,
-            };
-            let total: f64 = a.iter().sum();
-            let cut = |k: usize| {
-                if lengths[k] > tau {
-                    tau / lengths[k]
-                } else {
-                    1.0
-                }
-            };
-            (0..len)
-                .map(|d| {
-                    let pull = (1..n).map(|k| a[k] / total * cut(k) * (x[k][d] - x[0][d]));
-                    x[0][d] + pull.sum::<f64>()
-                })
-                .collect()
-        }
+        AggregationKind::TrimmedMean { liars } => trimmed_mean(&x, liars),
+        AggregationKind::NearestTrimmedMean { liars } => nearest_trimmed_mean(&x, liars),
+        AggregationKind::ClippedGossip { liars } => clipped_gossip(&x, &a, liars),
         AggregationKind::Krum { liars } => x[krum_order(&x, liars)[0]].clone(),
         AggregationKind::MultiKrum { liars } => {
             let best = krum_order(&x, liars)[..n - liars].to_vec();

@@ -36,6 +36,7 @@ fn header() -> RecordHeader {
             state_bytes: 0,
             liars: 0,
             contributions: 0,
+            signed: false,
         },
         config: PeerConfig {
             me: PeerId::from_bytes([1; 32]),

@@ -31,6 +31,7 @@ pub(in crate::depot) fn plan() -> Plan {
         state_bytes: 1000,
         liars: 0,
         contributions: 0,
+        signed: false,
     }
 }
 

@@ -239,10 +239,10 @@ async fn a_liar_that_ends_does_not_end_the_run() {
         liars: vec!["1@random".parse().unwrap()],
         ..two()
     };
-    let script = format!(
-        "{LISTENING}case \"$3\" in *node-1*) exit 1;; esac\n{}{WAIT}",
-        progress(6, 0.96)
-    );
+    // The other one goes on when the liar is about to end, and no signal makes the liar polite.
+    let ends = "case \"$3\" in *node-1*) trap - INT; : > \"$3.gone\"; exit 1;; esac\n\
+                until [ -e \"${3%node-0*}node-1/node.toml.gone\" ]; do sleep 0.01; done\n";
+    let script = format!("{LISTENING}{ends}{}{WAIT}", progress(6, 0.96));
     let (plan, mut swarm) = swarm(&dir, &script, &options);
     let end = swarm.run(accuracy(0.95), None).await.unwrap();
     assert_eq!(end, End::Reached);

@@ -201,45 +201,21 @@ async fn an_unreachable_bootstrap_is_reported_and_tried_again() {
     }
 }
 
+/// Another process that listens on a port of the configuration would get some of the connections.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_busy_port_is_fatal_only_when_nothing_else_works() {
-    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let busy = format!("/ip4/127.0.0.1/tcp/{}", taken.local_addr().unwrap().port());
-    let store = Arc::new(TestStore::default());
-    let refused = start(config(&[&busy]), store.clone(), BulkLimits::default());
-    let error = refused.map(|_| ()).unwrap_err();
-    assert!(matches!(&error, NetError::Listen { failures } if failures.len() == 1));
-    assert!(error.to_string().contains(&busy), "{error}");
-    let (_net, mut events) = start(config(&[&busy, QUIC]), store, BulkLimits::default()).unwrap();
-    let first = timeout(WAIT, events.recv()).await.unwrap().unwrap();
-    assert!(matches!(first, NetEvent::ListenFailed(f) if f.address.to_string() == busy));
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_busy_udp_port_is_named_in_one_line_and_tcp_goes_on() {
-    let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-    let port = taken.local_addr().unwrap().port();
-    let busy = format!("/ip4/127.0.0.1/udp/{port}/quic-v1");
-    let mut behind = config(&[&busy, TCP]);
-    behind.join = vec![];
-    let store = Arc::new(TestStore::default());
-    let (net, mut events) = start(behind, store, BulkLimits::default()).unwrap();
-    let mut b = started(config(&[TCP]), TestStore::default()).await;
-    let first = timeout(WAIT, events.recv()).await.unwrap().unwrap();
-    let NetEvent::ListenFailed(failure) = first else {
-        panic!("{first:?}");
-    };
-    let line = failure.to_string();
-    assert!(
-        line.contains(&format!("udp port {port} is in use: stop the program")),
-        "{line}"
-    );
-    assert!(!line.contains('\n'), "{line}");
-    net.dial(b.record.clone()).unwrap();
-    let up = async {
-        while !matches!(events.recv().await, Some(NetEvent::LinkUp(peer)) if peer == b.id) {}
-    };
-    timeout(WAIT, up).await.unwrap();
-    b.until(|event| matches!(event, NetEvent::LinkUp(_)).then_some(()))
-        .await;
+async fn a_port_of_another_process_is_named_and_not_shared() {
+    let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let udp = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let [of_tcp, of_udp] = [tcp.local_addr(), udp.local_addr()].map(|at| at.unwrap().port());
+    let busy = [
+        (format!("/ip4/127.0.0.1/tcp/{of_tcp}"), of_tcp),
+        (format!("/ip4/127.0.0.1/udp/{of_udp}/quic-v1"), of_udp),
+    ];
+    for (busy, taken) in busy {
+        let store = Arc::new(TestStore::default());
+        let refused = start(config(&[&busy, QUIC]), store, BulkLimits::default());
+        let error = refused.map(|_| ()).unwrap_err();
+        assert!(matches!(error, NetError::PortTaken { port, .. } if port == taken));
+        assert!(error.to_string().contains(&taken.to_string()), "{error}");
+    }
 }

@@ -43,6 +43,7 @@ fn center(contribution: Contribution) -> (Center, Context) {
         state_bytes: 1000,
         liars: 0,
         contributions: 0,
+        signed: false,
     };
     let config = PeerConfig {
         me: peer(1),

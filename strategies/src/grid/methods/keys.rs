@@ -36,3 +36,10 @@ pub(super) const LIARS: Key = key(
     "0",
     "members of a group that may lie without harm, (n - 1) / 3 of n at most",
 );
+
+pub(super) const SIGNED: Key = key(
+    "agreement.signed",
+    "true or false",
+    "false",
+    "whether members sign their statements, so that liars cannot make two decisions of one round",
+);

@@ -54,6 +54,7 @@ fn one() -> (Neighbours<Pull>, Context) {
         state_bytes: 1000,
         liars: 0,
         contributions: 0,
+        signed: false,
     };
     let config = PeerConfig {
         me: peer(1),
