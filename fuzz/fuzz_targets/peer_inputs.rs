@@ -143,9 +143,7 @@ fn plan(exchange: ExchangeKind, fragments: u8) -> Plan {
         overlap: murmurate_protocol::OverlapPlan::NONE,
         deadlines: DeadlinePlan::default(),
         state_bytes: 1000,
-        liars: 0,
-        contributions: 0,
-        signed: false,
+        agreement: murmurate_protocol::AgreementPlan::default(),
     }
 }
 

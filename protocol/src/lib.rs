@@ -104,7 +104,9 @@ pub use overlap::{Layers, OverlapError, OverlapPlan};
 pub use pace::Pace;
 pub use participants::Participants;
 pub use peer::{Input, Peer, Snapshot};
-pub use plan::{BytesBound, Contribution, DeadlinePlan, FragmentPlan, Plan, PlanError};
+pub use plan::{
+    AgreementPlan, BytesBound, Contribution, DeadlinePlan, FragmentPlan, Plan, PlanError,
+};
 pub use sampling::Sampling;
 pub use schedule::{Schedule, ScheduleCost};
 pub use signature::{Signature, Signed};

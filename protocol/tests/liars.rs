@@ -12,8 +12,8 @@ use common::one::{One, honest};
 use common::peer;
 use murmurate_protocol::wire::{AgreedMessage, ExchangeMessage, FormingMessage, Member, Message};
 use murmurate_protocol::{
-    Attempt, Digest, Event, ExchangeKind, FragmentId, GroupTag, Input, Order, Output, Part, PeerId,
-    Plan, Round, SliceId, SliceMeta, Tag,
+    AgreementPlan, Attempt, Digest, Event, ExchangeKind, FragmentId, GroupTag, Input, Order,
+    Output, Part, PeerId, Plan, Round, SliceId, SliceMeta, Tag,
 };
 
 /// Peer 0, which has met peers 1 to `others` and has trained on eight samples.
@@ -148,7 +148,10 @@ fn a_refused_proposer_is_not_waited_for() {
 /// Peer 0 with three others, whose plan needs `least` contributions, in a group of these weights.
 fn grouped(least: u16, weights: [f64; 4]) -> One {
     let mut one = One::of(Plan {
-        contributions: least,
+        agreement: AgreementPlan {
+            contributions: least,
+            ..AgreementPlan::default()
+        },
         ..common::plan(ExchangeKind::AllReduce, 1)
     });
     (1..4).for_each(|id| one.meet(peer(id)));

@@ -24,7 +24,7 @@ use murmurate_protocol::{
 /// A peer among three others, one of which may lie.
 fn among_four(liars: u16, join: bool) -> One {
     let mut plan = plan(ExchangeKind::AllReduce, 1);
-    plan.liars = liars;
+    plan.agreement.liars = liars;
     let mut settings = config(peer(0));
     settings.start_with = if join { 1 } else { 4 };
     settings.join = join;

@@ -18,6 +18,7 @@ mod records;
 mod refusals;
 mod setup;
 mod shown;
+mod start;
 mod story;
 mod trace;
 mod trainer;
@@ -29,7 +30,7 @@ pub use recording::BINARY;
 use crate::api::{ApiServer, TOKEN_FILE, Token};
 use crate::config::Config;
 use crate::faults::{Fault, Faults};
-use crate::lanes::{Lanes, Sealer};
+use crate::lanes::Lanes;
 use crate::lies::{Liar, Lie};
 use crate::membership;
 use crate::metrics::{Metrics, RateFact};
@@ -41,22 +42,19 @@ use crate::store::Store;
 use console::Console;
 use contacts::Contacts;
 use driver::{Driver, Sources};
-use ending::{Ending, Join};
 use judge::Judge;
-use libp2p::Multiaddr;
 use murmurate_attach::Supervisor;
 use murmurate_protocol::record::RecordHeader;
 use murmurate_protocol::wire::encode_value;
 use murmurate_protocol::{Input, Peer, PeerConfig, Plan};
 use murmurate_strategies::Trainer;
 use murmurate_tasks::TaskError;
-use murmurate_tasks::config::DataSource;
-use murmurate_tasks::data::ShardKind;
 use murmurate_trust::Invite;
 use on_request::OnRequest;
 use payload::Payload;
 use recording::Recording;
 use setup::Setup;
+use start::{dealt_note, ending, log_start, sealer};
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -168,26 +166,6 @@ async fn run_async(
         .await
 }
 
-/// Logs what the daemon begins with.
-fn log_start(config: &Config, setup: &Setup) {
-    tracing::info!(
-        preset = config.strategy.name(),
-        rounds = config.run.rounds,
-        dir = %config.daemon.dir.display(),
-        resumes = setup.snapshot.is_some(),
-        "daemon started"
-    );
-}
-
-/// What is known of the end of a daemon that joins these addresses.
-fn ending(join: &[Multiaddr]) -> Ending {
-    Ending {
-        join: Join::new(join),
-        bootstrap: unanswered(join),
-        ..Ending::default()
-    }
-}
-
 /// Connects the parts and runs them until the peer has left.
 async fn drive(
     config: Config,
@@ -267,26 +245,6 @@ async fn serve(config: &Config, setup: &Setup, net: &Net) -> Result<ApiServer, D
     setup.store.note_secret(TOKEN_FILE, &token.text())?;
     setup.store.note_http(api.address())?;
     Ok(api)
-}
-
-/// Said once at the start: a daemon cannot see whether the others hold the same files.
-const DEALT_NOTE: &str = "the data is divided among the daemons of this run, which all have the same \
-                          files (if these files are only here, set shards.kind = \"own\")";
-
-fn dealt_note(config: &Config) -> Option<String> {
-    let from_files = matches!(config.task.data(), Some(DataSource::Path(_)));
-    let dealt = config.shards.kind == ShardKind::Dealt && from_files;
-    dealt.then(|| DEALT_NOTE.to_owned())
-}
-
-/// What signs and checks statements, where members of groups do.
-fn sealer(setup: &Setup) -> Option<Sealer> {
-    let identity = setup.store.identity();
-    let votes = setup.store.dir().join("votes");
-    setup.plan.signed.then(|| {
-        let key = identity.keypair().clone();
-        Sealer::new(key, identity.peer(), setup.plan.run, votes)
-    })
 }
 
 /// Starts the record of a peer with this configuration and plan.
@@ -374,12 +332,6 @@ async fn finish(driver: Driver, supervisor: Option<Supervisor>) -> Result<NodeRe
         Some(missed) => Err(DaemonError::Missed { missed, rounds }),
         None => Ok(report),
     }
-}
-
-/// The addresses to join, as text for an error before any of them has answered or failed.
-fn unanswered(join: &[Multiaddr]) -> Option<String> {
-    let addresses: Vec<String> = join.iter().map(Multiaddr::to_string).collect();
-    (!addresses.is_empty()).then(|| format!("{} (no answer)", addresses.join(", ")))
 }
 
 /// Sends one message for every Ctrl+C and every SIGTERM, which service managers send, and sets the

@@ -6,13 +6,17 @@ impl Plan {
     /// Members of a group of this size that may lie without harm: `min(liars, (n - 1) / 3)`. Zero
     /// means that members may crash but not lie.
     pub fn liars_of(&self, members: usize) -> usize {
-        usize::from(self.liars).min(members.saturating_sub(1) / 3)
+        usize::from(self.agreement.liars).min(members.saturating_sub(1) / 3)
     }
 
     /// How many of the peers that this one catches up from may lie. Where members sign, one donor is
     /// believed: no other peer may have what it tells.
     pub(crate) fn false_donors(&self) -> u16 {
-        if self.signed { 0 } else { self.liars }
+        if self.agreement.signed {
+            0
+        } else {
+            self.agreement.liars
+        }
     }
 
     /// The least number of members of a group of this size that decides.

@@ -3,10 +3,12 @@
 //! `strategies` builds plans from the configuration; the wire carries only their hash, because two
 //! peers exchange only when their plans are equal.
 
+mod agreement;
 mod liars;
 mod rounds;
 mod validate;
 
+pub use agreement::AgreementPlan;
 #[cfg(test)]
 pub(crate) use liars::quorum;
 pub use validate::PlanError;
@@ -116,16 +118,8 @@ pub struct Plan {
     pub deadlines: DeadlinePlan,
     /// Bytes of a state transfer.
     pub state_bytes: u64,
-    /// How many lying members a group must survive, where members agree. A group of n survives
-    /// `min(liars, (n - 1) / 3)`.
-    pub liars: u16,
-    /// The least number of contributions that are combined, where members agree: with fewer the round
-    /// is void. Zero and one are the same.
-    pub contributions: u16,
-    /// Whether members sign their statements, so that liars cannot make two decisions of one round.
-    /// Catching up then believes one donor. Without signatures it believes what more peers say than
-    /// may lie.
-    pub signed: bool,
+    /// What the members of a group expect of each other, where they agree.
+    pub agreement: AgreementPlan,
 }
 
 impl Plan {
@@ -141,23 +135,15 @@ impl Plan {
     /// The hash that peers compare.
     pub fn hash(&self) -> PlanHash {
         let mut bytes = crate::wire::canonical(self);
-        // The last three fields. Without them the hash is that of plans from before there were such
-        // fields, and so are the random numbers that codecs draw from it.
-        if !self.signed {
-            bytes.truncate(bytes.len() - size_of_val(&self.signed));
-            if self.contributions == 0 {
-                bytes.truncate(bytes.len() - size_of_val(&self.contributions));
-                if self.liars == 0 {
-                    bytes.truncate(bytes.len() - size_of_val(&self.liars));
-                }
-            }
-        }
+        // The last field. What is usual in it is left out, so that the hash is that of plans from before
+        // there was such a field, and so are the random numbers that codecs draw from it.
+        bytes.truncate(bytes.len() - self.agreement.usual_bytes());
         PlanHash::from_bytes(*Digest::of(&bytes).as_bytes())
     }
 
     /// Whether this many contributions are too few to be combined.
     pub(crate) fn too_few(&self, contributions: usize) -> bool {
-        contributions < usize::from(self.contributions.max(1))
+        contributions < usize::from(self.agreement.contributions.max(1))
     }
 
     /// The plan of one fragment, if there is such a fragment.

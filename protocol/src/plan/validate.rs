@@ -111,7 +111,7 @@ impl Plan {
         if when.quorum != Quorum::default() && !self.exchange.agrees() {
             return Err(PlanError::Quorum);
         }
-        if self.liars > 0 && !self.exchange.agrees() {
+        if self.agreement.liars > 0 && !self.exchange.agrees() {
             return Err(PlanError::Liars);
         }
         let facts = self.exchange.facts();

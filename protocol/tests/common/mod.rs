@@ -59,9 +59,7 @@ pub(crate) fn plan(exchange: ExchangeKind, fragments: usize) -> Plan {
         overlap: murmurate_protocol::OverlapPlan::NONE,
         deadlines: DeadlinePlan::default(),
         state_bytes: 1000,
-        liars: 0,
-        contributions: 0,
-        signed: false,
+        agreement: murmurate_protocol::AgreementPlan::default(),
     }
 }
 

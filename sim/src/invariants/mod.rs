@@ -48,7 +48,7 @@ impl Checks {
                 .then(|| MassConserved::new(scenario.peers)),
             bits: exchange
                 .agrees()
-                .then(|| SameBits::new(recipe.plan().signed)),
+                .then(|| SameBits::new(recipe.plan().agreement.signed)),
             lead: exchange.lead().map(|lead| LeadBounded::new(lead.most)),
             ids: (0..scenario.peers).map(|index| recipe.id(index)).collect(),
             edges: exchange.facts().has_edges.then(EdgesAgree::default),

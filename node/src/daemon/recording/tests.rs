@@ -34,9 +34,7 @@ fn header() -> RecordHeader {
             overlap: murmurate_protocol::OverlapPlan::NONE,
             deadlines: DeadlinePlan::default(),
             state_bytes: 0,
-            liars: 0,
-            contributions: 0,
-            signed: false,
+            agreement: murmurate_protocol::AgreementPlan::default(),
         },
         config: PeerConfig {
             me: PeerId::from_bytes([1; 32]),

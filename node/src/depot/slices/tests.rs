@@ -29,9 +29,7 @@ pub(in crate::depot) fn plan() -> Plan {
         overlap: murmurate_protocol::OverlapPlan::NONE,
         deadlines: DeadlinePlan::default(),
         state_bytes: 1000,
-        liars: 0,
-        contributions: 0,
-        signed: false,
+        agreement: murmurate_protocol::AgreementPlan::default(),
     }
 }
 

@@ -29,7 +29,7 @@ pub(super) fn proposers(cx: &Context, ready: Vec<PeerId>) -> Vec<PeerId> {
 
 /// Whether members sign what they say.
 pub(super) fn signs(cx: &Context) -> bool {
-    cx.plan.signed
+    cx.plan.agreement.signed
 }
 
 /// Whether a peer may propose, as far as this one knows.

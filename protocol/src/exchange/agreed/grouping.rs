@@ -12,7 +12,6 @@ use super::message::{FormingMessage, Member};
 use super::proposal::{self, Stated, Verdict};
 use super::quorum::Enough;
 use super::signed_message::Seat;
-use super::weights;
 use crate::core::context::Context;
 use crate::core::timers::Timer;
 use crate::exchange::Outcome;
@@ -29,7 +28,7 @@ pub(super) struct Ready {
     weight: f64,
     anchor: Digest,
     /// Its signed words, where members sign.
-    seat: Option<Seat>,
+    pub(super) seat: Option<Seat>,
 }
 
 /// What forming a group came to.
@@ -59,7 +58,7 @@ pub(super) struct Grouping {
     closed: bool,
     /// Whether enough are ready.
     enough: Enough,
-    term: u8,
+    pub(super) term: u8,
     tried: BTreeSet<PeerId>,
     proposer: Option<PeerId>,
     pub(super) ready: BTreeMap<PeerId, Ready>,
@@ -352,57 +351,6 @@ impl Grouping {
                 cx.timers.set(Timer::Exchange, deadline);
                 Formed::Waiting
             }
-        }
-    }
-
-    fn propose(
-        &mut self,
-        cx: &mut Context,
-        all: &BTreeMap<PeerId, (f64, Digest)>,
-        anchor: Digest,
-    ) -> Formed {
-        let (me, round, term) = (cx.me(), cx.round, self.term);
-        let mut members = Vec::new();
-        let mut seats = Vec::new();
-        for (peer, (weight, theirs)) in all {
-            if *theirs == anchor && members.len() < GROUP_MEMBERS_MAX {
-                members.push(Member {
-                    peer: *peer,
-                    weight: *weight,
-                });
-                let seat = self.ready.get(peer).and_then(|ready| ready.seat);
-                seats.extend(seat.or((*peer == me).then(|| self.own_seat(cx))));
-            } else {
-                let resync = *theirs != anchor;
-                cx.send(
-                    *peer,
-                    FormingMessage::Behind {
-                        round: round.next(),
-                        resync,
-                    },
-                );
-            }
-        }
-        if signs(cx) {
-            return self.propose_signed(cx, term, seats);
-        }
-        weights::cap(&mut members);
-        match Group::new(&cx.plan, round, members.clone(), me) {
-            Some(group) => {
-                for (_, peer) in group.others() {
-                    let members = members.clone();
-                    cx.send(
-                        peer,
-                        FormingMessage::Propose {
-                            round,
-                            term,
-                            members,
-                        },
-                    );
-                }
-                self.form(cx, group, false)
-            }
-            None => Formed::NoGroup, // the group is full without this peer
         }
     }
 

@@ -35,6 +35,7 @@ mod member;
 mod message;
 mod pipeline;
 mod proposal;
+mod proposing;
 mod quorum;
 mod reduce;
 mod repair;

@@ -45,7 +45,7 @@ impl Proposal {
             weight: seat.weight,
         });
         let mut plain: Vec<Member> = plain.collect();
-        // Members sign what they claim; what counts of it follows from all claims.
+        // Members sign what they claim; how much counts follows from all claims.
         weights::cap(&mut plain);
         let group = Group::new(&cx.plan, self.round, plain, cx.me())?;
         Some(group.signed(&cx.plan, usize::from(self.seats), self.digest(&cx.plan.run)))

@@ -41,9 +41,7 @@ fn center(contribution: Contribution) -> (Center, Context) {
         deadlines: DeadlinePlan::default(),
         overlap: crate::OverlapPlan::NONE,
         state_bytes: 1000,
-        liars: 0,
-        contributions: 0,
-        signed: false,
+        agreement: crate::AgreementPlan::default(),
     };
     let config = PeerConfig {
         me: peer(1),

@@ -4,7 +4,7 @@ use super::Strategy;
 use crate::Layout;
 use crate::grid::{StrategyError, methods};
 use crate::plan::{Cluster, Store, Traffic, UnderWay};
-use murmurate_protocol::{Contribution, Digest, FragmentPlan, Plan, RunId};
+use murmurate_protocol::{AgreementPlan, Contribution, Digest, FragmentPlan, Plan, RunId};
 use std::ops::Range;
 
 impl Strategy {
@@ -71,9 +71,11 @@ impl Strategy {
             rounds,
             fragments: fragments.collect(),
             overlap: self.overlap.plan,
-            liars: self.liars.unwrap_or(0),
-            contributions: self.contributions(),
-            signed: self.signed,
+            agreement: AgreementPlan {
+                liars: self.liars.unwrap_or(0),
+                contributions: self.contributions(),
+                signed: self.signed,
+            },
             deadlines: self.deadlines,
             state_bytes: (4 * parameters as u64).saturating_mul(runs) + self.kept_bytes(layout),
         };

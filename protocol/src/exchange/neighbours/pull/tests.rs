@@ -52,9 +52,7 @@ fn one() -> (Neighbours<Pull>, Context) {
         deadlines: DeadlinePlan::default(),
         overlap: OverlapPlan::NONE,
         state_bytes: 1000,
-        liars: 0,
-        contributions: 0,
-        signed: false,
+        agreement: crate::AgreementPlan::default(),
     };
     let config = PeerConfig {
         me: peer(1),

@@ -1,0 +1,55 @@
+//! What a daemon says and knows when it starts.
+
+use super::ending::{Ending, Join};
+use super::setup::Setup;
+use crate::config::Config;
+use crate::lanes::Sealer;
+use libp2p::Multiaddr;
+use murmurate_tasks::config::DataSource;
+use murmurate_tasks::data::ShardKind;
+
+/// Logs what the daemon begins with.
+pub(super) fn log_start(config: &Config, setup: &Setup) {
+    tracing::info!(
+        preset = config.strategy.name(),
+        rounds = config.run.rounds,
+        dir = %config.daemon.dir.display(),
+        resumes = setup.snapshot.is_some(),
+        "daemon started"
+    );
+}
+
+/// What is known of the end of a daemon that joins these addresses.
+pub(super) fn ending(join: &[Multiaddr]) -> Ending {
+    Ending {
+        join: Join::new(join),
+        bootstrap: unanswered(join),
+        ..Ending::default()
+    }
+}
+
+/// Said once at the start: a daemon cannot see whether the others hold the same files.
+const DEALT_NOTE: &str = "the data is divided among the daemons of this run, which all have the same \
+                          files (if these files are only here, set shards.kind = \"own\")";
+
+pub(super) fn dealt_note(config: &Config) -> Option<String> {
+    let from_files = matches!(config.task.data(), Some(DataSource::Path(_)));
+    let dealt = config.shards.kind == ShardKind::Dealt && from_files;
+    dealt.then(|| DEALT_NOTE.to_owned())
+}
+
+/// What signs and checks statements, where members of groups do.
+pub(super) fn sealer(setup: &Setup) -> Option<Sealer> {
+    let identity = setup.store.identity();
+    let votes = setup.store.dir().join("votes");
+    setup.plan.agreement.signed.then(|| {
+        let key = identity.keypair().clone();
+        Sealer::new(key, identity.peer(), setup.plan.run, votes)
+    })
+}
+
+/// The addresses to join, as text for an error before any of them has answered or failed.
+fn unanswered(join: &[Multiaddr]) -> Option<String> {
+    let addresses: Vec<String> = join.iter().map(Multiaddr::to_string).collect();
+    (!addresses.is_empty()).then(|| format!("{} (no answer)", addresses.join(", ")))
+}

@@ -1,0 +1,65 @@
+//! Proposing a group: the peers that share an anchor, with the weights that count.
+
+use super::electorate::signs;
+use super::group::Group;
+use super::grouping::{Formed, Grouping};
+use super::message::{FormingMessage, Member};
+use super::weights;
+use crate::core::context::Context;
+use crate::limits::GROUP_MEMBERS_MAX;
+use crate::{Digest, PeerId};
+use std::collections::BTreeMap;
+
+impl Grouping {
+    /// Proposes the ready peers with this anchor, and tells the others that they are behind.
+    pub(super) fn propose(
+        &mut self,
+        cx: &mut Context,
+        all: &BTreeMap<PeerId, (f64, Digest)>,
+        anchor: Digest,
+    ) -> Formed {
+        let (me, round, term) = (cx.me(), cx.round, self.term);
+        let mut members = Vec::new();
+        let mut seats = Vec::new();
+        for (peer, (weight, theirs)) in all {
+            if *theirs == anchor && members.len() < GROUP_MEMBERS_MAX {
+                members.push(Member {
+                    peer: *peer,
+                    weight: *weight,
+                });
+                let seat = self.ready.get(peer).and_then(|ready| ready.seat);
+                seats.extend(seat.or((*peer == me).then(|| self.own_seat(cx))));
+            } else {
+                let resync = *theirs != anchor;
+                cx.send(
+                    *peer,
+                    FormingMessage::Behind {
+                        round: round.next(),
+                        resync,
+                    },
+                );
+            }
+        }
+        if signs(cx) {
+            return self.propose_signed(cx, term, seats);
+        }
+        weights::cap(&mut members);
+        match Group::new(&cx.plan, round, members.clone(), me) {
+            Some(group) => {
+                for (_, peer) in group.others() {
+                    let members = members.clone();
+                    cx.send(
+                        peer,
+                        FormingMessage::Propose {
+                            round,
+                            term,
+                            members,
+                        },
+                    );
+                }
+                self.form(cx, group, false)
+            }
+            None => Formed::NoGroup, // the group is full without this peer
+        }
+    }
+}
