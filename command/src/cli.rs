@@ -220,7 +220,7 @@ pub(crate) struct LocalArgs {
     /// Start daemon N when the others have reached round R
     #[arg(long, value_name = "N@round:R")]
     pub(crate) late: Vec<LateAt>,
-    /// Let daemon N break the protocol, from round ROUND if one is given: N@MODE[:ROUND] with weight,
+    /// Let daemon N break the protocol, from round ROUND if one is given: `N@MODE[:ROUND]` with weight,
     /// poison, sign-flip, owner-lie, equivocate, propose, decided, behind, state, slot, withhold,
     /// silent, flood or random; may be given several times. The results are those of the honest
     /// daemons
