@@ -423,6 +423,24 @@ fn every_kind_of_message_has_a_golden_file() {
     }
 }
 
+/// A weight that is no number would differ from itself, and so would the group that it is in.
+#[test]
+fn no_message_has_a_weight_that_is_no_number() {
+    let usual = 320.0_f64.to_le_bytes();
+    let mut found = 0;
+    for message in messages() {
+        let bytes = encode(&message);
+        let at = |window: &[u8]| window == usual;
+        for place in bytes.windows(8).enumerate().filter(|(_, w)| at(w)) {
+            let mut changed = bytes.clone();
+            changed[place.0..place.0 + 8].copy_from_slice(&f64::NAN.to_le_bytes());
+            assert!(decode(&changed).is_err(), "{message:?}");
+            found += 1;
+        }
+    }
+    assert!(found >= 4, "{found} weights");
+}
+
 #[test]
 fn a_frame_of_another_kind_is_refused() {
     let mut frame = encode(&messages()[0]);

@@ -1,6 +1,8 @@
 //! A member of a group.
 
 use crate::PeerId;
+use crate::limits::GROUP_MEMBERS_MAX;
+use crate::wire::{WireError, check};
 use serde::{Deserialize, Serialize};
 
 /// A member of a group with the weight of its contribution.
@@ -10,4 +12,20 @@ pub struct Member {
     pub peer: PeerId,
     /// Samples it trained on this round.
     pub weight: f64,
+}
+
+/// What holds for the members of any group.
+pub(super) fn group(members: &[Member]) -> Result<(), WireError> {
+    check::ok(
+        !members.is_empty() && members.len() <= GROUP_MEMBERS_MAX,
+        "members",
+    )?;
+    check::ok(
+        members.iter().all(|m| check::weight_ok(m.weight)),
+        "members.weight",
+    )?;
+    check::ok(
+        members.is_sorted_by(|a, b| a.peer < b.peer),
+        "members.order",
+    )
 }

@@ -4,6 +4,7 @@
 pub use super::member::Member;
 
 use super::ballot::{Ballot, Held, ShardPlan, ShardVersion};
+use super::member::group;
 use super::signed_message::{Seat, SignedMessage};
 use super::statement::Place;
 use crate::limits::GROUP_MEMBERS_MAX;
@@ -368,20 +369,4 @@ impl FragmentMessage {
             }
         }
     }
-}
-
-/// What holds for the members of any group.
-fn group(members: &[Member]) -> Result<(), WireError> {
-    check::ok(
-        !members.is_empty() && members.len() <= GROUP_MEMBERS_MAX,
-        "members",
-    )?;
-    check::ok(
-        members.iter().all(|m| check::weight_ok(m.weight)),
-        "members.weight",
-    )?;
-    check::ok(
-        members.is_sorted_by(|a, b| a.peer < b.peer),
-        "members.order",
-    )
 }

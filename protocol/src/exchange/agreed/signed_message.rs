@@ -2,7 +2,7 @@
 //! in, and the receiver's host checks them before the peer sees the message.
 
 use super::ballot::{Held, ShardPlan, ShardVersion};
-use super::member::Member;
+use super::member::{Member, group};
 use super::statement::{Place, Statement};
 use crate::limits::{BALLOTS_SIGNED_MAX, GROUP_MEMBERS_MAX};
 use crate::signature::{Signature, Signed};
@@ -279,7 +279,7 @@ impl SignedMessage {
             } => {
                 of(*ballot)?;
                 few(signatures.len())?;
-                few(members.len())?;
+                group(members)?;
                 check::shards(versions.len())
             }
         }
