@@ -197,7 +197,15 @@ impl Running {
     fn start(dir: &Path, name: &str, more: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_murmurate"))
             .current_dir(dir)
-            .args(["run", "--log", "json", "--no-mdns", "--rounds", "4"])
+            .args([
+                "run",
+                "--open",
+                "--log",
+                "json",
+                "--no-mdns",
+                "--rounds",
+                "4",
+            ])
             .args(["--start-with", "2", "--dir", name])
             .args(["--listen", "/ip4/127.0.0.1/udp/0/quic-v1"])
             .args(more)
