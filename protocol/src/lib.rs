@@ -17,7 +17,7 @@
 //! #     contribution: Contribution::Delta, budget: StepBudget::Steps(1), rounds: 0,
 //! #     fragments: vec![FragmentPlan { len: 10, contribution: bound, aggregate: bound }],
 //! #     synchronization: Default::default(), overlap: OverlapPlan::NONE,
-//! #     deadlines: DeadlinePlan::default(), state_bytes: 0, liars: 0,
+//! #     deadlines: DeadlinePlan::default(), state_bytes: 0, agreement: Default::default(),
 //! # };
 //! # let config = |me| PeerConfig {
 //! #     me, seed: 1, start_with: 2, companions: 0,
