@@ -10,7 +10,9 @@ pub(crate) use bench::{Bench, BenchArgs, BenchExchangeArgs, BenchNetArgs, BenchP
 use clap::{Args, Parser, Subcommand, ValueEnum};
 pub(crate) use generate::GenerateArgs;
 pub(crate) use limit::LimitArgs;
-pub(crate) use membership::{AdmitArgs, IdArgs, InviteArgs, MembersArgs, RevokeArgs, RunKeyArgs};
+pub(crate) use membership::{
+    AdmitArgs, IdArgs, InviteArgs, MembersArgs, OfficeArgs, RevokeArgs, RunKeyArgs,
+};
 use murmurate_net::emulate::{LinkSpec, NatKind};
 use murmurate_node::faults::Fault;
 use murmurate_node::lies::Lie;

@@ -28,17 +28,7 @@ fn among_four(liars: u16, join: bool) -> One {
     let mut settings = config(peer(0));
     settings.start_with = if join { 1 } else { 4 };
     settings.join = join;
-    let mut one = One {
-        peer: Peer::new(settings, plan, None),
-        now: Time::from_nanos(1),
-        outputs: Vec::new(),
-    };
-    let digests = vec![Digest::of(b"anchor")];
-    one.feed(Input::Start {
-        snapshot: None,
-        digests,
-    });
-    one
+    One::with(settings, plan)
 }
 
 /// The same, while it trains its first round with the others.

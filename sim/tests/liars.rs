@@ -1,5 +1,9 @@
 //! Groups of 4 to 16 members of which as many lie as they survive: never two results of one round,
 //! no honest peer is banned, and all go on once the liars are silent.
+//!
+//! `MURMURATE_SEED` sets the first seed and `MURMURATE_SEEDS` the number of seeds. With 2117, 2672 and 2844
+//! a group is known to stand still, though it makes no two decisions: the reason that
+//! `agreement.signed` is experimental.
 
 mod common;
 
@@ -75,16 +79,5 @@ fn check(seeds: core::ops::Range<u64>) {
 
 #[test]
 fn liars_neither_fork_nor_stop_their_groups() {
-    check(0..400);
-}
-
-#[test]
-#[ignore = "takes minutes"]
-fn liars_neither_fork_nor_stop_their_groups_in_ten_thousand_seeds() {
-    // Or in one, to look at it.
-    let one = std::env::var("MURMURATE_SEED");
-    match one.ok().and_then(|seed| seed.parse::<u64>().ok()) {
-        Some(seed) => check(seed..seed + 1),
-        None => check(0..10_000),
-    }
+    check(common::seeds(400));
 }

@@ -2,6 +2,8 @@
 //! failure prints the scenario, which is enough to repeat it. `MURMURATE_SEED` sets the first seed
 //! and `MURMURATE_SEEDS` the number of seeds, at least 1.
 
+mod common;
+
 use murmurate_sim::Report;
 use murmurate_sim::seeds::{SeedFailure, random_scenario, run_seed, run_seed_of};
 
@@ -17,10 +19,6 @@ const PAIRWISE: [&str; 6] = [
     "gradient-tracking",
     "beer",
 ];
-
-fn number(variable: &str, otherwise: u64) -> u64 {
-    std::env::var(variable).map_or(otherwise, |text| text.parse().expect("a number"))
-}
 
 #[test]
 fn fifty_random_swarms_keep_their_invariants_and_finish() {
@@ -44,10 +42,9 @@ fn fifty_random_swarms_that_relay_sums_keep_their_invariants_and_finish() {
 
 /// Runs all seeds and fails with every scenario that did not hold.
 fn hold(run: impl Fn(u64) -> Result<Report, Box<SeedFailure>>) {
-    let first = number("MURMURATE_SEED", 0);
-    let count = number("MURMURATE_SEEDS", 50);
-    assert!(count > 0, "MURMURATE_SEEDS=0 would test nothing");
-    let runs = (first..first + count).map(run);
+    let seeds = common::seeds(50);
+    let count = seeds.end - seeds.start;
+    let runs = seeds.map(run);
     let failures: Vec<String> = runs
         .filter_map(|run| run.err().map(|failure| failure.to_string()))
         .collect();

@@ -16,27 +16,22 @@ pub(crate) struct RunKeyArgs {
     pub(crate) to: Option<PathBuf>,
 }
 
-/// Who lets a machine in.
+/// Where a right to let machines in comes from.
 #[derive(Debug, Args)]
 pub(crate) struct OfficeArgs {
+    /// Directory of a daemon of the run
+    #[arg(value_name = "DIR", default_value = USUAL_DIR)]
+    pub(crate) dir: PathBuf,
     /// The run key [default: the one in DIR, or the certificate in DIR if it has the role admit]
     #[arg(long, value_name = "FILE")]
     pub(crate) key: Option<PathBuf>,
 }
 
+/// What a line for another machine says, and how it is printed.
 #[derive(Debug, Args)]
-pub(crate) struct InviteArgs {
-    /// Directory of a daemon of the run
-    #[arg(value_name = "DIR", default_value = USUAL_DIR)]
-    pub(crate) dir: PathBuf,
+pub(crate) struct LineArgs {
     #[command(flatten)]
     pub(crate) office: OfficeArgs,
-    /// How long the invite can be used: 7d, 12h, 30min
-    #[arg(long, value_name = "TIME", default_value = "7d", value_parser = seconds)]
-    pub(crate) expires: u64,
-    /// How many machines can use it
-    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=4096))]
-    pub(crate) uses: u32,
     /// What the machine may do: train; or admit, which also lets others in
     #[arg(long, default_value_t = Role::Train)]
     pub(crate) role: Role,
@@ -46,6 +41,18 @@ pub(crate) struct InviteArgs {
     /// Print one JSON object on stdout
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct InviteArgs {
+    #[command(flatten)]
+    pub(crate) line: LineArgs,
+    /// How long the invite can be used: 7d, 12h, 30min
+    #[arg(long, value_name = "TIME", default_value = "7d", value_parser = seconds)]
+    pub(crate) expires: u64,
+    /// How many machines can use it
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub(crate) uses: u32,
 }
 
 #[derive(Debug, Args)]
@@ -53,30 +60,16 @@ pub(crate) struct AdmitArgs {
     /// Id of the machine's daemon, as `murmurate id` prints it there
     #[arg(value_name = "PEER")]
     pub(crate) peer: String,
-    /// Directory of a daemon of the run
-    #[arg(value_name = "DIR", default_value = USUAL_DIR)]
-    pub(crate) dir: PathBuf,
     #[command(flatten)]
-    pub(crate) office: OfficeArgs,
-    /// What the machine may do: train; or admit, which also lets others in
-    #[arg(long, default_value_t = Role::Train)]
-    pub(crate) role: Role,
-    /// Address of a daemon of the run; may be given several times [default: those of DIR's daemon]
-    #[arg(long, value_name = "MULTIADDR")]
-    pub(crate) address: Vec<String>,
-    /// Print one JSON object on stdout
-    #[arg(long)]
-    pub(crate) json: bool,
+    pub(crate) line: LineArgs,
 }
 
+/// The daemon of DIR tells the others.
 #[derive(Debug, Args)]
 pub(crate) struct RevokeArgs {
     /// An id, its first digits, or the line of an invite
     #[arg(value_name = "PEER|INVITE")]
     pub(crate) whom: String,
-    /// Directory of a daemon of the run, which tells the others
-    #[arg(value_name = "DIR", default_value = USUAL_DIR)]
-    pub(crate) dir: PathBuf,
     #[command(flatten)]
     pub(crate) office: OfficeArgs,
 }

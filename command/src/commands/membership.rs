@@ -1,13 +1,13 @@
 //! The commands about members of a run: run-key, invite, admit, revoke, members, id.
 
-use crate::cli::{AdmitArgs, IdArgs, InviteArgs, MembersArgs, RevokeArgs, RunKeyArgs};
+use crate::cli::{AdmitArgs, IdArgs, InviteArgs, MembersArgs, OfficeArgs, RevokeArgs, RunKeyArgs};
 use comfy_table::{Table, presets};
 use murmurate_node::membership::{Office, Source, found, members as all_members};
 use murmurate_node::store::Store;
 use murmurate_trust::{Invite, Terms};
 use serde_json::json;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 pub(crate) fn run_key(args: &RunKeyArgs) -> anyhow::Result<()> {
@@ -26,29 +26,31 @@ pub(crate) fn run_key(args: &RunKeyArgs) -> anyhow::Result<()> {
 }
 
 pub(crate) fn invite(args: &InviteArgs) -> anyhow::Result<()> {
-    let office = office(&args.dir, args.office.key.as_deref())?;
+    let line = &args.line;
+    let office = office(&line.office)?;
     let terms = Terms {
-        role: args.role,
+        role: line.role,
         uses: args.uses,
         life_s: args.expires,
     };
-    let invite = office.invite(terms, &args.address)?;
-    show(&invite, &office, args.json)
+    let invite = office.invite(terms, &line.address)?;
+    show(&invite, &office, line.json)
 }
 
 pub(crate) fn admit(args: &AdmitArgs) -> anyhow::Result<()> {
-    let office = office(&args.dir, args.office.key.as_deref())?;
-    let invite = office.admit(&args.peer, args.role, &args.address)?;
-    show(&invite, &office, args.json)
+    let line = &args.line;
+    let office = office(&line.office)?;
+    let invite = office.admit(&args.peer, line.role, &line.address)?;
+    show(&invite, &office, line.json)
 }
 
 pub(crate) fn revoke(args: &RevokeArgs) -> anyhow::Result<()> {
-    let office = office(&args.dir, args.office.key.as_deref())?;
+    let office = office(&args.office)?;
     let key = office.revoke(&args.whom)?;
     say(&format!(
         "{} is revoked; the daemon in {} tells the others now, or when it runs again",
         key.to_hex(),
-        args.dir.display(),
+        args.office.dir.display(),
     ))
 }
 
@@ -89,10 +91,10 @@ pub(crate) fn id(args: &IdArgs) -> anyhow::Result<()> {
     }
 }
 
-fn office(dir: &Path, key: Option<&Path>) -> anyhow::Result<Office> {
+fn office(args: &OfficeArgs) -> anyhow::Result<Office> {
     let source = Source {
-        dir: dir.to_owned(),
-        key: key.map(Path::to_owned),
+        dir: args.dir.clone(),
+        key: args.key.clone(),
     };
     Ok(Office::of(&source)?)
 }

@@ -60,6 +60,8 @@ pub(super) struct Ending {
     pub(super) join: Join,
     /// Daemons of other runs that the operator was told of.
     pub(super) strangers: BTreeSet<PeerId>,
+    /// Whether the operator was told that members refuse this daemon.
+    pub(super) told_refusal: bool,
     /// Whether the peer has left. Then the driver's loop ends.
     pub(super) left: bool,
     /// The error that ended the daemon, if any.
@@ -104,6 +106,11 @@ impl Ending {
             && self.join.is_empty()
             && self.strangers.len() < REFUSALS_MAX
             && self.strangers.insert(peer)
+    }
+
+    /// Whether a member refuses this daemon, and the operator has not been told so.
+    pub(super) fn is_new_refusal(&mut self, error: GateError) -> bool {
+        matches!(error, GateError::Refused(_)) && !std::mem::replace(&mut self.told_refusal, true)
     }
 
     /// Stores that a peer did not let this one in, or is of another run.

@@ -38,7 +38,7 @@ use crate::net::Net;
 use crate::progress::{LogMode, Printer};
 use crate::report::NodeReport;
 use crate::spans;
-use crate::store::Store;
+use crate::store::{Store, random_bytes};
 use console::Console;
 use contacts::Contacts;
 use driver::{Driver, Sources};
@@ -239,7 +239,7 @@ async fn drive(
 
 /// Starts the HTTP server, and notes in the directory where it is and what changes need.
 async fn serve(config: &Config, setup: &Setup, net: &Net) -> Result<ApiServer, DaemonError> {
-    let token = Token::new(setup.store.random());
+    let token = Token::new(random_bytes());
     let status = setup.status.clone();
     let api = ApiServer::start(config.daemon.http, status, net.max_rate(), token.clone()).await?;
     setup.store.note_secret(TOKEN_FILE, &token.text())?;

@@ -138,6 +138,12 @@ impl Driver {
                 let text = format!("found the daemon {peer} near here: {error}");
                 self.console.printer.note(&text);
             }
+            // A member that was thrown out, or whose certificate has ended, would go on alone.
+            (None, _) if self.ending.is_new_refusal(error) => {
+                self.console
+                    .printer
+                    .note(&format!("the daemon {peer}: {error}"));
+            }
             (None, _) => tracing::debug!(%peer, %error, "turned away"),
         }
         let joins = self.peer.phase() == Phase::Join;

@@ -3,6 +3,7 @@
 
 use crate::bulk::{BulkLimits, BulkStore, Refusal};
 use crate::net::{self, Membership, Net, NetConfig, NetEvent, from_libp2p, now_s};
+use crate::store::random_bytes;
 use bytes::Bytes;
 use libp2p::Multiaddr;
 use libp2p::identity::Keypair;
@@ -153,7 +154,7 @@ async fn knock(known: Known) {
 
 /// A membership that the stranger made for itself.
 fn forged(name: &str, me: PeerId) -> Membership {
-    let key = RunKey::from_seed(name.to_owned(), crate::membership::random_seed());
+    let key = RunKey::from_seed(name.to_owned(), random_bytes());
     let run = key.run();
     Membership::new(me, key.certify_self(&run, me, now_s()), Register::new(run))
 }
@@ -189,7 +190,7 @@ async fn send_garbage(known: Known, to: SocketAddr) {
     let Ok(socket) = UdpSocket::bind("127.0.0.1:0").await else {
         return;
     };
-    let mut packet = crate::membership::random_seed().repeat(37);
+    let mut packet = random_bytes().repeat(37);
     loop {
         // A long header of QUIC version 1 with the type Initial.
         packet[..5].copy_from_slice(&[0xc0, 0, 0, 0, 1]);

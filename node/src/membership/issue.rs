@@ -2,11 +2,11 @@
 
 use super::MembershipError;
 use super::card::Card;
-use super::key_file::{random_seed, read_key};
+use super::key_file::read_key;
 use super::orders;
 use super::roll::read_register;
 use crate::net::now_s;
-use crate::store::{Identity, read_addresses};
+use crate::store::{Identity, random_bytes, read_addresses};
 use libp2p::Multiaddr;
 use libp2p::multiaddr::Protocol;
 use murmurate_protocol::PeerId;
@@ -107,7 +107,7 @@ impl Office {
     /// If an address is none.
     pub fn invite(&self, terms: Terms, addresses: &[String]) -> Result<Invite, MembershipError> {
         let run = (&self.run, self.name.as_str());
-        let invite = Invite::new(run, &self.issuer, terms, now_s(), random_seed());
+        let invite = Invite::new(run, &self.issuer, terms, now_s(), random_bytes());
         Ok(invite.with_addresses(self.addresses(addresses)?))
     }
 

@@ -1,7 +1,7 @@
 //! The file of a run key.
 
 use super::MembershipError;
-use crate::store::{check_permissions, write_private};
+use crate::store::{check_permissions, random_bytes, write_private};
 use murmurate_protocol::Digest;
 use murmurate_trust::RunKey;
 use murmurate_trust::limits::NAME_MAX;
@@ -16,14 +16,6 @@ const HEAD: &str = "# The key of a run of Murmurate. Anyone who has it can let m
 struct Content {
     name: String,
     key: String,
-}
-
-/// 32 secret random bytes.
-pub(crate) fn random_seed() -> [u8; 32] {
-    let pair = libp2p::identity::ed25519::Keypair::generate();
-    let mut seed = [0u8; 32];
-    seed.copy_from_slice(pair.secret().as_ref());
-    seed
 }
 
 /// Makes the key of a new run and writes it to `path`, readable by its owner only.
@@ -43,7 +35,7 @@ pub fn found(path: &Path, name: &str) -> Result<RunKey, MembershipError> {
             path: path.to_owned(),
         });
     }
-    let key = RunKey::from_seed(name.to_owned(), random_seed());
+    let key = RunKey::from_seed(name.to_owned(), random_bytes());
     let content = Content {
         name: name.to_owned(),
         key: Digest::from_bytes(*key.seed()).to_hex(),

@@ -16,7 +16,6 @@ mod roll;
 pub(crate) use enter::{Entered, enter};
 pub use error::MembershipError;
 pub use issue::{MemberView, Office, Source, members};
-pub(crate) use key_file::random_seed;
 pub use key_file::{found, read_key};
 pub(crate) use roll::Roll;
 

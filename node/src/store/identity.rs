@@ -4,7 +4,7 @@
 use crate::store::StoreError;
 use crate::store::files::{check_permissions, create, sync_parent, temporary_beside};
 use libp2p::identity::Keypair;
-use murmurate_protocol::PeerId;
+use murmurate_protocol::{Digest, PeerId};
 use std::io::Write;
 use std::path::Path;
 
@@ -55,23 +55,10 @@ impl Identity {
         self.peer
     }
 
-    /// 32 bytes of the system's generator.
-    pub(super) fn random() -> [u8; 32] {
-        let pair = libp2p::identity::ed25519::Keypair::generate();
-        let mut bytes = [0; 32];
-        bytes.copy_from_slice(pair.secret().as_ref());
-        bytes
-    }
-
     fn create(path: &Path) -> Result<Self, StoreError> {
-        let pair = libp2p::identity::ed25519::Keypair::generate();
+        let seed = random_bytes();
         // `Digest` parses 32 bytes in hexadecimal, which is also the form of an Ed25519 seed.
-        let mut seed = [0u8; 32];
-        seed.copy_from_slice(pair.secret().as_ref());
-        let text = format!(
-            "{}\n",
-            murmurate_protocol::Digest::from_bytes(seed).to_hex()
-        );
+        let text = format!("{}\n", Digest::from_bytes(seed).to_hex());
         let temporary = temporary_beside(path);
         let mut file = create(&temporary, 0o600)?;
         file.write_all(text.as_bytes())
@@ -79,7 +66,7 @@ impl Identity {
             .and_then(|()| std::fs::rename(&temporary, path))
             .map_err(|e| StoreError::io("write", path, e))?;
         sync_parent(path)?;
-        Ok(Self::from_pair(pair))
+        Self::from_text(path, &text)
     }
 
     fn from_text(path: &Path, text: &str) -> Result<Self, StoreError> {
@@ -87,7 +74,7 @@ impl Identity {
             path: path.to_owned(),
             reason: format!("{reason}; restore it, or move it away to become a new peer"),
         };
-        let seed = murmurate_protocol::Digest::from_hex(text.trim())
+        let seed = Digest::from_hex(text.trim())
             .ok_or_else(|| bad("it should hold 64 hexadecimal digits"))?;
         let mut bytes = *seed.as_bytes();
         let secret = libp2p::identity::ed25519::SecretKey::try_from_bytes(&mut bytes)
@@ -102,6 +89,15 @@ impl Identity {
             peer,
         }
     }
+}
+
+/// 32 secret bytes of the system's generator.
+pub(crate) fn random_bytes() -> [u8; 32] {
+    // A new Ed25519 seed is just that, and libp2p is here anyway.
+    let pair = libp2p::identity::ed25519::Keypair::generate();
+    let mut bytes = [0; 32];
+    bytes.copy_from_slice(pair.secret().as_ref());
+    bytes
 }
 
 #[cfg(test)]

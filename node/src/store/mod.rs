@@ -20,6 +20,7 @@ pub(crate) use files::check_permissions;
 use files::create_private;
 pub use files::{write_atomically, write_private};
 pub use identity::Identity;
+pub(crate) use identity::random_bytes;
 pub use known::KnownPeers;
 pub use lock::DirectoryLock;
 
@@ -93,11 +94,6 @@ impl Store {
         checkpoint.require(&Expected { plan, ..*expected })?;
         checkpoint.verify()?;
         Ok(Some(checkpoint))
-    }
-
-    /// Random bytes for a secret.
-    pub fn random(&self) -> [u8; 32] {
-        Identity::random()
     }
 
     /// Writes a secret to a file that only this user may read.

@@ -33,10 +33,14 @@ impl One {
     }
 
     pub fn of(plan: Plan) -> Self {
-        let exchange = plan.exchange;
-        let topology = exchange.has_neighbours().then(|| Box::new(Half) as _);
         let mut settings = config(peer(0));
         settings.start_with = 2;
+        Self::with(settings, plan)
+    }
+
+    pub fn with(settings: PeerConfig, plan: Plan) -> Self {
+        let exchange = plan.exchange;
+        let topology = exchange.has_neighbours().then(|| Box::new(Half) as _);
         let mut one = Self {
             peer: Peer::new(settings, plan, topology),
             now: Time::from_nanos(1),

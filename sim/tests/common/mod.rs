@@ -14,6 +14,19 @@ pub(crate) fn run(text: &str, seed: Option<u64>) -> Report {
     run_scenario(&scenario, &ToyTasksOnly, options).unwrap_or_else(|e| panic!("{e}\n{text}"))
 }
 
+/// The seeds to run: from `MURMURATE_SEED` on as many as `MURMURATE_SEEDS` says, or `usual` from zero.
+pub(crate) fn seeds(usual: u64) -> core::ops::Range<u64> {
+    let number = |variable, otherwise| {
+        std::env::var(variable).map_or(otherwise, |text| text.parse().expect("a number"))
+    };
+    let (first, count) = (
+        number("MURMURATE_SEED", 0),
+        number("MURMURATE_SEEDS", usual),
+    );
+    assert!(count > 0, "MURMURATE_SEEDS=0 would test nothing");
+    first..first + count
+}
+
 /// A machine dies some seconds after the start of a phase.
 pub(crate) fn crash(peer: usize, round: u64, phase: &str, delay_s: f64) -> String {
     format!(
