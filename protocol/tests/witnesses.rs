@@ -17,8 +17,8 @@ use murmurate_protocol::wire::{
     ShardVersion, TransferMessage,
 };
 use murmurate_protocol::{
-    Attempt, Digest, ExchangeKind, FetchId, FragmentId, GroupTag, Input, Members, Output, Peer,
-    PeerId, Round, StateId, Time,
+    Attempt, Digest, ExchangeKind, FetchId, FragmentId, GroupTag, Input, Members, Output, PeerId,
+    Round, StateId,
 };
 
 /// A peer among three others, one of which may lie.

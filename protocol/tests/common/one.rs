@@ -4,8 +4,8 @@ use super::{config, peer, plan};
 use core::time::Duration;
 use murmurate_protocol::wire::{Hello, MembershipMessage, Message, Muster};
 use murmurate_protocol::{
-    Digest, Done, ExchangeKind, Input, Order, Output, Partners, Peer, PeerId, Plan, Round, SliceId,
-    Time, Topology, TrainSummary,
+    Digest, Done, ExchangeKind, Input, Order, Output, Partners, Peer, PeerConfig, PeerId, Plan,
+    Round, SliceId, Time, Topology, TrainSummary,
 };
 
 /// Every peer of two pushes half of its mass to the other, and expects none.
