@@ -81,6 +81,10 @@ pub const UNCHECKED_MESSAGES_MAX: usize = 64;
 /// The least time for which a member with a quorum of votes waits for the votes of all others.
 pub const LOCK_AFTER_MIN: Duration = Duration::from_millis(20);
 
+/// Attempts at a round after which members that have forgotten what they voted for in it are in its
+/// groups, however many they are.
+pub const FORGETFUL_ATTEMPTS: u64 = 3;
+
 /// Proposers tried for one round before it is void.
 pub const TERMS_MAX: u8 = 4;
 
@@ -145,6 +149,12 @@ pub const PUSHES_AT_ONCE_MAX: u8 = 3;
 
 /// Donors that one state transfer draws on.
 pub const DONORS_MAX: usize = 4;
+
+/// Rounds of which a peer remembers with which parameters it began them, to vouch for states.
+pub const OPENINGS_MAX: usize = 64;
+
+/// How often the others are asked about an offered state before its donors have helped in vain.
+pub const VOUCHERS_SOUGHT_MAX: u8 = 4;
 
 /// Pinned states that one donor keeps for newcomers at a time.
 pub const PINS_MAX: usize = 1;

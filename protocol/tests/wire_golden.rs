@@ -15,8 +15,8 @@
 use murmurate_protocol::wire::{
     AgreedMessage, Ballot, CenterMessage, ExchangeMessage, FormingMessage, FragmentMessage, Held,
     Hello, Member, MembershipMessage, Message, Muster, PeerRecord, Pledge, Promise, PullMessage,
-    Reason, Scoped, Seat, ShardPlan, ShardVersion, SignedMessage, TransferMessage, VoteCertificate,
-    WIRE_VERSION, WireError, decode, encode, encode_value,
+    Reason, Scoped, Seat, Seated, ShardPlan, ShardVersion, SignedGroup, SignedMessage,
+    TransferMessage, VoteCertificate, WIRE_VERSION, WireError, decode, encode, encode_value,
 };
 use murmurate_protocol::{
     Digest, FragmentId, GroupTag, LayoutHash, Members, Part, PeerId, PlanHash, Round, RunId,
@@ -114,10 +114,18 @@ fn messages() -> Vec<Message> {
     ];
     let transfer = [
         TransferMessage::StateAsk { at_least: round },
-        TransferMessage::StateOffer(state),
+        TransferMessage::StateOffer {
+            state,
+            anchor: state.root,
+        },
         TransferMessage::StateRefuse,
         TransferMessage::HistoryAsk { round },
         TransferMessage::HistoryRefuse { round },
+        TransferMessage::AnchorAsk { round },
+        TransferMessage::Anchor {
+            round,
+            anchor: state.root,
+        },
     ];
     let forming = [
         FormingMessage::Ready {
@@ -146,6 +154,15 @@ fn messages() -> Vec<Message> {
             seats: 4,
             anchor: state.root,
             members: vec![seat(1), seat(2)],
+        },
+        FormingMessage::Joined {
+            round,
+            group: GroupTag::from_bits(77),
+        },
+        FormingMessage::Left {
+            round,
+            group: GroupTag::from_bits(77),
+            ready: true,
         },
     ];
     let signed = signed(&versions, &shards, &members, &held);
@@ -232,6 +249,11 @@ fn signed(
         highest: Some((1, value)),
         signature: signature(1),
     };
+    let seated = |member: &Member| Seated {
+        peer: member.peer,
+        weight: member.weight,
+        life: 7,
+    };
     let (ballot, versions) = (2, versions.to_vec());
     [
         SignedMessage::Vote {
@@ -263,7 +285,11 @@ fn signed(
         SignedMessage::Decided {
             ballot,
             value,
-            members: members.to_vec(),
+            group: SignedGroup {
+                seats: 4,
+                anchor: value,
+                members: members.iter().map(seated).collect(),
+            },
             versions,
             locked: true,
             signatures: vec![(peer(1), signature(1))],

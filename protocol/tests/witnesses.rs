@@ -1,4 +1,5 @@
-//! What one peer says does not move another to a state or a decision where members may lie.
+//! What one peer says does not move another to a state or a decision where members may lie: a state needs
+//! others that vouch for it, a decision its proof.
 
 #![allow(
     unreachable_pub,
@@ -13,12 +14,12 @@ mod common;
 use common::one::{One, honest};
 use common::{config, peer, plan};
 use murmurate_protocol::wire::{
-    FormingMessage, FragmentMessage, Hello, Member, MembershipMessage, Message, Scoped,
-    ShardVersion, TransferMessage,
+    FormingMessage, FragmentMessage, Hello, Member, MembershipMessage, Message, Scoped, Seated,
+    ShardVersion, SignedGroup, SignedMessage, TransferMessage, value_of,
 };
 use murmurate_protocol::{
-    Attempt, Digest, ExchangeKind, FetchId, FragmentId, GroupTag, Input, Members, Output, PeerId,
-    Round, StateId,
+    Attempt, Digest, Done, ExchangeKind, FetchId, FragmentId, GroupTag, Input, Members, Order,
+    Output, PeerId, Round, Signature, StateId,
 };
 
 /// A peer among three others, one of which may lie.
@@ -93,7 +94,7 @@ fn one_that_lies_cannot_make_a_straggler_take_over_a_state() {
         for_a_state(&one).is_empty(),
         "it replays, and keeps its state"
     );
-    assert!(for_history(&one).len() >= 2);
+    assert_eq!(for_history(&one), [peer(2)], "a decision carries its proof");
 }
 
 /// A newcomer that joins peers which are in round 5.
@@ -122,39 +123,118 @@ fn state(root: &[u8]) -> StateId {
     }
 }
 
-#[test]
-fn a_state_is_taken_only_if_more_donors_than_may_lie_pinned_it() {
-    let mut one = newcomer(1);
-    assert!(for_a_state(&one).len() >= 2);
+/// An offer of a state that begins with these parameters.
+fn offer(anchor: &[u8]) -> TransferMessage {
+    TransferMessage::StateOffer {
+        state: state(anchor),
+        anchor: Digest::of(anchor),
+    }
+}
+
+fn anchor(of: &[u8]) -> TransferMessage {
+    TransferMessage::Anchor {
+        round: Round(5),
+        anchor: Digest::of(of),
+    }
+}
+
+/// A newcomer that peer 1 offered a state; whom else it asked has refused.
+fn offered(liars: u16, state: &[u8]) -> One {
+    let mut one = newcomer(liars);
+    let donors = for_a_state(&one);
     one.outputs.clear();
-    // All three are asked again once they are known.
-    one.pass(9);
-    assert_eq!(for_a_state(&one).len(), 3);
-    one.hear(peer(3), TransferMessage::StateOffer(state(b"forged")));
-    one.hear(peer(1), TransferMessage::StateOffer(state(b"true")));
-    assert!(fetched(&one).is_empty());
-    one.hear(peer(2), TransferMessage::StateOffer(state(b"true")));
-    let taken = FetchId::State(state(b"true"));
-    assert_eq!(fetched(&one), [(taken, vec![peer(1), peer(2)])]);
+    for donor in donors.into_iter().filter(|donor| *donor != peer(1)) {
+        one.hear(donor, TransferMessage::StateRefuse);
+    }
+    one.hear(peer(1), offer(state));
+    one
 }
 
 #[test]
-fn states_of_different_donors_are_refused_and_asked_for_again() {
-    let mut one = newcomer(1);
-    one.pass(9);
-    one.outputs.clear();
-    for (id, root) in [(1, b"a"), (2, b"b"), (3, b"c")] {
-        one.hear(peer(id), TransferMessage::StateOffer(state(root)));
-    }
+fn a_state_is_fetched_once_more_members_than_may_lie_vouch_for_it() {
+    let trusting = offered(0, b"forged");
+    let forged = FetchId::State(state(b"forged"));
+    assert_eq!(fetched(&trusting), [(forged, vec![peer(1)])]);
+
+    let mut one = offered(1, b"true");
+    let asks = |m: &TransferMessage| matches!(m, TransferMessage::AnchorAsk { round: Round(5) });
+    assert_eq!(asked(&one, asks).len(), 3);
+    one.hear(peer(1), anchor(b"true"));
+    one.hear(peer(1), anchor(b"true"));
+    assert!(fetched(&one).is_empty(), "one may lie");
+    one.hear(peer(2), anchor(b"true"));
+    let taken = FetchId::State(state(b"true"));
+    assert_eq!(fetched(&one), [(taken, vec![peer(1)])]);
+}
+
+#[test]
+fn a_state_that_others_deny_is_not_fetched() {
+    let mut one = offered(1, b"forged");
+    one.hear(peer(1), anchor(b"forged"));
+    one.hear(peer(2), anchor(b"true"));
+    one.hear(peer(3), anchor(b"true"));
     assert!(fetched(&one).is_empty());
-    assert!(for_a_state(&one).is_empty(), "not without a pause");
-    one.pass(3);
-    let next = |m: &TransferMessage| matches!(m, TransferMessage::StateAsk { at_least: Round(6) });
-    assert_eq!(
-        asked(&one, next).len(),
-        3,
-        "the next round, in which all pin"
-    );
+    one.outputs.clear();
+    one.pass(30);
+    assert!(!for_a_state(&one).is_empty(), "it asks again");
+}
+
+#[test]
+fn bytes_that_are_not_what_others_vouched_for_are_not_trained_on() {
+    let mut one = offered(1, b"true");
+    for id in [2, 3] {
+        one.hear(peer(id), anchor(b"true"));
+    }
+    one.outputs.clear();
+    one.feed(Input::Fetched {
+        what: FetchId::State(state(b"true")),
+        meta: None,
+        digest: None,
+    });
+    let digests = vec![Digest::of(b"other parameters"); one.peer.plan().fragments.len()];
+    one.work(|order| match order {
+        Order::Load { .. } => Some(Done::Loaded {
+            digests: digests.clone(),
+        }),
+        _ => None,
+    });
+    let trains = |o: &Output| matches!(o, Output::Order { order, .. } if matches!(order, Order::Train { .. }));
+    assert!(!one.outputs.iter().any(trains), "{:?}", one.outputs);
+    one.pass(30);
+    assert!(!for_a_state(&one).is_empty());
+}
+
+/// A decision of a group of all but this peer, signed by so many of them.
+fn proven(one: &One, signers: u8, locked: bool) -> Scoped {
+    let run = one.peer.plan().run;
+    let seated = |id| Seated {
+        peer: peer(id),
+        weight: 1.0,
+        life: 7,
+    };
+    let group = SignedGroup {
+        seats: 4,
+        anchor: one.peer.digest(),
+        members: (1..4).map(seated).collect(),
+    };
+    let FragmentMessage::Decided { versions, .. } = decided(b"true").body else {
+        unreachable!()
+    };
+    let digest = group.digest(&run, Round(0));
+    let signatures = (1..=signers).map(|id| (peer(id), Signature::BLANK));
+    Scoped {
+        round: Round(0),
+        fragment: FragmentId(0),
+        group: GroupTag::of_digest(&digest),
+        body: FragmentMessage::Signed(SignedMessage::Decided {
+            ballot: 0,
+            value: value_of(&digest, &versions),
+            group,
+            versions,
+            locked,
+            signatures: signatures.collect(),
+        }),
+    }
 }
 
 fn decided(bytes: &[u8]) -> Scoped {
@@ -190,26 +270,26 @@ fn straggler(liars: u16) -> One {
 }
 
 #[test]
-fn a_decision_is_replayed_only_if_more_members_than_may_lie_name_it() {
+fn a_decision_is_replayed_from_one_member_with_its_proof_and_never_without() {
     let mut trusting = straggler(0);
     assert_eq!(for_history(&trusting), [peer(1)]);
     trusting.hear(peer(1), decided(b"forged"));
     assert_eq!(fetched(&trusting).len(), 3, "one is believed");
 
+    let donor = for_history(&straggler(1))[0];
     let mut one = straggler(1);
-    for id in [1, 2, 3] {
-        one.hear(
-            peer(id),
-            MembershipMessage::Hello(Hello {
-                round: Round(1),
-                ..one.hello()
-            }),
-        );
+    one.hear(donor, decided(b"forged"));
+    assert!(fetched(&one).is_empty(), "no proof");
+    for (signers, locked) in [(1, true), (2, true), (2, false)] {
+        let mut one = straggler(1);
+        let few = proven(&one, signers, locked);
+        one.hear(donor, few);
+        assert!(fetched(&one).is_empty(), "{signers} of 4");
     }
-    one.hear(peer(1), decided(b"forged"));
-    assert!(fetched(&one).is_empty());
-    one.hear(peer(2), decided(b"true"));
-    assert!(fetched(&one).is_empty(), "two that differ say nothing");
+    let mut one = straggler(1);
+    let proven = proven(&one, 3, true);
+    one.hear(donor, proven);
+    assert_eq!(fetched(&one).len(), 3);
 }
 
 #[test]

@@ -27,8 +27,9 @@ fn text(seed: u64) -> String {
          [task]\nkind = \"quadratic\"\ndim = 64\n\
          [strategy]\npreset = \"local-sgd\"\n\
          [strategy.architecture]\n{exchange}\n\
-         [strategy.agreement]\nliars = \"max\"\nsigned = true\n\
+         [strategy.agreement]\nliars = \"max\"\n\
          [strategy.deadlines]\nfloor_ms = 300\ninitial_ms = 1000\nceiling_ms = 4000\n\
+         [limits]\nvirtual_s = 3600.0\nevents = 600_000\n\
          [network]\nlatency_ms = 10.0\njitter_ms = 3.0\nbootstrap = 32\n"
     );
     for liar in 0..liars {

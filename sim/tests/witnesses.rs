@@ -1,5 +1,5 @@
-//! Catch-ups where members may lie: peers believe only what more others say than may lie. None does
-//! here; the question is whether those that come late or come back still get what they need.
+//! Catch-ups where members may lie: peers believe what has a proof, or what more others say than may lie.
+//! None lies here; the question is whether those that come late or come back still get what they need.
 
 use murmurate_sim::{Report, RunOptions, Scenario, ToyTasksOnly, run_scenario};
 
@@ -28,7 +28,7 @@ fn together(report: &Report) {
 }
 
 #[test]
-fn a_newcomer_gets_a_state_that_enough_donors_pinned() {
+fn a_newcomer_gets_a_state_for_which_enough_others_vouch() {
     let late = "[[fault]]\nkind = \"join\"\npeer = 4\nround = 8\n";
     for seed in 0..6 {
         let (trusting, careful) = (run(0, seed, late), run(1, seed, late));

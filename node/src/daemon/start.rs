@@ -42,7 +42,7 @@ pub(super) fn dealt_note(config: &Config) -> Option<String> {
 pub(super) fn sealer(setup: &Setup) -> Option<Sealer> {
     let identity = setup.store.identity();
     let votes = setup.store.dir().join("votes");
-    setup.plan.agreement.signed.then(|| {
+    setup.plan.agreement.signs().then(|| {
         let key = identity.keypair().clone();
         Sealer::new(key, identity.peer(), setup.plan.run, votes)
     })

@@ -2,7 +2,7 @@
 //! the driver should.
 //!
 //! The file `votes` in the daemon's directory names the last round in which this daemon may have
-//! signed something. It is written, and synced, before a round's first signature leaves. A daemon
+//! voted. It is written, and synced, before a round's first signature leaves. A daemon
 //! that restarts says so of all rounds up to that one.
 
 use super::answer::Answer;
@@ -61,7 +61,7 @@ impl Sealer {
     /// Signs what this daemon says; `None` where the round cannot be noted, because then nothing may
     /// be signed.
     fn sign(&mut self, mut message: Message) -> Result<Message, String> {
-        if let Some(round) = message.round() {
+        if let Some(round) = message.binds() {
             self.note(round)?;
         }
         if let Some(forgotten) = self.forgotten {

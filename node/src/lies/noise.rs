@@ -99,11 +99,14 @@ impl Noise {
             }
             .into(),
             4 => TransferMessage::HistoryAsk { round }.into(),
-            5 => TransferMessage::StateOffer(StateId {
-                round,
-                root: self.digest(),
-                bytes: self.below(1 << 20),
-            })
+            5 => TransferMessage::StateOffer {
+                state: StateId {
+                    round,
+                    root: self.digest(),
+                    bytes: self.below(1 << 20),
+                },
+                anchor: self.anchor(peer),
+            }
             .into(),
             6 => MembershipMessage::Alive {
                 round,

@@ -18,9 +18,9 @@ mod signal;
 pub(crate) use agreed::Agreed;
 pub use agreed::{
     AgreedMessage, Ballot, FormingMessage, FragmentMessage, Held, Member, Pledge, Promise, Scoped,
-    Seat, ShardPlan, ShardVersion, SignedMessage, VoteCertificate, group_digest, value_of,
+    Seat, Seated, ShardPlan, ShardVersion, SignedGroup, SignedMessage, VoteCertificate, value_of,
 };
-pub(crate) use agreed::{inputs_of, slices_of};
+pub(crate) use agreed::{inputs_of, proven, slices_of};
 pub(crate) use build::build;
 pub(crate) use center::Center;
 pub use center::CenterMessage;

@@ -1,14 +1,19 @@
 //! What others asked this peer for as a donor.
 
-use crate::{OrderId, PeerId, Round, StateId, Time};
+use super::lag::Offer;
+use crate::{Digest, OrderId, PeerId, Round, Time};
+use std::collections::VecDeque;
 
 /// Peers that asked for a state or a past round, and the pinned state.
 #[derive(Debug, Default)]
 pub(super) struct Donor {
     pub(super) askers: Vec<PeerId>,
     pub(super) history_askers: Vec<(PeerId, Round)>,
-    pub(super) pinning: Option<OrderId>,
-    pub(super) pinned: Option<(StateId, Time)>,
+    /// The order to pin a state, and the hash of its parameters.
+    pub(super) pinning: Option<(OrderId, Digest)>,
+    pub(super) pinned: Option<(Offer, Time)>,
+    /// The rounds that this peer began last, and with which parameters.
+    pub(super) opened: VecDeque<(Round, Digest)>,
 }
 
 impl Donor {

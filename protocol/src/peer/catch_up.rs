@@ -9,9 +9,9 @@ use crate::core::timers::Timer;
 use crate::core::{Event, FetchId, Output, Phase, Wait};
 use crate::limits::{DONORS_MAX, VIEW_PEERS_MAX};
 use crate::peer::Peer;
-use crate::peer::lag::{CatchUp, Witnesses};
+use crate::peer::lag::{CatchUp, Helpers, Offer};
 use crate::wire::TransferMessage;
-use crate::{Digest, Done, Order, OrderId, PeerId, Round, StateId};
+use crate::{Digest, Done, Order, OrderId, PeerId, Round};
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -46,41 +46,30 @@ impl Peer {
         let at_rest = self.holders_at_rest();
         let ready = self.cx.view.greeted();
         let ready = ready.filter(|(id, r)| r.ready || at_rest.contains(id));
-        let mut donors: Vec<(u32, Round, PeerId)> = ready
+        let donors: Vec<(u32, Round, PeerId)> = ready
             .map(|(id, r)| (self.in_vain(id), r.round, id))
             .collect();
-        // No peer can vouch for a state before the run is under way.
+        let least = donors.iter().map(|(vain, ..)| *vain).min();
+        let donors = donors.into_iter().filter(|(vain, ..)| Some(*vain) == least);
+        let mut donors: Vec<(Round, PeerId)> = donors.map(|(_, round, id)| (round, id)).collect();
+        donors.sort_by_key(|(round, id)| (std::cmp::Reverse(*round), *id));
+        // A state that opens an earlier round would mean more rounds to replay. Those that may lie do
+        // not count, however far ahead they claim to be.
         let liars = match at_rest.is_empty() {
             true => self.liars(),
             false => 0,
         };
-        if liars == 0 {
-            let least = donors.iter().map(|(vain, ..)| *vain).min();
-            donors.retain(|(vain, ..)| Some(*vain) == least);
-        }
-        let rounds = donors.iter().map(|(_, round, _)| *round);
-        let newest = match liars {
-            0 => rounds.max(),
-            _ => self.believed_round(rounds),
-        };
-        // A state that opens an earlier round would mean more rounds to replay.
-        donors.retain(|(_, round, _)| newest.is_some_and(|newest| round.next() >= newest));
-        donors.sort_by_key(|(vain, round, id)| (*vain, std::cmp::Reverse(*round), *id));
-        donors.truncate(DONORS_MAX.max(2 * liars + 2));
-        let donors: BTreeSet<PeerId> = donors.into_iter().map(|(_, _, id)| id).collect();
-        if donors.len() <= liars {
+        let newest = donors.get(liars.min(donors.len().saturating_sub(1)));
+        let newest = newest.map(|(round, _)| *round);
+        donors.retain(|(round, _)| Some(round.next()) >= newest);
+        donors.truncate(DONORS_MAX.max(liars + 1));
+        let donors: BTreeSet<PeerId> = donors.into_iter().map(|(_, id)| id).collect();
+        if donors.is_empty() {
             self.give_up_catching_up();
             return;
         }
         self.cx.waited(Wait::State, true);
-        // Donors whose states must be equal pin that of the same round: the one they are in, or, if
-        // they were in two, the next.
-        let at_least = match (liars, newest) {
-            (1.., Some(newest)) if self.witnesses.disagreed > 0 => newest.next(),
-            (1.., Some(newest)) => newest.max(self.cx.round),
-            _ => self.cx.round,
-        };
-        self.witnesses.need = liars + 1;
+        let at_least = self.cx.round;
         for peer in &donors {
             self.cx.send(*peer, TransferMessage::StateAsk { at_least });
         }
@@ -92,13 +81,13 @@ impl Peer {
     }
 
     pub(super) fn in_vain(&self, peer: PeerId) -> u32 {
-        self.witnesses.vain.get(&peer).copied().unwrap_or(0)
+        self.helpers.vain.get(&peer).copied().unwrap_or(0)
     }
 
     /// These peers did not help.
     pub(super) fn blame_donors(&mut self, donors: impl IntoIterator<Item = PeerId>) {
         for peer in donors {
-            let vain = &mut self.witnesses.vain;
+            let vain = &mut self.helpers.vain;
             if vain.len() < VIEW_PEERS_MAX || vain.contains_key(&peer) {
                 let vain = vain.entry(peer).or_default();
                 *vain = vain.saturating_add(1);
@@ -115,20 +104,18 @@ impl Peer {
         self.cx.timers.set(Timer::Join, deadline);
     }
 
-    pub(super) fn state_offered(&mut self, from: PeerId, state: StateId) {
+    pub(super) fn state_offered(&mut self, from: PeerId, offer: Offer) {
         let CatchUp::Asking { asked, offers } = &mut self.catch_up else {
             return;
         };
         if !asked.remove(&from) {
             return;
         }
-        let mut last = asked.is_empty();
+        let last = asked.is_empty();
+        let state = offer.state;
         // A larger state belongs to another plan. An older one would take this peer back.
         if state.bytes <= self.cx.plan.state_bytes && state.round >= self.cx.round {
-            let same = offers.entry(state).or_default();
-            same.push(from);
-            let need = self.witnesses.need;
-            last |= need > 1 && same.len() >= need;
+            offers.entry(offer).or_default().push(from);
         } else {
             self.blame_donors([from]);
         }
@@ -156,23 +143,23 @@ impl Peer {
         let CatchUp::Asking { offers, .. } = &self.catch_up else {
             return;
         };
-        let need = self.witnesses.need;
         let best = offers
             .iter()
-            .filter(|(_, donors)| donors.len() >= need)
-            .max_by_key(|(state, donors)| (donors.len(), state.round));
-        let Some((state, donors)) = best.map(|(s, d)| (*s, d.clone())) else {
-            // No peer had a state, or too few had the same: ask again when the next sign of life is
-            // due.
-            self.witnesses.disagreed += u32::from(!offers.is_empty());
+            .max_by_key(|(offer, donors)| (donors.len(), offer.state.round));
+        let Some((offer, donors)) = best.map(|(offer, donors)| (*offer, donors.clone())) else {
+            // No peer had a state: ask again when the next sign of life is due.
             self.ask_later(self.cx.deadlines.answer());
             return;
         };
-        let others = offers
-            .iter()
-            .filter(|(other, _)| need > 1 && other.round == state.round && **other != state);
-        let others: Vec<PeerId> = others.flat_map(|(_, donors)| donors.clone()).collect();
-        self.blame_donors(others);
+        if self.liars() > 0 && self.holders_at_rest().is_empty() {
+            self.seek_vouchers(offer, donors);
+        } else {
+            self.fetch_state(offer, donors);
+        }
+    }
+
+    pub(super) fn fetch_state(&mut self, offer: Offer, donors: Vec<PeerId>) {
+        let state = offer.state;
         let allowed = Duration::from_secs(state.bytes / SLOWEST_RATE) + self.cx.deadlines.ceiling();
         let deadline = self.cx.now + allowed;
         let count = u32::try_from(donors.len()).unwrap_or(u32::MAX);
@@ -188,29 +175,32 @@ impl Peer {
             deadline,
         });
         self.wait_for_state(allowed);
-        self.catch_up = CatchUp::Fetching(state, donors);
+        self.catch_up = CatchUp::Fetching(offer, donors);
     }
 
     /// While a state is on its way its donors are asked for it again with every sign of life, so
     /// that they keep it, and the rounds since, however long the download takes.
     pub(super) fn keep_donors(&mut self) {
-        if let CatchUp::Fetching(state, donors) = &self.catch_up {
-            let at_least = state.round;
-            for donor in donors {
-                self.cx.send(*donor, TransferMessage::StateAsk { at_least });
-            }
+        let (offer, donors) = match &self.catch_up {
+            CatchUp::Fetching(offer, donors) => (offer, donors),
+            CatchUp::Vouching(vouching) => (&vouching.offer, &vouching.donors),
+            _ => return,
+        };
+        let at_least = offer.state.round;
+        for donor in donors {
+            self.cx.send(*donor, TransferMessage::StateAsk { at_least });
         }
     }
 
     /// A fetch for the catch-up ended well; false when it was not for it.
     pub(super) fn catch_up_fetched(&mut self, what: FetchId, digest: Option<Digest>) -> bool {
         match (&mut self.catch_up, what) {
-            (CatchUp::Fetching(state, donors), FetchId::State(got)) if *state == got => {
-                let donors = std::mem::take(donors);
+            (CatchUp::Fetching(offer, donors), FetchId::State(got)) if offer.state == got => {
+                let (offer, donors) = (*offer, std::mem::take(donors));
                 let order = self.cx.order(Order::Load { state: got });
                 self.cx.timers.stop(Timer::CatchUp);
                 self.cx.waited(Wait::State, false);
-                self.catch_up = CatchUp::Loading(order, got, donors);
+                self.catch_up = CatchUp::Loading(order, offer, donors);
                 true
             }
             (CatchUp::Replaying(replay), FetchId::Slice(slice)) => {
@@ -235,11 +225,11 @@ impl Peer {
     /// A fetch for the catch-up failed; false when it was not for it.
     pub(super) fn catch_up_fetch_failed(&mut self, what: FetchId) -> bool {
         let mine = match (&self.catch_up, what) {
-            (CatchUp::Fetching(state, _), FetchId::State(lost)) => *state == lost,
+            (CatchUp::Fetching(offer, _), FetchId::State(lost)) => offer.state == lost,
             (CatchUp::Replaying(replay), FetchId::Slice(slice))
                 if replay.fetching.contains_key(&slice) =>
             {
-                self.fetch_elsewhere(slice);
+                self.ask_state();
                 return true;
             }
             (_, FetchId::State(_)) => return true,
@@ -263,10 +253,10 @@ impl Peer {
     /// An order of the catch-up was answered; false when it is not one.
     pub(super) fn catch_up_done(&mut self, order: OrderId, done: &Done) -> bool {
         match &mut self.catch_up {
-            CatchUp::Loading(id, state, _) if *id == order => {
-                let state = *state;
+            CatchUp::Loading(id, offer, _) if *id == order => {
+                let offer = *offer;
                 match done {
-                    Done::Loaded { digests } => self.loaded(state, digests),
+                    Done::Loaded { digests } => self.loaded(offer, digests),
                     other => {
                         let what = format!("cannot take over the fetched state: {other:?}");
                         self.cx.emit(Event::WorkFailed { what });
@@ -287,10 +277,16 @@ impl Peer {
         }
     }
 
-    fn loaded(&mut self, state: StateId, digests: &[Digest]) {
+    fn loaded(&mut self, offer: Offer, digests: &[Digest]) {
         self.drop_pin();
         self.cx.digests = digests.to_vec();
-        self.cx.round = state.round;
+        self.cx.round = offer.state.round;
+        if self.cx.plan.agreement.signs() && self.cx.anchor() != offer.anchor {
+            // The donors served other parameters than those that others vouched for.
+            self.blame_for_the_state();
+            self.ask_others();
+            return;
+        }
         // An evaluation or checkpoint of this round was of other parameters.
         self.life.evaluated_round = None;
         self.life.saved_round = None;
@@ -304,13 +300,12 @@ impl Peer {
         // Each replay takes time in which the others decide more rounds, so it ends only when no
         // peer that helps is ahead.
         let least = self.cx.view.live().map(|(id, _)| self.in_vain(id)).min();
-        let helps = |id: PeerId| self.liars() > 0 || Some(self.in_vain(id)) == least;
+        let helps = |id: PeerId| Some(self.in_vain(id)) == least;
         let ahead = self.cx.view.live().filter(|(_, r)| r.round > self.cx.round);
         let ahead = ahead.filter(|(id, _)| helps(*id));
         let furthest = ahead.max_by_key(|(id, r)| (r.round, *id)).map(|(id, _)| id);
         if let Some(donor) = furthest
             && self.cx.plan.exchange.agrees()
-            && (self.liars() == 0 || self.others_are_ahead())
         {
             self.replay(donor, replayed);
             return;
@@ -320,7 +315,7 @@ impl Peer {
         self.life.taken_ahead = None;
         // It may not know all peers yet, so it proposes no group until it has been in one.
         self.cx.newcomer = true;
-        self.witnesses = Witnesses::default();
+        self.helpers = Helpers::default();
         self.cx.timers.stop(Timer::CatchUp);
         self.cx.waited(Wait::State, false);
         if self.phase == Phase::Join {
@@ -332,8 +327,8 @@ impl Peer {
     pub(super) fn catch_up_gone(&mut self, peer: PeerId) {
         match &mut self.catch_up {
             CatchUp::Asking { .. } => self.state_refused(peer),
-            CatchUp::Replaying(replay) if !replay.started && replay.donors.contains_key(&peer) => {
-                self.history_withheld(peer);
+            CatchUp::Replaying(replay) if !replay.started && replay.donor == Some(peer) => {
+                self.ask_state();
             }
             _ => {}
         }
@@ -353,6 +348,7 @@ impl Peer {
                     self.ask_state();
                 }
             }
+            CatchUp::Vouching(_) => self.seek_again(),
             CatchUp::Fetching(..) => {
                 self.blame_for_the_state();
                 self.ask_state();

@@ -6,45 +6,44 @@
 use crate::core::Phase;
 use crate::limits::{PIN_LIFETIME, VIEW_PEERS_MAX};
 use crate::peer::Peer;
+use crate::peer::lag::Offer;
 use crate::wire::{Scoped, TransferMessage};
-use crate::{Done, Order, OrderId, PeerId, Round, StateId};
+use crate::{Done, Order, OrderId, PeerId, Round};
 
 impl Peer {
     pub(super) fn state_asked(&mut self, from: PeerId, at_least: Round) {
         let holds = (self.ready() || self.at_rest()) && self.catch_up.idle();
-        // Where donors must agree, the asker names a round that all of them pin when they get there.
-        let soon = self.cx.plan.false_donors() > 0 && self.cx.round.next() == at_least;
-        if !holds || (self.cx.round < at_least && !soon) {
+        if !holds || self.cx.round < at_least {
             self.cx.send(from, TransferMessage::StateRefuse);
             return;
         }
-        if let Some(state) = self.usable_pin().filter(|state| state.round >= at_least) {
-            self.donor.pinned = Some((state, self.cx.now));
-            self.cx.send(from, TransferMessage::StateOffer(state));
+        let usable = self.usable_pin();
+        if let Some(offer) = usable.filter(|offer| offer.state.round >= at_least) {
+            self.donor.pinned = Some((offer, self.cx.now));
+            self.cx.send(from, offer.message());
             return;
         }
         if self.donor.askers.len() < VIEW_PEERS_MAX && !self.donor.askers.contains(&from) {
             self.donor.askers.push(from);
         }
-        if !soon
-            && matches!(
-                self.phase,
-                Phase::Join | Phase::Train | Phase::Settle | Phase::Finished
-            )
-        {
+        if matches!(
+            self.phase,
+            Phase::Join | Phase::Train | Phase::Settle | Phase::Finished
+        ) {
             self.pin();
         }
     }
 
     /// The pinned state, while a newcomer could still catch up from it.
-    fn usable_pin(&self) -> Option<StateId> {
-        let (state, _) = self.donor.pinned?;
+    fn usable_pin(&self) -> Option<Offer> {
+        let (offer, _) = self.donor.pinned?;
+        let state = offer.state;
         let current = state.round == self.cx.round;
         let agreed = self.cx.plan.exchange.agrees();
         // The newcomer replays every round since then, so none may be missing.
         let mut since = (state.round.0..self.cx.round.0).map(Round);
         let replayable = agreed && since.all(|round| self.history(round).is_some());
-        (current || replayable).then_some(state)
+        (current || replayable).then_some(offer)
     }
 
     /// The decisions of a past round, while all of them are here.
@@ -62,25 +61,31 @@ impl Peer {
     fn pin(&mut self) {
         if self.donor.pinning.is_none() {
             if let Some((old, _)) = self.donor.pinned.take() {
-                self.cx.order(Order::Unpin { round: old.round });
+                let round = old.state.round;
+                self.cx.order(Order::Unpin { round });
             }
             let round = self.cx.round;
             // A peer that takes the state over needs the rounds that end meanwhile.
             self.keep_since(Some(round));
-            self.donor.pinning = Some(self.cx.order(Order::Pin { round }));
+            let anchor = self.cx.anchor();
+            self.donor.pinning = Some((self.cx.order(Order::Pin { round }), anchor));
         }
     }
 
     /// An order of the donor was answered; false when it is not one.
     pub(super) fn donor_done(&mut self, order: OrderId, done: &Done) -> bool {
-        if self.donor.pinning != Some(order) {
+        let Some((_, anchor)) = self.donor.pinning.filter(|(pinning, _)| *pinning == order) else {
             return false;
-        }
+        };
         self.donor.pinning = None;
         let answer = match done {
             Done::Pinned(state) => {
-                self.donor.pinned = Some((*state, self.cx.now));
-                TransferMessage::StateOffer(*state)
+                let offer = Offer {
+                    state: *state,
+                    anchor,
+                };
+                self.donor.pinned = Some((offer, self.cx.now));
+                offer.message()
             }
             _ => {
                 self.keep_since(None);
@@ -132,9 +137,10 @@ impl Peer {
     /// Releases the pinned state. Once this peer has taken another state over, it must not serve
     /// the old one: it is of the same round, but not what this peer holds and announces.
     pub(super) fn drop_pin(&mut self) {
-        if let Some((state, _)) = self.donor.pinned.take() {
+        if let Some((offer, _)) = self.donor.pinned.take() {
             self.keep_since(None);
-            self.cx.order(Order::Unpin { round: state.round });
+            let round = offer.state.round;
+            self.cx.order(Order::Unpin { round });
         }
     }
 }

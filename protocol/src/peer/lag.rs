@@ -1,8 +1,9 @@
 //! How far a peer is in catching up with the others.
 
 use crate::exchange::Scoped;
+use crate::wire::TransferMessage;
 use crate::{Digest, FragmentId, OrderId, PeerId, SliceId, StateId};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How far the catch-up is.
 #[derive(Debug)]
@@ -12,12 +13,14 @@ pub(super) enum CatchUp {
     /// Donors were asked.
     Asking {
         asked: BTreeSet<PeerId>,
-        offers: BTreeMap<StateId, Vec<PeerId>>,
+        offers: BTreeMap<Offer, Vec<PeerId>>,
     },
+    /// Others are asked whether an offered state is the run's.
+    Vouching(Vouching),
     /// A state is on its way, from these donors.
-    Fetching(StateId, Vec<PeerId>),
+    Fetching(Offer, Vec<PeerId>),
     /// The Executor loads it.
-    Loading(OrderId, StateId, Vec<PeerId>),
+    Loading(OrderId, Offer, Vec<PeerId>),
     /// A past round is being replayed.
     Replaying(Replay),
 }
@@ -28,16 +31,39 @@ impl CatchUp {
     }
 }
 
+/// A state that donors offer, and the anchor that they say it opens its round with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Offer {
+    pub(super) state: StateId,
+    pub(super) anchor: Digest,
+}
+
+impl Offer {
+    /// The offer as a message.
+    pub(super) fn message(self) -> TransferMessage {
+        let Self { state, anchor } = self;
+        TransferMessage::StateOffer { state, anchor }
+    }
+}
+
+/// An offered state about which others are asked.
+#[derive(Debug)]
+pub(super) struct Vouching {
+    pub(super) offer: Offer,
+    pub(super) donors: Vec<PeerId>,
+    /// What the others say that the state's round was opened with.
+    pub(super) said: BTreeMap<PeerId, Digest>,
+    /// How often they were asked.
+    pub(super) asked: u8,
+}
+
 /// A past round that is being replayed.
 #[derive(Debug, Default)]
 pub(super) struct Replay {
-    /// The peers that were asked, with the decisions that each named.
-    pub(super) donors: BTreeMap<PeerId, BTreeMap<FragmentId, Scoped>>,
-    /// How many of them must name the same decision.
-    pub(super) need: usize,
-    /// Those that named the decisions below. The first one serves their bytes.
-    pub(super) holders: VecDeque<PeerId>,
+    pub(super) donor: Option<PeerId>,
     pub(super) decisions: BTreeMap<FragmentId, Scoped>,
+    /// The same with their proofs, where members sign.
+    pub(super) proofs: BTreeMap<FragmentId, Scoped>,
     pub(super) fetching: BTreeMap<SliceId, Digest>,
     /// Fetched slices, until the round is applied and the history keeps them.
     pub(super) here: Vec<SliceId>,
@@ -48,13 +74,9 @@ pub(super) struct Replay {
 
 /// What this catch-up has learnt about the peers that help.
 #[derive(Debug, Default)]
-pub(super) struct Witnesses {
+pub(super) struct Helpers {
     /// How often each peer failed to help.
     pub(super) vain: BTreeMap<PeerId, u32>,
-    /// How many donors must have pinned the same state.
-    pub(super) need: usize,
-    /// How often no state was pinned by enough donors.
-    pub(super) disagreed: u32,
     /// How often a replay or a state failed although donors answered.
     pub(super) failures: u32,
 }

@@ -36,7 +36,7 @@ use crate::{
     Digest, Done, Order, OrderId, Part, PeerId, Plan, Round, SliceId, SliceMeta, Time, Topology,
 };
 use asked::Donor;
-use lag::{CatchUp, Witnesses};
+use lag::{CatchUp, Helpers, Offer};
 use life::Life;
 
 /// One peer of a run.
@@ -57,7 +57,7 @@ pub struct Peer {
     phase: Phase,
     life: Life,
     catch_up: CatchUp,
-    witnesses: Witnesses,
+    helpers: Helpers,
     donor: Donor,
 }
 
@@ -77,7 +77,7 @@ impl Peer {
             phase: Phase::New,
             life: Life::default(),
             catch_up: CatchUp::Idle,
-            witnesses: Witnesses::default(),
+            helpers: Helpers::default(),
             donor: Donor::default(),
         }
     }
@@ -285,7 +285,7 @@ impl Peer {
                 Ok(())
             }
             Message::Exchange(message) => match self.replays(from, message) {
-                Some(decision) => self.replay_decision(from, decision),
+                Some(decision) => self.replay_decision(decision),
                 None => self
                     .exchange
                     .signal(&mut self.cx, Signal::Message { from, message }),
@@ -313,7 +313,12 @@ impl Peer {
     fn transfer(&mut self, from: PeerId, message: &TransferMessage) {
         match message {
             TransferMessage::StateAsk { at_least } => self.state_asked(from, *at_least),
-            TransferMessage::StateOffer(state) => self.state_offered(from, *state),
+            TransferMessage::StateOffer { state, anchor } => {
+                let (state, anchor) = (*state, *anchor);
+                self.state_offered(from, Offer { state, anchor });
+            }
+            TransferMessage::AnchorAsk { round } => self.anchor_asked(from, *round),
+            TransferMessage::Anchor { round, anchor } => self.anchor_said(from, *round, *anchor),
             TransferMessage::StateRefuse => self.state_refused(from),
             TransferMessage::HistoryAsk { round } => self.history_asked(from, *round),
             TransferMessage::HistoryRefuse { round } => self.history_refused(from, *round),

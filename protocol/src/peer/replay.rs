@@ -3,70 +3,22 @@
 
 use super::lag::{CatchUp, Replay};
 use crate::core::{Event, FetchId, Output, PeerError, Wait};
-use crate::exchange::{inputs_of, slices_of};
+use crate::exchange::{inputs_of, proven, slices_of};
 use crate::peer::Peer;
 use crate::wire::{AgreedMessage, ExchangeMessage, FragmentMessage, Scoped, TransferMessage};
 use crate::{Done, FragmentId, Order, PeerId, Round, SliceId};
-use core::cmp::Reverse;
-use std::collections::BTreeMap;
 
 /// Replayed rounds over which a straggler's own delta is kept.
 const STALENESS_MAX: u32 = 2;
 
-/// What each donor named.
-type Donors = BTreeMap<PeerId, BTreeMap<FragmentId, Scoped>>;
-
-/// Whether two members name the same decision. They may have learnt it in different ballots.
-fn same(one: &Scoped, other: &Scoped) -> bool {
-    let verdict = |scoped: &Scoped| match &scoped.body {
-        FragmentMessage::Decided {
-            members, versions, ..
-        } => Some((scoped.group, members.clone(), versions.clone())),
-        _ => None,
-    };
-    verdict(one) == verdict(other)
-}
-
-impl Replay {
-    /// The donors to blame if it fails now: the one that serves the bytes, or those that have not
-    /// named all decisions; all of them if one is enough.
-    fn blamed(&self) -> Vec<PeerId> {
-        if self.started {
-            return self.holders.front().copied().into_iter().collect();
-        }
-        let named = self.donors.values().map(BTreeMap::len).max().unwrap_or(0);
-        let silent = |of: &BTreeMap<FragmentId, Scoped>| self.need <= 1 || of.len() < named.max(1);
-        let donors = self.donors.iter().filter(|(_, of)| silent(of));
-        donors.map(|(id, _)| *id).collect()
-    }
-}
-
 impl Peer {
-    /// Asks for the decisions of the round this peer is in. Where members may lie, it asks all that
-    /// are ahead, as many as are needed.
+    /// Asks for the decisions of the round this peer is in.
     pub(super) fn replay(&mut self, donor: PeerId, replayed: u32) {
         let round = self.cx.round;
-        let liars = self.liars();
-        let mut donors = vec![donor];
-        if liars > 0 {
-            let live = self.cx.view.live().filter(|(id, _)| *id != donor);
-            let mut live: Vec<_> = live
-                .map(|(id, r)| (self.in_vain(id), Reverse(r.round), id))
-                .collect();
-            live.sort_unstable();
-            donors.extend(live.into_iter().map(|(.., id)| id).take(2 * liars + 1));
-        }
-        for donor in &donors {
-            self.cx.send(*donor, TransferMessage::HistoryAsk { round });
-        }
-        self.wait_for_state(
-            self.cx
-                .deadlines
-                .allow(Wait::Agreement, donors.iter().copied()),
-        );
+        self.cx.send(donor, TransferMessage::HistoryAsk { round });
+        self.wait_for_state(self.cx.deadlines.allow(Wait::Agreement, [donor]));
         self.catch_up = CatchUp::Replaying(Replay {
-            donors: donors.into_iter().map(|id| (id, BTreeMap::new())).collect(),
-            need: liars + 1,
+            donor: Some(donor),
             replayed,
             ..Replay::default()
         });
@@ -84,21 +36,36 @@ impl Peer {
         let ExchangeMessage::Agreed(AgreedMessage::Fragment(scoped)) = message else {
             return None;
         };
-        let waits = replay.donors.contains_key(&from) && !replay.started;
-        (waits && scoped.body.ends() && scoped.round == self.cx.round).then_some(scoped)
+        let waits = replay.donor == Some(from) && !replay.started;
+        // Where members sign, only a decision with its proof counts.
+        let shown = scoped.body.ends() && scoped.body.is_signed() == self.cx.plan.agreement.signs();
+        (waits && shown && scoped.round == self.cx.round).then_some(scoped)
     }
 
-    /// One fragment's decision; with all of them, their slices are fetched.
-    pub(super) fn replay_decision(
-        &mut self,
-        from: PeerId,
-        message: &Scoped,
-    ) -> Result<(), PeerError> {
+    /// One fragment's decision; with all of them, their slices are fetched. Where members sign, one
+    /// donor is enough: the decision carries its proof.
+    pub(super) fn replay_decision(&mut self, message: &Scoped) -> Result<(), PeerError> {
+        let plain = match self.cx.plan.agreement.signs() {
+            false => message.clone(),
+            true => {
+                let Some(proven) = proven(&self.cx, message, self.liars()) else {
+                    return Err(PeerError::Unexpected {
+                        what: "a decision without its proof".to_owned(),
+                    });
+                };
+                if proven.anchor != self.cx.anchor() {
+                    // The run has another state than this peer: no replay leads there.
+                    self.ask_state();
+                    return Ok(());
+                }
+                proven.plain
+            }
+        };
         let CatchUp::Replaying(replay) = &mut self.catch_up else {
             return Ok(());
         };
         let fragment = message.fragment;
-        let shards = match &message.body {
+        let shards = match &plain.body {
             FragmentMessage::Decided {
                 members, versions, ..
             } => Some((members.len(), versions.len() as u64)),
@@ -114,25 +81,11 @@ impl Peer {
                 what: "a decision that does not fit the plan".to_owned(),
             });
         }
-        if let Some(named) = replay.donors.get_mut(&from) {
-            named.insert(fragment, message.clone());
+        if plain != *message {
+            replay.proofs.insert(fragment, message.clone());
         }
-        let backed = |donors: &Donors| {
-            let named = donors.values().filter_map(|named| named.get(&fragment));
-            named.filter(|other| same(other, message)).count()
-        };
-        if backed(&replay.donors) >= replay.need {
-            replay.decisions.insert(fragment, message.clone());
-        }
+        replay.decisions.insert(fragment, plain);
         if replay.decisions.len() == self.cx.plan.fragments_of(self.cx.round).count() {
-            let agrees = |named: &BTreeMap<FragmentId, Scoped>| {
-                let mut all = replay.decisions.iter();
-                all.all(|(id, decision)| named.get(id).is_some_and(|other| same(other, decision)))
-            };
-            let holders = replay.donors.iter().filter(|(_, named)| agrees(named));
-            let mut holders: Vec<PeerId> = holders.map(|(id, _)| *id).collect();
-            holders.sort_by_key(|id| self.witnesses.vain.get(id).copied());
-            replay.holders = holders.into();
             self.fetch_replay();
         }
         Ok(())
@@ -143,9 +96,9 @@ impl Peer {
         let CatchUp::Replaying(replay) = &mut self.catch_up else {
             return;
         };
-        // From now on decisions of donors are no part of the replay: it has all that it needs.
+        // From now on decisions of the donor are no part of the replay: it has all that it needs.
         replay.started = true;
-        let donor = replay.holders.front().copied();
+        let donor = replay.donor;
         for decision in replay.decisions.values() {
             let FragmentMessage::Decided { versions, .. } = &decision.body else {
                 continue;
@@ -232,9 +185,11 @@ impl Peer {
         let CatchUp::Replaying(replay) = &mut self.catch_up else {
             return;
         };
-        let decisions = std::mem::take(&mut replay.decisions)
-            .into_values()
-            .collect();
+        let shown = match replay.proofs.is_empty() {
+            true => &mut replay.decisions,
+            false => &mut replay.proofs,
+        };
+        let decisions = std::mem::take(shown).into_values().collect();
         // The round becomes part of this peer's history: other stragglers may ask for it next.
         let replayed = replay.replayed + 1;
         let round = self.cx.round;
@@ -256,51 +211,17 @@ impl Peer {
             for slice in std::mem::take(&mut replay.here) {
                 self.cx.order(Order::Release { slice });
             }
-            let blamed = replay.blamed();
+            let blamed = replay.donor;
             // Once only: the catch-up ends, or begins again with others.
             self.catch_up = CatchUp::Idle;
             self.blame_donors(blamed);
         }
     }
 
-    /// The first holder does not deliver a slice: the next one is asked.
-    pub(super) fn fetch_elsewhere(&mut self, slice: SliceId) {
-        let CatchUp::Replaying(replay) = &mut self.catch_up else {
-            return;
-        };
-        if replay.holders.len() < 2 {
-            self.ask_state();
-            return;
-        }
-        let failed = replay.holders.pop_front();
-        let from = replay.holders.front().copied().into_iter().collect();
-        let deadline = self.cx.now + self.cx.deadlines.ceiling();
-        let what = FetchId::Slice(slice);
-        self.cx.put(Output::Fetch {
-            what,
-            from,
-            deadline,
-        });
-        self.blame_donors(failed);
-    }
-
-    /// A donor does not name its decisions: too few of the others may be left.
-    pub(super) fn history_withheld(&mut self, from: PeerId) {
-        let CatchUp::Replaying(replay) = &mut self.catch_up else {
-            return;
-        };
-        if replay.donors.len() > replay.need {
-            replay.donors.remove(&from);
-            self.blame_donors([from]);
-        } else {
-            self.ask_state();
-        }
-    }
-
     pub(super) fn history_refused(&mut self, from: PeerId, round: Round) {
-        let mine = matches!(&self.catch_up, CatchUp::Replaying(r) if r.donors.contains_key(&from));
+        let mine = matches!(&self.catch_up, CatchUp::Replaying(r) if r.donor == Some(from));
         if mine && round == self.cx.round {
-            self.history_withheld(from);
+            self.ask_state();
         }
     }
 }

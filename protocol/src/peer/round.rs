@@ -83,6 +83,7 @@ impl Peer {
 
     /// Trains the next round, or ends when the plan's rounds are done.
     pub(super) fn next_round(&mut self) {
+        self.remember_opening();
         let rounds = self.cx.plan.rounds;
         if rounds > 0 && self.cx.round.0 >= rounds {
             self.finish();

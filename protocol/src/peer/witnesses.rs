@@ -1,10 +1,15 @@
-//! How many peers must say the same before this one believes it, and which of them helped in vain.
+//! How many peers must say the same before this one believes it, and whether an offered state is the
+//! run's.
 //!
 //! Links are authenticated. So what `liars + 1` linked peers say, at least one says that does not lie.
 
-use crate::Round;
+use crate::core::timers::Timer;
+use crate::core::{Phase, Wait};
+use crate::limits::{OPENINGS_MAX, VOUCHERS_SOUGHT_MAX};
 use crate::peer::Peer;
-use crate::peer::lag::CatchUp;
+use crate::peer::lag::{CatchUp, Helpers, Offer, Vouching};
+use crate::wire::TransferMessage;
+use crate::{Digest, PeerId, Round};
 use core::time::Duration;
 use std::collections::BTreeMap;
 
@@ -28,29 +33,95 @@ impl Peer {
             false => greeted,
         };
         // Its first links may be all liars that the run allows for.
-        let fewest = match self.cx.plan.false_donors() {
+        let fewest = match self.cx.plan.agreement.liars {
             u16::MAX => 1,
             liars => usize::from(liars),
         };
-        let liars = match self.cx.plan.false_donors() {
-            0 => 0,
-            _ => self.cx.plan.liars_of(members),
-        };
+        let liars = self.cx.plan.liars_of(members);
         if young { liars.max(fewest) } else { liars }
     }
 
-    /// Whether more live peers are ahead of this one than may lie.
-    pub(super) fn others_are_ahead(&self) -> bool {
-        let round = self.cx.round;
-        let ahead = self.cx.view.live().filter(|(_, r)| r.round > round);
-        ahead.count() > self.liars()
+    /// Asks the others whether an offered state is the run's.
+    pub(super) fn seek_vouchers(&mut self, offer: Offer, donors: Vec<PeerId>) {
+        self.catch_up = CatchUp::Vouching(Vouching {
+            offer,
+            donors,
+            said: BTreeMap::new(),
+            asked: 0,
+        });
+        self.seek_again();
     }
 
-    /// The newest round that one of these peers is in which does not lie.
-    pub(super) fn believed_round(&self, rounds: impl Iterator<Item = Round>) -> Option<Round> {
-        let mut rounds: Vec<Round> = rounds.collect();
-        rounds.sort_unstable_by_key(|round| core::cmp::Reverse(*round));
-        rounds.get(self.liars()).copied()
+    /// Asks those that have not answered, because they have not reached the state's round or a message
+    /// was lost. After some times its donors have helped in vain.
+    pub(super) fn seek_again(&mut self) {
+        let CatchUp::Vouching(vouching) = &mut self.catch_up else {
+            return;
+        };
+        if vouching.asked >= VOUCHERS_SOUGHT_MAX {
+            let donors = std::mem::take(&mut vouching.donors);
+            self.blame_donors(donors);
+            self.ask_others();
+            return;
+        }
+        vouching.asked += 1;
+        let round = vouching.offer.state.round;
+        let silent = self.cx.view.greeted().map(|(id, _)| id);
+        let silent = silent.filter(|id| !vouching.said.contains_key(id));
+        for peer in silent.collect::<Vec<_>>() {
+            self.cx.send(peer, TransferMessage::AnchorAsk { round });
+        }
+        self.wait_for_state(self.cx.deadlines.answer());
+    }
+
+    /// Another peer asks with which parameters a round began here.
+    pub(super) fn anchor_asked(&mut self, from: PeerId, round: Round) {
+        let known = self.donor.opened.iter().find(|(r, _)| *r == round);
+        if let Some((round, anchor)) = known.copied() {
+            self.cx
+                .send(from, TransferMessage::Anchor { round, anchor });
+        }
+    }
+
+    /// A peer says with which parameters it began a round.
+    pub(super) fn anchor_said(&mut self, from: PeerId, round: Round, anchor: Digest) {
+        let liars = self.liars();
+        let CatchUp::Vouching(vouching) = &mut self.catch_up else {
+            return;
+        };
+        if vouching.offer.state.round != round {
+            return;
+        }
+        vouching.said.insert(from, anchor);
+        let count = |true_anchor: bool| {
+            let said = vouching.said.values();
+            let same = said.filter(|said| (**said == vouching.offer.anchor) == true_anchor);
+            same.count()
+        };
+        let (vouch, deny) = (count(true), count(false));
+        if vouch > liars {
+            let (offer, donors) = (vouching.offer, std::mem::take(&mut vouching.donors));
+            self.fetch_state(offer, donors);
+        } else if deny > liars {
+            let donors = std::mem::take(&mut vouching.donors);
+            self.blame_donors(donors);
+            self.ask_others();
+        }
+    }
+
+    /// A round begins here from a state that this peer has by its own work, or for which others have
+    /// vouched: it vouches for it too.
+    pub(super) fn remember_opening(&mut self) {
+        if !self.cx.plan.agreement.signs() {
+            return;
+        }
+        let opening = (self.cx.round, self.cx.anchor());
+        let opened = &mut self.donor.opened;
+        opened.retain(|(round, _)| *round != opening.0);
+        opened.push_back(opening);
+        if opened.len() > OPENINGS_MAX {
+            opened.pop_front();
+        }
     }
 
     /// Bytes of a catch-up were missing or wrong: asks others at once, and the same ones only after
@@ -63,9 +134,26 @@ impl Peer {
             self.ask_state();
             return;
         }
-        let pause = self.cx.deadlines.answer() * (1 << self.witnesses.failures);
-        self.witnesses.failures = (self.witnesses.failures + 1).min(PAUSE_DOUBLINGS_MAX);
+        if self.liars() > 0 && self.life.once.begun && self.helpers.failures > 0 {
+            // Each that could help has failed to. This peer goes on with what it has; should that be
+            // wrong, more than may lie will say so.
+            self.give_up_on_others();
+            return;
+        }
+        let pause = self.cx.deadlines.answer() * (1 << self.helpers.failures);
+        self.helpers.failures = (self.helpers.failures + 1).min(PAUSE_DOUBLINGS_MAX);
         self.ask_later(pause);
+    }
+
+    fn give_up_on_others(&mut self) {
+        self.catch_up = CatchUp::Idle;
+        self.helpers = Helpers::default();
+        self.cx.timers.stop(Timer::CatchUp);
+        self.cx.waited(Wait::State, true);
+        self.cx.newcomer = true;
+        if self.phase == Phase::Join {
+            self.begin();
+        }
     }
 
     /// Asks for a state once this time has passed.

@@ -7,33 +7,30 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgreementPlan {
     /// How many lying members a group must survive. A group of n survives `min(liars, (n - 1) / 3)`.
+    /// With any, members sign what they say, and a peer that catches up believes what has a proof or is
+    /// said by more peers than may lie.
     pub liars: u16,
     /// The least number of contributions that are combined: with fewer the round is void. Zero and one
     /// are the same.
     pub contributions: u16,
-    /// Whether members sign their statements, so that liars cannot make two decisions of one round.
-    /// Catching up then believes one donor. Without signatures it believes what more peers say than
-    /// may lie.
-    pub signed: bool,
 }
 
 impl AgreementPlan {
+    /// Whether members sign their statements.
+    pub const fn signs(&self) -> bool {
+        self.liars > 0
+    }
+
     /// How many of its last encoded bytes only say what is usual.
     pub(super) fn usual_bytes(&self) -> usize {
         let Self {
             liars,
             contributions,
-            signed,
         } = self;
-        let mut usual = 0;
-        let fields = [
-            (!signed, size_of_val(signed)),
-            (*contributions == 0, size_of_val(contributions)),
-            (*liars == 0, size_of_val(liars)),
-        ];
-        for (_, bytes) in fields.iter().take_while(|(is_usual, _)| *is_usual) {
-            usual += bytes;
+        match (liars, contributions) {
+            (0, 0) => size_of_val(liars) + size_of_val(contributions),
+            (_, 0) => size_of_val(contributions),
+            _ => 0,
         }
-        usual
     }
 }

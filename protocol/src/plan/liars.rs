@@ -9,16 +9,6 @@ impl Plan {
         usize::from(self.agreement.liars).min(members.saturating_sub(1) / 3)
     }
 
-    /// How many of the peers that this one catches up from may lie. Where members sign, one donor is
-    /// believed: no other peer may have what it tells.
-    pub(crate) fn false_donors(&self) -> u16 {
-        if self.agreement.signed {
-            0
-        } else {
-            self.agreement.liars
-        }
-    }
-
     /// The least number of members of a group of this size that decides.
     pub fn quorum_of(&self, members: usize) -> usize {
         quorum(members, self.liars_of(members))

@@ -1,6 +1,6 @@
 //! The control message: one family for each part of a peer that talks to its counterpart.
 
-use crate::exchange::ExchangeMessage;
+use crate::exchange::{AgreedMessage, ExchangeMessage};
 use crate::wire::{MembershipMessage, TransferMessage, WireError};
 use crate::{PeerId, Round, RunId, Signed};
 use serde::{Deserialize, Serialize};
@@ -39,6 +39,19 @@ impl Message {
         match self {
             Self::Exchange(ExchangeMessage::Agreed(message)) => message.is_signed(),
             _ => false,
+        }
+    }
+
+    /// The round in which its signature binds the sender, which must remember that it signed: a
+    /// readiness may be said again, a vote may not.
+    pub const fn binds(&self) -> Option<Round> {
+        match self {
+            Self::Exchange(ExchangeMessage::Agreed(AgreedMessage::Fragment(scoped)))
+                if scoped.body.is_signed() =>
+            {
+                Some(scoped.round)
+            }
+            _ => None,
         }
     }
 

@@ -15,8 +15,8 @@ mod version;
 
 pub use crate::exchange::{
     AgreedMessage, Ballot, CenterMessage, ExchangeMessage, FormingMessage, FragmentMessage, Held,
-    Member, Pledge, Promise, PullMessage, Scoped, Seat, ShardPlan, ShardVersion, SignedMessage,
-    VoteCertificate, group_digest, value_of,
+    Member, Pledge, Promise, PullMessage, Scoped, Seat, Seated, ShardPlan, ShardVersion,
+    SignedGroup, SignedMessage, VoteCertificate, value_of,
 };
 pub use codec::{canonical, decode_value, encode_value};
 pub use error::WireError;

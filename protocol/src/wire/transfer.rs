@@ -3,7 +3,7 @@
 use crate::limits::STATE_BYTES_MAX;
 use crate::wire::WireError;
 use crate::wire::check::ok;
-use crate::{Round, StateId};
+use crate::{Digest, Round, StateId};
 use serde::{Deserialize, Serialize};
 
 /// A message between a peer that catches up and one that helps it.
@@ -15,7 +15,12 @@ pub enum TransferMessage {
         at_least: Round,
     },
     /// A state that can be fetched from the sender.
-    StateOffer(StateId),
+    StateOffer {
+        /// The state.
+        state: StateId,
+        /// One hash over the parameters in it.
+        anchor: Digest,
+    },
     /// The sender has no state to give.
     StateRefuse,
     /// Asks for the decisions of a past round.
@@ -28,6 +33,18 @@ pub enum TransferMessage {
         /// The round.
         round: Round,
     },
+    /// Asks with which parameters a round began.
+    AnchorAsk {
+        /// The round.
+        round: Round,
+    },
+    /// The sender began a round with these parameters.
+    Anchor {
+        /// The round.
+        round: Round,
+        /// One hash over the parameters.
+        anchor: Digest,
+    },
 }
 
 impl TransferMessage {
@@ -35,20 +52,24 @@ impl TransferMessage {
     pub const fn name(&self) -> &'static str {
         match self {
             Self::StateAsk { .. } => "state-ask",
-            Self::StateOffer(_) => "state-offer",
+            Self::StateOffer { .. } => "state-offer",
             Self::StateRefuse => "state-refuse",
             Self::HistoryAsk { .. } => "history-ask",
             Self::HistoryRefuse { .. } => "history-refuse",
+            Self::AnchorAsk { .. } => "anchor-ask",
+            Self::Anchor { .. } => "anchor",
         }
     }
 
     pub(super) fn check(&self) -> Result<(), WireError> {
         match self {
-            Self::StateOffer(state) => ok(state.bytes <= STATE_BYTES_MAX, "state.bytes"),
+            Self::StateOffer { state, .. } => ok(state.bytes <= STATE_BYTES_MAX, "state.bytes"),
             Self::StateAsk { .. }
             | Self::StateRefuse
             | Self::HistoryAsk { .. }
-            | Self::HistoryRefuse { .. } => Ok(()),
+            | Self::HistoryRefuse { .. }
+            | Self::AnchorAsk { .. }
+            | Self::Anchor { .. } => Ok(()),
         }
     }
 }

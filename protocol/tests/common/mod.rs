@@ -288,7 +288,11 @@ pub(crate) fn any_message() -> impl Strategy<Value = Message> {
         any_round().prop_map(|round| TransferMessage::HistoryAsk { round }),
         any_round().prop_map(|round| TransferMessage::HistoryRefuse { round }),
         any_round().prop_map(|at_least| TransferMessage::StateAsk { at_least }),
-        any_state().prop_map(TransferMessage::StateOffer),
+        (any_state(), any_digest())
+            .prop_map(|(state, anchor)| TransferMessage::StateOffer { state, anchor }),
+        any_round().prop_map(|round| TransferMessage::AnchorAsk { round }),
+        (any_round(), any_digest())
+            .prop_map(|(round, anchor)| TransferMessage::Anchor { round, anchor }),
         Just(TransferMessage::StateRefuse),
     ];
     let forming = prop_oneof![

@@ -2,7 +2,7 @@
 
 use murmurate_protocol::wire::{
     AgreedMessage, ExchangeMessage, FormingMessage, FragmentMessage, Message, Scoped, ShardVersion,
-    SignedMessage, group_digest, value_of,
+    SignedGroup, SignedMessage, value_of,
 };
 use murmurate_protocol::{Digest, FragmentId, GroupTag, Round, RunId};
 use std::collections::BTreeMap;
@@ -18,6 +18,8 @@ pub(super) type Value = (Digest, Vec<ShardVersion>);
 pub(crate) struct Forger {
     groups: BTreeMap<GroupTag, Digest>,
     values: BTreeMap<(Round, FragmentId, GroupTag), Vec<Value>>,
+    /// The anchor of the last proposal.
+    anchor: Option<Digest>,
     lied: bool,
 }
 
@@ -25,6 +27,11 @@ impl Forger {
     /// Whether the machine has lied.
     pub(crate) fn has_lied(&self) -> bool {
         self.lied
+    }
+
+    /// The anchor of the last group that it heard of.
+    pub(super) fn anchor(&self) -> Digest {
+        self.anchor.unwrap_or(Digest::of(b"none"))
     }
 
     /// The machine begins to lie.
@@ -51,7 +58,9 @@ impl Forger {
                 members,
                 ..
             }) => {
-                let digest = group_digest(run, *round, *seats, (*anchor, members));
+                let group = SignedGroup::new(*seats, *anchor, members);
+                let digest = group.digest(run, *round);
+                self.anchor = Some(*anchor);
                 self.groups.insert(GroupTag::of_digest(&digest), digest);
             }
             AgreedMessage::Fragment(Scoped {

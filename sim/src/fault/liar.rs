@@ -9,9 +9,10 @@ use super::lie::Lie;
 use crate::sign;
 use crate::swarm::Swarm;
 use murmurate_protocol::wire::{
-    AgreedMessage, ExchangeMessage, FormingMessage, FragmentMessage, Message, Scoped, SignedMessage,
+    AgreedMessage, ExchangeMessage, FormingMessage, FragmentMessage, Message, Scoped, Seated,
+    ShardVersion, SignedGroup, SignedMessage, value_of,
 };
-use murmurate_protocol::{PeerId, Signature};
+use murmurate_protocol::{GroupTag, PeerId, Signature};
 
 impl Swarm<'_> {
     /// A machine has received a message.
@@ -37,9 +38,7 @@ impl Swarm<'_> {
         let (run, me) = (self.recipe.plan().run, self.slots[index].id);
         if !self.lies_about_everything(index) {
             let slot = &mut self.slots[index];
-            if message.is_signed() {
-                slot.signed = slot.signed.max(message.round());
-            }
+            slot.signed = slot.signed.max(message.binds());
             sign::sign(&run, me, slot.forgotten, &mut message);
             return vec![(to, message)];
         }
@@ -115,7 +114,6 @@ impl Swarm<'_> {
             AgreedMessage::Forming(_) => return None,
             AgreedMessage::Fragment(scoped) => scoped.clone(),
         };
-        let me = self.slots[index].id;
         let known = self.slots[index].forger.of(&scoped).to_vec();
         let (value, versions) = known.get(self.lies.below(known.len().max(1)))?.clone();
         let (ballot, signature) = (self.lies.below(4) as u8, Signature::BLANK);
@@ -132,14 +130,7 @@ impl Swarm<'_> {
                 versions,
                 signature,
             },
-            2 => SignedMessage::Decided {
-                ballot,
-                value,
-                members: Vec::new(),
-                versions,
-                locked: self.lies.below(2) == 0,
-                signatures: vec![(me, signature)],
-            },
+            2 => return Some(self.decide_alone(index, &scoped, versions)),
             3 => SignedMessage::Prepare { ballot },
             _ => SignedMessage::Repair {
                 ballot,
@@ -150,6 +141,41 @@ impl Swarm<'_> {
         };
         let body = FragmentMessage::Signed(body);
         Some(AgreedMessage::Fragment(Scoped { body, ..scoped }))
+    }
+}
+
+impl Swarm<'_> {
+    /// A decision of a group in which the machine is alone: its proof is as good as one liar can make it.
+    fn decide_alone(
+        &mut self,
+        index: usize,
+        scoped: &Scoped,
+        versions: Vec<ShardVersion>,
+    ) -> AgreedMessage {
+        let (run, me) = (self.recipe.plan().run, self.slots[index].id);
+        let group = SignedGroup {
+            seats: 1 + self.lies.below(3) as u16,
+            anchor: self.slots[index].forger.anchor(),
+            members: vec![Seated {
+                peer: me,
+                weight: 1.0,
+                life: 1,
+            }],
+        };
+        let digest = group.digest(&run, scoped.round);
+        let decided = SignedMessage::Decided {
+            ballot: 0,
+            value: value_of(&digest, &versions),
+            group,
+            versions,
+            locked: self.lies.below(2) == 0,
+            signatures: vec![(me, Signature::BLANK)],
+        };
+        AgreedMessage::Fragment(Scoped {
+            group: GroupTag::of_digest(&digest),
+            body: FragmentMessage::Signed(decided),
+            ..*scoped
+        })
     }
 }
 

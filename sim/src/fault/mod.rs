@@ -117,6 +117,19 @@ pub enum Fault {
 }
 
 impl Fault {
+    /// Whether machines that go on may be without others that come back: two groups of one round may then
+    /// end with different bits, until one of them takes over the other's.
+    pub(crate) fn parts(&self) -> bool {
+        match self {
+            Self::Crash { restart_after, .. } => restart_after.is_some(),
+            Self::Partition { .. } | Self::RandomCrashes { .. } | Self::Join { .. } => true,
+            Self::Leave { .. }
+            | Self::Straggler { .. }
+            | Self::Byzantine { .. }
+            | Self::ClockSkew { .. } => false,
+        }
+    }
+
     /// The time of the fault and the machine whose phase counts; `None` for random faults.
     pub(crate) fn trigger(&self) -> Option<(When, usize)> {
         match self {

@@ -11,6 +11,7 @@ mod same_bits;
 mod violation;
 mod waits_bounded;
 
+use crate::fault::Fault;
 use crate::host::Host;
 use crate::recipe::Recipe;
 use crate::scenario::Scenario;
@@ -40,6 +41,7 @@ impl Checks {
     /// The checks that apply to a scenario's exchange.
     pub(crate) fn new(scenario: &Scenario, recipe: &Recipe<'_>) -> Self {
         let exchange = recipe.plan().exchange;
+        let together = !scenario.faults.iter().any(Fault::parts);
         Self {
             rounds: RoundsMonotonic::new(scenario.peers),
             inboxes: InboxBounded::new(recipe.plan(), scenario.peers),
@@ -48,7 +50,7 @@ impl Checks {
                 .then(|| MassConserved::new(scenario.peers)),
             bits: exchange
                 .agrees()
-                .then(|| SameBits::new(recipe.plan().agreement.signed)),
+                .then(|| SameBits::new(recipe.plan().agreement.signs() && together)),
             lead: exchange.lead().map(|lead| LeadBounded::new(lead.most)),
             ids: (0..scenario.peers).map(|index| recipe.id(index)).collect(),
             edges: exchange.facts().has_edges.then(EdgesAgree::default),

@@ -24,7 +24,8 @@ pub(super) struct SameBits {
     voided: BTreeMap<usize, Round>,
     /// The last round of each peer whose group agreed that it is void.
     void_agreed: BTreeMap<usize, Round>,
-    /// Whether groups of one round are compared too: those that survive liars decide one result.
+    /// Whether groups of one round are compared too: those whose members sign decide one result, unless
+    /// links fail.
     across: bool,
 }
 

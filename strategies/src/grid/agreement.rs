@@ -1,5 +1,4 @@
-//! How many lying members a group survives, and whether members sign: from the table of the
-//! configuration to the plan.
+//! How many lying members a group survives: from the table of the configuration to the plan.
 
 use super::StrategyError;
 use super::entry::hint;
@@ -10,25 +9,9 @@ use murmurate_protocol::ExchangeKind;
 use murmurate_protocol::limits::GROUP_MEMBERS_MAX;
 
 const KEY: &str = "agreement.liars";
-const SIGNED: &str = "agreement.signed";
 
 /// Every group survives as many liars as one of its size can.
 const MAX: &str = "max";
-
-/// Whether members sign. Without liars there is nothing to sign for.
-pub(super) fn signed(exchange: ExchangeKind, table: &Agreement) -> Result<bool, StrategyError> {
-    if !exchange.agrees() {
-        return absent(&table.signed, SIGNED, methods::label(exchange)).map(|()| false);
-    }
-    let signed = table.signed.unwrap_or(false);
-    match (signed, read(exchange, table)?) {
-        (true, None | Some(0)) => Err(StrategyError::Missing {
-            key: KEY,
-            needed: "`agreement.signed`: how many members may lie",
-        }),
-        _ => Ok(signed),
-    }
-}
 
 /// How many liars are survived; none where the table does not say.
 pub(super) fn read(
@@ -58,18 +41,15 @@ pub(super) fn read(
 impl Agreement {
     /// Whether nothing is said.
     pub(super) fn is_default(&self) -> bool {
-        self.liars.is_none() && self.signed.is_none()
+        self.liars.is_none()
     }
 
     /// Writes it down.
-    pub(super) fn from_liars(liars: Option<u16>, signed: bool) -> Self {
+    pub(super) fn from_liars(liars: Option<u16>) -> Self {
         let liars = liars.map(|liars| match liars {
             u16::MAX => Liars::Name(MAX.to_owned()),
             count => Liars::Count(i64::from(count)),
         });
-        Self {
-            liars,
-            signed: signed.then_some(true),
-        }
+        Self { liars }
     }
 }

@@ -74,8 +74,7 @@
 //! bucket = 2                   # centered-clip: contributions averaged before it
 //!
 //! [agreement]                  # all-reduce, gathered, parameter-server with mode = "bsp"
-//! liars = 0                    # members of a group that may lie without harm: a number, or "max"
-//! signed = true                # with liars: members sign what they vote for
+//! liars = 0                    # members of a group that may lie without harm: a number, or "max"; members then sign
 //!
 //! [inner]
 //! optimizer = "adam-w"         # sgd, signum, muon (lr, momentum, weight_decay),

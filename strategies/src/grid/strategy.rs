@@ -37,7 +37,6 @@ pub struct Strategy {
     outer: OuterKind,
     aggregation: AggregationKind,
     liars: Option<u16>,
-    signed: bool,
     pub(super) inner: Inner,
     deadlines: DeadlinePlan,
 }

@@ -130,7 +130,6 @@ pub(super) struct Aggregation {
 #[serde(default)]
 pub(super) struct Agreement {
     pub(super) liars: Option<Liars>,
-    pub(super) signed: Option<bool>,
 }
 
 /// A number, or `"max"`.

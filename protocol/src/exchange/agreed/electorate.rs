@@ -16,11 +16,12 @@ pub(super) fn settled(cx: &Context) -> impl Iterator<Item = PeerId> {
 }
 
 /// The ready peers that may propose. Newcomers may not, because they would leave out the peers that
-/// they have not met yet.
-pub(super) fn proposers(cx: &Context, ready: Vec<PeerId>) -> Vec<PeerId> {
+/// they have not met yet. Where members sign, a round never ends without a group: if all are
+/// newcomers, one of them proposes once an attempt has failed.
+pub(super) fn proposers(cx: &Context, ready: Vec<PeerId>, attempts: u64) -> Vec<PeerId> {
     let settled = |id: &PeerId| match cx.view.get(*id) {
         Some(remote) => !remote.probation,
-        None => !cx.newcomer,
+        None => !cx.newcomer || (signs(cx) && attempts > 0),
     };
     let ready = active(cx, ready);
     let known: Vec<PeerId> = ready.iter().copied().filter(settled).collect();
@@ -29,7 +30,7 @@ pub(super) fn proposers(cx: &Context, ready: Vec<PeerId>) -> Vec<PeerId> {
 
 /// Whether members sign what they say.
 pub(super) fn signs(cx: &Context) -> bool {
-    cx.plan.agreement.signed
+    cx.plan.agreement.signs()
 }
 
 /// Whether a peer may propose, as far as this one knows.
@@ -55,19 +56,20 @@ pub(super) fn ahead(cx: &Context) -> Option<PeerId> {
 /// fell behind a moment ago. A peer whose link is down, or that has long been behind, is not among
 /// them: not for some rounds, and this peer's attempts at this round count as rounds do.
 pub(super) fn electorate(cx: &Context, attempts: u64) -> usize {
+    let recent = |round: Round| cx.round.since(round) + attempts <= ABSENT_ROUNDS_MAX;
     let counts = |remote: &Remote| {
         let present = remote.ready && remote.round.next() >= cx.round;
-        let recent = |round: Round| cx.round.since(round) + attempts <= ABSENT_ROUNDS_MAX;
-        // Where some may lie, failed attempts do not make those that are there fewer: a liar could
-        // let attempts fail until a few peers are enough.
-        let patient = attempts <= ABSENT_ROUNDS_MAX || signs(cx);
+        let patient = attempts <= ABSENT_ROUNDS_MAX;
         (present && patient) || remote.grouped.is_some_and(recent)
     };
-    1 + cx
-        .view
-        .greeted()
-        .filter(|(_, remote)| counts(remote))
-        .count()
+    // Where some may lie, neither failed attempts nor a catch-up make those that are there fewer. A liar
+    // could let attempts fail until a few are enough, and those that catch up would believe no result
+    // that a few decide meanwhile.
+    if signs(cx) {
+        return 1 + cx.view.greeted().count();
+    }
+    let greeted = cx.view.greeted();
+    1 + greeted.filter(|(_, remote)| counts(remote)).count()
 }
 
 /// The anchor that most ready peers share. If enough peers are ready to agree, the

@@ -2,15 +2,19 @@
 //! moment peers may have different groups of one round; here they return to one.
 
 use super::Agreed;
+use super::electorate::{electorate, signs};
 use super::fragment::FragmentRound;
 use super::group::Group;
 use super::grouping::Formed;
-use super::message::{FormingMessage, Member};
+use super::message::{FormingMessage, Member, Scoped};
+use super::scope::broke;
 use super::sealed::Proposal;
+use super::signed_group::proven;
 use crate::core::context::Context;
 use crate::core::timers::Timer;
 use crate::exchange::{Ending, Outcome};
-use crate::{Event, Members, Order, PeerError, PeerId, Round};
+use crate::limits::GROUP_MEMBERS_MAX;
+use crate::{Event, GroupTag, Members, Order, PeerError, PeerId, Round};
 
 impl Agreed {
     pub(super) fn formed(&mut self, cx: &mut Context, formed: Formed) {
@@ -20,12 +24,13 @@ impl Agreed {
             Formed::Outcome(outcome) => {
                 self.outcome = Some(outcome);
             }
-            Formed::NoGroup => {
+            // Members that sign end a round only with a proof that others can check.
+            Formed::NoGroup if !signs(cx) => {
                 self.grouping.end(cx, true);
                 self.alone = Some(Outcome::Ended);
                 self.go_alone(cx);
             }
-            Formed::Alone => {
+            Formed::NoGroup | Formed::Alone => {
                 self.grouping.alone(cx);
                 self.alone = Some(Outcome::Alone);
                 self.go_alone(cx);
@@ -66,8 +71,66 @@ impl Agreed {
         let gone = group.others().filter(|(_, peer)| !linked(*peer));
         self.lost = gone.map(|(index, _)| index).collect();
         self.declined = Members::NONE;
+        if group.sealed.is_some() {
+            for (_, peer) in group.others() {
+                let group = group.tag;
+                cx.send(peer, FormingMessage::Joined { round, group });
+            }
+        }
         self.group = Some(group);
         self.settle(cx);
+        self.vote_once_joined(cx);
+    }
+
+    /// Whether so many have joined this peer's group that it can decide.
+    pub(super) fn has_joined(&self, cx: &Context) -> bool {
+        let group = self.group.as_ref();
+        group.is_some_and(|group| self.grouping.joined.enough(group, cx.round))
+    }
+
+    /// Lets the fragments of a group vote once a quorum has joined it.
+    pub(super) fn vote_once_joined(&mut self, cx: &mut Context) {
+        if !self.has_joined(cx) {
+            return;
+        }
+        for fragment_round in &mut self.fragment_rounds {
+            if fragment_round.may_sign() {
+                fragment_round.advance(cx);
+            }
+        }
+    }
+
+    /// A deadline has passed and no quorum has joined the group: it is given up.
+    pub(super) fn leave_unless_joined(&mut self, cx: &mut Context) {
+        let sealed = self.group.as_ref().is_some_and(|g| g.sealed.is_some());
+        let overdue = |b: &FragmentRound| !b.over() && b.due() <= cx.now;
+        if sealed && !self.has_joined(cx) && self.fragment_rounds.iter().any(overdue) {
+            self.leave_group(cx);
+        }
+    }
+
+    /// Gives up a group in which this peer has signed nothing, and tries the round again.
+    fn leave_group(&mut self, cx: &mut Context) {
+        for mut fragment_round in std::mem::take(&mut self.fragment_rounds) {
+            fragment_round.stop_waiting(cx);
+            fragment_round.release(cx, &[]);
+        }
+        cx.timers.stop(Timer::Exchange);
+        if let Some(left) = self.group.take() {
+            let (round, group, ready) = (cx.round, left.tag, false);
+            for (_, peer) in left.others() {
+                cx.send(
+                    peer,
+                    FormingMessage::Left {
+                        round,
+                        group,
+                        ready,
+                    },
+                );
+            }
+            self.grouping.left.insert(group);
+        }
+        self.formed(cx, Formed::Alone);
     }
 
     /// A peer is ready for a round that has its group here, or is over. Its message may have been
@@ -80,9 +143,47 @@ impl Agreed {
         if grouped.is_some_and(|last| last >= round) {
             return;
         }
+        if let Some(proof) = self
+            .history
+            .proof(round, cx.plan.fragments_of(round).count())
+        {
+            cx.send(from, proof.clone());
+            return;
+        }
         let round = cx.round.max(round.next());
         let resync = false;
         cx.send(from, FormingMessage::Behind { round, resync });
+    }
+
+    /// A peer shows that this peer's round was decided by a group that this peer is not in.
+    pub(super) fn shown(
+        &mut self,
+        cx: &mut Context,
+        from: PeerId,
+        decision: &Scoped,
+    ) -> Result<(), PeerError> {
+        let liars = cx.plan.liars_of(electorate(cx, 0).min(GROUP_MEMBERS_MAX));
+        let Some(proven) = proven(cx, decision, liars) else {
+            return broke("a decision without its proof");
+        };
+        if self.outcome.is_none() {
+            let resync = proven.anchor != cx.anchor() || self.begun();
+            self.grouping.end(cx, false);
+            cx.timers.stop(Timer::Exchange);
+            self.outcome = Some(Outcome::Behind {
+                teller: from,
+                resync,
+            });
+        }
+        Ok(())
+    }
+
+    /// Whether this peer has applied its round in part. Such a round cannot be replayed from its
+    /// beginning.
+    fn begun(&self) -> bool {
+        let begun =
+            |b: &FragmentRound| matches!(b.ending, Some(Ending::Apply(_) | Ending::Gather(_)));
+        self.fragment_rounds.iter().any(begun)
     }
 
     pub(super) fn proposed(
@@ -117,12 +218,11 @@ impl Agreed {
             let other = proposal
                 .group(cx)
                 .is_none_or(|other| other.tag != group.tag);
-            let (round, term) = (proposal.round, proposal.term);
             match group.index(from) {
                 _ if !other => {}
-                Some(_) => cx.send(from, FormingMessage::Decline { round, term }),
+                Some(_) => proposal.decline(cx, false),
                 None => {
-                    let (round, resync) = (round.next(), false);
+                    let (round, resync) = (proposal.round.next(), false);
                     cx.send(from, FormingMessage::Behind { round, resync });
                 }
             }
@@ -132,11 +232,12 @@ impl Agreed {
         self.formed(cx, formed);
     }
 
-    /// A member does not join the group. If too few are left, and this peer has signed nothing in it,
-    /// the group is given up and the round tried again. With a signature it must not join another
-    /// group of the round, because this one could still decide.
-    pub(super) fn declined(&mut self, cx: &mut Context, from: PeerId) {
-        let Some(group) = self.group.as_ref().filter(|group| group.liars.is_some()) else {
+    /// A member is not in the group. If too few are left, and this peer has signed nothing in it, the
+    /// group is given up and the round tried again. With a signature it must not join another group of
+    /// the round, because this one could still decide.
+    pub(super) fn left_by(&mut self, cx: &mut Context, from: PeerId, tag: GroupTag) {
+        let group = self.group.as_ref().filter(|group| group.tag == tag);
+        let Some(group) = group else {
             return;
         };
         let Some(index) = group.index(from) else {
@@ -148,13 +249,7 @@ impl Agreed {
         if group.decides(left) || self.outcome.is_some() || self.fragment_rounds.iter().any(bound) {
             return;
         }
-        for mut fragment_round in std::mem::take(&mut self.fragment_rounds) {
-            fragment_round.stop_waiting(cx);
-            fragment_round.release(cx, &[]);
-        }
-        cx.timers.stop(Timer::Exchange);
-        self.group = None;
-        self.formed(cx, Formed::Alone);
+        self.leave_group(cx);
     }
 
     /// A peer says that the round continues without this one. Once this one has a group, only as
@@ -178,10 +273,7 @@ impl Agreed {
             self.gone(cx, teller);
             return;
         }
-        // A round that this peer has applied in part cannot be replayed from its beginning.
-        let begun =
-            |b: &FragmentRound| matches!(b.ending, Some(Ending::Apply(_) | Ending::Gather(_)));
-        let resync = resync || self.fragment_rounds.iter().any(begun);
+        let resync = resync || self.begun();
         cx.timers.stop(Timer::Exchange);
         self.outcome = Some(Outcome::Behind { teller, resync });
     }

@@ -382,9 +382,9 @@ impl FragmentRound {
 
 /// The signed side of the agreement, where the group survives liars.
 fn testimony(cx: &Context, group: &Group) -> Option<Box<Testimony>> {
-    let liars = group.liars?;
+    let sealed = group.sealed.clone()?;
     let rank = |index: &usize| rendezvous(&cx.plan.run, cx.round, LEADERS, group.peer(*index));
     let mut ranked: Vec<usize> = (0..group.len()).collect();
     ranked.sort_by_key(|index| (std::cmp::Reverse(rank(index)), *index));
-    Some(Box::new(Testimony::new(group, liars, ranked)))
+    Some(Box::new(Testimony::new(group, sealed, ranked)))
 }

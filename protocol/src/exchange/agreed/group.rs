@@ -1,11 +1,13 @@
 //! A group: the peers of one exchange, in `PeerId` order.
 
 use super::message::Member;
+use super::signed_group::SignedGroup;
 use crate::{Digest, GroupTag, Members, PeerId, Plan, Round};
 
 /// The agreed members of one round, and who of them this peer is.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Group {
+    round: Round,
     /// Keeps two groups of one round apart.
     pub(super) tag: GroupTag,
     pub(super) members: Vec<Member>,
@@ -13,9 +15,17 @@ pub(super) struct Group {
     pub(super) me: usize,
     /// How many members decide.
     pub(super) quorum: usize,
-    /// How many may lie; `None` where statements are not signed.
-    pub(super) liars: Option<usize>,
-    /// Names a group with signed statements in 256 bits: 64 could be hit twice on purpose.
+    /// The group in its members' words; `None` where statements are not signed.
+    pub(super) sealed: Option<Sealed>,
+}
+
+/// A group whose members sign.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Sealed {
+    /// How many may lie.
+    pub(super) liars: usize,
+    pub(super) words: SignedGroup,
+    /// Names the group in 256 bits: 64 could be hit twice on purpose.
     pub(super) digest: Digest,
 }
 
@@ -30,18 +40,23 @@ impl Group {
             members,
             me,
             quorum,
-            liars: None,
-            digest: Digest::from_bytes([0; 32]),
+            round,
+            sealed: None,
         })
     }
 
-    /// A group whose members sign, out of this number of seats.
-    pub(super) fn signed(self, plan: &Plan, seats: usize, digest: Digest) -> Self {
+    /// The same group in the signed words of its members.
+    pub(super) fn signed(self, plan: &Plan, words: SignedGroup) -> Self {
+        let seats = usize::from(words.seats);
+        let digest = words.digest(&plan.run, self.round);
         Self {
             quorum: plan.quorum_of(seats),
-            liars: Some(plan.liars_of(seats)),
             tag: GroupTag::of_digest(&digest),
-            digest,
+            sealed: Some(Sealed {
+                liars: plan.liars_of(seats),
+                words,
+                digest,
+            }),
             ..self
         }
     }

@@ -8,6 +8,7 @@
 
 use super::electorate::{ahead, allowed, common_anchor, electorate, proposers, settled, signs};
 use super::group::Group;
+use super::joined::Joined;
 use super::message::{FormingMessage, Member};
 use super::proposal::{self, Stated, Verdict};
 use super::quorum::Enough;
@@ -17,7 +18,7 @@ use crate::core::timers::Timer;
 use crate::exchange::Outcome;
 use crate::limits::{GROUP_MEMBERS_MAX, TERMS_MAX};
 use crate::rendezvous::rendezvous;
-use crate::{Digest, PeerError, PeerId, Round, Time, Wait};
+use crate::{Digest, GroupTag, PeerError, PeerId, Round, Time, Wait};
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -62,6 +63,10 @@ pub(super) struct Grouping {
     tried: BTreeSet<PeerId>,
     proposer: Option<PeerId>,
     pub(super) ready: BTreeMap<PeerId, Ready>,
+    /// Groups of this round that this peer has left.
+    pub(super) left: BTreeSet<GroupTag>,
+    /// Who is in which group, where members sign.
+    pub(super) joined: Joined,
 }
 
 impl Grouping {
@@ -74,6 +79,7 @@ impl Grouping {
     pub(super) fn begin(&mut self, cx: &mut Context, weight: f64) -> Formed {
         if self.round != cx.round {
             self.attempts = 0;
+            self.left.clear();
             self.round = cx.round;
         }
         self.active = true;
@@ -163,6 +169,15 @@ impl Grouping {
             cx.deadlines.record(Wait::Group, from, waited);
         }
         self.enough.record_lateness(cx);
+    }
+
+    /// A peer is not in a group that was proposed to it. What it said of its readiness may be used up: it
+    /// will say it again.
+    pub(super) fn left_by(&mut self, peer: PeerId, ready: bool) {
+        self.joined.forget(peer);
+        if !ready {
+            self.ready.remove(&peer);
+        }
     }
 
     /// A peer was ready too late for its round: the next deadlines take it into account.
@@ -335,7 +350,7 @@ impl Grouping {
                 Formed::Alone
             };
         }
-        let untried = proposers(cx, agreed).into_iter();
+        let untried = proposers(cx, agreed, self.attempts).into_iter();
         let untried = untried.filter(|id| !self.tried.contains(id));
         let winner = untried.max_by_key(|id| (rendezvous(&cx.plan.run, cx.round, 0, *id), *id));
         self.proposer = winner;

@@ -58,6 +58,13 @@ impl History {
         proof.or_else(|| past.decisions.get(&fragment))
     }
 
+    /// The decision of some fragment of a round, with its proof, if this peer can show those of all.
+    pub(super) fn proof(&self, round: Round, fragments: usize) -> Option<&Scoped> {
+        let past = self.past.iter().find(|p| p.round == round)?;
+        let whole = past.whole && past.proofs.len() == fragments;
+        past.proofs.values().next().filter(|_| whole)
+    }
+
     /// Whether a slice's bytes are kept here.
     pub(super) fn keeps(&self, slice: &SliceId) -> bool {
         self.slices.contains(slice)
@@ -153,7 +160,11 @@ impl PastRounds for History {
     fn decisions(&self, round: Round, fragments: usize) -> Option<Vec<Scoped>> {
         let past = self.past.iter().find(|p| p.round == round)?;
         let whole = past.whole && past.decisions.len() == fragments;
-        whole.then(|| past.decisions.values().cloned().collect())
+        let shown = match past.proofs.is_empty() {
+            true => &past.decisions,
+            false => &past.proofs,
+        };
+        (whole && shown.len() == fragments).then(|| shown.values().cloned().collect())
     }
 
     /// Up to [`HISTORY_PINNED_ROUNDS_MAX`] rounds.
@@ -163,8 +174,11 @@ impl PastRounds for History {
 
     fn remember(&mut self, cx: &mut Context, round: Round, decisions: Vec<Scoped>) {
         for decision in decisions {
-            if decision.body.ends() {
-                self.add(cx, round, decision.fragment, decision);
+            let (fragment, plain) = (decision.fragment, decision.plain());
+            let is_proof = plain != decision;
+            self.add(cx, round, fragment, plain);
+            if let Some(newest) = self.past.back_mut().filter(|_| is_proof) {
+                newest.proofs.insert(fragment, decision);
             }
         }
     }

@@ -83,8 +83,24 @@ impl Agreed {
             FormingMessage::Decline { round, .. } => {
                 if *round == cx.round {
                     self.gone(cx, from);
-                    self.declined(cx, from);
                 }
+                Ok(())
+            }
+            FormingMessage::Left {
+                round,
+                group,
+                ready,
+            } => {
+                if *round == cx.round {
+                    self.grouping.left_by(from, *ready);
+                    self.left_by(cx, from, *group);
+                }
+                Ok(())
+            }
+            FormingMessage::Joined { round, group } => {
+                self.grouping.joined.note(from, *round, *group);
+                self.vote_once_joined(cx);
+                self.settle(cx);
                 Ok(())
             }
             FormingMessage::Behind { round, resync } => {
@@ -191,6 +207,14 @@ impl Agreed {
                 what: "a message of a fragment whose round it is not".to_owned(),
             });
         }
+        let elsewhere = match &self.group {
+            Some(group) => group.tag != message.group,
+            None => self.grouping.active(),
+        };
+        let is_proof = signs(cx) && message.body.ends();
+        if is_proof && elsewhere && round == cx.round {
+            return self.shown(cx, from, message);
+        }
         let Some(fragment_round) = self
             .of_fragment(fragment)
             .filter(|b| b.scope.round == round)
@@ -213,6 +237,11 @@ impl Agreed {
                 what: "a message of a group from a peer outside it".to_owned(),
             });
         }
+        self.grouping.joined.note(from, round, message.group);
+        self.vote_once_joined(cx);
+        let Some(fragment_round) = self.of_fragment(fragment) else {
+            return Ok(());
+        };
         if fragment_round.over() {
             if message.body.asks()
                 && let Some(answer) = fragment_round.decision()
@@ -270,7 +299,10 @@ fn hand_over(
 /// Whether a message forms groups of the run's kind: its members sign, or they do not.
 fn fits(cx: &Context, forming: &FormingMessage) -> bool {
     match forming {
-        FormingMessage::SignedReady { .. } | FormingMessage::SignedPropose { .. } => signs(cx),
+        FormingMessage::SignedReady { .. }
+        | FormingMessage::SignedPropose { .. }
+        | FormingMessage::Joined { .. }
+        | FormingMessage::Left { .. } => signs(cx),
         FormingMessage::Ready { .. } | FormingMessage::Propose { .. } => !signs(cx),
         FormingMessage::Decline { .. } | FormingMessage::Behind { .. } => true,
     }

@@ -79,6 +79,23 @@ pub enum FormingMessage {
         /// The members in `PeerId` order.
         members: Vec<Seat>,
     },
+    /// The sender is not in a proposed group whose members sign, or not any more, and has signed nothing
+    /// in it.
+    Left {
+        /// The round.
+        round: Round,
+        /// The group.
+        group: GroupTag,
+        /// Whether what it said of its readiness still holds.
+        ready: bool,
+    },
+    /// The sender is in a group whose members sign.
+    Joined {
+        /// The round.
+        round: Round,
+        /// The group.
+        group: GroupTag,
+    },
 }
 
 /// A message about one fragment in one group of one round.
@@ -274,7 +291,12 @@ impl AgreedMessage {
                 });
                 group(&plain.collect::<Vec<_>>())
             }
-            Self::Forming(FormingMessage::Decline { .. } | FormingMessage::Behind { .. }) => Ok(()),
+            Self::Forming(
+                FormingMessage::Decline { .. }
+                | FormingMessage::Behind { .. }
+                | FormingMessage::Joined { .. }
+                | FormingMessage::Left { .. },
+            ) => Ok(()),
             Self::Fragment(scoped) => {
                 check::fragment(scoped.fragment)?;
                 scoped.body.check()
@@ -293,6 +315,8 @@ impl FormingMessage {
             Self::Behind { .. } => "behind",
             Self::SignedReady { .. } => "signed-ready",
             Self::SignedPropose { .. } => "signed-propose",
+            Self::Joined { .. } => "joined",
+            Self::Left { .. } => "left",
         }
     }
 
@@ -303,7 +327,9 @@ impl FormingMessage {
             | Self::Decline { round, .. }
             | Self::Behind { round, .. }
             | Self::SignedReady { round, .. }
-            | Self::SignedPropose { round, .. } => *round,
+            | Self::SignedPropose { round, .. }
+            | Self::Joined { round, .. }
+            | Self::Left { round, .. } => *round,
         }
     }
 }
@@ -333,7 +359,15 @@ impl FragmentMessage {
 
     /// Whether it says how the fragment's exchange ended.
     pub(crate) const fn ends(&self) -> bool {
-        matches!(self, Self::Decided { .. } | Self::Void { .. })
+        matches!(
+            self,
+            Self::Decided { .. } | Self::Void { .. } | Self::Signed(SignedMessage::Decided { .. })
+        )
+    }
+
+    /// Whether members sign it.
+    pub(crate) const fn is_signed(&self) -> bool {
+        matches!(self, Self::Signed(_))
     }
 
     fn check(&self) -> Result<(), WireError> {

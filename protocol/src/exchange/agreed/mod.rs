@@ -30,6 +30,7 @@ mod group;
 mod grouping;
 mod handed_on;
 mod history;
+mod joined;
 mod mailbox;
 mod member;
 mod message;
@@ -45,6 +46,7 @@ mod scope;
 mod sealed;
 mod server;
 mod signed;
+mod signed_group;
 mod signed_message;
 mod slices;
 mod state;
@@ -56,7 +58,8 @@ mod window;
 pub use ballot::{Ballot, Held, ShardPlan, ShardVersion};
 pub(crate) use history::{inputs_of, slices_of};
 pub use message::{AgreedMessage, FormingMessage, FragmentMessage, Member, Promise, Scoped};
-pub use sealed::group_digest;
+pub(crate) use signed_group::proven;
+pub use signed_group::{Seated, SignedGroup};
 pub use signed_message::{Pledge, Seat, SignedMessage, VoteCertificate};
 pub use statement::value_of;
 
@@ -281,12 +284,14 @@ impl Exchange for Agreed {
                 Ok(())
             }
             Signal::Gone(peer) => {
+                self.grouping.joined.forget(peer);
                 self.gone(cx, peer);
                 let formed = self.grouping.gone(cx, peer);
                 self.formed(cx, formed);
                 Ok(())
             }
             Signal::Timeout => {
+                self.leave_unless_joined(cx);
                 self.fragment_rounds.iter_mut().for_each(|b| b.timeout(cx));
                 if self.grouping.active() {
                     let formed = self.grouping.timeout(cx);

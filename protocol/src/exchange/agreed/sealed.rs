@@ -4,14 +4,13 @@
 use super::electorate::{electorate, may_propose};
 use super::group::Group;
 use super::grouping::{Formed, Grouping};
-use super::message::{FormingMessage, Member};
+use super::message::FormingMessage;
+use super::signed_group::SignedGroup;
 use super::signed_message::Seat;
-use super::weights;
 use crate::core::context::Context;
-use crate::limits::GROUP_MEMBERS_MAX;
+use crate::limits::{FORGETFUL_ATTEMPTS, GROUP_MEMBERS_MAX};
 use crate::rendezvous::rendezvous;
-use crate::wire::canonical;
-use crate::{Digest, PeerId, Round, RunId, Signature};
+use crate::{Digest, GroupTag, PeerId, Round, Signature};
 
 /// A proposal of a group whose members sign.
 #[derive(Clone, Debug)]
@@ -24,43 +23,44 @@ pub(super) struct Proposal {
     pub(super) members: Vec<Seat>,
 }
 
-/// Names a group whose members sign, by its round, its seats, its anchor and its members.
-pub fn group_digest(
-    run: &RunId,
-    round: Round,
-    seats: u16,
-    (anchor, members): (Digest, &[Seat]),
-) -> Digest {
-    let of = |seat: &Seat| (seat.peer, seat.weight, seat.life);
-    let members: Vec<(PeerId, f64, u64)> = members.iter().map(of).collect();
-    let all = ("murmurate group", run, round, seats, anchor, members);
-    Digest::of(&canonical(&all))
-}
-
 impl Proposal {
     /// The group that it proposes; `None` if this peer is not in it.
     pub(super) fn group(&self, cx: &Context) -> Option<Group> {
-        let plain = self.members.iter().map(|seat| Member {
-            peer: seat.peer,
-            weight: seat.weight,
-        });
-        let mut plain: Vec<Member> = plain.collect();
-        // Members sign what they claim; how much counts follows from all claims.
-        weights::cap(&mut plain);
-        let group = Group::new(&cx.plan, self.round, plain, cx.me())?;
-        Some(group.signed(&cx.plan, usize::from(self.seats), self.digest(&cx.plan.run)))
+        // Everything but who proposes it, so that two proposers have one group.
+        let words = SignedGroup::new(self.seats, self.anchor, &self.members);
+        let group = Group::new(&cx.plan, self.round, words.weighted(), cx.me())?;
+        Some(group.signed(&cx.plan, words))
     }
 
-    /// Names the group: everything but who proposes it, so that two proposers have one group.
-    fn digest(&self, run: &RunId) -> Digest {
-        group_digest(run, self.round, self.seats, (self.anchor, &self.members))
-    }
-
-    /// Whether members that may have signed in this round before, and have forgotten what, are
-    /// harmless here: there are none, or a quorum of them, without which no group can have decided.
-    fn forgets_harmlessly(&self, cx: &Context) -> bool {
+    /// Whether members that may have voted in this round before, and have forgotten for what, are
+    /// harmless here: those that remember, and have not voted, are so many that the others were no
+    /// quorum; or a quorum forgets, so that no one remembers a decision. After some attempts the round
+    /// is tried with all that are there: more have forgotten than the group survives.
+    fn forgets_harmlessly(&self, cx: &Context, attempts: u64) -> bool {
+        let seats = usize::from(self.seats);
+        let (quorum, liars) = (cx.plan.quorum_of(seats), cx.plan.liars_of(seats));
         let forget = self.members.iter().filter(|seat| seat.forgets).count();
-        forget == 0 || forget >= cx.plan.quorum_of(usize::from(self.seats))
+        let remember = self.members.len() - forget;
+        // Of those that remember, some may lie about it.
+        let others = seats - remember + liars;
+        forget == 0 || others < quorum || forget >= quorum || attempts >= FORGETFUL_ATTEMPTS
+    }
+
+    /// Tells all members that this peer is not in the group: too few may be left to decide anything.
+    pub(super) fn decline(&self, cx: &mut Context, ready: bool) {
+        let round = self.round;
+        let words = SignedGroup::new(self.seats, self.anchor, &self.members);
+        let group = GroupTag::of_digest(&words.digest(&cx.plan.run, round));
+        let me = cx.me();
+        let others = self.members.iter().map(|seat| seat.peer);
+        for peer in others.filter(|peer| *peer != me) {
+            let left = FormingMessage::Left {
+                round,
+                group,
+                ready,
+            };
+            cx.send(peer, left);
+        }
     }
 
     fn message(&self) -> FormingMessage {
@@ -80,7 +80,8 @@ impl Grouping {
         Seat {
             peer: cx.me(),
             weight: self.weight,
-            life: cx.session,
+            // What it trains in another attempt has the same names, so it is of another group.
+            life: cx.session.wrapping_add(self.attempts),
             forgets: false,
             signature: Signature::BLANK,
         }
@@ -108,7 +109,9 @@ impl Grouping {
             anchor: cx.anchor(),
             members,
         };
-        if proposal.members.len() < cx.plan.quorum_of(seats) || !proposal.forgets_harmlessly(cx) {
+        if proposal.members.len() < cx.plan.quorum_of(seats)
+            || !proposal.forgets_harmlessly(cx, self.attempts)
+        {
             return Formed::NoGroup;
         }
         let Some(group) = proposal.group(cx) else {
@@ -132,13 +135,12 @@ impl Grouping {
             return Formed::Waiting;
         }
         if self.active() && self.accepts(cx, from, proposal) {
-            return match proposal.group(cx) {
-                Some(group) => self.form(cx, group, false),
-                None => Formed::Waiting,
-            };
+            let group = proposal.group(cx);
+            if let Some(group) = group.filter(|group| !self.left.contains(&group.tag)) {
+                return self.form(cx, group, false);
+            }
         }
-        let term = proposal.term;
-        cx.send(from, FormingMessage::Decline { round, term });
+        proposal.decline(cx, self.active());
         Formed::Waiting
     }
 
@@ -147,7 +149,8 @@ impl Grouping {
         let members = &proposal.members;
         let own = self.own_seat(cx);
         // Its signature is checked, so this peer said it, perhaps in an earlier attempt.
-        let as_i_said = |seat: &Seat| (seat.peer, seat.life) == (own.peer, own.life);
+        let earlier = |seat: &Seat| own.life.wrapping_sub(seat.life) <= self.attempts;
+        let as_i_said = |seat: &Seat| seat.peer == own.peer && earlier(seat);
         let seats = usize::from(proposal.seats);
         members.iter().any(|seat| seat.peer == from)
             && members.iter().any(as_i_said)
@@ -155,7 +158,7 @@ impl Grouping {
             // Fewer seats than there are would be a smaller quorum.
             && seats >= self.seats(cx).max(members.len())
             && members.len() >= cx.plan.quorum_of(seats)
-            && proposal.forgets_harmlessly(cx)
+            && proposal.forgets_harmlessly(cx, self.attempts)
             && self.is_due(cx, from, proposal)
     }
 

@@ -2,7 +2,7 @@
 //! in, and the receiver's host checks them before the peer sees the message.
 
 use super::ballot::{Held, ShardPlan, ShardVersion};
-use super::member::{Member, group};
+use super::signed_group::SignedGroup;
 use super::statement::{Place, Statement};
 use crate::limits::{BALLOTS_SIGNED_MAX, GROUP_MEMBERS_MAX};
 use crate::signature::{Signature, Signed};
@@ -17,7 +17,7 @@ pub struct Seat {
     pub peer: PeerId,
     /// Samples it trained on this round.
     pub weight: f64,
-    /// Tells its lives apart: a peer that has restarted is in no group of an earlier life.
+    /// Tells its lives and its attempts at the round apart: it is in no group of an earlier one.
     pub life: u64,
     /// Whether it may have signed something in this round in an earlier life.
     pub forgets: bool,
@@ -110,8 +110,8 @@ pub enum SignedMessage {
         ballot: u8,
         /// The value that stands for the versions.
         value: Digest,
-        /// The members, so that a straggler can tell the contributors.
-        members: Vec<Member>,
+        /// The group, so that anyone can check the decision.
+        group: SignedGroup,
         /// Shard by shard.
         versions: Vec<ShardVersion>,
         /// Whether the signatures are of locks; otherwise they are of votes.
@@ -272,14 +272,14 @@ impl SignedMessage {
             }
             Self::Decided {
                 ballot,
-                members,
+                group,
                 versions,
                 signatures,
                 ..
             } => {
                 of(*ballot)?;
                 few(signatures.len())?;
-                group(members)?;
+                group.check()?;
                 check::shards(versions.len())
             }
         }

@@ -78,6 +78,9 @@ impl Agreed {
     fn open_one(&mut self, cx: &mut Context, fragment: FragmentId, group: Group) {
         let program = self.program(&cx.plan, &group);
         let mut fragment_round = FragmentRound::new(cx, fragment, group, program, self.lost);
+        if self.has_joined(cx) {
+            fragment_round.may_sign();
+        }
         fragment_round.advance(cx);
         let place = self.place(fragment).unwrap_or_else(|place| place);
         self.fragment_rounds.insert(place, fragment_round);

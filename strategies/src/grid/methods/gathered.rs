@@ -1,7 +1,7 @@
 //! Exchange `gathered`: every member receives every contribution as it was encoded.
 
 use super::agreed;
-use super::keys::{ENOUGH, GRACE, GRACE_MS, LIARS, SIGNED};
+use super::keys::{ENOUGH, GRACE, GRACE_MS, LIARS};
 use super::spec::{Chosen, Costs, ExchangeSpec};
 use crate::executor::Mixing;
 use crate::grid::Strategy;
@@ -16,7 +16,7 @@ pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
     summary: "every member receives every contribution as it was encoded and combines them; all agree on which",
     equation: "a' = outer(a, sum_i w_i C(d_i) / sum_i w_i), over the contributors that the group agreed on; no C of the sum",
     source: "Lin et al., ICLR 2018; Xu et al., ICDCS 2021",
-    keys: &[ENOUGH, GRACE, GRACE_MS, LIARS, SIGNED],
+    keys: &[ENOUGH, GRACE, GRACE_MS, LIARS],
     parameters: &[],
     modes: &[],
     contribution: Contribution::Delta,

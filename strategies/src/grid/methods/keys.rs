@@ -34,12 +34,5 @@ pub(super) const LIARS: Key = key(
     "agreement.liars",
     "from 0 to 21, or \"max\"",
     "0",
-    "members of a group that may lie without harm, (n - 1) / 3 of n at most",
-);
-
-pub(super) const SIGNED: Key = key(
-    "agreement.signed",
-    "true or false",
-    "false",
-    "whether members sign their statements, so that liars cannot make two decisions of one round",
+    "members of a group that may lie without harm, (n - 1) / 3 of n at most; above 0 members sign",
 );

@@ -4,7 +4,7 @@
 
 use super::super::StrategyError;
 use super::super::tables::Tables;
-use super::keys::{ENOUGH, FRACTION, GRACE, GRACE_MS, LIARS, SIGNED};
+use super::keys::{ENOUGH, FRACTION, GRACE, GRACE_MS, LIARS};
 use super::server_rules;
 use super::spec::{Chosen, Costs, ExchangeSpec, Given, ModeSpec};
 use crate::compress::{Codec, F32};
@@ -70,7 +70,7 @@ pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
     summary: "k peers own the shards, by rendezvous hash; when one dies, its successor holds the center",
     equation: "a' = outer(a, C(sum_i w_i C(d_i) / sum_i w_i)), shard s at the peer of the s-th highest hash",
     source: "Li et al., OSDI 2014; Jiang et al., OSDI 2020; Chen et al., arXiv 1604.00981",
-    keys: &[LIARS, SIGNED],
+    keys: &[LIARS],
     parameters: &[OWNERS],
     modes: &[&BSP, &SSP, &DYNAMIC_SSP, &ASP],
     contribution: Contribution::Delta,

@@ -87,7 +87,6 @@ impl Strategy {
             outer: optimizers::outer(&tables.outer)?,
             aggregation: aggregation::read(&tables.aggregation)?,
             liars: agreement::read(architecture.kind, &tables.agreement)?,
-            signed: agreement::signed(architecture.kind, &tables.agreement)?,
             inner: Inner {
                 optimizer,
                 correction: optimizers::correction(&tables.inner)?,

@@ -74,7 +74,6 @@ impl Strategy {
             agreement: AgreementPlan {
                 liars: self.liars.unwrap_or(0),
                 contributions: self.contributions(),
-                signed: self.signed,
             },
             deadlines: self.deadlines,
             state_bytes: (4 * parameters as u64).saturating_mul(runs) + self.kept_bytes(layout),

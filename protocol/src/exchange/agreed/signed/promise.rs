@@ -109,7 +109,7 @@ impl FragmentRound {
         ballot: u8,
     ) -> Option<(Pledge, Option<VoteCertificate>, Vec<ShardVersion>)> {
         let group = &self.scope.group;
-        let signed = self.agreement.signed.as_mut()?;
+        let signed = self.agreement.signed.as_mut().filter(|s| s.joined)?;
         let Claim { zero, highest } = signed.ledger.promise(ballot)?;
         signed.lock_at = None;
         let certificate = signed.ledger.certificate().filter(|_| highest.is_some());

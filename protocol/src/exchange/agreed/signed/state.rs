@@ -1,7 +1,7 @@
 //! What one member knows of the signed agreement on one fragment.
 
 use super::super::ballot::Versions;
-use super::super::group::Group;
+use super::super::group::{Group, Sealed};
 use super::super::rule::{Certificate, Claim, Ledger, Terms};
 use super::super::signed_message::{Pledge, SignedMessage, VoteCertificate};
 use super::super::statement::value_of;
@@ -25,6 +25,8 @@ pub(in super::super) struct Testimony {
     pub(super) ledger: Ledger<Digest, Signature>,
     /// The versions behind values. Bounded: one for each statement that counts.
     pub(super) known: BTreeMap<Digest, Versions>,
+    /// Whether a quorum has joined the group. Before, this member signs nothing.
+    pub(in super::super) joined: bool,
     /// When this member locks although votes are missing.
     pub(super) lock_at: Option<Time>,
     /// Whether votes are overdue.
@@ -34,35 +36,36 @@ pub(in super::super) struct Testimony {
     pub(super) lead: Option<Lead>,
     /// The decision with its signatures, for members that ask.
     pub(super) proof: Option<SignedMessage>,
-    /// The group, in 256 bits.
-    group: Digest,
+    /// The group in its members' words.
+    pub(super) group: Sealed,
     /// The members, from which the coordinators follow.
     ranked: Vec<usize>,
 }
 
 impl Testimony {
     /// `ranked` are the members in the order in which they coordinate ballots.
-    pub(in super::super) fn new(group: &Group, liars: usize, ranked: Vec<usize>) -> Self {
+    pub(in super::super) fn new(group: &Group, sealed: Sealed, ranked: Vec<usize>) -> Self {
         Self {
             ledger: Ledger::new(Terms {
                 members: group.len(),
                 quorum: group.quorum,
-                liars,
+                liars: sealed.liars,
             }),
             known: BTreeMap::new(),
+            joined: false,
             lock_at: None,
             overdue: false,
             void: None,
             lead: None,
             proof: None,
-            group: group.digest,
+            group: sealed,
             ranked,
         }
     }
 
     /// The value that stands for these versions.
     pub(super) fn value(&self, versions: &Versions) -> Digest {
-        value_of(&self.group, versions)
+        value_of(&self.group.digest, versions)
     }
 
     /// The only member that may coordinate a ballot above zero.

@@ -6,13 +6,12 @@ use super::super::fragment::FragmentRound;
 use super::super::message::{FragmentMessage, Scoped};
 use super::super::rule::Heard;
 use super::super::scope::broke;
+use super::super::signed_group::proven;
 use super::super::signed_message::SignedMessage;
 use super::state::by_peer;
 use crate::core::context::Context;
 use crate::limits::LOCK_AFTER_MIN;
-use crate::wire::Member;
 use crate::{Digest, PeerError, PeerId, Signature, Wait};
-use std::collections::BTreeSet;
 
 /// The place of a signature of this peer.
 const MINE: Signature = Signature::BLANK;
@@ -45,7 +44,8 @@ impl FragmentRound {
         let Some(signed) = &self.agreement.signed else {
             return;
         };
-        if self.agreement.decided.is_some() || !signed.ledger.may_vote(ballot) {
+        let decided = self.agreement.decided.is_some();
+        if decided || !signed.joined || !signed.ledger.may_vote(ballot) {
             return;
         }
         let versions: Option<Versions> = match signed.void == Some(ballot) {
@@ -157,7 +157,7 @@ impl FragmentRound {
         let proof = SignedMessage::Decided {
             ballot: decision.ballot,
             value: decision.value,
-            members: self.scope.group.members.clone(),
+            group: signed.group.words.clone(),
             versions: versions.clone(),
             locked: decision.locked,
             signatures: by_peer(&self.scope.group, &decision.signatures),
@@ -187,32 +187,15 @@ impl FragmentRound {
         proof: &SignedMessage,
     ) -> Result<(), PeerError> {
         let SignedMessage::Decided {
-            ballot,
-            value,
-            members,
-            versions,
-            locked,
-            signatures,
+            ballot, versions, ..
         } = proof
         else {
             return Ok(());
         };
-        let group = &self.scope.group;
-        let signers: Option<BTreeSet<usize>> = signatures
-            .iter()
-            .map(|(peer, _)| group.index(*peer))
-            .collect();
-        let signers = signers.map_or(0, |signers| signers.len());
-        let enough = match *locked {
-            true => group.decides(signers),
-            false => *ballot == 0 && signers == group.len(),
-        };
         let length = versions.is_empty() || versions.len() == usize::from(self.scope.of);
-        let Some(signed) = &self.agreement.signed else {
-            return Ok(());
-        };
-        let same: &[Member] = &group.members;
-        if !enough || !length || members.as_slice() != same || signed.value(versions) != *value {
+        let shown = self.scope.scoped(FragmentMessage::Signed(proof.clone()));
+        // This peer has accepted the group, so its quorum is beyond what may lie.
+        if !length || proven(cx, &shown, 0).is_none() {
             return broke("a decision without its proof");
         }
         if self.agreement.decided.is_none() {
@@ -222,6 +205,12 @@ impl FragmentRound {
         }
         self.advance(cx);
         Ok(())
+    }
+
+    /// A quorum has joined the group; true the first time.
+    pub(in super::super) fn may_sign(&mut self) -> bool {
+        let signed = self.agreement.signed.as_mut();
+        signed.is_some_and(|signed| !std::mem::replace(&mut signed.joined, true))
     }
 
     /// Whether this peer has signed anything in this group.

@@ -1,0 +1,62 @@
+//! Random swarms whose members sign, with crashes, churn and stragglers and without liars: signatures must
+//! not keep a swarm from going on. `MURMURATE_SEED` sets the first seed and `MURMURATE_SEEDS` the number of
+//! seeds.
+//!
+//! Without partitions: a part of a swarm that is cut off goes on alone, as in runs that do not sign. Nor
+//! with false slices in swarms of three, which survive no liar.
+
+mod common;
+
+use murmurate_sim::seeds::random_scenario_of;
+use murmurate_sim::{RunOptions, Scenario, ToyTasksOnly, run_scenario};
+
+/// A random scenario whose members sign.
+fn text(seed: u64) -> String {
+    let text = random_scenario_of(seed, &["local-sgd", "diloco", "bsp"]);
+    let text = text.replace("events = 3_000_000", "events = 300_000");
+    // Links between daemons lose no message while they are up, only with them.
+    let text = (1..6).fold(text, |text, loss| {
+        text.replace(&format!("\nloss = 0.0{loss}"), "\nloss = 0.0")
+    });
+    text.replacen(
+        "[strategy.compression]",
+        "[strategy.agreement]\nliars = \"max\"\n[strategy.compression]",
+        1,
+    )
+}
+
+fn run(seed: u64) -> Result<f64, String> {
+    let text = text(seed);
+    let file = format!("signed-{seed}");
+    let fail = |what: String| format!("seed {seed}: {what}\n{text}");
+    let scenario = Scenario::from_toml(&text, &file, &file).map_err(|e| fail(e.to_string()))?;
+    let report = run_scenario(&scenario, &ToyTasksOnly, RunOptions::default());
+    let report = report.map_err(|error| fail(error.to_string()))?;
+    if report.consensus_distance > 0.0 {
+        return Err(fail(format!("{report}")));
+    }
+    Ok(report.virtual_s)
+}
+
+#[test]
+fn swarms_that_sign_survive_crashes_churn_and_loss() {
+    let seeds = common::seeds(100);
+    let within = |seed: &u64| {
+        let text = text(*seed);
+        !text.contains("\"partition\"") && !text.contains("\"byzantine\"")
+    };
+    let runs: Vec<Result<f64, String>> = seeds.filter(within).map(run).collect();
+    let count = runs.len();
+    assert!(count > 0, "no such swarm among the seeds");
+    let broken: Vec<&String> = runs.iter().filter_map(|run| run.as_ref().err()).collect();
+    let slowest = runs.iter().flatten().fold(0.0f64, |most, s| most.max(*s));
+    println!("{count} swarms, the slowest took {slowest:.1} s of virtual time");
+    let lines: Vec<&str> = broken.iter().filter_map(|b| b.lines().next()).collect();
+    assert!(
+        broken.is_empty(),
+        "{} of {count} swarms broke:\n{}\n\nthe first:\n{}",
+        broken.len(),
+        lines.join("\n"),
+        broken[0]
+    );
+}
