@@ -42,22 +42,22 @@ pub(in crate::net) async fn pass(stream: &mut Stream, membership: &Membership, t
     stream.close().await.unwrap();
 }
 
-fn id_of(keys: &Keypair) -> PeerId {
+pub(super) fn id_of(keys: &Keypair) -> PeerId {
     from_libp2p(&keys.public().to_peer_id()).unwrap()
 }
 
-fn birds() -> RunKey {
+pub(super) fn birds() -> RunKey {
     RunKey::from_seed("birds".to_owned(), [7; 32])
 }
 
-fn listening(keys: Keypair, membership: Membership, on: &str) -> NetConfig {
+pub(super) fn listening(keys: Keypair, membership: Membership, on: &str) -> NetConfig {
     let mut config = NetConfig::new(keys, Arc::new(membership));
     config.listen = vec![on.parse().unwrap()];
     config
 }
 
 /// A member of the closed run with this key.
-async fn owner(key: &RunKey, on: &str) -> Side {
+pub(super) async fn owner(key: &RunKey, on: &str) -> Side {
     let keys = Keypair::generate_ed25519();
     let me = id_of(&keys);
     let run = key.run();
@@ -75,7 +75,7 @@ async fn invited(invite: &Invite, on: &str) -> Side {
     started(listening(keys, membership, on), TestStore::default()).await
 }
 
-fn invite(key: &RunKey, uses: u32) -> Invite {
+pub(super) fn invite(key: &RunKey, uses: u32) -> Invite {
     let terms = Terms {
         uses,
         ..Terms::default()
@@ -93,8 +93,8 @@ async fn turned_away(side: &mut Side) -> GateError {
     error.await
 }
 
-const QUIC: &str = "/ip4/127.0.0.1/udp/0/quic-v1";
-const TCP: &str = "/ip4/127.0.0.1/tcp/0";
+pub(super) const QUIC: &str = "/ip4/127.0.0.1/udp/0/quic-v1";
+pub(super) const TCP: &str = "/ip4/127.0.0.1/tcp/0";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn members_of_a_closed_run_are_linked_over_quic_and_tcp() {
