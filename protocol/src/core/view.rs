@@ -13,6 +13,8 @@ pub struct Remote {
     pub linked: bool,
     /// Whether it said a compatible hello on this link.
     pub greeted: bool,
+    /// Whether its certificate gives it no part in rounds.
+    pub observes: bool,
     /// Whether it takes part in rounds, in its own words.
     pub ready: bool,
     /// Whether it has begun, in its own words.
@@ -122,8 +124,13 @@ impl View {
         self.remotes.get(&peer)
     }
 
-    /// Peers with a link and a compatible hello.
+    /// Peers with a link and a compatible hello that may take part in rounds.
     pub fn greeted(&self) -> impl Iterator<Item = (PeerId, &Remote)> {
+        self.audience().filter(|(_, r)| !r.observes)
+    }
+
+    /// As [`View::greeted`], with those that only observe: all peers that hear signs of life.
+    pub fn audience(&self) -> impl Iterator<Item = (PeerId, &Remote)> {
         self.iter()
             .filter(|(_, r)| r.linked && r.greeted && !r.banned)
     }

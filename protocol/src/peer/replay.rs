@@ -11,7 +11,7 @@ use core::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// Replayed rounds over which a straggler's own delta is kept.
-const STALENESS_MAX: u32 = 2;
+pub(super) const STALENESS_MAX: u32 = 2;
 
 /// What each donor named.
 type Donors = BTreeMap<PeerId, BTreeMap<FragmentId, Scoped>>;
