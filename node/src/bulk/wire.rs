@@ -190,7 +190,7 @@ mod tests {
     use crate::traffic::Counters;
     use futures::io::Cursor;
     use murmurate_net::congestion::MaxRate;
-    use murmurate_protocol::PeerId;
+    use murmurate_protocol::{PeerId, StateId};
     use tokio_util::compat::TokioAsyncReadCompatExt;
 
     const WAIT: Duration = Duration::from_secs(5);
