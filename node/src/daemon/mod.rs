@@ -43,6 +43,7 @@ use crate::store::{Store, random_bytes};
 use console::Console;
 use contacts::Contacts;
 use driver::{Driver, Sources};
+use ending::SHUTDOWN_WAIT;
 use judge::Judge;
 use murmurate_attach::Supervisor;
 use murmurate_protocol::record::RecordHeader;
@@ -61,14 +62,11 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use tokio::sync::mpsc;
 use trace::Trace;
 use tracing::Instrument;
 use trainer::Made;
-
-/// How long the network may take to end.
-const SHUTDOWN_WAIT: Duration = Duration::from_secs(1);
 
 /// Threads for the network. With two, a long decode on one does not stop the other; training has
 /// its own threads.

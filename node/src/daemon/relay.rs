@@ -4,12 +4,12 @@
 
 use crate::bulk::{BulkLimits, NoStore};
 use crate::config::Config;
+use crate::daemon::DaemonError;
 use crate::daemon::acquaintances::Acquaintances;
 use crate::daemon::contacts::Contacts;
-use crate::daemon::ending::Ending;
+use crate::daemon::ending::{Ending, SHUTDOWN_WAIT};
 use crate::daemon::setup::network_config;
 use crate::daemon::start::ending;
-use crate::daemon::{DaemonError, SHUTDOWN_WAIT};
 use crate::membership::Entered;
 use crate::net::{self, Net, NetEvent};
 use crate::progress::{LogMode, Printer};

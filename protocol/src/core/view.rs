@@ -13,8 +13,6 @@ pub struct Remote {
     pub linked: bool,
     /// Whether it said a compatible hello on this link.
     pub greeted: bool,
-    /// Whether its certificate gives it no part in rounds.
-    pub observes: bool,
     /// Whether it takes part in rounds, in its own words.
     pub ready: bool,
     /// Whether it has begun, in its own words.
@@ -46,6 +44,8 @@ pub struct Remote {
 /// How a remote is reached, and what was tried.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Contact {
+    /// Whether its certificate gives it no part in rounds.
+    pub(crate) observes: bool,
     /// Whether this peer said goodbye to it on this link: what it sends is rejected.
     pub(crate) refused: bool,
     /// Its newest peer record.
@@ -126,7 +126,7 @@ impl View {
 
     /// Peers with a link and a compatible hello that may take part in rounds.
     pub fn greeted(&self) -> impl Iterator<Item = (PeerId, &Remote)> {
-        self.audience().filter(|(_, r)| !r.observes)
+        self.audience().filter(|(_, r)| !r.contact.observes)
     }
 
     /// As [`View::greeted`], with those that only observe: all peers that hear signs of life.

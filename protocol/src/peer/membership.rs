@@ -32,7 +32,7 @@ impl Peer {
         }
         remote.linked = true;
         remote.greeted = false;
-        remote.observes = false;
+        remote.contact.observes = false;
         remote.suspected = false;
         remote.contact.refused = false;
         remote.forgive_dials();
@@ -108,7 +108,7 @@ impl Peer {
         let known = std::mem::replace(&mut remote.greeted, true);
         remote.round = hello.round;
         remote.anchor = Some(hello.anchor);
-        remote.ready = hello.ready && !remote.observes;
+        remote.ready = hello.ready && !remote.contact.observes;
         remote.muster = hello.muster;
         remote.suspected = false;
         remote.probation = under_way && !known;
@@ -170,7 +170,7 @@ impl Peer {
         let Some(remote) = self.cx.view.get_mut(from) else {
             return;
         };
-        let ready = ready && !remote.observes;
+        let ready = ready && !remote.contact.observes;
         if ready && !remote.ready {
             match self.phase {
                 Phase::New | Phase::Join => remote.settle(),

@@ -243,7 +243,7 @@ impl Peer {
         digest: Option<Digest>,
     ) -> Result<(), PeerError> {
         let remote = self.cx.view.get(from);
-        let known = remote.is_some_and(|r| !r.banned && !r.contact.refused && !r.observes);
+        let known = remote.is_some_and(|r| !r.banned && !r.contact.refused && !r.contact.observes);
         // Along a schedule members forward aggregates of others. The exchange checks who may.
         let handed_on = slice.part == Part::Aggregate && self.cx.plan.schedule.relays();
         let own = slice.origin == from || handed_on;

@@ -21,14 +21,17 @@ impl Peer {
         if peer == self.cx.me() {
             self.life.once.observes = true;
         } else if let Some(remote) = self.cx.view.get_mut(peer) {
-            remote.observes = true;
+            remote.contact.observes = true;
             remote.ready = false;
         }
     }
 
     /// Whether another peer has no part in rounds.
     pub(super) fn only_observes(&self, peer: PeerId) -> bool {
-        self.cx.view.get(peer).is_some_and(|remote| remote.observes)
+        self.cx
+            .view
+            .get(peer)
+            .is_some_and(|remote| remote.contact.observes)
     }
 
     /// In `Join`, with nothing under way: takes over what the others have decided, if they have.

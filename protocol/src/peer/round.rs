@@ -182,7 +182,7 @@ impl Peer {
         };
         let needed = self.cx.view.live().any(needs);
         // Those that only observe cannot take over the last state from a peer that has left.
-        let follows = |(id, remote): (_, &Remote)| remote.observes && needs((id, remote));
+        let follows = |(id, remote): (_, &Remote)| remote.contact.observes && needs((id, remote));
         let followed = !self.life.once.observes && self.cx.view.audience().any(follows);
         if !needed && !followed {
             self.leave();

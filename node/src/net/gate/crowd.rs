@@ -1,7 +1,7 @@
 //! A thousand links of strangers: connections that never end their handshake, and others that stay
 //! silent at the gate. A member still gets in.
 
-use super::tests::{QUIC, TCP, birds, id_of, invite, listening, owner};
+use super::tests::{QUIC, TCP, birds, id_of, invite, listening, owner, owners};
 use super::{Membership, now_s};
 use crate::bulk::tests::TestStore;
 use crate::net::NetEvent;
@@ -131,10 +131,7 @@ async fn both_addresses(side: &mut Side) -> Vec<Multiaddr> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_member_joins_while_strangers_hold_a_thousand_links() {
     let key = birds();
-    let keys = Keypair::generate_ed25519();
-    let chain = key.certify_self(&key.run(), id_of(&keys), now_s());
-    let membership = Membership::new(id_of(&keys), chain, Register::new(key.run()));
-    let mut config = listening(keys, membership, QUIC);
+    let mut config = owners(&key, QUIC);
     config.listen.push(TCP.parse().unwrap());
     let mut a = started(config, TestStore::default()).await;
     let addresses = both_addresses(&mut a).await;

@@ -56,14 +56,18 @@ pub(super) fn listening(keys: Keypair, membership: Membership, on: &str) -> NetC
     config
 }
 
-/// A member of the closed run with this key.
-pub(super) async fn owner(key: &RunKey, on: &str) -> Side {
+/// The settings of a member of the closed run with this key.
+pub(super) fn owners(key: &RunKey, on: &str) -> NetConfig {
     let keys = Keypair::generate_ed25519();
     let me = id_of(&keys);
     let run = key.run();
     let chain = key.certify_self(&run, me, now_s());
-    let membership = Membership::new(me, chain, Register::new(run));
-    started(listening(keys, membership, on), TestStore::default()).await
+    listening(keys, Membership::new(me, chain, Register::new(run)), on)
+}
+
+/// A member of the closed run with this key.
+pub(super) async fn owner(key: &RunKey, on: &str) -> Side {
+    started(owners(key, on), TestStore::default()).await
 }
 
 /// A member that used this invite.
@@ -288,4 +292,34 @@ async fn a_stranger_learns_no_address_and_no_protocol_of_members() {
         }
     };
     timeout(WAIT, asked).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_relay_of_members_carries_for_no_stranger() {
+    use libp2p::multiaddr::Protocol;
+    use libp2p::{SwarmBuilder, noise, yamux};
+    let mut config = owners(&birds(), QUIC);
+    config.relay = true;
+    let a = started(config, TestStore::default()).await;
+    let mut swarm = SwarmBuilder::with_new_identity()
+        .with_tokio()
+        .with_quic()
+        .with_relay_client(noise::Config::new, yamux::Config::default)
+        .unwrap()
+        .with_behaviour(|_, relay| relay)
+        .unwrap()
+        .build();
+    let through = a.address.clone().with(Protocol::P2pCircuit);
+    swarm.listen_on(through).unwrap();
+    let refused = async {
+        loop {
+            match swarm.select_next_some().await {
+                SwarmEvent::ListenerClosed { reason, .. } => return reason.is_err(),
+                SwarmEvent::NewListenAddr { address, .. } => panic!("it listens at {address}"),
+                SwarmEvent::Behaviour(event) => panic!("{event:?}"),
+                _ => {}
+            }
+        }
+    };
+    assert!(timeout(WAIT, refused).await.unwrap());
 }
