@@ -211,6 +211,8 @@ fn end(open: Open, well: bool, fragments: usize) -> Option<Input> {
 fn input(step: Step<'_>, open: &mut Vec<Open>, fragments: usize) -> Option<Input> {
     Some(match step {
         Step::LinkUp(id) => Input::LinkUp(peer(id)),
+        // The ids above name the same peers once more.
+        Step::LinkDown(id @ 192..) => Input::Observes(peer(id)),
         Step::LinkDown(id) => Input::LinkDown(peer(id)),
         Step::Frame { from, bytes } => match wire::decode(bytes) {
             Ok(message) => Input::Received { from: peer(from), message },

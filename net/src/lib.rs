@@ -10,4 +10,5 @@
 pub mod congestion;
 pub mod emulate;
 pub mod free;
+pub mod places;
 pub mod quic;

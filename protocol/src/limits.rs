@@ -121,6 +121,9 @@ pub const ALIVE_EVERY: Duration = Duration::from_secs(2);
 /// How long a finished peer stays for others that still need its votes.
 pub const LINGER: Duration = Duration::from_secs(10);
 
+/// How often a peer that only observes takes over a state where the others agree on none, at most.
+pub const OBSERVE_EVERY: Duration = Duration::from_secs(30);
+
 /// Push-sum slices of one sender and one fragment that may wait to be mixed.
 pub const INBOX_SLICES_MAX: usize = 256;
 

@@ -32,5 +32,6 @@ mod presets;
 mod refused;
 mod replay;
 mod restart;
+mod roles;
 mod shown;
 mod swarm;

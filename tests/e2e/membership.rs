@@ -15,7 +15,7 @@ fn failure(args: &[&str]) -> String {
     failure_in(Path::new("."), args)
 }
 
-fn closed() -> Settings {
+pub(crate) fn closed() -> Settings {
     Settings {
         open: false,
         name: "murmurate".to_owned(),
@@ -25,14 +25,14 @@ fn closed() -> Settings {
 }
 
 /// The line that a command prints for a daemon's directory.
-fn line(args: &[&str], dir: &Path) -> String {
+pub(crate) fn line(args: &[&str], dir: &Path) -> String {
     let mut all: Vec<&str> = args.to_vec();
     let dir = dir.to_str().unwrap();
     all.push(dir);
     output(&all).trim().to_owned()
 }
 
-fn invited(turn: &Turn, shard: u32, dir: &Path, invite: &str) -> Daemon {
+pub(crate) fn invited(turn: &Turn, shard: u32, dir: &Path, invite: &str) -> Daemon {
     let settings = closed().shard(shard);
     Daemon::start_with(turn, &settings, dir, &[], &["--invite", invite])
 }
@@ -44,7 +44,7 @@ fn members(dir: &Path) -> Vec<Value> {
     table["members"].as_array().unwrap().clone()
 }
 
-fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
+pub(crate) fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
     wait_until(what, Duration::from_secs(30), || done().then_some(()));
 }
 

@@ -283,3 +283,37 @@ fn a_line_is_read_whole_or_not_at_all() {
     let text = format!("{:?}", once(&key, 7));
     assert!(!text.contains("secret") && !text.contains("seed"), "{text}");
 }
+
+#[test]
+fn observers_and_relays_get_their_role_and_no_more() {
+    let (key, run, mut register) = run();
+    let (secret, admitter) = peer(1);
+    let admits = Terms {
+        role: Role::Admit,
+        ..Terms::default()
+    };
+    let chain = invite(&key, admits, 7).accept(admitter, NOW).unwrap();
+    // A member that lets others in may give less than it has.
+    let issuer = Issuer::Member { secret, chain };
+    for (number, role) in [(2, Role::Observe), (3, Role::Relay)] {
+        let (secret, guest) = peer(number);
+        let terms = Terms {
+            role,
+            ..Terms::default()
+        };
+        let invite = Invite::new((&run, "birds"), &issuer, terms, NOW, [number; 32]);
+        let chain = invite.accept(guest, NOW).unwrap();
+        let (roles, _) = register.admit(&chain, &guest, NOW).unwrap();
+        assert_eq!(roles.role(), Some(role));
+        assert!(!roles.has(Role::Train) && !role.trains());
+        assert_eq!(roles.to_string(), role.name());
+        // It gives nothing to others, and itself nothing more.
+        let guest = Issuer::Member { secret, chain };
+        for (to, more) in [(4, role), (number, Role::Train)] {
+            let (_, to) = peer(to);
+            let chain = guest.certify(&run, Holder::Peer(to), Roles::of(more), NOW, DAY_S);
+            let refused = Refusal::Flaw(Flaw::Unentitled);
+            assert_eq!(register.admit(&chain, &to, NOW), Err(refused));
+        }
+    }
+}

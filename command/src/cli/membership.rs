@@ -32,7 +32,8 @@ pub(crate) struct OfficeArgs {
 pub(crate) struct LineArgs {
     #[command(flatten)]
     pub(crate) office: OfficeArgs,
-    /// What the machine may do: train; or admit, which also lets others in
+    /// What the machine may do: train; admit, which also lets others in; observe, which only follows;
+    /// or relay, which only carries the traffic of others
     #[arg(long, default_value_t = Role::Train)]
     pub(crate) role: Role,
     /// Address of a daemon of the run; may be given several times [default: those of DIR's daemon]

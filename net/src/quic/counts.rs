@@ -11,7 +11,7 @@ pub struct InboundCounts {
     pub retried: u64,
     /// Attempts refused because their source makes too many.
     pub too_often: u64,
-    /// Attempts refused because too many handshakes were in progress.
+    /// Handshakes that ended early because too many were in progress.
     pub too_many: u64,
     /// Handshakes that failed or timed out.
     pub failed: u64,

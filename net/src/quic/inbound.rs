@@ -5,6 +5,7 @@
 //! connection. [`Limits`](super::Limits) bounds all resources of a remote that has not proved its
 //! identity.
 
+use crate::places::{Place, network_of};
 use crate::quic::addr::bare;
 use crate::quic::admission::Kind;
 use crate::quic::arrival::Arrival;
@@ -20,7 +21,6 @@ use libp2p::core::transport::ListenerId;
 use quinn::Incoming;
 use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, timeout};
 
 /// Binds `addr` and accepts the connections that arrive there.
@@ -52,13 +52,13 @@ async fn accept_all(
         let Some(shared) = shared.upgrade() else {
             return;
         };
-        if let Some((connecting, permit)) = screen(&shared, incoming) {
+        if let Some((connecting, place)) = screen(&shared, incoming) {
             tokio::spawn(greet(
                 shared,
                 Weak::clone(&port),
                 listener,
                 connecting,
-                permit,
+                place,
             ));
         }
     }
@@ -71,10 +71,7 @@ async fn accept_all(
 }
 
 /// Decides from the source address and the load whether to answer an attempt.
-fn screen(
-    shared: &Shared,
-    incoming: Incoming,
-) -> Option<(quinn::Connecting, OwnedSemaphorePermit)> {
+fn screen(shared: &Shared, incoming: Incoming) -> Option<(quinn::Connecting, Place)> {
     let counts = &shared.counts;
     let source = incoming.remote_address().ip();
     if !shared.arrivals.take(source, Instant::now()) {
@@ -82,12 +79,7 @@ fn screen(
         incoming.refuse();
         return None;
     }
-    let Ok(permit) = Arc::clone(&shared.handshakes).try_acquire_owned() else {
-        count(&counts.too_many);
-        incoming.refuse();
-        return None;
-    };
-    let crowded = shared.handshakes.available_permits() < shared.config.limits.handshakes_max / 2;
+    let crowded = shared.handshakes.taken() >= shared.config.limits.handshakes_max / 2;
     if crowded && !incoming.remote_address_validated() {
         count(&counts.retried);
         // This cannot fail, because an unvalidated address may always be asked to retry.
@@ -95,7 +87,7 @@ fn screen(
         return None;
     }
     match incoming.accept() {
-        Ok(connecting) => Some((connecting, permit)),
+        Ok(connecting) => Some((connecting, shared.handshakes.take(Some(network_of(source))))),
         Err(error) => {
             count(&counts.failed);
             tracing::debug!(%source, %error, "a connection attempt failed");
@@ -110,11 +102,15 @@ async fn greet(
     port: Weak<Port>,
     listener: ListenerId,
     connecting: quinn::Connecting,
-    permit: OwnedSemaphorePermit,
+    place: Place,
 ) {
     let source = connecting.remote_address();
-    let shaken = timeout(shared.config.handshake_timeout, connecting).await;
-    drop(permit);
+    let shaken = place.hold(timeout(shared.config.handshake_timeout, connecting));
+    let Some(shaken) = shaken.await else {
+        count(&shared.counts.too_many);
+        tracing::debug!(%source, "an inbound handshake made room for another one");
+        return;
+    };
     let connection = match shaken {
         Ok(Ok(connection)) => connection,
         Ok(Err(error)) => {

@@ -5,7 +5,8 @@
 pub struct Limits {
     /// Inbound handshakes at a time. Above half of it, a dialling peer must first prove that it
     /// receives at its address (a QUIC Retry, one more round trip), so that forged sources cannot
-    /// use all of them.
+    /// use all of them. One more ends the oldest of the network that has most
+    /// ([`Places`](crate::places::Places)).
     pub handshakes_max: usize,
     /// Connection attempts per second from one source address (IPv6: one /64) that are answered.
     pub attempts_per_second: u32,

@@ -1,5 +1,6 @@
 //! State that an endpoint's handles, tasks and transport share: settings, ports and connections.
 
+use crate::places::Places;
 use crate::quic::admission::{Admission, Kind};
 use crate::quic::arrival::Arrival;
 use crate::quic::arrivals::Arrivals;
@@ -19,7 +20,7 @@ use quinn::{EndpointConfig, ServerConfig, VarInt};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 /// The shared state of an endpoint.
@@ -30,8 +31,8 @@ pub(super) struct Shared {
     pub(super) counts: Counts,
     pub(super) registry: Arc<Registry>,
     pub(super) arrivals: Arrivals,
-    /// One permit for each inbound handshake.
-    pub(super) handshakes: Arc<Semaphore>,
+    /// One place for each inbound handshake.
+    pub(super) handshakes: Arc<Places>,
     pub(super) punches: Arc<Punches>,
     /// Control connections for the transport.
     pub(super) inbound: mpsc::Sender<Arrival>,
@@ -75,7 +76,7 @@ impl Shared {
                 limits.attempts_burst,
                 Instant::now(),
             ),
-            handshakes: Arc::new(Semaphore::new(limits.handshakes_max)),
+            handshakes: Places::new(limits.handshakes_max),
             punches: Punches::new(limits.punches_max),
             inbound,
             bulk,

@@ -11,12 +11,13 @@ use crate::traffic::Tally;
 use bytes::Bytes;
 use murmurate_net::congestion::Throttle;
 use murmurate_protocol::wire::{decode_value, encode_value};
-use murmurate_protocol::{SliceId, SliceMeta, StateId};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 use std::io;
 use std::time::Duration;
 use tokio::time::{Instant, timeout, timeout_at};
+
+pub(crate) use crate::bulk::headers::{Reply, Request};
 
 /// Bytes reserved at once. A longer body grows as it arrives.
 const RESERVED_BYTES_MAX: usize = 1 << 30;
@@ -24,43 +25,6 @@ const RESERVED_BYTES_MAX: usize = 1 << 30;
 /// Timeouts tolerated in one stream while other streams of the same remote progress: ten minutes at
 /// the default of 30 s.
 const STALLS_MAX: u32 = 20;
-
-/// A request of the end that opened the stream.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) enum Request {
-    /// Pushes a slice: `meta.bytes` bytes follow.
-    Push {
-        /// The slice's name.
-        slice: SliceId,
-        /// The slice's header.
-        meta: SliceMeta,
-    },
-    /// Requests a slice.
-    Slice(SliceId),
-    /// Requests the hashes of a state's chunks.
-    Manifest(StateId),
-    /// Requests one chunk of a state.
-    Chunk {
-        /// The state.
-        state: StateId,
-        /// Index of the chunk.
-        index: u32,
-    },
-}
-
-/// The header of the reply to a fetch.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) enum Reply {
-    /// A slice: `meta.bytes` bytes follow.
-    Slice(SliceMeta),
-    /// A manifest or a chunk follows.
-    Blob {
-        /// Its size in bytes.
-        bytes: u64,
-    },
-    /// The remote does not have it.
-    Absent,
-}
 
 /// Acknowledgement of a push: accepted.
 pub(crate) const ACK_TAKEN: u8 = 1;
@@ -226,7 +190,7 @@ mod tests {
     use crate::traffic::Counters;
     use futures::io::Cursor;
     use murmurate_net::congestion::MaxRate;
-    use murmurate_protocol::PeerId;
+    use murmurate_protocol::{PeerId, StateId};
     use tokio_util::compat::TokioAsyncReadCompatExt;
 
     const WAIT: Duration = Duration::from_secs(5);

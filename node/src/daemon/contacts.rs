@@ -5,7 +5,9 @@ use crate::daemon::acquaintances::Acquaintances;
 use crate::daemon::records::RecordChecks;
 use crate::membership::Roll;
 use crate::net::{Membership, Net};
-use murmurate_protocol::View;
+use murmurate_protocol::{PeerId, View};
+use murmurate_trust::Role;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -18,6 +20,8 @@ pub(super) struct Contacts {
     pub(super) roll: Roll,
     /// Which records were checked.
     pub(super) records: RecordChecks,
+    /// Linked peers that take no part in rounds, by their certificates.
+    pub(super) bystanders: BTreeMap<PeerId, Role>,
 }
 
 impl Contacts {
@@ -31,6 +35,7 @@ impl Contacts {
             acquaintances,
             roll: Roll::new(dir.to_owned(), membership),
             records: RecordChecks::default(),
+            bystanders: BTreeMap::new(),
         }
     }
 

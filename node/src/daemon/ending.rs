@@ -7,6 +7,10 @@ use libp2p::Multiaddr;
 use libp2p::multiaddr::Protocol;
 use murmurate_protocol::PeerId;
 use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// How long the network may take to end.
+pub(super) const SHUTDOWN_WAIT: Duration = Duration::from_secs(1);
 
 /// Refusals by other peers that are kept for the final error.
 const REFUSALS_MAX: usize = 16;

@@ -16,6 +16,7 @@ mod perform;
 mod recording;
 mod records;
 mod refusals;
+mod relay;
 mod setup;
 mod shown;
 mod start;
@@ -42,6 +43,7 @@ use crate::store::{Store, random_bytes};
 use console::Console;
 use contacts::Contacts;
 use driver::{Driver, Sources};
+use ending::SHUTDOWN_WAIT;
 use judge::Judge;
 use murmurate_attach::Supervisor;
 use murmurate_protocol::record::RecordHeader;
@@ -49,25 +51,22 @@ use murmurate_protocol::wire::encode_value;
 use murmurate_protocol::{Input, Peer, PeerConfig, Plan};
 use murmurate_strategies::Trainer;
 use murmurate_tasks::TaskError;
-use murmurate_trust::Invite;
+use murmurate_trust::{Invite, Role};
 use on_request::OnRequest;
 use payload::Payload;
 use recording::Recording;
 use setup::Setup;
-use start::{dealt_note, ending, log_start, sealer};
+use start::{OBSERVES, dealt_note, ending, log_start, sealer};
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use tokio::sync::mpsc;
 use trace::Trace;
 use tracing::Instrument;
 use trainer::Made;
-
-/// How long the network may take to end.
-const SHUTDOWN_WAIT: Duration = Duration::from_secs(1);
 
 /// Threads for the network. With two, a long decode on one does not stop the other; training has
 /// its own threads.
@@ -155,11 +154,15 @@ async fn run_async(
     let clock = SteadyClock::new();
     let make = |config: &Config| make(config, &interrupted);
     let mut config = config;
-    let setup = tokio::task::block_in_place(|| {
+    let opened = tokio::task::block_in_place(|| {
         let store = Store::open(&config.daemon.dir)?;
         let entered = membership::enter(&mut config, &store, options.invite.as_ref())?;
-        Setup::new(&config, (store, entered), clock, make)
+        Ok::<_, DaemonError>((store, entered))
     })?;
+    if opened.1.membership.role() == Role::Relay {
+        return relay::serve(&config, options.log, opened, interrupts).await;
+    }
+    let setup = tokio::task::block_in_place(|| Setup::new(&config, opened, clock, make))?;
     let span = spans::run(&config.run.name, setup.peer_config.me);
     drive(config, options, setup, clock, interrupts)
         .instrument(span)
@@ -191,7 +194,9 @@ async fn drive(
         .transpose()?;
     let (acquaintances, warning) = setup.acquaintances;
     let (entered, dealt) = (setup.entered, dealt_note(&config));
-    let notes = [entered.note, setup.resumed, warning, dealt];
+    let observes = entered.membership.role() == Role::Observe;
+    let follows = observes.then(|| OBSERVES.to_owned());
+    let notes = [entered.note, setup.resumed, warning, dealt, follows];
     let me = setup.peer_config.me;
     let liar = forger.map(|f| Liar::new(me, options.lies, f, Arc::clone(&setup.depot)));
     let peer = Peer::new(setup.peer_config, setup.plan, setup.topology);
@@ -222,6 +227,9 @@ async fn drive(
     };
     for line in notes.iter().flatten() {
         driver.console.printer.note(line);
+    }
+    if observes {
+        driver.feed(Input::Observes(me));
     }
     driver.feed(Input::Start {
         snapshot: setup.snapshot,

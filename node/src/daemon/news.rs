@@ -7,12 +7,25 @@ use crate::net::{self, GateError, NetEvent};
 use libp2p::Multiaddr;
 use murmurate_protocol::wire::{self, MembershipMessage, Message, PeerRecord};
 use murmurate_protocol::{FetchId, Input, Part, PeerId, Phase, PushOutcome, SliceId};
+use murmurate_trust::Role;
 use std::time::Duration;
 
 impl Driver {
     /// Handles one network event.
     pub(super) fn on_net(&mut self, event: NetEvent) {
+        let role = event.link();
+        let role = role.and_then(|peer| self.contacts.bystanders.get(&peer).copied());
+        if let NetEvent::LinkDown(peer) = &event {
+            self.contacts.bystanders.remove(peer);
+        }
+        // A peer that only relays is a link of the network, and no peer of this one.
+        if role == Some(Role::Relay) {
+            return;
+        }
         match event {
+            NetEvent::Bystander { peer, role } => {
+                self.contacts.bystanders.insert(peer, role);
+            }
             NetEvent::Listening(address) => {
                 self.contacts.acquaintances.listening(&address);
                 self.console.listening(address.to_string());
@@ -27,7 +40,12 @@ impl Driver {
             }
             NetEvent::Nat(report) => self.console.status.with(|o| o.set_nat(&report)),
             NetEvent::Notice(text) => self.console.printer.note(&text),
-            NetEvent::LinkUp(peer) => self.feed(Input::LinkUp(peer)),
+            NetEvent::LinkUp(peer) => {
+                self.feed(Input::LinkUp(peer));
+                if role == Some(Role::Observe) {
+                    self.feed(Input::Observes(peer));
+                }
+            }
             NetEvent::LinkDown(peer) => self.feed(Input::LinkDown(peer)),
             NetEvent::Frame { from, bytes } => self.on_frame(from, &bytes),
             NetEvent::Malformed { from, error } => self.feed(Input::Malformed { from, error }),

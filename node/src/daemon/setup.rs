@@ -141,18 +141,7 @@ impl Setup {
         config: &Config,
         forger: Option<&Arc<Forger>>,
     ) -> Result<(Net, mpsc::Receiver<NetEvent>), DaemonError> {
-        let mut net = NetConfig::new(
-            self.store.identity().keypair().clone(),
-            Arc::clone(&self.entered.membership),
-        );
-        net.listen.clone_from(&config.network.listen);
-        net.ports.clone_from(self.acquaintances.0.ports());
-        net.announce.clone_from(&config.network.announce);
-        net.join.clone_from(&config.network.join);
-        net.mdns = config.network.mdns;
-        net.relay = config.network.relay;
-        net.congestion = config.network.congestion;
-        net.max_rate.set(config.network.max_rate);
+        let net = network_config(config, &self.store, &self.entered, &self.acquaintances.0);
         let (depot, me) = (Arc::clone(&self.depot), self.peer_config.me);
         let depot: Arc<dyn BulkStore> = match forger {
             Some(forger) => Arc::new(LyingStore::new(depot, Arc::clone(forger), me)),
@@ -166,6 +155,26 @@ impl Setup {
         };
         Ok(net::start(net, depot, limits)?)
     }
+}
+
+/// The network that a configuration asks for.
+pub(super) fn network_config(
+    config: &Config,
+    store: &Store,
+    entered: &Entered,
+    acquaintances: &Acquaintances,
+) -> NetConfig {
+    let keys = store.identity().keypair().clone();
+    let mut net = NetConfig::new(keys, Arc::clone(&entered.membership));
+    net.listen.clone_from(&config.network.listen);
+    net.ports.clone_from(acquaintances.ports());
+    net.announce.clone_from(&config.network.announce);
+    net.join.clone_from(&config.network.join);
+    net.mdns = config.network.mdns;
+    net.relay = config.network.relay;
+    net.congestion = config.network.congestion;
+    net.max_rate.set(config.network.max_rate);
+    net
 }
 
 fn peer_config(config: &Config, me: PeerId, companions: usize) -> PeerConfig {

@@ -32,6 +32,10 @@ pub(super) fn ending(join: &[Multiaddr]) -> Ending {
 const DEALT_NOTE: &str = "the data is divided among the daemons of this run, which all have the same \
                           files (if these files are only here, set shards.kind = \"own\")";
 
+/// Said once by a daemon whose certificate has the role `observe`.
+pub(super) const OBSERVES: &str = "this daemon observes: it follows the others, evaluates and saves, and \
+                                   trains nothing";
+
 pub(super) fn dealt_note(config: &Config) -> Option<String> {
     let from_files = matches!(config.task.data(), Some(DataSource::Path(_)));
     let dealt = config.shards.kind == ShardKind::Dealt && from_files;

@@ -73,6 +73,7 @@ impl Trace {
             }
             Input::LinkUp(peer) => about(*peer, "link up"),
             Input::LinkDown(peer) => about(*peer, "link down"),
+            Input::Observes(peer) => about(*peer, "only observes"),
             Input::Done { order, done } => self.done(*order, done),
             Input::Cut {
                 order,

@@ -22,15 +22,11 @@ impl Swarm {
         };
         let now = Instant::now();
         let done = self.members.iter().any(Member::is_done);
+        // A liar is no victim: the others may have cut it off, and no one would wait for its return.
+        let honest = || self.members.iter().enumerate().filter(|(_, m)| !m.lies());
         let up = |(_, m): &(usize, &Member)| m.state == State::Running && m.has_begun();
-        let up: Vec<usize> = self
-            .members
-            .iter()
-            .enumerate()
-            .filter(up)
-            .map(|(place, _)| place)
-            .collect();
-        let all = up.len() == self.members.len();
+        let up: Vec<usize> = honest().filter(up).map(|(place, _)| place).collect();
+        let all = up.len() == honest().count();
         if !done
             && all
             && let Some(place) = killer.strike(now, &up)

@@ -1,14 +1,13 @@
 //! `--stranger`: a peer without a certificate that knows the addresses of all daemons and tries
 //! whatever a stranger can, for as long as the swarm runs.
 
-use crate::bulk::{BulkLimits, BulkStore, Refusal};
+use crate::bulk::{BulkLimits, NoStore};
 use crate::net::{self, Membership, Net, NetConfig, NetEvent, from_libp2p, now_s};
 use crate::store::random_bytes;
-use bytes::Bytes;
 use libp2p::Multiaddr;
 use libp2p::identity::Keypair;
 use libp2p::multiaddr::Protocol;
-use murmurate_protocol::{PeerId, SliceId, SliceMeta, StateId};
+use murmurate_protocol::PeerId;
 use murmurate_trust::{Register, RunKey};
 use serde::Serialize;
 use std::net::SocketAddr;
@@ -221,56 +220,5 @@ async fn request(known: Known, server: SocketAddr) {
         {
             known.count(|entry| entry.answered += 1);
         }
-    }
-}
-
-/// The stranger has nothing, and wants nothing but a link.
-struct NoStore;
-
-impl BulkStore for NoStore {
-    fn get(&self, _: &SliceId) -> Option<(SliceMeta, Bytes)> {
-        None
-    }
-
-    fn for_peer(&self, _: PeerId, _: &SliceId) -> Option<(SliceMeta, Bytes)> {
-        None
-    }
-
-    fn may_push(&self, _: PeerId, _: &SliceId) -> bool {
-        false
-    }
-
-    fn put_fetched(&self, _: PeerId, _: SliceId, _: SliceMeta, _: Bytes) {}
-
-    fn may_read(&self, _: PeerId, _: Option<&SliceId>) -> bool {
-        false
-    }
-
-    fn accepts(&self, _: PeerId, _: &SliceId, _: &SliceMeta) -> Result<(), Refusal> {
-        Err(Refusal::Unwanted)
-    }
-
-    fn put(&self, _: PeerId, _: SliceId, _: SliceMeta, _: Bytes) -> bool {
-        false
-    }
-
-    fn state_manifest(&self, _: &StateId) -> Option<Bytes> {
-        None
-    }
-
-    fn state_chunk(&self, _: &StateId, _: u32) -> Option<Bytes> {
-        None
-    }
-
-    fn put_state_manifest(&self, _: &StateId, _: Bytes) -> Result<(), Refusal> {
-        Err(Refusal::Unwanted)
-    }
-
-    fn has_state_chunk(&self, _: &StateId, _: u32) -> bool {
-        false
-    }
-
-    fn put_state_chunk(&self, _: &StateId, _: u32, _: Bytes) -> Result<(), Refusal> {
-        Err(Refusal::Unwanted)
     }
 }

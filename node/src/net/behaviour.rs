@@ -1,7 +1,7 @@
 //! The libp2p swarm: its transports, and the behaviours for links and discovery.
 
 use crate::net::gate::{Gated, Members};
-use crate::net::handshakes::Handshakes;
+use crate::net::handshakes::Bounded;
 use crate::net::nat::Behaviours;
 use crate::net::quic::{HANDSHAKE_WAIT, STREAMS_PER_CONNECTION_MAX};
 use crate::net::streams::Streams;
@@ -38,7 +38,6 @@ const PING_EVERY: Duration = Duration::from_secs(5);
 #[derive(NetworkBehaviour)]
 pub(super) struct Behaviour {
     limits: connection_limits::Behaviour,
-    handshakes: Handshakes,
     /// The gate, and control and bulk streams of members.
     pub(super) streams: Streams,
     ping: ping::Behaviour,
@@ -97,6 +96,7 @@ fn transport(
         .multiplex(yamux::Config::default())
         .timeout(HANDSHAKE_WAIT)
         .map(|(peer, muxer), _| (peer, StreamMuxerBox::new(muxer)));
+    let relayed = Bounded::new(relayed.boxed());
     let tcp = tcp::tokio::Transport::new(tcp::Config::default().nodelay(true))
         .upgrade(Version::V1Lazy)
         .authenticate(noise)
@@ -107,6 +107,7 @@ fn transport(
             let tapped = Wiretap::new(StreamMuxerBox::new(muxer), Arc::clone(&cells));
             (peer, StreamMuxerBox::new(tapped))
         });
+    let tcp = Bounded::new(tcp.boxed());
     let quic = quic.map(|(peer, muxer), _| (peer, StreamMuxerBox::new(muxer)));
     let both = quic.or_transport(tcp).map(|either, _| either.into_inner());
     // The relay transport comes first, because the others would accept a relayed address as theirs.
@@ -142,7 +143,6 @@ fn behaviour(
     };
     Ok(Behaviour {
         limits: connection_limits::Behaviour::new(limits),
-        handshakes: Handshakes::default(),
         streams: Streams::default(),
         ping: ping::Behaviour::new(ping::Config::new().with_interval(PING_EVERY)),
         mdns: mdns.into(),

@@ -6,6 +6,7 @@ use futures::future::BoxFuture;
 use libp2p::Multiaddr;
 use murmurate_protocol::PeerId;
 use murmurate_protocol::wire::{PeerRecord, WireError};
+use murmurate_trust::Role;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
@@ -23,6 +24,13 @@ pub enum NetEvent {
     ListenFailed(ListenFailure),
     /// A message for the operator, with what to do.
     Notice(String),
+    /// By its certificate, a peer takes no part in rounds. Comes before its `LinkUp`.
+    Bystander {
+        /// The peer.
+        peer: PeerId,
+        /// Its role.
+        role: Role,
+    },
     /// A link to a peer is up, so frames and slices can be exchanged. Sent once per peer, for any
     /// number of connections.
     LinkUp(PeerId),
@@ -90,6 +98,23 @@ pub enum NetEvent {
         /// Time until the next attempt; `None` if the address is given up.
         retry_in: Option<Duration>,
     },
+}
+
+impl NetEvent {
+    /// The linked peer that it is about, if it is a link's event.
+    pub fn link(&self) -> Option<PeerId> {
+        match self {
+            Self::LinkUp(peer)
+            | Self::LinkDown(peer)
+            | Self::Frame { from: peer, .. }
+            | Self::Malformed { from: peer, .. }
+            | Self::Measured { peer, .. }
+            | Self::Bulk(
+                BulkEvent::Arrived { from: peer, .. } | BulkEvent::Malformed { from: peer, .. },
+            ) => Some(*peer),
+            _ => None,
+        }
+    }
 }
 
 impl BulkEvents for mpsc::Sender<NetEvent> {

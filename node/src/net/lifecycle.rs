@@ -221,6 +221,10 @@ impl Network {
         self.outboxes.open(peer, queue, link.end.tally.clone());
         self.bulk.link_up(peer, &mut self.tasks);
         let path = link.path();
+        let role = self.gate.role_of(&peer);
+        if !role.trains() {
+            self.tell(NetEvent::Bystander { peer, role });
+        }
         self.tell(NetEvent::LinkUp(peer));
         if let Some((path, reason)) = path {
             self.tell(NetEvent::Path { peer, path, reason });

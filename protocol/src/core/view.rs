@@ -44,6 +44,8 @@ pub struct Remote {
 /// How a remote is reached, and what was tried.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Contact {
+    /// Whether its certificate gives it no part in rounds.
+    pub(crate) observes: bool,
     /// Whether this peer said goodbye to it on this link: what it sends is rejected.
     pub(crate) refused: bool,
     /// Its newest peer record.
@@ -122,8 +124,13 @@ impl View {
         self.remotes.get(&peer)
     }
 
-    /// Peers with a link and a compatible hello.
+    /// Peers with a link and a compatible hello that may take part in rounds.
     pub fn greeted(&self) -> impl Iterator<Item = (PeerId, &Remote)> {
+        self.audience().filter(|(_, r)| !r.contact.observes)
+    }
+
+    /// As [`View::greeted`], with those that only observe: all peers that hear signs of life.
+    pub fn audience(&self) -> impl Iterator<Item = (PeerId, &Remote)> {
         self.iter()
             .filter(|(_, r)| r.linked && r.greeted && !r.banned)
     }

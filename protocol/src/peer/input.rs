@@ -101,6 +101,9 @@ pub enum Input {
         /// Samples of the batch.
         samples: u64,
     },
+    /// By its certificate, this peer only observes: it takes part in no round. Follows the `LinkUp`
+    /// of another peer; comes before `Start` where it is this peer itself.
+    Observes(PeerId),
 }
 
 /// A finished evaluation with the round it belongs to, for reports.

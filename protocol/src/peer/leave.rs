@@ -56,7 +56,7 @@ impl Peer {
 
     /// Tells the peers and stops.
     pub(super) fn left(&mut self) {
-        let peers: Vec<PeerId> = self.cx.view.greeted().map(|(id, _)| id).collect();
+        let peers: Vec<PeerId> = self.cx.view.audience().map(|(id, _)| id).collect();
         for peer in peers {
             self.cx
                 .send(peer, MembershipMessage::Goodbye(Reason::Leaving));

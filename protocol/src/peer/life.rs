@@ -36,6 +36,10 @@ pub(super) struct Once {
     pub(super) begun: bool,
     /// How far the wait before that has come.
     pub(super) patience: Patience,
+    /// Whether its certificate gives this peer no part in rounds.
+    pub(super) observes: bool,
+    /// When such a peer last asked others for what they decided.
+    pub(super) followed: Time,
     /// Whether most others' clocks differ from this peer's.
     pub(super) clock_off: bool,
 }

@@ -32,6 +32,7 @@ impl Peer {
         }
         remote.linked = true;
         remote.greeted = false;
+        remote.contact.observes = false;
         remote.suspected = false;
         remote.contact.refused = false;
         remote.forgive_dials();
@@ -107,7 +108,7 @@ impl Peer {
         let known = std::mem::replace(&mut remote.greeted, true);
         remote.round = hello.round;
         remote.anchor = Some(hello.anchor);
-        remote.ready = hello.ready;
+        remote.ready = hello.ready && !remote.contact.observes;
         remote.muster = hello.muster;
         remote.suspected = false;
         remote.probation = under_way && !known;
@@ -169,6 +170,7 @@ impl Peer {
         let Some(remote) = self.cx.view.get_mut(from) else {
             return;
         };
+        let ready = ready && !remote.contact.observes;
         if ready && !remote.ready {
             match self.phase {
                 Phase::New | Phase::Join => remote.settle(),
@@ -194,7 +196,7 @@ impl Peer {
     pub(super) fn tell_alive(&mut self) {
         let (round, ready, anchor) = (self.cx.round, self.ready(), self.cx.anchor());
         let muster = self.muster();
-        let peers: Vec<PeerId> = self.cx.view.greeted().map(|(id, _)| id).collect();
+        let peers: Vec<PeerId> = self.cx.view.audience().map(|(id, _)| id).collect();
         for peer in peers {
             self.cx.send(
                 peer,
@@ -228,7 +230,7 @@ impl Peer {
 
     /// Anti-entropy: sends what this peer knows to one linked peer at random.
     fn spread_records(&mut self) {
-        let linked: Vec<PeerId> = self.cx.view.greeted().map(|(id, _)| id).collect();
+        let linked: Vec<PeerId> = self.cx.view.audience().map(|(id, _)| id).collect();
         if !linked.is_empty() {
             let pick = self.cx.rng.next_u64() % linked.len() as u64;
             if let Some(peer) = linked.get(pick as usize) {
@@ -311,7 +313,7 @@ impl Peer {
         if self.cx.view.len() > ACTIVE_LINKS_MAX {
             return;
         }
-        let others = self.cx.view.greeted().map(|(id, _)| id);
+        let others = self.cx.view.audience().map(|(id, _)| id);
         let others: Vec<PeerId> = others.filter(|id| *id != from).collect();
         for to in others {
             let news = newcomers.iter().filter(|record| record.peer != to);
@@ -324,7 +326,7 @@ impl Peer {
 
     pub(super) fn own_record(&mut self, record: PeerRecord) {
         self.cx.view.set_mine(record);
-        let peers: Vec<PeerId> = self.cx.view.greeted().map(|(id, _)| id).collect();
+        let peers: Vec<PeerId> = self.cx.view.audience().map(|(id, _)| id).collect();
         peers
             .into_iter()
             .take(ACTIVE_LINKS_MAX)

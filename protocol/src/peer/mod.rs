@@ -19,6 +19,7 @@ mod leave;
 mod life;
 mod membership;
 mod muster;
+mod observe;
 mod replay;
 mod round;
 mod snapshot;
@@ -125,6 +126,7 @@ impl Peer {
             Input::Record(record) => self.own_record(record),
             Input::LinkUp(peer) => self.link_up(peer),
             Input::LinkDown(peer) => self.link_down(peer),
+            Input::Observes(peer) => self.observes(peer),
             Input::Measured { peer, rtt, rate } => {
                 if let Some(remote) = self.cx.view.get_mut(peer) {
                     remote.rtt = Some(rtt);
@@ -196,6 +198,7 @@ impl Peer {
     /// Whether it takes part in rounds.
     pub fn ready(&self) -> bool {
         match self.phase {
+            _ if self.life.once.observes => false,
             Phase::New | Phase::Leaving | Phase::Left => false,
             Phase::Join => self.cx.round == Round(0) && self.catch_up.idle(),
             _ => true,
@@ -240,7 +243,7 @@ impl Peer {
         digest: Option<Digest>,
     ) -> Result<(), PeerError> {
         let remote = self.cx.view.get(from);
-        let known = remote.is_some_and(|r| !r.banned && !r.contact.refused);
+        let known = remote.is_some_and(|r| !r.banned && !r.contact.refused && !r.contact.observes);
         // Along a schedule members forward aggregates of others. The exchange checks who may.
         let handed_on = slice.part == Part::Aggregate && self.cx.plan.schedule.relays();
         let own = slice.origin == from || handed_on;
@@ -270,6 +273,9 @@ impl Peer {
 
     fn received(&mut self, from: PeerId, message: &Message) -> Result<(), PeerError> {
         let result = match message {
+            Message::Exchange(_) if self.only_observes(from) => Err(PeerError::Unexpected {
+                what: "a message about a round from a peer that only observes".to_owned(),
+            }),
             Message::Membership(MembershipMessage::Hello(hello)) => {
                 self.hello(from, hello);
                 Ok(())

@@ -21,6 +21,10 @@ impl Peer {
         if self.phase != Phase::Join || !self.catch_up.idle() {
             return;
         }
+        if self.life.once.observes {
+            self.follow();
+            return;
+        }
         if !self.cx.plan.exchange.facts().exchanges {
             self.begin();
             return;
@@ -214,6 +218,11 @@ impl Peer {
         if self.phase != Phase::Join || !self.catch_up.idle() {
             return;
         }
+        let lonely = self.here() == 1 && self.cx.config.join && self.fresh();
+        if self.life.once.observes && !lonely {
+            self.follow_later();
+            return;
+        }
         if self.life.once.begun {
             self.cx.waited(Wait::Peers, true);
             self.begin();
@@ -221,7 +230,7 @@ impl Peer {
         }
         let waited = self.cx.now.since(self.life.started);
         let fresh = self.fresh();
-        if self.here() == 1 && self.cx.config.join && fresh {
+        if lonely {
             self.cx.waited(Wait::Peers, true);
             self.cx.emit(Event::JoinFailed { waited });
             self.enter(Phase::Leaving);
@@ -263,7 +272,7 @@ impl Peer {
         });
     }
 
-    fn wait_for_peers(&mut self, allowed: Duration) {
+    pub(super) fn wait_for_peers(&mut self, allowed: Duration) {
         let deadline = self.cx.wait(Wait::Peers, allowed);
         self.cx.timers.set(Timer::Join, deadline);
     }

@@ -9,7 +9,7 @@ use crate::wire::{AgreedMessage, ExchangeMessage, FragmentMessage, Scoped, Trans
 use crate::{Done, FragmentId, Order, PeerId, Round, SliceId};
 
 /// Replayed rounds over which a straggler's own delta is kept.
-const STALENESS_MAX: u32 = 2;
+pub(super) const STALENESS_MAX: u32 = 2;
 
 impl Peer {
     /// Asks for the decisions of the round this peer is in.

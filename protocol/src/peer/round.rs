@@ -58,6 +58,10 @@ impl Peer {
 
     /// The first round of this life.
     pub(super) fn begin(&mut self) {
+        if self.life.once.observes {
+            self.looked();
+            return;
+        }
         if !self.life.once.begun {
             self.await_holders();
         }
@@ -87,6 +91,11 @@ impl Peer {
         let rounds = self.cx.plan.rounds;
         if rounds > 0 && self.cx.round.0 >= rounds {
             self.finish();
+            return;
+        }
+        if self.life.once.observes {
+            self.enter(Phase::Join);
+            self.follow_later();
             return;
         }
         self.enter(Phase::Train);
@@ -173,7 +182,10 @@ impl Peer {
             remote.round.0 < rounds || (agreed && remote.anchor != Some(anchor))
         };
         let needed = self.cx.view.live().any(needs);
-        if !needed {
+        // Those that only observe cannot take over the last state from a peer that has left.
+        let follows = |(id, remote): (_, &Remote)| remote.contact.observes && needs((id, remote));
+        let followed = !self.life.once.observes && self.cx.view.audience().any(follows);
+        if !needed && !followed {
             self.leave();
         }
     }

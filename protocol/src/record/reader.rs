@@ -215,6 +215,8 @@ impl Order {
                             false => Ok(()),
                         }
                     }
+                    // Whether a peer only observes is known before it starts.
+                    Input::Observes(_) => Ok(()),
                     _ if !self.started => impossible("something happens before the start"),
                     _ => Ok(()),
                 }

@@ -134,6 +134,16 @@ impl Club {
 
     /// A club of `count` members that follow a plan.
     pub fn of(count: u8, plan: &Plan, anchor: impl Fn(u8) -> Digest) -> Self {
+        Self::observed((count, 0), plan, anchor)
+    }
+
+    /// A club of members, and after them peers that only observe.
+    pub fn observed(
+        (members, observers): (u8, u8),
+        plan: &Plan,
+        anchor: impl Fn(u8) -> Digest,
+    ) -> Self {
+        let count = members + observers;
         let mut club = Self {
             members: BTreeMap::new(),
             tapes: BTreeMap::new(),
@@ -153,7 +163,7 @@ impl Club {
         };
         for id in 1..=count {
             let mut settings = config(peer(id));
-            settings.start_with = usize::from(count);
+            settings.start_with = usize::from(members);
             let member = Member {
                 peer: {
                     let neighbours = plan.exchange.has_neighbours();
@@ -168,6 +178,9 @@ impl Club {
             };
             let digests = vec![member.anchor; plan.fragments.len()];
             club.members.insert(peer(id), member);
+            if id > members {
+                club.tell(peer(id), Input::Observes(peer(id)));
+            }
             club.tell(
                 peer(id),
                 Input::Start {
@@ -177,9 +190,12 @@ impl Club {
             );
         }
         for a in 1..=count {
-            (1..=count)
-                .filter(|b| *b != a)
-                .for_each(|b| club.tell(peer(a), Input::LinkUp(peer(b))));
+            for b in (1..=count).filter(|b| *b != a) {
+                club.tell(peer(a), Input::LinkUp(peer(b)));
+                if b > members {
+                    club.tell(peer(a), Input::Observes(peer(b)));
+                }
+            }
         }
         club
     }

@@ -231,6 +231,31 @@ async fn daemons_killed_again_and_again_come_back_until_one_is_done() {
     assert_eq!(swarm.members[0].life, 1);
 }
 
+/// A liar that was cut off does not come back, and the kills do not wait for it.
+#[tokio::test]
+async fn kills_go_on_after_a_liar_has_ended() {
+    let dir = tempfile::tempdir().unwrap();
+    let done = progress(9, 0.96).replace("\"phase\":\"\"", "\"phase\":\"finished\"");
+    let ends = "case \"$3\" in *node-1*) trap - INT; exit 1;; esac\n";
+    let script = format!(
+        "{LISTENING}{ends}if mkdir \"$3.lived\" 2>/dev/null; then\n{}exec sleep 60\nfi\n{done}{WAIT}",
+        progress(6, 0.5)
+    );
+    let options = LocalOptions {
+        kill_every: Some("500ms".parse().unwrap()),
+        rounds: Some(9),
+        liars: vec!["1@random".parse().unwrap()],
+        ..two()
+    };
+    let (plan, mut swarm) = swarm(&dir, &script, &options);
+    let end = swarm.run(Target::default(), None).await.unwrap();
+    assert_eq!(end, End::RoundsDone);
+    let report = LocalReport::new(&plan, &options, &swarm, end);
+    assert_eq!(report.nodes[1].status, "gone");
+    let kills: Vec<usize> = report.faults.iter().map(|fault| fault.node).collect();
+    assert_eq!(kills, [0]);
+}
+
 /// The others cut a liar off, and it ends with an error.
 #[tokio::test]
 async fn a_liar_that_ends_does_not_end_the_run() {

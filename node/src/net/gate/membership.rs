@@ -1,7 +1,7 @@
 //! This daemon's membership, as the gate of every connection uses it.
 
 use murmurate_protocol::{PeerId, RunId};
-use murmurate_trust::{Chain, News, Refusal, Register, Roles, Run};
+use murmurate_trust::{Chain, News, Refusal, Register, Role, Roles, Run};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
@@ -45,6 +45,12 @@ impl Membership {
     /// This daemon's certificates.
     pub fn chain(&self) -> &Chain {
         &self.chain
+    }
+
+    /// This daemon's role.
+    pub fn role(&self) -> Role {
+        let roles = self.chain.roles();
+        roles.and_then(Roles::role).unwrap_or(Role::Relay)
     }
 
     /// Checks a peer's certificates, and remembers the peer if it gets in.

@@ -3,6 +3,8 @@
 
 mod admission;
 mod cell;
+#[cfg(test)]
+mod crowd;
 mod error;
 mod gated;
 mod handshake;
@@ -21,6 +23,6 @@ pub use error::GateError;
 pub(super) use gated::Gated;
 pub use membership::Membership;
 pub(crate) use membership::now_s;
-pub(super) use pending::{Network, network_of};
+pub(super) use pending::network_of;
 pub(super) use state::Gate;
 pub(super) use step::Passed;

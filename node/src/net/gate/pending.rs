@@ -7,9 +7,9 @@ use crate::net::nat::Connection;
 use libp2p::identity;
 use libp2p::multiaddr::{Multiaddr, Protocol};
 use libp2p::swarm::ConnectionId;
+use murmurate_net::places::{self, oldest_of_the_most};
 use murmurate_protocol::PeerId;
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, Ipv6Addr};
 use tokio::time::Instant;
 
 /// Inbound connections that may be at the gate. One more ends the oldest of the network that has
@@ -36,8 +36,8 @@ pub(super) struct AtGate {
     until: Instant,
 }
 
-/// The network of an address: 24 bits of IPv4, 56 of IPv6; `None` behind a relay.
-pub(in crate::net) type Network = Option<(u8, [u8; 7])>;
+/// The network that a connection comes from; `None` behind a relay.
+pub(in crate::net) type Network = Option<places::Network>;
 
 /// All connections at the gate.
 #[derive(Debug, Default)]
@@ -76,14 +76,8 @@ impl PendingPeers {
         if unproven().count() <= UNPROVEN_MAX {
             return None;
         }
-        let mut counts: BTreeMap<Network, usize> = BTreeMap::new();
-        for (_, at) in unproven() {
-            *counts.entry(at.from).or_default() += 1;
-        }
-        let (most, _) = counts.into_iter().max_by_key(|(_, count)| *count)?;
         // Ids grow with time.
-        let oldest = unproven().find(|(_, at)| at.from == most);
-        oldest.map(|(id, _)| *id)
+        oldest_of_the_most(unproven().map(|(id, at)| (*id, at.from)))
     }
 
     pub(super) fn get_mut(&mut self, id: ConnectionId) -> Option<&mut AtGate> {
@@ -129,20 +123,10 @@ pub(in crate::net) fn network_of(remote: &Multiaddr) -> Network {
         return None;
     }
     remote.iter().find_map(|part| match part {
-        Protocol::Ip4(ip) => Some(of_v4(ip)),
-        Protocol::Ip6(ip) => Some(of_v6(ip)),
+        Protocol::Ip4(ip) => Some(places::network_of(ip.into())),
+        Protocol::Ip6(ip) => Some(places::network_of(ip.into())),
         _ => None,
     })
-}
-
-fn of_v4(ip: Ipv4Addr) -> (u8, [u8; 7]) {
-    let [a, b, c, _] = ip.octets();
-    (4, [a, b, c, 0, 0, 0, 0])
-}
-
-fn of_v6(ip: Ipv6Addr) -> (u8, [u8; 7]) {
-    let [a, b, c, d, e, f, g, ..] = ip.octets();
-    (6, [a, b, c, d, e, f, g])
 }
 
 #[cfg(test)]
@@ -186,23 +170,5 @@ mod tests {
         assert!(pending.expired(now).is_empty());
         assert_eq!(pending.next_at(), Some(now + GATE_WAIT));
         assert_eq!(pending.expired(now + GATE_WAIT).len(), UNPROVEN_MAX);
-    }
-
-    #[test]
-    fn a_home_is_one_network() {
-        let of = |text: &str| network_of(&text.parse().unwrap());
-        assert_eq!(
-            of("/ip4/10.1.1.1/tcp/9"),
-            of("/ip4/10.1.1.250/udp/3/quic-v1")
-        );
-        assert_ne!(of("/ip4/10.1.1.1/tcp/9"), of("/ip4/10.1.2.1/tcp/9"));
-        assert_eq!(
-            of("/ip6/fd00:1:2:3400::1/tcp/9"),
-            of("/ip6/fd00:1:2:34ff::2/tcp/9")
-        );
-        assert_ne!(
-            of("/ip6/fd00:1:2:3400::1/tcp/9"),
-            of("/ip6/fd00:1:2:3500::1/tcp/9")
-        );
     }
 }

@@ -3,7 +3,7 @@
 use super::membership::Membership;
 use super::pending::PendingPeers;
 use murmurate_protocol::PeerId;
-use murmurate_trust::Chain;
+use murmurate_trust::{Chain, Role, Roles};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -31,6 +31,12 @@ impl Gate {
             telling: BTreeSet::new(),
             to_tell: BTreeSet::new(),
         }
+    }
+
+    /// The role in the certificate that a peer has shown. A peer without one takes no part.
+    pub(in crate::net) fn role_of(&self, peer: &PeerId) -> Role {
+        let roles = self.chains.get(peer).and_then(Chain::roles);
+        roles.and_then(Roles::role).unwrap_or(Role::Relay)
     }
 
     /// A stream of news has ended, so the next one may begin.

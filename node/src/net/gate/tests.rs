@@ -42,28 +42,32 @@ pub(in crate::net) async fn pass(stream: &mut Stream, membership: &Membership, t
     stream.close().await.unwrap();
 }
 
-fn id_of(keys: &Keypair) -> PeerId {
+pub(super) fn id_of(keys: &Keypair) -> PeerId {
     from_libp2p(&keys.public().to_peer_id()).unwrap()
 }
 
-fn birds() -> RunKey {
+pub(super) fn birds() -> RunKey {
     RunKey::from_seed("birds".to_owned(), [7; 32])
 }
 
-fn listening(keys: Keypair, membership: Membership, on: &str) -> NetConfig {
+pub(super) fn listening(keys: Keypair, membership: Membership, on: &str) -> NetConfig {
     let mut config = NetConfig::new(keys, Arc::new(membership));
     config.listen = vec![on.parse().unwrap()];
     config
 }
 
-/// A member of the closed run with this key.
-async fn owner(key: &RunKey, on: &str) -> Side {
+/// The settings of a member of the closed run with this key.
+pub(super) fn owners(key: &RunKey, on: &str) -> NetConfig {
     let keys = Keypair::generate_ed25519();
     let me = id_of(&keys);
     let run = key.run();
     let chain = key.certify_self(&run, me, now_s());
-    let membership = Membership::new(me, chain, Register::new(run));
-    started(listening(keys, membership, on), TestStore::default()).await
+    listening(keys, Membership::new(me, chain, Register::new(run)), on)
+}
+
+/// A member of the closed run with this key.
+pub(super) async fn owner(key: &RunKey, on: &str) -> Side {
+    started(owners(key, on), TestStore::default()).await
 }
 
 /// A member that used this invite.
@@ -75,7 +79,7 @@ async fn invited(invite: &Invite, on: &str) -> Side {
     started(listening(keys, membership, on), TestStore::default()).await
 }
 
-fn invite(key: &RunKey, uses: u32) -> Invite {
+pub(super) fn invite(key: &RunKey, uses: u32) -> Invite {
     let terms = Terms {
         uses,
         ..Terms::default()
@@ -93,8 +97,8 @@ async fn turned_away(side: &mut Side) -> GateError {
     error.await
 }
 
-const QUIC: &str = "/ip4/127.0.0.1/udp/0/quic-v1";
-const TCP: &str = "/ip4/127.0.0.1/tcp/0";
+pub(super) const QUIC: &str = "/ip4/127.0.0.1/udp/0/quic-v1";
+pub(super) const TCP: &str = "/ip4/127.0.0.1/tcp/0";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn members_of_a_closed_run_are_linked_over_quic_and_tcp() {
@@ -288,4 +292,34 @@ async fn a_stranger_learns_no_address_and_no_protocol_of_members() {
         }
     };
     timeout(WAIT, asked).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_relay_of_members_carries_for_no_stranger() {
+    use libp2p::multiaddr::Protocol;
+    use libp2p::{SwarmBuilder, noise, yamux};
+    let mut config = owners(&birds(), QUIC);
+    config.relay = true;
+    let a = started(config, TestStore::default()).await;
+    let mut swarm = SwarmBuilder::with_new_identity()
+        .with_tokio()
+        .with_quic()
+        .with_relay_client(noise::Config::new, yamux::Config::default)
+        .unwrap()
+        .with_behaviour(|_, relay| relay)
+        .unwrap()
+        .build();
+    let through = a.address.clone().with(Protocol::P2pCircuit);
+    swarm.listen_on(through).unwrap();
+    let refused = async {
+        loop {
+            match swarm.select_next_some().await {
+                SwarmEvent::ListenerClosed { reason, .. } => return reason.is_err(),
+                SwarmEvent::NewListenAddr { address, .. } => panic!("it listens at {address}"),
+                SwarmEvent::Behaviour(event) => panic!("{event:?}"),
+                _ => {}
+            }
+        }
+    };
+    assert!(timeout(WAIT, refused).await.unwrap());
 }

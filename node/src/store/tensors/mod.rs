@@ -4,12 +4,14 @@
 //! The format: the length of the header in eight bytes (little-endian), a JSON header that maps
 //! names to type, shape and offsets, then the data, little-endian and row-major.
 
+mod file;
 mod header;
 mod reader;
 mod writer;
 
+pub use file::TensorFile;
 pub use reader::TensorReader;
-pub use writer::{TensorFile, TensorWriter};
+pub use writer::TensorWriter;
 
 /// Number of f32 values converted at a time: 256 KiB fit into the second-level cache.
 const VALUES_AT_A_TIME: usize = 64 * 1024;

@@ -1,29 +1,14 @@
 //! Writes a safetensors file in a stream.
 
-use super::VALUES_AT_A_TIME;
 use super::header::{self, Entry};
+use super::{TensorFile, VALUES_AT_A_TIME};
 use crate::store::StoreError;
 use crate::store::files::{PRIVATE, create};
 use murmurate_protocol::Digest;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-
-/// A complete file, as listed in a manifest.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TensorFile {
-    /// Name of the file in its directory.
-    pub name: String,
-    /// Size in bytes.
-    pub bytes: u64,
-    /// BLAKE3 of everything before the data.
-    pub header_blake3: String,
-    /// BLAKE3 of the data.
-    pub data_blake3: String,
-}
 
 /// A safetensors file that is being written.
 ///
