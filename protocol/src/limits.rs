@@ -78,6 +78,9 @@ pub const BALLOTS_UNTIL_VOID: u8 = 4;
 /// checking takes far longer than sending.
 pub const UNCHECKED_MESSAGES_MAX: usize = 64;
 
+/// Encoded bytes of a proof that a peer lies: two statements with their signatures.
+pub const PROOF_BYTES_MAX: usize = 1024;
+
 /// The least time for which a member with a quorum of votes waits for the votes of all others.
 pub const LOCK_AFTER_MIN: Duration = Duration::from_millis(20);
 

@@ -219,7 +219,7 @@ fn signed(
     shards: &[ShardPlan],
     members: &[Member],
     held: &[Held],
-) -> [SignedMessage; 6] {
+) -> [SignedMessage; 7] {
     let value = Digest::from_bytes([0xee; 32]);
     let certificate = VoteCertificate {
         ballot: 1,
@@ -267,6 +267,13 @@ fn signed(
             versions,
             locked: true,
             signatures: vec![(peer(1), signature(1))],
+        },
+        SignedMessage::Heard {
+            ballot,
+            votes: vec![
+                (peer(1), value, signature(1)),
+                (peer(2), value, signature(2)),
+            ],
         },
     ]
 }

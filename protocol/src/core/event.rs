@@ -169,10 +169,13 @@ pub enum Event {
         /// What it did.
         what: String,
     },
-    /// Signed statements of a peer contradict each other, or do not justify what it proposed.
+    /// A peer lied: what it signed contradicts itself or does not justify what it proposed, or it did
+    /// not send what it signed.
     Lied {
         /// Which.
         peer: PeerId,
+        /// Whether everyone can check that.
+        proven: bool,
         /// In which round.
         round: Round,
         /// What they say.

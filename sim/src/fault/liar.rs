@@ -6,12 +6,13 @@
 
 use super::forger::Value;
 use super::lie::Lie;
+use crate::error::SimError;
 use crate::sign;
 use crate::swarm::Swarm;
 use murmurate_protocol::wire::{
     AgreedMessage, ExchangeMessage, FormingMessage, FragmentMessage, Message, Scoped, SignedMessage,
 };
-use murmurate_protocol::{PeerId, Signature};
+use murmurate_protocol::{PeerId, Proof, Signature};
 
 impl Swarm<'_> {
     /// A machine has received a message.
@@ -19,6 +20,22 @@ impl Swarm<'_> {
         if self.lies_about_everything(index) {
             let run = self.recipe.plan().run;
             self.slots[index].forger.learn(&run, message);
+        }
+    }
+
+    /// A machine proves that another one lies: only of machines that do.
+    pub(crate) fn prove(&mut self, index: usize, proof: &Proof) -> Result<(), SimError> {
+        let holds = sign::holds(&self.recipe.plan().run, proof);
+        let of = self.recipe.index_of(&proof.by());
+        match of.filter(|of| holds && self.slots[*of].forger.has_lied()) {
+            Some(liar) => {
+                self.counters.proven.insert(liar);
+                Ok(())
+            }
+            None => {
+                let what = format!("{} is proven to lie, but does not: {proof:?}", proof.by());
+                Err(self.violation(index, what))
+            }
         }
     }
 
@@ -187,6 +204,7 @@ fn twist_signed(body: &mut SignedMessage, other: Option<Value>, how: usize) {
             _ => shards.reverse(),
         },
         SignedMessage::Decided { ballot, .. } => *ballot ^= 1,
+        SignedMessage::Heard { votes, .. } => votes.truncate(how),
         SignedMessage::Prepare { ballot } => *ballot = ballot.saturating_add(1),
     }
 }

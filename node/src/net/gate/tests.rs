@@ -153,7 +153,7 @@ async fn a_revoked_member_loses_all_its_links_and_stays_out() {
     let revocation = Issuer::Owner(key.clone()).revoke(&key.run(), c.id, now_s());
     let news = News {
         revocations: vec![revocation],
-        members: Vec::new(),
+        ..News::default()
     };
     a.net.learn(news).unwrap();
     for side in [&mut a, &mut b] {

@@ -54,6 +54,8 @@ pub(super) struct Grouping {
     /// How often no group came about, in this round.
     pub(super) attempts: u64,
     round: Round,
+    /// Groups that this peer has left after it signed something in them, and the round of the last one.
+    left: (u64, Option<Round>),
     /// No other peer is waited for: the peers that are ready now are the group.
     closed: bool,
     /// Whether enough are ready.
@@ -127,6 +129,19 @@ impl Grouping {
             cx.waited(Wait::Group, expired);
             cx.timers.stop(Timer::Exchange);
         }
+    }
+
+    /// This peer leaves a group in which it has signed something.
+    pub(super) fn leave_signed(&mut self, round: Round) {
+        self.left = (self.left.0.wrapping_add(1), Some(round));
+    }
+
+    /// How many groups this peer has left with a signature, if the last one was of this round. It signs
+    /// in another one of the round only as a peer that has restarted does: with another life, so that
+    /// it cannot contradict itself, and only where that cannot decide anything else.
+    pub(super) fn left_signed(&self, round: Round) -> Option<u64> {
+        let (count, last) = self.left;
+        (last == Some(round)).then_some(count)
     }
 
     /// Another peer is ready.

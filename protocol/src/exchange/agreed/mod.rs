@@ -48,8 +48,8 @@ mod signed;
 mod signed_message;
 mod slices;
 mod state;
-mod statement;
 mod tellers;
+mod value;
 mod weights;
 mod window;
 
@@ -58,7 +58,7 @@ pub(crate) use history::{inputs_of, slices_of};
 pub use message::{AgreedMessage, FormingMessage, FragmentMessage, Member, Promise, Scoped};
 pub use sealed::group_digest;
 pub use signed_message::{Pledge, Seat, SignedMessage, VoteCertificate};
-pub use statement::value_of;
+pub use value::value_of;
 
 use crate::core::FetchId;
 use crate::core::context::Context;
@@ -340,6 +340,10 @@ impl Exchange for Agreed {
         self.alone = None;
         self.lost = Members::NONE;
         self.elsewhere = Members::NONE;
+        let signed = |b: &FragmentRound| b.has_signed();
+        if self.fragment_rounds.iter().any(signed) {
+            self.grouping.leave_signed(cx.round);
+        }
         for mut fragment_round in std::mem::take(&mut self.fragment_rounds) {
             // A round that is given up half-way is learned from others later, so its bytes go. A
             // closed fragment holds none.

@@ -77,11 +77,12 @@ impl Proposal {
 impl Grouping {
     /// What this peer says of itself.
     pub(super) fn own_seat(&self, cx: &Context) -> Seat {
+        let left = self.left_signed(cx.round);
         Seat {
             peer: cx.me(),
             weight: self.weight,
-            life: cx.session,
-            forgets: false,
+            life: cx.session.wrapping_add(left.unwrap_or(0)),
+            forgets: left.is_some(),
             signature: Signature::BLANK,
         }
     }

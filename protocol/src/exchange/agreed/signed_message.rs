@@ -3,9 +3,9 @@
 
 use super::ballot::{Held, ShardPlan, ShardVersion};
 use super::member::{Member, group};
-use super::statement::{Place, Statement};
 use crate::limits::{BALLOTS_SIGNED_MAX, GROUP_MEMBERS_MAX};
 use crate::signature::{Signature, Signed};
+use crate::statement::{Place, Statement};
 use crate::wire::{WireError, check};
 use crate::{Digest, PeerId, Round, RunId};
 use serde::{Deserialize, Serialize};
@@ -119,6 +119,14 @@ pub enum SignedMessage {
         /// The signatures, by peer.
         signatures: Vec<(PeerId, Signature)>,
     },
+    /// The votes of a ballot differ: what the sender has heard, so that a member that votes twice is
+    /// found out.
+    Heard {
+        /// The ballot.
+        ballot: u8,
+        /// Votes with their signatures, by peer.
+        votes: Vec<(PeerId, Digest, Signature)>,
+    },
 }
 
 impl Seat {
@@ -149,6 +157,7 @@ impl SignedMessage {
             Self::Promise { .. } => "signed-promise",
             Self::Repair { .. } => "signed-repair",
             Self::Decided { .. } => "signed-decided",
+            Self::Heard { .. } => "heard",
         }
     }
 
@@ -229,6 +238,14 @@ impl SignedMessage {
                 all.map(|(by, signature)| one(*by, statement(), signature))
                     .collect()
             }
+            Self::Heard { ballot, votes } => {
+                let ballot = *ballot;
+                let all = votes.iter_mut();
+                all.map(|(by, value, signature)| {
+                    one(*by, Statement::Vote(place, ballot, *value), signature)
+                })
+                .collect()
+            }
         }
     }
 
@@ -281,6 +298,10 @@ impl SignedMessage {
                 few(signatures.len())?;
                 group(members)?;
                 check::shards(versions.len())
+            }
+            Self::Heard { ballot, votes } => {
+                of(*ballot)?;
+                few(votes.len())
             }
         }
     }
