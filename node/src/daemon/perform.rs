@@ -145,6 +145,10 @@ impl Driver {
                 let text = format!("daemon {peer} lies: {what}; this daemon cuts it off");
                 self.console.printer.note(&text);
             }
+            Event::Absent { peer, until } => self.console.printer.note(&format!(
+                "daemon {peer} takes part but contributes nothing: rounds go on without it until round \
+                 {until}"
+            )),
             Event::ClockOff { peer, ahead } => self.console.printer.note(&clock_off(*peer, *ahead)),
             Event::Finished { rounds, .. } => {
                 self.console

@@ -254,6 +254,9 @@ fn tell(event: &Event) {
             let _in = spans::enter(None, Some(*peer));
             debug!(score, what, "broke a rule");
         }
+        Event::Absent { peer, until } => {
+            info!(%peer, %until, "contributed nothing for long: rounds go on without it");
+        }
         Event::Lied {
             peer,
             proven,

@@ -181,6 +181,13 @@ pub enum Event {
         /// What they say.
         what: String,
     },
+    /// A peer has contributed nothing to rounds in which it took part: the others go on without it.
+    Absent {
+        /// Which.
+        peer: PeerId,
+        /// Until this round, when it is given another chance.
+        until: Round,
+    },
     /// Bytes that are not a message.
     Malformed {
         /// From whom.

@@ -6,6 +6,7 @@
 
 use super::forger::Value;
 use super::lie::Lie;
+use crate::due::Due;
 use crate::error::SimError;
 use crate::sign;
 use crate::swarm::Swarm;
@@ -29,12 +30,38 @@ impl Swarm<'_> {
         let of = self.recipe.index_of(&proof.by());
         match of.filter(|of| holds && self.slots[*of].forger.has_lied()) {
             Some(liar) => {
-                self.counters.proven.insert(liar);
+                if self.counters.proven.insert(liar) {
+                    self.ban(liar);
+                }
                 Ok(())
             }
             None => {
                 let what = format!("{} is proven to lie, but does not: {proof:?}", proof.by());
                 Err(self.violation(index, what))
+            }
+        }
+    }
+
+    /// Every machine learns that a machine is banned, and closes its link to it: daemons pass proofs on
+    /// at once.
+    fn ban(&mut self, liar: usize) {
+        self.sides += 1;
+        self.net.set_side(liar, self.sides);
+        let others: Vec<usize> = self.net.linked(liar).collect();
+        for other in others {
+            for (host, other) in [(liar, other), (other, liar)] {
+                let at = self.now + self.net.latency(host, other);
+                if let Some(connection) = self.net.connection(host, other) {
+                    let (host, other) = (host as u32, other as u32);
+                    self.queue.push(
+                        at,
+                        Due::Down {
+                            host,
+                            other,
+                            connection,
+                        },
+                    );
+                }
             }
         }
     }
@@ -52,6 +79,10 @@ impl Swarm<'_> {
         mut message: Message,
     ) -> Vec<(PeerId, Message)> {
         let (run, me) = (self.recipe.plan().run, self.slots[index].id);
+        if self.is_silent(index) && !matches!(message, Message::Membership(_)) {
+            self.counters.lies += 1;
+            return Vec::new();
+        }
         if !self.lies_about_everything(index) {
             let slot = &mut self.slots[index];
             if message.is_signed() {

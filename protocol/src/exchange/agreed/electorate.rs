@@ -11,15 +11,21 @@ use std::collections::BTreeMap;
 pub(super) fn settled(cx: &Context) -> impl Iterator<Item = PeerId> {
     cx.view
         .live()
-        .filter(|(_, r)| !r.probation)
+        .filter(|(id, r)| !r.probation && !is_away(cx, *id))
         .map(|(id, _)| id)
+}
+
+/// Whether rounds go on without a peer, because it has not contributed for long.
+pub(super) fn is_away(cx: &Context, peer: PeerId) -> bool {
+    let remote = cx.view.get(peer);
+    remote.is_some_and(|remote| remote.conduct.absence.is_away(cx.round))
 }
 
 /// The ready peers that may propose. Newcomers may not, because they would leave out the peers that
 /// they have not met yet.
 pub(super) fn proposers(cx: &Context, ready: Vec<PeerId>) -> Vec<PeerId> {
     let settled = |id: &PeerId| match cx.view.get(*id) {
-        Some(remote) => !remote.probation,
+        Some(remote) => !remote.probation && !is_away(cx, *id),
         None => !cx.newcomer,
     };
     let ready = active(cx, ready);
@@ -38,7 +44,7 @@ pub(super) fn may_propose(cx: &Context, peer: PeerId) -> bool {
         Some(remote) => remote.linked && !remote.probation && !remote.suspected,
         None => !cx.newcomer,
     };
-    settled && cx.plan.draws(cx.round, peer)
+    settled && cx.plan.draws(cx.round, peer) && !is_away(cx, peer)
 }
 
 /// The peer that is furthest ahead, if at least half of the others say that they have ended this

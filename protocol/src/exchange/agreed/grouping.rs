@@ -6,7 +6,9 @@
 //! Each peer hears from every other, so all choose the proposer from the same information.
 //! With at most 64 members these are at most 63 small messages a peer and round.
 
-use super::electorate::{ahead, allowed, common_anchor, electorate, proposers, settled, signs};
+use super::electorate::{
+    ahead, allowed, common_anchor, electorate, is_away, proposers, settled, signs,
+};
 use super::group::Group;
 use super::message::{FormingMessage, Member};
 use super::proposal::{self, Stated, Verdict};
@@ -218,6 +220,7 @@ impl Grouping {
         let anchor = ready.map(|r| r.anchor);
         let verdict = proposal::judge(cx, from, members, stated, anchor)?;
         if verdict == Verdict::Decline
+            || is_away(cx, from)
             || members.len()
                 < cx.plan
                     .quorum_of(electorate(cx, self.attempts).min(GROUP_MEMBERS_MAX))
@@ -299,7 +302,7 @@ impl Grouping {
     }
 
     /// Whether this number of peers may form a group: a quorum of those that take part.
-    fn enough_for_a_group(&self, cx: &Context, count: usize) -> bool {
+    pub(super) fn enough_for_a_group(&self, cx: &Context, count: usize) -> bool {
         count >= cx.plan.quorum_of(electorate(cx, self.attempts))
     }
 

@@ -17,6 +17,7 @@
 
 mod agree;
 mod agreement;
+mod attendance;
 mod ballot;
 mod ballots;
 mod carry_out;
@@ -333,6 +334,7 @@ impl Exchange for Agreed {
     }
 
     fn finish(&mut self, cx: &mut Context) {
+        self.note_attendance(cx);
         self.grouping.end(cx, false);
         cx.timers.stop(Timer::Exchange);
         self.group = None;

@@ -1,7 +1,7 @@
 //! Forming a group whose members sign what they say of themselves: a proposal carries the statements
 //! of all members, and every member checks that it may be proposed.
 
-use super::electorate::{electorate, may_propose};
+use super::electorate::{electorate, is_away, may_propose};
 use super::group::Group;
 use super::grouping::{Formed, Grouping};
 use super::message::{FormingMessage, Member};
@@ -151,6 +151,7 @@ impl Grouping {
         let as_i_said = |seat: &Seat| (seat.peer, seat.life) == (own.peer, own.life);
         let seats = usize::from(proposal.seats);
         members.iter().any(|seat| seat.peer == from)
+            && !is_away(cx, from)
             && members.iter().any(as_i_said)
             && proposal.anchor == cx.anchor()
             // Fewer seats than there are would be a smaller quorum.

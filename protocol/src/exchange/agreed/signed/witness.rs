@@ -97,6 +97,20 @@ impl FragmentRound {
         self.tell_all(cx, &SignedMessage::Heard { ballot, votes });
     }
 
+    /// Whether all that are waited for have voted in ballot zero, without a result.
+    pub(in super::super) fn undecidable(&self) -> bool {
+        let Some(signed) = self.agreement.signed.as_ref() else {
+            return false;
+        };
+        let ledger = &signed.ledger;
+        let voted = |member: usize| ledger.vote_of(member, 0).is_some();
+        self.agreement.ballot.number == 0
+            && ledger.promised() == 0
+            && ledger.certificate().is_none()
+            && ledger.split(0).is_some()
+            && self.hopeful.iter().all(voted)
+    }
+
     /// Votes that another member has.
     pub(super) fn on_heard(
         &mut self,
