@@ -75,6 +75,9 @@ pub const AWAY_ROUNDS_MAX: u64 = 512;
 /// How often that doubles.
 pub const ABSENCE_MAX: u32 = 6;
 
+/// Decided rounds for which such a member is waited for when it is given another chance.
+pub const CHANCE_ROUNDS: u64 = 4;
+
 /// Contributions to decided rounds after which such a member is waited for again as any other.
 pub const RETURN_ROUNDS: u32 = 2;
 

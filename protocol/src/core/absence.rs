@@ -2,7 +2,9 @@
 //! without them, and give them another chance less and less often.
 
 use crate::Round;
-use crate::limits::{ABSENCE_MAX, ABSENCE_ROUNDS_MAX, AWAY_ROUNDS_MAX, RETURN_ROUNDS};
+use crate::limits::{
+    ABSENCE_MAX, ABSENCE_ROUNDS_MAX, AWAY_ROUNDS_MAX, CHANCE_ROUNDS, RETURN_ROUNDS,
+};
 
 /// What is remembered of a peer's contributions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,6 +21,24 @@ impl Absence {
     /// Whether rounds go on without the peer.
     pub(crate) fn is_away(&self, round: Round) -> bool {
         self.away.is_some_and(|(back, _)| round < back)
+    }
+
+    /// Whether the peer is without a seat and has another chance in this round.
+    pub(crate) fn has_a_chance(&self, round: Round) -> bool {
+        self.away.is_some_and(|(back, _)| round >= back)
+    }
+
+    /// Whether a chance in this round is the last for now.
+    fn is_over(&self, round: Round) -> bool {
+        let last = |back: Round| round.since(back) + 1 >= CHANCE_ROUNDS;
+        self.away
+            .is_some_and(|(back, _)| round >= back && last(back))
+    }
+
+    /// A round was decided without the peer, which may not have been ready. Gives the round of the next
+    /// chance, if this one is over.
+    pub(crate) fn pass(&mut self, round: Round) -> Option<Round> {
+        self.is_over(round).then(|| self.lose(round))
     }
 
     /// A round was decided in which the peer should have taken part. Gives the round in which it is
@@ -46,7 +66,9 @@ impl Absence {
 
     fn lose(&mut self, round: Round) -> Round {
         let rounds = (AWAY_ROUNDS_MAX >> ABSENCE_MAX) << self.losses.min(ABSENCE_MAX);
-        let back = Round(round.0.saturating_add(1 + rounds));
+        // Peers that have seen another number of absences agree on every second chance.
+        let after = round.0.saturating_add(rounds / 2 + 1);
+        let back = Round(after.checked_next_multiple_of(rounds).unwrap_or(u64::MAX));
         self.losses += 1;
         (self.away, self.missed) = (Some((back, 0)), 0);
         back
@@ -74,9 +96,9 @@ mod tests {
     fn a_silent_peer_is_waited_for_less_and_less_often() {
         let waited = waited(4000, |_| false);
         assert_eq!(waited[..8], [0, 1, 2, 3, 4, 5, 6, 7]);
-        assert_eq!(waited[8..14], [16, 33, 66, 131, 260, 517]);
+        assert_eq!(waited[8..14], [16, 32, 64, 128, 256, 512]);
         // At most every 512 rounds in the end.
-        assert_eq!(waited[14..17], [1030, 1543, 2056]);
+        assert_eq!(waited[14..17], [1024, 1536, 2048]);
     }
 
     #[test]
@@ -102,10 +124,21 @@ mod tests {
         let lost: Vec<_> = (18..26)
             .filter_map(|r| absence.note(Round(r), false))
             .collect();
-        assert_eq!(lost, [Round(42)]);
+        assert_eq!(lost, [Round(48)]);
         // One contribution and an absence are no return.
-        assert_eq!(absence.note(Round(42), true), None);
-        assert_eq!(absence.note(Round(43), false), Some(Round(76)));
+        assert_eq!(absence.note(Round(48), true), None);
+        assert_eq!(absence.note(Round(49), false), Some(Round(96)));
+    }
+
+    #[test]
+    fn a_chance_ends_after_some_rounds_though_the_peer_was_not_ready() {
+        let mut absence = Absence::default();
+        assert_eq!(absence.pass(Round(3)), None);
+        (0..8).for_each(|r| drop(absence.note(Round(r), false)));
+        assert!(!absence.has_a_chance(Round(15)) && absence.has_a_chance(Round(16)));
+        let over: Vec<_> = (8..20).filter_map(|r| absence.pass(Round(r))).collect();
+        assert_eq!(over, [Round(32)]);
+        assert!(absence.is_away(Round(20)));
     }
 
     #[test]

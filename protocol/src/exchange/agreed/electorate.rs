@@ -59,7 +59,8 @@ pub(super) fn ahead(cx: &Context) -> Option<PeerId> {
 
 /// How many peers take part in rounds, this one included, whether or not they are suspected or
 /// fell behind a moment ago. A peer whose link is down, or that has long been behind, is not among
-/// them: not for some rounds, and this peer's attempts at this round count as rounds do.
+/// them: not for some rounds, and this peer's attempts at this round count as rounds do. Neither is one
+/// that lost its seat because it contributed nothing.
 pub(super) fn electorate(cx: &Context, attempts: u64) -> usize {
     let counts = |remote: &Remote| {
         let present = remote.ready && remote.round.next() >= cx.round;
@@ -67,7 +68,11 @@ pub(super) fn electorate(cx: &Context, attempts: u64) -> usize {
         // Where some may lie, failed attempts do not make those that are there fewer: a liar could
         // let attempts fail until a few peers are enough.
         let patient = attempts <= ABSENT_ROUNDS_MAX || signs(cx);
-        (present && patient) || remote.grouped.is_some_and(recent)
+        let absence = &remote.conduct.absence;
+        // All see the same contributors, but not at the same time who is ready.
+        let chance = absence.has_a_chance(cx.round);
+        let there = (present && patient) || remote.grouped.is_some_and(recent);
+        (there || chance) && !absence.is_away(cx.round)
     };
     1 + cx
         .view
