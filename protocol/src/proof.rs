@@ -87,18 +87,22 @@ impl Proof {
         }
     }
 
+    /// The bytes under each of the two signatures.
+    pub fn statements(&self, run: &RunId) -> [Vec<u8>; 2] {
+        self.said
+            .map(|(saying, _)| saying.statement(self.place).bytes(run))
+    }
+
     /// Whether the statements contradict each other and both signatures are right. `check` says
     /// whether a peer signed these bytes.
     pub fn holds(&self, run: &RunId, check: impl Fn(&PeerId, &[u8], &Signature) -> bool) -> bool {
         let [(one, _), (other, _)] = &self.said;
         contradict(one, other)
-            && self.said.iter().all(|(saying, signature)| {
-                check(
-                    &self.by,
-                    &saying.statement(self.place).bytes(run),
-                    signature,
-                )
-            })
+            && self
+                .statements(run)
+                .iter()
+                .zip(&self.said)
+                .all(|(statement, (_, signature))| check(&self.by, statement, signature))
     }
 
     /// Its bytes, fewer than [`PROOF_BYTES_MAX`].

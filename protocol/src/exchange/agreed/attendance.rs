@@ -1,25 +1,23 @@
 //! Who contributed to a decided round. All members that apply a round see the same contributors, so
 //! they go on without the same members, and count the same seats.
 
-use super::Agreed;
 use super::ballot::ShardVersion;
 use super::fragment::FragmentRound;
+use super::group::Group;
 use super::message::{FragmentMessage, Member, Scoped};
 use crate::core::context::Context;
 use crate::exchange::Ending;
 use crate::{Event, Members, PeerId, Remote, Round};
 
-impl Agreed {
-    /// The round has ended: notes who took part and contributed nothing.
-    pub(super) fn note_attendance(&self, cx: &mut Context) {
-        let Some(group) = &self.group else { return };
-        let decided = self.fragment_rounds.iter().filter(|b| {
-            let applied = matches!(b.ending, Some(Ending::Apply(_) | Ending::Gather(_)));
-            applied && b.scope.round == cx.round
-        });
-        if let Some(came) = decided.map(contributors).reduce(|all, more| all | more) {
-            note(cx, cx.round, &group.members, came);
-        }
+/// The round of a group has ended: notes who took part and contributed nothing.
+pub(super) fn note_round(cx: &mut Context, group: Option<&Group>, fragments: &[FragmentRound]) {
+    let Some(group) = group else { return };
+    let decided = fragments.iter().filter(|b| {
+        let applied = matches!(b.ending, Some(Ending::Apply(_) | Ending::Gather(_)));
+        applied && b.scope.round == cx.round
+    });
+    if let Some(came) = decided.map(contributors).reduce(|all, more| all | more) {
+        note(cx, cx.round, &group.members, came);
     }
 }
 

@@ -69,6 +69,7 @@ use crate::schedule::Program;
 use crate::{
     Digest, FragmentId, Layers, Members, Order, PeerError, PeerId, SliceId, SliceMeta, TrainSummary,
 };
+use attendance::note_round;
 use fragment::FragmentRound;
 use group::Group;
 use grouping::Grouping;
@@ -334,7 +335,7 @@ impl Exchange for Agreed {
     }
 
     fn finish(&mut self, cx: &mut Context) {
-        self.note_attendance(cx);
+        note_round(cx, self.group.as_ref(), &self.fragment_rounds);
         self.grouping.end(cx, false);
         cx.timers.stop(Timer::Exchange);
         self.group = None;
