@@ -245,8 +245,7 @@ impl FragmentRound {
         let orphaned = match self.pipelining() {
             true => self.broken(),
             false => {
-                self.stage == FragmentStage::Gathering
-                    && (self.orphaned() || (false && self.undecidable()))
+                self.stage == FragmentStage::Gathering && (self.orphaned() || self.undecidable())
             }
         };
         if self.ending.is_none() && self.agreement.decided.is_none() && orphaned {
