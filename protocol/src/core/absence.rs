@@ -134,7 +134,8 @@ mod tests {
     fn a_chance_ends_after_some_rounds_though_the_peer_was_not_ready() {
         let mut absence = Absence::default();
         assert_eq!(absence.pass(Round(3)), None);
-        (0..8).for_each(|r| drop(absence.note(Round(r), false)));
+        let lost = (0..8).filter_map(|r| absence.note(Round(r), false));
+        assert_eq!(lost.count(), 1);
         assert!(!absence.has_a_chance(Round(15)) && absence.has_a_chance(Round(16)));
         let over: Vec<_> = (8..20).filter_map(|r| absence.pass(Round(r))).collect();
         assert_eq!(over, [Round(32)]);
@@ -144,7 +145,8 @@ mod tests {
     #[test]
     fn a_contribution_while_away_counts_and_an_absence_does_not() {
         let mut absence = Absence::default();
-        (0..8).for_each(|r| drop(absence.note(Round(r), false)));
+        let lost = (0..8).filter_map(|r| absence.note(Round(r), false));
+        assert_eq!(lost.count(), 1);
         assert_eq!(absence.note(Round(9), false), None);
         absence.note(Round(10), true);
         absence.note(Round(11), true);

@@ -139,8 +139,8 @@ impl Grouping {
     }
 
     /// How many groups this peer has left with a signature, if the last one was of this round. It signs
-    /// in another one of the round with another life only, as a peer that has restarted does: so that is
-    /// another group, and it cannot contradict itself.
+    /// in another one of the round only as a peer that has restarted does: with another life, so that
+    /// it cannot contradict itself, and only where that cannot decide anything else.
     pub(super) fn left_signed(&self, round: Round) -> Option<u64> {
         let (count, last) = self.left;
         (last == Some(round)).then_some(count)

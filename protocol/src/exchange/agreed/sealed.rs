@@ -82,7 +82,7 @@ impl Grouping {
             peer: cx.me(),
             weight: self.weight,
             life: cx.session.wrapping_add(left.unwrap_or(0)),
-            forgets: false,
+            forgets: left.is_some(),
             signature: Signature::BLANK,
         }
     }
