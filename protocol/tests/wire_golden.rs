@@ -396,7 +396,7 @@ fn every_kind_of_message_has_a_golden_file() {
         (vec![1], 5),
         (vec![2, 0, 0], 6),
         (vec![2, 0, 1], 7),
-        (vec![2, 0, 1, 7], 6),
+        (vec![2, 0, 1, 7], 7),
         (vec![2, 1], 2),
         (vec![2, 2], 1),
     ];
