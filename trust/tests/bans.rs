@@ -26,7 +26,7 @@ fn member(number: u8) -> (PeerId, Chain) {
     let run = key().run();
     let invite = Invite::new((&run, "birds"), &issuer, terms, NOW, [7; 32]);
     let peer = peer(number);
-    (peer, invite.accept(peer, NOW).unwrap())
+    (peer, invite.accept(peer, NOW).expect("a valid invite"))
 }
 
 fn vote(value: &[u8]) -> Saying {
@@ -40,12 +40,12 @@ fn vote(value: &[u8]) -> Saying {
 fn proof(number: u8, run: &Run, values: [&[u8]; 2]) -> Proof {
     let place = (Round(3), FragmentId(0), GroupTag::from_bits(5));
     let blank = values.map(|value| (vote(value), Signature::BLANK));
-    let blank = Proof::new(peer(number), place, blank).unwrap();
+    let blank = Proof::new(peer(number), place, blank).expect("two values");
     let secret = SigningKey::from_bytes(&[number; 32]);
     let signed = blank.statements(&run.id);
     let sign = |at: usize| Signature::from_bytes(secret.sign(&signed[at]).to_bytes());
     let said = [(vote(values[0]), sign(0)), (vote(values[1]), sign(1))];
-    Proof::new(peer(number), place, said).unwrap()
+    Proof::new(peer(number), place, said).expect("two values")
 }
 
 fn bans(proof: Proof) -> News {

@@ -238,14 +238,7 @@ impl SignedMessage {
                 all.map(|(by, signature)| one(*by, statement(), signature))
                     .collect()
             }
-            Self::Heard { ballot, votes } => {
-                let ballot = *ballot;
-                let all = votes.iter_mut();
-                all.map(|(by, value, signature)| {
-                    one(*by, Statement::Vote(place, ballot, *value), signature)
-                })
-                .collect()
-            }
+            Self::Heard { ballot, votes } => heard(run, place, *ballot, votes),
         }
     }
 
@@ -305,6 +298,22 @@ impl SignedMessage {
             }
         }
     }
+}
+
+/// Every signature in votes that are shown.
+fn heard<'a>(
+    run: &RunId,
+    place: Place,
+    ballot: u8,
+    votes: &'a mut [(PeerId, Digest, Signature)],
+) -> Vec<Signed<'a>> {
+    let all = votes.iter_mut();
+    all.map(|(by, value, signature)| Signed {
+        by: *by,
+        statement: Statement::Vote(place, ballot, *value).bytes(run),
+        signature,
+    })
+    .collect()
 }
 
 impl VoteCertificate {

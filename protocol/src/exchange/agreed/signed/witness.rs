@@ -49,11 +49,11 @@ impl FragmentRound {
             Saying::Promise { .. } => [vote(0), promise()],
         };
         let place = (self.scope.round, self.scope.fragment, group.tag);
-        let proofs = before.into_iter().flatten().filter_map(|known| {
+        let mut proofs = before.into_iter().flatten().filter_map(|known| {
             Proof::new(group.peer(member), place, [known, (saying, signature)])
         });
         // A member's own signatures are blank here.
-        let proof = proofs.filter(|_| member != group.me).next();
+        let proof = proofs.find(|_| member != group.me);
         let lies = proof.is_some();
         proof.into_iter().for_each(|proof| cx.prove(proof));
         lies
