@@ -81,12 +81,14 @@ mod overlap;
 mod pace;
 mod participants;
 mod plan;
+mod proof;
 mod rendezvous;
 mod sampling;
 mod schedule;
 mod signature;
 mod slice;
 mod spanning;
+mod statement;
 mod synchronization;
 mod time;
 mod topology;
@@ -107,6 +109,7 @@ pub use peer::{Input, Peer, Snapshot};
 pub use plan::{
     AgreementPlan, BytesBound, Contribution, DeadlinePlan, FragmentPlan, Plan, PlanError,
 };
+pub use proof::{Proof, Saying};
 pub use sampling::Sampling;
 pub use schedule::{Schedule, ScheduleCost};
 pub use signature::{Signature, Signed};

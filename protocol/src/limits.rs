@@ -64,6 +64,23 @@ pub const ABSENT_ROUNDS_MAX: u64 = 8;
 /// the swarm's state instead.
 pub const SEARCHES_MAX: u8 = 3;
 
+/// Decided rounds in a row to which a member that takes part may contribute nothing before the others
+/// go on without it.
+pub const ABSENCE_ROUNDS_MAX: u64 = 8;
+
+/// Rounds for which the others go on without such a member, at most. The first time it is
+/// `AWAY_ROUNDS_MAX >> ABSENCE_MAX` rounds, and every time twice as many.
+pub const AWAY_ROUNDS_MAX: u64 = 512;
+
+/// How often that doubles.
+pub const ABSENCE_MAX: u32 = 6;
+
+/// Decided rounds for which such a member is waited for when it is given another chance.
+pub const CHANCE_ROUNDS: u64 = 4;
+
+/// Contributions to decided rounds after which such a member is waited for again as any other.
+pub const RETURN_ROUNDS: u32 = 2;
+
 /// Ballots in one exchange before it is void: the first and one for each of three deaths.
 pub const BALLOTS_MAX: u8 = 4;
 
@@ -77,6 +94,9 @@ pub const BALLOTS_UNTIL_VOID: u8 = 4;
 /// Messages of one peer whose signatures may wait to be checked. A peer that sends more loses them:
 /// checking takes far longer than sending.
 pub const UNCHECKED_MESSAGES_MAX: usize = 64;
+
+/// Encoded bytes of a proof that a peer lies: two statements with their signatures.
+pub const PROOF_BYTES_MAX: usize = 1024;
 
 /// The least time for which a member with a quorum of votes waits for the votes of all others.
 pub const LOCK_AFTER_MIN: Duration = Duration::from_millis(20);

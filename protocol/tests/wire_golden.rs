@@ -236,7 +236,7 @@ fn signed(
     shards: &[ShardPlan],
     members: &[Member],
     held: &[Held],
-) -> [SignedMessage; 6] {
+) -> [SignedMessage; 7] {
     let value = Digest::from_bytes([0xee; 32]);
     let certificate = VoteCertificate {
         ballot: 1,
@@ -293,6 +293,13 @@ fn signed(
             versions,
             locked: true,
             signatures: vec![(peer(1), signature(1))],
+        },
+        SignedMessage::Heard {
+            ballot,
+            votes: vec![
+                (peer(1), value, signature(1)),
+                (peer(2), value, signature(2)),
+            ],
         },
     ]
 }
@@ -415,7 +422,7 @@ fn every_kind_of_message_has_a_golden_file() {
         (vec![1], 5),
         (vec![2, 0, 0], 6),
         (vec![2, 0, 1], 7),
-        (vec![2, 0, 1, 7], 6),
+        (vec![2, 0, 1, 7], 7),
         (vec![2, 1], 2),
         (vec![2, 2], 1),
     ];

@@ -158,6 +158,7 @@ impl Swarm<'_> {
             Output::Dial(record) => self.dial(index, &record),
             Output::Disconnect { peer, .. } => self.disconnect(index, peer),
             Output::Emit(event) => self.hear(index, &event)?,
+            Output::Prove(proof) => self.prove(index, &proof)?,
             Output::Send { .. } | Output::Left => {}
         }
         Ok(())

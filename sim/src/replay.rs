@@ -308,6 +308,7 @@ const fn event_name(event: &Event) -> &'static str {
         Event::Waited { .. } => "waited",
         Event::Misbehaved { .. } => "misbehaved",
         Event::Lied { .. } => "lied",
+        Event::Absent { .. } => "absent",
         Event::Malformed { .. } => "malformed",
         Event::WorkFailed { .. } => "work failed",
         Event::JoinFailed { .. } => "join failed",

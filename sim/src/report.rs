@@ -3,7 +3,7 @@
 use crate::host::Host;
 use murmurate_protocol::{Event, Round, Time, Wait};
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// A fault that struck.
@@ -86,6 +86,8 @@ pub struct Counters {
     pub rule_breaks: u64,
     /// Machines that some other cut off, each once.
     pub cut_off: Vec<usize>,
+    /// Machines of which others have proven that they lie.
+    pub proven: BTreeSet<usize>,
     /// Errors of failed orders.
     pub failures: Vec<String>,
     /// Faults in the order of their times.

@@ -2,7 +2,7 @@
 //! another, because only this file makes them.
 
 use murmurate_protocol::wire::Message;
-use murmurate_protocol::{Digest, PeerId, Round, RunId, Signature};
+use murmurate_protocol::{Digest, PeerId, Proof, Round, RunId, Signature};
 
 /// The signature of a machine.
 fn signature(by: PeerId, statement: &[u8]) -> Signature {
@@ -25,6 +25,13 @@ pub(crate) fn sign(run: &RunId, me: PeerId, forgotten: Option<Round>, message: &
             *signed.signature = signature(me, &signed.statement);
         }
     }
+}
+
+/// Whether a proof that a machine lies is one.
+pub(crate) fn holds(run: &RunId, proof: &Proof) -> bool {
+    proof.holds(run, |by, statement, by_them| {
+        *by_them == signature(*by, statement)
+    })
 }
 
 /// Whether all signatures of a message are right.

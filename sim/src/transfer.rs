@@ -34,6 +34,12 @@ impl Swarm<'_> {
             });
             return;
         };
+        if self.withholds(index) {
+            self.counters.lies += 1;
+            let outcome = PushOutcome::Delivered;
+            self.answer_now(Input::Pushed { to, slice, outcome });
+            return;
+        }
         let bytes = self.sent_for(index, bytes);
         self.counters
             .pushed(meta.bytes, self.recipe.payload_bytes(slice, &meta));

@@ -2,8 +2,9 @@
 //! each family of exchanges survives.
 
 use crate::swarm::{nodes, same_digest};
-use murmurate_tests::{Turn, local, turn};
+use murmurate_tests::{Turn, local, success, turn};
 use serde_json::Value;
+use std::path::Path;
 
 /// Runs four daemons of which the last tells these lies, and returns the report. The honest ones have
 /// reached the target, because the command succeeds only then.
@@ -58,6 +59,51 @@ fn forged_proposals_are_not_followed() {
 fn a_guarded_group_survives_a_poisoned_contribution_with_an_absurd_weight() {
     let flags = ["--preset", "guarded"];
     agree(&survived(&turn(), &["poison", "weight"], &flags));
+}
+
+/// Runs the preset guarded with signed agreement and a liar, for some rounds.
+fn signed(_turn: &Turn, dir: &Path, lie: &str, exchange: &str) -> Value {
+    let config = dir.join("signed.toml");
+    let text = format!(
+        "[strategy]\npreset = \"guarded\"\n[strategy.architecture]\nexchange = \"{exchange}\"\n\
+         [strategy.agreement]\nliars = \"max\"\n"
+    );
+    std::fs::write(&config, text).unwrap();
+    let lie = format!("3@{lie}");
+    let flags = ["--config", "signed.toml", "--liar", &lie, "--shards", "iid"];
+    let always = [
+        "local",
+        "--json",
+        "--baseline",
+        "0",
+        "--dir",
+        "run",
+        "--rounds",
+        "20",
+    ];
+    serde_json::from_str(&success(dir, &[always.as_slice(), &flags].concat())).unwrap()
+}
+
+/// The first lie proves itself: every honest daemon bans the liar, and they go on without it.
+#[test]
+fn a_daemon_that_votes_twice_is_banned_by_all_and_the_others_go_on() {
+    let turn = turn();
+    for exchange in ["all-reduce", "gathered"] {
+        let dir = tempfile::tempdir().unwrap();
+        let report = signed(&turn, dir.path(), "equivocate", exchange);
+        agree(&report);
+        for node in 0..3 {
+            let dir = dir.path().join(format!("run/node-{node}"));
+            let table = success(&dir, &["members", dir.to_str().unwrap()]);
+            let banned = table.lines().filter(|line| line.contains("banned: it"));
+            assert_eq!(banned.count(), 1, "{table}");
+            let json = success(&dir, &["members", dir.to_str().unwrap(), "--json"]);
+            let json: Value = serde_json::from_str(&json).unwrap();
+            let members = json["members"].as_array().unwrap();
+            let banned = members.iter().filter(|m| m["banned"].is_string());
+            assert_eq!(banned.count(), 1, "{json}");
+        }
+    }
 }
 
 /// Neighbours that agree on nothing are clipped.

@@ -9,6 +9,7 @@
 //! Nothing here reads a clock, draws random numbers or does IO. Times are seconds since 1970 in
 //! UTC. All parsers of bytes check lengths first and return an error for bytes that are not theirs.
 
+mod ban;
 mod certificate;
 mod chain;
 pub mod gate;
@@ -27,7 +28,7 @@ pub use chain::{Chain, Flaw};
 pub use invite::{Invite, InviteError, Terms};
 pub use issuer::Issuer;
 pub use key::RunKey;
-pub use register::{News, Refusal, Register};
+pub use register::{Learned, News, Refusal, Register};
 pub use revocation::Revocation;
 pub use roles::{Role, Roles};
 pub use run::Run;

@@ -1,12 +1,13 @@
-//! What the members of a run remember: whom they let in, and what was revoked.
+//! What the members of a run remember: whom they let in, what was revoked, and who lied.
 
+use crate::ban;
 use crate::chain::{Chain, Flaw};
 use crate::limits::{MEMBERS_MAX, NEWS_ITEMS_MAX, REVOCATIONS_MAX};
 use crate::revocation::Revocation;
 use crate::roles::Roles;
 use crate::run::Run;
 use murmurate_protocol::wire::{decode_value, encode_value};
-use murmurate_protocol::{Digest, PeerId};
+use murmurate_protocol::{Digest, PeerId, Proof};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -34,6 +35,9 @@ pub enum Refusal {
     /// There are too many members.
     #[error("the run has {MEMBERS_MAX} members already")]
     Full,
+    /// It has lied.
+    #[error("it is banned from the run, because it signed statements that contradict each other")]
+    Banned,
 }
 
 /// What one member tells another.
@@ -43,12 +47,23 @@ pub struct News {
     pub members: Vec<Chain>,
     /// Revocations.
     pub revocations: Vec<Revocation>,
+    /// Proofs that members lie, which ban them.
+    pub bans: Vec<Proof>,
+}
+
+/// What a member learned from news.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Learned {
+    /// What was new.
+    pub fresh: News,
+    /// Whether the news contained a proof that proves nothing. No honest member passes one on.
+    pub slanders: bool,
 }
 
 impl News {
     /// Whether it says nothing.
     pub fn is_empty(&self) -> bool {
-        self.members.is_empty() && self.revocations.is_empty()
+        self.members.is_empty() && self.revocations.is_empty() && self.bans.is_empty()
     }
 }
 
@@ -65,6 +80,8 @@ pub struct Register {
     /// Which peers used which invite: by invite and peer.
     used: BTreeMap<(PeerId, PeerId), ()>,
     revocations: BTreeMap<PeerId, Revocation>,
+    /// One proof for each banned member.
+    bans: BTreeMap<PeerId, Proof>,
 }
 
 impl Register {
@@ -75,6 +92,7 @@ impl Register {
             members: BTreeMap::new(),
             used: BTreeMap::new(),
             revocations: BTreeMap::new(),
+            bans: BTreeMap::new(),
         }
     }
 
@@ -98,6 +116,9 @@ impl Register {
         if self.run.open {
             return Ok((roles, false));
         }
+        if self.bans.contains_key(peer) {
+            return Err(Refusal::Banned);
+        }
         if self.is_void(chain) {
             return Err(Refusal::Revoked);
         }
@@ -119,12 +140,13 @@ impl Register {
     }
 
     /// Learns what another member says: it let peers in while their invites were valid, and heard
-    /// of revocations. Returns what was new.
-    pub fn learn(&mut self, news: News, now_s: u64) -> News {
-        let mut fresh = News::default();
+    /// of revocations and bans.
+    pub fn learn(&mut self, news: News, now_s: u64) -> Learned {
+        let mut learned = Learned::default();
         if self.run.open {
-            return fresh;
+            return learned;
         }
+        let fresh = &mut learned.fresh;
         for revocation in news.revocations.into_iter().take(NEWS_ITEMS_MAX) {
             if self.revoke(revocation.clone()) {
                 fresh.revocations.push(revocation);
@@ -135,7 +157,44 @@ impl Register {
                 fresh.members.push(chain);
             }
         }
-        fresh
+        for proof in news.bans.into_iter().take(NEWS_ITEMS_MAX) {
+            let by = proof.by();
+            match self.ban(proof) {
+                // Those who hear of it next may not know the member.
+                Some(true) => {
+                    let chain = self.members.get(&by).cloned();
+                    fresh
+                        .members
+                        .extend(chain.filter(|c| !fresh.members.contains(c)));
+                    fresh.bans.push(proof);
+                }
+                Some(false) => {}
+                None => learned.slanders = true,
+            }
+        }
+        learned
+    }
+
+    /// Bans a member that has lied, for as long as the register is kept. Only known members are banned,
+    /// so there are no more bans than members. Returns whether that is new; `None` if the proof proves
+    /// nothing.
+    pub fn ban(&mut self, proof: Proof) -> Option<bool> {
+        if self.bans.contains_key(&proof.by()) {
+            return Some(false);
+        }
+        if !ban::holds(&proof, &self.run) {
+            return None;
+        }
+        let known = self.members.contains_key(&proof.by());
+        if known {
+            self.bans.insert(proof.by(), proof);
+        }
+        Some(known)
+    }
+
+    /// Why a member is banned, if it is.
+    pub fn banned(&self, peer: &PeerId) -> Option<&Proof> {
+        self.bans.get(peer)
     }
 
     fn learn_member(&mut self, chain: &Chain, now_s: u64) -> bool {
@@ -211,7 +270,10 @@ impl Register {
 
     /// Whether a member that was let in may stay.
     pub fn still_in(&self, chain: &Chain, now_s: u64) -> bool {
-        chain.check_time(now_s).is_ok() && !self.is_void(chain)
+        let banned = chain
+            .peer()
+            .is_some_and(|peer| self.bans.contains_key(&peer));
+        chain.check_time(now_s).is_ok() && !self.is_void(chain) && !banned
     }
 
     /// How many peers are known to have used an invite.
@@ -223,7 +285,9 @@ impl Register {
 
     /// Forgets what has ended.
     pub fn tidy(&mut self, now_s: u64) {
-        self.members.retain(|_, chain| chain.until_s() > now_s);
+        let bans = &self.bans;
+        self.members
+            .retain(|peer, chain| chain.until_s() > now_s || bans.contains_key(peer));
         self.revocations
             .retain(|_, revocation| revocation.until_s() > now_s);
         let members = &self.members;
@@ -254,13 +318,23 @@ impl Register {
         for some in revocations.chunks(NEWS_ITEMS_MAX) {
             all.push(News {
                 revocations: some.to_vec(),
-                members: Vec::new(),
+                ..News::default()
             });
         }
         for some in members.chunks(NEWS_ITEMS_MAX) {
             all.push(News {
                 members: some.to_vec(),
-                revocations: Vec::new(),
+                ..News::default()
+            });
+        }
+        let bans: Vec<Proof> = self.bans.values().copied().collect();
+        for some in bans.chunks(NEWS_ITEMS_MAX) {
+            // An expired certificate is not learned again, and its holder needs no ban elsewhere.
+            let known = some.iter().filter_map(|ban| self.members.get(&ban.by()));
+            all.push(News {
+                members: known.cloned().collect(),
+                bans: some.to_vec(),
+                ..News::default()
             });
         }
         all
@@ -271,13 +345,26 @@ impl Register {
         let used: Vec<&(PeerId, PeerId)> = self.used.keys().collect();
         let members: Vec<&Chain> = self.members.values().collect();
         let revocations: Vec<&Revocation> = self.revocations.values().collect();
-        encode_value(&(members, used, revocations))
+        let bans: Vec<&Proof> = self.bans.values().collect();
+        encode_value(&(members, used, revocations, bans))
     }
 
     /// Reads a register; what is not genuine is left out. `None` if the bytes are not a register.
     pub fn from_bytes(run: Run, bytes: &[u8]) -> Option<Self> {
-        type Stored = (Vec<Chain>, Vec<(PeerId, PeerId)>, Vec<Revocation>);
-        let (members, used, revocations): Stored = decode_value(bytes).ok()?;
+        type Older = (Vec<Chain>, Vec<(PeerId, PeerId)>, Vec<Revocation>);
+        type Stored = (
+            Vec<Chain>,
+            Vec<(PeerId, PeerId)>,
+            Vec<Revocation>,
+            Vec<Proof>,
+        );
+        let stored: Option<Stored> = decode_value(bytes).ok();
+        // Registers of versions that banned no one.
+        let older = || {
+            let (members, used, revocations): Older = decode_value(bytes).ok()?;
+            Some((members, used, revocations, Vec::new()))
+        };
+        let (members, used, revocations, bans) = stored.or_else(older)?;
         let mut register = Self::new(run);
         for chain in members.into_iter().take(MEMBERS_MAX) {
             let Some(peer) = chain.peer() else { continue };
@@ -290,6 +377,9 @@ impl Register {
             .extend(used.into_iter().take(MEMBERS_MAX).map(|key| (key, ())));
         for revocation in revocations.into_iter().take(REVOCATIONS_MAX) {
             register.revoke(revocation);
+        }
+        for proof in bans.into_iter().take(MEMBERS_MAX) {
+            register.ban(proof);
         }
         Some(register)
     }

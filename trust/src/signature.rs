@@ -1,6 +1,6 @@
 //! Signatures with Ed25519, each over a text that says what is signed.
 
-use ed25519_dalek::ed25519::signature::Signer;
+use ed25519_dalek::ed25519::signature::{Signer, Verifier};
 use ed25519_dalek::{SigningKey, VerifyingKey};
 use murmurate_protocol::PeerId;
 use murmurate_protocol::wire::canonical;
@@ -16,6 +16,12 @@ pub(crate) fn sign<T: Serialize>(secret: &[u8; 32], what: &str, value: &T) -> Ve
     let bytes = canonical(&(what, value));
     let signature = SigningKey::from_bytes(secret).sign(&bytes);
     signature.to_bytes().to_vec()
+}
+
+/// Whether `by` signed these bytes, by the rule by which members check each other's statements.
+pub(crate) fn of_bytes(by: &PeerId, bytes: &[u8], signature: &[u8; 64]) -> bool {
+    let signature = ed25519_dalek::Signature::from_bytes(signature);
+    VerifyingKey::from_bytes(by.as_bytes()).is_ok_and(|key| key.verify(bytes, &signature).is_ok())
 }
 
 /// Whether `by` signed `value` as a `what`. Weak keys have signed nothing.

@@ -49,7 +49,7 @@ fn messages_come_back_as_they_were() {
         Message::Verdict(Err(Refusal::InviteUsed { uses: 3 })),
         Message::News(News {
             members: vec![chain],
-            revocations: Vec::new(),
+            ..News::default()
         }),
     ];
     for message in all {

@@ -108,7 +108,7 @@ fn what_one_member_saw_counts_for_the_others() {
         members: vec![stolen],
         ..News::default()
     };
-    assert!(there.learn(lie, NOW).is_empty());
+    assert!(there.learn(lie, NOW).fresh.is_empty());
 }
 
 #[test]

@@ -72,13 +72,14 @@ pub(crate) fn members(args: &MembersArgs) -> anyhow::Result<()> {
             (Some(by), false) => short(by).to_owned(),
         };
         let left = member.until_s.saturating_sub(now.as_secs());
-        let state = match (member.revoked, left) {
-            (true, _) => "revoked",
-            (false, 0) => "ended",
-            _ => "",
+        let state = match (&member.banned, member.revoked, left) {
+            (Some(what), ..) => format!("banned: {what}"),
+            (None, true, _) => "revoked".to_owned(),
+            (None, false, 0) => "ended".to_owned(),
+            _ => String::new(),
         };
         let days = format!("{} days", left / 86_400);
-        table.add_row([short(&member.peer), &member.role, &by, &days, state]);
+        table.add_row([short(&member.peer), &member.role, &by, &days, &state]);
     }
     say(&table.to_string())
 }

@@ -82,8 +82,8 @@ pub(crate) async fn fetch_slice(core: &Core, slice: SliceId, donors: &[PeerId]) 
         let max = core.limits.slice_bytes_max;
         let store = &core.store;
         let accepted = |meta: SliceMeta| match store.accepts(*donor, &slice, &meta) {
-            Ok(()) if meta.bytes <= max => Ok((meta, meta.bytes)),
-            Err(Refusal::AlreadyHere) => Err(FetchError::Absent),
+            // Its owner may have given this peer other bytes than those that were decided.
+            Ok(()) | Err(Refusal::AlreadyHere) if meta.bytes <= max => Ok((meta, meta.bytes)),
             _ => Err(FetchError::Refused),
         };
         let fetched = ask(core, *donor, Request::Slice(slice), |reply| match reply {

@@ -56,6 +56,17 @@ impl Driver {
             NetEvent::Bulk(event) => self.on_bulk(event),
             NetEvent::Record(record) => self.feed(Input::Record(record)),
             NetEvent::Register => self.contacts.roll.changed(),
+            // Said when it was banned.
+            NetEvent::Dismissed(peer) if self.contacts.roll.is_banned(&peer) => {}
+            NetEvent::Banned { peer, what } => {
+                let text = match peer == self.contacts.roll.me() {
+                    false => format!(
+                        "daemon {peer} is banned from this run: {what}; an honest daemon never does that"
+                    ),
+                    true => format!("this daemon is banned from this run: {what}"),
+                };
+                self.console.printer.note(&text);
+            }
             NetEvent::Dismissed(peer) => {
                 let text = format!(
                     "peer {peer} is no longer a member (it was revoked, or its certificate ended); the \

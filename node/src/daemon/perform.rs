@@ -4,6 +4,7 @@ use crate::api::Clock;
 use crate::daemon::RefusedBy;
 use crate::daemon::driver::Driver;
 use crate::faults::Fault;
+use crate::membership::Roll;
 use crate::progress::duration;
 use murmurate_protocol::wire::{self, Message};
 use murmurate_protocol::{Evaluation, Event, Input, Output, PeerId, Phase, PushOutcome, Wait};
@@ -67,6 +68,7 @@ impl Driver {
             }
             Output::Emit(event) => return self.emitted(&event),
             Output::Left => self.ending.left = true,
+            Output::Prove(proof) => Roll::ban(&self.net, *proof),
         }
         None
     }
@@ -136,6 +138,17 @@ impl Driver {
                 let text = self.missing(*here, *wanted, waited.as_secs_f64());
                 self.console.printer.note(&text);
             }
+            // Of a proven lie the network tells when the member is banned, but an open run bans no one.
+            Event::Lied {
+                peer, proven, what, ..
+            } if !proven || self.contacts.roll.in_open_run() => {
+                let text = format!("daemon {peer} lies: {what}; this daemon cuts it off");
+                self.console.printer.note(&text);
+            }
+            Event::Absent { peer, until } => self.console.printer.note(&format!(
+                "daemon {peer} takes part but contributes nothing: rounds go on without it until round \
+                 {until}"
+            )),
             Event::ClockOff { peer, ahead } => self.console.printer.note(&clock_off(*peer, *ahead)),
             Event::Finished { rounds, .. } => {
                 self.console

@@ -255,8 +255,16 @@ fn tell(event: &Event) {
             let _in = spans::enter(None, Some(*peer));
             debug!(score, what, "broke a rule");
         }
-        Event::Lied { peer, round, what } => {
-            info!(%peer, %round, what, "a peer contradicts what it signed: cut off");
+        Event::Absent { peer, until } => {
+            info!(%peer, %until, "contributed nothing for long: rounds go on without it");
+        }
+        Event::Lied {
+            peer,
+            proven,
+            round,
+            what,
+        } => {
+            info!(%peer, %round, proven, what, "a peer lies: cut off");
         }
         event => tell_of_round(event),
     }

@@ -4,12 +4,14 @@ use super::forger::Forger;
 use crate::depot::Depot;
 use murmurate_protocol::wire::{
     AgreedMessage, ExchangeMessage, FormingMessage, FragmentMessage, Member, Message, Scoped,
-    ShardVersion,
+    ShardVersion, SignedMessage, group_digest, value_of,
 };
 use murmurate_protocol::{
-    Attempt, Digest, Members, Output, Part, Peer, PeerId, Round, SliceId, SliceMeta, Tag,
+    Attempt, Digest, GroupTag, Members, Output, Part, Peer, PeerId, Round, RunId, SliceId,
+    SliceMeta, Tag,
 };
 use murmurate_strategies::slices::SliceStore;
+use std::collections::BTreeMap;
 
 /// The samples that a round is claimed to have trained on, which are the contribution's weight. Their
 /// sum over 18,000 rounds still fits its counter.
@@ -23,6 +25,23 @@ const PEERS: u32 = 1_000_000;
 
 /// The attempt of aggregates that were never reduced, which no honest name has in ballot zero.
 const INVENTED: Attempt = Attempt(1);
+
+/// The name of a group whose members sign, where a message proposes one.
+pub(super) fn signed_group(run: &RunId, message: &Message) -> Option<Digest> {
+    let Message::Exchange(ExchangeMessage::Agreed(AgreedMessage::Forming(
+        FormingMessage::SignedPropose {
+            round,
+            seats,
+            anchor,
+            members,
+            ..
+        },
+    ))) = message
+    else {
+        return None;
+    };
+    Some(group_digest(run, *round, *seats, (*anchor, members)))
+}
 
 /// The message about the forming of a group that an output sends, if it is one.
 pub(super) fn forming(output: &Output) -> Option<(PeerId, &FormingMessage)> {
@@ -143,11 +162,11 @@ pub(super) fn decided(
 }
 
 /// A vote in which the versions that this peer made are those that the receiver was given. `gathered`
-/// says that versions are whole contributions.
+/// says that versions are whole contributions; `groups` are the names of groups whose members sign.
 pub(super) fn vote_for(
     (forger, depot): (&Forger, &Depot),
     me: PeerId,
-    gathered: bool,
+    (gathered, groups): (bool, &BTreeMap<GroupTag, Digest>),
     mut output: Output,
 ) -> Output {
     let Output::Send {
@@ -157,11 +176,15 @@ pub(super) fn vote_for(
     else {
         return output;
     };
-    let FragmentMessage::Vote { versions, .. } = &mut scoped.body else {
-        return output;
+    let (versions, signs) = match &mut scoped.body {
+        FragmentMessage::Vote { versions, .. } => (versions, None),
+        FragmentMessage::Signed(SignedMessage::Vote {
+            versions, value, ..
+        }) => (versions, Some(value)),
+        _ => return output,
     };
     let parts = versions.len() as u16;
-    for (shard, version) in (0u16..).zip(versions) {
+    for (shard, version) in (0u16..).zip(versions.iter_mut()) {
         let slice = SliceId {
             round: scoped.round,
             fragment: scoped.fragment,
@@ -179,6 +202,9 @@ pub(super) fn vote_for(
             };
             version.digest = Digest::of(&forger.variant(*to, &slice, &meta, &bytes));
         }
+    }
+    if let (Some(value), Some(group)) = (signs, groups.get(&scoped.group)) {
+        *value = value_of(group, versions);
     }
     output
 }

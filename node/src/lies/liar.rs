@@ -7,12 +7,15 @@ use super::noise::Noise;
 use crate::depot::Depot;
 use murmurate_protocol::wire::{FormingMessage, Message};
 use murmurate_protocol::{
-    Done, Event, FragmentId, Input, Output, Part, Peer, PeerId, Phase, PushOutcome, Round, SliceId,
-    SliceMeta, Time, TrainSummary,
+    Digest, Done, Event, FragmentId, GroupTag, Input, Output, Part, Peer, PeerId, Phase,
+    PushOutcome, Round, SliceId, SliceMeta, Time, TrainSummary,
 };
 use murmurate_strategies::slices::SliceStore;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+/// Groups whose names a liar remembers.
+const GROUPS_MAX: usize = 64;
 
 /// What a liar does in place of one output.
 #[derive(Debug, Default)]
@@ -32,6 +35,8 @@ pub struct Liar {
     depot: Arc<Depot>,
     /// The last group that this peer was a member of.
     group: Vec<PeerId>,
+    /// The names of the last groups whose members sign.
+    groups: BTreeMap<GroupTag, Digest>,
     /// The fragment for which a decision was made up last.
     decided: Option<(Round, FragmentId)>,
     /// Slices that were pushed in another peer's name.
@@ -48,6 +53,7 @@ impl Liar {
             forger,
             depot,
             group: Vec::new(),
+            groups: BTreeMap::new(),
             decided: None,
             slots: BTreeSet::new(),
             noise: Noise::new(me),
@@ -58,6 +64,9 @@ impl Liar {
     pub fn outputs(&mut self, output: Output, peer: &Peer) -> Acts {
         if let Output::Emit(Event::Group { members, .. }) = &output {
             self.group.clone_from(members);
+        }
+        if let Output::Send { message, .. } = &output {
+            self.note_group(message, peer);
         }
         let mut acts = Acts {
             outputs: vec![output],
@@ -86,6 +95,9 @@ impl Liar {
 
     /// What the peer sees of an input; `None` for one that answers something the peer knows nothing of.
     pub fn input(&mut self, input: Input, peer: &Peer) -> Option<Input> {
+        if let Input::Received { message, .. } = &input {
+            self.note_group(message, peer);
+        }
         match input {
             Input::Pushed { slice, .. } if self.slots.remove(&slice) => {
                 SliceStore::remove(self.depot.as_ref(), &slice);
@@ -101,6 +113,15 @@ impl Liar {
                 Some(Input::Done { order, done })
             }
             input => Some(input),
+        }
+    }
+
+    fn note_group(&mut self, message: &Message, peer: &Peer) {
+        if let Some(group) = forged::signed_group(&peer.plan().run, message) {
+            if self.groups.len() >= GROUPS_MAX {
+                self.groups.pop_first();
+            }
+            self.groups.insert(GroupTag::of_digest(&group), group);
         }
     }
 
@@ -120,7 +141,7 @@ impl Liar {
             }
             (LieMode::Equivocate, Output::Send { .. }) => {
                 let gathered = peer.plan().exchange.facts().shows_contributions;
-                let told = forged::vote_for(forge, self.me, gathered, output);
+                let told = forged::vote_for(forge, self.me, (gathered, &self.groups), output);
                 acts.outputs.push(told);
                 return;
             }

@@ -47,6 +47,8 @@ pub struct MemberView {
     pub invited: bool,
     /// Whether it was revoked.
     pub revoked: bool,
+    /// What it did, if it is banned.
+    pub banned: Option<String>,
 }
 
 impl Office {
@@ -139,7 +141,7 @@ impl Office {
         let revocation = self.issuer.revoke(&self.run, key, now_s());
         let news = News {
             revocations: vec![revocation],
-            members: Vec::new(),
+            ..News::default()
         };
         orders::leave(&self.dir, news)?;
         Ok(key)
@@ -228,6 +230,7 @@ pub fn members(dir: &Path) -> Result<Vec<MemberView>, MembershipError> {
             by: issuer.map(|issuer| issuer.holder.key().to_hex()),
             invited: issuer.is_some_and(|i| matches!(i.holder, Holder::Invite { .. })),
             revoked,
+            banned: register.banned(&peer).map(|proof| proof.what()),
         }
     };
     Ok(all.into_iter().map(view).collect())

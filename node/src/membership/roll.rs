@@ -3,7 +3,8 @@
 use super::orders;
 use crate::net::{Membership, Net};
 use crate::store::{StoreError, note_addresses, write_private};
-use murmurate_trust::{Register, Run};
+use murmurate_protocol::{PeerId, Proof};
+use murmurate_trust::{News, Register, Run};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -54,6 +55,33 @@ impl Roll {
             looked: Instant::now(),
             noted: Vec::new(),
             saving: None,
+        }
+    }
+
+    /// This daemon's id.
+    pub(crate) fn me(&self) -> PeerId {
+        self.membership.me()
+    }
+
+    /// Whether everyone is a member, so that nothing is remembered of any.
+    pub(crate) fn in_open_run(&self) -> bool {
+        self.membership.run().open
+    }
+
+    /// Whether a member is banned.
+    pub(crate) fn is_banned(&self, peer: &PeerId) -> bool {
+        self.membership.register().banned(peer).is_some()
+    }
+
+    /// A proof that a member lies: it is banned, and the others are told.
+    pub(crate) fn ban(net: &Net, proof: Proof) {
+        let news = News {
+            bans: vec![proof],
+            ..News::default()
+        };
+        // If the queue is full, another member that saw the same tells this one.
+        if net.learn(news).is_err() {
+            tracing::debug!(peer = %proof.by(), "a ban was dropped: the network is busy");
         }
     }
 

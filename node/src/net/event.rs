@@ -54,7 +54,8 @@ pub enum NetEvent {
         /// The frame.
         bytes: Vec<u8>,
     },
-    /// A control stream contained bytes that are not a frame. The stream is closed.
+    /// A control stream contained bytes that are not a frame, and is closed; or a member passed on
+    /// something that is not so.
     Malformed {
         /// The sender.
         from: PeerId,
@@ -78,6 +79,13 @@ pub enum NetEvent {
     Register,
     /// A linked peer is no longer a member: it was revoked, or its certificate has ended.
     Dismissed(PeerId),
+    /// A member is banned from the run.
+    Banned {
+        /// The member.
+        peer: PeerId,
+        /// What it did, in words that follow its name.
+        what: String,
+    },
     /// A peer that this daemon dialled is no member of the run, or refused this daemon.
     TurnedAway {
         /// The peer.

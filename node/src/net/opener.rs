@@ -5,7 +5,7 @@ use crate::net::streams::{Kind, Reply};
 use libp2p::{Stream, identity};
 use murmurate_net::quic::BulkConnection;
 use murmurate_protocol::PeerId;
-use murmurate_trust::News;
+use murmurate_trust::Learned;
 use std::io;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
@@ -39,8 +39,8 @@ pub(super) enum Internal {
     Learned {
         /// The member.
         from: PeerId,
-        /// What was new.
-        fresh: News,
+        /// What was new in it.
+        learned: Learned,
     },
     /// All that a member had to tell was read.
     NewsRead {

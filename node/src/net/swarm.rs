@@ -308,7 +308,7 @@ impl Network {
                 }
             }
             Internal::Gate(passed) => self.on_gate(passed),
-            Internal::Learned { from, fresh } => self.on_learned(from, &fresh),
+            Internal::Learned { from, learned } => self.on_learned(from, &learned),
             Internal::NewsRead { from } => self.gate.told(&from),
             Internal::Bulk { connection, again } => self.on_bulk(connection, again),
             Internal::Close { peer, link } => {

@@ -7,8 +7,8 @@ use crate::core::{Event, Output, PeerConfig, Wait};
 use crate::limits::{ACCUSED_MAX, OUTPUTS_MAX};
 use crate::wire::Message;
 use crate::{
-    Digest, FragmentId, Order, OrderId, Participants, PeerId, Plan, PlanHash, Round, SliceId,
-    SliceMeta, Time,
+    Digest, FragmentId, Order, OrderId, Participants, PeerId, Plan, PlanHash, Proof, Round,
+    SliceId, SliceMeta, Time,
 };
 use core::time::Duration;
 use rand_chacha::ChaCha8Rng;
@@ -46,8 +46,8 @@ pub(crate) struct Context {
 struct Blamed {
     /// They broke a rule.
     accused: Vec<(PeerId, String)>,
-    /// Their own signatures prove that they lie.
-    convicted: Vec<(PeerId, String)>,
+    /// They lie; with the proof, where others can check it.
+    convicted: Vec<(PeerId, String, Option<Box<Proof>>)>,
 }
 
 /// Outputs that the driver has not taken yet, and the number of the next order among them.
@@ -178,16 +178,26 @@ impl Context {
         }
     }
 
-    /// Signed statements of a peer prove that it lies: it is cut off once the input that is being
-    /// handled has been.
+    /// What a peer said to this one proves that it lies, though not to others: it is cut off once the
+    /// input that is being handled has been.
     pub(crate) fn convict(&mut self, peer: PeerId, what: String) {
         if peer != self.config.me && self.blamed.convicted.len() < ACCUSED_MAX {
-            self.blamed.convicted.push((peer, what));
+            self.blamed.convicted.push((peer, what, None));
+        }
+    }
+
+    /// Signed statements prove to everyone that their peer lies: as [`Context::convict`], and the
+    /// proof is passed on.
+    pub(crate) fn prove(&mut self, proof: Proof) {
+        let (peer, what) = (proof.by(), proof.what());
+        if peer != self.config.me && self.blamed.convicted.len() < ACCUSED_MAX {
+            let proof = Some(Box::new(proof));
+            self.blamed.convicted.push((peer, what, proof));
         }
     }
 
     /// The next proven liar.
-    pub(crate) fn convicted(&mut self) -> Option<(PeerId, String)> {
+    pub(crate) fn convicted(&mut self) -> Option<(PeerId, String, Option<Box<Proof>>)> {
         self.blamed.convicted.pop()
     }
 

@@ -169,14 +169,24 @@ pub enum Event {
         /// What it did.
         what: String,
     },
-    /// Signed statements of a peer contradict each other, or do not justify what it proposed.
+    /// A peer lied: what it signed contradicts itself or does not justify what it proposed, or it did
+    /// not send what it signed.
     Lied {
         /// Which.
         peer: PeerId,
+        /// Whether everyone can check that.
+        proven: bool,
         /// In which round.
         round: Round,
         /// What they say.
         what: String,
+    },
+    /// A peer has contributed nothing to rounds in which it took part: the others go on without it.
+    Absent {
+        /// Which.
+        peer: PeerId,
+        /// Until this round, when it is given another chance.
+        until: Round,
     },
     /// Bytes that are not a message.
     Malformed {

@@ -1,6 +1,7 @@
 //! What all parts of a peer work with: its configuration, the clock, the peers it knows, its
 //! timers, and the queue of outputs. Nothing here knows an exchange or the [`Peer`](crate::Peer).
 
+pub(crate) mod absence;
 mod config;
 pub(crate) mod context;
 mod deadlines;

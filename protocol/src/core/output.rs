@@ -2,7 +2,7 @@
 
 use crate::core::{Event, FetchId};
 use crate::wire::{Message, PeerRecord, Reason};
-use crate::{Order, OrderId, PeerId, SliceId, SliceMeta, Time};
+use crate::{Order, OrderId, PeerId, Proof, SliceId, SliceMeta, Time};
 use serde::{Deserialize, Serialize};
 
 /// Something for the driver to do, in the order given.
@@ -64,4 +64,6 @@ pub enum Output {
     Emit(Event),
     /// The peer is done: the driver may stop.
     Left,
+    /// A peer lies, and this proves it to everyone.
+    Prove(Box<Proof>),
 }

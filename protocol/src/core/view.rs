@@ -1,5 +1,6 @@
 //! The view: the peers that one peer knows, what they last said, and their records. Bounded.
 
+use crate::core::absence::Absence;
 use crate::limits::{DIAL_ATTEMPTS_MAX, VIEW_PEERS_MAX};
 use crate::wire::{Muster, PeerRecord};
 use crate::{Digest, PeerId, Round, Time};
@@ -35,10 +36,18 @@ pub struct Remote {
     pub score: u32,
     /// Cut off for good.
     pub banned: bool,
+    pub(crate) conduct: Conduct,
+    pub(crate) contact: Contact,
+}
+
+/// How well a remote has done its part.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Conduct {
     /// The round in which it is waited for next, and the number of rounds until the time after
     /// that.
     pub(crate) trial: Option<(Round, u64)>,
-    pub(crate) contact: Contact,
+    /// Rounds without a contribution of it.
+    pub(crate) absence: Absence,
 }
 
 /// How a remote is reached, and what was tried.
@@ -81,9 +90,9 @@ impl Remote {
     /// newcomer begins its first rounds a little after the others and would always be late if no
     /// peer waited.
     pub(crate) fn on_trial(&mut self, round: Round) {
-        let (from, gap) = self.trial.unwrap_or((round.next(), 1));
+        let (from, gap) = self.conduct.trial.unwrap_or((round.next(), 1));
         self.probation = round < from;
-        self.trial = Some(match self.probation {
+        self.conduct.trial = Some(match self.probation {
             true => (from, gap),
             false => (
                 Round(round.0.saturating_add(gap)),
@@ -95,7 +104,7 @@ impl Remote {
     /// It did its part with others: from now on others wait for it as for any peer.
     pub(crate) fn settle(&mut self) {
         self.probation = false;
-        self.trial = None;
+        self.conduct.trial = None;
     }
 
     /// Lets it be dialled again from the shortest wait on, unless one of the two refused the other.

@@ -1,12 +1,12 @@
 //! Blame: what a broken rule costs, and when a peer is cut off.
 
-use crate::PeerId;
 use crate::core::PeerError;
 use crate::core::view::DIALS_REFUSED;
 use crate::core::{Event, Output};
 use crate::limits::SCORE_MAX;
 use crate::peer::Peer;
 use crate::wire::{MembershipMessage, Reason, WireError};
+use crate::{PeerId, Proof};
 
 /// What one broken rule costs; ten of them cut a peer off.
 const PENALTY: u32 = 10;
@@ -36,13 +36,22 @@ impl Peer {
         result
     }
 
-    /// Cuts off a peer whose own signatures prove that it lies.
-    pub(super) fn convict(&mut self, peer: PeerId, what: String) {
+    /// Cuts off a peer that lies. A proof is passed on, also when the peer is cut off already.
+    pub(super) fn convict(&mut self, peer: PeerId, what: String, proof: Option<Box<Proof>>) {
+        let proven = proof.is_some();
+        if let Some(proof) = proof {
+            self.cx.put(Output::Prove(proof));
+        }
         if self.cx.view.get(peer).is_some_and(|remote| remote.banned) {
             return;
         }
         let round = self.cx.round;
-        self.cx.emit(Event::Lied { peer, round, what });
+        self.cx.emit(Event::Lied {
+            peer,
+            proven,
+            round,
+            what,
+        });
         self.cut_off(peer, Reason::Misbehaved);
     }
 

@@ -105,8 +105,8 @@ impl Peer {
             // The peer is scored. There is no caller to return the error to.
             let _ = self.judge(peer, Err(PeerError::Unexpected { what }));
         }
-        while let Some((peer, what)) = self.cx.convicted() {
-            self.convict(peer, what);
+        while let Some((peer, what, proof)) = self.cx.convicted() {
+            self.convict(peer, what, proof);
         }
         result
     }

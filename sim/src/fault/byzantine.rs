@@ -13,6 +13,22 @@ impl Swarm<'_> {
         self.note_fault("byzantine", index);
     }
 
+    /// Whether a machine sends no slices.
+    pub(crate) fn withholds(&self, index: usize) -> bool {
+        let lying = self.slots[index]
+            .lying
+            .filter(|lying| self.now < lying.until);
+        lying.is_some_and(|lying| matches!(lying.lie, Lie::Withhold | Lie::Silent))
+    }
+
+    /// Whether a machine says nothing but that it takes part.
+    pub(super) fn is_silent(&self, index: usize) -> bool {
+        let lying = self.slots[index]
+            .lying
+            .filter(|lying| self.now < lying.until);
+        lying.is_some_and(|lying| lying.lie == Lie::Silent)
+    }
+
     /// The bytes that a machine sends instead of these.
     pub(crate) fn sent_for(&mut self, index: usize, honest: Bytes) -> Bytes {
         let lying = self.slots[index].lying;
@@ -26,6 +42,8 @@ impl Swarm<'_> {
         self.counters.lies += 1;
         let mut bytes = honest.to_vec();
         match lie {
+            // Its pushes are not sent at all.
+            Lie::Withhold | Lie::Silent => {}
             Lie::Garbage => {
                 for byte in &mut bytes {
                     *byte = self.lies.below(256) as u8;

@@ -6,13 +6,15 @@
 
 use super::forger::Value;
 use super::lie::Lie;
+use crate::due::Due;
+use crate::error::SimError;
 use crate::sign;
 use crate::swarm::Swarm;
 use murmurate_protocol::wire::{
     AgreedMessage, ExchangeMessage, FormingMessage, FragmentMessage, Message, Scoped, Seated,
     ShardVersion, SignedGroup, SignedMessage, value_of,
 };
-use murmurate_protocol::{GroupTag, PeerId, Signature};
+use murmurate_protocol::{GroupTag, PeerId, Proof, Signature};
 
 impl Swarm<'_> {
     /// A machine has received a message.
@@ -20,6 +22,48 @@ impl Swarm<'_> {
         if self.lies_about_everything(index) {
             let run = self.recipe.plan().run;
             self.slots[index].forger.learn(&run, message);
+        }
+    }
+
+    /// A machine proves that another one lies: only of machines that do.
+    pub(crate) fn prove(&mut self, index: usize, proof: &Proof) -> Result<(), SimError> {
+        let holds = sign::holds(&self.recipe.plan().run, proof);
+        let of = self.recipe.index_of(&proof.by());
+        match of.filter(|of| holds && self.slots[*of].forger.has_lied()) {
+            Some(liar) => {
+                if self.counters.proven.insert(liar) {
+                    self.ban(liar);
+                }
+                Ok(())
+            }
+            None => {
+                let what = format!("{} is proven to lie, but does not: {proof:?}", proof.by());
+                Err(self.violation(index, what))
+            }
+        }
+    }
+
+    /// Every machine learns that a machine is banned, and closes its link to it: daemons pass proofs on
+    /// at once.
+    fn ban(&mut self, liar: usize) {
+        self.sides += 1;
+        self.net.set_side(liar, self.sides);
+        let others: Vec<usize> = self.net.linked(liar).collect();
+        for other in others {
+            for (host, other) in [(liar, other), (other, liar)] {
+                let at = self.now + self.net.latency(host, other);
+                if let Some(connection) = self.net.connection(host, other) {
+                    let (host, other) = (host as u32, other as u32);
+                    self.queue.push(
+                        at,
+                        Due::Down {
+                            host,
+                            other,
+                            connection,
+                        },
+                    );
+                }
+            }
         }
     }
 
@@ -36,6 +80,10 @@ impl Swarm<'_> {
         mut message: Message,
     ) -> Vec<(PeerId, Message)> {
         let (run, me) = (self.recipe.plan().run, self.slots[index].id);
+        if self.is_silent(index) && !matches!(message, Message::Membership(_)) {
+            self.counters.lies += 1;
+            return Vec::new();
+        }
         if !self.lies_about_everything(index) {
             let slot = &mut self.slots[index];
             slot.signed = slot.signed.max(message.binds());
@@ -213,6 +261,7 @@ fn twist_signed(body: &mut SignedMessage, other: Option<Value>, how: usize) {
             _ => shards.reverse(),
         },
         SignedMessage::Decided { ballot, .. } => *ballot ^= 1,
+        SignedMessage::Heard { votes, .. } => votes.truncate(how),
         SignedMessage::Prepare { ballot } => *ballot = ballot.saturating_add(1),
     }
 }

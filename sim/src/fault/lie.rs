@@ -15,6 +15,10 @@ pub enum Lie {
     /// Anything that it can sign: other votes, promises and proposals for every receiver, false
     /// decisions and repairs, false calls to catch up, and silence.
     Anything,
+    /// No slices, though it votes.
+    Withhold,
+    /// No slices and no messages, except that it says that it takes part.
+    Silent,
 }
 
 /// A lie and its end.

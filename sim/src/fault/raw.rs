@@ -27,6 +27,8 @@ enum RawLie {
     Truncated,
     FlippedBit,
     Anything,
+    Withhold,
+    Silent,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -146,6 +148,8 @@ impl RawFault {
                 RawLie::Truncated => Lie::Truncated,
                 RawLie::FlippedBit => Lie::FlippedBit,
                 RawLie::Anything => Lie::Anything,
+                RawLie::Withhold => Lie::Withhold,
+                RawLie::Silent => Lie::Silent,
             },
             lasts: keys.seconds("lasts_s", keys.need("lasts_s", self.lasts_s)?)?,
         })

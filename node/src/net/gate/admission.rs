@@ -11,7 +11,8 @@ use crate::net::swarm::Network;
 use libp2p::swarm::ConnectionId;
 use libp2p::{Stream, identity};
 use murmurate_protocol::PeerId;
-use murmurate_trust::{Chain, News};
+use murmurate_protocol::wire::WireError;
+use murmurate_trust::{Chain, Learned, News};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -199,17 +200,28 @@ impl Network {
 
     /// Learns what the operator says, and passes it on.
     pub(in crate::net) fn learn(&mut self, news: News) {
-        let fresh = self.gate.membership.learn(news);
-        if !fresh.is_empty() {
-            self.on_learned(self.gate.membership.me(), &fresh);
-        }
+        let learned = self.gate.membership.learn(news);
+        self.on_learned(self.gate.membership.me(), &learned);
     }
 
-    /// Handles news that were new.
-    pub(in crate::net) fn on_learned(&mut self, from: PeerId, fresh: &News) {
+    /// Handles what was new in the news of a member, or of this daemon.
+    pub(in crate::net) fn on_learned(&mut self, from: PeerId, learned: &Learned) {
+        let fresh = &learned.fresh;
+        if learned.slanders && from != self.gate.membership.me() {
+            let what = "a proof that proves nothing".to_owned();
+            let error = WireError::Undecodable(what);
+            self.tell(NetEvent::Malformed { from, error });
+        }
+        if fresh.is_empty() {
+            return;
+        }
         self.tell(NetEvent::Register);
         self.spread(fresh, from);
-        if !fresh.revocations.is_empty() {
+        for proof in &fresh.bans {
+            let (peer, what) = (proof.by(), proof.what());
+            self.tell(NetEvent::Banned { peer, what });
+        }
+        if !fresh.revocations.is_empty() || !fresh.bans.is_empty() {
             self.dismiss();
         }
     }

@@ -1,7 +1,7 @@
 //! This daemon's membership, as the gate of every connection uses it.
 
 use murmurate_protocol::{PeerId, RunId};
-use murmurate_trust::{Chain, News, Refusal, Register, Role, Roles, Run};
+use murmurate_trust::{Chain, Learned, News, Refusal, Register, Role, Roles, Run};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
@@ -38,7 +38,7 @@ impl Membership {
     }
 
     /// This daemon's id.
-    pub(super) fn me(&self) -> PeerId {
+    pub fn me(&self) -> PeerId {
         self.me
     }
 
@@ -58,8 +58,8 @@ impl Membership {
         self.register().admit(chain, peer, now_s())
     }
 
-    /// Learns what a member or the operator says. Returns what was new.
-    pub(super) fn learn(&self, news: News) -> News {
+    /// Learns what a member or the operator says.
+    pub(super) fn learn(&self, news: News) -> Learned {
         self.register().learn(news, now_s())
     }
 

@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
 
 /// Messages on one stream: a whole register.
-const MESSAGES_MAX: usize = (MEMBERS_MAX + REVOCATIONS_MAX) / NEWS_ITEMS_MAX + 2;
+const MESSAGES_MAX: usize = (2 * MEMBERS_MAX + REVOCATIONS_MAX) / NEWS_ITEMS_MAX + 3;
 
 /// How long the other end may take with one message.
 const MESSAGE_WAIT: Duration = Duration::from_secs(10);
@@ -57,9 +57,9 @@ pub(super) async fn receive(
         };
         let bytes = Message::News(news.clone()).encode().len();
         sleep(bucket.take(bytes as f64, Instant::now())).await;
-        let fresh = membership.learn(news);
-        if !fresh.is_empty() {
-            let learned = Internal::Learned { from, fresh };
+        let learned = membership.learn(news);
+        if learned.slanders || !learned.fresh.is_empty() {
+            let learned = Internal::Learned { from, learned };
             if network.send(learned).await.is_err() {
                 return;
             }

@@ -11,10 +11,10 @@ use futures::io::{AsyncReadExt, AsyncWriteExt};
 use libp2p::Stream;
 use libp2p::identity::Keypair;
 use libp2p::swarm::SwarmEvent;
-use murmurate_protocol::PeerId;
+use murmurate_protocol::{Digest, FragmentId, GroupTag, PeerId, Proof, Round, Saying, Signature};
 use murmurate_trust::gate::{Message, answer, ask};
 use murmurate_trust::limits::GATE_MESSAGE_MAX;
-use murmurate_trust::{Invite, Issuer, News, Refusal, Register, RunKey, Terms};
+use murmurate_trust::{Invite, Issuer, News, Refusal, Register, Run, RunKey, Terms};
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -157,7 +157,7 @@ async fn a_revoked_member_loses_all_its_links_and_stays_out() {
     let revocation = Issuer::Owner(key.clone()).revoke(&key.run(), c.id, now_s());
     let news = News {
         revocations: vec![revocation],
-        members: Vec::new(),
+        ..News::default()
     };
     a.net.learn(news).unwrap();
     for side in [&mut a, &mut b] {
@@ -175,6 +175,73 @@ async fn a_revoked_member_loses_all_its_links_and_stays_out() {
         _ => None,
     });
     assert_eq!(refused.await, GateError::Refused(Refusal::Revoked));
+}
+
+/// A proof that the holder of these keys lies.
+fn lie_of(keys: &Keypair, run: &Run) -> Proof {
+    let say = |value: &[u8]| Saying::Vote {
+        ballot: 0,
+        value: Digest::of(value),
+    };
+    let place = (Round(3), FragmentId(0), GroupTag::from_bits(5));
+    let by = id_of(keys);
+    let said = [say(b"one"), say(b"two")];
+    let blank = Proof::new(by, place, said.map(|saying| (saying, Signature::BLANK))).unwrap();
+    let [one, two] = blank
+        .statements(&run.id)
+        .map(|bytes| Signature::from_bytes(keys.sign(&bytes).unwrap().try_into().unwrap()));
+    Proof::new(by, place, [(said[0], one), (said[1], two)]).unwrap()
+}
+
+fn bans(proof: Proof) -> News {
+    News {
+        bans: vec![proof],
+        ..News::default()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_proven_liar_loses_all_its_links_and_stays_out() {
+    let key = birds();
+    let mut a = owner(&key, QUIC).await;
+    let twice = invite(&key, 2);
+    let mut b = invited(&twice, QUIC).await;
+    let keys = Keypair::generate_ed25519();
+    let me = id_of(&keys);
+    let chain = twice.accept(me, now_s()).unwrap();
+    let membership = Membership::new(me, chain, Register::new(twice.run()));
+    let config = listening(keys.clone(), membership, QUIC);
+    let mut c = started(config, TestStore::default()).await;
+    for side in [&mut b, &mut c] {
+        side.net.dial(a.record.clone()).unwrap();
+        a.up(side.id).await;
+        side.up(a.id).await;
+    }
+    c.net.dial(b.record.clone()).unwrap();
+    b.up(c.id).await;
+    a.net.learn(bans(lie_of(&keys, &key.run()))).unwrap();
+    for side in [&mut a, &mut b] {
+        let banned = side.until(|event| match event {
+            NetEvent::Banned { peer, what } => Some((peer, what)),
+            _ => None,
+        });
+        let (peer, what) = banned.await;
+        assert_eq!(peer, c.id);
+        assert!(what.contains("round 3"), "{what}");
+        let out = side.until(|event| match event {
+            NetEvent::Dismissed(peer) => Some(peer),
+            _ => None,
+        });
+        assert_eq!(out.await, c.id);
+    }
+    c.until(|event| matches!(event, NetEvent::LinkDown(peer) if peer == b.id).then_some(()))
+        .await;
+    c.net.dial(b.record.clone()).unwrap();
+    let refused = c.until(|event| match event {
+        NetEvent::TurnedAway { error, .. } => Some(error),
+        _ => None,
+    });
+    assert_eq!(refused.await, GateError::Refused(Refusal::Banned));
 }
 
 /// Connects without our checks, and asks for a stream. Returns the answer, and how long the

@@ -11,8 +11,14 @@ use std::collections::BTreeMap;
 pub(super) fn settled(cx: &Context) -> impl Iterator<Item = PeerId> {
     cx.view
         .live()
-        .filter(|(_, r)| !r.probation)
+        .filter(|(id, r)| !r.probation && !is_away(cx, *id))
         .map(|(id, _)| id)
+}
+
+/// Whether rounds go on without a peer, because it has not contributed for long.
+pub(super) fn is_away(cx: &Context, peer: PeerId) -> bool {
+    let remote = cx.view.get(peer);
+    remote.is_some_and(|remote| remote.conduct.absence.is_away(cx.round))
 }
 
 /// The ready peers that may propose. Newcomers may not, because they would leave out the peers that
@@ -20,7 +26,7 @@ pub(super) fn settled(cx: &Context) -> impl Iterator<Item = PeerId> {
 /// newcomers, one of them proposes once an attempt has failed.
 pub(super) fn proposers(cx: &Context, ready: Vec<PeerId>, attempts: u64) -> Vec<PeerId> {
     let settled = |id: &PeerId| match cx.view.get(*id) {
-        Some(remote) => !remote.probation,
+        Some(remote) => !remote.probation && !is_away(cx, *id),
         None => !cx.newcomer || (signs(cx) && attempts > 0),
     };
     let ready = active(cx, ready);
@@ -39,7 +45,7 @@ pub(super) fn may_propose(cx: &Context, peer: PeerId) -> bool {
         Some(remote) => remote.linked && !remote.probation && !remote.suspected,
         None => !cx.newcomer,
     };
-    settled && cx.plan.draws(cx.round, peer)
+    settled && cx.plan.draws(cx.round, peer) && !is_away(cx, peer)
 }
 
 /// The peer that is furthest ahead, if at least half of the others say that they have ended this
@@ -54,19 +60,25 @@ pub(super) fn ahead(cx: &Context) -> Option<PeerId> {
 
 /// How many peers take part in rounds, this one included, whether or not they are suspected or
 /// fell behind a moment ago. A peer whose link is down, or that has long been behind, is not among
-/// them: not for some rounds, and this peer's attempts at this round count as rounds do.
+/// them: not for some rounds, and this peer's attempts at this round count as rounds do. Neither is one
+/// that lost its seat because it contributed nothing.
 pub(super) fn electorate(cx: &Context, attempts: u64) -> usize {
     let recent = |round: Round| cx.round.since(round) + attempts <= ABSENT_ROUNDS_MAX;
     let counts = |remote: &Remote| {
         let present = remote.ready && remote.round.next() >= cx.round;
         let patient = attempts <= ABSENT_ROUNDS_MAX;
-        (present && patient) || remote.grouped.is_some_and(recent)
+        let absence = &remote.conduct.absence;
+        // All see the same contributors, but not at the same time who is ready.
+        let chance = absence.has_a_chance(cx.round);
+        let there = (present && patient) || remote.grouped.is_some_and(recent);
+        (there || chance) && !absence.is_away(cx.round)
     };
     // Where some may lie, neither failed attempts nor a catch-up make those that are there fewer. A liar
     // could let attempts fail until a few are enough, and those that catch up would believe no result
     // that a few decide meanwhile.
     if signs(cx) {
-        return 1 + cx.view.greeted().count();
+        let here = |remote: &Remote| !remote.conduct.absence.is_away(cx.round);
+        return 1 + cx.view.greeted().filter(|(_, remote)| here(remote)).count();
     }
     let greeted = cx.view.greeted();
     1 + greeted.filter(|(_, remote)| counts(remote)).count()

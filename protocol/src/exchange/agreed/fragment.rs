@@ -244,7 +244,9 @@ impl FragmentRound {
         // wait for the deadline.
         let orphaned = match self.pipelining() {
             true => self.broken(),
-            false => self.stage == FragmentStage::Gathering && self.orphaned(),
+            false => {
+                self.stage == FragmentStage::Gathering && (self.orphaned() || self.undecidable())
+            }
         };
         if self.ending.is_none() && self.agreement.decided.is_none() && orphaned {
             self.start_repair(cx);

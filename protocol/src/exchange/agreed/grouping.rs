@@ -6,7 +6,9 @@
 //! Each peer hears from every other, so all choose the proposer from the same information.
 //! With at most 64 members these are at most 63 small messages a peer and round.
 
-use super::electorate::{ahead, allowed, common_anchor, electorate, proposers, settled, signs};
+use super::electorate::{
+    ahead, allowed, common_anchor, electorate, is_away, proposers, settled, signs,
+};
 use super::group::Group;
 use super::joined::Joined;
 use super::message::{FormingMessage, Member};
@@ -55,6 +57,8 @@ pub(super) struct Grouping {
     /// How often no group came about, in this round.
     pub(super) attempts: u64,
     round: Round,
+    /// Groups that this peer has left after it signed something in them, and the round of the last one.
+    left_signed: (u64, Option<Round>),
     /// No other peer is waited for: the peers that are ready now are the group.
     closed: bool,
     /// Whether enough are ready.
@@ -133,6 +137,19 @@ impl Grouping {
             cx.waited(Wait::Group, expired);
             cx.timers.stop(Timer::Exchange);
         }
+    }
+
+    /// This peer leaves a group in which it has signed something.
+    pub(super) fn leave_signed(&mut self, round: Round) {
+        self.left_signed = (self.left_signed.0.wrapping_add(1), Some(round));
+    }
+
+    /// How many groups this peer has left with a signature, if the last one was of this round. It signs
+    /// in another one of the round only as a peer that has restarted does: with another life, so that
+    /// it cannot contradict itself, and only where that cannot decide anything else.
+    pub(super) fn left_signed(&self, round: Round) -> Option<u64> {
+        let (count, last) = self.left_signed;
+        (last == Some(round)).then_some(count)
     }
 
     /// Another peer is ready.
@@ -218,6 +235,7 @@ impl Grouping {
         let anchor = ready.map(|r| r.anchor);
         let verdict = proposal::judge(cx, from, members, stated, anchor)?;
         if verdict == Verdict::Decline
+            || is_away(cx, from)
             || members.len()
                 < cx.plan
                     .quorum_of(electorate(cx, self.attempts).min(GROUP_MEMBERS_MAX))
@@ -299,7 +317,7 @@ impl Grouping {
     }
 
     /// Whether this number of peers may form a group: a quorum of those that take part.
-    fn enough_for_a_group(&self, cx: &Context, count: usize) -> bool {
+    pub(super) fn enough_for_a_group(&self, cx: &Context, count: usize) -> bool {
         count >= cx.plan.quorum_of(electorate(cx, self.attempts))
     }
 

@@ -1,5 +1,6 @@
 //! Decided rounds that stragglers and newcomers may still ask for. Bounded in rounds and bytes.
 
+use super::attendance::note_replayed;
 use super::ballot::ShardVersion;
 use super::fragment::FragmentRound;
 use super::message::{FragmentMessage, Scoped};
@@ -173,6 +174,9 @@ impl PastRounds for History {
     }
 
     fn remember(&mut self, cx: &mut Context, round: Round, decisions: Vec<Scoped>) {
+        if cx.plan.exchange != ExchangeKind::Gathered {
+            note_replayed(cx, round, &decisions);
+        }
         for decision in decisions {
             let (fragment, plain) = (decision.fragment, decision.plain());
             let is_proof = plain != decision;

@@ -6,8 +6,8 @@ pub use super::member::Member;
 use super::ballot::{Ballot, Held, ShardPlan, ShardVersion};
 use super::member::group;
 use super::signed_message::{Seat, SignedMessage};
-use super::statement::Place;
 use crate::limits::GROUP_MEMBERS_MAX;
+use crate::statement::Place;
 use crate::wire::{WireError, check};
 use crate::{Digest, FragmentId, GroupTag, Members, PeerId, Round, RunId, Signed};
 use serde::{Deserialize, Serialize};
@@ -230,12 +230,12 @@ impl AgreedMessage {
         let forgets = |round: Round| round <= forgotten;
         match self {
             Self::Forming(FormingMessage::SignedReady { round, seat, .. }) => {
-                seat.forgets = forgets(*round);
+                seat.forgets |= forgets(*round);
             }
             Self::Forming(FormingMessage::SignedPropose { round, members, .. }) => {
                 let own = members.iter_mut().filter(|seat| seat.peer == me);
                 own.filter(|seat| seat.signature.is_blank())
-                    .for_each(|seat| seat.forgets = forgets(*round));
+                    .for_each(|seat| seat.forgets |= forgets(*round));
             }
             _ => {}
         }

@@ -17,6 +17,7 @@
 
 mod agree;
 mod agreement;
+mod attendance;
 mod ballot;
 mod ballots;
 mod carry_out;
@@ -50,8 +51,8 @@ mod signed_group;
 mod signed_message;
 mod slices;
 mod state;
-mod statement;
 mod tellers;
+mod value;
 mod weights;
 mod window;
 
@@ -61,7 +62,7 @@ pub use message::{AgreedMessage, FormingMessage, FragmentMessage, Member, Promis
 pub(crate) use signed_group::proven;
 pub use signed_group::{Seated, SignedGroup};
 pub use signed_message::{Pledge, Seat, SignedMessage, VoteCertificate};
-pub use statement::value_of;
+pub use value::value_of;
 
 use crate::core::FetchId;
 use crate::core::context::Context;
@@ -71,6 +72,7 @@ use crate::schedule::Program;
 use crate::{
     Digest, FragmentId, Layers, Members, Order, PeerError, PeerId, SliceId, SliceMeta, TrainSummary,
 };
+use attendance::note_round;
 use fragment::FragmentRound;
 use group::Group;
 use grouping::Grouping;
@@ -338,6 +340,7 @@ impl Exchange for Agreed {
     }
 
     fn finish(&mut self, cx: &mut Context) {
+        note_round(cx, self.group.as_ref(), &self.fragment_rounds);
         self.grouping.end(cx, false);
         cx.timers.stop(Timer::Exchange);
         self.group = None;
@@ -345,6 +348,10 @@ impl Exchange for Agreed {
         self.alone = None;
         self.lost = Members::NONE;
         self.elsewhere = Members::NONE;
+        let signed = |b: &FragmentRound| b.has_signed();
+        if self.fragment_rounds.iter().any(signed) {
+            self.grouping.leave_signed(cx.round);
+        }
         for mut fragment_round in std::mem::take(&mut self.fragment_rounds) {
             // A round that is given up half-way is learned from others later, so its bytes go. A
             // closed fragment holds none.

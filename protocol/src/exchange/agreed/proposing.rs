@@ -1,6 +1,6 @@
 //! Proposing a group: the peers that share an anchor, with the weights that count.
 
-use super::electorate::signs;
+use super::electorate::{is_away, signs};
 use super::group::Group;
 use super::grouping::{Formed, Grouping};
 use super::message::{FormingMessage, Member};
@@ -8,7 +8,7 @@ use super::weights;
 use crate::core::context::Context;
 use crate::limits::GROUP_MEMBERS_MAX;
 use crate::{Digest, PeerId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 impl Grouping {
     /// Proposes the ready peers with this anchor, and tells the others that they are behind.
@@ -19,10 +19,20 @@ impl Grouping {
         anchor: Digest,
     ) -> Formed {
         let (me, round, term) = (cx.me(), cx.round, self.term);
+        let present = |id: &PeerId| !is_away(cx, *id);
+        let there = all
+            .iter()
+            .filter(|(id, (_, theirs))| present(id) && *theirs == anchor);
+        let without = self.enough_for_a_group(cx, there.count());
+        let left_out: BTreeSet<PeerId> = match without {
+            true => all.keys().copied().filter(|id| !present(id)).collect(),
+            false => BTreeSet::new(),
+        };
         let mut members = Vec::new();
         let mut seats = Vec::new();
         for (peer, (weight, theirs)) in all {
-            if *theirs == anchor && members.len() < GROUP_MEMBERS_MAX {
+            let invited = *theirs == anchor && !left_out.contains(peer);
+            if invited && members.len() < GROUP_MEMBERS_MAX {
                 members.push(Member {
                     peer: *peer,
                     weight: *weight,

@@ -359,6 +359,9 @@ impl FragmentRound {
         if versions.len() >= GROUP_MEMBERS_MAX {
             return broke("too many versions of one shard");
         }
+        if slice.attempt == Attempt::FIRST {
+            self.transfers.given.entry(part).or_insert(digest);
+        }
         let version = ShardVersion {
             owner: from,
             attempt: slice.attempt,

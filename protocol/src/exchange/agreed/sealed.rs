@@ -1,7 +1,7 @@
 //! Forming a group whose members sign what they say of themselves: a proposal carries the statements
 //! of all members, and every member checks that it may be proposed.
 
-use super::electorate::{electorate, may_propose};
+use super::electorate::{electorate, is_away, may_propose};
 use super::group::Group;
 use super::grouping::{Formed, Grouping};
 use super::message::FormingMessage;
@@ -77,12 +77,16 @@ impl Proposal {
 impl Grouping {
     /// What this peer says of itself.
     pub(super) fn own_seat(&self, cx: &Context) -> Seat {
+        let left = self.left_signed(cx.round);
         Seat {
             peer: cx.me(),
             weight: self.weight,
             // What it trains in another attempt has the same names, so it is of another group.
-            life: cx.session.wrapping_add(self.attempts),
-            forgets: false,
+            life: cx
+                .session
+                .wrapping_add(left.unwrap_or(0) << 32)
+                .wrapping_add(self.attempts),
+            forgets: left.is_some(),
             signature: Signature::BLANK,
         }
     }
@@ -153,6 +157,7 @@ impl Grouping {
         let as_i_said = |seat: &Seat| seat.peer == own.peer && earlier(seat);
         let seats = usize::from(proposal.seats);
         members.iter().any(|seat| seat.peer == from)
+            && !is_away(cx, from)
             && members.iter().any(as_i_said)
             && proposal.anchor == cx.anchor()
             // Fewer seats than there are would be a smaller quorum.

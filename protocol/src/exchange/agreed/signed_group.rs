@@ -4,7 +4,7 @@ use super::ballot::Ballot;
 use super::member::Member;
 use super::message::Scoped;
 use super::signed_message::{Seat, SignedMessage};
-use super::statement::value_of;
+use super::value::value_of;
 use super::{FragmentMessage, weights};
 use crate::core::context::Context;
 use crate::limits::GROUP_MEMBERS_MAX;

@@ -3,9 +3,9 @@
 
 use super::ballot::{Held, ShardPlan, ShardVersion};
 use super::signed_group::SignedGroup;
-use super::statement::{Place, Statement};
 use crate::limits::{BALLOTS_SIGNED_MAX, GROUP_MEMBERS_MAX};
 use crate::signature::{Signature, Signed};
+use crate::statement::{Place, Statement};
 use crate::wire::{WireError, check};
 use crate::{Digest, PeerId, Round, RunId};
 use serde::{Deserialize, Serialize};
@@ -119,6 +119,14 @@ pub enum SignedMessage {
         /// The signatures, by peer.
         signatures: Vec<(PeerId, Signature)>,
     },
+    /// The votes of a ballot differ: what the sender has heard, so that a member that votes twice is
+    /// found out.
+    Heard {
+        /// The ballot.
+        ballot: u8,
+        /// Votes with their signatures, by peer.
+        votes: Vec<(PeerId, Digest, Signature)>,
+    },
 }
 
 impl Seat {
@@ -149,6 +157,7 @@ impl SignedMessage {
             Self::Promise { .. } => "signed-promise",
             Self::Repair { .. } => "signed-repair",
             Self::Decided { .. } => "signed-decided",
+            Self::Heard { .. } => "heard",
         }
     }
 
@@ -229,6 +238,7 @@ impl SignedMessage {
                 all.map(|(by, signature)| one(*by, statement(), signature))
                     .collect()
             }
+            Self::Heard { ballot, votes } => heard(run, place, *ballot, votes),
         }
     }
 
@@ -282,8 +292,28 @@ impl SignedMessage {
                 group.check()?;
                 check::shards(versions.len())
             }
+            Self::Heard { ballot, votes } => {
+                of(*ballot)?;
+                few(votes.len())
+            }
         }
     }
+}
+
+/// Every signature in votes that are shown.
+fn heard<'a>(
+    run: &RunId,
+    place: Place,
+    ballot: u8,
+    votes: &'a mut [(PeerId, Digest, Signature)],
+) -> Vec<Signed<'a>> {
+    let all = votes.iter_mut();
+    all.map(|(by, value, signature)| Signed {
+        by: *by,
+        statement: Statement::Vote(place, ballot, *value).bytes(run),
+        signature,
+    })
+    .collect()
 }
 
 impl VoteCertificate {

@@ -2,7 +2,7 @@
 
 use super::ballot::ShardVersion;
 use super::duty::Duty;
-use crate::{Attempt, Members, OrderId, PeerId, SliceId, SliceMeta};
+use crate::{Attempt, Digest, Members, OrderId, PeerId, SliceId, SliceMeta};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// An order whose answer is awaited.
@@ -64,6 +64,8 @@ pub(super) struct Transfers {
     pub(super) retries: BTreeMap<(PeerId, SliceId), u8>,
     /// Fetches under way.
     pub(super) fetching: BTreeSet<SliceId>,
+    /// What each part's first owner gave this peer, by itself.
+    pub(super) given: BTreeMap<u16, Digest>,
     /// How often this peer has looked for decided slices that it lacks.
     pub(super) searches: u8,
 }

@@ -448,7 +448,11 @@ impl Swarm {
             }
             Output::Emit(event) => self.note(who, event),
             Output::Disconnect { peer, reason } => panic!("{who:?} left {peer:?}: {reason:?}"),
-            Output::Cancel { .. } | Output::Interrupt | Output::Dial(_) | Output::Left => {}
+            Output::Cancel { .. }
+            | Output::Interrupt
+            | Output::Dial(_)
+            | Output::Left
+            | Output::Prove(_) => {}
         }
     }
 

@@ -18,15 +18,6 @@ pub(in super::super) struct Decision<V, S> {
     pub(in super::super) signatures: BTreeMap<usize, S>,
 }
 
-/// What a statement of another member was.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(in super::super) enum Heard<V> {
-    /// The first of its kind in its ballot, or the same again.
-    Counted,
-    /// The member has signed another value in the same place before: this one.
-    Contradicts(V),
-}
-
 /// What one member has signed and heard in one decision. `V` is a value, `S` a signature.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Ledger<V, S> {
@@ -85,14 +76,8 @@ impl<V: Ord + Clone, S: Clone> Ledger<V, S> {
     }
 
     /// A vote, its signature checked.
-    pub(in super::super) fn heard_vote(
-        &mut self,
-        from: usize,
-        ballot: u8,
-        value: V,
-        signature: S,
-    ) -> Heard<V> {
-        let heard = note(&mut self.votes, from, ballot, &value, signature);
+    pub(in super::super) fn heard_vote(&mut self, from: usize, ballot: u8, value: V, signature: S) {
+        note(&mut self.votes, from, ballot, &value, signature);
         let votes = self.votes.get(&ballot).into_iter().flatten();
         let equal: BTreeMap<usize, S> = votes
             .filter(|(_, (voted, _))| *voted == value)
@@ -105,7 +90,6 @@ impl<V: Ord + Clone, S: Clone> Ledger<V, S> {
                 votes: equal,
             });
         }
-        heard
     }
 
     /// A certificate, its signatures checked. The highest one stays; of one ballot, the first,
@@ -138,14 +122,8 @@ impl<V: Ord + Clone, S: Clone> Ledger<V, S> {
     }
 
     /// A lock, its signature checked.
-    pub(in super::super) fn heard_lock(
-        &mut self,
-        from: usize,
-        ballot: u8,
-        value: V,
-        signature: S,
-    ) -> Heard<V> {
-        note(&mut self.locks, from, ballot, &value, signature)
+    pub(in super::super) fn heard_lock(&mut self, from: usize, ballot: u8, value: V, signature: S) {
+        note(&mut self.locks, from, ballot, &value, signature);
     }
 
     /// This member promises a ballot. `None` where it has promised this one or a higher one.
@@ -169,6 +147,24 @@ impl<V: Ord + Clone, S: Clone> Ledger<V, S> {
     /// A proposal of this ballot is followed: nothing is signed below it any more.
     pub(in super::super) fn follow(&mut self, ballot: u8) {
         self.promised = self.promised.max(ballot);
+    }
+
+    /// What a member has voted for in a ballot, with its signature.
+    pub(in super::super) fn vote_of(&self, member: usize, ballot: u8) -> Option<&(V, S)> {
+        self.votes.get(&ballot)?.get(&member)
+    }
+
+    /// What a member has locked in a ballot, with its signature.
+    pub(in super::super) fn lock_of(&self, member: usize, ballot: u8) -> Option<&(V, S)> {
+        self.locks.get(&ballot)?.get(&member)
+    }
+
+    /// The votes of a ballot, by member, if they are not all for one value.
+    pub(in super::super) fn split(&self, ballot: u8) -> Option<&BTreeMap<usize, (V, S)>> {
+        let votes = self.votes.get(&ballot)?;
+        let mut values = votes.values().map(|(value, _)| value);
+        let first = values.next()?;
+        values.any(|value| value != first).then_some(votes)
     }
 
     /// The members that have voted for a value, in any ballot.
@@ -206,16 +202,11 @@ fn note<V: Ord + Clone, S>(
     ballot: u8,
     value: &V,
     signature: S,
-) -> Heard<V> {
+) {
     let of_ballot = all.entry(ballot).or_default();
-    let (first, _) = of_ballot
+    of_ballot
         .entry(from)
         .or_insert_with(|| (value.clone(), signature));
-    if first == value {
-        Heard::Counted
-    } else {
-        Heard::Contradicts(first.clone())
-    }
 }
 
 /// The value that at least this number of members say, with their signatures.

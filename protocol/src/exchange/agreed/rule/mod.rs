@@ -40,7 +40,7 @@ mod random;
 mod said;
 
 pub(super) use choose::{Choice, choose, justified};
-pub(super) use ledger::{Heard, Ledger};
+pub(super) use ledger::Ledger;
 pub(super) use said::{Certificate, Claim};
 
 /// How many members of a group say something, decide, and may lie.

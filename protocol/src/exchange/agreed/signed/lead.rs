@@ -50,7 +50,7 @@ impl FragmentRound {
     ) -> Result<(), PeerError> {
         let (me, of) = (self.scope.group.me, self.scope.of);
         let group = &self.scope.group;
-        let Some(signed) = &mut self.agreement.signed else {
+        let Some(signed) = &self.agreement.signed else {
             return Ok(());
         };
         if ballot == 0 || signed.coordinator(ballot) != me {
@@ -69,6 +69,13 @@ impl FragmentRound {
         {
             return broke("a promise that does not fit the group, or without its certificate");
         }
+        self.compare_pledges(cx, ballot, &[pledge]);
+        if let Some(shown) = certificate {
+            self.compare_votes(cx, shown);
+        }
+        let Some(signed) = &mut self.agreement.signed else {
+            return Ok(());
+        };
         if versions.is_empty() || versions.len() == usize::from(of) {
             let value = signed.value(&versions.to_vec());
             let behind = pledge.highest.map(|(_, value)| value).or(pledge.zero);
@@ -187,8 +194,11 @@ impl FragmentRound {
     /// lies may not serve them.
     fn keep(&self, versions: &[ShardVersion], ballot: u8, value: Digest) -> Vec<ShardPlan> {
         let signed = self.agreement.signed.as_ref();
-        let voters: Vec<usize> =
-            signed.map_or(Vec::new(), |s| s.ledger.voters_for(&value).collect());
+        let voters: Members =
+            signed.map_or(Members::NONE, |s| s.ledger.voters_for(&value).collect());
+        let there = voters & self.hopeful;
+        let voters = if there.is_empty() { voters } else { there };
+        let voters: Vec<usize> = voters.iter().collect();
         let at = usize::from(ballot) % voters.len().max(1);
         let holder = voters.get(at).copied().unwrap_or(self.scope.group.me);
         let holder = self.scope.group.peer(holder);

@@ -60,6 +60,7 @@ impl FragmentRound {
                 shards,
             } => self.on_signed_repair(cx, index, *ballot, (pledges, certificate), shards),
             SignedMessage::Decided { .. } => self.on_proof(cx, from, message),
+            SignedMessage::Heard { ballot, votes } => self.on_heard(cx, *ballot, votes),
         }
     }
 
@@ -183,6 +184,10 @@ impl FragmentRound {
             );
             return Ok(());
         };
+        self.compare_pledges(cx, ballot, pledges);
+        if let Some(shown) = certificate {
+            self.compare_votes(cx, shown);
+        }
         let terms = signed.ledger.terms();
         let choice = justified(terms, ballot, &claims, shown.flatten().as_ref());
         let fits = match choice {

@@ -4,10 +4,10 @@ use super::super::ballot::Versions;
 use super::super::group::{Group, Sealed};
 use super::super::rule::{Certificate, Claim, Ledger, Terms};
 use super::super::signed_message::{Pledge, SignedMessage, VoteCertificate};
-use super::super::statement::value_of;
+use super::super::value::value_of;
 use crate::wire::Held;
 use crate::{Digest, Members, PeerId, Signature, Time};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A ballot that this peer coordinates.
 #[derive(Debug)]
@@ -31,6 +31,8 @@ pub(in super::super) struct Testimony {
     pub(super) lock_at: Option<Time>,
     /// Whether votes are overdue.
     pub(super) overdue: bool,
+    /// Ballots whose votes differ and were shown to the others.
+    pub(super) shown: BTreeSet<u8>,
     /// The ballot in which a void round is voted for.
     pub(super) void: Option<u8>,
     pub(super) lead: Option<Lead>,
@@ -55,6 +57,7 @@ impl Testimony {
             joined: false,
             lock_at: None,
             overdue: false,
+            shown: BTreeSet::new(),
             void: None,
             lead: None,
             proof: None,

@@ -4,14 +4,13 @@ use super::super::ballot::Versions;
 use super::super::ballot::{Ballot, ShardVersion};
 use super::super::fragment::FragmentRound;
 use super::super::message::{FragmentMessage, Scoped};
-use super::super::rule::Heard;
 use super::super::scope::broke;
 use super::super::signed_group::proven;
 use super::super::signed_message::SignedMessage;
 use super::state::by_peer;
 use crate::core::context::Context;
 use crate::limits::LOCK_AFTER_MIN;
-use crate::{Digest, PeerError, PeerId, Signature, Wait};
+use crate::{Digest, PeerError, PeerId, Saying, Signature, Wait};
 
 /// The place of a signature of this peer.
 const MINE: Signature = Signature::BLANK;
@@ -69,6 +68,7 @@ impl FragmentRound {
             signature: MINE,
         };
         self.tell_all(cx, &vote);
+        self.show_votes(cx, ballot, self.scope.group.me);
     }
 
     /// Another member's vote or lock. A second one in the same place, for something else, proves
@@ -84,27 +84,36 @@ impl FragmentRound {
         let (index, peer) = from;
         let fits = versions.is_empty() || versions.len() == usize::from(self.scope.of);
         let since = self.since;
-        let Some(signed) = &mut self.agreement.signed else {
+        let Some(signed) = &self.agreement.signed else {
             return Ok(());
         };
         if !fits || signed.value(&versions.to_vec()) != value {
             return broke("a vote whose value is not that of its versions");
         }
-        let heard = match locks {
+        let saying = match locks {
+            true => Saying::Lock { ballot, value },
+            false => Saying::Vote { ballot, value },
+        };
+        if self.compare(cx, index, (saying, signature)) {
+            return Ok(());
+        }
+        let Some(signed) = &mut self.agreement.signed else {
+            return Ok(());
+        };
+        match locks {
             true => signed.ledger.heard_lock(index, ballot, value, signature),
             false => signed.ledger.heard_vote(index, ballot, value, signature),
         };
-        if let Heard::Contradicts(other) = heard {
-            let what = format!("two values in ballot {ballot}: {other} and {value}");
-            cx.convict(peer, what);
-            return Ok(());
-        }
         signed.known.insert(value, versions.to_vec());
         // Another member misses votes: there is no point in waiting longer.
         signed.overdue |= locks;
         if !locks && ballot == 0 {
             cx.deadlines
                 .record(Wait::Agreement, peer, cx.now.since(since));
+            self.compare_bytes(cx, peer, versions);
+        }
+        if !locks {
+            self.show_votes(cx, ballot, index);
         }
         self.advance(cx);
         Ok(())
@@ -187,7 +196,12 @@ impl FragmentRound {
         proof: &SignedMessage,
     ) -> Result<(), PeerError> {
         let SignedMessage::Decided {
-            ballot, versions, ..
+            ballot,
+            value,
+            versions,
+            locked,
+            signatures,
+            ..
         } = proof
         else {
             return Ok(());
@@ -198,8 +212,18 @@ impl FragmentRound {
         if !length || proven(cx, &shown, 0).is_none() {
             return broke("a decision without its proof");
         }
+        let (ballot, value) = (*ballot, *value);
+        let saying = match *locked {
+            true => Saying::Lock { ballot, value },
+            false => Saying::Vote { ballot, value },
+        };
+        for (signer, signature) in signatures {
+            if let Some(member) = self.scope.group.index(*signer) {
+                self.compare(cx, member, (saying, *signature));
+            }
+        }
         if self.agreement.decided.is_none() {
-            self.proven(cx, *ballot, versions.clone(), proof.clone());
+            self.proven(cx, ballot, versions.clone(), proof.clone());
             self.agreement.told_by = Some(from);
             self.fetch_missing(cx, from);
         }

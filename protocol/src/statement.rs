@@ -1,17 +1,16 @@
 //! What members sign: the bytes under a signature. Every statement names the run and what it is
 //! about, so that a signature counts in one place only.
 
-use super::ballot::ShardVersion;
 use crate::wire::canonical;
 use crate::{Digest, FragmentId, GroupTag, Round, RunId};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The first bytes under every signature of this kind.
 const PREFIX: &str = "murmurate statement 1";
 
 /// A statement of one peer.
 #[derive(Debug, Serialize)]
-pub(super) enum Statement {
+pub(crate) enum Statement {
     /// It has trained a round.
     Ready {
         round: Round,
@@ -30,22 +29,16 @@ pub(super) enum Statement {
 }
 
 /// What a statement of a member is about.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub(super) struct Place {
-    pub(super) round: Round,
-    pub(super) fragment: FragmentId,
-    pub(super) group: GroupTag,
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Place {
+    pub(crate) round: Round,
+    pub(crate) fragment: FragmentId,
+    pub(crate) group: GroupTag,
 }
 
 impl Statement {
     /// The bytes that are signed.
-    pub(super) fn bytes(&self, run: &RunId) -> Vec<u8> {
+    pub(crate) fn bytes(&self, run: &RunId) -> Vec<u8> {
         canonical(&(PREFIX, run, self))
     }
-}
-
-/// The value that stands for versions in a group with this digest; no versions stand for a void
-/// round.
-pub fn value_of(group: &Digest, versions: &[ShardVersion]) -> Digest {
-    Digest::of(&canonical(&("murmurate value", group, versions)))
 }

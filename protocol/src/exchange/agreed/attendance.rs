@@ -1,0 +1,119 @@
+//! Who contributed to a decided round. All members that apply a round see the same contributors, so
+//! they go on without the same members, and count the same seats.
+
+use super::ballot::ShardVersion;
+use super::fragment::FragmentRound;
+use super::group::Group;
+use super::message::{FragmentMessage, Member, Scoped};
+use crate::core::context::Context;
+use crate::exchange::Ending;
+use crate::{Event, Members, PeerId, Remote, Round};
+
+/// The round of a group has ended: notes who took part and contributed nothing.
+pub(super) fn note_round(cx: &mut Context, group: Option<&Group>, fragments: &[FragmentRound]) {
+    let Some(group) = group else { return };
+    let decided = fragments.iter().filter(|b| {
+        let applied = matches!(b.ending, Some(Ending::Apply(_) | Ending::Gather(_)));
+        applied && b.scope.round == cx.round
+    });
+    if let Some(came) = decided.map(contributors).reduce(|all, more| all | more) {
+        note(cx, cx.round, &group.members, came);
+    }
+}
+
+/// A past round was replayed: notes the same as far as its decisions show it.
+pub(super) fn note_replayed(cx: &mut Context, round: Round, decisions: &[Scoped]) {
+    let decided = decisions
+        .iter()
+        .filter_map(|decision| match &decision.body {
+            FragmentMessage::Decided {
+                members, versions, ..
+            } => Some((members, versions)),
+            _ => None,
+        });
+    let mut group: Option<(&[Member], Members)> = None;
+    for (members, versions) in decided {
+        let came = by_others(members, versions);
+        let before = group.map_or(Members::NONE, |(_, before)| before);
+        group = Some((members, before | came));
+    }
+    if let Some((members, came)) = group {
+        note(cx, round, members, came);
+    }
+}
+
+fn note(cx: &mut Context, round: Round, members: &[Member], came: Members) {
+    for (peer, came) in taking_part(cx, round, members, came) {
+        let Some(remote) = cx.view.get_mut(peer) else {
+            continue;
+        };
+        let absence = &mut remote.conduct.absence;
+        let lost = match came {
+            Some(came) => absence.note(round, came),
+            None => absence.pass(round),
+        };
+        if let Some(until) = lost {
+            cx.emit(Event::Absent { peer, until });
+        }
+    }
+}
+
+/// The other peers, and whether they contributed if they should have been in the round.
+fn taking_part(
+    cx: &Context,
+    round: Round,
+    members: &[Member],
+    came: Members,
+) -> Vec<(PeerId, Option<bool>)> {
+    // Where a round goes on with the first that are ready, the others are late by design.
+    let all_are_awaited = cx.plan.synchronization.quorum.enough == 0;
+    let part = |(peer, remote): (PeerId, &Remote)| {
+        let index = members.iter().position(|member| member.peer == peer);
+        let member = index.and_then(|index| Some((index, members.get(index)?)));
+        match member {
+            Some((index, member)) => (member.weight > 0.0).then(|| came.has(index)),
+            None => {
+                let awaited = remote.ready && !remote.probation && cx.plan.draws(round, peer);
+                (all_are_awaited && awaited).then_some(false)
+            }
+        }
+    };
+    cx.view
+        .greeted()
+        .map(|known| (known.0, part(known)))
+        .collect()
+}
+
+/// The members whose contributions the owners of shards have used. What a member says of itself does not
+/// count: the owner of a shard always has its own.
+fn by_others(members: &[Member], versions: &[ShardVersion]) -> Members {
+    let used = |(index, member): (usize, &Member)| {
+        let mut others = versions
+            .iter()
+            .filter(|v| v.owner != member.peer)
+            .peekable();
+        // A member that owns all there is has given it to the others.
+        let came = others.peek().is_none() || others.any(|v| v.contributors.has(index));
+        came.then_some(index)
+    };
+    members.iter().enumerate().filter_map(used).collect()
+}
+
+/// The members that contributed to a fragment of a round.
+fn contributors(decided: &FragmentRound) -> Members {
+    let scope = &decided.scope;
+    let Some((_, versions)) = &decided.agreement.decided else {
+        return Members::NONE;
+    };
+    if !scope.gathered {
+        return by_others(&scope.group.members, versions);
+    }
+    // Each member gives its own contribution. What others had to fetch later, it did not give.
+    let parts = (0u16..).zip(versions);
+    let given = parts.filter(|(part, version)| {
+        !scope.left_out(version) && decided.transfers.given.contains_key(part)
+    });
+    given
+        .filter_map(|(_, v)| scope.group.index(v.owner))
+        .collect()
+}
