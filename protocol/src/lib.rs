@@ -70,6 +70,7 @@ pub mod peer;
 pub mod record;
 pub mod wire;
 
+mod branch;
 mod core;
 mod count;
 mod exchange;
@@ -92,6 +93,7 @@ mod time;
 mod topology;
 
 pub use self::core::{Event, FetchId, Output, PeerConfig, PeerError, Phase, Remote, View, Wait};
+pub use branch::{Base, Branch};
 pub use count::{FragmentId, InnerStep, OrderId, Round};
 pub use exchange::Standing;
 pub use group::{GroupTag, Members};

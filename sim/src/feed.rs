@@ -185,8 +185,11 @@ impl Swarm<'_> {
         {
             self.counters.cut_off.push(other);
         }
-        self.checks
-            .hear(index, event)
+        let checked = match self.checks.hear(index, event) {
+            Ok(()) => self.checks.merged(index, host, event),
+            broken => broken,
+        };
+        checked
             .map_err(|what| self.violation(index, what))
     }
 

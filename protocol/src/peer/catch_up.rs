@@ -11,7 +11,7 @@ use crate::limits::{DONORS_MAX, VIEW_PEERS_MAX};
 use crate::peer::Peer;
 use crate::peer::lag::{CatchUp, Witnesses};
 use crate::wire::TransferMessage;
-use crate::{Digest, Done, Order, OrderId, PeerId, Round, StateId};
+use crate::{Digest, Done, OrderId, PeerId, Round, StateId};
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -44,7 +44,7 @@ impl Peer {
     pub(super) fn ask_state(&mut self) {
         self.drop_replay();
         let at_rest = self.holders_at_rest();
-        let ready = self.cx.view.greeted();
+        let ready = self.cx.view.of_this_branch();
         let ready = ready.filter(|(id, r)| r.ready || at_rest.contains(id));
         let mut donors: Vec<(u32, Round, PeerId)> = ready
             .map(|(id, r)| (self.in_vain(id), r.round, id))
@@ -207,10 +207,9 @@ impl Peer {
         match (&mut self.catch_up, what) {
             (CatchUp::Fetching(state, donors), FetchId::State(got)) if *state == got => {
                 let donors = std::mem::take(donors);
-                let order = self.cx.order(Order::Load { state: got });
                 self.cx.timers.stop(Timer::CatchUp);
                 self.cx.waited(Wait::State, false);
-                self.catch_up = CatchUp::Loading(order, got, donors);
+                self.load_or_keep(got, donors);
                 true
             }
             (CatchUp::Replaying(replay), FetchId::Slice(slice)) => {
@@ -276,6 +275,12 @@ impl Peer {
                 }
                 true
             }
+            CatchUp::Keeping(id, state, donors) if *id == order => {
+                let (state, donors) = (*state, std::mem::take(donors));
+                self.branch_kept(done);
+                self.load(state, donors);
+                true
+            }
             CatchUp::Replaying(replay) => match replay.applies.remove(&order) {
                 Some(fragment) => {
                     self.replayed(fragment, done);
@@ -289,6 +294,7 @@ impl Peer {
 
     fn loaded(&mut self, state: StateId, digests: &[Digest]) {
         self.drop_pin();
+        self.leave_branch();
         self.cx.digests = digests.to_vec();
         self.cx.round = state.round;
         // An evaluation or checkpoint of this round was of other parameters.
@@ -343,7 +349,7 @@ impl Peer {
     pub(super) fn catch_up_expired(&mut self) {
         self.cx.waited(Wait::State, true);
         match &mut self.catch_up {
-            CatchUp::Idle | CatchUp::Loading(..) => {}
+            CatchUp::Idle | CatchUp::Keeping(..) | CatchUp::Loading(..) => {}
             CatchUp::Asking { asked, offers } => {
                 let (silent, offered) = (std::mem::take(asked), !offers.is_empty());
                 self.blame_donors(silent);

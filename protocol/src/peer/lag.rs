@@ -16,6 +16,8 @@ pub(super) enum CatchUp {
     },
     /// A state is on its way, from these donors.
     Fetching(StateId, Vec<PeerId>),
+    /// It is here. Before it is loaded, this peer's branch is saved.
+    Keeping(OrderId, StateId, Vec<PeerId>),
     /// The Executor loads it.
     Loading(OrderId, StateId, Vec<PeerId>),
     /// A past round is being replayed.

@@ -2,7 +2,7 @@
 //! before the first round and the end after the last.
 
 use crate::core::timers::Timer;
-use crate::core::{Event, Phase, Remote, Wait};
+use crate::core::{Event, Output, Phase, Remote, Wait};
 use crate::exchange::Outcome;
 use crate::limits::{ALIVE_EVERY, LINGER};
 use crate::peer::{Peer, SNAPSHOT_VERSION, Snapshot};
@@ -88,8 +88,12 @@ impl Peer {
             self.finish();
             return;
         }
-        self.enter(Phase::Train);
         self.life.started = self.cx.now;
+        if self.exchange.merge_is_due(&self.cx) {
+            self.merge();
+            return;
+        }
+        self.enter(Phase::Train);
         let round = self.cx.round;
         if !self.cx.plan.draws(round, self.cx.me()) {
             // A peer that is not drawn takes part in the round with weight zero.
@@ -104,6 +108,7 @@ impl Peer {
             cut: true,
             peers: self.cx.participants(),
         };
+        self.life.interrupted = false;
         self.life.train = Some(self.cx.order(order));
     }
 
@@ -137,7 +142,7 @@ impl Peer {
         let mut holders: BTreeMap<Digest, (usize, Option<PeerId>)> = BTreeMap::new();
         holders.insert(mine, (1, None));
         let round = self.cx.round;
-        let there = self.cx.view.greeted();
+        let there = self.cx.view.of_this_branch();
         for (peer, remote) in there.filter(|(_, r)| !r.suspected && r.round == round) {
             let Some(anchor) = remote.anchor else {
                 continue;
@@ -171,7 +176,8 @@ impl Peer {
         let needs = |(_, remote): (_, &Remote)| {
             remote.round.0 < rounds || (agreed && remote.anchor != Some(anchor))
         };
-        let needed = self.cx.view.live().any(needs);
+        let apart = self.cx.view.apart().next().is_some();
+        let needed = apart || self.cx.view.live().any(needs);
         if !needed {
             self.leave();
         }
@@ -226,6 +232,7 @@ impl Peer {
         match self.phase {
             Phase::Leaving if !self.life.applies.is_empty() => {}
             Phase::Leaving => self.leave_after_training(),
+            Phase::Train if self.exchange.merge_is_due(&self.cx) => self.merge(),
             Phase::Train => {
                 self.enter(Phase::Exchange);
                 self.train_ahead();
@@ -233,6 +240,48 @@ impl Peer {
                 self.cut_the_rest();
             }
             _ => self.trained_under_the_exchange(),
+        }
+    }
+
+    /// Merges branches instead of a round.
+    fn merge(&mut self) {
+        self.enter(Phase::Exchange);
+        self.exchange.merge(&mut self.cx);
+        self.check_outcome();
+    }
+
+    /// Peers of another branch may have come: notes it, and stops for a merge as soon as this peer's
+    /// work allows.
+    pub(super) fn look_for_branches(&mut self) {
+        let here = self.cx.view.apart().next().is_some();
+        if self.cx.view.split.apart(here, self.cx.now)
+            && let Some(branch) = self.cx.branch()
+        {
+            let round = self.cx.round;
+            self.cx.emit(Event::BranchesMet {
+                round,
+                base: branch.base.round,
+                weight: branch.weight,
+            });
+        }
+        if self.cx.branch().is_none() {
+            // They have been here for too long without a merge.
+            let round = self.cx.round;
+            let given_up = true;
+            self.cx.emit(Event::NotMerged { round, given_up });
+            self.cx.sort_sides();
+            return;
+        }
+        if !here || !self.exchange.merge_is_due(&self.cx) {
+            return;
+        }
+        match self.phase {
+            // The others have stopped and wait: what was trained of the round is dropped with the merge.
+            Phase::Train if !std::mem::replace(&mut self.life.interrupted, true) => {
+                self.cx.put(Output::Interrupt);
+            }
+            Phase::Finished => self.merge(),
+            _ => {}
         }
     }
 
@@ -296,7 +345,8 @@ impl Peer {
         self.next_round();
     }
 
-    pub(super) fn save(&mut self) {
+    /// What a checkpoint keeps of this peer.
+    pub(super) fn snapshot(&self) -> Vec<u8> {
         let weights = self.exchange.push_sum().weights;
         let snapshot = Snapshot {
             version: SNAPSHOT_VERSION,
@@ -305,7 +355,11 @@ impl Peer {
             weights,
             ahead: self.life.taken_ahead,
         };
-        let (round, snapshot) = (self.cx.round, snapshot.to_bytes());
+        snapshot.to_bytes()
+    }
+
+    pub(super) fn save(&mut self) {
+        let (round, snapshot) = (self.cx.round, self.snapshot());
         self.life.save = Some(self.cx.order(Order::Save { round, snapshot }));
     }
 

@@ -44,7 +44,7 @@ pub(super) fn may_propose(cx: &Context, peer: PeerId) -> bool {
 /// The peer that is furthest ahead, if at least half of the others say that they have ended this
 /// round: they continued without this peer. If fewer say so, this peer does not give up.
 pub(super) fn ahead(cx: &Context) -> Option<PeerId> {
-    let others = || cx.view.greeted().filter(|(_, r)| r.ready);
+    let others = || cx.view.of_this_branch().filter(|(_, r)| r.ready);
     let ahead = || others().filter(|(_, r)| r.round > cx.round);
     let furthest = ahead().max_by_key(|(id, r)| (r.round, *id));
     let enough = 2 * ahead().count() >= others().count();
@@ -65,7 +65,7 @@ pub(super) fn electorate(cx: &Context, attempts: u64) -> usize {
     };
     1 + cx
         .view
-        .greeted()
+        .of_this_branch()
         .filter(|(_, remote)| counts(remote))
         .count()
 }

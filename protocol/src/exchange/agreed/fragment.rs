@@ -70,7 +70,10 @@ impl FragmentRound {
         // A schedule cannot cut a fragment that has fewer values than shards: members push
         // directly.
         let program = program.filter(|program| program.shards() as u64 <= len);
-        let of = cx.plan.parts(len, group.len()) as u16;
+        let of = match group.merges() {
+            true => (group.len() as u64).min(len) as u16,
+            false => cx.plan.parts(len, group.len()) as u16,
+        };
         let owners = super::server::owners(cx, &group, of);
         let first = Ballot {
             number: 0,
@@ -99,6 +102,7 @@ impl FragmentRound {
             .collect();
         let pipeline =
             program.map(|program| Pipeline::new(program, !(lost & group.all()).is_empty()));
+        let merges = group.merges();
         let (hopeful, mut first) = (group.all().without(lost), Agreement::new(first));
         first.signed = testimony(cx, &group);
         let mut this = Self {
@@ -107,7 +111,7 @@ impl FragmentRound {
                 fragment,
                 group,
                 of,
-                gathered: cx.plan.exchange == ExchangeKind::Gathered,
+                gathered: cx.plan.exchange == ExchangeKind::Gathered && !merges,
             },
             stage: FragmentStage::Collecting,
             hopeful,
@@ -155,7 +159,12 @@ impl FragmentRound {
     /// butterfly, beginning with the next member's, so that members begin with different receivers.
     fn encode_all(&mut self, cx: &mut Context) {
         let bringing = self.scope.group.bringing();
-        let too_few = cx.plan.too_few(bringing.count());
+        let merges = self.scope.group.merges();
+        // Branches are averaged, whatever the rule for contributions is.
+        let too_few = match merges {
+            true => bringing.is_empty(),
+            false => cx.plan.too_few(bringing.count()),
+        };
         if too_few {
             // There is no mean if no member trained, and a robust rule needs more than one.
             self.void(cx);
@@ -170,7 +179,10 @@ impl FragmentRound {
         };
         for shard in order {
             let order = Order::Encode {
-                store: StoreId::Local,
+                store: match merges {
+                    true => StoreId::Branch,
+                    false => StoreId::Local,
+                },
                 slice: self.scope.contribution(shard, self.scope.group.me),
                 of,
             };
@@ -358,7 +370,8 @@ impl FragmentRound {
             } else {
                 Settlement::Lost
             };
-            if self.reduction.encoded.contains_key(&shard) {
+            let merges = self.scope.group.merges();
+            if self.reduction.encoded.contains_key(&shard) && !merges {
                 let slice = self.scope.contribution(shard, self.scope.group.me);
                 cx.order(Order::Settle { slice, outcome });
             }
@@ -376,7 +389,10 @@ impl FragmentRound {
             ballot,
             contributors,
         });
-        self.ending = Some(Ending::Apply(aggregates));
+        self.ending = Some(match self.scope.group.merges() {
+            true => Ending::Merge(aggregates),
+            false => Ending::Apply(aggregates),
+        });
     }
 }
 

@@ -17,6 +17,8 @@ pub(super) struct Group {
     pub(super) liars: Option<usize>,
     /// Names a group with signed statements in 256 bits: 64 could be hit twice on purpose.
     pub(super) digest: Digest,
+    /// Where it merges branches: the sides, each with its members and its weight, this peer's first.
+    pub(super) sides: Vec<(u16, f64)>,
 }
 
 impl Group {
@@ -32,7 +34,18 @@ impl Group {
             quorum,
             liars: None,
             digest: Digest::from_bytes([0; 32]),
+            sides: Vec::new(),
         })
+    }
+
+    /// A group that merges the branches of these sides.
+    pub(super) fn of_sides(self, sides: Vec<(u16, f64)>) -> Self {
+        Self { sides, ..self }
+    }
+
+    /// Whether it merges branches.
+    pub(super) fn merges(&self) -> bool {
+        !self.sides.is_empty()
     }
 
     /// A group whose members sign, out of this number of seats.

@@ -7,9 +7,9 @@ use super::ballot::{Ballot, Held, ShardPlan, ShardVersion};
 use super::member::group;
 use super::signed_message::{Seat, SignedMessage};
 use super::statement::Place;
-use crate::limits::GROUP_MEMBERS_MAX;
+use crate::limits::{GROUP_MEMBERS_MAX, MERGE_SIDES_MAX};
 use crate::wire::{WireError, check};
-use crate::{Digest, FragmentId, GroupTag, Members, PeerId, Round, RunId, Signed};
+use crate::{Branch, Digest, FragmentId, GroupTag, Members, PeerId, Round, RunId, Signed};
 use serde::{Deserialize, Serialize};
 
 /// A message of an exchange whose groups agree.
@@ -79,6 +79,35 @@ pub enum FormingMessage {
         /// The members in `PeerId` order.
         members: Vec<Seat>,
     },
+    /// The sender has stopped between two rounds, so that its branch can be merged with others.
+    Meet {
+        /// The round that it is in.
+        round: Round,
+        /// Hash of its anchor.
+        anchor: Digest,
+        /// Its branch.
+        branch: Branch,
+    },
+    /// The group that merges branches.
+    Merge {
+        /// The round that merges them.
+        round: Round,
+        /// Raised with every proposer that failed before.
+        term: u8,
+        /// The sides.
+        sides: Vec<MergeSide>,
+    },
+}
+
+/// One side of a merge.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MergeSide {
+    /// Hash of its anchor.
+    pub head: Digest,
+    /// What its rounds have decided since the split; its members share it.
+    pub weight: f64,
+    /// Its members in `PeerId` order.
+    pub members: Vec<PeerId>,
 }
 
 /// A message about one fragment in one group of one round.
@@ -174,7 +203,8 @@ impl AgreedMessage {
                 FormingMessage::Ready { round, .. }
                 | FormingMessage::Propose { round, .. }
                 | FormingMessage::SignedReady { round, .. }
-                | FormingMessage::SignedPropose { round, .. },
+                | FormingMessage::SignedPropose { round, .. }
+                | FormingMessage::Meet { round, .. },
             ) => Some(*round),
             Self::Fragment(Scoped {
                 round,
@@ -275,12 +305,27 @@ impl AgreedMessage {
                 group(&plain.collect::<Vec<_>>())
             }
             Self::Forming(FormingMessage::Decline { .. } | FormingMessage::Behind { .. }) => Ok(()),
+            Self::Forming(FormingMessage::Meet { branch, .. }) => branch.check(),
+            Self::Forming(FormingMessage::Merge { sides, .. }) => merge(sides),
             Self::Fragment(scoped) => {
                 check::fragment(scoped.fragment)?;
                 scoped.body.check()
             }
         }
     }
+}
+
+/// Checks the sides of a merge.
+fn merge(sides: &[MergeSide]) -> Result<(), WireError> {
+    let count: usize = sides.iter().map(|side| side.members.len()).sum();
+    let few = sides.len() <= MERGE_SIDES_MAX && count <= GROUP_MEMBERS_MAX;
+    check::ok(few, "sides")?;
+    for side in sides {
+        check::weight(side.weight)?;
+        let ascending = side.members.is_sorted_by(|one, next| one < next);
+        check::ok(ascending && !side.members.is_empty(), "members")?;
+    }
+    Ok(())
 }
 
 impl FormingMessage {
@@ -293,6 +338,8 @@ impl FormingMessage {
             Self::Behind { .. } => "behind",
             Self::SignedReady { .. } => "signed-ready",
             Self::SignedPropose { .. } => "signed-propose",
+            Self::Meet { .. } => "meet",
+            Self::Merge { .. } => "merge",
         }
     }
 
@@ -303,7 +350,9 @@ impl FormingMessage {
             | Self::Decline { round, .. }
             | Self::Behind { round, .. }
             | Self::SignedReady { round, .. }
-            | Self::SignedPropose { round, .. } => *round,
+            | Self::SignedPropose { round, .. }
+            | Self::Meet { round, .. }
+            | Self::Merge { round, .. } => *round,
         }
     }
 }

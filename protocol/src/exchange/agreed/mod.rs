@@ -4,7 +4,8 @@
 //! Life of a round: `grouping` forms the group, one `FragmentRound` a fragment reduces its shards
 //! (`reduce`), votes on them (`agree`) and replaces the shards of dead members (`repair`);
 //! `history` keeps decisions for late peers. Where groups survive liars, `sealed` forms them and
-//! `signed` votes and repairs, by the rule in `rule`.
+//! `signed` votes and repairs, by the rule in `rule`. `meeting` brings the sides of a swarm that was
+//! split together again, and `merging` says what follows.
 //!
 //! Messages per round and member when all is well, with n members and f fragments: one `Ready` and
 //! one `Propose` (n - 1 of the latter by the proposer), f (n - 1) votes; 2 f (n - 1) pushes of
@@ -31,7 +32,9 @@ mod grouping;
 mod handed_on;
 mod history;
 mod mailbox;
+mod meeting;
 mod member;
+mod merging;
 mod message;
 mod pipeline;
 mod proposal;
@@ -45,6 +48,7 @@ mod scope;
 mod sealed;
 mod server;
 mod signed;
+mod sides;
 mod signed_message;
 mod slices;
 mod state;
@@ -55,7 +59,9 @@ mod window;
 
 pub use ballot::{Ballot, Held, ShardPlan, ShardVersion};
 pub(crate) use history::{inputs_of, slices_of};
-pub use message::{AgreedMessage, FormingMessage, FragmentMessage, Member, Promise, Scoped};
+pub use message::{
+    AgreedMessage, FormingMessage, FragmentMessage, Member, MergeSide, Promise, Scoped,
+};
 pub use sealed::group_digest;
 pub use signed_message::{Pledge, Seat, SignedMessage, VoteCertificate};
 pub use statement::value_of;
@@ -282,6 +288,8 @@ impl Exchange for Agreed {
             }
             Signal::Gone(peer) => {
                 self.gone(cx, peer);
+                let formed = self.grouping.meeting.gone(cx, peer);
+                self.brought_together(cx, formed);
                 let formed = self.grouping.gone(cx, peer);
                 self.formed(cx, formed);
                 Ok(())
@@ -291,10 +299,18 @@ impl Exchange for Agreed {
                 if self.grouping.active() {
                     let formed = self.grouping.timeout(cx);
                     self.formed(cx, formed);
+                } else if self.grouping.meeting.active() {
+                    let formed = self.grouping.meeting.timeout(cx);
+                    self.brought_together(cx, formed);
                 }
                 Ok(())
             }
-            Signal::Fetched { .. } | Signal::FetchFailed { .. } | Signal::Heard(_) => Ok(()),
+            Signal::Heard(peer) => {
+                self.grouping.meeting.heard(cx, peer);
+                self.stop_forming(cx);
+                Ok(())
+            }
+            Signal::Fetched { .. } | Signal::FetchFailed { .. } => Ok(()),
         };
         self.settle(cx);
         result
@@ -332,8 +348,18 @@ impl Exchange for Agreed {
         self.outcome.take()
     }
 
+    fn merge_is_due(&self, cx: &Context) -> bool {
+        self.grouping.meeting.due(cx)
+    }
+
+    fn merge(&mut self, cx: &mut Context) {
+        self.meet_branches(cx);
+        self.settle(cx);
+    }
+
     fn finish(&mut self, cx: &mut Context) {
         self.grouping.end(cx, false);
+        self.end_merge(cx);
         cx.timers.stop(Timer::Exchange);
         self.group = None;
         self.cut.clear();

@@ -1,0 +1,65 @@
+//! A branch that another state replaces: it is saved first.
+
+use super::lag::CatchUp;
+use crate::core::Event;
+use crate::peer::Peer;
+use crate::{Branch, Done, Order, PeerId, StateId};
+
+impl Peer {
+    /// The branch whose state is lost when this peer takes over another one: none while the peers that
+    /// are missing from it are away, because then the other state is of the same branch.
+    fn replaced_branch(&self) -> Option<Branch> {
+        let split = &self.cx.view.split;
+        let back = |id: PeerId| {
+            let remote = self.cx.view.get(id);
+            remote.is_some_and(|r| r.linked && r.greeted)
+        };
+        let branch = split.branch().filter(|branch| branch.weight > 0.0);
+        branch.filter(|_| split.missing().any(back))
+    }
+
+    /// A state is here: loads it, and saves this peer's branch before that if it has one.
+    pub(super) fn load_or_keep(&mut self, state: StateId, donors: Vec<PeerId>) {
+        if self.replaced_branch().is_none() {
+            self.load(state, donors);
+            return;
+        }
+        let (round, snapshot) = (self.cx.round, self.snapshot());
+        let order = Order::SaveBranch { round, snapshot };
+        let order = self.cx.order(order);
+        self.catch_up = CatchUp::Keeping(order, state, donors);
+    }
+
+    /// The branch is saved. Without it the peer goes on too: it cannot stay with a state of its own.
+    pub(super) fn branch_kept(&mut self, done: &Done) {
+        match (done, self.cx.view.split.branch()) {
+            (Done::Saved, Some(branch)) => {
+                let (round, weight) = (self.cx.round, branch.weight);
+                self.cx.emit(Event::BranchSaved { round, weight });
+            }
+            (Done::Saved, None) => {}
+            (other, _) => self.report_failure(other),
+        }
+    }
+
+    pub(super) fn load(&mut self, state: StateId, donors: Vec<PeerId>) {
+        let order = self.cx.order(Order::Load { state });
+        self.catch_up = CatchUp::Loading(order, state, donors);
+    }
+
+    /// Another state has replaced this peer's. If it is of the same side, so is its branch.
+    pub(super) fn leave_branch(&mut self) {
+        let CatchUp::Loading(_, _, donors) = &self.catch_up else {
+            return;
+        };
+        let mates = self.cx.view.mates();
+        let mut of_donors = mates.filter(|(id, _)| donors.contains(id));
+        let theirs = of_donors.find_map(|(_, remote)| remote.contact.branch);
+        drop(of_donors);
+        match theirs.filter(|_| self.replaced_branch().is_none()) {
+            Some(theirs) => self.cx.view.split.took_over(&theirs),
+            None => self.cx.view.split.forget(),
+        }
+        self.cx.sort_sides();
+    }
+}

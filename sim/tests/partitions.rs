@@ -1,0 +1,85 @@
+//! A swarm that is split goes on in both halves, and is one again after the split: its state is the
+//! mean of both halves' by weight, which an invariant checks at every merge.
+//!
+//! `MURMURATE_SEED` sets the first seed and `MURMURATE_SEEDS` the number of seeds.
+
+mod common;
+
+use murmurate_sim::Report;
+use std::fmt::Write as _;
+
+/// A split and what else happens, by seed: 4 to 9 machines, any agreed exchange, some loss.
+fn text(seed: u64, faults: &str) -> String {
+    let peers = 4 + seed % 6;
+    let exchange = match seed / 6 % 4 {
+        0 | 3 => "exchange = \"all-reduce\"",
+        1 => "exchange = \"gathered\"",
+        _ => "exchange = \"parameter-server\"\nowners = 2",
+    };
+    let codec = ["f32", "int8"][(seed / 7 % 2) as usize];
+    let fragments = 1 + 2 * (seed % 2);
+    let cut: Vec<String> = (0..1 + seed / 2 % (peers / 2))
+        .map(|peer| ((seed + peer) % peers).to_string())
+        .collect();
+    let (at, lasts) = (0.5 + 0.013 * (seed % 40) as f64, 3.0 + (seed % 4) as f64);
+    format!(
+        "seed = {seed}\npeers = {peers}\nrounds = 300\nsave_every_s = 1.0\n\
+         [task]\nkind = \"quadratic\"\ndim = 32\n\
+         [strategy]\npreset = \"diloco\"\n[strategy.synchronization]\ninner_steps = 5\n\
+         [strategy.inner]\noptimizer = \"sgd\"\nlr = 0.1\n\
+         [strategy.architecture]\n{exchange}\n[strategy.compression]\ncodec = \"{codec}\"\n\
+         [strategy.overlap]\nfragments = {fragments}\n\
+         [strategy.deadlines]\nfloor_ms = 300\ninitial_ms = 1000\nceiling_ms = 4000\n\
+         [network]\nlatency_ms = 5.0\njitter_ms = 3.0\nloss = 0.0{loss}\nbootstrap = 32\n\
+         detection_ms = 300.0\n[compute]\nstep_ms = 5.0\n[limits]\nvirtual_s = 600.0\n\
+         [[fault]]\nkind = \"partition\"\npeers = [{cut}]\nat_s = {at}\nlasts_s = {lasts}\n{faults}",
+        loss = seed % 3,
+        cut = cut.join(", "),
+    )
+}
+
+fn run(seed: u64, faults: &str) -> Report {
+    common::run(&text(seed, faults), None)
+}
+
+#[test]
+fn halves_that_go_on_are_merged_by_weight() {
+    let (mut merged, mut failed, mut saved) = (0, 0, 0);
+    let seeds = common::seeds(48);
+    let count = seeds.end - seeds.start;
+    for seed in seeds {
+        let report = run(seed, "");
+        let peers = 4 + seed % 6;
+        assert_eq!(report.consensus_distance, 0.0, "seed {seed}: {report}");
+        assert_eq!(report.live as u64, peers, "seed {seed}: {report}");
+        let counters = &report.counters;
+        merged += u64::from(counters.merges > 0);
+        failed += counters.not_merged;
+        saved += counters.branches_saved;
+        if counters.merges == 0 {
+            println!("seed {seed}: no merge: {report}");
+        }
+    }
+    println!("{merged} of {count} merged; {failed} attempts failed, {saved} branches were saved");
+    assert!(10 * merged >= 9 * count, "{merged} of {count} merged");
+}
+
+#[test]
+fn deaths_during_the_merge_leave_one_state() {
+    for seed in common::seeds(48) {
+        let peers = 4 + seed % 6;
+        let heals = 0.5 + 0.013 * (seed % 40) as f64 + 3.0 + (seed % 4) as f64;
+        let mut faults = String::new();
+        for victim in 0..1 + seed % 2 {
+            let peer = (seed / 3 + victim) % peers;
+            let at = heals + 0.02 * ((seed + victim * 7) % 23) as f64;
+            let _ = write!(
+                faults,
+                "[[fault]]\nkind = \"crash\"\npeer = {peer}\nat_s = {at}\nrestart_after_s = 1.5\n"
+            );
+        }
+        let report = run(seed, &faults);
+        assert_eq!(report.consensus_distance, 0.0, "seed {seed}: {report}");
+        assert_eq!(report.live as u64, peers, "seed {seed}: {report}");
+    }
+}
