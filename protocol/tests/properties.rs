@@ -280,6 +280,7 @@ impl Driven {
             anchor: Digest::from_bytes([0; 32]),
             ready: true,
             muster: Muster::Begun,
+            branch: None,
         }))
     }
 

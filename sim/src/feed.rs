@@ -189,8 +189,7 @@ impl Swarm<'_> {
             Ok(()) => self.checks.merged(index, host, event),
             broken => broken,
         };
-        checked
-            .map_err(|what| self.violation(index, what))
+        checked.map_err(|what| self.violation(index, what))
     }
 
     /// Checks a machine after each of its inputs.

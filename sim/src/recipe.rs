@@ -239,7 +239,10 @@ impl<'a> Recipe<'a> {
             Order::Apply { fragment: id, .. }
             | Order::Merge { fragment: id, .. }
             | Order::Void { fragment: id, .. } => fragment(id),
-            Order::Save { .. } | Order::SaveBranch { .. } | Order::Pin { .. } | Order::Load { .. } => whole,
+            Order::Save { .. }
+            | Order::SaveBranch { .. }
+            | Order::Pin { .. }
+            | Order::Load { .. } => whole,
             Order::Settle { .. }
             | Order::Release { .. }
             | Order::Unpin { .. }

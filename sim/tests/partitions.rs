@@ -21,9 +21,9 @@ fn text(seed: u64, faults: &str) -> String {
     let cut: Vec<String> = (0..1 + seed / 2 % (peers / 2))
         .map(|peer| ((seed + peer) % peers).to_string())
         .collect();
-    let (at, lasts) = (0.5 + 0.013 * (seed % 40) as f64, 3.0 + (seed % 4) as f64);
+    let (at, lasts) = (6.0 + 0.013 * (seed % 40) as f64, 3.0 + (seed % 4) as f64);
     format!(
-        "seed = {seed}\npeers = {peers}\nrounds = 300\nsave_every_s = 1.0\n\
+        "seed = {seed}\npeers = {peers}\nrounds = 200\nsave_every_s = 1.0\n\
          [task]\nkind = \"quadratic\"\ndim = 32\n\
          [strategy]\npreset = \"diloco\"\n[strategy.synchronization]\ninner_steps = 5\n\
          [strategy.inner]\noptimizer = \"sgd\"\nlr = 0.1\n\
@@ -45,6 +45,7 @@ fn run(seed: u64, faults: &str) -> Report {
 #[test]
 fn halves_that_go_on_are_merged_by_weight() {
     let (mut merged, mut failed, mut saved) = (0, 0, 0);
+    let mut lossless = Vec::new();
     let seeds = common::seeds(48);
     let count = seeds.end - seeds.start;
     for seed in seeds {
@@ -56,19 +57,30 @@ fn halves_that_go_on_are_merged_by_weight() {
         merged += u64::from(counters.merges > 0);
         failed += counters.not_merged;
         saved += counters.branches_saved;
+        if counters.merges == 0 && seed % 3 == 0 {
+            lossless.push(seed);
+        }
         if counters.merges == 0 {
-            println!("seed {seed}: no merge: {report}");
+            println!(
+                "seed {seed}: no merge, {} attempts failed, {} branches saved",
+                counters.not_merged, counters.branches_saved
+            );
         }
     }
     println!("{merged} of {count} merged; {failed} attempts failed, {saved} branches were saved");
-    assert!(10 * merged >= 9 * count, "{merged} of {count} merged");
+    assert!(
+        lossless.is_empty(),
+        "not merged although no message was lost: {lossless:?}"
+    );
+    // Where messages are lost, a side may fall apart by itself before it meets the other.
+    assert!(4 * merged >= 3 * count, "{merged} of {count} merged");
 }
 
 #[test]
 fn deaths_during_the_merge_leave_one_state() {
     for seed in common::seeds(48) {
         let peers = 4 + seed % 6;
-        let heals = 0.5 + 0.013 * (seed % 40) as f64 + 3.0 + (seed % 4) as f64;
+        let heals = 6.0 + 0.013 * (seed % 40) as f64 + 3.0 + (seed % 4) as f64;
         let mut faults = String::new();
         for victim in 0..1 + seed % 2 {
             let peer = (seed / 3 + victim) % peers;
@@ -82,4 +94,29 @@ fn deaths_during_the_merge_leave_one_state() {
         assert_eq!(report.consensus_distance, 0.0, "seed {seed}: {report}");
         assert_eq!(report.live as u64, peers, "seed {seed}: {report}");
     }
+}
+
+/// One of four may lie: a side of three survives no liar, so nothing is merged with it.
+#[test]
+fn sides_that_are_too_small_to_be_trusted_save_their_branch() {
+    for seed in 0..6 {
+        let text = text(6 * seed, "").replace(
+            "[strategy.deadlines]",
+            "[strategy.agreement]\nliars = 1\n[strategy.deadlines]",
+        );
+        let report = common::run(&text, None);
+        assert_eq!(report.consensus_distance, 0.0, "seed {seed}: {report}");
+        assert_eq!(report.counters.merges, 0, "seed {seed}: {report}");
+        assert!(report.counters.branches_saved > 0, "seed {seed}: {report}");
+    }
+}
+
+/// The scenario that the documentation names.
+#[test]
+fn the_scenario_of_a_partition_merges_once() {
+    let text = include_str!("../scenarios/partition.toml");
+    let report = common::run(text, None);
+    assert_eq!(report.counters.merges, 6, "{report}");
+    assert_eq!(report.consensus_distance, 0.0, "{report}");
+    assert_eq!(report.counters.branches_saved, 0, "{report}");
 }

@@ -33,4 +33,5 @@ mod refused;
 mod replay;
 mod restart;
 mod shown;
+mod split;
 mod swarm;

@@ -18,6 +18,7 @@ mod records;
 mod refusals;
 mod setup;
 mod shown;
+mod split;
 mod start;
 mod story;
 mod trace;
@@ -38,6 +39,7 @@ use crate::net::Net;
 use crate::progress::{LogMode, Printer};
 use crate::report::NodeReport;
 use crate::spans;
+use crate::splits::{Split, Splits};
 use crate::store::{Store, random_bytes};
 use console::Console;
 use contacts::Contacts;
@@ -80,6 +82,8 @@ pub struct RunOptions {
     pub log: LogMode,
     /// Faults that the daemon inflicts on itself, for tests.
     pub faults: Vec<Fault>,
+    /// Splits from other daemons, for tests and `murmurate local`.
+    pub splits: Vec<Split>,
     /// Lies that the daemon tells the others, for tests.
     pub lies: Vec<Lie>,
     /// Writes no checkpoint, for measurements.
@@ -211,6 +215,7 @@ async fn drive(
         ),
         on_request: OnRequest {
             faults: Faults::new(options.faults),
+            splits: Splits::new(options.splits),
             liar,
         },
         ending: ending(&config.network.join),

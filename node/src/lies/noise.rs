@@ -110,6 +110,7 @@ impl Noise {
                 ready: self.below(2) == 0,
                 anchor: self.anchor(peer),
                 muster: Muster::Begun,
+                branch: None,
             }
             .into(),
             _ => Scoped {

@@ -7,8 +7,8 @@ use crate::core::{Event, Output, PeerConfig, Wait};
 use crate::limits::{ACCUSED_MAX, OUTPUTS_MAX};
 use crate::wire::Message;
 use crate::{
-    Branch, Digest, FragmentId, Order, OrderId, Participants, PeerId, Plan, PlanHash, Round, SliceId,
-    SliceMeta, Time,
+    Branch, Digest, FragmentId, Order, OrderId, Participants, PeerId, Plan, PlanHash, Round,
+    SliceId, SliceMeta, Time,
 };
 use core::time::Duration;
 use rand_chacha::ChaCha8Rng;

@@ -2,16 +2,16 @@
 //! side has done since.
 
 use crate::limits::{
-    BRANCH_ROUNDS_MAX, BRANCH_WEIGHT_FACTOR, MERGE_ATTEMPTS_MAX, MERGE_WAIT, VIEW_PEERS_MAX,
+    BRANCH_BASES, BRANCH_ROUNDS_MAX, BRANCH_WEIGHT_FACTOR, MERGE_ATTEMPTS_MAX, MERGE_WAIT,
+    TRAIL_ROUNDS_MAX, VIEW_PEERS_MAX,
 };
 use crate::{Base, Branch, PeerId, Round, Time};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// The last group that a peer was in together with this one.
 #[derive(Clone, Copy, Debug)]
 struct Together {
     base: Base,
-    before: Option<Base>,
     /// This peer's total when that group's round was decided.
     total: f64,
 }
@@ -33,8 +33,11 @@ struct Attempts {
 #[derive(Debug, Default)]
 pub(crate) struct Split {
     together: BTreeMap<PeerId, Together>,
+    /// The states that opened this peer's last rounds, newest last.
+    trail: VecDeque<Base>,
     /// Where the branch began; none while no peer is missing.
     began: Option<Together>,
+    bases: [Option<Base>; BRANCH_BASES],
     /// Peers that were in the group at the base and whose links went down.
     missing: BTreeSet<PeerId>,
     /// Members of the last group.
@@ -56,6 +59,7 @@ impl Split {
         heaviest: f64,
         lost: impl Fn(PeerId) -> bool,
     ) {
+        self.passed(base);
         let others = self.together.keys().filter(|id| !members.contains(id));
         let newly: Vec<PeerId> = others
             .copied()
@@ -66,6 +70,7 @@ impl Split {
             let bases = newly.iter().filter_map(|id| self.together.get(id));
             self.began = bases.max_by_key(|together| together.base.round).copied();
             self.attempts = Attempts::default();
+            self.bases = self.bases_of(self.began.map_or(base.round, |began| began.base.round));
         }
         self.missing.extend(newly);
         self.missing.retain(|id| !members.contains(id));
@@ -78,18 +83,31 @@ impl Split {
         self.met(base, members);
     }
 
+    /// This peer is in a round that this state opens.
+    pub(crate) fn passed(&mut self, base: Base) {
+        if self.trail.back() != Some(&base) {
+            self.trail.push_back(base);
+        }
+        if self.trail.len() > TRAIL_ROUNDS_MAX {
+            self.trail.pop_front();
+        }
+    }
+
+    /// The last states of this peer up to a round, newest first.
+    fn bases_of(&self, round: Round) -> [Option<Base>; BRANCH_BASES] {
+        let past = self.trail.iter().rev().filter(|base| base.round <= round);
+        let mut bases = [None; BRANCH_BASES];
+        for (slot, base) in bases.iter_mut().zip(past) {
+            *slot = Some(*base);
+        }
+        bases
+    }
+
     fn met(&mut self, base: Base, members: &BTreeSet<PeerId>) {
         for id in members {
             if self.together.len() < VIEW_PEERS_MAX || self.together.contains_key(id) {
-                let last = self.together.get(id).map(|last| last.base);
-                let before = last.filter(|last| *last != base);
                 let total = self.total;
-                let together = Together {
-                    base,
-                    before,
-                    total,
-                };
-                self.together.insert(*id, together);
+                self.together.insert(*id, Together { base, total });
             }
         }
     }
@@ -115,8 +133,7 @@ impl Split {
     pub(crate) fn branch(&self) -> Option<Branch> {
         let began = self.began?;
         Some(Branch {
-            base: began.base,
-            before: began.before,
+            bases: self.bases,
             members: self.members.max(1),
             weight: (self.total - began.total).max(0.0),
         })
@@ -141,7 +158,7 @@ impl Split {
     /// [`BRANCH_WEIGHT_FACTOR`] times what as many of the heaviest members that this peer has seen
     /// contribute in as many rounds.
     pub(crate) fn credible(&self, claim: &Branch, round: Round) -> bool {
-        let rounds = 1 + round.since(claim.base.round);
+        let rounds = 1 + round.since(claim.began());
         let each = BRANCH_WEIGHT_FACTOR * self.heaviest * f64::from(claim.members);
         claim.weight <= each * rounds as f64
     }
@@ -192,10 +209,29 @@ impl Split {
         }
     }
 
+    /// This peer took over the state of a branch that it did not know to be in.
+    pub(crate) fn adopt(&mut self, theirs: &Branch, missing: BTreeSet<PeerId>) {
+        let base = theirs.bases.iter().flatten().next().copied();
+        let Some(base) = base.filter(|_| !missing.is_empty()) else {
+            return;
+        };
+        let total = self.total - theirs.weight;
+        self.began = Some(Together { base, total });
+        self.bases = theirs.bases;
+        self.members = theirs.members;
+        self.missing = missing;
+    }
+
+    /// Peers that were in groups with this one.
+    pub(crate) fn known(&self) -> impl Iterator<Item = PeerId> {
+        self.together.keys().copied()
+    }
+
     /// This peer took over another state: it knows of no group that led there.
     pub(crate) fn forget(&mut self) {
         self.end();
         self.together.clear();
+        self.trail.clear();
     }
 
     fn end(&mut self) {
@@ -244,7 +280,8 @@ mod tests {
         assert_eq!(split.branch(), None);
         round(&mut split, 6, &[0, 1], &[2, 3]);
         let branch = split.branch().expect("a branch");
-        assert_eq!((branch.base, branch.before), (base(4), Some(base(3))));
+        let bases: Vec<Base> = branch.bases.iter().flatten().copied().collect();
+        assert_eq!(bases, [base(4), base(3)]);
         assert_eq!((branch.members, branch.weight), (2, 40.0));
         assert!(split.misses(peer(2)) && !split.misses(peer(1)));
         // One of them comes back, then the other.
@@ -311,8 +348,7 @@ mod tests {
         let mut split = Split::default();
         round(&mut split, 4, &[0, 1, 2, 3], &[]);
         let claim = |weight| Branch {
-            base: base(4),
-            before: None,
+            bases: core::array::from_fn(|at| (at == 0).then(|| base(4))),
             members: 2,
             weight,
         };

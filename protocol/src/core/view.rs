@@ -186,11 +186,7 @@ impl View {
     }
 
     /// A group formed at this base: notes who is in it and who cannot be reached.
-    pub(crate) fn grouped(
-        &mut self,
-        base: Base,
-        members: impl Iterator<Item = (PeerId, f64)>,
-    ) {
+    pub(crate) fn grouped(&mut self, base: Base, members: impl Iterator<Item = (PeerId, f64)>) {
         let mut heaviest: f64 = 0.0;
         let ids = members.map(|(id, weight)| {
             heaviest = heaviest.max(weight);
@@ -320,14 +316,20 @@ impl View {
 
     /// Peers that should be dialled now, with their records; each dial waits twice as long.
     pub(crate) fn due_dials(&mut self, now: Time, room: usize) -> Vec<PeerRecord> {
+        let split = &self.split;
         self.remotes
-            .values_mut()
-            .filter(|r| !r.linked && !r.banned && r.contact.record.is_some())
-            .filter(|r| r.contact.dials < DIAL_ATTEMPTS_MAX)
+            .iter_mut()
+            .filter(|(_, r)| !r.linked && !r.banned && r.contact.record.is_some())
+            // One that a split cut off may come back at any time.
+            .filter(|(id, r)| {
+                let missing = split.misses(**id) && r.contact.dials != DIALS_REFUSED;
+                missing || r.contact.dials < DIAL_ATTEMPTS_MAX
+            })
+            .map(|(_, remote)| remote)
             .filter(|r| r.contact.dial_at.is_some_and(|at| at <= now))
             .take(room)
             .filter_map(|remote| {
-                remote.contact.dials += 1;
+                remote.contact.dials = (remote.contact.dials + 1).min(DIAL_ATTEMPTS_MAX);
                 remote.contact.dial_at =
                     Some(now + Duration::from_secs(1 << remote.contact.dials.min(6)));
                 remote.contact.record.clone()

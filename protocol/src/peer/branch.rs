@@ -4,8 +4,16 @@ use super::lag::CatchUp;
 use crate::core::Event;
 use crate::peer::Peer;
 use crate::{Branch, Done, Order, PeerId, StateId};
+use std::collections::BTreeSet;
 
 impl Peer {
+    /// The branch that it is in since it lost peers to a split, and how many are missing from it.
+    pub fn branch(&self) -> Option<(Branch, usize)> {
+        let split = &self.cx.view.split;
+        let branch = split.branch()?;
+        Some((branch, split.missing().count()))
+    }
+
     /// The branch whose state is lost when this peer takes over another one: none while the peers that
     /// are missing from it are away, because then the other state is of the same branch.
     fn replaced_branch(&self) -> Option<Branch> {
@@ -52,13 +60,24 @@ impl Peer {
         let CatchUp::Loading(_, _, donors) = &self.catch_up else {
             return;
         };
-        let mates = self.cx.view.mates();
-        let mut of_donors = mates.filter(|(id, _)| donors.contains(id));
-        let theirs = of_donors.find_map(|(_, remote)| remote.contact.branch);
-        drop(of_donors);
-        match theirs.filter(|_| self.replaced_branch().is_none()) {
-            Some(theirs) => self.cx.view.split.took_over(&theirs),
-            None => self.cx.view.split.forget(),
+        let view = &self.cx.view;
+        let branch_of = |id: &PeerId| view.get(*id).and_then(|remote| remote.contact.branch);
+        let mut of_donors = donors.iter().filter(|id| !view.split.misses(**id));
+        let theirs = of_donors.find_map(branch_of);
+        let theirs = theirs.filter(|_| self.replaced_branch().is_none());
+        let own = view.split.branch();
+        let away = |id: &PeerId| view.get(*id).is_none_or(|r| !r.linked);
+        let missing: BTreeSet<PeerId> = view.split.known().filter(away).collect();
+        match (theirs, own) {
+            (Some(theirs), Some(own)) if theirs.meets(&own) => {
+                self.cx.view.split.took_over(&theirs);
+            }
+            (theirs, _) => {
+                self.cx.view.split.forget();
+                if let Some(theirs) = theirs {
+                    self.cx.view.split.adopt(&theirs, missing);
+                }
+            }
         }
         self.cx.sort_sides();
     }

@@ -11,7 +11,7 @@ use crate::limits::{DONORS_MAX, VIEW_PEERS_MAX};
 use crate::peer::Peer;
 use crate::peer::lag::{CatchUp, Witnesses};
 use crate::wire::TransferMessage;
-use crate::{Digest, Done, OrderId, PeerId, Round, StateId};
+use crate::{Base, Digest, Done, OrderId, PeerId, Round, StateId};
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -297,6 +297,11 @@ impl Peer {
         self.leave_branch();
         self.cx.digests = digests.to_vec();
         self.cx.round = state.round;
+        let base = Base {
+            round: state.round,
+            anchor: self.cx.anchor(),
+        };
+        self.cx.view.split.passed(base);
         // An evaluation or checkpoint of this round was of other parameters.
         self.life.evaluated_round = None;
         self.life.saved_round = None;

@@ -19,8 +19,6 @@ pub(super) struct Life {
     /// Whether this peer left the run while fragments of the round were undecided.
     pub(super) broken_off: bool,
     pub(super) once: Once,
-    /// Whether the round's training was interrupted for a merge of branches.
-    pub(super) interrupted: bool,
     /// Whether the round found no group and continues.
     pub(super) alone: bool,
     pub(super) started: Time,

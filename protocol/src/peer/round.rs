@@ -2,7 +2,7 @@
 //! before the first round and the end after the last.
 
 use crate::core::timers::Timer;
-use crate::core::{Event, Output, Phase, Remote, Wait};
+use crate::core::{Event, Phase, Remote, Wait};
 use crate::exchange::Outcome;
 use crate::limits::{ALIVE_EVERY, LINGER};
 use crate::peer::{Peer, SNAPSHOT_VERSION, Snapshot};
@@ -108,7 +108,6 @@ impl Peer {
             cut: true,
             peers: self.cx.participants(),
         };
-        self.life.interrupted = false;
         self.life.train = Some(self.cx.order(order));
     }
 
@@ -138,10 +137,18 @@ impl Peer {
         if !self.cx.plan.exchange.agrees() {
             return false;
         }
+        let round = self.cx.round;
+        // A merge after the last round has a number of its own.
+        let further = self.cx.view.live().filter(|(_, r)| r.round > round);
+        let further: Vec<PeerId> = further.map(|(id, _)| id).collect();
+        if let Some(holder) = further.first().filter(|_| further.len() > self.liars()) {
+            self.enter(Phase::Join);
+            self.fall_behind(*holder, true);
+            return true;
+        }
         let mine = self.cx.anchor();
         let mut holders: BTreeMap<Digest, (usize, Option<PeerId>)> = BTreeMap::new();
         holders.insert(mine, (1, None));
-        let round = self.cx.round;
         let there = self.cx.view.of_this_branch();
         for (peer, remote) in there.filter(|(_, r)| !r.suspected && r.round == round) {
             let Some(anchor) = remote.anchor else {
@@ -260,7 +267,7 @@ impl Peer {
             let round = self.cx.round;
             self.cx.emit(Event::BranchesMet {
                 round,
-                base: branch.base.round,
+                base: branch.began(),
                 weight: branch.weight,
             });
         }
@@ -275,13 +282,9 @@ impl Peer {
         if !here || !self.exchange.merge_is_due(&self.cx) {
             return;
         }
-        match self.phase {
-            // The others have stopped and wait: what was trained of the round is dropped with the merge.
-            Phase::Train if !std::mem::replace(&mut self.life.interrupted, true) => {
-                self.cx.put(Output::Interrupt);
-            }
-            Phase::Finished => self.merge(),
-            _ => {}
+        // Otherwise it stops when the round's training or its exchange ends.
+        if self.phase == Phase::Finished {
+            self.merge();
         }
     }
 

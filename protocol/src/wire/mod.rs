@@ -15,8 +15,8 @@ mod version;
 
 pub use crate::exchange::{
     AgreedMessage, Ballot, CenterMessage, ExchangeMessage, FormingMessage, FragmentMessage, Held,
-    Member, MergeSide, Pledge, Promise, PullMessage, Scoped, Seat, ShardPlan, ShardVersion, SignedMessage,
-    VoteCertificate, group_digest, value_of,
+    Member, MergeSide, Pledge, Promise, PullMessage, Scoped, Seat, ShardPlan, ShardVersion,
+    SignedMessage, VoteCertificate, group_digest, value_of,
 };
 pub use codec::{canonical, decode_value, encode_value};
 pub use error::WireError;

@@ -33,12 +33,7 @@ impl MergedByWeight {
         brought.or_insert_with(|| host.parameters());
     }
 
-    pub(super) fn check(
-        &mut self,
-        peer: PeerId,
-        host: &Host,
-        event: &Event,
-    ) -> Result<(), String> {
+    pub(super) fn check(&mut self, peer: PeerId, host: &Host, event: &Event) -> Result<(), String> {
         match event {
             Event::Decided {
                 round,

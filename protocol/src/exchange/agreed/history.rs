@@ -8,7 +8,7 @@ use crate::exchange::{Ending, PastRounds};
 use crate::limits::{
     HISTORY_BYTES_MAX, HISTORY_NEWEST_BYTES_MAX, HISTORY_PINNED_ROUNDS_MAX, HISTORY_ROUNDS_MAX,
 };
-use crate::{ExchangeKind, FragmentId, Members, Order, Part, Round, SliceId};
+use crate::{Base, ExchangeKind, FragmentId, Members, Order, Part, Round, SliceId};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// One round, as far as it is decided and applied.
@@ -202,6 +202,12 @@ impl PastRounds for History {
     }
 
     fn remember(&mut self, cx: &mut Context, round: Round, decisions: Vec<Scoped>) {
+        // The straggler is where the others were when they ended the round.
+        let base = Base {
+            round: round.next(),
+            anchor: cx.anchor(),
+        };
+        cx.view.split.passed(base);
         for decision in decisions {
             if decision.body.ends() {
                 if cx.plan.fragments_of(round).next() == Some(decision.fragment) {

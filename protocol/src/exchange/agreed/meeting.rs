@@ -29,6 +29,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The slot of the rendezvous hash that picks who proposes a merge.
 const SLOT: u8 = 3;
 
+/// A proposal of a merge: from whom, its round and term, its sides.
+type Proposal = (PeerId, (Round, u8), Vec<MergeSide>);
+
 /// How far a peer is with bringing branches together.
 #[derive(Debug, Default)]
 pub(super) struct Meeting {
@@ -40,6 +43,8 @@ pub(super) struct Meeting {
     term: u8,
     tried: BTreeSet<PeerId>,
     proposer: Option<PeerId>,
+    /// A proposal that this peer cannot judge before it has heard from more of its members.
+    early: Option<Proposal>,
     /// Peers that have stopped, with what they hold.
     said: BTreeMap<PeerId, Head>,
 }
@@ -83,6 +88,7 @@ impl Meeting {
         self.term = 0;
         self.tried.clear();
         self.proposer = None;
+        self.early = None;
         let head = Head {
             round: cx.round,
             anchor: cx.anchor(),
@@ -95,7 +101,8 @@ impl Meeting {
         for peer in self.candidates(cx) {
             self.say(cx, peer);
         }
-        self.until = cx.wait(Wait::Group, cx.deadlines.ceiling());
+        // Others may have begun to train a round just now. They stop when it ends.
+        self.until = cx.wait(Wait::Group, 2 * cx.deadlines.ceiling());
         let grace = cx.now + MERGE_GRACE;
         cx.timers.set(Timer::Exchange, self.until.min(grace));
         self.consider(cx)
@@ -159,7 +166,10 @@ impl Meeting {
         }
         match self.further_mate(cx) {
             Some(teller) => self.behind(cx, teller, false),
-            None => self.consider(cx),
+            None => match self.early.take() {
+                Some((from, at, sides)) => self.proposed(cx, from, at, &sides),
+                None => self.consider(cx),
+            },
         }
     }
 
@@ -262,7 +272,11 @@ impl Meeting {
             .then(|| sides::group(&cx.plan, round, sides, cx.me()))
             .flatten();
         let Some(group) = group else {
-            cx.send(from, FormingMessage::Decline { round, term });
+            let unheard = sides::members(sides).any(|id| !self.said.contains_key(&id));
+            match self.active && unheard {
+                true => self.early = Some((from, (round, term), sides.to_vec())),
+                false => cx.send(from, FormingMessage::Decline { round, term }),
+            }
             return Formed::Waiting;
         };
         self.end(cx, false);

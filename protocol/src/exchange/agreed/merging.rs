@@ -106,9 +106,8 @@ impl Agreed {
         let Some(group) = self.group.as_ref().filter(|group| group.merges()) else {
             return;
         };
-        let merged = |b: &super::FragmentRound| {
-            b.told && matches!(b.ending, Some(Ending::Merge(_)))
-        };
+        let merged =
+            |b: &super::FragmentRound| b.told && matches!(b.ending, Some(Ending::Merge(_)));
         let whole = self.fragment_rounds.len() == cx.plan.fragments.len();
         if !(whole && self.fragment_rounds.iter().all(merged)) {
             self.grouping.meeting.forget();

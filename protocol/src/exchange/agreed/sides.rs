@@ -89,14 +89,15 @@ pub(super) fn acceptable(
     if round <= cx.round || furthest.is_none_or(|furthest| round > furthest.next()) {
         return false;
     }
+    let liars = cx.plan.liars_of(all.len());
     let mine = |side: &MergeSide| side.head == cx.anchor() && side.members.contains(&cx.me());
     let known = |side: &MergeSide| {
         let heads = side.members.iter().filter_map(|peer| said.get(peer));
         let heads: Vec<&Head> = heads.filter(|head| head.anchor == side.head).collect();
         let majority = 2 * side.members.len() > claimed(heads.iter().copied());
         let claims = |head: &&Head| head.branch.weight.to_bits() == side.weight.to_bits();
-        // A few members may be unknown here, because links come up at different times.
-        2 * heads.len() > side.members.len() && majority && heads.iter().any(claims)
+        // Some may not be heard here yet. More must be than may lie.
+        heads.len() > liars && majority && heads.iter().any(claims)
     };
     sides.iter().any(mine) && sides.iter().all(known)
 }
@@ -123,8 +124,6 @@ pub(super) fn group(plan: &Plan, round: Round, sides: &[MergeSide], me: PeerId) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Base;
-
     fn peer(id: u8) -> PeerId {
         PeerId::from_bytes([id; 32])
     }
@@ -134,11 +133,7 @@ mod tests {
             round: Round(round),
             anchor: Digest::from_bytes([anchor; 32]),
             branch: Branch {
-                base: Base {
-                    round: Round(1),
-                    anchor: Digest::from_bytes([0; 32]),
-                },
-                before: None,
+                bases: Default::default(),
                 members,
                 weight,
             },
@@ -162,10 +157,8 @@ mod tests {
         assert_eq!(shape, [(2, 30.0), (2, 10.0)]);
         assert_eq!(round_of(&said, &found), Round(8));
         assert!(!complete(&said, &found));
-        let without: BTreeMap<PeerId, Head> = said
-            .into_iter()
-            .filter(|(id, _)| *id != peer(4))
-            .collect();
+        let without: BTreeMap<PeerId, Head> =
+            said.into_iter().filter(|(id, _)| *id != peer(4)).collect();
         assert_eq!(sides(&without).len(), 1, "one of two is no majority");
     }
 }
