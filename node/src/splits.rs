@@ -34,7 +34,7 @@ impl FromStr for Split {
         let bad = || FaultError::new(text, FORM);
         let (rounds, peers) = text.split_once(':').ok_or_else(bad)?;
         let (from, until) = rounds.split_once("..").ok_or_else(bad)?;
-        let peers = peers.split(',').map(|id| PeerId::from_hex(id).ok());
+        let peers = peers.split(',').map(PeerId::from_hex);
         let split = Self {
             from: from.parse().map_err(|_| bad())?,
             until: until.parse().map_err(|_| bad())?,

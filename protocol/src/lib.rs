@@ -83,6 +83,7 @@ mod pace;
 mod participants;
 mod plan;
 mod rendezvous;
+mod route;
 mod sampling;
 mod schedule;
 mod signature;
@@ -99,9 +100,7 @@ pub use exchange::Standing;
 pub use group::{GroupTag, Members};
 pub use id::{Digest, LayoutHash, PeerId, PlanHash, RunId};
 pub use kind::{CenterPlan, ExchangeFacts, ExchangeKind, KindError, LeadPlan, ServerPlan};
-pub use order::{
-    Done, Evaluation, Lane, Order, Route, StateId, StepBudget, StoreId, TrainSummary, WorkError,
-};
+pub use order::{Done, Evaluation, Order, StateId, StepBudget, StoreId, TrainSummary, WorkError};
 pub use overlap::{Layers, OverlapError, OverlapPlan};
 pub use pace::Pace;
 pub use participants::Participants;
@@ -109,6 +108,7 @@ pub use peer::{Input, Peer, Snapshot};
 pub use plan::{
     AgreementPlan, BytesBound, Contribution, DeadlinePlan, FragmentPlan, Plan, PlanError,
 };
+pub use route::{Lane, Route};
 pub use sampling::Sampling;
 pub use schedule::{Schedule, ScheduleCost};
 pub use signature::{Signature, Signed};

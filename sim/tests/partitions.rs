@@ -46,7 +46,7 @@ fn run(seed: u64, faults: &str) -> Report {
 fn halves_that_go_on_are_merged_by_weight() {
     let (mut merged, mut failed, mut saved) = (0, 0, 0);
     let mut lossless = Vec::new();
-    let seeds = common::seeds(48);
+    let seeds = common::seeds(24);
     let count = seeds.end - seeds.start;
     for seed in seeds {
         let report = run(seed, "");
@@ -78,7 +78,7 @@ fn halves_that_go_on_are_merged_by_weight() {
 
 #[test]
 fn deaths_during_the_merge_leave_one_state() {
-    for seed in common::seeds(48) {
+    for seed in common::seeds(24) {
         let peers = 4 + seed % 6;
         let heals = 6.0 + 0.013 * (seed % 40) as f64 + 3.0 + (seed % 4) as f64;
         let mut faults = String::new();

@@ -43,7 +43,7 @@ pub struct About {
 /// Listens to events and keeps the [`Status`].
 #[derive(Debug)]
 pub struct Observer {
-    status: Status,
+    pub(super) status: Status,
     about: About,
     base: Progress,
     /// Inner steps and samples of this life's finished trainings.

@@ -100,6 +100,7 @@ impl LocalReport {
                 .flat_map(Member::faults)
                 .chain(kills)
                 .collect(),
+            merges: swarm.split.merges.clone(),
             leaks: None,
             stranger: None,
         };

@@ -19,8 +19,7 @@ use crate::exchange::Ending;
 use crate::rendezvous::rendezvous;
 use crate::schedule::Program;
 use crate::{
-    Attempt, Event, ExchangeKind, FragmentId, Members, Order, PeerId, Settlement, StoreId, Time,
-    Wait,
+    Attempt, Event, ExchangeKind, FragmentId, Members, Order, PeerId, Settlement, Time, Wait,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -70,10 +69,7 @@ impl FragmentRound {
         // A schedule cannot cut a fragment that has fewer values than shards: members push
         // directly.
         let program = program.filter(|program| program.shards() as u64 <= len);
-        let of = match group.merges() {
-            true => (group.len() as u64).min(len) as u16,
-            false => cx.plan.parts(len, group.len()) as u16,
-        };
+        let of = super::server::parts(cx, &group, len);
         let owners = super::server::owners(cx, &group, of);
         let first = Ballot {
             number: 0,
@@ -179,10 +175,7 @@ impl FragmentRound {
         };
         for shard in order {
             let order = Order::Encode {
-                store: match merges {
-                    true => StoreId::Branch,
-                    false => StoreId::Local,
-                },
+                store: self.scope.source(),
                 slice: self.scope.contribution(shard, self.scope.group.me),
                 of,
             };
@@ -389,10 +382,7 @@ impl FragmentRound {
             ballot,
             contributors,
         });
-        self.ending = Some(match self.scope.group.merges() {
-            true => Ending::Merge(aggregates),
-            false => Ending::Apply(aggregates),
-        });
+        self.ending = Some(self.scope.ending(aggregates));
     }
 }
 

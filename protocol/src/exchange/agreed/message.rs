@@ -2,12 +2,14 @@
 //! votes and the repairs of each fragment.
 
 pub use super::member::Member;
+pub use super::merge_side::MergeSide;
 
 use super::ballot::{Ballot, Held, ShardPlan, ShardVersion};
 use super::member::group;
+use super::merge_side::merge;
 use super::signed_message::{Seat, SignedMessage};
 use super::statement::Place;
-use crate::limits::{GROUP_MEMBERS_MAX, MERGE_SIDES_MAX};
+use crate::limits::GROUP_MEMBERS_MAX;
 use crate::wire::{WireError, check};
 use crate::{Branch, Digest, FragmentId, GroupTag, Members, PeerId, Round, RunId, Signed};
 use serde::{Deserialize, Serialize};
@@ -97,17 +99,6 @@ pub enum FormingMessage {
         /// The sides.
         sides: Vec<MergeSide>,
     },
-}
-
-/// One side of a merge.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct MergeSide {
-    /// Hash of its anchor.
-    pub head: Digest,
-    /// What its rounds have decided since the split; its members share it.
-    pub weight: f64,
-    /// Its members in `PeerId` order.
-    pub members: Vec<PeerId>,
 }
 
 /// A message about one fragment in one group of one round.
@@ -313,19 +304,6 @@ impl AgreedMessage {
             }
         }
     }
-}
-
-/// Checks the sides of a merge.
-fn merge(sides: &[MergeSide]) -> Result<(), WireError> {
-    let count: usize = sides.iter().map(|side| side.members.len()).sum();
-    let few = sides.len() <= MERGE_SIDES_MAX && count <= GROUP_MEMBERS_MAX;
-    check::ok(few, "sides")?;
-    for side in sides {
-        check::weight(side.weight)?;
-        let ascending = side.members.is_sorted_by(|one, next| one < next);
-        check::ok(ascending && !side.members.is_empty(), "members")?;
-    }
-    Ok(())
 }
 
 impl FormingMessage {

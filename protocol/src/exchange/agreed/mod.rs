@@ -34,6 +34,7 @@ mod history;
 mod mailbox;
 mod meeting;
 mod member;
+mod merge_side;
 mod merging;
 mod message;
 mod pipeline;

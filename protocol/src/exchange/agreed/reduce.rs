@@ -19,7 +19,7 @@ use crate::exchange::foreign_tag;
 use crate::limits::{BALLOTS_MAX, BALLOTS_SIGNED_MAX, GROUP_MEMBERS_MAX};
 use crate::{
     Attempt, Digest, Done, Layers, Members, Order, OrderId, Part, PeerError, PeerId, SliceId,
-    SliceMeta, StoreId, Tag, Wait, WorkError,
+    SliceMeta, Tag, Wait, WorkError,
 };
 
 impl FragmentRound {
@@ -214,10 +214,7 @@ impl FragmentRound {
             ..self.scope.contribution(shard, self.scope.group.me)
         };
         let order = cx.order(Order::Encode {
-            store: match self.scope.group.merges() {
-                true => StoreId::Merged(shard),
-                false => StoreId::Shard(shard),
-            },
+            store: self.scope.reduction(shard),
             slice,
             of: self.scope.of,
         });
