@@ -1,5 +1,5 @@
-//! Branches: what became of a swarm that was split into sides which cannot reach each other. Each
-//! side goes on, and counts what it does, so that both can be merged by weight when they meet.
+//! Branches: the sides of a swarm that was split, which cannot reach each other. Each side goes on, and
+//! counts what it does, so that both can be merged by weight when they meet.
 
 use crate::limits::{BRANCH_BASES, GROUP_MEMBERS_MAX};
 use crate::wire::WireError;

@@ -412,7 +412,7 @@ fn every_kind_of_message_has_a_golden_file() {
     let counts = [
         (vec![0], 4),
         (vec![1], 5),
-        (vec![2, 0, 0], 6),
+        (vec![2, 0, 0], 8),
         (vec![2, 0, 1], 7),
         (vec![2, 0, 1, 7], 6),
         (vec![2, 1], 2),
@@ -432,7 +432,7 @@ fn every_kind_of_message_has_a_golden_file() {
         &[1, 5, 0, 0],
         &[2, 3, 0, 0],
         &[2, 0, 2, 0],
-        &[2, 0, 0, 6],
+        &[2, 0, 0, 8],
         &[2, 1, 2, 0],
         &[2, 2, 1, 0],
     ] {

@@ -28,7 +28,7 @@ impl Driver {
         }
     }
 
-    /// Says what becomes of the branches of a swarm that was split.
+    /// Says that the branches of a swarm that was split meet, and whether they are merged.
     pub(super) fn tell_of_branches(&mut self, event: &Event) {
         let printer = &mut self.console.printer;
         match event {

@@ -4,7 +4,7 @@ use super::display::Display;
 use super::report::MergeEntry;
 use crate::progress::merged;
 
-/// What has become of a split.
+/// How far a split is.
 #[derive(Debug)]
 pub(super) struct SplitStory {
     /// The sides, in words.

@@ -61,7 +61,7 @@ pub(super) struct Swarm {
     /// The name of the run that a stranger attacks, until it begins.
     target_of_stranger: Option<String>,
     stranger: Option<Stranger>,
-    /// What has become of a split.
+    /// How far a split is.
     pub(super) split: SplitStory,
     /// Chooses the kills of `--kill-every`.
     pub(super) killer: Option<Killer>,

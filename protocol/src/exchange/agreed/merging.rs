@@ -18,7 +18,7 @@ impl Agreed {
         self.brought_together(cx, formed);
     }
 
-    /// What became of a meeting.
+    /// A meeting goes on, or has ended in this way.
     pub(super) fn brought_together(&mut self, cx: &mut Context, formed: Formed) {
         match formed {
             Formed::Waiting => {}
@@ -38,6 +38,25 @@ impl Agreed {
                 self.not_merged(cx);
                 self.outcome = Some(Outcome::Alone);
             }
+        }
+    }
+
+    /// A peer is gone while a group is formed, of an ordinary round or of a merge.
+    pub(super) fn gone_from_forming(&mut self, cx: &mut Context, peer: PeerId) {
+        let formed = self.grouping.meeting.gone(cx, peer);
+        self.brought_together(cx, formed);
+        let formed = self.grouping.gone(cx, peer);
+        self.formed(cx, formed);
+    }
+
+    /// A deadline of the forming of a group has passed.
+    pub(super) fn forming_timeout(&mut self, cx: &mut Context) {
+        if self.grouping.active() {
+            let formed = self.grouping.timeout(cx);
+            self.formed(cx, formed);
+        } else if self.grouping.meeting.active() {
+            let formed = self.grouping.meeting.timeout(cx);
+            self.brought_together(cx, formed);
         }
     }
 

@@ -289,21 +289,12 @@ impl Exchange for Agreed {
             }
             Signal::Gone(peer) => {
                 self.gone(cx, peer);
-                let formed = self.grouping.meeting.gone(cx, peer);
-                self.brought_together(cx, formed);
-                let formed = self.grouping.gone(cx, peer);
-                self.formed(cx, formed);
+                self.gone_from_forming(cx, peer);
                 Ok(())
             }
             Signal::Timeout => {
                 self.fragment_rounds.iter_mut().for_each(|b| b.timeout(cx));
-                if self.grouping.active() {
-                    let formed = self.grouping.timeout(cx);
-                    self.formed(cx, formed);
-                } else if self.grouping.meeting.active() {
-                    let formed = self.grouping.meeting.timeout(cx);
-                    self.brought_together(cx, formed);
-                }
+                self.forming_timeout(cx);
                 Ok(())
             }
             Signal::Heard(peer) => {
