@@ -67,7 +67,9 @@ fn a_side_that_is_too_small_to_be_trusted_saves_its_branch() {
     assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
     let report: Value = serde_json::from_str(&outcome.stdout).unwrap();
     assert_eq!(report["merges"], Value::Array(Vec::new()));
-    same_digest(&nodes(&report).iter().collect::<Vec<_>>());
+    // The lone daemon was faster. It takes over the others' state when they have its round, which is the
+    // last one here.
+    same_digest(&nodes(&report)[..3].iter().collect::<Vec<_>>());
     let branch = dir.path().join("swarm/node-3/branch-1");
     assert!(outcome.stderr.contains("branch-1"), "{}", outcome.stderr);
     let model = dir.path().join("branch.safetensors");

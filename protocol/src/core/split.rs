@@ -158,7 +158,7 @@ impl Split {
     /// [`BRANCH_WEIGHT_FACTOR`] times what as many of the heaviest members that this peer has seen
     /// contribute in as many rounds.
     pub(crate) fn credible(&self, claim: &Branch, round: Round) -> bool {
-        let rounds = 1 + round.since(claim.began());
+        let rounds = round.since(claim.began()).saturating_add(1);
         let each = BRANCH_WEIGHT_FACTOR * self.heaviest * f64::from(claim.members);
         claim.weight <= each * rounds as f64
     }
@@ -170,7 +170,7 @@ impl Split {
 
     /// A merge did not come about: this side goes on for a round before the next attempt.
     pub(crate) fn failed(&mut self, round: Round) {
-        self.attempts.failed += 1;
+        self.attempts.failed = self.attempts.failed.saturating_add(1);
         self.attempts.resume = round.next();
         self.attempts.given_up |= self.attempts.failed >= MERGE_ATTEMPTS_MAX;
     }
