@@ -37,43 +37,29 @@ fn a_swarm_that_was_split_is_merged_and_learns_as_well() {
     assert!(with <= LOSS_MORE * without, "{with} against {without}");
 }
 
-/// Where one of four may lie, a side of fewer than four cannot be trusted. The lone daemon takes over
-/// the state of the three and keeps its own work in a checkpoint of its own.
+/// Staggered fragments are not merged. The daemons of one side take over the others' state, and keep
+/// their own work in a checkpoint of its own, which can be exported.
 #[test]
-fn a_side_that_is_too_small_to_be_trusted_saves_its_branch() {
+fn a_side_that_cannot_be_merged_saves_its_branch() {
     let turn = turn();
     let dir = tempfile::tempdir().unwrap();
-    let config = "[strategy]\npreset = \"diloco\"\n[strategy.agreement]\nliars = 1\n";
+    let config =
+        "[strategy]\npreset = \"diloco\"\n[strategy.overlap]\nfragments = 2\nstagger = 2\n";
     std::fs::write(dir.path().join("all.toml"), config).unwrap();
-    let args = [
-        "local",
-        "--json",
-        "--baseline",
-        "0",
-        "--dir",
-        "swarm",
-        "--config",
-        "all.toml",
-        "--rounds",
-        "40",
-        "--shards",
-        "iid",
-        "--partition",
-        "0,1,2|3@round:5",
-        "--heal",
-        "@round:15",
-    ];
-    let outcome = murmurate(dir.path(), &args);
+    let run = ["local", "--json", "--baseline", "0", "--dir", "swarm"];
+    let how = ["--config", "all.toml", "--rounds", "60", "--shards", "iid"];
+    let split = ["--partition", "0,1|2,3@round:8", "--heal", "@round:20"];
+    let outcome = murmurate(dir.path(), &[&run[..], &how, &split].concat());
     assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
     let report: Value = serde_json::from_str(&outcome.stdout).unwrap();
     assert_eq!(report["merges"], Value::Array(Vec::new()));
-    // The lone daemon was faster. It takes over the others' state when they have its round, which is the
-    // last one here.
-    same_digest(&nodes(&report)[..3].iter().collect::<Vec<_>>());
-    let branch = dir.path().join("swarm/node-3/branch-1");
+    same_digest(&nodes(&report).iter().collect::<Vec<_>>());
     assert!(outcome.stderr.contains("branch-1"), "{}", outcome.stderr);
+    let branches = (0..4).map(|node| dir.path().join(format!("swarm/node-{node}/branch-1")));
+    let saved: Vec<_> = branches.filter(|branch| branch.exists()).collect();
+    assert!(!saved.is_empty() && saved.len() < 4, "{saved:?}");
     let model = dir.path().join("branch.safetensors");
-    let (branch, model) = (branch.to_str().unwrap(), model.to_str().unwrap());
+    let (branch, model) = (saved[0].to_str().unwrap(), model.to_str().unwrap());
     let export = murmurate(dir.path(), &["export", branch, "--to", model]);
     assert_eq!(export.code, Some(0), "{}", export.stderr);
     drop(turn);
