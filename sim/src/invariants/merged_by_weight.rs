@@ -11,7 +11,7 @@ const ROUNDING: f64 = 1e-5;
 /// Shard by shard, the contributors with their weights.
 type Contributors = Vec<Vec<(PeerId, f64)>>;
 
-/// What peers brought into merges, and what was decided of it.
+/// What peers brought into merges, and the decisions about it.
 #[derive(Debug)]
 pub(super) struct MergedByWeight {
     fragments: Vec<Range<usize>>,
