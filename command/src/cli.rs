@@ -16,8 +16,11 @@ pub(crate) use membership::{
 use murmurate_net::emulate::{LinkSpec, NatKind};
 use murmurate_node::faults::Fault;
 use murmurate_node::lies::Lie;
-use murmurate_node::local::{KillAt, KillEvery, LateAt, LiarAt, ShardsArg, StopAt};
+use murmurate_node::local::{
+    HealAt, KillAt, KillEvery, LateAt, LiarAt, PartitionAt, ShardsArg, StopAt,
+};
 use murmurate_node::progress::LogMode;
+use murmurate_node::splits::Split;
 pub(crate) use sim::{CompareArgs, SimArgs, SimCommand, SurveyArgs};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -152,6 +155,9 @@ pub(crate) struct RunArgs {
     /// Lie to the other daemons, for tests: MODE or MODE:ROUND, as `murmurate local --liar`
     #[arg(long, hide = true, value_name = "MODE")]
     pub(crate) lie: Vec<Lie>,
+    /// Be cut off from other daemons for some rounds, for tests: FROM..UNTIL:PEER,PEER
+    #[arg(long, hide = true, value_name = "SPLIT")]
+    pub(crate) split: Vec<Split>,
     /// End when the process with this id ends
     #[arg(long, hide = true, value_name = "PID")]
     pub(crate) parent: Option<u32>,
@@ -228,6 +234,13 @@ pub(crate) struct LocalArgs {
     /// daemons
     #[arg(long, value_name = "N@MODE")]
     pub(crate) liar: Vec<LiarAt>,
+    /// Split the swarm in round R: cut all links between the sides. Each side goes on, and after --heal
+    /// they are merged by weight
+    #[arg(long, value_name = "0,1|2,3@round:R")]
+    pub(crate) partition: Option<PartitionAt>,
+    /// Let the sides of --partition reach each other again when they are in round S
+    #[arg(long, value_name = "@round:S")]
+    pub(crate) heal: Option<HealAt>,
     /// Record the inputs of daemon N's peer in DIR/N.rec, for `murmurate sim --replay`
     #[arg(long, value_name = "DIR")]
     pub(crate) record: Option<PathBuf>,

@@ -157,6 +157,7 @@ fn answer(order: &Order, well: bool, fragments: usize) -> Option<Done> {
         let reason = "no".to_owned();
         return Some(Done::Failed(match order {
             Order::Reduce { inputs, .. }
+            | Order::Average { inputs, .. }
             | Order::Mix { inputs, .. }
             | Order::MixReplicas { inputs, .. }
             | Order::Gather { inputs, .. }
@@ -167,7 +168,7 @@ fn answer(order: &Order, well: bool, fragments: usize) -> Option<Done> {
                 WorkError::BadSlice { slice, origin: slice.origin, reason }
             }
             Order::Load { .. } => WorkError::BadState { reason },
-            Order::Save { .. } => WorkError::Storage { reason },
+            Order::Save { .. } | Order::SaveBranch { .. } => WorkError::Storage { reason },
             _ => WorkError::Training { reason },
         }));
     }
@@ -180,12 +181,13 @@ fn answer(order: &Order, well: bool, fragments: usize) -> Option<Done> {
             Done::Encoded { bytes: 48, digest }
         }
         Order::Reduce { .. }
+        | Order::Average { .. }
         | Order::Mix { .. }
         | Order::MixReplicas { .. }
         | Order::ResetCenter { .. }
         | Order::MoveCenter { .. } => Done::Combined,
         Order::Evaluate { .. } => Done::Evaluated(murmurate_protocol::Evaluation::default()),
-        Order::Save { .. } => Done::Saved,
+        Order::Save { .. } | Order::SaveBranch { .. } => Done::Saved,
         Order::Pin { round } => {
             Done::Pinned(StateId { round: *round, root: digest, bytes: 9 })
         }

@@ -18,6 +18,7 @@ pub mod ports;
 pub mod progress;
 pub mod report;
 mod spans;
+pub mod splits;
 pub mod store;
 pub mod traffic;
 pub mod unit;

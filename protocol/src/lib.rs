@@ -70,6 +70,7 @@ pub mod peer;
 pub mod record;
 pub mod wire;
 
+mod branch;
 mod core;
 mod count;
 mod exchange;
@@ -83,6 +84,7 @@ mod participants;
 mod plan;
 mod proof;
 mod rendezvous;
+mod route;
 mod sampling;
 mod schedule;
 mod signature;
@@ -94,14 +96,13 @@ mod time;
 mod topology;
 
 pub use self::core::{Event, FetchId, Output, PeerConfig, PeerError, Phase, Remote, View, Wait};
+pub use branch::{Base, Branch};
 pub use count::{FragmentId, InnerStep, OrderId, Round};
 pub use exchange::Standing;
 pub use group::{GroupTag, Members};
 pub use id::{Digest, LayoutHash, PeerId, PlanHash, RunId};
 pub use kind::{CenterPlan, ExchangeFacts, ExchangeKind, KindError, LeadPlan, ServerPlan};
-pub use order::{
-    Done, Evaluation, Lane, Order, Route, StateId, StepBudget, StoreId, TrainSummary, WorkError,
-};
+pub use order::{Done, Evaluation, Order, StateId, StepBudget, StoreId, TrainSummary, WorkError};
 pub use overlap::{Layers, OverlapError, OverlapPlan};
 pub use pace::Pace;
 pub use participants::Participants;
@@ -110,6 +111,7 @@ pub use plan::{
     AgreementPlan, BytesBound, Contribution, DeadlinePlan, FragmentPlan, Plan, PlanError,
 };
 pub use proof::{Proof, Saying};
+pub use route::{Lane, Route};
 pub use sampling::Sampling;
 pub use schedule::{Schedule, ScheduleCost};
 pub use signature::{Signature, Signed};

@@ -135,6 +135,35 @@ pub const COMPANIONS_WAIT: Duration = Duration::from_secs(3);
 /// The longest pause between two reports that peers are missing.
 pub const MISSING_AGAIN_MAX: Duration = Duration::from_secs(600);
 
+/// Rounds after which a peer no longer counts what its side of a split has done: the others are taken
+/// for gone.
+pub const BRANCH_ROUNDS_MAX: u64 = 4096;
+
+/// States that a branch may have grown from, of which two branches must share one.
+pub const BRANCH_BASES: usize = 8;
+
+/// Rounds whose opening state's hash a peer keeps, to find the bases of a branch: as many as may end
+/// before it knows that a link is down.
+pub const TRAIL_ROUNDS_MAX: usize = 256;
+
+/// How many times the weight of the heaviest member that a peer has seen, for each member and round, a
+/// branch may claim. Machines of another side may be faster, and a round that is tried again trains
+/// longer.
+pub const BRANCH_WEIGHT_FACTOR: f64 = 16.0;
+
+/// Sides that one merge brings together.
+pub const MERGE_SIDES_MAX: usize = 8;
+
+/// Attempts to merge branches. After that the peers on one side take over the other side's state.
+pub const MERGE_ATTEMPTS_MAX: u8 = 5;
+
+/// How long peers of two branches may see each other before the merge is given up: enough links between
+/// them must come up, which are dialled again after pauses of up to a minute, and rounds must end.
+pub const MERGE_WAIT: Duration = Duration::from_secs(900);
+
+/// How long a merge waits for links to members that it has not met, once all others are there.
+pub const MERGE_GRACE: Duration = Duration::from_secs(6);
+
 /// How often a peer tells its links that it is alive and how far it is.
 pub const ALIVE_EVERY: Duration = Duration::from_secs(2);
 

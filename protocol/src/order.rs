@@ -30,6 +30,10 @@ pub enum StoreId {
     /// the difference between the parameters and the copy, and moves the copy by what was encoded.
     /// Encoding a whole slice (`Part::Aggregate`) sets the copy to the parameters.
     Replica(PeerId),
+    /// The anchor, as plain f32: this peer's side in a merge of branches.
+    Branch,
+    /// The mean of branches of one shard that this peer owns, as plain f32.
+    Merged(u16),
 }
 
 /// A piece of work for the Executor. Every order says by itself what is computed and where the
@@ -80,6 +84,19 @@ pub enum Order {
         /// Into how many shards the fragment is cut.
         of: u16,
         /// Contributions, or partial sums, with their weights.
+        inputs: Vec<(SliceId, f64)>,
+    },
+    /// Average a shard of branches: `shard = sum_k a_k slice_k / sum_k a_k` of slices of plain f32,
+    /// summed in the order given. The result goes to [`StoreId::Merged`]. Answered by
+    /// [`Done::Combined`].
+    Average {
+        /// The fragment.
+        fragment: FragmentId,
+        /// The shard.
+        shard: u16,
+        /// Into how many shards the fragment is cut.
+        of: u16,
+        /// Slices of the members' branches with their weights.
         inputs: Vec<(SliceId, f64)>,
     },
     /// Mix this peer's parameters with those of others, summed in the order given: `mix = (keep *
@@ -157,6 +174,17 @@ pub enum Order {
         /// As in [`Order::Apply`].
         keep_local: bool,
     },
+    /// Make merged branches the new anchor of a fragment and hand it to the trainer. Momentum, what
+    /// codecs keep, and training since the old anchor are dropped: they belong to one side. Answered by
+    /// [`Done::Applied`].
+    Merge {
+        /// The round that ends.
+        round: Round,
+        /// The fragment.
+        fragment: FragmentId,
+        /// The decided means of plain f32, shard by shard.
+        aggregates: Vec<SliceId>,
+    },
     /// Give up this round's exchange of a fragment. The anchor stays, training continues from its
     /// present parameters, and the contribution becomes part of the next one. Answered by
     /// [`Done::Applied`] with the unchanged anchor's digest.
@@ -191,6 +219,14 @@ pub enum Order {
         /// The peer's state, opaque to the Executor.
         snapshot: Vec<u8>,
     },
+    /// Write a checkpoint that stays: another state is about to take the place of this peer's branch.
+    /// Answered by [`Done::Saved`].
+    SaveBranch {
+        /// The round that the branch's state opens.
+        round: Round,
+        /// The peer's state, opaque to the Executor.
+        snapshot: Vec<u8>,
+    },
     /// Keep the state that opens `round` for newcomers. Answered by [`Done::Pinned`].
     Pin {
         /// The round that the state opens.
@@ -213,48 +249,6 @@ pub enum Order {
         /// The neighbour.
         peer: PeerId,
     },
-}
-
-/// One of the Executor's two lanes. Each performs its orders one after another; the lanes run
-/// beside each other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lane {
-    /// Owns the trainer.
-    Train,
-    /// Owns anchor, codecs and outer optimizer.
-    Mix,
-}
-
-/// The lanes that an order passes through.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Route {
-    /// The mix lane performs the order.
-    Mix,
-    /// The mix lane lends its buffer to the train lane, which performs the order.
-    MixThenTrain,
-    /// The train lane writes its half of a checkpoint; the mix lane adds its own and commits both.
-    TrainThenMix,
-}
-
-impl Route {
-    /// The last lane of the route: it ends the order and answers it.
-    pub const fn last(self) -> Lane {
-        match self {
-            Self::MixThenTrain => Lane::Train,
-            Self::Mix | Self::TrainThenMix => Lane::Mix,
-        }
-    }
-}
-
-impl Order {
-    /// The lanes that it passes through.
-    pub const fn route(&self) -> Route {
-        match self {
-            Self::Train { .. } | Self::Evaluate { .. } => Route::MixThenTrain,
-            Self::Save { .. } => Route::TrainThenMix,
-            _ => Route::Mix,
-        }
-    }
 }
 
 /// A swarm's state at the start of a round: anchor, outer optimizer, shared codec state, clock.

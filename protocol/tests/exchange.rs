@@ -224,6 +224,7 @@ fn peers_outside_a_group_cannot_decide_repair_or_void_its_exchange() {
             anchor: club.anchor(),
             ready: false,
             muster: Muster::Waiting,
+            branch: None,
         })
         .into(),
     };

@@ -114,6 +114,7 @@ fn a_peer_begins_only_after_the_others_have_met_as_many() {
                 ready: true,
                 anchor: waiting.anchor,
                 muster: theirs,
+                branch: None,
             },
         );
         assert_eq!(one.peer.phase() == Phase::Train, begins, "{theirs:?}");
@@ -135,6 +136,7 @@ fn a_round_at_the_end_of_its_range_overflows_nothing() {
                 ready: true,
                 muster: Muster::Begun,
                 anchor,
+                branch: None,
             },
         );
         one.hear(

@@ -104,6 +104,7 @@ fn met_an_observer() -> One {
         ready: true,
         anchor: Digest::of(b"another"),
         muster: Muster::Begun,
+        branch: None,
     };
     one.hear(peer(3), alive);
     one.work(honest);

@@ -280,6 +280,7 @@ impl Driven {
             anchor: Digest::from_bytes([0; 32]),
             ready: true,
             muster: Muster::Begun,
+            branch: None,
         }))
     }
 
@@ -294,6 +295,7 @@ impl Driven {
                     reason: "made up".to_owned(),
                 },
                 Order::Reduce { inputs, .. }
+                | Order::Average { inputs, .. }
                 | Order::Mix { inputs, .. }
                 | Order::MixReplicas { inputs, .. }
                 | Order::Gather { inputs, .. }
@@ -322,12 +324,13 @@ impl Driven {
                 digest: Some(digest),
             },
             Order::Reduce { .. }
+            | Order::Average { .. }
             | Order::Mix { .. }
             | Order::MixReplicas { .. }
             | Order::ResetCenter { .. }
             | Order::MoveCenter { .. } => Done::Combined,
             Order::Evaluate { .. } => Done::Evaluated(Evaluation::default()),
-            Order::Save { .. } => Done::Saved,
+            Order::Save { .. } | Order::SaveBranch { .. } => Done::Saved,
             Order::Pin { round } => Done::Pinned(StateId {
                 round: *round,
                 root: digest,

@@ -14,13 +14,13 @@
 
 use murmurate_protocol::wire::{
     AgreedMessage, Ballot, CenterMessage, ExchangeMessage, FormingMessage, FragmentMessage, Held,
-    Hello, Member, MembershipMessage, Message, Muster, PeerRecord, Pledge, Promise, PullMessage,
-    Reason, Scoped, Seat, Seated, ShardPlan, ShardVersion, SignedGroup, SignedMessage,
+    Hello, Member, MembershipMessage, MergeSide, Message, Muster, PeerRecord, Pledge, Promise,
+    PullMessage, Reason, Scoped, Seat, Seated, ShardPlan, ShardVersion, SignedGroup, SignedMessage,
     TransferMessage, VoteCertificate, WIRE_VERSION, WireError, decode, encode, encode_value,
 };
 use murmurate_protocol::{
-    Digest, FragmentId, GroupTag, LayoutHash, Members, Part, PeerId, PlanHash, Round, RunId,
-    Signature, SliceId, SliceMeta, Snapshot, StateId, Tag, Time,
+    Base, Branch, Digest, FragmentId, GroupTag, LayoutHash, Members, Part, PeerId, PlanHash, Round,
+    RunId, Signature, SliceId, SliceMeta, Snapshot, StateId, Tag, Time,
 };
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -65,6 +65,15 @@ fn messages() -> Vec<Message> {
         addresses: vec![vec![4, 127, 0, 0, 1], Vec::new()],
         signature: vec![0x55; 64],
     };
+    let base = |round| Base {
+        round: Round(round),
+        anchor: Digest::from_bytes([0x77; 32]),
+    };
+    let branch = Branch {
+        bases: core::array::from_fn(|at| (at < 2).then(|| base(9 - at as u64))),
+        members: 2,
+        weight: 640.0,
+    };
     let hello = Hello {
         run: RunId::from_bytes([0x11; 32]),
         layout: LayoutHash::from_bytes([0x22; 32]),
@@ -73,6 +82,7 @@ fn messages() -> Vec<Message> {
         anchor: Digest::from_bytes([0x44; 32]),
         ready: true,
         muster: Muster::Met,
+        branch: Some(branch),
     };
     let shards = vec![
         ShardPlan::Keep {
@@ -110,6 +120,7 @@ fn messages() -> Vec<Message> {
             ready: true,
             muster: Muster::Begun,
             anchor: state.root,
+            branch: None,
         },
     ];
     let transfer = [
@@ -155,14 +166,28 @@ fn messages() -> Vec<Message> {
             anchor: state.root,
             members: vec![seat(1), seat(2)],
         },
-        FormingMessage::Joined {
-            round,
-            group: GroupTag::from_bits(77),
-        },
         FormingMessage::Left {
             round,
             group: GroupTag::from_bits(77),
             ready: true,
+        },
+        FormingMessage::Joined {
+            round,
+            group: GroupTag::from_bits(77),
+        },
+        FormingMessage::Meet {
+            round,
+            anchor: state.root,
+            branch,
+        },
+        FormingMessage::Merge {
+            round,
+            term: 1,
+            sides: vec![MergeSide {
+                head: state.root,
+                weight: 640.0,
+                members: vec![peer(1), peer(2)],
+            }],
         },
     ];
     let signed = signed(&versions, &shards, &members, &held);
@@ -419,8 +444,8 @@ fn every_kind_of_message_has_a_golden_file() {
     let found: Vec<Vec<u8>> = messages().iter().map(variants).collect();
     let counts = [
         (vec![0], 4),
-        (vec![1], 5),
-        (vec![2, 0, 0], 6),
+        (vec![1], 7),
+        (vec![2, 0, 0], 10),
         (vec![2, 0, 1], 7),
         (vec![2, 0, 1, 7], 7),
         (vec![2, 1], 2),
@@ -437,10 +462,10 @@ fn every_kind_of_message_has_a_golden_file() {
     for beyond in [
         &[3, 0, 0, 0][..],
         &[0, 4, 0, 0],
-        &[1, 5, 0, 0],
+        &[1, 7, 0, 0],
         &[2, 3, 0, 0],
         &[2, 0, 2, 0],
-        &[2, 0, 0, 6],
+        &[2, 0, 0, 10],
         &[2, 1, 2, 0],
         &[2, 2, 1, 0],
     ] {

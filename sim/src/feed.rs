@@ -186,9 +186,11 @@ impl Swarm<'_> {
         {
             self.counters.cut_off.push(other);
         }
-        self.checks
-            .hear(index, event)
-            .map_err(|what| self.violation(index, what))
+        let checked = match self.checks.hear(index, event) {
+            Ok(()) => self.checks.merged(index, host, event),
+            broken => broken,
+        };
+        checked.map_err(|what| self.violation(index, what))
     }
 
     /// Checks a machine after each of its inputs.

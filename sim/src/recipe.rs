@@ -199,6 +199,12 @@ impl<'a> Recipe<'a> {
                 of,
                 inputs,
                 ..
+            }
+            | Order::Average {
+                fragment: id,
+                of,
+                inputs,
+                ..
             } => fragment(id) / u64::from((*of).max(1)) * inputs.len() as u64,
             Order::Mix {
                 fragment: id,
@@ -230,8 +236,13 @@ impl<'a> Recipe<'a> {
             Order::EncodeRelayed { slice, inputs } => {
                 fragment(&slice.fragment) * (inputs.len() as u64 + 1)
             }
-            Order::Apply { fragment: id, .. } | Order::Void { fragment: id, .. } => fragment(id),
-            Order::Save { .. } | Order::Pin { .. } | Order::Load { .. } => whole,
+            Order::Apply { fragment: id, .. }
+            | Order::Merge { fragment: id, .. }
+            | Order::Void { fragment: id, .. } => fragment(id),
+            Order::Save { .. }
+            | Order::SaveBranch { .. }
+            | Order::Pin { .. }
+            | Order::Load { .. } => whole,
             Order::Settle { .. }
             | Order::Release { .. }
             | Order::Unpin { .. }

@@ -80,6 +80,12 @@ pub struct Counters {
     pub lead_waited_s: f64,
     /// Catch-ups begun.
     pub catch_ups: u64,
+    /// Merges of branches, over all peers.
+    pub merges: u64,
+    /// Merges of branches that did not come about, over all peers.
+    pub not_merged: u64,
+    /// Branches that were saved because another state took their place.
+    pub branches_saved: u64,
     /// Push-sum weight of transfers with an unknown fate.
     pub mass_uncertain: f64,
     /// Inputs that a peer judged as misbehaviour of another peer.
@@ -113,6 +119,8 @@ impl Counters {
             Event::RoundEnded { .. } => self.rounds_ended += 1,
             Event::Voided { .. } => self.voided += 1,
             Event::CatchUp { .. } => self.catch_ups += 1,
+            Event::Merged { .. } => self.merges += 1,
+            Event::NotMerged { .. } => self.not_merged += 1,
             Event::MassUncertain { weight, .. } => self.mass_uncertain += weight,
             Event::Waited {
                 wait,

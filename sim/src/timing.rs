@@ -54,6 +54,7 @@ impl Timing {
             Order::Encode { slice, of, .. } => Some(self.encode(*slice, *of, stores)),
             Order::EncodeRelayed { slice, .. } => Some(self.encode(*slice, 1, stores)),
             Order::Reduce { .. }
+            | Order::Average { .. }
             | Order::Mix { .. }
             | Order::MixReplicas { .. }
             | Order::ResetCenter { .. }
@@ -70,10 +71,18 @@ impl Timing {
                 inputs,
                 ..
             } => Some(self.apply(*fragment, &wire::canonical(&(*round, inputs)))),
+            Order::Merge {
+                fragment,
+                aggregates,
+                ..
+            } => Some(self.merge(*fragment, aggregates)),
             Order::Void { fragment, .. } => Some(Done::Applied {
                 digest: self.digests[usize::from(fragment.0)],
             }),
-            Order::Settle { .. } | Order::Save { .. } | Order::ForgetReplicas { .. } => None,
+            Order::Settle { .. }
+            | Order::Save { .. }
+            | Order::SaveBranch { .. }
+            | Order::ForgetReplicas { .. } => None,
             Order::Release { slice } => {
                 stores.remove(slice);
                 None
@@ -119,6 +128,13 @@ impl Timing {
             bytes,
             digest: (slice.part == Part::Aggregate).then(|| digest_of(&slice)),
         }
+    }
+
+    /// The merged anchor is the same whatever the anchor was.
+    fn merge(&mut self, fragment: FragmentId, aggregates: &[SliceId]) -> Done {
+        let digest = Digest::of(&wire::canonical(&aggregates));
+        self.digests[usize::from(fragment.0)] = digest;
+        Done::Applied { digest }
     }
 
     fn apply(&mut self, fragment: FragmentId, decided: &[u8]) -> Done {

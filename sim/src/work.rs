@@ -9,7 +9,7 @@ use crate::error::SimError;
 use crate::lane::Running;
 use crate::swarm::Swarm;
 use core::time::Duration;
-use murmurate_protocol::{Done, Input, Lane, Order, OrderId, StepBudget};
+use murmurate_protocol::{Done, Input, Lane, Order, OrderId, StepBudget, StoreId};
 
 impl Swarm<'_> {
     /// Adds an order. On an idle lane an order that takes no time is executed at once.
@@ -188,6 +188,22 @@ impl Swarm<'_> {
                 done: Done::Saved,
             });
             return Ok(());
+        }
+        if let Order::SaveBranch { .. } = &order {
+            self.counters.branches_saved += 1;
+            self.answer_now(Input::Done {
+                order: id,
+                done: Done::Saved,
+            });
+            return Ok(());
+        }
+        if let Order::Encode {
+            store: StoreId::Branch,
+            slice,
+            ..
+        } = &order
+        {
+            self.checks.brings(index, slice.round, host);
         }
         let mut done = done.or_else(|| host.perform(&order, steps));
         if let Some(Done::Trained(summary)) = &mut done {

@@ -34,4 +34,5 @@ mod replay;
 mod restart;
 mod roles;
 mod shown;
+mod split;
 mod swarm;

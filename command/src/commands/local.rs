@@ -27,6 +27,8 @@ pub(crate) fn run(args: LocalArgs) -> anyhow::Result<()> {
         stops: args.stop,
         lates: args.late,
         liars: args.liar,
+        partition: args.partition,
+        heal: args.heal,
         link: args.link,
         nat: args.nat,
         stranger: args.stranger,

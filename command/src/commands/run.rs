@@ -45,6 +45,7 @@ pub(crate) fn run(args: RunArgs) -> anyhow::Result<()> {
             log: args.log,
             faults: args.fault,
             lies: args.lie,
+            splits: args.split,
             ephemeral: false,
             command: args.command,
             record: args.record,

@@ -1,6 +1,7 @@
 //! The daemon's HTTP interface: `/status` for people and scripts, `/metrics` for Prometheus, and
 //! `/limits`, the only page that can change something, and only for who can read the daemon's token.
 
+mod branches;
 mod door;
 mod figures;
 mod forecast;

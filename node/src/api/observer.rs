@@ -43,7 +43,7 @@ pub struct About {
 /// Listens to events and keeps the [`Status`].
 #[derive(Debug)]
 pub struct Observer {
-    status: Status,
+    pub(super) status: Status,
     about: About,
     base: Progress,
     /// Inner steps and samples of this life's finished trainings.
@@ -140,6 +140,7 @@ impl Observer {
                 });
             }
             Event::Saved { round } => status.saved_round = Some(round.0),
+            Event::Merged { round, sides, .. } => self.merged(*round, sides),
             Event::CatchUp { .. } => status.catch_ups += 1,
             Event::Waited {
                 wait,

@@ -77,12 +77,38 @@ pub struct Status {
     pub work_failed: u64,
     /// The round of the last checkpoint.
     pub saved_round: Option<u64>,
+    /// The branch that this daemon is in since a split of the swarm, if there is one.
+    pub branch: Option<BranchStatus>,
+    /// The last merge of branches.
+    pub merged: Option<MergedStatus>,
     /// Memory of the process.
     pub memory: Memory,
     /// Predicted cost of a round, from the measured steps and links.
     pub predicted: Option<PredictedStatus>,
     /// Mean cost of the last rounds.
     pub measured: Option<RoundStatus>,
+}
+
+/// A branch of a swarm that was split.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct BranchStatus {
+    /// The round in which it began.
+    pub since_round: u64,
+    /// Samples that the rounds of this side have trained on since then.
+    pub weight: f64,
+    /// Peers that are missing from it.
+    pub missing: u64,
+}
+
+/// A merge of the branches of a swarm that was split.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MergedStatus {
+    /// The round that merged them.
+    pub round: u64,
+    /// The sides, each with its members in the merge and its weight; this daemon's first.
+    pub sides: Vec<(u16, f64)>,
 }
 
 /// Result of an evaluation on held-out data.

@@ -19,6 +19,7 @@ mod refusals;
 mod relay;
 mod setup;
 mod shown;
+mod split;
 mod start;
 mod story;
 mod trace;
@@ -39,6 +40,7 @@ use crate::net::Net;
 use crate::progress::{LogMode, Printer};
 use crate::report::NodeReport;
 use crate::spans;
+use crate::splits::{Split, Splits};
 use crate::store::{Store, random_bytes};
 use console::Console;
 use contacts::Contacts;
@@ -79,6 +81,8 @@ pub struct RunOptions {
     pub log: LogMode,
     /// Faults that the daemon inflicts on itself, for tests.
     pub faults: Vec<Fault>,
+    /// Splits from other daemons, for tests and `murmurate local`.
+    pub splits: Vec<Split>,
     /// Lies that the daemon tells the others, for tests.
     pub lies: Vec<Lie>,
     /// Writes no checkpoint, for measurements.
@@ -216,6 +220,7 @@ async fn drive(
         ),
         on_request: OnRequest {
             faults: Faults::new(options.faults),
+            splits: Splits::new(options.splits),
             liar,
         },
         ending: ending(&config.network.join),

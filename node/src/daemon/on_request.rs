@@ -2,13 +2,16 @@
 
 use crate::faults::Faults;
 use crate::lies::Liar;
+use crate::splits::Splits;
 use murmurate_protocol::{Input, Peer};
 
-/// Faults and lies that a daemon was started with.
+/// Faults, splits and lies that a daemon was started with.
 #[derive(Debug)]
 pub(super) struct OnRequest {
     /// Faults of its own process.
     pub(super) faults: Faults,
+    /// Splits from others.
+    pub(super) splits: Splits,
     /// Lies to the others.
     pub(super) liar: Option<Liar>,
 }

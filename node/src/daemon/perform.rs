@@ -76,6 +76,9 @@ impl Driver {
     /// Sends a message. The queue is bounded and delivery is not guaranteed; the peer's deadlines
     /// cover a lost frame.
     pub(super) fn send(&mut self, to: PeerId, message: &Message) {
+        if self.on_request.splits.hides(&to) {
+            return;
+        }
         if let Err(busy) = self.net.try_send(to, wire::encode(message)) {
             tracing::debug!(peer = %to, %busy, "message dropped: the queue to this peer is full");
         }
@@ -100,6 +103,7 @@ impl Driver {
         let Event::Phase { round, phase } = event else {
             return None;
         };
+        self.split_on_request(*round, *phase);
         self.on_request.faults.due(*round, *phase)
     }
 
@@ -149,6 +153,10 @@ impl Driver {
                 "daemon {peer} takes part but contributes nothing: rounds go on without it until round \
                  {until}"
             )),
+            Event::BranchesMet { .. }
+            | Event::Merged { .. }
+            | Event::NotMerged { .. }
+            | Event::BranchSaved { .. } => self.tell_of_branches(event),
             Event::ClockOff { peer, ahead } => self.console.printer.note(&clock_off(*peer, *ahead)),
             Event::Finished { rounds, .. } => {
                 self.console

@@ -16,7 +16,7 @@ use crate::net::{self, Net, NetConfig, NetEvent};
 use crate::store::{Best, Checkpoint, Expected, Store};
 use crate::unit::Unit;
 use murmurate_attach::Supervisor;
-use murmurate_protocol::{FragmentPlan, PeerConfig, PeerId, Plan, Snapshot, Topology};
+use murmurate_protocol::{PeerConfig, PeerId, Plan, Snapshot, Topology};
 use murmurate_strategies::Layout;
 use murmurate_strategies::executor::{Executor, Parts};
 use murmurate_strategies::plan::stores;
@@ -148,7 +148,7 @@ impl Setup {
             None => depot,
         };
         let fragments = self.plan.fragments.iter();
-        let largest = fragments.map(FragmentPlan::slice_bytes_max).max();
+        let largest = fragments.map(|f| self.plan.slice_bytes_max(f)).max();
         let limits = BulkLimits {
             slice_bytes_max: largest.unwrap_or(0).max(1 << 20) * 2,
             ..BulkLimits::default()

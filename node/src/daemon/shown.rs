@@ -39,6 +39,8 @@ impl Driver {
         self.read_traffic();
         let _round = self.trace.enter(self.peer.round());
         let status = &self.console.status;
+        let branch = self.peer.branch();
+        status.with(|observer| observer.set_branch(branch));
         self.trace.story.tell(|| status.status());
         self.show();
     }

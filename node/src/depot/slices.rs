@@ -5,7 +5,7 @@ use bytes::Bytes;
 use murmurate_protocol::limits::{
     EARLY_SLICES_MAX, GROUP_MEMBERS_MAX, HISTORY_ROUNDS_MAX, ROUNDS_AHEAD_MAX,
 };
-use murmurate_protocol::{FragmentPlan, Part, PeerId, Plan, Round, SliceId, SliceMeta, Tag};
+use murmurate_protocol::{Part, PeerId, Plan, Round, SliceId, SliceMeta, Tag};
 use std::collections::BTreeMap;
 
 /// Bytes that one sender may park here, if the model is small. A round of a model of 20 MB fits three
@@ -218,7 +218,7 @@ fn parked_max(plan: &Plan) -> u64 {
     let model: u64 = plan
         .fragments
         .iter()
-        .map(FragmentPlan::slice_bytes_max)
+        .map(|fragment| plan.slice_bytes_max(fragment))
         .sum();
     PARKED_PER_SENDER.max(model.saturating_mul(PARKED_MODELS))
 }

@@ -22,7 +22,7 @@ use murmurate_protocol::wire::Message;
 use murmurate_protocol::{Done, Order, OrderId, PeerId, Route, WorkError};
 use murmurate_strategies::executor::{Executor, MixLane, TrainLane, TrainSignals};
 use queue::Queue;
-use save::HalfSaved;
+use save::{HalfSaved, Keep};
 use seal::{SEALS_WAITING_MAX, SealWork};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ const ANSWERS_WAITING_MAX: usize = 1024;
 
 enum TrainWork {
     Order(OrderId, Order),
-    Save(OrderId, u64, Vec<u8>),
+    Save(OrderId, u64, Vec<u8>, Keep),
 }
 
 enum MixWork {
@@ -141,7 +141,14 @@ impl Lanes {
     pub fn submit(&mut self, id: OrderId, order: Order) {
         match order {
             Order::Save { round, snapshot } => {
-                self.train.push(TrainWork::Save(id, round.0, snapshot));
+                let keep = Keep::Newest;
+                self.train
+                    .push(TrainWork::Save(id, round.0, snapshot, keep));
+            }
+            Order::SaveBranch { round, snapshot } => {
+                let keep = Keep::Branch;
+                self.train
+                    .push(TrainWork::Save(id, round.0, snapshot, keep));
             }
             order if order.route() == Route::MixThenTrain => {
                 self.mix.push(MixWork::Order(id, order.clone()));
@@ -236,8 +243,8 @@ fn run_train(
                     let _ = answers.blocking_send(Answer::Done(id, done));
                 }
             }
-            TrainWork::Save(id, round, snapshot) => {
-                let half = saver.map(|saver| saver.begin(round, snapshot, &mut lane));
+            TrainWork::Save(id, round, snapshot, keep) => {
+                let half = saver.map(|saver| saver.begin((round, keep), snapshot, &mut lane));
                 let _ = mix.blocking_send(MixWork::Save(id, half));
             }
         }
@@ -262,10 +269,13 @@ fn run_mix(
                 (id, done.map(told))
             }
             MixWork::Save(id, half) => {
-                let saved = half.zip(saver).map_or(Ok(()), |(half, saver)| {
+                let saved = half.zip(saver).map_or(Ok(None), |(half, saver)| {
                     half.and_then(|half| saver.finish(half, &lane))
                 });
-                (id, Some(saved.map_or_else(Done::Failed, |()| Done::Saved)))
+                if let Ok(Some(text)) = &saved {
+                    let _ = answers.blocking_send(Answer::Note(text.clone()));
+                }
+                (id, Some(saved.map_or_else(Done::Failed, |_| Done::Saved)))
             }
             MixWork::Best(best) => {
                 let kept = saver.map_or(Ok(()), |saver| saver.keep_best(&best, &lane));

@@ -4,7 +4,7 @@ use super::forger::Forger;
 use crate::depot::Depot;
 use murmurate_protocol::wire::{
     AgreedMessage, ExchangeMessage, FormingMessage, FragmentMessage, Member, Message, Scoped,
-    ShardVersion, SignedMessage, group_digest, value_of,
+    ShardVersion, SignedGroup, SignedMessage, value_of,
 };
 use murmurate_protocol::{
     Attempt, Digest, GroupTag, Members, Output, Part, Peer, PeerId, Round, RunId, SliceId,
@@ -40,7 +40,8 @@ pub(super) fn signed_group(run: &RunId, message: &Message) -> Option<Digest> {
     else {
         return None;
     };
-    Some(group_digest(run, *round, *seats, (*anchor, members)))
+    let group = SignedGroup::new(*seats, *anchor, members);
+    Some(group.digest(run, *round))
 }
 
 /// The message about the forming of a group that an output sends, if it is one.

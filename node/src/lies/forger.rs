@@ -89,8 +89,10 @@ impl Forger {
     fn factor(&self, store: StoreId, round: u64) -> f32 {
         let told = |mode, factor| if self.tells(mode, round) { factor } else { 1.0 };
         match store {
-            StoreId::Shard(_) | StoreId::Center => told(LieMode::OwnerLie, FALSE_SUM),
-            StoreId::Local | StoreId::Anchor | StoreId::Replica(_) => {
+            StoreId::Shard(_) | StoreId::Merged(_) | StoreId::Center => {
+                told(LieMode::OwnerLie, FALSE_SUM)
+            }
+            StoreId::Local | StoreId::Anchor | StoreId::Branch | StoreId::Replica(_) => {
                 told(LieMode::Poison, POISON) * told(LieMode::SignFlip, -1.0)
             }
         }

@@ -113,6 +113,7 @@ impl Noise {
                 ready: self.below(2) == 0,
                 anchor: self.anchor(peer),
                 muster: Muster::Begun,
+                branch: None,
             }
             .into(),
             _ => Scoped {

@@ -164,6 +164,11 @@ impl Base {
             config: path,
             faults: options.faults_of(index),
             lies: options.lies_of(index),
+            split: options
+                .partition
+                .as_ref()
+                .map(|partition| partition.of(index, options.heal, dir))
+                .transpose()?,
             record: options
                 .record
                 .as_ref()

@@ -68,6 +68,9 @@ impl ChildHandle {
         for lie in &plan.lies {
             command.arg("--lie").arg(lie.to_string());
         }
+        if let Some(split) = &plan.split {
+            command.arg("--split").arg(split.to_string());
+        }
         if !plan.command.is_empty() {
             command.arg("--").args(&plan.command);
         }

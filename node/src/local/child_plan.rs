@@ -2,6 +2,7 @@
 
 use crate::faults::Fault;
 use crate::lies::Lie;
+use crate::splits::Split;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -13,6 +14,8 @@ pub(super) struct ChildPlan {
     pub(super) config: PathBuf,
     pub(super) faults: Vec<Fault>,
     pub(super) lies: Vec<Lie>,
+    /// Its split from others.
+    pub(super) split: Option<Split>,
     pub(super) record: Option<PathBuf>,
     pub(super) late: Option<u64>,
     pub(super) threads: usize,

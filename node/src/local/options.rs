@@ -2,7 +2,7 @@
 
 use super::kill_every::KillEvery;
 use super::shards::ShardsArg;
-use super::{KillAt, LateAt, LiarAt, LocalError, StopAt};
+use super::{HealAt, KillAt, LateAt, LiarAt, LocalError, PartitionAt, StopAt};
 use crate::faults::{Fault, FaultAction};
 use crate::goal::Target;
 use crate::lies::Lie;
@@ -55,6 +55,10 @@ pub struct LocalOptions {
     pub lates: Vec<LateAt>,
     /// `--liar`.
     pub liars: Vec<LiarAt>,
+    /// `--partition`.
+    pub partition: Option<PartitionAt>,
+    /// `--heal`.
+    pub heal: Option<HealAt>,
     /// `--record`: directory for the daemons' records.
     pub record: Option<PathBuf>,
     /// `--baseline`: seconds that the same daemons train with preset `none`; zero skips this.
@@ -152,6 +156,16 @@ impl LocalOptions {
         }
         if (0..self.nodes).all(|node| !self.lies_of(node).is_empty()) {
             return wrong("--liar", "no daemon is honest".to_owned());
+        }
+        if let Some(message) = self.partition.as_ref().and_then(|p| p.wrong(self.nodes)) {
+            return wrong("--partition", message);
+        }
+        if let Some(heal) = self.heal {
+            let from = self.partition.as_ref().map(|partition| partition.round);
+            if from.is_none_or(|from| from >= heal.round) {
+                let message = "give --partition too, with an earlier round".to_owned();
+                return wrong("--heal", message);
+            }
         }
         if self.lates.iter().any(|l| l.node == 0) {
             return wrong(

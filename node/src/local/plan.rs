@@ -22,6 +22,8 @@ pub(super) struct LocalPlan {
     pub(super) kill_every: Option<KillEvery>,
     /// The name of the run that a stranger attacks, if there is one.
     pub(super) stranger: Option<String>,
+    /// The sides of a split, in words.
+    pub(super) sides: Option<String>,
     /// A note for the user about a default that was chosen.
     pub(super) note: Option<&'static str>,
 }
@@ -60,6 +62,7 @@ impl LocalPlan {
             alone: !base.config.strategy.exchange().facts().exchanges,
             kill_every: options.kill_every,
             stranger: options.stranger.then(|| base.config.run.name.clone()),
+            sides: options.partition.as_ref().map(super::PartitionAt::words),
             note: choose(options, &base.config.task).1,
         })
     }
@@ -77,6 +80,8 @@ impl LocalPlan {
         plain.stranger = false;
         (plain.kills, plain.stops, plain.lates) = (Vec::new(), Vec::new(), Vec::new());
         plain.liars = Vec::new();
+        plain.partition = None;
+        plain.heal = None;
         let mut base = Base::new(&plain)?.alone()?;
         base.found_run(dir)?;
         plain.shards = choose(options, &base.config.task).0;

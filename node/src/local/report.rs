@@ -13,6 +13,15 @@ use super::total::Total;
 use crate::goal::Target;
 use serde::Serialize;
 
+/// A merge of the sides of a swarm that was split.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct MergeEntry {
+    /// The round that merged them.
+    pub round: u64,
+    /// The sides, each with its members in the merge and its weight.
+    pub sides: Vec<(u16, f64)>,
+}
+
 /// The object that `--json` prints.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct LocalReport {
@@ -38,6 +47,8 @@ pub struct LocalReport {
     pub total: Total,
     /// The faults that occurred.
     pub faults: Vec<FaultEntry>,
+    /// Merges of the sides of a split.
+    pub merges: Vec<MergeEntry>,
     /// Traffic that bypassed the emulated links, if the run has emulated links.
     pub leaks: Option<LeakEntry>,
     /// What a stranger tried, if there was one.
@@ -89,6 +100,7 @@ impl LocalReport {
                 .flat_map(Member::faults)
                 .chain(kills)
                 .collect(),
+            merges: swarm.split.merges.clone(),
             leaks: None,
             stranger: None,
         };

@@ -6,6 +6,7 @@ use super::display::Display;
 use super::kill_every::Killer;
 use super::member::{Member, State};
 use super::plan::LocalPlan;
+use super::split_story::SplitStory;
 use super::stranger::{Stranger, StrangerEntry};
 use crate::faults::FaultAction;
 use crate::goal::Target;
@@ -60,6 +61,8 @@ pub(super) struct Swarm {
     /// The name of the run that a stranger attacks, until it begins.
     target_of_stranger: Option<String>,
     stranger: Option<Stranger>,
+    /// How far a split is.
+    pub(super) split: SplitStory,
     /// Chooses the kills of `--kill-every`.
     pub(super) killer: Option<Killer>,
     events: Events,
@@ -94,6 +97,7 @@ impl Swarm {
             display,
             target_of_stranger: plan.stranger.clone(),
             stranger: None,
+            split: SplitStory::new(plan.sides.clone()),
             killer: plan.kill_every.map(|every| Killer::new(every, plan.seed)),
             events,
             inbox,
@@ -284,6 +288,10 @@ impl Swarm {
                         FaultAction::Stop => State::Stopped,
                     };
                     member.fault = Some((fault, round));
+                }
+                Line::Split { round, away } => self.split.told(&self.display, round, away),
+                Line::Merged { round, sides, .. } => {
+                    self.split.merged(&self.display, round, sides);
                 }
                 Line::Note { text } => {
                     self.display

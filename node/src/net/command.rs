@@ -4,6 +4,7 @@ use crate::bulk::PushJob;
 use murmurate_protocol::wire::PeerRecord;
 use murmurate_protocol::{FetchId, PeerId, SliceId};
 use murmurate_trust::News;
+use std::collections::BTreeSet;
 use std::time::Instant;
 use tokio::sync::oneshot;
 
@@ -22,6 +23,8 @@ pub(super) enum Command {
         deadline: Instant,
     },
     Cancel(SliceId),
+    /// No connection to these peers from now on, and to all others again.
+    Block(BTreeSet<PeerId>),
     /// News from the operator.
     Learn(News),
     Shutdown {

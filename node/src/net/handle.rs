@@ -14,7 +14,7 @@ use murmurate_protocol::limits::{FRAME_BYTES_MAX, OUTPUTS_MAX};
 use murmurate_protocol::wire::PeerRecord;
 use murmurate_protocol::{FetchId, PeerId, SliceId, SliceMeta};
 use murmurate_trust::News;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
@@ -171,6 +171,15 @@ impl Net {
     /// If too many commands wait.
     pub fn cancel(&self, slice: SliceId) -> Result<(), Busy> {
         self.command(Command::Cancel(slice))
+    }
+
+    /// Cuts the connections to these peers and refuses new ones, from either end and over every
+    /// transport; all other peers may connect again. For splits on request.
+    ///
+    /// # Errors
+    /// If too many commands wait.
+    pub fn block(&self, peers: BTreeSet<PeerId>) -> Result<(), Busy> {
+        self.command(Command::Block(peers))
     }
 
     /// Enters what the operator says into the register of members, and passes it on.

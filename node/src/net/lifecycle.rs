@@ -17,6 +17,7 @@ use libp2p::swarm::ConnectionId;
 use libp2p::{Stream, identity, ping};
 use murmurate_net::quic::{BulkConnection, CloseCode};
 use murmurate_protocol::PeerId;
+use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -42,6 +43,11 @@ impl Network {
             self.swarm.close_connection(connection);
             return;
         };
+        if self.blocked.contains(&peer) {
+            self.bootstrap.connected(connection);
+            self.swarm.close_connection(connection);
+            return;
+        }
         if matches!(endpoint, ConnectedPoint::Dialer { port_use, .. } if *port_use == PortUse::New)
         {
             self.nat.probing(connection, theirs);
@@ -269,6 +275,16 @@ impl Network {
                 }
             }
         }
+    }
+
+    /// Ends all connections to these peers at once, and refuses new ones until others are named.
+    pub(super) fn block(&mut self, peers: BTreeSet<PeerId>) {
+        for peer in &peers {
+            if let Some(link) = self.links.get(peer) {
+                let _ = self.swarm.disconnect_peer_id(link.end.theirs);
+            }
+        }
+        self.blocked = peers;
     }
 
     /// Lets the writer finish, then closes the connections. A timer closes them if the writer is

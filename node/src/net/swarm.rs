@@ -21,8 +21,8 @@ use futures::StreamExt;
 use libp2p::swarm::{ConnectionId, Swarm, SwarmEvent};
 use libp2p::{Multiaddr, identity};
 use murmurate_net::quic::{Endpoint, Transport};
-use murmurate_protocol::RunId;
-use std::collections::{BTreeMap, VecDeque};
+use murmurate_protocol::{PeerId, RunId};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -64,6 +64,8 @@ pub(super) struct Network {
     pub(super) fallbacks: BTreeMap<ConnectionId, (identity::PeerId, VecDeque<Vec<Multiaddr>>)>,
     /// Peers that discovery does not dial, and until when.
     pub(super) avoided: BTreeMap<identity::PeerId, Instant>,
+    /// Peers that are cut off on request.
+    pub(super) blocked: BTreeSet<PeerId>,
     pub(super) pending: VecDeque<Pending>,
     pub(super) outboxes: Arc<Outboxes>,
     pub(super) bulk: Bulk,
@@ -138,6 +140,7 @@ impl Network {
             run: config.run,
             fallbacks: BTreeMap::new(),
             avoided: BTreeMap::new(),
+            blocked: BTreeSet::new(),
             pending,
             outboxes,
             bulk,
@@ -339,6 +342,7 @@ impl Network {
             }
             Command::Cancel(slice) => self.bulk.cancel(slice),
             Command::Learn(news) => self.learn(news),
+            Command::Block(peers) => self.block(peers),
             // `run` handles this command before it can get here.
             Command::Shutdown { done, .. } => drop(done),
         }

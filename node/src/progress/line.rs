@@ -27,6 +27,22 @@ pub enum Line {
         /// The round in which it occurs.
         round: u64,
     },
+    /// The daemon is cut off from others on request, or no longer.
+    Split {
+        /// Its round.
+        round: u64,
+        /// How many it cannot reach; zero at the end of the split.
+        away: usize,
+    },
+    /// The sides of a swarm that was split are one again.
+    Merged {
+        /// The round that merged them.
+        round: u64,
+        /// Digest of the merged parameters, hexadecimal.
+        digest: String,
+        /// The sides, each with its members in the merge and its weight; this daemon's first.
+        sides: Vec<(u16, f64)>,
+    },
     /// A message.
     Note {
         /// The message's text.
@@ -137,6 +153,12 @@ mod tests {
             Line::Fault {
                 fault: "kill@3:apply".parse().unwrap(),
                 round: 4,
+            },
+            Line::Split { round: 3, away: 2 },
+            Line::Merged {
+                round: 9,
+                digest: "ab".to_owned(),
+                sides: vec![(2, 640.0), (1, 320.5)],
             },
             Line::Note {
                 text: "hello".to_owned(),

@@ -6,5 +6,6 @@ mod printer;
 mod words;
 
 pub use line::{Line, Progress};
+pub(crate) use printer::merged;
 pub use printer::{LogMode, Printer};
 pub use words::{bytes, duration};

@@ -6,6 +6,7 @@ use crate::faults::Fault;
 use crate::report::NodeReport;
 use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressStyle};
+use murmurate_protocol::Digest;
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
@@ -136,6 +137,28 @@ impl Printer {
         }
     }
 
+    /// Prints that this daemon is cut off from this many others on request, or, with zero, that it is
+    /// no longer.
+    pub fn split(&self, round: u64, away: usize) {
+        match (&self.form, away) {
+            (Form::Json, _) => json(&Line::Split { round, away }),
+            (_, 0) => self.say(&format!("round {round}: all daemons can be reached again")),
+            _ => self.say(&format!("round {round}: {away} daemons are cut off")),
+        }
+    }
+
+    /// Prints that the sides of a split are one again.
+    pub fn merged(&self, round: u64, digest: &Digest, sides: &[(u16, f64)]) {
+        match self.form {
+            Form::Json => json(&Line::Merged {
+                round,
+                digest: digest.to_hex(),
+                sides: sides.to_vec(),
+            }),
+            _ => self.say(&merged(round, sides)),
+        }
+    }
+
     /// Prints a message.
     pub fn note(&self, text: &str) {
         match self.form {
@@ -181,6 +204,15 @@ impl Printer {
             Form::Plain | Form::Json => say_plain(text),
         }
     }
+}
+
+/// Says that sides, each with its members and weight, were merged.
+pub(crate) fn merged(round: u64, sides: &[(u16, f64)]) -> String {
+    let weights: Vec<String> = sides.iter().map(|(_, weight)| weight.to_string()).collect();
+    format!(
+        "merged: round {round}, sides of weight {}",
+        weights.join(" and ")
+    )
 }
 
 fn live_line() -> ProgressBar {

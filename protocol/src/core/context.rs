@@ -7,7 +7,7 @@ use crate::core::{Event, Output, PeerConfig, Wait};
 use crate::limits::{ACCUSED_MAX, OUTPUTS_MAX};
 use crate::wire::Message;
 use crate::{
-    Digest, FragmentId, Order, OrderId, Participants, PeerId, Plan, PlanHash, Proof, Round,
+    Branch, Digest, FragmentId, Order, OrderId, Participants, PeerId, Plan, PlanHash, Proof, Round,
     SliceId, SliceMeta, Time,
 };
 use core::time::Duration;
@@ -105,6 +105,19 @@ impl Context {
                 let bytes: Vec<u8> = many.iter().flat_map(|d| *d.as_bytes()).collect();
                 Digest::of(&bytes)
             }
+        }
+    }
+
+    /// What this peer tells others of its branch.
+    pub(crate) fn branch(&self) -> Option<Branch> {
+        let branch = self.view.split.mergeable();
+        branch.filter(|_| self.plan.merges())
+    }
+
+    /// What a peer says of its branch, or what this peer knows of its own, has changed.
+    pub(crate) fn sort_sides(&mut self) {
+        if self.plan.merges() {
+            self.view.sort_sides(usize::from(self.plan.agreement.liars));
         }
     }
 

@@ -222,6 +222,39 @@ pub enum Event {
         /// How long it has waited.
         waited: Duration,
     },
+    /// Peers of another branch are here: the swarm was split, and both sides went on. The sides are
+    /// to be merged.
+    BranchesMet {
+        /// The round this peer is in.
+        round: Round,
+        /// The round in which the branches began.
+        base: Round,
+        /// The weight of this side's rounds since then.
+        weight: f64,
+    },
+    /// The branches of a swarm that was split are one again.
+    Merged {
+        /// The round that merged them.
+        round: Round,
+        /// Hash of the merged anchor.
+        digest: Digest,
+        /// The sides, each with its members in the merge and its weight; this peer's first.
+        sides: Vec<(u16, f64)>,
+    },
+    /// A merge of branches did not come about.
+    NotMerged {
+        /// The round that was to merge them.
+        round: Round,
+        /// Whether it is tried no more: one side takes over the other's state.
+        given_up: bool,
+    },
+    /// This peer's branch is kept in a checkpoint, because another state takes its place.
+    BranchSaved {
+        /// The round that the branch's state opens.
+        round: Round,
+        /// The weight of its rounds.
+        weight: f64,
+    },
     /// All rounds of the plan are done.
     Finished {
         /// Hash of the parameters (gossip) or the anchor (all-reduce) that it ends with.

@@ -10,6 +10,7 @@ mod event;
 mod fetch;
 mod output;
 mod phase;
+mod split;
 pub(crate) mod timers;
 pub(crate) mod view;
 

@@ -33,12 +33,12 @@ impl Phase {
         matches!(
             (self, next),
             (New, Join)
-                | (Join, Train | Settle | Finished)
+                | (Join, Train | Exchange | Settle | Finished)
                 | (Train, Exchange | Join | Apply)
                 | (Exchange, Apply | Join)
                 | (Apply, Settle)
-                | (Settle, Train | Join | Finished)
-                | (Finished, Join)
+                | (Settle, Train | Exchange | Join | Finished)
+                | (Finished, Exchange | Join)
                 | (Leaving, Left)
                 | (
                     New | Join | Train | Exchange | Apply | Settle | Finished,

@@ -1,9 +1,10 @@
 //! The view: the peers that one peer knows, what they last said, and their records. Bounded.
 
 use crate::core::absence::Absence;
+use crate::core::split::Split;
 use crate::limits::{DIAL_ATTEMPTS_MAX, VIEW_PEERS_MAX};
 use crate::wire::{Muster, PeerRecord};
-use crate::{Digest, PeerId, Round, Time};
+use crate::{Base, Branch, Digest, PeerId, Round, Time};
 use core::time::Duration;
 use std::collections::BTreeMap;
 
@@ -71,6 +72,13 @@ pub(crate) struct Contact {
     pub(crate) clock: Option<i64>,
     /// Whether its wrong clock was reported.
     pub(crate) clock_told: bool,
+    /// Whether it said goodbye because it leaves.
+    pub(crate) left: bool,
+    /// The branch that it is in, in its own words.
+    pub(crate) branch: Option<Branch>,
+    /// Whether that is another branch than this peer's, which is to be merged with it: until then
+    /// the two take part in different rounds.
+    pub(crate) apart: bool,
 }
 
 /// Rounds after which a peer that always comes late is waited for again.
@@ -120,6 +128,8 @@ impl Remote {
 pub struct View {
     remotes: BTreeMap<PeerId, Remote>,
     mine: Option<PeerRecord>,
+    /// Which peers were lost to another side of a split.
+    pub(crate) split: Split,
 }
 
 impl View {
@@ -144,9 +154,68 @@ impl View {
             .filter(|(_, r)| r.linked && r.greeted && !r.banned)
     }
 
-    /// Peers that take part in rounds and are not suspected.
+    /// Peers that take part in this peer's rounds and are not suspected.
     pub fn live(&self) -> impl Iterator<Item = (PeerId, &Remote)> {
-        self.greeted().filter(|(_, r)| r.ready && !r.suspected)
+        self.of_this_branch()
+            .filter(|(_, r)| r.ready && !r.suspected)
+    }
+
+    /// Peers with a link and a compatible hello, without those of a branch that is to be merged.
+    pub(crate) fn of_this_branch(&self) -> impl Iterator<Item = (PeerId, &Remote)> {
+        self.greeted().filter(|(_, r)| !r.contact.apart)
+    }
+
+    /// Peers of a branch that is to be merged with this one.
+    pub(crate) fn apart(&self) -> impl Iterator<Item = (PeerId, &Remote)> {
+        self.greeted().filter(|(_, r)| r.contact.apart)
+    }
+
+    /// Peers of this peer's branch that know of it.
+    pub(crate) fn mates(&self) -> impl Iterator<Item = (PeerId, &Remote)> {
+        let mine = self.split.mergeable();
+        let same = move |r: &Remote| {
+            let theirs = r.contact.branch;
+            mine.is_some_and(|mine| theirs.is_some_and(|theirs| theirs.meets(&mine)))
+        };
+        self.of_this_branch()
+            .filter(move |(id, r)| same(r) && !self.split.misses(*id))
+    }
+
+    /// Whether a peer is of a branch that is to be merged with this one.
+    pub(crate) fn is_apart(&self, peer: PeerId) -> bool {
+        self.get(peer).is_some_and(|r| r.contact.apart)
+    }
+
+    /// Finds out again which peers are of another branch. Where `liars` members of a group may lie, a
+    /// branch must have had enough members to survive them.
+    pub(crate) fn sort_sides(&mut self, liars: usize) {
+        let mine = self.split.mergeable();
+        let trusted = |branch: &Branch| usize::from(branch.members) > 3 * liars;
+        let mine = mine.filter(trusted);
+        for (id, remote) in &mut self.remotes {
+            let theirs = remote.contact.branch.filter(trusted);
+            remote.contact.apart = mine.zip(theirs).is_some_and(|(mine, theirs)| {
+                let credible = self.split.credible(&theirs, remote.round);
+                self.split.misses(*id) && theirs.meets(&mine) && credible
+            });
+        }
+    }
+
+    /// A group formed at this base: notes who is in it and who cannot be reached.
+    pub(crate) fn grouped(&mut self, base: Base, members: impl Iterator<Item = (PeerId, f64)>) {
+        let mut heaviest: f64 = 0.0;
+        let ids = members.map(|(id, weight)| {
+            heaviest = heaviest.max(weight);
+            id
+        });
+        let ids = ids.collect();
+        let remotes = &self.remotes;
+        let lost = |id: PeerId| {
+            remotes
+                .get(&id)
+                .is_none_or(|r| !(r.linked && r.greeted || r.contact.left))
+        };
+        self.split.grouped(base, &ids, heaviest, lost);
     }
 
     /// The round that half of the live peers have reached: a single peer's
@@ -263,14 +332,20 @@ impl View {
 
     /// Peers that should be dialled now, with their records; each dial waits twice as long.
     pub(crate) fn due_dials(&mut self, now: Time, room: usize) -> Vec<PeerRecord> {
+        let split = &self.split;
         self.remotes
-            .values_mut()
-            .filter(|r| !r.linked && !r.banned && r.contact.record.is_some())
-            .filter(|r| r.contact.dials < DIAL_ATTEMPTS_MAX)
+            .iter_mut()
+            .filter(|(_, r)| !r.linked && !r.banned && r.contact.record.is_some())
+            // One that a split cut off may come back at any time.
+            .filter(|(id, r)| {
+                let missing = split.misses(**id) && r.contact.dials != DIALS_REFUSED;
+                missing || r.contact.dials < DIAL_ATTEMPTS_MAX
+            })
+            .map(|(_, remote)| remote)
             .filter(|r| r.contact.dial_at.is_some_and(|at| at <= now))
             .take(room)
             .filter_map(|remote| {
-                remote.contact.dials += 1;
+                remote.contact.dials = (remote.contact.dials + 1).min(DIAL_ATTEMPTS_MAX);
                 remote.contact.dial_at =
                     Some(now + Duration::from_secs(1 << remote.contact.dials.min(6)));
                 remote.contact.record.clone()

@@ -39,6 +39,17 @@ pub(crate) trait Exchange: Send {
     /// How the round's exchange ended, once it has.
     fn outcome(&mut self) -> Option<Outcome>;
 
+    /// Whether this peer's branch is to be merged with another one before it trains on.
+    fn merge_is_due(&self, cx: &Context) -> bool {
+        let _ = cx;
+        false
+    }
+
+    /// Merges branches instead of a round's exchange.
+    fn merge(&mut self, cx: &mut Context) {
+        let _ = cx;
+    }
+
     /// The outcome is applied, or given up for a catch-up: forgets the round.
     fn finish(&mut self, cx: &mut Context);
 

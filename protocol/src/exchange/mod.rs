@@ -17,8 +17,9 @@ mod signal;
 
 pub(crate) use agreed::Agreed;
 pub use agreed::{
-    AgreedMessage, Ballot, FormingMessage, FragmentMessage, Held, Member, Pledge, Promise, Scoped,
-    Seat, Seated, ShardPlan, ShardVersion, SignedGroup, SignedMessage, VoteCertificate, value_of,
+    AgreedMessage, Ballot, FormingMessage, FragmentMessage, Held, Member, MergeSide, Pledge,
+    Promise, Scoped, Seat, Seated, ShardPlan, ShardVersion, SignedGroup, SignedMessage,
+    VoteCertificate, value_of,
 };
 pub(crate) use agreed::{inputs_of, proven, slices_of};
 pub(crate) use build::build;

@@ -9,6 +9,8 @@ pub(crate) enum Ending {
     Apply(Vec<SliceId>),
     /// Apply the weighted mean of these contributions.
     Gather(Vec<(SliceId, f64)>),
+    /// Make these means of branches the anchor.
+    Merge(Vec<SliceId>),
     /// Nothing was agreed, or nothing could be mixed: the anchor stays.
     Void,
 }

@@ -22,6 +22,11 @@ impl Peer {
                 inputs,
                 keep_local: false,
             },
+            Ending::Merge(aggregates) => Order::Merge {
+                round,
+                fragment,
+                aggregates,
+            },
             Ending::Void => Order::Void { round, fragment },
         };
         let id = self.cx.order(order);

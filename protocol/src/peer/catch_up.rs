@@ -11,7 +11,7 @@ use crate::limits::{DONORS_MAX, VIEW_PEERS_MAX};
 use crate::peer::Peer;
 use crate::peer::lag::{CatchUp, Helpers, Offer};
 use crate::wire::TransferMessage;
-use crate::{Digest, Done, Order, OrderId, PeerId, Round};
+use crate::{Base, Digest, Done, OrderId, PeerId, Round};
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -44,7 +44,7 @@ impl Peer {
     pub(super) fn ask_state(&mut self) {
         self.drop_replay();
         let at_rest = self.holders_at_rest();
-        let ready = self.cx.view.greeted();
+        let ready = self.cx.view.of_this_branch();
         let ready = ready.filter(|(id, r)| r.ready || at_rest.contains(id));
         let donors: Vec<(u32, Round, PeerId)> = ready
             .map(|(id, r)| (self.in_vain(id), r.round, id))
@@ -197,10 +197,9 @@ impl Peer {
         match (&mut self.catch_up, what) {
             (CatchUp::Fetching(offer, donors), FetchId::State(got)) if offer.state == got => {
                 let (offer, donors) = (*offer, std::mem::take(donors));
-                let order = self.cx.order(Order::Load { state: got });
                 self.cx.timers.stop(Timer::CatchUp);
                 self.cx.waited(Wait::State, false);
-                self.catch_up = CatchUp::Loading(order, offer, donors);
+                self.load_or_keep(offer, donors);
                 true
             }
             (CatchUp::Replaying(replay), FetchId::Slice(slice)) => {
@@ -266,6 +265,12 @@ impl Peer {
                 }
                 true
             }
+            CatchUp::Keeping(id, offer, donors) if *id == order => {
+                let (offer, donors) = (*offer, std::mem::take(donors));
+                self.branch_kept(done);
+                self.load(offer, donors);
+                true
+            }
             CatchUp::Replaying(replay) => match replay.applies.remove(&order) {
                 Some(fragment) => {
                     self.replayed(fragment, done);
@@ -279,6 +284,7 @@ impl Peer {
 
     fn loaded(&mut self, offer: Offer, digests: &[Digest]) {
         self.drop_pin();
+        self.leave_branch();
         self.cx.digests = digests.to_vec();
         self.cx.round = offer.state.round;
         if self.cx.plan.agreement.signs() && self.cx.anchor() != offer.anchor {
@@ -287,6 +293,11 @@ impl Peer {
             self.ask_others();
             return;
         }
+        let base = Base {
+            round: offer.state.round,
+            anchor: self.cx.anchor(),
+        };
+        self.cx.view.split.passed(base);
         // An evaluation or checkpoint of this round was of other parameters.
         self.life.evaluated_round = None;
         self.life.saved_round = None;
@@ -338,7 +349,7 @@ impl Peer {
     pub(super) fn catch_up_expired(&mut self) {
         self.cx.waited(Wait::State, true);
         match &mut self.catch_up {
-            CatchUp::Idle | CatchUp::Loading(..) => {}
+            CatchUp::Idle | CatchUp::Keeping(..) | CatchUp::Loading(..) => {}
             CatchUp::Asking { asked, offers } => {
                 let (silent, offered) = (std::mem::take(asked), !offers.is_empty());
                 self.blame_donors(silent);

@@ -19,6 +19,8 @@ pub(super) enum CatchUp {
     Vouching(Vouching),
     /// A state is on its way, from these donors.
     Fetching(Offer, Vec<PeerId>),
+    /// It is here. Before it is loaded, this peer's branch is saved.
+    Keeping(OrderId, Offer, Vec<PeerId>),
     /// The Executor loads it.
     Loading(OrderId, Offer, Vec<PeerId>),
     /// A past round is being replayed.

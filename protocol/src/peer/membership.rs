@@ -10,7 +10,7 @@ use crate::limits::{
 };
 use crate::peer::Peer;
 use crate::wire::{ExchangeMessage, Hello, MembershipMessage, Message, Muster, PeerRecord, Reason};
-use crate::{Digest, PeerId, Round, Time};
+use crate::{Branch, Digest, PeerId, Round, Time};
 use core::time::Duration;
 use rand_core::Rng;
 
@@ -53,6 +53,7 @@ impl Peer {
             anchor: self.cx.anchor(),
             ready,
             muster: self.muster(),
+            branch: self.cx.branch(),
         };
         self.cx.send(to, MembershipMessage::Hello(hello));
     }
@@ -73,6 +74,8 @@ impl Peer {
             remote.ready = false;
             remote.muster = Muster::Waiting;
             remote.grouped = None;
+            remote.contact.branch = None;
+            remote.contact.apart = false;
             std::mem::take(&mut remote.greeted)
         });
         if greeted {
@@ -110,12 +113,15 @@ impl Peer {
         remote.anchor = Some(hello.anchor);
         remote.ready = hello.ready && !remote.contact.observes;
         remote.muster = hello.muster;
+        remote.contact.branch = hello.branch;
+        remote.contact.left = false;
         remote.suspected = false;
         remote.probation = under_way && !known;
         // A repeated hello means that ours was lost. A hello that was sent just now may have
         // crossed this one.
         let stale = |at: Time| now.since(at) >= ALIVE_EVERY / 2;
         let answer = known && remote.contact.hello_at.is_some_and(stale);
+        self.cx.sort_sides();
         if !known {
             self.cx.emit(Event::PeerUp(from));
             self.send_records(from);
@@ -132,6 +138,11 @@ impl Peer {
                 remote.contact.dials = DIALS_REFUSED;
             }
             self.cx.emit(Event::RefusedBy { peer: from, reason });
+        } else {
+            if let Some(remote) = self.cx.view.get_mut(from) {
+                remote.contact.left = true;
+            }
+            self.cx.view.split.left(from);
         }
         self.peer_gone(from);
         if self.phase == Phase::Finished {
@@ -164,7 +175,7 @@ impl Peer {
         round: Round,
         ready: bool,
         anchor: Digest,
-        muster: Muster,
+        (muster, branch): (Muster, Option<Branch>),
     ) {
         let mine = self.cx.round;
         let Some(remote) = self.cx.view.get_mut(from) else {
@@ -182,9 +193,11 @@ impl Peer {
         remote.ready = ready;
         remote.muster = muster;
         remote.anchor = Some(anchor);
+        remote.contact.branch = branch;
         if round.next() >= mine {
             remote.suspected = false;
         }
+        self.cx.sort_sides();
         self.signal(Signal::Heard(from));
         self.try_begin();
         if self.phase == Phase::Finished && !self.settle_the_end() {
@@ -195,7 +208,7 @@ impl Peer {
     /// Tells every linked peer how far this one is.
     pub(super) fn tell_alive(&mut self) {
         let (round, ready, anchor) = (self.cx.round, self.ready(), self.cx.anchor());
-        let muster = self.muster();
+        let (muster, branch) = (self.muster(), self.cx.branch());
         let peers: Vec<PeerId> = self.cx.view.audience().map(|(id, _)| id).collect();
         for peer in peers {
             self.cx.send(
@@ -205,6 +218,7 @@ impl Peer {
                     ready,
                     anchor,
                     muster,
+                    branch,
                 },
             );
         }

@@ -2,13 +2,14 @@
 //! and work orders.
 //!
 //! This file dispatches inputs and holds no other logic: `membership` knows which peers are there,
-//! `round` leads through a round, `catch_up` takes over a state, `donor` gives one, and the
+//! `round` leads through a round, `catch_up` takes over a state (`branch` keeps what that replaces), `donor` gives one, and the
 //! exchanges are in `exchange`. The state of these parts is in `life`, `lag` and `asked`.
 
 mod ahead;
 mod apply;
 mod asked;
 mod blame;
+mod branch;
 mod catch_up;
 mod clocks;
 mod cut;
@@ -298,6 +299,9 @@ impl Peer {
             },
         };
         self.check_outcome();
+        if self.cx.branch().is_some() {
+            self.look_for_branches();
+        }
         self.judge(from, result)
     }
 
@@ -309,7 +313,8 @@ impl Peer {
                 ready,
                 anchor,
                 muster,
-            } => self.alive(from, *round, *ready, *anchor, *muster),
+                branch,
+            } => self.alive(from, *round, *ready, *anchor, (*muster, *branch)),
             // Handled before the sender has to have greeted.
             MembershipMessage::Hello(_) | MembershipMessage::Goodbye(_) => {}
         }

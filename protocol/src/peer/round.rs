@@ -98,8 +98,12 @@ impl Peer {
             self.follow_later();
             return;
         }
-        self.enter(Phase::Train);
         self.life.started = self.cx.now;
+        if self.exchange.merge_is_due(&self.cx) {
+            self.merge();
+            return;
+        }
+        self.enter(Phase::Train);
         let round = self.cx.round;
         if !self.cx.plan.draws(round, self.cx.me()) {
             // A peer that is not drawn takes part in the round with weight zero.
@@ -143,11 +147,19 @@ impl Peer {
         if !self.cx.plan.exchange.agrees() {
             return false;
         }
+        let round = self.cx.round;
+        // A merge after the last round has a number of its own.
+        let further = self.cx.view.live().filter(|(_, r)| r.round > round);
+        let further: Vec<PeerId> = further.map(|(id, _)| id).collect();
+        if let Some(holder) = further.first().filter(|_| further.len() > self.liars()) {
+            self.enter(Phase::Join);
+            self.fall_behind(*holder, true);
+            return true;
+        }
         let mine = self.cx.anchor();
         let mut holders: BTreeMap<Digest, (usize, Option<PeerId>)> = BTreeMap::new();
         holders.insert(mine, (1, None));
-        let round = self.cx.round;
-        let there = self.cx.view.greeted();
+        let there = self.cx.view.of_this_branch();
         for (peer, remote) in there.filter(|(_, r)| !r.suspected && r.round == round) {
             let Some(anchor) = remote.anchor else {
                 continue;
@@ -181,7 +193,8 @@ impl Peer {
         let needs = |(_, remote): (_, &Remote)| {
             remote.round.0 < rounds || (agreed && remote.anchor != Some(anchor))
         };
-        let needed = self.cx.view.live().any(needs);
+        let apart = self.cx.view.apart().next().is_some();
+        let needed = apart || self.cx.view.live().any(needs);
         // Those that only observe cannot take over the last state from a peer that has left.
         let follows = |(id, remote): (_, &Remote)| remote.contact.observes && needs((id, remote));
         let followed = !self.life.once.observes && self.cx.view.audience().any(follows);
@@ -239,6 +252,7 @@ impl Peer {
         match self.phase {
             Phase::Leaving if !self.life.applies.is_empty() => {}
             Phase::Leaving => self.leave_after_training(),
+            Phase::Train if self.exchange.merge_is_due(&self.cx) => self.merge(),
             Phase::Train => {
                 self.enter(Phase::Exchange);
                 self.train_ahead();
@@ -246,6 +260,44 @@ impl Peer {
                 self.cut_the_rest();
             }
             _ => self.trained_under_the_exchange(),
+        }
+    }
+
+    /// Merges branches instead of a round.
+    fn merge(&mut self) {
+        self.enter(Phase::Exchange);
+        self.exchange.merge(&mut self.cx);
+        self.check_outcome();
+    }
+
+    /// Peers of another branch may have come: notes it, and stops for a merge as soon as this peer's
+    /// work allows.
+    pub(super) fn look_for_branches(&mut self) {
+        let here = self.cx.view.apart().next().is_some();
+        if self.cx.view.split.apart(here, self.cx.now)
+            && let Some(branch) = self.cx.branch()
+        {
+            let round = self.cx.round;
+            self.cx.emit(Event::BranchesMet {
+                round,
+                base: branch.began(),
+                weight: branch.weight,
+            });
+        }
+        if self.cx.branch().is_none() {
+            // They have been here for too long without a merge.
+            let round = self.cx.round;
+            let given_up = true;
+            self.cx.emit(Event::NotMerged { round, given_up });
+            self.cx.sort_sides();
+            return;
+        }
+        if !here || !self.exchange.merge_is_due(&self.cx) {
+            return;
+        }
+        // Otherwise it stops when the round's training or its exchange ends.
+        if self.phase == Phase::Finished {
+            self.merge();
         }
     }
 
@@ -309,7 +361,8 @@ impl Peer {
         self.next_round();
     }
 
-    pub(super) fn save(&mut self) {
+    /// What a checkpoint keeps of this peer.
+    pub(super) fn snapshot(&self) -> Vec<u8> {
         let weights = self.exchange.push_sum().weights;
         let snapshot = Snapshot {
             version: SNAPSHOT_VERSION,
@@ -318,7 +371,11 @@ impl Peer {
             weights,
             ahead: self.life.taken_ahead,
         };
-        let (round, snapshot) = (self.cx.round, snapshot.to_bytes());
+        snapshot.to_bytes()
+    }
+
+    pub(super) fn save(&mut self) {
+        let (round, snapshot) = (self.cx.round, self.snapshot());
         self.life.save = Some(self.cx.order(Order::Save { round, snapshot }));
     }
 

@@ -48,6 +48,9 @@ impl BytesBound {
     }
 }
 
+/// Bytes at most that precede the values of a slice of plain f32.
+const PLAIN_HEADER_BYTES_MAX: u64 = 64;
+
 /// One fragment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FragmentPlan {
@@ -144,6 +147,15 @@ impl Plan {
     /// Whether this many contributions are too few to be combined.
     pub(crate) fn too_few(&self, contributions: usize) -> bool {
         contributions < usize::from(self.agreement.contributions.max(1))
+    }
+
+    /// The most bytes that a slice of the fragment has. In a merge of branches values travel as f32.
+    pub fn slice_bytes_max(&self, fragment: &FragmentPlan) -> u64 {
+        let plain = match self.merges() {
+            true => PLAIN_HEADER_BYTES_MAX + 4 * fragment.len,
+            false => 0,
+        };
+        fragment.slice_bytes_max().max(plain)
     }
 
     /// The plan of one fragment, if there is such a fragment.

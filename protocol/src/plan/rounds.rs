@@ -1,9 +1,9 @@
 //! What a plan says about a single round: how much it trains, which peers train, and which
 //! fragments it exchanges.
 
-use super::Plan;
+use super::{Contribution, Plan};
 use crate::rendezvous::rendezvous;
-use crate::{FragmentId, Layers, PeerId, Round, Sampling, StepBudget};
+use crate::{FragmentId, Layers, OverlapPlan, PeerId, Round, Sampling, StepBudget};
 use core::ops::Range;
 
 /// The slot of the rendezvous hash that draws the sample. Slot zero picks proposers, and both must
@@ -43,6 +43,20 @@ impl Plan {
     pub const fn trains_ahead(&self, round: Round) -> bool {
         let more = self.rounds == 0 || round.0.saturating_add(1) < self.rounds;
         self.overlap.late_steps > 0 && more
+    }
+
+    /// Whether the sides of a swarm that was split are merged by weight when they meet: where a round
+    /// ends with one anchor for all fragments, the training between two rounds ends with the first of
+    /// them, and members do not sign.
+    pub fn merges(&self) -> bool {
+        let OverlapPlan {
+            stagger,
+            late_steps,
+            layers,
+        } = self.overlap;
+        let whole = stagger <= 1 && late_steps == 0 && layers == Layers::Together;
+        let deltas = self.contribution == Contribution::Delta;
+        self.exchange.agrees() && deltas && whole && !self.agreement.signs()
     }
 
     /// The fragments that a round exchanges, in the order in which they leave: the last one first

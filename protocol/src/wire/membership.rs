@@ -3,7 +3,7 @@
 use crate::limits::RECORDS_PER_MESSAGE_MAX;
 use crate::wire::check::ok;
 use crate::wire::{PeerRecord, WireError};
-use crate::{Digest, LayoutHash, PlanHash, Round, RunId};
+use crate::{Branch, Digest, LayoutHash, PlanHash, Round, RunId};
 use core::fmt;
 use serde::{Deserialize, Serialize};
 
@@ -20,7 +20,7 @@ pub enum Muster {
 }
 
 /// The first message on every link: which run a peer belongs to, and how far it is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Hello {
     /// The run.
     pub run: RunId,
@@ -36,6 +36,8 @@ pub struct Hello {
     pub ready: bool,
     /// Whether it has begun.
     pub muster: Muster,
+    /// The branch that it is in, after a split of the swarm.
+    pub branch: Option<Branch>,
 }
 
 /// Why a peer is refused or leaves.
@@ -97,6 +99,8 @@ pub enum MembershipMessage {
         anchor: Digest,
         /// Whether it has begun.
         muster: Muster,
+        /// The branch that it is in, after a split of the swarm.
+        branch: Option<Branch>,
     },
 }
 
@@ -117,7 +121,10 @@ impl MembershipMessage {
                 ok(records.len() <= RECORDS_PER_MESSAGE_MAX, "records")?;
                 records.iter().try_for_each(PeerRecord::check)
             }
-            Self::Hello(_) | Self::Goodbye(_) | Self::Alive { .. } => Ok(()),
+            Self::Hello(Hello { branch, .. }) | Self::Alive { branch, .. } => {
+                branch.as_ref().map_or(Ok(()), Branch::check)
+            }
+            Self::Goodbye(_) => Ok(()),
         }
     }
 }

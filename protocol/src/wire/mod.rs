@@ -15,7 +15,7 @@ mod version;
 
 pub use crate::exchange::{
     AgreedMessage, Ballot, CenterMessage, ExchangeMessage, FormingMessage, FragmentMessage, Held,
-    Member, Pledge, Promise, PullMessage, Scoped, Seat, Seated, ShardPlan, ShardVersion,
+    Member, MergeSide, Pledge, Promise, PullMessage, Scoped, Seat, Seated, ShardPlan, ShardVersion,
     SignedGroup, SignedMessage, VoteCertificate, value_of,
 };
 pub use codec::{canonical, decode_value, encode_value};

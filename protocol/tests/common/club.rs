@@ -538,7 +538,12 @@ impl Club {
                 return None;
             }
             Order::Evaluate { .. } => Done::Evaluated(Evaluation::default()),
-            Order::Save { .. } => Done::Saved,
+            // No club is split: what a merge does is tested in the simulator.
+            Order::Average { .. } => Done::Combined,
+            Order::Merge { .. } => Done::Applied {
+                digest: member.anchor,
+            },
+            Order::Save { .. } | Order::SaveBranch { .. } => Done::Saved,
             Order::Pin { round } => Done::Pinned(StateId {
                 round: *round,
                 root: member.anchor,

@@ -12,16 +12,17 @@ pub mod one;
 use core::time::Duration;
 use murmurate_protocol::wire::{
     Ballot, CenterMessage, FormingMessage, FragmentMessage, Held, Hello, Member, MembershipMessage,
-    Message, Muster, PeerRecord, Promise, PullMessage, Reason, Scoped, ShardPlan, ShardVersion,
-    TransferMessage,
+    MergeSide, Message, Muster, PeerRecord, Promise, PullMessage, Reason, Scoped, ShardPlan,
+    ShardVersion, TransferMessage,
 };
 use murmurate_protocol::{
-    Attempt, BytesBound, Contribution, DeadlinePlan, Digest, ExchangeKind, FragmentId,
-    FragmentPlan, GroupTag, LayoutHash, Members, Part, Partners, PeerConfig, PeerId, Plan,
-    PlanHash, Round, RunId, Schedule, SliceId, SliceMeta, StateId, StepBudget, Synchronization,
-    Tag, Time, Topology,
+    Attempt, Base, Branch, BytesBound, Contribution, DeadlinePlan, Digest, ExchangeKind,
+    FragmentId, FragmentPlan, GroupTag, LayoutHash, Members, Part, Partners, PeerConfig, PeerId,
+    Plan, PlanHash, Round, RunId, Schedule, SliceId, SliceMeta, StateId, StepBudget,
+    Synchronization, Tag, Time, Topology,
 };
 use proptest::collection::vec;
+use proptest::option;
 use proptest::prelude::*;
 
 /// A peer whose id is one byte, repeated.
@@ -175,10 +176,30 @@ fn any_muster() -> impl Strategy<Value = Muster> {
     ]
 }
 
+fn any_side() -> impl Strategy<Value = MergeSide> {
+    let members = proptest::collection::btree_set(0u8..4, 1..3);
+    (any_digest(), 0.0..1e3, members).prop_map(|(head, weight, members)| MergeSide {
+        head,
+        weight,
+        members: members.into_iter().map(peer).collect(),
+    })
+}
+
+/// A branch of a state that other branches may share.
+fn any_branch() -> impl Strategy<Value = Branch> {
+    let base = (any_round(), any_digest()).prop_map(|(round, anchor)| Base { round, anchor });
+    (vec(base, 0..3), 1u16..5, 0.0..1e3).prop_map(|(known, members, weight)| Branch {
+        bases: core::array::from_fn(|at| known.get(at).copied()),
+        members,
+        weight,
+    })
+}
+
 fn any_hello() -> impl Strategy<Value = MembershipMessage> {
     let plan = prop_oneof![8 => Just(true), 1 => Just(false)];
     let said = (any_round(), any_digest(), any::<bool>(), any_muster());
-    (plan, said).prop_map(|(same, (round, anchor, ready, muster))| {
+    (plan, said, option::of(any_branch())).prop_map(|(same, said, branch)| {
+        let (round, anchor, ready, muster) = said;
         MembershipMessage::Hello(Hello {
             run: RunId::from_bytes([1; 32]),
             layout: LayoutHash::from_bytes([2; 32]),
@@ -190,6 +211,7 @@ fn any_hello() -> impl Strategy<Value = MembershipMessage> {
             anchor,
             ready,
             muster,
+            branch,
         })
     })
 }
@@ -269,15 +291,18 @@ pub(crate) fn any_state() -> impl Strategy<Value = StateId> {
 /// Any message that passes its own checks.
 pub(crate) fn any_message() -> impl Strategy<Value = Message> {
     let bits = || (any_round(), 0u8..4, any::<bool>());
-    let alive =
-        (bits(), any_digest(), any_muster()).prop_map(|((round, _, ready), anchor, muster)| {
+    let alive = (bits(), any_digest(), any_muster(), option::of(any_branch())).prop_map(
+        |(bits, anchor, muster, branch)| {
+            let (round, _, ready) = bits;
             MembershipMessage::Alive {
                 round,
                 ready,
                 anchor,
                 muster,
+                branch,
             }
-        });
+        },
+    );
     let membership = prop_oneof![
         4 => any_hello(),
         2 => vec(any_record(), 0..4).prop_map(MembershipMessage::Records),
@@ -302,6 +327,10 @@ pub(crate) fn any_message() -> impl Strategy<Value = Message> {
             .prop_map(|(round, term, members)| FormingMessage::Propose { round, term, members }),
         1 => bits().prop_map(|(round, term, _)| FormingMessage::Decline { round, term }),
         1 => bits().prop_map(|(round, _, resync)| FormingMessage::Behind { round, resync }),
+        2 => (any_round(), any_digest(), any_branch())
+            .prop_map(|(round, anchor, branch)| FormingMessage::Meet { round, anchor, branch }),
+        2 => (any_round(), 0u8..4, vec(any_side(), 0..3))
+            .prop_map(|(round, term, sides)| FormingMessage::Merge { round, term, sides }),
     ];
     let center = prop_oneof![
         (any_fragment(), 0u16..4)

@@ -76,6 +76,7 @@ impl One {
             anchor: self.peer.digest(),
             ready: true,
             muster: Muster::Begun,
+            branch: None,
         }
     }
 

@@ -6,6 +6,7 @@ mod edges_agree;
 mod inbox_bounded;
 mod lead_bounded;
 mod mass_conserved;
+mod merged_by_weight;
 mod rounds_monotonic;
 mod same_bits;
 mod violation;
@@ -19,6 +20,7 @@ use edges_agree::EdgesAgree;
 use inbox_bounded::InboxBounded;
 use lead_bounded::LeadBounded;
 use mass_conserved::MassConserved;
+use merged_by_weight::MergedByWeight;
 use murmurate_protocol::{Event, Input, PeerId, Round, SliceMeta, Tag, Time};
 use rounds_monotonic::RoundsMonotonic;
 use same_bits::SameBits;
@@ -35,6 +37,7 @@ pub(crate) struct Checks {
     lead: Option<LeadBounded>,
     ids: Vec<PeerId>,
     edges: Option<EdgesAgree>,
+    merges: Option<MergedByWeight>,
 }
 
 impl Checks {
@@ -54,6 +57,8 @@ impl Checks {
             lead: exchange.lead().map(|lead| LeadBounded::new(lead.most)),
             ids: (0..scenario.peers).map(|index| recipe.id(index)).collect(),
             edges: exchange.facts().has_edges.then(EdgesAgree::default),
+            merges: (recipe.plan().merges() && !scenario.is_timing_only())
+                .then(|| MergedByWeight::new(recipe.plan())),
         }
     }
 
@@ -135,6 +140,26 @@ impl Checks {
         waits_bounded::check(event)?;
         match &mut self.bits {
             Some(bits) => bits.check(index, event),
+            None => Ok(()),
+        }
+    }
+
+    /// Notes the branch that a peer brings into a merge.
+    pub(crate) fn brings(&mut self, index: usize, round: Round, host: &Host) {
+        if let Some(merges) = &mut self.merges {
+            merges.brings(self.ids[index], round, host);
+        }
+    }
+
+    /// Checks a merge that a peer reported.
+    pub(crate) fn merged(
+        &mut self,
+        index: usize,
+        host: &Host,
+        event: &Event,
+    ) -> Result<(), String> {
+        match &mut self.merges {
+            Some(merges) => merges.check(self.ids[index], host, event),
             None => Ok(()),
         }
     }

@@ -99,6 +99,11 @@ impl Anchor {
         }
     }
 
+    /// The optimizer of aggregates begins again: another anchor took the place of this one.
+    pub(super) fn reset_outer(&mut self) {
+        self.outer.reset();
+    }
+
     /// Number of f32 in the states of both optimizers.
     pub(super) fn state_len(&self) -> usize {
         self.outer.state().len() + self.inner_len()

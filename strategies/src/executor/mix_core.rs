@@ -101,7 +101,8 @@ impl MixCore {
         host: &dyn Host,
     ) {
         let (codecs, places) = (&mut self.codecs, &self.places);
-        let contributed = self.local.of(fragment) == Held::Contribution;
+        let pending = self.local.of(fragment);
+        let contributed = pending == Held::Contribution;
         let local = self.local.values();
         let values = contributed.then_some(&*local);
         self.contributions
@@ -117,7 +118,9 @@ impl MixCore {
             fragment,
             match back {
                 true => Held::Shift,
-                false => Held::Nothing,
+                false if contributed => Held::Nothing,
+                // Nothing was trained in this round: the trainer has yet to take over what came before.
+                false => pending,
             },
         );
     }

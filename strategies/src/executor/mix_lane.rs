@@ -12,6 +12,7 @@ use super::frame::MixEnd;
 use super::host::Host;
 use super::local::LocalBuffer;
 use super::memory::Memory;
+use super::merge::Branches;
 use super::mix_core::MixCore;
 use super::mixer::Mixer;
 use super::mixers;
@@ -28,6 +29,7 @@ use murmurate_protocol::{
 pub struct MixLane {
     pub(super) core: MixCore,
     pub(super) mixer: Box<dyn Mixer>,
+    pub(super) branches: Branches,
 }
 
 impl MixLane {
@@ -78,7 +80,11 @@ impl MixLane {
             sends_deltas: moves_the_anchor && parts.contribution == Contribution::Delta,
             places,
         };
-        Self { core, mixer }
+        Self {
+            core,
+            mixer,
+            branches: Branches::default(),
+        }
     }
 
     /// Performs an order of this lane. `Train` and `Evaluate` come here first: the lane hands the
@@ -95,6 +101,17 @@ impl MixLane {
                 self.collect();
                 self.mixer.combine(&mut self.core, order, host)
             }
+            Order::Average {
+                fragment,
+                shard,
+                of,
+                inputs,
+            } => self.average((*fragment, *shard, *of), inputs, host),
+            Order::Merge {
+                round,
+                fragment,
+                aggregates,
+            } => self.merge(*round, *fragment, aggregates, host),
             Order::Reduce { .. } | Order::ResetCenter { .. } | Order::MoveCenter { .. } => {
                 self.mixer.combine(&mut self.core, order, host)
             }
@@ -130,7 +147,7 @@ impl MixLane {
                 return None;
             }
             // The host saves both lanes.
-            Order::Save { .. } => return None,
+            Order::Save { .. } | Order::SaveBranch { .. } => return None,
         };
         Some(done.unwrap_or_else(Done::Failed))
     }
@@ -158,7 +175,7 @@ impl MixLane {
             outer: bytes(core.anchor.state_len() + core.ahead.len()),
             ema: bytes(core.ema.as_ref().map_or(0, Ema::len)),
             replicas: bytes(stores.replicas),
-            shards: bytes(stores.shards),
+            shards: bytes(stores.shards + self.branches.len()),
         }
     }
 
@@ -229,7 +246,7 @@ impl MixLane {
         Ok(self.applied(fragment))
     }
 
-    fn applied(&self, fragment: FragmentId) -> Done {
+    pub(super) fn applied(&self, fragment: FragmentId) -> Done {
         Done::Applied {
             digest: self.core.digest(fragment),
         }
@@ -252,6 +269,8 @@ impl MixLane {
         }
         let core = &mut self.core;
         match store {
+            StoreId::Branch => Branches::encode(core, slice, of, &mut out)?,
+            StoreId::Merged(shard) => self.branches.encode_mean(slice, shard, &mut out)?,
             StoreId::Local => {
                 core.encode_contribution(slice, of, self.mixer.common(), &mut out)?;
             }

@@ -15,6 +15,7 @@
 //!   and `ahead` (training that continues past the anchor). `force` makes an aggregate the new anchor,
 //!   `handover` prepares what the train lane takes over.
 //! - `mixer` is what an exchange adds; `mixers` has one implementation for each family of exchanges.
+//! - `merge` averages the branches of a swarm that was split, in plain f32.
 //! - `transfer` writes and reads the state: for newcomers and for checkpoints.
 
 mod ahead;
@@ -34,6 +35,7 @@ mod host;
 mod late;
 mod local;
 mod memory;
+mod merge;
 mod mix_core;
 mod mix_lane;
 mod mixer;

@@ -110,7 +110,7 @@ impl MixLane {
 
     /// The anchor was replaced: the trainer takes it over, and what belonged to the old one is
     /// dropped.
-    fn start_over(&mut self) {
+    pub(super) fn start_over(&mut self) {
         self.core.start_over();
         self.mixer.start_over(&mut self.core);
     }

@@ -88,6 +88,11 @@ impl OuterOptimizer for DelayedNesterov {
         }
     }
 
+    fn reset(&mut self) {
+        self.state.fill(0.0);
+        self.arrivals.clear();
+    }
+
     fn state(&self) -> &[f32] {
         &self.state
     }

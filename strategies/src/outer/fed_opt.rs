@@ -101,6 +101,12 @@ impl OuterOptimizer for FedOpt {
         }
     }
 
+    fn reset(&mut self) {
+        let (first, second) = self.moments.split_at_mut(self.len);
+        first.fill(0.0);
+        second.fill(self.tau * self.tau);
+    }
+
     fn state(&self) -> &[f32] {
         &self.moments
     }

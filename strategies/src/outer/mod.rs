@@ -45,6 +45,11 @@ pub trait OuterOptimizer: Send {
     /// The state, for a state transfer or a resumed checkpoint to be written into.
     fn state_mut(&mut self) -> &mut [f32];
 
+    /// Begins again, as if no delta had come yet.
+    fn reset(&mut self) {
+        self.state_mut().fill(0.0);
+    }
+
     /// Writes the state as `outer.state`.
     ///
     /// # Errors

@@ -2,8 +2,8 @@
 
 use super::*;
 use murmurate_protocol::{
-    BytesBound, Contribution, DeadlinePlan, Digest, ExchangeKind, FragmentId, LayoutHash, RunId,
-    StepBudget,
+    BytesBound, Contribution, DeadlinePlan, Digest, ExchangeKind, FragmentId, FragmentPlan,
+    LayoutHash, RunId, StepBudget,
 };
 
 pub(in crate::depot) fn plan() -> Plan {

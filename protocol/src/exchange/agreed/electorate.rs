@@ -51,7 +51,7 @@ pub(super) fn may_propose(cx: &Context, peer: PeerId) -> bool {
 /// The peer that is furthest ahead, if at least half of the others say that they have ended this
 /// round: they continued without this peer. If fewer say so, this peer does not give up.
 pub(super) fn ahead(cx: &Context) -> Option<PeerId> {
-    let others = || cx.view.greeted().filter(|(_, r)| r.ready);
+    let others = || cx.view.of_this_branch().filter(|(_, r)| r.ready);
     let ahead = || others().filter(|(_, r)| r.round > cx.round);
     let furthest = ahead().max_by_key(|(id, r)| (r.round, *id));
     let enough = 2 * ahead().count() >= others().count();
@@ -78,10 +78,14 @@ pub(super) fn electorate(cx: &Context, attempts: u64) -> usize {
     // that a few decide meanwhile.
     if signs(cx) {
         let here = |remote: &Remote| !remote.conduct.absence.is_away(cx.round);
-        return 1 + cx.view.greeted().filter(|(_, remote)| here(remote)).count();
+        return 1 + cx
+            .view
+            .of_this_branch()
+            .filter(|(_, remote)| here(remote))
+            .count();
     }
-    let greeted = cx.view.greeted();
-    1 + greeted.filter(|(_, remote)| counts(remote)).count()
+    let together = cx.view.of_this_branch();
+    1 + together.filter(|(_, remote)| counts(remote)).count()
 }
 
 /// The anchor that most ready peers share. If enough peers are ready to agree, the

@@ -49,7 +49,7 @@ impl Agreed {
     }
 
     /// The group is known: what came early for another one goes, and the first fragments open.
-    fn start(&mut self, cx: &mut Context, group: Group) {
+    pub(super) fn start(&mut self, cx: &mut Context, group: Group) {
         let members = group.members.iter().map(|m| m.peer).collect();
         cx.emit(Event::Group {
             round: cx.round,
@@ -255,11 +255,12 @@ impl Agreed {
     /// A peer says that the round continues without this one. Once this one has a group, only as
     /// many of its members as leave no majority make it give up.
     pub(super) fn passed_by(&mut self, cx: &mut Context, teller: PeerId, resync: bool) {
-        if self.grouping.active() {
+        if self.grouping.active() || self.grouping.meeting.active() {
             let Some(resync) = self.tellers.believed(cx, teller, resync) else {
                 return;
             };
             self.grouping.end(cx, false);
+            self.grouping.meeting.end(cx, false);
             self.outcome = Some(Outcome::Behind { teller, resync });
             return;
         }

@@ -19,8 +19,7 @@ use crate::exchange::Ending;
 use crate::rendezvous::rendezvous;
 use crate::schedule::Program;
 use crate::{
-    Attempt, Event, ExchangeKind, FragmentId, Members, Order, PeerId, Settlement, StoreId, Time,
-    Wait,
+    Attempt, Event, ExchangeKind, FragmentId, Members, Order, PeerId, Settlement, Time, Wait,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -70,7 +69,7 @@ impl FragmentRound {
         // A schedule cannot cut a fragment that has fewer values than shards: members push
         // directly.
         let program = program.filter(|program| program.shards() as u64 <= len);
-        let of = cx.plan.parts(len, group.len()) as u16;
+        let of = super::server::parts(cx, &group, len);
         let owners = super::server::owners(cx, &group, of);
         let first = Ballot {
             number: 0,
@@ -99,6 +98,7 @@ impl FragmentRound {
             .collect();
         let pipeline =
             program.map(|program| Pipeline::new(program, !(lost & group.all()).is_empty()));
+        let merges = group.merges();
         let (hopeful, mut first) = (group.all().without(lost), Agreement::new(first));
         first.signed = testimony(cx, &group);
         let mut this = Self {
@@ -107,7 +107,7 @@ impl FragmentRound {
                 fragment,
                 group,
                 of,
-                gathered: cx.plan.exchange == ExchangeKind::Gathered,
+                gathered: cx.plan.exchange == ExchangeKind::Gathered && !merges,
             },
             stage: FragmentStage::Collecting,
             hopeful,
@@ -155,7 +155,12 @@ impl FragmentRound {
     /// butterfly, beginning with the next member's, so that members begin with different receivers.
     fn encode_all(&mut self, cx: &mut Context) {
         let bringing = self.scope.group.bringing();
-        let too_few = cx.plan.too_few(bringing.count());
+        let merges = self.scope.group.merges();
+        // Branches are averaged, whatever the rule for contributions is.
+        let too_few = match merges {
+            true => bringing.is_empty(),
+            false => cx.plan.too_few(bringing.count()),
+        };
         if too_few {
             // There is no mean if no member trained, and a robust rule needs more than one.
             self.void(cx);
@@ -170,7 +175,7 @@ impl FragmentRound {
         };
         for shard in order {
             let order = Order::Encode {
-                store: StoreId::Local,
+                store: self.scope.source(),
                 slice: self.scope.contribution(shard, self.scope.group.me),
                 of,
             };
@@ -360,7 +365,8 @@ impl FragmentRound {
             } else {
                 Settlement::Lost
             };
-            if self.reduction.encoded.contains_key(&shard) {
+            let merges = self.scope.group.merges();
+            if self.reduction.encoded.contains_key(&shard) && !merges {
                 let slice = self.scope.contribution(shard, self.scope.group.me);
                 cx.order(Order::Settle { slice, outcome });
             }
@@ -378,7 +384,7 @@ impl FragmentRound {
             ballot,
             contributors,
         });
-        self.ending = Some(Ending::Apply(aggregates));
+        self.ending = Some(self.scope.ending(aggregates));
     }
 }
 

@@ -17,6 +17,8 @@ pub(super) struct Group {
     pub(super) quorum: usize,
     /// The group in its members' words; `None` where statements are not signed.
     pub(super) sealed: Option<Sealed>,
+    /// Where it merges branches: the sides, each with its members and its weight, this peer's first.
+    pub(super) sides: Vec<(u16, f64)>,
 }
 
 /// A group whose members sign.
@@ -42,7 +44,18 @@ impl Group {
             quorum,
             round,
             sealed: None,
+            sides: Vec::new(),
         })
+    }
+
+    /// A group that merges the branches of these sides.
+    pub(super) fn of_sides(self, sides: Vec<(u16, f64)>) -> Self {
+        Self { sides, ..self }
+    }
+
+    /// Whether it merges branches.
+    pub(super) fn merges(&self) -> bool {
+        !self.sides.is_empty()
     }
 
     /// The same group in the signed words of its members.

@@ -11,6 +11,7 @@ use super::electorate::{
 };
 use super::group::Group;
 use super::joined::Joined;
+use super::meeting::Meeting;
 use super::message::{FormingMessage, Member};
 use super::proposal::{self, Stated, Verdict};
 use super::quorum::Enough;
@@ -20,7 +21,7 @@ use crate::core::timers::Timer;
 use crate::exchange::Outcome;
 use crate::limits::{GROUP_MEMBERS_MAX, TERMS_MAX};
 use crate::rendezvous::rendezvous;
-use crate::{Digest, GroupTag, PeerError, PeerId, Round, Time, Wait};
+use crate::{Base, Digest, GroupTag, PeerError, PeerId, Round, Time, Wait};
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -71,6 +72,8 @@ pub(super) struct Grouping {
     pub(super) left: BTreeSet<GroupTag>,
     /// Who is in which group, where members sign.
     pub(super) joined: Joined,
+    /// The forming of a group of branches, after a split.
+    pub(super) meeting: Meeting,
 }
 
 impl Grouping {
@@ -101,7 +104,7 @@ impl Grouping {
             }
         }
         let (round, anchor) = (cx.round, cx.anchor());
-        let greeted: Vec<PeerId> = cx.view.greeted().map(|(id, _)| id).collect();
+        let greeted: Vec<PeerId> = cx.view.of_this_branch().map(|(id, _)| id).collect();
         let message = match signs(cx) {
             true => FormingMessage::SignedReady {
                 round,
@@ -323,7 +326,10 @@ impl Grouping {
 
     /// All peers that are ready for this round, this peer included.
     fn all_ready(&self, cx: &Context) -> BTreeMap<PeerId, (f64, Digest)> {
-        let linked = |id: &PeerId| cx.view.get(*id).is_some_and(|v| v.linked && v.greeted);
+        let linked = |id: &PeerId| {
+            let there = cx.view.get(*id).is_some_and(|v| v.linked && v.greeted);
+            there && !cx.view.is_apart(*id)
+        };
         let others = self
             .ready
             .iter()
@@ -390,6 +396,13 @@ impl Grouping {
     pub(super) fn form(&mut self, cx: &mut Context, group: Group, expired: bool) -> Formed {
         self.end(cx, expired);
         cx.newcomer = false;
+        let base = Base {
+            round: cx.round,
+            anchor: cx.anchor(),
+        };
+        let members = group.members.iter().map(|m| (m.peer, m.weight));
+        cx.view.grouped(base, members);
+        cx.sort_sides();
         for (_, peer) in group.others() {
             if let Some(remote) = cx.view.get_mut(peer) {
                 remote.settle();

@@ -9,7 +9,7 @@ use crate::exchange::{Ending, PastRounds};
 use crate::limits::{
     HISTORY_BYTES_MAX, HISTORY_NEWEST_BYTES_MAX, HISTORY_PINNED_ROUNDS_MAX, HISTORY_ROUNDS_MAX,
 };
-use crate::{ExchangeKind, FragmentId, Order, Part, Round, SliceId};
+use crate::{Base, ExchangeKind, FragmentId, Members, Order, Part, Round, SliceId};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// One round, as far as it is decided and applied.
@@ -24,6 +24,8 @@ struct Past {
     kept: VecDeque<(FragmentId, u64)>,
     /// Whether every fragment's bytes are here.
     whole: bool,
+    /// Whether it merged branches. Only the members of its group can apply that.
+    merged: bool,
 }
 
 impl Past {
@@ -34,6 +36,7 @@ impl Past {
             proofs: BTreeMap::new(),
             kept: VecDeque::new(),
             whole: true,
+            merged: false,
         }
     }
 
@@ -75,7 +78,7 @@ impl History {
     /// its exchange.
     pub(super) fn close(&mut self, cx: &mut Context, fragment_round: &mut FragmentRound) {
         let keep = match &fragment_round.ending {
-            Some(Ending::Apply(aggregates)) => aggregates.clone(),
+            Some(Ending::Apply(aggregates) | Ending::Merge(aggregates)) => aggregates.clone(),
             Some(Ending::Gather(inputs)) => inputs.iter().map(|(slice, _)| *slice).collect(),
             _ => Vec::new(),
         };
@@ -86,17 +89,48 @@ impl History {
             .scope
             .scoped(FragmentMessage::Void { ballot });
         let decision = fragment_round.plain_decision().filter(|_| !keep.is_empty());
-        self.add(cx, round, fragment, decision.unwrap_or(void));
+        let merged = fragment_round.scope.group.merges();
+        if merged {
+            // The rounds before it are those of one side, and mean nothing to the others.
+            self.forget_before(cx, round);
+        } else if let Some(decision) = &decision
+            && cx.plan.fragments_of(round).next() == Some(fragment)
+        {
+            cx.view.split.decided(round, weight_of(decision));
+        }
+        self.add(cx, round, fragment, decision.unwrap_or(void), merged);
         if let (Some(newest), Some(proof)) = (self.past.back_mut(), fragment_round.proof()) {
             newest.proofs.insert(fragment, proof);
         }
     }
 
-    fn add(&mut self, cx: &mut Context, round: Round, fragment: FragmentId, decision: Scoped) {
+    fn forget_before(&mut self, cx: &mut Context, round: Round) {
+        let (past, kept) = std::mem::take(&mut self.past)
+            .into_iter()
+            .partition(|past: &Past| past.round < round);
+        self.past = kept;
+        let past: VecDeque<Past> = past;
+        for decision in past.iter().flat_map(|past| past.decisions.values()) {
+            self.release_of(cx, decision, false);
+        }
+    }
+
+    fn add(
+        &mut self,
+        cx: &mut Context,
+        round: Round,
+        fragment: FragmentId,
+        decision: Scoped,
+        merged: bool,
+    ) {
         if self.past.back().is_none_or(|newest| newest.round != round) {
             self.past.push_back(Past::new(round));
         }
-        let slices = slices_of(cx.plan.exchange, &decision);
+        let kind = match merged {
+            true => ExchangeKind::AllReduce,
+            false => cx.plan.exchange,
+        };
+        let slices = slices_of(kind, &decision);
         let bytes = if slices.is_empty() {
             0
         } else {
@@ -104,6 +138,7 @@ impl History {
         };
         self.slices.extend(slices);
         if let Some(newest) = self.past.back_mut() {
+            newest.merged = merged;
             newest.kept.push_back((fragment, bytes));
             newest.decisions.insert(fragment, decision);
         }
@@ -125,7 +160,7 @@ impl History {
                 break;
             };
             for decision in oldest.decisions.values() {
-                self.release(cx, decision);
+                self.release_of(cx, decision, oldest.merged);
             }
         }
         // The newest round alone may be too large. Without the bytes of its first fragments it
@@ -138,14 +173,19 @@ impl History {
                 break;
             };
             newest.whole = false;
+            let merged = newest.merged;
             if let Some(decision) = newest.decisions.get(&fragment).cloned() {
-                self.release(cx, &decision);
+                self.release_of(cx, &decision, merged);
             }
         }
     }
 
-    fn release(&mut self, cx: &mut Context, decision: &Scoped) {
-        for slice in slices_of(cx.plan.exchange, decision) {
+    fn release_of(&mut self, cx: &mut Context, decision: &Scoped, merged: bool) {
+        let kind = match merged {
+            true => ExchangeKind::AllReduce,
+            false => cx.plan.exchange,
+        };
+        for slice in slices_of(kind, decision) {
             if self.slices.remove(&slice) {
                 cx.order(Order::Release { slice });
             }
@@ -160,7 +200,7 @@ impl History {
 impl PastRounds for History {
     fn decisions(&self, round: Round, fragments: usize) -> Option<Vec<Scoped>> {
         let past = self.past.iter().find(|p| p.round == round)?;
-        let whole = past.whole && past.decisions.len() == fragments;
+        let whole = past.whole && !past.merged && past.decisions.len() == fragments;
         let shown = match past.proofs.is_empty() {
             true => &past.decisions,
             false => &past.proofs,
@@ -177,10 +217,19 @@ impl PastRounds for History {
         if cx.plan.exchange != ExchangeKind::Gathered {
             note_replayed(cx, round, &decisions);
         }
+        // The straggler is where the others were when they ended the round.
+        let base = Base {
+            round: round.next(),
+            anchor: cx.anchor(),
+        };
+        cx.view.split.passed(base);
         for decision in decisions {
+            if cx.plan.fragments_of(round).next() == Some(decision.fragment) {
+                cx.view.split.decided(round, weight_of(&decision));
+            }
             let (fragment, plain) = (decision.fragment, decision.plain());
             let is_proof = plain != decision;
-            self.add(cx, round, fragment, plain);
+            self.add(cx, round, fragment, plain, false);
             if let Some(newest) = self.past.back_mut().filter(|_| is_proof) {
                 newest.proofs.insert(fragment, decision);
             }
@@ -217,6 +266,23 @@ pub(crate) fn inputs_of(decision: &Scoped) -> Vec<(SliceId, f64)> {
     slices
         .map(|slice| (slice, weight(slice.origin).unwrap_or(0.0)))
         .collect()
+}
+
+/// The weights of all contributions to a decision.
+fn weight_of(decision: &Scoped) -> f64 {
+    let FragmentMessage::Decided {
+        members, versions, ..
+    } = &decision.body
+    else {
+        return 0.0;
+    };
+    let all = versions.iter().map(|version| version.contributors);
+    let contributors = all.fold(Members::NONE, |all, some| all | some);
+    contributors
+        .iter()
+        .filter_map(|index| members.get(index))
+        .map(|member| member.weight)
+        .sum()
 }
 
 /// An estimate of a decided fragment's bytes: its shards together are as long as the fragment.

@@ -41,6 +41,9 @@ impl Agreed {
         if !fits(cx, forming) {
             return broke("a group of another kind: its members sign, or ours do");
         }
+        if self.about_a_merge(cx, from, forming) {
+            return Ok(());
+        }
         match forming {
             FormingMessage::Ready {
                 round,
@@ -80,6 +83,8 @@ impl Agreed {
                 term,
                 members,
             } => self.proposed(cx, from, (*round, *term), members),
+            // Handled above.
+            FormingMessage::Meet { .. } | FormingMessage::Merge { .. } => Ok(()),
             FormingMessage::Decline { round, .. } => {
                 if *round == cx.round {
                     self.gone(cx, from);
@@ -146,7 +151,7 @@ impl Agreed {
             cx.order(Order::Release { slice });
             return Err(foreign_tag(meta.tag, EXCHANGE));
         };
-        let current = slice.round == cx.round;
+        let (current, reach) = (slice.round == cx.round, self.grouping.meeting.reach(cx));
         if current && let Some(fragment_round) = self.of_fragment(slice.fragment) {
             if fragment_round.scope.group.tag == group && !fragment_round.over() {
                 let result = fragment_round.arrived(cx, from, slice, meta, digest);
@@ -155,7 +160,7 @@ impl Agreed {
                 }
                 return result;
             }
-        } else if slice.round >= cx.round && slice.round.since(cx.round) <= ROUNDS_AHEAD_MAX {
+        } else if slice.round >= cx.round && slice.round.since(reach) <= ROUNDS_AHEAD_MAX {
             let count = self
                 .early_slices
                 .iter()
@@ -215,11 +220,11 @@ impl Agreed {
         if is_proof && elsewhere && round == cx.round {
             return self.shown(cx, from, message);
         }
-        let Some(fragment_round) = self
+        let open = self
             .of_fragment(fragment)
-            .filter(|b| b.scope.round == round)
-        else {
-            let ahead = round.since(cx.round);
+            .is_some_and(|b| b.scope.round == round);
+        if !open {
+            let ahead = round.since(self.grouping.meeting.reach(cx));
             let of_sender = self.early_messages.iter().filter(|(f, _)| *f == from);
             if ahead <= ROUNDS_AHEAD_MAX
                 && self.early_messages.len() < EARLY_MESSAGES_MAX
@@ -227,6 +232,9 @@ impl Agreed {
             {
                 self.early_messages.push((from, message.clone()));
             }
+            return Ok(());
+        }
+        let Some(fragment_round) = self.of_fragment(fragment) else {
             return Ok(());
         };
         if fragment_round.scope.group.tag != message.group {
@@ -304,6 +312,7 @@ fn fits(cx: &Context, forming: &FormingMessage) -> bool {
         | FormingMessage::Joined { .. }
         | FormingMessage::Left { .. } => signs(cx),
         FormingMessage::Ready { .. } | FormingMessage::Propose { .. } => !signs(cx),
+        FormingMessage::Meet { .. } | FormingMessage::Merge { .. } => cx.plan.merges(),
         FormingMessage::Decline { .. } | FormingMessage::Behind { .. } => true,
     }
 }

@@ -2,14 +2,16 @@
 //! votes and the repairs of each fragment.
 
 pub use super::member::Member;
+pub use super::merge_side::MergeSide;
 
 use super::ballot::{Ballot, Held, ShardPlan, ShardVersion};
 use super::member::group;
+use super::merge_side::merge;
 use super::signed_message::{Seat, SignedMessage};
 use crate::limits::GROUP_MEMBERS_MAX;
 use crate::statement::Place;
 use crate::wire::{WireError, check};
-use crate::{Digest, FragmentId, GroupTag, Members, PeerId, Round, RunId, Signed};
+use crate::{Branch, Digest, FragmentId, GroupTag, Members, PeerId, Round, RunId, Signed};
 use serde::{Deserialize, Serialize};
 
 /// A message of an exchange whose groups agree.
@@ -95,6 +97,24 @@ pub enum FormingMessage {
         round: Round,
         /// The group.
         group: GroupTag,
+    },
+    /// The sender has stopped between two rounds, so that its branch can be merged with others.
+    Meet {
+        /// The round that it is in.
+        round: Round,
+        /// Hash of its anchor.
+        anchor: Digest,
+        /// Its branch.
+        branch: Branch,
+    },
+    /// The group that merges branches.
+    Merge {
+        /// The round that merges them.
+        round: Round,
+        /// Raised with every proposer that failed before.
+        term: u8,
+        /// The sides.
+        sides: Vec<MergeSide>,
     },
 }
 
@@ -191,7 +211,8 @@ impl AgreedMessage {
                 FormingMessage::Ready { round, .. }
                 | FormingMessage::Propose { round, .. }
                 | FormingMessage::SignedReady { round, .. }
-                | FormingMessage::SignedPropose { round, .. },
+                | FormingMessage::SignedPropose { round, .. }
+                | FormingMessage::Meet { round, .. },
             ) => Some(*round),
             Self::Fragment(Scoped {
                 round,
@@ -297,6 +318,8 @@ impl AgreedMessage {
                 | FormingMessage::Joined { .. }
                 | FormingMessage::Left { .. },
             ) => Ok(()),
+            Self::Forming(FormingMessage::Meet { branch, .. }) => branch.check(),
+            Self::Forming(FormingMessage::Merge { sides, .. }) => merge(sides),
             Self::Fragment(scoped) => {
                 check::fragment(scoped.fragment)?;
                 scoped.body.check()
@@ -317,6 +340,8 @@ impl FormingMessage {
             Self::SignedPropose { .. } => "signed-propose",
             Self::Joined { .. } => "joined",
             Self::Left { .. } => "left",
+            Self::Meet { .. } => "meet",
+            Self::Merge { .. } => "merge",
         }
     }
 
@@ -329,7 +354,9 @@ impl FormingMessage {
             | Self::SignedReady { round, .. }
             | Self::SignedPropose { round, .. }
             | Self::Joined { round, .. }
-            | Self::Left { round, .. } => *round,
+            | Self::Left { round, .. }
+            | Self::Meet { round, .. }
+            | Self::Merge { round, .. } => *round,
         }
     }
 }

@@ -4,7 +4,8 @@
 //! Life of a round: `grouping` forms the group, one `FragmentRound` a fragment reduces its shards
 //! (`reduce`), votes on them (`agree`) and replaces the shards of dead members (`repair`);
 //! `history` keeps decisions for late peers. Where groups survive liars, `sealed` forms them and
-//! `signed` votes and repairs, by the rule in `rule`.
+//! `signed` votes and repairs, by the rule in `rule`. `meeting` brings the sides of a swarm that was
+//! split together again, and `merging` says what follows.
 //!
 //! Messages per round and member when all is well, with n members and f fragments: one `Ready` and
 //! one `Propose` (n - 1 of the latter by the proposer), f (n - 1) votes; 2 f (n - 1) pushes of
@@ -33,7 +34,10 @@ mod handed_on;
 mod history;
 mod joined;
 mod mailbox;
+mod meeting;
 mod member;
+mod merge_side;
+mod merging;
 mod message;
 mod pipeline;
 mod proposal;
@@ -46,6 +50,7 @@ mod rule;
 mod scope;
 mod sealed;
 mod server;
+mod sides;
 mod signed;
 mod signed_group;
 mod signed_message;
@@ -58,7 +63,9 @@ mod window;
 
 pub use ballot::{Ballot, Held, ShardPlan, ShardVersion};
 pub(crate) use history::{inputs_of, slices_of};
-pub use message::{AgreedMessage, FormingMessage, FragmentMessage, Member, Promise, Scoped};
+pub use message::{
+    AgreedMessage, FormingMessage, FragmentMessage, Member, MergeSide, Promise, Scoped,
+};
 pub(crate) use signed_group::proven;
 pub use signed_group::{Seated, SignedGroup};
 pub use signed_message::{Pledge, Seat, SignedMessage, VoteCertificate};
@@ -288,20 +295,21 @@ impl Exchange for Agreed {
             Signal::Gone(peer) => {
                 self.grouping.joined.forget(peer);
                 self.gone(cx, peer);
-                let formed = self.grouping.gone(cx, peer);
-                self.formed(cx, formed);
+                self.gone_from_forming(cx, peer);
                 Ok(())
             }
             Signal::Timeout => {
                 self.leave_unless_joined(cx);
                 self.fragment_rounds.iter_mut().for_each(|b| b.timeout(cx));
-                if self.grouping.active() {
-                    let formed = self.grouping.timeout(cx);
-                    self.formed(cx, formed);
-                }
+                self.forming_timeout(cx);
                 Ok(())
             }
-            Signal::Fetched { .. } | Signal::FetchFailed { .. } | Signal::Heard(_) => Ok(()),
+            Signal::Heard(peer) => {
+                self.grouping.meeting.heard(cx, peer);
+                self.stop_forming(cx);
+                Ok(())
+            }
+            Signal::Fetched { .. } | Signal::FetchFailed { .. } => Ok(()),
         };
         self.settle(cx);
         result
@@ -339,9 +347,19 @@ impl Exchange for Agreed {
         self.outcome.take()
     }
 
+    fn merge_is_due(&self, cx: &Context) -> bool {
+        self.grouping.meeting.due(cx)
+    }
+
+    fn merge(&mut self, cx: &mut Context) {
+        self.meet_branches(cx);
+        self.settle(cx);
+    }
+
     fn finish(&mut self, cx: &mut Context) {
         note_round(cx, self.group.as_ref(), &self.fragment_rounds);
         self.grouping.end(cx, false);
+        self.end_merge(cx);
         cx.timers.stop(Timer::Exchange);
         self.group = None;
         self.cut.clear();

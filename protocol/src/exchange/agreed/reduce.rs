@@ -19,7 +19,7 @@ use crate::exchange::foreign_tag;
 use crate::limits::{BALLOTS_MAX, BALLOTS_SIGNED_MAX, GROUP_MEMBERS_MAX};
 use crate::{
     Attempt, Digest, Done, Layers, Members, Order, OrderId, Part, PeerError, PeerId, SliceId,
-    SliceMeta, StoreId, Tag, Wait, WorkError,
+    SliceMeta, Tag, Wait, WorkError,
 };
 
 impl FragmentRound {
@@ -56,7 +56,8 @@ impl FragmentRound {
             return;
         };
         let total: f64 = inputs.iter().map(|(_, weight)| weight).sum();
-        if total <= 0.0 || cx.plan.too_few(inputs.len()) {
+        let merges = self.scope.group.merges();
+        if total <= 0.0 || (cx.plan.too_few(inputs.len()) && !merges) {
             // No member trained, or too few for a robust rule. The shard stays missing.
             self.reduction.duties.remove(&shard);
             return;
@@ -64,11 +65,20 @@ impl FragmentRound {
         duty.included = set;
         let attempt = duty.attempt;
         duty.progress = Progress::Combining;
-        let order = cx.order(Order::Reduce {
-            fragment: self.scope.fragment,
-            shard,
-            of: self.scope.of,
-            inputs,
+        let (fragment, of) = (self.scope.fragment, self.scope.of);
+        let order = cx.order(match merges {
+            true => Order::Average {
+                fragment,
+                shard,
+                of,
+                inputs,
+            },
+            false => Order::Reduce {
+                fragment,
+                shard,
+                of,
+                inputs,
+            },
         });
         self.reduction
             .tasks
@@ -204,7 +214,7 @@ impl FragmentRound {
             ..self.scope.contribution(shard, self.scope.group.me)
         };
         let order = cx.order(Order::Encode {
-            store: StoreId::Shard(shard),
+            store: self.scope.reduction(shard),
             slice,
             of: self.scope.of,
         });

@@ -3,7 +3,10 @@
 use super::ballot::ShardVersion;
 use super::group::Group;
 use super::message::{FragmentMessage, Scoped};
-use crate::{Attempt, FragmentId, Members, Part, PeerError, Round, SliceId, SliceMeta, Tag};
+use crate::exchange::Ending;
+use crate::{
+    Attempt, FragmentId, Members, Part, PeerError, Round, SliceId, SliceMeta, StoreId, Tag,
+};
 
 /// What a fragment's round is about; it never changes.
 #[derive(Debug)]
@@ -67,6 +70,30 @@ impl Scope {
         match self.gathered {
             true => self.group.index(slice.origin).unwrap_or(0) as u16,
             false => slice.shard,
+        }
+    }
+
+    /// What members contribute: their training, or their branch.
+    pub(super) fn source(&self) -> StoreId {
+        match self.group.merges() {
+            true => StoreId::Branch,
+            false => StoreId::Local,
+        }
+    }
+
+    /// Where the reduction of a shard is.
+    pub(super) fn reduction(&self, shard: u16) -> StoreId {
+        match self.group.merges() {
+            true => StoreId::Merged(shard),
+            false => StoreId::Shard(shard),
+        }
+    }
+
+    /// How the fragment ends with these aggregates.
+    pub(super) fn ending(&self, aggregates: Vec<SliceId>) -> Ending {
+        match self.group.merges() {
+            true => Ending::Merge(aggregates),
+            false => Ending::Apply(aggregates),
         }
     }
 

@@ -21,6 +21,15 @@ use crate::core::context::Context;
 use crate::rendezvous::rendezvous;
 use crate::{ExchangeKind, Round};
 
+/// Into how many parts a fragment of `len` values is cut: in a merge one for each member, whatever the
+/// exchange is.
+pub(super) fn parts(cx: &Context, group: &Group, len: u64) -> u16 {
+    match group.merges() {
+        true => (group.len() as u64).min(len) as u16,
+        false => cx.plan.parts(len, group.len()) as u16,
+    }
+}
+
 /// The owner of every part in the first ballot.
 pub(super) fn owners(cx: &Context, group: &Group, of: u16) -> Vec<usize> {
     let mut owners = ranked(cx, group, (0..group.len()).collect());

@@ -60,7 +60,7 @@ impl Agreed {
 
     /// This peer's part in the plan's schedule; none if every member sends to all others.
     fn program(&mut self, plan: &Plan, group: &Group) -> Option<Arc<Program>> {
-        if !plan.schedule.relays() || group.len() < 2 {
+        if !plan.schedule.relays() || group.len() < 2 || group.merges() {
             return None;
         }
         let known = self.program.take();

@@ -138,6 +138,7 @@ impl Center {
                     ready,
                     anchor,
                     muster: Muster::Begun,
+                    branch: None,
                 },
             );
         }

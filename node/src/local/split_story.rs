@@ -1,0 +1,51 @@
+//! What the daemons say of a split and of the merge that follows, once for all of them.
+
+use super::display::Display;
+use super::report::MergeEntry;
+use crate::progress::merged;
+
+/// How far a split is.
+#[derive(Debug)]
+pub(super) struct SplitStory {
+    /// The sides, in words.
+    sides: Option<String>,
+    split: bool,
+    healed: bool,
+    /// Merges of its sides, in the words of the daemon that told first.
+    pub(super) merges: Vec<MergeEntry>,
+}
+
+impl SplitStory {
+    pub(super) const fn new(sides: Option<String>) -> Self {
+        Self {
+            sides,
+            split: false,
+            healed: false,
+            merges: Vec::new(),
+        }
+    }
+
+    /// A daemon is cut off from others in this round, or no longer.
+    pub(super) fn told(&mut self, display: &Display, round: u64, away: usize) {
+        let told = match away {
+            0 => &mut self.healed,
+            _ => &mut self.split,
+        };
+        if std::mem::replace(told, true) {
+            return;
+        }
+        let sides = self.sides.as_deref().unwrap_or_default();
+        display.say(&match away {
+            0 => format!("the split ends: the first daemon is in round {round}"),
+            _ => format!("the swarm is split: {sides}, from round {round}"),
+        });
+    }
+
+    /// A daemon says that sides were merged.
+    pub(super) fn merged(&mut self, display: &Display, round: u64, sides: Vec<(u16, f64)>) {
+        if self.merges.iter().all(|merge| merge.round != round) {
+            display.say(&merged(round, &sides));
+            self.merges.push(MergeEntry { round, sides });
+        }
+    }
+}

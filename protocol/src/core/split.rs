@@ -1,0 +1,359 @@
+//! What a peer keeps of a split: since when it has not been in a group with whom, and how much its
+//! side has done since.
+
+use crate::limits::{
+    BRANCH_BASES, BRANCH_ROUNDS_MAX, BRANCH_WEIGHT_FACTOR, MERGE_ATTEMPTS_MAX, MERGE_WAIT,
+    TRAIL_ROUNDS_MAX, VIEW_PEERS_MAX,
+};
+use crate::{Base, Branch, PeerId, Round, Time};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// The last group that a peer was in together with this one.
+#[derive(Clone, Copy, Debug)]
+struct Together {
+    base: Base,
+    /// This peer's total when that group's round was decided.
+    total: f64,
+}
+
+/// How far this peer is with merging its branch.
+#[derive(Clone, Copy, Debug, Default)]
+struct Attempts {
+    /// Merges that did not come about.
+    failed: u8,
+    /// The first round in which it tries again.
+    resume: Round,
+    /// Since when peers of another branch are here.
+    since: Option<Time>,
+    /// Whether it tries no more.
+    given_up: bool,
+}
+
+/// What this peer keeps of groups, of the peers that it lost from them, and of its branch.
+#[derive(Debug, Default)]
+pub(crate) struct Split {
+    together: BTreeMap<PeerId, Together>,
+    /// The states that opened this peer's last rounds, newest last.
+    trail: VecDeque<Base>,
+    /// Where the branch began; none while no peer is missing.
+    began: Option<Together>,
+    bases: [Option<Base>; BRANCH_BASES],
+    /// Peers that were in the group at the base and whose links went down.
+    missing: BTreeSet<PeerId>,
+    /// Members of the last group.
+    members: u16,
+    /// Weight that this peer's rounds have decided so far.
+    total: f64,
+    /// The largest weight of a member of its groups so far.
+    heaviest: f64,
+    attempts: Attempts,
+}
+
+impl Split {
+    /// A group formed at this base, with these members and the heaviest weight among them. Peers for
+    /// which `lost` holds cannot be reached.
+    pub(crate) fn grouped(
+        &mut self,
+        base: Base,
+        members: &BTreeSet<PeerId>,
+        heaviest: f64,
+        lost: impl Fn(PeerId) -> bool,
+    ) {
+        self.passed(base);
+        let others = self.together.keys().filter(|id| !members.contains(id));
+        let newly: Vec<PeerId> = others
+            .copied()
+            .filter(|id| !self.missing.contains(id) && lost(*id))
+            .collect();
+        if self.began.is_none() {
+            // Of several bases the newest: it is the one that most of the lost peers share.
+            let bases = newly.iter().filter_map(|id| self.together.get(id));
+            self.began = bases.max_by_key(|together| together.base.round).copied();
+            self.attempts = Attempts::default();
+            self.bases = self.bases_of(self.began.map_or(base.round, |began| began.base.round));
+        }
+        self.missing.extend(newly);
+        self.missing.retain(|id| !members.contains(id));
+        let old = |began: &Together| base.round.since(began.base.round) > BRANCH_ROUNDS_MAX;
+        if self.missing.is_empty() || self.began.as_ref().is_some_and(old) {
+            self.end();
+        }
+        self.members = u16::try_from(members.len()).unwrap_or(u16::MAX);
+        self.heaviest = self.heaviest.max(heaviest);
+        self.met(base, members);
+    }
+
+    /// This peer is in a round that this state opens.
+    pub(crate) fn passed(&mut self, base: Base) {
+        if self.trail.back() != Some(&base) {
+            self.trail.push_back(base);
+        }
+        if self.trail.len() > TRAIL_ROUNDS_MAX {
+            self.trail.pop_front();
+        }
+    }
+
+    /// The last states of this peer up to a round, newest first.
+    fn bases_of(&self, round: Round) -> [Option<Base>; BRANCH_BASES] {
+        let past = self.trail.iter().rev().filter(|base| base.round <= round);
+        let mut bases = [None; BRANCH_BASES];
+        for (slot, base) in bases.iter_mut().zip(past) {
+            *slot = Some(*base);
+        }
+        bases
+    }
+
+    fn met(&mut self, base: Base, members: &BTreeSet<PeerId>) {
+        for id in members {
+            if self.together.len() < VIEW_PEERS_MAX || self.together.contains_key(id) {
+                let total = self.total;
+                self.together.insert(*id, Together { base, total });
+            }
+        }
+    }
+
+    /// A round was decided with this total weight.
+    pub(crate) fn decided(&mut self, round: Round, weight: f64) {
+        self.total += weight;
+        for together in self.together.values_mut() {
+            // What a group decided together is no side's own.
+            if together.base.round == round {
+                together.total = self.total;
+            }
+        }
+    }
+
+    /// A peer said goodbye: it is not missing.
+    pub(crate) fn left(&mut self, peer: PeerId) {
+        self.together.remove(&peer);
+        self.missing.remove(&peer);
+    }
+
+    /// This peer's branch, if it is in one.
+    pub(crate) fn branch(&self) -> Option<Branch> {
+        let began = self.began?;
+        Some(Branch {
+            bases: self.bases,
+            members: self.members.max(1),
+            weight: (self.total - began.total).max(0.0),
+        })
+    }
+
+    /// The branch that this peer wants to merge.
+    pub(crate) fn mergeable(&self) -> Option<Branch> {
+        self.branch().filter(|_| !self.attempts.given_up)
+    }
+
+    /// Whether a peer is missing from this branch.
+    pub(crate) fn misses(&self, peer: PeerId) -> bool {
+        self.missing.contains(&peer)
+    }
+
+    /// Peers that are missing from this branch.
+    pub(crate) fn missing(&self) -> impl Iterator<Item = PeerId> {
+        self.missing.iter().copied()
+    }
+
+    /// Whether a peer in this round may claim this branch: not more weight than
+    /// [`BRANCH_WEIGHT_FACTOR`] times what as many of the heaviest members that this peer has seen
+    /// contribute in as many rounds.
+    pub(crate) fn credible(&self, claim: &Branch, round: Round) -> bool {
+        let rounds = round.since(claim.began()).saturating_add(1);
+        let each = BRANCH_WEIGHT_FACTOR * self.heaviest * f64::from(claim.members);
+        claim.weight <= each * rounds as f64
+    }
+
+    /// Whether a merge may be tried in this round.
+    pub(crate) fn may_try(&self, round: Round) -> bool {
+        round >= self.attempts.resume
+    }
+
+    /// A merge did not come about: this side goes on for a round before the next attempt.
+    pub(crate) fn failed(&mut self, round: Round) {
+        self.attempts.failed = self.attempts.failed.saturating_add(1);
+        self.attempts.resume = round.next();
+        self.attempts.given_up |= self.attempts.failed >= MERGE_ATTEMPTS_MAX;
+    }
+
+    /// Whether peers of another branch are here. Returns whether they are here since now.
+    pub(crate) fn apart(&mut self, here: bool, now: Time) -> bool {
+        let since = &mut self.attempts.since;
+        match (here, *since) {
+            (false, _) => *since = None,
+            (true, None) => {
+                *since = Some(now);
+                return true;
+            }
+            (true, Some(at)) => self.attempts.given_up |= now.since(at) > MERGE_WAIT,
+        }
+        false
+    }
+
+    /// Branches were merged into this anchor, by a group with these members and this weight in all.
+    pub(crate) fn merged(&mut self, base: Base, members: &BTreeSet<PeerId>, weight: f64) {
+        self.missing.retain(|id| !members.contains(id));
+        self.attempts = Attempts::default();
+        self.members = u16::try_from(members.len()).unwrap_or(u16::MAX);
+        match &mut self.began {
+            // Others are still missing. To them all of this is one side.
+            Some(began) if !self.missing.is_empty() => began.total = self.total - weight,
+            _ => self.end(),
+        }
+        self.met(base, members);
+    }
+
+    /// This peer took over the state of its own side, with the branch of that state.
+    pub(crate) fn took_over(&mut self, theirs: &Branch) {
+        if let Some(began) = &mut self.began {
+            began.total = self.total - theirs.weight;
+        }
+    }
+
+    /// This peer took over the state of a branch that it did not know to be in.
+    pub(crate) fn adopt(&mut self, theirs: &Branch, missing: BTreeSet<PeerId>) {
+        let base = theirs.bases.iter().flatten().next().copied();
+        let Some(base) = base.filter(|_| !missing.is_empty()) else {
+            return;
+        };
+        let total = self.total - theirs.weight;
+        self.began = Some(Together { base, total });
+        self.bases = theirs.bases;
+        self.members = theirs.members;
+        self.missing = missing;
+    }
+
+    /// Peers that were in groups with this one.
+    pub(crate) fn known(&self) -> impl Iterator<Item = PeerId> {
+        self.together.keys().copied()
+    }
+
+    /// This peer took over another state: it knows of no group that led there.
+    pub(crate) fn forget(&mut self) {
+        self.end();
+        self.together.clear();
+        self.trail.clear();
+    }
+
+    fn end(&mut self) {
+        self.began = None;
+        self.missing.clear();
+        self.attempts = Attempts::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Digest;
+    use core::time::Duration;
+
+    fn peers(ids: &[u8]) -> BTreeSet<PeerId> {
+        ids.iter().map(|id| peer(*id)).collect()
+    }
+
+    fn peer(id: u8) -> PeerId {
+        PeerId::from_bytes([id; 32])
+    }
+
+    fn base(round: u64) -> Base {
+        Base {
+            round: Round(round),
+            anchor: Digest::of(&round.to_le_bytes()),
+        }
+    }
+
+    /// A round of these members, each of weight 10, without these peers.
+    fn round(split: &mut Split, number: u64, members: &[u8], lost: &[u8]) {
+        let lost = peers(lost);
+        split.grouped(base(number), &peers(members), 10.0, |id| lost.contains(&id));
+        split.decided(Round(number), 10.0 * members.len() as f64);
+    }
+
+    #[test]
+    fn a_branch_begins_with_the_last_group_of_all_and_counts_what_came_after_it() {
+        let mut split = Split::default();
+        round(&mut split, 3, &[0, 1, 2, 3], &[]);
+        round(&mut split, 4, &[0, 1, 2, 3], &[]);
+        assert_eq!(split.branch(), None);
+        // They are suspected, and their links go down a round later.
+        round(&mut split, 5, &[0, 1], &[]);
+        assert_eq!(split.branch(), None);
+        round(&mut split, 6, &[0, 1], &[2, 3]);
+        let branch = split.branch().expect("a branch");
+        let bases: Vec<Base> = branch.bases.iter().flatten().copied().collect();
+        assert_eq!(bases, [base(4), base(3)]);
+        assert_eq!((branch.members, branch.weight), (2, 40.0));
+        assert!(split.misses(peer(2)) && !split.misses(peer(1)));
+        // One of them comes back, then the other.
+        round(&mut split, 7, &[0, 1, 2], &[3]);
+        assert_eq!(split.branch().map(|b| b.weight), Some(70.0));
+        round(&mut split, 8, &[0, 1, 2, 3], &[]);
+        assert_eq!(split.branch(), None);
+    }
+
+    #[test]
+    fn a_peer_that_says_goodbye_is_not_missing() {
+        let mut split = Split::default();
+        round(&mut split, 0, &[0, 1], &[]);
+        split.left(peer(1));
+        round(&mut split, 1, &[0], &[1]);
+        assert_eq!(split.branch(), None);
+    }
+
+    #[test]
+    fn a_branch_is_forgotten_after_a_number_of_rounds() {
+        let mut split = Split::default();
+        round(&mut split, 0, &[0, 1], &[]);
+        round(&mut split, 1, &[0], &[1]);
+        assert!(split.branch().is_some());
+        round(&mut split, BRANCH_ROUNDS_MAX + 1, &[0], &[1]);
+        assert_eq!(split.branch(), None);
+    }
+
+    #[test]
+    fn a_merge_with_some_makes_one_side_of_both_against_the_others() {
+        let mut split = Split::default();
+        round(&mut split, 0, &[0, 1, 2], &[]);
+        round(&mut split, 1, &[0], &[1, 2]);
+        split.merged(base(5), &peers(&[0, 1]), 70.0);
+        let branch = split.branch().expect("peer 2 is still missing");
+        assert_eq!((branch.weight, branch.members), (70.0, 2));
+        split.merged(base(9), &peers(&[0, 1, 2]), 99.0);
+        assert_eq!(split.branch(), None);
+    }
+
+    #[test]
+    fn merges_are_given_up_after_some_attempts_or_some_time() {
+        let mut split = Split::default();
+        round(&mut split, 0, &[0, 1], &[]);
+        round(&mut split, 1, &[0], &[1]);
+        for attempt in 0..u64::from(MERGE_ATTEMPTS_MAX) {
+            assert!(split.mergeable().is_some(), "attempt {attempt}");
+            split.failed(Round(attempt));
+            assert!(!split.may_try(Round(attempt)));
+            assert!(split.may_try(Round(attempt + 1)));
+        }
+        assert!(split.mergeable().is_none() && split.branch().is_some());
+        let mut split = Split::default();
+        round(&mut split, 0, &[0, 1], &[]);
+        round(&mut split, 1, &[0], &[1]);
+        let now = Time::ZERO;
+        assert!(split.apart(true, now) && !split.apart(true, now));
+        assert!(!split.apart(true, now + MERGE_WAIT + Duration::from_nanos(1)));
+        assert!(split.mergeable().is_none());
+    }
+
+    #[test]
+    fn a_claim_far_above_what_members_contribute_is_not_credible() {
+        let mut split = Split::default();
+        round(&mut split, 4, &[0, 1, 2, 3], &[]);
+        let claim = |weight| Branch {
+            bases: core::array::from_fn(|at| (at == 0).then(|| base(4))),
+            members: 2,
+            weight,
+        };
+        let most = BRANCH_WEIGHT_FACTOR * 10.0 * 2.0 * 7.0;
+        assert!(split.credible(&claim(most), Round(10)));
+        assert!(!split.credible(&claim(most * 1.01), Round(10)));
+    }
+}
