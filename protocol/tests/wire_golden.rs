@@ -82,7 +82,7 @@ fn messages() -> Vec<Message> {
         anchor: Digest::from_bytes([0x44; 32]),
         ready: true,
         muster: Muster::Met,
-        branch: Some(branch),
+        branch: Some(Box::new(branch)),
     };
     let shards = vec![
         ShardPlan::Keep {
@@ -178,7 +178,7 @@ fn messages() -> Vec<Message> {
         FormingMessage::Meet {
             round,
             anchor: state.root,
-            branch,
+            branch: Box::new(branch),
         },
         FormingMessage::Merge {
             round,

@@ -3,6 +3,7 @@
 use super::consensus::distances;
 use super::fault_entry::FaultEntry;
 use super::member::Member;
+use super::merge_entry::MergeEntry;
 use super::network::{LeakEntry, LocalNetwork};
 use super::node_entry::NodeEntry;
 use super::options::LocalOptions;
@@ -12,15 +13,6 @@ use super::swarm::{End, Swarm};
 use super::total::Total;
 use crate::goal::Target;
 use serde::Serialize;
-
-/// A merge of the sides of a swarm that was split.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct MergeEntry {
-    /// The round that merged them.
-    pub round: u64,
-    /// The sides, each with its members in the merge and its weight.
-    pub sides: Vec<(u16, f64)>,
-}
 
 /// The object that `--json` prints.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

@@ -1,7 +1,7 @@
 //! What the daemons say of a split and of the merge that follows, once for all of them.
 
 use super::display::Display;
-use super::report::MergeEntry;
+use super::merge_entry::MergeEntry;
 use crate::progress::merged;
 
 /// How far a split is.

@@ -53,7 +53,7 @@ impl Peer {
             anchor: self.cx.anchor(),
             ready,
             muster: self.muster(),
-            branch: self.cx.branch(),
+            branch: self.cx.branch().map(Box::new),
         };
         self.cx.send(to, MembershipMessage::Hello(hello));
     }
@@ -113,7 +113,7 @@ impl Peer {
         remote.anchor = Some(hello.anchor);
         remote.ready = hello.ready && !remote.contact.observes;
         remote.muster = hello.muster;
-        remote.contact.branch = hello.branch;
+        remote.contact.branch = hello.branch.as_deref().copied();
         remote.contact.left = false;
         remote.suspected = false;
         remote.probation = under_way && !known;
@@ -208,7 +208,7 @@ impl Peer {
     /// Tells every linked peer how far this one is.
     pub(super) fn tell_alive(&mut self) {
         let (round, ready, anchor) = (self.cx.round, self.ready(), self.cx.anchor());
-        let (muster, branch) = (self.muster(), self.cx.branch());
+        let (muster, branch) = (self.muster(), self.cx.branch().map(Box::new));
         let peers: Vec<PeerId> = self.cx.view.audience().map(|(id, _)| id).collect();
         for peer in peers {
             self.cx.send(
@@ -218,7 +218,7 @@ impl Peer {
                     ready,
                     anchor,
                     muster,
-                    branch,
+                    branch: branch.clone(),
                 },
             );
         }

@@ -314,7 +314,13 @@ impl Peer {
                 anchor,
                 muster,
                 branch,
-            } => self.alive(from, *round, *ready, *anchor, (*muster, *branch)),
+            } => self.alive(
+                from,
+                *round,
+                *ready,
+                *anchor,
+                (*muster, branch.as_deref().copied()),
+            ),
             // Handled before the sender has to have greeted.
             MembershipMessage::Hello(_) | MembershipMessage::Goodbye(_) => {}
         }

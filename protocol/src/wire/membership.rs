@@ -37,7 +37,7 @@ pub struct Hello {
     /// Whether it has begun.
     pub muster: Muster,
     /// The branch that it is in, after a split of the swarm.
-    pub branch: Option<Branch>,
+    pub branch: Option<Box<Branch>>,
 }
 
 /// Why a peer is refused or leaves.
@@ -100,7 +100,7 @@ pub enum MembershipMessage {
         /// Whether it has begun.
         muster: Muster,
         /// The branch that it is in, after a split of the swarm.
-        branch: Option<Branch>,
+        branch: Option<Box<Branch>>,
     },
 }
 
@@ -122,7 +122,7 @@ impl MembershipMessage {
                 records.iter().try_for_each(PeerRecord::check)
             }
             Self::Hello(Hello { branch, .. }) | Self::Alive { branch, .. } => {
-                branch.as_ref().map_or(Ok(()), Branch::check)
+                branch.as_ref().map_or(Ok(()), |branch| branch.check())
             }
             Self::Goodbye(_) => Ok(()),
         }

@@ -211,7 +211,7 @@ fn any_hello() -> impl Strategy<Value = MembershipMessage> {
             anchor,
             ready,
             muster,
-            branch,
+            branch: branch.map(Box::new),
         })
     })
 }
@@ -299,7 +299,7 @@ pub(crate) fn any_message() -> impl Strategy<Value = Message> {
                 ready,
                 anchor,
                 muster,
-                branch,
+                branch: branch.map(Box::new),
             }
         },
     );
@@ -328,7 +328,10 @@ pub(crate) fn any_message() -> impl Strategy<Value = Message> {
         1 => bits().prop_map(|(round, term, _)| FormingMessage::Decline { round, term }),
         1 => bits().prop_map(|(round, _, resync)| FormingMessage::Behind { round, resync }),
         2 => (any_round(), any_digest(), any_branch())
-            .prop_map(|(round, anchor, branch)| FormingMessage::Meet { round, anchor, branch }),
+            .prop_map(|(round, anchor, branch)| {
+                let branch = Box::new(branch);
+                FormingMessage::Meet { round, anchor, branch }
+            }),
         2 => (any_round(), 0u8..4, vec(any_side(), 0..3))
             .prop_map(|(round, term, sides)| FormingMessage::Merge { round, term, sides }),
     ];

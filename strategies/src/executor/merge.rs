@@ -1,59 +1,12 @@
 //! Merging the branches of a swarm that was split, in plain f32.
 
 use super::codecs::{bad_slice, bytes_are_gone};
-use super::contributions::must_be_finite;
 use super::host::Host;
 use super::local::Held;
-use super::mix_core::MixCore;
 use super::mix_lane::MixLane;
 use crate::aggregate::{RMS_MAX, quarantine};
-use crate::compress::{Codec, EncodeContext, F32};
+use crate::compress::{Codec, F32};
 use murmurate_protocol::{Done, FragmentId, Round, SliceId, WorkError};
-use std::collections::BTreeMap;
-
-/// Means of branches of owned shards that are not encoded yet. There are some only while branches are
-/// merged, one fragment's shards at a time.
-#[derive(Debug, Default)]
-pub(super) struct Branches {
-    means: BTreeMap<(FragmentId, u16), Vec<f32>>,
-}
-
-impl Branches {
-    /// Encodes a shard of the anchor as it is.
-    pub(super) fn encode(
-        core: &MixCore,
-        slice: SliceId,
-        of: u16,
-        out: &mut Vec<u8>,
-    ) -> Result<(), WorkError> {
-        let values = &core.anchor.values[core.places.shard(slice.fragment, slice.shard, of)];
-        must_be_finite(values, || {
-            format!("the branch in fragment {}", slice.fragment.0)
-        })?;
-        encode(values, out);
-        Ok(())
-    }
-
-    /// Encodes the mean of a shard, and forgets it.
-    pub(super) fn encode_mean(
-        &mut self,
-        slice: SliceId,
-        shard: u16,
-        out: &mut Vec<u8>,
-    ) -> Result<(), WorkError> {
-        let mean = self.means.remove(&(slice.fragment, shard));
-        let mean = mean.ok_or_else(|| WorkError::Storage {
-            reason: "there is no mean of branches to encode".to_owned(),
-        })?;
-        encode(&mean, out);
-        Ok(())
-    }
-
-    /// Number of f32 that it keeps.
-    pub(super) fn len(&self) -> usize {
-        self.means.values().map(Vec::len).sum()
-    }
-}
 
 impl MixLane {
     /// `shard = sum_k a_k slice_k / sum_k a_k`, in the order given. Shapes: `[shard]`, f32. Fails with
@@ -99,11 +52,6 @@ impl MixLane {
         self.core.anchor.round_begins(round);
         Ok(self.applied(fragment))
     }
-}
-
-fn encode(values: &[f32], out: &mut Vec<u8>) {
-    let mut memory = Vec::new();
-    F32.encode(values, &mut EncodeContext::seeded(0, &mut memory), out);
 }
 
 /// `acc += weight slice`, and checks the sum.

@@ -2,6 +2,7 @@
 
 use super::ahead::Ahead;
 use super::anchor::Anchor;
+use super::branches::Branches;
 use super::codec_state::CodecState;
 use super::codecs::Codecs;
 use super::contributions::Contributions;
@@ -12,7 +13,6 @@ use super::frame::MixEnd;
 use super::host::Host;
 use super::local::LocalBuffer;
 use super::memory::Memory;
-use super::merge::Branches;
 use super::mix_core::MixCore;
 use super::mixer::Mixer;
 use super::mixers;

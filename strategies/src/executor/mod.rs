@@ -20,6 +20,7 @@
 
 mod ahead;
 mod anchor;
+mod branches;
 mod budget;
 mod codec_state;
 mod codecs;

@@ -3,9 +3,9 @@
 
 use super::Agreed;
 use super::electorate::{electorate, signs};
+use super::formed::Formed;
 use super::fragment::FragmentRound;
 use super::group::Group;
-use super::grouping::Formed;
 use super::message::{FormingMessage, Member, Scoped};
 use super::scope::broke;
 use super::sealed::Proposal;

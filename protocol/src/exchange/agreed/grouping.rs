@@ -9,6 +9,7 @@
 use super::electorate::{
     ahead, allowed, common_anchor, electorate, is_away, proposers, settled, signs,
 };
+use super::formed::Formed;
 use super::group::Group;
 use super::joined::Joined;
 use super::meeting::Meeting;
@@ -33,20 +34,6 @@ pub(super) struct Ready {
     anchor: Digest,
     /// Its signed words, where members sign.
     pub(super) seat: Option<Seat>,
-}
-
-/// What forming a group came to.
-pub(super) enum Formed {
-    /// Not yet.
-    Waiting,
-    /// This group.
-    Group(Group),
-    /// No group, but an outcome.
-    Outcome(Outcome),
-    /// No proposer answered, or the ready peers have no common anchor.
-    NoGroup,
-    /// Too few peers are ready.
-    Alone,
 }
 
 /// The forming of one round's group, and what others said of this round and the next.

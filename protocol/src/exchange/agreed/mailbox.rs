@@ -53,13 +53,39 @@ impl Agreed {
                 self.ready(cx, from, *round, (*weight, *anchor), None);
                 Ok(())
             }
+            FormingMessage::Propose {
+                round,
+                term,
+                members,
+            } => self.proposed(cx, from, (*round, *term), members),
+            FormingMessage::Decline { round, .. } => {
+                if *round == cx.round {
+                    self.gone(cx, from);
+                }
+                Ok(())
+            }
+            FormingMessage::Behind { round, resync } => {
+                if *round > cx.round {
+                    self.passed_by(cx, from, *resync);
+                }
+                Ok(())
+            }
+            signed => {
+                self.signed_forming(cx, from, signed);
+                Ok(())
+            }
+        }
+    }
+
+    /// A message that forms a group whose members sign.
+    fn signed_forming(&mut self, cx: &mut Context, from: PeerId, message: &FormingMessage) {
+        match message {
             FormingMessage::SignedReady {
                 round,
                 anchor,
                 seat,
             } => {
                 self.ready(cx, from, *round, (seat.weight, *anchor), Some(*seat));
-                Ok(())
             }
             FormingMessage::SignedPropose {
                 round,
@@ -76,20 +102,6 @@ impl Agreed {
                     members: members.clone(),
                 };
                 self.proposed_signed(cx, from, &proposal);
-                Ok(())
-            }
-            FormingMessage::Propose {
-                round,
-                term,
-                members,
-            } => self.proposed(cx, from, (*round, *term), members),
-            // Handled above.
-            FormingMessage::Meet { .. } | FormingMessage::Merge { .. } => Ok(()),
-            FormingMessage::Decline { round, .. } => {
-                if *round == cx.round {
-                    self.gone(cx, from);
-                }
-                Ok(())
             }
             FormingMessage::Left {
                 round,
@@ -100,20 +112,14 @@ impl Agreed {
                     self.grouping.left_by(from, *ready);
                     self.left_by(cx, from, *group);
                 }
-                Ok(())
             }
             FormingMessage::Joined { round, group } => {
                 self.grouping.joined.note(from, *round, *group);
                 self.vote_once_joined(cx);
                 self.settle(cx);
-                Ok(())
             }
-            FormingMessage::Behind { round, resync } => {
-                if *round > cx.round {
-                    self.passed_by(cx, from, *resync);
-                }
-                Ok(())
-            }
+            // Groups that do not sign, and merges, have arms of their own.
+            _ => {}
         }
     }
 

@@ -15,7 +15,7 @@
 //! A merge that does not come about lets both sides train on for a round and try again, a few times.
 //! After that they form groups as strangers to each other do: one side takes over the other's state.
 
-use super::grouping::Formed;
+use super::formed::Formed;
 use super::message::{FormingMessage, MergeSide};
 use super::sides::{self, Head};
 use crate::core::context::Context;
@@ -116,6 +116,7 @@ impl Meeting {
             branch,
         }) = self.said.get(&cx.me()).copied()
         {
+            let branch = Box::new(branch);
             let meet = FormingMessage::Meet {
                 round,
                 anchor,

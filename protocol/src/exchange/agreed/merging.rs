@@ -1,7 +1,7 @@
 //! What follows from a meeting of branches: they are merged in a round, or each goes on.
 
 use super::Agreed;
-use super::grouping::Formed;
+use super::formed::Formed;
 use super::message::FormingMessage;
 use super::sides::Head;
 use crate::core::context::Context;
@@ -85,7 +85,7 @@ impl Agreed {
                 let head = Head {
                     round: *round,
                     anchor: *anchor,
-                    branch: *branch,
+                    branch: **branch,
                 };
                 let formed = self.grouping.meeting.met(cx, from, head);
                 self.brought_together(cx, formed);

@@ -105,7 +105,7 @@ pub enum FormingMessage {
         /// Hash of its anchor.
         anchor: Digest,
         /// Its branch.
-        branch: Branch,
+        branch: Box<Branch>,
     },
     /// The group that merges branches.
     Merge {

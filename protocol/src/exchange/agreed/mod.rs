@@ -25,6 +25,7 @@ mod carry_out;
 mod coordinate;
 mod duty;
 mod electorate;
+mod formed;
 mod forming;
 mod fragment;
 mod gathered;

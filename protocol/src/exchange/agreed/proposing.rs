@@ -1,8 +1,9 @@
 //! Proposing a group: the peers that share an anchor, with the weights that count.
 
 use super::electorate::{is_away, signs};
+use super::formed::Formed;
 use super::group::Group;
-use super::grouping::{Formed, Grouping};
+use super::grouping::Grouping;
 use super::message::{FormingMessage, Member};
 use super::weights;
 use crate::core::context::Context;

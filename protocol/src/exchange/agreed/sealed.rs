@@ -2,8 +2,9 @@
 //! of all members, and every member checks that it may be proposed.
 
 use super::electorate::{electorate, is_away, may_propose};
+use super::formed::Formed;
 use super::group::Group;
-use super::grouping::{Formed, Grouping};
+use super::grouping::Grouping;
 use super::message::FormingMessage;
 use super::signed_group::SignedGroup;
 use super::signed_message::Seat;
