@@ -61,12 +61,18 @@ fn a_guarded_group_survives_a_poisoned_contribution_with_an_absurd_weight() {
     agree(&survived(&turn(), &["poison", "weight"], &flags));
 }
 
-/// Runs the preset guarded with signed agreement and a liar, for some rounds.
+/// Forged decisions have no proof, and a false word that others are behind or ahead changes no state.
+#[test]
+fn a_guarded_group_survives_forged_decisions_and_false_rounds() {
+    let flags = ["--preset", "guarded"];
+    agree(&survived(&turn(), &["decided", "behind"], &flags));
+}
+
+/// Runs the preset guarded with a liar, for some rounds.
 fn signed(_turn: &Turn, dir: &Path, lie: &str, exchange: &str) -> Value {
     let config = dir.join("signed.toml");
     let text = format!(
-        "[strategy]\npreset = \"guarded\"\n[strategy.architecture]\nexchange = \"{exchange}\"\n\
-         [strategy.agreement]\nliars = \"max\"\n"
+        "[strategy]\npreset = \"guarded\"\n[strategy.architecture]\nexchange = \"{exchange}\"\n"
     );
     std::fs::write(&config, text).unwrap();
     let lie = format!("3@{lie}");

@@ -56,24 +56,8 @@ impl Driver {
             NetEvent::Bulk(event) => self.on_bulk(event),
             NetEvent::Record(record) => self.feed(Input::Record(record)),
             NetEvent::Register => self.contacts.roll.changed(),
-            // Said when it was banned.
-            NetEvent::Dismissed(peer) if self.contacts.roll.is_banned(&peer) => {}
-            NetEvent::Banned { peer, what } => {
-                let text = match peer == self.contacts.roll.me() {
-                    false => format!(
-                        "daemon {peer} is banned from this run: {what}; an honest daemon never does that"
-                    ),
-                    true => format!("this daemon is banned from this run: {what}"),
-                };
-                self.console.printer.note(&text);
-            }
-            NetEvent::Dismissed(peer) => {
-                let text = format!(
-                    "peer {peer} is no longer a member (it was revoked, or its certificate ended); the \
-                     link to it is closed"
-                );
-                self.console.printer.note(&text);
-            }
+            NetEvent::Banned { peer, what } => self.banned(peer, &what),
+            NetEvent::Dismissed(peer) => self.dismissed(peer),
             NetEvent::TurnedAway {
                 peer,
                 error,
@@ -88,6 +72,28 @@ impl Driver {
                 self.bootstrap_failed(&address.to_string(), &reason, retry_in);
             }
         }
+    }
+
+    fn banned(&self, peer: PeerId, what: &str) {
+        let text = match peer == self.contacts.roll.me() {
+            false => format!(
+                "daemon {peer} is banned from this run: {what}; an honest daemon never does that"
+            ),
+            true => format!("this daemon is banned from this run: {what}"),
+        };
+        self.console.printer.note(&text);
+    }
+
+    fn dismissed(&self, peer: PeerId) {
+        // Of a banned one was said why.
+        if self.contacts.roll.is_banned(&peer) {
+            return;
+        }
+        let text = format!(
+            "peer {peer} is no longer a member (it was revoked, or its certificate ended); the link to it \
+             is closed"
+        );
+        self.console.printer.note(&text);
     }
 
     fn on_bulk(&mut self, event: BulkEvent) {

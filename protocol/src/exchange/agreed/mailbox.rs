@@ -107,11 +107,9 @@ impl Agreed {
                 round,
                 group,
                 ready,
-            } => {
-                if *round == cx.round {
-                    self.grouping.left_by(from, *ready);
-                    self.left_by(cx, from, *group);
-                }
+            } if *round == cx.round => {
+                self.grouping.left_by(from, *ready);
+                self.left_by(cx, from, *group);
             }
             FormingMessage::Joined { round, group } => {
                 self.grouping.joined.note(from, *round, *group);
