@@ -204,7 +204,7 @@ fn bytes_that_are_not_what_others_vouched_for_are_not_trained_on() {
     assert!(!for_a_state(&one).is_empty());
 }
 
-/// A decision of a group of all but this peer, signed by so many of them.
+/// A decision of a group of all but this peer, signed by this number of them.
 fn proven(one: &One, signers: u8, locked: bool) -> Scoped {
     let run = one.peer.plan().run;
     let seated = |id| Seated {

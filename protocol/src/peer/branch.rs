@@ -1,12 +1,43 @@
 //! A branch that another state replaces: it is saved first.
 
 use super::lag::{CatchUp, Offer};
-use crate::core::Event;
+use crate::core::{Event, Phase};
 use crate::peer::Peer;
 use crate::{Branch, Done, Order, PeerId};
 use std::collections::BTreeSet;
 
 impl Peer {
+    /// Peers of another branch may have come: notes it, and stops for a merge as soon as this peer's
+    /// work allows.
+    pub(super) fn look_for_branches(&mut self) {
+        let here = self.cx.view.apart().next().is_some();
+        if self.cx.view.split.apart(here, self.cx.now)
+            && let Some(branch) = self.cx.branch()
+        {
+            let round = self.cx.round;
+            self.cx.emit(Event::BranchesMet {
+                round,
+                base: branch.began(),
+                weight: branch.weight,
+            });
+        }
+        if self.cx.branch().is_none() {
+            // They have been here for too long without a merge.
+            let round = self.cx.round;
+            let given_up = true;
+            self.cx.emit(Event::NotMerged { round, given_up });
+            self.cx.sort_sides();
+            return;
+        }
+        if !here || !self.exchange.merge_is_due(&self.cx) {
+            return;
+        }
+        // Otherwise it stops when the round's training or its exchange ends.
+        if self.phase == Phase::Finished {
+            self.merge();
+        }
+    }
+
     /// The branch that it is in since it lost peers to a split, and how many are missing from it.
     pub fn branch(&self) -> Option<(Branch, usize)> {
         let split = &self.cx.view.split;

@@ -264,41 +264,10 @@ impl Peer {
     }
 
     /// Merges branches instead of a round.
-    fn merge(&mut self) {
+    pub(super) fn merge(&mut self) {
         self.enter(Phase::Exchange);
         self.exchange.merge(&mut self.cx);
         self.check_outcome();
-    }
-
-    /// Peers of another branch may have come: notes it, and stops for a merge as soon as this peer's
-    /// work allows.
-    pub(super) fn look_for_branches(&mut self) {
-        let here = self.cx.view.apart().next().is_some();
-        if self.cx.view.split.apart(here, self.cx.now)
-            && let Some(branch) = self.cx.branch()
-        {
-            let round = self.cx.round;
-            self.cx.emit(Event::BranchesMet {
-                round,
-                base: branch.began(),
-                weight: branch.weight,
-            });
-        }
-        if self.cx.branch().is_none() {
-            // They have been here for too long without a merge.
-            let round = self.cx.round;
-            let given_up = true;
-            self.cx.emit(Event::NotMerged { round, given_up });
-            self.cx.sort_sides();
-            return;
-        }
-        if !here || !self.exchange.merge_is_due(&self.cx) {
-            return;
-        }
-        // Otherwise it stops when the round's training or its exchange ends.
-        if self.phase == Phase::Finished {
-            self.merge();
-        }
     }
 
     pub(super) fn exchange(&mut self, summary: TrainSummary) {

@@ -7,9 +7,9 @@ use super::formed::Formed;
 use super::fragment::FragmentRound;
 use super::group::Group;
 use super::message::{FormingMessage, Member, Scoped};
+use super::proven::proven;
 use super::scope::broke;
 use super::sealed::Proposal;
-use super::signed_group::proven;
 use crate::core::context::Context;
 use crate::core::timers::Timer;
 use crate::exchange::{Ending, Outcome};
@@ -82,7 +82,7 @@ impl Agreed {
         self.vote_once_joined(cx);
     }
 
-    /// Whether so many have joined this peer's group that it can decide.
+    /// Whether enough have joined this peer's group for a decision.
     pub(super) fn has_joined(&self, cx: &Context) -> bool {
         let group = self.group.as_ref();
         group.is_some_and(|group| self.grouping.joined.enough(group, cx.round))

@@ -45,7 +45,7 @@ pub(super) struct Grouping {
     /// How often no group came about, in this round.
     pub(super) attempts: u64,
     round: Round,
-    /// Groups that this peer has left after it signed something in them, and the round of the last one.
+    /// Groups that this peer has left with a signature, and the round of the last one.
     left_signed: (u64, Option<Round>),
     /// No other peer is waited for: the peers that are ready now are the group.
     closed: bool,
@@ -55,7 +55,7 @@ pub(super) struct Grouping {
     tried: BTreeSet<PeerId>,
     proposer: Option<PeerId>,
     pub(super) ready: BTreeMap<PeerId, Ready>,
-    /// Groups of this round that this peer has left.
+    /// Groups of this round that it has left.
     pub(super) left: BTreeSet<GroupTag>,
     /// Who is in which group, where members sign.
     pub(super) joined: Joined,
@@ -178,8 +178,7 @@ impl Grouping {
         self.enough.record_lateness(cx);
     }
 
-    /// A peer is not in a group that was proposed to it. What it said of its readiness may be used up: it
-    /// will say it again.
+    /// A peer is not in a group that was proposed to it. What it said of its readiness may be used up.
     pub(super) fn left_by(&mut self, peer: PeerId, ready: bool) {
         self.joined.forget(peer);
         if !ready {

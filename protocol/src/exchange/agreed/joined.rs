@@ -20,7 +20,7 @@ impl Joined {
         self.0.remove(&peer);
     }
 
-    /// Whether so many have joined this group that it can decide.
+    /// Whether enough have joined this group for a decision.
     pub(super) fn enough(&self, group: &Group, round: Round) -> bool {
         let here = |peer: &PeerId| self.0.get(peer) == Some(&(round, group.tag));
         let others = group.others().filter(|(_, peer)| here(peer));

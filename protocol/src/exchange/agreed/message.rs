@@ -1,17 +1,18 @@
 //! Messages of the exchanges whose groups agree: forming a round's group, then the reduction, the
 //! votes and the repairs of each fragment.
 
+pub use super::forming_message::FormingMessage;
 pub use super::member::Member;
 pub use super::merge_side::MergeSide;
 
 use super::ballot::{Ballot, Held, ShardPlan, ShardVersion};
 use super::member::group;
 use super::merge_side::merge;
-use super::signed_message::{Seat, SignedMessage};
+use super::signed_message::SignedMessage;
 use crate::limits::GROUP_MEMBERS_MAX;
 use crate::statement::Place;
 use crate::wire::{WireError, check};
-use crate::{Branch, Digest, FragmentId, GroupTag, Members, PeerId, Round, RunId, Signed};
+use crate::{FragmentId, GroupTag, Members, PeerId, Round, RunId, Signed};
 use serde::{Deserialize, Serialize};
 
 /// A message of an exchange whose groups agree.
@@ -21,101 +22,6 @@ pub enum AgreedMessage {
     Forming(FormingMessage),
     /// About one fragment, within the group.
     Fragment(Scoped),
-}
-
-/// A message that forms a round's group.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum FormingMessage {
-    /// The sender's training of this round ended; sent to all peers.
-    Ready {
-        /// The round.
-        round: Round,
-        /// Samples it trained on.
-        weight: f64,
-        /// Hash of the anchor it started from.
-        anchor: Digest,
-    },
-    /// The round's group.
-    Propose {
-        /// The round.
-        round: Round,
-        /// Raised with every proposer that failed before.
-        term: u8,
-        /// The members in `PeerId` order.
-        members: Vec<Member>,
-    },
-    /// The sender does not join the proposed group.
-    Decline {
-        /// The round.
-        round: Round,
-        /// The term.
-        term: u8,
-    },
-    /// The round that the receiver's message names continues, or continued, without it.
-    Behind {
-        /// The first round the receiver can take part in again.
-        round: Round,
-        /// Whether the receiver's anchor differs from the swarm's, so that replaying past rounds
-        /// cannot repair it.
-        resync: bool,
-    },
-    /// [`FormingMessage::Ready`] in a run whose groups survive liars.
-    SignedReady {
-        /// The round.
-        round: Round,
-        /// Hash of the anchor it started from.
-        anchor: Digest,
-        /// What the sender says of itself.
-        seat: Seat,
-    },
-    /// [`FormingMessage::Propose`] in a run whose groups survive liars.
-    SignedPropose {
-        /// The round.
-        round: Round,
-        /// Raised with every proposer that failed before.
-        term: u8,
-        /// Peers that take part in rounds, absent ones included: the quorum is of these.
-        seats: u16,
-        /// The anchor of all members.
-        anchor: Digest,
-        /// The members in `PeerId` order.
-        members: Vec<Seat>,
-    },
-    /// The sender is not in a proposed group whose members sign, or not any more, and has signed nothing
-    /// in it.
-    Left {
-        /// The round.
-        round: Round,
-        /// The group.
-        group: GroupTag,
-        /// Whether what it said of its readiness still holds.
-        ready: bool,
-    },
-    /// The sender is in a group whose members sign.
-    Joined {
-        /// The round.
-        round: Round,
-        /// The group.
-        group: GroupTag,
-    },
-    /// The sender has stopped between two rounds, so that its branch can be merged with others.
-    Meet {
-        /// The round that it is in.
-        round: Round,
-        /// Hash of its anchor.
-        anchor: Digest,
-        /// Its branch.
-        branch: Box<Branch>,
-    },
-    /// The group that merges branches.
-    Merge {
-        /// The round that merges them.
-        round: Round,
-        /// Raised with every proposer that failed before.
-        term: u8,
-        /// The sides.
-        sides: Vec<MergeSide>,
-    },
 }
 
 /// A message about one fragment in one group of one round.
@@ -324,39 +230,6 @@ impl AgreedMessage {
                 check::fragment(scoped.fragment)?;
                 scoped.body.check()
             }
-        }
-    }
-}
-
-impl FormingMessage {
-    /// The message's name.
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::Ready { .. } => "ready",
-            Self::Propose { .. } => "propose",
-            Self::Decline { .. } => "decline",
-            Self::Behind { .. } => "behind",
-            Self::SignedReady { .. } => "signed-ready",
-            Self::SignedPropose { .. } => "signed-propose",
-            Self::Joined { .. } => "joined",
-            Self::Left { .. } => "left",
-            Self::Meet { .. } => "meet",
-            Self::Merge { .. } => "merge",
-        }
-    }
-
-    const fn round(&self) -> Round {
-        match self {
-            Self::Ready { round, .. }
-            | Self::Propose { round, .. }
-            | Self::Decline { round, .. }
-            | Self::Behind { round, .. }
-            | Self::SignedReady { round, .. }
-            | Self::SignedPropose { round, .. }
-            | Self::Joined { round, .. }
-            | Self::Left { round, .. }
-            | Self::Meet { round, .. }
-            | Self::Merge { round, .. } => *round,
         }
     }
 }

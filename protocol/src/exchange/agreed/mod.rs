@@ -27,6 +27,7 @@ mod duty;
 mod electorate;
 mod formed;
 mod forming;
+mod forming_message;
 mod fragment;
 mod gathered;
 mod group;
@@ -34,6 +35,7 @@ mod grouping;
 mod handed_on;
 mod history;
 mod joined;
+mod losses;
 mod mailbox;
 mod meeting;
 mod member;
@@ -43,6 +45,7 @@ mod message;
 mod pipeline;
 mod proposal;
 mod proposing;
+mod proven;
 mod quorum;
 mod reduce;
 mod repair;
@@ -67,7 +70,7 @@ pub(crate) use history::{inputs_of, slices_of};
 pub use message::{
     AgreedMessage, FormingMessage, FragmentMessage, Member, MergeSide, Promise, Scoped,
 };
-pub(crate) use signed_group::proven;
+pub(crate) use proven::proven;
 pub use signed_group::{Seated, SignedGroup};
 pub use signed_message::{Pledge, Seat, SignedMessage, VoteCertificate};
 pub use value::value_of;
@@ -152,47 +155,6 @@ impl Agreed {
     fn place(&self, fragment: FragmentId) -> Result<usize, usize> {
         self.fragment_rounds
             .binary_search_by_key(&fragment, |b| b.scope.fragment)
-    }
-
-    /// A member's link is gone, or it is in another group: no fragment waits for it.
-    fn gone(&mut self, cx: &mut Context, peer: PeerId) {
-        for fragment_round in &mut self.fragment_rounds {
-            if let Some(index) = fragment_round.scope.group.index(peer) {
-                fragment_round.give_up(Members::one(index));
-                fragment_round.advance(cx);
-            }
-        }
-        self.early_slices.retain(|(from, slice, ..)| {
-            let keep = *from != peer;
-            if !keep {
-                cx.order(Order::Release { slice: *slice });
-            }
-            keep
-        });
-    }
-
-    /// A member that was given up in one fragment is given up in all. Giving up may end the wait
-    /// for more members, so this repeats until nothing changes.
-    fn share_losses(&mut self, cx: &mut Context) {
-        loop {
-            for fragment_round in &self.fragment_rounds {
-                self.lost |= fragment_round
-                    .scope
-                    .group
-                    .all()
-                    .without(fragment_round.hopeful);
-            }
-            let lost = self.lost;
-            let hopes = |b: &&mut FragmentRound| !b.over() && !(b.hopeful & lost).is_empty();
-            let mut hopeful = self.fragment_rounds.iter_mut().filter(hopes).peekable();
-            if hopeful.peek().is_none() {
-                return;
-            }
-            for fragment_round in hopeful {
-                fragment_round.give_up(lost);
-                fragment_round.advance(cx);
-            }
-        }
     }
 
     /// After every signal: the timer follows the earliest open deadline.

@@ -34,9 +34,9 @@ impl Proposal {
     }
 
     /// Whether members that may have voted in this round before, and have forgotten for what, are
-    /// harmless here: those that remember, and have not voted, are so many that the others were no
-    /// quorum; or a quorum forgets, so that no one remembers a decision. After some attempts the round
-    /// is tried with all that are there: more have forgotten than the group survives.
+    /// harmless here: without those that remember, and have not voted, the others were no quorum; or a
+    /// quorum forgets, so that no one remembers a decision. After some attempts the round is tried with
+    /// all that are there: more have forgotten than the group survives.
     fn forgets_harmlessly(&self, cx: &Context, attempts: u64) -> bool {
         let seats = usize::from(self.seats);
         let (quorum, liars) = (cx.plan.quorum_of(seats), cx.plan.liars_of(seats));

@@ -1,17 +1,11 @@
 //! A group as its members have signed it: with this, anyone can check what the group decided.
 
-use super::ballot::Ballot;
 use super::member::Member;
-use super::message::Scoped;
-use super::signed_message::{Seat, SignedMessage};
-use super::value::value_of;
-use super::{FragmentMessage, weights};
-use crate::core::context::Context;
+use super::weights;
 use crate::limits::GROUP_MEMBERS_MAX;
 use crate::wire::{WireError, canonical, check};
-use crate::{Digest, GroupTag, PeerId, Round, RunId};
+use crate::{Digest, PeerId, Round, RunId};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
 
 /// A member of a group whose members sign.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -36,20 +30,6 @@ pub struct SignedGroup {
 }
 
 impl SignedGroup {
-    /// The group that a proposal with these statements describes.
-    pub fn new(seats: u16, anchor: Digest, members: &[Seat]) -> Self {
-        let seated = |seat: &Seat| Seated {
-            peer: seat.peer,
-            weight: seat.weight,
-            life: seat.life,
-        };
-        Self {
-            seats,
-            anchor,
-            members: members.iter().map(seated).collect(),
-        }
-    }
-
     /// Names the group in this round.
     pub fn digest(&self, run: &RunId, round: Round) -> Digest {
         let of = |m: &Seated| (m.peer, m.weight, m.life);
@@ -86,75 +66,4 @@ impl SignedGroup {
         let sorted = members.is_sorted_by(|a, b| a.peer < b.peer);
         check::ok(sorted, "members.order")
     }
-}
-
-impl Scoped {
-    /// A decision without its proof; the same where there is none.
-    pub(crate) fn plain(&self) -> Self {
-        let FragmentMessage::Signed(SignedMessage::Decided {
-            group, versions, ..
-        }) = &self.body
-        else {
-            return self.clone();
-        };
-        let members = group.weighted();
-        let body = match (members.first(), versions.is_empty()) {
-            (Some(first), true) => FragmentMessage::Void {
-                ballot: Ballot {
-                    number: 0,
-                    coordinator: first.peer,
-                },
-            },
-            _ => FragmentMessage::Decided {
-                ballot: 0,
-                members,
-                versions: versions.clone(),
-            },
-        };
-        Self { body, ..*self }
-    }
-}
-
-/// What a decision with its proof says.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Proven {
-    /// The same without the proof.
-    pub(crate) plain: Scoped,
-    /// The anchor of the group that decided.
-    pub(crate) anchor: Digest,
-}
-
-/// Whether a message is a decision that its signatures prove, if at most `liars` of those that take part
-/// lie. One that does not lie has then signed it in a group that it accepted, so no other decision of
-/// the round can have a proof.
-pub(crate) fn proven(cx: &Context, scoped: &Scoped, liars: usize) -> Option<Proven> {
-    let FragmentMessage::Signed(SignedMessage::Decided {
-        ballot,
-        value,
-        group,
-        versions,
-        locked,
-        signatures,
-    }) = &scoped.body
-    else {
-        return None;
-    };
-    let digest = group.digest(&cx.plan.run, scoped.round);
-    let member = |peer: &PeerId| group.members.iter().any(|m| m.peer == *peer);
-    let signers: BTreeSet<PeerId> = signatures.iter().map(|(peer, _)| *peer).collect();
-    let quorum = cx.plan.quorum_of(usize::from(group.seats));
-    let enough = match *locked {
-        true => signers.len() >= quorum,
-        false => *ballot == 0 && signers.len() == group.members.len(),
-    };
-    let holds = GroupTag::of_digest(&digest) == scoped.group
-        && value_of(&digest, versions) == *value
-        && signers.iter().all(member)
-        && group.members.len() >= quorum
-        && enough
-        && signers.len() > liars;
-    holds.then(|| Proven {
-        plain: scoped.plain(),
-        anchor: group.anchor,
-    })
 }

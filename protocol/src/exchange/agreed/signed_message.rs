@@ -2,7 +2,7 @@
 //! in, and the receiver's host checks them before the peer sees the message.
 
 use super::ballot::{Held, ShardPlan, ShardVersion};
-use super::signed_group::SignedGroup;
+use super::signed_group::{Seated, SignedGroup};
 use crate::limits::{BALLOTS_SIGNED_MAX, GROUP_MEMBERS_MAX};
 use crate::signature::{Signature, Signed};
 use crate::statement::{Place, Statement};
@@ -127,6 +127,22 @@ pub enum SignedMessage {
         /// Votes with their signatures, by peer.
         votes: Vec<(PeerId, Digest, Signature)>,
     },
+}
+
+impl SignedGroup {
+    /// The group that a proposal with these statements describes.
+    pub fn new(seats: u16, anchor: Digest, members: &[Seat]) -> Self {
+        let seated = |seat: &Seat| Seated {
+            peer: seat.peer,
+            weight: seat.weight,
+            life: seat.life,
+        };
+        Self {
+            seats,
+            anchor,
+            members: members.iter().map(seated).collect(),
+        }
+    }
 }
 
 impl Seat {
