@@ -60,6 +60,10 @@ pub const ROUNDS_AHEAD_MAX: u64 = 2;
 /// needs. Otherwise the last peer to keep up would continue alone while all others catch up.
 pub const ABSENT_ROUNDS_MAX: u64 = 8;
 
+/// How long a member whose link is gone still counts towards the majority where members sign: longer than
+/// a restart or a short partition.
+pub const LOST_MEMBER_WAIT: Duration = Duration::from_secs(60);
+
 /// Times that a decided exchange looks for missing bytes before the peer gives it up and takes over
 /// the swarm's state instead.
 pub const SEARCHES_MAX: u8 = 3;

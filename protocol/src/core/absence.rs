@@ -28,7 +28,7 @@ impl Absence {
         self.away.is_some_and(|(back, _)| round >= back)
     }
 
-    /// Whether a chance in this round is the last for now.
+    /// Whether the peer's chance ends with this round.
     fn is_over(&self, round: Round) -> bool {
         let last = |back: Round| round.since(back) + 1 >= CHANCE_ROUNDS;
         self.away

@@ -117,7 +117,7 @@ impl Context {
     /// What a peer says of its branch, or what this peer knows of its own, has changed.
     pub(crate) fn sort_sides(&mut self) {
         if self.plan.merges() {
-            self.view.sort_sides(usize::from(self.plan.agreement.liars));
+            self.view.sort_sides();
         }
     }
 

@@ -76,6 +76,8 @@ pub(crate) struct Contact {
     pub(crate) left: bool,
     /// The branch that it is in, in its own words.
     pub(crate) branch: Option<Branch>,
+    /// Since when its link is gone, if it was in groups with this peer until then and said no goodbye.
+    pub(crate) lost: Option<Time>,
     /// Whether that is another branch than this peer's, which is to be merged with it: until then
     /// the two take part in different rounds.
     pub(crate) apart: bool,
@@ -186,14 +188,11 @@ impl View {
         self.get(peer).is_some_and(|r| r.contact.apart)
     }
 
-    /// Finds out again which peers are of another branch. Where `liars` members of a group may lie, a
-    /// branch must have had enough members to survive them.
-    pub(crate) fn sort_sides(&mut self, liars: usize) {
+    /// Finds out again which peers are of another branch.
+    pub(crate) fn sort_sides(&mut self) {
         let mine = self.split.mergeable();
-        let trusted = |branch: &Branch| usize::from(branch.members) > 3 * liars;
-        let mine = mine.filter(trusted);
         for (id, remote) in &mut self.remotes {
-            let theirs = remote.contact.branch.filter(trusted);
+            let theirs = remote.contact.branch;
             remote.contact.apart = mine.zip(theirs).is_some_and(|(mine, theirs)| {
                 let credible = self.split.credible(&theirs, remote.round);
                 self.split.misses(*id) && theirs.meets(&mine) && credible

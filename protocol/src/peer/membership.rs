@@ -5,8 +5,8 @@ use crate::core::view::DIALS_REFUSED;
 use crate::core::{Event, Output, PeerError, Phase};
 use crate::exchange::Signal;
 use crate::limits::{
-    ACTIVE_LINKS_MAX, ALIVE_EVERY, CLOCK_SKEW_MAX, RECORD_LIFETIME, RECORDS_BYTES_MAX,
-    RECORDS_PER_MESSAGE_MAX,
+    ABSENT_ROUNDS_MAX, ACTIVE_LINKS_MAX, ALIVE_EVERY, CLOCK_SKEW_MAX, RECORD_LIFETIME,
+    RECORDS_BYTES_MAX, RECORDS_PER_MESSAGE_MAX,
 };
 use crate::peer::Peer;
 use crate::wire::{ExchangeMessage, Hello, MembershipMessage, Message, Muster, PeerRecord, Reason};
@@ -70,7 +70,12 @@ impl Peer {
 
     /// A peer no longer takes part: tells the parts that wait for it.
     pub(super) fn peer_gone(&mut self, peer: PeerId) {
+        let (now, round) = (self.cx.now, self.cx.round);
         let greeted = self.cx.view.get_mut(peer).is_some_and(|remote| {
+            let recent = |last: Round| round.since(last) <= ABSENT_ROUNDS_MAX;
+            if remote.grouped.is_some_and(recent) && !remote.contact.left {
+                remote.contact.lost = Some(now);
+            }
             remote.ready = false;
             remote.muster = Muster::Waiting;
             remote.grouped = None;
@@ -115,6 +120,7 @@ impl Peer {
         remote.muster = hello.muster;
         remote.contact.branch = hello.branch.as_deref().copied();
         remote.contact.left = false;
+        remote.contact.lost = None;
         remote.suspected = false;
         remote.probation = under_way && !known;
         // A repeated hello means that ours was lost. A hello that was sent just now may have

@@ -2,8 +2,8 @@
 //! and work orders.
 //!
 //! This file dispatches inputs and holds no other logic: `membership` knows which peers are there,
-//! `round` leads through a round, `catch_up` takes over a state (`branch` keeps what that replaces), `donor` gives one, and the
-//! exchanges are in `exchange`. The state of these parts is in `life`, `lag` and `asked`.
+//! `round` leads through a round, `catch_up` takes over a state (`branch` keeps what that replaces),
+//! `donor` gives one, and the exchanges are in `exchange`. The state of these parts is in `life`, `lag` and `asked`.
 
 mod ahead;
 mod apply;

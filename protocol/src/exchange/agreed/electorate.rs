@@ -2,8 +2,8 @@
 //! said. `grouping` decides who is in the group.
 
 use crate::core::context::Context;
-use crate::limits::ABSENT_ROUNDS_MAX;
-use crate::{Digest, PeerId, Remote, Round, Wait};
+use crate::limits::{ABSENT_ROUNDS_MAX, LOST_MEMBER_WAIT};
+use crate::{Digest, PeerId, Remote, Round, Time, Wait};
 use core::time::Duration;
 use std::collections::BTreeMap;
 
@@ -73,19 +73,38 @@ pub(super) fn electorate(cx: &Context, attempts: u64) -> usize {
         let there = (present && patient) || remote.grouped.is_some_and(recent);
         (there || chance) && !absence.is_away(cx.round)
     };
-    // Where some may lie, neither failed attempts nor a catch-up make those that are there fewer. A liar
-    // could let attempts fail until a few are enough, and those that catch up would believe no result
-    // that a few decide meanwhile.
     if signs(cx) {
-        let here = |remote: &Remote| !remote.conduct.absence.is_away(cx.round);
-        return 1 + cx
-            .view
-            .of_this_branch()
-            .filter(|(_, remote)| here(remote))
-            .count();
+        return seats(cx);
     }
     let together = cx.view.of_this_branch();
     1 + together.filter(|(_, remote)| counts(remote)).count()
+}
+
+/// The same where members sign. Neither failed attempts nor a catch-up make those that are there fewer: a
+/// liar could let attempts fail until a few are enough, and those that catch up would believe no result
+/// that a few decide meanwhile. A member whose link is gone counts for a while, so that a part of the
+/// swarm that is cut off for a moment decides nothing alone.
+fn seats(cx: &Context) -> usize {
+    let lost = |since: Time| cx.now.since(since) < LOST_MEMBER_WAIT;
+    let counts = |remote: &Remote| {
+        let here = remote.linked && remote.greeted && !remote.contact.observes;
+        let there = here || remote.contact.lost.is_some_and(lost);
+        there && !remote.banned && !remote.conduct.absence.is_away(cx.round)
+    };
+    1 + cx.view.iter().filter(|(_, remote)| counts(remote)).count()
+}
+
+/// Whether this number of peers may form a group: a quorum of those that take part. If they are too few to
+/// combine what they bring, the round waits for others that are linked. It would be void, and so would
+/// all that follow, while those that catch up never reach it.
+pub(super) fn is_enough(cx: &Context, attempts: u64, count: usize) -> bool {
+    let linked = 1 + cx
+        .view
+        .of_this_branch()
+        .filter(|(id, _)| !is_away(cx, *id))
+        .count();
+    let awaited = cx.plan.too_few(count) && !cx.plan.too_few(linked);
+    count >= cx.plan.quorum_of(electorate(cx, attempts)) && !awaited
 }
 
 /// The anchor that most ready peers share. If enough peers are ready to agree, the

@@ -7,7 +7,7 @@
 //! With at most 64 members these are at most 63 small messages a peer and round.
 
 use super::electorate::{
-    ahead, allowed, common_anchor, electorate, is_away, proposers, settled, signs,
+    ahead, allowed, common_anchor, electorate, is_away, is_enough, proposers, settled, signs,
 };
 use super::formed::Formed;
 use super::group::Group;
@@ -305,9 +305,9 @@ impl Grouping {
         self.elect(cx)
     }
 
-    /// Whether this number of peers may form a group: a quorum of those that take part.
+    /// Whether this number of peers may form a group.
     pub(super) fn enough_for_a_group(&self, cx: &Context, count: usize) -> bool {
-        count >= cx.plan.quorum_of(electorate(cx, self.attempts))
+        is_enough(cx, self.attempts, count)
     }
 
     /// All peers that are ready for this round, this peer included.

@@ -89,15 +89,14 @@ pub(super) fn acceptable(
     if round <= cx.round || furthest.is_none_or(|furthest| round > furthest.next()) {
         return false;
     }
-    let liars = cx.plan.liars_of(all.len());
     let mine = |side: &MergeSide| side.head == cx.anchor() && side.members.contains(&cx.me());
     let known = |side: &MergeSide| {
         let heads = side.members.iter().filter_map(|peer| said.get(peer));
         let heads: Vec<&Head> = heads.filter(|head| head.anchor == side.head).collect();
         let majority = 2 * side.members.len() > claimed(heads.iter().copied());
         let claims = |head: &&Head| head.branch.weight.to_bits() == side.weight.to_bits();
-        // Some may not be heard here yet. More must be than may lie.
-        heads.len() > liars && majority && heads.iter().any(claims)
+        // Some may not be heard here yet.
+        majority && heads.iter().any(claims)
     };
     sides.iter().any(mine) && sides.iter().all(known)
 }
