@@ -120,8 +120,11 @@ pub(super) fn run(mut sealer: Sealer, work: &mut Receiver<SealWork>, answers: &S
 #[cfg(test)]
 mod tests {
     use super::*;
-    use murmurate_protocol::Digest;
-    use murmurate_protocol::wire::{AgreedMessage, ExchangeMessage, FormingMessage, Seat};
+    use murmurate_protocol::wire::{
+        AgreedMessage, ExchangeMessage, FormingMessage, FragmentMessage, Scoped, Seat,
+        SignedMessage,
+    };
+    use murmurate_protocol::{Digest, FragmentId, GroupTag};
 
     fn sealer(dir: &std::path::Path) -> Sealer {
         let pair = libp2p::identity::ed25519::Keypair::generate();
@@ -174,16 +177,34 @@ mod tests {
         assert!(!sealer.check(me, &mut message));
     }
 
+    fn vote(round: u64) -> Message {
+        let vote = SignedMessage::Vote {
+            ballot: 0,
+            value: Digest::from_bytes([4; 32]),
+            versions: Vec::new(),
+            signature: Signature::BLANK,
+        };
+        let scoped = Scoped {
+            round: Round(round),
+            fragment: FragmentId(0),
+            group: GroupTag::from_bits(6),
+            body: FragmentMessage::Signed(vote),
+        };
+        Message::Exchange(ExchangeMessage::Agreed(AgreedMessage::Fragment(scoped)))
+    }
+
+    /// It remembers its votes. That it was ready may be said again.
     #[test]
-    fn a_daemon_that_restarts_says_which_rounds_it_has_forgotten() {
+    fn a_daemon_that_restarts_says_in_which_rounds_it_may_have_voted() {
         let dir = tempfile::tempdir().unwrap();
         let mut first = sealer(dir.path());
         let signed = first.sign(ready(first.me, 5)).unwrap();
         assert!(!seat(&signed).forgets);
-        assert_eq!(
-            std::fs::read_to_string(dir.path().join("votes")).unwrap(),
-            "5\n"
-        );
+        let votes = dir.path().join("votes");
+        assert!(!votes.exists());
+        first.sign(vote(5)).unwrap();
+        first.sign(ready(first.me, 6)).unwrap();
+        assert_eq!(std::fs::read_to_string(votes).unwrap(), "5\n");
         let mut second = sealer(dir.path());
         for (round, forgets) in [(4, true), (5, true), (6, false)] {
             let signed = second.sign(ready(second.me, round)).unwrap();

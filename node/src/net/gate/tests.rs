@@ -140,6 +140,13 @@ async fn an_invite_for_one_lets_one_in() {
     assert_eq!(turned_away(&mut d).await, refused);
 }
 
+/// A member that loses its link to another dials it again. Returns why it is turned away.
+async fn stays_out(member: &mut Side, other: &Side) -> GateError {
+    member.down(other.id).await;
+    member.net.dial(other.record.clone()).unwrap();
+    turned_away(member).await
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_revoked_member_loses_all_its_links_and_stays_out() {
     let key = birds();
@@ -161,20 +168,12 @@ async fn a_revoked_member_loses_all_its_links_and_stays_out() {
     };
     a.net.learn(news).unwrap();
     for side in [&mut a, &mut b] {
-        let out = side.until(|event| match event {
-            NetEvent::Dismissed(peer) => Some(peer),
-            _ => None,
-        });
-        assert_eq!(out.await, c.id);
+        side.dismisses(c.id).await;
     }
-    c.until(|event| matches!(event, NetEvent::LinkDown(peer) if peer == b.id).then_some(()))
-        .await;
-    c.net.dial(b.record.clone()).unwrap();
-    let refused = c.until(|event| match event {
-        NetEvent::TurnedAway { error, .. } => Some(error),
-        _ => None,
-    });
-    assert_eq!(refused.await, GateError::Refused(Refusal::Revoked));
+    assert_eq!(
+        stays_out(&mut c, &b).await,
+        GateError::Refused(Refusal::Revoked)
+    );
 }
 
 /// A proof that the holder of these keys lies.
@@ -228,20 +227,12 @@ async fn a_proven_liar_loses_all_its_links_and_stays_out() {
         let (peer, what) = banned.await;
         assert_eq!(peer, c.id);
         assert!(what.contains("round 3"), "{what}");
-        let out = side.until(|event| match event {
-            NetEvent::Dismissed(peer) => Some(peer),
-            _ => None,
-        });
-        assert_eq!(out.await, c.id);
+        side.dismisses(c.id).await;
     }
-    c.until(|event| matches!(event, NetEvent::LinkDown(peer) if peer == b.id).then_some(()))
-        .await;
-    c.net.dial(b.record.clone()).unwrap();
-    let refused = c.until(|event| match event {
-        NetEvent::TurnedAway { error, .. } => Some(error),
-        _ => None,
-    });
-    assert_eq!(refused.await, GateError::Refused(Refusal::Banned));
+    assert_eq!(
+        stays_out(&mut c, &b).await,
+        GateError::Refused(Refusal::Banned)
+    );
 }
 
 /// Connects without our checks, and asks for a stream. Returns the answer, and how long the

@@ -61,8 +61,14 @@ impl Side {
             .await;
     }
 
-    async fn down(&mut self, peer: PeerId) {
+    pub(super) async fn down(&mut self, peer: PeerId) {
         self.until(|event| (event == NetEvent::LinkDown(peer)).then_some(()))
+            .await;
+    }
+
+    /// It closes its link to a peer that is no longer a member.
+    pub(super) async fn dismisses(&mut self, peer: PeerId) {
+        self.until(|event| (event == NetEvent::Dismissed(peer)).then_some(()))
             .await;
     }
 
