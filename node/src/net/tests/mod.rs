@@ -26,7 +26,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
 /// Only a broken test waits this long, even on a busy machine.
-pub(crate) const WAIT: Duration = Duration::from_secs(30);
+pub(crate) const WAIT: Duration = Duration::from_secs(90);
 
 const QUIC: &str = "/ip4/127.0.0.1/udp/0/quic-v1";
 const TCP: &str = "/ip4/127.0.0.1/tcp/0";
