@@ -140,6 +140,18 @@ async fn an_invite_for_one_lets_one_in() {
     assert_eq!(turned_away(&mut d).await, refused);
 }
 
+/// Each of three is linked to the others, and knows it.
+async fn all_linked(a: &mut Side, b: &mut Side, c: &mut Side) {
+    for side in [&mut *b, &mut *c] {
+        side.net.dial(a.record.clone()).unwrap();
+        a.up(side.id).await;
+        side.up(a.id).await;
+    }
+    c.net.dial(b.record.clone()).unwrap();
+    b.up(c.id).await;
+    c.up(b.id).await;
+}
+
 /// A member that loses its link to another dials it again. Returns why it is turned away.
 async fn stays_out(member: &mut Side, other: &Side) -> GateError {
     member.down(other.id).await;
@@ -154,13 +166,7 @@ async fn a_revoked_member_loses_all_its_links_and_stays_out() {
     let twice = invite(&key, 2);
     let mut b = invited(&twice, QUIC).await;
     let mut c = invited(&twice, QUIC).await;
-    for side in [&mut b, &mut c] {
-        side.net.dial(a.record.clone()).unwrap();
-        a.up(side.id).await;
-        side.up(a.id).await;
-    }
-    c.net.dial(b.record.clone()).unwrap();
-    b.up(c.id).await;
+    all_linked(&mut a, &mut b, &mut c).await;
     let revocation = Issuer::Owner(key.clone()).revoke(&key.run(), c.id, now_s());
     let news = News {
         revocations: vec![revocation],
@@ -211,13 +217,7 @@ async fn a_proven_liar_loses_all_its_links_and_stays_out() {
     let membership = Membership::new(me, chain, Register::new(twice.run()));
     let config = listening(keys.clone(), membership, QUIC);
     let mut c = started(config, TestStore::default()).await;
-    for side in [&mut b, &mut c] {
-        side.net.dial(a.record.clone()).unwrap();
-        a.up(side.id).await;
-        side.up(a.id).await;
-    }
-    c.net.dial(b.record.clone()).unwrap();
-    b.up(c.id).await;
+    all_linked(&mut a, &mut b, &mut c).await;
     a.net.learn(bans(lie_of(&keys, &key.run()))).unwrap();
     for side in [&mut a, &mut b] {
         let banned = side.until(|event| match event {
