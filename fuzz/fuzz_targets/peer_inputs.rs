@@ -271,7 +271,7 @@ fuzz_target!(|case: Case<'_>| {
     let mut subject = Peer::new(config, plan, topology);
     let mut now = Time::from_nanos(1);
     let mut open = Vec::new();
-    let start = Input::Start { snapshot: None, digests: vec![Digest::of(b"anchor"); fragments] };
+    let start = Input::Start { snapshot: None, digests: vec![Digest::of(b"anchor"); fragments], opened: Vec::new() };
     let mut next = Some(start);
     for step in case.steps.into_iter().take(INPUTS_MAX) {
         if let Some(input) = next.take() {

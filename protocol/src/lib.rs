@@ -29,7 +29,7 @@
 //! let digest = Digest::of(b"the same bits on both");
 //! let mut inputs = VecDeque::new();
 //! for to in [0, 1] {
-//!     inputs.push_back((to, Input::Start { snapshot: None, digests: vec![digest] }));
+//!     inputs.push_back((to, Input::Start { snapshot: None, digests: vec![digest], opened: vec![] }));
 //!     inputs.push_back((to, Input::LinkUp(ids[1 - to])));
 //! }
 //! while peers.iter().any(|peer| peer.round() == Round(0)) {
@@ -106,7 +106,7 @@ pub use order::{Done, Evaluation, Order, StateId, StepBudget, StoreId, TrainSumm
 pub use overlap::{Layers, OverlapError, OverlapPlan};
 pub use pace::Pace;
 pub use participants::Participants;
-pub use peer::{Input, Peer, Snapshot};
+pub use peer::{Input, Peer, SNAPSHOT_VERSION, Snapshot};
 pub use plan::{
     AgreementPlan, BytesBound, Contribution, DeadlinePlan, FragmentPlan, Plan, PlanError,
 };

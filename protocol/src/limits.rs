@@ -206,8 +206,9 @@ pub const PUSHES_AT_ONCE_MAX: u8 = 3;
 /// Donors that one state transfer draws on.
 pub const DONORS_MAX: usize = 4;
 
-/// Rounds of which a peer remembers with which parameters it began them, to vouch for states.
-pub const OPENINGS_MAX: usize = 64;
+/// Rounds of which a peer remembers, across restarts, with which parameters it began them, to vouch for
+/// states.
+pub const OPENINGS_MAX: usize = 1024;
 
 /// How often the others are asked about an offered state before its donors have helped in vain.
 pub const VOUCHERS_SOUGHT_MAX: u8 = 4;

@@ -101,6 +101,7 @@ fn a_peer_of_another_wire_version_is_told_and_cut_off() {
     let started = Input::Start {
         snapshot: None,
         digests: vec![Digest::from_bytes([0; 32])],
+        opened: Vec::new(),
     };
     me.handle(Time::ZERO, started).unwrap();
     let from = peer(2);
@@ -217,6 +218,7 @@ impl Driven {
         driven.feed(Input::Start {
             snapshot: None,
             digests: vec![Digest::from_bytes([0; 32])],
+            opened: Vec::new(),
         });
         driven
     }

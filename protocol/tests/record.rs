@@ -249,6 +249,7 @@ fn what_no_driver_does_is_refused() {
     let start = |digests| Input::Start {
         snapshot: None,
         digests,
+        opened: Vec::new(),
     };
     let digest = murmurate_protocol::Digest::of(b"anchor");
     let cases = [

@@ -135,7 +135,7 @@ fn messages() -> Vec<Message> {
         TransferMessage::AnchorAsk { round },
         TransferMessage::Anchor {
             round,
-            anchor: state.root,
+            anchor: Some(state.root),
         },
     ];
     let forming = [

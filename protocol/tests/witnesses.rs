@@ -134,7 +134,7 @@ fn offer(anchor: &[u8]) -> TransferMessage {
 fn anchor(of: &[u8]) -> TransferMessage {
     TransferMessage::Anchor {
         round: Round(5),
-        anchor: Digest::of(of),
+        anchor: Some(Digest::of(of)),
     }
 }
 

@@ -159,6 +159,7 @@ impl Swarm<'_> {
             Output::Disconnect { peer, .. } => self.disconnect(index, peer),
             Output::Emit(event) => self.hear(index, &event)?,
             Output::Prove(proof) => self.prove(index, &proof)?,
+            Output::Opened(base) => self.slots[index].opened.push(base),
             Output::Send { .. } | Output::Left => {}
         }
         Ok(())

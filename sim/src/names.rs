@@ -37,6 +37,7 @@ pub(crate) fn of_output(output: &Output) -> (&'static str, Option<PeerId>) {
         Output::Disconnect { peer, .. } => ("disconnect", Some(*peer)),
         Output::Emit(_) => ("event", None),
         Output::Left => ("left", None),
+        Output::Opened(_) => ("opened", None),
         Output::Prove(proof) => ("prove", Some(proof.by())),
     }
 }

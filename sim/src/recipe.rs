@@ -9,8 +9,8 @@ use core::time::Duration;
 use murmurate_protocol::limits::{ACTIVE_LINKS_MAX, GROUP_MEMBERS_MAX, RECORD_LIFETIME};
 use murmurate_protocol::wire::PeerRecord;
 use murmurate_protocol::{
-    Digest, FragmentId, Input, Order, Peer, PeerConfig, PeerId, Plan, RunId, SliceId, SliceMeta,
-    Time,
+    Base, Digest, FragmentId, Input, Order, Peer, PeerConfig, PeerId, Plan, RunId, SliceId,
+    SliceMeta, Time,
 };
 use murmurate_strategies::executor::{Executor, Parts, Stopwatch};
 use murmurate_strategies::grid::Strategy;
@@ -113,6 +113,7 @@ impl<'a> Recipe<'a> {
         index: usize,
         join: bool,
         checkpoint: Option<&Checkpoint>,
+        opened: Vec<Base>,
     ) -> Result<(Host, Input), SimError> {
         let config = PeerConfig {
             me: self.ids[index],
@@ -129,6 +130,7 @@ impl<'a> Recipe<'a> {
         let start = Input::Start {
             snapshot: checkpoint.map(|checkpoint| checkpoint.snapshot.clone()),
             digests,
+            opened,
         };
         let topology = self.strategy.topology(self.scenario.seed);
         let peer = Peer::new(config, self.plan.clone(), topology);

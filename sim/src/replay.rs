@@ -314,6 +314,7 @@ const fn event_name(event: &Event) -> &'static str {
         Event::JoinFailed { .. } => "join failed",
         Event::ClockOff { .. } => "clock off",
         Event::Missing { .. } => "missing",
+        Event::Unconfirmed { .. } => "unconfirmed",
         Event::BranchesMet { .. } => "branches met",
         Event::Merged { .. } => "merged",
         Event::NotMerged { .. } => "not merged",

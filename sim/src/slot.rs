@@ -4,7 +4,7 @@ use crate::drift::Drift;
 use crate::fault::{Forger, Lying};
 use crate::host::{Checkpoint, Host};
 use core::time::Duration;
-use murmurate_protocol::{PeerId, Round, Time};
+use murmurate_protocol::{Base, PeerId, Round, Time};
 
 /// A machine: what survives its crashes, and the host while it is up.
 #[derive(Debug)]
@@ -26,6 +26,8 @@ pub(crate) struct Slot {
     pub(crate) signed: Option<Round>,
     /// The same of earlier lives.
     pub(crate) forgotten: Option<Round>,
+    /// With which parameters it began its rounds, in all its lives.
+    pub(crate) opened: Vec<Base>,
     /// What it knows that helps it to lie.
     pub(crate) forger: Forger,
     /// The earliest scheduled wake-up.

@@ -70,6 +70,7 @@ impl<'a> Swarm<'a> {
                 lying: None,
                 signed: None,
                 forgotten: None,
+                opened: Vec::new(),
                 forger: Forger::default(),
                 wake_at: None,
                 finished: false,
@@ -312,7 +313,8 @@ impl<'a> Swarm<'a> {
     /// Builds a machine and starts its peer.
     pub(crate) fn boot(&mut self, index: usize, join: bool) -> Result<(), SimError> {
         let checkpoint = self.slots[index].checkpoint.as_ref();
-        let (host, start) = self.recipe.boot(index, join, checkpoint)?;
+        let opened = self.slots[index].opened.clone();
+        let (host, start) = self.recipe.boot(index, join, checkpoint, opened)?;
         self.slots[index].host = Some(Box::new(host));
         self.live += 1;
         self.checks.joined(index);

@@ -9,11 +9,15 @@ use std::time::{Duration, Instant};
 /// How long a wait may take on a busy machine.
 const WAIT: Duration = Duration::from_secs(60);
 
+/// The preset of `Settings`.
+const PLAIN: &str = "diloco";
+
 /// Seconds between checkpoints, daemon by daemon: their checkpoints have different ages.
 const SAVE_EVERY_S: [f64; 4] = [6.0, 0.4, 3.0, 1.5];
 
-fn settings(index: usize, start_with: u32) -> Settings {
+fn settings(preset: &str, index: usize, start_with: u32) -> Settings {
     Settings {
+        preset: preset.to_owned(),
         inner_steps: Some(24),
         save_every_s: SAVE_EVERY_S[index],
         start_with,
@@ -34,13 +38,14 @@ fn saved_round(dir: &Path, index: usize) -> u64 {
 
 /// Trains four daemons until each knows the others and has a checkpoint, and kills all at once.
 /// Returns the rounds of their checkpoints.
-fn train_and_kill(turn: &Turn, dir: &Path) -> Vec<u64> {
+fn train_and_kill(turn: &Turn, preset: &str, dir: &Path) -> Vec<u64> {
     let mut daemons = Vec::new();
     let mut join = None;
     let mut peers = Vec::new();
     for index in 0..4 {
         let known: Vec<&str> = join.as_deref().into_iter().collect();
-        let mut daemon = Daemon::start(turn, &settings(index, 4), &home(dir, index), &known);
+        let mut daemon =
+            Daemon::start(turn, &settings(preset, index, 4), &home(dir, index), &known);
         let (peer, address, _) = daemon.listening();
         join.get_or_insert(address);
         peers.push(peer);
@@ -69,9 +74,17 @@ fn train_and_kill(turn: &Turn, dir: &Path) -> Vec<u64> {
 
 /// Starts daemons again without an address, and waits until they train together. Prints how long
 /// that took from the last start on.
-fn again(turn: &Turn, dir: &Path, indices: &[usize], start_with: u32, newest: u64) -> Vec<Daemon> {
-    let start =
-        |index: &usize| Daemon::start(turn, &settings(*index, start_with), &home(dir, *index), &[]);
+fn again(
+    turn: &Turn,
+    dir: &Path,
+    (preset, start_with): (&str, u32),
+    indices: &[usize],
+    newest: u64,
+) -> Vec<Daemon> {
+    let start = |index: &usize| {
+        let settings = settings(preset, *index, start_with);
+        Daemon::start(turn, &settings, &home(dir, *index), &[])
+    };
     let mut daemons: Vec<Daemon> = indices.iter().map(start).collect();
     let started = Instant::now();
     let https: Vec<String> = daemons
@@ -105,10 +118,10 @@ fn again(turn: &Turn, dir: &Path, indices: &[usize], start_with: u32, newest: u6
 fn a_swarm_that_was_killed_finds_itself_and_its_newest_state() {
     let turn = turn();
     let dir = tempfile::tempdir().unwrap();
-    let saved = train_and_kill(&turn, dir.path());
+    let saved = train_and_kill(&turn, PLAIN, dir.path());
     let newest = *saved.iter().max().unwrap();
     assert!(saved.iter().any(|round| *round < newest), "{saved:?}");
-    let daemons = again(&turn, dir.path(), &[0, 2, 3, 1], 4, newest);
+    let daemons = again(&turn, dir.path(), (PLAIN, 4), &[0, 2, 3, 1], newest);
     for daemon in daemons {
         let ended = daemon.interrupt();
         let report = ended.polite();
@@ -116,14 +129,31 @@ fn a_swarm_that_was_killed_finds_itself_and_its_newest_state() {
     }
 }
 
+/// One of four may lie, so a checkpoint counts only if others remember its round.
+#[test]
+fn a_killed_swarm_that_survives_a_liar_goes_on_from_what_its_members_confirm() {
+    let turn = turn();
+    let dir = tempfile::tempdir().unwrap();
+    let saved = train_and_kill(&turn, "guarded", dir.path());
+    // The newest one may be of a round that no other had begun.
+    let known = *saved.iter().max().unwrap() - 1;
+    for daemon in again(&turn, dir.path(), ("guarded", 4), &[0, 2, 3, 1], known) {
+        let report = daemon.interrupt().polite();
+        assert!(report.rounds > known, "{report:?} after {saved:?}");
+    }
+    let remembered = std::fs::read_to_string(home(dir.path(), 0).join("openings"));
+    let rounds = remembered.unwrap().lines().count() as u64;
+    assert!(rounds > known, "{rounds} rounds of {known} and more");
+}
+
 /// One machine is lost. The others wait a moment for it, and most of a run may go on.
 #[test]
 fn most_of_a_killed_swarm_goes_on_without_the_rest() {
     let turn = turn();
     let dir = tempfile::tempdir().unwrap();
-    let saved = train_and_kill(&turn, dir.path());
+    let saved = train_and_kill(&turn, PLAIN, dir.path());
     let newest = saved[1..].iter().copied().max().unwrap();
-    for daemon in again(&turn, dir.path(), &[2, 3, 1], 1, newest) {
+    for daemon in again(&turn, dir.path(), (PLAIN, 1), &[2, 3, 1], newest) {
         daemon.interrupt().polite();
     }
 }

@@ -32,7 +32,7 @@ pub use recording::BINARY;
 use crate::api::{ApiServer, TOKEN_FILE, Token};
 use crate::config::Config;
 use crate::faults::{Fault, Faults};
-use crate::lanes::Lanes;
+use crate::lanes::{Lanes, Sealer};
 use crate::lies::{Liar, Lie};
 use crate::membership;
 use crate::metrics::{Metrics, RateFact};
@@ -187,6 +187,7 @@ async fn drive(
     let api = serve(&config, &setup, &network).await?;
     let metrics = metrics(&config, &setup)?;
     let sealer = sealer(&setup);
+    let opened = sealer.as_ref().map(Sealer::opened).unwrap_or_default();
     let digests = setup.executor.digests();
     let saver = (!options.ephemeral).then_some(setup.saver);
     let depot = Arc::clone(&setup.depot);
@@ -239,6 +240,7 @@ async fn drive(
     driver.feed(Input::Start {
         snapshot: setup.snapshot,
         digests,
+        opened,
     });
     driver
         .run(Sources {

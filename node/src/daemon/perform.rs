@@ -68,6 +68,7 @@ impl Driver {
             }
             Output::Emit(event) => return self.emitted(&event),
             Output::Left => self.ending.left = true,
+            Output::Opened(base) => self.lanes.opened(base),
             Output::Prove(proof) => Roll::ban(&self.net, *proof),
         }
         None
@@ -142,6 +143,11 @@ impl Driver {
                 let text = self.missing(*here, *wanted, waited.as_secs_f64());
                 self.console.printer.note(&text);
             }
+            Event::Unconfirmed { round } => self.console.printer.note(&format!(
+                "too few daemons confirm the checkpoint of round {round}, or any other that is here; training \
+                 goes on when more of them are started (if the others are lost, give this daemon's \
+                 checkpoint to more daemons)"
+            )),
             // Of a proven lie the network tells when the member is banned, but an open run bans no one.
             Event::Lied {
                 peer, proven, what, ..

@@ -45,10 +45,9 @@ pub(super) fn dealt_note(config: &Config) -> Option<String> {
 /// What signs and checks statements, where members of groups do.
 pub(super) fn sealer(setup: &Setup) -> Option<Sealer> {
     let identity = setup.store.identity();
-    let votes = setup.store.dir().join("votes");
     setup.plan.agreement.signs().then(|| {
         let key = identity.keypair().clone();
-        Sealer::new(key, identity.peer(), setup.plan.run, votes)
+        Sealer::new(key, identity.peer(), setup.plan.run, setup.store.dir())
     })
 }
 

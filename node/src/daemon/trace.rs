@@ -250,6 +250,9 @@ fn tell(event: &Event) {
         Event::JoinFailed { waited } => info!(?waited, "no peer with a state answered"),
         Event::ClockOff { peer, ahead } => info!(?peer, ahead, "a clock is wrong"),
         Event::Missing { here, wanted, .. } => info!(here, wanted, "too few peers to begin"),
+        Event::Unconfirmed { round } => {
+            info!(%round, "too few peers confirm a state to go on with")
+        }
         Event::Suspected { peer, .. } => about(*peer, "did not answer in time: suspected"),
         Event::Misbehaved { peer, score, what } => {
             let _in = spans::enter(None, Some(*peer));

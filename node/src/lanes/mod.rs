@@ -6,6 +6,7 @@
 //! survive liars, a third thread signs and checks the messages of the peer.
 
 mod answer;
+mod openings;
 mod queue;
 mod save;
 mod seal;
@@ -19,7 +20,7 @@ use crate::lies::Forger;
 use crate::store::Best;
 use murmurate_protocol::limits::UNCHECKED_MESSAGES_MAX;
 use murmurate_protocol::wire::Message;
-use murmurate_protocol::{Done, Order, OrderId, PeerId, Route, WorkError};
+use murmurate_protocol::{Base, Done, Order, OrderId, PeerId, Route, WorkError};
 use murmurate_strategies::executor::{Executor, MixLane, TrainLane, TrainSignals};
 use queue::Queue;
 use save::{HalfSaved, Keep};
@@ -175,6 +176,14 @@ impl Lanes {
                 None
             }
             _ => Some(message),
+        }
+    }
+
+    /// Remembers, across restarts, with which parameters a round began.
+    pub fn opened(&self, base: Base) {
+        if let Some(seal) = &self.seal {
+            // A full queue loses it. The other daemons remember it.
+            let _ = seal.try_send(SealWork::Opened(base));
         }
     }
 

@@ -6,12 +6,13 @@
 //! that restarts says so of all rounds up to that one.
 
 use super::answer::Answer;
+use super::openings::Openings;
 use crate::net::public_key;
 use crate::store::write_atomically;
 use libp2p::identity::Keypair;
 use murmurate_protocol::wire::Message;
-use murmurate_protocol::{PeerId, Round, RunId, Signature};
-use std::path::PathBuf;
+use murmurate_protocol::{Base, PeerId, Round, RunId, Signature};
+use std::path::{Path, PathBuf};
 use tokio::sync::mpsc::{Receiver, Sender};
 
 /// Messages that wait for signatures or checks. A sender's share is bounded by the protocol.
@@ -24,6 +25,8 @@ pub(super) enum SealWork {
     Sign(PeerId, Message),
     /// Check a message from this peer.
     Check(PeerId, Message),
+    /// Remember with which parameters a round began.
+    Opened(Base),
 }
 
 /// Signs and checks.
@@ -37,11 +40,13 @@ pub struct Sealer {
     forgotten: Option<Round>,
     /// The last round that the file names.
     noted: Option<Round>,
+    openings: Openings,
 }
 
 impl Sealer {
-    /// A sealer whose rounds are noted in `votes`.
-    pub fn new(key: Keypair, me: PeerId, run: RunId, votes: PathBuf) -> Self {
+    /// A sealer of the daemon in this directory.
+    pub fn new(key: Keypair, me: PeerId, run: RunId, dir: &Path) -> Self {
+        let votes = dir.join("votes");
         // A file that cannot be read is one of a life whose rounds are unknown: all of them.
         let forgotten = match std::fs::read_to_string(&votes) {
             Ok(text) => Some(Round(text.trim().parse().unwrap_or(u64::MAX))),
@@ -55,7 +60,13 @@ impl Sealer {
             votes,
             forgotten,
             noted: forgotten,
+            openings: Openings::new(dir.join("openings")),
         }
+    }
+
+    /// With which parameters rounds of earlier lives began, oldest first.
+    pub fn opened(&self) -> Vec<Base> {
+        self.openings.all()
     }
 
     /// Signs what this daemon says; `None` where the round cannot be noted, because then nothing may
@@ -104,6 +115,10 @@ impl Sealer {
 pub(super) fn run(mut sealer: Sealer, work: &mut Receiver<SealWork>, answers: &Sender<Answer>) {
     while let Some(work) = work.blocking_recv() {
         let answer = match work {
+            SealWork::Opened(base) => match sealer.openings.add(base) {
+                Ok(()) => continue,
+                Err(error) => Answer::Note(format!("the file `openings` was not written: {error}")),
+            },
             SealWork::Sign(to, message) => match sealer.sign(message) {
                 Ok(message) => Answer::Signed(to, message),
                 Err(error) => Answer::Note(format!("a statement was not signed: {error}")),
@@ -130,7 +145,7 @@ mod tests {
         let pair = libp2p::identity::ed25519::Keypair::generate();
         let me = PeerId::from_bytes(pair.public().to_bytes());
         let run = RunId::from_bytes([1; 32]);
-        Sealer::new(pair.into(), me, run, dir.join("votes"))
+        Sealer::new(pair.into(), me, run, dir)
     }
 
     fn ready(me: PeerId, round: u64) -> Message {

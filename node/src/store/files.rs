@@ -94,6 +94,15 @@ pub(crate) fn create(path: &Path, mode: u32) -> Result<File, StoreError> {
     opened.map_err(|e| StoreError::io("create", path, e))
 }
 
+/// Opens a private file, to which lines are added.
+///
+/// # Errors
+/// If it is not there, or may not be written.
+pub fn append_private(path: &Path) -> Result<File, StoreError> {
+    let opened = OpenOptions::new().append(true).open(path);
+    opened.map_err(|e| StoreError::io("open", path, e))
+}
+
 /// Sets the permissions of a file that is left over from a crash, and has its own.
 #[cfg(unix)]
 fn restrict(file: &File, mode: u32) -> std::io::Result<()> {

@@ -18,7 +18,7 @@ pub use checkpoint::{
 pub use error::StoreError;
 pub(crate) use files::check_permissions;
 pub(crate) use files::create_private;
-pub use files::{write_atomically, write_private};
+pub use files::{append_private, write_atomically, write_private};
 pub use identity::Identity;
 pub(crate) use identity::random_bytes;
 pub use known::KnownPeers;

@@ -222,6 +222,12 @@ pub enum Event {
         /// How long it has waited.
         waited: Duration,
     },
+    /// Too few others know with which state this peer, or any that waits, is to go on; it keeps
+    /// waiting.
+    Unconfirmed {
+        /// The round of its own state.
+        round: Round,
+    },
     /// Peers of another branch are here: the swarm was split, and both sides went on. The sides are
     /// to be merged.
     BranchesMet {

@@ -2,7 +2,7 @@
 
 use crate::core::{Event, FetchId};
 use crate::wire::{Message, PeerRecord, Reason};
-use crate::{Order, OrderId, PeerId, Proof, SliceId, SliceMeta, Time};
+use crate::{Base, Order, OrderId, PeerId, Proof, SliceId, SliceMeta, Time};
 use serde::{Deserialize, Serialize};
 
 /// Something for the driver to do, in the order given.
@@ -64,6 +64,9 @@ pub enum Output {
     Emit(Event),
     /// The peer is done: the driver may stop.
     Left,
+    /// Remember, across restarts, with which parameters a round began. Asked for only where members
+    /// sign. Those of the last [`OPENINGS_MAX`](crate::limits::OPENINGS_MAX) rounds suffice.
+    Opened(Base),
     /// A peer lies, and this proves it to everyone.
     Prove(Box<Proof>),
 }

@@ -10,6 +10,7 @@ use crate::core::{Event, FetchId, Output, Phase, Wait};
 use crate::limits::{DONORS_MAX, VIEW_PEERS_MAX};
 use crate::peer::Peer;
 use crate::peer::lag::{CatchUp, Helpers, Offer};
+use crate::peer::rest::Standing;
 use crate::wire::TransferMessage;
 use crate::{Base, Digest, Done, OrderId, PeerId, Round};
 use core::time::Duration;
@@ -69,7 +70,7 @@ impl Peer {
             return;
         }
         self.cx.waited(Wait::State, true);
-        let at_least = self.cx.round;
+        let at_least = self.oldest_wanted();
         for peer in &donors {
             self.cx.send(*peer, TransferMessage::StateAsk { at_least });
         }
@@ -105,6 +106,7 @@ impl Peer {
     }
 
     pub(super) fn state_offered(&mut self, from: PeerId, offer: Offer) {
+        let oldest = self.oldest_wanted();
         let CatchUp::Asking { asked, offers } = &mut self.catch_up else {
             return;
         };
@@ -114,7 +116,7 @@ impl Peer {
         let last = asked.is_empty();
         let state = offer.state;
         // A larger state belongs to another plan. An older one would take this peer back.
-        if state.bytes <= self.cx.plan.state_bytes && state.round >= self.cx.round {
+        if state.bytes <= self.cx.plan.state_bytes && state.round >= oldest {
             offers.entry(offer).or_default().push(from);
         } else {
             self.blame_donors([from]);
@@ -151,7 +153,13 @@ impl Peer {
             self.ask_later(self.cx.deadlines.answer());
             return;
         };
-        if self.liars() > 0 && self.holders_at_rest().is_empty() {
+        // Others have vouched for a state with which peers wait.
+        let base = Base {
+            round: offer.state.round,
+            anchor: offer.anchor,
+        };
+        let known = self.standing() == Standing::Behind(base);
+        if self.liars() > 0 && !known {
             self.seek_vouchers(offer, donors);
         } else {
             self.fetch_state(offer, donors);

@@ -2,7 +2,7 @@
 
 use crate::core::FetchId;
 use crate::wire::{Message, PeerRecord, WireError};
-use crate::{Digest, Evaluation, FragmentId};
+use crate::{Base, Digest, Evaluation, FragmentId};
 use crate::{Done, OrderId, PeerId, PushOutcome, SliceId, SliceMeta, Snapshot};
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
@@ -16,6 +16,9 @@ pub enum Input {
         snapshot: Option<Snapshot>,
         /// Hashes of the Executor's anchor, one per fragment.
         digests: Vec<Digest>,
+        /// What earlier lives of this peer put out as [`Output::Opened`](crate::Output::Opened),
+        /// oldest first.
+        opened: Vec<Base>,
     },
     /// A control message from a linked peer.
     Received {

@@ -22,6 +22,7 @@ mod membership;
 mod muster;
 mod observe;
 mod replay;
+mod rest;
 mod round;
 mod snapshot;
 mod witnesses;
@@ -40,6 +41,7 @@ use crate::{
 use asked::Donor;
 use lag::{CatchUp, Helpers, Offer};
 use life::Life;
+use rest::Rest;
 
 /// One peer of a run.
 ///
@@ -61,6 +63,7 @@ pub struct Peer {
     catch_up: CatchUp,
     helpers: Helpers,
     donor: Donor,
+    rest: Rest,
 }
 
 impl Peer {
@@ -81,6 +84,7 @@ impl Peer {
             catch_up: CatchUp::Idle,
             helpers: Helpers::default(),
             donor: Donor::default(),
+            rest: Rest::default(),
         }
     }
 
@@ -121,7 +125,11 @@ impl Peer {
             }
             Input::Received { from, .. } | Input::Malformed { from, .. }
                 if from == self.cx.me() => {}
-            Input::Start { snapshot, digests } => self.start(snapshot, digests),
+            Input::Start {
+                snapshot,
+                digests,
+                opened,
+            } => self.start(snapshot, digests, opened),
             Input::Received { from, message } => return self.received(from, &message),
             Input::Malformed { from, error } => return self.malformed(from, error),
             Input::Record(record) => self.own_record(record),

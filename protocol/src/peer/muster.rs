@@ -5,15 +5,15 @@
 //! the whole swarm was restarted: it waits for the peers that it trained with. Those that hold the
 //! newest state begin; the others take that state over.
 
+use crate::Round;
 use crate::core::timers::Timer;
-use crate::core::{Event, Phase, Remote, Wait};
+use crate::core::{Event, Phase, Wait};
 use crate::limits::{COMPANIONS_WAIT, MISSING_AGAIN_MAX};
 use crate::peer::Peer;
 use crate::peer::life::Patience;
+use crate::peer::rest::Standing;
 use crate::wire::Muster;
-use crate::{Digest, PeerId, Round};
 use core::time::Duration;
-use std::collections::BTreeMap;
 
 impl Peer {
     /// In `Join`: begins when there is nothing to catch up with and enough peers are there.
@@ -33,6 +33,7 @@ impl Peer {
             self.take_over();
             return;
         }
+        self.ask_about_rest();
         if self.cannot_tell() {
             return;
         }
@@ -43,11 +44,19 @@ impl Peer {
             self.cx.view.live().next().is_some()
         } else {
             let late = !fresh && self.life.once.patience > Patience::ForAll;
-            self.met() && (late || self.newest_at_rest().is_some() || self.others_met())
+            let behind = matches!(self.standing(), Standing::Behind(_));
+            self.met() && (late || behind || self.others_met())
         };
         if enough {
             self.begin_or_take_over();
-        } else if self.met() && !self.life.once.met {
+        } else if self.met() {
+            self.meet();
+        }
+    }
+
+    /// Tells the others once that it has met enough of them.
+    fn meet(&mut self) {
+        if !self.life.once.met {
             self.life.once.met = true;
             self.tell_alive();
         }
@@ -55,14 +64,22 @@ impl Peer {
 
     /// Begins, or takes over the state of a peer that waits with a newer one.
     fn begin_or_take_over(&mut self) {
-        if self.newest_at_rest().is_some() {
+        match self.standing() {
+            Standing::Newest => self.begin(),
             // The others count this peer among those that are here.
-            self.life.once.met = true;
-            self.tell_alive();
-            self.take_over();
-        } else {
-            self.begin();
+            Standing::Behind(_) => {
+                self.life.once.met = true;
+                self.tell_alive();
+                self.take_over();
+            }
+            Standing::Unclear if self.returns() => self.take_over(),
+            Standing::Unclear => self.meet(),
         }
+    }
+
+    /// Whether this peer goes back to the state of those that are in rounds: too few know its own.
+    fn returns(&self) -> bool {
+        self.under_way() && self.is_refuted()
     }
 
     fn take_over(&mut self) {
@@ -81,7 +98,7 @@ impl Peer {
     }
 
     /// Whether some peer has begun and takes part in rounds.
-    fn under_way(&self) -> bool {
+    pub(super) fn under_way(&self) -> bool {
         let live = self.cx.view.live();
         let begun = live.filter(|(_, remote)| remote.muster == Muster::Begun);
         begun.count() > self.liars()
@@ -162,57 +179,6 @@ impl Peer {
         !self.life.once.begun && ahead > 0 && ahead <= liars && others <= liars
     }
 
-    /// The newest state among the peers that wait for their first round, if it is not this peer's.
-    /// Of several states of one round, the one with most holders counts, so that all choose the same.
-    fn newest_at_rest(&self) -> Option<(Round, Digest)> {
-        if self.life.once.begun || self.under_way() {
-            return None;
-        }
-        let mine = (self.cx.round, self.cx.anchor());
-        let resting = self.cx.view.greeted().filter(|(_, r)| resting(r));
-        let held = resting.filter_map(|(_, r)| Some((r.round, r.anchor?)));
-        let mut holders: BTreeMap<(Round, Digest), usize> = BTreeMap::from([(mine, 1)]);
-        for state in held.filter(|(round, _)| *round >= mine.0) {
-            *holders.entry(state).or_default() += 1;
-        }
-        let newest = holders.into_iter();
-        let newest = newest.max_by_key(|((round, anchor), count)| (*round, *count, *anchor));
-        let ((round, anchor), _) = newest?;
-        // Peers of a fresh run, and of exchanges without a common anchor, differ by nature.
-        let comparable = round > Round(0) && self.cx.plan.exchange.agrees();
-        let other = round > mine.0 || (comparable && anchor != mine.1);
-        other.then_some((round, anchor))
-    }
-
-    /// The peers that wait with the state with which this one begins will begin too. They are no
-    /// newcomers: a first group without them would end in a void round.
-    pub(super) fn await_holders(&mut self) {
-        let (round, anchor) = (self.cx.round, self.cx.anchor());
-        let agreed = self.cx.plan.exchange.agrees();
-        let same = |r: &Remote| r.round == round && (!agreed || r.anchor == Some(anchor));
-        let all = self.cx.view.greeted();
-        let holders = all.filter(|(_, r)| resting(r) && same(r)).map(|(id, _)| id);
-        let holders: Vec<PeerId> = holders.collect();
-        for peer in holders {
-            if let Some(remote) = self.cx.view.get_mut(peer) {
-                remote.contact.together = true;
-            }
-        }
-    }
-
-    /// Peers that wait for their first round and hold the newest state of those that do.
-    pub(super) fn holders_at_rest(&self) -> Vec<PeerId> {
-        let Some((round, anchor)) = self.newest_at_rest() else {
-            return Vec::new();
-        };
-        let agreed = self.cx.plan.exchange.agrees();
-        let holds = |r: &Remote| r.round == round && (!agreed || r.anchor == Some(anchor));
-        let all = self.cx.view.greeted();
-        all.filter(|(_, r)| resting(r) && holds(r))
-            .map(|(id, _)| id)
-            .collect()
-    }
-
     /// No peer, or not enough peers, came in time.
     pub(super) fn join_expired(&mut self) {
         if self.phase != Phase::Join || !self.catch_up.idle() {
@@ -246,15 +212,22 @@ impl Peer {
             true => Patience::Over,
             false => Patience::ForMost,
         };
-        if self.met() {
+        let clear = self.standing() != Standing::Unclear || self.returns();
+        if self.met() && clear {
             self.cx.waited(Wait::Peers, true);
             self.begin_or_take_over();
             return;
         }
-        self.cx.emit(Event::Missing {
-            here: self.here(),
-            wanted: self.wanted(),
-            waited,
+        let (here, wanted) = (self.here(), self.wanted());
+        self.cx.emit(match self.met() {
+            true => Event::Unconfirmed {
+                round: self.cx.round,
+            },
+            false => Event::Missing {
+                here,
+                wanted,
+                waited,
+            },
         });
         let again = match self.life.once.patience {
             Patience::Over => waited.min(MISSING_AGAIN_MAX),
@@ -276,9 +249,4 @@ impl Peer {
         let deadline = self.cx.wait(Wait::Peers, allowed);
         self.cx.timers.set(Timer::Join, deadline);
     }
-}
-
-/// Whether a peer waits for its first round, in its own words.
-fn resting(remote: &Remote) -> bool {
-    remote.muster < Muster::Begun && remote.round > Round(0)
 }

@@ -6,7 +6,7 @@ use crate::core::{Event, Phase, Remote, Wait};
 use crate::exchange::Outcome;
 use crate::limits::{ALIVE_EVERY, LINGER};
 use crate::peer::{Peer, SNAPSHOT_VERSION, Snapshot};
-use crate::{Digest, Done, Order, OrderId, PeerId, Time, TrainSummary};
+use crate::{Base, Digest, Done, Order, OrderId, PeerId, Time, TrainSummary};
 use std::collections::BTreeMap;
 
 impl Peer {
@@ -23,7 +23,12 @@ impl Peer {
         });
     }
 
-    pub(super) fn start(&mut self, snapshot: Option<Snapshot>, digests: Vec<Digest>) {
+    pub(super) fn start(
+        &mut self,
+        snapshot: Option<Snapshot>,
+        digests: Vec<Digest>,
+        opened: Vec<Base>,
+    ) {
         assert_eq!(self.phase, Phase::New, "a peer starts once");
         assert_eq!(
             digests.len(),
@@ -46,6 +51,7 @@ impl Peer {
             self.life.taken_ahead = snapshot.ahead;
             self.life.saved_round = Some(snapshot.round);
         }
+        opened.into_iter().for_each(|base| self.donor.open(base));
         self.life.saved_at = self.cx.now;
         self.life.started = self.cx.now;
         self.enter(Phase::Join);

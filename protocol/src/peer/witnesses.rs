@@ -4,12 +4,12 @@
 //! Links are authenticated. So what `liars + 1` linked peers say, at least one says that does not lie.
 
 use crate::core::timers::Timer;
-use crate::core::{Phase, Wait};
-use crate::limits::{OPENINGS_MAX, VOUCHERS_SOUGHT_MAX};
+use crate::core::{Output, Phase, Wait};
+use crate::limits::VOUCHERS_SOUGHT_MAX;
 use crate::peer::Peer;
 use crate::peer::lag::{CatchUp, Helpers, Offer, Vouching};
 use crate::wire::TransferMessage;
-use crate::{Digest, PeerId, Round};
+use crate::{Base, Digest, PeerId, Round};
 use core::time::Duration;
 use std::collections::BTreeMap;
 
@@ -76,16 +76,17 @@ impl Peer {
 
     /// Another peer asks with which parameters a round began here.
     pub(super) fn anchor_asked(&mut self, from: PeerId, round: Round) {
-        let known = self.donor.opened.iter().find(|(r, _)| *r == round);
-        if let Some((round, anchor)) = known.copied() {
-            self.cx
-                .send(from, TransferMessage::Anchor { round, anchor });
-        }
+        let anchor = self.began(round);
+        self.cx
+            .send(from, TransferMessage::Anchor { round, anchor });
     }
 
-    /// A peer says with which parameters it began a round.
-    pub(super) fn anchor_said(&mut self, from: PeerId, round: Round, anchor: Digest) {
-        let liars = self.liars();
+    /// A peer says with which parameters it began a round, or that it did not begin it.
+    pub(super) fn anchor_said(&mut self, from: PeerId, round: Round, anchor: Option<Digest>) {
+        self.rest_answered(from, round, anchor);
+        let (liars, Some(anchor)) = (self.liars(), anchor) else {
+            return;
+        };
         let CatchUp::Vouching(vouching) = &mut self.catch_up else {
             return;
         };
@@ -115,12 +116,13 @@ impl Peer {
         if !self.cx.plan.agreement.signs() {
             return;
         }
-        let opening = (self.cx.round, self.cx.anchor());
-        let opened = &mut self.donor.opened;
-        opened.retain(|(round, _)| *round != opening.0);
-        opened.push_back(opening);
-        if opened.len() > OPENINGS_MAX {
-            opened.pop_front();
+        let opening = Base {
+            round: self.cx.round,
+            anchor: self.cx.anchor(),
+        };
+        if self.donor.opened.back() != Some(&opening) {
+            self.donor.open(opening);
+            self.cx.put(Output::Opened(opening));
         }
     }
 

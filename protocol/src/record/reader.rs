@@ -201,7 +201,9 @@ impl Order {
                 self.inputs += 1;
                 match input.as_ref() {
                     Input::Start { .. } if self.started => impossible("it starts twice"),
-                    Input::Start { snapshot, digests } => {
+                    Input::Start {
+                        snapshot, digests, ..
+                    } => {
                         self.started = true;
                         if digests.len() != self.fragments {
                             return impossible("one digest a fragment is needed");

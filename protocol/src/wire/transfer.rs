@@ -38,12 +38,12 @@ pub enum TransferMessage {
         /// The round.
         round: Round,
     },
-    /// The sender began a round with these parameters.
+    /// With which parameters the sender began a round.
     Anchor {
         /// The round.
         round: Round,
-        /// One hash over the parameters.
-        anchor: Digest,
+        /// One hash over the parameters; `None` if it did not begin that round, or has forgotten it.
+        anchor: Option<Digest>,
     },
 }
 

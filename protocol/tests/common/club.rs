@@ -186,6 +186,7 @@ impl Club {
                 Input::Start {
                     snapshot: None,
                     digests,
+                    opened: Vec::new(),
                 },
             );
         }

@@ -316,7 +316,7 @@ pub(crate) fn any_message() -> impl Strategy<Value = Message> {
         (any_state(), any_digest())
             .prop_map(|(state, anchor)| TransferMessage::StateOffer { state, anchor }),
         any_round().prop_map(|round| TransferMessage::AnchorAsk { round }),
-        (any_round(), any_digest())
+        (any_round(), proptest::option::of(any_digest()))
             .prop_map(|(round, anchor)| TransferMessage::Anchor { round, anchor }),
         Just(TransferMessage::StateRefuse),
     ];

@@ -4,8 +4,8 @@ use super::{config, peer, plan};
 use core::time::Duration;
 use murmurate_protocol::wire::{Hello, MembershipMessage, Message, Muster};
 use murmurate_protocol::{
-    Digest, Done, ExchangeKind, Input, Order, Output, Partners, Peer, PeerConfig, PeerId, Plan,
-    Round, SliceId, Time, Topology, TrainSummary,
+    Base, Digest, Done, ExchangeKind, Input, Order, Output, Partners, Peer, PeerConfig, PeerId,
+    Plan, Round, SliceId, Snapshot, Time, Topology, TrainSummary,
 };
 
 /// Every peer of two pushes half of its mass to the other, and expects none.
@@ -39,6 +39,25 @@ impl One {
     }
 
     pub fn with(settings: PeerConfig, plan: Plan) -> Self {
+        Self::start(settings, plan, (None, Digest::of(b"anchor")), Vec::new())
+    }
+
+    /// One with a checkpoint that holds these parameters.
+    pub fn again(
+        settings: PeerConfig,
+        plan: Plan,
+        (snapshot, digest): (Snapshot, Digest),
+        opened: Vec<Base>,
+    ) -> Self {
+        Self::start(settings, plan, (Some(snapshot), digest), opened)
+    }
+
+    fn start(
+        settings: PeerConfig,
+        plan: Plan,
+        (snapshot, digest): (Option<Snapshot>, Digest),
+        opened: Vec<Base>,
+    ) -> Self {
         let exchange = plan.exchange;
         let topology = exchange.has_neighbours().then(|| Box::new(Half) as _);
         let mut one = Self {
@@ -46,10 +65,11 @@ impl One {
             now: Time::from_nanos(1),
             outputs: Vec::new(),
         };
-        let digests = vec![Digest::of(b"anchor")];
+        let digests = vec![digest];
         one.feed(Input::Start {
-            snapshot: None,
+            snapshot,
             digests,
+            opened,
         });
         one
     }

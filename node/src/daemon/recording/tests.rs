@@ -55,6 +55,7 @@ fn start() -> Input {
     Input::Start {
         snapshot: None,
         digests: vec![Digest::from_bytes([0; 32])],
+        opened: Vec::new(),
     }
 }
 

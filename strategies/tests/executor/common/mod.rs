@@ -260,7 +260,14 @@ impl Swarm {
         let others: Vec<PeerId> = self.members.keys().copied().collect();
         self.members.insert(me, member);
         let snapshot = None;
-        self.feed(me, Input::Start { snapshot, digests });
+        self.feed(
+            me,
+            Input::Start {
+                snapshot,
+                digests,
+                opened: Vec::new(),
+            },
+        );
         for other in others {
             self.tell(other, me, Input::LinkUp(other));
             self.tell(me, other, Input::LinkUp(me));
@@ -452,6 +459,7 @@ impl Swarm {
             | Output::Interrupt
             | Output::Dial(_)
             | Output::Left
+            | Output::Opened(_)
             | Output::Prove(_) => {}
         }
     }

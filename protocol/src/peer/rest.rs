@@ -1,0 +1,255 @@
+//! With which state a swarm goes on after all its members were restarted.
+//!
+//! Peers with a checkpoint say which state they hold. The newest one counts. Where members sign, some
+//! may lie about it: then it counts only if more peers than may lie began its round with the same
+//! parameters, in this life or an earlier one. A peer whose own state is not confirmed, because it was
+//! alone in beginning its round, goes back to the newest one that is.
+
+use crate::core::Remote;
+use crate::limits::VIEW_PEERS_MAX;
+use crate::peer::Peer;
+use crate::wire::{Muster, TransferMessage};
+use crate::{Base, Digest, PeerId, Round, Time};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What others say of the states with which peers wait for their first round.
+#[derive(Debug, Default)]
+pub(super) struct Rest {
+    /// By the round of such a state.
+    rounds: BTreeMap<Round, Said>,
+}
+
+/// What others say of one round.
+#[derive(Debug)]
+struct Said {
+    /// Until when their answers are waited for.
+    until: Time,
+    asked: BTreeSet<PeerId>,
+    /// With which parameters each of them began it, if it did.
+    began: BTreeMap<PeerId, Option<Digest>>,
+}
+
+/// Where this peer's state stands among those of the peers that wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// It is the newest, or none is to be waited for.
+    Newest,
+    /// This one is to be taken over first.
+    Behind(Base),
+    /// Too few have said yet what they know.
+    Unclear,
+}
+
+/// Whether enough peers say that they began a round with a state's parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Confirmed,
+    Refuted,
+    Open,
+}
+
+impl Peer {
+    /// Where this peer's state stands, before its first round.
+    pub(super) fn standing(&self) -> Standing {
+        if self.life.once.begun {
+            return Standing::Newest;
+        }
+        match self.cx.plan.agreement.signs() {
+            true => self.confirmed_standing(),
+            false => self.believed_standing(),
+        }
+    }
+
+    /// Every peer is believed. Of several states of one round, the one with most holders counts, so
+    /// that all choose the same.
+    fn believed_standing(&self) -> Standing {
+        if self.under_way() {
+            return Standing::Newest;
+        }
+        let mine = self.held();
+        let mut holders: BTreeMap<(Round, Digest), usize> =
+            BTreeMap::from([((mine.round, mine.anchor), 1)]);
+        for (_, base) in self.resting().filter(|(_, base)| base.round >= mine.round) {
+            *holders.entry((base.round, base.anchor)).or_default() += 1;
+        }
+        let newest = holders.into_iter();
+        let newest = newest.max_by_key(|((round, anchor), count)| (*round, *count, *anchor));
+        let Some(((round, anchor), _)) = newest else {
+            return Standing::Newest;
+        };
+        // Peers of a fresh run, and of exchanges without a common anchor, differ by nature.
+        let comparable = round > Round(0) && self.cx.plan.exchange.agrees();
+        match round > mine.round || (comparable && anchor != mine.anchor) {
+            true => Standing::Behind(Base { round, anchor }),
+            false => Standing::Newest,
+        }
+    }
+
+    /// Some peers may lie: a state counts if more than these began its round with it.
+    fn confirmed_standing(&self) -> Standing {
+        let mine = self.held();
+        let claims = self.resting().map(|(_, base)| base).chain([mine]);
+        let claims = claims.filter(|base| base.round > Round(0));
+        let mut claims: Vec<(Round, usize, Digest)> = claims
+            .map(|base| (base.round, self.vouchers(base), base.anchor))
+            .collect();
+        claims.sort_unstable();
+        claims.dedup();
+        let under_way = self.under_way();
+        for (round, _, anchor) in claims.into_iter().rev() {
+            let base = Base { round, anchor };
+            // Those that are in rounds are ahead of all that wait.
+            if under_way && base != mine {
+                continue;
+            }
+            match self.verdict(base) {
+                Verdict::Confirmed if base == mine => return Standing::Newest,
+                Verdict::Confirmed => return Standing::Behind(base),
+                Verdict::Open => return Standing::Unclear,
+                Verdict::Refuted => {}
+            }
+        }
+        match mine.round == Round(0) {
+            true => Standing::Newest,
+            false => Standing::Unclear,
+        }
+    }
+
+    fn verdict(&self, base: Base) -> Verdict {
+        let (vouchers, liars) = (self.vouchers(base), self.liars());
+        let Some(said) = self.rest.rounds.get(&base.round) else {
+            return Verdict::Open;
+        };
+        let silent = self.cx.view.greeted().filter(|(id, remote)| {
+            !said.began.contains_key(id) && rests_with(remote) != Some(base)
+        });
+        let silent = silent.count();
+        match vouchers > liars {
+            true => Verdict::Confirmed,
+            false if vouchers + silent > liars && self.cx.now < said.until => Verdict::Open,
+            false => Verdict::Refuted,
+        }
+    }
+
+    /// How many peers, this one included, hold a state or began its round with it.
+    fn vouchers(&self, base: Base) -> usize {
+        let said = self.rest.rounds.get(&base.round);
+        let began = |id: PeerId| said.and_then(|said| said.began.get(&id).copied().flatten());
+        let others = self.cx.view.greeted().filter(|(id, remote)| {
+            began(*id) == Some(base.anchor) || rests_with(remote) == Some(base)
+        });
+        usize::from(self.began(base.round) == Some(base.anchor)) + others.count()
+    }
+
+    /// Whether this peer's own state is one that too few others know.
+    pub(super) fn is_refuted(&self) -> bool {
+        let mine = self.held();
+        self.cx.plan.agreement.signs()
+            && !self.life.once.begun
+            && mine.round > Round(0)
+            && self.verdict(mine) == Verdict::Refuted
+    }
+
+    /// The oldest state that is worth taking over.
+    pub(super) fn oldest_wanted(&self) -> Round {
+        match self.is_refuted() {
+            true => Round(1),
+            false => self.cx.round,
+        }
+    }
+
+    /// Asks the others about the states with which peers wait.
+    pub(super) fn ask_about_rest(&mut self) {
+        if self.life.once.begun || !self.cx.plan.agreement.signs() {
+            return;
+        }
+        let mine = self.cx.round;
+        let claimed = self.resting().map(|(_, base)| base.round).chain([mine]);
+        let claimed: BTreeSet<Round> = claimed.filter(|round| *round > Round(0)).collect();
+        self.rest.rounds.retain(|round, _| claimed.contains(round));
+        let others: Vec<PeerId> = self.cx.view.greeted().map(|(id, _)| id).collect();
+        let until = self.cx.now + self.cx.deadlines.answer();
+        for round in claimed.into_iter().rev().take(VIEW_PEERS_MAX) {
+            let said = self.rest.rounds.entry(round).or_insert_with(|| Said {
+                until,
+                asked: BTreeSet::new(),
+                began: BTreeMap::new(),
+            });
+            for peer in others.iter().filter(|peer| said.asked.insert(**peer)) {
+                said.until = until;
+                self.cx.send(*peer, TransferMessage::AnchorAsk { round });
+            }
+        }
+    }
+
+    /// A peer says with which parameters it began a round, or that it knows no such round.
+    pub(super) fn rest_answered(&mut self, from: PeerId, round: Round, anchor: Option<Digest>) {
+        if let Some(said) = self.rest.rounds.get_mut(&round)
+            && said.asked.contains(&from)
+        {
+            said.began.insert(from, anchor);
+            self.try_begin();
+        }
+    }
+
+    /// With which parameters this peer began a round, or waits to begin it.
+    pub(super) fn began(&self, round: Round) -> Option<Digest> {
+        let mine = self.held();
+        if mine.round == round && self.at_rest() {
+            return Some(mine.anchor);
+        }
+        let opened = self.donor.opened.iter().find(|base| base.round == round);
+        opened.map(|base| base.anchor)
+    }
+
+    fn held(&self) -> Base {
+        Base {
+            round: self.cx.round,
+            anchor: self.cx.anchor(),
+        }
+    }
+
+    /// The peers that wait for their first round, with their states.
+    fn resting(&self) -> impl Iterator<Item = (PeerId, Base)> {
+        let greeted = self.cx.view.greeted();
+        greeted.filter_map(|(id, remote)| Some((id, rests_with(remote)?)))
+    }
+
+    /// The peers that wait with the state with which this one begins will begin too. They are no
+    /// newcomers: a first group without them would end in a void round.
+    pub(super) fn await_holders(&mut self) {
+        for peer in self.holders_of(self.held()) {
+            if let Some(remote) = self.cx.view.get_mut(peer) {
+                remote.contact.together = true;
+            }
+        }
+    }
+
+    /// Peers that wait for their first round and hold the state that this one is to take over.
+    pub(super) fn holders_at_rest(&self) -> Vec<PeerId> {
+        match self.standing() {
+            Standing::Behind(base) => self.holders_of(base),
+            Standing::Newest | Standing::Unclear => Vec::new(),
+        }
+    }
+
+    fn holders_of(&self, base: Base) -> Vec<PeerId> {
+        let agreed = self.cx.plan.exchange.agrees();
+        let same = |r: &Remote| r.round == base.round && (!agreed || r.anchor == Some(base.anchor));
+        let all = self.cx.view.greeted();
+        let holders = all.filter(|(_, remote)| rests(remote) && same(remote));
+        holders.map(|(id, _)| id).collect()
+    }
+}
+
+/// Whether a peer waits for its first round, in its own words.
+fn rests(remote: &Remote) -> bool {
+    remote.muster < Muster::Begun && remote.round > Round(0)
+}
+
+/// The state with which it does.
+fn rests_with(remote: &Remote) -> Option<Base> {
+    let round = remote.round;
+    let anchor = remote.anchor.filter(|_| rests(remote));
+    anchor.map(|anchor| Base { round, anchor })
+}
