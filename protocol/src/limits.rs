@@ -203,6 +203,10 @@ pub const RELAY_SUM_UNDER_WAY_MAX: usize = 2;
 /// How often a slice between two neighbours that did not arrive is pushed again in one round.
 pub const PUSHES_AT_ONCE_MAX: u8 = 3;
 
+/// Groups of one round of which a receiver remembers that it was in them; after that no second push of a
+/// name replaces the first.
+pub const JOINED_GROUPS_MAX: usize = 64;
+
 /// Donors that one state transfer draws on.
 pub const DONORS_MAX: usize = 4;
 

@@ -91,7 +91,7 @@ impl Swarm<'_> {
         self.trace.input(self.now, index, &input, frame);
         let rebases = Checks::rebases(&input);
         let timeout = matches!(input, Input::Timeout);
-        let refused = host.peer.handle(clock, input).is_err();
+        let refused = host.handle(clock, input).is_err();
         self.counters.rule_breaks += u64::from(refused);
         self.checks.handled(index, host, refused || rebases);
         let mut left = false;

@@ -5,7 +5,8 @@ use crate::stores::Stores;
 use crate::timing::Timing;
 use bytes::Bytes;
 use murmurate_protocol::{
-    Digest, Done, FetchId, Lane, Order, Part, Peer, SliceId, SliceMeta, Snapshot, StepBudget,
+    Digest, Done, FetchId, Input, JoinedGroups, Lane, Order, Part, Peer, PeerError, SliceId,
+    SliceMeta, Snapshot, StepBudget, Tag, Time,
 };
 use murmurate_strategies::executor::Executor;
 use murmurate_strategies::slices::SliceStore;
@@ -42,6 +43,9 @@ pub(crate) struct Host {
     lanes: [LaneState; 2],
     /// Headers of aggregates that others may fetch.
     headers: BTreeMap<SliceId, SliceMeta>,
+    /// What pushed slices are, and in which groups the peer was in its round.
+    pushed_here: BTreeMap<SliceId, Tag>,
+    joined: JoinedGroups,
 }
 
 impl core::fmt::Debug for Host {
@@ -62,6 +66,8 @@ impl Host {
             worker,
             lanes: [LaneState::default(), LaneState::default()],
             headers: BTreeMap::new(),
+            pushed_here: BTreeMap::new(),
+            joined: JoinedGroups::default(),
         }
     }
 
@@ -87,6 +93,7 @@ impl Host {
     pub(crate) fn perform(&mut self, order: &Order, steps: u32) -> Option<Done> {
         if let Order::Release { slice } = order {
             self.headers.remove(slice);
+            self.pushed_here.remove(slice);
         }
         let executor = match &mut self.worker {
             Worker::Executor(executor) => executor,
@@ -145,12 +152,25 @@ impl Host {
         self.stores.get(&slice)
     }
 
-    /// A pushed slice is complete.
-    pub(crate) fn arrived(&mut self, slice: SliceId, meta: SliceMeta, bytes: Bytes) {
+    /// Gives an input to the peer.
+    pub(crate) fn handle(&mut self, at: Time, input: Input) -> Result<(), PeerError> {
+        let result = self.peer.handle(at, input);
+        self.joined.note(self.peer.round(), self.peer.group());
+        result
+    }
+
+    /// A pushed slice is complete. Returns whether it is stored: an earlier one may be here.
+    pub(crate) fn arrived(&mut self, slice: SliceId, meta: SliceMeta, bytes: Bytes) -> bool {
+        let here = self.pushed_here.get(&slice).copied();
+        if here.is_some_and(|here| !self.joined.replaces(&slice, here, meta.tag)) {
+            return false;
+        }
+        self.pushed_here.insert(slice, meta.tag);
         if slice.part == Part::Aggregate {
             self.headers.insert(slice, meta);
         }
         self.stores.put(slice, bytes);
+        true
     }
 
     /// The bytes that this machine can give to a fetching machine.

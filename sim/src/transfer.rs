@@ -207,8 +207,10 @@ impl Swarm<'_> {
         self.queue.push(heard, Due::PushEnds { transfer: number });
         let aggregate = slice.part == Part::Aggregate;
         let digest = aggregate.then(|| self.recipe.digest_of(&slice, &bytes));
-        if let Some(host) = self.slots[to].host.as_mut() {
-            host.arrived(slice, meta, bytes);
+        let host = self.slots[to].host.as_mut();
+        let stored = host.is_none_or(|host| host.arrived(slice, meta, bytes));
+        if !stored {
+            return Ok(());
         }
         self.feed(
             to,

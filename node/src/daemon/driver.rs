@@ -129,7 +129,7 @@ impl Driver {
         if let Err(error) = self.peer.handle(now, input) {
             tracing::debug!(%error, "input rejected");
         }
-        self.depot.set_round(self.peer.round());
+        self.depot.set_round(self.peer.round(), self.peer.group());
     }
 
     fn drain(&mut self) {

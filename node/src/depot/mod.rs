@@ -6,7 +6,7 @@ mod states;
 
 use crate::bulk::{BulkStore, Refusal};
 use bytes::Bytes;
-use murmurate_protocol::{Part, PeerId, Plan, Round, SliceId, SliceMeta, StateId};
+use murmurate_protocol::{GroupTag, Part, PeerId, Plan, Round, SliceId, SliceMeta, StateId};
 use murmurate_strategies::executor::StateStore;
 use murmurate_strategies::slices::SliceStore;
 use slices::Slices;
@@ -35,9 +35,9 @@ impl Depot {
         }
     }
 
-    /// Sets the current round. Slices of rounds too far from it are refused.
-    pub fn set_round(&self, round: Round) {
-        self.slices().set_round(round);
+    /// Sets the current round and the group in it. Slices of rounds too far from it are refused.
+    pub fn set_round(&self, round: Round, group: Option<GroupTag>) {
+        self.slices().set_round(round, group);
     }
 
     /// Lets a peer that was accepted read what is shared here, or no longer.

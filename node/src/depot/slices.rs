@@ -5,7 +5,9 @@ use bytes::Bytes;
 use murmurate_protocol::limits::{
     EARLY_SLICES_MAX, GROUP_MEMBERS_MAX, HISTORY_ROUNDS_MAX, ROUNDS_AHEAD_MAX,
 };
-use murmurate_protocol::{Part, PeerId, Plan, Round, SliceId, SliceMeta, Tag};
+use murmurate_protocol::{
+    GroupTag, JoinedGroups, Part, PeerId, Plan, Round, SliceId, SliceMeta, Tag,
+};
 use std::collections::BTreeMap;
 
 /// Bytes that one sender may park here, if the model is small. A round of a model of 20 MB fits three
@@ -46,12 +48,14 @@ pub(super) struct Slices {
     /// Bytes of all senders.
     parked: u64,
     round: Round,
+    joined: JoinedGroups,
     bytes: u64,
 }
 
 impl Slices {
-    pub(super) fn set_round(&mut self, round: Round) {
+    pub(super) fn set_round(&mut self, round: Round, group: Option<GroupTag>) {
         self.round = round;
+        self.joined.note(round, group);
     }
 
     pub(super) fn bytes(&self) -> u64 {
@@ -70,7 +74,7 @@ impl Slices {
     }
 
     /// Stores what a peer pushed; false where the slice is here already. Peers vote on what came first,
-    /// so a second push must not replace it.
+    /// so a second push replaces it only while it is of no use here ([`JoinedGroups`]).
     pub(super) fn put_from(
         &mut self,
         from: PeerId,
@@ -78,11 +82,20 @@ impl Slices {
         meta: SliceMeta,
         bytes: Bytes,
     ) -> bool {
-        let new = !self.entries.contains_key(&slice);
+        let new = !self.holds(&slice, &meta);
         if new {
             self.put_fetched(from, slice, meta, bytes);
         }
         new
+    }
+
+    /// Whether a slice is here that a push of its name does not replace.
+    fn holds(&self, slice: &SliceId, pushed: &SliceMeta) -> bool {
+        let here = self.entries.get(slice);
+        here.is_some_and(|entry| {
+            let unused = |meta: SliceMeta| self.joined.replaces(slice, meta.tag, pushed.tag);
+            entry.from.is_none() || !entry.meta.is_some_and(unused)
+        })
     }
 
     /// Stores what this peer fetched, in place of an earlier version.
@@ -174,7 +187,7 @@ impl Slices {
         slice: &SliceId,
         meta: &SliceMeta,
     ) -> Result<(), Refusal> {
-        if self.entries.contains_key(slice) {
+        if self.holds(slice, meta) {
             return Err(Refusal::AlreadyHere);
         }
         let fragment = plan.fragment(slice.fragment).ok_or(Refusal::Unwanted)?;

@@ -2,7 +2,7 @@
 
 use crate::core::context::Context;
 use crate::exchange::{Ending, Outcome, PushSum, Scoped, Signal, Standing};
-use crate::{FragmentId, PeerError, Round, SliceId, TrainSummary};
+use crate::{FragmentId, GroupTag, PeerError, Round, SliceId, TrainSummary};
 
 /// One way of exchanging. Lives as long as the peer; works on one round at a time.
 pub(crate) trait Exchange: Send {
@@ -52,6 +52,11 @@ pub(crate) trait Exchange: Send {
 
     /// The outcome is applied, or given up for a catch-up: forgets the round.
     fn finish(&mut self, cx: &mut Context);
+
+    /// The group of the round, where there is one.
+    fn group(&self) -> Option<GroupTag> {
+        None
+    }
 
     /// Past decisions, where peers agree on what they apply.
     fn history(&self) -> Option<&dyn PastRounds> {

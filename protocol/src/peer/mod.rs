@@ -36,7 +36,8 @@ use crate::core::{FetchId, Output, PeerConfig, PeerError, Phase, View};
 use crate::exchange::{self, Arrived, Exchange, Signal, Standing};
 use crate::wire::{MembershipMessage, Message, Reason, TransferMessage};
 use crate::{
-    Digest, Done, Order, OrderId, Part, PeerId, Plan, Round, SliceId, SliceMeta, Time, Topology,
+    Digest, Done, GroupTag, Order, OrderId, Part, PeerId, Plan, Round, SliceId, SliceMeta, Time,
+    Topology,
 };
 use asked::Donor;
 use lag::{CatchUp, Helpers, Offer};
@@ -187,6 +188,11 @@ impl Peer {
     /// The round this peer is in.
     pub fn round(&self) -> Round {
         self.cx.round
+    }
+
+    /// The group of the round, where the exchange has one and it has formed.
+    pub fn group(&self) -> Option<GroupTag> {
+        self.exchange.group()
     }
 
     /// The peers this peer knows.

@@ -211,6 +211,38 @@ fn a_second_push_replaces_nothing_and_a_fetch_does() {
     assert_eq!((slices.bytes(), slices.parked), (5, 5));
 }
 
+/// A group formed without this peer and failed. In the next attempt at the round its members push the
+/// same names again.
+#[test]
+fn what_came_for_a_group_that_was_never_joined_makes_way() {
+    let from = PeerId::from_bytes([9; 32]);
+    let of = |group: u64| SliceMeta {
+        tag: Tag::Contribution {
+            group: GroupTag::from_bits(group),
+        },
+        ..meta(2, 5)
+    };
+    let mut slices = Slices::default();
+    slices.set_round(Round(3), None);
+    let name = slice(3, 1);
+    assert!(slices.put_from(from, name, of(1), Bytes::from_static(b"first")));
+    assert_eq!(
+        slices.accepts(&plan(), from, &name, &of(1)),
+        Err(Refusal::AlreadyHere)
+    );
+    assert_eq!(slices.accepts(&plan(), from, &name, &of(2)), Ok(()));
+    assert!(slices.put_from(from, name, of(2), Bytes::from_static(b"again")));
+    assert_eq!(slices.bytes_of(&name).unwrap(), "again");
+    assert_eq!((slices.bytes(), slices.parked), (5, 5));
+    slices.set_round(Round(3), Some(GroupTag::from_bits(2)));
+    assert_eq!(
+        slices.accepts(&plan(), from, &name, &of(3)),
+        Err(Refusal::AlreadyHere)
+    );
+    assert!(!slices.put_from(from, name, of(3), Bytes::from_static(b"false")));
+    assert_eq!(slices.bytes_of(&name).unwrap(), "again");
+}
+
 #[test]
 fn no_peer_pushes_in_the_name_of_another() {
     let (owner, other) = (PeerId::from_bytes([9; 32]), PeerId::from_bytes([8; 32]));

@@ -165,6 +165,12 @@ impl Agreed {
                 return result;
             }
         } else if slice.round >= cx.round && slice.round.since(reach) <= ROUNDS_AHEAD_MAX {
+            // The sender is in another attempt at the round: these bytes have replaced the earlier ones.
+            let again = self.early_slices.iter_mut().find(|(_, s, ..)| *s == slice);
+            if let Some(early) = again {
+                *early = (from, slice, meta, digest);
+                return Ok(());
+            }
             let count = self
                 .early_slices
                 .iter()

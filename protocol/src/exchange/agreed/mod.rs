@@ -81,7 +81,8 @@ use crate::core::timers::Timer;
 use crate::exchange::{Arrived, Ending, Exchange, Outcome, PastRounds, Signal};
 use crate::schedule::Program;
 use crate::{
-    Digest, FragmentId, Layers, Members, Order, PeerError, PeerId, SliceId, SliceMeta, TrainSummary,
+    Digest, FragmentId, GroupTag, Layers, Members, Order, PeerError, PeerId, SliceId, SliceMeta,
+    TrainSummary,
 };
 use attendance::note_round;
 use fragment::FragmentRound;
@@ -348,6 +349,10 @@ impl Exchange for Agreed {
             keep
         });
         self.early_messages.retain(|(_, m)| m.round > round);
+    }
+
+    fn group(&self) -> Option<GroupTag> {
+        self.group.as_ref().map(|group| group.tag)
     }
 
     fn history(&self) -> Option<&dyn PastRounds> {
