@@ -27,11 +27,14 @@ fn survived(turn: &Turn, lies: &[&str], more: &[&str]) -> Value {
     report
 }
 
-/// The honest daemons hold the same bits.
+/// The honest daemons hold the same bits. One may have left a round or two before the others.
 fn agree(report: &Value) {
     let honest = &nodes(report)[..3];
     same_digest(&honest.iter().collect::<Vec<_>>());
-    assert_eq!(report["total"]["digest"], honest[0]["digest"]);
+    let ended = |node: &Value| node["digest_round"] == honest[0]["digest_round"];
+    if honest.iter().all(ended) {
+        assert_eq!(report["total"]["digest"], honest[0]["digest"]);
+    }
 }
 
 /// Bad signatures, and slices in another member's name.

@@ -137,8 +137,10 @@ fn a_killed_swarm_that_survives_a_liar_goes_on_from_what_its_members_confirm() {
     let saved = train_and_kill(&turn, "guarded", dir.path());
     // The newest one may be of a round that no other had begun.
     let known = *saved.iter().max().unwrap() - 1;
-    for daemon in again(&turn, dir.path(), ("guarded", 4), &[0, 2, 3, 1], known) {
-        let report = daemon.interrupt().polite();
+    let daemons = again(&turn, dir.path(), ("guarded", 4), &[0, 2, 3, 1], known);
+    for daemon in daemons {
+        let ended = daemon.interrupt();
+        let report = ended.polite();
         assert!(report.rounds > known, "{report:?} after {saved:?}");
     }
     let remembered = std::fs::read_to_string(home(dir.path(), 0).join("openings"));

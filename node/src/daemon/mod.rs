@@ -32,7 +32,7 @@ pub use recording::BINARY;
 use crate::api::{ApiServer, TOKEN_FILE, Token};
 use crate::config::Config;
 use crate::faults::{Fault, Faults};
-use crate::lanes::{Lanes, Sealer};
+use crate::lanes::Lanes;
 use crate::lies::{Liar, Lie};
 use crate::membership;
 use crate::metrics::{Metrics, RateFact};
@@ -58,7 +58,7 @@ use on_request::OnRequest;
 use payload::Payload;
 use recording::Recording;
 use setup::Setup;
-use start::{OBSERVES, dealt_note, ending, log_start, sealer};
+use start::{OBSERVES, dealt_note, ending, first_input, log_start, sealer};
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -177,7 +177,7 @@ async fn run_async(
 async fn drive(
     config: Config,
     options: RunOptions,
-    setup: Setup,
+    mut setup: Setup,
     clock: SteadyClock,
     interrupts: mpsc::Receiver<()>,
 ) -> Result<NodeReport, DaemonError> {
@@ -187,8 +187,7 @@ async fn drive(
     let api = serve(&config, &setup, &network).await?;
     let metrics = metrics(&config, &setup)?;
     let sealer = sealer(&setup);
-    let opened = sealer.as_ref().map(Sealer::opened).unwrap_or_default();
-    let digests = setup.executor.digests();
+    let start = first_input(&mut setup, sealer.as_ref());
     let saver = (!options.ephemeral).then_some(setup.saver);
     let depot = Arc::clone(&setup.depot);
     let lanes = Lanes::start(setup.executor, depot, saver, forger.clone(), sealer);
@@ -237,11 +236,7 @@ async fn drive(
     if observes {
         driver.feed(Input::Observes(me));
     }
-    driver.feed(Input::Start {
-        snapshot: setup.snapshot,
-        digests,
-        opened,
-    });
+    driver.feed(start);
     driver
         .run(Sources {
             answers,

@@ -5,6 +5,7 @@ use super::setup::Setup;
 use crate::config::Config;
 use crate::lanes::Sealer;
 use libp2p::Multiaddr;
+use murmurate_protocol::Input;
 use murmurate_tasks::config::DataSource;
 use murmurate_tasks::data::ShardKind;
 
@@ -49,6 +50,15 @@ pub(super) fn sealer(setup: &Setup) -> Option<Sealer> {
         let key = identity.keypair().clone();
         Sealer::new(key, identity.peer(), setup.plan.run, setup.store.dir())
     })
+}
+
+/// What the peer knows when it starts.
+pub(super) fn first_input(setup: &mut Setup, sealer: Option<&Sealer>) -> Input {
+    Input::Start {
+        snapshot: setup.snapshot.take(),
+        digests: setup.executor.digests(),
+        opened: sealer.map(Sealer::opened).unwrap_or_default(),
+    }
 }
 
 /// The addresses to join, as text for an error before any of them has answered or failed.

@@ -2,7 +2,7 @@
 //! each. After a restart of the whole swarm the daemons confirm each other's states with it.
 //!
 //! Lines are only added, and not synced: what a power cut takes, others remember. Once in a while the
-//! file is written anew without its oldest lines.
+//! file is written again without its oldest lines.
 
 use crate::store::{append_private, write_private};
 use murmurate_protocol::limits::OPENINGS_MAX;
@@ -62,7 +62,7 @@ impl Openings {
                 written.map_err(|error| error.to_string())
             }
             // The last line of an earlier life may have no end.
-            _ => self.write_anew(),
+            _ => self.rewrite(),
         };
         if added.is_err() {
             // Half a line may be there.
@@ -71,7 +71,7 @@ impl Openings {
         added
     }
 
-    fn write_anew(&mut self) -> Result<(), String> {
+    fn rewrite(&mut self) -> Result<(), String> {
         let text: String = self.last.iter().copied().map(line).collect();
         write_private(&self.path, text.as_bytes()).map_err(|error| error.to_string())?;
         self.lines = self.last.len();

@@ -10,7 +10,7 @@ use crate::core::{Event, FetchId, Output, Phase, Wait};
 use crate::limits::{DONORS_MAX, VIEW_PEERS_MAX};
 use crate::peer::Peer;
 use crate::peer::lag::{CatchUp, Helpers, Offer};
-use crate::peer::rest::Standing;
+use crate::peer::resting::Standing;
 use crate::wire::TransferMessage;
 use crate::{Base, Digest, Done, OrderId, PeerId, Round};
 use core::time::Duration;

@@ -23,6 +23,7 @@ mod muster;
 mod observe;
 mod replay;
 mod rest;
+mod resting;
 mod round;
 mod snapshot;
 mod witnesses;
@@ -42,7 +43,7 @@ use crate::{
 use asked::Donor;
 use lag::{CatchUp, Helpers, Offer};
 use life::Life;
-use rest::Rest;
+use resting::Rest;
 
 /// One peer of a run.
 ///

@@ -11,7 +11,7 @@ use crate::core::{Event, Phase, Wait};
 use crate::limits::{COMPANIONS_WAIT, MISSING_AGAIN_MAX};
 use crate::peer::Peer;
 use crate::peer::life::Patience;
-use crate::peer::rest::Standing;
+use crate::peer::resting::Standing;
 use crate::wire::Muster;
 use core::time::Duration;
 

@@ -8,37 +8,10 @@
 use crate::core::Remote;
 use crate::limits::VIEW_PEERS_MAX;
 use crate::peer::Peer;
+use crate::peer::resting::{Said, Standing};
 use crate::wire::{Muster, TransferMessage};
-use crate::{Base, Digest, PeerId, Round, Time};
+use crate::{Base, Digest, PeerId, Round};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// What others say of the states with which peers wait for their first round.
-#[derive(Debug, Default)]
-pub(super) struct Rest {
-    /// By the round of such a state.
-    rounds: BTreeMap<Round, Said>,
-}
-
-/// What others say of one round.
-#[derive(Debug)]
-struct Said {
-    /// Until when their answers are waited for.
-    until: Time,
-    asked: BTreeSet<PeerId>,
-    /// With which parameters each of them began it, if it did.
-    began: BTreeMap<PeerId, Option<Digest>>,
-}
-
-/// Where this peer's state stands among those of the peers that wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
-    /// It is the newest, or none is to be waited for.
-    Newest,
-    /// This one is to be taken over first.
-    Behind(Base),
-    /// Too few have said yet what they know.
-    Unclear,
-}
 
 /// Whether enough peers say that they began a round with a state's parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
