@@ -207,6 +207,13 @@ pub const PUSHES_AT_ONCE_MAX: u8 = 3;
 /// name replaces the first.
 pub const JOINED_GROUPS_MAX: usize = 64;
 
+/// Statements of which a host remembers the signature that it made: what it sends to all members of a
+/// group.
+pub const SEALS_MADE_MAX: usize = 16;
+
+/// Right signatures that a host remembers: those of some rounds of the largest group.
+pub const SEALS_CHECKED_MAX: usize = 16 * GROUP_MEMBERS_MAX;
+
 /// Donors that one state transfer draws on.
 pub const DONORS_MAX: usize = 4;
 

@@ -4,7 +4,7 @@ use crate::due::{Due, Letter};
 use crate::error::SimError;
 use crate::sign;
 use crate::swarm::Swarm;
-use murmurate_protocol::wire::{self, PeerRecord, WireError};
+use murmurate_protocol::wire::{self, Message, PeerRecord, WireError};
 use murmurate_protocol::{Input, PeerId};
 
 impl Swarm<'_> {
@@ -201,7 +201,7 @@ impl Swarm<'_> {
             }
         };
         let input = match wire::decode(&frame) {
-            Ok(mut message) => match sign::verify(&self.recipe.plan().run, from, &mut message) {
+            Ok(mut message) => match self.verify(to, from, &mut message) {
                 true => {
                     self.overheard(to, &message);
                     Input::Received { from, message }
@@ -214,5 +214,13 @@ impl Swarm<'_> {
             Err(error) => Input::Malformed { from, error },
         };
         self.feed_message(to, input, &frame)
+    }
+
+    /// Checks the signatures in a message that a machine has received.
+    fn verify(&mut self, to: usize, from: PeerId, message: &mut Message) -> bool {
+        let memory = &mut self.slots[to].memory;
+        let (right, count) = sign::verify(&self.recipe.plan().run, from, message, memory);
+        self.counters.signatures_checked += count;
+        right
     }
 }

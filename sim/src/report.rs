@@ -88,6 +88,10 @@ pub struct Counters {
     pub branches_saved: u64,
     /// Push-sum weight of transfers with an unknown fate.
     pub mass_uncertain: f64,
+    /// Signatures that machines made. A machine signs a statement once, however many it tells.
+    pub signatures_made: u64,
+    /// Signatures that machines checked.
+    pub signatures_checked: u64,
     /// Inputs that a peer judged as misbehaviour of another peer.
     pub rule_breaks: u64,
     /// Machines that some other cut off, each once.

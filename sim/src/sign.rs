@@ -2,7 +2,7 @@
 //! another, because only this file makes them.
 
 use murmurate_protocol::wire::Message;
-use murmurate_protocol::{Digest, PeerId, Proof, Round, RunId, Signature};
+use murmurate_protocol::{Digest, PeerId, Proof, Round, RunId, SealMemory, Signature};
 
 /// The signature of a machine.
 fn signature(by: PeerId, statement: &[u8]) -> Signature {
@@ -15,16 +15,28 @@ fn signature(by: PeerId, statement: &[u8]) -> Signature {
 }
 
 /// Fills in the blank signatures of a message's sender, which has forgotten what it signed up to a
-/// round.
-pub(crate) fn sign(run: &RunId, me: PeerId, forgotten: Option<Round>, message: &mut Message) {
+/// round. Returns how many it made.
+pub(crate) fn sign(
+    run: &RunId,
+    me: PeerId,
+    forgotten: Option<Round>,
+    message: &mut Message,
+    memory: &mut SealMemory,
+) -> u64 {
+    let mut count = 0;
     if let Some(forgotten) = forgotten {
         message.confess(me, forgotten);
     }
     for signed in message.signed(run, me) {
         if signed.by == me && signed.signature.is_blank() {
             *signed.signature = signature(me, &signed.statement);
+            if memory.made(&signed.statement).is_none() {
+                memory.note_made(&signed.statement, *signed.signature);
+                count += 1;
+            }
         }
     }
+    count
 }
 
 /// Whether a proof that a machine lies is one.
@@ -34,9 +46,23 @@ pub(crate) fn holds(run: &RunId, proof: &Proof) -> bool {
     })
 }
 
-/// Whether all signatures of a message are right.
-pub(crate) fn verify(run: &RunId, from: PeerId, message: &mut Message) -> bool {
-    let all = message.signed(run, from);
-    all.iter()
-        .all(|signed| *signed.signature == signature(signed.by, &signed.statement))
+/// Whether all signatures of a message are right, and how many of them were checked.
+pub(crate) fn verify(
+    run: &RunId,
+    from: PeerId,
+    message: &mut Message,
+    memory: &mut SealMemory,
+) -> (bool, u64) {
+    let mut count = 0;
+    let right = message.signed(run, from).iter().all(|signed| {
+        if !memory.is_right(signed.by, &signed.statement, signed.signature) {
+            count += 1;
+            if *signed.signature != signature(signed.by, &signed.statement) {
+                return false;
+            }
+            memory.note_right(signed.by, &signed.statement, signed.signature);
+        }
+        true
+    });
+    (right, count)
 }

@@ -20,7 +20,7 @@ use crate::slot::Slot;
 use crate::speed;
 use crate::trace::Trace;
 use core::time::Duration;
-use murmurate_protocol::{Input, Time};
+use murmurate_protocol::{Input, SealMemory, Time};
 use std::collections::VecDeque;
 
 /// Virtual time for finished peers to settle what a lost message of the last round left open.
@@ -71,6 +71,7 @@ impl<'a> Swarm<'a> {
                 signed: None,
                 forgotten: None,
                 opened: Vec::new(),
+                memory: SealMemory::default(),
                 forger: Forger::default(),
                 wake_at: None,
                 finished: false,

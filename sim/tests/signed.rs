@@ -79,3 +79,35 @@ fn a_group_that_needs_all_waits_for_one_that_comes_back() {
         assert!(report.counters.voided <= 2 * 12, "{report}");
     }
 }
+
+/// One fragment, all well: what signatures cost a member in a round.
+#[test]
+fn signatures_of_a_round_grow_with_the_group_and_no_faster() {
+    for peers in [4_u64, 16, 64] {
+        let run = |liars: &str| {
+            let text = format!(
+                "seed = 1\npeers = {peers}\nrounds = 8\n\
+                 [task]\nkind = \"quadratic\"\ndim = 64\n\
+                 [strategy]\npreset = \"diloco\"\n[strategy.synchronization]\ninner_steps = 4\n\
+                 [strategy.agreement]\nliars = {liars}\n\
+                 [network]\nlatency_ms = 5.0\nbootstrap = {peers}\n[compute]\nstep_ms = 10.0\n"
+            );
+            common::run(&text, None).counters
+        };
+        let (plain, signed) = (run("0"), run("\"max\""));
+        let each = |count: u64, of: u64| count as f64 / of as f64;
+        let rounds = signed.rounds_ended;
+        let made = each(signed.signatures_made, rounds);
+        let checked = each(signed.signatures_checked, rounds);
+        println!(
+            "{peers} members: {made:.1} made, {checked:.1} checked, {:.1} KB of control messages, \
+             {:.1} KB without signatures",
+            each(signed.bytes_control, rounds) / 1e3,
+            each(plain.bytes_control, plain.rounds_ended) / 1e3
+        );
+        assert_eq!(plain.signatures_made + plain.signatures_checked, 0);
+        // Ready, vote, and what a coordinator adds.
+        assert!((1.0..6.0).contains(&made), "{made}");
+        assert!(checked < 6.0 * (peers - 1) as f64, "{checked}");
+    }
+}

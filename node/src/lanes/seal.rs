@@ -11,7 +11,7 @@ use crate::net::public_key;
 use crate::store::write_atomically;
 use libp2p::identity::Keypair;
 use murmurate_protocol::wire::Message;
-use murmurate_protocol::{Base, PeerId, Round, RunId, Signature};
+use murmurate_protocol::{Base, PeerId, Round, RunId, SealMemory, Signature};
 use std::path::{Path, PathBuf};
 use tokio::sync::mpsc::{Receiver, Sender};
 
@@ -41,6 +41,7 @@ pub struct Sealer {
     /// The last round that the file names.
     noted: Option<Round>,
     openings: Openings,
+    memory: SealMemory,
 }
 
 impl Sealer {
@@ -61,6 +62,7 @@ impl Sealer {
             forgotten,
             noted: forgotten,
             openings: Openings::new(dir.join("openings")),
+            memory: SealMemory::default(),
         }
     }
 
@@ -80,15 +82,25 @@ impl Sealer {
         }
         for signed in message.signed(&self.run, self.me) {
             if signed.by == self.me && signed.signature.is_blank() {
-                let made = self.key.sign(&signed.statement);
-                let made = made.map_err(|error| error.to_string())?;
-                let bytes: [u8; 64] = made
-                    .try_into()
-                    .map_err(|_| "a signature that is not 64 bytes long".to_owned())?;
-                *signed.signature = Signature::from_bytes(bytes);
+                let made = self.memory.made(&signed.statement);
+                *signed.signature = match made {
+                    Some(made) => made,
+                    None => self.make(&signed.statement)?,
+                };
             }
         }
         Ok(message)
+    }
+
+    fn make(&mut self, statement: &[u8]) -> Result<Signature, String> {
+        let made = self.key.sign(statement);
+        let made = made.map_err(|error| error.to_string())?;
+        let bytes: [u8; 64] = made
+            .try_into()
+            .map_err(|_| "a signature that is not 64 bytes long".to_owned())?;
+        let signature = Signature::from_bytes(bytes);
+        self.memory.note_made(statement, signature);
+        Ok(signature)
     }
 
     /// Notes a round before anything is signed in it.
@@ -103,10 +115,19 @@ impl Sealer {
     }
 
     /// Whether every signature of a message is right.
-    fn check(&self, from: PeerId, message: &mut Message) -> bool {
+    fn check(&mut self, from: PeerId, message: &mut Message) -> bool {
+        let memory = &mut self.memory;
         message.signed(&self.run, from).iter().all(|signed| {
-            let key = public_key(&signed.by);
-            key.is_some_and(|key| key.verify(&signed.statement, &signed.signature.to_bytes()))
+            let (by, statement, signature) = (signed.by, &signed.statement, &*signed.signature);
+            if memory.is_right(by, statement, signature) {
+                return true;
+            }
+            let right =
+                public_key(&by).is_some_and(|key| key.verify(statement, &signature.to_bytes()));
+            if right {
+                memory.note_right(by, statement, signature);
+            }
+            right
         })
     }
 }

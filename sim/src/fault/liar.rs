@@ -87,7 +87,8 @@ impl Swarm<'_> {
         if !self.lies_about_everything(index) {
             let slot = &mut self.slots[index];
             slot.signed = slot.signed.max(message.binds());
-            sign::sign(&run, me, slot.forgotten, &mut message);
+            let (forgotten, memory) = (slot.forgotten, &mut slot.memory);
+            self.counters.signatures_made += sign::sign(&run, me, forgotten, &mut message, memory);
             return vec![(to, message)];
         }
         self.slots[index].forger.learn(&run, &message);
@@ -111,8 +112,9 @@ impl Swarm<'_> {
         } else {
             all.push((to, message));
         }
+        let memory = &mut self.slots[index].memory;
         for (_, message) in &mut all {
-            sign::sign(&run, me, None, message);
+            sign::sign(&run, me, None, message, memory);
         }
         all
     }
