@@ -112,6 +112,27 @@ fn where_members_sign_a_small_side_decides_nothing_alone() {
     }
 }
 
+/// After a minute the parts go on. They are not merged: what one part did is saved, and it goes on with
+/// the state of the other.
+#[test]
+fn where_members_sign_a_long_split_leaves_one_state_and_a_saved_branch() {
+    for seed in 0..4 {
+        let text = include_str!("../scenarios/partition.toml")
+            .replace("seed = 11\npeers = 6", &format!("seed = {seed}\npeers = 4"))
+            .replace("rounds = 100", "rounds = 300")
+            .replace("peers = [1, 4]", "peers = [1, 3]")
+            .replace("lasts_s = 10.0", "lasts_s = 90.0")
+            .replace("step_ms = 20.0", "step_ms = 20.0\nspread = 0.3")
+            .replace(
+                "[strategy.deadlines]",
+                "[strategy.agreement]\nliars = 1\n[strategy.deadlines]",
+            );
+        let report = common::run(&text, None);
+        assert_eq!(report.consensus_distance, 0.0, "seed {seed}: {report}");
+        assert_eq!(report.counters.branches_saved, 2, "seed {seed}: {report}");
+    }
+}
+
 /// The scenario that the documentation names.
 #[test]
 fn the_scenario_of_a_partition_merges_once() {

@@ -71,6 +71,12 @@ fn a_guarded_group_survives_forged_decisions_and_false_rounds() {
     agree(&survived(&turn(), &["decided", "behind"], &flags));
 }
 
+/// The liar sends any well-formed message to anybody.
+#[test]
+fn a_guarded_group_survives_random_messages() {
+    agree(&survived(&turn(), &["random"], &["--preset", "guarded"]));
+}
+
 /// Runs the preset guarded with a liar, for some rounds.
 fn signed(_turn: &Turn, dir: &Path, lie: &str, exchange: &str) -> Value {
     let config = dir.join("signed.toml");
