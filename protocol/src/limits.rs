@@ -221,6 +221,9 @@ pub const DONORS_MAX: usize = 4;
 /// states.
 pub const OPENINGS_MAX: usize = 1024;
 
+/// How often peers that are silent are asked again with which parameters a round began.
+pub const REST_ASKED_AGAIN: u8 = 2;
+
 /// How often the others are asked about an offered state before its donors have helped in vain.
 pub const VOUCHERS_SOUGHT_MAX: u8 = 4;
 

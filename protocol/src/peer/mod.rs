@@ -191,6 +191,11 @@ impl Peer {
         self.cx.round
     }
 
+    /// Whether it has begun its first round in this life.
+    pub fn has_begun(&self) -> bool {
+        self.life.once.begun
+    }
+
     /// The group of the round, where the exchange has one and it has formed.
     pub fn group(&self) -> Option<GroupTag> {
         self.exchange.group()

@@ -48,11 +48,15 @@ impl Peer {
         let plain = match self.cx.plan.agreement.signs() {
             false => message.clone(),
             true => {
-                let Some(proven) = proven(&self.cx, message, self.liars()) else {
+                let Some(proven) = proven(&self.cx, message) else {
                     return Err(PeerError::Unexpected {
                         what: "a decision without its proof".to_owned(),
                     });
                 };
+                if proven.signers <= self.liars() {
+                    self.ask_others();
+                    return Ok(());
+                }
                 if proven.anchor != self.cx.anchor() {
                     // The run has another state than this peer: no replay leads there.
                     self.ask_state();

@@ -6,7 +6,7 @@
 //! alone in beginning its round, goes back to the newest one that is.
 
 use crate::core::Remote;
-use crate::limits::VIEW_PEERS_MAX;
+use crate::limits::{REST_ASKED_AGAIN, VIEW_PEERS_MAX};
 use crate::peer::Peer;
 use crate::peer::resting::{Said, Standing};
 use crate::wire::{Muster, TransferMessage};
@@ -99,7 +99,7 @@ impl Peer {
         let silent = silent.count();
         match vouchers > liars {
             true => Verdict::Confirmed,
-            false if vouchers + silent > liars && self.cx.now < said.until => Verdict::Open,
+            false if vouchers + silent > liars && said.is_open(self.cx.now) => Verdict::Open,
             false => Verdict::Refuted,
         }
     }
@@ -141,13 +141,21 @@ impl Peer {
         let claimed: BTreeSet<Round> = claimed.filter(|round| *round > Round(0)).collect();
         self.rest.rounds.retain(|round, _| claimed.contains(round));
         let others: Vec<PeerId> = self.cx.view.greeted().map(|(id, _)| id).collect();
-        let until = self.cx.now + self.cx.deadlines.answer();
+        let now = self.cx.now;
+        let until = now + self.cx.deadlines.answer();
         for round in claimed.into_iter().rev().take(VIEW_PEERS_MAX) {
             let said = self.rest.rounds.entry(round).or_insert_with(|| Said {
                 until,
                 asked: BTreeSet::new(),
+                again: REST_ASKED_AGAIN,
                 began: BTreeMap::new(),
             });
+            if now >= said.until && said.again > 0 {
+                // A question or its answer may have been lost.
+                said.again -= 1;
+                let answered = &said.began;
+                said.asked.retain(|peer| answered.contains_key(peer));
+            }
             for peer in others.iter().filter(|peer| said.asked.insert(**peer)) {
                 said.until = until;
                 self.cx.send(*peer, TransferMessage::AnchorAsk { round });

@@ -16,8 +16,17 @@ pub(super) struct Said {
     /// Until when their answers are waited for.
     pub(super) until: Time,
     pub(super) asked: BTreeSet<PeerId>,
+    /// How often those that are silent are asked again.
+    pub(super) again: u8,
     /// With which parameters each of them began it, if it did.
     pub(super) began: BTreeMap<PeerId, Option<Digest>>,
+}
+
+impl Said {
+    /// Whether answers may still come.
+    pub(super) fn is_open(&self, now: Time) -> bool {
+        now < self.until || self.again > 0
+    }
 }
 
 /// Where this peer's state stands among those of the peers that wait.

@@ -172,7 +172,8 @@ impl Checks {
         host: &Host,
         timed_out: Option<Time>,
     ) -> Result<(), String> {
-        self.rounds.check(index, host.peer.round())?;
+        let joins = !host.peer.has_begun();
+        self.rounds.check(index, host.peer.round(), joins)?;
         self.inboxes.check(host)?;
         if let Some(lead) = &mut self.lead {
             lead.check(self.ids[index], &host.peer)?;

@@ -1,4 +1,6 @@
-//! No peer's round decreases, except when the peer restarts from a checkpoint.
+//! No peer's round decreases, except when the peer restarts from a checkpoint. Before its first round
+//! after that it may still take over an older state: where members sign, one that too few others know
+//! does not count.
 
 use murmurate_protocol::Round;
 
@@ -19,9 +21,10 @@ impl RoundsMonotonic {
         self.rounds[index] = Round::default();
     }
 
-    pub(super) fn check(&mut self, index: usize, round: Round) -> Result<(), String> {
+    /// Notes the round of a machine, which may `join` or take part in rounds.
+    pub(super) fn check(&mut self, index: usize, round: Round, joins: bool) -> Result<(), String> {
         let last = std::mem::replace(&mut self.rounds[index], round);
-        match round >= last {
+        match round >= last || joins {
             true => Ok(()),
             false => Err(format!("went back from round {last} to round {round}")),
         }
@@ -35,10 +38,11 @@ mod tests {
     #[test]
     fn going_back_is_found_and_a_restart_is_not() {
         let mut rounds = RoundsMonotonic::new(2);
-        assert!(rounds.check(0, Round(3)).is_ok());
-        assert!(rounds.check(1, Round(1)).is_ok());
-        assert!(rounds.check(0, Round(2)).is_err());
+        assert!(rounds.check(0, Round(3), false).is_ok());
+        assert!(rounds.check(1, Round(1), false).is_ok());
+        assert!(rounds.check(0, Round(2), false).is_err());
         rounds.reset(0);
-        assert!(rounds.check(0, Round(1)).is_ok());
+        assert!(rounds.check(0, Round(2), false).is_ok());
+        assert!(rounds.check(0, Round(1), true).is_ok());
     }
 }

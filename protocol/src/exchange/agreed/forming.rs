@@ -134,20 +134,21 @@ impl Agreed {
     }
 
     /// A peer is ready for a round that has its group here, or is over. Its message may have been
-    /// overtaken, on another link, by the proposal that follows from it: a member is never late.
+    /// overtaken, on another link, by the proposal that follows from it: a member is not late.
     pub(super) fn late(&mut self, cx: &mut Context, from: PeerId, round: Round) {
         if round == cx.round {
             self.grouping.late(cx, from);
         }
-        let grouped = cx.view.get(from).and_then(|remote| remote.grouped);
-        if grouped.is_some_and(|last| last >= round) {
-            return;
-        }
+        // A member too may have left its group before it heard of the decision.
         if let Some(proof) = self
             .history
             .proof(round, cx.plan.fragments_of(round).count())
         {
             cx.send(from, proof.clone());
+            return;
+        }
+        let grouped = cx.view.get(from).and_then(|remote| remote.grouped);
+        if grouped.is_some_and(|last| last >= round) {
             return;
         }
         let round = cx.round.max(round.next());
@@ -163,10 +164,10 @@ impl Agreed {
         decision: &Scoped,
     ) -> Result<(), PeerError> {
         let liars = cx.plan.liars_of(electorate(cx, 0).min(GROUP_MEMBERS_MAX));
-        let Some(proven) = proven(cx, decision, liars) else {
+        let Some(proven) = proven(cx, decision) else {
             return broke("a decision without its proof");
         };
-        if self.outcome.is_none() {
+        if self.outcome.is_none() && proven.signers > liars {
             let resync = proven.anchor != cx.anchor() || self.begun();
             self.grouping.end(cx, false);
             cx.timers.stop(Timer::Exchange);

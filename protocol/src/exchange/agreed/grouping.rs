@@ -179,8 +179,8 @@ impl Grouping {
     }
 
     /// A peer is not in a group that was proposed to it. What it said of its readiness may be used up.
-    pub(super) fn left_by(&mut self, peer: PeerId, ready: bool) {
-        self.joined.forget(peer);
+    pub(super) fn left_by(&mut self, peer: PeerId, round: Round, group: GroupTag, ready: bool) {
+        self.joined.left(peer, round, group);
         if !ready {
             self.ready.remove(&peer);
         }

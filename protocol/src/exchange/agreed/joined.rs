@@ -20,6 +20,13 @@ impl Joined {
         self.0.remove(&peer);
     }
 
+    /// A peer is not in this group. It may be in another one.
+    pub(super) fn left(&mut self, peer: PeerId, round: Round, group: GroupTag) {
+        if self.0.get(&peer) == Some(&(round, group)) {
+            self.forget(peer);
+        }
+    }
+
     /// Whether enough have joined this group for a decision.
     pub(super) fn enough(&self, group: &Group, round: Round) -> bool {
         let here = |peer: &PeerId| self.0.get(peer) == Some(&(round, group.tag));

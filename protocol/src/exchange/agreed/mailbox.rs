@@ -108,7 +108,7 @@ impl Agreed {
                 group,
                 ready,
             } if *round == cx.round => {
-                self.grouping.left_by(from, *ready);
+                self.grouping.left_by(from, *round, *group, *ready);
                 self.left_by(cx, from, *group);
             }
             FormingMessage::Joined { round, group } => {

@@ -42,12 +42,14 @@ pub(crate) struct Proven {
     pub(crate) plain: Scoped,
     /// The anchor of the group that decided.
     pub(crate) anchor: Digest,
+    /// How many members have signed it. With more than may lie, one that does not lie has signed it in a
+    /// group that it accepted, so no other decision of the round can have a proof. With fewer, its teller
+    /// sees fewer peers that take part, and need not lie.
+    pub(crate) signers: usize,
 }
 
-/// Whether a message is a decision that its signatures prove, if at most `liars` of those that take part
-/// lie. One that does not lie has then signed it in a group that it accepted, so no other decision of
-/// the round can have a proof.
-pub(crate) fn proven(cx: &Context, scoped: &Scoped, liars: usize) -> Option<Proven> {
+/// What a message says, if it is a decision that its signatures prove.
+pub(crate) fn proven(cx: &Context, scoped: &Scoped) -> Option<Proven> {
     let FragmentMessage::Signed(SignedMessage::Decided {
         ballot,
         value,
@@ -71,10 +73,10 @@ pub(crate) fn proven(cx: &Context, scoped: &Scoped, liars: usize) -> Option<Prov
         && value_of(&digest, versions) == *value
         && signers.iter().all(member)
         && group.members.len() >= quorum
-        && enough
-        && signers.len() > liars;
+        && enough;
     holds.then(|| Proven {
         plain: scoped.plain(),
         anchor: group.anchor,
+        signers: signers.len(),
     })
 }

@@ -161,8 +161,9 @@ impl Grouping {
             && !is_away(cx, from)
             && members.iter().any(as_i_said)
             && proposal.anchor == cx.anchor()
-            // Fewer seats than there are would be a smaller quorum.
-            && seats >= self.seats(cx).max(members.len())
+            // Fewer seats than there are may be a smaller quorum.
+            && seats >= members.len()
+            && cx.plan.quorum_of(seats) >= cx.plan.quorum_of(self.seats(cx))
             && members.len() >= cx.plan.quorum_of(seats)
             && proposal.forgets_harmlessly(cx, self.attempts)
             && self.is_due(cx, from, proposal)

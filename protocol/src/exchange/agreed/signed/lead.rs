@@ -6,7 +6,7 @@ use super::super::fragment::FragmentRound;
 use super::super::rule::{Choice, choose};
 use super::super::scope::broke;
 use super::super::signed_message::{Pledge, SignedMessage, VoteCertificate};
-use super::state::{Lead, Testimony, read, write};
+use super::state::{Lead, Testimony, read};
 use crate::core::context::Context;
 use crate::limits::BALLOTS_UNTIL_VOID;
 use crate::{Digest, Members, PeerError};
@@ -20,15 +20,17 @@ impl FragmentRound {
         if signed.is_some_and(|signed| signed.lead.as_ref().is_some_and(leads)) {
             return;
         }
-        let Some((pledge, ..)) = self.own_pledge(cx, ballot) else {
+        let Some((pledge, own, _)) = self.own_pledge(cx, ballot) else {
             return;
         };
+        let own = own.map(|shown| ((shown.ballot, shown.value), shown));
         let (me, held) = (self.scope.group.me, self.all_held());
         if let Some(signed) = &mut self.agreement.signed {
             signed.lead = Some(Lead {
                 ballot,
                 pledges: BTreeMap::from([(me, pledge)]),
                 held: BTreeMap::from([(me, held)]),
+                certificates: own.into_iter().collect(),
                 planned: false,
             });
         }
@@ -93,6 +95,12 @@ impl FragmentRound {
         {
             lead.pledges.insert(index, pledge);
             lead.held.insert(index, held.to_vec());
+            if let Some(shown) = certificate {
+                let named = (shown.ballot, shown.value);
+                lead.certificates
+                    .entry(named)
+                    .or_insert_with(|| shown.clone());
+            }
         }
         self.plan_if_all_promised(cx);
         Ok(())
@@ -139,21 +147,18 @@ impl FragmentRound {
             self.start_signed_repair(cx);
             return;
         };
-        let group = &self.scope.group;
-        let Some(signed) = &mut self.agreement.signed else {
+        let lead = self.agreement.signed.as_mut().and_then(|s| s.lead.as_mut());
+        let Some(lead) = lead else {
             return;
         };
-        if let Some(lead) = &mut signed.lead {
-            lead.planned = true;
-        }
+        lead.planned = true;
         let named = pledges.iter().filter_map(|pledge| pledge.highest);
+        // The one that the promises name: this peer may have heard of a higher one since.
         let highest = named.max_by_key(|(ballot, _)| *ballot);
-        let known = signed.ledger.certificate();
-        let known = known.filter(|known| Some((known.ballot, known.value)) == highest);
         let repair = SignedMessage::Repair {
             ballot,
             pledges,
-            certificate: known.map(|known| write(group, known)),
+            certificate: highest.and_then(|highest| lead.certificates.remove(&highest)),
             shards: shards.clone(),
         };
         self.tell_all(cx, &repair);

@@ -15,6 +15,8 @@ pub(super) struct Lead {
     pub(super) ballot: u8,
     pub(super) pledges: BTreeMap<usize, Pledge>,
     pub(super) held: BTreeMap<usize, Vec<Held>>,
+    /// The certificates that the promises name.
+    pub(super) certificates: BTreeMap<(u8, Digest), VoteCertificate>,
     /// Whether the proposal is made. A second one would be refused.
     pub(super) planned: bool,
 }

@@ -209,7 +209,7 @@ impl FragmentRound {
         let length = versions.is_empty() || versions.len() == usize::from(self.scope.of);
         let shown = self.scope.scoped(FragmentMessage::Signed(proof.clone()));
         // This peer has accepted the group, so its quorum is beyond what may lie.
-        if !length || proven(cx, &shown, 0).is_none() {
+        if !length || proven(cx, &shown).is_none() {
             return broke("a decision without its proof");
         }
         let (ballot, value) = (*ballot, *value);
