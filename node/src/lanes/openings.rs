@@ -22,6 +22,8 @@ pub(super) struct Openings {
     last: VecDeque<Base>,
     lines: usize,
     file: Option<File>,
+    /// Whether the last line could not be written, which was reported.
+    failed: bool,
 }
 
 impl Openings {
@@ -33,6 +35,7 @@ impl Openings {
             last: VecDeque::new(),
             lines: 0,
             file: None,
+            failed: false,
         };
         for base in text.lines().filter_map(read) {
             openings.keep(base);
@@ -53,9 +56,23 @@ impl Openings {
     }
 
     /// Adds one.
+    ///
+    /// # Errors
+    /// If the file cannot be written, once until it can be again.
     pub(super) fn add(&mut self, base: Base) -> Result<(), String> {
+        let reported = self.failed;
+        let added = self.write(base);
+        self.failed = added.is_err();
+        if self.failed {
+            // Half a line may be there.
+            self.file = None;
+        }
+        if reported { Ok(()) } else { added }
+    }
+
+    fn write(&mut self, base: Base) -> Result<(), String> {
         self.keep(base);
-        let added = match &mut self.file {
+        match &mut self.file {
             Some(file) if self.lines < LINES_MAX => {
                 self.lines += 1;
                 let written = file.write_all(line(base).as_bytes());
@@ -63,12 +80,7 @@ impl Openings {
             }
             // The last line of an earlier life may have no end.
             _ => self.rewrite(),
-        };
-        if added.is_err() {
-            // Half a line may be there.
-            self.file = None;
         }
-        added
     }
 
     fn rewrite(&mut self) -> Result<(), String> {
@@ -116,6 +128,18 @@ mod tests {
         assert!(text.lines().count() <= LINES_MAX);
         let last: Vec<Base> = (rounds - OPENINGS_MAX as u64..rounds).map(base).collect();
         assert_eq!(Openings::new(path).all(), last);
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_written_is_reported_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("away").join("openings");
+        let mut openings = Openings::new(path.clone());
+        assert!(openings.add(base(1)).is_err());
+        assert!(openings.add(base(2)).is_ok());
+        std::fs::create_dir(dir.path().join("away")).unwrap();
+        openings.add(base(3)).unwrap();
+        assert_eq!(Openings::new(path).all(), [base(1), base(2), base(3)]);
     }
 
     #[test]
