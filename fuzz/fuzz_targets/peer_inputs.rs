@@ -188,11 +188,11 @@ fn answer(order: &Order, well: bool, fragments: usize) -> Option<Done> {
         | Order::MoveCenter { .. } => Done::Combined,
         Order::Evaluate { .. } => Done::Evaluated(murmurate_protocol::Evaluation::default()),
         Order::Save { .. } | Order::SaveBranch { .. } => Done::Saved,
-        Order::Pin { round } => {
+        Order::Pin { round, .. } => {
             Done::Pinned(StateId { round: *round, root: digest, bytes: 9 })
         }
-        Order::Load { .. } => Done::Loaded { digests: vec![digest; fragments] },
-        _ => Done::Applied { digest },
+        Order::Load { .. } => Done::Loaded { digests: vec![digest; fragments], note: Vec::new() },
+        _ => Done::Applied { digest, note: Vec::new() },
     })
 }
 

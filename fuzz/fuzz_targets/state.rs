@@ -122,7 +122,7 @@ fuzz_target!(|input: (u8, bool, &[u8])| {
         return;
     }
     let host = Store::default();
-    executor.perform(&Order::Pin { round: Round(3) }, &host);
+    executor.perform(&Order::Pin { round: Round(3), note: Vec::new() }, &host);
     let Some((_, state)) = host.0.borrow_mut().take() else {
         return;
     };
@@ -131,7 +131,7 @@ fuzz_target!(|input: (u8, bool, &[u8])| {
     let id = StateId { round: Round(3), root: Digest::of(&state), bytes: state.len() as u64 };
     *host.0.borrow_mut() = Some((id, Bytes::from(state)));
     match executor.perform(&Order::Load { state: id }, &host) {
-        Some(Done::Loaded { digests }) => {
+        Some(Done::Loaded { digests, .. }) => {
             assert_eq!(digests, executor.digests());
             assert!(finite(&executor));
         }

@@ -52,7 +52,7 @@
 //!                     }
 //!                     Order::Encode { .. } => Done::Encoded { bytes: 48, digest: Some(digest) },
 //!                     Order::Reduce { .. } => Done::Combined,
-//!                     Order::Apply { .. } => Done::Applied { digest },
+//!                     Order::Apply { .. } => Done::Applied { digest, note: Vec::new() },
 //!                     _ => continue, // Settle and Release are not answered.
 //!                 };
 //!                 inputs.push_back((at, Input::Done { order, done }));
@@ -85,6 +85,7 @@ mod participants;
 mod plan;
 mod proof;
 mod rendezvous;
+mod roll;
 mod route;
 mod sampling;
 mod schedule;
@@ -111,9 +112,10 @@ pub use pace::Pace;
 pub use participants::Participants;
 pub use peer::{Input, Peer, SNAPSHOT_VERSION, Snapshot};
 pub use plan::{
-    AgreementPlan, BytesBound, Contribution, DeadlinePlan, FragmentPlan, Plan, PlanError,
+    AgreementPlan, BytesBound, Contribution, DeadlinePlan, FragmentPlan, Grouping, Plan, PlanError,
 };
 pub use proof::{Proof, Saying};
+pub use roll::{FoundingBallot, FoundingMessage, Grid, Roll, RollChange, RollName};
 pub use route::{Lane, Route};
 pub use sampling::Sampling;
 pub use schedule::{Schedule, ScheduleCost};

@@ -10,6 +10,52 @@ pub const FRAME_BYTES_MAX: usize = 64 * 1024;
 /// Peers in one exchange's group: contributor sets are 64-bit masks.
 pub const GROUP_MEMBERS_MAX: usize = 64;
 
+/// Most peers in a roll: 64 rows of 256.
+pub const ROLL_PEERS_MAX: usize = 256 * GROUP_MEMBERS_MAX;
+
+/// Most columns of a grid: the peers of a row.
+pub const GRID_COLUMNS_MAX: usize = ROLL_PEERS_MAX / GROUP_MEMBERS_MAX;
+
+/// How often a peer asks members of its column for results that its row does not hand on, before it
+/// takes the round over as a straggler does.
+pub const GRID_ASKS_MAX: u8 = 4;
+
+/// Rounds without a contribution after which a peer leaves the roll though its link is up.
+pub const GRID_ABSENT_ROUNDS: u8 = 3;
+
+/// Newcomers that may wait for a place at one peer.
+pub const APPLICANTS_MAX: usize = 256;
+
+/// Peers that choose the first roll of a run.
+pub const REGISTRARS_MAX: usize = 63;
+
+/// Between two steps of a founding.
+pub const FOUNDING_EVERY: Duration = Duration::from_millis(250);
+
+/// Steps without news after which a founder takes its list for complete.
+pub const FOUNDING_QUIET_TICKS: u32 = 6;
+
+/// Steps after which a founder that was not answered proposes again.
+pub const FOUNDING_RETRY_TICKS: u32 = 12;
+
+/// Records in one message of a founding.
+pub const FOUNDING_RECORDS_MAX: usize = 512;
+
+/// Bytes of one page of a roll.
+pub const ROLL_PAGE_BYTES: usize = 48 * 1024;
+
+/// Most pages of a roll: a record has at least 32 bytes, and at most about 4 KB.
+pub const ROLL_PAGES_MAX: usize = 2048;
+
+/// Links with peers of the roll that are neither in the row nor in the column of a peer.
+pub const STRANGER_LINKS: usize = 4;
+
+/// Members that a newcomer asks for a place.
+pub const SPONSORS_MAX: usize = 3;
+
+/// Most bytes of the change of a roll that one round decides: about 200 newcomers.
+pub const ROLL_CHANGE_BYTES_MAX: usize = 48 * 1024;
+
 /// Peers that one peer knows. Up to here views are complete.
 pub const VIEW_PEERS_MAX: usize = 256;
 

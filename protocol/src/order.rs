@@ -34,6 +34,8 @@ pub enum StoreId {
     Branch,
     /// The mean of branches of one shard that this peer owns, as plain f32.
     Merged(u16),
+    /// In a grid: the mean of a row's contributions to the shard of this peer's column.
+    Row,
 }
 
 /// A piece of work for the Executor. Every order says by itself what is computed and where the
@@ -85,6 +87,40 @@ pub enum Order {
         of: u16,
         /// Contributions, or partial sums, with their weights.
         inputs: Vec<(SliceId, f64)>,
+    },
+    /// Reduce a row's contributions to the shard of this peer's column, as [`Order::Reduce`] does with
+    /// the weighted mean. The result goes to [`StoreId::Row`], from which any part of the shard can be
+    /// encoded until the fragment's round ends. Answered by [`Done::Combined`].
+    SumRow {
+        /// The fragment.
+        fragment: FragmentId,
+        /// The shard: this peer's column.
+        shard: u16,
+        /// Into how many shards the fragment is cut: the number of columns.
+        of: u16,
+        /// Contributions of the row with their weights.
+        inputs: Vec<(SliceId, f64)>,
+    },
+    /// Put a note behind the bytes of an encoded slice, so that members vote on both. Answered by
+    /// [`Done::Encoded`] with the size and the hash of both.
+    Append {
+        /// The slice.
+        slice: SliceId,
+        /// Into how many shards the fragment is cut.
+        of: u16,
+        /// The note.
+        note: Vec<u8>,
+    },
+    /// Put the decided parts of a column's shard into one slice. Answered by [`Done::Encoded`].
+    Bundle {
+        /// The name of the result.
+        slice: SliceId,
+        /// Into how many shards the fragment is cut, of which the result is one.
+        of: u16,
+        /// The parts in order.
+        parts: Vec<SliceId>,
+        /// Whether a note is behind the bytes of the first one.
+        noted: bool,
     },
     /// Average a shard of branches: `shard = sum_k a_k slice_k / sum_k a_k` of slices of plain f32,
     /// summed in the order given. The result goes to [`StoreId::Merged`]. Answered by
@@ -231,6 +267,8 @@ pub enum Order {
     Pin {
         /// The round that the state opens.
         round: Round,
+        /// What the peers of a grid agree on beside the parameters; opaque to the Executor.
+        note: Vec<u8>,
     },
     /// Forget a pinned state. Not answered.
     Unpin {
@@ -308,6 +346,8 @@ pub enum Done {
     Applied {
         /// Hash over the fragment's anchor. Gossip and `none` keep their parameters there.
         digest: Digest,
+        /// The note in the decided bytes; empty where there is none.
+        note: Vec<u8>,
     },
     /// The evaluation's result.
     Evaluated(Evaluation),
@@ -319,6 +359,8 @@ pub enum Done {
     Loaded {
         /// Hashes of the anchor, one per fragment.
         digests: Vec<Digest>,
+        /// The note of [`Order::Pin`].
+        note: Vec<u8>,
     },
     /// The order could not be done.
     Failed(WorkError),

@@ -14,6 +14,19 @@ pub enum Part {
     Aggregate,
     /// From member to member along a schedule: the mean of some contributions.
     Partial,
+    /// In a grid: from the member that sums its row's contributions to the owner of a part in its
+    /// column.
+    RowMean,
+    /// In a grid: the decided parts of a column's shard, handed on to the rows. Its origin is the
+    /// first member of the column, whichever member made it: all make the same bytes.
+    Bundle,
+}
+
+impl Part {
+    /// Whether peers vote on it, or were told what they voted for, by its hash.
+    pub const fn is_decided(self) -> bool {
+        matches!(self, Self::Aggregate | Self::Bundle)
+    }
 }
 
 /// Tells slices apart that agree in everything else: see [`SliceId::attempt`].
@@ -25,6 +38,9 @@ pub struct Attempt(pub u8);
 impl Attempt {
     /// The first attempt: ballot zero of an agreed exchange.
     pub const FIRST: Self = Self(0);
+
+    /// In a grid: a column found no result, and its bundle has no bytes.
+    pub const VOID: Self = Self(u8::MAX);
 }
 
 /// A slice: what travels of one fragment, from one peer, in one attempt.
@@ -75,6 +91,29 @@ pub enum Tag {
         group: GroupTag,
         /// Whose contributions are in it.
         members: Members,
+    },
+    /// In a grid: one peer's contribution to a shard, for its row.
+    Share {
+        /// The roll, round and anchor that it was made for.
+        group: GroupTag,
+        /// Samples behind it.
+        weight: f64,
+    },
+    /// In a grid: a part of the mean of a row's contributions, for its column.
+    RowMean {
+        /// The column that it was made for.
+        group: GroupTag,
+        /// Samples behind it.
+        weight: f64,
+    },
+    /// In a grid: what a column decided, for a peer of its member's row.
+    Result {
+        /// The roll, round and anchor that it was made for.
+        group: GroupTag,
+        /// The rows whose contributions are in every part.
+        rows: Members,
+        /// Whether the receiver's contribution is in it.
+        counted: bool,
     },
     /// In gossip: parameters with a share of their sender's push-sum weight.
     Mass {
@@ -129,6 +168,9 @@ impl Tag {
         match self {
             Self::Contribution { .. } => "contribution",
             Self::Mean { .. } => "mean",
+            Self::Share { .. } => "share",
+            Self::RowMean { .. } => "row-mean",
+            Self::Result { .. } => "result",
             Self::Mass { .. } => "mass",
             Self::Half { .. } => "half",
             Self::Relayed { .. } => "relayed",
@@ -142,7 +184,11 @@ impl Tag {
     /// The group that the slice was made for, in an exchange whose groups agree.
     pub const fn group(&self) -> Option<GroupTag> {
         match self {
-            Self::Contribution { group } | Self::Mean { group, .. } => Some(*group),
+            Self::Contribution { group }
+            | Self::Mean { group, .. }
+            | Self::Share { group, .. }
+            | Self::RowMean { group, .. }
+            | Self::Result { group, .. } => Some(*group),
             _ => None,
         }
     }

@@ -217,7 +217,7 @@ fn a_download_keeps_its_donors_state_alive_and_nothing_else_does() {
     let unpinned = |o: &Output| matches!(o, Output::Order { order, .. } if matches!(order, Order::Unpin { .. }));
     donor.hear(peer(1), TransferMessage::StateAsk { at_least });
     donor.work(|order| match order {
-        Order::Pin { round } => Some(Done::Pinned(StateId {
+        Order::Pin { round, .. } => Some(Done::Pinned(StateId {
             round: *round,
             ..state
         })),
@@ -268,6 +268,7 @@ fn a_peer_that_takes_over_a_state_no_longer_serves_its_old_one() {
     one.work(|order| match order {
         Order::Load { state } if *state == taken => Some(Done::Loaded {
             digests: digests.clone(),
+            note: Vec::new(),
         }),
         _ => None,
     });

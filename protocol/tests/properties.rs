@@ -333,15 +333,19 @@ impl Driven {
             | Order::MoveCenter { .. } => Done::Combined,
             Order::Evaluate { .. } => Done::Evaluated(Evaluation::default()),
             Order::Save { .. } | Order::SaveBranch { .. } => Done::Saved,
-            Order::Pin { round } => Done::Pinned(StateId {
+            Order::Pin { round, .. } => Done::Pinned(StateId {
                 round: *round,
                 root: digest,
                 bytes: 9,
             }),
             Order::Load { .. } => Done::Loaded {
                 digests: vec![digest],
+                note: Vec::new(),
             },
-            _ => Done::Applied { digest },
+            _ => Done::Applied {
+                digest,
+                note: Vec::new(),
+            },
         }
     }
 

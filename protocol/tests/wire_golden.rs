@@ -376,6 +376,7 @@ fn values() -> Vec<(String, Vec<u8>)> {
         round: Round(8),
         weights: vec![1.0, 0.25],
         ahead: None,
+        roll: Vec::new(),
     };
     let mut values: Vec<_> = tags().into_iter().map(header).collect();
     values.push(("snapshot".to_owned(), snapshot.to_bytes()));

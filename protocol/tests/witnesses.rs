@@ -195,6 +195,7 @@ fn bytes_that_are_not_what_others_vouched_for_are_not_trained_on() {
     one.work(|order| match order {
         Order::Load { .. } => Some(Done::Loaded {
             digests: digests.clone(),
+            note: Vec::new(),
         }),
         _ => None,
     });

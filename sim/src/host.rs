@@ -5,8 +5,8 @@ use crate::stores::Stores;
 use crate::timing::Timing;
 use bytes::Bytes;
 use murmurate_protocol::{
-    Digest, Done, FetchId, Input, JoinedGroups, Lane, Order, Part, Peer, PeerError, SliceId,
-    SliceMeta, Snapshot, StepBudget, Tag, Time,
+    Digest, Done, FetchId, Input, JoinedGroups, Lane, Order, Peer, PeerError, SliceId, SliceMeta,
+    Snapshot, StepBudget, Tag, Time,
 };
 use murmurate_strategies::executor::Executor;
 use murmurate_strategies::slices::SliceStore;
@@ -146,7 +146,7 @@ impl Host {
 
     /// The bytes of a slice to push. Keeps its header for peers that fetch it.
     pub(crate) fn pushed(&mut self, slice: SliceId, meta: SliceMeta) -> Option<Bytes> {
-        if slice.part == Part::Aggregate {
+        if slice.part.is_decided() {
             self.headers.insert(slice, meta);
         }
         self.stores.get(&slice)
@@ -166,7 +166,7 @@ impl Host {
             return false;
         }
         self.pushed_here.insert(slice, meta.tag);
-        if slice.part == Part::Aggregate {
+        if slice.part.is_decided() {
             self.headers.insert(slice, meta);
         }
         self.stores.put(slice, bytes);

@@ -58,6 +58,7 @@ impl<'a> Recipe<'a> {
         factory: &'a dyn TrainerFactory,
     ) -> Result<Self, SimError> {
         let strategy = Strategy::from_table(scenario.strategy.clone(), None)?;
+        let strategy = strategy.for_peers(scenario.peers);
         let layout = match &scenario.task {
             TaskSpec::Timing { parameters } => Layout::new([("parameters", vec![*parameters])]),
             _ => trainer(scenario, factory, &strategy, 0)?.layout().clone(),
@@ -66,6 +67,7 @@ impl<'a> Recipe<'a> {
         let run = RunId::from_bytes(*run.as_bytes());
         let plan = strategy.plan(run, &layout, scenario.rounds)?;
         let late = scenario.late_peers();
+        let grid = plan.agreement.grouping.is_grid();
         let ids = (0..scenario.peers)
             .map(|index| peer_id(scenario.seed, index))
             .collect();
@@ -75,7 +77,10 @@ impl<'a> Recipe<'a> {
             strategy,
             plan,
             ids,
-            start_with: start_with(scenario.peers - late),
+            start_with: match grid {
+                true => scenario.peers - late,
+                false => start_with(scenario.peers - late),
+            },
         })
     }
 
@@ -176,7 +181,7 @@ impl<'a> Recipe<'a> {
     /// The hash of a slice's bytes.
     pub(crate) fn digest_of(&self, slice: &SliceId, bytes: &[u8]) -> Digest {
         match self.scenario.is_timing_only() {
-            true => timing::digest_of(slice),
+            true => timing::digest_of(slice, bytes),
             false => Digest::of(bytes),
         }
     }
@@ -196,7 +201,13 @@ impl<'a> Recipe<'a> {
         let whole: u64 = self.plan.fragments.iter().map(|f| f.len).sum();
         match order {
             Order::Encode { slice, of, .. } => fragment(&slice.fragment) / u64::from((*of).max(1)),
-            Order::Reduce {
+            Order::SumRow {
+                fragment: id,
+                of,
+                inputs,
+                ..
+            }
+            | Order::Reduce {
                 fragment: id,
                 of,
                 inputs,
@@ -245,6 +256,8 @@ impl<'a> Recipe<'a> {
             | Order::SaveBranch { .. }
             | Order::Pin { .. }
             | Order::Load { .. } => whole,
+            // Bytes are copied.
+            Order::Append { .. } | Order::Bundle { .. } => 0,
             Order::Settle { .. }
             | Order::Release { .. }
             | Order::Unpin { .. }

@@ -7,7 +7,7 @@
 use crate::stores::Stores;
 use bytes::Bytes;
 use murmurate_protocol::{
-    Digest, Done, Evaluation, FragmentId, FragmentPlan, Order, Part, SliceId, StateId,
+    Digest, Done, Evaluation, FragmentId, FragmentPlan, Order, Part, Round, SliceId, StateId,
     TrainSummary, wire,
 };
 use murmurate_strategies::executor::StateStore;
@@ -54,6 +54,7 @@ impl Timing {
             Order::Encode { slice, of, .. } => Some(self.encode(*slice, *of, stores)),
             Order::EncodeRelayed { slice, .. } => Some(self.encode(*slice, 1, stores)),
             Order::Reduce { .. }
+            | Order::SumRow { .. }
             | Order::Average { .. }
             | Order::Mix { .. }
             | Order::MixReplicas { .. }
@@ -64,7 +65,14 @@ impl Timing {
                 fragment,
                 aggregates,
                 ..
-            } => Some(self.apply(*fragment, &wire::canonical(&(*round, aggregates)))),
+            } => Some(self.apply_all(*round, *fragment, aggregates, stores)),
+            Order::Append { slice, of, note } => Some(self.append(*slice, *of, note, stores)),
+            Order::Bundle {
+                slice,
+                of,
+                parts,
+                noted,
+            } => Some(self.bundle((*slice, *of), parts, *noted, stores)),
             Order::Gather {
                 round,
                 fragment,
@@ -78,6 +86,7 @@ impl Timing {
             } => Some(self.merge(*fragment, aggregates)),
             Order::Void { fragment, .. } => Some(Done::Applied {
                 digest: self.digests[usize::from(fragment.0)],
+                note: Vec::new(),
             }),
             Order::Settle { .. }
             | Order::Save { .. }
@@ -88,8 +97,9 @@ impl Timing {
                 None
             }
             Order::Evaluate { .. } => Some(Done::Evaluated(Evaluation::default())),
-            Order::Pin { round } => {
-                let bytes: Vec<u8> = self.digests.iter().flat_map(|d| *d.as_bytes()).collect();
+            Order::Pin { round, note } => {
+                let digests = self.digests.iter().flat_map(|d| *d.as_bytes());
+                let bytes: Vec<u8> = digests.chain(note.iter().copied()).collect();
                 let state = StateId {
                     round: *round,
                     root: Digest::of(&bytes),
@@ -108,8 +118,10 @@ impl Timing {
                     let bytes = bytes.try_into().expect("chunks of 32 bytes");
                     *digest = Digest::from_bytes(bytes);
                 }
+                let note = bytes.get(32 * self.digests.len()..).unwrap_or_default();
                 Some(Done::Loaded {
                     digests: self.digests.clone(),
+                    note: note.to_vec(),
                 })
             }
         }
@@ -121,12 +133,71 @@ impl Timing {
         let values = fragment.len.div_ceil(u64::from(of.max(1)));
         let bytes = match slice.part {
             Part::Contribution => fragment.contribution.of(values),
-            Part::Aggregate | Part::Partial => fragment.aggregate.of(values),
+            Part::Aggregate | Part::Partial | Part::Bundle => fragment.aggregate.of(values),
+            Part::RowMean => 4 * values,
         };
         stores.put(slice, Bytes::new());
         Done::Encoded {
             bytes,
-            digest: (slice.part == Part::Aggregate).then(|| digest_of(&slice)),
+            digest: (slice.part == Part::Aggregate).then(|| digest_of(&slice, &[])),
+        }
+    }
+
+    /// Notes are the only bytes that travel in full.
+    fn append(&self, slice: SliceId, of: u16, note: &[u8], stores: &Stores) -> Done {
+        let fragment = self.fragments[usize::from(slice.fragment.0)];
+        let values = fragment.len.div_ceil(u64::from(of.max(1)));
+        let bytes = fragment.aggregate.of(values) + note.len() as u64;
+        let digest = Some(digest_of(&slice, note));
+        stores.put(slice, Bytes::copy_from_slice(note));
+        Done::Encoded { bytes, digest }
+    }
+
+    /// A bundle is represented by the hash of its parts' names, and its note.
+    fn bundle(
+        &self,
+        (slice, of): (SliceId, u16),
+        parts: &[SliceId],
+        noted: bool,
+        stores: &Stores,
+    ) -> Done {
+        let note = parts.first().filter(|_| noted);
+        let note = note.and_then(|first| stores.get(first)).unwrap_or_default();
+        let names = Digest::of(&wire::canonical(&parts));
+        let bytes = [&names.as_bytes()[..], &note].concat();
+        let fragment = self.fragments[usize::from(slice.fragment.0)];
+        let done = Done::Encoded {
+            bytes: fragment
+                .aggregate
+                .of(fragment.len.div_ceil(u64::from(of.max(1))))
+                + note.len() as u64,
+            digest: Some(digest_of(&slice, &bytes)),
+        };
+        stores.put(slice, Bytes::from(bytes));
+        done
+    }
+
+    /// Applies decided aggregates, and gives back the note among them.
+    fn apply_all(
+        &mut self,
+        round: Round,
+        fragment: FragmentId,
+        aggregates: &[SliceId],
+        stores: &Stores,
+    ) -> Done {
+        let mut decided = wire::canonical(&(round, aggregates));
+        let mut found = Vec::new();
+        let bundles = aggregates.iter().filter(|slice| slice.part == Part::Bundle);
+        for bytes in bundles.filter_map(|slice| stores.get(slice)) {
+            decided.extend_from_slice(&bytes);
+            found.extend_from_slice(bytes.get(32..).unwrap_or_default());
+        }
+        match self.apply(fragment, &decided) {
+            Done::Applied { digest, .. } => Done::Applied {
+                digest,
+                note: found,
+            },
+            other => other,
         }
     }
 
@@ -134,7 +205,10 @@ impl Timing {
     fn merge(&mut self, fragment: FragmentId, aggregates: &[SliceId]) -> Done {
         let digest = Digest::of(&wire::canonical(&aggregates));
         self.digests[usize::from(fragment.0)] = digest;
-        Done::Applied { digest }
+        Done::Applied {
+            digest,
+            note: Vec::new(),
+        }
     }
 
     fn apply(&mut self, fragment: FragmentId, decided: &[u8]) -> Done {
@@ -142,11 +216,16 @@ impl Timing {
         let mut material = digest.as_bytes().to_vec();
         material.extend_from_slice(decided);
         *digest = Digest::of(&material);
-        Done::Applied { digest: *digest }
+        Done::Applied {
+            digest: *digest,
+            note: Vec::new(),
+        }
     }
 }
 
-/// Represents the hash of a slice's bytes by its name.
-pub(crate) fn digest_of(slice: &SliceId) -> Digest {
-    Digest::of(&wire::canonical(slice))
+/// Represents the hash of a slice's bytes by its name and the bytes that it has in full.
+pub(crate) fn digest_of(slice: &SliceId, bytes: &[u8]) -> Digest {
+    let mut material = wire::canonical(slice);
+    material.extend_from_slice(bytes);
+    Digest::of(&material)
 }

@@ -10,7 +10,7 @@ use crate::push::Transfer;
 use crate::swarm::Swarm;
 use bytes::Bytes;
 use core::time::Duration;
-use murmurate_protocol::{Input, Part, PeerId, PushOutcome, SliceId, SliceMeta, Time};
+use murmurate_protocol::{Input, PeerId, PushOutcome, SliceId, SliceMeta, Time};
 
 impl Swarm<'_> {
     /// Performs a peer's request: pushes a slice.
@@ -205,7 +205,7 @@ impl Swarm<'_> {
         self.checks.mass_lands(std::mem::take(&mut transfer.flying));
         let heard = self.now + self.net.latency(to, from) + self.retry() * unheard;
         self.queue.push(heard, Due::PushEnds { transfer: number });
-        let aggregate = slice.part == Part::Aggregate;
+        let aggregate = slice.part.is_decided();
         let digest = aggregate.then(|| self.recipe.digest_of(&slice, &bytes));
         let host = self.slots[to].host.as_mut();
         let stored = host.is_none_or(|host| host.arrived(slice, meta, bytes));

@@ -9,7 +9,7 @@ use crate::bulk::wire::{
 use crate::bulk::{BulkEvent, BulkFault, Core, Pipe, PipeWriter, Refusal};
 use crate::spans;
 use bytes::Bytes;
-use murmurate_protocol::{Digest, Part, SliceId, SliceMeta};
+use murmurate_protocol::{Digest, SliceId, SliceMeta};
 use std::io;
 
 /// Serves one stream.
@@ -86,9 +86,9 @@ async fn take(
     Ok(acknowledge(core, &mut pipe.write, ACK_TAKEN).await?)
 }
 
-/// The digest of an aggregate, since peers vote on it; `None` for a contribution.
+/// The digest of what peers vote on; `None` for a contribution.
 pub(crate) fn digest_of(slice: &SliceId, bytes: &[u8]) -> Option<Digest> {
-    (slice.part == Part::Aggregate).then(|| Digest::of(bytes))
+    slice.part.is_decided().then(|| Digest::of(bytes))
 }
 
 async fn acknowledge(core: &Core, to: &mut PipeWriter, answer: u8) -> io::Result<()> {

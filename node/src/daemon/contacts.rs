@@ -20,6 +20,8 @@ pub(super) struct Contacts {
     pub(super) roll: Roll,
     /// Which records were checked.
     pub(super) records: RecordChecks,
+    /// The same for messages about the places of a grid.
+    pub(super) rolls: RecordChecks,
     /// Linked peers that take no part in rounds, by their certificates.
     pub(super) bystanders: BTreeMap<PeerId, Role>,
 }
@@ -35,6 +37,7 @@ impl Contacts {
             acquaintances,
             roll: Roll::new(dir.to_owned(), membership),
             records: RecordChecks::default(),
+            rolls: RecordChecks::of_rolls(),
             bystanders: BTreeMap::new(),
         }
     }

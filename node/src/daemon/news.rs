@@ -144,6 +144,9 @@ impl Driver {
                 self.on_records(from, records);
             }
             Ok(message) => {
+                if !self.vouched(from, &message) {
+                    return;
+                }
                 if let Some(message) = self.lanes.check(from, message) {
                     self.feed(Input::Received { from, message });
                 }
@@ -207,6 +210,27 @@ impl Driver {
         self.feed(Input::Received { from, message });
     }
 
+    /// Whether all records in a message about a roll are signed by their peers. A message with others is
+    /// dropped: a roll consists of all of its records or of none.
+    fn vouched(&mut self, from: PeerId, message: &Message) -> bool {
+        let records = message.records();
+        let count = records.len();
+        if count == 0 {
+            return true;
+        }
+        let sender = self.peer.view().get(from);
+        if !sender.is_some_and(|remote| remote.greeted && !remote.banned) {
+            return false;
+        }
+        let now = self.clock.now();
+        let checked = self.contacts.rolls.check(from, now, records, net::verify);
+        if checked.forged || checked.floods {
+            let error = wire::WireError::Signature;
+            self.feed(Input::Malformed { from, error });
+        }
+        checked.good.len() == count
+    }
+
     /// The signatures of a message have been checked.
     pub(super) fn on_checked(&mut self, from: PeerId, message: Option<Message>) {
         self.lanes.checked(from);
@@ -234,7 +258,7 @@ impl Driver {
     fn strike_after(&mut self, part: Part, outcome: PushOutcome) {
         let served = outcome == PushOutcome::Delivered;
         let exchanging = self.peer.phase() == Phase::Exchange;
-        let serves = part == Part::Aggregate || !exchanging || self.serves_by_pushing();
+        let serves = part.is_decided() || !exchanging || self.serves_by_pushing();
         if served
             && serves
             && let Some(fault) = self.on_request.faults.take_armed()

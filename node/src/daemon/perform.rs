@@ -118,6 +118,7 @@ impl Driver {
             Event::PeerDown(peer) => {
                 self.depot.set_greeted(*peer, false);
                 self.contacts.records.forget(*peer);
+                self.contacts.rolls.forget(*peer);
             }
             Event::JoinFailed { .. } => self.ending.join_failed(),
             Event::Evaluated { round, evaluation } => self.evaluated(round.0, evaluation),

@@ -2,6 +2,7 @@
 //! has a budget of checks, and a record that was checked before costs none.
 
 use blake3::Hash;
+use murmurate_protocol::limits::ROLL_PEERS_MAX;
 use murmurate_protocol::wire::PeerRecord;
 use murmurate_protocol::{PeerId, Time};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -29,8 +30,12 @@ struct Budget {
 }
 
 /// Budgets of the senders, and what was checked.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct RecordChecks {
+    /// Records of one sender that are checked at once.
+    most: f64,
+    /// Checked records that are remembered.
+    remembered: usize,
     budgets: BTreeMap<PeerId, Budget>,
     good: BTreeSet<[u8; 32]>,
     oldest: VecDeque<[u8; 32]>,
@@ -47,7 +52,28 @@ pub(super) struct Checked {
     pub(super) floods: bool,
 }
 
+impl Default for RecordChecks {
+    fn default() -> Self {
+        Self::up_to(CHECKS_MAX, REMEMBERED_MAX)
+    }
+}
+
 impl RecordChecks {
+    const fn up_to(most: f64, remembered: usize) -> Self {
+        Self {
+            most,
+            remembered,
+            budgets: BTreeMap::new(),
+            good: BTreeSet::new(),
+            oldest: VecDeque::new(),
+        }
+    }
+
+    /// For messages about a roll, which may name every peer of it.
+    pub(super) const fn of_rolls() -> Self {
+        Self::up_to(ROLL_PEERS_MAX as f64, ROLL_PEERS_MAX)
+    }
+
     /// Checks the records of one message. What is over the sender's budget is dropped unread.
     pub(super) fn check(
         &mut self,
@@ -58,12 +84,12 @@ impl RecordChecks {
     ) -> Checked {
         let mut checked = Checked::default();
         let budget = self.budgets.entry(from).or_insert(Budget {
-            checks: CHECKS_MAX,
+            checks: self.most,
             at: now,
             unread: 0,
         });
         let gained = now.since(budget.at).as_secs_f64() * CHECKS_PER_S;
-        budget.checks = (budget.checks + gained).min(CHECKS_MAX);
+        budget.checks = (budget.checks + gained).min(self.most);
         budget.at = now;
         for record in records {
             let name = name_of(&record);
@@ -86,7 +112,7 @@ impl RecordChecks {
                 }
             }
         }
-        while self.oldest.len() > REMEMBERED_MAX {
+        while self.oldest.len() > self.remembered {
             if let Some(oldest) = self.oldest.pop_front() {
                 self.good.remove(&oldest);
             }

@@ -6,7 +6,7 @@ mod states;
 
 use crate::bulk::{BulkStore, Refusal};
 use bytes::Bytes;
-use murmurate_protocol::{GroupTag, Part, PeerId, Plan, Round, SliceId, SliceMeta, StateId};
+use murmurate_protocol::{GroupTag, PeerId, Plan, Round, SliceId, SliceMeta, StateId};
 use murmurate_strategies::executor::StateStore;
 use murmurate_strategies::slices::SliceStore;
 use slices::Slices;
@@ -129,7 +129,7 @@ impl BulkStore for Depot {
 
     fn may_read(&self, to: PeerId, slice: Option<&SliceId>) -> bool {
         // Contributions and partial sums are pushed to those that they are for.
-        let shared = slice.is_none_or(|slice| slice.part == Part::Aggregate);
+        let shared = slice.is_none_or(|slice| slice.part.is_decided());
         shared && self.greeted().contains(&to)
     }
 

@@ -3,7 +3,7 @@
 use crate::bulk::Refusal;
 use bytes::Bytes;
 use murmurate_protocol::limits::{
-    EARLY_SLICES_MAX, GROUP_MEMBERS_MAX, HISTORY_ROUNDS_MAX, ROUNDS_AHEAD_MAX,
+    EARLY_SLICES_MAX, GRID_COLUMNS_MAX, GROUP_MEMBERS_MAX, HISTORY_ROUNDS_MAX, ROUNDS_AHEAD_MAX,
 };
 use murmurate_protocol::{
     GroupTag, JoinedGroups, Part, PeerId, Plan, Round, SliceId, SliceMeta, Tag,
@@ -148,8 +148,8 @@ impl Slices {
             tag: Tag::Mass { weight: 0.0 },
         };
         let meta = match slice.part {
-            Part::Aggregate => entry.meta.unwrap_or_else(alone),
-            Part::Contribution | Part::Partial => entry.meta?,
+            Part::Aggregate | Part::Bundle => entry.meta.unwrap_or_else(alone),
+            Part::Contribution | Part::Partial | Part::RowMean => entry.meta?,
         };
         Some((meta, entry.bytes.clone()))
     }
@@ -177,7 +177,9 @@ impl Slices {
     /// before that one does. Along a schedule members forward the aggregates of others.
     pub(super) fn may_push(plan: &Plan, from: PeerId, slice: &SliceId) -> bool {
         let handed_on = slice.part == Part::Aggregate && plan.schedule.relays();
-        slice.origin == from || handed_on
+        // All members of a column make the same bundle, in the name of one of them.
+        let bundle = slice.part == Part::Bundle && plan.agreement.grouping.is_grid();
+        slice.origin == from || handed_on || bundle
     }
 
     pub(super) fn accepts(
@@ -192,18 +194,18 @@ impl Slices {
         }
         let fragment = plan.fragment(slice.fragment).ok_or(Refusal::Unwanted)?;
         let of = u64::from(meta.of);
-        let fits = (1..=GROUP_MEMBERS_MAX as u64).contains(&of) && u64::from(slice.shard) < of;
+        let most = match plan.agreement.grouping.is_grid() {
+            true => GROUP_MEMBERS_MAX * GRID_COLUMNS_MAX,
+            false => GROUP_MEMBERS_MAX,
+        };
+        let fits = (1..=most as u64).contains(&of) && u64::from(slice.shard) < of;
         let past = self.round.since(slice.round) > HISTORY_ROUNDS_MAX as u64;
         let ahead = slice.round.since(self.round) > ROUNDS_AHEAD_MAX + HISTORY_ROUNDS_MAX as u64;
         let by_rounds = plan.exchange.waits();
         if !fits || (by_rounds && (past || ahead)) {
             return Err(Refusal::Unwanted);
         }
-        let bound = match slice.part {
-            Part::Contribution => fragment.contribution,
-            Part::Aggregate | Part::Partial => fragment.aggregate,
-        };
-        if meta.bytes > bound.of(fragment.len.div_ceil(of)) {
+        if meta.bytes > plan.shard_bytes_max(fragment, slice.part, of) {
             return Err(Refusal::TooLong);
         }
         let parked = self.per_sender.get(&from).copied().unwrap_or_default();

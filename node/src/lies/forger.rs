@@ -89,7 +89,7 @@ impl Forger {
     fn factor(&self, store: StoreId, round: u64) -> f32 {
         let told = |mode, factor| if self.tells(mode, round) { factor } else { 1.0 };
         match store {
-            StoreId::Shard(_) | StoreId::Merged(_) | StoreId::Center => {
+            StoreId::Shard(_) | StoreId::Row | StoreId::Merged(_) | StoreId::Center => {
                 told(LieMode::OwnerLie, FALSE_SUM)
             }
             StoreId::Local | StoreId::Anchor | StoreId::Branch | StoreId::Replica(_) => {
@@ -180,7 +180,9 @@ impl Codecs {
         match part {
             Part::Contribution => self.contribution.as_mut(),
             Part::Aggregate if gathered => self.contribution.as_mut(),
-            Part::Aggregate | Part::Partial => self.aggregate.as_mut(),
+            Part::Aggregate | Part::Partial | Part::RowMean | Part::Bundle => {
+                self.aggregate.as_mut()
+            }
         }
     }
 }

@@ -7,13 +7,14 @@ use crate::core::{Event, Output, PeerConfig, Wait};
 use crate::limits::{ACCUSED_MAX, OUTPUTS_MAX};
 use crate::wire::Message;
 use crate::{
-    Branch, Digest, FragmentId, Order, OrderId, Participants, PeerId, Plan, PlanHash, Proof, Round,
-    SliceId, SliceMeta, Time,
+    Branch, Digest, FragmentId, Order, OrderId, Participants, PeerId, Plan, PlanHash, Proof, Roll,
+    RollChange, Round, SliceId, SliceMeta, Time,
 };
 use core::time::Duration;
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 /// Shared by the parts of one peer. An exchange sees nothing else of the peer: it reads and acts
 /// through this alone. The parts of the peer itself are methods of `Peer` and call each other.
@@ -29,6 +30,10 @@ pub(crate) struct Context {
     /// Whether this peer took rounds over from others and has not been in a group since: it may not
     /// know all peers yet.
     pub(crate) newcomer: bool,
+    /// Who takes part, where a swarm has a roll.
+    pub(crate) roll: Option<Arc<Roll>>,
+    /// What the round has decided about the roll.
+    pub(crate) note: Vec<u8>,
     /// Hashes of the anchor, fragment by fragment.
     pub(crate) digests: Vec<Digest>,
     pub(crate) view: View,
@@ -72,6 +77,8 @@ impl Context {
         Self {
             plan_hash: plan.hash(),
             deadlines: Deadlines::new(plan.deadlines),
+            roll: None,
+            note: Vec::new(),
             digests: Vec::new(),
             config,
             plan,
@@ -95,6 +102,20 @@ impl Context {
 
     pub(crate) fn me(&self) -> PeerId {
         self.config.me
+    }
+
+    /// The round is over: what it has decided about the roll is in force.
+    pub(crate) fn turn_roll(&mut self) {
+        let note = std::mem::take(&mut self.note);
+        let (Some(roll), false) = (&self.roll, note.is_empty()) else {
+            return;
+        };
+        // All peers have the same bytes, so a note that cannot be read changes nothing at any of them.
+        if let Ok(change) = RollChange::from_bytes(&note) {
+            // One round passes until something depends on newcomers.
+            let since = self.round.next();
+            self.roll = Some(Arc::new(roll.after(&change, since)));
+        }
     }
 
     /// One hash over all fragments' anchors.

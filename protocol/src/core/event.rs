@@ -21,6 +21,8 @@ pub enum Wait {
     Agreement,
     /// A higher ballot, because a member did not do its part.
     Repair,
+    /// Results of other columns of a grid.
+    Results,
     /// Pushes of the gossip partners.
     Partners,
     /// Shards of the center, from their owners.

@@ -13,11 +13,13 @@ pub(crate) enum Timer {
     CatchUp,
     /// The next sign of life, and with it anti-entropy and dialling.
     Alive,
+    /// The next step of founding a run.
+    Founding,
     /// A finished peer's last service to others.
     Linger,
 }
 
-const KINDS: usize = 5;
+const KINDS: usize = 6;
 
 /// Deadlines by kind.
 #[derive(Debug, Default)]

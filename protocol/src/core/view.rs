@@ -276,6 +276,11 @@ impl View {
         }
     }
 
+    /// This peer's own record.
+    pub(crate) const fn mine(&self) -> Option<&PeerRecord> {
+        self.mine.as_ref()
+    }
+
     pub(crate) fn set_mine(&mut self, record: PeerRecord) {
         self.mine = Some(record);
     }

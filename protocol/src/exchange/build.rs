@@ -1,7 +1,7 @@
 //! Which exchange a plan asks for.
 
 use super::none::NoExchange;
-use super::{Agreed, Center, Exchange, neighbours};
+use super::{Agreed, Center, Exchange, GridExchange, neighbours};
 use crate::Topology;
 use crate::core::context::Context;
 
@@ -11,6 +11,9 @@ use crate::core::context::Context;
 /// When a plan that needs a topology comes without one: the driver passes both.
 pub(crate) fn build(cx: &Context, topology: Option<Box<dyn Topology>>) -> Box<dyn Exchange> {
     let facts = cx.plan.exchange.facts();
+    if cx.plan.agreement.grouping.is_grid() {
+        return Box::new(GridExchange::new());
+    }
     if facts.agrees {
         return Box::new(Agreed::new());
     }

@@ -1,4 +1,4 @@
-//! Errors for what belongs to another exchange.
+//! Errors for what belongs to another exchange, or breaks a rule of this one.
 
 use crate::exchange::ExchangeMessage;
 use crate::{PeerError, Tag};
@@ -13,4 +13,11 @@ pub(crate) fn foreign_message(message: &ExchangeMessage, exchange: &'static str)
 pub(crate) fn foreign_tag(tag: Tag, exchange: &'static str) -> PeerError {
     let tag = tag.name();
     PeerError::ForeignTag { tag, exchange }
+}
+
+/// The error for a slice or a message that breaks a rule.
+pub(crate) fn broke<T>(what: &str) -> Result<T, PeerError> {
+    Err(PeerError::Unexpected {
+        what: what.to_owned(),
+    })
 }

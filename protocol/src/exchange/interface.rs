@@ -6,6 +6,11 @@ use crate::{FragmentId, GroupTag, PeerError, Round, SliceId, TrainSummary};
 
 /// One way of exchanging. Lives as long as the peer; works on one round at a time.
 pub(crate) trait Exchange: Send {
+    /// A round begins, with its training. What others send for it counts from now on.
+    fn open(&mut self, cx: &mut Context) {
+        let _ = cx;
+    }
+
     /// The round's training ended and its contribution lies in the Executor.
     fn begin(&mut self, cx: &mut Context, summary: &TrainSummary);
 

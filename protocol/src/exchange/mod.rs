@@ -8,6 +8,7 @@ mod agreed;
 mod build;
 mod center;
 mod foreign;
+mod grid;
 mod interface;
 mod neighbours;
 mod none;
@@ -25,7 +26,9 @@ pub(crate) use agreed::{inputs_of, proven, slices_of};
 pub(crate) use build::build;
 pub(crate) use center::Center;
 pub use center::CenterMessage;
-pub(crate) use foreign::{foreign_message, foreign_tag};
+pub(crate) use foreign::{broke, foreign_message, foreign_tag};
+pub use grid::GridMessage;
+pub(crate) use grid::{GridExchange, mates};
 pub(crate) use interface::{Exchange, PastRounds};
 pub use neighbours::{PullMessage, Standing};
 pub(crate) use outcome::{Ending, Outcome};
@@ -45,6 +48,8 @@ pub enum ExchangeMessage {
     Center(CenterMessage),
     /// Pulls of published parameters.
     Pull(PullMessage),
+    /// Rows and columns of a roll.
+    Grid(GridMessage),
 }
 
 impl ExchangeMessage {
@@ -54,6 +59,7 @@ impl ExchangeMessage {
             Self::Agreed(message) => message.name(),
             Self::Center(message) => message.name(),
             Self::Pull(message) => message.name(),
+            Self::Grid(message) => message.name(),
         }
     }
 
@@ -63,6 +69,7 @@ impl ExchangeMessage {
             Self::Agreed(message) => Some(message.round()),
             Self::Center(message) => message.round(),
             Self::Pull(message) => Some(message.round()),
+            Self::Grid(message) => message.round(),
         }
     }
 
@@ -70,6 +77,7 @@ impl ExchangeMessage {
     pub(crate) fn check(&self) -> Result<(), WireError> {
         match self {
             Self::Agreed(message) => message.check(),
+            Self::Grid(message) => message.check(),
             Self::Center(_) | Self::Pull(_) => Ok(()),
         }
     }
@@ -90,6 +98,12 @@ impl From<Scoped> for ExchangeMessage {
 impl From<CenterMessage> for ExchangeMessage {
     fn from(message: CenterMessage) -> Self {
         Self::Center(message)
+    }
+}
+
+impl From<GridMessage> for ExchangeMessage {
+    fn from(message: GridMessage) -> Self {
+        Self::Grid(message)
     }
 }
 

@@ -35,7 +35,8 @@ impl Peer {
 
     pub(super) fn applied(&mut self, fragment: FragmentId, done: &Done) {
         match done {
-            Done::Applied { digest } => {
+            Done::Applied { digest, note } => {
+                self.cx.note.extend_from_slice(note);
                 if let Some(slot) = self.cx.digests.get_mut(usize::from(fragment.0)) {
                     *slot = *digest;
                 }
@@ -68,6 +69,7 @@ impl Peer {
             self.cx.emit(Event::Alone { round, seconds });
         } else {
             self.cx.round = self.cx.round.max(round).next();
+            self.cx.turn_roll();
             self.cx.emit(Event::RoundEnded {
                 round,
                 digest,

@@ -263,7 +263,7 @@ impl Peer {
             CatchUp::Loading(id, offer, _) if *id == order => {
                 let offer = *offer;
                 match done {
-                    Done::Loaded { digests } => self.loaded(offer, digests),
+                    Done::Loaded { digests, note } => self.loaded(offer, digests, note),
                     other => {
                         let what = format!("cannot take over the fetched state: {other:?}");
                         self.cx.emit(Event::WorkFailed { what });
@@ -290,10 +290,11 @@ impl Peer {
         }
     }
 
-    fn loaded(&mut self, offer: Offer, digests: &[Digest]) {
+    fn loaded(&mut self, offer: Offer, digests: &[Digest], note: &[u8]) {
         self.drop_pin();
         self.leave_branch();
         self.cx.digests = digests.to_vec();
+        self.take_roll(note);
         self.cx.round = offer.state.round;
         if self.cx.plan.agreement.signs() && self.cx.anchor() != offer.anchor {
             // The donors served other parameters than those that others vouched for.

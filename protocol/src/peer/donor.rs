@@ -68,7 +68,9 @@ impl Peer {
             // A peer that takes the state over needs the rounds that end meanwhile.
             self.keep_since(Some(round));
             let anchor = self.cx.anchor();
-            self.donor.pinning = Some((self.cx.order(Order::Pin { round }), anchor));
+            let note = self.roll_bytes();
+            let order = self.cx.order(Order::Pin { round, note });
+            self.donor.pinning = Some((order, anchor));
         }
     }
 

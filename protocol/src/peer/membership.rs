@@ -88,6 +88,7 @@ impl Peer {
         }
         self.cx.deadlines.forget(peer);
         self.donor.forget(peer);
+        self.founder_gone(peer);
         self.signal(Signal::Gone(peer));
         self.catch_up_gone(peer);
     }
@@ -131,6 +132,7 @@ impl Peer {
         if !known {
             self.cx.emit(Event::PeerUp(from));
             self.send_records(from);
+            self.greet_founder(from);
         }
         if answer {
             self.send_hello(from);
@@ -243,7 +245,11 @@ impl Peer {
         let silent: Vec<PeerId> = silent.map(|(id, _)| id).collect();
         silent.into_iter().for_each(|peer| self.send_hello(peer));
         self.spread_records();
+        self.dial_mates();
         self.dial_due(ACTIVE_LINKS_MAX);
+        if self.only_follows() && self.is_outside() {
+            self.ask_for_a_place();
+        }
         self.donor_tick();
         self.keep_donors();
     }
@@ -345,6 +351,7 @@ impl Peer {
     }
 
     pub(super) fn own_record(&mut self, record: PeerRecord) {
+        self.begin_founding(&record);
         self.cx.view.set_mine(record);
         let peers: Vec<PeerId> = self.cx.view.audience().map(|(id, _)| id).collect();
         peers
@@ -356,6 +363,10 @@ impl Peer {
     /// Dials known peers without a link until there are enough: all of them while the view is
     /// complete, but a few at a time, because a young view of a large swarm looks complete too.
     fn dial_due(&mut self, beyond_active: usize) {
+        if self.sits() {
+            self.dial_strangers();
+            return;
+        }
         let linked = self.cx.view.iter().filter(|(_, r)| r.linked).count();
         let complete = self.cx.view.is_complete();
         let beyond = if complete { beyond_active } else { 0 };

@@ -14,6 +14,7 @@ mod catch_up;
 mod clocks;
 mod cut;
 mod donor;
+mod found;
 mod input;
 mod lag;
 mod leave;
@@ -24,6 +25,7 @@ mod observe;
 mod replay;
 mod rest;
 mod resting;
+mod rolled;
 mod round;
 mod shown;
 mod snapshot;
@@ -35,8 +37,9 @@ pub use snapshot::{SNAPSHOT_VERSION, Snapshot};
 use crate::core::context::Context;
 use crate::core::timers::Timer;
 use crate::core::{FetchId, Output, PeerConfig, PeerError, Phase};
-use crate::exchange::{self, Arrived, Exchange, Signal};
-use crate::wire::{MembershipMessage, Message, Reason, TransferMessage};
+use crate::exchange::{self, Arrived, Exchange, GridMessage, Signal};
+use crate::roll::Founding;
+use crate::wire::{ExchangeMessage, MembershipMessage, Message, Reason, TransferMessage};
 use crate::{Digest, Done, Order, OrderId, Part, PeerId, Plan, SliceId, SliceMeta, Time, Topology};
 use asked::Donor;
 use lag::{CatchUp, Helpers, Offer};
@@ -64,6 +67,8 @@ pub struct Peer {
     helpers: Helpers,
     donor: Donor,
     rest: Rest,
+    /// How the run gets its first roll, until it has one.
+    founding: Option<Box<Founding>>,
 }
 
 impl Peer {
@@ -85,6 +90,7 @@ impl Peer {
             helpers: Helpers::default(),
             donor: Donor::default(),
             rest: Rest::default(),
+            founding: None,
         }
     }
 
@@ -193,7 +199,9 @@ impl Peer {
         let known = remote.is_some_and(|r| !r.banned && !r.contact.refused && !r.contact.observes);
         // Along a schedule members forward aggregates of others. The exchange checks who may.
         let handed_on = slice.part == Part::Aggregate && self.cx.plan.schedule.relays();
-        let own = slice.origin == from || handed_on;
+        // All members of a column make the same bundle, in the name of one of them.
+        let bundle = slice.part == Part::Bundle && self.has_rolls();
+        let own = slice.origin == from || handed_on || bundle;
         let result = if known && own {
             let signal = Signal::Arrived(Arrived {
                 from,
@@ -233,15 +241,17 @@ impl Peer {
             }
             _ if !self.heard(from, message) => Ok(()),
             Message::Membership(message) => self.membership(from, message),
+            Message::Founding(message) => {
+                self.founding_said(from, message);
+                Ok(())
+            }
             Message::Transfer(message) => {
                 self.transfer(from, message);
                 Ok(())
             }
             Message::Exchange(message) => match self.replays(from, message) {
                 Some(decision) => self.replay_decision(decision),
-                None => self
-                    .exchange
-                    .signal(&mut self.cx, Signal::Message { from, message }),
+                None => self.exchange_said(from, message),
             },
         };
         self.check_outcome();
@@ -249,6 +259,15 @@ impl Peer {
             self.look_for_branches();
         }
         self.judge(from, result)
+    }
+
+    fn exchange_said(&mut self, from: PeerId, message: &ExchangeMessage) -> Result<(), PeerError> {
+        let signal = Signal::Message { from, message };
+        let result = self.exchange.signal(&mut self.cx, signal);
+        if let ExchangeMessage::Grid(GridMessage::Placed { round }) = message {
+            self.placed(from, *round);
+        }
+        result
     }
 
     fn membership(&mut self, from: PeerId, message: &MembershipMessage) -> Result<(), PeerError> {
@@ -317,6 +336,9 @@ impl Peer {
         }
         if self.cx.timers.expired(Timer::Exchange, now) {
             self.signal(Signal::Timeout);
+        }
+        if self.cx.timers.expired(Timer::Founding, now) {
+            self.founding_tick();
         }
         if self.cx.timers.expired(Timer::Join, now) {
             self.join_expired();

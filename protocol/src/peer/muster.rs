@@ -21,7 +21,7 @@ impl Peer {
         if self.phase != Phase::Join || !self.catch_up.idle() {
             return;
         }
-        if self.life.once.observes {
+        if self.only_follows() {
             self.follow();
             return;
         }
@@ -31,6 +31,10 @@ impl Peer {
         }
         if self.swarm_is_elsewhere() {
             self.take_over();
+            return;
+        }
+        if self.has_rolls() && !self.sits() {
+            // The roll is being founded, or comes with the state of a swarm that is further.
             return;
         }
         self.ask_about_rest();
@@ -107,6 +111,13 @@ impl Peer {
     /// How many peers, this one included, it waits for.
     fn wanted(&self) -> usize {
         let most = |peers: usize| peers / 2 + 1;
+        if self.sits() {
+            let (_, mates) = self.mates_here();
+            return match self.life.once.patience {
+                Patience::ForAll => 1 + mates,
+                _ => most(1 + mates),
+            };
+        }
         let config = &self.cx.config;
         let all = config.start_with.max(config.companions + 1);
         match self.life.once.patience {
@@ -119,7 +130,10 @@ impl Peer {
 
     /// How many peers are here, this one included.
     fn here(&self) -> usize {
-        1 + self.cx.view.greeted().count()
+        match self.sits() {
+            true => 1 + self.mates_here().0,
+            false => 1 + self.cx.view.greeted().count(),
+        }
     }
 
     /// Whether as many others are here as this peer begins with.
@@ -185,7 +199,7 @@ impl Peer {
             return;
         }
         let lonely = self.here() == 1 && self.cx.config.join && self.fresh();
-        if self.life.once.observes && !lonely {
+        if self.only_follows() && !lonely {
             self.follow_later();
             return;
         }

@@ -165,7 +165,8 @@ impl Peer {
 
     pub(super) fn replayed(&mut self, fragment: FragmentId, done: &Done) {
         match done {
-            Done::Applied { digest } => {
+            Done::Applied { digest, note } => {
+                self.cx.note.extend_from_slice(note);
                 if let Some(slot) = self.cx.digests.get_mut(usize::from(fragment.0)) {
                     *slot = *digest;
                 }
@@ -206,6 +207,7 @@ impl Peer {
             donors: 1,
         });
         self.cx.round = round.next();
+        self.cx.turn_roll();
         self.caught_up(replayed);
     }
 

@@ -47,6 +47,7 @@ impl Peer {
                 "the driver checks the snapshot's plan"
             );
             self.cx.round = snapshot.round;
+            self.take_roll(&snapshot.roll);
             self.exchange.set_weights(&snapshot.weights);
             self.life.taken_ahead = snapshot.ahead;
             self.life.saved_round = Some(snapshot.round);
@@ -55,6 +56,7 @@ impl Peer {
         self.life.saved_at = self.cx.now;
         self.life.started = self.cx.now;
         self.enter(Phase::Join);
+        self.dial_mates();
         self.gather();
         // Peers that start together do not all speak at the same instant.
         let spread = (self.cx.me().as_bytes()[0] as u32 + 1) * ALIVE_EVERY / 256;
@@ -64,7 +66,7 @@ impl Peer {
 
     /// The first round of this life.
     pub(super) fn begin(&mut self) {
-        if self.life.once.observes {
+        if self.only_follows() {
             self.looked();
             return;
         }
@@ -99,7 +101,8 @@ impl Peer {
             self.finish();
             return;
         }
-        if self.life.once.observes {
+        if self.only_follows() {
+            self.ask_for_a_place();
             self.enter(Phase::Join);
             self.follow_later();
             return;
@@ -110,6 +113,7 @@ impl Peer {
             return;
         }
         self.enter(Phase::Train);
+        self.exchange.open(&mut self.cx);
         let round = self.cx.round;
         if !self.cx.plan.draws(round, self.cx.me()) {
             // A peer that is not drawn takes part in the round with weight zero.
@@ -345,6 +349,7 @@ impl Peer {
             round: self.cx.round,
             weights,
             ahead: self.life.taken_ahead,
+            roll: self.roll_bytes(),
         };
         snapshot.to_bytes()
     }

@@ -5,7 +5,7 @@ use crate::{PlanHash, Round, TrainSummary};
 use serde::{Deserialize, Serialize};
 
 /// The version of the snapshot's layout.
-pub const SNAPSHOT_VERSION: u8 = 2;
+pub const SNAPSHOT_VERSION: u8 = 3;
 
 /// The peer's own part of a checkpoint.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -21,6 +21,8 @@ pub struct Snapshot {
     /// Training of that round that the saved parameters already hold, where results are applied
     /// late.
     pub ahead: Option<TrainSummary>,
+    /// Who takes part, where the swarm has a roll; otherwise empty.
+    pub roll: Vec<u8>,
 }
 
 impl Snapshot {

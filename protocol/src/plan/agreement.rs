@@ -13,6 +13,31 @@ pub struct AgreementPlan {
     /// The least number of contributions that are combined: with fewer the round is void. Zero and one
     /// are the same.
     pub contributions: u16,
+    /// How a swarm is cut into groups.
+    pub grouping: Grouping,
+}
+
+/// How a swarm is cut into groups that agree.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Grouping {
+    /// One group of at most 64; each round it forms again, and further peers follow it.
+    #[default]
+    Flat,
+    /// The rows and columns of a [`Roll`](crate::Roll).
+    Grid {
+        /// Peers in a row; zero where the size of the swarm decides.
+        row: u16,
+    },
+}
+
+impl Grouping {
+    /// Whether rows and columns of a roll exchange.
+    pub const fn is_grid(self) -> bool {
+        matches!(self, Self::Grid { .. })
+    }
+
+    /// Bytes of its encoding.
+    const FLAT_BYTES: usize = size_of::<u32>();
 }
 
 impl AgreementPlan {
@@ -26,11 +51,14 @@ impl AgreementPlan {
         let Self {
             liars,
             contributions,
+            grouping,
         } = self;
+        let flat = Grouping::FLAT_BYTES;
         match (liars, contributions) {
-            (0, 0) => size_of_val(liars) + size_of_val(contributions),
-            (_, 0) => size_of_val(contributions),
-            _ => 0,
+            _ if grouping.is_grid() => 0,
+            (0, 0) => size_of_val(liars) + size_of_val(contributions) + flat,
+            (_, 0) => size_of_val(contributions) + flat,
+            _ => flat,
         }
     }
 }

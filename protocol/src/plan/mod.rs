@@ -8,13 +8,14 @@ mod liars;
 mod rounds;
 mod validate;
 
-pub use agreement::AgreementPlan;
+pub use agreement::{AgreementPlan, Grouping};
 #[cfg(test)]
 pub(crate) use liars::quorum;
 pub use validate::PlanError;
 
+use crate::limits::{GROUP_MEMBERS_MAX, ROLL_CHANGE_BYTES_MAX};
 use crate::{
-    Digest, ExchangeKind, FragmentId, LayoutHash, OverlapPlan, PlanHash, RunId, Schedule,
+    Digest, ExchangeKind, FragmentId, LayoutHash, OverlapPlan, Part, PlanHash, RunId, Schedule,
     StepBudget, Synchronization,
 };
 use core::time::Duration;
@@ -156,6 +157,27 @@ impl Plan {
             false => 0,
         };
         fragment.slice_bytes_max().max(plain)
+    }
+
+    /// The most bytes of a slice of one of `of` shards of a fragment.
+    pub fn shard_bytes_max(&self, fragment: &FragmentPlan, part: Part, of: u64) -> u64 {
+        let values = fragment.len.div_ceil(of.max(1));
+        let note = match self.agreement.grouping.is_grid() {
+            true => ROLL_CHANGE_BYTES_MAX as u64 + 4,
+            false => 0,
+        };
+        match part {
+            Part::Contribution => fragment.contribution.of(values),
+            Part::Aggregate => fragment.aggregate.of(values) + note,
+            Part::Partial => fragment.aggregate.of(values),
+            Part::RowMean => PLAIN_HEADER_BYTES_MAX + 4 * values,
+            Part::Bundle => {
+                // A column has at most as many parts as a group has members.
+                let parts = GROUP_MEMBERS_MAX as u64;
+                let heads = parts * (fragment.aggregate.of(1) + 4);
+                fragment.aggregate.of(values) + heads + note + 8
+            }
+        }
     }
 
     /// The plan of one fragment, if there is such a fragment.

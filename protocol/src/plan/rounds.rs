@@ -56,7 +56,8 @@ impl Plan {
         } = self.overlap;
         let whole = stagger <= 1 && late_steps == 0 && layers == Layers::Together;
         let deltas = self.contribution == Contribution::Delta;
-        self.exchange.agrees() && deltas && whole && !self.agreement.signs()
+        let grid = self.agreement.grouping.is_grid();
+        self.exchange.agrees() && deltas && whole && !self.agreement.signs() && !grid
     }
 
     /// The fragments that a round exchanges, in the order in which they leave: the last one first

@@ -1,8 +1,8 @@
 //! The control message: one family for each part of a peer that talks to its counterpart.
 
 use crate::exchange::{AgreedMessage, ExchangeMessage};
-use crate::wire::{MembershipMessage, TransferMessage, WireError};
-use crate::{PeerId, Round, RunId, Signed};
+use crate::wire::{MembershipMessage, PeerRecord, TransferMessage, WireError};
+use crate::{FoundingMessage, PeerId, Round, RunId, Signed};
 use serde::{Deserialize, Serialize};
 
 /// A control message.
@@ -14,6 +14,8 @@ pub enum Message {
     Transfer(TransferMessage),
     /// What the peers of an exchange say to each other.
     Exchange(ExchangeMessage),
+    /// How a run gets its first roll.
+    Founding(FoundingMessage),
 }
 
 impl Message {
@@ -23,13 +25,14 @@ impl Message {
             Self::Membership(message) => message.name(),
             Self::Transfer(message) => message.name(),
             Self::Exchange(message) => message.name(),
+            Self::Founding(message) => message.name(),
         }
     }
 
     /// The round that the message is about, if it is about one.
     pub const fn round(&self) -> Option<Round> {
         match self {
-            Self::Membership(_) | Self::Transfer(_) => None,
+            Self::Membership(_) | Self::Transfer(_) | Self::Founding(_) => None,
             Self::Exchange(message) => message.round(),
         }
     }
@@ -73,6 +76,17 @@ impl Message {
         }
     }
 
+    /// The records in it, whose signatures the host of the receiver checks before the peer receives the
+    /// message.
+    pub fn records(&self) -> Vec<PeerRecord> {
+        match self {
+            Self::Membership(MembershipMessage::Records(records)) => records.clone(),
+            Self::Founding(message) => message.records().to_vec(),
+            Self::Exchange(ExchangeMessage::Grid(message)) => message.records().to_vec(),
+            _ => Vec::new(),
+        }
+    }
+
     /// Checks every count and range.
     ///
     /// # Errors
@@ -82,6 +96,7 @@ impl Message {
             Self::Membership(message) => message.check(),
             Self::Transfer(message) => message.check(),
             Self::Exchange(message) => message.check(),
+            Self::Founding(message) => message.check(),
         }
     }
 }
@@ -89,6 +104,12 @@ impl Message {
 impl From<MembershipMessage> for Message {
     fn from(message: MembershipMessage) -> Self {
         Self::Membership(message)
+    }
+}
+
+impl From<FoundingMessage> for Message {
+    fn from(message: FoundingMessage) -> Self {
+        Self::Founding(message)
     }
 }
 

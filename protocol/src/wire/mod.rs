@@ -14,9 +14,9 @@ mod transfer;
 mod version;
 
 pub use crate::exchange::{
-    AgreedMessage, Ballot, CenterMessage, ExchangeMessage, FormingMessage, FragmentMessage, Held,
-    Member, MergeSide, Pledge, Promise, PullMessage, Scoped, Seat, Seated, ShardPlan, ShardVersion,
-    SignedGroup, SignedMessage, VoteCertificate, value_of,
+    AgreedMessage, Ballot, CenterMessage, ExchangeMessage, FormingMessage, FragmentMessage,
+    GridMessage, Held, Member, MergeSide, Pledge, Promise, PullMessage, Scoped, Seat, Seated,
+    ShardPlan, ShardVersion, SignedGroup, SignedMessage, VoteCertificate, value_of,
 };
 pub use codec::{canonical, decode_value, encode_value};
 pub use error::WireError;

@@ -506,9 +506,11 @@ impl Club {
                 member.anchor = Digest::of(&bytes);
                 Done::Applied {
                     digest: member.anchor,
+                    note: Vec::new(),
                 }
             }
             Order::ResetCenter { .. } | Order::MoveCenter { .. } => Done::Combined,
+            Order::SumRow { .. } | Order::Append { .. } | Order::Bundle { .. } => Done::Combined,
             Order::Gather { inputs, .. } => {
                 if let Some((slice, _)) = inputs.iter().find(|(s, _)| Some(s.origin) == bad) {
                     return Some(Done::Failed(WorkError::BadSlice {
@@ -526,10 +528,12 @@ impl Club {
                 member.anchor = Digest::of(&bytes);
                 Done::Applied {
                     digest: member.anchor,
+                    note: Vec::new(),
                 }
             }
             Order::Void { .. } => Done::Applied {
                 digest: member.anchor,
+                note: Vec::new(),
             },
             Order::Release { slice } => {
                 member.store.remove(slice);
@@ -543,9 +547,10 @@ impl Club {
             Order::Average { .. } => Done::Combined,
             Order::Merge { .. } => Done::Applied {
                 digest: member.anchor,
+                note: Vec::new(),
             },
             Order::Save { .. } | Order::SaveBranch { .. } => Done::Saved,
-            Order::Pin { round } => Done::Pinned(StateId {
+            Order::Pin { round, .. } => Done::Pinned(StateId {
                 round: *round,
                 root: member.anchor,
                 bytes: 9,
@@ -554,6 +559,7 @@ impl Club {
                 member.anchor = state.root;
                 Done::Loaded {
                     digests: vec![member.anchor; member.peer.plan().fragments.len()],
+                    note: Vec::new(),
                 }
             }
         })

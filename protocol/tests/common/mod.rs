@@ -377,10 +377,21 @@ fn any_tag(group: GroupTag, part: Part) -> impl Strategy<Value = Tag> {
     let agreed = match part {
         Part::Contribution => Just(Tag::Contribution { group }).boxed(),
         Part::Aggregate | Part::Partial => mean.boxed(),
+        Part::RowMean => any_real()
+            .prop_map(move |weight| Tag::RowMean { group, weight })
+            .boxed(),
+        Part::Bundle => (0u64..16, any::<bool>())
+            .prop_map(move |(rows, counted)| Tag::Result {
+                group,
+                rows: Members::from_bits(rows),
+                counted,
+            })
+            .boxed(),
     };
     prop_oneof![
         6 => agreed,
         4 => any_real().prop_map(|weight| Tag::Mass { weight }),
+        1 => any_real().prop_map(move |weight| Tag::Share { group, weight }),
         2 => (0u32..4, 0u32..4, any_real())
             .prop_map(|(session, exchange, share)| Tag::Half { session, exchange, share }),
         2 => (any::<bool>(), 0u32..4).prop_map(|(up, peers)| Tag::Relayed { up, peers }),

@@ -157,6 +157,7 @@ pub fn honest(order: &Order) -> Option<Done> {
         Order::Reduce { .. } | Order::Mix { .. } => Done::Combined,
         Order::Apply { .. } | Order::Void { .. } => Done::Applied {
             digest: Digest::of(b"mixed"),
+            note: Vec::new(),
         },
         _ => return None,
     })

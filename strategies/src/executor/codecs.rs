@@ -4,7 +4,7 @@
 use super::codec_state::seeds;
 use super::host::Host;
 use crate::aggregate::{RMS_MAX, quarantine};
-use crate::compress::{Codec, EncodeContext};
+use crate::compress::{Codec, EncodeContext, F32};
 use murmurate_protocol::{Part, PlanHash, SliceId, WorkError};
 
 /// The codecs of contributions and of aggregates.
@@ -23,7 +23,9 @@ impl Codecs {
         match part {
             Part::Contribution => self.contribution.as_ref(),
             Part::Aggregate if self.gathered => self.contribution.as_ref(),
-            Part::Aggregate | Part::Partial => self.aggregate.as_ref(),
+            // A bundle's parts are aggregates.
+            Part::Aggregate | Part::Partial | Part::Bundle => self.aggregate.as_ref(),
+            Part::RowMean => &F32,
         }
     }
 
@@ -85,6 +87,19 @@ impl Codecs {
     ) -> Result<(), WorkError> {
         self.add(acc, slice, weight, host)?;
         quarantine(acc, RMS_MAX).map_err(|error| bad_slice(slice, error.to_string()))?;
+        Ok(())
+    }
+
+    /// `acc += decode(bytes)` of an aggregate that a bundle holds, and checks the sum.
+    pub(super) fn add_bytes(
+        &self,
+        acc: &mut [f32],
+        bundle: SliceId,
+        bytes: &[u8],
+    ) -> Result<(), WorkError> {
+        let added = self.aggregate.decode_add(bytes, 1.0, acc);
+        added.map_err(|error| bad_slice(bundle, error.to_string()))?;
+        quarantine(acc, RMS_MAX).map_err(|error| bad_slice(bundle, error.to_string()))?;
         Ok(())
     }
 

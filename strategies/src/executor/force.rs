@@ -1,10 +1,12 @@
 //! The result of a round becomes the anchor, and the trainer takes it over.
 
+use super::bundle::Bundle;
+use super::codecs::{bad_slice, bytes_are_gone};
 use super::host::Host;
 use super::late::{Blend, Late};
 use super::local::Held;
 use super::mix_core::MixCore;
-use murmurate_protocol::{FragmentId, Round, SliceId, WorkError};
+use murmurate_protocol::{FragmentId, Part, Round, SliceId, WorkError};
 
 /// How a fragment's round ends.
 #[derive(Clone, Copy, Debug)]
@@ -124,7 +126,7 @@ impl MixCore {
 
     /// Decodes a fragment's aggregates, shard by shard, into `into` (zeros).
     fn decode(
-        &self,
+        &mut self,
         fragment: FragmentId,
         aggregates: &[SliceId],
         into: &mut [f32],
@@ -135,7 +137,36 @@ impl MixCore {
         for slice in aggregates {
             let shard = self.places.shard(fragment, slice.shard, of);
             let into = &mut into[shard.start - start..shard.end - start];
-            self.codecs.add_checked(into, *slice, 1.0, host)?;
+            match slice.part {
+                Part::Bundle => self.decode_bundle(*slice, of, into, host)?,
+                _ => self.codecs.add_checked(into, *slice, 1.0, host)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Decodes the parts of one of `of` bundles into its shard, and keeps its note.
+    fn decode_bundle(
+        &mut self,
+        slice: SliceId,
+        of: u16,
+        into: &mut [f32],
+        host: &dyn Host,
+    ) -> Result<(), WorkError> {
+        let bytes = host.get(&slice).ok_or_else(|| bytes_are_gone(slice))?;
+        let bundle = Bundle::read(&bytes);
+        let bundle = bundle.ok_or_else(|| bad_slice(slice, "a malformed bundle".to_owned()))?;
+        let parts = bundle.parts.len();
+        let start = self.places.shard(slice.fragment, slice.shard, of).start;
+        for (at, part) in bundle.parts.iter().enumerate() {
+            let range = self
+                .places
+                .part(slice.fragment, (slice.shard, of), (at, parts));
+            let into = &mut into[range.start - start..range.end - start];
+            self.codecs.add_bytes(into, slice, part)?;
+        }
+        if !bundle.note.is_empty() {
+            self.note = bundle.note.to_vec();
         }
         Ok(())
     }

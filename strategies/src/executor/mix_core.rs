@@ -23,6 +23,8 @@ pub(super) struct MixCore {
     pub(super) ema: Option<Ema>,
     /// Whether a contribution is the difference between parameters and anchor.
     pub(super) sends_deltas: bool,
+    /// The note in the bytes that were applied last.
+    pub(super) note: Vec<u8>,
 }
 
 impl MixCore {

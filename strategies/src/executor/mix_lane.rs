@@ -3,6 +3,7 @@
 use super::ahead::Ahead;
 use super::anchor::Anchor;
 use super::branches::Branches;
+use super::bundle;
 use super::codec_state::CodecState;
 use super::codecs::Codecs;
 use super::contributions::Contributions;
@@ -78,6 +79,7 @@ impl MixLane {
                 eager: eager.map(|outer| Eager::new(outer, parameters, fragments)),
             },
             sends_deltas: moves_the_anchor && parts.contribution == Contribution::Delta,
+            note: Vec::new(),
             places,
         };
         Self {
@@ -112,9 +114,10 @@ impl MixLane {
                 fragment,
                 aggregates,
             } => self.merge(*round, *fragment, aggregates, host),
-            Order::Reduce { .. } | Order::ResetCenter { .. } | Order::MoveCenter { .. } => {
-                self.mixer.combine(&mut self.core, order, host)
-            }
+            Order::Reduce { .. }
+            | Order::SumRow { .. }
+            | Order::ResetCenter { .. }
+            | Order::MoveCenter { .. } => self.mixer.combine(&mut self.core, order, host),
             Order::Apply { .. } | Order::Gather { .. } => self.end(order, host),
             Order::Void { fragment, .. } => {
                 // First the round's cut: it ends the record of what the round before encoded. A round
@@ -126,7 +129,14 @@ impl MixLane {
                 self.core.void(*fragment, encoded, common, host);
                 Ok(self.applied(*fragment))
             }
-            Order::Pin { round } => Ok(self.pin(*round, host)),
+            Order::Append { slice, note, .. } => bundle::append(*slice, note, host),
+            Order::Bundle {
+                slice,
+                parts,
+                noted,
+                ..
+            } => bundle::bundle(*slice, parts, *noted, host),
+            Order::Pin { round, note } => Ok(self.pin(*round, note, host)),
             Order::Load { state } => self.load_state(state, host),
             Order::Settle { slice, outcome } => {
                 if *outcome == Settlement::Lost {
@@ -246,9 +256,10 @@ impl MixLane {
         Ok(self.applied(fragment))
     }
 
-    pub(super) fn applied(&self, fragment: FragmentId) -> Done {
+    pub(super) fn applied(&mut self, fragment: FragmentId) -> Done {
         Done::Applied {
             digest: self.core.digest(fragment),
+            note: std::mem::take(&mut self.core.note),
         }
     }
 

@@ -22,6 +22,7 @@ mod ahead;
 mod anchor;
 mod branches;
 mod budget;
+mod bundle;
 mod codec_state;
 mod codecs;
 mod common;

@@ -49,6 +49,20 @@ impl Places {
         fragments.position(|range| range.start >= self.parameters)
     }
 
+    /// Part `at` of `parts` of a fragment's shard: shard `shard * parts + at` of `of * parts`. The
+    /// parts of a shard are together as long as the shard.
+    pub(super) fn part(
+        &self,
+        fragment: FragmentId,
+        (shard, of): (u16, u16),
+        (at, parts): (usize, usize),
+    ) -> Range<usize> {
+        let fragment = self.of(fragment);
+        let (first, of) = (usize::from(shard) * parts + at, usize::from(of) * parts);
+        let place = |i: usize| fragment.start + fragment.len() * i.min(of) / of.max(1);
+        place(first)..place(first + 1)
+    }
+
     /// A shard of a fragment that is cut into `of` shards, whose lengths differ by at most one.
     pub(super) fn shard(&self, fragment: FragmentId, shard: u16, of: u16) -> Range<usize> {
         let fragment = self.of(fragment);

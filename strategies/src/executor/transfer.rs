@@ -2,7 +2,7 @@
 //!
 //! A transferred state is a header (magic, plan hash, round, inner steps), then little-endian f32:
 //! anchor, outer optimizer, shared inner optimizer; then the common state of the codec, if it has
-//! one. All donors of one round produce the same bytes.
+//! one, or the note that the peer gave. All donors of one round produce the same bytes.
 
 use super::anchor::{SavedAnchor, finite};
 use super::codec_state::CodecState;
@@ -34,7 +34,7 @@ impl MixLane {
     }
 
     /// Keeps the state for newcomers.
-    pub(super) fn pin(&mut self, round: Round, host: &dyn Host) -> Done {
+    pub(super) fn pin(&mut self, round: Round, note: &[u8], host: &dyn Host) -> Done {
         let core = &self.core;
         let mut out = Vec::with_capacity(self.state_bytes() as usize);
         out.extend_from_slice(MAGIC);
@@ -45,6 +45,7 @@ impl MixLane {
         if let Some(common) = self.mixer.common() {
             common.write(&mut out);
         }
+        out.extend_from_slice(note);
         let manifest = manifest_of(&out);
         let state = StateId {
             round,
@@ -68,13 +69,15 @@ impl MixLane {
         let values = usize::try_from(self.state_bytes()).ok();
         let split = values.and_then(|len| bytes.split_at_checked(len));
         let (values, rest) = split.ok_or_else(|| bad("its size is not this model's"))?;
-        let common = match self.mixer.common() {
-            Some(_) => Some(
-                Common::read(rest, self.core.places.ranges())
-                    .ok_or_else(|| bad("what the codec keeps in common is malformed"))?,
-            ),
-            None if rest.is_empty() => None,
-            None => return Err(bad("its size is not this model's")),
+        // No grid has a codec that keeps something in common, so what follows the values is the one or
+        // the other.
+        let (common, note) = match self.mixer.common() {
+            Some(_) => {
+                let common = Common::read(rest, self.core.places.ranges())
+                    .ok_or_else(|| bad("what the codec keeps in common is malformed"))?;
+                (Some(common), Vec::new())
+            }
+            None => (None, rest.to_vec()),
         };
         let (header, values) = values.split_at(STATE_HEADER_BYTES);
         if header[..8] != *MAGIC {
@@ -105,6 +108,7 @@ impl MixLane {
         }
         Ok(Done::Loaded {
             digests: self.digests(),
+            note,
         })
     }
 

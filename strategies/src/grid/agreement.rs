@@ -5,8 +5,8 @@ use super::entry::hint;
 use super::methods;
 use super::tables::{Agreement, Liars};
 use super::validate::{absent, range};
-use murmurate_protocol::ExchangeKind;
 use murmurate_protocol::limits::GROUP_MEMBERS_MAX;
+use murmurate_protocol::{ExchangeKind, Grouping};
 
 const KEY: &str = "agreement.liars";
 
@@ -41,15 +41,27 @@ pub(super) fn read(
 impl Agreement {
     /// Whether nothing is said.
     pub(super) fn is_default(&self) -> bool {
-        self.liars.is_none()
+        self == &Self::default()
     }
 
     /// Writes it down.
-    pub(super) fn from_liars(liars: Option<u16>) -> Self {
+    pub(super) fn from_plan(liars: Option<u16>, grouping: Option<Grouping>) -> Self {
         let liars = liars.map(|liars| match liars {
             u16::MAX => Liars::Name(MAX.to_owned()),
             count => Liars::Count(i64::from(count)),
         });
-        Self { liars }
+        let row = match grouping {
+            Some(Grouping::Grid { row }) if row > 0 => Some(i64::from(row)),
+            _ => None,
+        };
+        let grouping = grouping.map(|grouping| match grouping {
+            Grouping::Flat => "flat".to_owned(),
+            Grouping::Grid { .. } => "grid".to_owned(),
+        });
+        Self {
+            liars,
+            grouping,
+            row,
+        }
     }
 }

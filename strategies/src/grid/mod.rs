@@ -74,6 +74,8 @@
 //! bucket = 2                   # centered-clip: contributions averaged before it
 //!
 //! [agreement]                  # all-reduce, gathered, parameter-server with mode = "bsp"
+//! grouping = "auto"            # flat, grid, or auto: a grid above 64 peers (all-reduce)
+//! row = 0                      # peers in a row of a grid; 0 chooses by the size
 //! liars = 0                    # members of a group that may lie without harm: a number, or "max"; members then sign
 //!
 //! [inner]
@@ -109,6 +111,7 @@ mod companions;
 mod entry;
 mod error;
 mod fields;
+mod grouping;
 mod keys;
 mod later;
 mod methods;

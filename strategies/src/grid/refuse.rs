@@ -1,7 +1,9 @@
 //! Combinations of methods that cannot work, each with the reason and the nearest one that works.
 
 use super::error::refused;
-use super::{Strategy, StrategyError, companions, methods, overlap, rates, synchronization};
+use super::{
+    Strategy, StrategyError, companions, grouping, methods, overlap, rates, synchronization,
+};
 use crate::aggregate::AggregationKind;
 use crate::compress::{CodecProperties, Reduction};
 use crate::correct::CorrectionKind;
@@ -16,6 +18,7 @@ pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
     companions::anchors(strategy)?;
     overlap::check(strategy)?;
     (methods::of(strategy.exchange()).check)(strategy)?;
+    grouping::check(strategy)?;
     let facts = strategy.exchange().facts();
     if !facts.exchanges {
         return Ok(());

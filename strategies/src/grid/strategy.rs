@@ -17,7 +17,8 @@ use crate::outer::{OuterKind, OuterOptimizer};
 use crate::topology::TopologyKind;
 pub(super) use common::{HELD, HELD_MEMBERS};
 use murmurate_protocol::{
-    Contribution, DeadlinePlan, ExchangeKind, Schedule, StepBudget, Synchronization, Topology,
+    Contribution, DeadlinePlan, ExchangeKind, Grouping, Schedule, StepBudget, Synchronization,
+    Topology,
 };
 
 /// Bytes of a state transfer besides its f32: counts, names and lengths.
@@ -37,6 +38,7 @@ pub struct Strategy {
     outer: OuterKind,
     aggregation: AggregationKind,
     liars: Option<u16>,
+    pub(super) grouping: Option<Grouping>,
     pub(super) inner: Inner,
     deadlines: DeadlinePlan,
 }

@@ -125,11 +125,13 @@ pub(super) struct Aggregation {
     pub(super) bucket: Option<usize>,
 }
 
-/// How many members a group survives that lie.
+/// How groups are cut, and how many of their members may lie.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Agreement {
     pub(super) liars: Option<Liars>,
+    pub(super) grouping: Option<String>,
+    pub(super) row: Option<i64>,
 }
 
 /// A number, or `"max"`.

@@ -102,6 +102,7 @@ fn pinned(executor: &mut Executor, store: &Store, round: u64) -> StateId {
     match executor.perform(
         &Order::Pin {
             round: Round(round),
+            note: Vec::new(),
         },
         store,
     ) {
@@ -172,7 +173,8 @@ fn a_loaded_state_brings_anchor_optimizer_and_clock() {
         assert_eq!(
             loaded,
             Some(Done::Loaded {
-                digests: donor.digests()
+                digests: donor.digests(),
+                note: Vec::new(),
             })
         );
         // The same reduction moves both to the same bits: the optimizer's state came along.
@@ -193,7 +195,10 @@ fn a_loaded_state_brings_anchor_optimizer_and_clock() {
         };
         assert_eq!(
             newcomer.perform(&apply, &store),
-            Some(Done::Applied { digest })
+            Some(Done::Applied {
+                digest,
+                note: Vec::new()
+            })
         );
         assert_eq!(
             pinned(&mut donor, &store, 5),
@@ -256,7 +261,13 @@ fn a_delta_that_is_kept_lies_on_top_of_the_new_anchor() {
         keep_local: true,
     };
     let digest = other.digests()[0];
-    assert_eq!(late.perform(&apply, &store), Some(Done::Applied { digest }));
+    assert_eq!(
+        late.perform(&apply, &store),
+        Some(Done::Applied {
+            digest,
+            note: Vec::new()
+        })
+    );
     // No inner step: what is cut now is what was kept.
     let budget = StepBudget::Steps(0);
     late.perform(

@@ -11,7 +11,7 @@ use super::ballots::Ballots;
 use super::duty::Duty;
 use super::group::Group;
 use super::pipeline::Pipeline;
-use super::scope::Scope;
+use super::scope::{Scope, Within};
 use super::signed::Testimony;
 use super::state::{FragmentStage, Reduction, Target, Task, Transfers};
 use crate::core::context::Context;
@@ -19,8 +19,9 @@ use crate::exchange::Ending;
 use crate::rendezvous::rendezvous;
 use crate::schedule::Program;
 use crate::{
-    Attempt, Event, ExchangeKind, FragmentId, Members, Order, PeerId, Settlement, Time, Wait,
+    Attempt, Event, ExchangeKind, FragmentId, Members, Order, PeerId, Round, Settlement, Time, Wait,
 };
+use core::time::Duration;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -66,11 +67,39 @@ impl FragmentRound {
         lost: Members,
     ) -> Self {
         let len = cx.plan.fragment(fragment).map_or(1, |f| f.len);
+        let of = super::server::parts(cx, &group, len);
+        Self::cut_into(cx, fragment, group, (program, of), lost, None)
+    }
+
+    /// The same for a group that agrees on one shard of the fragment, cut into `of` parts. What this
+    /// member contributes is known later.
+    pub(super) fn within(
+        cx: &mut Context,
+        fragment: FragmentId,
+        group: Group,
+        of: u16,
+        lost: Members,
+        within: Within,
+    ) -> Self {
+        Self::cut_into(cx, fragment, group, (None, of), lost, Some(within))
+    }
+
+    fn cut_into(
+        cx: &mut Context,
+        fragment: FragmentId,
+        group: Group,
+        (program, of): (Option<Arc<Program>>, u16),
+        lost: Members,
+        within: Option<Within>,
+    ) -> Self {
+        let len = cx.plan.fragment(fragment).map_or(1, |f| f.len);
         // A schedule cannot cut a fragment that has fewer values than shards: members push
         // directly.
         let program = program.filter(|program| program.shards() as u64 <= len);
-        let of = super::server::parts(cx, &group, len);
-        let owners = super::server::owners(cx, &group, of);
+        let owners = match within {
+            Some(_) => rotated(cx.round, group.len(), of),
+            None => super::server::owners(cx, &group, of),
+        };
         let first = Ballot {
             number: 0,
             coordinator: group.peer(0),
@@ -84,6 +113,10 @@ impl FragmentRound {
             Some(p) => cx.deadlines.allow_chain(Wait::Contributions, peers, p.hops),
             None => cx.deadlines.allow(Wait::Contributions, peers),
         };
+        let allowed = allowed
+            + within
+                .as_ref()
+                .map_or(Duration::ZERO, |within| within.longer);
         let direct = |s: u16| owners.get(usize::from(s)).copied().unwrap_or(0);
         let owner = |s: u16| {
             let scheduled = program.as_ref().map(|p| p.owner(s));
@@ -108,6 +141,7 @@ impl FragmentRound {
                 group,
                 of,
                 gathered: cx.plan.exchange == ExchangeKind::Gathered && !merges,
+                within,
             },
             stage: FragmentStage::Collecting,
             hopeful,
@@ -131,7 +165,9 @@ impl FragmentRound {
         if this.pipeline.is_none() {
             this.take_duties(owners);
         }
-        this.encode_all(cx);
+        if this.scope.within.is_none() {
+            this.encode_all(cx);
+        }
         this
     }
 
@@ -153,7 +189,7 @@ impl FragmentRound {
 
     /// Encodes every shard of this peer's contribution: in the order of the schedule, or, for the
     /// butterfly, beginning with the next member's, so that members begin with different receivers.
-    fn encode_all(&mut self, cx: &mut Context) {
+    pub(super) fn encode_all(&mut self, cx: &mut Context) {
         let bringing = self.scope.group.bringing();
         let merges = self.scope.group.merges();
         // Branches are averaged, whatever the rule for contributions is.
@@ -177,7 +213,7 @@ impl FragmentRound {
             let order = Order::Encode {
                 store: self.scope.source(),
                 slice: self.scope.contribution(shard, self.scope.group.me),
-                of,
+                of: self.scope.cut(),
             };
             let order = cx.order(order);
             self.reduction
@@ -345,10 +381,13 @@ impl FragmentRound {
         for wait in [Wait::Contributions, Wait::Agreement, Wait::Repair] {
             cx.waited_in(self.scope.fragment, wait, true);
         }
-        cx.emit(Event::Voided {
-            round: self.scope.round,
-            fragment: self.scope.fragment,
-        });
+        // One column is not the fragment.
+        if self.scope.within.is_none() {
+            cx.emit(Event::Voided {
+                round: self.scope.round,
+                fragment: self.scope.fragment,
+            });
+        }
     }
 
     /// All decided versions are here: tell the codec which of this peer's contributions counted.
@@ -366,7 +405,8 @@ impl FragmentRound {
                 Settlement::Lost
             };
             let merges = self.scope.group.merges();
-            if self.reduction.encoded.contains_key(&shard) && !merges {
+            let whole = self.scope.within.is_none();
+            if self.reduction.encoded.contains_key(&shard) && !merges && whole {
                 let slice = self.scope.contribution(shard, self.scope.group.me);
                 cx.order(Order::Settle { slice, outcome });
             }
@@ -378,14 +418,25 @@ impl FragmentRound {
         };
         let contributors = versions.iter().map(|v| names(v.contributors)).collect();
         let (round, fragment) = (self.scope.round, self.scope.fragment);
-        cx.emit(Event::Decided {
-            round,
-            fragment,
-            ballot,
-            contributors,
-        });
+        if self.scope.within.is_none() {
+            cx.emit(Event::Decided {
+                round,
+                fragment,
+                ballot,
+                contributors,
+            });
+        }
         self.ending = Some(self.scope.ending(aggregates));
     }
+}
+
+/// The owners of a column's parts: as many members as there are parts, others in each round.
+fn rotated(round: Round, members: usize, of: u16) -> Vec<usize> {
+    let of = usize::from(of);
+    let first = (round.0 as usize).wrapping_mul(of);
+    (0..of)
+        .map(|part| first.wrapping_add(part) % members)
+        .collect()
 }
 
 /// The signed side of the agreement, where the group survives liars.

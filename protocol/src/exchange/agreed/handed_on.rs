@@ -5,8 +5,8 @@ use super::ballot::ShardVersion;
 use super::fragment::FragmentRound;
 use super::message::FragmentMessage;
 use super::pipeline::Came;
-use super::scope::broke;
 use crate::core::context::Context;
+use crate::exchange::broke;
 use crate::{Attempt, Digest, Members, Order, Part, PeerError, PeerId, SliceId, SliceMeta, Wait};
 
 impl FragmentRound {

@@ -47,7 +47,7 @@ impl Past {
 
 /// The last decided rounds, newest last.
 #[derive(Debug, Default)]
-pub(super) struct History {
+pub(in crate::exchange) struct History {
     past: VecDeque<Past>,
     slices: BTreeSet<SliceId>,
     /// Rounds from here on are kept whatever their size.
@@ -56,7 +56,11 @@ pub(super) struct History {
 
 impl History {
     /// The decision of one fragment, with its proof if there is one.
-    pub(super) fn decision(&self, round: Round, fragment: FragmentId) -> Option<&Scoped> {
+    pub(in crate::exchange) fn decision(
+        &self,
+        round: Round,
+        fragment: FragmentId,
+    ) -> Option<&Scoped> {
         let past = self.past.iter().find(|p| p.round == round)?;
         let proof = past.proofs.get(&fragment);
         proof.or_else(|| past.decisions.get(&fragment))
@@ -70,7 +74,7 @@ impl History {
     }
 
     /// Whether a slice's bytes are kept here.
-    pub(super) fn keeps(&self, slice: &SliceId) -> bool {
+    pub(in crate::exchange) fn keeps(&self, slice: &SliceId) -> bool {
         self.slices.contains(slice)
     }
 
@@ -102,6 +106,12 @@ impl History {
         if let (Some(newest), Some(proof)) = (self.past.back_mut(), fragment_round.proof()) {
             newest.proofs.insert(fragment, proof);
         }
+    }
+
+    /// Keeps a fragment's decision in a grid, now that it is applied.
+    pub(in crate::exchange) fn keep(&mut self, cx: &mut Context, decision: Scoped) {
+        let (round, fragment) = (decision.round, decision.fragment);
+        self.add(cx, round, fragment, decision, false);
     }
 
     fn forget_before(&mut self, cx: &mut Context, round: Round) {
@@ -239,8 +249,10 @@ impl PastRounds for History {
 
 /// The slices that a decision names.
 pub(crate) fn slices_of(kind: ExchangeKind, decision: &Scoped) -> Vec<SliceId> {
-    let FragmentMessage::Decided { versions, .. } = &decision.body else {
-        return Vec::new();
+    let versions = match &decision.body {
+        FragmentMessage::Decided { versions, .. } => versions,
+        FragmentMessage::Collected { versions, .. } => return bundles_of(decision, versions),
+        _ => return Vec::new(),
     };
     let gathered = kind == ExchangeKind::Gathered;
     let name = |(shard, version): (u16, &ShardVersion)| SliceId {
@@ -254,6 +266,20 @@ pub(crate) fn slices_of(kind: ExchangeKind, decision: &Scoped) -> Vec<SliceId> {
     let all = (0u16..).zip(versions);
     let present = all.filter(|(_, version)| !gathered || !version.contributors.is_empty());
     present.map(name).collect()
+}
+
+/// The bundles that a grid's decision names. Those of columns without a result have no bytes.
+fn bundles_of(decision: &Scoped, versions: &[ShardVersion]) -> Vec<SliceId> {
+    let all = (0u16..).zip(versions);
+    let name = |(shard, version): (u16, &ShardVersion)| SliceId {
+        round: decision.round,
+        fragment: decision.fragment,
+        shard,
+        part: Part::Bundle,
+        origin: version.owner,
+        attempt: version.attempt,
+    };
+    all.map(name).collect()
 }
 
 /// The contributions that a decision names, with their members' weights.

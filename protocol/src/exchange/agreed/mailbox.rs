@@ -3,11 +3,11 @@
 use super::electorate::signs;
 use super::fragment::FragmentRound;
 use super::message::{AgreedMessage, FormingMessage, FragmentMessage, Scoped};
-use super::scope::broke;
 use super::sealed::Proposal;
 use super::signed_message::Seat;
 use super::{Agreed, EXCHANGE};
 use crate::core::context::Context;
+use crate::exchange::broke;
 use crate::exchange::{ExchangeMessage, foreign_message, foreign_tag};
 use crate::limits::{
     EARLY_MESSAGES_MAX, EARLY_MESSAGES_PER_PEER_MAX, EARLY_SCHEDULED_MAX, EARLY_SLICES_MAX,
@@ -273,7 +273,7 @@ impl Agreed {
 }
 
 /// Gives a fragment's round a message of a member.
-fn hand_over(
+pub(super) fn hand_over(
     fragment_round: &mut FragmentRound,
     cx: &mut Context,
     from: PeerId,
@@ -305,6 +305,9 @@ fn hand_over(
             fragment_round.on_repair(cx, from, *ballot, *alive, shards)?;
         }
         FragmentMessage::Void { ballot } => fragment_round.on_void(cx, from, *ballot),
+        FragmentMessage::Collected { .. } => {
+            return broke("the results of columns in a group that has none");
+        }
         FragmentMessage::Decided {
             ballot, versions, ..
         } => {

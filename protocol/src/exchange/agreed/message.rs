@@ -9,7 +9,7 @@ use super::ballot::{Ballot, Held, ShardPlan, ShardVersion};
 use super::member::group;
 use super::merge_side::merge;
 use super::signed_message::SignedMessage;
-use crate::limits::GROUP_MEMBERS_MAX;
+use crate::limits::{GRID_COLUMNS_MAX, GROUP_MEMBERS_MAX};
 use crate::statement::Place;
 use crate::wire::{WireError, check};
 use crate::{FragmentId, GroupTag, Members, PeerId, Round, RunId, Signed};
@@ -82,6 +82,13 @@ pub enum FragmentMessage {
         /// The members, so that a straggler can tell the contributors.
         members: Vec<Member>,
         /// Shard by shard.
+        versions: Vec<ShardVersion>,
+    },
+    /// In a grid: what the sender knows of the results of all columns, in their order.
+    Collected {
+        /// Which results it knows.
+        known: Vec<bool>,
+        /// Their bundles; without contributors where a column found no result.
         versions: Vec<ShardVersion>,
     },
     /// What members say where groups survive liars.
@@ -245,6 +252,7 @@ impl FragmentMessage {
             Self::Repair { .. } => "repair",
             Self::Void { .. } => "void",
             Self::Decided { .. } => "decided",
+            Self::Collected { .. } => "collected",
             Self::Signed(message) => message.name(),
         }
     }
@@ -261,7 +269,10 @@ impl FragmentMessage {
     pub(crate) const fn ends(&self) -> bool {
         matches!(
             self,
-            Self::Decided { .. } | Self::Void { .. } | Self::Signed(SignedMessage::Decided { .. })
+            Self::Decided { .. }
+                | Self::Void { .. }
+                | Self::Collected { .. }
+                | Self::Signed(SignedMessage::Decided { .. })
         )
     }
 
@@ -300,6 +311,10 @@ impl FragmentMessage {
                 check::ballot(*ballot)?;
                 check::shards(versions.len())?;
                 group(members)
+            }
+            Self::Collected { known, versions } => {
+                check::ok(versions.len() <= GRID_COLUMNS_MAX, "columns")?;
+                check::ok(known.len() == versions.len(), "columns")
             }
         }
     }

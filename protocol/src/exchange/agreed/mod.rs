@@ -22,6 +22,7 @@ mod attendance;
 mod ballot;
 mod ballots;
 mod carry_out;
+mod column;
 mod coordinate;
 mod duty;
 mod electorate;
@@ -66,6 +67,8 @@ mod weights;
 mod window;
 
 pub use ballot::{Ballot, Held, ShardPlan, ShardVersion};
+pub(in crate::exchange) use column::{Column, Shape};
+pub(in crate::exchange) use history::History;
 pub(crate) use history::{inputs_of, slices_of};
 pub use message::{
     AgreedMessage, FormingMessage, FragmentMessage, Member, MergeSide, Promise, Scoped,
@@ -88,7 +91,6 @@ use attendance::note_round;
 use fragment::FragmentRound;
 use group::Group;
 use grouping::Grouping;
-use history::History;
 use std::sync::Arc;
 use tellers::Tellers;
 

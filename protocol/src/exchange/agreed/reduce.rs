@@ -12,9 +12,9 @@ use super::EXCHANGE;
 use super::ballot::ShardVersion;
 use super::duty::Progress;
 use super::fragment::FragmentRound;
-use super::scope::broke;
 use super::state::{FragmentStage, Task};
 use crate::core::context::Context;
+use crate::exchange::broke;
 use crate::exchange::foreign_tag;
 use crate::limits::{BALLOTS_MAX, BALLOTS_SIGNED_MAX, GROUP_MEMBERS_MAX};
 use crate::{
@@ -65,7 +65,8 @@ impl FragmentRound {
         duty.included = set;
         let attempt = duty.attempt;
         duty.progress = Progress::Combining;
-        let (fragment, of) = (self.scope.fragment, self.scope.of);
+        let (fragment, of) = (self.scope.fragment, self.scope.cut());
+        let (local, shard) = (shard, self.scope.numbered(shard));
         let order = cx.order(match merges {
             true => Order::Average {
                 fragment,
@@ -82,7 +83,7 @@ impl FragmentRound {
         });
         self.reduction
             .tasks
-            .insert(order, Task::Combine(shard, attempt));
+            .insert(order, Task::Combine(local, attempt));
     }
 
     /// Members whose contribution to this peer's shard is still missing.
@@ -119,18 +120,22 @@ impl FragmentRound {
                     self.contribute(cx, shard);
                 }
             }
-            (Task::Combine(shard, attempt), _) | (Task::Aggregate(shard, attempt), _)
-                if self.over()
-                    || self
-                        .reduction
-                        .duties
-                        .get(&shard)
-                        .is_none_or(|d| d.attempt != attempt) =>
+            (
+                Task::Combine(shard, attempt)
+                | Task::Aggregate(shard, attempt)
+                | Task::Noted(shard, attempt),
+                _,
+            ) if self.over()
+                || self
+                    .reduction
+                    .duties
+                    .get(&shard)
+                    .is_none_or(|d| d.attempt != attempt) =>
             {
                 // A ballot gave this shard to another member, or to this peer in another attempt;
                 // or the exchange ended without it, and its slices may be released. The bytes that
                 // were encoded all the same are noted, so that they are released too.
-                if let Task::Aggregate(..) = task {
+                if let Task::Aggregate(..) | Task::Noted(..) = task {
                     self.transfers.slices.insert(SliceId {
                         part: Part::Aggregate,
                         attempt,
@@ -148,8 +153,23 @@ impl FragmentRound {
                 );
                 self.without(cx, shard, slice.origin);
             }
+            (Task::Aggregate(shard, attempt), Done::Encoded { .. })
+                if self.scope.note_of(shard).is_some() =>
+            {
+                let note = self.scope.note_of(shard).cloned().unwrap_or_default();
+                let slice = SliceId {
+                    part: Part::Aggregate,
+                    attempt,
+                    ..self.scope.contribution(shard, self.scope.group.me)
+                };
+                let of = self.scope.cut();
+                let order = cx.order(Order::Append { slice, of, note });
+                self.reduction
+                    .tasks
+                    .insert(order, Task::Noted(shard, attempt));
+            }
             (
-                Task::Aggregate(shard, _),
+                Task::Aggregate(shard, _) | Task::Noted(shard, _),
                 Done::Encoded {
                     bytes,
                     digest: Some(digest),
@@ -160,7 +180,7 @@ impl FragmentRound {
                 }
                 self.publish(cx, shard, *bytes, *digest);
             }
-            (Task::Combine(shard, _) | Task::Aggregate(shard, _), _) => {
+            (Task::Combine(shard, _) | Task::Aggregate(shard, _) | Task::Noted(shard, _), _) => {
                 // This peer's Executor failed. Its shards stay missing until a ballot repairs them.
                 self.reduction.duties.remove(&shard);
             }
@@ -216,7 +236,7 @@ impl FragmentRound {
         let order = cx.order(Order::Encode {
             store: self.scope.reduction(shard),
             slice,
-            of: self.scope.of,
+            of: self.scope.cut(),
         });
         self.reduction
             .tasks
@@ -296,11 +316,15 @@ impl FragmentRound {
             return broke("a slice that its sender did not make");
         }
         match (slice.part, digest) {
-            (Part::Partial, _) => {}
-            (Part::Contribution, _) => {
+            (Part::Partial | Part::Bundle, _) => {}
+            (Part::Contribution | Part::RowMean, _) => {
                 self.transfers.slices.insert(slice);
                 self.pipeline_came(cx, index, slice, Members::one(index));
-                *self.reduction.here.entry(slice.shard).or_default() |= Members::one(index);
+                if let Tag::RowMean { weight, .. } = meta.tag {
+                    self.scope.group.members[index].weight = weight;
+                }
+                let part = self.scope.part_of(&slice);
+                *self.reduction.here.entry(part).or_default() |= Members::one(index);
                 let waited = cx.now.since(self.since);
                 if self.stage == FragmentStage::Collecting && self.pipeline.is_none() {
                     cx.deadlines.record(Wait::Contributions, from, waited);
@@ -323,19 +347,28 @@ impl FragmentRound {
         meta: &SliceMeta,
     ) -> Result<Members, PeerError> {
         let attempts = match slice.part {
-            Part::Contribution => 1,
+            Part::Contribution | Part::RowMean | Part::Bundle => 1,
             Part::Aggregate if self.agreement.signed.is_some() => BALLOTS_SIGNED_MAX,
             Part::Aggregate => BALLOTS_MAX,
             Part::Partial => u8::MAX,
         };
         if meta.of != self.scope.cut()
             || slice.shard >= self.scope.cut()
+            || (self.scope.within.is_some() && self.scope.part_of(slice) >= self.scope.of)
             || slice.attempt.0 >= attempts
         {
             return broke("a slice that does not fit the group's shards");
         }
         let contributors = match (slice.part, meta.tag) {
-            (Part::Contribution, Tag::Contribution { .. }) => Members::NONE,
+            (Part::Contribution, Tag::Contribution { .. }) if self.scope.within.is_none() => {
+                Members::NONE
+            }
+            (Part::RowMean, Tag::RowMean { weight, .. }) if self.scope.within.is_some() => {
+                match weight.is_finite() && weight > 0.0 {
+                    true => Members::NONE,
+                    false => return broke("a row without weight"),
+                }
+            }
             (Part::Partial | Part::Aggregate, Tag::Mean { members, .. }) => members,
             _ => return Err(foreign_tag(meta.tag, EXCHANGE)),
         };

@@ -4,11 +4,10 @@ use super::ballot::ShardVersion;
 use super::group::Group;
 use super::message::{FragmentMessage, Scoped};
 use crate::exchange::Ending;
-use crate::{
-    Attempt, FragmentId, Members, Part, PeerError, Round, SliceId, SliceMeta, StoreId, Tag,
-};
+use crate::{Attempt, FragmentId, Members, Part, Round, SliceId, SliceMeta, StoreId, Tag};
+use core::time::Duration;
 
-/// What a fragment's round is about; it never changes.
+/// What a fragment's round is about. But for weights and notes in a grid it never changes.
 #[derive(Debug)]
 pub(super) struct Scope {
     pub(super) round: Round,
@@ -20,6 +19,25 @@ pub(super) struct Scope {
     pub(super) of: u16,
     /// Whether a part is a member's whole contribution, as it was encoded.
     pub(super) gathered: bool,
+    /// In a grid: the shard that the group, a column, agrees on. Its parts are numbered from zero here
+    /// and over the whole fragment in names of slices.
+    pub(super) within: Option<Within>,
+}
+
+/// A column's shard of a fragment.
+#[derive(Debug)]
+pub(super) struct Within {
+    /// The shard.
+    pub(super) column: u16,
+    /// Into how many shards the fragment is cut.
+    pub(super) columns: u16,
+    /// What is added to the wait for the rows, which have waits of their own.
+    pub(super) longer: Duration,
+    /// Samples behind the mean of this peer's row.
+    pub(super) weight: f64,
+    /// What the column decides beside the parameters, if it is the one that does: the note behind
+    /// the bytes of its first part.
+    pub(super) note: Option<Vec<u8>>,
 }
 
 impl Scope {
@@ -28,8 +46,11 @@ impl Scope {
         SliceId {
             round: self.round,
             fragment: self.fragment,
-            shard: if self.gathered { 0 } else { shard },
-            part: Part::Contribution,
+            shard: self.numbered(shard),
+            part: match self.within {
+                Some(_) => Part::RowMean,
+                None => Part::Contribution,
+            },
             origin: self.group.peer(member),
             attempt: Attempt::FIRST,
         }
@@ -40,7 +61,7 @@ impl Scope {
         SliceId {
             round: self.round,
             fragment: self.fragment,
-            shard: if self.gathered { 0 } else { shard },
+            shard: self.numbered(shard),
             part: Part::Aggregate,
             origin: version.owner,
             attempt: version.attempt,
@@ -60,23 +81,45 @@ impl Scope {
         }
     }
 
+    /// The number of a shard in names of slices.
+    pub(super) fn numbered(&self, shard: u16) -> u16 {
+        match &self.within {
+            _ if self.gathered => 0,
+            Some(within) => within.column * self.of + shard,
+            None => shard,
+        }
+    }
+
     /// Into how many shards a slice's fragment is cut.
     pub(super) fn cut(&self) -> u16 {
-        if self.gathered { 1 } else { self.of }
+        match &self.within {
+            _ if self.gathered => 1,
+            Some(within) => within.columns * self.of,
+            None => self.of,
+        }
     }
 
     /// The part that a slice is of: a shard, or its origin's contribution.
     pub(super) fn part_of(&self, slice: &SliceId) -> u16 {
-        match self.gathered {
-            true => self.group.index(slice.origin).unwrap_or(0) as u16,
-            false => slice.shard,
+        match &self.within {
+            _ if self.gathered => self.group.index(slice.origin).unwrap_or(0) as u16,
+            // One of another column has a number that no part of this one has.
+            Some(within) => slice.shard.wrapping_sub(within.column * self.of),
+            None => slice.shard,
         }
+    }
+
+    /// The note that goes behind a part's bytes.
+    pub(super) fn note_of(&self, shard: u16) -> Option<&Vec<u8>> {
+        let within = self.within.as_ref().filter(|_| shard == 0)?;
+        within.note.as_ref()
     }
 
     /// What members contribute: their training, or their branch.
     pub(super) fn source(&self) -> StoreId {
         match self.group.merges() {
             true => StoreId::Branch,
+            false if self.within.is_some() => StoreId::Row,
             false => StoreId::Local,
         }
     }
@@ -85,7 +128,7 @@ impl Scope {
     pub(super) fn reduction(&self, shard: u16) -> StoreId {
         match self.group.merges() {
             true => StoreId::Merged(shard),
-            false => StoreId::Shard(shard),
+            false => StoreId::Shard(self.numbered(shard)),
         }
     }
 
@@ -108,7 +151,13 @@ impl Scope {
         SliceMeta {
             of: self.cut(),
             bytes,
-            tag: Tag::Contribution { group },
+            tag: match &self.within {
+                Some(Within { weight, .. }) => Tag::RowMean {
+                    group,
+                    weight: *weight,
+                },
+                None => Tag::Contribution { group },
+            },
         }
     }
 
@@ -137,11 +186,4 @@ impl Scope {
             body,
         }
     }
-}
-
-/// The error for a slice or a message that breaks a rule.
-pub(super) fn broke<T>(what: &str) -> Result<T, PeerError> {
-    Err(PeerError::Unexpected {
-        what: what.to_owned(),
-    })
 }

@@ -17,7 +17,7 @@ impl FragmentRound {
                 Task::Contribution(shard) => {
                     Some(self.scope.contribution(shard, self.scope.group.me))
                 }
-                Task::Aggregate(shard, attempt) => Some(SliceId {
+                Task::Aggregate(shard, attempt) | Task::Noted(shard, attempt) => Some(SliceId {
                     part: Part::Aggregate,
                     attempt,
                     ..self.scope.contribution(shard, self.scope.group.me)

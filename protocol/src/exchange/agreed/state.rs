@@ -14,6 +14,8 @@ pub(super) enum Task {
     Combine(u16, Attempt),
     /// Encode the aggregate of a shard, in this attempt.
     Aggregate(u16, Attempt),
+    /// Put the note behind the aggregate of a shard.
+    Noted(u16, Attempt),
     /// Add the values of one stage of the schedule.
     Fold(u16),
     /// Encode the sum.

@@ -4,6 +4,7 @@
 use super::rule::Rule;
 use super::squeezed::Squeezed;
 use crate::aggregate::Aggregator;
+use crate::compress::{Codec, EncodeContext, F32};
 use crate::executor::force::End;
 use crate::executor::host::Host;
 use crate::executor::memory::Stores;
@@ -11,6 +12,7 @@ use crate::executor::mix_core::MixCore;
 use crate::executor::mixer::{Mixer, foreign};
 use murmurate_protocol::{Done, FragmentId, Order, SliceId, StoreId, WorkError};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// Reductions that a group agrees on.
 pub(super) struct Agreed {
@@ -21,6 +23,8 @@ pub(super) struct Agreed {
     shards: BTreeMap<(FragmentId, u16), Vec<f32>>,
     /// Room of the last reduction that was encoded, for the next one.
     spare: Vec<f32>,
+    /// In a grid: means of a row's contributions, each with the shard that it is of.
+    rows: BTreeMap<FragmentId, (Range<usize>, Vec<f32>)>,
 }
 
 impl Agreed {
@@ -30,7 +34,37 @@ impl Agreed {
             squeezed: squeezes.then(Squeezed::default),
             shards: BTreeMap::new(),
             spare: Vec::new(),
+            rows: BTreeMap::new(),
         }
+    }
+
+    /// The mean of a row's contributions to one shard.
+    fn sum_row(
+        &mut self,
+        core: &MixCore,
+        (fragment, shard, of): (FragmentId, u16, u16),
+        inputs: &[(SliceId, f64)],
+        host: &dyn Host,
+    ) -> Result<Done, WorkError> {
+        let range = core.places.shard(fragment, shard, of);
+        let mut acc = std::mem::take(&mut self.spare);
+        let summed = self
+            .rule
+            .reduce(&core.codecs, &mut acc, range.len(), inputs, host);
+        self.rows.insert(fragment, (range, acc));
+        summed.map(|()| Done::Combined)
+    }
+
+    /// Encodes a part of a row's mean as it is.
+    fn encode_row(&self, core: &MixCore, slice: SliceId, of: u16, out: &mut Vec<u8>) -> Option<()> {
+        let (held, mean) = self.rows.get(&slice.fragment)?;
+        let part = core.places.shard(slice.fragment, slice.shard, of);
+        let from = part.start.checked_sub(held.start)?;
+        let values = mean.get(from..from + part.len())?;
+        let mut memory = Vec::new();
+        let mut context = EncodeContext::seeded(0, &mut memory);
+        F32.encode(values, &mut context, out);
+        Some(())
     }
 }
 
@@ -41,14 +75,20 @@ impl Mixer for Agreed {
         order: &Order,
         host: &dyn Host,
     ) -> Result<Done, WorkError> {
-        let Order::Reduce {
-            fragment,
-            shard,
-            of,
-            inputs,
-        } = order
-        else {
-            return Err(foreign("combine"));
+        let (fragment, shard, of, inputs) = match order {
+            Order::Reduce {
+                fragment,
+                shard,
+                of,
+                inputs,
+            } => (fragment, shard, of, inputs),
+            Order::SumRow {
+                fragment,
+                shard,
+                of,
+                inputs,
+            } => return self.sum_row(core, (*fragment, *shard, *of), inputs, host),
+            _ => return Err(foreign("combine")),
         };
         let len = core.places.shard(*fragment, *shard, *of).len();
         let kept = self.shards.remove(&(*fragment, *shard));
@@ -66,6 +106,12 @@ impl Mixer for Agreed {
         of: u16,
         out: &mut Vec<u8>,
     ) -> Result<(), WorkError> {
+        if store == StoreId::Row {
+            let encoded = self.encode_row(core, slice, of, out);
+            return encoded.ok_or_else(|| WorkError::Storage {
+                reason: "there is no mean of a row to encode".to_owned(),
+            });
+        }
         let reduced = match store {
             StoreId::Shard(shard) => self.shards.remove(&(slice.fragment, shard)),
             _ => None,
@@ -91,6 +137,7 @@ impl Mixer for Agreed {
         host: &dyn Host,
     ) -> Result<(), WorkError> {
         core.apply_aggregates(end, decided, host)?;
+        self.rows.remove(&end.fragment);
         if let Some(squeezed) = &mut self.squeezed {
             squeezed.settle(end.fragment, decided);
         }
@@ -98,12 +145,14 @@ impl Mixer for Agreed {
     }
 
     fn void(&mut self, fragment: FragmentId) {
+        self.rows.remove(&fragment);
         if let Some(squeezed) = &mut self.squeezed {
             squeezed.settle(fragment, &[]);
         }
     }
 
     fn start_over(&mut self, _core: &mut MixCore) {
+        self.rows.clear();
         if let Some(squeezed) = &mut self.squeezed {
             squeezed.clear();
         }
@@ -112,8 +161,13 @@ impl Mixer for Agreed {
     fn stores(&self) -> Stores {
         let reduced = self.shards.values().map(Vec::len).sum::<usize>();
         let squeezed = self.squeezed.as_ref().map_or(0, Squeezed::len);
+        let rows = self
+            .rows
+            .values()
+            .map(|(_, mean)| mean.len())
+            .sum::<usize>();
         Stores {
-            shards: self.rule.len() + reduced + squeezed + self.spare.len(),
+            shards: self.rule.len() + reduced + squeezed + self.spare.len() + rows,
             ..Stores::default()
         }
     }

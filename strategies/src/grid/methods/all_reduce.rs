@@ -1,7 +1,7 @@
 //! Exchange `all-reduce`: the weighted mean of all members, along a schedule.
 
 use super::agreed;
-use super::keys::{ENOUGH, FRACTION, GRACE, GRACE_MS, LIARS};
+use super::keys::{ENOUGH, FRACTION, GRACE, GRACE_MS, GROUPING, LIARS, ROW};
 use super::spec::{Chosen, Costs, ExchangeSpec};
 use crate::executor::Mixing;
 use crate::grid::Strategy;
@@ -16,7 +16,7 @@ pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
     summary: "the weighted mean of all members, along a schedule; all agree on the result",
     equation: "a' = outer(a, sum_i w_i C(d_i) / sum_i w_i), over the contributors that the group agreed on",
     source: "Thakur et al., IJHPCA 2005; of the members that are ready: Li et al., PPoPP 2020",
-    keys: &[ENOUGH, GRACE, GRACE_MS, FRACTION, LIARS],
+    keys: &[ENOUGH, GRACE, GRACE_MS, FRACTION, LIARS, GROUPING, ROW],
     parameters: &[],
     modes: &[],
     contribution: Contribution::Delta,

@@ -30,6 +30,20 @@ pub(super) const FRACTION: Key = key(
     "probability that a peer trains in a round, drawn in each",
 );
 
+pub(super) const GROUPING: Key = key(
+    "agreement.grouping",
+    "auto, flat, grid",
+    "\"auto\"",
+    "one group of 64, or rows and columns; auto takes rows and columns above 64 peers",
+);
+
+pub(super) const ROW: Key = key(
+    "agreement.row",
+    "from 0 to 256",
+    "0",
+    "peers in a row of a grid; 0 chooses by the size",
+);
+
 pub(super) const LIARS: Key = key(
     "agreement.liars",
     "from 0 to 21, or \"max\"",

@@ -7,7 +7,8 @@ use crate::grid::tables::{self, Tables};
 use crate::grid::validate::{self, choose};
 use crate::grid::{DEFAULT_PRESET, StrategyError, preset};
 use crate::grid::{
-    aggregation, agreement, architecture, keys, optimizers, overlap, rates, refuse, synchronization,
+    aggregation, agreement, architecture, grouping, keys, optimizers, overlap, rates, refuse,
+    synchronization,
 };
 use core::str::FromStr;
 use murmurate_protocol::ExchangeFacts;
@@ -87,6 +88,7 @@ impl Strategy {
             outer: optimizers::outer(&tables.outer)?,
             aggregation: aggregation::read(&tables.aggregation)?,
             liars: agreement::read(architecture.kind, &tables.agreement)?,
+            grouping: grouping::read(architecture.kind, &tables.agreement)?,
             inner: Inner {
                 optimizer,
                 correction: optimizers::correction(&tables.inner)?,

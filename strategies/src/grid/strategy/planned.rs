@@ -74,6 +74,7 @@ impl Strategy {
             agreement: AgreementPlan {
                 liars: self.liars.unwrap_or(0),
                 contributions: self.contributions(),
+                grouping: self.grouping.unwrap_or_default(),
             },
             deadlines: self.deadlines,
             state_bytes: (4 * parameters as u64).saturating_mul(runs) + self.kept_bytes(layout),

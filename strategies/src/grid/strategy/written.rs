@@ -40,7 +40,7 @@ impl Strategy {
         tables.aggregation = tables::Aggregation::from_kind(&self.aggregation);
         // Part of the plan itself, so it need not be part of the recipe.
         if deadlines {
-            tables.agreement = tables::Agreement::from_liars(self.liars);
+            tables.agreement = tables::Agreement::from_plan(self.liars, self.grouping);
         }
         tables.inner = tables::Inner::from_kind(&self.inner.optimizer);
         tables.inner.set_correction(&self.inner.correction);

@@ -196,7 +196,7 @@ fn a_round_of_replicas_is_one_push_to_each_neighbour() {
                     differences += 1;
                     assert!(bytes.len() as u64 <= plan.contribution.of(plan.len));
                 }
-                Part::Partial => panic!("neighbours have no partial sums: {slice:?}"),
+                other => panic!("neighbours push no {other:?}: {slice:?}"),
             }
         }
         // A session begins with the parameters whole; every later round has one difference a link.

@@ -5,10 +5,10 @@ use super::super::ballot::{Ballot, ShardVersion};
 use super::super::fragment::FragmentRound;
 use super::super::message::{FragmentMessage, Scoped};
 use super::super::proven::proven;
-use super::super::scope::broke;
 use super::super::signed_message::SignedMessage;
 use super::state::by_peer;
 use crate::core::context::Context;
+use crate::exchange::broke;
 use crate::limits::LOCK_AFTER_MIN;
 use crate::{Digest, PeerError, PeerId, Saying, Signature, Wait};
 

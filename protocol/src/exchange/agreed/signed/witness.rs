@@ -4,9 +4,9 @@
 
 use super::super::ballot::ShardVersion;
 use super::super::fragment::FragmentRound;
-use super::super::scope::broke;
 use super::super::signed_message::{Pledge, SignedMessage, VoteCertificate};
 use crate::core::context::Context;
+use crate::exchange::broke;
 use crate::{Attempt, Digest, PeerError, PeerId, Proof, Saying, Signature};
 
 /// A vote of a member as it is shown to others.

@@ -1,0 +1,320 @@
+//! What follows a column's agreement: its result goes to the rows, and the results of all columns end
+//! the fragment.
+
+use super::GridMessage;
+use super::part::{GridPart, Task};
+use super::results::ColumnResult;
+use crate::core::FetchId;
+use crate::core::context::Context;
+use crate::exchange::agreed::{FragmentMessage, Scoped, ShardVersion};
+use crate::exchange::{Ending, broke};
+use crate::limits::{GRID_ASKS_MAX, GROUP_MEMBERS_MAX};
+use crate::{
+    Attempt, Digest, Event, Order, Output, PeerError, PeerId, Settlement, SliceId, SliceMeta, Tag,
+    Wait,
+};
+
+impl GridPart {
+    /// Goes on where this peer's column has ended.
+    pub(super) fn look_at_the_column(&mut self, cx: &mut Context) {
+        let mine = self.mine();
+        if self.results.columns.contains_key(&mine) {
+            return;
+        }
+        if let Some(teller) = self.column.missed() {
+            self.missed.get_or_insert(teller);
+            return;
+        }
+        let bundling = self.tasks.values().any(|task| matches!(task, Task::Bundle));
+        match self.column.ending() {
+            Some(Ending::Apply(parts)) if !bundling => {
+                let order = Order::Bundle {
+                    slice: self.bundle(mine),
+                    of: self.seating.columns(),
+                    parts: parts.clone(),
+                    noted: self.seating.decides_the_roll(&cx.plan, self.fragment),
+                };
+                self.tasks.insert(cx.order(order), Task::Bundle);
+            }
+            Some(Ending::Void) => {
+                let void = ColumnResult::void(self.bundle(mine).origin);
+                self.results.columns.insert(mine, void);
+                self.await_results(cx);
+                let message = self.partial();
+                for peer in self.others() {
+                    cx.send(peer, message.clone());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The column's result is one slice: the row gets it.
+    pub(super) fn hand_down(&mut self, cx: &mut Context, bytes: u64, digest: Digest) {
+        let (mine, rows) = (self.mine(), self.column.rows());
+        let slice = self.bundle(mine);
+        self.slices.insert(slice);
+        let in_it = |peer: PeerId, part: &Self| {
+            part.column.has_own_row() && part.row.summed.contains(&peer)
+        };
+        let version = ShardVersion {
+            owner: slice.origin,
+            attempt: Attempt::FIRST,
+            contributors: rows,
+            digest,
+        };
+        let counted = self
+            .row
+            .served
+            .contains(&cx.me())
+            .then(|| in_it(cx.me(), self));
+        let result = ColumnResult { version, counted };
+        self.results.columns.entry(mine).or_insert(result);
+        for peer in self.others() {
+            let tag = Tag::Result {
+                group: self.seating.tag(),
+                rows,
+                counted: in_it(peer, self),
+            };
+            let of = self.seating.columns();
+            cx.push(peer, slice, SliceMeta { of, bytes, tag }, 0);
+        }
+        self.column.release(cx);
+        self.await_results(cx);
+    }
+
+    /// Starts the clock of the results of other columns.
+    pub(super) fn await_results(&mut self, cx: &mut Context) {
+        if self.over() {
+            return;
+        }
+        cx.waited_in(self.fragment, Wait::Results, false);
+        let columns = 0..self.seating.columns();
+        let missing = columns.filter(|column| !self.results.columns.contains_key(column));
+        let owners = missing.filter_map(|column| self.seating.owner_of(usize::from(column)));
+        let owners: Vec<PeerId> = owners.filter(|peer| *peer != cx.me()).collect();
+        let allowed = cx.deadlines.allow(Wait::Results, owners);
+        self.due = Some(cx.wait_in(self.fragment, Wait::Results, allowed));
+    }
+
+    pub(super) fn is_complete(&self) -> bool {
+        self.results.columns.len() == usize::from(self.seating.columns())
+            && self.results.fetching.is_empty()
+    }
+
+    /// Ends the fragment once every column's result is here.
+    pub(super) fn conclude(&mut self, cx: &mut Context) {
+        if self.over() || self.weight.is_none() || !self.is_complete() {
+            return;
+        }
+        if self
+            .tasks
+            .values()
+            .any(|task| matches!(task, Task::Share(_)))
+        {
+            return;
+        }
+        for wait in [Wait::Group, Wait::Results] {
+            cx.waited_in(self.fragment, wait, false);
+        }
+        self.due = None;
+        for (column, result) in &self.results.columns {
+            if self.shares.contains_key(column) {
+                let outcome = match result.counted.unwrap_or(false) {
+                    true => Settlement::Delivered,
+                    false => Settlement::Lost,
+                };
+                let slice = self.share(cx.me(), *column);
+                cx.order(Order::Settle { slice, outcome });
+            }
+        }
+        let round = self.seating.round;
+        let versions = self.results.columns.values().map(|result| result.version);
+        let void = versions.clone().all(|v| v.contributors.is_empty());
+        let bundles: Vec<SliceId> = (0u16..)
+            .zip(versions)
+            .map(|(column, version)| SliceId {
+                attempt: version.attempt,
+                ..self.bundle(column)
+            })
+            .collect();
+        let fragment = self.fragment;
+        match void {
+            true => cx.emit(Event::Voided { round, fragment }),
+            false => cx.emit(Event::Decided {
+                round,
+                fragment,
+                ballot: 0,
+                contributors: Vec::new(),
+            }),
+        }
+        self.ending = Some(match void {
+            true => Ending::Void,
+            false => Ending::Apply(bundles),
+        });
+        let message = self.partial();
+        for asker in std::mem::take(&mut self.results.askers) {
+            cx.send(asker, message.clone());
+        }
+    }
+
+    /// Results that are known here, as a message.
+    fn partial(&self) -> Scoped {
+        let none = ColumnResult::void(self.first());
+        let columns = 0..self.seating.columns();
+        let known = columns.map(|column| {
+            let result = self.results.columns.get(&column);
+            let version = result.map_or(none.version, |result| result.version);
+            (result.is_some(), version)
+        });
+        let (known, versions) = known.unzip();
+        Scoped {
+            round: self.seating.round,
+            fragment: self.fragment,
+            group: self.seating.tag(),
+            body: FragmentMessage::Collected { known, versions },
+        }
+    }
+
+    /// The decision, once there is one.
+    pub(super) fn decision(&self) -> Option<Scoped> {
+        self.ending.is_some().then(|| self.partial())
+    }
+
+    /// A peer asks how the fragment ended.
+    pub(super) fn asked(&mut self, cx: &mut Context, from: PeerId) {
+        match self.decision() {
+            Some(decision) => cx.send(from, decision),
+            None if self.results.askers.len() < GROUP_MEMBERS_MAX => {
+                self.results.askers.insert(from);
+            }
+            None => {}
+        }
+    }
+
+    /// Another peer says what it knows of the columns' results.
+    pub(super) fn collected(
+        &mut self,
+        cx: &mut Context,
+        from: PeerId,
+        (known, versions): (&[bool], &[ShardVersion]),
+    ) -> Result<(), PeerError> {
+        if versions.len() != usize::from(self.seating.columns()) || known.len() != versions.len() {
+            return broke("results of another number of columns");
+        }
+        for (column, (known, version)) in (0u16..).zip(known.iter().zip(versions)) {
+            if !known || self.results.columns.contains_key(&column) {
+                continue;
+            }
+            let slice = self.bundle(column);
+            if version.owner != slice.origin {
+                return broke("a column's result in another peer's name");
+            }
+            let counted = self.was_counted(column, version);
+            let version = *version;
+            self.results
+                .columns
+                .insert(column, ColumnResult { version, counted });
+            if version.attempt != Attempt::VOID {
+                self.results.fetching.insert(slice, (column, version));
+                let deadline = cx.now + cx.deadlines.ceiling();
+                cx.put(Output::Fetch {
+                    what: FetchId::Slice(slice),
+                    from: vec![from],
+                    deadline,
+                });
+            }
+        }
+        self.advance(cx);
+        Ok(())
+    }
+
+    /// Whether this peer's contribution is in a column's result, as far as the rows in it show.
+    fn was_counted(&self, column: u16, version: &ShardVersion) -> Option<bool> {
+        let column = usize::from(column);
+        let owner = self.seating.owner_of(column)?;
+        let at = self.seating.members(column).binary_search(&owner).ok()?;
+        Some(version.contributors.has(at))
+    }
+
+    pub(super) fn result_arrived(
+        &mut self,
+        cx: &mut Context,
+        from: PeerId,
+        slice: SliceId,
+        (version, counted): (ShardVersion, bool),
+    ) -> Result<(), PeerError> {
+        let since = self.row.since;
+        cx.deadlines
+            .record(Wait::Results, from, cx.now.since(since));
+        self.slices.insert(slice);
+        if let Some(known) = self.results.columns.get_mut(&slice.shard) {
+            if known.version.digest != version.digest {
+                return broke("another result of a column than its members have");
+            }
+            self.results.fetching.remove(&slice);
+            return Ok(());
+        }
+        let counted = Some(counted);
+        self.results
+            .columns
+            .insert(slice.shard, ColumnResult { version, counted });
+        Ok(())
+    }
+
+    /// A fetch ended; false when it is not of this fragment.
+    pub(super) fn fetched(&mut self, cx: &mut Context, slice: SliceId, digest: Option<Digest>) {
+        if let Some((column, version)) = self.results.fetching.remove(&slice) {
+            self.slices.insert(slice);
+            if digest != Some(version.digest) {
+                self.results.columns.remove(&column);
+            }
+        } else {
+            self.column.fetched(cx, slice, digest);
+        }
+        self.advance(cx);
+    }
+
+    pub(super) fn fetch_failed(&mut self, cx: &mut Context, slice: SliceId) {
+        if let Some((column, _)) = self.results.fetching.remove(&slice) {
+            self.results.columns.remove(&column);
+            self.ask(cx);
+        } else {
+            self.column.fetch_failed(cx, slice);
+        }
+        self.advance(cx);
+    }
+
+    /// Asks another member of this peer's column, which gets the results from another row.
+    pub(super) fn ask(&mut self, cx: &mut Context) {
+        if self.over() || self.weight.is_none() || self.is_complete() {
+            return;
+        }
+        let linked = |peer: &PeerId| {
+            let remote = cx.view.get(*peer);
+            *peer != cx.me() && remote.is_some_and(|r| r.linked && r.greeted && !r.suspected)
+        };
+        let mates = self.seating.members(self.seating.column());
+        let mates: Vec<PeerId> = mates.into_iter().filter(linked).collect();
+        let at = mates.partition_point(|peer| *peer < cx.me()) + usize::from(self.results.asked);
+        let next = mates.get(at % mates.len().max(1)).copied();
+        self.results.asked += 1;
+        match next {
+            Some(peer) if self.results.asked <= GRID_ASKS_MAX => {
+                let (round, fragment) = (self.seating.round, self.fragment);
+                cx.send(peer, GridMessage::Ask { round, fragment });
+                let allowed = cx.deadlines.ceiling().min(cx.deadlines.answer() * 2);
+                self.due = Some(cx.wait_in(self.fragment, Wait::Results, allowed));
+            }
+            Some(peer) => self.missed = Some(peer),
+            None => {
+                // No member of the column is left that could know more.
+                let mine = self.mine();
+                for column in (0..self.seating.columns()).filter(|column| *column != mine) {
+                    let void = ColumnResult::void(self.bundle(column).origin);
+                    self.results.columns.entry(column).or_insert(void);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,592 @@
+//! Exact agreement in swarms of more than one group: rows sum, columns agree, results are handed down.
+//!
+//! All peers of a [`Roll`](crate::Roll) stand in a grid of g columns and c <= 64 rows. A fragment is cut
+//! into g shards. A row sums shard s at its member in column s; column s agrees on the sum over all
+//! rows, as a group of c members does on a whole fragment; and each of its members hands the result to
+//! its row. One agreement fixes every bit of a shard, so all peers that apply a round hold the same
+//! parameters. Rows need no agreement: a row's mean is an input like any other, and even an owner that
+//! sends two different ones can change what is decided but not split it.
+//!
+//! Messages per round, peer and fragment when all is well, with o owners of parts in a column: g - 1
+//! pushes of contributions of 1/g of a fragment, o of the row's mean, c of the aggregate by an owner,
+//! g - 1 of the column's result; c votes. A peer sends about two models and receives as much.
+//!
+//! | what fails | what it costs |
+//! |---|---|
+//! | a member | its contribution; its row waits for it once |
+//! | the member that sums a row's shard | the row's contributions to that shard; its row asks others for the column's result |
+//! | an owner of a part | one ballot of its column |
+//! | fewer than half of a column | nothing more |
+//! | half of a column | its shard stays as it was; the others move |
+//!
+//! The note that travels with the first shard of a round says who leaves the roll and who enters it.
+
+mod handing;
+mod message;
+mod part;
+mod results;
+mod row;
+mod seating;
+
+pub use message::GridMessage;
+pub(crate) use seating::mates;
+
+use crate::core::FetchId;
+use crate::core::context::Context;
+use crate::core::timers::Timer;
+use crate::exchange::agreed::{AgreedMessage, FragmentMessage, History, Scoped};
+use crate::exchange::{
+    Arrived, Ending, Exchange, ExchangeMessage, Outcome, PastRounds, Signal, broke,
+    foreign_message, foreign_tag,
+};
+use crate::limits::{
+    APPLICANTS_MAX, EARLY_MESSAGES_MAX, EARLY_MESSAGES_PER_PEER_MAX, EARLY_SLICES_MAX,
+    ROUNDS_AHEAD_MAX,
+};
+use crate::wire::PeerRecord;
+use crate::{
+    Digest, FragmentId, GroupTag, Order, PeerError, PeerId, RollChange, Round, SliceId, SliceMeta,
+    TrainSummary,
+};
+use part::GridPart;
+use seating::Seating;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// What this exchange is called in errors.
+const EXCHANGE: &str = "agreement in a grid";
+
+/// A slice that came before its round.
+type EarlySlice = (PeerId, SliceId, SliceMeta, Option<Digest>);
+
+/// What comes before its round begins here.
+#[derive(Debug, Default)]
+struct Early {
+    slices: Vec<EarlySlice>,
+    messages: Vec<(PeerId, Scoped)>,
+}
+
+/// The exchange of one peer of a grid.
+pub(crate) struct GridExchange {
+    /// Where this peer is in the round; none between rounds, and for a peer without a place.
+    seating: Option<Arc<Seating>>,
+    parts: BTreeMap<FragmentId, GridPart>,
+    early: Early,
+    /// Row mates that did not contribute to the last rounds.
+    absent: BTreeMap<PeerId, u8>,
+    /// Newcomers that asked this peer for a place.
+    applicants: BTreeMap<PeerId, PeerRecord>,
+    /// What others reported for the note that this peer makes.
+    reported: RollChange,
+    /// Peers in the same round with another anchor or roll, each with theirs.
+    apart: BTreeMap<PeerId, Digest>,
+    history: History,
+    outcome: Option<Outcome>,
+}
+
+impl GridExchange {
+    pub(crate) fn new() -> Self {
+        Self {
+            seating: None,
+            parts: BTreeMap::new(),
+            early: Early::default(),
+            absent: BTreeMap::new(),
+            applicants: BTreeMap::new(),
+            reported: RollChange::default(),
+            apart: BTreeMap::new(),
+            history: History::default(),
+            outcome: None,
+        }
+    }
+
+    /// A fragment's part, begun if the round is open here.
+    fn part(&mut self, cx: &mut Context, fragment: FragmentId) -> Option<&mut GridPart> {
+        let seating = self.seating.as_ref().filter(|s| s.round == cx.round)?;
+        if !cx.plan.overlap.exchanges(cx.round, fragment) || cx.plan.fragment(fragment).is_none() {
+            return None;
+        }
+        if !self.parts.contains_key(&fragment) {
+            let mut part = GridPart::new(cx, fragment, seating.clone());
+            if seating.decides_the_roll(&cx.plan, fragment) {
+                let change = self.own_report(cx);
+                match part.column.notary() {
+                    Some(notary) if notary != cx.me() => {
+                        if !change.is_empty() {
+                            let round = cx.round;
+                            cx.send(notary, GridMessage::Report { round, change });
+                        }
+                    }
+                    _ => self.merge_report(change),
+                }
+                part.set_note(self.reported.to_bytes());
+            }
+            self.parts.insert(fragment, part);
+        }
+        self.parts.get_mut(&fragment)
+    }
+
+    /// What this peer would change of the roll: row mates that are gone, and newcomers.
+    fn own_report(&self, cx: &Context) -> RollChange {
+        let gone = |peer: &PeerId| {
+            let remote = cx.view.get(*peer);
+            remote.is_none_or(|r| !r.linked)
+        };
+        let seating = self.seating.as_ref();
+        let mates = seating.map(|s| s.served()).unwrap_or_default();
+        let settled = |peer: &PeerId| {
+            let place = seating.and_then(|s| Some((s, s.roll.place_of(*peer)?)));
+            place.is_some_and(|(s, place)| s.is_settled(place))
+        };
+        let leave = mates.into_iter().filter(|peer| {
+            let rounds = self.absent.get(peer).copied().unwrap_or(0);
+            let long = rounds >= crate::limits::GRID_ABSENT_ROUNDS;
+            *peer != cx.me() && settled(peer) && (long || (gone(peer) && rounds > 0))
+        });
+        let mut change = RollChange {
+            leave: leave.collect(),
+            join: self.applicants.values().cloned().collect(),
+        };
+        change.cut();
+        change
+    }
+
+    fn merge_report(&mut self, change: RollChange) {
+        for peer in change.leave {
+            if !self.reported.leave.contains(&peer) {
+                self.reported.leave.push(peer);
+            }
+        }
+        for record in change.join {
+            if self
+                .reported
+                .join
+                .iter()
+                .all(|known| known.peer != record.peer)
+            {
+                self.reported.join.push(record);
+            }
+        }
+        self.reported.cut();
+    }
+
+    /// Begins the round's parts for which something came early.
+    fn deliver_early(&mut self, cx: &mut Context) {
+        let round = cx.round;
+        let due = self
+            .early
+            .slices
+            .extract_if(.., |(_, s, ..)| s.round == round);
+        for (from, slice, meta, digest) in due.collect::<Vec<_>>() {
+            if let Err(error) = self.arrived(cx, from, slice, meta, digest) {
+                cx.accuse(from, error.to_string());
+            }
+        }
+        let due = self
+            .early
+            .messages
+            .extract_if(.., |(_, m)| m.round == round);
+        for (from, message) in due.collect::<Vec<_>>() {
+            if let Err(error) = self.deliver(cx, from, &message) {
+                cx.accuse(from, error.to_string());
+            }
+        }
+    }
+
+    fn arrived(
+        &mut self,
+        cx: &mut Context,
+        from: PeerId,
+        slice: SliceId,
+        meta: SliceMeta,
+        digest: Option<Digest>,
+    ) -> Result<(), PeerError> {
+        let Some(tag) = meta.tag.group() else {
+            cx.order(Order::Release { slice });
+            return Err(foreign_tag(meta.tag, EXCHANGE));
+        };
+        let open = self.seating.as_ref().filter(|s| s.round == slice.round);
+        let Some(seating) = open.cloned() else {
+            return self.keep_early(cx, (from, slice, meta, digest));
+        };
+        if tag != seating.tag() && tag != seating.column_tag() {
+            cx.order(Order::Release { slice });
+            self.differs(cx, from, &seating);
+            return Ok(());
+        }
+        let Some(part) = self.part(cx, slice.fragment) else {
+            cx.order(Order::Release { slice });
+            return broke("a slice of a fragment whose round it is not");
+        };
+        let result = part.arrived(cx, from, slice, meta, digest);
+        if result.is_err() {
+            cx.order(Order::Release { slice });
+        }
+        result
+    }
+
+    /// Keeps a slice of a later round, or of this one before it began here.
+    fn keep_early(&mut self, cx: &mut Context, early: EarlySlice) -> Result<(), PeerError> {
+        let (from, slice, ..) = early;
+        let again = self.early.slices.iter_mut().find(|(_, s, ..)| *s == slice);
+        if let Some(again) = again {
+            *again = early;
+            return Ok(());
+        }
+        let ahead = slice.round >= cx.round && slice.round.since(cx.round) <= ROUNDS_AHEAD_MAX;
+        let of_sender = self.early.slices.iter().filter(|(f, ..)| *f == from);
+        if ahead && of_sender.count() < EARLY_SLICES_MAX {
+            self.early.slices.push(early);
+            return Ok(());
+        }
+        if !self.history.keeps(&slice) {
+            cx.order(Order::Release { slice });
+        }
+        match ahead {
+            true => broke("too many early slices"),
+            false => Ok(()),
+        }
+    }
+
+    /// A peer in this round has another anchor or roll.
+    fn differs(&mut self, cx: &mut Context, from: PeerId, seating: &Seating) {
+        let (round, state) = (seating.round, seating.state);
+        if seating.mates().contains(&from) {
+            cx.send(from, GridMessage::Apart { round, state });
+        }
+    }
+
+    /// A peer in this round says that it has another anchor or roll. If more of this peer's mates have
+    /// the same other one than have this peer's, it takes that one over.
+    fn told_apart(&mut self, from: PeerId, state: Digest) {
+        let Some(seating) = self.seating.clone() else {
+            return;
+        };
+        let mates = seating.mates();
+        if state == seating.state || !mates.contains(&from) {
+            return;
+        }
+        self.apart.insert(from, state);
+        let same = self.apart.values().filter(|theirs| **theirs == state);
+        if 2 * same.count() > mates.len() && self.outcome.is_none() {
+            let resync = true;
+            self.outcome = Some(Outcome::Behind {
+                teller: from,
+                resync,
+            });
+        }
+    }
+
+    fn deliver(
+        &mut self,
+        cx: &mut Context,
+        from: PeerId,
+        message: &Scoped,
+    ) -> Result<(), PeerError> {
+        let (round, fragment) = (message.round, message.fragment);
+        if round < cx.round {
+            let answer = self.history.decision(round, fragment);
+            if message.body.asks()
+                && let Some(answer) = answer.cloned()
+            {
+                cx.send(from, answer);
+            }
+            return Ok(());
+        }
+        let open = self.seating.as_ref().filter(|s| s.round == round);
+        let Some(seating) = open.cloned() else {
+            let ahead = round.since(cx.round) <= ROUNDS_AHEAD_MAX;
+            let of_sender = self.early.messages.iter().filter(|(f, _)| *f == from);
+            let room = of_sender.count() < EARLY_MESSAGES_PER_PEER_MAX
+                && self.early.messages.len() < EARLY_MESSAGES_MAX;
+            if ahead && room {
+                self.early.messages.push((from, message.clone()));
+            }
+            return Ok(());
+        };
+        let Some(part) = self.part(cx, fragment) else {
+            return broke("a message of a fragment whose round it is not");
+        };
+        match &message.body {
+            FragmentMessage::Collected { known, versions } if message.group == seating.tag() => {
+                part.collected(cx, from, (known, versions))
+            }
+            _ if message.group == seating.column_tag() => part.column_said(cx, from, message),
+            _ => {
+                self.differs(cx, from, &seating);
+                Ok(())
+            }
+        }
+    }
+
+    fn grid_message(
+        &mut self,
+        cx: &mut Context,
+        from: PeerId,
+        message: &GridMessage,
+    ) -> Result<(), PeerError> {
+        match message {
+            GridMessage::Report { round, change } => {
+                let fits = self.seating.as_ref().filter(|s| s.round == *round);
+                let Some(seating) = fits.filter(|_| *round == cx.round).cloned() else {
+                    return Ok(());
+                };
+                if seating.column_of(from) != Some(seating.column()) {
+                    return broke("a report from a peer outside the column");
+                }
+                let me = cx.me();
+                let mut change = change.clone();
+                change.leave.retain(|peer| *peer != me);
+                self.merge_report(change);
+                let note = self.reported.to_bytes();
+                let deciding = cx.plan.fragments_of(*round).next();
+                if let Some(part) = deciding.and_then(|fragment| self.parts.get_mut(&fragment)) {
+                    part.set_note(note);
+                }
+            }
+            GridMessage::Ask { round, fragment } => self.asked(cx, from, *round, *fragment),
+            GridMessage::Apart { round, state } => {
+                if *round == cx.round {
+                    self.told_apart(from, *state);
+                }
+            }
+            GridMessage::Apply(record) => {
+                if record.peer != from || record.run != cx.plan.run {
+                    return broke("another peer's wish for a place");
+                }
+                if self.applicants.len() < APPLICANTS_MAX {
+                    self.applicants.insert(from, record.clone());
+                }
+            }
+            // It is a sign of life, and the peer looks at what it follows from.
+            GridMessage::Placed { .. } => {}
+        }
+        Ok(())
+    }
+
+    /// A peer asks how a round's fragment ended.
+    fn asked(&mut self, cx: &mut Context, from: PeerId, round: Round, fragment: FragmentId) {
+        if let Some(decision) = self.history.decision(round, fragment) {
+            let decision = decision.clone();
+            cx.send(from, decision);
+        } else if round == cx.round
+            && let Some(part) = self.parts.get_mut(&fragment)
+        {
+            part.asked(cx, from);
+        }
+    }
+
+    /// After every signal: the timer follows the earliest open deadline.
+    fn settle(&mut self, cx: &mut Context) {
+        if self.outcome.is_some() || self.parts.is_empty() {
+            return;
+        }
+        if let Some(teller) = self.parts.values().find_map(|part| part.missed) {
+            cx.timers.stop(Timer::Exchange);
+            let resync = false;
+            self.outcome = Some(Outcome::Behind { teller, resync });
+            return;
+        }
+        let all = self.parts.len() == cx.plan.fragments_of(cx.round).count();
+        let ended = self.parts.values().all(|part| part.ending.is_some());
+        match self.parts.values().filter_map(GridPart::next).min() {
+            Some(deadline) => cx.timers.set(Timer::Exchange, deadline),
+            None => cx.timers.stop(Timer::Exchange),
+        }
+        if all && ended {
+            self.outcome = Some(Outcome::Ended);
+        }
+    }
+
+    /// Counts in how many rounds each mate has not contributed.
+    fn note_absence(&mut self, cx: &Context) {
+        let Some(seating) = &self.seating else { return };
+        let came = self.parts.values().flat_map(GridPart::contributors);
+        let came: BTreeSet<PeerId> = came.collect();
+        let served = seating.served();
+        self.absent.retain(|peer, _| served.contains(peer));
+        for peer in served.into_iter().filter(|peer| *peer != cx.me()) {
+            let drawn = cx.plan.draws(seating.round, peer);
+            match came.contains(&peer) {
+                true => {
+                    self.absent.remove(&peer);
+                }
+                false if drawn => {
+                    let rounds = self.absent.entry(peer).or_default();
+                    *rounds = rounds.saturating_add(1);
+                }
+                false => {}
+            }
+        }
+    }
+}
+
+impl Exchange for GridExchange {
+    fn open(&mut self, cx: &mut Context) {
+        let roll = cx.roll.clone();
+        let seating = roll.and_then(|roll| Seating::new(&roll, cx.round, cx.anchor(), cx.me()));
+        self.seating = seating.map(Arc::new);
+        self.outcome = None;
+        self.reported = RollChange::default();
+        self.apart.clear();
+        let placed = |record: &PeerRecord| {
+            let roll = cx.roll.as_ref();
+            roll.is_some_and(|roll| roll.place_of(record.peer).is_some())
+        };
+        let round = cx.round;
+        let (entered, waiting) = std::mem::take(&mut self.applicants)
+            .into_iter()
+            .partition(|(_, record)| placed(record));
+        self.applicants = waiting;
+        let entered: BTreeMap<PeerId, PeerRecord> = entered;
+        for peer in entered.into_keys() {
+            cx.send(peer, GridMessage::Placed { round });
+        }
+        self.deliver_early(cx);
+        self.settle(cx);
+    }
+
+    fn begin(&mut self, cx: &mut Context, summary: &TrainSummary) {
+        let fragments: Vec<FragmentId> = cx.plan.fragments_of(cx.round).collect();
+        for fragment in fragments {
+            let weight = summary.samples as f64;
+            match self.part(cx, fragment) {
+                Some(part) => part.contribute(cx, weight),
+                None => self.outcome = Some(Outcome::Alone),
+            }
+        }
+        self.settle(cx);
+    }
+
+    fn signal(&mut self, cx: &mut Context, signal: Signal<'_>) -> Result<(), PeerError> {
+        let result = match signal {
+            Signal::Message { from, message } => match message {
+                ExchangeMessage::Grid(message) => self.grid_message(cx, from, message),
+                ExchangeMessage::Agreed(AgreedMessage::Fragment(scoped)) => {
+                    self.deliver(cx, from, scoped)
+                }
+                other => Err(foreign_message(other, EXCHANGE)),
+            },
+            Signal::Arrived(Arrived {
+                from,
+                slice,
+                meta,
+                digest,
+            }) => self.arrived(cx, from, slice, meta, digest),
+            Signal::Pushed { to, slice, outcome } => {
+                let part = self.parts.get_mut(&slice.fragment);
+                if let Some(part) = part.filter(|_| slice.round == cx.round) {
+                    part.pushed(cx, to, slice, outcome);
+                }
+                Ok(())
+            }
+            Signal::Fetched {
+                what: FetchId::Slice(slice),
+                digest,
+            } => {
+                let kept = self.history.keeps(&slice);
+                let part = self.parts.get_mut(&slice.fragment);
+                match part.filter(|_| slice.round == cx.round) {
+                    Some(part) => part.fetched(cx, slice, digest),
+                    None if !kept => {
+                        cx.order(Order::Release { slice });
+                    }
+                    None => {}
+                }
+                Ok(())
+            }
+            Signal::FetchFailed {
+                what: FetchId::Slice(slice),
+            } => {
+                let part = self.parts.get_mut(&slice.fragment);
+                if let Some(part) = part.filter(|_| slice.round == cx.round) {
+                    part.fetch_failed(cx, slice);
+                }
+                Ok(())
+            }
+            Signal::Done { order, done } => {
+                self.parts
+                    .values_mut()
+                    .any(|part| part.done(cx, order, done));
+                Ok(())
+            }
+            Signal::Gone(peer) => {
+                self.parts.values_mut().for_each(|part| part.gone(cx, peer));
+                self.early.slices.retain(|(from, slice, ..)| {
+                    let keep = *from != peer;
+                    if !keep {
+                        cx.order(Order::Release { slice: *slice });
+                    }
+                    keep
+                });
+                Ok(())
+            }
+            Signal::Timeout => {
+                self.parts.values_mut().for_each(|part| part.timeout(cx));
+                Ok(())
+            }
+            Signal::Heard(_) | Signal::Fetched { .. } | Signal::FetchFailed { .. } => Ok(()),
+        };
+        self.settle(cx);
+        result
+    }
+
+    fn ended(&mut self, _cx: &Context) -> Vec<(FragmentId, Ending)> {
+        let untold = self.parts.values_mut().filter(|part| !part.told);
+        let ended = untold.filter_map(|part| {
+            let ending = part.ending.clone()?;
+            part.told = true;
+            Some((part.fragment, ending))
+        });
+        ended.collect()
+    }
+
+    fn applied(&mut self, cx: &mut Context, fragment: FragmentId) {
+        let part = self.parts.get_mut(&fragment).filter(|part| part.told);
+        if let Some(part) = part
+            && let Some(decision) = part.decision()
+        {
+            part.close(cx, true);
+            self.history.keep(cx, decision);
+        }
+    }
+
+    fn outcome(&mut self) -> Option<Outcome> {
+        self.outcome.take()
+    }
+
+    fn finish(&mut self, cx: &mut Context) {
+        self.note_absence(cx);
+        cx.timers.stop(Timer::Exchange);
+        for mut part in std::mem::take(&mut self.parts).into_values() {
+            part.close(cx, part.told);
+        }
+        self.seating = None;
+        self.outcome = None;
+        let round = cx.round;
+        let history = &self.history;
+        self.early.slices.retain(|(_, slice, ..)| {
+            let keep = slice.round > round;
+            if !keep && !history.keeps(slice) {
+                cx.order(Order::Release { slice: *slice });
+            }
+            keep
+        });
+        self.early.messages.retain(|(_, m)| m.round > round);
+    }
+
+    fn group(&self) -> Option<GroupTag> {
+        self.seating.as_ref().map(|seating| seating.tag())
+    }
+
+    fn history(&self) -> Option<&dyn PastRounds> {
+        Some(&self.history)
+    }
+
+    fn history_mut(&mut self) -> Option<&mut dyn PastRounds> {
+        Some(&mut self.history)
+    }
+
+    fn waiting(&self) -> usize {
+        self.early.slices.len() + self.early.messages.len()
+    }
+}

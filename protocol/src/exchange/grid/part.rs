@@ -1,0 +1,448 @@
+//! One fragment's exchange in a grid, as one peer does its part of it.
+//!
+//! 1. It pushes each shard of its contribution to the member of its row that sums that shard.
+//! 2. It sums the shard of its own column over its row (`Row`).
+//! 3. Its column agrees on the sum over all rows ([`Column`]).
+//! 4. It hands the column's result to its row, and gets theirs (`Results`).
+//!
+//! A member that is late in its own training does its part for others meanwhile: only its contribution
+//! is missing.
+
+use super::results::Results;
+use super::row::{Row, Sum};
+use super::seating::Seating;
+use crate::core::context::Context;
+use crate::exchange::agreed::{Column, Scoped, ShardVersion};
+use crate::exchange::{Ending, broke};
+use crate::{
+    Attempt, Digest, Done, FragmentId, Order, OrderId, Part, PeerError, PeerId, SliceId, SliceMeta,
+    StoreId, Tag, Time, Wait, WorkError,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// An order whose answer is awaited.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Task {
+    /// Encode this peer's contribution to a shard.
+    Share(u16),
+    /// Sum the row.
+    Sum,
+    /// Put the decided parts together.
+    Bundle,
+}
+
+/// One fragment's exchange.
+#[derive(Debug)]
+pub(super) struct GridPart {
+    pub(super) fragment: FragmentId,
+    pub(super) seating: Arc<Seating>,
+    pub(super) row: Row,
+    pub(super) column: Column,
+    pub(super) results: Results,
+    pub(super) tasks: BTreeMap<OrderId, Task>,
+    /// Encoded bytes of this peer's contribution to each shard.
+    pub(super) shares: BTreeMap<u16, u64>,
+    /// Samples behind this peer's contribution, once it has trained.
+    pub(super) weight: Option<f64>,
+    /// Until when results of other columns are waited for; not yet where this one has none.
+    pub(super) due: Option<Time>,
+    /// Slices whose bytes the Executor holds, beside the column's.
+    pub(super) slices: BTreeSet<SliceId>,
+    pub(super) ending: Option<Ending>,
+    /// A peer that knows more, where results can no longer be found.
+    pub(super) missed: Option<PeerId>,
+    pub(super) told: bool,
+}
+
+impl GridPart {
+    /// Begins with the first contribution, this peer's or another's.
+    pub(super) fn new(cx: &mut Context, fragment: FragmentId, seating: Arc<Seating>) -> Self {
+        let served: BTreeSet<PeerId> = seating.served().into_iter().collect();
+        let awaited = served
+            .iter()
+            .copied()
+            .filter(|peer| waits_for(cx, &seating, *peer));
+        let awaited: BTreeSet<PeerId> = awaited.collect();
+        let others = awaited.iter().copied().filter(|peer| *peer != cx.me());
+        let allowed = cx.deadlines.allow(Wait::Group, others);
+        let len = cx.plan.fragment(fragment).map_or(1, |f| f.len);
+        let column = seating.column();
+        let column = Column::new(
+            cx,
+            fragment,
+            &seating.members(column),
+            &seating.unsettled(),
+            seating.column_tag(),
+            &seating.shape(&cx.plan, fragment, len),
+            allowed,
+        );
+        let deadline = cx.wait_in(fragment, Wait::Group, allowed);
+        Self {
+            row: Row {
+                served,
+                awaited,
+                here: BTreeMap::new(),
+                summed: BTreeSet::new(),
+                sum: Sum::Collecting,
+                since: cx.now,
+                deadline,
+            },
+            fragment,
+            seating,
+            column,
+            results: Results::default(),
+            tasks: BTreeMap::new(),
+            shares: BTreeMap::new(),
+            weight: None,
+            due: None,
+            slices: BTreeSet::new(),
+            ending: None,
+            missed: None,
+            told: false,
+        }
+    }
+
+    pub(super) fn over(&self) -> bool {
+        self.ending.is_some() || self.missed.is_some()
+    }
+
+    /// When it must look again.
+    pub(super) fn next(&self) -> Option<Time> {
+        if self.over() {
+            return self.column.due();
+        }
+        let row = (self.row.sum == Sum::Collecting).then_some(self.row.deadline);
+        [row, self.column.due(), self.due]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// This peer has trained: its contribution lies in the Executor.
+    pub(super) fn contribute(&mut self, cx: &mut Context, weight: f64) {
+        self.weight = Some(weight);
+        if self.is_complete() || weight <= 0.0 {
+            self.row.awaited.remove(&cx.me());
+            self.advance(cx);
+            return;
+        }
+        let columns = self.seating.columns();
+        // Each member begins with another column, so that owners do not all hear from the same one.
+        let first = self.seating.column() as u16;
+        for step in 0..columns {
+            let shard = (first + step) % columns;
+            let order = cx.order(Order::Encode {
+                store: StoreId::Local,
+                slice: self.share(cx.me(), shard),
+                of: columns,
+            });
+            self.tasks.insert(order, Task::Share(shard));
+        }
+        if self.results.columns.contains_key(&self.mine()) {
+            self.await_results(cx);
+        }
+    }
+
+    /// The name of a peer's contribution to a shard.
+    pub(super) fn share(&self, origin: PeerId, shard: u16) -> SliceId {
+        SliceId {
+            round: self.seating.round,
+            fragment: self.fragment,
+            shard,
+            part: Part::Contribution,
+            origin,
+            attempt: Attempt::FIRST,
+        }
+    }
+
+    /// The name of a column's result.
+    pub(super) fn bundle(&self, column: u16) -> SliceId {
+        let owner = self.seating.first_of(usize::from(column));
+        SliceId {
+            part: Part::Bundle,
+            ..self.share(owner.unwrap_or(self.first()), column)
+        }
+    }
+
+    pub(super) fn first(&self) -> PeerId {
+        self.seating.first_of(0).expect("a roll has a first peer")
+    }
+
+    /// This peer's column, and the shard that it sums.
+    pub(super) fn mine(&self) -> u16 {
+        self.seating.column() as u16
+    }
+
+    /// An order was answered; false when it is not one of this fragment.
+    pub(super) fn done(&mut self, cx: &mut Context, order: OrderId, done: &Done) -> bool {
+        let Some(task) = self.tasks.remove(&order) else {
+            let mine = self.column.done(cx, order, done);
+            if mine {
+                self.advance(cx);
+            }
+            return mine;
+        };
+        match (task, done) {
+            (Task::Share(shard), Done::Encoded { bytes, .. }) => self.shared(cx, shard, *bytes),
+            (Task::Sum, Done::Combined) => {
+                let sum = self.row.summed.iter();
+                let weights = sum.filter_map(|peer| self.row.here.get(peer));
+                let weight = weights.sum();
+                self.row.sum = Sum::Over;
+                self.column.feed(cx, weight);
+            }
+            (Task::Sum, Done::Failed(WorkError::BadSlice { slice, reason, .. }))
+                if self.row.here.contains_key(&slice.origin) =>
+            {
+                cx.accuse(
+                    slice.origin,
+                    format!("a contribution that is bad: {reason}"),
+                );
+                self.row.here.remove(&slice.origin);
+                self.row.sum = Sum::Collecting;
+            }
+            (
+                Task::Bundle,
+                Done::Encoded {
+                    bytes,
+                    digest: Some(digest),
+                },
+            ) => {
+                self.hand_down(cx, *bytes, *digest);
+            }
+            // This peer's Executor failed: others go on without its part.
+            (Task::Share(_), _) => {}
+            (Task::Sum, _) => self.row.sum = Sum::Over,
+            (Task::Bundle, _) => {}
+        }
+        self.advance(cx);
+        true
+    }
+
+    /// This peer's contribution to a shard is encoded.
+    fn shared(&mut self, cx: &mut Context, shard: u16, bytes: u64) {
+        let slice = self.share(cx.me(), shard);
+        self.slices.insert(slice);
+        self.shares.insert(shard, bytes);
+        let weight = self.weight.unwrap_or(0.0);
+        if shard == self.mine() && self.row.served.contains(&cx.me()) {
+            self.row.awaited.remove(&cx.me());
+            self.row.here.insert(cx.me(), weight);
+            return;
+        }
+        if self.results.columns.contains_key(&shard) {
+            return;
+        }
+        if let Some(owner) = self
+            .seating
+            .owner_of(usize::from(shard))
+            .filter(|p| *p != cx.me())
+        {
+            let tag = Tag::Share {
+                group: self.seating.tag(),
+                weight,
+            };
+            let of = self.seating.columns();
+            cx.push(owner, slice, SliceMeta { of, bytes, tag }, 1);
+        }
+    }
+
+    /// Takes every next step that is possible.
+    pub(super) fn advance(&mut self, cx: &mut Context) {
+        if self.row.is_complete() {
+            self.sum_up(cx);
+        }
+        self.look_at_the_column(cx);
+        self.conclude(cx);
+    }
+
+    /// Sums what is here of the row.
+    fn sum_up(&mut self, cx: &mut Context) {
+        cx.waited_in(self.fragment, Wait::Group, false);
+        if self.row.here.is_empty() || self.column.over() {
+            self.row.sum = Sum::Over;
+            return;
+        }
+        self.row.sum = Sum::Summing;
+        self.row.summed = self.row.here.keys().copied().collect();
+        let shard = self.mine();
+        let of = self.seating.columns();
+        let here = self.row.here.iter();
+        let inputs = here.map(|(peer, weight)| (self.share(*peer, shard), *weight));
+        let order = Order::SumRow {
+            fragment: self.fragment,
+            shard,
+            of,
+            inputs: inputs.collect(),
+        };
+        self.tasks.insert(cx.order(order), Task::Sum);
+    }
+
+    /// A slice arrived.
+    pub(super) fn arrived(
+        &mut self,
+        cx: &mut Context,
+        from: PeerId,
+        slice: SliceId,
+        meta: SliceMeta,
+        digest: Option<Digest>,
+    ) -> Result<(), PeerError> {
+        match (meta.tag, digest) {
+            (Tag::Share { weight, .. }, _) => self.share_arrived(cx, from, slice, &meta, weight)?,
+            (Tag::Result { rows, counted, .. }, Some(digest)) => {
+                let column = self.seating.column_of(from);
+                let named = slice == self.bundle(slice.shard);
+                if column != Some(usize::from(slice.shard)) || !named || rows.is_empty() {
+                    return broke("a column's result from a peer outside it");
+                }
+                let version = ShardVersion {
+                    owner: slice.origin,
+                    attempt: Attempt::FIRST,
+                    contributors: rows,
+                    digest,
+                };
+                self.result_arrived(cx, from, slice, (version, counted))?;
+            }
+            (Tag::RowMean { .. } | Tag::Mean { .. }, _) if self.column.over() => {
+                if !self.column.holds(&slice) {
+                    cx.order(Order::Release { slice });
+                }
+            }
+            (Tag::RowMean { .. } | Tag::Mean { .. }, _) => {
+                self.column.arrived(cx, from, slice, meta, digest)?;
+            }
+            _ => return broke("a slice that has no place in a grid"),
+        }
+        self.advance(cx);
+        Ok(())
+    }
+
+    fn share_arrived(
+        &mut self,
+        cx: &mut Context,
+        from: PeerId,
+        slice: SliceId,
+        meta: &SliceMeta,
+        weight: f64,
+    ) -> Result<(), PeerError> {
+        let fits = slice.part == Part::Contribution
+            && slice.shard == self.mine()
+            && meta.of == self.seating.columns()
+            && slice.attempt == Attempt::FIRST;
+        if !fits || !self.row.served.contains(&from) || !weight.is_finite() || weight <= 0.0 {
+            return broke("a contribution that this peer does not sum");
+        }
+        self.slices.insert(slice);
+        let waited = cx.now.since(self.row.since);
+        cx.deadlines.record(Wait::Group, from, waited);
+        if self.row.sum == Sum::Collecting {
+            self.row.awaited.remove(&from);
+            self.row.here.insert(from, weight);
+        }
+        Ok(())
+    }
+
+    /// A peer's link is gone.
+    pub(super) fn gone(&mut self, cx: &mut Context, peer: PeerId) {
+        self.row.awaited.remove(&peer);
+        self.column.gone(cx, peer);
+        // If it was to hand a result on, others have it.
+        let columns = 0..self.seating.columns();
+        let mut missing = columns.filter(|column| !self.results.columns.contains_key(column));
+        let lost = missing.any(|c| self.seating.owner_of(usize::from(c)) == Some(peer));
+        if lost && self.weight.is_some() && self.results.columns.contains_key(&self.mine()) {
+            self.ask(cx);
+        }
+        self.advance(cx);
+    }
+
+    pub(super) fn timeout(&mut self, cx: &mut Context) {
+        if self.row.sum == Sum::Collecting && cx.now >= self.row.deadline {
+            cx.waited_in(self.fragment, Wait::Group, true);
+            let me = cx.me();
+            for peer in std::mem::take(&mut self.row.awaited) {
+                if peer != me {
+                    cx.suspect(peer);
+                }
+            }
+        }
+        self.column.timeout(cx);
+        if self.due.is_some_and(|due| cx.now >= due) {
+            cx.waited_in(self.fragment, Wait::Results, true);
+            self.due = None;
+            self.ask(cx);
+        }
+        self.advance(cx);
+    }
+
+    /// A push ended.
+    pub(super) fn pushed(
+        &mut self,
+        cx: &mut Context,
+        to: PeerId,
+        slice: SliceId,
+        outcome: crate::PushOutcome,
+    ) {
+        if matches!(slice.part, Part::RowMean | Part::Aggregate) {
+            self.column.pushed(cx, to, slice, outcome);
+        }
+    }
+
+    /// A message of this peer's column.
+    pub(super) fn column_said(
+        &mut self,
+        cx: &mut Context,
+        from: PeerId,
+        message: &Scoped,
+    ) -> Result<(), PeerError> {
+        let said = self.column.message(cx, from, message);
+        self.advance(cx);
+        said
+    }
+
+    /// The peers whose contributions are in this peer's sum of the row.
+    pub(super) fn contributors(&self) -> impl Iterator<Item = PeerId> {
+        self.row.here.keys().copied()
+    }
+
+    /// The other peers that this one serves.
+    pub(super) fn others(&self) -> Vec<PeerId> {
+        let me = self.seating.roll.peer(self.seating.place);
+        let others = self.row.served.iter().copied();
+        others.filter(|peer| Some(*peer) != me).collect()
+    }
+
+    /// Sets the note that this peer makes.
+    pub(super) fn set_note(&mut self, note: Vec<u8>) {
+        self.column.set_note(note);
+    }
+
+    /// The round is over: releases all bytes but those of its result.
+    pub(super) fn close(&mut self, cx: &mut Context, keep: bool) {
+        for wait in [Wait::Group, Wait::Results] {
+            cx.waited_in(self.fragment, wait, false);
+        }
+        self.column.release(cx);
+        let kept = |slice: &SliceId| keep && slice.part == Part::Bundle;
+        for slice in std::mem::take(&mut self.slices) {
+            if !kept(&slice) {
+                cx.order(Order::Release { slice });
+            }
+        }
+    }
+}
+
+/// Whether a round waits for a contribution of a peer.
+fn waits_for(cx: &Context, seating: &Seating, peer: PeerId) -> bool {
+    if !cx.plan.draws(seating.round, peer) {
+        return false;
+    }
+    let settled = seating
+        .roll
+        .place_of(peer)
+        .is_some_and(|place| seating.is_settled(place));
+    let remote = cx.view.get(peer);
+    let there = remote.is_some_and(|r| r.linked && r.greeted && !r.suspected);
+    peer == cx.me() || (settled && there)
+}

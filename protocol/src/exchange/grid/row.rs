@@ -1,0 +1,38 @@
+//! One row's sum of one shard: contributions in, their mean to the column.
+
+use crate::{PeerId, Time};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How far a row's sum is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sum {
+    /// Waits for contributions.
+    Collecting,
+    /// The Executor sums.
+    Summing,
+    /// The column has it, or there is nothing to have.
+    Over,
+}
+
+/// The contributions of the peers that this one sums for.
+#[derive(Debug)]
+pub(super) struct Row {
+    /// All whom it serves, itself included.
+    pub(super) served: BTreeSet<PeerId>,
+    /// Those that it still waits for.
+    pub(super) awaited: BTreeSet<PeerId>,
+    /// Whose contributions are here, with their weights.
+    pub(super) here: BTreeMap<PeerId, f64>,
+    /// Whose contributions are in the sum.
+    pub(super) summed: BTreeSet<PeerId>,
+    pub(super) sum: Sum,
+    pub(super) since: Time,
+    pub(super) deadline: Time,
+}
+
+impl Row {
+    /// Whether nothing is waited for any more.
+    pub(super) fn is_complete(&self) -> bool {
+        self.sum == Sum::Collecting && self.awaited.is_empty()
+    }
+}

@@ -1,0 +1,144 @@
+//! A round's rows and columns as one peer sees them: who sums what, and who is in its column.
+
+use crate::exchange::agreed::Shape;
+use crate::{Digest, FragmentId, Grid, GroupTag, PeerId, Plan, Roll, Round};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Where a peer is in one round's grid.
+#[derive(Clone, Debug)]
+pub(super) struct Seating {
+    pub(super) round: Round,
+    pub(super) roll: Arc<Roll>,
+    pub(super) grid: Grid,
+    /// This peer's place.
+    pub(super) place: usize,
+    /// Names roll, round and anchor: peers that differ in one of them do not exchange.
+    pub(super) state: Digest,
+}
+
+impl Seating {
+    /// `None` for a peer that is not in the roll.
+    pub(super) fn new(roll: &Arc<Roll>, round: Round, anchor: Digest, me: PeerId) -> Option<Self> {
+        let place = roll.place_of(me)?;
+        let state = crate::wire::canonical(&(round, roll.digest(), anchor));
+        Some(Self {
+            round,
+            roll: roll.clone(),
+            grid: roll.grid(),
+            place,
+            state: Digest::of(&state),
+        })
+    }
+
+    /// The tag of what travels in rows.
+    pub(super) fn tag(&self) -> GroupTag {
+        GroupTag::of_digest(&self.state)
+    }
+
+    /// The tag of this peer's column.
+    pub(super) fn column_tag(&self) -> GroupTag {
+        let column = self.column() as u64;
+        GroupTag::of_digest(&Digest::of(&crate::wire::canonical(&(self.state, column))))
+    }
+
+    pub(super) fn column(&self) -> usize {
+        self.grid.column_of(self.place)
+    }
+
+    pub(super) fn columns(&self) -> u16 {
+        self.grid.columns() as u16
+    }
+
+    /// Whether a peer has had a round to catch up since it entered: nothing depends on it before.
+    pub(super) fn is_settled(&self, place: usize) -> bool {
+        let place = self.roll.place(place);
+        place.is_some_and(|place| place.since <= self.round)
+    }
+
+    /// The place that sums a row's contributions to a column: the row's own, or that of the nearest
+    /// row above, or else below, that has a settled one.
+    fn owner(&self, row: usize, column: usize) -> usize {
+        let at = |row: usize| row * self.grid.columns() + column;
+        let above = (0..=row).rev().map(at);
+        let below = (row + 1..self.grid.rows()).map(at);
+        let mut all = above.chain(below);
+        let own = self.grid.owner(row, column);
+        all.find(|place| self.is_settled(*place)).unwrap_or(own)
+    }
+
+    /// The peer that sums this peer's contributions to a column's shard.
+    pub(super) fn owner_of(&self, column: usize) -> Option<PeerId> {
+        let row = self.grid.row_of(self.place);
+        self.roll.peer(self.owner(row, column))
+    }
+
+    /// The peers whose contributions this peer sums, itself included.
+    pub(super) fn served(&self) -> Vec<PeerId> {
+        let column = self.column();
+        let rows = (0..self.grid.rows()).filter(|row| self.owner(*row, column) == self.place);
+        let places = rows.flat_map(|row| self.grid.row(row));
+        places.filter_map(|place| self.roll.peer(place)).collect()
+    }
+
+    /// The members of a column, in `PeerId` order.
+    pub(super) fn members(&self, column: usize) -> Vec<PeerId> {
+        let places = self.grid.column(column);
+        let mut members: Vec<PeerId> = places.filter_map(|p| self.roll.peer(p)).collect();
+        members.sort_unstable();
+        members
+    }
+
+    /// The members of this peer's column that the round does not wait for.
+    pub(super) fn unsettled(&self) -> BTreeSet<PeerId> {
+        let places = self.grid.column(self.column());
+        let new = places.filter(|place| !self.is_settled(*place));
+        new.filter_map(|place| self.roll.peer(place)).collect()
+    }
+
+    /// The peer in whose name a column's decided bytes travel.
+    pub(super) fn first_of(&self, column: usize) -> Option<PeerId> {
+        self.roll.peer(column)
+    }
+
+    /// The column of a peer of the roll.
+    pub(super) fn column_of(&self, peer: PeerId) -> Option<usize> {
+        Some(self.grid.column_of(self.roll.place_of(peer)?))
+    }
+
+    /// Whether this peer's column decides about the roll in a round, with a fragment.
+    pub(super) fn decides_the_roll(&self, plan: &Plan, fragment: FragmentId) -> bool {
+        let first = plan.fragments_of(self.round).next() == Some(fragment);
+        first && self.round.0 % self.grid.columns() as u64 == self.column() as u64
+    }
+
+    /// Where a column is in a fragment of `len` values.
+    pub(super) fn shape(&self, plan: &Plan, fragment: FragmentId, len: u64) -> Shape {
+        let columns = self.columns();
+        let shard = (len / u64::from(columns)).max(1);
+        let column = self.column();
+        // All columns are cut alike, so that a part's number is the same at all peers.
+        let parts = self.grid.part_owners(self.grid.columns() - 1) as u64;
+        Shape {
+            column: column as u16,
+            columns,
+            parts: parts.min(shard) as u16,
+            noted: self.decides_the_roll(plan, fragment),
+        }
+    }
+
+    /// Row and column mates: the peers that this one must be linked with.
+    pub(super) fn mates(&self) -> BTreeSet<PeerId> {
+        mates(&self.roll, self.place)
+    }
+}
+
+/// The peers in the row and in the column of a place, and those that sum for a short row.
+pub(crate) fn mates(roll: &Roll, place: usize) -> BTreeSet<PeerId> {
+    let grid = roll.grid();
+    let row = grid.row(grid.row_of(place));
+    let above = (0..grid.columns()).map(|column| grid.owner(grid.row_of(place), column));
+    let places = row.chain(above).chain(grid.column(grid.column_of(place)));
+    let places = places.chain(grid.served(place)).filter(|p| *p != place);
+    places.filter_map(|place| roll.peer(place)).collect()
+}

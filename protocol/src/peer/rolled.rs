@@ -1,0 +1,144 @@
+//! A peer of a grid: its place in the roll, links to its mates, and the way in for one without a place.
+
+use crate::core::{Output, Phase};
+use crate::exchange::{GridMessage, mates};
+use crate::limits::{ALIVE_EVERY, DIAL_ATTEMPTS_MAX, SPONSORS_MAX, STRANGER_LINKS};
+use crate::peer::Peer;
+use crate::{PeerId, Roll, Round};
+use core::time::Duration;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+impl Peer {
+    /// Whether swarms of this run have a roll.
+    pub(super) const fn has_rolls(&self) -> bool {
+        self.cx.plan.agreement.grouping.is_grid()
+    }
+
+    /// Whether this peer takes part in no round, because it has no place in the roll.
+    pub(super) fn is_outside(&self) -> bool {
+        let place = self
+            .cx
+            .roll
+            .as_ref()
+            .and_then(|roll| roll.place_of(self.cx.me()));
+        self.has_rolls() && place.is_none()
+    }
+
+    /// Takes over the roll of a state or a checkpoint. One that cannot be read is as none.
+    pub(super) fn take_roll(&mut self, bytes: &[u8]) {
+        if self.has_rolls() {
+            self.cx.roll = Roll::from_bytes(bytes).ok().map(Arc::new);
+        }
+    }
+
+    /// The roll, for states and checkpoints; empty where there is none.
+    pub(super) fn roll_bytes(&self) -> Vec<u8> {
+        let roll = self.cx.roll.as_ref();
+        roll.map_or(Vec::new(), |roll| roll.to_bytes())
+    }
+
+    /// The peers of this one's row and column.
+    pub(super) fn mates(&self) -> BTreeSet<PeerId> {
+        let roll = self.cx.roll.as_ref();
+        let place = roll.and_then(|roll| Some((roll, roll.place_of(self.cx.me())?)));
+        place
+            .map(|(roll, place)| mates(roll, place))
+            .unwrap_or_default()
+    }
+
+    /// Dials mates without a link. Of two, the one with the lower id dials first.
+    pub(super) fn dial_mates(&mut self) {
+        let now = self.cx.now;
+        let Some(roll) = self.cx.roll.clone() else {
+            return;
+        };
+        for mate in self.mates() {
+            let place = roll.place_of(mate).and_then(|place| roll.place(place));
+            let Some(record) = place.map(|place| place.record.clone()) else {
+                continue;
+            };
+            self.cx.view.learn(&record, now);
+            let first = self.cx.me() < mate;
+            let Some(remote) = self.cx.view.get_mut(mate) else {
+                continue;
+            };
+            let newest = remote.contact.record.clone().unwrap_or(record);
+            let contact = &mut remote.contact;
+            let due = contact.dial_at.is_none_or(|at| at <= now);
+            if remote.linked || remote.banned || !due {
+                continue;
+            }
+            if contact.dials == 0 && !first {
+                // The other end dials now; if it cannot, this one does with the next sign of life.
+                contact.dials = 1;
+                contact.dial_at = Some(now + ALIVE_EVERY / 2);
+                continue;
+            }
+            contact.dials = (contact.dials + 1).min(DIAL_ATTEMPTS_MAX - 1);
+            contact.dial_at = Some(now + Duration::from_secs(1 << contact.dials.min(6)));
+            self.cx.put(Output::Dial(newest));
+        }
+    }
+
+    /// Dials a few peers that are no mates, so that news reach the whole swarm.
+    pub(super) fn dial_strangers(&mut self) {
+        let mates = self.mates();
+        let linked = self.cx.view.iter().filter(|(_, remote)| remote.linked);
+        let strangers = linked.filter(|(peer, _)| !mates.contains(peer)).count();
+        let room = STRANGER_LINKS.saturating_sub(strangers);
+        if room > 0 {
+            let now = self.cx.now;
+            for record in self.cx.view.due_dials(now, room) {
+                self.cx.put(Output::Dial(record));
+            }
+        }
+    }
+
+    /// Without a place: asks a few members for one.
+    pub(super) fn ask_for_a_place(&mut self) {
+        let Some(record) = self.cx.view.mine().cloned() else {
+            return;
+        };
+        let roll = self.cx.roll.clone();
+        let member = |peer: &PeerId| {
+            let roll = roll.as_ref();
+            roll.is_some_and(|roll| roll.place_of(*peer).is_some())
+        };
+        let live = self.cx.view.live().map(|(peer, _)| peer);
+        let sponsors: Vec<PeerId> = live.filter(member).take(SPONSORS_MAX).collect();
+        for sponsor in sponsors {
+            self.cx.send(sponsor, GridMessage::Apply(record.clone()));
+        }
+    }
+
+    /// Whether the roll has a place for this peer.
+    pub(super) fn sits(&self) -> bool {
+        self.cx.roll.is_some() && !self.is_outside()
+    }
+
+    /// Whether this peer follows the others without taking part, for want of a place.
+    pub(super) fn only_follows(&self) -> bool {
+        self.life.once.observes || (self.cx.roll.is_some() && self.is_outside())
+    }
+
+    /// Another peer says that this one has a place from a round on.
+    pub(super) fn placed(&mut self, from: PeerId, round: Round) {
+        if let Some(remote) = self.cx.view.get_mut(from) {
+            remote.round = remote.round.max(round);
+        }
+        if self.phase == Phase::Join {
+            self.try_begin();
+        }
+    }
+
+    /// How many of this peer's mates are here, of how many.
+    pub(super) fn mates_here(&self) -> (usize, usize) {
+        let mates = self.mates();
+        let here = |peer: &&PeerId| {
+            let remote = self.cx.view.get(**peer);
+            remote.is_some_and(|remote| remote.linked && remote.greeted)
+        };
+        (mates.iter().filter(here).count(), mates.len())
+    }
+}

@@ -1,0 +1,222 @@
+//! The roll: who takes part in a swarm that is larger than one group, and where in its grid.
+//!
+//! Every peer holds the same roll in the same round. A round's exchange decides the next roll
+//! beside the parameters, so no peer asks all others who is there. A peer that leaves is replaced by
+//! a newcomer or by the last peer of the roll; all others keep their places, and with them their
+//! links.
+//!
+//! **Source:** for membership as replicated state that changes in batches, Suresh et al. 2018,
+//! "Stable and consistent membership at scale with Rapid".
+
+mod acceptor;
+mod change;
+mod founding;
+mod founding_message;
+mod grid;
+
+pub use change::RollChange;
+pub(crate) use founding::Founding;
+pub use founding_message::{FoundingBallot, FoundingMessage, RollName};
+pub use grid::Grid;
+
+use crate::limits::ROLL_PEERS_MAX;
+use crate::wire::{PeerRecord, WireError, canonical};
+use crate::{Digest, PeerId, Round};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// One peer's place in the roll.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// Where the peer can be reached, in its own words when it entered.
+    pub record: PeerRecord,
+    /// The round from which it is in the roll.
+    pub since: Round,
+}
+
+/// What a roll consists of; [`Roll`] adds what follows from it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Content {
+    /// Peers in a row, as the plan asks; zero where the size decides.
+    row: u16,
+    columns: u16,
+    places: Vec<Place>,
+}
+
+/// Who takes part, place by place.
+#[derive(Clone, Debug)]
+pub struct Roll {
+    content: Content,
+    index: BTreeMap<PeerId, u32>,
+    digest: Digest,
+}
+
+impl PartialEq for Roll {
+    fn eq(&self, other: &Self) -> bool {
+        self.digest == other.digest
+    }
+}
+
+impl Roll {
+    /// The first roll of a run. Peers take places in the order in which they are given; a peer that is
+    /// given twice has the first of them. `row` peers make a row; zero leaves that to the size.
+    pub fn found(records: impl IntoIterator<Item = PeerRecord>, row: u16, round: Round) -> Self {
+        let mut known = BTreeSet::new();
+        let mut places = Vec::new();
+        for record in records.into_iter().take(ROLL_PEERS_MAX) {
+            if known.insert(record.peer) {
+                let since = round;
+                places.push(Place { record, since });
+            }
+        }
+        let columns = Grid::columns_for(places.len(), row, 0) as u16;
+        Self::of(Content {
+            row,
+            columns,
+            places,
+        })
+    }
+
+    fn of(content: Content) -> Self {
+        let peers = content.places.iter().map(|place| place.record.peer);
+        let index = peers.zip(0u32..).collect();
+        // Addresses may change without a new roll, so they are no part of its name.
+        let names = content.places.iter().map(|p| (p.record.peer, p.since));
+        let names: Vec<(PeerId, Round)> = names.collect();
+        let digest = Digest::of(&canonical(&(content.row, content.columns, names)));
+        Self {
+            content,
+            index,
+            digest,
+        }
+    }
+
+    /// Names the roll: who is in it, where, and since when.
+    pub const fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// Number of peers.
+    pub const fn len(&self) -> usize {
+        self.content.places.len()
+    }
+
+    /// Whether no peer is in it.
+    pub const fn is_empty(&self) -> bool {
+        self.content.places.is_empty()
+    }
+
+    /// Its rows and columns.
+    pub fn grid(&self) -> Grid {
+        Grid::new(self.len(), usize::from(self.content.columns))
+    }
+
+    /// The place of a peer.
+    pub fn place_of(&self, peer: PeerId) -> Option<usize> {
+        self.index.get(&peer).map(|place| *place as usize)
+    }
+
+    /// The peer at a place.
+    pub fn peer(&self, place: usize) -> Option<PeerId> {
+        self.place(place).map(|place| place.record.peer)
+    }
+
+    /// A place.
+    pub fn place(&self, place: usize) -> Option<&Place> {
+        self.content.places.get(place)
+    }
+
+    /// All peers, place by place.
+    pub fn peers(&self) -> impl Iterator<Item = PeerId> {
+        self.content.places.iter().map(|place| place.record.peer)
+    }
+
+    /// The roll after a change that a round decided, in force from `round` on. Newcomers take the
+    /// places of those that leave; what is left over is taken by the last peers, or is added. No roll
+    /// grows to more than twice its size at once, or beyond [`ROLL_PEERS_MAX`].
+    pub fn after(&self, change: &RollChange, round: Round) -> Self {
+        let mut places: Vec<Option<Place>> =
+            self.content.places.iter().cloned().map(Some).collect();
+        let most = (2 * self.len()).min(ROLL_PEERS_MAX);
+        let mut holes: Vec<usize> = change
+            .leave
+            .iter()
+            .filter_map(|p| self.place_of(*p))
+            .collect();
+        holes.sort_unstable();
+        holes.dedup();
+        holes.iter().for_each(|hole| places[*hole] = None);
+        let mut holes = holes.into_iter();
+        let mut entered = BTreeSet::new();
+        let newcomers = change
+            .join
+            .iter()
+            .filter(|r| self.place_of(r.peer).is_none());
+        for record in newcomers {
+            if !entered.insert(record.peer) {
+                continue;
+            }
+            let record = record.clone();
+            let place = Some(Place {
+                record,
+                since: round,
+            });
+            match holes.next() {
+                Some(hole) => places[hole] = place,
+                None if places.len() < most => places.push(place),
+                None => break,
+            }
+        }
+        for hole in holes {
+            while places.last().is_some_and(Option::is_none) {
+                places.pop();
+            }
+            if hole < places.len() {
+                let last = places.pop();
+                places[hole] = last.flatten();
+            }
+        }
+        let places: Vec<Place> = places.into_iter().flatten().collect();
+        let now = usize::from(self.content.columns);
+        let columns = Grid::columns_for(places.len(), self.content.row, now) as u16;
+        Self::of(Content {
+            row: self.content.row,
+            columns,
+            places,
+        })
+    }
+
+    /// As bytes, for states and checkpoints.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        crate::wire::encode_value(&self.content)
+    }
+
+    /// From bytes.
+    ///
+    /// # Errors
+    /// What is wrong with them: a peer in two places, no columns, too many peers.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, WireError> {
+        let content: Content = crate::wire::decode_value(bytes)?;
+        let wrong = |field: &str| {
+            Err(WireError::OutOfRange {
+                field: field.to_owned(),
+            })
+        };
+        if content.places.is_empty() || content.places.len() > ROLL_PEERS_MAX {
+            return wrong("roll.places");
+        }
+        let fits = Grid::new(content.places.len(), usize::from(content.columns));
+        if content.columns == 0 || fits.rows() > crate::limits::GROUP_MEMBERS_MAX {
+            return wrong("roll.columns");
+        }
+        content.places.iter().try_for_each(|p| p.record.check())?;
+        let roll = Self::of(content);
+        match roll.index.len() == roll.len() {
+            true => Ok(roll),
+            false => wrong("roll: a peer in two places"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,98 @@
+//! How a swarm is cut into groups: from the table of the configuration to the plan, and what a grid
+//! cannot carry.
+
+use super::error::refused;
+use super::tables::Agreement;
+use super::validate::{absent, choose_of, range};
+use super::{Strategy, StrategyError, methods};
+use crate::aggregate::AggregationKind;
+use murmurate_protocol::limits::{GRID_COLUMNS_MAX, GROUP_MEMBERS_MAX};
+use murmurate_protocol::{ExchangeKind, Grouping, Layers, Schedule};
+
+const KEY: &str = "agreement.grouping";
+const ROW: &str = "agreement.row";
+
+/// Its values.
+pub(super) const GROUPINGS: [&str; 3] = ["auto", "flat", "grid"];
+
+/// What the table says; `None` leaves it to the number of peers.
+pub(super) fn read(
+    exchange: ExchangeKind,
+    table: &Agreement,
+) -> Result<Option<Grouping>, StrategyError> {
+    if !exchange.agrees() {
+        absent(&table.grouping, KEY, methods::label(exchange))?;
+        return absent(&table.row, ROW, methods::label(exchange)).map(|()| None);
+    }
+    let row = table.row.unwrap_or(0);
+    let ok = (0..=GRID_COLUMNS_MAX as i64).contains(&row);
+    range(ok, ROW, row as f64, "from 0 to 256; 0 chooses by the size")?;
+    let grid = Grouping::Grid { row: row as u16 };
+    Ok(match choose_of(&table.grouping, "auto", KEY, &GROUPINGS)? {
+        "grid" => Some(grid),
+        "flat" => Some(Grouping::Flat),
+        _ if row > 0 => Some(grid),
+        _ => None,
+    })
+}
+
+/// Refuses what rows and columns cannot carry.
+pub(super) fn check(strategy: &Strategy) -> Result<(), StrategyError> {
+    match strategy.grouping() {
+        Some(Grouping::Grid { .. }) => carries(strategy),
+        _ => Ok(()),
+    }
+}
+
+/// Whether rows and columns can carry the strategy; the error says what they cannot.
+fn carries(strategy: &Strategy) -> Result<(), StrategyError> {
+    const FLAT: &str = "use grouping = \"flat\", whose group holds 64 peers";
+    if strategy.exchange() != ExchangeKind::AllReduce || strategy.schedule() != Schedule::Butterfly
+    {
+        return refused(
+            KEY,
+            "a grid sums contributions by rows and columns, which is an all-reduce along the butterfly",
+            "use exchange = \"all-reduce\" with schedule = \"butterfly\", or grouping = \"flat\"",
+        );
+    }
+    if strategy.aggregation() != AggregationKind::WeightedMean {
+        return refused(
+            KEY,
+            "a row passes on the mean of its contributions, and a robust rule must see each of them",
+            FLAT,
+        );
+    }
+    if strategy.liars().is_some_and(|liars| liars > 0) {
+        return refused(
+            KEY,
+            "no other peer sees what a row's member summed, so a grid does not survive liars",
+            "set agreement.liars to 0, or use grouping = \"flat\"",
+        );
+    }
+    let overlap = strategy.overlap_plan();
+    if overlap.layers != Layers::Together || overlap.late_steps > 0 {
+        return refused(
+            KEY,
+            "a grid exchanges after the round's training",
+            "set overlap.late_steps to 0 and leave overlap.layers out, or use grouping = \"flat\"",
+        );
+    }
+    Ok(())
+}
+
+impl Strategy {
+    /// How a swarm is cut into groups; `None` where the number of peers decides.
+    pub const fn grouping(&self) -> Option<Grouping> {
+        self.grouping
+    }
+
+    /// The same strategy for a swarm of this many peers: where the configuration leaves it open, more
+    /// peers than one group holds form a grid, if a grid can carry the strategy.
+    #[must_use]
+    pub fn for_peers(mut self, peers: usize) -> Self {
+        if self.grouping.is_none() && peers > GROUP_MEMBERS_MAX && carries(&self).is_ok() {
+            self.grouping = Some(Grouping::Grid { row: 0 });
+        }
+        self
+    }
+}
