@@ -211,6 +211,7 @@ fn kind_of_slice(slice: &SliceId) -> Kind {
         Part::Contribution => Kind::Contribution,
         Part::Aggregate => Kind::Aggregate,
         Part::Partial => Kind::Partial,
+        other => panic!("no schedule has {other:?}"),
     }
 }
 

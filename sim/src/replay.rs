@@ -296,6 +296,7 @@ const fn event_name(event: &Event) -> &'static str {
         Event::Phase { .. } => "phase",
         Event::Trained { .. } => "trained",
         Event::Group { .. } => "group",
+        Event::Seated { .. } => "seated",
         Event::Decided { .. } => "decided",
         Event::Voided { .. } => "voided",
         Event::Mixed { .. } => "mixed",

@@ -284,6 +284,12 @@ fn tell_of_round(event: &Event) {
         Event::Group { members, .. } => {
             debug!(members = names(members.iter().copied()), "group formed");
         }
+        Event::Seated {
+            peers,
+            columns,
+            place,
+            ..
+        } => debug!(peers, columns, place, "place known"),
         Event::Decided {
             fragment,
             ballot,

@@ -80,6 +80,19 @@ pub enum Event {
         /// Its members in `PeerId` order.
         members: Vec<PeerId>,
     },
+    /// The round's grid is known, and this peer's place in it.
+    Seated {
+        /// The round.
+        round: Round,
+        /// Number of peers in the roll.
+        peers: u32,
+        /// Number of columns.
+        columns: u32,
+        /// This peer's place.
+        place: u32,
+        /// Names roll, round and anchor: those who have the same end the round with the same bits.
+        state: Digest,
+    },
     /// A fragment's exchange ended with these contributors in each shard.
     Decided {
         /// The round.

@@ -63,7 +63,14 @@ impl SameBits {
                 self.groups.insert(index, (*round, members));
                 Ok(())
             }
+            // Peers with the same roll, anchor and round exchange together.
+            Event::Seated { round, state, .. } => {
+                let together = PeerId::from_bytes(*state.as_bytes());
+                self.groups.insert(index, (*round, vec![together]));
+                Ok(())
+            }
             Event::Voided { round, .. } => {
+                self.voided.insert(index, *round);
                 self.void_agreed.insert(index, *round);
                 Ok(())
             }

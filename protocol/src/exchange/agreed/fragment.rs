@@ -304,7 +304,14 @@ impl FragmentRound {
         let deadlines = &cx.deadlines;
         let allowed = match &self.pipeline {
             Some(pipeline) => deadlines.allow_chain(Wait::Agreement, peers, pipeline.program.hops),
-            None => deadlines.allow(Wait::Agreement, peers),
+            None => match &self.scope.within {
+                // Another member may have to wait for a row first, as long as this one might have.
+                Some(within) => {
+                    let rows = deadlines.allow(Wait::Contributions, peers.iter().copied());
+                    deadlines.allow(Wait::Agreement, peers) + rows + within.longer
+                }
+                None => deadlines.allow(Wait::Agreement, peers),
+            },
         };
         self.deadline = cx.wait_in(self.scope.fragment, Wait::Agreement, allowed);
     }

@@ -93,6 +93,12 @@ impl GridPart {
         let missing = columns.filter(|column| !self.results.columns.contains_key(column));
         let owners = missing.filter_map(|column| self.seating.owner_of(usize::from(column)));
         let owners: Vec<PeerId> = owners.filter(|peer| *peer != cx.me()).collect();
+        let linked = |peer: &PeerId| cx.view.get(*peer).is_some_and(|remote| remote.linked);
+        if self.weight.is_some() && !owners.iter().all(linked) {
+            // Nothing comes from a member that is gone: another row has its column's result.
+            self.ask(cx);
+            return;
+        }
         let allowed = cx.deadlines.allow(Wait::Results, owners);
         self.due = Some(cx.wait_in(self.fragment, Wait::Results, allowed));
     }
@@ -130,7 +136,9 @@ impl GridPart {
         }
         let round = self.seating.round;
         let versions = self.results.columns.values().map(|result| result.version);
-        let void = versions.clone().all(|v| v.contributors.is_empty());
+        let is_void = |v: &ShardVersion| v.contributors.is_empty();
+        let void = versions.clone().all(|v| is_void(&v));
+        let any_void = versions.clone().any(|v| is_void(&v));
         let bundles: Vec<SliceId> = (0u16..)
             .zip(versions)
             .map(|(column, version)| SliceId {
@@ -139,7 +147,7 @@ impl GridPart {
             })
             .collect();
         let fragment = self.fragment;
-        match void {
+        match any_void {
             true => cx.emit(Event::Voided { round, fragment }),
             false => cx.emit(Event::Decided {
                 round,
@@ -303,7 +311,10 @@ impl GridPart {
             Some(peer) if self.results.asked <= GRID_ASKS_MAX => {
                 let (round, fragment) = (self.seating.round, self.fragment);
                 cx.send(peer, GridMessage::Ask { round, fragment });
-                let allowed = cx.deadlines.ceiling().min(cx.deadlines.answer() * 2);
+                // It answers once it knows, and a column that cannot decide knows that after some ballots.
+                let allowed = cx.deadlines.ceiling().min(cx.deadlines.answer() * 4);
+                cx.waited_in(self.fragment, Wait::Results, true);
+                self.results.helper = Some(peer);
                 self.due = Some(cx.wait_in(self.fragment, Wait::Results, allowed));
             }
             Some(peer) => self.missed = Some(peer),

@@ -45,8 +45,8 @@ use crate::limits::{
 };
 use crate::wire::PeerRecord;
 use crate::{
-    Digest, FragmentId, GroupTag, Order, PeerError, PeerId, RollChange, Round, SliceId, SliceMeta,
-    TrainSummary,
+    Digest, Event, FragmentId, GroupTag, Order, PeerError, PeerId, RollChange, Round, SliceId,
+    SliceMeta, TrainSummary,
 };
 use part::GridPart;
 use seating::Seating;
@@ -424,6 +424,15 @@ impl Exchange for GridExchange {
     fn open(&mut self, cx: &mut Context) {
         let roll = cx.roll.clone();
         let seating = roll.and_then(|roll| Seating::new(&roll, cx.round, cx.anchor(), cx.me()));
+        if let Some(seating) = &seating {
+            cx.emit(Event::Seated {
+                round: cx.round,
+                peers: seating.roll.len() as u32,
+                columns: u32::from(seating.columns()),
+                place: seating.place as u32,
+                state: seating.state,
+            });
+        }
         self.seating = seating.map(Arc::new);
         self.outcome = None;
         self.reported = RollChange::default();

@@ -350,7 +350,8 @@ impl GridPart {
         // If it was to hand a result on, others have it.
         let columns = 0..self.seating.columns();
         let mut missing = columns.filter(|column| !self.results.columns.contains_key(column));
-        let lost = missing.any(|c| self.seating.owner_of(usize::from(c)) == Some(peer));
+        let lost = missing.any(|c| self.seating.owner_of(usize::from(c)) == Some(peer))
+            || self.results.helper == Some(peer);
         if lost && self.weight.is_some() && self.results.columns.contains_key(&self.mine()) {
             self.ask(cx);
         }

@@ -38,4 +38,6 @@ pub(super) struct Results {
     pub(super) askers: BTreeSet<PeerId>,
     /// How often this peer asked others.
     pub(super) asked: u8,
+    /// Whom it asked last.
+    pub(super) helper: Option<PeerId>,
 }

@@ -1,0 +1,111 @@
+//! Swarms in rows and columns: exact agreement above one group, and what each failure costs.
+
+mod common;
+
+use murmurate_sim::Report;
+
+/// Machines in rows of `row`, with short deadlines.
+fn text(peers: usize, row: usize, rounds: u64, task: &str, more: &str) -> String {
+    format!(
+        "seed = 3\npeers = {peers}\nrounds = {rounds}\nevaluate_every = 1000\n[task]\n{task}\n\
+         [strategy]\npreset = \"diloco\"\n\
+         [strategy.agreement]\ngrouping = \"grid\"\nrow = {row}\n\
+         [strategy.deadlines]\nfloor_ms = 200\ninitial_ms = 1000\nceiling_ms = 5000\n\
+         [network]\nlatency_ms = 5.0\nuplink_mbit = 1000.0\ndownlink_mbit = 1000.0\n\
+         detection_ms = 300.0\n[compute]\nstep_ms = 5.0\n{more}"
+    )
+}
+
+const QUADRATIC: &str = "kind = \"quadratic\"\ndim = 1000\nnoise = 0.0";
+const TIMING: &str = "kind = \"timing\"\nparameters = 100_000";
+
+fn run(text: &str) -> Report {
+    common::run(text, None)
+}
+
+fn loss(report: &Report) -> f64 {
+    let last = report.samples.last().expect("an evaluation at the end");
+    last.loss.expect("the task has a loss")
+}
+
+#[test]
+fn all_peers_hold_the_bits_of_the_mean_over_all() {
+    let flat = text(9, 0, 6, QUADRATIC, "").replace("\"grid\"", "\"flat\"");
+    let flat = loss(&run(&flat));
+    for (peers, row) in [(9, 3), (9, 2), (9, 1), (9, 9)] {
+        let report = run(&text(peers, row, 6, QUADRATIC, ""));
+        assert_eq!(report.consensus_distance, 0.0);
+        assert_eq!(report.counters.voided + report.counters.catch_ups, 0);
+        // Only the order of the sums differs.
+        let difference = (loss(&report) / flat - 1.0).abs();
+        assert!(difference < 1e-5, "{peers} in rows of {row}: {difference}");
+    }
+}
+
+#[test]
+fn nothing_is_lost_without_a_failure() {
+    for (peers, row) in [(16, 4), (17, 4), (81, 9), (100, 0)] {
+        let report = run(&text(peers, row, 4, TIMING, ""));
+        let counters = &report.counters;
+        assert_eq!(counters.rounds_ended, 4 * peers as u64, "{report}");
+        assert_eq!(counters.voided + counters.catch_ups, 0, "{report}");
+        assert_eq!(counters.waits_expired, 0, "{report}");
+        assert_eq!(counters.rule_breaks, 0, "{report}");
+    }
+}
+
+/// One machine dies at each of many instants of a run: the others go on with the same bits, which the
+/// simulator checks after every event, and no round of theirs is void.
+fn deaths(peers: usize, row: usize, victims: impl Iterator<Item = usize> + Clone, every_ms: u64) {
+    let whole = run(&text(peers, row, 5, TIMING, "")).virtual_s;
+    let instants = (whole * 1000.0) as u64 / every_ms;
+    // The swarm is founded in the first two seconds.
+    let first = (whole - 0.6).max(0.0) * 1000.0;
+    for victim in victims {
+        for at in 0..instants {
+            let ms = first + (at * every_ms) as f64;
+            if ms > whole * 1000.0 {
+                break;
+            }
+            let fault = format!(
+                "[[fault]]\nkind = \"crash\"\npeer = {victim}\nat_s = {}\n",
+                ms / 1000.0
+            );
+            let report = run(&text(peers, row, 5, TIMING, &fault));
+            let counters = &report.counters;
+            assert_eq!(counters.voided, 0, "{victim} dies at {ms} ms: {report}");
+            assert_eq!(
+                counters.rule_breaks, 0,
+                "{victim} dies at {ms} ms: {report}"
+            );
+            assert!(
+                counters.rounds_ended >= 5 * (peers as u64 - 1),
+                "{victim} dies at {ms} ms: {report}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_death_at_any_instant_makes_no_round_void_9() {
+    deaths(9, 3, 0..9, 7);
+}
+
+#[test]
+fn a_death_at_any_instant_makes_no_round_void_16() {
+    deaths(16, 4, [0, 5, 15].into_iter(), 11);
+}
+
+#[test]
+fn a_death_at_any_instant_makes_no_round_void_81() {
+    deaths(81, 9, [0, 40, 80].into_iter(), 97);
+}
+
+#[test]
+fn a_newcomer_gets_a_place_and_contributes() {
+    let joins = "[[fault]]\nkind = \"join\"\npeer = 9\nround = 3\n";
+    let report = run(&text(10, 3, 30, QUADRATIC, joins));
+    assert_eq!(report.consensus_distance, 0.0);
+    assert_eq!(report.counters.voided, 0, "{report}");
+    assert!(report.counters.rounds_ended > 9 * 30 + 10, "{report}");
+}
