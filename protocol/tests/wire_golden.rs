@@ -23,6 +23,7 @@ use murmurate_protocol::{
     RunId, Signature, SliceId, SliceMeta, Snapshot, StateId, Tag, Time,
 };
 use std::fmt::Write as _;
+use std::ops::Range;
 use std::path::PathBuf;
 
 fn peer(id: u8) -> PeerId {
@@ -198,7 +199,7 @@ fn messages() -> Vec<Message> {
         },
         FragmentMessage::Vote {
             ballot,
-            versions: versions.clone(),
+            value: state.root,
         },
         FragmentMessage::Prepare { ballot },
         FragmentMessage::Promise(Promise {
@@ -219,6 +220,7 @@ fn messages() -> Vec<Message> {
             versions,
         },
     ];
+    let query = scoped(FragmentMessage::Query { value: state.root });
     let of_signed = signed.map(|message| scoped(FragmentMessage::Signed(message)));
     let center = [
         CenterMessage::Ask { fragment, shard: 4 },
@@ -228,12 +230,13 @@ fn messages() -> Vec<Message> {
             shard: 4,
         },
     ];
-    let families: [Vec<Message>; 7] = [
+    let families: [Vec<Message>; 8] = [
         membership.map(Message::from).into(),
         transfer.map(Message::from).into(),
         forming.map(Message::from).into(),
         of_fragment.map(scoped).into(),
         of_signed.into(),
+        vec![query],
         center.map(Message::from).into(),
         vec![PullMessage::Ask { round }.into()],
     ];
@@ -443,21 +446,22 @@ fn variants(message: &Message) -> Vec<u8> {
 #[test]
 fn every_kind_of_message_has_a_golden_file() {
     let found: Vec<Vec<u8>> = messages().iter().map(variants).collect();
-    let counts = [
-        (vec![0], 4),
-        (vec![1], 7),
-        (vec![2, 0, 0], 10),
-        (vec![2, 0, 1], 7),
-        (vec![2, 0, 1, 7], 7),
-        (vec![2, 1], 2),
-        (vec![2, 2], 1),
+    let numbers = [
+        (vec![0], 0..4),
+        (vec![1], 0..7),
+        (vec![2, 0, 0], 0..10),
+        (vec![2, 0, 1], 0..7),
+        (vec![2, 0, 1, 7], 0..7),
+        (vec![2, 0, 1], 8..9),
+        (vec![2, 1], 0..2),
+        (vec![2, 2], 0..1),
     ];
-    let paths = |(family, count): &(Vec<u8>, u8)| {
+    let paths = |(family, kinds): &(Vec<u8>, Range<u8>)| {
         let family = family.clone();
         let path = move |kind| [&family[..], &[kind]].concat();
-        (0..*count).map(path).collect::<Vec<_>>()
+        kinds.clone().map(path).collect::<Vec<_>>()
     };
-    let all: Vec<Vec<u8>> = counts.iter().flat_map(paths).collect();
+    let all: Vec<Vec<u8>> = numbers.iter().flat_map(paths).collect();
     assert_eq!(found, all);
     // There is no further kind in any family, and no further family.
     for beyond in [

@@ -4,6 +4,7 @@ use crate::due::{Due, Letter};
 use crate::error::SimError;
 use crate::fault::When;
 use crate::invariants::Checks;
+use crate::names;
 use crate::swarm::Swarm;
 use murmurate_protocol::wire::{self, Message};
 use murmurate_protocol::{Event, Input, Output, PeerId, Phase, Round};
@@ -116,13 +117,14 @@ impl Swarm<'_> {
         let output = Output::Send { to, message };
         self.trace.output(self.now, index, &output, Some(&frame));
         let bytes = frame.len();
+        let name = names::of_output(&output).0;
         let letter = match output {
             Output::Send { message, .. } if self.scenario.is_timing_only() => {
                 Letter::Message(Box::new(message), bytes as u32)
             }
             _ => Letter::Frame(frame.into_boxed_slice()),
         };
-        self.send(index, to, bytes, letter);
+        self.send(index, to, (name, bytes), letter);
     }
 
     fn perform(&mut self, index: usize, output: Output) -> Result<(), SimError> {
@@ -171,7 +173,7 @@ impl Swarm<'_> {
     }
 
     fn hear(&mut self, index: usize, event: &Event) -> Result<(), SimError> {
-        self.counters.hear(event);
+        self.counters.hear(self.recipe.id(index), event);
         let Some(host) = self.slots[index].host.as_deref() else {
             return Ok(());
         };

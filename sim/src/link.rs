@@ -151,7 +151,13 @@ impl Swarm<'_> {
     }
 
     /// Sends a control message, if the link is up and the network does not lose it.
-    pub(crate) fn send(&mut self, index: usize, to: PeerId, bytes: usize, letter: Letter) {
+    pub(crate) fn send(
+        &mut self,
+        index: usize,
+        to: PeerId,
+        (name, bytes): (&'static str, usize),
+        letter: Letter,
+    ) {
         let Some(other) = self.recipe.index_of(&to) else {
             return;
         };
@@ -160,6 +166,8 @@ impl Swarm<'_> {
         };
         self.counters.messages += 1;
         self.counters.bytes_control += bytes as u64;
+        let of_name = self.counters.bytes_by_message.entry(name).or_default();
+        *of_name += bytes as u64;
         match self.net.message(self.now, index, other, bytes) {
             Some(at) => {
                 let (from, to) = (index as u32, other as u32);

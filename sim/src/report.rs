@@ -1,7 +1,7 @@
 //! The result of a simulation as a table and as JSON.
 
 use crate::host::Host;
-use murmurate_protocol::{Event, Round, Time, Wait};
+use murmurate_protocol::{Event, PeerId, Round, Time, Wait};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -54,6 +54,11 @@ pub struct Counters {
     pub messages_lost: u64,
     /// Bytes of control messages.
     pub bytes_control: u64,
+    /// The same by the name of the message.
+    pub bytes_by_message: BTreeMap<&'static str, u64>,
+    /// How many groups each peer was in, where groups are formed.
+    #[serde(skip)]
+    pub places: BTreeMap<PeerId, u64>,
     /// Slices pushed.
     pub pushes: u64,
     /// Slices that the network lost.
@@ -117,9 +122,10 @@ impl Counters {
         self.bytes_payload += payload;
     }
 
-    /// Counts an event of a peer.
-    pub(crate) fn hear(&mut self, event: &Event) {
+    /// Counts an event of this peer.
+    pub(crate) fn hear(&mut self, peer: PeerId, event: &Event) {
         match event {
+            Event::Group { .. } => *self.places.entry(peer).or_default() += 1,
             Event::RoundEnded { .. } => self.rounds_ended += 1,
             Event::Voided { .. } => self.voided += 1,
             Event::CatchUp { .. } => self.catch_ups += 1,

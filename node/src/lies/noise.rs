@@ -134,7 +134,7 @@ impl Noise {
         match self.below(5) {
             0 => FragmentMessage::Vote {
                 ballot,
-                versions: self.versions(peers),
+                value: self.digest(),
             },
             1 => FragmentMessage::Prepare { ballot },
             2 => FragmentMessage::Void { ballot },

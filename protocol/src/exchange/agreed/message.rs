@@ -12,7 +12,7 @@ use super::signed_message::SignedMessage;
 use crate::limits::{GRID_COLUMNS_MAX, GROUP_MEMBERS_MAX};
 use crate::statement::Place;
 use crate::wire::{WireError, check};
-use crate::{FragmentId, GroupTag, Members, PeerId, Round, RunId, Signed};
+use crate::{Digest, FragmentId, GroupTag, Members, PeerId, Round, RunId, Signed};
 use serde::{Deserialize, Serialize};
 
 /// A message of an exchange whose groups agree.
@@ -51,8 +51,8 @@ pub enum FragmentMessage {
     Vote {
         /// In which ballot.
         ballot: Ballot,
-        /// Shard by shard.
-        versions: Vec<ShardVersion>,
+        /// The digest that stands for the versions of all shards.
+        value: Digest,
     },
     /// Asks for a [`FragmentMessage::Promise`] in a higher ballot.
     Prepare {
@@ -93,6 +93,12 @@ pub enum FragmentMessage {
     },
     /// What members say where groups survive liars.
     Signed(SignedMessage),
+    /// A majority voted for this value, and the sender does not know for which versions. It asks a
+    /// voter, which answers with [`FragmentMessage::Decided`].
+    Query {
+        /// What the votes name.
+        value: Digest,
+    },
 }
 
 /// A member's promise to vote in no lower ballot, and what it has.
@@ -254,6 +260,7 @@ impl FragmentMessage {
             Self::Decided { .. } => "decided",
             Self::Collected { .. } => "collected",
             Self::Signed(message) => message.name(),
+            Self::Query { .. } => "query",
         }
     }
 
@@ -261,7 +268,10 @@ impl FragmentMessage {
     pub(crate) const fn asks(&self) -> bool {
         match self {
             Self::Signed(message) => message.asks(),
-            other => matches!(other, Self::Promise(_) | Self::Prepare { .. }),
+            other => matches!(
+                other,
+                Self::Promise(_) | Self::Prepare { .. } | Self::Query { .. }
+            ),
         }
     }
 
@@ -285,11 +295,10 @@ impl FragmentMessage {
         match self {
             Self::Signed(message) => message.check(),
             Self::Reduced { shard, .. } => check::shards(usize::from(*shard)),
-            Self::Vote { ballot, versions } => {
-                check::ballot(ballot.number)?;
-                check::shards(versions.len())
+            Self::Vote { ballot, .. } | Self::Prepare { ballot } | Self::Void { ballot } => {
+                check::ballot(ballot.number)
             }
-            Self::Prepare { ballot } | Self::Void { ballot } => check::ballot(ballot.number),
+            Self::Query { .. } => Ok(()),
             Self::Promise(promise) => {
                 check::ballot(promise.ballot.number)?;
                 check::shards(promise.held.len())?;

@@ -8,7 +8,9 @@ use super::message::{FormingMessage, Member};
 use super::weights;
 use crate::core::context::Context;
 use crate::limits::GROUP_MEMBERS_MAX;
+use crate::rendezvous::rendezvous;
 use crate::{Digest, PeerId};
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Grouping {
@@ -29,11 +31,14 @@ impl Grouping {
             true => all.keys().copied().filter(|id| !present(id)).collect(),
             false => BTreeSet::new(),
         };
+        let invited = all
+            .iter()
+            .filter(|(id, (_, theirs))| *theirs == anchor && !left_out.contains(id));
+        let invited = seated(cx, invited.map(|(id, _)| *id).collect());
         let mut members = Vec::new();
         let mut seats = Vec::new();
         for (peer, (weight, theirs)) in all {
-            let invited = *theirs == anchor && !left_out.contains(peer);
-            if invited && members.len() < GROUP_MEMBERS_MAX {
+            if invited.contains(peer) {
                 members.push(Member {
                     peer: *peer,
                     weight: *weight,
@@ -70,7 +75,20 @@ impl Grouping {
                 }
                 self.form(cx, group, false)
             }
-            None => Formed::NoGroup, // the group is full without this peer
+            None => Formed::NoGroup, // this peer always has a seat
         }
     }
+}
+
+/// Those of the invited peers that a group has room for, this peer among them. Where there are more,
+/// the rendezvous hash of run and round picks them, so that each of n peers is in about
+/// [`GROUP_MEMBERS_MAX`] of n groups. The same ranks pick the proposer: the peer that proposes after a
+/// failure is in the group too, and two proposers that know the same peers pick the same group.
+fn seated(cx: &Context, mut invited: Vec<PeerId>) -> BTreeSet<PeerId> {
+    if invited.len() > GROUP_MEMBERS_MAX {
+        let rank = |id: PeerId| (id == cx.me(), rendezvous(&cx.plan.run, cx.round, 0, id), id);
+        invited.sort_by_cached_key(|id| Reverse(rank(*id)));
+        invited.truncate(GROUP_MEMBERS_MAX);
+    }
+    invited.into_iter().collect()
 }

@@ -39,7 +39,7 @@ pub(super) const SPEC: ExchangeSpec = ExchangeSpec {
 /// contributions), and half are aggregates (A bytes): T = max(b, h / F) / S (C + A) / 2 / min(up,
 /// down) + (h + 3) latencies, with F fragments, one after another. The 3 are ready, propose, vote.
 ///
-/// Special cases: peers beyond the largest group train in several groups of that size. For the
+/// Special cases: peers beyond the largest group take turns in one group of that size. For the
 /// butterfly, b / S (C + A) / 2 = (g-1)/g (C + A).
 fn traffic(_: &Strategy, plan: &Plan, cluster: &Cluster) -> Traffic {
     let members = cluster.peers.min(GROUP_MEMBERS_MAX);
