@@ -8,6 +8,7 @@
 mod ahead;
 mod apply;
 mod asked;
+mod balance;
 mod blame;
 mod branch;
 mod catch_up;
@@ -39,6 +40,7 @@ use crate::exchange::{self, Arrived, Exchange, Signal};
 use crate::wire::{MembershipMessage, Message, Reason, TransferMessage};
 use crate::{Digest, Done, Order, OrderId, Part, PeerId, Plan, SliceId, SliceMeta, Time, Topology};
 use asked::Donor;
+use balance::Balance;
 use lag::{CatchUp, Helpers, Offer};
 use life::Life;
 use resting::Rest;
@@ -64,6 +66,7 @@ pub struct Peer {
     helpers: Helpers,
     donor: Donor,
     rest: Rest,
+    balance: Balance,
 }
 
 impl Peer {
@@ -85,6 +88,7 @@ impl Peer {
             helpers: Helpers::default(),
             donor: Donor::default(),
             rest: Rest::default(),
+            balance: Balance::default(),
         }
     }
 
@@ -239,9 +243,11 @@ impl Peer {
             }
             Message::Exchange(message) => match self.replays(from, message) {
                 Some(decision) => self.replay_decision(decision),
-                None => self
-                    .exchange
-                    .signal(&mut self.cx, Signal::Message { from, message }),
+                None => {
+                    self.balance_other(from, message);
+                    self.exchange
+                        .signal(&mut self.cx, Signal::Message { from, message })
+                }
             },
         };
         self.check_outcome();

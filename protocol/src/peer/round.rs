@@ -118,9 +118,10 @@ impl Peer {
             self.cut_the_rest();
             return;
         }
+        let budget = self.rest_of_the_round();
         let order = Order::Train {
             round,
-            budget: self.rest_of_the_round(),
+            budget: self.balanced(budget),
             cut: true,
             peers: self.cx.participants(),
         };
@@ -254,6 +255,7 @@ impl Peer {
             return;
         };
         let (round, summary) = (self.cx.round, self.with_ahead(*summary));
+        self.balance_own(&summary);
         self.cx.emit(Event::Trained { round, summary });
         match self.phase {
             Phase::Leaving if !self.life.applies.is_empty() => {}
