@@ -12,10 +12,9 @@
 //! Nothing of this is in a checkpoint: a peer that restarts takes all H inner steps until it has
 //! measured again.
 
-use crate::exchange::{AgreedMessage, ExchangeMessage, FormingMessage};
 use crate::limits::{BALANCED_ROUNDS, BALANCED_SHARE, VIEW_PEERS_MAX};
-use crate::peer::Peer;
-use crate::{Pace, PeerId, Round, StepBudget, Time, TrainSummary};
+use crate::{PeerId, Round, Time};
+use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
 
 /// What a peer has measured of its own training and of others'.
@@ -58,10 +57,50 @@ impl Times {
 }
 
 impl Balance {
+    /// The training of a round begins.
+    pub(super) fn begin(&mut self, round: Round, now: Time) {
+        self.began = Some((round, now));
+        // Forgets peers that have not been measured for long.
+        let kept = 2 * BALANCED_ROUNDS as u64;
+        self.others
+            .retain(|_, times| round.since(times.round) <= kept);
+    }
+
+    /// This peer has trained a round on these samples.
+    pub(super) fn own(&mut self, round: Round, now: Time, samples: u64) {
+        if let Some((_, began)) = self.began.filter(|(of, _)| *of == round) {
+            let seconds = now.since(began).as_secs_f64();
+            self.own.add(round, seconds, samples as f64);
+        }
+    }
+
+    /// Another peer has trained a round on these samples, and its message was this long under way.
+    pub(super) fn other(
+        &mut self,
+        peer: PeerId,
+        round: Round,
+        (now, latency): (Time, Duration),
+        samples: f64,
+    ) {
+        let Some((_, began)) = self.began.filter(|(of, _)| *of == round) else {
+            return;
+        };
+        if self.others.contains_key(&peer) || self.others.len() < VIEW_PEERS_MAX {
+            let took = now.since(began).saturating_sub(latency);
+            let times = self.others.entry(peer).or_default();
+            times.add(round, took.as_secs_f64(), samples);
+        }
+    }
+
     /// Inner steps of this peer's next round: at most `most`, and at least its share of them. As
-    /// many as fit into the time of the fastest of `others`, without the `liars` fastest: of those
-    /// that are left, at least one tells the truth or is slower than one that does.
-    fn steps(&self, most: u32, liars: usize, others: impl Iterator<Item = PeerId>) -> u32 {
+    /// many as fit into the time of the fastest of `others`, without the `liars` fastest: the next is no
+    /// faster than a peer that tells the truth.
+    pub(super) fn steps(
+        &self,
+        most: u32,
+        liars: usize,
+        others: impl Iterator<Item = PeerId>,
+    ) -> u32 {
         let times = others.filter_map(|peer| self.others.get(&peer)?.usual());
         let mut times: Vec<f64> = times.collect();
         times.sort_unstable_by(f64::total_cmp);
@@ -71,63 +110,6 @@ impl Balance {
         // A quotient of two positive numbers: the cast saturates.
         let fit = (f64::from(most) * (fastest / own)).round() as u32;
         fit.clamp(most.div_ceil(BALANCED_SHARE), most)
-    }
-
-    /// Forgets peers that have not been measured for long.
-    fn prune(&mut self, now: Round) {
-        let kept = 2 * BALANCED_ROUNDS as u64;
-        self.others
-            .retain(|_, times| now.since(times.round) <= kept);
-    }
-}
-
-impl Peer {
-    /// How much to train in the round that begins, given the plan's budget.
-    pub(super) fn balanced(&mut self, budget: StepBudget) -> StepBudget {
-        let StepBudget::Steps(most) = budget else {
-            return budget;
-        };
-        if self.cx.plan.synchronization.pace != Pace::Balanced {
-            return budget;
-        }
-        self.balance.prune(self.cx.round);
-        self.balance.began = Some((self.cx.round, self.cx.now));
-        let live = self.cx.view.live();
-        let live: Vec<PeerId> = live.map(|(peer, _)| peer).collect();
-        let liars = self.cx.plan.liars_of(live.len() + 1);
-        StepBudget::Steps(self.balance.steps(most, liars, live.into_iter()))
-    }
-
-    /// This peer's training of the round ended.
-    pub(super) fn balance_own(&mut self, summary: &TrainSummary) {
-        let round = self.cx.round;
-        if let Some((_, began)) = self.balance.began.filter(|(of, _)| *of == round) {
-            let seconds = self.cx.now.since(began).as_secs_f64();
-            self.balance.own.add(round, seconds, summary.samples as f64);
-        }
-    }
-
-    /// Another peer says that it has trained. Its message was half a round trip under way.
-    pub(super) fn balance_other(&mut self, from: PeerId, message: &ExchangeMessage) {
-        let ExchangeMessage::Agreed(AgreedMessage::Forming(message)) = message else {
-            return;
-        };
-        let (of, samples) = match message {
-            FormingMessage::Ready { round, weight, .. } => (*round, *weight),
-            FormingMessage::SignedReady { round, seat, .. } => (*round, seat.weight),
-            _ => return,
-        };
-        let Some((_, began)) = self.balance.began.filter(|(round, _)| *round == of) else {
-            return;
-        };
-        let rtt = self.cx.view.get(from).and_then(|remote| remote.rtt);
-        let took = self.cx.now.since(began);
-        let took = took.saturating_sub(rtt.unwrap_or_default() / 2);
-        let others = &mut self.balance.others;
-        if others.contains_key(&from) || others.len() < VIEW_PEERS_MAX {
-            let times = others.entry(from).or_default();
-            times.add(of, took.as_secs_f64(), samples);
-        }
     }
 }
 
@@ -206,9 +188,9 @@ mod tests {
     #[test]
     fn peers_that_are_gone_are_forgotten() {
         let mut balance = balance(2.0, &[1.0]);
-        balance.prune(Round(2 * BALANCED_ROUNDS as u64));
+        balance.begin(Round(2 * BALANCED_ROUNDS as u64), Time::ZERO);
         assert_eq!(steps(&balance, 0), 32);
-        balance.prune(Round(2 * BALANCED_ROUNDS as u64 + 1));
+        balance.begin(Round(2 * BALANCED_ROUNDS as u64 + 1), Time::ZERO);
         assert_eq!(balance.others.len(), 0);
     }
 }

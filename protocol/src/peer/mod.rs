@@ -9,6 +9,7 @@ mod ahead;
 mod apply;
 mod asked;
 mod balance;
+mod balancing;
 mod blame;
 mod branch;
 mod catch_up;
