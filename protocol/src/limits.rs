@@ -264,6 +264,9 @@ pub const BALANCED_SHARE: u32 = 4;
 /// is not the luckiest, and few enough to follow a machine that slows down.
 pub const BALANCED_ROUNDS: usize = 7;
 
+/// Last pushes to a peer whose median is the rate of the link, where the topology chooses by it.
+pub const RATES_KEPT: usize = 5;
+
 /// Bytes of a snapshot that this build reads back.
 pub const SNAPSHOT_BYTES_MAX: usize = 1 << 20;
 

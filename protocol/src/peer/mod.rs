@@ -23,6 +23,7 @@ mod life;
 mod membership;
 mod muster;
 mod observe;
+mod rates;
 mod replay;
 mod rest;
 mod resting;
@@ -79,7 +80,9 @@ impl Peer {
     pub fn new(config: PeerConfig, plan: Plan, topology: Option<Box<dyn Topology>>) -> Self {
         plan.validate()
             .expect("a plan is validated when it is made");
-        let cx = Context::new(config, plan);
+        let mut cx = Context::new(config, plan);
+        let every = topology.as_ref().map_or(0, |t| t.rates_every());
+        cx.view.links.set_every(every);
         Self {
             exchange: exchange::build(&cx, topology),
             cx,
@@ -155,6 +158,7 @@ impl Peer {
                 digest,
             } => return self.arrived(from, slice, meta, digest),
             Input::Pushed { to, slice, outcome } => {
+                self.cx.view.links.pushed(self.cx.now, to, slice, outcome);
                 self.signal(Signal::Pushed { to, slice, outcome });
             }
             Input::Fetched { what, digest, .. } => self.fetched(what, digest),
@@ -261,6 +265,7 @@ impl Peer {
     fn membership(&mut self, from: PeerId, message: &MembershipMessage) -> Result<(), PeerError> {
         match message {
             MembershipMessage::Records(records) => return self.records(from, records),
+            MembershipMessage::Rates(told) => return self.rates(from, told),
             MembershipMessage::Alive {
                 round,
                 ready,

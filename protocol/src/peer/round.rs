@@ -110,6 +110,7 @@ impl Peer {
             return;
         }
         self.enter(Phase::Train);
+        self.tell_rates();
         let round = self.cx.round;
         if !self.cx.plan.draws(round, self.cx.me()) {
             // A peer that is not drawn takes part in the round with weight zero.
