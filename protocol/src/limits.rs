@@ -302,6 +302,17 @@ pub const DEADLINES_MAX: usize = 8 * VIEW_PEERS_MAX;
 /// Samples of one measured quantity that a deadline is made from.
 pub const DEADLINE_SAMPLES_MAX: usize = 32;
 
+/// A balanced round has at least one of this many inner steps of the plan, however slow a machine is:
+/// one that is slower still trains a little, and the others wait for it.
+pub const BALANCED_SHARE: u32 = 4;
+
+/// Last rounds whose median is a machine's speed in a balanced round: enough that the fastest of many
+/// is not the luckiest, and few enough to follow a machine that slows down.
+pub const BALANCED_ROUNDS: usize = 7;
+
+/// Last pushes to a peer whose median is the rate of the link, where the topology chooses by it.
+pub const RATES_KEPT: usize = 5;
+
 /// Bytes of a snapshot that this build reads back.
 pub const SNAPSHOT_BYTES_MAX: usize = 1 << 20;
 

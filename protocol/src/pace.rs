@@ -1,5 +1,6 @@
-//! How the number of inner steps changes from round to round. It depends on the round alone and not
-//! on the loss, so a peer that joins or catches up takes as many inner steps as the others.
+//! How the number of inner steps changes from round to round. It does not depend on the loss, so a
+//! peer that joins or catches up needs to know the round only; in balanced rounds it also depends on
+//! the speeds of the machines, which each peer measures itself.
 
 use crate::{Round, StepBudget};
 use serde::{Deserialize, Serialize};
@@ -30,10 +31,15 @@ pub enum Pace {
         /// Rounds of one interval.
         every: u64,
     },
+    /// At most H_0 inner steps, and fewer on a slower machine, so that all end at about the same time:
+    /// `H_i = H_0 t_fastest / t_i`, at least `H_0 / 4`, where t is the time for one sample. A peer
+    /// measures t itself. Only for exchanges whose peers agree: they tell each other when they have
+    /// trained.
+    Balanced,
 }
 
 impl Pace {
-    /// The budget of a round, given that of the first.
+    /// The budget of a round, given that of the first. Of a balanced round, the most that it may be.
     pub fn budget(self, first: StepBudget, round: Round) -> StepBudget {
         match (self, first) {
             (Self::Switch { round: at, steps }, _) if round.0 >= at => StepBudget::Steps(steps),
@@ -49,14 +55,15 @@ impl Pace {
     pub const fn usual(self, first: StepBudget) -> StepBudget {
         match self {
             Self::Switch { steps, .. } => StepBudget::Steps(steps),
-            Self::Steady | Self::Decay { .. } => first,
+            Self::Steady | Self::Decay { .. } | Self::Balanced => first,
         }
     }
 
-    /// The number of rounds that take `inner_steps` in all; `None` for a time budget.
+    /// The number of rounds that take `inner_steps` in all, on the fastest machine where machines take
+    /// different numbers; `None` for a time budget.
     pub fn rounds(self, first: StepBudget, inner_steps: u64) -> Option<u64> {
         let (mut left, mut rounds) = (inner_steps, 0);
-        if let (Self::Steady, StepBudget::Steps(steps)) = (self, first) {
+        if let (Self::Steady | Self::Balanced, StepBudget::Steps(steps)) = (self, first) {
             return Some(left.div_ceil(u64::from(steps.max(1))));
         }
         while left > 0 {
@@ -74,6 +81,7 @@ impl Pace {
     pub const fn fits(self, first: StepBudget) -> bool {
         match self {
             Self::Steady => true,
+            Self::Balanced => matches!(first, StepBudget::Steps(_)),
             Self::Switch { round, steps } => {
                 round > 0 && steps > 0 && matches!(first, StepBudget::Steps(_))
             }
@@ -139,5 +147,6 @@ mod tests {
         let switch = |round, steps| Pace::Switch { round, steps };
         assert!(switch(1, 1).fits(one) && !switch(1, 1).fits(time));
         assert!(!switch(0, 1).fits(one) && !switch(1, 0).fits(one));
+        assert!(Pace::Balanced.fits(one) && !Pace::Balanced.fits(time));
     }
 }

@@ -1,6 +1,6 @@
 //! Who pushes to whom in a round of gossip. `strategies` implements it; no tensors here.
 
-use crate::Round;
+use crate::{LinkRates, Round};
 
 /// Where one peer's mass goes in one round, and from where it expects some.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -19,4 +19,15 @@ pub struct Partners {
 pub trait Topology: Send {
     /// The partners of `rank` among `count` peers in `round`.
     fn partners(&self, round: Round, rank: usize, count: usize) -> Partners;
+
+    /// The same where all peers agree on the rates of their links. Only for a topology with
+    /// [`Topology::rates_every`].
+    fn partners_by_rate(&self, round: Round, rank: usize, rates: &LinkRates) -> Partners {
+        self.partners(round, rank, rates.count())
+    }
+
+    /// Rounds after which peers tell each other the rates of their links; zero for never.
+    fn rates_every(&self) -> u64 {
+        0
+    }
 }

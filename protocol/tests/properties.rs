@@ -25,8 +25,8 @@ use murmurate_protocol::wire::{
 use murmurate_protocol::{
     CenterPlan, Digest, Done, Evaluation, Event, ExchangeKind, FetchId, Grace, Input, LeadPlan,
     Order, OrderId, Output, Pace, Partners, Peer, PeerId, Phase, Plan, PlanHash, PushOutcome,
-    Quorum, Round, ServerPlan, SliceId, SliceMeta, StateId, Time, Topology, TrainSummary,
-    WorkError,
+    Quorum, Round, ServerPlan, SliceId, SliceMeta, StateId, StepBudget, Time, Topology,
+    TrainSummary, WorkError,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -517,6 +517,17 @@ proptest! {
             },
         };
         plan.synchronization.pace = Pace::Switch { round: 1, steps: 3 };
+        follows(plan, steps);
+    }
+
+    #[test]
+    fn no_inputs_break_a_peer_of_balanced_rounds(
+        steps in vec(any_step(), 0..160),
+        most in 1u32..9,
+    ) {
+        let mut plan = plan(ExchangeKind::AllReduce, 1);
+        plan.budget = StepBudget::Steps(most);
+        plan.synchronization.pace = Pace::Balanced;
         follows(plan, steps);
     }
 

@@ -46,6 +46,8 @@ pub struct Counters {
     pub events: u64,
     /// Inner steps taken.
     pub inner_steps: u64,
+    /// Seconds of training, over all peers.
+    pub trained_s: f64,
     /// Links that came up, each counted at both ends.
     pub links: u64,
     /// Control messages sent.

@@ -209,6 +209,7 @@ impl Swarm<'_> {
         if let Some(Done::Trained(summary)) = &mut done {
             summary.seconds = self.now.since(started).as_secs_f64();
             self.counters.inner_steps += summary.steps;
+            self.counters.trained_s += summary.seconds;
         }
         if let Some(Done::Failed(error)) = &done {
             self.counters

@@ -13,6 +13,7 @@ const POST_LOCAL: &str =
     "inner_steps = 1\npace = \"switch\"\nswitch_round = 9\nswitch_inner_steps = 5\n";
 const DECAY: &str = "inner_steps = 12\npace = \"decay\"\ndecay_every = 3\n";
 const PARTIAL: &str = "inner_steps = 8\nenough = 4\ngrace_ms = 20\n";
+const BALANCED: &str = "inner_steps = 8\npace = \"balanced\"\n";
 const SAMPLED: &str = "inner_steps = 8\nfraction = 0.5\n";
 const ADAPTIVE: &str = "inner_steps = 8\nenough = 4\ngrace = \"adaptive\"\n";
 
@@ -70,7 +71,7 @@ fn a_restarted_peer_trains_at_the_pace_of_the_others() {
 }
 
 /// All options of this file, for faults that each must tolerate.
-const ALL: [&str; 5] = [POST_LOCAL, DECAY, PARTIAL, ADAPTIVE, SAMPLED];
+const ALL: [&str; 6] = [POST_LOCAL, DECAY, PARTIAL, ADAPTIVE, SAMPLED, BALANCED];
 
 #[test]
 fn loss_and_jitter_do_no_harm() {

@@ -154,6 +154,7 @@ impl Context {
     /// Queues a push with the longest deadline that the plan allows.
     pub(crate) fn push(&mut self, to: PeerId, slice: SliceId, meta: SliceMeta, priority: u8) {
         let deadline = self.now + self.deadlines.ceiling();
+        self.view.links.push(self.now, to, slice, meta.bytes);
         self.put(Output::Push {
             to,
             slice,

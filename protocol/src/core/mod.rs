@@ -8,6 +8,7 @@ mod deadlines;
 mod error;
 mod event;
 mod fetch;
+mod links;
 mod output;
 mod phase;
 mod split;

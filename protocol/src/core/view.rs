@@ -1,6 +1,7 @@
 //! The view: the peers that one peer knows, what they last said, and their records. Bounded.
 
 use crate::core::absence::Absence;
+use crate::core::links::Links;
 use crate::core::split::Split;
 use crate::limits::{DIAL_ATTEMPTS_MAX, VIEW_PEERS_MAX};
 use crate::wire::{Muster, PeerRecord};
@@ -132,6 +133,8 @@ pub struct View {
     mine: Option<PeerRecord>,
     /// Which peers were lost to another side of a split.
     pub(crate) split: Split,
+    /// The rates of links, where the topology chooses by them.
+    pub(crate) links: Links,
 }
 
 impl View {

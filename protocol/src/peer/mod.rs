@@ -8,6 +8,8 @@
 mod ahead;
 mod apply;
 mod asked;
+mod balance;
+mod balancing;
 mod blame;
 mod branch;
 mod catch_up;
@@ -22,6 +24,7 @@ mod life;
 mod membership;
 mod muster;
 mod observe;
+mod rates;
 mod replay;
 mod rest;
 mod resting;
@@ -42,6 +45,7 @@ use crate::roll::Founding;
 use crate::wire::{ExchangeMessage, MembershipMessage, Message, Reason, TransferMessage};
 use crate::{Digest, Done, Order, OrderId, Part, PeerId, Plan, SliceId, SliceMeta, Time, Topology};
 use asked::Donor;
+use balance::Balance;
 use lag::{CatchUp, Helpers, Offer};
 use life::Life;
 use resting::Rest;
@@ -69,6 +73,7 @@ pub struct Peer {
     rest: Rest,
     /// How the run gets its first roll, until it has one.
     founding: Option<Box<Founding>>,
+    balance: Balance,
 }
 
 impl Peer {
@@ -80,7 +85,9 @@ impl Peer {
     pub fn new(config: PeerConfig, plan: Plan, topology: Option<Box<dyn Topology>>) -> Self {
         plan.validate()
             .expect("a plan is validated when it is made");
-        let cx = Context::new(config, plan);
+        let mut cx = Context::new(config, plan);
+        let every = topology.as_ref().map_or(0, |t| t.rates_every());
+        cx.view.links.set_every(every);
         Self {
             exchange: exchange::build(&cx, topology),
             cx,
@@ -91,6 +98,7 @@ impl Peer {
             donor: Donor::default(),
             rest: Rest::default(),
             founding: None,
+            balance: Balance::default(),
         }
     }
 
@@ -156,6 +164,7 @@ impl Peer {
                 digest,
             } => return self.arrived(from, slice, meta, digest),
             Input::Pushed { to, slice, outcome } => {
+                self.cx.view.links.pushed(self.cx.now, to, slice, outcome);
                 self.signal(Signal::Pushed { to, slice, outcome });
             }
             Input::Fetched { what, digest, .. } => self.fetched(what, digest),
@@ -251,7 +260,10 @@ impl Peer {
             }
             Message::Exchange(message) => match self.replays(from, message) {
                 Some(decision) => self.replay_decision(decision),
-                None => self.exchange_said(from, message),
+                None => {
+                    self.balance_other(from, message);
+                    self.exchange_said(from, message)
+                }
             },
         };
         self.check_outcome();
@@ -273,6 +285,7 @@ impl Peer {
     fn membership(&mut self, from: PeerId, message: &MembershipMessage) -> Result<(), PeerError> {
         match message {
             MembershipMessage::Records(records) => return self.records(from, records),
+            MembershipMessage::Rates(told) => return self.rates(from, told),
             MembershipMessage::Alive {
                 round,
                 ready,

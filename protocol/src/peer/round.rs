@@ -114,6 +114,7 @@ impl Peer {
         }
         self.enter(Phase::Train);
         self.exchange.open(&mut self.cx);
+        self.tell_rates();
         let round = self.cx.round;
         if !self.cx.plan.draws(round, self.cx.me()) {
             // A peer that is not drawn takes part in the round with weight zero.
@@ -122,9 +123,10 @@ impl Peer {
             self.cut_the_rest();
             return;
         }
+        let budget = self.rest_of_the_round();
         let order = Order::Train {
             round,
-            budget: self.rest_of_the_round(),
+            budget: self.balanced(budget),
             cut: true,
             peers: self.cx.participants(),
         };
@@ -258,6 +260,7 @@ impl Peer {
             return;
         };
         let (round, summary) = (self.cx.round, self.with_ahead(*summary));
+        self.balance_own(&summary);
         self.cx.emit(Event::Trained { round, summary });
         match self.phase {
             Phase::Leaving if !self.life.applies.is_empty() => {}

@@ -32,6 +32,11 @@ pub enum PlanError {
         "a pace changes a number of inner steps: give a budget in inner steps, and a pace that never reaches zero"
     )]
     Pace,
+    /// Balanced rounds, but an exchange without agreement.
+    #[error(
+        "balanced rounds need an exchange whose peers agree, because only those say when they have trained: use one, or another pace"
+    )]
+    Balance,
     /// Probability outside (0, 1], or an exchange that cannot skip peers.
     #[error(
         "sampling takes a probability above 0 and at most 1, a contribution of deltas, late_steps = 0, and an all-reduce along the butterfly or a parameter server in step"
@@ -100,6 +105,9 @@ impl Plan {
         let when = &self.synchronization;
         if !when.pace.fits(self.budget) {
             return Err(PlanError::Pace);
+        }
+        if when.pace == Pace::Balanced && !self.exchange.agrees() {
+            return Err(PlanError::Balance);
         }
         let one = self.budget == StepBudget::Steps(1) && when.pace == Pace::Steady;
         if self.contribution == Contribution::Gradient && !one {

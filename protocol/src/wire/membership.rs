@@ -2,7 +2,7 @@
 
 use crate::limits::RECORDS_PER_MESSAGE_MAX;
 use crate::wire::check::ok;
-use crate::wire::{PeerRecord, WireError};
+use crate::wire::{PeerRecord, Rates, WireError};
 use crate::{Branch, Digest, LayoutHash, PlanHash, Round, RunId};
 use core::fmt;
 use serde::{Deserialize, Serialize};
@@ -102,6 +102,8 @@ pub enum MembershipMessage {
         /// The branch that it is in, after a split of the swarm.
         branch: Option<Box<Branch>>,
     },
+    /// The rates of the sender's links.
+    Rates(Rates),
 }
 
 impl MembershipMessage {
@@ -112,6 +114,7 @@ impl MembershipMessage {
             Self::Records(_) => "records",
             Self::Goodbye(_) => "goodbye",
             Self::Alive { .. } => "alive",
+            Self::Rates(_) => "rates",
         }
     }
 
@@ -124,6 +127,7 @@ impl MembershipMessage {
             Self::Hello(Hello { branch, .. }) | Self::Alive { branch, .. } => {
                 branch.as_ref().map_or(Ok(()), |branch| branch.check())
             }
+            Self::Rates(rates) => rates.check(),
             Self::Goodbye(_) => Ok(()),
         }
     }

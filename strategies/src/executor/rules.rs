@@ -40,23 +40,23 @@ impl Rules {
     }
 
     /// The rule of the inner step after `taken` ones of a round: the rate in the middle of that step.
-    /// Where a round is a time, its steps are not known beforehand, and all of them have the rule of
-    /// the round.
+    /// Where a round is a time, or machines take different numbers, its steps are not known beforehand,
+    /// and all of them have the rule of the round.
     pub(super) fn of_step(&self, round: Round, taken: u64) -> StepRule {
         match self.pace.budget(self.budget, round) {
-            StepBudget::Steps(steps) => {
+            StepBudget::Steps(steps) if self.pace != Pace::Balanced => {
                 // A round without a group trains on: its further steps have the rate of its end.
                 let part = (taken as f64 + 0.5) / f64::from(steps.max(1));
                 self.at(round.0 as f64 + part.min(1.0))
             }
-            StepBudget::Time(_) => self.of_round(round),
+            StepBudget::Steps(_) | StepBudget::Time(_) => self.of_round(round),
         }
     }
 
     /// Inner steps of a round before its last ones, of which there are `left`.
     pub(super) fn steps_before(&self, round: Round, left: StepBudget) -> u64 {
         match (self.pace.budget(self.budget, round), left) {
-            (StepBudget::Steps(all), StepBudget::Steps(left)) => {
+            (StepBudget::Steps(all), StepBudget::Steps(left)) if self.pace != Pace::Balanced => {
                 u64::from(all.saturating_sub(left))
             }
             _ => 0,
@@ -112,6 +112,15 @@ mod tests {
         for taken in [0, 5, 500] {
             assert_eq!(rules.of_step(Round(3), taken).rate, 1.0 - 1.5 / 8.0);
         }
+    }
+
+    #[test]
+    fn a_balanced_round_has_one_rate_whatever_its_steps() {
+        let rules = rules(StepBudget::Steps(8), Pace::Balanced);
+        for taken in [0, 2, 8] {
+            assert_eq!(rules.of_step(Round(3), taken).rate, 1.0 - 1.5 / 8.0);
+        }
+        assert_eq!(rules.steps_before(Round(3), StepBudget::Steps(2)), 0);
     }
 
     #[test]

@@ -8,7 +8,8 @@
 //! [synchronization]
 //! inner_steps = 50             # inner steps of a round
 //! round_time = 2.5             # or seconds: slow machines do fewer and weigh less
-//! pace = "switch"              # how they change with the round: steady, switch, decay
+//! pace = "switch"              # how they change with the round: steady, switch, decay,
+//!                              # balanced (slow machines do fewer)
 //! switch_round = 200           # switch: from this round on
 //! switch_inner_steps = 16      # switch: inner steps from then on
 //! decay_every = 100            # decay: rounds after which they are sqrt(l / (l + 1)) of before

@@ -31,13 +31,13 @@ pub(super) fn read(
     table: &Table,
 ) -> Result<Synchronization, StrategyError> {
     Ok(Synchronization {
-        pace: pace(table)?,
+        pace: pace(exchange, table)?,
         quorum: quorum(exchange, table)?,
         sampling: sampling(exchange, table)?,
     })
 }
 
-fn pace(table: &Table) -> Result<Pace, StrategyError> {
+fn pace(exchange: ExchangeKind, table: &Table) -> Result<Pace, StrategyError> {
     let name = choose(&table.pace, "steady", "synchronization.pace", &PACES)?;
     refuse_foreign("synchronization", table, &PACES, name)?;
     let pace = match name {
@@ -48,6 +48,7 @@ fn pace(table: &Table) -> Result<Pace, StrategyError> {
         "decay" => Pace::Decay {
             every: given("synchronization.decay_every", table.decay_every)?,
         },
+        "balanced" => Pace::Balanced,
         _ => return Ok(Pace::Steady),
     };
     if let Pace::Switch { steps: 0, .. } = pace {
@@ -59,6 +60,13 @@ fn pace(table: &Table) -> Result<Pace, StrategyError> {
             key: "synchronization.pace",
             reason: "a round that is bounded by time takes as many inner steps as fit, in every round",
             remedy: "give `synchronization.inner_steps` in place of `synchronization.round_time`",
+        });
+    }
+    if pace == Pace::Balanced && !exchange.agrees() {
+        return Err(StrategyError::Refused {
+            key: "synchronization.pace",
+            reason: "peers learn who is slow from what they tell all others when they have trained, and only peers that agree on every round do so",
+            remedy: "use exchange = \"all-reduce\" or \"gathered\", or `synchronization.round_time`, which every exchange has",
         });
     }
     Ok(pace)
@@ -184,6 +192,7 @@ impl Tables {
                 table.decay_every = Some(every);
                 "decay"
             }
+            Pace::Balanced => "balanced",
         };
         table.pace = Some(name.to_owned());
         if exchange.facts().may_leave_out {

@@ -4,6 +4,7 @@
 //! One round of mixing is `x_i <- sum_j W[i][j] x_j`: row i has the shares that peer i receives,
 //! column i those that it gives.
 
+mod bandwidth_matching;
 mod base_k;
 mod binary_tree;
 mod complete;
@@ -28,6 +29,7 @@ mod star;
 mod torus;
 mod weights;
 
+pub use bandwidth_matching::BandwidthMatching;
 pub use base_k::BaseK;
 pub use binary_tree::BinaryTree;
 pub use complete::Complete;
@@ -76,6 +78,7 @@ pub const TOPOLOGIES: &[&TopologySpec] = &[
     &ring::SPEC,
     &star::SPEC,
     &torus::SPEC,
+    &bandwidth_matching::SPEC,
 ];
 
 /// The topology of a configuration that names none.

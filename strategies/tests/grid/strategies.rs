@@ -665,6 +665,39 @@ const REFUSED: &[(&str, &str, &[&str])] = &[
         &["gradient", "inner_steps"],
     ),
     (
+        "local-sgd",
+        "[synchronization]\nround_time = 2.0\npace = \"balanced\"",
+        &["`synchronization.pace`", "bounded by time", "inner_steps"],
+    ),
+    (
+        "bsp",
+        "[synchronization]\npace = \"balanced\"",
+        &["`synchronization.pace`", "gradients"],
+    ),
+    (
+        "d-psgd",
+        "[synchronization]\npace = \"balanced\"",
+        &[
+            "`synchronization.pace`",
+            "agree on every round",
+            "round_time",
+        ],
+    ),
+    (
+        "async-local-sgd",
+        "[synchronization]\npace = \"balanced\"",
+        &[
+            "`synchronization.pace`",
+            "agree on every round",
+            "round_time",
+        ],
+    ),
+    (
+        "local-sgd",
+        "[synchronization]\npace = \"balanced\"\n[overlap]\nlate_steps = 1",
+        &["`overlap.late_steps`", "`synchronization.pace`"],
+    ),
+    (
         "fedavg",
         "[synchronization]\nfraction = 0",
         &["`synchronization.fraction`", "from a millionth to 1"],
@@ -768,6 +801,11 @@ fn what_can_work_is_not_refused() {
             "[synchronization]\nenough = 3\ngrace = \"adaptive\"",
         ),
         ("fedadam", "[synchronization]\nfraction = 0.1"),
+        ("diloco", "[synchronization]\npace = \"balanced\""),
+        (
+            "fedadam",
+            "[synchronization]\npace = \"balanced\"\nfraction = 0.5",
+        ),
         ("d-psgd", "[compression]\ncodec = \"int8\""),
         ("d-psgd", "[synchronization]\ninner_steps = 20"),
         ("bsp", "[compression]\ncodec = \"top-k\"\ndensity = 0.01"),

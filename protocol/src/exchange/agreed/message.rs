@@ -84,13 +84,6 @@ pub enum FragmentMessage {
         /// Shard by shard.
         versions: Vec<ShardVersion>,
     },
-    /// In a grid: what the sender knows of the results of all columns, in their order.
-    Collected {
-        /// Which results it knows.
-        known: Vec<bool>,
-        /// Their bundles; without contributors where a column found no result.
-        versions: Vec<ShardVersion>,
-    },
     /// What members say where groups survive liars.
     Signed(SignedMessage),
     /// A majority voted for this value, and the sender does not know for which versions. It asks a
@@ -98,6 +91,13 @@ pub enum FragmentMessage {
     Query {
         /// What the votes name.
         value: Digest,
+    },
+    /// In a grid: what the sender knows of the results of all columns, in their order.
+    Collected {
+        /// Which results it knows.
+        known: Vec<bool>,
+        /// Their bundles; without contributors where a column found no result.
+        versions: Vec<ShardVersion>,
     },
 }
 

@@ -1,7 +1,7 @@
 //! Which peers a topology means by its ranks: positions in a list of peers sorted by `PeerId`.
 
 use crate::core::context::Context;
-use crate::{Partners, PeerId, Round, Topology};
+use crate::{Partners, PeerId, Topology};
 
 /// A sorted list of peers with this one among them.
 #[derive(Debug, PartialEq, Eq)]
@@ -44,9 +44,22 @@ impl Ranks {
         self.peer(rank).filter(|_| rank != self.me)
     }
 
-    /// The partners of this peer in a round, by rank.
-    pub(super) fn partners(&self, topology: &dyn Topology, round: Round) -> Partners {
-        topology.partners(round, self.me, self.count())
+    /// The partners of this peer in the round, by rank.
+    pub(super) fn partners(&self, topology: &dyn Topology, cx: &Context) -> Partners {
+        self.partners_of(self.me, topology, cx)
+    }
+
+    /// The partners of a rank in the round, by the rates of links if all agree on them.
+    pub(super) fn partners_of(
+        &self,
+        rank: usize,
+        topology: &dyn Topology,
+        cx: &Context,
+    ) -> Partners {
+        match cx.view.links.among(cx.round, &self.peers) {
+            Some(rates) => topology.partners_by_rate(cx.round, rank, &rates),
+            None => topology.partners(cx.round, rank, self.count()),
+        }
     }
 
     /// The peers that this one pushes to, each with its share.

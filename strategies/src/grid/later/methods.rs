@@ -2,14 +2,13 @@
 
 use super::{Later, later};
 
-const TOPOLOGY: &str = "architecture.topology";
 const CORRECTION: &str = "inner.correction";
 const CODEC: &str = "compression.codec";
 const FORKS: &str = "its replicas are the parameters themselves, and they differ after one neighbour misses a slice";
 const PLAIN: &str = "leave the key out";
 
 /// All of them, by key and name.
-pub const LATER: [Later; 6] = [
+pub const LATER: [Later; 5] = [
     later(
         "aggregation.rule",
         [
@@ -53,17 +52,6 @@ pub const LATER: [Later; 6] = [
         ],
         "a receiver decodes it relative to its own parameters, which decoders do not get",
         "use \"int8\"",
-    ),
-    later(
-        TOPOLOGY,
-        [
-            "bandwidth-matching",
-            "pairs over the fastest links",
-            "W_ii = W_ij = 1/2 for the pairs of a greedy matching by link rate",
-            "Tang et al., ICDCS 2020",
-        ],
-        "it needs link rates that all peers agree on, which no exchange sends",
-        "use \"random-matching\"",
     ),
     later(
         CORRECTION,

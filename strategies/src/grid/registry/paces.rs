@@ -22,7 +22,7 @@ const DECAY_EVERY: Key = required(
 );
 
 /// Values of `synchronization.pace`.
-pub const PACES: [Entry; 3] = [
+pub const PACES: [Entry; 4] = [
     Entry::new("steady", "every round is alike", "H_r = H_0", "-"),
     Entry::new(
         "switch",
@@ -38,4 +38,10 @@ pub const PACES: [Entry; 3] = [
         "Wang and Joshi, MLSys 2019",
     )
     .with(&[DECAY_EVERY]),
+    Entry::new(
+        "balanced",
+        "fewer inner steps on slower machines, so that all end a round at the same time",
+        "H_i = H_0 t_fastest / t_i, at least H_0 / 4; t is the time for one sample",
+        "-",
+    ),
 ];

@@ -97,7 +97,7 @@ impl Gossip {
     /// Finds the round's partners; gives those whose push is awaited.
     fn find_partners(&mut self, cx: &Context) -> Vec<PeerId> {
         let ranks = Ranks::live(cx);
-        let partners = ranks.partners(&*self.topology, cx.round);
+        let partners = ranks.partners(&*self.topology, cx);
         self.partners = ranks.shares(partners.send);
         // Beyond a complete view every peer ranks the others differently than its partner does: a
         // peer that would be awaited here pushes somewhere else.

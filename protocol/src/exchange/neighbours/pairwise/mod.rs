@@ -72,7 +72,7 @@ impl Pairwise {
     /// With whom to begin or continue an exchange in this round, and the share to offer.
     fn partners(&mut self, cx: &mut Context, fragment: FragmentId) -> Vec<(PeerId, f64)> {
         let ranks = Ranks::live(cx);
-        let drawn = ranks.shares(ranks.partners(&*self.topology, cx.round).send);
+        let drawn = ranks.shares(ranks.partners(&*self.topology, cx).send);
         let begun = |edge: &Edge| edge.half == Half::Idle && edge.awaited().is_some();
         let begun_by_them: Vec<PeerId> = self
             .edges

@@ -81,9 +81,9 @@ impl Pull {
     /// its sender would push here.
     fn find_row(&self, cx: &Context) -> BTreeMap<PeerId, f64> {
         let ranks = Ranks::live(cx);
-        let asked = ranks.partners(&*self.topology, cx.round).receive;
+        let asked = ranks.partners(&*self.topology, cx).receive;
         let weight = |rank: usize| {
-            let pushes = self.topology.partners(cx.round, rank, ranks.count()).send;
+            let pushes = ranks.partners_of(rank, &*self.topology, cx).send;
             pushes.into_iter().find(|(to, _)| *to == ranks.me())
         };
         let row = asked.into_iter();
