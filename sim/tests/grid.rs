@@ -57,29 +57,24 @@ fn nothing_is_lost_without_a_failure() {
 /// One machine dies at each of many instants of a run: the others go on with the same bits, which the
 /// simulator checks after every event, and no round of theirs is void.
 fn deaths(peers: usize, row: usize, victims: impl Iterator<Item = usize> + Clone, every_ms: u64) {
-    let whole = run(&text(peers, row, 5, TIMING, "")).virtual_s;
-    let instants = (whole * 1000.0) as u64 / every_ms;
-    // The swarm is founded in the first two seconds.
-    let first = (whole - 0.6).max(0.0) * 1000.0;
+    let ends = |rounds| run(&text(peers, row, rounds, TIMING, "")).virtual_s * 1000.0;
+    // Three rounds, from the moment when the swarm is founded and all have begun.
+    let (first, last) = (ends(1) as u64, ends(4) as u64);
     for victim in victims {
-        for at in 0..instants {
-            let ms = first + (at * every_ms) as f64;
-            if ms > whole * 1000.0 {
-                break;
-            }
-            let fault = format!(
-                "[[fault]]\nkind = \"crash\"\npeer = {victim}\nat_s = {}\n",
-                ms / 1000.0
-            );
-            let report = run(&text(peers, row, 5, TIMING, &fault));
+        for ms in (first..last).step_by(every_ms as usize) {
+            let at_s = ms as f64 / 1000.0;
+            let fault = format!("[[fault]]\nkind = \"crash\"\npeer = {victim}\nat_s = {at_s}\n");
+            let report = run(&text(peers, row, 6, TIMING, &fault));
             let counters = &report.counters;
             assert_eq!(counters.voided, 0, "{victim} dies at {ms} ms: {report}");
+            assert_eq!(counters.catch_ups, 0, "{victim} dies at {ms} ms: {report}");
             assert_eq!(
                 counters.rule_breaks, 0,
                 "{victim} dies at {ms} ms: {report}"
             );
+            let least = 6 * (peers as u64 - 1);
             assert!(
-                counters.rounds_ended >= 5 * (peers as u64 - 1),
+                counters.rounds_ended >= least,
                 "{victim} dies at {ms} ms: {report}"
             );
         }

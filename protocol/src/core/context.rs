@@ -105,17 +105,20 @@ impl Context {
     }
 
     /// The round is over: what it has decided about the roll is in force.
-    pub(crate) fn turn_roll(&mut self) {
+    /// True if that is another one.
+    pub(crate) fn turn_roll(&mut self) -> bool {
         let note = std::mem::take(&mut self.note);
         let (Some(roll), false) = (&self.roll, note.is_empty()) else {
-            return;
+            return false;
         };
         // All peers have the same bytes, so a note that cannot be read changes nothing at any of them.
-        if let Ok(change) = RollChange::from_bytes(&note) {
-            // One round passes until something depends on newcomers.
-            let since = self.round.next();
-            self.roll = Some(Arc::new(roll.after(&change, since)));
-        }
+        let Ok(change) = RollChange::from_bytes(&note) else {
+            return false;
+        };
+        // One round passes until something depends on newcomers.
+        let since = self.round.next();
+        self.roll = Some(Arc::new(roll.after(&change, since)));
+        true
     }
 
     /// One hash over all fragments' anchors.

@@ -69,7 +69,7 @@ impl Peer {
             self.cx.emit(Event::Alone { round, seconds });
         } else {
             self.cx.round = self.cx.round.max(round).next();
-            self.cx.turn_roll();
+            self.turn_roll();
             self.cx.emit(Event::RoundEnded {
                 round,
                 digest,

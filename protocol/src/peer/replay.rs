@@ -207,7 +207,7 @@ impl Peer {
             donors: 1,
         });
         self.cx.round = round.next();
-        self.cx.turn_roll();
+        self.turn_roll();
         self.caught_up(replayed);
     }
 

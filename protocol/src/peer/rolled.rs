@@ -25,6 +25,13 @@ impl Peer {
         self.has_rolls() && place.is_none()
     }
 
+    /// A round is over: its roll ends with it, and new mates are dialled.
+    pub(super) fn turn_roll(&mut self) {
+        if self.cx.turn_roll() {
+            self.dial_mates();
+        }
+    }
+
     /// Takes over the roll of a state or a checkpoint. One that cannot be read is as none.
     pub(super) fn take_roll(&mut self, bytes: &[u8]) {
         if self.has_rolls() {

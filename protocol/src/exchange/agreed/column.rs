@@ -15,7 +15,6 @@ use crate::{
     SliceMeta, Time,
 };
 use core::time::Duration;
-use std::collections::BTreeSet;
 
 /// Where a column is in its fragment.
 #[derive(Clone, Debug)]
@@ -33,13 +32,12 @@ pub(in crate::exchange) struct Shape {
 pub(in crate::exchange) struct Column(FragmentRound);
 
 impl Column {
-    /// Begins. `members` are in `PeerId` order; `unsettled` ones are not waited for. `longer` is added to the wait for the rows, which have
+    /// Begins. `members` are in `PeerId` order. `longer` is added to the wait for the rows, which have
     /// waits of their own.
     pub(in crate::exchange) fn new(
         cx: &mut Context,
         fragment: FragmentId,
         members: &[PeerId],
-        unsettled: &BTreeSet<PeerId>,
         tag: GroupTag,
         shape: &Shape,
         longer: Duration,
@@ -54,9 +52,7 @@ impl Column {
         let mut group = group.expect("a peer is in its own column");
         group.tag = tag;
         let linked = |peer: PeerId| cx.view.get(peer).is_some_and(|remote| remote.linked);
-        let gone = group
-            .others()
-            .filter(|(_, peer)| !linked(*peer) || unsettled.contains(peer));
+        let gone = group.others().filter(|(_, peer)| !linked(*peer));
         let lost = gone.map(|(index, _)| index).collect();
         let within = Within {
             column: shape.column,

@@ -21,12 +21,15 @@ impl GridPart {
         if self.results.columns.contains_key(&mine) {
             return;
         }
-        if let Some(teller) = self.column.missed() {
+        let Some(column) = &self.column else {
+            return;
+        };
+        if let Some(teller) = column.missed() {
             self.missed.get_or_insert(teller);
             return;
         }
         let bundling = self.tasks.values().any(|task| matches!(task, Task::Bundle));
-        match self.column.ending() {
+        match column.ending() {
             Some(Ending::Apply(parts)) if !bundling => {
                 let order = Order::Bundle {
                     slice: self.bundle(mine),
@@ -51,12 +54,13 @@ impl GridPart {
 
     /// The column's result is one slice: the row gets it.
     pub(super) fn hand_down(&mut self, cx: &mut Context, bytes: u64, digest: Digest) {
-        let (mine, rows) = (self.mine(), self.column.rows());
+        let Some(column) = &self.column else {
+            return;
+        };
+        let (mine, rows, has_row) = (self.mine(), column.rows(), column.has_own_row());
         let slice = self.bundle(mine);
         self.slices.insert(slice);
-        let in_it = |peer: PeerId, part: &Self| {
-            part.column.has_own_row() && part.row.summed.contains(&peer)
-        };
+        let in_it = |peer: PeerId, part: &Self| has_row && part.row.summed.contains(&peer);
         let version = ShardVersion {
             owner: slice.origin,
             attempt: Attempt::FIRST,
@@ -79,7 +83,9 @@ impl GridPart {
             let of = self.seating.columns();
             cx.push(peer, slice, SliceMeta { of, bytes, tag }, 0);
         }
-        self.column.release(cx);
+        if let Some(column) = &mut self.column {
+            column.release(cx);
+        }
         self.await_results(cx);
     }
 
@@ -277,8 +283,8 @@ impl GridPart {
             if digest != Some(version.digest) {
                 self.results.columns.remove(&column);
             }
-        } else {
-            self.column.fetched(cx, slice, digest);
+        } else if let Some(column) = &mut self.column {
+            column.fetched(cx, slice, digest);
         }
         self.advance(cx);
     }
@@ -287,8 +293,8 @@ impl GridPart {
         if let Some((column, _)) = self.results.fetching.remove(&slice) {
             self.results.columns.remove(&column);
             self.ask(cx);
-        } else {
-            self.column.fetch_failed(cx, slice);
+        } else if let Some(column) = &mut self.column {
+            column.fetch_failed(cx, slice);
         }
         self.advance(cx);
     }
@@ -319,12 +325,13 @@ impl GridPart {
             }
             Some(peer) => self.missed = Some(peer),
             None => {
-                // No member of the column is left that could know more.
-                let mine = self.mine();
-                for column in (0..self.seating.columns()).filter(|column| *column != mine) {
-                    let void = ColumnResult::void(self.bundle(column).origin);
-                    self.results.columns.entry(column).or_insert(void);
-                }
+                // No member of the column is linked: any other peer of the roll may know.
+                let placed = |peer: PeerId| self.seating.roll.place_of(peer).is_some();
+                let live = cx.view.live().map(|(peer, _)| peer);
+                self.missed = live.filter(|peer| placed(*peer)).max();
+                let allowed = cx.deadlines.answer();
+                cx.waited_in(self.fragment, Wait::Results, true);
+                self.due = Some(cx.wait_in(self.fragment, Wait::Results, allowed));
             }
         }
     }

@@ -34,7 +34,7 @@ pub(crate) use seating::mates;
 use crate::core::FetchId;
 use crate::core::context::Context;
 use crate::core::timers::Timer;
-use crate::exchange::agreed::{AgreedMessage, FragmentMessage, History, Scoped};
+use crate::exchange::agreed::{AgreedMessage, Column, FragmentMessage, History, Scoped};
 use crate::exchange::{
     Arrived, Ending, Exchange, ExchangeMessage, Outcome, PastRounds, Signal, broke,
     foreign_message, foreign_tag,
@@ -109,7 +109,7 @@ impl GridExchange {
             let mut part = GridPart::new(cx, fragment, seating.clone());
             if seating.decides_the_roll(&cx.plan, fragment) {
                 let change = self.own_report(cx);
-                match part.column.notary() {
+                match part.column.as_ref().and_then(Column::notary) {
                     Some(notary) if notary != cx.me() => {
                         if !change.is_empty() {
                             let round = cx.round;

@@ -38,7 +38,8 @@ pub(super) struct GridPart {
     pub(super) fragment: FragmentId,
     pub(super) seating: Arc<Seating>,
     pub(super) row: Row,
-    pub(super) column: Column,
+    /// None for a newcomer that is not settled yet.
+    pub(super) column: Option<Column>,
     pub(super) results: Results,
     pub(super) tasks: BTreeMap<OrderId, Task>,
     /// Encoded bytes of this peer's contribution to each shard.
@@ -67,16 +68,18 @@ impl GridPart {
         let others = awaited.iter().copied().filter(|peer| *peer != cx.me());
         let allowed = cx.deadlines.allow(Wait::Group, others);
         let len = cx.plan.fragment(fragment).map_or(1, |f| f.len);
-        let column = seating.column();
-        let column = Column::new(
-            cx,
-            fragment,
-            &seating.members(column),
-            &seating.unsettled(),
-            seating.column_tag(),
-            &seating.shape(&cx.plan, fragment, len),
-            allowed,
-        );
+        let column = seating.is_settled(seating.place).then(|| {
+            let members = seating.members(seating.column());
+            let shape = seating.shape(&cx.plan, fragment, len);
+            Column::new(
+                cx,
+                fragment,
+                &members,
+                seating.column_tag(),
+                &shape,
+                allowed,
+            )
+        });
         let deadline = cx.wait_in(fragment, Wait::Group, allowed);
         Self {
             row: Row {
@@ -110,13 +113,11 @@ impl GridPart {
     /// When it must look again.
     pub(super) fn next(&self) -> Option<Time> {
         if self.over() {
-            return self.column.due();
+            return self.column.as_ref().and_then(Column::due);
         }
         let row = (self.row.sum == Sum::Collecting).then_some(self.row.deadline);
-        [row, self.column.due(), self.due]
-            .into_iter()
-            .flatten()
-            .min()
+        let column = self.column.as_ref().and_then(Column::due);
+        [row, column, self.due].into_iter().flatten().min()
     }
 
     /// This peer has trained: its contribution lies in the Executor.
@@ -139,9 +140,13 @@ impl GridPart {
             });
             self.tasks.insert(order, Task::Share(shard));
         }
-        if self.results.columns.contains_key(&self.mine()) {
+        if self.column.is_none() || self.results.columns.contains_key(&self.mine()) {
             self.await_results(cx);
         }
+    }
+
+    fn column_over(&self) -> bool {
+        self.column.as_ref().is_none_or(Column::over)
     }
 
     /// The name of a peer's contribution to a shard.
@@ -177,7 +182,8 @@ impl GridPart {
     /// An order was answered; false when it is not one of this fragment.
     pub(super) fn done(&mut self, cx: &mut Context, order: OrderId, done: &Done) -> bool {
         let Some(task) = self.tasks.remove(&order) else {
-            let mine = self.column.done(cx, order, done);
+            let column = self.column.as_mut();
+            let mine = column.is_some_and(|column| column.done(cx, order, done));
             if mine {
                 self.advance(cx);
             }
@@ -190,7 +196,9 @@ impl GridPart {
                 let weights = sum.filter_map(|peer| self.row.here.get(peer));
                 let weight = weights.sum();
                 self.row.sum = Sum::Over;
-                self.column.feed(cx, weight);
+                if let Some(column) = &mut self.column {
+                    column.feed(cx, weight);
+                }
             }
             (Task::Sum, Done::Failed(WorkError::BadSlice { slice, reason, .. }))
                 if self.row.here.contains_key(&slice.origin) =>
@@ -260,7 +268,7 @@ impl GridPart {
     /// Sums what is here of the row.
     fn sum_up(&mut self, cx: &mut Context) {
         cx.waited_in(self.fragment, Wait::Group, false);
-        if self.row.here.is_empty() || self.column.over() {
+        if self.row.here.is_empty() || self.column_over() {
             self.row.sum = Sum::Over;
             return;
         }
@@ -304,14 +312,15 @@ impl GridPart {
                 };
                 self.result_arrived(cx, from, slice, (version, counted))?;
             }
-            (Tag::RowMean { .. } | Tag::Mean { .. }, _) if self.column.over() => {
-                if !self.column.holds(&slice) {
+            (Tag::RowMean { .. } | Tag::Mean { .. }, _) => match &mut self.column {
+                Some(column) if !column.over() => {
+                    column.arrived(cx, from, slice, meta, digest)?;
+                }
+                Some(column) if column.holds(&slice) => {}
+                _ => {
                     cx.order(Order::Release { slice });
                 }
-            }
-            (Tag::RowMean { .. } | Tag::Mean { .. }, _) => {
-                self.column.arrived(cx, from, slice, meta, digest)?;
-            }
+            },
             _ => return broke("a slice that has no place in a grid"),
         }
         self.advance(cx);
@@ -346,7 +355,9 @@ impl GridPart {
     /// A peer's link is gone.
     pub(super) fn gone(&mut self, cx: &mut Context, peer: PeerId) {
         self.row.awaited.remove(&peer);
-        self.column.gone(cx, peer);
+        if let Some(column) = &mut self.column {
+            column.gone(cx, peer);
+        }
         // If it was to hand a result on, others have it.
         let columns = 0..self.seating.columns();
         let mut missing = columns.filter(|column| !self.results.columns.contains_key(column));
@@ -368,7 +379,9 @@ impl GridPart {
                 }
             }
         }
-        self.column.timeout(cx);
+        if let Some(column) = &mut self.column {
+            column.timeout(cx);
+        }
         if self.due.is_some_and(|due| cx.now >= due) {
             cx.waited_in(self.fragment, Wait::Results, true);
             self.due = None;
@@ -385,8 +398,10 @@ impl GridPart {
         slice: SliceId,
         outcome: crate::PushOutcome,
     ) {
-        if matches!(slice.part, Part::RowMean | Part::Aggregate) {
-            self.column.pushed(cx, to, slice, outcome);
+        if matches!(slice.part, Part::RowMean | Part::Aggregate)
+            && let Some(column) = &mut self.column
+        {
+            column.pushed(cx, to, slice, outcome);
         }
     }
 
@@ -397,7 +412,10 @@ impl GridPart {
         from: PeerId,
         message: &Scoped,
     ) -> Result<(), PeerError> {
-        let said = self.column.message(cx, from, message);
+        let Some(column) = &mut self.column else {
+            return broke("a message of a column to a newcomer");
+        };
+        let said = column.message(cx, from, message);
         self.advance(cx);
         said
     }
@@ -416,7 +434,9 @@ impl GridPart {
 
     /// Sets the note that this peer makes.
     pub(super) fn set_note(&mut self, note: Vec<u8>) {
-        self.column.set_note(note);
+        if let Some(column) = &mut self.column {
+            column.set_note(note);
+        }
     }
 
     /// The round is over: releases all bytes but those of its result.
@@ -424,7 +444,9 @@ impl GridPart {
         for wait in [Wait::Group, Wait::Results] {
             cx.waited_in(self.fragment, wait, false);
         }
-        self.column.release(cx);
+        if let Some(column) = &mut self.column {
+            column.release(cx);
+        }
         let kept = |slice: &SliceId| keep && slice.part == Part::Bundle;
         for slice in std::mem::take(&mut self.slices) {
             if !kept(&slice) {

@@ -81,19 +81,13 @@ impl Seating {
         places.filter_map(|place| self.roll.peer(place)).collect()
     }
 
-    /// The members of a column, in `PeerId` order.
+    /// The members of a column that agree in this round, in `PeerId` order: those that are settled.
     pub(super) fn members(&self, column: usize) -> Vec<PeerId> {
         let places = self.grid.column(column);
+        let places = places.filter(|place| self.is_settled(*place));
         let mut members: Vec<PeerId> = places.filter_map(|p| self.roll.peer(p)).collect();
         members.sort_unstable();
         members
-    }
-
-    /// The members of this peer's column that the round does not wait for.
-    pub(super) fn unsettled(&self) -> BTreeSet<PeerId> {
-        let places = self.grid.column(self.column());
-        let new = places.filter(|place| !self.is_settled(*place));
-        new.filter_map(|place| self.roll.peer(place)).collect()
     }
 
     /// The peer in whose name a column's decided bytes travel.
@@ -118,7 +112,9 @@ impl Seating {
         let shard = (len / u64::from(columns)).max(1);
         let column = self.column();
         // All columns are cut alike, so that a part's number is the same at all peers.
-        let parts = self.grid.part_owners(self.grid.columns() - 1) as u64;
+        let members = (0..self.grid.columns()).map(|column| self.members(column).len());
+        let fewest = members.min().unwrap_or(1).max(1);
+        let parts = self.grid.part_owners(self.grid.columns() - 1).min(fewest) as u64;
         Shape {
             column: column as u16,
             columns,
