@@ -6,7 +6,7 @@ use crate::core::{Event, FetchId, Output, PeerError, Wait};
 use crate::exchange::{inputs_of, proven, slices_of};
 use crate::peer::Peer;
 use crate::wire::{AgreedMessage, ExchangeMessage, FragmentMessage, Scoped, TransferMessage};
-use crate::{Done, FragmentId, Order, PeerId, Round, SliceId};
+use crate::{Attempt, Done, FragmentId, Order, PeerId, Round, SliceId};
 
 /// Replayed rounds over which a straggler's own delta is kept.
 pub(super) const STALENESS_MAX: u32 = 2;
@@ -65,26 +65,15 @@ impl Peer {
                 proven.plain
             }
         };
-        let CatchUp::Replaying(replay) = &mut self.catch_up else {
-            return Ok(());
-        };
         let fragment = message.fragment;
-        let shards = match &plain.body {
-            FragmentMessage::Decided {
-                members, versions, ..
-            } => Some((members.len(), versions.len() as u64)),
-            _ => None,
-        };
-        let plan = &self.cx.plan;
-        let due = plan.overlap.exchanges(self.cx.round, fragment);
-        let fits = plan.fragment(fragment).filter(|_| due).is_some_and(|f| {
-            shards.is_none_or(|(members, shards)| shards == plan.parts(f.len, members))
-        });
-        if !fits {
+        if !self.fits_the_plan(fragment, &plain.body) {
             return Err(PeerError::Unexpected {
                 what: "a decision that does not fit the plan".to_owned(),
             });
         }
+        let CatchUp::Replaying(replay) = &mut self.catch_up else {
+            return Ok(());
+        };
         if plain != *message {
             replay.proofs.insert(fragment, message.clone());
         }
@@ -93,6 +82,27 @@ impl Peer {
             self.fetch_replay();
         }
         Ok(())
+    }
+
+    /// Whether a decision of a fragment can be one of this peer's round.
+    fn fits_the_plan(&self, fragment: FragmentId, decision: &FragmentMessage) -> bool {
+        let plan = &self.cx.plan;
+        if !plan.overlap.exchanges(self.cx.round, fragment) {
+            return false;
+        }
+        let Some(f) = plan.fragment(fragment) else {
+            return false;
+        };
+        match decision {
+            FragmentMessage::Decided {
+                members, versions, ..
+            } => versions.len() as u64 == plan.parts(f.len, members.len()),
+            FragmentMessage::Collected { known, versions } => {
+                let columns = self.cx.roll.as_ref().map(|roll| roll.grid().columns());
+                known.iter().all(|known| *known) && Some(versions.len()) == columns
+            }
+            _ => true,
+        }
     }
 
     /// All decisions of the round are known: fetches their slices.
@@ -104,13 +114,17 @@ impl Peer {
         replay.started = true;
         let donor = replay.donor;
         for decision in replay.decisions.values() {
-            let FragmentMessage::Decided { versions, .. } = &decision.body else {
+            let (FragmentMessage::Decided { versions, .. }
+            | FragmentMessage::Collected { versions, .. }) = &decision.body
+            else {
                 continue;
             };
+            let slices = slices_of(self.cx.plan.exchange, decision);
+            // Of a column without a result there are no bytes.
+            let there = slices.into_iter().filter(|s| s.attempt != Attempt::VOID);
             let present = versions.iter().filter(|v| !v.contributors.is_empty());
             let digests = present.map(|v| v.digest);
-            let slices = slices_of(self.cx.plan.exchange, decision);
-            replay.fetching.extend(slices.into_iter().zip(digests));
+            replay.fetching.extend(there.zip(digests));
         }
         let allowed = self.cx.deadlines.ceiling();
         let deadline = self.cx.now + allowed;
@@ -139,7 +153,11 @@ impl Peer {
         }
         let (round, keep_local) = (self.cx.round, replay.replayed < STALENESS_MAX);
         for (fragment, decision) in &replay.decisions {
-            if matches!(decision.body, FragmentMessage::Decided { .. }) {
+            let decided = matches!(
+                decision.body,
+                FragmentMessage::Decided { .. } | FragmentMessage::Collected { .. }
+            );
+            if decided {
                 let (fragment, kind) = (*fragment, self.cx.plan.exchange);
                 let order = match kind.facts().shows_contributions {
                     true => Order::Gather {

@@ -6,7 +6,7 @@ use super::host::Host;
 use super::late::{Blend, Late};
 use super::local::Held;
 use super::mix_core::MixCore;
-use murmurate_protocol::{FragmentId, Part, Round, SliceId, WorkError};
+use murmurate_protocol::{Attempt, FragmentId, Part, Round, SliceId, WorkError};
 
 /// How a fragment's round ends.
 #[derive(Clone, Copy, Debug)]
@@ -138,6 +138,8 @@ impl MixCore {
             let shard = self.places.shard(fragment, slice.shard, of);
             let into = &mut into[shard.start - start..shard.end - start];
             match slice.part {
+                // The column found no result: its shard stays.
+                Part::Bundle if slice.attempt == Attempt::VOID => {}
                 Part::Bundle => self.decode_bundle(*slice, of, into, host)?,
                 _ => self.codecs.add_checked(into, *slice, 1.0, host)?,
             }

@@ -109,14 +109,13 @@ impl GridExchange {
             let mut part = GridPart::new(cx, fragment, seating.clone());
             if seating.decides_the_roll(&cx.plan, fragment) {
                 let change = self.own_report(cx);
-                match part.column.as_ref().and_then(Column::notary) {
-                    Some(notary) if notary != cx.me() => {
-                        if !change.is_empty() {
-                            let round = cx.round;
-                            cx.send(notary, GridMessage::Report { round, change });
-                        }
-                    }
-                    _ => self.merge_report(change),
+                self.merge_report(change);
+                let notary = part.column.as_ref().and_then(Column::notary);
+                if let Some(notary) = notary.filter(|notary| *notary != cx.me())
+                    && !self.reported.is_empty()
+                {
+                    let (round, change) = (cx.round, self.reported.clone());
+                    cx.send(notary, GridMessage::Report { round, change });
                 }
                 part.set_note(self.reported.to_bytes());
             }
@@ -148,6 +147,59 @@ impl GridExchange {
         };
         change.cut();
         change
+    }
+
+    /// Another peer reports: one of the column that decides about the roll in this round, or one of this
+    /// peer's row that has newcomers.
+    fn report_came(
+        &mut self,
+        cx: &mut Context,
+        from: PeerId,
+        change: &RollChange,
+        seating: &Seating,
+    ) -> Result<(), PeerError> {
+        let column = seating.column_of(from) == Some(seating.column());
+        let row = seating.served().contains(&from) && change.leave.is_empty();
+        if !column && !row {
+            return broke("a report from a peer of another row and column");
+        }
+        let me = cx.me();
+        let mut change = change.clone();
+        change.leave.retain(|peer| *peer != me);
+        let deciding = cx.plan.fragments_of(seating.round).next();
+        let part = deciding.and_then(|fragment| self.parts.get(&fragment));
+        let notary = part.and_then(|part| part.column.as_ref()?.notary());
+        match notary.filter(|notary| *notary != me && !column) {
+            Some(notary) => {
+                let round = seating.round;
+                cx.send(notary, GridMessage::Report { round, change });
+            }
+            None => {
+                self.merge_report(change);
+                let note = self.reported.to_bytes();
+                let part = deciding.and_then(|fragment| self.parts.get_mut(&fragment));
+                if let Some(part) = part {
+                    part.set_note(note);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells the member of this peer's row that decides about the roll of the newcomers here.
+    fn pass_on_newcomers(&self, cx: &mut Context) {
+        let Some(seating) = &self.seating else { return };
+        let deciding = (seating.round.0 % seating.grid.columns() as u64) as usize;
+        let registrar = seating.owner_of(deciding).filter(|peer| *peer != cx.me());
+        if let Some(registrar) = registrar.filter(|_| !self.applicants.is_empty()) {
+            let round = seating.round;
+            let mut change = RollChange {
+                leave: Vec::new(),
+                join: self.applicants.values().cloned().collect(),
+            };
+            change.cut();
+            cx.send(registrar, GridMessage::Report { round, change });
+        }
     }
 
     fn merge_report(&mut self, change: RollChange) {
@@ -330,18 +382,7 @@ impl GridExchange {
                 let Some(seating) = fits.filter(|_| *round == cx.round).cloned() else {
                     return Ok(());
                 };
-                if seating.column_of(from) != Some(seating.column()) {
-                    return broke("a report from a peer outside the column");
-                }
-                let me = cx.me();
-                let mut change = change.clone();
-                change.leave.retain(|peer| *peer != me);
-                self.merge_report(change);
-                let note = self.reported.to_bytes();
-                let deciding = cx.plan.fragments_of(*round).next();
-                if let Some(part) = deciding.and_then(|fragment| self.parts.get_mut(&fragment)) {
-                    part.set_note(note);
-                }
+                self.report_came(cx, from, change, &seating)?;
             }
             GridMessage::Ask { round, fragment } => self.asked(cx, from, *round, *fragment),
             GridMessage::Apart { round, state } => {
@@ -450,6 +491,7 @@ impl Exchange for GridExchange {
         for peer in entered.into_keys() {
             cx.send(peer, GridMessage::Placed { round });
         }
+        self.pass_on_newcomers(cx);
         self.deliver_early(cx);
         self.settle(cx);
     }
