@@ -17,7 +17,8 @@ pub(super) fn plan(
     frozen: Option<Digest>,
     rounds: u64,
 ) -> Result<Plan, StrategyError> {
-    let mut plan = config.strategy.plan(config.run.id, layout, rounds)?;
+    let strategy = config.strategy.clone().for_peers(config.run.start_with);
+    let mut plan = strategy.plan(config.run.id, layout, rounds)?;
     let seed = config.run.seed.to_le_bytes();
     plan.recipe = Digest::of(&[&plan.recipe.as_bytes()[..], &seed].concat());
     if let Some(frozen) = frozen {

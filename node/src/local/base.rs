@@ -7,7 +7,7 @@ use super::split::choose;
 use super::{ChildPlan, LocalError};
 use crate::config::{Config, ConfigError, Overrides};
 use crate::membership;
-use murmurate_protocol::StepBudget;
+use murmurate_protocol::{Grouping, StepBudget};
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
@@ -240,7 +240,29 @@ impl Base {
         }
         set("daemon", "dir", text(&home.to_string_lossy()));
         set("daemon", "http", text("127.0.0.1:0"));
+        self.group(&mut table, options.nodes);
         table
+    }
+
+    /// Says how the swarm is cut into groups where its size decides: all daemons must agree on it, and
+    /// those that come later begin with fewer peers.
+    fn group(&self, table: &mut Table, nodes: usize) {
+        let strategy = &self.config.strategy;
+        let grid = strategy.clone().for_peers(nodes).grouping();
+        if strategy.grouping().is_some() || !grid.is_some_and(Grouping::is_grid) {
+            return;
+        }
+        let mut inner = table;
+        for key in ["strategy", "agreement"] {
+            let entry = inner
+                .entry(key)
+                .or_insert_with(|| Value::Table(Table::new()));
+            match entry.as_table_mut() {
+                Some(next) => inner = next,
+                None => return,
+            }
+        }
+        inner.insert("grouping".to_owned(), Value::String("grid".to_owned()));
     }
 
     /// Rounds between evaluations. An evaluation costs about as much as a few inner steps.

@@ -13,7 +13,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// The most daemons of one local swarm, which is the maximum size of a group.
-const NODES_MAX: usize = murmurate_protocol::limits::GROUP_MEMBERS_MAX;
+const NODES_MAX: usize = 256;
 
 /// The default accuracy that ends a run.
 const TARGET_ACCURACY: f64 = 0.96;

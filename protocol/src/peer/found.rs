@@ -64,6 +64,11 @@ impl Peer {
             self.founding = None;
             return;
         }
+        let under_way = self
+            .cx
+            .view
+            .live()
+            .any(|(_, remote)| remote.round > Round(0));
         let linked = self.cx.view.greeted().map(|(peer, _)| peer);
         let linked: Vec<PeerId> = linked.collect();
         let linked: Vec<PeerRecord> = linked
@@ -74,8 +79,10 @@ impl Peer {
             self.cx
                 .timers
                 .set(Timer::Founding, self.cx.now + FOUNDING_EVERY);
-            // Once this peer has its roll, it only serves others.
-            if self.cx.roll.is_none() {
+            // Once this peer has its roll, it only serves others. One that looks for a run that is under
+            // way founds none.
+            let lonely = self.cx.config.join && linked.is_empty();
+            if self.cx.roll.is_none() && !under_way && !lonely {
                 founding.tick(&linked);
             }
             self.say_founding();
