@@ -368,7 +368,8 @@ impl Peer {
             return;
         }
         let linked = self.cx.view.iter().filter(|(_, r)| r.linked).count();
-        let complete = self.cx.view.is_complete();
+        // In a grid only mates are linked, and few others until there is a roll.
+        let complete = self.cx.view.is_complete() && !self.has_rolls();
         let beyond = if complete { beyond_active } else { 0 };
         let room = ACTIVE_LINKS_MAX.saturating_sub(linked).max(beyond);
         if room == 0 {

@@ -65,11 +65,14 @@ impl Peer {
             let Some(record) = place.map(|place| place.record.clone()) else {
                 continue;
             };
-            self.cx.view.learn(&record, now);
             let first = self.cx.me() < mate;
-            let Some(remote) = self.cx.view.get_mut(mate) else {
+            // Mates take the place of others that are only known.
+            let Some(remote) = self.cx.view.entry(mate) else {
                 continue;
             };
+            if remote.contact.record.is_none() {
+                remote.contact.record = Some(record.clone());
+            }
             let newest = remote.contact.record.clone().unwrap_or(record);
             let contact = &mut remote.contact;
             let due = contact.dial_at.is_none_or(|at| at <= now);
